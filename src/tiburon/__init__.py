@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tiburon.actuation.stick_slip import StickSlip as StickSlip
     from tiburon.checks.energy_flow import EnergyFlow as EnergyFlow
     from tiburon.checks.energy_flow import energy_flow as energy_flow
-    from tiburon.checks.finding import Finding as Finding
+    from tiburon.checks.model_check import Finding as Finding
     from tiburon.checks.model_check import ModelCheck as ModelCheck
     from tiburon.checks.model_check import check_model as check_model
     from tiburon.control.allocation import ThrusterAllocation as ThrusterAllocation
@@ -161,13 +161,13 @@ if TYPE_CHECKING:
     from tiburon.functions.water import thrust_after as thrust_after
     from tiburon.functions.water import thruster_force as thruster_force
     from tiburon.functions.water import thruster_force_of_thrust as thruster_force_of_thrust
-    from tiburon.hydro.add_hydrodynamics import AddedHydrodynamics as AddedHydrodynamics
-    from tiburon.hydro.add_hydrodynamics import BodyHydrodynamics as BodyHydrodynamics
-    from tiburon.hydro.add_hydrodynamics import add_hydrodynamics as add_hydrodynamics
+    from tiburon.hydro.coefficients import AddedHydrodynamics as AddedHydrodynamics
+    from tiburon.hydro.coefficients import BodyHydrodynamics as BodyHydrodynamics
     from tiburon.hydro.coefficients import HydrodynamicEstimate as HydrodynamicEstimate
+    from tiburon.hydro.coefficients import add_hydrodynamics as add_hydrodynamics
     from tiburon.hydro.coefficients import estimate_hydrodynamics as estimate_hydrodynamics
     from tiburon.hydro.mesh import Mesh as Mesh
-    from tiburon.hydro.mesh_file import load_mesh as load_mesh
+    from tiburon.hydro.mesh import load_mesh as load_mesh
     from tiburon.hydro.panels import PanelAddedMass as PanelAddedMass
     from tiburon.hydro.panels import panel_added_mass as panel_added_mass
     from tiburon.loops.constraints import constraint_names as constraint_names

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 import tiburon as tb
 from tiburon.checks.model_check import _poses
 from tiburon.cli.application import application
-from tiburon.cli.assembling import assembled, closed_start, closed_velocity
+from tiburon.cli.run_options import assembled, closed_start, closed_velocity
 
 AXIS = (0, -1, 0)
 """Of all hinges: the linkage moves in the xz plane."""
@@ -63,7 +63,9 @@ def test_an_open_start_is_assembled_with_a_note(capsys):
     said = capsys.readouterr()
     assert said.out == ""
     # 1.5 m from the crank's pivot against 1.9 m
-    assert said.err.startswith("note: loops are open ('closure' by 0.4 [m or rad]) in the position")
+    assert said.err.startswith(
+        "note: loops are open ('closure' by 0.4 [m or rad]) in the given configuration"
+    )
     for name, angle in zip(robot.v_names, q, strict=True):
         assert f"{name} by {angle:+.3g} rad" in said.err
 
@@ -103,7 +105,7 @@ def test_loops_that_cannot_close_are_told_with_their_gaps(capsys):
     assert caught.value.gaps["closure"] == pytest.approx(2.6, abs=1e-3)
     q = closed_start(robot, None, None, must_close=False)
     np.testing.assert_array_equal(q, robot.neutral())
-    assert "shown as it is: loops are open ('closure' by 4.4" in capsys.readouterr().err
+    assert "shown as given: loops are open ('closure' by 4.4" in capsys.readouterr().err
 
 
 def test_joints_that_no_speed_names_go_along(capsys):
@@ -160,8 +162,8 @@ def test_info_warns_of_open_loops(files):
 
 def test_check_looks_at_open_loops_and_fails_those_that_cannot_close():
     (near,) = _poses(linkage(1.0))
-    assert (near.name, near.verdict) == ("loops in the neutral position", "look")
+    assert (near.name, near.verdict) == ("loops in the neutral configuration", "warning")
     found = {f.name: f for f in tb.check_model(linkage(5.0)).findings}
     assert found["loops in poses"].verdict == "failed"
     assert "by 2.6" in found["loops in poses"].text
-    assert "loops that are open have no motion" in found["dynamics"].text
+    assert "loops cannot be closed" in found["dynamics"].text

@@ -27,8 +27,8 @@ def test_numbers_and_their_quality_are_shown_and_written(tmp_path):
 
 def test_bodies_with_numbers_keep_them():
     output = run("tiburon_titan").output
-    assert output.count("has numbers of its own") == 9
-    assert "has numbers of its own" not in run("tiburon_titan", "--overwrite").output
+    assert output.count("has coefficients already") == 9
+    assert "has coefficients already" not in run("tiburon_titan", "--overwrite").output
 
 
 def test_json_lists_every_body():

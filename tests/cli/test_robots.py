@@ -18,10 +18,10 @@ def output_of(*words):
 
 
 def test_models_lists_every_robot_with_its_numbers():
-    """One row each: name, topology, freedoms, mass, loops, one line."""
+    """One row each: name, topology, DoF, mass, loops, one line."""
     lines = output_of("models").splitlines()
     assert lines[0].split() == [
-        *("robot", "built", "as", "freedoms", "mass", "[kg]", "loops", "what", "it", "is")
+        *("robot", "topology", "DoF", "mass", "[kg]", "loops", "description")
     ]
     rows = {line.split()[0]: line for line in lines[1:] if not line.startswith(" ")}
     assert set(rows) == set(zoo.names())
@@ -36,7 +36,7 @@ def test_models_can_be_searched_and_read_by_programs():
     assert found[1]["mass"] == pytest.approx(36.45)
     result = CliRunner().invoke(application, ["models", "zeppelin"])
     assert result.exit_code == 1
-    assert "no robot that ships is like 'zeppelin'" in result.output
+    assert "no robot of the zoo matches 'zeppelin'" in result.output
 
 
 def test_info_shows_tree_state_actuators_and_loops():
@@ -53,9 +53,9 @@ def test_info_shows_tree_state_actuators_and_loops():
 
 
 def test_info_shows_thrusters_limits_and_water():
-    """Ranges of joints, thrusters with place and direction, and who has numbers for water."""
+    """Ranges of joints, thrusters with place and direction, and hydrodynamic coefficients."""
     text = output_of("info", "tiburon_titan")
-    assert "numbers for water: 9 of 9 bodies" in text
+    assert "hydrodynamic coefficients: 9 of 9 bodies" in text
     lines = [line.split() for line in text.splitlines()]
     assert ["azimuth", "revolute", "7", "6", "-2.094", "..", "2.094", "1200"] in lines
     assert "port_main           vehicle  (-1.3, 0.6, 0.1)   (1, 0, 0)  -500 .. 500" in text
@@ -126,9 +126,9 @@ def test_convert_says_what_the_target_could_not(tmp_path):
     """URDF knows neither thrusters nor water."""
     target = tmp_path / "rov.urdf"
     text = output_of("convert", "rexrov", target)
-    assert ".urdf could not say:" in text
+    assert ".urdf cannot express:" in text
     assert "thrusters" in text
-    assert "water" in text
+    assert "hydrodynamic coefficients" in text
     assert tb.load(target).total_mass == pytest.approx(1862.87)
 
 
@@ -155,9 +155,9 @@ def test_models_fit_a_narrow_terminal(monkeypatch):
     """Where the table has no room for descriptions, they follow their rows."""
     from rich.console import Console
 
-    import tiburon.cli.loading
+    import tiburon.cli.console
 
-    monkeypatch.setattr(tiburon.cli.loading, "open_console", lambda: Console(width=80))
+    monkeypatch.setattr(tiburon.cli.console, "open_console", lambda: Console(width=80))
     lines = output_of("models", "four_bar").splitlines()
     assert max(len(line) for line in lines) <= 80
     row = next(number for number, line in enumerate(lines) if line.startswith("four_bar "))

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import tiburon as tb
 from tiburon.cli.application import application
-from tiburon.cli.run_options import controller, load_function, numbers_by_name, surroundings
+from tiburon.cli.run_options import controller, load_function, surroundings, values_by_name
 
 ARM = "double_pendulum"
 
@@ -191,14 +191,14 @@ def test_ctrl_c_keeps_what_was_computed(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--q", "0.5"], "--q: expected 2 numbers (shoulder, elbow), or name=number, got 1"),
+        (["--q", "0.5"], "--q: expected 2 values (shoulder, elbow), or name=value, got 1"),
         (["--q", "elbwo=1"], "did you mean 'elbow'?"),
         (["--v", "elbow=fast"], "--v: elbow: expected a number, got 'fast'"),
         (["--pose", "home"], "unknown pose 'home'"),
         (["--control", "fly"], "--control: expected"),
         (["--control", "nothing.csv"], "nothing.csv: no such file"),
         (["--control", "no_such_module:f"], "no module 'no_such_module'"),
-        (["--command", "elbow"], "--command: expected name=number, got 'elbow'"),
+        (["--command", "elbow"], "--command: expected name=value, got 'elbow'"),
         (["--method", "rk5"], "method: expected"),
         (["--plot", "no/such/folder/a.png"], "there is no folder 'no/such/folder'"),
         (["--control", "station"], "station keeping needs one floating base, got 0"),
@@ -239,15 +239,15 @@ def test_files_that_cannot_be_written_are_told_before_the_run(kept, tmp_path):
     (tmp_path / "file").write_text("")
     result = invoke("report", run, "--figures", tmp_path / "file" / "figures")
     assert isinstance(result.exception, tb.RunFileError)
-    assert "cannot be made a folder" in str(result.exception)
+    assert "cannot be created as a folder" in str(result.exception)
     result = invoke("report", run, "--csv", tmp_path / "nowhere" / "run.csv")
     assert "there is no folder" in str(result.exception)
 
 
 def test_numbers_are_read_by_place_or_by_name():
     start = np.array([1.0, 2.0])
-    np.testing.assert_array_equal(numbers_by_name("--q", "3, 4", "ab", start), [3.0, 4.0])
-    np.testing.assert_array_equal(numbers_by_name("--q", "b=5", "ab", start), [1.0, 5.0])
+    np.testing.assert_array_equal(values_by_name("--q", "3, 4", "ab", start), [3.0, 4.0])
+    np.testing.assert_array_equal(values_by_name("--q", "b=5", "ab", start), [1.0, 5.0])
     np.testing.assert_array_equal(start, [1.0, 2.0])
 
 

@@ -53,7 +53,7 @@ def test_a_saved_run_becomes_a_page(tmp_path):
 def test_missing_folders_are_told_before_anything_is_loaded(tmp_path):
     done = view("panda", "--html", str(tmp_path / "none" / "page.html"))
     assert isinstance(done.exception, tb.RunFileError)
-    assert "make it first" in str(done.exception)
+    assert "create it first" in str(done.exception)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Ctrl-C cannot be sent to one process there")
@@ -66,8 +66,8 @@ def test_the_live_scene_is_served_until_ctrl_c():
     ) as process:
         try:
             said = process.stdout.readline()
-            assert said.startswith("look at http://127.0.0.1:"), process.stderr.read()
-            url = said.split()[2].rstrip(";")
+            assert said.startswith("open http://127.0.0.1:"), process.stderr.read()
+            url = said.split()[1].rstrip(";")
             with urllib.request.urlopen(url, timeout=60) as answer:
                 assert b"<html" in answer.read()
             process.send_signal(signal.SIGINT)

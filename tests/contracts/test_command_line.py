@@ -92,7 +92,7 @@ def test_help_shows_examples_line_by_line(words):
 
 def test_help_keeps_units_in_brackets():
     """Markup would swallow them."""
-    assert "Length of a step [s]." in CliRunner().invoke(application, ["simulate", "-h"]).output
+    assert "Step size [s]." in CliRunner().invoke(application, ["simulate", "-h"]).output
 
 
 @pytest.mark.parametrize(

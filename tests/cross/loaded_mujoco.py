@@ -18,8 +18,7 @@ from tests.running import OnFloats
 from tiburon.algorithms.kinematics import frame_places
 from tiburon.errors import ModelFileError
 from tiburon.formats.limits import Budget
-from tiburon.formats.mjcf import compile_mjcf, read_mjcf, silenced, world_of
-from tiburon.formats.mjcf_names import Names
+from tiburon.formats.mjcf_read import Names, compile_mjcf, read_mjcf, silenced, world_of
 
 PACKAGES = {
     "dm_control": "dm_control",

@@ -4,7 +4,7 @@ import pytest
 
 from tests.drive.serving import Served
 from tests.drive.vehicles import rov
-from tiburon.drive.access import AccessControl
+from tiburon.drive.servers import AccessControl
 
 
 @pytest.fixture(scope="module")

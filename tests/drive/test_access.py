@@ -13,7 +13,7 @@ import pytest
 from tests.drive.serving import Line, Served, port_of, serving, token_of
 from tests.drive.vehicles import posted, rov, wait
 from tiburon.drive import servers
-from tiburon.drive.access import AccessControl
+from tiburon.drive.servers import AccessControl
 
 STEER = [
     {"type": "hello"},

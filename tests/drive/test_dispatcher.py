@@ -10,9 +10,15 @@ from hypothesis import strategies as st
 
 import tiburon as tb
 from tests.drive.vehicles import wait
-from tiburon.drive.access import AccessControl
-from tiburon.drive.dispatcher import Dispatcher
-from tiburon.drive.messages import FORMATS, MAX_MESSAGE_BYTES, MessageError, decode, encode
+from tiburon.drive.dispatcher import (
+    FORMATS,
+    MAX_MESSAGE_BYTES,
+    Dispatcher,
+    MessageError,
+    decode,
+    encode,
+)
+from tiburon.drive.servers import AccessControl
 
 
 @pytest.fixture

@@ -11,10 +11,8 @@ import pytest
 import tiburon as tb
 from tests.drive.serving import Line, Served
 from tests.drive.vehicles import wait
-from tiburon.drive.access import AccessControl
-from tiburon.drive.dispatcher import Dispatcher
-from tiburon.drive.messages import LENGTH, MAX_MESSAGE_BYTES
-from tiburon.drive.servers import PageServer, SocketServer
+from tiburon.drive.dispatcher import LENGTH, MAX_MESSAGE_BYTES, Dispatcher
+from tiburon.drive.servers import AccessControl, PageServer, SocketServer
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "drive_client.py"
 

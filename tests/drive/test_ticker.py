@@ -8,10 +8,9 @@ import pytest
 
 import tiburon as tb
 from tiburon.actuation.defaults import elements_of
-from tiburon.drive import tick_report as tick_report_module
+from tiburon.drive import ticker as ticker_module
 from tiburon.drive.tick_memory import LATE_BINS, LOG_SIZE, Word
-from tiburon.drive.tick_report import MachineTime, StealMonitor, tick_report
-from tiburon.drive.ticker import Ticker
+from tiburon.drive.ticker import MachineTime, StealMonitor, Ticker, tick_report
 from tiburon.simulation.system import System
 
 START = np.array([0.1, 0.7, -0.3, 1.1])
@@ -232,7 +231,7 @@ def test_steal_time_accounts_for_no_more_ticks_than_were_due(system, monkeypatch
     """10 ms of steal time explain 10 ticks of 1 ms, of its interval or an adjacent one."""
     ticker = Ticker(system, START, held(system))
     steal = {"cpu": 0.0, "cpu0": 0.0, "cpu1": 0.0}
-    monkeypatch.setattr(tick_report_module, "_steal_times", lambda: dict(steal))
+    monkeypatch.setattr(ticker_module, "_steal_times", lambda: dict(steal))
     monitor, words = StealMonitor(ticker.memory), ticker.memory.words
     words[Word.MISSES] = 4
     monitor.sample()

@@ -12,10 +12,8 @@ import pytest
 import tiburon as tb
 from tiburon.actuation.defaults import elements_of
 from tiburon.drive import tick_python
-from tiburon.drive.realtime import RealTimeSettings
 from tiburon.drive.tick_memory import CATCH_UP, Entry, Word
-from tiburon.drive.tick_report import read_machine, time_between
-from tiburon.drive.ticker import WAITS, Ticker
+from tiburon.drive.ticker import WAITS, RealTimeSettings, Ticker, read_machine, time_between
 from tiburon.simulation.system import System
 
 MS = 1_000_000

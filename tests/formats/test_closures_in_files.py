@@ -13,7 +13,7 @@ RANDOM = np.random.default_rng(83)
 
 
 def every_closure():
-    """One closure of each kind that a file can hold, on a wheel and three hinges."""
+    """One closure of each kind that a file can hold, on a wheel and three revolute joints."""
     joints = [
         tb.Revolute("c0", (0, 0.6, 0.8), pose=random_pose(RANDOM)),
         tb.Prismatic("c1"),
@@ -253,6 +253,6 @@ def test_tied_tendons_are_closures_that_measure_what_mujoco_does(tmp_path, equal
 def test_tendons_through_space_are_left_out_with_a_word(tmp_path):
     """And those that tie nothing; the others need no word."""
     _, _, heard = _load(tmp_path, '<tendon name="e" tendon1="long" tendon2="free"/>')
-    assert "1 equalities of tendons through space" in heard
+    assert "1 equalities of spatial tendons" in heard
     _, _, heard = _load(tmp_path, '<tendon name="e" tendon1="long" tendon2="short"/>')
     assert "left out: 1 tendons" in heard

@@ -194,8 +194,8 @@ EDITS = [
     ("210.28", "heavy", "Mass must have one number, got 0 values"),
     ("210.28", "nan", "line 16: DynamicRefMember: numbers must be finite and below 1e+50, got nan"),
     ("210.28", "-3", "mass must be positive, got -3 kg"),
-    ("RevoluteLink {", "RevolutLink {", "'RevolutLink' is no kind of link; did you mean Revol"),
-    ('"torso.xan"', '"torso.xan', 'a text must end on its line; add the missing quote "'),
+    ("RevoluteLink {", "RevolutLink {", "'RevolutLink' is not a kind of link; did you mean Revol"),
+    ('"torso.xan"', '"torso.xan', 'a string must end on its line; add the missing quote "'),
     ("DynamicRefMember {", "Member {", "expected StaticRefMember or DynamicRefMember first"),
     ("Actuator_Type                   1", "Actuator_Type 7", "Actuator_Type must be 0 (none) or"),
     ("Number_of_Contact_Points        1", "Number_of_Contact_Points 1.5", "whole number"),
@@ -218,7 +218,7 @@ def test_messages_name_line_element_and_cure(tmp_path, old, new, message):
 
 REPAIRS = [
     ("-1.0472 1.0472", "1.0472 -1.0472", "line 44: RevoluteLink: joint limits 1.0472 and -1.0472"),
-    ("0.1 0.0 0.2 0.97468", "0 0 0 0", "a quaternion of zeros is taken for no turn"),
+    ("0.1 0.0 0.2 0.97468", "0 0 0 0", "a zero quaternion is read as identity"),
     ("0.22 -0.39  0.0", "0.22 -0.38  0.0", "mirrored entries of Inertia differ; averaged"),
 ]
 
@@ -256,7 +256,9 @@ def test_loops_name_the_nearest_link(tmp_path):
     text = (FOLDER / "slider_crank.dm").read_text()
     path = tmp_path / "crank.dm"
     path.write_text(text.replace('Link_B_Name         "piston"', 'Link_B_Name "pistn"'))
-    with pytest.raises(tb.ModelFileError, match="is no link of this file; did you mean 'piston'"):
+    with pytest.raises(
+        tb.ModelFileError, match="is not a link of this file; did you mean 'piston'"
+    ):
         tb.load(path)
     path.write_text(text.replace("HardPrismaticJoint", "HardPrismJoint"))
     with pytest.raises(tb.ModelFileError, match="did you mean HardPrismaticJoint"):
@@ -290,14 +292,14 @@ def test_deep_nesting_and_endless_chains_are_refused(tmp_path):
         "MDH_Parameters 1 0 0 0 }\n"
     )
     path.write_text("Articulation {" + link * 2100 + "}")
-    with pytest.raises(tb.ModelFileError, match="links may stand 2000 deep"):
+    with pytest.raises(tb.ModelFileError, match="trees may be 2000 links deep"):
         tb.load(path)
 
 
 def test_binary_files_are_refused(tmp_path):
     path = tmp_path / "robot.dm"
     path.write_bytes("System { }".encode("utf-16"))
-    with pytest.raises(tb.ModelFileError, match="this is no plain text"):
+    with pytest.raises(tb.ModelFileError, match="this is not plain text"):
         tb.load(path)
 
 
@@ -347,5 +349,5 @@ def test_wrong_terrain_is_refused(tmp_path, content, message):
 
 def test_surroundings_of_unknown_files_are_refused(tmp_path):
     (tmp_path / "sea.txt").write_text("deep")
-    with pytest.raises(tb.ModelFileError, match="surroundings come from"):
+    with pytest.raises(tb.ModelFileError, match="a world is loaded from"):
         tb.load_world(tmp_path / "sea.txt")

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 import tiburon as tb
 from tests.formats.mutations import mutated
 from tests.formats.text_mutations import mutated_text
-from tiburon.formats.dynamechs import read_dynamechs
-from tiburon.formats.dynamechs_world import read_dynamechs_world
+from tiburon.formats.dynamechs_read import read_dynamechs, read_dynamechs_world
 
 DATA = Path(__file__).parents[1] / "data"
 DYNAMECHS = {path: path.read_bytes() for path in sorted((DATA / "dynamechs").glob("*.dm"))}
@@ -35,7 +34,7 @@ def folder(tmp_path_factory):
 def read_mjcf():
     """Return the reader of MJCF, where MuJoCo is installed."""
     pytest.importorskip("mujoco", reason="MJCF is read by MuJoCo")
-    from tiburon.formats.mjcf import read_mjcf
+    from tiburon.formats.mjcf_read import read_mjcf
 
     return read_mjcf
 

@@ -84,7 +84,7 @@ def test_names_of_robots_that_ship(tmp_path, monkeypatch):
     assert tb.load(name).name == "chain_2"
     with pytest.raises(tb.ModelFileError, match="did you mean 'puma560'"):
         tb.load("puma56")
-    with pytest.raises(tb.ModelFileError, match="`tiburon models` lists those that ship"):
+    with pytest.raises(tb.ModelFileError, match="`tiburon models` lists the zoo"):
         tb.load("qqqqqqqq")
     with pytest.raises(tb.ModelFileError, match="there is no such file"):
         tb.load("robots/puma560")
@@ -120,7 +120,7 @@ def test_one_package_path_needs_no_list(tmp_path):
 
 def test_what_cannot_be_saved(tmp_path):
     model = zoo.chain(1)
-    with pytest.raises(tb.ModelFileError, match=r"end in .toml or .urdf, got '.sdf'; choose"):
+    with pytest.raises(tb.ModelFileError, match=r"saved as .toml or .urdf, got '.sdf'; choose"):
         tb.save(model, tmp_path / "a.sdf")
     with pytest.raises(tb.ModelError, match="save: expected a Model, got 'a'"):
         tb.save("a", tmp_path / "a.toml")

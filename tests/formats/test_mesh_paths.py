@@ -93,5 +93,5 @@ def test_names_of_nothing_are_kept_as_they_are(folders, uri):
 
 def test_zero_bytes_are_refused(folders):
     """A name that no system can open is an error, not a crash."""
-    with pytest.raises(tb.ModelFileError, match="zero byte"):
+    with pytest.raises(tb.ModelFileError, match="null byte"):
         MeshPaths(folders / "robot").find("a\0b", HERE)

@@ -397,5 +397,5 @@ def test_what_acts_on_a_robot_and_cannot_be_kept_is_said(tmp_path):
     with pytest.warns(tb.ModelWarning) as caught:
         tb.load(path)
     message = str(caught[0].message)
-    for words in ("1 tendons", "1 compensations of gravity", "1 actuators that are neither"):
+    for words in ("1 tendons", "1 gravity compensations", "1 actuators that are neither"):
         assert f"left out: {words}" in message

@@ -16,7 +16,7 @@ from tests.formats.text_mutations import mutated_text
 from tiburon import zoo
 from tiburon.formats import native_schema as schema
 from tiburon.formats import toml_table
-from tiburon.formats.limits import DEPTH, LINKS, Budget
+from tiburon.formats.limits import MAX_DEPTH, MAX_LINKS, Budget
 from tiburon.formats.native_read import model_from_native
 from tiburon.formats.native_write import Inline, native_text, toml_text
 from tiburon.zoo.index import GENERATED
@@ -217,7 +217,7 @@ WRONG = [
     ("home = { elbow", "home = { elbw", None, "pose 'home': unknown moving joint 'elbw'"),
     ("version = 1", "version = 2", "version", "version must be at most 1, got 2; update the"),
     ("version = 1", 'version = "1"', "version", "version must be a whole number"),
-    ('"tiburon-model"', '"other"', "format =", "must say format = 'tiburon-model'"),
+    ('"tiburon-model"', '"other"', "format =", "must have format = 'tiburon-model'"),
     ("[[frame]]", "[[frame]", "[[frame]", "this is not well-formed TOML"),
     ('kind = "box"', 'kind = "box"\nrole = "nice"', "[[body.shape]]", "role: expected 'both' or"),
 ]
@@ -250,7 +250,7 @@ def test_impossible_inertias_are_kept_and_told():
     assert model.body("b").inertia.tensor[5] == 5.0
     with pytest.warns(tb.ModelWarning, match="triangle"):
         assert read(native_text(model)) == model
-    with pytest.warns(tb.ModelWarning, match="nothing resists the motion of joint 'j'"):
+    with pytest.warns(tb.ModelWarning, match="no inertia resists the motion of joint 'j'"):
         assert read(one_body('kind = "revolute"', "")).immovable_joint_names == ("j",)
 
 
@@ -261,7 +261,9 @@ def test_code_cannot_be_written():
 
     joint = tb.Driven("d", tb.Prismatic("p"), Mine())
     model = tb.Model("m", [tb.Body("b", joint=joint)])
-    with pytest.raises(tb.ModelError, match="joint 'd': a Mine is code, which no file can hold"):
+    with pytest.raises(
+        tb.ModelError, match="joint 'd': a Mine is code, which a file cannot contain"
+    ):
         native_text(model)
 
 
@@ -285,12 +287,12 @@ def test_absurd_files_are_refused_soon():
 def test_limits_of_links_and_depth(monkeypatch):
     from tiburon.formats import limits
 
-    assert (LINKS, DEPTH) == (20_000, 2_000)
+    assert (MAX_LINKS, MAX_DEPTH) == (20_000, 2_000)
     text = native_text(zoo.chain(30))
-    monkeypatch.setattr(limits, "DEPTH", 29)
-    with pytest.raises(tb.ModelFileError, match="links may stand 29 deep on one another"):
+    monkeypatch.setattr(limits, "MAX_DEPTH", 29)
+    with pytest.raises(tb.ModelFileError, match="trees may be 29 links deep"):
         read(text)
-    monkeypatch.setattr(limits, "LINKS", 29)
+    monkeypatch.setattr(limits, "MAX_LINKS", 29)
     with pytest.raises(tb.ModelFileError, match="may have 29 links, got 30 or more"):
         read(text)
 

@@ -67,7 +67,7 @@ def test_meshes_that_stay_are_named_from_the_folder_of_the_file(folders, ending)
     path = robots / f"arm{ending}"
     sentences = tb.save(_robot(cad / "link.obj"), path, copy_meshes=False)
     assert any(
-        "lie outside the folder of the file; load it with package_paths" in s for s in sentences
+        "are outside the folder of the file; load it with package_paths" in s for s in sentences
     )
     assert '"../cad/link.obj"' in path.read_text()
     assert [p.name for p in robots.iterdir()] == [path.name]
@@ -138,7 +138,7 @@ def test_what_cannot_be_copied_is_named(folders, monkeypatch):
     assert 'path = "../cad/link.obj"' in (robots / "arm.toml").read_text()
     (robots / "arm_meshes").write_text("a file")
     monkeypatch.undo()
-    with pytest.raises(tb.ModelFileError, match="arm_meshes: cannot be made a folder"):
+    with pytest.raises(tb.ModelFileError, match="arm_meshes: cannot be created as a folder"):
         tb.save(_robot(cad / "link.obj"), robots / "arm.toml")
 
 

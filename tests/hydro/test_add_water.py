@@ -55,7 +55,7 @@ def test_what_is_not_estimated_is_said():
     )
     added = tb.add_hydrodynamics(robot)
     reasons = {entry.body: entry.reason for entry in added.bodies}
-    assert reasons["base"] == "has numbers of its own"
+    assert reasons["base"] == "has coefficients already"
     assert reasons["bare"] == "has no shape"
     assert reasons["hull"] == "hull.stl: there is no such file; check the path"
     assert reasons["arm"] == ""
@@ -66,7 +66,9 @@ def test_what_is_not_estimated_is_said():
 
 
 def test_a_robot_without_any_simple_shape_is_refused():
-    with pytest.raises(tb.ModelError, match="no body has a shape that water numbers are known for"):
+    with pytest.raises(
+        tb.ModelError, match="no body has a shape with known hydrodynamic coefficients"
+    ):
         tb.add_hydrodynamics(tb.Model("bare", [shaped("bare")]))
 
 

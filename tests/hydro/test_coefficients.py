@@ -7,8 +7,12 @@ import pytest
 
 from tests.tolerances import assert_close
 from tiburon.errors import DomainError, ModelError
-from tiburon.hydro.coefficients import estimate_hydrodynamics
-from tiburon.hydro.ellipsoid import carlson_rd, ellipsoid_added_mass, lamb_coefficients
+from tiburon.hydro.coefficients import (
+    carlson_rd,
+    ellipsoid_added_mass,
+    estimate_hydrodynamics,
+    lamb_coefficients,
+)
 from tiburon.model import Pose, Shape
 from tiburon.model.body import (
     BoxShape,
@@ -152,7 +156,7 @@ def test_what_has_no_known_water_is_refused_in_words():
     with pytest.raises(ModelError, match=r"expected shapes, got SphereShape.*write Shape"):
         estimate_hydrodynamics([SphereShape(0.3)])
     for density in (-1.0, math.nan):
-        with pytest.raises(ModelError, match="water numbers: density must be"):
+        with pytest.raises(ModelError, match="hydrodynamic coefficients: density must be"):
             estimate_hydrodynamics([Shape(SphereShape(0.3))], density)
     with pytest.raises(DomainError, match="radii"):
         lamb_coefficients((1.0, -0.2, 0.3))

@@ -95,12 +95,12 @@ def test_a_hole_is_counted_and_placed():
 def test_faces_that_look_inward_are_turned_with_a_note():
     inward = tb.Mesh(solids.CUBE_CORNERS, solids.CUBE_FACES[:, ::-1])
     assert_close(inward.volume, 1.0)
-    assert inward.notes == ("faces of 1 of 1 shells looked inward and were turned",)
+    assert inward.notes == ("faces of 1 of 1 shells were oriented inward and flipped",)
     mixed = solids.CUBE_FACES.copy()
     mixed[[1, 4, 7]] = mixed[[1, 4, 7], ::-1]
     mesh = tb.Mesh(solids.CUBE_CORNERS, mixed)
     assert_close(mesh.volume, 1.0)
-    assert mesh.notes == ("3 of 12 faces looked the other way and were turned",)
+    assert mesh.notes == ("3 of 12 faces were oriented inconsistently and flipped",)
 
 
 def test_vertices_that_files_repeat_are_joined():
@@ -114,7 +114,7 @@ def test_vertices_that_files_repeat_are_joined():
     mesh = tb.Mesh(shaken, numbers)
     assert len(mesh.vertices) == 8
     assert_close(mesh.volume, 1.0, 1e-7)
-    assert mesh.notes == ("vertices closer than 1e-06 m were taken as one",)
+    assert mesh.notes == ("vertices closer than 1e-06 m were merged",)
     with pytest.raises(tb.ModelError, match="36 open edges of 36"):
         tb.Mesh(loose + 1e-3 * RANDOM.standard_normal(loose.shape), numbers)
 
@@ -136,12 +136,12 @@ def test_shells_inside_others_are_left_out_and_those_beside_count():
     for inside in (faces, faces[:, ::-1]):
         mesh = joined((cube, faces), (inner, inside))
         assert_close(mesh.volume, 1.0)
-        assert mesh.notes == ("1 of 2 shells lie inside others and were left out",)
+        assert mesh.notes == ("1 of 2 shells lie inside others and were removed",)
     beside = joined((cube, faces), (cube + 2.0, faces[:, ::-1]))
     assert_close(beside.volume, 2.0)
-    assert beside.notes == ("faces of 1 of 2 shells looked inward and were turned",)
+    assert beside.notes == ("faces of 1 of 2 shells were oriented inward and flipped",)
     across = joined((cube, faces), (cube + np.array((0.5, 0.2, 0.3)), faces))
-    assert across.notes == ("2 of 2 shells overlap others, which counts water twice",)
+    assert across.notes == ("2 of 2 shells overlap; their common volume counts twice",)
     assert (across.overlaps, across.scaled(2.0).overlaps, beside.overlaps) == (2, 2, 0)
 
 

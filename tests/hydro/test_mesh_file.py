@@ -114,11 +114,11 @@ def test_damaged_files_are_refused_in_words(name, content, message, tmp_path):
 
 
 def test_absent_and_large_files_are_refused(tmp_path, monkeypatch):
-    from tiburon.hydro import mesh_file
+    from tiburon.hydro import mesh
 
     with pytest.raises(tb.ModelFileError, match="no such file"):
         tb.load_mesh(tmp_path / "none.stl")
-    monkeypatch.setattr(mesh_file, "FILE_BYTES", 600)
+    monkeypatch.setattr(mesh, "FILE_BYTES", 600)
     (tmp_path / "box.stl").write_bytes(FILES["binary.stl"])
     with pytest.raises(tb.ModelFileError, match="a mesh file may have 0 MB, got more; simplify"):
         tb.load_mesh(tmp_path / "box.stl")
@@ -196,7 +196,7 @@ def test_small_files_do_not_claim_gigabytes(tmp_path):
         file = tmp_path / f"{name}.glb"
         file.write_bytes(_glb(**changes))
         assert len(file.read_bytes()) < 4e6
-        with pytest.raises(tb.ModelFileError, match=r"4 to 500000 triangles, got numbers for \d+"):
+        with pytest.raises(tb.ModelFileError, match=r"4 to 500000 triangles, got data for \d+"):
             tb.load_mesh(file)
     # a small one gets as far as its triangles, which enclose nothing
     (tmp_path / "small.glb").write_bytes(_glb())

@@ -151,7 +151,7 @@ def test_shells_that_overlap_make_everything_a_guess(tmp_path):
     path = write_stl(tmp_path / "two.stl", corners, faces)
     found = tb.estimate_hydrodynamics(mesh_shape(path), 1000.0, panels=100)
     assert set(found.quality.values()) == {"guessed"}
-    assert "overlap others, which counts water twice" in found.remarks[0]
+    assert "overlap; their common volume counts twice" in found.remarks[0]
 
 
 def test_the_command_tells_panels_and_error(tmp_path):

@@ -7,9 +7,8 @@ import pytest
 
 import tiburon as tb
 from tests.tolerances import assert_close
-from tiburon.hydro.ellipsoid import ellipsoid_added_mass
-from tiburon.hydro.mesh_resolution import reduced, refined
-from tiburon.hydro.panels import influence
+from tiburon.hydro.coefficients import ellipsoid_added_mass
+from tiburon.hydro.panels import influence, reduced, refined
 from tiburon.reproduce import solids
 
 RANDOM = np.random.default_rng(52)
@@ -201,7 +200,7 @@ def test_reducing_keeps_volume_and_closes():
     # 500 flat faces for a round body: about a percent
     assert_close(coarse.inertia(1.0).tensor, tensor, 0.02, scale=tensor.max())
     found = tb.panel_added_mass(mesh, RHO, panels=500)
-    assert found.notes == ("reduced from 3920 to 500 panels",)
+    assert found.notes == ("coarsened from 3920 to 500 panels",)
     _, masses = ellipsoid_added_mass(radii, RHO)
     assert_close(np.diag(found.matrix)[3:] / masses, np.ones(3), 0.012)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.tolerances import assert_close
-from tiburon.hydro.pressure_drag import ball_drag, cylinder_drag, gauss_points
+from tiburon.hydro.forces import ball_drag, cylinder_drag, gauss_points
 from tiburon.spatial.vec3 import add_cross
 
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)

@@ -8,7 +8,7 @@ import pytest
 
 import tiburon as tb
 from tests.tolerances import DIFFERENCE, DIFFERENCE_STEP, assert_close
-from tiburon.hydro.submersion import LEVEL, SOLIDS
+from tiburon.hydro.submersion import LEVEL_SLOPE, SOLIDS
 
 RHO, G = 1000.0, 9.81
 SEA = tb.Water(RHO, surface=0.2)
@@ -124,7 +124,7 @@ def test_level_cylinders_take_over_from_others_without_a_jump():
     for tau in np.linspace(-0.999, 0.999, 9):
         found = [
             np.array([share, *means])
-            for slope in (LEVEL * (1 - 1e-14), LEVEL * (1 + 1e-14))
+            for slope in (LEVEL_SLOPE * (1 - 1e-14), LEVEL_SLOPE * (1 + 1e-14))
             for share, means in [SOLIDS["cylinder"](tau, (1.0, 0.0, slope), (1.0, 1.0, 1.0))]
         ]
         # the closed form divides roundings by the square of the slope

@@ -5,7 +5,7 @@ import pytest
 
 import tiburon as tb
 from tests.tolerances import assert_close
-from tiburon.reproduce.iftomm_references import turning_four_bars
+from tiburon.reproduce.iftomm_references import rotating_four_bars
 
 RANDOM = np.random.default_rng(17)
 
@@ -143,7 +143,7 @@ def test_four_bars_under_water_are_a_slower_pendulum(added, displaced):
     start = np.where([name.startswith("pivot") for name in model.v_names], -1.0, 1.0)
     run = tb.simulate(model, 5.0, v=start, fluid=tb.Water(density=1000.0))
     gravity = 9.81 * (1.0 - displaced) / (1.0 + added)
-    exact = np.array([turning_four_bars(2, t, gravity) for t in run.time])
+    exact = np.array([rotating_four_bars(2, t, gravity) for t in run.time])
     assert exact[-1, 0] > np.pi / 2
     # steps of 1 ms at some rad/s: RK4 leaves 1e-12 a step; singular poses a little more
     assert np.abs(run.q[:, 0] + exact[:, 0]).max() < 1e-7

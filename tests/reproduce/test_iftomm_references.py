@@ -18,14 +18,14 @@ def test_turning_four_bars_are_the_pendulum_of_elliptic_functions(windows):
     fastest = np.sqrt(1 + 4 * k)
     m = 4 * k / fastest**2
     for time in (0.0, 0.3, 4.7, 10.0):
-        angle, rate = references.turning_four_bars(windows, time)
+        angle, rate = references.rotating_four_bars(windows, time)
         _, _, dn, amplitude = ellipj(fastest * time / 2 - ellipk(m), m)
         # arguments up to 35 of a function whose slope is one
         assert_close(angle, 2 * amplitude + np.pi, 1e-13, scale=angle + 1)
         assert_close(rate, fastest * dn, 1e-12)
         # one energy all the time
         assert_close(rate**2 / 2 + k * np.cos(angle), 0.5 + k)
-    assert_close(references.turning_four_bars(windows, 0.0), (0.0, 1.0))
+    assert_close(references.rotating_four_bars(windows, 0.0), (0.0, 1.0))
 
 
 def test_andrews_angles_close_the_loops_of_the_source():

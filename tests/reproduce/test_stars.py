@@ -12,8 +12,7 @@ from tiburon.algorithms.aba import aba
 from tiburon.algorithms.hybrid import hybrid_aba
 from tiburon.reproduce import stars
 from tiburon.reproduce.operation_counts import COUNTED
-from tiburon.reproduce.published import Polynomial
-from tiburon.reproduce.published_stars import STARS
+from tiburon.reproduce.published import STARS, Polynomial
 
 # as the sources print them: chains, links, multiplications, additions
 PRINTED = {

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 import tiburon as tb
-from tiburon.hydro.ellipsoid import ellipsoid_added_mass
+from tiburon.hydro.coefficients import ellipsoid_added_mass
 from tiburon.zoo.parts import BLUE, GREY, ORANGE, STEEL, YELLOW, at, line_shape
 from tools.zoo.sheet import Sheet
 

@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 
 from tiburon.actuation.element import Action, Element, ElementContext
-from tiburon.hydro.thrust import thrust_form, thrust_numbers, thrust_of, thruster_wrench
+from tiburon.hydro.thrust import thrust_of, thrust_parameters, thrust_structure, thruster_wrench
 from tiburon.model import Model, Thruster
 from tiburon.record import record
 from tiburon.spatial import Scalar
@@ -40,13 +40,13 @@ class ThrusterDrive(Element):
     def parameters(self) -> tuple[float, ...]:
         """Return the time constant if any, then limits and curve."""
         lag = (self.thruster.time_constant,) if self._lagging else ()
-        return (*lag, *thrust_numbers(self.thruster))
+        return (*lag, *thrust_parameters(self.thruster))
 
     def structure(self) -> Hashable:
         """Return its location, whether it has a time constant, and the form of curve and limits."""
         t = self.thruster
         place = (t.body, t.position, t.direction, t.torque_ratio)
-        return (*place, self._lagging, thrust_form(t))
+        return (*place, self._lagging, thrust_structure(t))
 
     def check(self, model: Model) -> None:
         """Raise an error if there is no such body or frame."""

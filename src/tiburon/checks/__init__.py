@@ -1,1 +1,1 @@
-"""What can be checked on a very robot: conservation, agreement, derivatives, plausible numbers."""
+"""Checks of a single model: conservation, agreement of algorithms, plausible parameters."""

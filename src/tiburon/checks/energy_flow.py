@@ -1,4 +1,4 @@
-"""Where energy goes in a run: what drives the robot, what it stores, what water takes."""
+"""Energy balance of a run: work of actuators, stored energy, dissipation in water."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -23,20 +23,20 @@ Array = NDArray[np.float64]
 
 
 class EnergyFlow(NamedTuple):
-    """Energy since the start of a run, one number per recorded row [J]; seen from the water."""
+    """Energy since the start of a run, one value per recorded row [J], relative to the water."""
 
     driven: Array
-    """Work of all that acts at joints and on bodies: motors, thrusters, friction, springs."""
+    """Work of all force elements: motors, thrusters, friction, springs."""
 
     stored: Array
-    """Gained by robot and water together, kinetic and potential."""
+    """Increase of kinetic and potential energy of robot and added mass."""
 
     lost: Array
-    """Taken by drag, damping and fins."""
+    """Dissipated by drag, damping and fins."""
 
     @property
-    def gap(self) -> float:
-        """Largest part of the energy that is not accounted for, by all that flowed."""
+    def residual(self) -> float:
+        """Largest residual of the energy balance, relative to the largest energy exchanged."""
         scale = max(
             float(np.abs(self.driven).max()),
             float(np.abs(self.stored).max()),
@@ -51,30 +51,30 @@ class EnergyFlow(NamedTuple):
 
 @public
 def energy_flow(run: Trajectory) -> EnergyFlow:
-    """Follow the energy of a run.
+    """Compute the energy balance of a run.
 
     Powers are computed from recorded states alone and summed over rows by the trapezoidal rule:
-    rows should lie as dense as steps. In a uniform current a floating robot is seen from the
-    water, in which velocities are relative ones.
+    record every step. In a uniform current the energy of a floating robot is computed in the frame
+    of the water, from relative velocities.
 
     Args:
-        run: Of one robot, with its system.
+        run: Run of one robot, with its system.
 
     Raises:
-        DomainError: If the water moves in a way in which energy cannot be followed, or the run has
-            numbers that are not those of its robot.
+        DomainError: If the flow is neither uniform nor at rest, or the run has parameter values
+            that differ from those of its model.
     """
     model, world = run.model, run.world
     named = run.header.setup.get("named")
     if named:
         raise DomainError(
             "run",
-            "one with the numbers of its robot and its water",
+            "one with the parameters of its model and its water",
             f"parameters= for {', '.join(named)}",
-            advice="build the robot with these numbers and run it alone",
+            advice="build the model with these parameters and simulate it without parameters=",
         )
     time, q = run.time, run.q
-    v = _seen_from_water(run)
+    v = _relative_to_water(run)
     water = None if world.fluid is None else replace(world.fluid, current=(0.0, 0.0, 0.0))
     still = World(world.gravity, world.ground, water)
     energy = np.asarray(kinetic_energy(model, q, v, fluid=water)) + np.asarray(
@@ -93,18 +93,18 @@ def energy_flow(run: Trajectory) -> EnergyFlow:
         rest = np.zeros(model.nv)
         tree = model.without_loops() if model.loops else model
         resisted = inverse_dynamics(tree, q, v, rest, world=still)
-        smooth = inverse_dynamics(without_losses(tree), q, v, rest, world=still)
-        lost = np.sum((resisted - smooth) * v, axis=-1)
-    return EnergyFlow(_summed(power, time), energy - energy[0], _summed(lost, time))
+        lossless = inverse_dynamics(without_losses(tree), q, v, rest, world=still)
+        lost = np.sum((resisted - lossless) * v, axis=-1)
+    return EnergyFlow(_integrated(power, time), energy - energy[0], _integrated(lost, time))
 
 
-def _summed(power: Array, time: Array) -> Array:
-    """Return the integral of a power from the first row to each [J]."""
+def _integrated(power: Array, time: Array) -> Array:
+    """Return the time integral of a power from the first row to each row [J]."""
     parts = 0.5 * (power[1:] + power[:-1]) * np.diff(time)
     return np.concatenate([[0.0], np.cumsum(parts)])
 
 
-def _seen_from_water(run: Trajectory) -> Array:
+def _relative_to_water(run: Trajectory) -> Array:
     """Return velocities relative to the water, shape (n, nv)."""
     fluid: Water | None = run.world.fluid
     if fluid is None or fluid.current == (0.0, 0.0, 0.0):
@@ -125,11 +125,11 @@ def _seen_from_water(run: Trajectory) -> Array:
 
 
 def without_losses(model: Model) -> Model:
-    """Return a robot that water takes no energy from: no drag, damping or fins."""
+    """Return the model without hydrodynamic dissipation: no drag, damping or fins."""
     bodies = []
     for body in model.bodies:
         fluid = body.fluid
         if fluid is not None:
             fluid = replace(fluid, drag=(), linear_damping=None, quadratic_damping=None, fins=())
         bodies.append(replace(body, fluid=fluid))
-    return Model(f"{model.name}, smooth", bodies, model.frames, loops=model.loops)
+    return Model(f"{model.name}, lossless", bodies, model.frames, loops=model.loops)

@@ -1,4 +1,4 @@
-"""The command line: one file per subcommand, each parses, calls the library and prints."""
+"""The command line: one file per subcommand that parses options, calls the library and prints."""
 
 import sys
 
@@ -12,6 +12,6 @@ def main() -> None:
     try:
         application()
     except TiburonError as error:
-        # the message says what to do; a traceback would hide it
+        # the message contains the cure; a traceback would hide it
         print(f"tiburon: {error}", file=sys.stderr)
         sys.exit(1)

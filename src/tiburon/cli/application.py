@@ -1,4 +1,4 @@
-"""The `tiburon` command: gathers the subcommands."""
+"""The `tiburon` command and its subcommands."""
 
 from typing import Annotated
 
@@ -25,16 +25,16 @@ application = typer.Typer(
     name="tiburon",
     help="Robot dynamics on land and under water, in Python that runs as native code.",
     no_args_is_help=True,
-    # our errors speak for themselves; everything else deserves the plain traceback
+    # our errors are caught in `main`; everything else keeps the plain traceback
     pretty_exceptions_enable=False,
-    # units stand in brackets, which markup would swallow
+    # markup would swallow units in brackets
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
 def _examples(text: str) -> str:
-    """Return examples as the end of a help text, line by line as they are written."""
+    """Format examples as the end of a help text, one per line."""
     # the mark tells click not to wrap the lines below it
     lines = "\n".join(f"  {line}" for line in text.strip().splitlines())
     return f"\b\nExamples:\n{lines}"
@@ -59,7 +59,7 @@ application.add_typer(reproduce.application, name="reproduce", epilog=_examples(
 
 
 def _print_version(wanted: bool) -> None:
-    """Print the version and end, before any subcommand is looked for."""
+    """Print the version and exit before any subcommand is parsed."""
     if wanted:
         print(f"tiburon {installed_version()}")
         raise typer.Exit
@@ -74,4 +74,4 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    """Take the options that stand before a subcommand."""
+    """Parse the options before a subcommand."""

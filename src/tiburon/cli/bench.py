@@ -1,7 +1,7 @@
-"""`tiburon bench`: measure against other codes.
+"""`tiburon bench`: benchmarks against other codes.
 
 The benchmarks live beside the package, in `benchmarks/` of a source checkout, because they need
-the codes they compare with. This command finds the checkout and hands over.
+the codes they compare with. This command finds the checkout and starts its runner.
 """
 
 import subprocess
@@ -12,7 +12,7 @@ import typer
 
 import tiburon
 
-# everything after `bench` belongs to the runner, its --help included
+# everything after `bench`, including --help, goes to the runner
 PASS_ON = {
     "allow_extra_args": True,
     "ignore_unknown_options": True,
@@ -20,7 +20,7 @@ PASS_ON = {
 }
 
 _ELSEWHERE = """\
-tiburon: no benchmarks here: they are part of the source checkout, not of the installed package.
+tiburon: no benchmarks found: they are part of the source checkout, not of the installed package.
 Inside a checkout of the tiburon repository, run
 
     make bench
@@ -47,11 +47,11 @@ def find_checkout(start: Path) -> Path | None:
 
 
 def run(context: typer.Context) -> None:
-    """Measure against other codes, after checking that the results agree.
+    """Run benchmarks against other codes, after checking that results agree.
 
-    All options go to the benchmark runner; --help lists them. Works from a source checkout.
+    All options are passed to the benchmark runner; --help lists them. Needs a source checkout.
     """
-    # an editable install knows its checkout, whatever the working directory
+    # an editable install finds its checkout from any working directory
     package = Path(tiburon.__file__).resolve().parent
     checkout = find_checkout(Path.cwd()) or find_checkout(package)
     if checkout is None:

@@ -1,12 +1,13 @@
-"""`tiburon cache`: look at and empty the cache of compiled kernels."""
+"""`tiburon cache`: inspect and clear the cache of compiled kernels."""
 
 from datetime import datetime
-from typing import Annotated
 
 import typer
 
+from tiburon.cli.console import AsJson
+
 application = typer.Typer(
-    help="Look at and empty the cache of compiled kernels.",
+    help="Inspect and clear the cache of compiled kernels.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -19,7 +20,7 @@ tiburon cache clear
 
 
 def format_size(size: int) -> str:
-    """Write a size for people.
+    """Format a size for display.
 
     Args:
         size: Number of bytes.
@@ -36,9 +37,6 @@ def format_size(size: int) -> str:
     return f"{value:.1f} GB"
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
-
-
 @application.command("path")
 def print_path() -> None:
     """Print the directory of the cache (set it with TIBURON_CACHE_DIR)."""
@@ -49,7 +47,7 @@ def print_path() -> None:
 
 @application.command("size")
 def print_size(as_json: AsJson = False) -> None:
-    """Print how many kernels the cache holds and how much space they take."""
+    """Print the number of cached kernels and their size on disk."""
     from tiburon.native.cache import cache_directory, cache_entries
 
     entries = cache_entries()
@@ -65,7 +63,7 @@ def print_size(as_json: AsJson = False) -> None:
 
 @application.command("list")
 def print_entries(as_json: AsJson = False) -> None:
-    """List the kernels in the cache, the last used first (to the day)."""
+    """List the cached kernels, most recently used first (to the day)."""
     from rich.console import Console
     from rich.table import Table
 
@@ -93,7 +91,7 @@ def print_entries(as_json: AsJson = False) -> None:
 
 @application.command("clear")
 def clear() -> None:
-    """Remove every kernel from the cache; they are compiled again when needed."""
+    """Remove all kernels from the cache; they are compiled again when needed."""
     from tiburon.native.cache import cache_directory, clear_cache
 
     removed = clear_cache()

@@ -1,12 +1,11 @@
-"""`tiburon check`: is a robot what it is meant to be, and is what we compute on it right?"""
+"""`tiburon check`: checks of a robot's parameters and of computations on it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiburon.cli.exit_codes import BAD
-from tiburon.cli.loading import complete_robot, load_quietly, open_console
+from tiburon.cli.console import FAILURE, AsJson, PackagePath, Robot, load_quietly, open_console
 
 if TYPE_CHECKING:
     from tiburon.checks.model_check import ModelCheck
@@ -20,62 +19,53 @@ tiburon check tiburon_titan --html titan.html
 tiburon check arm.urdf --json
 """
 
-CRISIS = "critical"
-"""Regime in which coefficients of drag are not constant."""
+CRITICAL_REGIME = "critical"
+"""Flow regime of the drag crisis, in which drag coefficients are not constant."""
 
-STYLES = {"passed": "green", "failed": "bold red", "look": "yellow", "skipped": "dim"}
+STYLES = {"passed": "green", "failed": "bold red", "warning": "yellow", "skipped": "dim"}
 """Color of each verdict."""
 
 FLOW_HEADINGS = (
-    "cylinder of",
-    "flow across [m/s]",
+    "cylinder",
+    "cross flow [m/s]",
     "Reynolds number",
-    "flow",
-    "vortices [Hz]",
+    "regime",
+    "shedding [Hz]",
 )
 
 
 def run(
-    robot: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODEL",
-            help="A robot file, or the name of one that ships.",
-            autocompletion=complete_robot,
-        ),
-    ],
+    robot: Robot,
     pose: Annotated[
-        str | None, typer.Option(help="A named position; the neutral one by default.")
+        str | None, typer.Option(help="Named pose; the neutral configuration by default.")
     ] = None,
     current: Annotated[
         tuple[float, float, float],
-        typer.Option(help="Velocity of the water for the table of cylinders, world axes [m/s]."),
+        typer.Option(help="Water velocity for the table of cylinders, world axes [m/s]."),
     ] = (0.0, 0.5, 0.0),
     density: Annotated[
         float, typer.Option(min=0.0, help="Density of the water [kg/m^3].")
     ] = 1025.0,
-    viscosity: Annotated[float, typer.Option(min=0.0, help="Of the water [Pa s].")] = 1.2e-3,
-    package_path: Annotated[
-        list[Path] | None, typer.Option(help="Folder of packages for meshes; may be repeated.")
-    ] = None,
+    viscosity: Annotated[
+        float, typer.Option(min=0.0, help="Viscosity of the water [Pa s].")
+    ] = 1.2e-3,
+    package_path: PackagePath = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Look at its numbers alone; compute no motion.")
+        bool, typer.Option("--quick", help="Check parameters only; no simulation.")
     ] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Fail if there is anything to look at.")
-    ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of the random states.")] = 0,
-    html: Annotated[Path | None, typer.Option(help="Write the findings as a page.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail also on warnings.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random states.")] = 0,
+    html: Annotated[Path | None, typer.Option(help="Write the findings as an HTML page.")] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Check a robot: its numbers, and all that is computed on it.
+    """Check a robot: its parameters and the computations on it.
 
-    Numbers that are hardly meant (units, placeholders), agreement of algorithms, derivatives,
-    energy and momentum in a short run, power balance with motors, friction and water, loops, and
-    which step suits it. For every cylinder that drag acts on, it tells how a robot at rest meets
-    the current: Reynolds number, regime of the flow, frequency of vortices.
+    Reports implausible parameters (units, placeholders), agreement of algorithms, derivatives,
+    conservation of energy and momentum, power balance with motors, friction and water, loop
+    closures, and a recommended step. For every drag cylinder it lists the flow in a current around
+    the robot at rest: Reynolds number, flow regime, vortex shedding frequency.
 
-    Exit codes: 0 passed, 1 failed (with --strict also if there is anything to look at), 2 usage.
+    Exit codes: 0 passed, 1 failed (with --strict also on warnings), 2 usage.
     """
     import tiburon as tb
 
@@ -84,7 +74,7 @@ def run(
         raise tb.UnknownNameError("pose", pose, tuple(model.poses))
     water = tb.Water(density, current, viscosity)
     flows = _flows(model, pose, water)
-    found = _check(model, pose, water, [*warnings, *_crises(flows)], quick, seed)
+    found = _check(model, pose, water, [*warnings, *_drag_crises(flows)], quick, seed)
     if html is not None:
         _save(found, flows, html)
     if as_json:
@@ -98,13 +88,13 @@ def run(
             print(f"wrote {html}")
     good = found.clean if strict else found.passed
     if not good:
-        raise typer.Exit(BAD)
+        raise typer.Exit(FAILURE)
 
 
 def _check(
-    model: "Model", pose: str | None, water: "Water", said: list[str], quick: bool, seed: int
+    model: "Model", pose: str | None, water: "Water", warnings: list[str], quick: bool, seed: int
 ) -> "ModelCheck":
-    """Check a robot, and show on a terminal what is being checked."""
+    """Check a robot and show progress on a terminal."""
     from rich.console import Console
 
     import tiburon as tb
@@ -115,7 +105,7 @@ def _check(
             model,
             pose=pose,
             fluid=water,
-            warnings=said,
+            warnings=warnings,
             motion=not quick,
             seed=seed,
             progress=lambda name: status.update(f"checking {model.name}: {name}"),
@@ -123,7 +113,7 @@ def _check(
 
 
 def _flows(model: "Model", pose: str | None, water: "Water") -> "tuple[CylinderFlow, ...]":
-    """Return the flow across all cylinders of a robot at rest; none where water meets nothing."""
+    """Return the cross flow of all drag cylinders of a robot at rest, if it has any."""
     import numpy as np
 
     import tiburon as tb
@@ -134,13 +124,13 @@ def _flows(model: "Model", pose: str | None, water: "Water") -> "tuple[CylinderF
     return tb.cylinder_flows(model, q, np.zeros(model.nv), water)
 
 
-def _crises(flows: "tuple[CylinderFlow, ...]") -> list[str]:
-    """Return doubts about cylinders whose drag changes with speed."""
+def _drag_crises(flows: "tuple[CylinderFlow, ...]") -> list[str]:
+    """Return warnings about cylinders in the drag crisis."""
     return [
-        f"body {flow.body!r}, drag {flow.index + 1}: Reynolds number {flow.reynolds:.2g} lies in "
-        "the drag crisis, where coefficients fall by half or more; check its coefficient"
+        f"body {flow.body!r}, drag {flow.index + 1}: Reynolds number {flow.reynolds:.2g} is in "
+        "the drag crisis, where coefficients drop by half or more; check its coefficient"
         for flow in flows
-        if flow.regime == CRISIS
+        if flow.regime == CRITICAL_REGIME
     ]
 
 
@@ -150,32 +140,32 @@ def _row(flow: "CylinderFlow") -> tuple[str, str, str, str, str]:
 
 
 def _save(found: "ModelCheck", flows: "tuple[CylinderFlow, ...]", path: Path) -> None:
-    """Write the page."""
+    """Write the HTML page."""
     from tiburon.viewer.report import Section, table_markup
 
     sections = []
     if flows:
         body = table_markup([_row(flow) for flow in flows], FLOW_HEADINGS)
-        sections.append(Section("Cylinders across the current", body=body))
+        sections.append(Section("Cylinders in cross flow", body=body))
     found.save_page(path, sections)
 
 
 def _print(found: "ModelCheck", flows: "tuple[CylinderFlow, ...]") -> None:
-    """Print the verdict, findings and cylinders."""
+    """Print the verdict, the findings and the cylinder table."""
     from rich.table import Table
     from rich.text import Text
 
     counts = {word: sum(f.verdict == word for f in found.findings) for word in STYLES}
-    looks = f", {counts['look']} to look at" if counts["look"] else ""
+    warned = f", {counts['warning']} warnings" if counts["warning"] else ""
     print(
         f"{found.model.name}: {'passed' if found.passed else 'FAILED'} "
-        f"({counts['passed']} passed, {counts['failed']} failed{looks})"
+        f"({counts['passed']} passed, {counts['failed']} failed{warned})"
     )
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for heading in ("verdict", "check", "measured", "bound", "what was found"):
+    for heading in ("verdict", "check", "measured", "bound", "result"):
         number = heading in ("measured", "bound")
         table.add_column(
-            heading, justify="right" if number else "left", no_wrap=heading != "what was found"
+            heading, justify="right" if number else "left", no_wrap=heading != "result"
         )
     for f in found.findings:
         numbers = ["" if x is None else f"{x:.1e}" for x in (f.measured, f.bound)]
@@ -195,6 +185,6 @@ def _flow_table(flows: "tuple[CylinderFlow, ...]") -> Any:
     for heading in FLOW_HEADINGS:
         table.add_column(Text(heading), no_wrap=True)
     for flow in flows:
-        style = "red" if flow.regime == CRISIS else ""
+        style = "red" if flow.regime == CRITICAL_REGIME else ""
         table.add_row(*(Text(cell, style if cell == flow.regime else "") for cell in _row(flow)))
     return table

@@ -1,11 +1,11 @@
-"""`tiburon convert`: a robot file in another format, and what that format could not say."""
+"""`tiburon convert`: conversion of robot files, with a list of what the format cannot express."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tiburon.cli.loading import complete_robot, load_quietly
+from tiburon.cli.console import Force, PackagePath, Robot, load_quietly
 
 EXAMPLES = """
 tiburon convert arm.urdf arm.toml
@@ -14,34 +14,25 @@ tiburon convert puma560 puma.urdf
 
 
 def run(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="IN",
-            help="A robot file, or the name of one that ships.",
-            autocompletion=complete_robot,
-        ),
-    ],
+    source: Robot,
     target: Annotated[
         Path, typer.Argument(metavar="OUT", help="The file to write: .toml (native) or .urdf.")
     ],
-    package_path: Annotated[
-        list[Path] | None, typer.Option(help="Folder of packages for meshes; may be repeated.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+    package_path: PackagePath = None,
+    force: Force = False,
 ) -> None:
-    """Write a robot in another format and say what that could not express."""
+    """Write a robot in another format and list what that format cannot express."""
     import tiburon as tb
 
     if target.exists() and not force:
         raise tb.ModelFileError(target, "exists already; choose another name, or pass --force")
-    model, said = load_quietly(source, package_path or ())
-    for warning in said:
+    model, warnings = load_quietly(source, package_path or ())
+    for warning in warnings:
         print(f"warning: {warning}")
     losses = tb.save(model, target)
     noun = "body" if len(model.bodies) == 1 else "bodies"
     print(f"wrote {target}: {model.name}, {len(model.bodies)} {noun}, {model.total_mass:.4g} kg")
     if losses:
-        print(f"{target.suffix} could not say:")
+        print(f"{target.suffix} cannot express:")
         for loss in losses:
             print(f"- {loss}")

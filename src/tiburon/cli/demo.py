@@ -1,4 +1,8 @@
-"""`tiburon demo`: an underwater vehicle holds its place in a current while its arm reaches."""
+"""`tiburon demo`: an underwater vehicle keeps station in a current while its arm moves.
+
+Two built-in controllers run side by side at 100 Hz, as on-board computers do. They are part of the
+native loop; the vehicle moves in a current with hydrodynamic forces on each of its links.
+"""
 
 from pathlib import Path
 from time import perf_counter
@@ -6,11 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import tiburon as tb
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from matplotlib.figure import Figure
 
     from tiburon.checks.energy_flow import EnergyFlow
+    from tiburon.model import Model, Water
     from tiburon.results.trajectory import Trajectory
+
 
 EXAMPLES = """
 tiburon demo
@@ -18,7 +28,7 @@ tiburon demo --duration 10 --current 0.5 --output figures
 """
 
 MILLIMETERS = 1e3
-"""In a meter."""
+"""Millimeters per meter."""
 
 
 def run(
@@ -29,19 +39,17 @@ def run(
     step: Annotated[float, typer.Option(min=1e-4, max=0.01, help="Integrator step [s].")] = 1e-3,
     current: Annotated[float, typer.Option(min=-1.0, max=1.0, help="Current [m/s].")] = 0.3,
 ) -> None:
-    """Simulate an underwater vehicle that holds its place in a current while its arm reaches.
+    """Simulate an underwater vehicle that keeps station in a current while its arm moves.
 
-    Writes three figures and a page that replays the run in any browser.
+    Writes three figures and a replay page for any browser.
     """
     import numpy as np
     from rich.console import Console
     from rich.progress import Progress
 
-    import tiburon as tb
     from tiburon.checks.energy_flow import energy_flow
-    from tiburon.cli.exit_codes import OF_STATUS
+    from tiburon.cli.console import EXIT_CODES
     from tiburon.cli.simulate import make_folder
-    from tiburon.cli.station_keeping import VEHICLE, arm_path, simulate
     from tiburon.viewer.plots import save_figure
 
     vehicle = tb.load(VEHICLE)
@@ -50,7 +58,7 @@ def run(
     print(f"{vehicle.name}: {vehicle.about}")
     print(f"{duration:g} s in a current of {np.linalg.norm(stream):.2f} m/s")
     start = perf_counter()
-    # one interval compiles, or finds what an earlier run compiled
+    # a run of one interval compiles, or loads cached code
     simulate(vehicle, water, 0.0, step)
     ready = perf_counter()
     console = Console()
@@ -66,16 +74,16 @@ def run(
         f"controllers at 100 Hz, every step recorded), after {ready - start:.2f} s of compilation"
     )
     if not done.outcome.ok:
-        raise typer.Exit(OF_STATUS[done.outcome.status])
+        raise typer.Exit(EXIT_CODES[done.outcome.status])
     path = arm_path(vehicle)
     wanted = np.asarray(path.at(done.time).position)
     stray = MILLIMETERS * np.abs(done.q[:, 4:7]).max()
     lag = np.degrees(np.abs(done.q[:, 7:] - wanted).max())
-    print(f"largest error: {stray:.1f} mm of the vehicle's place, {lag:.2f} degrees of its arm")
+    print(f"largest error: vehicle position {stray:.1f} mm, arm joints {lag:.2f} degrees")
     flow = energy_flow(done)
     print(
         f"energy balance: {flow.driven[-1]:.0f} J of work, {flow.stored[-1]:.0f} J stored, "
-        f"{flow.lost[-1]:.0f} J taken by drag; accounted for to {flow.gap:.1e}"
+        f"{flow.lost[-1]:.0f} J dissipated by drag; relative residual {flow.residual:.1e}"
     )
     make_folder(output)
     figures = {
@@ -87,32 +95,32 @@ def run(
         save_figure(figure, output / name)
         print(f"wrote {output / name}")
     page = done.save_html(output / "replay.html", title="Station keeping in a current")
-    print(f"wrote {page}: open it in a browser to see the run")
+    print(f"wrote {page}: open it in a browser to replay the run")
 
 
 def draw_station(done: "Trajectory") -> "Figure":
-    """Draw how far the vehicle strays, and what its thrusters do about it."""
+    """Plot the position error of the vehicle and the thrust of its thrusters."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.0, 6.5), layout="constrained")
     upper, lower = figure.subplots(2, sharex=True)
     for k, axis in enumerate("xyz"):
         upper.plot(done.time, MILLIMETERS * done.q[:, 4 + k], label=axis, linewidth=1.4)
-    upper.set_title("The vehicle holds its place in a current while its arm reaches", loc="left")
-    _dress(upper, "error of position [mm]")
+    upper.set_title("Station keeping in a current while the arm moves", loc="left")
+    _format_axes(upper, "position error [mm]")
     upper.set_xlabel("")
     names = done.data["internal_state"].state.values.tolist()
     for thruster in done.model.thrusters:
         thrust = done.x[:, names.index(f"{thruster.name}.thrust")]
         lower.plot(done.time, thrust, label=thruster.name.replace("_", " "), linewidth=1.2)
-    _dress(lower, "thrust [N]")
+    _format_axes(lower, "thrust [N]")
     for axes in (upper, lower):
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     return figure
 
 
 def draw_arm(done: "Trajectory", wanted: Any) -> "Figure":
-    """Draw the angles of the arm, those it was asked for behind them, and its motors' moments."""
+    """Plot the joint angles of the arm over their references, and the motor torques."""
     from matplotlib import colormaps
     from matplotlib.figure import Figure
 
@@ -125,17 +133,17 @@ def draw_arm(done: "Trajectory", wanted: Any) -> "Figure":
         upper.plot(done.time, wanted[:, k], color="0.8", linewidth=4.0)
         upper.plot(done.time, done.q[:, 7 + k], color=color, label=label)
         lower.plot(done.time, done.u[:, 6 + k], color=color, label=label)
-    upper.set_title("The arm follows its path (wide gray lines)", loc="left")
-    _dress(upper, "joint angle [rad]")
+    upper.set_title("Joint angles and reference path (wide gray lines)", loc="left")
+    _format_axes(upper, "joint angle [rad]")
     upper.set_xlabel("")
-    _dress(lower, "moment of the motor [N m]")
+    _format_axes(lower, "motor torque [N m]")
     for axes in (upper, lower):
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     return figure
 
 
 def draw_energy(done: "Trajectory", flow: "EnergyFlow") -> "Figure":
-    """Draw where the work of thrusters and motors goes."""
+    """Plot the energy balance of thrusters and motors."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.0, 4.0), layout="constrained")
@@ -144,19 +152,95 @@ def draw_energy(done: "Trajectory", flow: "EnergyFlow") -> "Figure":
         done.time,
         flow.lost,
         flow.stored,
-        labels=["taken by drag", "stored in robot and water"],
+        labels=["dissipated by drag", "stored in robot and water"],
         colors=["#9ecae1", "#3182bd"],
     )
-    axes.plot(done.time, flow.driven, color="black", linewidth=1.2, label="done by the actuators")
-    axes.set_title("Where the work goes, seen from the moving water", loc="left")
-    _dress(axes, "work [J]")
+    axes.plot(done.time, flow.driven, color="black", linewidth=1.2, label="work of the actuators")
+    axes.set_title("Energy balance in the frame of the water", loc="left")
+    _format_axes(axes, "work [J]")
     axes.legend(loc="upper left", frameon=False)
     return figure
 
 
-def _dress(axes: Any, label: str) -> None:
-    """Give axes over time their label, grid and frame."""
+def _format_axes(axes: Any, label: str) -> None:
+    """Set label, grid and frame of axes over time."""
     axes.set(xlabel="time [s]", ylabel=label)
     axes.margins(x=0.0)
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+VEHICLE = "tiburon_titan"
+
+CONTROL_INTERVAL = 0.01
+"""Sampling period of the controllers [s]."""
+
+ARM_DISPLACEMENT = {
+    "azimuth": 0.7,
+    "shoulder": -0.5,
+    "elbow": 1.3,
+    "wrist_pitch": -0.6,
+    "wrist_roll": 1.0,
+}
+"""Displacement of the arm's joints [rad]."""
+
+ARM_START, ARM_DURATION = 2.0, 6.0
+"""Start and duration of the arm's motion [s]."""
+
+STATION_FREQUENCY = 0.8
+"""Closed-loop frequency of station keeping [rad/s]; thrusters lag by 0.2 s."""
+
+ALLOCATION_WEIGHTS = (1.0, 1e-3, 1.0, 1.0, 1.0, 1.0)
+"""Weights of torques, then forces: surge thrusters are the only source of pitch torque and must not
+give up position for it; buoyancy rights the vehicle."""
+
+ARM_FREQUENCY = 12.0
+"""Closed-loop frequency of the arm's joints [rad/s]."""
+
+
+def arm_path(vehicle: "Model") -> "tb.JointPath":
+    """Return the reference path of the arm: quintic, from rest to rest."""
+    joints = [joint.name for joint in vehicle.joints if joint.nv == 1]
+    start = [float(vehicle.neutral()[vehicle.slice(name, of="q").start]) for name in joints]
+    goal = [
+        angle + ARM_DISPLACEMENT.get(name, 0.0) for name, angle in zip(joints, start, strict=True)
+    ]
+    times = (ARM_START, ARM_START + ARM_DURATION)
+    return tb.JointPath.through(times, [start, goal], kind="quintic", joints=joints)
+
+
+def simulate(
+    vehicle: "Model",
+    water: "Water",
+    duration: float,
+    step: float,
+    progress: "Callable[[float, float], None] | None" = None,
+) -> "Trajectory":
+    """Simulate station keeping in a current while the arm moves; every step is recorded.
+
+    Args:
+        vehicle: A free body with thrusters, and an arm.
+        water: Water with its current.
+        duration: Simulated time [s].
+        step: Step of the integrator [s].
+        progress: Called with simulated time and duration.
+    """
+    shares = tb.ThrusterAllocation.of(vehicle, importance=ALLOCATION_WEIGHTS)
+    keeper = tb.StationKeeping.of(
+        vehicle, frequency=STATION_FREQUENCY, fluid=water, allocation=shares
+    )
+    path = arm_path(vehicle)
+    arm = tb.ComputedTorque.critical(path, ARM_FREQUENCY, joints=path.joints)
+    # whole steps per control interval, whole intervals per run
+    inner = max(1, round(CONTROL_INTERVAL / step))
+    intervals = max(1, round(duration / CONTROL_INTERVAL))
+    return tb.simulate(
+        vehicle,
+        intervals * CONTROL_INTERVAL,
+        fluid=water,
+        control=tb.CombinedControl((keeper, arm)),
+        control_dt=CONTROL_INTERVAL,
+        dt=CONTROL_INTERVAL / inner,
+        record_every=1,
+        progress=False if progress is None else progress,
+    )

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tiburon.cli.console import DIVERGED, PackagePath, Robot, load_quietly
+
 if TYPE_CHECKING:
     from tiburon.drive.session import Drive
     from tiburon.model import Model
@@ -29,9 +31,7 @@ class Wait(StrEnum):
 
 
 def run(
-    source: Annotated[
-        str, typer.Argument(metavar="FILE|NAME", help="Robot file, or the name of one that ships.")
-    ],
+    source: Robot,
     headless: Annotated[
         bool, typer.Option("--headless", help="No page: messages over a socket only.")
     ] = False,
@@ -98,9 +98,7 @@ def run(
         float | None,
         typer.Option(min=0.1, help="Run for a time [s], report jitter and deadline misses, end."),
     ] = None,
-    package_path: Annotated[
-        list[Path] | None, typer.Option(help="Folder of packages for meshes; may be repeated.")
-    ] = None,
+    package_path: PackagePath = None,
 ) -> None:
     """Drive a robot in real time, from a page in the browser or through a socket.
 
@@ -108,13 +106,11 @@ def run(
     deadline misses.
     """
     import tiburon as tb
-    from tiburon.cli.assembling import closed_start
-    from tiburon.cli.loading import load_quietly
-    from tiburon.cli.run_options import surroundings
+    from tiburon.cli.run_options import closed_start, surroundings
     from tiburon.drive.session import Drive
 
-    model, said = load_quietly(source, package_path or [])
-    for line in said:
+    model, warnings = load_quietly(source, package_path or [])
+    for line in warnings:
         print(f"note: {line}")
     around = surroundings(world, None, density, current, surface)
     if water and around.fluid is None:
@@ -162,8 +158,8 @@ def run(
     print(drive.report())
     print(f"tick thread: {drive.ticker.summary()}")
     if drive.ticker.diverged:
-        print("the motion diverged; take a smaller --dt")
-        raise typer.Exit(3)
+        print("the motion diverged; use a smaller --dt")
+        raise typer.Exit(DIVERGED)
 
 
 def _beyond_limits(model: "Model") -> bool:
@@ -185,7 +181,7 @@ def _measure(drive: "Drive", seconds: float) -> None:
     import time
 
     drive.start()
-    # leave out the start of the thread
+    # skip the start of the thread
     time.sleep(0.1)
     drive.ticker.clear_report()
     time.sleep(seconds)

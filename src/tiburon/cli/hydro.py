@@ -1,17 +1,17 @@
-"""`tiburon hydro`: water numbers from the shapes of a robot, and how good each of them is."""
+"""`tiburon hydro`: hydrodynamic coefficients from the shapes of a robot, with their quality."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiburon.cli.loading import complete_robot, load_quietly, open_console
+from tiburon.cli.console import AsJson, Force, PackagePath, Robot, load_quietly, open_console
 
 if TYPE_CHECKING:
-    from tiburon.hydro.add_hydrodynamics import AddedHydrodynamics, BodyHydrodynamics
+    from tiburon.hydro.coefficients import AddedHydrodynamics, BodyHydrodynamics
 
 QUALITIES = {"exact": "green", "computed": "green", "fitted": "yellow", "guessed": "red"}
-"""How good a number is, and the color that says so."""
+"""Color of each quality of a coefficient."""
 
 EXAMPLES = """
 tiburon hydro arm.urdf
@@ -21,14 +21,7 @@ tiburon hydro arm.urdf --json
 
 
 def run(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODEL",
-            help="A robot file, or the name of one that ships.",
-            autocompletion=complete_robot,
-        ),
-    ],
+    source: Robot,
     target: Annotated[
         Path | None,
         typer.Argument(metavar="[OUT]", help="The native file (.toml) to write; none by default."),
@@ -37,40 +30,40 @@ def run(
         float, typer.Option(min=0.0, help="Density of the water [kg/m^3].")
     ] = 1025.0,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Estimate also bodies that have water numbers.")
+        bool, typer.Option("--overwrite", help="Replace coefficients that bodies already have.")
     ] = False,
     panels: Annotated[
         int, typer.Option(min=20, max=4000, help="Panels for the added mass of a mesh.")
     ] = 1000,
-    package_path: Annotated[
-        list[Path] | None, typer.Option(help="Folder of packages for meshes; may be repeated.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+    package_path: PackagePath = None,
+    force: Force = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Add water numbers to a robot from its shapes and say how good each number is.
+    """Estimate hydrodynamic coefficients from shapes and rate their quality.
 
-    Exact numbers are those of potential flow or geometry, computed ones come by panels on a
-    watertight mesh, fitted ones follow tables of measured or computed values, guessed ones are of
-    the nearest shape that is known.
+    Exact values follow from potential flow or geometry, computed ones from panels on a watertight
+    mesh, fitted ones from tables of measured or computed values, guessed ones from the nearest
+    known shape.
     """
     import tiburon as tb
 
     if target is not None:
         if target.suffix != ".toml":
-            raise tb.ModelFileError(target, "only native files hold water numbers; name it .toml")
+            raise tb.ModelFileError(
+                target, "only native files hold hydrodynamic coefficients; name it .toml"
+            )
         if target.exists() and not force:
             raise tb.ModelFileError(target, "exists already; choose another name, or pass --force")
-    model, said = load_quietly(source, package_path or ())
+    model, warnings = load_quietly(source, package_path or ())
     added = tb.add_hydrodynamics(model, density, overwrite=overwrite, panels=panels)
     if target is not None:
         tb.save(added.model, target)
     if as_json:
         import json
 
-        print(json.dumps({**_described(added), "density": density, "warnings": said}, indent=2))
+        print(json.dumps({**_described(added), "density": density, "warnings": warnings}, indent=2))
         return
-    for warning in said:
+    for warning in warnings:
         print(f"warning: {warning}")
     _print(added)
     if target is not None:
@@ -129,7 +122,7 @@ def _print(added: "AddedHydrodynamics") -> None:
 
 
 def _graded(text: str, quality: str | None) -> Any:
-    """Return a number followed by how good it is."""
+    """Return a value followed by its quality."""
     from rich.text import Text
 
     if quality is None:

@@ -1,12 +1,11 @@
-"""`tiburon info`: what a robot is, as a tree and tables."""
+"""`tiburon info`: description of a robot as a tree and tables."""
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiburon.cli.loading import complete_robot, load_quietly, open_console
+from tiburon.cli.console import AsJson, PackagePath, Robot, load_quietly, open_console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -14,11 +13,11 @@ if TYPE_CHECKING:
 
     from tiburon.model import Model
 
-DEPTH = 12
-"""Levels a tree is drawn with; what hangs deeper is listed without further indentation."""
+MAX_TREE_DEPTH = 12
+"""Indentation levels of the tree; deeper bodies are listed without further indentation."""
 
-RUN = 12
-"""Bodies of one run of equals, and rows of one table, that are shown without --all."""
+MAX_ROWS = 12
+"""Bodies of one serial chain, and rows of one table, that are shown without --all."""
 
 EXAMPLES = """
 tiburon info puma560
@@ -28,36 +27,28 @@ tiburon info arm.urdf --json
 
 
 def run(
-    robot: Annotated[
-        str,
-        typer.Argument(
-            help="A robot file, or the name of one that ships.", autocompletion=complete_robot
-        ),
-    ],
-    package_path: Annotated[
-        list[Path] | None, typer.Option(help="Folder of packages for meshes; may be repeated.")
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Shorten no list.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+    robot: Robot,
+    package_path: PackagePath = None,
+    everything: Annotated[bool, typer.Option("--all", help="Show lists in full.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show a robot: tree, state layout, actuators, masses, dimensions, loops, warnings."""
     from tiburon.formats.description import describe
 
-    model, said = load_quietly(robot, package_path or ())
+    model, warnings = load_quietly(robot, package_path or ())
     described = describe(model)
-    described["warnings"] = [*said, *described["warnings"], *_assembly(model)]
+    described["warnings"] = [*warnings, *described["warnings"], *_assembly(model)]
     if as_json:
         import json
 
         print(json.dumps(described, indent=2))
         return
-    _print(open_console(), described, None if everything else RUN)
+    _print(open_console(), described, None if everything else MAX_ROWS)
 
 
 def _assembly(model: "Model") -> list[str]:
-    """Return what had to be done to close loops that are open where the robot would start."""
-    from tiburon.cli.assembling import assembled
-    from tiburon.cli.run_options import start_of
+    """Return how open loops of the initial configuration were closed, if any are open."""
+    from tiburon.cli.run_options import assembled, start_of
     from tiburon.errors import DomainError, LoopError
 
     if not model.loops:
@@ -65,13 +56,13 @@ def _assembly(model: "Model") -> list[str]:
     try:
         _, words = assembled(model, start_of(model, None, None))
     except (LoopError, DomainError):
-        # what is known of its mobility says so, with the gaps
+        # the mobility summary reports this, with the residuals
         return []
     return [f"{words}; save a pose 'home' that closes them"] if words else []
 
 
-def _mobility_words(robot: dict[str, Any]) -> str:
-    """Return class, paths and mobility of a robot with loops in a few sentences."""
+def _mobility_summary(robot: dict[str, Any]) -> str:
+    """Summarize topology, paths and mobility of a robot with loops."""
     known = robot["mobility"]
     words = f"a {known['chain']} chain"
     if "poles" in known:
@@ -101,11 +92,11 @@ def _print(console: "Console", robot: dict[str, Any], limit: int | None) -> None
 
 
 def _wet(bodies: list[dict[str, Any]]) -> str:
-    """Return how many bodies have numbers for water, where any has."""
+    """Return how many bodies have hydrodynamic coefficients, if any."""
     count = sum(body["in_water"] for body in bodies)
     if not count:
         return ""
-    return f"; numbers for water: {count} of {len(bodies)} bodies"
+    return f"; hydrodynamic coefficients: {count} of {len(bodies)} bodies"
 
 
 def _count(items: list[Any], one: str, many: str) -> str:
@@ -124,7 +115,7 @@ def _tree(robot: dict[str, Any], limit: int | None) -> "Tree":
     for body in robot["bodies"]:
         carried.setdefault(body["parent"], []).append(body)
     root = Tree("world", guide_style="dim")
-    # an explicit stack: chains may be longer than Python nests
+    # an explicit stack: chains may exceed Python's recursion limit
     waiting = [(root, body, 1, 0) for body in reversed(carried.get("world", []))]
     left_out = 0
     while waiting:
@@ -135,8 +126,8 @@ def _tree(robot: dict[str, Any], limit: int | None) -> "Tree":
             node = branch
         else:
             node = branch.add(_body_label(body, joints[body["joint"]], after=row > 0))
-        # deep runs stay at one level, and only their beginning is shown
-        deep = level >= DEPTH and len(below) == 1
+        # deep chains stay at one level, and only their first bodies are shown
+        deep = level >= MAX_TREE_DEPTH and len(below) == 1
         for child in reversed(below):
             if deep:
                 waiting.append((branch, child, level, row + 1))
@@ -148,7 +139,7 @@ def _tree(robot: dict[str, Any], limit: int | None) -> "Tree":
 
 
 def _body_label(body: dict[str, Any], joint: dict[str, Any], after: bool) -> Any:
-    """Return a body with its mass and joint; `after` if the line above is what carries it."""
+    """Return a body with its mass and joint; `after` if the line above is its parent."""
     from rich.text import Text
 
     mass = f"{body['mass']:.4g} kg" if body["mass"] else "no mass"
@@ -156,23 +147,23 @@ def _body_label(body: dict[str, Any], joint: dict[str, Any], after: bool) -> Any
         ("then " if after else "", "dim"),
         (body["name"], "bold cyan"),
         f"  {mass}  ",
-        (_joint_words(joint), "green"),
+        (_joint_label(joint), "green"),
     )
 
 
-def _joint_words(joint: dict[str, Any]) -> str:
-    """Return a joint in a few words, such as "elbow: revolute about y"."""
+def _joint_label(joint: dict[str, Any]) -> str:
+    """Return the label of a joint, such as "elbow: revolute about y"."""
     words = f"{joint['name']}: {joint['kind']}"
     if "axis" in joint and joint["kind"] in ("revolute", "prismatic", "screw", "cylindrical"):
         preposition = "along" if joint["kind"] == "prismatic" else "about"
-        words += f" {preposition} {_axis_words(joint['axis'])}"
+        words += f" {preposition} {_axis_label(joint['axis'])}"
     if "leader" in joint:
         words += f" to {joint['leader']}"
     return words
 
 
-def _axis_words(axis: list[float]) -> str:
-    """Return a coordinate axis by its letter, any other by its numbers."""
+def _axis_label(axis: list[float]) -> str:
+    """Return a coordinate axis by its letter, any other by its components."""
     for letter, place in zip("xyz", range(3), strict=True):
         if abs(axis[place]) == 1.0:
             return letter if axis[place] > 0.0 else f"-{letter}"
@@ -183,7 +174,7 @@ def _axis_words(axis: list[float]) -> str:
 
 
 def _state(console: "Console", robot: dict[str, Any], limit: int | None) -> None:
-    """Print where each joint stands in q and v, with its limits."""
+    """Print the indices of each joint in q and v, with its limits."""
     moving = [joint for joint in robot["joints"] if joint["q"] or joint["v"]]
     rows = []
     for joint in moving:
@@ -204,7 +195,7 @@ def _state(console: "Console", robot: dict[str, Any], limit: int | None) -> None
 
 
 def _parts(console: "Console", robot: dict[str, Any], limit: int | None) -> None:
-    """Print what else the robot has, as far as it has it."""
+    """Print tables of actuators, thrusters, springs, loops, contacts and frames."""
     from rich.text import Text
 
     drives = [
@@ -223,8 +214,8 @@ def _parts(console: "Console", robot: dict[str, Any], limit: int | None) -> None
         (s["name"], *s["ends"], f"{s['stiffness']:g}", f"{s['damping']:g}", f"{s['rest_length']:g}")
         for s in robot["springs"]
     ]
-    numbers = ("stiffness [N/m]", "damping [N s/m]", "rest length [m]")
-    _table(console, "Springs", ("name", "first", "second", *numbers), springs, limit)
+    columns = ("stiffness [N/m]", "damping [N s/m]", "rest length [m]")
+    _table(console, "Springs", ("name", "first", "second", *columns), springs, limit)
     cylinders = [
         (c["name"], *(c["ends"] or ("", "")), c["joint"] or "", f"{c['stroke']:g}")
         for c in robot["cylinders"]
@@ -234,7 +225,7 @@ def _parts(console: "Console", robot: dict[str, Any], limit: int | None) -> None
     loops = [(x["name"], x["kind"], str(x["first"] or ""), x["second"]) for x in robot["loops"]]
     _table(console, "Loops", ("name", "closed by", "first", "second"), loops, limit)
     if robot["loops"]:
-        console.print(Text(_mobility_words(robot)))
+        console.print(Text(_mobility_summary(robot)))
     contacts = [(c["name"], c["body"], _vector(c["position"])) for c in robot["contacts"]]
     _table(console, "Contact points", ("name", "body", "position [m]"), contacts, limit)
     frames = [(frame["name"], frame["body"]) for frame in robot["frames"]]
@@ -250,7 +241,7 @@ def _table(
     rows: Iterable[tuple[str, ...]],
     limit: int | None,
 ) -> None:
-    """Print a table, without columns that are empty; nothing where there are no rows."""
+    """Print a table without its empty columns; print nothing without rows."""
     from rich.table import Table
     from rich.text import Text
 
@@ -263,7 +254,7 @@ def _table(
         table.add_column(Text(headers[k]), no_wrap=True)
     shown = rows if limit is None or len(rows) <= limit + 2 else rows[:limit]
     for row in shown:
-        # as text: names from files are no markup
+        # as text: names from files must not be parsed as markup
         table.add_row(*(Text(row[k]) for k in kept))
     console.print(f"\n[bold]{title}[/bold]")
     console.print(table)
@@ -272,7 +263,7 @@ def _table(
 
 
 def _warnings(console: "Console", robot: dict[str, Any], limit: int | None) -> None:
-    """Print what needs a second look."""
+    """Print the warnings."""
     from rich.text import Text
 
     warnings = robot["warnings"]
@@ -286,7 +277,7 @@ def _warnings(console: "Console", robot: dict[str, Any], limit: int | None) -> N
 
 
 def _span(indices: list[int]) -> str:
-    """Return consecutive indices as Python slices write them."""
+    """Return consecutive indices in slice notation."""
     if not indices:
         return ""
     return f"{indices[0]}" if len(indices) == 1 else f"{indices[0]}:{indices[-1] + 1}"
@@ -300,12 +291,12 @@ def _number(value: float | list[float | None] | None) -> str:
 
 
 def _range(low: Any, high: Any) -> str:
-    """Return two limits, or nothing where both are open."""
+    """Return a range, or nothing if both ends are unlimited."""
     if not _number(low) and not _number(high):
         return ""
     return f"{_number(low) or '-inf'} .. {_number(high) or 'inf'}"
 
 
 def _vector(values: list[float]) -> str:
-    # + 0.0 turns a negative zero into a positive one
+    # + 0.0 turns negative zero into zero
     return "(" + ", ".join(f"{round(x, 4) + 0.0:g}" for x in values) + ")"

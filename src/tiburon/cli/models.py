@@ -1,11 +1,13 @@
-"""`tiburon models`: the robots that ship."""
+"""`tiburon models`: the robots of the zoo."""
 
 from typing import Annotated, Any
 
 import typer
 
-WIDE = 120
-"""Columns from which on descriptions stand beside the numbers."""
+from tiburon.cli.console import AsJson
+
+WIDE_COLUMNS = 120
+"""Terminal width from which descriptions are a column of the table."""
 
 EXAMPLES = """
 tiburon models
@@ -16,11 +18,11 @@ tiburon models --json
 
 def run(
     like: Annotated[
-        str, typer.Argument(help="Show only robots whose name or description holds this.")
+        str, typer.Argument(help="Show only robots whose name or description contains this.")
     ] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """List the robots that ship: topology, degrees of freedom, mass, loops, description.
+    """List the robots of the zoo: topology, degrees of freedom, mass, loops, description.
 
     Load one with tiburon.load("name"); `tiburon info NAME` describes it. Degrees of freedom are
     those of the tree, without loop constraints.
@@ -32,13 +34,13 @@ def run(
         print(json.dumps(rows, indent=2))
         return
     if not rows:
-        print(f"no robot that ships is like {like!r}; `tiburon models` lists all")
+        print(f"no robot of the zoo matches {like!r}; `tiburon models` lists all")
         raise typer.Exit(1)
     _print_table(rows)
 
 
 def _rows() -> list[dict[str, Any]]:
-    """Return one entry for each robot."""
+    """Return one row per robot."""
     import tiburon as tb
     from tiburon import zoo
     from tiburon.formats.description import topology
@@ -63,19 +65,19 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from tiburon.cli.loading import open_console
+    from tiburon.cli.console import open_console
 
     console = open_console()
-    # on a narrow terminal the description goes below its row
-    wide = console.width >= WIDE
+    # on a narrow terminal the description follows below its row
+    wide = console.width >= WIDE_COLUMNS
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("robot", style="cyan", no_wrap=True)
-    table.add_column("built as", no_wrap=True)
-    table.add_column("freedoms", justify="right", no_wrap=True)
+    table.add_column("topology", no_wrap=True)
+    table.add_column("DoF", justify="right", no_wrap=True)
     table.add_column(Text("mass [kg]"), justify="right", no_wrap=True)
     table.add_column("loops", justify="right", no_wrap=True)
     if wide:
-        table.add_column("what it is")
+        table.add_column("description")
     for row in rows:
         cells = [
             row["name"],
@@ -88,7 +90,7 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     if wide:
         console.print(table)
         return
-    # the table alone knows its widths: print it, and a description after each of its lines
+    # render the table for its column widths, then add a description after each line
     with console.capture() as captured:
         console.print(table)
     header, *lines = captured.get().splitlines()

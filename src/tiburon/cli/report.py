@@ -1,10 +1,16 @@
-"""`tiburon report`: one page about a run that was saved, and its figures."""
+"""`tiburon report`: one page about a saved run, with figures; summaries of runs."""
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from tiburon.results.trajectory import Trajectory
+
 
 EXAMPLES = """
 tiburon report run.zarr
@@ -19,36 +25,31 @@ FIGURES = {
     "commands": ("command",),
     "energy": ("kinetic_energy", "potential_energy", "total_energy"),
 }
-"""Figures by the name of their file, and what they show."""
+"""Quantities of each figure, by file name."""
 
 
 def run(
-    path: Annotated[
-        Path, typer.Argument(metavar="RUN", help="A run that was saved: run.zarr, or run.zip.")
-    ],
+    path: Annotated[Path, typer.Argument(metavar="RUN", help="Saved run: run.zarr or run.zip.")],
     page: Annotated[
         Path | None,
-        typer.Argument(metavar="[PAGE]", help="The page to write; beside the run by default."),
+        typer.Argument(metavar="[PAGE]", help="Page to write; beside the run by default."),
     ] = None,
     figures: Annotated[
-        Path | None, typer.Option(help="Directory for the figures as files of their own (.png).")
+        Path | None, typer.Option(help="Directory for the figures as separate files (.png).")
     ] = None,
-    replay: Annotated[
-        Path | None, typer.Option(help="Write a page that replays the run in a browser.")
-    ] = None,
+    replay: Annotated[Path | None, typer.Option(help="Write a replay page.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Write the recorded rows as a table.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print how the run ended as JSON; no page unless named.")
+        bool, typer.Option("--json", help="Print the outcome as JSON; no page unless named.")
     ] = False,
 ) -> None:
-    """Write one page about a saved run: what it was, how it ended, figures.
+    """Write one page about a saved run: settings, outcome, figures.
 
-    Works for runs that ended, that were interrupted, and that were killed. Files that exist are
-    replaced only with --force.
+    Works for finished, interrupted and killed runs. Existing files are replaced only with
+    --force.
     """
     import tiburon as tb
-    from tiburon.cli.run_words import as_data
     from tiburon.cli.simulate import check_folders, make_folder
     from tiburon.results.report import facts_of
 
@@ -86,7 +87,7 @@ def run(
 
 
 def _check_new(files: Iterable[Path | None]) -> None:
-    """Refuse to replace files before anything is computed; devices and pipes hold nothing."""
+    """Raise for existing files before anything is computed; devices and pipes are fine."""
     import tiburon as tb
 
     for file in files:
@@ -94,3 +95,93 @@ def _check_new(files: Iterable[Path | None]) -> None:
             raise tb.RunFileError(
                 file, "exists already; choose another name, or pass --force to replace it"
             )
+
+
+MAX_VARIABLES = 14
+"""Variables and events shown in the terminal; files contain all."""
+
+
+def as_data(run: "Trajectory") -> dict[str, Any]:
+    """Return the outcome of a run as plain data."""
+    outcome = run.outcome
+    found: dict[str, Any] = {
+        "robot": run.model.name,
+        "status": run.status if not run.batch else run.status.tolist(),
+        "recorded_rows": len(run),
+    }
+    if len(run):
+        found["span"] = list(run.span)
+    if outcome is not None:
+        found |= {
+            "message": outcome.message,
+            "time": outcome.time,
+            "event": outcome.event,
+            "body": outcome.body,
+            "quantity": outcome.quantity,
+        }
+    if outcome is not None and not run.batch:
+        states = run.header.column("x")
+        labels = () if states is None else states.labels or ()
+        found |= {
+            "q": dict(zip(run.model.q_names, outcome.q.tolist(), strict=True)),
+            "v": dict(zip(run.model.v_names, outcome.v.tolist(), strict=True)),
+            "x": dict(zip(labels, outcome.x.tolist(), strict=False)),
+        }
+    found["events"] = [{"name": event.name, "time": event.time} for event in run.events]
+    energy = energy_change(run)
+    if energy is not None:
+        found["energy"] = dict(zip(("start", "end"), energy, strict=True))
+    return found
+
+
+def energy_change(run: "Trajectory") -> tuple[float, float] | None:
+    """Return the energy in the first and last finite row [J]; None for batches."""
+    import numpy as np
+
+    if run.batch or not len(run) or run.header.world is None:
+        return None
+    rows = np.flatnonzero(np.isfinite(run.q).all(axis=-1))
+    if not len(rows):
+        return None
+    energy = np.asarray(run.get("total_energy").values)
+    return float(energy[rows[0]]), float(energy[rows[-1]])
+
+
+def print_run(run: "Trajectory") -> None:
+    """Print the initial and final configuration of a run, and its energy."""
+    from tiburon.cli.console import open_console
+
+    if run.batch or not len(run) or run.outcome is None:
+        return
+    print()
+    open_console().print(_table(run))
+    hidden = run.model.nq - MAX_VARIABLES
+    if hidden > 0:
+        print(f"and {hidden} more; --csv, --store and --json contain all")
+    energy = energy_change(run)
+    if energy is not None:
+        print(f"\nenergy of the robot: initial {energy[0]:.6g} J, final {energy[1]:.6g} J")
+    for event in run.events[:MAX_VARIABLES]:
+        print(f"event {event.name!r} at {event.time:.9g} s")
+
+
+def _table(run: "Trajectory") -> "Table":
+    """Return the table of initial, final, smallest and largest joint positions."""
+    import numpy as np
+    from rich.table import Table
+    from rich.text import Text
+
+    from tiburon.results.header import position_units
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("position", no_wrap=True)
+    for heading in ("initial", "final", "min", "max"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    q = run.q[np.isfinite(run.q).all(axis=-1)]
+    last = run.outcome.q
+    units = position_units(run.model)
+    for k, name in enumerate(run.model.q_names[:MAX_VARIABLES]):
+        unit = "" if units[k] == "1" else f" [{units[k]}]"
+        values = (q[0, k], last[k], q[:, k].min(), q[:, k].max())
+        table.add_row(Text(f"{name}{unit}"), *(f"{x + 0.0:.5g}" for x in values))
+    return table

@@ -1,4 +1,4 @@
-"""From words of the command line to what a run needs: start, surroundings, controller."""
+"""Command-line options of runs: initial state, world, controller; assembly of closed loops."""
 
 import importlib
 import importlib.util
@@ -15,31 +15,32 @@ if TYPE_CHECKING:
     from tiburon.arrays import NDArray
     from tiburon.model import Model, World
 
+
 HOLD_FREQUENCY = 10.0
-"""How fast held joints answer errors [rad/s]."""
+"""Closed-loop frequency of held joints [rad/s]."""
 
 STATION_FREQUENCY = 0.8
-"""How fast station keeping answers errors [rad/s]; thrusters lag by tenths of a second."""
+"""Closed-loop frequency of station keeping [rad/s]; thrusters lag by tenths of a second."""
 
 CONTROLS = ("gravity", "hold", "station")
-"""Controllers that are known by a word."""
+"""Names of built-in controllers."""
 
 
-def numbers_by_name(
+def values_by_name(
     option: str, text: str, names: Sequence[str], start: "NDArray[np.float64]"
 ) -> "NDArray[np.float64]":
-    """Read numbers: all of them, or some by name.
+    """Parse values: all of them, or some by name.
 
     Args:
         option: Name of the option, for messages.
         text: "0.1,0.2,0.3", or "elbow=0.5,wrist=-1".
-        names: Names of the numbers.
-        start: Numbers that hold where none are given, shape (len(names),).
+        names: Names of the values.
+        start: Default values, shape (len(names),).
 
     Raises:
-        ShapeError: If it is the wrong number of them.
-        DomainError: If one is none.
-        UnknownNameError: If a name is not among them.
+        ShapeError: If the number of values is wrong.
+        DomainError: If a value is not a number.
+        UnknownNameError: If a name is unknown.
     """
     import tiburon as tb
 
@@ -47,7 +48,7 @@ def numbers_by_name(
     row = start.copy()
     if not any("=" in entry for entry in entries):
         if len(entries) != len(names):
-            listed = f"{len(names)} numbers ({', '.join(names)}), or name=number"
+            listed = f"{len(names)} values ({', '.join(names)}), or name=value"
             raise tb.ShapeError(option, listed, f"{len(entries)}")
         pairs = list(zip(names, entries, strict=True))
     else:
@@ -60,10 +61,10 @@ def numbers_by_name(
 
 
 def as_number(argument: str, text: str) -> float:
-    """Read one number.
+    """Parse one number.
 
     Raises:
-        DomainError: If it is none.
+        DomainError: If the text is not a number.
     """
     import tiburon as tb
 
@@ -74,26 +75,25 @@ def as_number(argument: str, text: str) -> float:
 
 
 def commands_by_name(option: str, given: Sequence[str]) -> dict[str, float]:
-    """Read "name=number" entries."""
+    """Parse "name=value" entries."""
     import tiburon as tb
 
     found = {}
     for entry in given:
         name, equals, value = entry.partition("=")
         if not equals:
-            raise tb.DomainError(option, "name=number", repr(entry))
+            raise tb.DomainError(option, "name=value", repr(entry))
         found[name.strip()] = as_number(f"{option}: {name}", value)
     return found
 
 
 def start_of(model: "Model", pose: str | None, q: str | None) -> "NDArray[np.float64]":
-    """Return the position that words ask for.
+    """Return the initial configuration from the options --pose and --q.
 
     Args:
         model: The robot.
-        pose: A named position; by default the neutral one, or, of a robot with loops, the first
-            that it names.
-        q: Numbers that replace those of the pose.
+        pose: Named configuration; by default the neutral one, or with loops the first named one.
+        q: Values that replace those of the pose.
 
     Raises:
         UnknownNameError: If there is no such pose.
@@ -108,7 +108,7 @@ def start_of(model: "Model", pose: str | None, q: str | None) -> "NDArray[np.flo
         raise tb.UnknownNameError("pose", pose, tuple(model.poses))
     start = model.neutral() if pose is None else np.array(model.poses[pose])
     if q is not None:
-        start = numbers_by_name("--q", q, model.q_names, start)
+        start = values_by_name("--q", q, model.q_names, start)
     return np.asarray(model.normalize(start))
 
 
@@ -119,9 +119,9 @@ def surroundings(
     current: tuple[float, float, float] | None,
     surface: float | None,
 ) -> "World":
-    """Return the world that words ask for: that of a file, and what is said beside it.
+    """Return the world of a file with the properties that options override.
 
-    Water is there as soon as anything is said about it.
+    Any option about water adds water.
     """
     from dataclasses import replace
 
@@ -130,8 +130,8 @@ def surroundings(
     world = tb.World() if file is None else tb.load_world(file)
     if gravity is not None:
         world = replace(world, gravity=gravity)
-    said = {"density": density, "current": current, "surface": surface}
-    given: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+    options = {"density": density, "current": current, "surface": surface}
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if given:
         world = replace(world, fluid=replace(world.fluid or tb.Water(), **given))
     return world
@@ -140,16 +140,16 @@ def surroundings(
 def controller(
     word: str | None, model: "Model", world: "World", start: "NDArray[np.float64]"
 ) -> Callable[..., Any] | None:
-    """Return the controller that a word asks for.
+    """Return the controller of the option --control.
 
     Args:
         word: "gravity", "hold", "station", a file of commands (.csv), or "module:function".
         model: The robot.
         world: Its surroundings.
-        start: Position that is held [m or rad], shape (nq,).
+        start: Configuration to hold [m or rad], shape (nq,).
 
     Raises:
-        OptionError: If it is none of these.
+        OptionError: If the option is none of these.
     """
     import tiburon as tb
 
@@ -160,7 +160,7 @@ def controller(
             raise tb.RunFileError(word, "no such file; --control takes a table of commands here")
         return tb.Replay.from_csv(word)
     if ":" in word:
-        with errors_of_users_code(word):
+        with user_code_errors(word):
             return load_function(word)
     if word == "gravity":
         return tb.GravityCompensation()
@@ -176,7 +176,7 @@ def controller(
 
 
 def _held(model: "Model") -> list[str]:
-    """Return the joints that a controller can hold: all that move but a floating base."""
+    """Return the joints that a controller can hold: all with DoF except a floating base."""
     return [j.name for j in model.joints if j.nv and j.kind != "free"]
 
 
@@ -194,14 +194,14 @@ def _hold(model: "Model", start: "NDArray[np.float64]") -> Any:
 
 
 @contextmanager
-def errors_of_users_code(word: str | None) -> Iterator[None]:
-    """Tell what went wrong in a controller that a user wrote, and in which line.
+def user_code_errors(word: str | None) -> Iterator[None]:
+    """Raise errors of a user's controller with its file and line.
 
     Args:
-        word: What --control was given; errors beside code of users pass unchanged.
+        word: Value of --control; errors outside user code pass unchanged.
 
     Raises:
-        ModelError: Instead of an error that is none of this package.
+        ModelError: Instead of any error that is not a `TiburonError`.
     """
     import tiburon as tb
 
@@ -220,15 +220,15 @@ def errors_of_users_code(word: str | None) -> Iterator[None]:
         if isinstance(error, SyntaxError) and error.filename:
             where = f"{Path(error.filename).name}, line {error.lineno}"
         raise tb.ModelError(
-            f"--control {word}: {where}: {type(error).__name__}: {error}; mend the function"
+            f"--control {word}: {where}: {type(error).__name__}: {error}; fix the function"
         ) from error
 
 
 def load_function(word: str) -> Callable[..., Any]:
-    """Load a function that a user wrote.
+    """Load a user's function.
 
     Args:
-        word: "module:function", the module looked for in the working directory too, or
+        word: "module:function", searched in the working directory too, or
             "file.py:function".
 
     Raises:
@@ -245,7 +245,7 @@ def load_function(word: str) -> Callable[..., Any]:
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     else:
-        # a command, unlike `python`, does not look where it stands
+        # a console script, unlike `python`, does not search the working directory
         sys.path.insert(0, str(Path.cwd()))
         try:
             module = importlib.import_module(place)
@@ -263,3 +263,165 @@ def load_function(word: str) -> Callable[..., Any]:
         known = [key for key, value in vars(module).items() if callable(value) and key[0] != "_"]
         raise tb.UnknownNameError("function", name, known, where=place)
     return found  # type: ignore[no-any-return]
+
+
+MAX_LISTED = 6
+"""Joints or loops listed in one message."""
+
+MOTION_TOLERANCE = 1e-6
+"""Smallest displacement [m or rad] or velocity [m/s or rad/s] of a joint that is reported."""
+
+RANK_TOLERANCE = 1e-9
+"""Relative singular value of the constraint Jacobian that counts as zero."""
+
+
+def closed_start(
+    model: "Model", pose: str | None, q: str | None, *, must_close: bool = True
+) -> "NDArray[np.float64]":
+    """Return the initial configuration of the options, assembled if its loops are open.
+
+    Displacements of joints by assembly are printed to standard error.
+
+    Args:
+        model: The robot.
+        pose: Named configuration, as in `start_of`.
+        q: Values that replace those of the pose; joints named in it are held.
+        must_close: False accepts a configuration that cannot be closed, and prints the residuals.
+
+    Raises:
+        LoopError: If loops cannot be closed, with the remaining residual of each.
+        DomainError: If a residual is undefined there, as that of a disc that lies flat.
+    """
+    import tiburon as tb
+
+    start = start_of(model, pose, q)
+    held = _named_joints(model, q)
+    try:
+        position, words = assembled(model, start, held)
+    except tb.LoopError as error:
+        if must_close:
+            raise
+        position, words = start, f"{error}; shown as given: {_open_loops(model, start)}"
+    except tb.DomainError as error:
+        if must_close:
+            raise
+        position, words = start, f"{error}; shown as given"
+    if words:
+        print(f"note: {words}", file=sys.stderr)
+    return position
+
+
+def closed_velocity(
+    model: "Model", q: "NDArray[np.float64]", text: str | None
+) -> "NDArray[np.float64]":
+    """Return the initial velocity of the option --v, completed so that loops stay closed.
+
+    Joints that are not named get the velocity of least norm, which is printed to standard error.
+    Velocities given for all joints, and those of robots driven by time, are not changed.
+
+    Args:
+        model: The robot.
+        q: Closed configuration [m or rad], shape (nq,).
+        text: "0.1,0.2", or "crank=2" [m/s or rad/s]; None for a robot at rest.
+
+    Raises:
+        DomainError: If the loops do not permit these velocities.
+    """
+    import numpy as np
+
+    import tiburon as tb
+    from tiburon.functions.mobility import loop_rows
+
+    v = np.zeros(model.nv)
+    if text is None:
+        return v
+    v = values_by_name("--v", text, model.v_names, v)
+    named = {entry.partition("=")[0].strip() for entry in text.split(",") if "=" in entry}
+    if not model.loops or not named or model.plan.depends_on_time:
+        return v
+    _, J = loop_rows(model, q)
+    free = [k for k, name in enumerate(model.v_names) if name not in named]
+    v[free] = np.linalg.lstsq(J[:, free], -J @ v, rcond=RANK_TOLERANCE)[0]
+    opening = float(np.abs(J @ v).max(initial=0.0))
+    if opening > MOTION_TOLERANCE * float(np.abs(v).max()):
+        raise tb.DomainError(
+            "--v",
+            "velocities that keep loops closed",
+            f"{text}, which opens them by at least {opening:.3g} m/s or rad/s",
+            advice="name fewer joints; the velocities of the others follow",
+        )
+    words = _listed(model, v, free, " at ", "/s")
+    if words:
+        print(f"note: to keep loops closed, {words}", file=sys.stderr)
+    return v
+
+
+def assembled(
+    model: "Model", q: "NDArray[np.float64]", held: tuple[str, ...] = ()
+) -> "tuple[NDArray[np.float64], str]":
+    """Close the loops of a configuration and describe the assembly.
+
+    Args:
+        model: The robot, with loops or without.
+        q: Initial guess [m or rad], shape (nq,).
+        held: Names of joints that keep their positions.
+
+    Returns:
+        The closed configuration and a sentence; the given one and an empty text where its loops are
+        closed to the precision of files.
+
+    Raises:
+        LoopError: If loops cannot be closed.
+    """
+    from tiburon.functions.assembly import START_TOLERANCE, assemble, is_closed
+
+    if not model.loops or is_closed(model, q, START_TOLERANCE):
+        return q, ""
+    found = assemble(model, q, hold=held).q
+    kept = f", with {', '.join(held)} held" if held else ""
+    moved = _listed(model, model.difference(q, found), range(model.nv), " by ")
+    opened = _open_loops(model, q)
+    return found, f"{opened} in the given configuration; assembled by moving {moved}{kept}"
+
+
+def _open_loops(model: "Model", q: "NDArray[np.float64]") -> str:
+    """List the open loops with their residuals, largest first."""
+    from tiburon.functions.assembly import START_TOLERANCE, gap_names
+    from tiburon.functions.mobility import loop_rows
+
+    gaps, _ = loop_rows(model, q)
+    wide: dict[str, float] = {}
+    for name, gap in zip(gap_names(model), gaps, strict=True):
+        wide[name] = max(wide.get(name, 0.0), abs(float(gap)))
+    listed = sorted(
+        ((gap, name) for name, gap in wide.items() if gap > START_TOLERANCE), reverse=True
+    )
+    if not listed:
+        return "a loop joint is closed only with its axis reversed"
+    listing = ", ".join(f"{name!r} by {gap:.3g}" for gap, name in listed[:MAX_LISTED])
+    more = f" and {len(listed) - MAX_LISTED} more" if len(listed) > MAX_LISTED else ""
+    return f"loops are open ({listing}{more} [m or rad])"
+
+
+def _listed(
+    model: "Model", values: "NDArray[np.float64]", which: Sequence[int], word: str, per: str = ""
+) -> str:
+    """List displacements or velocities of joints, largest first."""
+    from tiburon.results.header import velocity_units
+
+    units = [unit.removesuffix("/s") + per for unit in velocity_units(model)]
+    moving = [k for k in which if abs(values[k]) > MOTION_TOLERANCE]
+    moving.sort(key=lambda k: -abs(values[k]))
+    parts = [f"{model.v_names[k]}{word}{values[k]:+.3g} {units[k]}" for k in moving[:MAX_LISTED]]
+    more = f", and {len(moving) - MAX_LISTED} more" if len(moving) > MAX_LISTED else ""
+    return ", ".join(parts) + more
+
+
+def _named_joints(model: "Model", q: str | None) -> tuple[str, ...]:
+    """Return the joints named in an option such as "elbow=0.5"; plain values name none."""
+    named = {entry.partition("=")[0].strip() for entry in (q or "").split(",") if "=" in entry}
+    return tuple(
+        joint.name
+        for joint in model.joints
+        if named.intersection(model.q_names[model.slice(joint.name, of="q")])
+    )

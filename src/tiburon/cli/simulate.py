@@ -1,4 +1,4 @@
-"""`tiburon simulate`: run a robot in its world, and keep, draw and tell what happened."""
+"""`tiburon simulate`: simulation of a robot in its world, with tables, figures and replays."""
 
 from pathlib import Path
 from time import perf_counter
@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiburon.cli.exit_codes import OF_STATUS
-from tiburon.cli.loading import complete_robot
+from tiburon.cli.console import EXIT_CODES, AsJson, PackagePath, complete_robot, load_quietly
 
 if TYPE_CHECKING:
     from tiburon.results.trajectory import Trajectory
 
-DURATION = 5.0
-"""Simulated time where none is asked for [s]."""
+DEFAULT_DURATION = 5.0
+"""Default simulated time [s]."""
 
-PICTURES = (".png", ".svg", ".pdf", ".jpg")
-"""Endings of figures."""
+FIGURE_SUFFIXES = (".png", ".svg", ".pdf", ".jpg")
+"""File suffixes of figures."""
 
 Triple = tuple[float, float, float]
 
@@ -34,7 +33,7 @@ def run(
         str,
         typer.Argument(
             metavar="FILE|NAME",
-            help="A robot file, the name of one that ships, or with --resume a stored run.",
+            help="Robot file, name of a robot of the zoo, or with --resume a stored run.",
             autocompletion=complete_robot,
         ),
     ],
@@ -42,92 +41,88 @@ def run(
         float | None,
         typer.Option("--duration", "-t", help="Simulated time [s]; 5 by default."),
     ] = None,
-    dt: Annotated[float, typer.Option(help="Length of a step [s].")] = 1e-3,
+    dt: Annotated[float, typer.Option(help="Step size [s].")] = 1e-3,
     method: Annotated[
         str, typer.Option(help="Integrator: rk4, semi_implicit_euler, dopri5, rosenbrock, ...")
     ] = "rk4",
-    rtol: Annotated[float, typer.Option(help="Of methods that adapt their steps.")] = 1e-6,
-    atol: Annotated[float, typer.Option(help="Of methods that adapt their steps.")] = 1e-8,
-    pose: Annotated[str | None, typer.Option(help="A named position to start from.")] = None,
+    rtol: Annotated[float, typer.Option(help="Relative tolerance of adaptive methods.")] = 1e-6,
+    atol: Annotated[float, typer.Option(help="Absolute tolerance of adaptive methods.")] = 1e-8,
+    pose: Annotated[str | None, typer.Option(help="Named initial pose.")] = None,
     q: Annotated[
-        str | None, typer.Option(help="Position: 0.1,0.2,... or elbow=0.5,wrist=-1 [m or rad].")
+        str | None,
+        typer.Option(help="Initial q: 0.1,0.2,... or elbow=0.5,wrist=-1 [m or rad]."),
     ] = None,
     v: Annotated[
-        str | None, typer.Option(help="Velocity, in the same way [m/s or rad/s]; at rest else.")
+        str | None, typer.Option(help="Initial v, likewise [m/s or rad/s]; zero by default.")
     ] = None,
     gravity: Annotated[
-        Triple | None, typer.Option(help="World axes [m/s^2]; 0 0 -9.81 by default.")
+        Triple | None, typer.Option(help="Gravity in world axes [m/s^2]; 0 0 -9.81 by default.")
     ] = None,
     density: Annotated[
-        float | None, typer.Option(min=0.0, help="Of the water [kg/m^3]; puts the robot in water.")
+        float | None, typer.Option(min=0.0, help="Density of the water [kg/m^3]; adds water.")
     ] = None,
     current: Annotated[
-        Triple | None, typer.Option(help="Velocity of the water [m/s]; puts the robot in water.")
+        Triple | None, typer.Option(help="Velocity of the water [m/s]; adds water.")
     ] = None,
     surface: Annotated[
-        float | None, typer.Option(help="Height of the water's surface [m]; none by default.")
+        float | None, typer.Option(help="Height of the free surface [m]; none by default.")
     ] = None,
     world: Annotated[
-        Path | None, typer.Option(help="A file of surroundings (DynaMechs .env, MJCF .xml).")
+        Path | None, typer.Option(help="World file (DynaMechs .env, MJCF .xml).")
     ] = None,
     control: Annotated[
         str | None,
         typer.Option(
-            help="gravity (bears the weight), hold (keeps joints), station (keeps a vehicle and "
-            "its joints), FILE.csv (logged commands), module:function or file.py:function."
+            help="gravity (compensation), hold (joints), station (a vehicle and its joints), "
+            "FILE.csv (logged commands), module:function or file.py:function."
         ),
     ] = None,
     control_dt: Annotated[
-        float | None, typer.Option(help="Time between two calls of the controller [s].")
+        float | None, typer.Option(help="Sampling period of the controller [s].")
     ] = None,
     command: Annotated[
-        list[str] | None, typer.Option(help="name=number, held all the time; may be repeated.")
+        list[str] | None, typer.Option(help="Constant command name=value; may be repeated.")
     ] = None,
     passive: Annotated[
-        bool, typer.Option("--passive/--no-passive", help="Friction and springs of joints.")
+        bool, typer.Option("--passive/--no-passive", help="Joint friction and springs.")
     ] = True,
     limits: Annotated[
-        bool, typer.Option("--limits/--no-limits", help="Stops at the limits of joints.")
+        bool, typer.Option("--limits/--no-limits", help="Stops at joint limits.")
     ] = True,
     record_dt: Annotated[
         float | None, typer.Option(help="Time between recorded rows [s]; 0.01 by default.")
     ] = None,
     budget: Annotated[
-        float | None, typer.Option(min=0.0, help="Wall time after which to stop [s].")
+        float | None, typer.Option(min=0.0, help="Wall-clock time after which to stop [s].")
     ] = None,
     store: Annotated[
-        Path | None, typer.Option(help="Directory (.zarr) to which rows go on the way.")
+        Path | None,
+        typer.Option(help="Directory (.zarr) to which rows are written during the run."),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a stored run, -t longer or to its end.")
+        bool, typer.Option("--resume", help="Continue a stored run, by -t or to its end.")
     ] = False,
     csv: Annotated[Path | None, typer.Option(help="Write the recorded rows as a table.")] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw positions and velocities (.png, .svg, .pdf).")
+        Path | None, typer.Option(help="Plot positions and velocities (.png, .svg, .pdf).")
     ] = None,
-    html: Annotated[
-        Path | None, typer.Option(help="Write a page that replays the run in a browser.")
-    ] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="Write one page about the run (HTML).")
-    ] = None,
-    package_path: Annotated[
-        list[Path] | None, typer.Option(help="Folder of packages for meshes; may be repeated.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Write a replay page.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write a report page (HTML).")] = None,
+    package_path: PackagePath = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Run a robot in its world; tell how it ended; keep, draw and replay it.
+    """Simulate a robot in its world; print the outcome; write tables, figures and replays.
 
-    Exit codes: 0 finished or ended by an event, 1 bad input, 2 usage, 3 diverged, 4 out of budget,
-    5 events without end, 130 interrupted (Ctrl-C keeps what was computed).
+    Exit codes: 0 finished or terminal event, 1 bad input, 2 usage, 3 diverged, 4 out of budget,
+    5 Zeno behavior, 130 interrupted (Ctrl-C keeps the recorded rows).
     """
     began = perf_counter()
     outputs = {"csv": csv, "plot": plot, "html": html, "report": report}
     check_folders(outputs.values())
-    if plot is not None and plot.suffix.lower() not in PICTURES:
+    if plot is not None and plot.suffix.lower() not in FIGURE_SUFFIXES:
         from tiburon.errors import OptionError
 
-        raise OptionError("--plot: ending", PICTURES, plot.suffix)
+        raise OptionError("--plot: ending", FIGURE_SUFFIXES, plot.suffix)
     if resume:
         done, before = _resume(store or Path(robot), duration, control, budget)
     else:
@@ -143,49 +138,49 @@ def run(
             "budget": budget,
             "store": store,
         }
-        around = (world, gravity, density, current, surface)
+        surroundings = (world, gravity, density, current, surface)
         place = (pose, q, v)
         done = _start(
             robot,
-            DURATION if duration is None else duration,
+            DEFAULT_DURATION if duration is None else duration,
             place,
-            around,
+            surroundings,
             control,
             command or [],
             package_path or [],
             options,
-            said=not as_json,
+            print_warnings=not as_json,
         )
         before = done.span[0]
     elapsed = perf_counter() - began
     written = {name: _write(done, name, path) for name, path in outputs.items() if path is not None}
     if done.store is not None:
         written["store"] = done.store.path
-    _tell(done, elapsed, before, written, as_json)
-    raise typer.Exit(OF_STATUS[done.outcome.status])
+    _print_outcome(done, elapsed, before, written, as_json)
+    raise typer.Exit(EXIT_CODES[done.outcome.status])
 
 
 def check_folders(paths: Any) -> None:
-    """Refuse files that could not be written before anything is computed."""
+    """Raise for files that cannot be written, before anything is computed."""
     import tiburon as tb
 
     for path in paths:
         if path is not None and not path.parent.is_dir():
-            raise tb.RunFileError(path, f"there is no folder {str(path.parent)!r}; make it first")
+            raise tb.RunFileError(path, f"there is no folder {str(path.parent)!r}; create it first")
 
 
 def make_folder(path: Path) -> None:
-    """Make a directory for output files, unless it exists.
+    """Create a directory for output files, unless it exists.
 
     Raises:
-        RunFileError: If it cannot be made.
+        RunFileError: If it cannot be created.
     """
     import tiburon as tb
 
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        reason = f"cannot be made a folder ({error.strerror}); choose another name"
+        reason = f"cannot be created as a folder ({error.strerror}); choose another name"
         raise tb.RunFileError(path, reason) from error
 
 
@@ -199,38 +194,38 @@ def _start(
     package_paths: list[Path],
     options: dict[str, Any],
     *,
-    said: bool,
+    print_warnings: bool,
 ) -> "Trajectory":
-    """Load a robot and run it."""
+    """Load a robot and simulate it."""
     import sys
 
     import tiburon as tb
-    from tiburon.cli.assembling import closed_start, closed_velocity
-    from tiburon.cli.loading import load_quietly
     from tiburon.cli.run_options import (
+        closed_start,
+        closed_velocity,
         commands_by_name,
         controller,
-        errors_of_users_code,
         surroundings,
+        user_code_errors,
     )
 
     model, warnings = load_quietly(robot, package_paths)
-    for warning in warnings if said else ():
+    for warning in warnings if print_warnings else ():
         print(f"warning: {warning}", file=sys.stderr)
     pose, position, velocity = place
     q = closed_start(model, pose, position)
     v = closed_velocity(model, q, velocity)
     world = surroundings(*around)
     held = commands_by_name("--command", commands)
-    decides = controller(control, model, world, q)
-    with errors_of_users_code(control):
+    chosen = controller(control, model, world, q)
+    with user_code_errors(control):
         return tb.simulate(
             model,
             duration,
             q=q,
             v=v,
             world=world,
-            control=decides,
+            control=chosen,
             command=held or None,
             **options,
         )
@@ -239,9 +234,9 @@ def _start(
 def _resume(
     path: Path, duration: float | None, control: str | None, budget: float | None
 ) -> "tuple[Trajectory, float]":
-    """Go on with a stored run; return it and the time at which it goes on [s]."""
+    """Continue a stored run; return it and the time of its checkpoint [s]."""
     import tiburon as tb
-    from tiburon.cli.run_options import controller, errors_of_users_code
+    from tiburon.cli.run_options import controller, user_code_errors
 
     earlier = tb.load_run(path)
     changes: dict[str, Any] = {}
@@ -249,12 +244,12 @@ def _resume(
         first = earlier.q[0] if len(earlier) else earlier.outcome.q
         changes["control"] = controller(control, earlier.model, earlier.world, first)
     before = 0.0 if earlier.checkpoint is None else earlier.checkpoint.time
-    with errors_of_users_code(control):
+    with user_code_errors(control):
         return earlier.resume(duration, budget=budget, **changes), before
 
 
 def _write(done: "Trajectory", name: str, path: Path) -> Path:
-    """Write one of the files that were asked for."""
+    """Write one of the requested files."""
     if name == "csv":
         done.to_csv(path)
     elif name == "plot":
@@ -266,11 +261,11 @@ def _write(done: "Trajectory", name: str, path: Path) -> Path:
     return path
 
 
-def _tell(
+def _print_outcome(
     done: "Trajectory", elapsed: float, before: float, written: dict[str, Path], as_json: bool
 ) -> None:
-    """Print how it went."""
-    from tiburon.cli.run_words import as_data, print_run
+    """Print the outcome of a run."""
+    from tiburon.cli.report import as_data, print_run
     from tiburon.results.report import facts_of
 
     simulated = done.outcome.time - before

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tiburon.cli.console import PackagePath, load_quietly
+
 if TYPE_CHECKING:
     from tiburon.results.trajectory import Trajectory
 
@@ -16,8 +18,8 @@ tiburon view run.zarr --html dive.html
 tiburon view double_pendulum --mode 1
 """
 
-RUN_ENDINGS = (".zarr", ".zip")
-"""How saved runs are named; everything else is a robot."""
+RUN_SUFFIXES = (".zarr", ".zip")
+"""File suffixes of saved runs; everything else is a robot."""
 
 
 def run(
@@ -25,57 +27,51 @@ def run(
         str,
         typer.Argument(
             metavar="FILE|NAME|RUN",
-            help="A robot file, the name of one that ships, or a saved run: run.zarr, run.zip.",
+            help="Robot file, name of a robot of the zoo, or a saved run: run.zarr, run.zip.",
         ),
     ],
     html: Annotated[
         Path | None,
-        typer.Option(help="Write a page that plays without a server instead; needs no viser."),
+        typer.Option(help="Write a self-contained page instead of serving; needs no viser."),
     ] = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Of the live scene; if taken, the next free one.")
+        int, typer.Option(min=0, max=65535, help="Port of the live scene, or the next free one.")
     ] = 8080,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(help="Another name by which browsers reach the live scene; may be repeated."),
+        typer.Option(help="Further host name of the live scene; may be repeated."),
     ] = None,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Whether to open a browser.")
     ] = True,
     camera: Annotated[
-        str | None, typer.Option(help="How to look at first: orbit, follow, on-board.")
+        str | None, typer.Option(help="Initial camera: orbit, follow, on-board.")
     ] = None,
     show: Annotated[
         list[str] | None,
         typer.Option(help="frames, labels, centers, forces, trails, water; may be repeated."),
     ] = None,
-    speed: Annotated[float | None, typer.Option(help="Of the replay; 1 for real time.")] = None,
-    pose: Annotated[
-        str | None, typer.Option(help="A named position of a robot that stands still.")
-    ] = None,
+    speed: Annotated[float | None, typer.Option(help="Playback speed; 1 for real time.")] = None,
+    pose: Annotated[str | None, typer.Option(help="Named pose of a robot.")] = None,
     mode: Annotated[
-        int | None, typer.Option(help="Let a robot swing in one of the modes of `tb.modes`.")
+        int | None, typer.Option(help="Animate one of the modes of `tb.modes`.")
     ] = None,
-    water: Annotated[
-        bool, typer.Option("--water", help="Put a robot that stands still into water.")
-    ] = False,
-    package_path: Annotated[
-        list[Path] | None, typer.Option(help="Folder of packages for meshes; may be repeated.")
-    ] = None,
+    water: Annotated[bool, typer.Option("--water", help="Show a robot in water.")] = False,
+    package_path: PackagePath = None,
 ) -> None:
-    """Look at a robot, or replay a saved run, in the browser.
+    """Show a robot, or replay a saved run, in the browser.
 
     The live scene needs viser (pip install 'tiburon[view]') and runs until Ctrl-C; without viser, a
     page is written and opened instead.
     """
     import tiburon as tb
+    from tiburon.cli.simulate import check_folders
 
-    if html is not None and not html.parent.is_dir():
-        raise tb.RunFileError(html, f"there is no folder {str(html.parent)!r}; make it first")
+    check_folders((html,))
     options: dict[str, Any] = {"camera": camera, "show": show, "speed": speed}
     options = {name: value for name, value in options.items() if value is not None}
     shown: _OfRun | _OfMotion
-    if Path(source).suffix in RUN_ENDINGS:
+    if Path(source).suffix in RUN_SUFFIXES:
         shown = _OfRun(tb.load_run(source))
     elif mode is not None:
         shown = _mode_of(source, pose, mode, water, package_path or [])
@@ -98,16 +94,16 @@ class _OfRun:
         return self._run.save_html(path, **options)
 
     def open(self, options: dict[str, Any], server: dict[str, Any], browser: bool) -> None:
-        """Show it, live if that can be."""
+        """Show it, in the live scene if viser is installed."""
         from tiburon.viewer.live import has_viser
 
         if has_viser():
             options = {**options, **server, "wait": False}
-        _stay(self._run.view(browser=browser, **options))
+        _wait_for(self._run.view(browser=browser, **options))
 
 
 class _OfMotion:
-    """A robot and how it moves, if it does."""
+    """A robot at rest or in motion."""
 
     def __init__(self, model: Any, time: Any, q: Any, given: dict[str, Any]) -> None:
         self._motion = (model, time, q)
@@ -120,7 +116,7 @@ class _OfMotion:
         return save_html(path, *self._motion, **(self._given | options))
 
     def open(self, options: dict[str, Any], server: dict[str, Any], browser: bool) -> None:
-        """Show it, live if that can be."""
+        """Show it, in the live scene if viser is installed."""
         import tempfile
         import webbrowser
 
@@ -130,37 +126,36 @@ class _OfMotion:
             path = self.save(Path(tempfile.mkdtemp(prefix="tiburon-")) / "view.html", options)
             if browser:
                 webbrowser.open(path.as_uri())
-            _stay(path)
+            _wait_for(path)
             return
         from tiburon.viewer import LiveReplay
 
         replay = LiveReplay(*self._motion, **(self._given | options | server))
         if browser:
             webbrowser.open(replay.url)
-        _stay(replay)
+        _wait_for(replay)
 
 
-def _stay(shown: Any) -> None:
-    """Say where it is, and stay while a live scene is served."""
+def _wait_for(shown: Any) -> None:
+    """Print the address or path, and wait while a live scene is served."""
     if isinstance(shown, Path):
         print(f"wrote {shown}; for the live scene, pip install 'tiburon[view]'")
         return
-    print(f"look at {shown.url}; Ctrl-C ends it", flush=True)
+    print(f"open {shown.url}; Ctrl-C stops", flush=True)
     shown.wait()
 
 
 def _robot_of(source: str, pose: str | None, water: bool, package_paths: list[Path]) -> _OfMotion:
-    """Return a robot that stands still."""
+    """Return a robot at rest."""
     import sys
 
     import tiburon as tb
-    from tiburon.cli.assembling import closed_start
-    from tiburon.cli.loading import load_quietly
+    from tiburon.cli.run_options import closed_start
 
     model, warnings = load_quietly(source, package_paths)
     for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    # a robot that cannot be closed is looked at to find out why
+    # show also configurations that cannot be closed, so that users see why
     q = closed_start(model, pose, None, must_close=False)
     return _OfMotion(model, None, q, {"fluid": tb.Water() if water else None})
 
@@ -168,9 +163,8 @@ def _robot_of(source: str, pose: str | None, water: bool, package_paths: list[Pa
 def _mode_of(
     source: str, pose: str | None, mode: int, water: bool, package_paths: list[Path]
 ) -> _OfMotion:
-    """Return a robot that swings in one of its modes."""
+    """Return a robot that oscillates in one of its modes."""
     import tiburon as tb
-    from tiburon.cli.loading import load_quietly
     from tiburon.cli.run_options import start_of
     from tiburon.simulation.modes import film_of_mode
 

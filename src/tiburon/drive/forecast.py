@@ -8,7 +8,7 @@ import numpy as np
 
 from tiburon.arrays import NDArray
 from tiburon.drive.dashboard import Dashboard
-from tiburon.drive.tick_source import TickClock
+from tiburon.drive.tick_memory import TickClock
 from tiburon.drive.ticker import DONE, Ticker
 from tiburon.errors import DomainError
 

@@ -15,10 +15,10 @@ from tiburon.drive.tick_memory import (
     MARGIN_DOWN,
     MARGIN_UP,
     NEVER_SLEEP,
+    TickClock,
     TickMemory,
     Word,
 )
-from tiburon.drive.tick_source import TickClock
 
 __all__ = ["clear_counts", "run_ticks", "write_row"]
 

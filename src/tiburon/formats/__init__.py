@@ -1,1 +1,1 @@
-"""Robot files to models and back, one file or a few per format."""
+"""Readers and writers of robot files, one file per format and direction."""

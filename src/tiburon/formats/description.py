@@ -1,4 +1,4 @@
-"""What a robot is, as plain data: for the terminal, for JSON, for other programs."""
+"""Description of a robot as plain data, for the terminal and for JSON."""
 
 import math
 from typing import Any
@@ -16,7 +16,7 @@ from tiburon.model.model_warnings import half_size, model_warnings
 
 
 def topology(model: Model) -> str:
-    """Return in a few words how a robot is built, such as "floating tree, 2 loops"."""
+    """Summarize the topology of a robot, such as "floating tree, 2 loops"."""
     carried: dict[str, int] = {}
     for body in model.bodies:
         carried[body.parent] = carried.get(body.parent, 0) + 1
@@ -33,7 +33,7 @@ def topology(model: Model) -> str:
 
 @public
 def describe(model: Model) -> dict[str, Any]:
-    """Return what a robot is, as dictionaries, lists, numbers and strings that JSON can hold.
+    """Describe a robot by dictionaries, lists, numbers and strings that JSON supports.
 
     Args:
         model: Any robot.
@@ -163,21 +163,21 @@ def _loop(loop: Closure) -> dict[str, Any]:
 def _mobility(model: Model) -> dict[str, Any] | None:
     if not model.loops:
         return None
-    # graphs and ranks are for robots with loops alone
+    # imported on use, only for robots with loops
     from tiburon.functions.mobility import describe_mobility
 
     return describe_mobility(model)
 
 
 def _finite(value: float | tuple[float, ...]) -> float | list[float | None] | None:
-    """Return numbers as JSON has them: None where infinite."""
+    """Replace infinite values by None, for JSON."""
     if isinstance(value, tuple):
         return [x if math.isfinite(x) else None for x in value]
     return value if math.isfinite(value) else None
 
 
 def _extent(model: Model) -> dict[str, list[float]]:
-    """Return the corners of a box around bodies, frames and shapes; of meshes only their origin."""
+    """Return the bounding box of bodies, frames and shapes; meshes count by their origin."""
     pose = next((model.poses[name] for name in ("home", "stand") if name in model.poses), None)
     q = model.neutral().tolist() if pose is None else list(pose)
     names = model.frame_names[1:]
@@ -191,7 +191,7 @@ def _extent(model: Model) -> dict[str, list[float]]:
         for shape in body.shapes:
             half = half_size(shape.geometry) or (0.0, 0.0, 0.0)
             middle = p + R @ shape.pose.translation
-            # how far a turned box reaches along world axes
+            # half extents of the rotated box along world axes
             reach = np.abs(R @ np.array(shape.pose.rotation)) @ half
             points += [middle - reach, middle + reach]
         points.append(p + R @ body.inertia.com)

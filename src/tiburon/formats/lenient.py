@@ -22,32 +22,32 @@ from tiburon.model.joints import Joint
 from tiburon.model.model import Model
 from tiburon.record import record
 
-SHOWN = 5
-"""Findings spelled out in the warning."""
+MAX_SHOWN = 5
+"""Most findings listed in a warning."""
 
 
 class Findings:
-    """Sentences about a file that could be read, though something in it is not as it should be."""
+    """Warnings about a file, collected while it is read."""
 
     def __init__(self, file: str) -> None:
-        """Start without any.
+        """Start without findings.
 
         Args:
-            file: Name of the file, which leads the warning.
+            file: Name of the file, the prefix of the warning.
         """
         self.file = file
         self.sentences: list[str] = []
 
     def add(self, sentence: str, line: int | None = None) -> None:
-        """Note a sentence, with the line it is about where known."""
+        """Add a sentence, with its line if known."""
         self.sentences.append(sentence if line is None else f"line {line}: {sentence}")
 
     def warn(self) -> None:
-        """Give one `ModelWarning` for all that was noted, if anything was."""
+        """Raise one `ModelWarning` for all findings, if any."""
         if not self.sentences:
             return
-        shown = "\n  ".join(self.sentences[:SHOWN])
-        more = len(self.sentences) - SHOWN
+        shown = "\n  ".join(self.sentences[:MAX_SHOWN])
+        more = len(self.sentences) - MAX_SHOWN
         rest = f"\n  and {more} more" if more > 0 else ""
         text = f"{self.file}:\n  {shown}{rest}"
         warnings.warn(text, ModelWarning, stacklevel=caller_level())
@@ -55,16 +55,16 @@ class Findings:
 
 @record
 class FilePart:
-    """A place in a file, for messages."""
+    """An element of a file, for messages."""
 
     file: str
     """Name of the file."""
 
     line: int | None
-    """Line number counted from 1, where known."""
+    """Line number counted from 1, if known."""
 
     element: str
-    """What stands there, such as "body 'arm'"."""
+    """Description, such as "body 'arm'"."""
 
     def fail(self, message: str) -> NoReturn:
         """Raise `ModelFileError` naming file, line and element."""
@@ -82,17 +82,17 @@ def lenient_body(
     *,
     findings: Findings,
 ) -> Body:
-    """Return a body whose inertia is noted, not refused, if no real body can have it.
+    """Return a body; a physically impossible inertia is kept with a warning.
 
     Args:
-        element: Where the body stands in the file.
+        element: Element of the body in the file.
         name: Its name.
-        parent: The body that carries it, or "world".
-        joint: How it moves in its parent.
-        inertia: As the file has it; a negative mass is refused all the same.
-        shapes: What it looks like.
-        fluid: What water needs to know of it.
-        findings: Collects what is not as it should be.
+        parent: Its parent body, or "world".
+        joint: Joint to its parent.
+        inertia: Inertia of the file; a negative mass is an error.
+        shapes: Visual and collision geometry.
+        fluid: Hydrodynamic coefficients.
+        findings: Collects warnings.
     """
     try:
         inertia.check(name)
@@ -116,13 +116,13 @@ def lenient_body(
 def lenient_model(
     file: str, name: str, bodies: Iterable[Body], *, findings: Findings, **parts: Any
 ) -> Model:
-    """Return a model from the parts of a file.
+    """Return a model from the elements of a file.
 
     Args:
         file: Name of the file, for messages.
         name: Name of the robot.
         bodies: In any order.
-        findings: Collects what is not as it should be.
+        findings: Collects warnings.
         parts: Other keywords of `Model`.
     """
     try:
@@ -133,9 +133,9 @@ def lenient_model(
         listed = ", ".join(repr(joint) for joint in model.immovable_joint_names[:4])
         more = len(model.immovable_joint_names) - 4
         findings.add(
-            f"nothing resists the motion of joint {listed}"
+            f"no inertia resists the motion of joint {listed}"
             + (f" and {more} more" if more > 0 else "")
-            + ", so forward dynamics has no answer; give the bodies they move an inertia, or lock "
+            + ", so forward dynamics is undefined; add inertia to the bodies they move, or lock "
             "them"
         )
     return model

@@ -19,9 +19,9 @@ from tiburon.zoo.index import GENERATED
 READERS = {
     "native": ("tiburon.formats.native_read", "read_native"),
     "urdf": ("tiburon.formats.urdf_read", "read_urdf"),
-    "mjcf": ("tiburon.formats.mjcf", "read_mjcf"),
+    "mjcf": ("tiburon.formats.mjcf_read", "read_mjcf"),
     "sdf": ("tiburon.formats.sdf_read", "read_sdf"),
-    "dynamechs": ("tiburon.formats.dynamechs", "read_dynamechs"),
+    "dynamechs": ("tiburon.formats.dynamechs_read", "read_dynamechs"),
 }
 """Module and function that read each format; loaded when first needed."""
 
@@ -38,13 +38,13 @@ SUFFIXES = {
     ".world": "sdf",
     ".dm": "dynamechs",
 }
-"""Formats by the end of a file's name; XML files by their root element first."""
+"""Formats by file suffix; the root element of XML files takes precedence."""
 
 ROOTS = {"robot": "urdf", "mujoco": "mjcf", "mujocoinclude": "mjcf", "sdf": "sdf", "gazebo": "sdf"}
 """Formats by the root element of XML."""
 
 _ROOT = re.compile(r"<([A-Za-z_][\w.:-]*)")
-_ASIDE = re.compile(r"<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)|<!.*?(?:>|\Z)", re.DOTALL)
+_XML_PROLOG = re.compile(r"<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)|<!.*?(?:>|\Z)", re.DOTALL)
 
 
 @public
@@ -54,23 +54,23 @@ def load(
     package_paths: Iterable[str | os.PathLike[str]] = (),
     root_joint: Joint | None = None,
 ) -> Model:
-    """Load a robot from a file, or one that ships by its name.
+    """Load a robot from a file, or a robot of the zoo by name.
 
     Args:
         source: A name such as "puma560" (`tiburon models` lists them), or the path of a native
             (.toml), URDF (.urdf), MJCF (.xml; needs the extra "mjcf"), SDF (.sdf) or DynaMechs
             (.dm) file.
         package_paths: Folders that hold packages, or are packages, for meshes named
-            ``package://name/...``; beside these only the file's own folder is looked into.
-        root_joint: How the root link moves in the world, for URDF and SDF, which do not say; by
-            default as these formats mean it. ``Free("base")`` makes a floating robot.
+            ``package://name/...``; in addition to the folder of the file.
+        root_joint: Joint between world and root link, for URDF and SDF, which do not specify it; by
+            default the convention of the format. ``Free("base")`` makes a floating robot.
 
     Raises:
-        ModelFileError: If the file cannot be read or makes no robot; the message names file, line
-            where known, element and cure.
+        ModelFileError: If the file is invalid; the message names file, line if known, element
+            and cure.
 
     Warns:
-        ModelWarning: If something was repaired, or could not be expressed.
+        ModelWarning: If something was corrected or cannot be represented.
 
     Example:
         ``arm = tiburon.load("arm.urdf")``, ``arm = tiburon.load("puma560")``
@@ -82,8 +82,7 @@ def load(
     if root_joint is not None:
         if file_format not in ROOTLESS_FORMATS:
             raise ModelError(
-                f"{source}: root_joint is for {' and '.join(ROOTLESS_FORMATS)} files, which do "
-                "not "
+                f"{source}: root_joint is for {' and '.join(ROOTLESS_FORMATS)} files, which do not "
                 f"specify the root joint, got a {file_format} robot; change the file, or attach "
                 "the robot with Model.attach(..., joint=...)"
             )
@@ -101,13 +100,13 @@ def format_of(path: Path) -> str:
     """Return the format of a file by its content and name: one of `READERS`.
 
     Raises:
-        ModelFileError: If it is of no known format.
+        ModelFileError: If the format is unknown.
     """
     start = read_start(path)
     by_name = SUFFIXES.get(path.suffix.lower())
     text = _decoded(start)
     if text.lstrip().startswith("<"):
-        root = _ROOT.search(_ASIDE.sub("", text))
+        root = _ROOT.search(_XML_PROLOG.sub("", text))
         by_content = ROOTS.get(root.group(1)) if root is not None else None
         if by_content is not None:
             return by_content
@@ -131,7 +130,7 @@ def format_of(path: Path) -> str:
 
 
 def _decoded(start: bytes) -> str:
-    """Return the beginning of a file as text, whatever its encoding."""
+    """Return the beginning of a file as text in any encoding."""
     for mark, encoding in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
         if start.startswith(mark):
             return start[2:].decode(encoding, errors="replace")
@@ -153,20 +152,20 @@ def _find(source: str | os.PathLike[str]) -> Path | None:
     if path.suffix or len(path.parts) > 1:
         return path
     near = nearest_name(name, zoo.names())
-    hint = f"did you mean {near!r}?" if near else "`tiburon models` lists those that ship"
-    raise ModelFileError(name, f"no robot that ships has this name, and no file; {hint}")
+    hint = f"did you mean {near!r}?" if near else "`tiburon models` lists the zoo"
+    raise ModelFileError(name, f"there is neither a zoo robot nor a file of this name; {hint}")
 
 
 def _folders(package_paths: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
-    """Return folders as strings; one alone may be given without a list."""
+    """Return folders as strings; accepts a single one without a list."""
     if isinstance(package_paths, (str, os.PathLike)):
         package_paths = (package_paths,)
     return tuple(os.fspath(folder) for folder in package_paths)
 
 
 WORLD_READERS = {
-    "mjcf": ("tiburon.formats.mjcf", "read_mjcf_world"),
-    "dynamechs": ("tiburon.formats.dynamechs_world", "read_dynamechs_world"),
+    "mjcf": ("tiburon.formats.mjcf_read", "read_mjcf_world"),
+    "dynamechs": ("tiburon.formats.dynamechs_read", "read_dynamechs_world"),
 }
 """Module and function that read each format; loaded when first needed."""
 
@@ -175,15 +174,15 @@ WORLD_READERS = {
 def load_world(
     source: str | os.PathLike[str], *, package_paths: Iterable[str | os.PathLike[str]] = ()
 ) -> World:
-    """Load the surroundings of a robot from a file: gravity, ground and what fills the space.
+    """Load a world from a file: gravity, ground and fluid.
 
     Args:
         source: Path of a DynaMechs environment file (.env), or of an MJCF file (.xml; needs the
-            extra "mjcf"), which states gravity and what fills the space.
-        package_paths: Folders that may be read beside the file's own.
+            extra "mjcf"), which has gravity and fluid.
+        package_paths: Permitted folders in addition to that of the file.
 
     Raises:
-        ModelFileError: If the file cannot be read; the message names file, line where known,
+        ModelFileError: If the file is invalid; the message names file, line if known,
             element and cure.
 
     Example:
@@ -198,7 +197,7 @@ def load_world(
     else:
         raise ModelFileError(
             path,
-            "surroundings come from a DynaMechs environment (.env) or an MJCF file (.xml), got "
+            "a world is loaded from a DynaMechs environment (.env) or an MJCF file (.xml), got "
             f"{path.suffix!r}; write World(gravity=..., ground=..., fluid=...) instead",
         )
     module, function = WORLD_READERS[word]

@@ -1,7 +1,7 @@
-"""Where a robot file's meshes are: names in files become paths, and only inside known folders.
+"""Mesh paths of robot files, restricted to permitted folders.
 
-A file may name any path; nothing outside its own folder and the package folders that the caller
-gave is accepted, links on the disk included. Meshes are not opened here.
+Paths outside the folder of the file and the caller's package folders are rejected, also through
+symbolic links. Meshes are not opened here.
 """
 
 import os
@@ -17,13 +17,13 @@ PACKAGE_SCHEMES = ("package", "model")
 
 
 class MeshPaths:
-    """Finds the meshes that one robot file names."""
+    """Resolves the mesh names of one robot file."""
 
     def __init__(self, folder: str | Path, package_paths: Iterable[str | Path] = ()) -> None:
-        """Fix the folders that may be read.
+        """Set the permitted folders.
 
         Args:
-            folder: Where the robot file is.
+            folder: Folder of the robot file.
             package_paths: Folders that hold packages, or are packages.
         """
         self._given = folder
@@ -31,7 +31,7 @@ class MeshPaths:
 
     @cached_property
     def folder(self) -> str:
-        """Where the robot file is; asked of the disk only if there is a mesh."""
+        """Folder of the robot file, resolved on first use."""
         return os.path.realpath(self._given)
 
     @cached_property
@@ -40,27 +40,26 @@ class MeshPaths:
         return [os.path.realpath(path) for path in self._package_paths]
 
     def find(self, uri: str, element: XmlElement) -> str:
-        """Return the path of a mesh, or the name as written where no such file is.
+        """Return the path of a mesh, or the name as written if there is no such file.
 
         Args:
-            uri: As the file has it: a relative path, ``package://``, ``model://``, ``file://``.
-            element: Where it stands, for messages.
+            uri: Name in the file: a relative path, ``package://``, ``model://``, ``file://``.
+            element: Its element, for messages.
 
         Raises:
-            ModelFileError: If the name leads outside the folders that may be read.
+            ModelFileError: If the path is outside the permitted folders.
         """
         if "\0" in uri:
-            element.fail("the name of a mesh must be a path, got one with a zero byte; correct it")
+            element.fail("the name of a mesh must be a path, got one with a null byte; correct it")
         for path in self._candidates(uri):
             exists = os.path.isfile(path)
             if not self._allowed(os.path.realpath(path) if exists else path):
-                # a place on the author's machine is harmless here as long as nothing is there
+                # absolute paths of the author's machine are ignored if they do not exist
                 if os.path.isabs(uri.removeprefix("file://")) and not exists:
                     continue
                 element.fail(
-                    "meshes may lie in the folder of the robot file or in package_paths, got "
-                    f"{uri[:80]!r}, which leads elsewhere; load it with package_paths=[...] "
-                    "naming "
+                    "meshes must be in the folder of the robot file or in package_paths, got "
+                    f"{uri[:80]!r}, which is elsewhere; load it with package_paths=[...] naming "
                     "a folder that holds it"
                 )
             if exists:
@@ -68,11 +67,11 @@ class MeshPaths:
         return uri
 
     def find_model(self, uri: str, element: XmlElement) -> str:
-        """Return the file of a model that another file includes.
+        """Return the file of an included model.
 
         Args:
-            uri: Name of a file, or of a folder with a "model.sdf" in it.
-            element: Where it stands, for messages.
+            uri: Name of a file, or of a folder that contains "model.sdf".
+            element: Its element, for messages.
         """
         for name in (uri, uri.rstrip("/") + "/model.sdf"):
             path = self.find(name, element)
@@ -84,7 +83,7 @@ class MeshPaths:
         )
 
     def _candidates(self, uri: str) -> list[str]:
-        """Return the absolute paths that a name may mean, best first, without links resolved."""
+        """Return candidate absolute paths of a name, best first, without links resolved."""
         scheme, separator, rest = uri.partition("://")
         roots = (*self.packages, self.folder)
         if not separator:
@@ -97,7 +96,7 @@ class MeshPaths:
         elif scheme == "file":
             paths = [os.path.join(self.folder, unquote(_local_path(uri)))]
         else:
-            # other schemes, such as https, name no file here
+            # other schemes, such as https, are not local files
             paths = []
         return [os.path.normpath(path) for path in paths]
 
@@ -112,5 +111,5 @@ def _local_path(uri: str) -> str:
     """Return the path of a ``file://`` address."""
     try:
         return urlsplit(uri).path
-    except ValueError:  # brackets that are no address
+    except ValueError:  # unbalanced brackets
         return uri.removeprefix("file://")

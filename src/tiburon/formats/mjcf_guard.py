@@ -1,12 +1,11 @@
 """Limits on MJCF files, checked before MuJoCo reads them.
 
-MuJoCo opens every file that an MJCF file names and builds every element that it counts. The file
-and those it includes are therefore read here first: every file named must lie in a known folder,
-wherever MuJoCo might look for it.
+MuJoCo opens every file that an MJCF file references and builds every replicated element. The file
+and its includes are therefore parsed here first: every referenced file must be in a permitted
+folder, wherever MuJoCo might search for it.
 
-A few lines may expand to millions of elements: `replicate`, and files attached to files that were
-attached before. MuJoCo builds them all, in time proportional to the square of their number. They
-are therefore counted first, without building anything.
+A few lines may expand to millions of elements, through `replicate` and nested attached files.
+MuJoCo builds them in quadratic time. They are therefore counted first, without building anything.
 """
 
 import math
@@ -18,27 +17,27 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tiburon.errors import ModelFileError
-from tiburon.formats.limits import DEPTH, FILE_BYTES, LINKS, Budget, read_bytes
+from tiburon.formats.limits import FILE_BYTES, MAX_DEPTH, MAX_LINKS, Budget, read_bytes
 from tiburon.formats.xml_tree import XmlElement, parse_xml
 from tiburon.regular_file import open_regular_file
 
 __all__ = [
-    "ASSET_BYTES",
     "ENCODINGS",
-    "FIELD_POINTS",
-    "FINENESS",
-    "NESTED_FILES",
-    "USER_NUMBERS",
+    "MAX_ASSET_BYTES",
+    "MAX_FIELD_POINTS",
+    "MAX_FILES",
+    "MAX_MESH_PARAMETER",
+    "MAX_USER_VALUES",
     "FileCounts",
     "check_counts",
     "check_files",
 ]
 
-NESTED_MODELS = 50
-"""Most models attached to one another in a row."""
+MAX_ATTACH_DEPTH = 50
+"""Deepest nesting of attached models."""
 
-POSITIONS = 2_000_000
-"""Most positions of single joints in all keyframes."""
+MAX_POSITIONS = 2_000_000
+"""Most joint positions in all keyframes."""
 
 _LINKS = ("body", "composite", "flexcomp")
 _JOINTS = ("joint", "freejoint")
@@ -46,7 +45,7 @@ _JOINTS = ("joint", "freejoint")
 
 @dataclass
 class FileCounts:
-    """What one file holds, each part as often as this file copies it."""
+    """Element counts of one file, with replication."""
 
     root: XmlElement
     """Its root element."""
@@ -55,23 +54,23 @@ class FileCounts:
     """Elements as written."""
 
     made: int = 0
-    """Elements with their copies."""
+    """Elements with replication."""
 
     links: int = 0
     joints: int = 0
     keys: int = 0
 
     attached: list[tuple[str, int]] = field(default_factory=list)
-    """Name of each attached model, and how often."""
+    """Name and count of each attached model."""
 
     included: list[Path] = field(default_factory=list)
-    """Files that take part as if written here; resolved, as are the next."""
+    """Resolved paths of included files."""
 
     models: list[tuple[str, Path]] = field(default_factory=list)
-    """Names and files of models that may be attached."""
+    """Names and resolved paths of models that may be attached."""
 
     def add(self, element: XmlElement, copies: int) -> None:
-        """Count an element that this file makes so many times."""
+        """Count an element with its number of copies."""
         self.elements += 1
         self.made += copies
         self.links += copies if element.tag in _LINKS else 0
@@ -79,12 +78,12 @@ class FileCounts:
         self.keys += copies if element.tag == "key" else 0
         if element.tag == "attach":
             self.attached.append((element.attributes.get("model", ""), copies))
-        if self.links > LINKS or self.made - self.elements > LINKS:
-            _refuse_copies(element)
+        if self.links > MAX_LINKS or self.made - self.elements > MAX_LINKS:
+            _raise_copies(element)
 
 
 class Total(NamedTuple):
-    """What a file and all that belongs to it come to."""
+    """Element counts of a file with its includes and attached models."""
 
     elements: int = 0
     made: int = 0
@@ -93,56 +92,57 @@ class Total(NamedTuple):
     keys: int = 0
 
     def plus(self, other: "Total", times: int = 1) -> "Total":
-        """Return the sum with some times another total."""
+        """Return the sum with a multiple of another total."""
         return Total(*(x + times * y for x, y in zip(self, other, strict=True)))
 
 
 def check_counts(main: Path, counts: Mapping[Path, FileCounts]) -> None:
-    """Raise `ModelFileError` if the files of a model make too much of one another.
+    """Raise `ModelFileError` if the expanded model exceeds the limits.
 
     Args:
         main: The model's file, resolved.
-        counts: What it and all files that it includes or attaches hold.
+        counts: Counts of the file and of all included and attached files.
     """
     total = _Counter(counts).total(main, ())
     root = counts[main].root
-    if total.links > LINKS or total.made - total.elements > LINKS:
-        _refuse_copies(root)
-    if total.keys * total.joints > POSITIONS:
+    if total.links > MAX_LINKS or total.made - total.elements > MAX_LINKS:
+        _raise_copies(root)
+    if total.keys * total.joints > MAX_POSITIONS:
         root.fail(
-            f"keyframes times joints may be {POSITIONS}, got {total.keys} keyframes of "
-            f"{total.joints} joints; keep trajectories in files of their own"
+            f"keyframes times joints may be {MAX_POSITIONS}, got {total.keys} keyframes of "
+            f"{total.joints} joints; keep trajectories in separate files"
         )
 
 
-def _refuse_copies(element: XmlElement) -> None:
+def _raise_copies(element: XmlElement) -> None:
     element.fail(
-        f"a robot from a file may have {LINKS} links, and as many parts by copying, got more by "
-        "counting copies; lower the counts"
+        f"a robot from a file may have {MAX_LINKS} links and as many replicated elements, got "
+        "more; "
+        "lower the counts"
     )
 
 
 class _Counter:
-    """Adds up files, each once."""
+    """Sums the counts of files, each computed once."""
 
     def __init__(self, counts: Mapping[Path, FileCounts]) -> None:
         self.counts = counts
         self.known: dict[Path, Total] = {}
 
     def total(self, path: Path, outer: tuple[Path, ...]) -> Total:
-        """Return what a file comes to, with those it includes and attaches.
+        """Return the counts of a file with its includes and attached models.
 
         Args:
             path: The file.
-            outer: The files it is attached to, outermost first.
+            outer: Files that attach it, outermost first.
         """
         if path in self.known:
             return self.known[path]
         root = self.counts[path].root
         if path in outer:
-            root.fail("a model may not hold itself, got one that names its own file; remove it")
-        if len(outer) >= NESTED_MODELS:
-            root.fail(f"models may be attached {NESTED_MODELS} deep, got more; join some")
+            root.fail("a model may not attach itself, got a reference to its own file; remove it")
+        if len(outer) >= MAX_ATTACH_DEPTH:
+            root.fail(f"models may be attached {MAX_ATTACH_DEPTH} deep, got more; join some")
         group = self._group(path)
         models = [
             (name, self.total(file, (*outer, path))) for one in group for name, file in one.models
@@ -151,18 +151,18 @@ class _Counter:
         for one in group:
             result = result.plus(Total(one.elements, one.made, one.links, one.joints, one.keys))
             for name, times in one.attached:
-                # a model without a name of its own is called as its file says
+                # an unnamed model has the name in its own file
                 named = [total for known, total in models if known == name]
                 sizes = named or [total for _, total in models]
                 if sizes:
-                    # nothing of it was written here
+                    # its elements are not written in this file
                     largest = max(sizes, key=lambda total: total.made)._replace(elements=0)
                     result = result.plus(largest, times)
         self.known[path] = result
         return result
 
     def _group(self, path: Path) -> list[FileCounts]:
-        """Return a file and all that it includes."""
+        """Return the counts of a file and of all its includes."""
         found: dict[Path, FileCounts] = {}
         waiting = [path]
         while waiting:
@@ -173,57 +173,57 @@ class _Counter:
         return list(found.values())
 
 
-NESTED_FILES = 1_000
-"""Most files included by one another."""
+MAX_FILES = 1_000
+"""Most files of one model."""
 
-ASSET_BYTES = 8 * FILE_BYTES
-"""Largest sum of all meshes and height fields [bytes]."""
+MAX_ASSET_BYTES = 8 * FILE_BYTES
+"""Largest total size of meshes and height fields [bytes]."""
 
-FIELD_POINTS = 1_000_000
+MAX_FIELD_POINTS = 1_000_000
 """Most points of a height field."""
 
-FINENESS = 1_000
-"""Largest parameter of a mesh that MuJoCo makes itself."""
+MAX_MESH_PARAMETER = 1_000
+"""Largest parameter of a mesh generated by MuJoCo."""
 
 ENCODINGS = ("utf-8", "us-ascii", "ascii", "iso-8859-1", "latin-1", "windows-1252")
-"""Encodings in which both readers see the same names; MuJoCo reads UTF-8 whatever a file says."""
+"""Encodings in which both parsers read the same names; MuJoCo always assumes UTF-8."""
 
 _ENCODING = re.compile(rb"""^\s*<\?xml[^>]*encoding\s*=\s*["']([^"']*)["']""")
 
-USER_NUMBERS = 1_000
-"""Most numbers of the user's own on each part."""
+MAX_USER_VALUES = 1_000
+"""Most user values on each element."""
 
 _INCLUDING = ("include", "model")
-"""Elements whose file is MJCF again."""
+"""Elements that reference MJCF files."""
 
 _FOLDERS = ("assetdir", "meshdir", "texturedir")
-"""Attributes of <compiler> that say where other files are."""
+"""Attributes of <compiler> that name folders."""
 
 _NEVER_EMPTY = ("anchor",)
-"""Attributes that end MuJoCo's reader without an error of its own if they are empty."""
+"""Attributes that crash MuJoCo's parser if they are empty."""
 
-_NO_NUMBERS = ("nan", "inf", "infinity")
+_NON_FINITE = ("nan", "inf", "infinity")
 
 _TEXTS = ("name", "class", "childclass", "data", "model", "file")
-"""Attributes that may be any word."""
+"""Attributes with arbitrary text."""
 
-_PICTURES = ("texture", "skin")
-"""Elements that cost nothing and open no file: they are removed before MuJoCo compiles."""
+_REMOVED = ("texture", "skin")
+"""Elements that are removed before MuJoCo compiles, so that they open no file."""
 
 
 def check_files(path: Path, package_paths: Iterable[str | Path], budget: Budget) -> None:
-    """Raise `ModelFileError` if a file, or one it includes, names or multiplies too much.
+    """Raise `ModelFileError` if a file or one of its includes exceeds the limits.
 
     Args:
         path: The model's file.
-        package_paths: Folders beside its own that may be read.
-        budget: Clock and counts.
+        package_paths: Permitted folders in addition to that of the file.
+        budget: Time and size limits.
     """
     _Guard(path, package_paths, budget).check()
 
 
 class _Guard:
-    """Walks through a file and all it includes."""
+    """Checks a file and all its includes."""
 
     def __init__(self, path: Path, package_paths: Iterable[str | Path], budget: Budget) -> None:
         self.budget = budget
@@ -242,20 +242,20 @@ class _Guard:
                 continue
             content = read_bytes(path)
             declared = _ENCODING.match(content.removeprefix(b"\xef\xbb\xbf"))
-            root = parse_xml(content, self.budget, str(path), nesting=DEPTH)
+            root = parse_xml(content, self.budget, str(path), nesting=MAX_DEPTH)
             if declared and declared[1].decode("ascii", "replace").lower() not in ENCODINGS:
                 root.fail(f"MuJoCo reads UTF-8, got {declared[1][:40]!r}; save the file as UTF-8")
             self.counts[resolved] = FileCounts(root)
-            if len(self.counts) > NESTED_FILES:
-                root.fail(f"a model may include {NESTED_FILES} files, got more; join some")
+            if len(self.counts) > MAX_FILES:
+                root.fail(f"a model may include {MAX_FILES} files, got more; join some")
             waiting += self._walk(root, path, self.counts[resolved])
         check_counts(self.main.resolve(), self.counts)
         self._check_assets()
 
     def _walk(self, root: XmlElement, path: Path, counts: FileCounts) -> list[Path]:
-        """Check and count what one file holds; return the files it includes or may attach."""
+        """Check and count the elements of one file; return included and attached files."""
         included: list[Path] = []
-        # each element with how many copies of it there will be
+        # elements with their number of copies
         waiting = [(root, 1)]
         while waiting:
             element, copies = waiting.pop()
@@ -276,13 +276,13 @@ class _Guard:
                         counts.models += [(called, place) for place in resolved]
                     else:
                         counts.included += resolved
-                elif element.tag not in _PICTURES:
+                elif element.tag not in _REMOVED:
                     self.named.append((element, name, path))
             waiting += [(child, copies) for child in element.children]
         return included
 
     def _copies(self, element: XmlElement) -> int:
-        """Return how many parts an element makes of each part inside it."""
+        """Return the replication count of an element."""
         if element.tag in ("replicate", "composite", "flexcomp"):
             product = 1
             for word in element.attributes.get("count", "1").split():
@@ -292,20 +292,24 @@ class _Guard:
             sides = [
                 _whole(element.attributes.get(name, "1"), element) for name in ("nrow", "ncol")
             ]
-            if math.prod(max(1, side) for side in sides) > FIELD_POINTS:
-                element.fail(f"a field may have {FIELD_POINTS} points, got more; make it coarser")
+            if math.prod(max(1, side) for side in sides) > MAX_FIELD_POINTS:
+                element.fail(
+                    f"a field may have {MAX_FIELD_POINTS} points, got more; make it coarser"
+                )
         if element.tag == "size":
             for name, word in element.attributes.items():
-                if name.startswith("nuser_") and _whole(word, element) > USER_NUMBERS:
-                    element.fail(f"{name} may be {USER_NUMBERS}, got {word[:40]!r}; lower it")
+                if name.startswith("nuser_") and _whole(word, element) > MAX_USER_VALUES:
+                    element.fail(f"{name} may be {MAX_USER_VALUES}, got {word[:40]!r}; lower it")
         if element.tag == "mesh":
             for word in element.attributes.get("params", "").split():
-                if _whole(word, element) > FINENESS:
-                    element.fail(f"params must be below {FINENESS}, got {word[:40]!r}; lower it")
+                if _whole(word, element) > MAX_MESH_PARAMETER:
+                    element.fail(
+                        f"params must be below {MAX_MESH_PARAMETER}, got {word[:40]!r}; lower it"
+                    )
         return 1
 
     def _places(self, element: XmlElement, name: str, path: Path) -> list[Path]:
-        """Return where an included file is, among all places where MuJoCo might look."""
+        """Return the paths of an included file that MuJoCo might open."""
         places = self._candidates(element, name, path, {""})
         found = [place for place in places if place.is_file()]
         if not found:
@@ -317,25 +321,25 @@ class _Guard:
     def _candidates(
         self, element: XmlElement, name: str, path: Path, folders: set[str]
     ) -> list[Path]:
-        """Return every path a name may stand for, all of them in known folders.
+        """Return all existing candidate paths of a name, in permitted folders.
 
         Raises:
-            ModelFileError: If one of those that exist is elsewhere.
+            ModelFileError: If an existing one is outside the permitted folders.
         """
         file = element.attributes[name].replace("\\", "/")
         bases = {self.main.parent, path.parent}
         try:
             places = {base / folder / file for base in bases for folder in folders}
-            # MuJoCo may be told to strip folders from names
+            # with strippath, MuJoCo ignores the folders of names
             places |= {base / folder / Path(file).name for base in bases for folder in folders}
             known = [place for place in sorted(places) if os.path.lexists(place)]
             outside = [place for place in known if not self._is_allowed(place.resolve())]
         except (OSError, ValueError, RuntimeError) as error:
-            element.fail(f"{file[:60]!r} is no path ({error}); correct the name of the file")
+            element.fail(f"{file[:60]!r} is not a path ({error}); correct the name of the file")
         if outside:
             element.fail(
-                "files may lie in the folder of the model or in package_paths, got "
-                f"{file!r}, which leads elsewhere; load the model with package_paths=[...] naming "
+                "files must be in the folder of the model or in package_paths, got "
+                f"{file!r}, which is elsewhere; load the model with package_paths=[...] naming "
                 "a folder that holds it"
             )
         return known
@@ -344,43 +348,43 @@ class _Guard:
         return any(resolved.is_relative_to(folder) for folder in self.allowed)
 
     def _check_assets(self) -> None:
-        """Check where meshes and height fields are, and how large together."""
+        """Check the folders and the total size of meshes and height fields."""
         sizes: dict[Path, int] = {}
         for element, name, path in self.named:
             for place in self._candidates(element, name, path, self.folders):
                 if place.is_dir() or not place.exists():
                     continue
                 try:
-                    # MuJoCo opens whatever has that name, and would wait for ever on a pipe
+                    # MuJoCo would block forever on a pipe
                     with open_regular_file(place, "a mesh or height field") as file:
                         sizes[place] = os.fstat(file.fileno()).st_size
                 except ModelFileError as error:
                     element.fail(f"{name}={element.attributes[name][:80]!r}: {error.problem}")
             self.budget.check_time()
-            if sum(sizes.values()) > ASSET_BYTES:
+            if sum(sizes.values()) > MAX_ASSET_BYTES:
                 element.fail(
-                    f"meshes may have {ASSET_BYTES // 2**20} MB together, got more; make them "
+                    f"meshes may have {MAX_ASSET_BYTES // 2**20} MB together, got more; make them "
                     "coarser"
                 )
 
 
 def _check_values(element: XmlElement) -> None:
-    """Refuse blanks, which MuJoCo does not survive, and numbers that are none, which it takes."""
+    """Raise for blank values, which crash MuJoCo, and non-finite ones, which it accepts."""
     for name, value in element.attributes.items():
         words = value.split()
         if not words and (value or name in _NEVER_EMPTY):
             element.fail(f"{name} must have a value, got none; write one, or remove {name}")
-        if name not in _TEXTS and any(word.lower().lstrip("+-") in _NO_NUMBERS for word in words):
+        if name not in _TEXTS and any(word.lower().lstrip("+-") in _NON_FINITE for word in words):
             element.fail(f"{name} must be finite, got {value[:60]!r}; correct the number")
 
 
 def _file_attributes(element: XmlElement) -> Iterator[str]:
-    """Iterate over the attributes that name a file: file, fileup, filedown, ..."""
+    """Iterate over the attributes with file names: file, fileup, filedown, ..."""
     return (name for name, value in element.attributes.items() if name.startswith("file") and value)
 
 
 def _whole(word: str, element: XmlElement) -> int:
-    """Return a whole number; what is none is left to MuJoCo to refuse."""
+    """Return an integer; MuJoCo rejects other text."""
     try:
         number = float(word)
     except ValueError:

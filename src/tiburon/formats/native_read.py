@@ -1,4 +1,4 @@
-"""Read models from the native format: one function for each kind of table."""
+"""Reader of the native format: one function per kind of table."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,8 +21,8 @@ from tiburon.model.joints import Joint
 from tiburon.model.model import Model
 from tiburon.model.pose import Pose
 
-POSITIONS = 2_000_000
-"""Most positions of single joints in all poses: a pose of few words stands for all joints."""
+MAX_POSITIONS = 2_000_000
+"""Most joint positions in all poses: a short pose expands to all joints."""
 
 
 def read_native(path: str | Path, package_paths: Iterable[str | Path] = ()) -> Model:
@@ -30,13 +30,13 @@ def read_native(path: str | Path, package_paths: Iterable[str | Path] = ()) -> M
 
     Args:
         path: The file.
-        package_paths: Folders beside the file's own in which meshes may lie.
+        package_paths: Folders for meshes, in addition to that of the file.
 
     Raises:
-        ModelFileError: If the file cannot be read or makes no robot; names file, line and element.
+        ModelFileError: If the file is invalid; the message names file, line and element.
 
     Warns:
-        ModelWarning: If an inertia is kept that no real body can have, or nothing resists a joint.
+        ModelWarning: If an inertia is physically impossible, or a joint has no inertia.
     """
     folders = [os.path.realpath(folder) for folder in (Path(path).parent, *package_paths)]
     return model_from_native(read_bytes(Path(path)), Budget(str(path)), folders)
@@ -47,8 +47,8 @@ def model_from_native(content: bytes, budget: Budget, folders: Iterable[str] = (
 
     Args:
         content: The bytes.
-        budget: Clock and counts, and the name of the file.
-        folders: Real paths of the folders in which meshes may lie, that of the file first.
+        budget: Time and size limits, and the name of the file.
+        folders: Real paths of the permitted mesh folders, that of the file first.
     """
     root = parse_toml(content, budget)
     _check_version(root)
@@ -91,12 +91,12 @@ def model_from_native(content: bytes, budget: Budget, folders: Iterable[str] = (
 
 
 def _check_version(root: Table) -> None:
-    """Refuse files of another kind or of a later version."""
+    """Raise for files of another format or of a later version."""
     root.seen.update(("format", "version"))
     if root.data.get("format") != schema.FORMAT:
         given = repr(root.data.get("format"))[:60]
         root.fail(
-            f"a native robot file must say format = {schema.FORMAT!r}, got {given}; add the line, "
+            f"a native robot file must have format = {schema.FORMAT!r}, got {given}; add the line, "
             "or load another file",
             "format",
         )
@@ -125,12 +125,12 @@ def _read_body(table: Table, folders: tuple[str, ...], findings: Findings) -> Bo
     shapes = tuple(read_shape(shape, folders) for shape in table.tables("shape"))
     name, parent = table.text("name"), table.text("parent", WORLD)
     table.finish()
-    # other readers keep inertias that no real body can have; so must the file they are saved in
+    # other readers keep physically impossible inertias, so files saved from them must load
     return lenient_body(table, name, parent, joint, inertia, shapes, fluid, findings=findings)
 
 
 def _check_depth(bodies: list[Body], budget: Budget) -> None:
-    """Refuse a tree that is absurdly deep; cycles and unknown parents are the model's to refuse."""
+    """Raise for trees that are too deep; `Model` checks for cycles and unknown parents."""
     parents = {body.name: body.parent for body in bodies}
     depths: dict[str, int] = {WORLD: 0}
     for name in parents:
@@ -150,10 +150,10 @@ def _read_poses(root: Table, bodies: int) -> Mapping[str, Any]:
     table = root.table("poses")
     if table is None:
         return {}
-    if len(table.data) * bodies > POSITIONS:
+    if len(table.data) * bodies > MAX_POSITIONS:
         table.fail(
-            f"poses times bodies may be {POSITIONS}, got {len(table.data)} poses of {bodies} "
-            "bodies; keep trajectories in files of their own"
+            f"poses times bodies may be {MAX_POSITIONS}, got {len(table.data)} poses of {bodies} "
+            "bodies; keep trajectories in separate files"
         )
     poses: dict[str, Any] = {}
     for name, value in table.data.items():
@@ -166,12 +166,12 @@ def _read_poses(root: Table, bodies: int) -> Mapping[str, Any]:
     return poses
 
 
-_TURNS = ("rotation", "rpy", "quaternion", "axis_angle")
-"""The ways to write how a frame is turned."""
+_ROTATIONS = ("rotation", "rpy", "quaternion", "axis_angle")
+"""Keys of rotations."""
 
 
 def read_values(record: Record, table: Table) -> dict[str, Any]:
-    """Return the fields of a record that a table gives."""
+    """Return the fields of a record that a table contains."""
     values: dict[str, Any] = {}
     for name in record.texts:
         if record.required(name) or table.has(record.key(name)):
@@ -188,26 +188,26 @@ def read_values(record: Record, table: Table) -> dict[str, Any]:
 
 
 def read_record(record: Record, table: Table) -> Any:
-    """Return what a whole table describes."""
+    """Return the object that a table describes."""
     values = read_values(record, table)
     table.finish()
     return table.build(record.make, **values)
 
 
 def read_kinded(records: Mapping[str, Record], table: Table) -> Any:
-    """Return what a whole table describes, by the word under "kind"."""
+    """Return the object that a table describes, by its "kind"."""
     return read_record(table.choice("kind", dict(records)), table)
 
 
 def read_pose(table: Table) -> Pose:
-    """Return the pose that position and one of several rotations give."""
+    """Return the pose from a position and a rotation in one of several notations."""
     position = table.numbers("position")
     translation = (0.0, 0.0, 0.0) if position is None else position
-    turns = {key: value for key in _TURNS if (value := table.numbers(key)) is not None}
+    turns = {key: value for key in _ROTATIONS if (value := table.numbers(key)) is not None}
     if len(turns) > 1:
-        table.fail(f"a turn must be given in one way, got {' and '.join(turns)}; keep one of them")
+        table.fail(f"a rotation must be given once, got {' and '.join(turns)}; keep one of them")
     if not turns:
-        # the default object marks poses that turn nothing
+        # the default rotation is shared, which marks poses without rotation
         return table.build(Pose, translation=translation)
     ((way, given),) = turns.items()
     if way == "rotation":
@@ -222,7 +222,7 @@ def read_pose(table: Table) -> Pose:
 
 
 def read_joint(table: Table) -> Joint:
-    """Return a joint, with the joints it is made of."""
+    """Return a joint, with the joints it contains."""
     word = table.text("kind")
     record = table.choice("kind", schema.JOINTS)
     values = read_values(record, table)
@@ -253,7 +253,7 @@ def read_shape(table: Table, folders: tuple[str, ...]) -> Shape:
 
     Args:
         table: Its table.
-        folders: Real paths of the folders in which meshes may lie, that of the file first.
+        folders: Real paths of the permitted mesh folders, that of the file first.
     """
     record = table.choice("kind", schema.GEOMETRIES)
     values = read_values(record, table)
@@ -267,12 +267,12 @@ def read_shape(table: Table, folders: tuple[str, ...]) -> Shape:
 
 
 def _mesh_path(path: str, folders: tuple[str, ...], table: Table) -> str:
-    """Return where a mesh is; the name as written where there is no such file.
+    """Return the path of a mesh, or the name as written if there is no such file.
 
-    Nothing outside the given folders is accepted, links on the disk included.
+    Paths outside the permitted folders are rejected, also through symbolic links.
     """
     if "\0" in path:
-        table.fail("path must be that of a file, got one with a zero byte; correct it", "path")
+        table.fail("path must be that of a file, got one with a null byte; correct it", "path")
     found = os.path.normpath(os.path.join(folders[0], path))
     exists = os.path.isfile(found)
     if not exists:
@@ -282,17 +282,17 @@ def _mesh_path(path: str, folders: tuple[str, ...], table: Table) -> str:
     inside = any(real.startswith(folder.rstrip(os.sep) + os.sep) for folder in folders)
     if not inside and (exists or not os.path.isabs(path)):
         table.fail(
-            "meshes may lie in the folder of the robot file or in package_paths, got "
-            f"{path[:80]!r}, which leads elsewhere; load it with package_paths=[...]",
+            "meshes must be in the folder of the robot file or in package_paths, got "
+            f"{path[:80]!r}, which is elsewhere; load it with package_paths=[...]",
             "path",
         )
     return found if exists else path
 
 
 def _packaged(path: str, packages: tuple[str, ...]) -> Iterator[str]:
-    """Iterate over where a mesh may lie if the robot file was moved without it.
+    """Iterate over candidate paths of a mesh if the robot file was moved without it.
 
-    A package may be the folder that a path starts from, or any of the folders on the path.
+    A package may be the first folder of a path, or any other folder in it.
     """
     names = [name for name in path.replace("\\", "/").split("/") if name not in ("", ".", "..")]
     for package in packages:
@@ -303,7 +303,7 @@ def _packaged(path: str, packages: tuple[str, ...]) -> Iterator[str]:
 
 
 def read_fluid(table: Table) -> BodyFluid:
-    """Return what water needs to know of a body."""
+    """Return the hydrodynamic coefficients of a body."""
     values: dict[str, Any] = {}
     for key in ("volume", "center_of_buoyancy"):
         given = table.numbers(key)
@@ -314,7 +314,7 @@ def read_fluid(table: Table) -> BodyFluid:
         about, symmetrize = added.numbers("about"), added.get("symmetrize")
         if symmetrize not in (None, True, False):
             added.fail(f"symmetrize must be true or false, got {symmetrize!r}", "symmetrize")
-        values["added_mass"] = _stated(
+        values["added_mass"] = _matrix6(
             added_mass_from,
             added,
             about=(0.0, 0.0, 0.0) if about is None else about,
@@ -323,9 +323,9 @@ def read_fluid(table: Table) -> BodyFluid:
     for key in schema.DAMPINGS:
         damping = table.table(key)
         if damping is not None:
-            values[key] = _stated(six_by_six_from, damping)
+            values[key] = _matrix6(six_by_six_from, damping)
     if table.has("reference_density"):
-        # a word, since the format has no empty value
+        # a word, since TOML has no null value
         given = table.get("reference_density")
         any_fluid = given == schema.ANY_FLUID
         values["reference_density"] = None if any_fluid else table.numbers("reference_density")
@@ -345,8 +345,8 @@ def _read_fin(table: Table) -> Fin:
     return table.build(Fin, **values)
 
 
-def _stated(make: Any, table: Table, **options: Any) -> Any:
-    """Return a 6 x 6 matrix from a table that states its order and axes."""
+def _matrix6(make: Any, table: Table, **options: Any) -> Any:
+    """Return a 6 x 6 matrix from a table with its order and axes."""
     order, axes = table.text("order"), table.text("axes")
     table.require("matrix")
     matrix = table.numbers("matrix")
@@ -355,7 +355,7 @@ def _stated(make: Any, table: Table, **options: Any) -> Any:
 
 
 def read_loop(table: Table) -> Closure:
-    """Return a joint that closes a loop, a tie between joints, or a contact."""
+    """Return a loop joint, a coupling of joints, or a contact."""
     kinds = {"joint": "joint", "coupling": "coupling", **{word: word for word in schema.LOOPS}}
     kind = table.choice("kind", kinds, "joint")
     if kind in schema.LOOPS:
@@ -376,7 +376,7 @@ def read_loop(table: Table) -> Closure:
 
 
 def _pose_under(key: str, table: Table) -> Pose:
-    """Return the pose in a table of its own, that of no turn and no shift where there is none."""
+    """Return the pose of an inner table, identity by default."""
     placed = table.table(key)
     if placed is None:
         return Pose()
@@ -386,7 +386,7 @@ def _pose_under(key: str, table: Table) -> Pose:
 
 
 def _traced_loop(record: Record, table: Table) -> Closure:
-    """Return a closure that no joint makes."""
+    """Return a closure that is not a joint."""
     values = read_values(record, table)
     known = {item.name for item in fields(record.make)}
     for key in known & {"pose", "second_pose"}:

@@ -1,7 +1,7 @@
-"""The native format: which table of a file holds which data of a model.
+"""Schema of the native format: the table of a file for each class of a model.
 
-Reader and writer share these records, so that what is written can be read. Keys of a file are the
-names of the fields, unless a record says otherwise; values equal to the default are left out.
+Reader and writer share these records, so that written files can be read. Keys of a file are the
+names of the fields unless a record renames them; default values are omitted.
 """
 
 from collections.abc import Mapping
@@ -56,34 +56,34 @@ from tiburon.model.joints import (
 from tiburon.model.joints.joint import JointLimits, JointPassive
 
 FORMAT = "tiburon-model"
-"""What the first key of a file says."""
+"""Value of the key "format"."""
 
 VERSION = 1
-"""Version of the schema; files of later versions are refused."""
+"""Version of the schema; files of later versions raise an error."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """How the data of one class stands in a table."""
+    """Mapping of the fields of a class to a table."""
 
     make: type
     """The class."""
 
     numbers: tuple[str, ...] = ()
-    """Fields that are numbers or lists of numbers."""
+    """Numeric fields, scalars or lists."""
 
     texts: tuple[str, ...] = ()
     """Fields that are strings."""
 
     placed: bool = False
-    """Whether it has a pose, written as position and rotation."""
+    """Whether there is a pose, written as position and rotation."""
 
     renamed: Mapping[str, str] = field(default_factory=dict)
-    """Keys in files by field, where they differ."""
+    """Keys by field, where they differ."""
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
-        """Default values by field; fields without one must be given."""
+        """Default values by field; fields without a default are required."""
         return {item.name: item.default for item in fields(self.make)}
 
     def key(self, name: str) -> str:
@@ -91,7 +91,7 @@ class Record:
         return self.renamed.get(name, name)
 
     def required(self, name: str) -> bool:
-        """Whether a field must be given."""
+        """Return whether a field is required."""
         item = next(item for item in fields(self.make) if item.name == name)
         return item.default is MISSING and item.default_factory is MISSING
 
@@ -128,14 +128,14 @@ JOINTS = {
     "coupled": Record(Coupled, ("ratio", "offset"), ("leader",)),
     "driven": Record(Driven),
 }
-"""Joints by the word for their kind; name, place and data beside these are common to all."""
+"""Joints by kind; name, pose, limits and friction are common to all."""
 
 LOOPS = {
     "blade": Record(Blade, (), ("name", "first", "second")),
     "rolling_disc": Record(RollingDisc, ("radius", "axis"), ("name", "first", "second")),
     "tendon": Record(TendonCoupling, ("arms", "leader_arms", "coefficients"), ("name",)),
 }
-"""Closures that no joint makes, by the word for their kind; poses and lists of names are beside."""
+"""Closures other than joints by kind; poses and lists of names are added."""
 
 PATHS = {
     "harmonic": Record(Harmonic, ("amplitude", "frequency", "phase", "mean")),
@@ -180,20 +180,20 @@ CURVES = {
 }
 
 THRUSTER = ("position", "direction", "time_constant", "torque_ratio")
-"""Fields of a thruster that are numbers, beside its limits."""
+"""Numeric fields of a thruster, except limits."""
 
 PAIRS = ("command_limits", "thrust_limits")
-"""Limits of a thruster: two numbers each."""
+"""Limits of a thruster, pairs of numbers."""
 
 ACTUATOR = ("ratio", "force_limits", "speed_limit", "rotor_inertia")
-"""Fields of an actuator that are numbers."""
+"""Numeric fields of an actuator."""
 
 SPRING = Record(
     Spring,
     ("stiffness", "damping", "rest_length", "first_point", "second_point"),
     ("name", "first", "second"),
 )
-"""A spring; "rope" beside these is true or false."""
+"""A spring; the boolean "rope" is added."""
 
 CYLINDER = Record(
     HydraulicCylinder,
@@ -218,16 +218,16 @@ CYLINDER = Record(
 )
 
 DAMPINGS = ("linear_damping", "quadratic_damping")
-"""Matrices of a submerged body beside its added mass."""
+"""Damping matrices of a submerged body."""
 
 ANY_FLUID = "any"
-"""Reference density of matrices that do not depend on the density of the fluid."""
+"""Reference density of matrices that do not scale with density."""
 
 
-def word_of(records: Mapping[str, Record], value: object) -> str | None:
-    """Return the word for the kind of a value; None if the format has none."""
+def kind_of(records: Mapping[str, Record], value: object) -> str | None:
+    """Return the kind of a value; None if the format does not support it."""
     for word, record in records.items():
-        # subclasses are users' own, with code that no file can hold
+        # subclasses are user code, which a file cannot contain
         if type(value) is record.make:
             return word
     return None

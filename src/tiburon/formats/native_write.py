@@ -14,7 +14,7 @@ from typing import Any
 
 from tiburon.errors import ModelError
 from tiburon.formats import native_schema as schema
-from tiburon.formats.native_schema import Record, word_of
+from tiburon.formats.native_schema import Record, kind_of
 from tiburon.formats.save import SavedMeshes
 from tiburon.model.attachments import Actuator, Thruster
 from tiburon.model.body import WORLD, Body, MeshShape, Shape
@@ -27,21 +27,21 @@ from tiburon.model.model import Model
 from tiburon.model.pose import Pose
 from tiburon.model.value_checks import Matrix6
 
-_UNTURNED = Pose().rotation
+_NO_ROTATION = Pose().rotation
 
 
 def write_native(
     model: Model, path: Path, meshes: SavedMeshes | None = None
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the text of a native file, and what needs care when it is read.
+    """Return the text of a native file, and notes about its meshes.
 
     Args:
-        model: Any model without paths or joints of the user's own, which are code.
-        path: Where the file will be; meshes are named from its folder.
-        meshes: Names the meshes; by default they stay where they are.
+        model: Any model without user-defined paths or joints, which are code.
+        path: Path of the file; mesh names are relative to its folder.
+        meshes: Names the meshes; by default they are not copied.
 
     Raises:
-        ModelError: If a part of the model is code that no file can hold.
+        ModelError: If the model contains user code.
     """
     named = SavedMeshes(path) if meshes is None else meshes
 
@@ -61,11 +61,11 @@ def native_text(model: Model, bodies: Sequence[Body] | None = None) -> str:
     """Return the text of a native file.
 
     Args:
-        model: Any model without paths or joints of the user's own, which are code.
-        bodies: What to write instead of the model's own bodies.
+        model: Any model without user-defined paths or joints, which are code.
+        bodies: Bodies to write instead of the model's own.
 
     Raises:
-        ModelError: If a part of the model is code that no file can hold.
+        ModelError: If the model contains user code.
     """
     document: dict[str, Any] = {
         "format": schema.FORMAT,
@@ -102,11 +102,11 @@ def native_text(model: Model, bodies: Sequence[Body] | None = None) -> str:
 
 
 def _record(record: Record, value: object) -> dict[str, Any]:
-    """Return the fields of a value that are not as by default."""
+    """Return the fields of a value that differ from their defaults."""
     table: dict[str, Any] = {}
     for name in (*record.texts, *record.numbers):
         given = getattr(value, name)
-        # by repr, which tells 0.0 from -0.0
+        # repr distinguishes 0.0 from -0.0
         if given is not None and repr(given) != repr(record.defaults[name]):
             table[record.key(name)] = given
     if record.placed:
@@ -115,11 +115,11 @@ def _record(record: Record, value: object) -> dict[str, Any]:
 
 
 def _kind(records: Mapping[str, Record], value: object, element: str) -> tuple[str, Record]:
-    """Return the word for the kind of a value, and its record."""
-    word = word_of(records, value)
+    """Return the kind of a value, and its record."""
+    word = kind_of(records, value)
     if word is None:
         raise ModelError(
-            f"{element}: a {type(value).__name__} is code, which no file can hold; build this "
+            f"{element}: a {type(value).__name__} is code, which a file cannot contain; build this "
             "robot in Python"
         )
     return word, records[word]
@@ -131,11 +131,11 @@ def _kinded(records: Mapping[str, Record], value: object, element: str) -> dict[
 
 
 def _pose(pose: Pose) -> dict[str, Any]:
-    """Return position and rotation matrix, as far as they are not zero and identity."""
+    """Return position and rotation matrix, if they are not zero and identity."""
     table: dict[str, Any] = {}
     if any(pose.translation):
         table["position"] = list(pose.translation)
-    if pose.rotation != _UNTURNED:
+    if pose.rotation != _NO_ROTATION:
         table["rotation"] = [list(row) for row in pose.rotation]
     return table
 
@@ -218,9 +218,9 @@ def _fin(fin: Fin, body: str) -> dict[str, Any]:
 
 
 def _diagonal(matrix: Matrix6) -> list[float] | None:
-    """Return the diagonal of a matrix that has nothing beside it."""
+    """Return the diagonal of a diagonal matrix, otherwise None."""
     rest = [x for i, row in enumerate(matrix) for j, x in enumerate(row) if i != j]
-    # by repr, which tells 0.0 from -0.0
+    # repr distinguishes 0.0 from -0.0
     return [matrix[i][i] for i in range(6)] if all(repr(x) == "0.0" for x in rest) else None
 
 
@@ -240,11 +240,11 @@ def _loop(loop: Closure) -> dict[str, Any]:
 
 
 def _traced_loop(loop: TracedClosure) -> dict[str, Any]:
-    word = word_of(schema.LOOPS, loop)
+    word = kind_of(schema.LOOPS, loop)
     if word is None:
         raise ModelError(
             f"loop {loop.name!r}: a function cannot be written to a file; save the robot without "
-            "it, and give it to the robot again in code",
+            "it, and add it again in code",
             name=loop.name,
         )
     table = {"kind": word, **_record(schema.LOOPS[word], loop)}
@@ -275,8 +275,8 @@ def _actuator(actuator: Actuator) -> dict[str, Any]:
     return table
 
 
-WIDTH = 100
-"""Lists that would pass this column are broken after every item."""
+MAX_COLUMNS = 100
+"""Lists beyond this column are split after every item."""
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _SPECIAL = re.compile(r'[\x00-\x1f\x7f"\\]')
@@ -284,14 +284,14 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 class Inline(dict[str, Any]):
-    """A table to be written on one line, as a value."""
+    """A table that is written inline."""
 
 
 def toml_text(document: Mapping[str, Any]) -> str:
-    """Write a document.
+    """Format a document as TOML.
 
     Args:
-        document: Strings, numbers, lists, tables (dicts) and lists of tables, in the order wanted.
+        document: Strings, numbers, lists, tables (dicts) and lists of tables, in order.
     """
     lines: list[str] = []
     _write_table(lines, "", document)
@@ -299,7 +299,7 @@ def toml_text(document: Mapping[str, Any]) -> str:
 
 
 def _write_table(lines: list[str], path: str, table: Mapping[str, Any]) -> None:
-    """Write the values of a table first, then the tables inside it under their own headers."""
+    """Write the values of a table, then its inner tables under their own headers."""
     inner = []
     for key, value in table.items():
         if _is_table(value) or _is_tables(value):
@@ -336,7 +336,7 @@ def _key(key: str) -> str:
 
 
 def _value(value: Any, column: int) -> str:
-    """Write a value that starts at a column."""
+    """Format a value that starts at a column."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -351,20 +351,20 @@ def _value(value: Any, column: int) -> str:
 
 def _list(items: Sequence[Any], column: int) -> str:
     text = _flat(items)
-    if column + len(text) <= WIDTH or len(items) < 2:
+    if column + len(text) <= MAX_COLUMNS or len(items) < 2:
         return text
     words = [_flat(item) + "," for item in items]
-    rows = textwrap.wrap(" ".join(words), WIDTH - 4) if _plain(items) else words
+    rows = textwrap.wrap(" ".join(words), MAX_COLUMNS - 4) if _plain(items) else words
     return "[\n" + "".join(f"    {row}\n" for row in rows) + "]"
 
 
 def _plain(items: Sequence[Any]) -> bool:
-    """Whether all items are numbers, whose text may be broken at any space."""
+    """Return whether all items are numbers, which may be wrapped at any space."""
     return all(isinstance(item, (int, float)) for item in items)
 
 
 def _flat(value: Any) -> str:
-    """Write a value on one line."""
+    """Format a value on one line."""
     if isinstance(value, str):
         return _string(value)
     if isinstance(value, (list, tuple)):
@@ -373,7 +373,7 @@ def _flat(value: Any) -> str:
 
 
 def _paragraph(text: str) -> str:
-    """Write a string of several lines as such; the first newline belongs to the quotes."""
+    """Format a multi-line string; the first newline belongs to the quotes."""
     lines = [_string(line)[1:-1] for line in text.split("\n")]
     return '"""\n' + "\n".join(lines) + '"""'
 

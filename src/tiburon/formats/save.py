@@ -17,21 +17,21 @@ from tiburon.regular_file import read_regular_file
 from tiburon.written_file import write_file
 
 MESH_BYTES = 64 * 2**20
-"""Largest mesh that is copied, which is the largest that is read [bytes]."""
+"""Largest mesh that is copied, equal to the largest that is read [bytes]."""
 
 
 class SavedMeshes:
-    """Names the meshes of one robot file that is saved, and copies those that lie elsewhere."""
+    """Names the meshes of a saved robot file, and copies those outside its folder."""
 
     def __init__(self, path: Path, *, copy: bool = False) -> None:
-        """Prepare to name meshes.
+        """Start without meshes.
 
         Args:
-            path: Where the robot file will be.
+            path: Path of the robot file.
             copy: Whether meshes outside its folder are copied beside it.
         """
         self.sentences: list[str] = []
-        """What needs care when the file is read."""
+        """Notes about meshes for the user."""
         self._folder = os.path.realpath(path.parent)
         self._place = f"{path.stem}_meshes"
         self._copy = copy
@@ -40,11 +40,11 @@ class SavedMeshes:
         self._outside: set[str] = set()
 
     def name(self, mesh: str) -> str:
-        """Return how a file names a mesh: relative to its folder, with slashes.
+        """Return the name of a mesh in the file: relative to its folder, with slashes.
 
         Args:
-            mesh: Path of the mesh, absolute or from the current folder; addresses such as
-                ``package://...``, and names of files that do not exist, stay as they are.
+            mesh: Path of the mesh, absolute or from the working directory; URIs such as
+                ``package://...``, and names of missing files, are not changed.
         """
         if "://" in mesh or "\0" in mesh:
             return mesh
@@ -52,7 +52,7 @@ class SavedMeshes:
         exists = os.path.isfile(path)
         if not exists and not os.path.isabs(mesh):
             return mesh
-        # links to the folder are followed, those inside it stay if they lead inside
+        # links to the folder are resolved, links within it are kept
         path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
         if self._is_inside(path) and (not exists or self._is_inside(os.path.realpath(path))):
             return _relative(path, self._folder)
@@ -63,7 +63,7 @@ class SavedMeshes:
         return self._names[path]
 
     def write(self) -> None:
-        """Copy meshes; files that exist are not replaced.
+        """Copy meshes; existing files are not replaced.
 
         Raises:
             ModelFileError: If one cannot be written.
@@ -74,20 +74,20 @@ class SavedMeshes:
                 file.parent.mkdir(exist_ok=True)
             except OSError as error:
                 raise ModelFileError(
-                    file.parent, f"cannot be made a folder ({error.strerror}); check the path"
+                    file.parent, f"cannot be created as a folder ({error.strerror}); check the path"
                 ) from error
             if not file.exists():
                 write_file(file, content, ModelFileError)
 
     def _name_outside(self, path: str) -> str:
-        """Return the name of a mesh that lies elsewhere, and remember to copy it."""
+        """Return the name of a mesh outside the folder, and schedule its copy."""
         place = os.path.dirname(path)
         known = place in self._outside
         self._outside.add(place)
         if not self._copy:
             if not known:
                 self.sentences.append(
-                    f"meshes in {place} lie outside the folder of the file; load it with "
+                    f"meshes in {place} are outside the folder of the file; load it with "
                     "package_paths=[...]"
                 )
             return _relative(path, self._folder)
@@ -109,7 +109,7 @@ class SavedMeshes:
         return name
 
     def _free_name(self, file: str, content: bytes) -> str:
-        """Return a name under which nothing else lies than this very content."""
+        """Return a name that is free or has the same content."""
         stem, ending = os.path.splitext(file)
         number = 1
         while True:
@@ -122,7 +122,7 @@ class SavedMeshes:
             number += 1
 
     def _content(self, name: str) -> bytes:
-        """Return what lies under a name already; something else than a mesh is like no mesh."""
+        """Return the content of an existing file; empty if it is unreadable."""
         try:
             return read_regular_file(Path(self._folder, name), MESH_BYTES, "a mesh", "remove it")
         except ModelFileError:
@@ -133,7 +133,7 @@ class SavedMeshes:
 
 
 def _relative(path: str, folder: str) -> str:
-    """Return a path from a folder with slashes; absolute where drives differ."""
+    """Return a relative path with slashes; absolute on another drive."""
     with suppress(ValueError):
         path = os.path.relpath(path, folder)
     return path.replace(os.sep, "/")
@@ -143,30 +143,30 @@ WRITERS = {
     ".toml": ("tiburon.formats.native_write", "write_native"),
     ".urdf": ("tiburon.formats.urdf_write", "write_urdf"),
 }
-"""Module and function that write each format, by the end of a file's name."""
+"""Module and function that write each format, by file suffix."""
 
 Writer = Callable[[Model, Path, SavedMeshes], tuple[str, tuple[str, ...]]]
-"""Takes a model, the path to be and how meshes are named; returns the text and what it lacks."""
+"""Function of model, path and mesh names; returns the text and its losses."""
 
 
 @public
 def save(
     model: Model, path: str | os.PathLike[str], *, copy_meshes: bool = True
 ) -> tuple[str, ...]:
-    """Save a robot in a file; one that exists is replaced once the new one is safe on disk.
+    """Save a robot to a file; an existing file is replaced atomically.
 
-    Meshes are named relative to the folder of the file, so that both can be moved together.
+    Mesh names are relative to the folder of the file, so that both can be moved together.
 
     Args:
         model: The robot.
-        path: Where to; native files (.toml) say everything a model can, URDF (.urdf) less.
+        path: File to write; native files (.toml) represent every model, URDF (.urdf) not all.
         copy_meshes: Whether meshes outside the folder of the file are copied beside it, into
-            ``<name of the file>_meshes``, so that it loads from there. Otherwise they stay where
-            they are, and loading needs ``package_paths=[...]``.
+            ``<name of the file>_meshes``, so that it loads from there. Otherwise they are not
+            copied, and loading needs ``package_paths=[...]``.
 
     Returns:
-        Sentences about what the format could not express, and about meshes that lie elsewhere;
-        none for a native file that says all.
+        Sentences about what the format cannot represent, and about meshes outside the folder; none
+        for a complete native file.
 
     Example:
         ``for loss in tiburon.save(arm, "arm.urdf"): print(loss)``
@@ -178,8 +178,7 @@ def save(
     if suffix not in WRITERS:
         raise ModelFileError(
             target,
-            f"a robot can be saved in files that end in {' or '.join(WRITERS)}, got {suffix!r}; "
-            "choose one of these",
+            f"a robot can be saved as {' or '.join(WRITERS)}, got {suffix!r}; choose one of these",
         )
     module, function = WRITERS[suffix]
     write: Writer = getattr(importlib.import_module(module), function)

@@ -1,4 +1,4 @@
-"""TOML from strangers as tables that know where they stand, read in bounded time and memory."""
+"""Untrusted TOML as tables with line numbers, parsed in bounded time and memory."""
 
 import math
 import re
@@ -12,36 +12,36 @@ from tiburon.formats.limits import LARGEST, Budget
 
 Made = TypeVar("Made")
 
-CHARACTERS = 24_000_000
-"""Longest text; the parser passes about ten million characters a second."""
+MAX_CHARACTERS = 24_000_000
+"""Longest text; the parser reads about ten million characters per second."""
 
-WORDS = 1_500_000
-"""Most values, lines and escapes; the parser takes a few hundred thousand a second."""
+MAX_VALUES = 1_500_000
+"""Most values, lines and escapes; the parser reads a few hundred thousand per second."""
 
-KEY_PARTS = 32
-"""Most parts of a dotted key; the parser's time grows with their square."""
+MAX_KEY_PARTS = 32
+"""Most parts of a dotted key; parsing time is quadratic in them."""
 
-NESTING = 3
-"""Lists inside one another; the deepest data are matrices."""
+MAX_NESTING = 3
+"""Deepest nesting of lists, for matrices."""
 
 _PART = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
-_LONG_KEY = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*\.[ \t]*{_PART}){{{KEY_PARTS}}}")
+_LONG_KEY = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*\.[ \t]*{_PART}){{{MAX_KEY_PARTS}}}")
 _HEADER = re.compile(r"\s*(\[\[?)([^\[\]#]+)\]")
 _AT_LINE = re.compile(r"\s*\(at line (\d+), column \d+\)")
 
 
 class TomlSource:
-    """The text of a file, to find lines in once something is wrong."""
+    """The text of a file, for line numbers in messages."""
 
     def __init__(self, file: str, text: str) -> None:
         self.file = file
         self.text = text
 
     def line_of(self, path: tuple[str | int, ...]) -> int | None:
-        """Return the line where an element starts, or the nearest one around it that has a line.
+        """Return the first line of an element, or of the nearest enclosing one with a known line.
 
         Args:
-            path: Keys, and places in lists counted from 0, from the root of the file.
+            path: Keys and list indices from the root of the file.
         """
         for length in range(len(path), 0, -1):
             line = self._lines.get(path[:length])
@@ -69,7 +69,7 @@ class TomlSource:
     def _resolve(
         header: re.Match[str], counts: dict[tuple[str | int, ...], int]
     ) -> tuple[str | int, ...]:
-        """Return the path of a header line, with the places in lists that it goes to."""
+        """Return the path of a header line, with list indices."""
         keys = [key.strip().strip("\"'") for key in header.group(2).split(".")]
         path: tuple[str | int, ...] = ()
         for position, key in enumerate(keys):
@@ -82,7 +82,7 @@ class TomlSource:
 
 
 class Table:
-    """One table of a file: what it says, what it is called in messages, what was looked at."""
+    """One table of a file: its data, its name in messages, and the keys that were read."""
 
     __slots__ = ("data", "element", "path", "seen", "source")
 
@@ -97,7 +97,7 @@ class Table:
 
     @property
     def line(self) -> int | None:
-        """Line where the table starts, where known."""
+        """First line of the table, if known."""
         return self.source.line_of(self.path)
 
     def fail(self, message: str, key: str | None = None) -> NoReturn:
@@ -107,17 +107,17 @@ class Table:
         raise ModelFileError(self.source.file, message, line=line, element=element)
 
     def get(self, key: str) -> Any:
-        """Return what stands under a key, or None."""
+        """Return the value of a key, or None."""
         self.seen.add(key)
         return self.data.get(key)
 
     def has(self, key: str) -> bool:
-        """Whether the table has a key."""
+        """Return whether the table has a key."""
         self.seen.add(key)
         return key in self.data
 
     def text(self, key: str, default: str | None = None) -> str:
-        """Return a string; the default where it is not given."""
+        """Return a string, or the default."""
         value = self.get(key)
         if value is None:
             if default is None:
@@ -129,7 +129,7 @@ class Table:
         return value
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """Return a list of strings; none where nothing is given."""
+        """Return a list of strings, empty by default."""
         value = self.get(key)
         if value is None:
             return ()
@@ -138,9 +138,9 @@ class Table:
         return tuple(value)
 
     def numbers(self, key: str) -> Any:
-        """Return a number, or lists of numbers as tuples; None where nothing is given."""
+        """Return a number, or lists of numbers as tuples; None by default."""
         value = self.get(key)
-        return None if value is None else self._floats(key, value, NESTING)
+        return None if value is None else self._floats(key, value, MAX_NESTING)
 
     def _floats(self, key: str, value: Any, depth: int) -> Any:
         if type(value) is float and not LARGEST <= abs(value) < math.inf:
@@ -152,11 +152,11 @@ class Table:
         self._wrong(key, f"a number below {LARGEST:g} or a list of such", value)
 
     def table(self, key: str, name: str | None = None) -> "Table | None":
-        """Return a table inside this one, if there is one.
+        """Return an inner table, if any.
 
         Args:
-            key: Where it stands.
-            name: What it is called in messages; by default the key after this table's own name.
+            key: Key of the table.
+            name: Name in messages; by default the key after this table's own name.
         """
         value = self.get(key)
         if value is None:
@@ -167,14 +167,14 @@ class Table:
         return Table(self.source, value, (*self.path, key), called)
 
     def need(self, key: str) -> "Table":
-        """Return a table inside this one, or say that it is missing."""
+        """Return an inner table; raise if it is missing."""
         inner = self.table(key)
         if inner is None:
             self.fail(f"expected the table {key!r}, got none; add it")
         return inner
 
     def tables(self, key: str) -> "list[Table]":
-        """Return the tables listed under a key; each is called by its name, where it has one."""
+        """Return the tables listed under a key, named by their key "name"."""
         value = self.get(key)
         if value is None:
             return []
@@ -189,12 +189,12 @@ class Table:
         return result
 
     def choice(self, key: str, choices: dict[str, Made], default: str | None = None) -> Made:
-        """Return what a word stands for.
+        """Return the choice that a word selects.
 
         Args:
-            key: Where the word stands.
-            choices: By word.
-            default: The word where none is given.
+            key: Key of the word.
+            choices: Choices by word.
+            default: Default word.
         """
         word = self.text(key, default)
         if word not in choices:
@@ -204,7 +204,7 @@ class Table:
         return choices[word]
 
     def require(self, key: str) -> None:
-        """Raise unless a key is given."""
+        """Raise if a key is missing."""
         if key not in self.data:
             near = nearest_name(key, [other for other in self.data if other not in self.seen])
             if near is not None:
@@ -212,7 +212,7 @@ class Table:
             self.fail(f"expected the key {key!r}, got none; write {key} = ...")
 
     def finish(self) -> None:
-        """Raise if the table has a key that nobody looked at."""
+        """Raise if the table has an unknown key."""
         for key in self.data:
             if key not in self.seen:
                 near = nearest_name(key, self.seen)
@@ -222,13 +222,13 @@ class Table:
                 self.fail(f"unknown key {key[:60]!r}; {hint}", key)
 
     def build(self, make: Callable[..., Made], /, *args: Any, **values: Any) -> Made:
-        """Return what a constructor makes of values, or say which element it refuses."""
+        """Call a constructor; raise its errors as errors about this table."""
         with self.refusals():
             return make(*args, **values)
 
     @contextmanager
     def refusals(self) -> Iterator[None]:
-        """Turn errors about the model into errors about this table of the file."""
+        """Convert model errors into errors about this table of the file."""
         try:
             yield
         except ModelFileError:
@@ -246,9 +246,9 @@ class Table:
 
 
 def _shown(value: object) -> str:
-    """Return a value as messages show it: short."""
+    """Return a value in short form for messages."""
     if type(value) is int and abs(value) >= LARGEST:
-        # digits of absurd numbers take long to write
+        # formatting a huge integer is slow
         return "a larger one"
     if isinstance(value, (list, dict)):
         return "a list" if isinstance(value, list) else "a table"
@@ -261,10 +261,10 @@ def parse_toml(content: bytes, budget: Budget) -> Table:
 
     Args:
         content: The file's bytes, in UTF-8.
-        budget: Clock and counts.
+        budget: Time and size limits.
 
     Raises:
-        ModelFileError: If this is no TOML, or is absurdly large or deep.
+        ModelFileError: If the TOML is malformed, too large or too deep.
     """
     file = budget.file
     try:
@@ -272,23 +272,23 @@ def parse_toml(content: bytes, budget: Budget) -> Table:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ModelFileError(
-            file, "TOML must be written in UTF-8, got other bytes; save it so", line=line
+            file, "TOML must be encoded in UTF-8, got other bytes; save it as UTF-8", line=line
         ) from error
     words = sum(text.count(mark) for mark in (",", "\\", "[")) + 2 * text.count("\n")
-    if len(text) > CHARACTERS or words > WORDS:
+    if len(text) > MAX_CHARACTERS or words > MAX_VALUES:
         raise ModelFileError(
             file,
-            f"a TOML file may have {CHARACTERS} characters and about {WORDS} words, got "
-            f"{len(text)} and {words}; build the robot in Python if it is meant",
+            f"a TOML file may have {MAX_CHARACTERS} characters and about {MAX_VALUES} words, got "
+            f"{len(text)} and {words}; build the robot in Python if this is intended",
         )
     long = _LONG_KEY.search(text)
     if long is not None:
         raise ModelFileError(
             file,
-            f"a key may have {KEY_PARTS} parts, got more; write tables one after the other",
+            f"a key may have {MAX_KEY_PARTS} parts, got more; write tables one after the other",
             line=text.count("\n", 0, long.start()) + 1,
         )
-    # robots in XML do without it
+    # imported on use: XML files do not need it
     import tomllib
 
     try:
@@ -298,14 +298,14 @@ def parse_toml(content: bytes, budget: Budget) -> Table:
         problem = _AT_LINE.sub("", str(error))
         raise ModelFileError(
             file,
-            f"this is not well-formed TOML ({problem}); correct it there",
+            f"this is not well-formed TOML ({problem}); correct it",
             line=int(found.group(1)) if found else None,
         ) from error
     except RecursionError as error:
         raise ModelFileError(
-            file, "lists and tables are nested absurdly deep; correct the file"
+            file, "lists and tables are nested too deep; correct the file"
         ) from error
     except ValueError as error:
-        raise ModelFileError(file, f"holds an absurd value ({error}); correct it") from error
+        raise ModelFileError(file, f"contains an invalid value ({error}); correct it") from error
     budget.check_time()
     return Table(TomlSource(file, text), data, (), "")

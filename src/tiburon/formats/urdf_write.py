@@ -1,12 +1,12 @@
-"""Write URDF files, and report what the format cannot express.
+"""Writer of URDF files, which reports what the format cannot represent.
 
-Values are written so that they are read back to the last bit, except rotations, which pass through
-three angles and come back to about 1e-16. Frames become massless links.
+Values are read back to the last bit, except rotations, which are converted to three angles and
+are exact to about 1e-16. Frames become massless links.
 
 URDF joints are revolute, prismatic, planar, fixed and floating. A universal or cylindrical joint is
 exactly two of these with a massless link between, a screw is exactly a revolute and a prismatic
-joint that mimics it; a spherical joint becomes three revolute joints with the same motion but other
-position variables.
+joint that mimics it; a spherical joint becomes three revolute joints with the same motion in other
+coordinates.
 """
 
 import math
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tiburon.errors import ModelError, ModelFileError
 from tiburon.formats.save import SavedMeshes
-from tiburon.formats.urdf_joints import ROOT_JOINT, UNLIMITED
+from tiburon.formats.urdf_read import ROOT_JOINT, UNLIMITED
 from tiburon.model.body import (
     WORLD,
     Body,
@@ -62,10 +62,10 @@ _ESCAPES = {
 
 
 class XmlText:
-    """Lines of an XML file in the making."""
+    """Builder of the text of an XML file."""
 
     def __init__(self, file: str) -> None:
-        """Begin a file.
+        """Start a file.
 
         Args:
             file: Name of the file, for messages.
@@ -75,23 +75,23 @@ class XmlText:
         self._open: list[str] = []
 
     def comment(self, text: str) -> None:
-        """Add a comment; pairs of dashes, which would end it, are drawn apart."""
+        """Add a comment; pairs of dashes, which would end it, are separated."""
         plain = self._checked(text).replace("--", "- -").strip()
-        # a dash at the end would touch the closing ones
+        # a final dash would join the closing ones
         self._line(f"<!-- {plain} -->")
 
     def start(self, tag: str, /, **attributes: str | float) -> None:
-        """Open an element that holds others."""
+        """Open an element with children."""
         self._line(f"<{tag}{self._written(attributes)}>")
         self._open.append(tag)
 
     def end(self) -> None:
-        """Close the element opened last."""
+        """Close the innermost open element."""
         tag = self._open.pop()
         self._line(f"</{tag}>")
 
     def leaf(self, tag: str, text: str = "", /, **attributes: str | float) -> None:
-        """Add an element that holds no others."""
+        """Add an element without children."""
         head = f"{tag}{self._written(attributes)}"
         body = self._escaped(text)
         self._line(f"<{head}>{body}</{tag}>" if body else f"<{head}/>")
@@ -117,14 +117,14 @@ class XmlText:
         if found is not None:
             raise ModelFileError(
                 self._file,
-                f"XML cannot hold the character {found.group()!r} of {text[:40]!r}; rename it",
+                f"XML does not permit the character {found.group()!r} of {text[:40]!r}; rename it",
             )
         return text
 
 
 @dataclass(frozen=True, slots=True)
-class Tie:
-    """What a mimic joint follows."""
+class MimicOf:
+    """Leader of a mimic joint."""
 
     leader: str
     ratio: float
@@ -145,18 +145,18 @@ class Elementary:
     force: float = math.inf
     damping: float = 0.0
     friction: float = 0.0
-    tie: Tie | None = None
+    tie: MimicOf | None = None
 
 
 def elementary_joints(joint: Joint, losses: list[str]) -> list[Elementary]:
-    """Return the URDF joints that together are one of ours, from parent to body.
+    """Return the chain of URDF joints that is equivalent to a joint, from parent to body.
 
     Args:
         joint: Any joint.
-        losses: Collects sentences about what is not the same.
+        losses: Collects sentences about properties that are lost.
 
     Raises:
-        ModelError: If no URDF joints move as this one does.
+        ModelError: If no URDF joints are equivalent.
     """
     element = f"joint {joint.name!r}"
     if any(joint.armatures):
@@ -166,16 +166,14 @@ def elementary_joints(joint: Joint, losses: list[str]) -> list[Elementary]:
     found = _chain(joint, losses)
     if found is None:
         raise ModelError(
-            f"{element}: URDF has no joint that moves as a {joint.kind} joint does; save the "
-            "robot "
-            "as .toml",
+            f"{element}: URDF has no equivalent of a {joint.kind} joint; save the robot as .toml",
             name=joint.name,
         )
     return found
 
 
 def _chain(joint: Joint, losses: list[str]) -> list[Elementary] | None:
-    """Return the joints, or None if URDF has none."""
+    """Return the equivalent joints, or None."""
     name, pose = joint.name, joint.pose
     if isinstance(joint, Fixed):
         return [Elementary(name, "fixed", pose)]
@@ -187,26 +185,26 @@ def _chain(joint: Joint, losses: list[str]) -> list[Elementary] | None:
         return _axial(joint, name, pose, None, joint)
     if isinstance(joint, Coupled):
         moves = joint.moves
-        tie = Tie(joint.leader, joint.ratio, joint.offset + moves.offset)
+        tie = MimicOf(joint.leader, joint.ratio, joint.offset + moves.offset)
         return _axial(moves, name, pose, tie, joint)
     if isinstance(joint, Universal):
         first, second = joint.q_names()
-        losses.append(_as_chain(joint, "two hinges"))
+        losses.append(_as_chain(joint, "two revolute joints"))
         parts = [
             Elementary(first, "continuous", pose, joint.axis),
             Elementary(second, "continuous", axis=joint.second_axis),
         ]
     elif isinstance(joint, Cylindrical):
         first, second = joint.q_names()
-        losses.append(_as_chain(joint, "a hinge and a slide"))
+        losses.append(_as_chain(joint, "a revolute and a prismatic joint"))
         parts = [
             Elementary(first, "continuous", pose, joint.axis),
             Elementary(second, "prismatic", axis=joint.axis),
         ]
     elif isinstance(joint, Spherical):
         losses.append(
-            _as_chain(joint, "three hinges")
-            + ", whose angles take the place of its quaternion and jam at a right angle of the "
+            _as_chain(joint, "three revolute joints")
+            + ", whose angles replace its quaternion and are singular at a right angle of the "
             "second"
         )
         axes = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
@@ -227,9 +225,9 @@ def _as_chain(joint: Joint, words: str) -> str:
 
 
 def _axial(
-    joint: AxialJoint, name: str, pose: Pose, tie: Tie | None, data: Joint
+    joint: AxialJoint, name: str, pose: Pose, tie: MimicOf | None, data: Joint
 ) -> list[Elementary]:
-    """Return a hinge, slide or screw; the offset of one that moves freely goes into its pose."""
+    """Return a revolute, prismatic or screw joint, with an independent offset in its pose."""
     offset = joint.offset if tie is None else 0.0
     if isinstance(joint, Revolute):
         if offset:
@@ -245,15 +243,15 @@ def _axial(
             pose = pose @ Pose.from_axis_angle(joint.axis, offset)
         turn = _with_data(Elementary(name, "continuous", pose, joint.axis, tie=tie), data, 0)
         if tie is None:
-            follows = Tie(name, joint.pitch, lead)
+            follows = MimicOf(name, joint.pitch, lead)
         else:
-            follows = Tie(tie.leader, joint.pitch * tie.ratio, lead + joint.pitch * tie.offset)
+            follows = MimicOf(tie.leader, joint.pitch * tie.ratio, lead + joint.pitch * tie.offset)
         return [turn, Elementary(f"{name}.slide", "prismatic", axis=joint.axis, tie=follows)]
     return []
 
 
 def _with_data(part: Elementary, joint: Joint, number: int) -> Elementary:
-    """Return a joint with limits and friction of one degree of freedom of ours."""
+    """Return a joint with limits and friction of one degree of freedom."""
     if joint.limits is not None:
         limits = joint.limits
         part = replace(
@@ -287,18 +285,18 @@ def _along(axis: Sequence[float], length: float) -> Vec3:
 def write_urdf(
     model: Model, path: Path, meshes: SavedMeshes | None = None
 ) -> tuple[str, tuple[str, ...]]:
-    """Write a robot as URDF.
+    """Format a robot as URDF.
 
     Args:
         model: The robot.
-        path: The file it will be; meshes are named from its folder.
-        meshes: Names the meshes; by default they stay where they are.
+        path: Path of the file; mesh names are relative to its folder.
+        meshes: Names the meshes; by default they are not copied.
 
     Returns:
-        The text, and sentences about what it could not express.
+        The text, and sentences about what it cannot represent.
 
     Raises:
-        ModelFileError: If a joint moves as no URDF joint can.
+        ModelFileError: If a joint has no equivalent.
     """
     named = SavedMeshes(Path(path)) if meshes is None else meshes
     writer = _Writer(model, Path(path), named)
@@ -311,7 +309,7 @@ def write_urdf(
 
 
 class _Writer:
-    """Collects the text and the losses of one file."""
+    """Text and losses of one file."""
 
     def __init__(self, model: Model, path: Path, meshes: SavedMeshes) -> None:
         self.model = model
@@ -353,7 +351,7 @@ class _Writer:
         return xml.text()
 
     def _is_rooted(self) -> bool:
-        """Return whether one body stands still in the world and can be the file's root link."""
+        """Return whether a single fixed body can be the root link of the file."""
         model = self.model
         roots = [body for body in model.bodies if body.parent == WORLD]
         on_world = [frame.body for frame in model.frames]
@@ -392,7 +390,7 @@ class _Writer:
         solid = shape.geometry
         if not isinstance(solid, (BoxShape, SphereShape, CylinderShape, CapsuleShape, MeshShape)):
             kind = type(solid).__name__.removesuffix("Shape").lower()
-            self.losses.append(f"body {body!r}: a shape of the kind {kind} was left out")
+            self.losses.append(f"body {body!r}: a shape of kind {kind} was left out")
             return
         for role in ("visual", "collision") if shape.role == "both" else (shape.role,):
             xml.start(role, **({"name": shape.name} if shape.name else {}))
@@ -466,7 +464,7 @@ class _Writer:
             xml.end()
 
     def _actuators(self) -> None:
-        """Write motors as simple transmissions."""
+        """Write actuators as simple transmissions."""
         xml = self.xml
         for actuator in self.model.actuators:
             xml.start("transmission", name=f"{actuator.name}_transmission")
@@ -484,16 +482,16 @@ class _Writer:
                 )
 
     def _count_losses(self) -> None:
-        """Note whole kinds of parts that URDF has no words for."""
+        """List kinds of elements that URDF cannot represent."""
         model = self.model
         submerged = [body.name for body in model.bodies if body.fluid is not None]
         for words, names in [
-            ("numbers for water", submerged),
+            ("hydrodynamic coefficients", submerged),
             ("thrusters", [part.name for part in model.thrusters]),
             ("contact points", [part.name for part in model.contacts]),
             ("springs between points", [part.name for part in model.springs]),
             ("hydraulic cylinders", [part.name for part in model.cylinders]),
-            ("named positions", list(model.poses)),
+            ("named configurations", list(model.poses)),
         ]:
             if names:
                 listed = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
@@ -507,10 +505,10 @@ class _Writer:
 
 
 def roll_pitch_yaw(pose: Pose) -> tuple[float, float, float]:
-    """Return angles about fixed axes x, y, z that give a rotation, also at a pitch of +-pi/2.
+    """Return the roll, pitch and yaw of a rotation, also at a pitch of +-pi/2.
 
-    R = Rz(yaw) Ry(pitch) Rx(roll). Yaw and pitch are taken from R Rx(-roll), so that whatever the
-    roll lacks in accuracy where it is ill defined, the other two make up for.
+    R = Rz(yaw) Ry(pitch) Rx(roll). Yaw and pitch are computed from R Rx(-roll), so that they
+    compensate errors of the roll where it is ill-conditioned.
     """
     R = pose.rotation
     roll = math.atan2(R[2][1], R[2][2])
@@ -525,5 +523,5 @@ def _numbers(values: Iterable[float]) -> str:
 
 
 def _limit(value: float) -> float:
-    """Return a number for a limit, which the format demands where there is none, too."""
+    """Return a finite value for a limit, which the format requires."""
     return value if math.isfinite(value) else math.copysign(UNLIMITED, value)

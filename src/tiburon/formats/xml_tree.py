@@ -1,8 +1,8 @@
-"""XML from strangers as a plain tree with line numbers, read in bounded time and memory.
+"""Untrusted XML as a plain tree with line numbers, parsed in bounded time and memory.
 
-Declared entities and external references are refused by the guards of defusedxml, before anything
-is expanded or fetched. Names keep their prefixes as written: robot files use prefixes that nobody
-declared, and no format read here gives namespaces a meaning.
+Declared entities and external references are rejected by the handlers of defusedxml, before
+anything is expanded or fetched. Names keep their prefixes as written: robot files use undeclared
+prefixes, and no supported format uses namespaces.
 """
 
 import math
@@ -16,30 +16,30 @@ from defusedxml.ElementTree import DefusedXMLParser
 from tiburon.errors import ModelError, ModelFileError
 from tiburon.formats.limits import LARGEST, Budget
 
-NESTING = 200
-"""Elements inside one another; real robot files have about ten, and some more in nested models."""
+MAX_NESTING = 200
+"""Deepest nesting of elements; real robot files have about ten levels."""
 
-ELEMENTS = 2_000_000
-"""Elements in one file: 20 000 links with a hundred each."""
+MAX_ELEMENTS = 2_000_000
+"""Most elements in one file: 20 000 links with a hundred each."""
 
-ATTRIBUTES = 2_000_000
-"""Attributes in one file; a single element with millions would keep the parser from the clock."""
+MAX_ATTRIBUTES = 2_000_000
+"""Most attributes in one file; an element with millions would defeat the time limit."""
 
-LONGEST = 10_000
-"""Characters of a name; longer ones would drown every message."""
+MAX_NAME = 10_000
+"""Most characters of a name, to keep messages readable."""
 
 CLOCK_EVERY = 4096
-"""Elements between two looks at the clock."""
+"""Elements between two checks of the time."""
 
 _INVALID = expat.errors.codes[expat.errors.XML_ERROR_INVALID_TOKEN]
-"""What the parser calls bytes that stand for no character, among other things."""
+"""Error code of the parser for undecodable bytes, among others."""
 
-_GUARDS = DefusedXMLParser()
-"""Refuses entities and references; holds nothing of any file."""
+_DEFUSED = DefusedXMLParser()
+"""Handlers that reject entities and references; without state."""
 
 
 class XmlElement:
-    """One element: what it is called, what it says, what is inside."""
+    """One element: tag, attributes, text and children."""
 
     __slots__ = ("attributes", "children", "file", "line", "tag", "text")
 
@@ -55,7 +55,7 @@ class XmlElement:
         return f"<XmlElement {self.describe()}, line {self.line}>"
 
     def describe(self) -> str:
-        """Return tag and name, as messages call the element."""
+        """Return tag and name for messages."""
         name = self.attributes.get("name")
         tag = _shorten(self.tag)
         return f"<{tag}>" if name is None else f"{tag} {_shorten(name, 200)!r}"
@@ -63,13 +63,13 @@ class XmlElement:
     def fail(self, message: str) -> NoReturn:
         """Raise `ModelFileError` naming file, line and element."""
         element = self.describe()
-        # messages of the model name the element already
+        # messages of the model already name the element
         problem = message.removeprefix(f"{element}: ")
         name = self.attributes.get("name")
         raise ModelFileError(self.file, problem, line=self.line, element=element, name=name)
 
     def blame(self, error: ModelError) -> NoReturn:
-        """Raise an error of the model as one of this element; one of a file stays as it is."""
+        """Raise a model error as one about this element; file errors are not changed."""
         if isinstance(error, ModelFileError):
             raise error
         try:
@@ -78,34 +78,34 @@ class XmlElement:
             raise named from error
 
     def find(self, tag: str) -> "XmlElement | None":
-        """Return the first child of a tag, if there is one."""
+        """Return the first child with a tag, if any."""
         for child in self.children:
             if child.tag == tag:
                 return child
         return None
 
     def all(self, tag: str) -> "Iterator[XmlElement]":
-        """Iterate over the children of a tag."""
+        """Iterate over the children with a tag."""
         return (child for child in self.children if child.tag == tag)
 
     def need(self, tag: str) -> "XmlElement":
-        """Return the first child of a tag, or say that it is missing."""
+        """Return the first child with a tag; raise if it is missing."""
         child = self.find(tag)
         if child is None:
             self.fail(f"expected a <{tag}> inside, got none; add it")
         return child
 
     def attribute(self, name: str) -> str:
-        """Return an attribute without white space around it, or say that it is missing."""
+        """Return an attribute stripped of white space; raise if it is missing."""
         value = self.attributes.get(name, "").strip()
         if not value:
             self.fail(f'expected the attribute {name}, got none; write {name}="..."')
-        if len(value) > LONGEST:
-            self.fail(f"{name} may have {LONGEST} characters, got {len(value)}; shorten it")
+        if len(value) > MAX_NAME:
+            self.fail(f"{name} may have {MAX_NAME} characters, got {len(value)}; shorten it")
         return value
 
     def number(self, name: str, default: float | None = None) -> float:
-        """Return an attribute that is one finite number; the default where it is not given."""
+        """Return an attribute that is one finite number, or the default."""
         text = self.attributes.get(name)
         if text is None and default is not None:
             return default
@@ -118,17 +118,17 @@ class XmlElement:
         return value
 
     def numbers(self, name: str, count: int) -> list[float] | None:
-        """Return an attribute that is several finite numbers; None where it is not given."""
+        """Return an attribute that is several finite numbers, or None."""
         text = self.attributes.get(name)
         return None if text is None else self.parse(text, count, name)
 
     def parse(self, text: str, count: int, what: str) -> list[float]:
-        """Return the finite numbers of a text, or say what is wrong with it.
+        """Parse finite numbers from a text.
 
         Args:
             text: Numbers separated by white space.
-            count: How many there must be.
-            what: What they are, for the message.
+            count: Expected number of values.
+            what: Name of the values, for the message.
         """
         words = text.split()
         try:
@@ -137,7 +137,7 @@ class XmlElement:
             values = []
         if len(values) != count or "_" in text:
             wanted = "a number" if count == 1 else f"{count} numbers"
-            hint = "write them apart, with a point for decimals"
+            hint = "separate them by spaces, with a decimal point"
             if "${" in text or "$(" in text:
                 hint = "this is xacro: expand it first with `xacro robot.xacro > robot.urdf`"
             self.fail(f"{what} must be {wanted}, got {_shorten(text)!r}; {hint}")
@@ -155,29 +155,30 @@ def parse_xml(
     budget: Budget,
     file: str | None = None,
     *,
-    nesting: int = NESTING,
+    nesting: int = MAX_NESTING,
     skip: Collection[str] = (),
 ) -> XmlElement:
     """Return the root element of an XML text.
 
     Args:
         content: The file's bytes, in any encoding it declares.
-        budget: Clock and counts.
+        budget: Time and size limits.
         file: Name of the file in messages; that of the budget by default.
-        nesting: How deep elements may be nested; some formats put bodies into their parents.
-        skip: Tags of elements whose content nobody asks for; they come out empty.
+        nesting: Deepest nesting of elements; some formats nest bodies in their parents.
+        skip: Tags of elements whose content is skipped.
 
     Raises:
-        ModelFileError: If this is no XML, declares entities, or is absurdly deep or large.
+        ModelFileError: If the XML is malformed, declares entities, or is too deep or large.
     """
     file = budget.file if file is None else file
     parser = expat.ParserCreate()
     parser.buffer_text = True
-    parser.EntityDeclHandler = _GUARDS.defused_entity_decl
-    parser.UnparsedEntityDeclHandler = _GUARDS.defused_unparsed_entity_decl
-    parser.ExternalEntityRefHandler = _GUARDS.defused_external_entity_ref_handler
-    if content.count(b"=") > ATTRIBUTES:
-        raise ModelFileError(file, f"a file may have {ATTRIBUTES} attributes, got more; split it")
+    parser.EntityDeclHandler = _DEFUSED.defused_entity_decl
+    parser.UnparsedEntityDeclHandler = _DEFUSED.defused_unparsed_entity_decl
+    parser.ExternalEntityRefHandler = _DEFUSED.defused_external_entity_ref_handler
+    if content.count(b"=") > MAX_ATTRIBUTES:
+        reason = f"a file may have {MAX_ATTRIBUTES} attributes, got more; split it"
+        raise ModelFileError(file, reason)
     builder = _Builder(parser, budget, file, nesting, skip)
     builder.listen()
     try:
@@ -194,21 +195,22 @@ def parse_xml(
     except DefusedXmlException as error:
         raise ModelFileError(
             file,
-            "XML entities and external references are not read, got a declaration of one; write "
+            "XML entities and external references are not supported, got a declaration of one; "
+            "write "
             "the text where it is used",
             line=parser.CurrentLineNumber,
         ) from error
     except (LookupError, ValueError) as error:
-        # encodings that Python does not know, or that take more than one byte per character
+        # unknown or multi-byte encodings
         raise ModelFileError(
             file, f"its encoding cannot be read ({error}); save it as UTF-8", line=1
         ) from error
-    assert builder.root is not None  # expat refuses a text without an element
+    assert builder.root is not None  # expat rejects a text without an element
     return builder.root
 
 
 class _Builder:
-    """Receives elements from the parser and hangs them into a tree."""
+    """Builds the tree from the events of the parser."""
 
     def __init__(
         self,
@@ -229,7 +231,7 @@ class _Builder:
         self.root: XmlElement | None = None
 
     def listen(self) -> None:
-        """Take what the parser finds from now on."""
+        """Install the handlers of the parser."""
         self._parser.StartElementHandler = self.start
         self._parser.EndElementHandler = self.end
         self._parser.CharacterDataHandler = self.data
@@ -238,7 +240,7 @@ class _Builder:
         element = XmlElement(tag, attributes, self._parser.CurrentLineNumber, self._file)
         self._count += 1
         if self._count % CLOCK_EVERY == 0:
-            self._look_at_clock(element)
+            self._check_limits(element)
         if self._open:
             self._open[-1].children.append(element)
             if len(self._open) >= self._nesting:
@@ -252,29 +254,29 @@ class _Builder:
             self._parser.CharacterDataHandler = None
 
     def pass_start(self, tag: str, attributes: dict[str, str]) -> None:
-        """Count an element whose content nobody asks for."""
+        """Count a skipped element."""
         self._skipped += 1
         self._count += 1
         if self._count % CLOCK_EVERY == 0:
-            self._look_at_clock(self._open[-1])
+            self._check_limits(self._open[-1])
         if len(self._open) + self._skipped > self._nesting:
             self._refuse_depth(self._open[-1])
 
     def pass_end(self, tag: str) -> None:
-        """Listen again once the element that was passed over ends."""
+        """Resume building after a skipped element."""
         if self._skipped:
             self._skipped -= 1
         else:
             self._open.pop()
             self.listen()
 
-    def _look_at_clock(self, element: XmlElement) -> None:
+    def _check_limits(self, element: XmlElement) -> None:
         self._budget.check_time()
-        if self._count > ELEMENTS:
-            element.fail(f"a file may have {ELEMENTS} elements, got more; split it")
+        if self._count > MAX_ELEMENTS:
+            element.fail(f"a file may have {MAX_ELEMENTS} elements, got more; split it")
 
     def _refuse_depth(self, element: XmlElement) -> NoReturn:
-        element.fail(f"elements may be nested {self._nesting} deep, got more; write it flatter")
+        element.fail(f"elements may be nested {self._nesting} deep, got more; flatten it")
 
     def end(self, tag: str) -> None:
         self._open.pop()
@@ -287,7 +289,7 @@ class _Builder:
 
 
 def _is_utf8(content: bytes) -> bool:
-    """Return whether bytes are text in the encoding that XML has by default."""
+    """Return whether bytes are UTF-8, the default encoding of XML."""
     try:
         content.decode("utf-8")
     except UnicodeDecodeError:

@@ -1,12 +1,19 @@
-"""Water numbers of simple shapes: volume, center of buoyancy, added mass, drag.
+"""Hydrodynamic coefficients from geometry: volume, center of buoyancy, added mass, drag.
 
-Each number says how good it is: exact (potential flow or geometry), computed (potential flow around
-the panels of a mesh, with its error told), fitted (to tables of measured or computed values, named
-here), or guessed (the nearest shape that is known).
+Each coefficient has a quality: exact (potential flow or geometry), computed (potential flow around
+the panels of a mesh, with an error estimate), fitted (to tables of measured or computed values,
+cited here), or guessed (the nearest known shape).
 
 Tables: DNV-RP-H103 (2011), appendix A, tables A-2: added mass of circular cylinders across their
 axis, of rectangular plates, and of square prisms along theirs. Drag coefficients: Hoerner,
 Fluid-Dynamic Drag (1965), chapters 3; below the critical Reynolds number.
+
+Ellipsoid symbols (Lamb, Hydrodynamics, 6th ed. 1932, arts. 114 and 115; Newman 1977, sec. 4.15):
+    a, b, c                 semi-axes
+    alpha, beta, gamma      abc times the integral of dl / ((a^2 + l) Delta) from 0 on, and so on
+    R_D                     Carlson's symmetric elliptic integral of the second kind
+
+    alpha = 2/3 abc R_D(b^2, c^2, a^2); alpha + beta + gamma = 2
 """
 
 import math
@@ -18,8 +25,8 @@ import numpy as np
 
 from tiburon.arguments import public
 from tiburon.arrays import NDArray
-from tiburon.errors import ModelError, shown
-from tiburon.hydro.ellipsoid import ellipsoid_added_mass
+from tiburon.errors import DomainError, ModelError, shown
+from tiburon.model import Body, Model
 from tiburon.model.body import (
     BoxShape,
     CapsuleShape,
@@ -41,38 +48,120 @@ from tiburon.model.body_fluid import (
 from tiburon.model.pose import Pose
 from tiburon.model.value_checks import Vec3, matrix6, positive_density
 
-__all__ = ["HydrodynamicEstimate", "estimate_hydrodynamics"]
+
+def lamb_coefficients(radii: Vec3) -> Vec3:
+    """Return alpha, beta and gamma of an ellipsoid.
+
+    Args:
+        radii: Semi-axes along x, y, z [m].
+    """
+    if not all(math.isfinite(r) and r > 0.0 for r in radii):
+        raise DomainError("radii", "three positive lengths [m]", f"{radii}")
+    a, b, c = radii
+    factor = 2.0 / 3.0 * a * b * c
+    x, y, z = a * a, b * b, c * c
+    return factor * carlson_rd(y, z, x), factor * carlson_rd(z, x, y), factor * carlson_rd(x, y, z)
+
+
+def ellipsoid_added_mass(radii: Vec3, density: float) -> tuple[Vec3, Vec3]:
+    """Return the added moments of inertia and added masses of a deeply immersed ellipsoid.
+
+    Args:
+        radii: Semi-axes along x, y, z [m].
+        density: Density of the fluid [kg/m^3].
+
+    Returns:
+        Added moments about x, y, z through the center [kg m^2], and added masses along them [kg].
+    """
+    a, b, c = radii
+    displaced = density * 4.0 / 3.0 * math.pi * a * b * c
+    alpha, beta, gamma = lamb_coefficients(radii)
+    masses = tuple(displaced * k / (2.0 - k) for k in (alpha, beta, gamma))
+    moments = tuple(
+        displaced / 5.0 * _added_moment(p, q, p_share, q_share)
+        for p, q, p_share, q_share in (
+            (b, c, beta, gamma),
+            (c, a, gamma, alpha),
+            (a, b, alpha, beta),
+        )
+    )
+    return (moments[0], moments[1], moments[2]), (masses[0], masses[1], masses[2])
+
+
+def _added_moment(p: float, q: float, p_share: float, q_share: float) -> float:
+    """Return the added moment about the third axis by a fifth of the displaced mass (art. 115)."""
+    difference, total = p * p - q * q, p * p + q * q
+    # rotation about a symmetry axis moves no water; near it cancellation destroys the difference
+    # of shares, while the result is of second order in the difference of axes
+    if abs(difference) <= 1e-9 * total:
+        return 0.0
+    spread = q_share - p_share
+    return difference * difference * spread / (2.0 * difference - total * spread)
+
+
+def carlson_rd(x: float, y: float, z: float) -> float:
+    """Return R_D(x, y, z) by duplication (Carlson 1979, Numer. Math. 33, algorithm 4).
+
+    Args:
+        x: Nonnegative.
+        y: Nonnegative; not zero together with x.
+        z: Positive.
+    """
+    total, power = 0.0, 1.0
+    mean = (x + y + 3.0 * z) / 5.0
+    # the error of the series is of sixth order in the relative spread, which each step quarters
+    while max(abs(mean - x), abs(mean - y), abs(mean - z)) > 1e-3 * mean:
+        root = math.sqrt(x * y) + math.sqrt(y * z) + math.sqrt(z * x)
+        total += power / (math.sqrt(z) * (z + root))
+        power *= 0.25
+        x, y, z = 0.25 * (x + root), 0.25 * (y + root), 0.25 * (z + root)
+        mean = (x + y + 3.0 * z) / 5.0
+    X, Y = (mean - x) / mean, (mean - y) / mean
+    Z = -(X + Y) / 3.0
+    E2, E3 = X * Y - 6.0 * Z * Z, (3.0 * X * Y - 8.0 * Z * Z) * Z
+    E4, E5 = 3.0 * (X * Y - Z * Z) * Z * Z, X * Y * Z**3
+    series = (
+        1.0
+        - 3.0 * E2 / 14.0
+        + E3 / 6.0
+        + 9.0 * E2 * E2 / 88.0
+        - 3.0 * E4 / 22.0
+        - 9.0 * E2 * E3 / 52.0
+        + 3.0 * E5 / 26.0
+    )
+    return 3.0 * total + power * series / (mean * math.sqrt(mean))
+
 
 QUALITIES = ("exact", "computed", "fitted", "guessed")
-"""From the best to the worst."""
+"""From best to worst."""
 
 CYLINDER_LENGTHS = (0.0, 1.2, 2.5, 5.0, 9.0, 1e3)
-"""Length of a cylinder by its diameter, for the next table."""
+"""Length / diameter of a cylinder, for the next table."""
 
 CYLINDER_ACROSS = (0.0, 0.62, 0.78, 0.90, 0.96, 1.0)
-"""Added mass across the axis by the mass displaced; nothing for a disk, one without end."""
+"""Added mass across the axis / displaced mass: zero for a disk, one for an infinite cylinder."""
 
 PLATE_RATIOS = (1.0, 1.25, 1.59, 2.0, 2.5, 3.17, 4.0, 5.0, 6.25, 8.0, 10.0, 1e3)
-"""Longer by shorter side of a rectangular plate, for the next table."""
+"""Longer / shorter side of a rectangular plate, for the next table."""
 
 PLATE_ACROSS = (
     *(0.579, 0.642, 0.704, 0.757, 0.801, 0.840, 0.872, 0.897, 0.917, 0.934, 0.947),
     1.0,
 )
-"""Added mass across a plate by that of water in a cylinder around its longer side."""
+"""Added mass across a plate / mass of water in the cylinder about its longer side."""
 
 PRISM_LENGTHS = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 10.0)
-"""Length of a square prism by its side, for the next table."""
+"""Length / side of a square prism, for the next table."""
 
 PRISM_ALONG = (0.579 * math.pi / 4.0, 0.68, 0.72, 0.72, 0.76, 0.75, 0.78, 0.77, 0.80)
-"""Added mass along the prism by that of water in a cube of its side; a plate without length."""
+"""Added mass along the prism / mass of water in a cube of its side; a plate at length zero."""
 
 SPHERE_DRAG, CYLINDER_SIDE_DRAG, CYLINDER_END_DRAG, BOX_DRAG = 0.47, 1.1, 0.85, 1.1
 """Drag coefficients below the critical Reynolds number."""
 
 
 class _Solid(NamedTuple):
-    """Water numbers of a solid around its own middle, along its own axes."""
+    """Hydrodynamic coefficients of a solid about its centroid, in its own axes."""
 
     volume: float
     moments: Vec3
@@ -86,13 +175,13 @@ class _Solid(NamedTuple):
     drag_quality: str
 
     @property
-    def turning_quality(self) -> str:
-        """How good the added moments are: tables are of straight motion only."""
+    def rotational_quality(self) -> str:
+        """Quality of the added moments: tables contain translation only."""
         return "guessed" if self.added_quality == "fitted" else self.added_quality
 
 
 class _Part(NamedTuple):
-    """Water numbers of one shape in its own axes, about its own origin."""
+    """Hydrodynamic coefficients of one shape in its own axes, about its own origin."""
 
     volume: float
     center: NDArray[np.float64]
@@ -104,45 +193,47 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True)
 class HydrodynamicEstimate:
-    """Water numbers of a body, and how good they are."""
+    """Hydrodynamic coefficients of a body, with their quality."""
 
     fluid: BodyFluid
-    """The numbers."""
+    """The coefficients."""
 
     quality: dict[str, str] = field(default_factory=dict)
-    """By name of the number ("volume", "added_mass", "added_moments", "drag"): "exact", "computed",
+    """By coefficient ("volume", "added_mass", "added_moments", "drag"): "exact", "computed",
     "fitted" or "guessed"."""
 
     remarks: tuple[str, ...] = ()
-    """How numbers of meshes came about, and what had to be mended, in sentences."""
+    """Methods, error estimates and corrections of meshes, in sentences."""
 
 
 @public
 def estimate_hydrodynamics(
     shapes: Sequence[Shape] | Shape, density: float = 1025.0, *, panels: int = 1000
 ) -> HydrodynamicEstimate:
-    """Find the water numbers of a body made of simple shapes, or of watertight meshes.
+    """Estimate the hydrodynamic coefficients of a body of simple shapes or watertight meshes.
 
-    Shapes are taken to be apart: where they overlap, or shield each other, the sum is too large and
-    the quality drops to "guessed".
+    Shapes are treated as separate: where they overlap or shield each other, the sum is too large,
+    and the quality is "guessed".
 
     Args:
-        shapes: One or several, in body axes; collision shapes where there are any, else visual
+        shapes: One or several, in body axes; preferably collision shapes, otherwise visual
             ones.
-        density: Of the water [kg/m^3], positive: the reference density of the estimate.
-        panels: How many to use for the added mass of a mesh, 20 to 4000.
+        density: Density of the water [kg/m^3], positive: the reference density of the estimate.
+        panels: Number of panels for the added mass of a mesh, 20 to 4000.
 
     Raises:
-        ModelError: If a shape has no volume that is known here, or a mesh is not watertight.
+        ModelError: If a shape is not supported, or a mesh is not watertight.
     """
-    density = positive_density(density, "water numbers")
+    density = positive_density(density, "hydrodynamic coefficients")
     shapes = (shapes,) if isinstance(shapes, Shape) else tuple(shapes)
     if not shapes:
-        raise ModelError("water numbers: expected at least one shape, got none; add shapes=(...)")
+        raise ModelError(
+            "hydrodynamic coefficients: expected at least one shape, got none; add shapes=(...)"
+        )
     for shape in shapes:
         if not isinstance(shape, Shape):
             raise ModelError(
-                f"water numbers: expected shapes, got {shown(shape)}; write Shape(...)"
+                f"hydrodynamic coefficients: expected shapes, got {shown(shape)}; write Shape(...)"
             )
     total = np.zeros((6, 6))
     volume, moment = 0.0, np.zeros(3)
@@ -164,7 +255,7 @@ def estimate_hydrodynamics(
     fluid = BodyFluid(
         volume=volume,
         center_of_buoyancy=tuple((moment / volume).tolist()),
-        added_mass=matrix6(0.5 * (total + total.T), "water numbers", "added_mass"),
+        added_mass=matrix6(0.5 * (total + total.T), "hydrodynamic coefficients", "added_mass"),
         drag=tuple(drag),
         reference_density=density,
     )
@@ -172,16 +263,16 @@ def estimate_hydrodynamics(
 
 
 def _part(geometry: Geometry, density: float, panels: int) -> _Part:
-    """Return the water numbers of one shape in its own axes."""
+    """Return the hydrodynamic coefficients of one shape in its own axes."""
     if isinstance(geometry, MeshShape):
-        # most robots have none, and panels need more modules than all other shapes
-        from tiburon.hydro.mesh_coefficients import mesh_water
+        # imported on use: most robots have no meshes
+        from tiburon.hydro.panels import mesh_hydrodynamics
 
-        mesh = mesh_water(geometry, density, (BOX_DRAG, SPHERE_DRAG), panels)
+        mesh = mesh_hydrodynamics(geometry, density, (BOX_DRAG, SPHERE_DRAG), panels)
         quality = {
             "volume": mesh.volume_quality,
             "added_mass": mesh.added_quality,
-            "added_moments": mesh.turning_quality,
+            "added_moments": mesh.rotational_quality,
             "drag": "guessed",
         }
         center, drag = np.array(mesh.center), (mesh.drag,)
@@ -189,7 +280,7 @@ def _part(geometry: Geometry, density: float, panels: int) -> _Part:
     solid = _solid(geometry, density)
     quality = {
         "added_mass": solid.added_quality,
-        "added_moments": solid.turning_quality,
+        "added_moments": solid.rotational_quality,
         "drag": solid.drag_quality,
     }
     added = np.diag([*solid.moments, *solid.masses])
@@ -199,7 +290,7 @@ def _part(geometry: Geometry, density: float, panels: int) -> _Part:
 def _about_origin(
     added: NDArray[np.float64], R: NDArray[np.float64], p: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the added mass of a solid at a place, angular first, about the body origin."""
+    """Transform the added mass of a solid at a pose to the body origin, angular rows first."""
     x, y, z = p
     to_middle = np.eye(6)
     to_middle[3:, :3] = [[0.0, z, -y], [-z, 0.0, x], [y, -x, 0.0]]
@@ -210,7 +301,7 @@ def _about_origin(
 
 
 def _placed(drag: Drag, pose: Pose) -> Drag:
-    """Move a shape of drag from its own axes into body axes."""
+    """Transform a drag shape from its own axes into body axes."""
     R, p = np.array(pose.rotation), np.array(pose.translation)
     if isinstance(drag, SphereDrag):
         return replace(drag, center=tuple((R @ drag.center + p).tolist()))
@@ -240,17 +331,17 @@ def _solid(geometry: Geometry, density: float) -> _Solid:
     if isinstance(geometry, BoxShape):
         return _box(geometry.size, density)
     raise ModelError(
-        "water numbers: expected a box, ball, cylinder, capsule, ellipsoid or mesh, got "
-        f"{geometry!r}; give the body a simple shape, or its water numbers"
+        "hydrodynamic coefficients: expected a box, sphere, cylinder, capsule, ellipsoid or mesh, "
+        f"got {geometry!r}; use a simple shape, or set the coefficients of the body"
     )
 
 
 def _cylinder(r: float, length: float, density: float) -> _Solid:
-    """A cylinder along z: tables across the axis, a disk along it."""
+    """Estimate a cylinder along z: tables across the axis, a disk along it."""
     volume = math.pi * r * r * length
     share = float(np.interp(length / (2 * r), CYLINDER_LENGTHS, CYLINDER_ACROSS))
     across = share * density * volume
-    # the water before and behind a disk (Lamb, art. 102); a longer body carries hardly more
+    # added mass of a disk (Lamb, art. 102); that of a longer body is hardly larger
     along = 8.0 / 3.0 * density * r**3
     # strips for the side, the disk for the ends
     turning = across * length**2 / 12.0 + 16.0 / 45.0 * density * r**5
@@ -267,10 +358,10 @@ def _cylinder(r: float, length: float, density: float) -> _Solid:
 
 
 def _capsule(r: float, length: float, density: float) -> _Solid:
-    """A capsule along z, taken as the spheroid of its length and volume."""
+    """Estimate a capsule along z as the spheroid of its length and volume."""
     volume = math.pi * r * r * length + 4.0 / 3.0 * math.pi * r**3
     half = 0.5 * length + r
-    # the spheroid that is as long and displaces as much
+    # the spheroid of the same length and volume
     wide = math.sqrt(volume / (4.0 / 3.0 * math.pi * half))
     moments, masses = ellipsoid_added_mass((wide, wide, half), density)
     drag = CylinderDrag(
@@ -286,13 +377,13 @@ def _capsule(r: float, length: float, density: float) -> _Solid:
 
 
 def _box(size: Vec3, density: float) -> _Solid:
-    """A box: tables of square prisms and plates along its axes; turning as its ellipsoid."""
+    """Estimate a box: tables of square prisms and plates; added moments of its ellipsoid."""
     masses = []
     for k in range(3):
         sides = sorted((size[(k + 1) % 3], size[(k + 2) % 3]))
         side = math.sqrt(sides[0] * sides[1])
         along = float(np.interp(size[k] / side, PRISM_LENGTHS, PRISM_ALONG)) * side**3
-        # a long face carries less water than a square one of its area
+        # a long face has less added mass than a square one of its area
         ratio = sides[1] / sides[0]
         plate = float(np.interp(ratio, PLATE_RATIOS, PLATE_ACROSS)) / math.sqrt(ratio)
         masses.append(density * along * plate / PLATE_ACROSS[0])
@@ -302,3 +393,95 @@ def _box(size: Vec3, density: float) -> _Solid:
     drag = BoxDrag(size, (BOX_DRAG,) * 3)
     volume = size[0] * size[1] * size[2]
     return _Solid(volume, moments, (masses[0], masses[1], masses[2]), "fitted", (drag,), "fitted")
+
+
+@dataclass(frozen=True)
+class BodyHydrodynamics:
+    """Result of the estimation for one body."""
+
+    body: str
+    """Name of the body."""
+
+    fluid: BodyFluid | None
+    """Its coefficients; None if it has none."""
+
+    quality: dict[str, str] = field(default_factory=dict)
+    """By coefficient ("volume", "added_mass", "added_moments", "drag"): "exact", "computed",
+    "fitted" or "guessed"; empty if nothing was estimated."""
+
+    reason: str = ""
+    """Why nothing was estimated, otherwise empty."""
+
+    remark: str = ""
+    """Methods, error estimates and corrections of meshes."""
+
+
+@dataclass(frozen=True)
+class AddedHydrodynamics:
+    """A model with hydrodynamic coefficients, and their quality."""
+
+    model: Model
+    """The model with its coefficients."""
+
+    bodies: tuple[BodyHydrodynamics, ...]
+    """Result for each body, in the order of the model."""
+
+
+@public
+def add_hydrodynamics(
+    model: Model, density: float = 1025.0, *, overwrite: bool = False, panels: int = 1000
+) -> AddedHydrodynamics:
+    """Estimate hydrodynamic coefficients of every body from its shapes.
+
+    Collision shapes are used where a body has any, otherwise visual ones. Bodies without shapes, or
+    with meshes that are not watertight, are not changed, and the result states the reason.
+
+    Args:
+        model: The robot.
+        density: Density of the water [kg/m^3], positive: the reference density of the estimates.
+        overwrite: Whether to replace coefficients that bodies already have.
+        panels: Number of panels for the added mass of a mesh, 20 to 4000.
+
+    Raises:
+        ModelError: If no body has coefficients afterwards.
+
+    Example:
+        ``tb.add_hydrodynamics(tb.load("arm.urdf")).model``
+    """
+    density = positive_density(density, "hydrodynamic coefficients")
+    found = tuple(_estimate_body(body, density, overwrite, panels) for body in model.bodies)
+    if not any(entry.fluid for entry in found):
+        reasons = "; ".join(f"{entry.body!r}: {entry.reason}" for entry in found[:4])
+        raise ModelError(
+            f"model {model.name!r}: no body has a shape with known hydrodynamic coefficients "
+            f"({reasons}{'; ...' if len(found) > 4 else ''}); add boxes, spheres, cylinders, "
+            "capsules, ellipsoids or watertight meshes, or fluid=BodyFluid(...)"
+        )
+    estimated = {entry.body: entry.fluid for entry in found if entry.quality}
+    return AddedHydrodynamics(model.with_fluids(estimated), found)
+
+
+def _estimate_body(body: Body, density: float, overwrite: bool, panels: int) -> BodyHydrodynamics:
+    if body.fluid is not None and not overwrite:
+        return BodyHydrodynamics(body.name, body.fluid, reason="has coefficients already")
+    shapes = _wetted_shapes(body.shapes)
+    if not shapes:
+        return BodyHydrodynamics(body.name, body.fluid, reason="has no shape")
+    try:
+        estimate = estimate_hydrodynamics(shapes, density, panels=panels)
+    except ModelError as error:
+        return BodyHydrodynamics(
+            body.name, body.fluid, reason=str(error).removeprefix("hydrodynamic coefficients: ")
+        )
+    remark = "; ".join(estimate.remarks)
+    fluid = estimate.fluid
+    if body.fluid is not None:
+        # shapes do not determine fins: keep those of the body
+        fluid = replace(fluid, fins=body.fluid.fins)
+    return BodyHydrodynamics(body.name, fluid, estimate.quality, remark=remark)
+
+
+def _wetted_shapes(shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
+    """Return the collision shapes, which are simpler, or else all shapes."""
+    solid = tuple(shape for shape in shapes if shape.role != "visual")
+    return solid or shapes

@@ -1,11 +1,15 @@
-"""A link of a robot under water: what its bodies' numbers come to in the frame of the plan.
+"""Hydrodynamic properties of one link: added mass, buoyancy, damping and drag in its frame.
 
-Bodies on fixed joints move as one link, so in water that moves alike everywhere their added masses
-and displaced volumes add. Shapes of drag stay apart: what a shape feels depends on the square of
-the velocity where it is. In other water each body is an immersion of its own.
+Bodies on fixed joints move as one link, so in uniform flow their added masses and displaced
+volumes add. Drag shapes stay separate: their force depends on the square of the local velocity. In
+non-uniform flow each body is an immersion of its own.
 
-Places and directions are structure, compiled in; masses, volumes and coefficients are numbers that
-a kernel takes at run time.
+Positions and directions are structure and compiled in; masses, volumes and coefficients are run-
+time parameters of a kernel.
+
+Symbols of links cut by a free surface (`under_surface`):
+    Phi     submerged fraction of the link's volume
+    n       the upward direction, link axes
 """
 
 import math
@@ -16,10 +20,17 @@ from typing import NamedTuple
 import numpy as np
 
 from tiburon.arrays import NDArray
-from tiburon.hydro.forces import added_mass_bias, damping_force, total_buoyancy
-from tiburon.hydro.lift import PlacedFin, placed_fin
-from tiburon.hydro.pressure_drag import ball_drag, cylinder_drag, face_drag
-from tiburon.hydro.submersion import strip_share
+from tiburon.hydro.forces import (
+    PlacedFin,
+    added_mass_bias,
+    ball_drag,
+    cylinder_drag,
+    damping_force,
+    face_drag,
+    placed_fin,
+    total_buoyancy,
+)
+from tiburon.hydro.submersion import Hull, strip_share
 from tiburon.model.body_fluid import (
     BodyFluid,
     BoxDrag,
@@ -30,22 +41,20 @@ from tiburon.model.body_fluid import (
 )
 from tiburon.record import record
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
-from tiburon.spatial.vec3 import ZERO3, add, add_cross, scale
-
-__all__ = ["Immersion", "Strips", "Surroundings", "added_to", "immersion_of"]
+from tiburon.spatial.vec3 import ZERO3, add, add_cross, dot, scale, subtract
 
 Vector = Sequence[Scalar] | NDArray[np.float64]
 """Three floats."""
 
 ROUNDING = 1e-14
-"""Parts of a unit vector or length below this are rounding of a turned frame, and zero."""
+"""Components of a unit vector or length below this are rounding errors of a rotation, and zero."""
 
 
 class Surroundings(NamedTuple):
-    """What water does around one link, in the axes of its plan frame."""
+    """Motion of one link relative to the water around it, in the axes of its plan frame."""
 
     density: Scalar
-    """[kg/m^3]."""
+    """Density of the water [kg/m^3]."""
 
     w: Vec3
     """Angular velocity of the link [rad/s]."""
@@ -57,8 +66,8 @@ class Surroundings(NamedTuple):
     """Acceleration of the fluid less that of free fall [m/s^2]."""
 
     flow: Callable[[Vec3], Vec3] | None = None
-    """By how much the fluid moves faster at a point of the link than where v_r was taken [m/s];
-    None where it moves alike everywhere."""
+    """Velocity of the fluid at a point of the link relative to that in `v_r` [m/s]; None in uniform
+    flow."""
 
     def relative(self, point: Vec3) -> Vec3:
         """Return the velocity of a point of the link relative to the fluid there [m/s]."""
@@ -67,58 +76,58 @@ class Surroundings(NamedTuple):
 
 
 class Strips(NamedTuple):
-    """How cylinders, and sections of other solids, are cut for drag."""
+    """Discretization of cylinders, and of sections of other solids, for drag."""
 
     points: int = 4
-    """Number of strips of a cylinder; the sources take four."""
+    """Number of strips of a cylinder; the sources use four."""
 
     split: bool = False
-    """Whether to cut where the flow across the cylinder is slowest, and take both parts."""
+    """Whether to split the cylinder where the cross flow is slowest, with strips on both parts."""
 
     @property
     def across(self) -> int:
-        """Points along each axis of a section of a box or an ellipsoid, in water that varies."""
+        """Points along each axis of a section of a box or an ellipsoid, in non-uniform flow."""
         return (self.points + 1) // 2
 
 
 @record(slots=False)
 class Waterline:
-    """How deep the axis of a cylinder is along its length."""
+    """Depth of the axis of a cylinder along its length."""
 
     depth: Scalar
-    """Of the first end below the surface [m]."""
+    """Depth of the first end [m]."""
 
     rise: Scalar
-    """By how much that decreases per length of the axis."""
+    """Decrease of depth per length of the axis."""
 
     reach: Scalar
-    """How far above and below the axis the rim of a strip is [m]."""
+    """Height of the rim of a strip above and below the axis [m]."""
 
     def share(self, s: Scalar) -> Scalar:
-        """Return how much of the strip at a distance along the axis [m] is under water."""
+        """Return the submerged fraction of the strip at a distance along the axis [m]."""
         return strip_share((self.depth - s * self.rise) / self.reach)
 
 
 @record(slots=False)
 class PlacedDrag:
-    """One shape on which drag acts, in a plan frame."""
+    """One drag shape, in a plan frame."""
 
     kind: str
     geometry: tuple[object, ...]
-    """Places, directions and lengths."""
+    """Points, directions and lengths."""
 
-    numbers: tuple[Scalar, ...]
+    coefficients: tuple[Scalar, ...]
     """Areas times coefficients."""
 
     radius: float = 0.0
-    """Of a cylinder [m]: how far its strips reach; only a surface asks for it."""
+    """Radius of a cylinder [m]; used only with a free surface."""
 
     waterline: Waterline | None = None
-    """Where a surface cuts a cylinder; None where all of it is under water."""
+    """Where a free surface cuts a cylinder; None if it is submerged."""
 
     def force(self, around: Surroundings, strips: Strips) -> Force:
         """Return the drag, about the origin of the plan frame."""
-        factors = [around.density * x for x in self.numbers]
+        factors = [around.density * x for x in self.coefficients]
         geometry: tuple = self.geometry  # type: ignore[type-arg]
         if self.kind == "cylinder":
             axis, sides, start, length, same_ends = geometry
@@ -165,7 +174,7 @@ class Damping:
     quadratic: tuple[tuple[Scalar, ...], ...] | None
 
     reference: float | None = None
-    """Density that the matrices are stated for [kg/m^3]; None where they hold as they stand."""
+    """Reference density of the matrices [kg/m^3]; None if they do not scale with density."""
 
     def in_fluid(self, density: Scalar) -> "Damping":
         """Return the damping in a fluid of a density [kg/m^3]."""
@@ -186,13 +195,13 @@ class Damping:
 
 @record(slots=False)
 class Immersion:
-    """A link under water, in its plan frame."""
+    """Hydrodynamic properties of a submerged link, in its plan frame."""
 
     added: ArticulatedInertia
     """Added mass about the origin at the reference density [kg m^2, kg m, kg]."""
 
     volume: Scalar
-    """Displaced [m^3]."""
+    """Displaced volume [m^3]."""
 
     moment: Vec3
     """Volume times center of buoyancy [m^4]."""
@@ -201,27 +210,26 @@ class Immersion:
     dampings: tuple[Damping, ...]
 
     place: Vec3 = ZERO3
-    """Center of buoyancy, where water is taken to act on the whole link [m]: structure."""
+    """Center of buoyancy, where the flow of the whole link is evaluated [m]: structure."""
 
     fins: tuple[PlacedFin, ...] = ()
 
     constant_added: ArticulatedInertia | None = None
-    """Added mass that does not depend on the density of the fluid; None where there is none."""
+    """Added mass that does not scale with density; None if there is none."""
 
     reference: float | None = None
-    """Density that `added` is stated for [kg/m^3]; None where it is that of the fluid at hand."""
+    """Reference density of `added` [kg/m^3]; None if `added` is already at the fluid's density."""
 
     run_time: bool = False
-    """Whether code takes every number at run time, zeros and `place` included."""
+    """Whether all coefficients, including zeros and `place`, are run-time parameters."""
 
     def in_fluid(self, density: Scalar) -> "Immersion":
-        """Return the link with the added mass and damping it has in a fluid of a density.
+        """Return the link with added mass and damping scaled to the density of a fluid.
 
-        Coefficients scale with density from the one that they are stated for, so that they vanish
-        in a fluid of density zero.
+        Coefficients with a reference density are proportional to density and vanish at zero.
 
         Args:
-            density: Of the fluid [kg/m^3].
+            density: Density of the fluid [kg/m^3].
         """
         added = self.added
         if self.reference is not None:
@@ -232,7 +240,7 @@ class Immersion:
         return replace(self, added=added, dampings=dampings, constant_added=None, reference=None)
 
     def force(self, around: Surroundings, strips: Strips) -> Force:
-        """Return all that water does to the link beyond -I^A a', about the frame's origin.
+        """Return the hydrodynamic force beyond -I^A a', about the frame's origin.
 
         The sum f^D + f^TB + beta^A (McMillan 1994, eq. 7.45; 1995, eq. 31).
         """
@@ -252,54 +260,54 @@ class Immersion:
         """Return total buoyancy alone, about the frame's origin.
 
         Args:
-            density: Of the water [kg/m^3].
+            density: Density of the water [kg/m^3].
             a_fg: Acceleration of the water less that of free fall, plan axes [m/s^2].
         """
         return total_buoyancy(density * self.volume, scale(self.moment, density), a_fg)
 
     def _scalars(self) -> Iterator[Scalar]:
-        """Go through all numbers a kernel may take at run time, but for angles of fins."""
+        """Yield all scalars that may be run-time parameters, except deflections of fins."""
         yield from self.added
         yield from self.constant_added or ()
         yield self.volume
         yield from self.moment
         for shape in self.shapes:
-            yield from shape.numbers
+            yield from shape.coefficients
         for damping in self.dampings:
             for matrix in (damping.linear, damping.quadratic):
                 for row in matrix or ():
                     yield from row
         for fin in self.fins:
-            yield from fin.numbers
+            yield from fin.coefficients
         if self.run_time:
             yield from self.place
 
     def _used(self) -> tuple[bool, ...]:
-        """Which of `_scalars` a kernel takes at run time."""
+        """Return which of `_scalars` are run-time parameters."""
         return tuple(self.run_time or x != 0.0 for x in self._scalars())
 
     def parameters(self) -> tuple[float, ...]:
-        """Return the numbers a kernel takes at run time: those that are not zero.
+        """Return the run-time parameters: all nonzero coefficients.
 
-        Angles of fins that can be turned come last, whatever they are.
+        Deflections of movable fins follow last, zero or not.
         """
         angles = (fin.deflection for fin in self.fins if fin.deflection is not None)
-        taken = zip(self._scalars(), self._used(), strict=True)
-        return (*(x for x, used in taken if used), *angles)
+        scalars = zip(self._scalars(), self._used(), strict=True)
+        return (*(x for x, used in scalars if used), *angles)
 
-    def with_parameters(self, numbers: Sequence[Scalar]) -> "Immersion":
-        """Return the same link with other scalars in place of `numbers`."""
-        given = iter(numbers)
-        all_of = iter([next(given) if used else 0.0 for used in self._used()])
+    def with_parameters(self, parameters: Sequence[Scalar]) -> "Immersion":
+        """Return the same link with other run-time parameters."""
+        given = iter(parameters)
+        scalars = iter([next(given) if used else 0.0 for used in self._used()])
 
         def take(count: int) -> tuple[Scalar, ...]:
-            return tuple(next(all_of) for _ in range(count))
+            return tuple(next(scalars) for _ in range(count))
 
         added = ArticulatedInertia.from_array(take(21))
         constant = self.constant_added and ArticulatedInertia.from_array(take(21))
         (volume,) = take(1)
         x, y, z = take(3)
-        shapes = tuple(replace(s, numbers=take(len(s.numbers))) for s in self.shapes)
+        shapes = tuple(replace(s, coefficients=take(len(s.coefficients))) for s in self.shapes)
         dampings = tuple(
             replace(
                 d,
@@ -308,7 +316,7 @@ class Immersion:
             )
             for d in self.dampings
         )
-        fins = [replace(fin, numbers=take(len(fin.numbers))) for fin in self.fins]
+        fins = [replace(fin, coefficients=take(len(fin.coefficients))) for fin in self.fins]
         fins = [
             fin if fin.deflection is None else replace(fin, deflection=next(given)) for fin in fins
         ]
@@ -329,10 +337,10 @@ class Immersion:
         )
 
     def structure(self) -> tuple[object, ...]:
-        """Return what compiled code depends on."""
+        """Return the data that compiled code depends on."""
         return (
             self._used(),
-            tuple((s.kind, s.geometry, len(s.numbers)) for s in self.shapes),
+            tuple((s.kind, s.geometry, len(s.coefficients)) for s in self.shapes),
             tuple(
                 (d.transform, d.linear is None, d.quadratic is None, d.reference)
                 for d in self.dampings
@@ -340,12 +348,15 @@ class Immersion:
             self.constant_added is None,
             self.reference,
             None if self.run_time else self.place,
-            tuple(replace(fin, numbers=(), deflection=fin.deflection is None) for fin in self.fins),
+            tuple(
+                replace(fin, coefficients=(), deflection=fin.deflection is None)
+                for fin in self.fins
+            ),
         )
 
 
 def added_to(parts: Sequence[Immersion]) -> ArticulatedInertia | None:
-    """Return the added mass of a link that water meets in parts; None where it meets none."""
+    """Return the added mass of a link from its immersed parts; None if there are none."""
     if not parts:
         return None
     total = parts[0].added
@@ -355,14 +366,14 @@ def added_to(parts: Sequence[Immersion]) -> ArticulatedInertia | None:
 
 
 def immersion_of(members: Sequence[tuple[BodyFluid, Transform]]) -> Immersion:
-    """Gather bodies of one link.
+    """Combine the bodies of one link.
 
     Args:
-        members: Numbers of each body, with the map of motion from the plan frame to its own; at
-            least one.
+        members: Coefficients of each body, with the map of motion from the plan frame to its own;
+            at least one.
     """
     added = constant = ArticulatedInertia.zero()
-    # coefficients of all bodies are brought to the density that the first of them states
+    # coefficients of all bodies are scaled to the first reference density
     stated = (f.reference_density for f, _ in members if f.added_mass is not None)
     reference = next((density for density in stated if density is not None), None)
     volume, moment, middle = 0.0, ZERO3, ZERO3
@@ -385,12 +396,12 @@ def immersion_of(members: Sequence[tuple[BodyFluid, Transform]]) -> Immersion:
         if fluid.linear_damping is not None or fluid.quadratic_damping is not None:
             matrices = (fluid.linear_damping, fluid.quadratic_damping)
             dampings.append(Damping(X, *matrices, fluid.reference_density))
-    # what is rounding goes with the size of the body: small ones have small numbers
+    # rounding errors are relative to the largest entry
     clean, fixed = (
         ArticulatedInertia.from_array(_without_rounding(tuple(sum_of), 0.0))
         for sum_of in (added, constant)
     )
-    # where nothing is displaced, water still meets the bodies where they say
+    # without displaced volume, use the mean of the centers of buoyancy
     place = _vec(scale(moment, 1.0 / volume) if volume else middle)
     x, y, z = _without_rounding(moment, volume)
     return Immersion(
@@ -407,7 +418,7 @@ def immersion_of(members: Sequence[tuple[BodyFluid, Transform]]) -> Immersion:
 
 
 def _into(X: Transform) -> tuple[Callable[[Vector], Vec3], Callable[[Vector], Vec3]]:
-    """Return what brings directions, and points, of a body into the plan frame."""
+    """Return functions that map directions and points of a body into the plan frame."""
 
     def turned(direction: Vector) -> Vec3:
         return _vec(X.direction_to_parent((direction[0], direction[1], direction[2])))
@@ -419,17 +430,17 @@ def _into(X: Transform) -> tuple[Callable[[Vector], Vec3], Callable[[Vector], Ve
 
 
 def _placed(drag: Drag, X: Transform) -> Iterator[PlacedDrag]:
-    """Bring a shape into the plan frame."""
+    """Map a drag shape into the plan frame."""
     turned, moved = _into(X)
     if isinstance(drag, CylinderDrag):
         axis = turned(drag.axis)
         area = math.pi * drag.radius**2
         first, other = drag.end_coefficients
-        # opposite faces that are alike need no choice between them
+        # equal end coefficients need no case distinction
         ends = [0.5 * first * area] + ([0.5 * other * area] if other != first else [])
-        numbers = (drag.side_coefficient * drag.radius, *ends)
+        coefficients = (drag.side_coefficient * drag.radius, *ends)
         geometry = (axis, _sides(axis), moved(drag.start), drag.length, first == other)
-        yield PlacedDrag("cylinder", geometry, numbers, drag.radius)
+        yield PlacedDrag("cylinder", geometry, coefficients, drag.radius)
     elif isinstance(drag, SphereDrag):
         factor = 0.5 * drag.coefficient * math.pi * drag.radius**2
         yield PlacedDrag("ball", (moved(drag.center),), (factor,))
@@ -442,23 +453,23 @@ def _solid(
     turned: Callable[[Vector], Vec3],
     moved: Callable[[Vector], Vec3],
 ) -> PlacedDrag:
-    """Cut a solid in its three middle planes."""
+    """Return the drag sections of a solid in its three midplanes."""
     if isinstance(drag, BoxDrag):
         kind, share, halves = "box", 4.0, [0.5 * s for s in drag.size]
     else:
         kind, share, halves = "ellipsoid", math.pi, list(drag.radii)
     R, center = np.array(drag.pose.rotation), moved(drag.pose.translation)
     axes = [turned(R[:, k]) for k in range(3)]
-    sections, numbers = [], []
+    sections, coefficients = [], []
     for k in range(3):
         i, j = (k + 1) % 3, (k + 2) % 3
         sections.append(((axes[k], axes[i], axes[j]), center, (halves[i], halves[j])))
-        numbers.append(0.5 * drag.coefficients[k] * share * halves[i] * halves[j])
-    return PlacedDrag(kind, tuple(sections), tuple(numbers))
+        coefficients.append(0.5 * drag.coefficients[k] * share * halves[i] * halves[j])
+    return PlacedDrag(kind, tuple(sections), tuple(coefficients))
 
 
 def _sides(axis: Vec3) -> tuple[Vec3, Vec3]:
-    """Return two unit vectors that complete an axis; coordinate axes where it is one."""
+    """Complete an axis to an orthonormal set; coordinate axes give coordinate axes."""
     a = np.array(axis)
     k = int(np.argmax(np.abs(a)))
     b = np.eye(3)[(k + 1) % 3]
@@ -473,6 +484,66 @@ def _vec(values: Vector) -> Vec3:
 
 
 def _without_rounding(values: Sequence[Scalar], least: float) -> tuple[float, ...]:
-    """Return numbers with those that only rounding made nonzero set to zero."""
+    """Set values to zero that are rounding errors."""
     scale_of = max(least, *(abs(v) for v in values))
     return tuple(0.0 if abs(v) <= ROUNDING * scale_of else float(v) for v in values)
+
+
+MIN_TILT = 2e-3
+"""Smallest height of the rim of a strip, relative to its radius: smooths upright cylinders."""
+
+
+def under_surface(link: Immersion, hulls: Sequence[Hull], up: Vec3, depth: Scalar) -> Immersion:
+    """Return the submerged part of a link below a free surface.
+
+    Volume and center of buoyancy are those of the submerged part. The hulls are scaled to the
+    volume of the link and translated so that their centroid is its center of buoyancy: they remain
+    a solid, and buoyancy remains the gradient of an energy. Added mass and lumped drag are
+    proportional to Phi, strips to their own submerged fractions.
+
+    Args:
+        link: The fully submerged link.
+        hulls: Solids that the link consists of.
+        up: Upward unit vector, link axes.
+        depth: Depth of the link's origin [m].
+    """
+    volume = sum(hull.volume for hull in hulls)
+    weights = [hull.volume / volume for hull in hulls]
+    middle = ZERO3
+    for hull, weight in zip(hulls, weights, strict=True):
+        middle = add(middle, scale(hull.center, weight))
+    # a link without displaced volume has no center of buoyancy and does not translate its hulls
+    displaced = link.volume
+    moved = subtract(link.moment, scale(middle, displaced))
+    moved = scale(moved, 1.0 / np.where(displaced > 0.0, displaced, 1.0))
+    phi: Scalar = 0.0
+    moment = ZERO3
+    for hull, weight in zip(hulls, weights, strict=True):
+        center = add(hull.center, moved)
+        part = replace(hull, center=center).submerged(up, depth)
+        phi = phi + weight * part.share
+        moment = add(moment, scale(add(scale(center, part.share), part.offset), weight))
+    return replace(
+        link,
+        added=link.added * phi,
+        volume=displaced * phi,
+        moment=scale(moment, displaced),
+        shapes=tuple(_cut(shape, phi, up, depth) for shape in link.shapes),
+        dampings=tuple(damping.scaled(phi) for damping in link.dampings),
+        fins=tuple(
+            replace(fin, coefficients=tuple(phi * x for x in fin.coefficients)) for fin in link.fins
+        ),
+    )
+
+
+def _cut(shape: PlacedDrag, phi: Scalar, up: Vec3, depth: Scalar) -> PlacedDrag:
+    """Return the submerged part of a drag shape."""
+    if shape.kind != "cylinder":
+        return replace(shape, coefficients=tuple(phi * x for x in shape.coefficients))
+    axis, sides, start, *_ = shape.geometry
+    rise = dot(up, axis)  # type: ignore[arg-type]
+    # the rim of a strip is a circle across the axis
+    b, c = (dot(up, side) for side in sides)  # type: ignore[attr-defined]
+    reach = shape.radius * np.sqrt(b * b + c * c + MIN_TILT * MIN_TILT)
+    first = depth - dot(up, start)  # type: ignore[arg-type]
+    return replace(shape, waterline=Waterline(first, rise, reach))

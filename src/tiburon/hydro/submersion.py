@@ -1,21 +1,20 @@
-"""Submerged parts of solids below a level surface, exactly: volume and centroid.
+"""Submerged volume and centroid of solids below a level surface, in closed form.
 
 Symbols:
-    u_i     coordinates in the solid by its half sizes, between -1 and 1
-    w_i     height of its half sizes: a point is at height sum of w_i u_i above the middle
-    h       depth of the solid's middle below the surface
-    share   volume of the submerged part, where sum w_i u_i <= h, by that of the solid
-    mean_i  integral of u_i over that part, by the volume of the solid
+    u_i     coordinates in the solid divided by its half sizes, between -1 and 1
+    w_i     height of its half sizes: a point is at height sum of w_i u_i above the center
+    h       depth of the solid's center below the surface
+    share   submerged fraction of the volume, where sum w_i u_i <= h
+    mean_i  integral of u_i over that part, divided by the volume of the solid
 
 Share and means are the gradient of one function, the mean E of max(h - sum w_i u_i, 0) over the
 solid: share = dE/dh and mean_i = -dE/dw_i. Buoyancy computed from them is therefore the exact
-gradient of the potential energy. No formula divides by a height that may vanish: a level or upright
-solid, where textbook forms are 0/0, is as accurate as any other.
+gradient of the potential energy. No formula divides by a height that may vanish: level and upright
+solids, where textbook formulas are 0/0, are as accurate as any others.
 
-Hemispheres, lengths by the radius:
+Hemispheres, lengths divided by the radius:
     c, s    cosine and sine of the angle between the upward direction and the axis of the
-    hemisphere,
-            which is the part of the ball on the positive side of its axis
+            hemisphere, which is the half of the ball on the positive side of its axis
     t       depth of the ball's center below the surface
     V       submerged volume
     M_n     moment of that part along the upward direction
@@ -32,7 +31,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiburon.hydro.pressure_drag import gauss_points, speed
+from tiburon.hydro.forces import gauss_points, speed
 from tiburon.model.body import (
     BoxShape,
     CapsuleShape,
@@ -51,30 +50,30 @@ __all__ = [
     "Hull",
     "Submerged",
     "cosine_from",
-    "half_ball",
+    "hemisphere",
     "hull_of",
     "is_simple",
     "sine_between",
     "strip_share",
 ]
 
-LEAST = 1e-100
-"""Heights below this are zero [m]."""
+MIN_HEIGHT = 1e-100
+"""Heights below this count as zero [m]."""
 
-LEVEL = 0.004
-"""A cylinder whose axis rises by less than this part of its rim is integrated by quadrature in the
+LEVEL_SLOPE = 0.004
+"""Ratio of the rises of axis and rim below which a cylinder is integrated by quadrature in the
 angle of the waterline, which is exact to rounding there; the closed form loses digits with the
 square of that ratio."""
 
-NODES = 6
-"""Number of quadrature points, in pairs; the angle spans at most 0.13 rad."""
+QUADRATURE_POINTS = 6
+"""Number of quadrature points, in pairs, over an angle of at most 0.13 rad."""
 
-Found = tuple[Scalar, list[Scalar]]
-"""The share, and the means."""
+ShareAndMeans = tuple[Scalar, list[Scalar]]
+"""The submerged fraction, and the means."""
 
 
-def _ellipsoid(h: Scalar, w: Sequence[Scalar], halves: Vec3) -> Found:
-    """A ball, stretched: the part under water is a stretched cap."""
+def _ellipsoid(h: Scalar, w: Sequence[Scalar], halves: Vec3) -> ShareAndMeans:
+    """Integrate an ellipsoid: the submerged part is a scaled spherical cap."""
     k = np.sqrt(w[0] * w[0] + w[1] * w[1] + w[2] * w[2])
     t = np.minimum(np.maximum(h / k, -1.0), 1.0)
     share = 0.25 * (1.0 + t) * (1.0 + t) * (2.0 - t)
@@ -83,23 +82,23 @@ def _ellipsoid(h: Scalar, w: Sequence[Scalar], halves: Vec3) -> Found:
     return share, [mean * x for x in w]
 
 
-def _box(h: Scalar, w: Sequence[Scalar], halves: Vec3) -> Found:
-    """A corner under water, or four edges.
+def _box(h: Scalar, w: Sequence[Scalar], halves: Vec3) -> ShareAndMeans:
+    """Integrate a box with a submerged corner, or with four submerged edges.
 
-    The solid is mirrored so that at most half of it is under water and its lowest corner is at
-    (-1, -1, -1), with heights p_0 >= p_1 >= p_2 >= 0. That corner lies at the depth d; e_i are the
-    depths of the next corners. Where four parallel edges are cut, the part under water is a prism
-    with a slanted top; else it is a tetrahedron less smaller ones at corners under water. Terms
-    with p_2 below are ratios of at most 2.
+    The solid is mirrored so that at most half of it is submerged and its lowest corner is at
+    (-1, -1, -1), with heights p_0 >= p_1 >= p_2 >= 0. That corner is at the depth d; e_i are the
+    depths of its neighbors. Where four parallel edges are cut, the submerged part is a prism with a
+    slanted top; otherwise it is a tetrahedron less smaller ones at submerged corners. Quotients by
+    p_2 are at most 2.
     """
     turns = [np.where(x < 0.0, -1.0, 1.0) for x in w]
-    p, restore = _falling([turn * x for turn, x in zip(turns, w, strict=True)])
+    p, restore = _descending([turn * x for turn, x in zip(turns, w, strict=True)])
     up = np.where(h > 0.0, -1.0, 1.0)
     half = np.minimum(up * h, 0.0)
     total = p[0] + p[1] + p[2]
     d = np.maximum(half + total, 0.0)
-    by_0, by_1, by_2 = (1.0 / np.maximum(x, LEAST) for x in p)
-    # four edges under water
+    by_0, by_1, by_2 = (1.0 / np.maximum(x, MIN_HEIGHT) for x in p)
+    # four submerged edges
     draft = 0.5 * (half + p[0]) * by_0
     side = (p[1] * p[1] + p[2] * p[2]) * by_0 * by_0
     prism = (
@@ -109,12 +108,12 @@ def _box(h: Scalar, w: Sequence[Scalar], halves: Vec3) -> Found:
             *(p[k] * by_0 * (-1.0 / 6.0) for k in (1, 2)),
         ],
     )
-    # a corner under water; the depth of others there
+    # a submerged corner, and the depths of its neighbors
     low = np.minimum(d, 2.0 * (p[1] + p[2]))
     e_2 = np.maximum(low - 2.0 * p[2], 0.0)
     e_1 = np.maximum(low - 2.0 * p[1], 0.0)
     e_0 = np.maximum(low - 2.0 * p[0], 0.0)
-    flat = p[2] <= LEAST
+    flat = p[2] <= MIN_HEIGHT
     m, r_1, r_0 = (
         np.where(flat, limit, np.minimum(x * by_2, 2.0))
         for x, limit in ((low, 2.0), (e_1, 0.0), (e_0, 0.0))
@@ -142,10 +141,10 @@ def _box(h: Scalar, w: Sequence[Scalar], halves: Vec3) -> Found:
     ]
 
 
-def _falling(
+def _descending(
     values: Sequence[Scalar],
 ) -> tuple[list[Scalar], Callable[[Sequence[Scalar]], list[Scalar]]]:
-    """Return three scalars from the largest to the least, and what brings others back."""
+    """Sort three scalars in descending order; also return the inverse permutation."""
     p, swaps = list(values), []
     for i, j in ((0, 1), (1, 2), (0, 1)):
         swap = p[i] < p[j]
@@ -161,8 +160,8 @@ def _falling(
     return p, restore
 
 
-def _cylinder(h: Scalar, w: Sequence[Scalar], halves: Vec3) -> Found:
-    """Disks across the axis, each with its own waterline.
+def _cylinder(h: Scalar, w: Sequence[Scalar], halves: Vec3) -> ShareAndMeans:
+    """Integrate disks across the axis, each with its own waterline.
 
     The axis rises by p over half its length, and a rim by R over its radius; a disk is cut at tau
     of its radius, tau falling from b at the lower end to a at the upper one.
@@ -179,12 +178,12 @@ def _cylinder(h: Scalar, w: Sequence[Scalar], halves: Vec3) -> Found:
 
 @function
 def _cut_disks(p: Scalar, R: Scalar, h: Scalar) -> tuple[Scalar, Scalar, Scalar]:
-    """Return the share, the mean along the axis, and that across it by R.
+    """Return the share, the mean along the axis, and the mean across it divided by R.
 
-    A function of its own: written out for each cylinder and differentiated by each velocity, it
-    would take most of the time of compiling.
+    A traced function of its own: inlined for each cylinder and differentiated in each velocity, it
+    would dominate compile time.
     """
-    level = p < LEVEL * R
+    level = p < LEVEL_SLOPE * R
     gentle = _level_cylinder(np.where(level, p, 0.0), np.where(level, R, 1.0), h)
     steep = _steep_cylinder(np.where(level, R, p), R, h)
     share, along, across = (np.where(level, x, y) for x, y in zip(gentle, steep, strict=True))
@@ -192,7 +191,7 @@ def _cut_disks(p: Scalar, R: Scalar, h: Scalar) -> tuple[Scalar, Scalar, Scalar]
 
 
 def _steep_cylinder(p: Scalar, R: Scalar, h: Scalar) -> tuple[Scalar, Scalar, Scalar]:
-    """Return the share, the mean along the axis, and that across it by R: closed forms."""
+    """Return the same as `_cut_disks` in closed form."""
     low_1, low_2, low_3 = _disk_integrals(h - p, R)
     high_1, high_2, high_3 = _disk_integrals(h + p, R)
     by_p = 0.5 / p
@@ -204,13 +203,13 @@ def _steep_cylinder(p: Scalar, R: Scalar, h: Scalar) -> tuple[Scalar, Scalar, Sc
 def _level_cylinder(p: Scalar, R: Scalar, h: Scalar) -> tuple[Scalar, Scalar, Scalar]:
     """Return the same by quadrature in the angle of the waterline, sin(theta) = tau.
 
-    Of the length, the share mu is all under water and nu is all above it. All terms have a limit
-    at p = 0: where lengths along the axis go with 1 / p, the angle between its ends goes with p.
+    The fraction mu of the length is submerged and nu is dry. All terms have a limit at p = 0:
+    lengths along the axis grow with 1 / p, and the angle between its ends decreases with p.
     """
-    by_p = 0.5 / np.maximum(p, LEAST)
+    by_p = 0.5 / np.maximum(p, MIN_HEIGHT)
     mu, nu = (np.minimum(np.maximum((x + p - R) * by_p, 0.0), 1.0) for x in (h, -h))
     cut = np.maximum(1.0 - mu - nu, 0.0)
-    # b - a, 1 - b and 1 + a, each to its own last digit
+    # b - a, 1 - b and 1 + a without cancellation
     width, above, below = 2.0 * p * cut / R, *(np.maximum(1.0 - (p + x) / R, 0.0) for x in (h, -h))
     total = cosine_from(below * (above + width)) + cosine_from(above * (below + width))
     # the angle theta runs over middle +- half: tan(half) = (sin b - sin a) / (cos b + cos a)
@@ -220,10 +219,10 @@ def _level_cylinder(p: Scalar, R: Scalar, h: Scalar) -> tuple[Scalar, Scalar, Sc
     half, middle = span * (p / R), np.arctan2(below - above, total)
     secant = np.sqrt(1.0 + tangent * tangent)
     sine, cosine = 0.5 * (below - above) * secant, 0.5 * total * secant
-    # where the axis is at the middle angle; the middle of the cut length is beside it
+    # coordinate along the axis at the middle angle
     z_middle = mu - nu - rate * tangent * sine / (secant * (1.0 + secant))
     share, along, across = mu, -mu * (1.0 - mu), 0.0
-    for place, weight in gauss_points(NODES)[NODES // 2 :]:
+    for place, weight in gauss_points(QUADRATURE_POINTS)[QUADRATURE_POINTS // 2 :]:
         beta = (2.0 * place - 1.0) * half
         sinc, rest = _small_angle(beta * beta)
         move, small_sine = (2.0 * place - 1.0) * span, beta * sinc
@@ -240,8 +239,8 @@ def _level_cylinder(p: Scalar, R: Scalar, h: Scalar) -> tuple[Scalar, Scalar, Sc
     return share, along, across / R
 
 
-def _capsule(h: Scalar, w: Sequence[Scalar], halves: Vec3) -> Found:
-    """A cylinder and two half balls at its ends, each with its own depth."""
+def _capsule(h: Scalar, w: Sequence[Scalar], halves: Vec3) -> ShareAndMeans:
+    """Integrate a cylinder and two hemispheres at its ends, each with its own depth."""
     r, _, half = halves
     a = half - r
     c = w[2] / half
@@ -252,7 +251,7 @@ def _capsule(h: Scalar, w: Sequence[Scalar], halves: Vec3) -> Found:
     across = [side * means[0], side * means[1]]
     lean = speed(w[0], w[1]) / r
     for end in (1.0, -1.0):
-        V, lateral, axial = half_ball((h - end * a * c) / r, lean, end * c)
+        V, lateral, axial = hemisphere((h - end * a * c) / r, lean, end * c)
         total = total + volumes[1] * V
         along = along + end * volumes[1] * (a * V + r * axial)
         across = [x + volumes[1] * lateral * y for x, y in zip(across, w, strict=False)]
@@ -269,7 +268,7 @@ SOLIDS = {"ellipsoid": _ellipsoid, "box": _box, "cylinder": _cylinder, "capsule"
 
 
 def _disk_integrals(y: Scalar, R: Scalar) -> tuple[Scalar, Scalar, Scalar]:
-    """Return integrals over y: of a disk's share below y / R, of that, and of its moment by R."""
+    """Return integrals over y of a disk's share below y / R, of that, and of its moment / R."""
     t, s = sine_between(y / R)
     arc, beyond = np.arctan2(t, s), np.maximum(y - R, 0.0)
     cube = s * s * s
@@ -281,7 +280,7 @@ def _disk_integrals(y: Scalar, R: Scalar) -> tuple[Scalar, Scalar, Scalar]:
 
 
 def _arctan_ratio(x: Scalar) -> Scalar:
-    """Return arctan(x) / x of x up to 0.07."""
+    """Return arctan(x) / x for x up to 0.07."""
     square, total = x * x, 0.0
     for k in range(5, -1, -1):
         total = total * square + (-1.0) ** k / (2.0 * k + 1.0)
@@ -297,32 +296,32 @@ def _small_angle(square: Scalar) -> tuple[Scalar, Scalar]:
     return sinc, rest
 
 
-FLOOR = 1e-60
-"""Least square of a cosine: it keeps slopes finite at the ends of an arc sine."""
+MIN_COSINE_SQUARE = 1e-60
+"""Smallest square of a cosine: keeps derivatives finite at the ends of an arc sine."""
 
 
 def cosine_from(square: Scalar) -> Scalar:
-    """Return the root of the square of a cosine."""
-    return np.sqrt(np.maximum(square, FLOOR))
+    """Return a cosine from its square."""
+    return np.sqrt(np.maximum(square, MIN_COSINE_SQUARE))
 
 
 def sine_between(t: Scalar) -> tuple[Scalar, Scalar]:
-    """Return a sine, held between -1 and 1, and its cosine."""
+    """Return a sine clamped to [-1, 1], and its cosine."""
     t = np.minimum(np.maximum(t, -1.0), 1.0)
     return t, cosine_from((1.0 - t) * (1.0 + t))
 
 
-def half_ball(t: Scalar, s: Scalar, c: Scalar) -> tuple[Scalar, Scalar, Scalar]:
-    """Return the volume of the part under water, and its moments, for a ball of radius 1.
+def hemisphere(t: Scalar, s: Scalar, c: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    """Return the submerged volume of a unit hemisphere, and its moments.
 
     Args:
-        t: Depth of the ball's center below the surface; beyond -1 and 1 the ends hold.
-        s: Sine of the angle between the upward direction and the axis; at least 1e-100.
+        t: Depth of the ball's center below the surface, clamped to [-1, 1].
+        s: Sine of the angle between the upward direction and the axis, at least 1e-100.
         c: Cosine of that angle.
 
     Returns:
-        Volume; moment along the direction square to the axis to which the upward one leans, by s;
-        moment along the axis; both about the ball's center.
+        Volume; moment perpendicular to the axis toward the upward direction, divided by s; moment
+        along the axis; both about the ball's center.
     """
     t = np.minimum(np.maximum(t, -1.0), 1.0)
     x, root = sine_between(t / s)
@@ -337,9 +336,9 @@ def half_ball(t: Scalar, s: Scalar, c: Scalar) -> tuple[Scalar, Scalar, Scalar]:
         + 0.125 * c * s * s * (arc - x * root * (1.0 - 2.0 * x * x))
         + 0.125 * math.pi * c
     )
-    # by s
+    # divided by s
     M_e = (1.0 / 12.0) * (x * (5.0 - 2.0 * x * x) * root + 3.0 * arc + 1.5 * math.pi)
-    # where the chord misses the disk, slices are whole disks or nothing
+    # where the chord misses the disk, slices are complete disks or empty
     whole = np.where(t * c > 0.0, math.pi, 0.0)
     ends = np.abs(t) >= s
     V = np.where(ends, slices * whole + np.where(c < 0.0, 2.0 / 3.0 * math.pi, 0.0), V)
@@ -349,42 +348,42 @@ def half_ball(t: Scalar, s: Scalar, c: Scalar) -> tuple[Scalar, Scalar, Scalar]:
     return V, M_n - c * M_e, c * M_n + s * s * M_e
 
 
-SIMPLE = (SphereShape, EllipsoidShape, BoxShape, CylinderShape, CapsuleShape)
+CLOSED_FORM_SHAPES = (SphereShape, EllipsoidShape, BoxShape, CylinderShape, CapsuleShape)
 """Geometries with closed forms."""
 
-_RISE = 2.0 / math.pi
-_BEND = 1.25 - 2.0 * _RISE
+_SLOPE = 2.0 / math.pi
+_CUBIC = 1.25 - 2.0 * _SLOPE
 
 
 class Submerged(NamedTuple):
-    """The part of a solid that is under water."""
+    """The submerged part of a solid."""
 
     share: Scalar
-    """By volume, between 0 and 1."""
+    """Fraction of the volume, between 0 and 1."""
 
     offset: Vec3
-    """From the middle of the solid to that of the part, times the share, link axes [m]."""
+    """From the solid's centroid to that of the part, times the share, link axes [m]."""
 
 
 @record
 class Hull:
-    """A simple solid in the frame of its link, which says how much of the link is under water."""
+    """A simple solid in the frame of its link, for the submerged part of the link."""
 
     kind: str
     """ "ellipsoid", "box", "cylinder" or "capsule"; the last two along their third axis."""
 
     center: Vec3
-    """Its middle [m]."""
+    """Centroid [m]."""
 
     axes: tuple[Vec3, Vec3, Vec3]
-    """Its axes, unit vectors."""
+    """Unit vectors."""
 
     halves: Vec3
-    """Half sizes along them [m]."""
+    """Half sizes along the axes [m]."""
 
     @property
     def volume(self) -> Scalar:
-        """How much it displaces when it is all under water [m^3]."""
+        """Volume [m^3]."""
         a, b, c = self.halves
         if self.kind == "capsule":
             return 2.0 * math.pi * a * a * (c - a * (1.0 / 3.0))
@@ -392,11 +391,11 @@ class Hull:
         return factors[self.kind] * (a * b * c)
 
     def submerged(self, up: Vec3, depth: Scalar) -> Submerged:
-        """Return what is under water.
+        """Return the submerged part.
 
         Args:
             up: Upward unit vector, link axes.
-            depth: Of the link's origin below the surface [m].
+            depth: Depth of the link's origin [m].
         """
         h = depth - dot(up, self.center)
         w = [half * dot(up, axis) for half, axis in zip(self.halves, self.axes, strict=True)]
@@ -411,7 +410,7 @@ def hull_of(shape: Shape, X: Transform) -> Hull | None:
     """Return a shape of a body as a hull of its link; None if it is not a simple solid.
 
     Args:
-        shape: In body axes.
+        shape: Shape in body axes.
         X: Map of motion from the link's frame to the body's.
     """
     geometry = shape.geometry
@@ -436,22 +435,22 @@ def hull_of(shape: Shape, X: Transform) -> Hull | None:
 
 
 def _clean(values: Vec3) -> Vec3:
-    """Return parts that only the rounding of a turned frame made nonzero as zero."""
+    """Set components to zero that are rounding errors of a rotation."""
     x, y, z = (0.0 if abs(value) < 1e-14 else float(value) for value in values)
     return x, y, z
 
 
 def is_simple(shape: Shape) -> bool:
-    """Return whether a shape is a solid with closed forms."""
-    return isinstance(shape.geometry, SIMPLE)
+    """Return whether a shape is a solid with a closed form."""
+    return isinstance(shape.geometry, CLOSED_FORM_SHAPES)
 
 
 def strip_share(tau: Scalar) -> Scalar:
-    """Return the share of a disk below a line, from -1 under its rim to 1 above it.
+    """Return the area fraction of a disk below a line at tau, from -1 (bottom) to 1 (top).
 
-    A polynomial that has the disk's value and slope in the middle and at the rim, and is off by at
-    most 0.013 between them: strips are many, and the drag of a cut one is not known better.
+    A polynomial with the exact value and slope at the center and at the rim, and an error of at
+    most 0.013 in between: the drag of a partially submerged strip is not known better.
     """
     t = np.minimum(np.maximum(tau, -1.0), 1.0)
     square = t * t
-    return 0.5 + t * (_RISE + square * (_BEND + square * (0.5 - _RISE - _BEND)))
+    return 0.5 + t * (_SLOPE + square * (_CUBIC + square * (0.5 - _SLOPE - _CUBIC)))

@@ -1,4 +1,4 @@
-"""How hard a propeller pushes for a command."""
+"""Static thrust curves of propellers: thrust from command, and the inverse."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -12,47 +12,47 @@ from tiburon.spatial.vec3 import add, cross, scale
 
 __all__ = [
     "command_for",
-    "thrust_form",
-    "thrust_numbers",
     "thrust_of",
+    "thrust_parameters",
     "thrust_range",
+    "thrust_structure",
     "thruster_wrench",
 ]
 
 
 def thrust_of(
-    thruster: Thruster, command: Scalar, numbers: Sequence[Scalar] | None = None
+    thruster: Thruster, command: Scalar, parameters: Sequence[Scalar] | None = None
 ) -> Scalar:
     """Return the steady thrust for a command [N].
 
-    The command is held within its limits, then follows the curve; the thrust is held within its
-    own limits.
+    The command saturates at its limits, then follows the curve; the thrust saturates at its own
+    limits.
 
     Args:
         thruster: The thruster.
-        command: In the unit of its curve.
-        numbers: What stands for `thrust_numbers`; these themselves by default.
+        command: Command in the unit of the curve.
+        parameters: Values of `thrust_parameters`; those of the thruster by default.
     """
-    given = iter(thrust_numbers(thruster) if numbers is None else numbers)
+    given = iter(thrust_parameters(thruster) if parameters is None else parameters)
     curve = thruster.curve
-    u = _held(command, thruster.command_limits, given)
+    u = _saturated(command, thruster.command_limits, given)
     if isinstance(curve, TableThrust):
         count = len(curve.commands)
         force = _table([next(given) for _ in range(count)], [next(given) for _ in range(count)], u)
     elif isinstance(curve, QuadraticThrust):
-        u = _beyond(u, curve.dead_band, given)
+        u = _outside_dead_band(u, curve.dead_band, given)
         factor = next(given)
         if _backward(curve) != curve.forward:
             factor = np.where(u < 0.0, next(given), factor)
         force = factor * np.abs(u) * u
     else:
-        u = _beyond(u, curve.dead_band, given)
+        u = _outside_dead_band(u, curve.dead_band, given)
         force = next(given) * u
-    return _held(force, thruster.thrust_limits, given)
+    return _saturated(force, thruster.thrust_limits, given)
 
 
-def thrust_numbers(thruster: Thruster) -> tuple[float, ...]:
-    """Return the numbers that make thrust of commands, those that matter.
+def thrust_parameters(thruster: Thruster) -> tuple[float, ...]:
+    """Return the parameters of the thrust curve that have an effect.
 
     Finite limits of the command; commands and forces of a table, or a dead band and factors;
     finite limits of the thrust.
@@ -75,8 +75,8 @@ def thrust_numbers(thruster: Thruster) -> tuple[float, ...]:
     return (*low, *law, *high)
 
 
-def thrust_form(thruster: Thruster) -> tuple[object, ...]:
-    """Return what code depends on of the way from command to thrust, beside its numbers."""
+def thrust_structure(thruster: Thruster) -> tuple[object, ...]:
+    """Return the structure of the thrust curve, on which compiled code depends."""
     curve = thruster.curve
     limits = (*thruster.command_limits, *thruster.thrust_limits)
     shape: tuple[object, ...] = ()
@@ -94,7 +94,7 @@ def _backward(curve: QuadraticThrust) -> float:
 
 
 def thrust_range(thruster: Thruster) -> tuple[float, float]:
-    """Return the smallest and the largest steady thrust [N], of commands and thrusts allowed."""
+    """Return the smallest and largest steady thrust within command and thrust limits [N]."""
     low, high = thruster.command_limits
     curve, (least, most) = thruster.curve, thruster.thrust_limits
     if isinstance(curve, TableThrust):
@@ -103,20 +103,20 @@ def thrust_range(thruster: Thruster) -> tuple[float, float]:
         commands = [u for u in (low, min(max(0.0, low), high), high) if math.isfinite(u)]
     reached = [float(thrust_of(thruster, u)) for u in commands]
     if not isinstance(curve, TableThrust):
-        # a command without limit gives a thrust without limit
-        endless = {1.0: math.isinf(high), -1.0: math.isinf(low)}
+        # an unlimited command gives unlimited thrust
+        unlimited = {1.0: math.isinf(high), -1.0: math.isinf(low)}
         for _, sign, factor, _ in _branches(curve):
-            if endless[sign] and factor:
+            if unlimited[sign] and factor:
                 reached.append(min(max(math.copysign(math.inf, factor * sign), least), most))
     return min(reached), max(reached)
 
 
 def command_for(thruster: Thruster, thrust: float) -> float:
-    """Return the command nearest zero that gives a steady thrust.
+    """Return the command of least magnitude that gives a steady thrust.
 
     Args:
         thruster: The thruster.
-        thrust: Along its direction [N].
+        thrust: Thrust along the thruster's direction [N].
 
     Raises:
         DomainError: If no command gives this thrust.
@@ -133,10 +133,10 @@ def command_for(thruster: Thruster, thrust: float) -> float:
         for edge, sign, factor, power in _branches(curve):
             size = thrust / (factor * sign) if factor else 0.0
             found += [edge + sign * size ** (1.0 / power)] if size > 0.0 else []
-    # what solved an equation may miss a limit by rounding
-    room = 1e-9 * max(1.0, abs(thrust))
+    # solutions may exceed a limit by rounding
+    tolerance = 1e-9 * max(1.0, abs(thrust))
     commands = [min(max(u, low), high) for u in found if math.isfinite(u)]
-    commands = [u for u in commands if abs(float(thrust_of(thruster, u)) - thrust) <= room]
+    commands = [u for u in commands if abs(float(thrust_of(thruster, u)) - thrust) <= tolerance]
     if not commands:
         least, most = thrust_range(thruster)
         raise DomainError(
@@ -156,26 +156,26 @@ def _branches(
 
 
 def thruster_wrench(thruster: Thruster, thrust: Scalar) -> Force:
-    """Return what a thruster does to its body, at the origin of the frame it is fixed to.
+    """Return the wrench of a thruster about the origin of its body frame.
 
     Args:
         thruster: The thruster.
-        thrust: Along its direction [N].
+        thrust: Thrust along the thruster's direction [N].
     """
     direction: Vec3 = thruster.direction
     moment = add(cross(thruster.position, direction), scale(direction, thruster.torque_ratio))
     return Force(scale(moment, thrust), scale(direction, thrust))
 
 
-def _held(x: Scalar, limits: tuple[float, float], given: Iterator[Scalar]) -> Scalar:
-    """Return x within limits, of which those that are finite are given."""
+def _saturated(x: Scalar, limits: tuple[float, float], given: Iterator[Scalar]) -> Scalar:
+    """Return x saturated at its finite limits, which are read from `given`."""
     low, high = limits
     x = x if math.isinf(low) else np.maximum(x, next(given))
     return x if math.isinf(high) else np.minimum(x, next(given))
 
 
-def _beyond(u: Scalar, band: tuple[float, float], given: Iterator[Scalar]) -> Scalar:
-    """Return how far a command lies beyond a dead band that holds zero; it is given if there."""
+def _outside_dead_band(u: Scalar, band: tuple[float, float], given: Iterator[Scalar]) -> Scalar:
+    """Return the distance of a command from a dead band around zero, read from `given`."""
     if band[0] == band[1]:
         return u
     low, high = next(given), next(given)
@@ -183,7 +183,7 @@ def _beyond(u: Scalar, band: tuple[float, float], given: Iterator[Scalar]) -> Sc
 
 
 def _table(commands: Sequence[Scalar], forces: Sequence[Scalar], u: Scalar) -> Scalar:
-    """Read a table: straight lines between its rows, held beyond them."""
+    """Interpolate a table linearly, constant beyond its ends."""
     total: Scalar = forces[0]
     for k in range(len(commands) - 1):
         begin, end = commands[k], commands[k + 1]

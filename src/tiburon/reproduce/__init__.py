@@ -1,1 +1,1 @@
-"""Tables of the sources: the published value, ours, and a verdict."""
+"""Published tables and values beside computed ones, with verdicts."""

@@ -1,9 +1,8 @@
-"""The chains of the published operation counts, and what our algorithms cost on them.
+"""Chains of the published operation counts, and the cost of our algorithms on them.
 
-A chain of N revolute joints in modified Denavit-Hartenberg frames. Every length, twist, inertia and
-component of gravity is a number of its own, so that nothing cancels by chance; all of them are
-known beforehand, so that what depends on them alone is free. The first joint frame is the base
-frame: only the joint angle lies between them.
+A chain has N revolute joints in modified Denavit-Hartenberg frames. Lengths, twists, inertias and
+gravity components are all general, so that nothing cancels by chance, and constant, so that
+operations on them alone are free. The first joint frame is the base frame, up to the joint angle.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,12 +36,12 @@ __all__ = [
 ]
 
 CONSTANTS = ("inertia", "lengths", "gravity")
-"""Inputs of the counted programs that are known beforehand."""
+"""Inputs of the counted programs that are constant."""
 
 
 @dataclass(frozen=True)
 class FreeByAngles(Free):
-    """A floating base whose attitude is given by three angles, as the sources have it.
+    """A floating base with three attitude angles, as in the sources.
 
     q = (yaw, pitch, roll [rad], position [m], nothing): the matrix from world to body axes is
     Rx(roll) Ry(pitch) Rz(yaw), three planar rotations (McMillan 1995, section V).
@@ -74,13 +73,13 @@ def inverse_dynamics(n: int) -> Cost:
 
 @cache
 def bias_force(n: int) -> Cost:
-    """Count the same at zero joint acceleration."""
+    """Count the recursive Newton-Euler algorithm at zero joint acceleration."""
     return _count(n, lambda plan, q, v, u, g: list(rnea(plan, q, v, [0.0] * n, g)))
 
 
 @cache
 def composite_rigid_body(n: int) -> Cost:
-    """Count the mass matrix."""
+    """Count the composite-rigid-body algorithm (mass matrix)."""
     return _count(n, lambda plan, q, v, u, g: [x for row in crba(plan, q) for x in row])
 
 
@@ -112,7 +111,7 @@ def mobile_articulated_body(n: int, base: Joint | None = None) -> Cost:
 
     Args:
         n: Number of links.
-        base: Joint of the floating body; that of the sources by default.
+        base: Joint of the floating body; `FreeByAngles` by default.
     """
     run = lambda plan, q, v, u, g: list(aba(plan, q, v, u, (0.0, 0.0, g[2])))  # noqa: E731
     return _count(n, run, base=base or FreeByAngles("base"))
@@ -126,7 +125,7 @@ def _count(n: int, run: Callable[..., Any], base: Joint | None = None) -> Cost:
     def function(q: Any, v: Any, u: Any, inertia: Any, lengths: Any, gravity: Any) -> Any:
         plan = model.plan.with_parameters(inertia.tolist())
         bodies = list(plan.bodies)
-        # joint 1 stands in the base frame
+        # joint 1 is in the base frame
         for place, (a, c, s, d) in enumerate(lengths.tolist(), start=first_link + 1):
             bodies[place] = replace(bodies[place], placement=mdh(a, c, s, d))
         general = replace(plan, bodies=tuple(bodies))
@@ -145,14 +144,14 @@ def _count(n: int, run: Callable[..., Any], base: Joint | None = None) -> Cost:
 
 
 def mdh(a: Scalar, cosine: Scalar, sine: Scalar, d: Scalar) -> Transform:
-    """Return the constant moves of modified Denavit-Hartenberg parameters (McMillan, A.5-A.7)."""
+    """Return the transform of constant modified Denavit-Hartenberg parameters (eqs. A.5-A.7)."""
     return Transform(
         (Translation((a, 0.0, 0.0)), AxisRotation(0, cosine, sine), Translation((0.0, 0.0, d)))
     )
 
 
 def _model(n: int, base: Joint | None) -> Model:
-    """Return a chain about z axes, all ten inertial numbers of every link different from zero."""
+    """Return a chain about z axes whose links have ten nonzero inertial parameters each."""
     joints: list[Joint] = [] if base is None else [base]
     joints += [Revolute(f"joint_{number}") for number in range(1, n + 1)]
     inertia = Inertia(1.0, (0.1, 0.2, 0.3), (1.0, 0.1, 0.2, 1.1, 0.3, 1.2))

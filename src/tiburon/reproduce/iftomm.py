@@ -1,7 +1,7 @@
-"""Mechanisms of the IFToMM multibody benchmark library, run beside their references.
+"""Mechanisms of the IFToMM multibody benchmark library, simulated and compared with references.
 
-Every row has a reference, our number and how far they may be apart. `iftomm_references` tells where
-references come from. Robots are those of the zoo, which name the sources of their data.
+Every row has a reference value, the computed value and a tolerance. `iftomm_references` cites the
+origin of the references. Models are those of the zoo, which cite the sources of their data.
 """
 
 import math
@@ -28,78 +28,78 @@ __all__ = ["PROBLEMS", "Benchmark", "BenchmarkRow", "benchmarks"]
 Array = NDArray[np.float64]
 
 DURATION = 10.0
-"""How long the library has its mechanisms run [s]."""
+"""Simulated time of the library's problems [s]."""
 
-GAP = 1e-10
-"""How far loops may be open [m or rad]."""
+RESIDUAL_TOLERANCE = 1e-10
+"""Largest loop-closure error [m or rad]."""
 
-DRIFT = 1e-6
-"""How much energy may drift, as a fraction of the largest kinetic energy."""
+DRIFT_TOLERANCE = 1e-6
+"""Largest energy drift, relative to the largest kinetic energy."""
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkRow:
-    """One number of one mechanism."""
+    """One quantity of one mechanism."""
 
     quantity: str
-    """What it is, with its unit."""
+    """Name and unit."""
 
     reference: float
-    """What it should be."""
+    """Reference value."""
 
     ours: float
-    """What it is here."""
+    """Computed value."""
 
     allowed: float
-    """How far apart the two may be."""
+    """Largest absolute error."""
 
     @property
     def error(self) -> float:
-        """How far apart they are."""
+        """Absolute error."""
         return abs(self.ours - self.reference)
 
     @property
     def good(self) -> bool:
-        """Whether that is close enough; numbers that are none are not."""
+        """Whether the error is within the tolerance; false for NaN."""
         return self.error <= self.allowed
 
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """One mechanism."""
+    """Results of one mechanism."""
 
     name: str
-    """Its word on the command line."""
+    """Name on the command line."""
 
     title: str
-    """What ran, for how long and in which steps."""
+    """Mechanism, duration and step."""
 
     source: str
-    """Where the references come from."""
+    """Origin of the references."""
 
     wall_time: float
-    """Seconds of the run, compiled code at hand."""
+    """Wall-clock time of the run with cached code [s]."""
 
     published_wall_time: float | None
-    """Seconds of another code, see `references.OPENSIM_WALL_TIMES`."""
+    """Wall-clock time of another code [s], see `references.OPENSIM_WALL_TIMES`."""
 
     rows: tuple[BenchmarkRow, ...]
-    """What was compared."""
+    """Compared quantities."""
 
     remarks: tuple[str, ...] = ()
-    """What else to know: times of further runs, what is not compared and why."""
+    """Times of further runs, and quantities that are not compared."""
 
     @property
     def good(self) -> bool:
-        """Whether all rows are."""
+        """Whether all rows are within tolerance."""
         return all(row.good for row in self.rows)
 
 
 def benchmarks(names: Sequence[str] = ()) -> Iterator[Benchmark]:
-    """Yield mechanisms beside their references, as they have run.
+    """Simulate mechanisms and yield each with its references.
 
     Args:
-        names: Which of `PROBLEMS`; all by default.
+        names: Names among `PROBLEMS`; all by default.
 
     Raises:
         OptionError: If there is no such problem.
@@ -112,38 +112,36 @@ def benchmarks(names: Sequence[str] = ()) -> Iterator[Benchmark]:
 
 
 def _four_bars(name: str) -> Benchmark:
-    """N four-bars through the poses in which all rods lie on one line."""
+    """Simulate N four-bars through the singular poses in which all rods are collinear."""
     windows = int(name.rpartition("-")[2])
     model = load(f"n_four_bar_{windows}")
     uprights = [joint.startswith("pivot") for joint in model.v_names]
     start = np.where(uprights, -1.0, 1.0)
     run, seconds = _timed(model, DURATION, q=model.neutral(), v=start, dt=1e-3)
-    exact = np.array([references.turning_four_bars(windows, t) for t in run.time])
-    # points that nothing but rotations of one upright moves: where its tip is
+    exact = np.array([references.rotating_four_bars(windows, t) for t in run.time])
+    # position of the tip of one upright
     tip, tip_exact = (np.stack([np.sin(a), np.cos(a)], -1) for a in (-run.q[:, 0], exact[:, 0]))
     flat = model.neutral() - start * (math.pi / 2)
-    # each window is one more direction that is free for an instant and keeps what rounding gave it
+    # in singular poses each window adds a DoF, which keeps the velocity that rounding gave it
     near = 5e-7 * windows
     rows = (
         BenchmarkRow("x of B0 at 10 s [m]", tip_exact[-1, 0], tip[-1, 0], near),
         BenchmarkRow("y of B0 at 10 s [m]", tip_exact[-1, 1], tip[-1, 1], near),
-        BenchmarkRow("B0 off its way, largest [m]", 0.0, _largest(tip - tip_exact), near),
+        BenchmarkRow("B0, largest position error [m]", 0.0, _largest(tip - tip_exact), near),
         BenchmarkRow(
-            "speed off that way, largest [m/s]", 0.0, _largest(run.v[:, 0] + exact[:, 1]), near
+            "B0, largest speed error [m/s]", 0.0, _largest(run.v[:, 0] + exact[:, 1]), near
         ),
         BenchmarkRow(
             "singular poses passed", _crossings(exact[:, 0]), _crossings(run.q[:, 0]), 0.0
         ),
-        BenchmarkRow("degrees of freedom in between", 1, _freedoms(model, run.q[-1]), 0.0),
-        BenchmarkRow(
-            "degrees of freedom in singular poses", windows + 1, _freedoms(model, flat), 0.0
-        ),
-        *_kept(model, run, _mechanical(model, run)),
+        BenchmarkRow("degrees of freedom in regular poses", 1, _dof(model, run.q[-1]), 0.0),
+        BenchmarkRow("degrees of freedom in singular poses", windows + 1, _dof(model, flat), 0.0),
+        *_conserved(model, run, _mechanical(model, run)),
     )
     return Benchmark(
         name,
         f"N-four-bar, N = {windows}: {DURATION:g} s in steps of 1 ms",
-        "degrees of freedom: library; motion: a pendulum that goes round, in elliptic functions",
+        "degrees of freedom: library; motion: a rotating pendulum, in elliptic functions",
         seconds,
         references.OPENSIM_WALL_TIMES.get(name),
         rows,
@@ -151,7 +149,7 @@ def _four_bars(name: str) -> Benchmark:
 
 
 def _andrews(name: str) -> Benchmark:
-    """Andrews' squeezer with its motor for 0.05 s, as in the library; then 10 s without."""
+    """Simulate Andrews' squeezer for 0.05 s with motor, as in the library, then 10 s without."""
     model = load("andrews_squeezer")
     dt, moment = 5e-6, 0.033
     flat = World(gravity=(0.0, 0.0, 0.0))
@@ -162,21 +160,21 @@ def _andrews(name: str) -> Benchmark:
     at = int(np.argmin(np.abs(driven.time - references.ANDREWS_END)))
     rows = []
     for joint, angle in references.ANDREWS_ANGLES.items():
-        found = _number(driven.q[at], model, joint)
+        found = _coordinate(driven.q[at], model, joint)
         rows.append(BenchmarkRow(f"{joint} at 0.03 s [rad]", angle, found, 1e-7))
     for joint, speed in references.ANDREWS_SPEEDS.items():
-        found = _number(driven.v[at], model, joint)
-        # speeds of a crank at 1140 rad/s: as many digits as angles have
+        found = _coordinate(driven.v[at], model, joint)
+        # at 1140 rad/s, as many digits as the angles have
         rows.append(BenchmarkRow(f"rate of {joint} [rad/s]", speed, found, 1e-4))
     tree = model.without_loops()
     beta = driven.q[:, model.slice("beta", of="q")][:, 0]
-    # energy less what the motor has put in
+    # energy minus work of the motor
     energy = kinetic_energy(tree, driven.q, driven.v) + _coil_energy(model, driven.q)
-    rows += _kept(model, driven, energy - moment * (beta - home[0]), "motor on")
+    rows += _conserved(model, driven, energy - moment * (beta - home[0]), "motor on")
     last = {"q": driven.q[-1], "v": driven.v[-1]}
     free, free_seconds = _timed(model, DURATION, **last, world=flat, dt=2 * dt, record_dt=0.05)
     energy = kinetic_energy(tree, free.q, free.v) + _coil_energy(model, free.q)
-    rows += _kept(model, free, energy, "motor off")
+    rows += _conserved(model, free, energy, "motor off")
     return Benchmark(
         name,
         "Andrews' squeezer: 0.05 s in steps of 5 us, then 10 s of 10 us without its motor",
@@ -184,24 +182,22 @@ def _andrews(name: str) -> Benchmark:
         seconds,
         references.OPENSIM_WALL_TIMES.get(name),
         tuple(rows),
-        (f"motor off: wall time {free_seconds:.3f} s for {DURATION:g} s",),
+        (f"motor off: wall-clock time {free_seconds:.3f} s for {DURATION:g} s",),
     )
 
 
 def _bricard(name: str) -> Benchmark:
-    """Bricard's mechanism: counting gives it no degree of freedom, and it moves."""
+    """Simulate Bricard's mechanism, which has mobility 1 although Gruebler's count is 0."""
     model = load("bricard")
     run, seconds = _timed(model, DURATION, q=model.neutral(), dt=1e-3)
-    # Gruebler: six per body, five taken by each hinge, in the tree or not
+    # Gruebler: six DoF per body, five constraints per hinge, in the tree or not
     counted = model.nv - constraint_count(model)
     odd, even = run.q[:, ::2], run.q[:, 1::2]
-    # all angles of the source's start, where they are zero here, are right ones
+    # angles that are zero here are right angles in the source
     curve = (1.0 + np.sin(odd[:, 0])) * (1.0 + np.sin(even[:, 0])) - 1.0
     rows = [
         BenchmarkRow("degrees of freedom by Gruebler's count", 0, counted, 0.0),
-        BenchmarkRow(
-            "degrees of freedom by rank", 1, _freedoms(model, run.q[len(run.q) // 3]), 0.0
-        ),
+        BenchmarkRow("degrees of freedom by rank", 1, _dof(model, run.q[len(run.q) // 3]), 0.0),
     ]
     for instant, angles in references.BRICARD.items():
         at = int(np.argmin(np.abs(run.time - instant)))
@@ -210,9 +206,9 @@ def _bricard(name: str) -> Benchmark:
             for which, angle, found in zip(("odd", "even"), angles, (odd, even), strict=True)
         ]
     rows += [
-        BenchmarkRow("off the curve of closed positions", 0.0, _largest(curve), GAP),
-        BenchmarkRow("odd hinges apart [rad]", 0.0, float(np.ptp(odd, axis=1).max()), 1e-8),
-        *_kept(model, run, _mechanical(model, run)),
+        BenchmarkRow("closure equation, residual", 0.0, _largest(curve), RESIDUAL_TOLERANCE),
+        BenchmarkRow("odd hinges, difference [rad]", 0.0, float(np.ptp(odd, axis=1).max()), 1e-8),
+        *_conserved(model, run, _mechanical(model, run)),
     ]
     return Benchmark(
         name,
@@ -225,7 +221,7 @@ def _bricard(name: str) -> Benchmark:
 
 
 def _governor(name: str) -> Benchmark:
-    """The flyball governor: rods are springs of 8e5 N/m, so that steps must be short."""
+    """Simulate the flyball governor, whose rods are springs of 8e5 N/m and need short steps."""
     model = load("flyball_governor")
     start = np.zeros(model.nv)
     start[model.slice("spin", of="v")] = 2.0 * math.pi
@@ -234,15 +230,15 @@ def _governor(name: str) -> Benchmark:
     energy = np.asarray(run.get("total_energy")) + springs
     around_shaft = np.asarray(run.get("momentum"))[:, 2]
     reference = references.GOVERNOR
-    height, spin = (_number(run.q[-1], model, joint) for joint in ("height", "spin"))
-    arms = [_number(run.q[-1], model, f"{side}_hinge") for side in ("left", "right")]
+    height, spin = (_coordinate(run.q[-1], model, joint) for joint in ("height", "spin"))
+    arms = [_coordinate(run.q[-1], model, f"{side}_hinge") for side in ("left", "right")]
     rows = (
-        BenchmarkRow("rise of the slider [m]", reference.height, height, 1e-8),
-        BenchmarkRow("left arm sinks by [rad]", reference.hinge, arms[0], 1e-8),
-        BenchmarkRow("right arm sinks by [rad]", reference.hinge, arms[1], 1e-8),
-        BenchmarkRow("shaft [rad]", reference.spin, spin, 1e-6),
+        BenchmarkRow("slider height [m]", reference.height, height, 1e-8),
+        BenchmarkRow("left arm angle [rad]", reference.hinge, arms[0], 1e-8),
+        BenchmarkRow("right arm angle [rad]", reference.hinge, arms[1], 1e-8),
+        BenchmarkRow("shaft angle [rad]", reference.spin, spin, 1e-6),
         BenchmarkRow(
-            "its rate [rad/s]", reference.spin_rate, _number(run.v[-1], model, "spin"), 1e-7
+            "shaft speed [rad/s]", reference.spin_rate, _coordinate(run.v[-1], model, "spin"), 1e-7
         ),
         BenchmarkRow(
             "angular momentum about the shaft, drift, relative",
@@ -250,7 +246,7 @@ def _governor(name: str) -> Benchmark:
             _largest(around_shaft / around_shaft[0] - 1.0),
             1e-9,
         ),
-        BenchmarkRow("taken by dampers [J]", reference.lost, float(energy[0] - energy[-1]), 1e-8),
+        BenchmarkRow("damper losses [J]", reference.lost, float(energy[0] - energy[-1]), 1e-8),
     )
     return Benchmark(
         name,
@@ -259,7 +255,7 @@ def _governor(name: str) -> Benchmark:
         seconds,
         None,
         rows,
-        ("no loops, so no gaps; dampers take energy: what they took stands for its drift",),
+        ("no loops; the energy dissipated by dampers is compared in place of energy drift",),
     )
 
 
@@ -270,11 +266,11 @@ PROBLEMS: dict[str, Callable[[str], Benchmark]] = {
     "bricard": _bricard,
     "governor": _governor,
 }
-"""The mechanisms by their words on the command line."""
+"""Mechanisms by their names on the command line."""
 
 
 def _timed(model: Model, duration: float, *, dt: float, **options: Any) -> tuple[Trajectory, float]:
-    """Run a robot after a first few steps, which have its code compiled."""
+    """Simulate a robot and time it, after a short run that compiles its code."""
     options = {"record_dt": 0.01, **options}
     simulate(model, options["record_dt"], dt=dt, **options)
     before = clock.perf_counter()
@@ -288,25 +284,25 @@ def _mechanical(model: Model, run: Trajectory) -> Array:
     return np.asarray(kinetic_energy(tree, run.q, run.v) + potential_energy(tree, run.q))
 
 
-def _kept(
+def _conserved(
     model: Model, run: Trajectory, energy: Array, when: str = ""
 ) -> tuple[BenchmarkRow, BenchmarkRow]:
-    """Return what should be zero all the time: drift of the energy, gaps of the loops."""
+    """Return rows for energy drift and loop-closure error, which should be zero."""
     largest = float(kinetic_energy(model.without_loops(), run.q, run.v).max())
     after = f", {when}" if when else ""
     drift = _largest(energy - energy[0]) / largest
-    gap = _largest(constraint_residual(model, run.q))
+    residual = _largest(constraint_residual(model, run.q))
     return (
-        BenchmarkRow(f"energy drift, relative{after}", 0.0, drift, DRIFT),
-        BenchmarkRow(f"largest gap of the loops [m, rad]{after}", 0.0, gap, GAP),
+        BenchmarkRow(f"energy drift, relative{after}", 0.0, drift, DRIFT_TOLERANCE),
+        BenchmarkRow(f"loop-closure error [m, rad]{after}", 0.0, residual, RESIDUAL_TOLERANCE),
     )
 
 
 def _coil_energy(model: Model, q: Array) -> Array:
-    """Return the energy of the squeezer's spring [J], from the angle of the body it pulls at."""
+    """Return the energy of the squeezer's spring [J] from the angle of the attached body."""
     coil = model.springs[0]
     gamma = q[..., model.slice("gamma", of="q")][..., 0]
-    # one end on K3, which turns about B; the other fixed in C
+    # one end on K3, which rotates about B; the other fixed in C
     away, along = 0.02, -0.018
     x = -0.03635 + away * np.cos(gamma) - along * np.sin(gamma) - 0.014
     y = 0.03273 + away * np.sin(gamma) + along * np.cos(gamma) - 0.072
@@ -314,21 +310,21 @@ def _coil_energy(model: Model, q: Array) -> Array:
     return energy
 
 
-def _freedoms(model: Model, q: Array) -> int:
-    """Return how many ways a robot with loops can move in one pose."""
+def _dof(model: Model, q: Array) -> int:
+    """Return the instantaneous mobility of a robot with loops in one configuration."""
     return model.nv - int(np.linalg.matrix_rank(loop_jacobian(model, q), tol=1e-9))
 
 
 def _crossings(angle: Array) -> int:
-    """Return how often an angle from upright has passed horizontal."""
+    """Count how often an angle from upright passes horizontal."""
     return int(np.count_nonzero(np.diff(np.sign(np.cos(angle)))))
 
 
-def _number(row: Array, model: Model, joint: str) -> float:
+def _coordinate(row: Array, model: Model, joint: str) -> float:
     """Return the position or velocity of a joint with one degree of freedom."""
     return float(row[model.slice(joint, of="v")][0])
 
 
 def _largest(values: Array) -> float:
-    """Return the largest size of some numbers."""
+    """Return the largest absolute value."""
     return float(np.abs(values).max())

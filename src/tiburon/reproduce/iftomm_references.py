@@ -1,15 +1,15 @@
-"""What mechanisms of the IFToMM multibody benchmark library do: published, in closed form, reduced.
+"""Reference motions for the IFToMM multibody benchmark library.
 
 The library (Gonzalez, Dopico, Lugris and Cuadrado 2006, "A benchmarking system for MBS simulation
-software", Multibody System Dynamics 16(2)) prints its reference motions as curves. Digits therefore
-come from elsewhere:
+software", Multibody System Dynamics 16(2)) publishes its reference motions as curves. Digits
+therefore come from other sources:
 
 - Andrews' mechanism: the reference solution of the test set for IVP solvers, problem "Andrews'
   squeezing mechanism" (also Hairer and Wanner 1996, section VII.7), same data.
-- N-four-bar: its motion without change of branch is that of one pendulum that goes round, which
-  elliptic functions give to all digits.
-- Bricard's mechanism and the governor: equations of motion in the fewest coordinates, written and
-  solved apart from this package, by SciPy; `tests/reproduce/test_iftomm_references.py` has them.
+- N-four-bar: its motion without change of branch is that of one rotating pendulum, given by
+  elliptic functions to all digits.
+- Bricard's mechanism and the governor: equations of motion in minimal coordinates, written and
+  solved independently of this package, by SciPy; see `tests/reproduce/test_iftomm_references.py`.
 """
 
 import math
@@ -23,11 +23,11 @@ __all__ = [
     "GOVERNOR",
     "OPENSIM_WALL_TIMES",
     "GovernorState",
-    "turning_four_bars",
+    "rotating_four_bars",
 ]
 
 ANDREWS_END = 0.03
-"""When the test set asks for the answer [s]."""
+"""Time of the reference solution [s]."""
 
 ANDREWS_ANGLES = {
     "beta": 15.81077119629904,
@@ -49,21 +49,21 @@ ANDREWS_SPEEDS = {
     "Omega": -19.29337464421385,
     "epsilon": 0.3231791658026955,
 }
-"""Their rates at 0.03 s [rad/s], same source."""
+"""Joint velocities at 0.03 s [rad/s], same source."""
 
 BRICARD = {6.0: (1.0519559624, -0.4833874948), 10.0: (2.690489e-4, -2.689765e-4)}
 """Angles of odd and even hinges [rad] by time [s]; SciPy's DOP853 with tolerances of 1e-12 on the
-curve of closed positions."""
+curve of closed configurations."""
 
 
 class GovernorState(NamedTuple):
-    """The flyball governor, with its two sides alike."""
+    """State of the flyball governor, symmetric in its two sides."""
 
     height: float
-    """How far the slider has risen [m]."""
+    """Height of the slider above its initial position [m]."""
 
     hinge: float
-    """How far the arms have sunk [rad]."""
+    """Angle of the arms from their initial position [rad]."""
 
     spin: float
     """Angle of the shaft [rad]."""
@@ -72,30 +72,30 @@ class GovernorState(NamedTuple):
     """Speed of the shaft [rad/s]."""
 
     lost: float
-    """What dampers have taken since the start [J]."""
+    """Energy dissipated by the dampers [J]."""
 
 
 GOVERNOR = GovernorState(0.1196229171, -0.1335250738, 55.9354099091, 5.5482036227, 3.12186070e-3)
 """At 10 s; SciPy's Radau with tolerances of 1e-10 in two coordinates."""
 
 OPENSIM_WALL_TIMES = {"four-bar-2": 0.455, "andrews": 0.384, "bricard": 0.258}
-"""Seconds that OpenSim 3.2 took on a Core i5-4570 at 3.2 GHz, as its authors of these benchmarks
-print (Tagliapietra, Vivian, Reggiani and Ceseracciu, "MBS Benchmarks in OpenSim")."""
+"""Wall-clock times of OpenSim 3.2 on a Core i5-4570 at 3.2 GHz [s]
+(Tagliapietra, Vivian, Reggiani and Ceseracciu, "MBS Benchmarks in OpenSim")."""
 
 
-def turning_four_bars(windows: int, time: float, gravity: float = 9.81) -> tuple[float, float]:
-    """Return how far the uprights of N four-bars have fallen over, and how fast they turn.
+def rotating_four_bars(windows: int, time: float, gravity: float = 9.81) -> tuple[float, float]:
+    """Return the angle and rate of the uprights of N four-bars.
 
-    Rods of 1 m and 1 kg; all N + 1 uprights turn alike and N couplers move along without turning:
-    one pendulum with moment of inertia I = (N + 1) / 3 + N and weight moment (N + 1) / 2 + N times
-    gravity, which starts upright at 1 rad/s and goes round. With k = weight moment / I, its speed
+    Rods of 1 m and 1 kg; all N + 1 uprights rotate equally and N couplers only translate: one
+    pendulum with moment of inertia I = (N + 1) / 3 + N and weight moment (N + 1) / 2 + N times
+    gravity, which starts upright at 1 rad/s and rotates. With k = weight moment / I, its speed
     at the bottom W = sqrt(1 + 4 k) and m = 4 k / W^2, the angle past the bottom is
     2 am(W t / 2 - K, m) (Jacobi's amplitude; Abramowitz and Stegun 1964, sections 16.1 and 17.3).
 
     Args:
         windows: Number of four-bars N.
-        time: Since the start [s].
-        gravity: Its size [m/s^2].
+        time: Time since the start [s].
+        gravity: Magnitude of gravity [m/s^2].
 
     Returns:
         Angle from upright [rad] and its rate [rad/s].
@@ -109,7 +109,7 @@ def turning_four_bars(windows: int, time: float, gravity: float = 9.81) -> tuple
 
 
 def _means(m: float) -> list[tuple[float, float]]:
-    """Return the arithmetic-geometric means of 1 and sqrt(1 - m), each with its c."""
+    """Return the iterates (a, c) of the arithmetic-geometric mean of 1 and sqrt(1 - m)."""
     found = [(1.0, math.sqrt(m))]
     a, b = 1.0, math.sqrt(1.0 - m)
     while abs(found[-1][1]) > 1e-16:

@@ -1,8 +1,7 @@
 """Operation counts of single operations: coordinate transforms of vectors and inertias.
 
-Each kernel is traced on unknowns, except for what the source knows beforehand: constant angles and
-distances of a link, and the mass of a body. Sines and cosines are unknowns themselves, so that they
-cost nothing.
+Each kernel is traced on variables, except for what the source treats as constant: angles and
+distances of a link, and the mass of a body. Sines and cosines are variables themselves and free.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,26 +28,26 @@ __all__ = ["KERNELS", "MATRIX_SIZES", "STORAGE", "Kernel", "Storage", "matrix_pr
 
 @dataclass(frozen=True)
 class Kernel:
-    """One operation: what a source says it costs, and how to run ours."""
+    """One operation: its published cost, and our implementation."""
 
     table: str
     """Source and table."""
 
     operation: str
-    """What is done, in words."""
+    """Name of the operation."""
 
     published: Cost
     run: Callable[..., Sequence[Scalar]]
-    """Takes one list of scalars per input."""
+    """Called with one list of scalars per input."""
 
     inputs: Mapping[str, int]
     """Name and size of each input."""
 
     constants: tuple[str, ...] = ()
-    """Inputs known beforehand."""
+    """Inputs that are constant."""
 
     def cost(self) -> Cost:
-        """Count ours."""
+        """Count the operations of our implementation."""
 
         def function(*arrays: Any) -> Any:
             return list(self.run(*[array.tolist() for array in arrays]))
@@ -57,35 +56,35 @@ class Kernel:
         return cost_of(count(trace(function, shapes), self.constants))
 
 
-# -- transforms and inertias made of unknowns ------------------------------------------------------
+# -- transforms and inertias of variables ----------------------------------------------------------
 
 
 def _general(x: Sequence[Scalar]) -> Transform:
-    """Return a transform of any rotation and translation, from twelve numbers."""
+    """Return a general transform from twelve values."""
     E = ((x[0], x[1], x[2]), (x[3], x[4], x[5]), (x[6], x[7], x[8]))
     return Transform((Translation((x[9], x[10], x[11])), Rotation(E)))
 
 
 def _screw(axis: int, x: Sequence[Scalar]) -> Transform:
-    """Return a slide along a coordinate axis and a turn about it: cosine, sine, distance."""
+    """Return a screw transform along a coordinate axis from cosine, sine and distance."""
     c, s, d = x
     step = (d if axis == 0 else 0.0, d if axis == 1 else 0.0, d if axis == 2 else 0.0)
     return Transform((Translation(step), AxisRotation(axis, c, s)))
 
 
 def _link(x: Sequence[Scalar], z: Sequence[Scalar]) -> Transform:
-    """Return modified Denavit-Hartenberg moves: an x-screw, then a z-screw."""
+    """Return a modified Denavit-Hartenberg transform: an x-screw, then a z-screw."""
     return _screw(0, x).then(_screw(2, z))
 
 
 def _reflected(row: int, x: Sequence[Scalar]) -> ArticulatedInertia:
-    """Return an inertia whose row and column of the freed joint are zero."""
+    """Return an inertia whose row and column of the joint axis are zero."""
     rows: list[list[Scalar]] = [[0.0] * 6 for _ in range(6)]
-    numbers = iter(x)
+    values = iter(x)
     for i in range(6):
         for j in range(i, 6):
             if row not in (i, j):
-                rows[i][j] = rows[j][i] = next(numbers)
+                rows[i][j] = rows[j][i] = next(values)
     return ArticulatedInertia.from_rows(rows)
 
 
@@ -262,7 +261,7 @@ KERNELS: tuple[Kernel, ...] = (*_featherstone(), *_mcmillan())
 
 @dataclass(frozen=True)
 class Storage:
-    """How many numbers a quantity takes (Featherstone 1987, Table 8-2)."""
+    """Number of stored values of a quantity (Featherstone 1987, Table 8-2)."""
 
     quantity: str
     published: int
@@ -278,19 +277,19 @@ STORAGE: tuple[Storage, ...] = (
 """Table 8-2."""
 
 
-# -- Table 4-1: why recurrence relations -----------------------------------------------------------
+# -- Table 4-1: recurrence relations ---------------------------------------------------------------
 
 MATRIX_SIZES = (1, 2, 3, 5, 10, 20)
 """Numbers of matrices in Table 4-1."""
 
 
 def matrix_products(n: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return products of matrices in the rate of a product of n: published and ours, two ways.
+    """Count matrix products in the derivative of a product of n matrices, by two methods.
 
     Featherstone 1987, section 4.2. Written as a sum, d(A1 ... An)/dt takes n (n - 1) products; by
     the recurrence P_i = P_(i-1) A_i, Pd_i = Pd_(i-1) A_i + P_(i-1) Ad_i it takes 3 n - 4. Counted
-    here on 2x2 matrices of unknowns, eight multiplications each. Ours of the sum is smaller than
-    published: products that terms have in common are found and made once.
+    here on 2x2 matrices of variables, eight multiplications each. Our count of the sum is smaller
+    than published because common subexpressions are computed once.
 
     Returns:
         The sum, then the recurrence; each (published, ours).
@@ -298,10 +297,10 @@ def matrix_products(n: int) -> tuple[tuple[int, int], tuple[int, int]]:
 
     def algebraic(A: Any, Ad: Any) -> Any:
         total = None
-        for place in range(n):
-            term = Ad[0] if place == 0 else A[0]
+        for differentiated in range(n):
+            term = Ad[0] if differentiated == 0 else A[0]
             for i in range(1, n):
-                term = term @ (Ad[i] if i == place else A[i])
+                term = term @ (Ad[i] if i == differentiated else A[i])
             total = term if total is None else total + term
         return total
 

@@ -1,15 +1,15 @@
-"""The published operation counts beside ours, with a verdict for each.
+"""Published operation counts beside ours, with a verdict for each.
 
-The rules are the sources': divisions and square roots count as multiplications; sines, cosines and
-what depends on constants alone are free; a fused multiply-add counts as its product and its sum;
-chains have revolute joints only, in modified Denavit-Hartenberg frames with general constants, and
-their base frame stands on joint 1, or at the mass center where there are several chains. A verdict
-compares multiplications and additions together.
+Rules of the sources: divisions and square roots count as multiplications; sines, cosines and
+operations on constants are free; a fused multiply-add counts as one product and one sum; chains
+have revolute joints only, in modified Denavit-Hartenberg frames with general constants, and their
+base frame is at joint 1, or at the mass center with several chains. A verdict compares the sum of
+multiplications and additions.
 
-The floating bodies of the sources have three angles, and their classical acceleration is found; a
-joint like that is counted for the verdict. The `Free` joint of models has a quaternion, and the
-rate of its velocity in its own axes is found, which costs more: its counts stand beside the others.
-Vehicles that move as given are counted there as `hybrid_dynamics` has them.
+Floating bodies of the sources have three angles, and their classical acceleration is computed;
+verdicts count a joint of this kind. The `Free` joint of models has a quaternion and the rate of its
+velocity in body axes, which costs more: its counts are listed separately. Vehicles with prescribed
+motion are counted there by `hybrid_dynamics`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -19,12 +19,11 @@ from functools import partial
 from tiburon.model import Free
 from tiburon.reproduce import chains, stars
 from tiburon.reproduce.kernels import KERNELS, MATRIX_SIZES, STORAGE, matrix_products
-from tiburon.reproduce.published import ALGORITHMS, Cost, PublishedCount, crossover
-from tiburon.reproduce.published_stars import CHAINS, STARS
+from tiburon.reproduce.published import ALGORITHMS, CHAINS, STARS, Cost, PublishedCount, crossover
 
 __all__ = ["CountRow", "CountTable", "Crossover", "count_tables", "crossovers"]
 
-LARGEST = 12
+MAX_JOINTS = 12
 """Largest number of joints in the tables."""
 
 COUNTED: Mapping[str, Callable[[int], Cost]] = {
@@ -45,7 +44,7 @@ COUNTED: Mapping[str, Callable[[int], Cost]] = {
     "thesis_decoupled": stars.decoupled_vehicle,
     "paper_vehicle": stars.vehicle_with_arm,
 }
-"""How each algorithm of the sources is counted here, on the floating body of the sources."""
+"""Counting function of each algorithm, with the floating body of the sources."""
 
 PUBLIC: Mapping[str, Callable[[int], Cost]] = {
     "paper_mobile": partial(chains.mobile_articulated_body, base=Free("base")),
@@ -59,78 +58,77 @@ PUBLIC: Mapping[str, Callable[[int], Cost]] = {
     "thesis_decoupled": partial(stars.decoupled_vehicle, public=True),
     "paper_vehicle": partial(stars.vehicle_with_arm, public=True),
 }
-"""The same of floating bodies, on the `Free` joint that models have."""
+"""Counting functions of algorithms with floating bodies on the `Free` joint."""
 
 
 @dataclass(frozen=True, slots=True)
 class CountRow:
-    """One number of the sources and ours."""
+    """One published count and ours."""
 
     label: str
-    """Number of joints, or what is done."""
+    """Number of joints, or name of the operation."""
 
     published: Cost
     ours: Cost
     public: Cost | None = None
-    """Ours on the `Free` joint, which has a quaternion where the sources have three angles, and the
-    rate of its velocity in its own axes where they have the classical acceleration; None where
-    nothing floats."""
+    """Our count on the `Free` joint, with a quaternion instead of three angles and the rate of its
+    velocity in body axes instead of the classical acceleration; None without a floating body."""
 
     @property
-    def gap(self) -> int:
-        """By how many operations ours is above what is published; negative if below."""
+    def excess(self) -> int:
+        """Our total minus the published one."""
         return self.ours.total - self.published.total
 
     @property
-    def public_gap(self) -> int | None:
-        """The same of the count on the `Free` joint; None where nothing floats."""
+    def public_excess(self) -> int | None:
+        """Excess of the count on the `Free` joint; None without a floating body."""
         return None if self.public is None else self.public.total - self.published.total
 
     @property
     def verdict(self) -> str:
-        """The comparison in words."""
-        return _in_words(self.gap)
+        """The comparison as text."""
+        return _comparison(self.excess)
 
     @property
     def public_verdict(self) -> str:
-        """The comparison of the count on the `Free` joint; nothing where nothing floats."""
-        return "" if self.public_gap is None else _in_words(self.public_gap)
+        """The comparison of the count on the `Free` joint; empty without a floating body."""
+        return "" if self.public_excess is None else _comparison(self.public_excess)
 
 
 @dataclass(frozen=True, slots=True)
 class CountTable:
-    """Numbers that belong together."""
+    """Counts of one published table."""
 
     source: str
     """Source and table."""
 
     title: str
-    """What is counted, with the polynomial if there is one."""
+    """Algorithm or operations, with the polynomial if there is one."""
 
     label: str
-    """What the rows are named by."""
+    """Heading of the row labels."""
 
     rows: tuple[CountRow, ...]
     unit: str = "operations"
-    """What is counted: operations, products of matrices, or stored numbers."""
+    """Counted quantity: operations, matrix products, or stored values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Crossover:
-    """Number of joints above which articulated bodies beat composite rigid bodies."""
+    """Number of joints above which articulated bodies need fewer operations."""
 
     counted: str
-    """Which operations are compared."""
+    """Compared operations."""
 
     published: float
-    """Where the published polynomials meet."""
+    """Intersection of the published polynomials."""
 
     ours: float
-    """Where our counts meet."""
+    """Intersection of our counts."""
 
 
-def count_tables(largest: int = LARGEST) -> tuple[CountTable, ...]:
-    """Count everything and set it beside what is published.
+def count_tables(largest: int = MAX_JOINTS) -> tuple[CountTable, ...]:
+    """Count all algorithms and operations and compare them with published counts.
 
     Args:
         largest: Largest number of joints.
@@ -168,10 +166,10 @@ def _algorithm(key: str, largest: int) -> CountTable:
     )
 
 
-def _in_words(gap: int) -> str:
-    if gap == 0:
+def _comparison(excess: int) -> str:
+    if excess == 0:
         return "equal"
-    return f"above by {gap}" if gap > 0 else f"below by {-gap}"
+    return f"above by {excess}" if excess > 0 else f"below by {-excess}"
 
 
 def _kernels() -> list[CountTable]:
@@ -187,7 +185,7 @@ def _kernels() -> list[CountTable]:
 
 
 def _matrices() -> list[CountTable]:
-    """Return Table 4-1; costs are products of matrices, kept as multiplications."""
+    """Return Table 4-1; matrix products are stored as multiplications."""
     names = (
         "the rate of a product of n matrices as a sum: n^2 - n products",
         "the same by recurrence: 3n - 4 products",
@@ -202,7 +200,7 @@ def _matrices() -> list[CountTable]:
                 CountRow(str(n), Cost(both[way][0], 0), Cost(both[way][1], 0))
                 for n, both in zip(MATRIX_SIZES, counts, strict=True)
             ),
-            unit="products of matrices",
+            unit="matrix products",
         )
         for way, name in enumerate(names)
     ]
@@ -211,12 +209,12 @@ def _matrices() -> list[CountTable]:
 def _storage() -> CountTable:
     rows = [CountRow(s.quantity, Cost(s.published, 0), Cost(s.ours, 0)) for s in STORAGE]
     return CountTable(
-        "Featherstone 1987, Table 8-2", "numbers stored", "quantity", tuple(rows), unit="numbers"
+        "Featherstone 1987, Table 8-2", "stored values", "quantity", tuple(rows), unit="values"
     )
 
 
 def crossovers() -> tuple[Crossover, ...]:
-    """Return where forward dynamics by articulated bodies becomes the cheaper way."""
+    """Return where articulated bodies become cheaper than composite rigid bodies."""
     composite, articulated = (
         ALGORITHMS[f"featherstone_{name}"] for name in ("forward", "articulated")
     )
@@ -233,15 +231,15 @@ def _both(published: PublishedCount) -> Callable[[float], float]:
 
 
 def _our_crossover(measure: Callable[[Cost], int], sizes: Iterable[int] = range(2, 40)) -> float:
-    """Return where our counts meet, a straight line between whole numbers of joints."""
+    """Return where our counts intersect, interpolated linearly between numbers of joints."""
     before = 0
     for n in sizes:
         composite, articulated = (
             measure(counted(n))
             for counted in (chains.forward_by_composite_rigid_body, chains.articulated_body)
         )
-        gap = articulated - composite
-        if gap <= 0:
-            return n - gap / (gap - before) if before != gap else float(n)
-        before = gap
+        excess = articulated - composite
+        if excess <= 0:
+            return n - excess / (excess - before) if before != excess else float(n)
+        before = excess
     return float("inf")

@@ -1,4 +1,4 @@
-"""Solids with known added mass as meshes, and panel results beside published values.
+"""Meshes of solids with known added mass, and panel results beside published values.
 
 Ellipsoids: Lamb, Hydrodynamics (6th ed. 1932), arts. 114 and 115; the corners of the panels lie on
 the ellipsoid, so that the meshed solid is slightly smaller. Regular solids: Sihvola, Yla-Oijala,
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tiburon.arrays import NDArray
-from tiburon.hydro.ellipsoid import ellipsoid_added_mass
+from tiburon.hydro.coefficients import ellipsoid_added_mass
 from tiburon.hydro.mesh import Mesh
 from tiburon.hydro.panels import panel_added_mass
 from tiburon.model.value_checks import Vec3
@@ -64,35 +64,35 @@ ICOSAHEDRON_FACES = np.array(
 
 
 def box(size: Vec3 = (1.0, 1.0, 1.0)) -> Mesh:
-    """Return a box around the origin with edges of given lengths [m], of twelve faces."""
+    """Return a box of twelve faces about the origin with given edge lengths [m]."""
     return Mesh((CUBE_CORNERS - 0.5) * np.array(size), CUBE_FACES)
 
 
 def tetrahedron() -> Mesh:
-    """Return a regular tetrahedron around the origin."""
+    """Return a regular tetrahedron about the origin."""
     return Mesh(TETRAHEDRON_CORNERS, TETRAHEDRON_FACES)
 
 
 def octahedron() -> Mesh:
-    """Return a regular octahedron around the origin."""
+    """Return a regular octahedron about the origin."""
     return Mesh(OCTAHEDRON_CORNERS, OCTAHEDRON_FACES)
 
 
 def icosahedron() -> Mesh:
-    """Return a regular icosahedron around the origin."""
+    """Return a regular icosahedron about the origin."""
     return Mesh(ICOSAHEDRON_CORNERS, ICOSAHEDRON_FACES)
 
 
 def ellipsoid_triangles(
     radii: Vec3 = (1.0, 1.0, 1.0), parts: int = 5
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return vertices and faces of an icosahedron, cut up, its corners moved onto an ellipsoid.
+    """Return vertices and faces of a subdivided icosahedron projected onto an ellipsoid.
 
-    Vertices stand there once per face of the icosahedron, as in files that know no shared ones.
+    Vertices are repeated for each face of the icosahedron, as in files without shared vertices.
 
     Args:
-        radii: Half axes along x, y, z [m].
-        parts: Into how many parts edges are cut; there are 20 parts^2 faces.
+        radii: Semi-axes along x, y, z [m].
+        parts: Subdivisions of each edge; there are 20 parts^2 faces.
     """
     points: list[NDArray[np.float64]] = []
     faces = []
@@ -109,18 +109,18 @@ def ellipsoid_triangles(
                 if i + j < parts - 1:
                     faces.append((number[i + 1, j], number[i + 1, j + 1], number[i, j + 1]))
     places = np.array(points)
-    # the same corner of two faces comes with different rounding
+    # the same corner of two faces has different rounding errors
     places = np.round(places / np.linalg.norm(places, axis=1)[:, None], 12)
     return places * np.array(radii), np.array(faces)
 
 
 def ellipsoid(radii: Vec3 = (1.0, 1.0, 1.0), parts: int = 5) -> Mesh:
-    """Return a solid of 20 parts^2 faces, inscribed in an ellipsoid of given half axes [m]."""
+    """Return a solid of 20 parts^2 faces, inscribed in an ellipsoid of given semi-axes [m]."""
     return Mesh(*ellipsoid_triangles(radii, parts))
 
 
 PARTS = (5, 7, 10)
-"""Into how many parts edges of the icosahedron are cut: 500, 980 and 2000 panels."""
+"""Subdivisions of the edges of the icosahedron: 500, 980 and 2000 panels."""
 
 ELLIPSOIDS: dict[str, Vec3] = {
     "sphere": (1.0, 1.0, 1.0),
@@ -129,7 +129,7 @@ ELLIPSOIDS: dict[str, Vec3] = {
     "spheroid 1:1:0.3": (1.0, 1.0, 0.3),
     "ellipsoid 1:0.6:0.3": (1.0, 0.6, 0.3),
 }
-"""Half axes."""
+"""Semi-axes."""
 
 REGULAR: dict[str, tuple[Callable[[], Mesh], float]] = {
     "tetrahedron": (tetrahedron, 0.8063),
@@ -137,60 +137,60 @@ REGULAR: dict[str, tuple[Callable[[], Mesh], float]] = {
     "octahedron": (octahedron, 0.5871),
     "icosahedron": (icosahedron, 0.5236),
 }
-"""Added by displaced mass, in any direction."""
+"""Shape, and ratio of added to displaced mass in any direction."""
 
 ALLOWED = 0.015
-"""Largest error with the most panels, as a fraction."""
+"""Largest relative error of the finest mesh."""
 
 
 @dataclass(frozen=True, slots=True)
 class PanelRow:
-    """One number of one body."""
+    """One added-mass coefficient of one body."""
 
     body: str
-    """What it is."""
+    """Name of the body."""
 
     motion: str
     """ "along x", or "about y"."""
 
     published: float
-    """Added by displaced mass, or by the same moment of the displaced water."""
+    """Ratio of added to displaced mass, or of the moments of inertia."""
 
     ours: tuple[float, ...]
-    """The same by panels, one per number of panels."""
+    """The same by panels, one per mesh."""
 
     panels: tuple[int, ...]
-    """Those numbers."""
+    """Number of panels of each mesh."""
 
-    told: float
-    """The error that the last one tells of itself, as a fraction."""
+    estimate: float
+    """Relative error estimate of the finest mesh."""
 
     @property
     def errors(self) -> tuple[float, ...]:
-        """How far ours are from the published one, as fractions of it."""
+        """Relative errors."""
         return tuple(found / self.published - 1.0 for found in self.ours)
 
     @property
     def good(self) -> bool:
-        """Whether the last one is close enough."""
+        """Whether the error of the finest mesh is within tolerance."""
         return abs(self.errors[-1]) <= ALLOWED
 
 
 def panel_rows(parts: Sequence[int] = PARTS) -> Iterator[PanelRow]:
-    """Yield the comparison of all bodies, as it is computed.
+    """Compute added mass of all bodies and yield the comparisons.
 
     Args:
-        parts: Into how many parts edges of an icosahedron are cut; 20 parts^2 panels each.
+        parts: Subdivisions of the edges of an icosahedron; 20 parts^2 panels each.
     """
     for body, radii in ELLIPSOIDS.items():
         yield from _ellipsoid(body, radii, parts)
     for body, (make, published) in REGULAR.items():
         mesh = make()
         found = [panel_added_mass(mesh, 1.0, panels=20 * k * k) for k in parts]
-        # regular solids have no direction of their own; panels on them have
+        # regular solids are isotropic; panels on them are not
         means = tuple(float(np.trace(np.array(f.matrix)[3:, 3:])) / 3 / mesh.volume for f in found)
         counts = tuple(f.panels for f in found)
-        yield PanelRow(body, "any way", published, means, counts, found[-1].error)
+        yield PanelRow(body, "any axis", published, means, counts, found[-1].error)
 
 
 def _ellipsoid(body: str, radii: Vec3, parts: Sequence[int]) -> Iterator[PanelRow]:
@@ -203,10 +203,10 @@ def _ellipsoid(body: str, radii: Vec3, parts: Sequence[int]) -> Iterator[PanelRo
     seen = set()
     for k, name in enumerate(("about x", "about y", "about z", "along x", "along y", "along z")):
         published = [*moments, *masses][k] / displaced[k]
-        # axes of the same length have the same numbers; turning about a round axis has none
+        # equal axes have equal coefficients; rotation about a symmetry axis has none
         if published == 0.0 or (name[:5], round(published, 9)) in seen:
             continue
         seen.add((name[:5], round(published, 9)))
         ours = tuple(f.matrix[k][k] / displaced[k] for f in found)
-        told = found[-1].error if k >= 3 else found[-1].turning_error
-        yield PanelRow(body, name, published, ours, counts, told)
+        estimate = found[-1].error if k >= 3 else found[-1].rotational_error
+        yield PanelRow(body, name, published, ours, counts, estimate)

@@ -1,9 +1,9 @@
-"""The stars of the published operation counts: chains on a floating body, on land or under water.
+"""Stars of the published operation counts: chains on a floating body, on land or under water.
 
-A star has m chains of N revolute joints. Its floating body lies as each source has it: with its
-frame where the only chain begins, or at its mass center on principal axes with a constant z-screw
-to every chain. As in `chains`, all lengths, inertias, volumes and coefficients are numbers of their
-own and known beforehand; the density is, too. Velocity and acceleration of the water are not.
+A star has m chains of N revolute joints. The frame of its floating body is, as in each source, at
+the first joint of the only chain, or at its mass center along principal axes with a constant
+z-screw to every chain. As in `chains`, lengths, inertias, volumes, coefficients and the density are
+general constants. Velocity and acceleration of the water are variables.
 """
 
 from collections.abc import Callable, Sequence
@@ -51,7 +51,7 @@ __all__ = [
 
 
 class StarState(NamedTuple):
-    """All that an algorithm meets."""
+    """Inputs of an algorithm."""
 
     plan: Plan
     q: Sequence[Scalar]
@@ -61,28 +61,28 @@ class StarState(NamedTuple):
 
     gravity: Vec3
     external: tuple[Force, ...]
-    """Force on each body: of the water, and at the tip of each chain."""
+    """Force on each body: hydrodynamic, and at the tip of each chain."""
 
 
 @dataclass(frozen=True)
 class FreeClassical(FreeByAngles):
-    """The floating body of the sources: what is found is its classical acceleration."""
+    """The floating body of the sources, whose classical acceleration is computed."""
 
     kind: ClassVar[str] = "free_classical"
 
     def velocity(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
-        """Return the velocity seen from a frame that moves along but does not turn.
+        """Return the velocity relative to a frame that translates with the body.
 
-        Rigid bodies feel no difference, and there the rate of v is the classical acceleration.
+        The dynamics of rigid bodies are the same, and the rate of v is the classical acceleration.
         """
         return Motion(Motion.from_array(tuple(v)).angular, ZERO3)
 
 
 @dataclass(frozen=True)
-class Moved(FreeClassical):
-    """A floating body whose acceleration is given in place of its force."""
+class PrescribedBase(FreeClassical):
+    """A floating body whose acceleration is given instead of its force."""
 
-    kind: ClassVar[str] = "moved"
+    kind: ClassVar[str] = "prescribed_base"
 
     def release(
         self,
@@ -93,7 +93,7 @@ class Moved(FreeClassical):
         tau: Sequence[Scalar],
         armature: Sequence[Scalar] | None = None,
     ) -> tuple[ArticulatedInertia, Force, Any]:
-        """Keep what is given: no force changes it."""
+        """Pass on the given acceleration, which no force changes."""
         return IA, pA, tuple(tau)
 
     def accelerate(
@@ -103,30 +103,30 @@ class Moved(FreeClassical):
         a: Motion,
         armature: Sequence[Scalar] | None = None,
     ) -> tuple[tuple[Scalar, ...], Motion]:
-        """Accelerate as given."""
+        """Return the given acceleration."""
         return carry, a + Motion.from_array(carry)
 
 
 class _Base(NamedTuple):
-    """How a source has the floating body."""
+    """Floating body of a source."""
 
     joint: Joint
     at_joint: bool
-    """Whether its frame is where its only chain begins, so that its mass center is elsewhere."""
+    """Whether its frame is at the first joint of its only chain, not at its mass center."""
 
 
 PRINCIPAL = _Base(FreeClassical("vehicle"), at_joint=False)
 """At the mass center on principal axes (McMillan 1994, sections 5.3 and 7.2.3)."""
 
 AT_JOINT = _Base(FreeClassical("vehicle"), at_joint=True)
-"""Where the arm begins (1994, section 7.5.1; 1995, section V)."""
+"""At the first joint of the arm (1994, section 7.5.1; 1995, section V)."""
 
-MOVED = _Base(Moved("vehicle"), at_joint=True)
-"""The same, moved as given (1994, section 7.5.2)."""
+PRESCRIBED = _Base(PrescribedBase("vehicle"), at_joint=True)
+"""The same with prescribed motion (1994, section 7.5.2)."""
 
 
 def _floating(base: _Base, public: bool) -> _Base:
-    """Return how a source has the floating body, on the public `Free` joint where asked for."""
+    """Return the floating body of a source, on the public `Free` joint if requested."""
     return base._replace(joint=Free("vehicle")) if public else base
 
 
@@ -139,7 +139,7 @@ def articulated_star(chains: int, links: int, *, wet: bool, public: bool = False
 
 @cache
 def composite_star(chains: int, links: int, *, public: bool = False) -> Cost:
-    """Count mass matrix, bias force and solution of the same on land (McMillan 1994, Table 12)."""
+    """Count forward dynamics by the mass matrix on land (McMillan 1994, Table 12)."""
 
     def run(star: StarState) -> Any:
         size = len(star.v)
@@ -155,7 +155,7 @@ def composite_star(chains: int, links: int, *, public: bool = False) -> Cost:
 
 @cache
 def vehicle_with_arm(links: int, *, public: bool = False) -> Cost:
-    """Count a submerged vehicle whose frame is where its arm begins (1995, Table II)."""
+    """Count a submerged vehicle whose frame is at the first joint of its arm (1995, Table II)."""
     return _count(1, links, _forward, wet=True, base=_floating(AT_JOINT, public))
 
 
@@ -163,7 +163,7 @@ def vehicle_with_arm(links: int, *, public: bool = False) -> Cost:
 def decoupled_vehicle(links: int, *, public: bool = False) -> Cost:
     """Count the arm of a vehicle whose acceleration is given (McMillan 1994, Table 19).
 
-    On the `Free` joint this is what `hybrid_dynamics` does, for any tree.
+    On the `Free` joint this is `hybrid_dynamics` of any tree.
     """
 
     def hybrid(star: StarState) -> Any:
@@ -174,15 +174,15 @@ def decoupled_vehicle(links: int, *, public: bool = False) -> Cost:
         return list(vd)[6:]
 
     run = hybrid if public else lambda star: _forward(star)[6:]
-    return _count(1, links, run, wet=True, base=_floating(MOVED, public))
+    return _count(1, links, run, wet=True, base=_floating(PRESCRIBED, public))
 
 
 def star_model(chains: int, links: int, base: _Base = PRINCIPAL) -> Model:
-    """Return a star; what water meets is the same for all of its bodies.
+    """Return a star; all bodies have the same hydrodynamic coefficients.
 
     Args:
-        chains: How many.
-        links: Of each chain.
+        chains: Number of chains.
+        links: Links of each chain.
         base: The floating body.
     """
     fluid = BodyFluid(
@@ -213,14 +213,14 @@ _FULL = tuple(
     tuple(0.01 * (1 + min(i, j)) + (1.0 if i == j else 0.001 * (i + j)) for j in range(6))
     for i in range(6)
 )
-"""An added mass without any zero: symmetric, positive."""
+"""An added mass without zeros: symmetric, positive definite."""
 
 
 class _Stream(FlowField):
-    """Water that moves alike everywhere; its numbers are velocity and acceleration."""
+    """Uniform flow; its parameters are velocity and acceleration."""
 
     def at(self, time: Scalar, position: Vec3) -> Flow:
-        """Return the same at all times and places."""
+        """Return the flow, equal at all times and points."""
         x, y, z, ax, ay, az = self.numbers
         return Flow((x, y, z), (ax, ay, az))
 
@@ -258,11 +258,10 @@ def _count(
         state = q.tolist(), v.tolist(), u.tolist()
         forces = [Force.zero()] * len(plan.bodies)
         if wet:
-            numbers = iter(fluid.tolist()[1:])
+            values = iter(fluid.tolist()[1:])
             immersed = tuple(
                 tuple(
-                    part.with_parameters([next(numbers) for _ in part.parameters()])
-                    for part in link
+                    part.with_parameters([next(values) for _ in part.parameters()]) for part in link
                 )
                 for link in own
             )
@@ -272,7 +271,7 @@ def _count(
             water = WaterAround(fluid[0], flow, True, Strips(), immersed, added, 0.0)
             swimming = plan
             if isinstance(base.joint, FreeClassical):
-                # water feels the whole velocity
+                # hydrodynamic forces depend on the full velocity
                 first = replace(plan.bodies[0], joint=FreeByAngles("vehicle"))
                 swimming = replace(plan, bodies=(first, *plan.bodies[1:]))
             forces = list(water_forces(swimming, *state[:2], g, water))
@@ -300,12 +299,12 @@ def _count(
 def _placed(
     plan: Plan, links: int, lengths: Sequence[Sequence[Scalar]], at_joint: bool
 ) -> tuple[Any, ...]:
-    """Return the bodies with unknown lengths between them."""
+    """Return the bodies placed with variable lengths."""
     bodies = list(plan.bodies)
     for place, (a, c, s, d, c_0, s_0, d_0) in enumerate(lengths, start=1):
         moves = mdh(a, c, s, d)
         if (place - 1) % links == 0:
-            # a chain begins: in the base frame, or behind a screw along z
+            # first link of a chain: in the base frame, or after a screw along z
             screw = Transform((Translation((0.0, 0.0, d_0)), AxisRotation(2, c_0, s_0)))
             moves = Transform.identity() if at_joint else screw.then(moves)
         bodies[place] = replace(bodies[place], placement=moves)

@@ -21,9 +21,8 @@ from tiburon.algorithms.kinematics import Place, body_places
 from tiburon.algorithms.sweep import outward
 from tiburon.algorithms.water.fluid import Link, WaterAround, immersions
 from tiburon.errors import ModelError
-from tiburon.hydro.immersion import added_to
+from tiburon.hydro.immersion import added_to, under_surface
 from tiburon.hydro.submersion import Hull, hull_of, is_simple
-from tiburon.hydro.surface import under_surface
 from tiburon.model import Body, Model, Plan, PlanBody
 from tiburon.model.body import Shape, SphereShape
 from tiburon.model.plan import WORLD_BODY

@@ -1,0 +1,99 @@
+"""Loading of robots, the console and the exit codes that all subcommands share."""
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tiburon.model import Model
+
+
+PIPE_WIDTH = 140
+"""Columns of tables that are written to a file or pipe."""
+
+
+def open_console() -> "Console":
+    """Return a console as wide as the terminal, or of PIPE_WIDTH without one."""
+    from rich.console import Console
+
+    console = Console()
+    return console if console.is_terminal else Console(width=max(PIPE_WIDTH, console.width))
+
+
+def complete_robot(incomplete: str) -> list[str]:
+    """Return the zoo robots that match a prefix; shells complete files themselves."""
+    from tiburon import zoo
+
+    return [name for name in zoo.names() if name.startswith(incomplete)]
+
+
+Robot = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE|NAME",
+        help="Robot file, or the name of a robot of the zoo.",
+        autocompletion=complete_robot,
+    ),
+]
+PackagePath = Annotated[
+    list[Path] | None, typer.Option(help="Package folder with meshes; may be repeated.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def load_quietly(source: str, package_paths: Sequence[Path] = ()) -> tuple["Model", list[str]]:
+    """Load a robot and collect the warnings about its file.
+
+    Args:
+        source: Path of a file, or the name of a robot of the zoo.
+        package_paths: Folders that are searched for meshes.
+
+    Returns:
+        The robot, and the warnings raised while it was read.
+    """
+    import tiburon as tb
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", tb.ModelWarning)
+        model = tb.load(source, package_paths=package_paths)
+    caught = [entry for entry in caught if issubclass(entry.category, tb.ModelWarning)]
+    return model, [str(entry.message) for entry in caught]
+
+
+SUCCESS = 0
+"""Success: a run reached its end or a terminal event, or a check passed."""
+
+FAILURE = 1
+"""Bad input, or a failed check."""
+
+DIVERGED = 3
+"""A run diverged. (2 is a usage error.)"""
+
+BUDGET = 4
+"""A run exceeded its wall-clock budget."""
+
+ZENO = 5
+"""A run was stopped by an infinite sequence of events (Zeno behavior)."""
+
+INTERRUPTED = 130
+"""A run was stopped by Ctrl-C; its rows are kept. Shell convention: 128 + signal 2."""
+
+KILLED = 137
+"""The process of a run was killed. Shell convention: 128 + signal 9."""
+
+EXIT_CODES = {
+    "finished": SUCCESS,
+    "event": SUCCESS,
+    "diverged": DIVERGED,
+    "budget": BUDGET,
+    "zeno": ZENO,
+    "interrupted": INTERRUPTED,
+    "killed": KILLED,
+}
+"""Exit code of each run status."""

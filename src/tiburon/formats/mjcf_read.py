@@ -1,0 +1,1157 @@
+"""MJCF, the XML format of MuJoCo, read through MuJoCo itself.
+
+MuJoCo's own `MjSpec` reads the file, so that defaults, classes, includes, ``fromto``, units and
+inertia from geometry are exactly MuJoCo's; the model is built from the compiled values.
+`mjcf_guard` checks which files MuJoCo may open before it parses anything.
+
+Bodies, joints and sites keep their names and frames; joints keep their order, so that `to_mujoco`
+and `from_mujoco` convert the coordinates of both. Unnamed elements are named after their kind and
+index. Skipped silently, because they are not part of a robot: geometry of the world body, cameras,
+lights, sensors, contact parameters. Skipped with a warning, because they act on the robot:
+tendons, flexible parts, gravity compensation.
+
+A MuJoCo body has any number of joints, which act one after the other on its own frame, each at its
+own anchor p:
+
+    X = X0 J1 J2 ...,   J = T(p) R(q - q0) T(-p) of hinges and balls,   J = T(a (q - q0)) of slides.
+
+Here each joint moves its own body. Massless bodies connect several joints of one body, and a joint
+to its body where p is not zero; they are named after body and joint.
+
+MuJoCo enforces equalities by stiff springs; here they are exact constraints. A joint coupled to
+another by a linear polynomial becomes a `Coupled` joint, one coupled to a constant becomes fixed;
+both have fewer coordinates than in MuJoCo. Fixed tendons couple sums of joint positions. Every
+other equality closes a loop.
+"""
+
+import importlib
+import math
+import os
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from tiburon.arrays import NDArray
+from tiburon.errors import ModelError, ModelFileError
+from tiburon.formats.lenient import FilePart, Findings, lenient_body, lenient_model
+from tiburon.formats.limits import LARGEST, Budget
+from tiburon.formats.mjcf_guard import check_files
+from tiburon.model import (
+    WORLD,
+    Actuator,
+    Body,
+    BodyFluid,
+    BoxDrag,
+    BoxShape,
+    CapsuleShape,
+    Coupled,
+    CylinderShape,
+    EllipsoidDrag,
+    EllipsoidShape,
+    Fixed,
+    Frame,
+    Free,
+    Inertia,
+    Joint,
+    JointCoupling,
+    JointLimits,
+    JointPassive,
+    LinearThrust,
+    LoopClosure,
+    MeshShape,
+    Model,
+    PlaneShape,
+    Pose,
+    Prismatic,
+    Revolute,
+    Shape,
+    SphereShape,
+    Thruster,
+    Water,
+    World,
+)
+from tiburon.model.body import Geometry
+from tiburon.model.closure import Closure
+from tiburon.model.closure_kinds import TendonCoupling
+from tiburon.model.joints.quaternion import Spherical
+from tiburon.model.value_checks import Vec3
+from tiburon.spatial.vec3 import IDENTITY3, matrix_product, transpose
+
+
+class Names:
+    """Unique names of all elements of a MuJoCo model.
+
+    MuJoCo has separate namespaces for each kind of element and permits unnamed ones; here bodies
+    and sites share one namespace, and every element has a name.
+    """
+
+    def __init__(self, mujoco: Any, compiled: Any) -> None:
+        """Choose all names.
+
+        Args:
+            mujoco: The package.
+            compiled: An `MjModel`.
+        """
+        self._mujoco = mujoco
+        self._compiled = compiled
+        kinds = mujoco.mjtObj
+        places: set[str] = {WORLD}
+        self._bodies = [WORLD]
+        for i in range(1, compiled.nbody):
+            self._bodies.append(_unique(self._given(kinds.mjOBJ_BODY, i) or f"body_{i}", places))
+        self._places = places
+        self._sites = [
+            _unique(self._given(kinds.mjOBJ_SITE, i) or f"site_{i}", places, "_site")
+            for i in range(compiled.nsite)
+        ]
+        self._joint_names: set[str] = {
+            name for i in range(compiled.njnt) if (name := self._given(kinds.mjOBJ_JOINT, i))
+        }
+        self._joints = [
+            self._given(kinds.mjOBJ_JOINT, i) or self.new_joint(f"joint_{i}")
+            for i in range(compiled.njnt)
+        ]
+
+    def _given(self, kind: Any, index: int) -> str:
+        """Return the name in the file, or ""."""
+        name = self._mujoco.mj_id2name(self._compiled, kind, index)
+        return name if name and name.strip() else ""
+
+    def body(self, index: int) -> str:
+        """Return the name of a body."""
+        return self._bodies[index]
+
+    def site(self, index: int) -> str:
+        """Return the name of the frame of a site."""
+        return self._sites[index]
+
+    def joint(self, index: int) -> str:
+        """Return the name of a joint."""
+        return self._joints[index]
+
+    def geom(self, index: int) -> str:
+        """Return the name of a geometry, which may be empty."""
+        return self._given(self._mujoco.mjtObj.mjOBJ_GEOM, index)
+
+    def mesh(self, index: int) -> str:
+        """Return the name of a mesh."""
+        return self._given(self._mujoco.mjtObj.mjOBJ_MESH, index)
+
+    def key(self, index: int) -> str:
+        """Return the name of a keyframe."""
+        return self._given(self._mujoco.mjtObj.mjOBJ_KEY, index) or f"key_{index}"
+
+    def equality(self, index: int) -> str:
+        """Return the name of an equality."""
+        return self._given(self._mujoco.mjtObj.mjOBJ_EQUALITY, index) or f"equality_{index}"
+
+    def actuator(self, index: int) -> str:
+        """Return the name of an actuator."""
+        return self._given(self._mujoco.mjtObj.mjOBJ_ACTUATOR, index) or f"actuator_{index}"
+
+    def new_place(self, wanted: str) -> str:
+        """Return a name for a body that the file does not have."""
+        return _unique(wanted, self._places)
+
+    def new_joint(self, wanted: str) -> str:
+        """Return a name for a joint that the file does not have, or does not name."""
+        return _unique(wanted, self._joint_names)
+
+
+def _unique(wanted: str, taken: set[str], suffix: str = "_") -> str:
+    """Return a name that is not taken yet, and add it to the taken ones."""
+    name, number = wanted, 1
+    while name in taken:
+        number += 1
+        name = f"{wanted}{suffix}" if number == 2 and suffix != "_" else f"{wanted}_{number}"
+    taken.add(name)
+    return name
+
+
+NO_ROTATION = [1.0, 0.0, 0.0, 0.0]
+
+
+def pose_of(quaternion: Any, position: Any = (0.0, 0.0, 0.0)) -> Pose:
+    """Return a pose from a quaternion (w, x, y, z) and a position [m].
+
+    Identity quaternions, the most frequent case, need no conversion.
+
+    Args:
+        quaternion: Unit quaternion, shape (4,).
+        position: Position [m], shape (3,).
+    """
+    x, y, z = map(float, position)
+    if quaternion.tolist() == NO_ROTATION:
+        return Pose(translation=(x, y, z)) if x or y or z else Pose()
+    return Pose.from_quaternion(quaternion, (x, y, z))
+
+
+PLANE, HEIGHT_FIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH = range(8)
+"""Geometry types of MuJoCo (mjtGeom)."""
+
+HIDDEN_GROUP = 3
+"""First group that MuJoCo hides by default: by convention, collision geometry."""
+
+
+def mesh_paths(spec: Any, compiled: Any, names: Names, path: Path) -> dict[int, str]:
+    """Return the mesh files by index; inline meshes have none.
+
+    Args:
+        spec: The `MjSpec` that was compiled.
+        compiled: An `MjModel`.
+        names: Names of its elements.
+        path: The model's file.
+    """
+    files: dict[str, str] = {}
+    for mesh in spec.meshes:
+        if not mesh.file:
+            continue
+        folder = getattr(getattr(mesh, "compiler", spec), "meshdir", "") or ""
+        name = Path(mesh.file).name if spec.strippath else mesh.file
+        # absolute, since the working directory may change
+        place = os.path.abspath(path.parent / folder / name)
+        files[mesh.name or Path(mesh.file).stem] = place
+    numbered = ((i, files.get(names.mesh(i))) for i in range(compiled.nmesh))
+    return {i: file for i, file in numbered if file is not None}
+
+
+def read_shapes(compiled: Any, names: Names, meshes: Mapping[int, str]) -> dict[int, list[Shape]]:
+    """Return the shapes of all bodies by index, without those of the world.
+
+    Height fields and signed distance fields are not supported and left out.
+    """
+    shapes: dict[int, list[Shape]] = {}
+    for i in range(compiled.ngeom):
+        body = int(compiled.geom_bodyid[i])
+        geometry = _geometry(compiled, i, meshes) if body else None
+        if geometry is None:
+            continue
+        pose = pose_of(compiled.geom_quat[i], compiled.geom_pos[i])
+        if isinstance(geometry, MeshShape):
+            # MuJoCo transforms a mesh into its principal axes, unlike the file
+            mesh = int(compiled.geom_dataid[i])
+            pose = pose @ pose_of(compiled.mesh_quat[mesh], compiled.mesh_pos[mesh]).inverse()
+        touches = bool(compiled.geom_contype[i] or compiled.geom_conaffinity[i])
+        drawn = int(compiled.geom_group[i]) < HIDDEN_GROUP
+        role = "both" if touches and drawn else "collision" if touches else "visual"
+        shapes.setdefault(body, []).append(
+            Shape(geometry, pose, role, _color(compiled, i), names.geom(i))
+        )
+    return shapes
+
+
+def _geometry(compiled: Any, i: int, meshes: Mapping[int, str]) -> Geometry | None:
+    """Return the geometry with full lengths instead of MuJoCo's half lengths."""
+    kind = int(compiled.geom_type[i])
+    a, b, c = compiled.geom_size[i].tolist()
+    if kind == PLANE:
+        return PlaneShape()
+    if kind == SPHERE:
+        return SphereShape(a)
+    if kind == CAPSULE:
+        return CapsuleShape(a, 2.0 * b)
+    if kind == ELLIPSOID:
+        return EllipsoidShape((a, b, c))
+    if kind == CYLINDER:
+        return CylinderShape(a, 2.0 * b)
+    if kind == BOX:
+        return BoxShape((2.0 * a, 2.0 * b, 2.0 * c))
+    mesh = int(compiled.geom_dataid[i])
+    if kind == MESH and mesh in meshes:
+        x, y, z = compiled.mesh_scale[mesh].tolist()
+        return MeshShape(meshes[mesh], (x, y, z))
+    return None
+
+
+def _color(compiled: Any, i: int) -> tuple[float, float, float, float]:
+    material = int(compiled.geom_matid[i])
+    rgba = compiled.geom_rgba[i] if material < 0 else compiled.mat_rgba[material]
+    r, g, b, a = np.clip(rgba, 0.0, 1.0).tolist()
+    return (r, g, b, a)
+
+
+def read_fluid(compiled: Any, body: int) -> BodyFluid | None:
+    """Return the hydrodynamic coefficients of a body, if the file has a fluid.
+
+    MuJoCo has no buoyancy, so the volume is zero. Its two fluid models are mapped as follows: the
+    inertia-based box is a `BoxDrag` with coefficients 1 and the viscous resistance of a sphere of
+    its mean size; an ellipsoid is an `EllipsoidDrag` with MuJoCo's resistance along each axis, and
+    MuJoCo's added mass at the file's density.
+    """
+    density, viscosity = float(compiled.opt.density), float(compiled.opt.viscosity)
+    if density <= 0.0 and viscosity <= 0.0:
+        return None
+    first = int(compiled.body_geomadr[body])
+    geometries = range(first, first + int(compiled.body_geomnum[body]))
+    immersed = [i for i in geometries if compiled.geom_fluid[i][0] > 0.0]
+    if immersed:
+        return _ellipsoids(compiled, immersed, density, viscosity)
+    return _inertia_box(compiled, body, density, viscosity)
+
+
+def _ellipsoids(compiled: Any, immersed: list[int], density: float, viscosity: float) -> BodyFluid:
+    added, damping = np.zeros((6, 6)), np.zeros((6, 6))
+    drag: list[EllipsoidDrag] = []
+    for i in immersed:
+        _, blunt, slender, *_ = compiled.geom_fluid[i].tolist()
+        pose = pose_of(compiled.geom_quat[i], compiled.geom_pos[i])
+        radii = _semi_axes(compiled, i)
+        a, b, c = radii
+        areas = (b * c, c * a, a * b)
+        # MuJoCo: force = density |v| v (blunt A + slender (largest A - A)), without the half
+        x, y, z = (2.0 * (blunt + slender * (max(areas) / s - 1.0)) for s in areas)
+        if density > 0.0:
+            drag.append(EllipsoidDrag(radii, (x, y, z), pose))
+        virtual = compiled.geom_fluid[i][6:12]
+        inertia = density * np.concatenate([virtual[3:], virtual[:3]])
+        added += _to_body(np.diag(inertia), pose)
+        damping += _to_body(_stokes(2.0 / 3.0 * sum(radii), viscosity), pose)
+    return BodyFluid(
+        added_mass=added if added.any() else None,  # type: ignore[arg-type]
+        drag=tuple(drag),
+        linear_damping=damping if damping.any() else None,  # type: ignore[arg-type]
+        reference_density=density or None,
+    )
+
+
+def _inertia_box(compiled: Any, body: int, density: float, viscosity: float) -> BodyFluid | None:
+    mass = float(compiled.body_mass[body])
+    if mass <= 0.0:
+        return None
+    a, b, c = compiled.body_inertia[body].tolist()
+    x, y, z = (
+        math.sqrt(max(0.0, 6.0 * moments / mass)) for moments in (b + c - a, c + a - b, a + b - c)
+    )
+    pose = pose_of(compiled.body_iquat[body], compiled.body_ipos[body])
+    damping = _to_body(_stokes((x + y + z) / 3.0, viscosity), pose)
+    return BodyFluid(
+        drag=(BoxDrag((x, y, z), pose=pose),) if density > 0.0 else (),
+        linear_damping=damping if damping.any() else None,  # type: ignore[arg-type]
+        # viscous resistance does not scale with a zero density
+        reference_density=density or None,
+    )
+
+
+def _semi_axes(compiled: Any, i: int) -> Vec3:
+    """Return the semi-axes of MuJoCo's ellipsoid for a geometry."""
+    a, b, c = compiled.geom_size[i].tolist()
+    kind = int(compiled.geom_type[i])
+    if kind == SPHERE:
+        return (a, a, a)
+    if kind == CAPSULE:
+        return (a, a, a + b)
+    if kind == CYLINDER:
+        return (a, a, b)
+    return (a, b, c)
+
+
+def _stokes(diameter: float, viscosity: float) -> NDArray[np.float64]:
+    """Return the viscous resistance of a sphere to rotation and translation (Stokes), (6, 6)."""
+    rotation, translation = math.pi * diameter**3, 3.0 * math.pi * diameter
+    return viscosity * np.diag([rotation] * 3 + [translation] * 3)
+
+
+def _to_body(matrix: NDArray[np.float64], pose: Pose) -> NDArray[np.float64]:
+    """Transform a resistance or inertia from a frame to the body, shape (6, 6)."""
+    E, (x, y, z) = np.array(pose.rotation).T, pose.translation
+    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    X = np.block([[E, np.zeros((3, 3))], [-E @ cross, E]])
+    product: NDArray[np.float64] = X.T @ matrix @ X
+    return 0.5 * (product + product.T)
+
+
+FREE, BALL, SLIDE, HINGE = range(4)
+"""Joint types of MuJoCo (mjtJoint)."""
+
+
+SAME_FRAME, SAME_AXES = 1, 3
+"""Flags of MuJoCo for inertias in the body frame, or parallel to it (mjtSameFrame)."""
+
+
+def read_bodies(
+    compiled: Any,
+    names: Names,
+    meshes: Mapping[int, str],
+    parts: Mapping[int, FilePart],
+    findings: Findings,
+) -> list[Body]:
+    """Build the bodies, parents first, in MuJoCo's order.
+
+    Args:
+        compiled: An `MjModel`.
+        names: Names of its elements.
+        meshes: Paths of its meshes by index.
+        parts: Positions of its bodies in the file, by index.
+        findings: Collects warnings.
+    """
+    armatures = _armatures(compiled)
+    shapes = read_shapes(compiled, names, meshes)
+    if _any_nonlinear(compiled):
+        findings.add("left out: nonlinear springs and dampers of joints")
+    bodies: list[Body] = []
+    for index in range(1, compiled.nbody):
+        name = names.body(index)
+        place = pose_of(compiled.body_quat[index], compiled.body_pos[index])
+        parent = names.body(compiled.body_parentid[index])
+        first = int(compiled.body_jntadr[index])
+        count = int(compiled.body_jntnum[index])
+        joint: Joint | None = None
+        for j in range(first, first + count):
+            if joint is not None:
+                # the previous joint moves a massless body
+                link = names.new_place(f"{name}.{joint.name}")
+                bodies.append(Body(link, parent, joint=joint))
+                parent = link
+            anchor = _vec3(compiled.jnt_pos[j])
+            kind = int(compiled.jnt_type[j])
+            if kind in (SLIDE, FREE):
+                anchor = (0.0, 0.0, 0.0)
+            if kind == FREE:
+                parent, place = WORLD, Pose()
+            joint = _joint(compiled, names, j, place @ Pose(translation=anchor), armatures)
+            x, y, z = anchor
+            place = Pose(translation=(-x, -y, -z)) if any(anchor) else Pose()
+        if joint is None or place != Pose():
+            if joint is not None:
+                link = names.new_place(f"{name}.{joint.name}")
+                bodies.append(Body(link, parent, joint=joint))
+                parent = link
+            joint = Fixed(names.new_joint(f"{name}_fixed"), pose=place)
+        bodies.append(
+            lenient_body(
+                parts[index],
+                name,
+                parent,
+                joint,
+                _inertia(compiled, index),
+                shapes.get(index, ()),
+                read_fluid(compiled, index),
+                findings=findings,
+            )
+        )
+    return bodies
+
+
+def _joint(compiled: Any, names: Names, j: int, pose: Pose, armatures: list[float]) -> Joint:
+    """Return one joint with its limits, friction and armature."""
+    kind, name = int(compiled.jnt_type[j]), names.joint(j)
+    q = int(compiled.jnt_qposadr[j])
+    data: dict[str, Any] = {
+        "pose": pose,
+        "limits": _limits(compiled, j, kind),
+        "passive": _passive(compiled, j, kind),
+        "armature": armatures[j],
+    }
+    if kind == FREE:
+        return Free(name, **data)
+    if kind == BALL:
+        return Spherical(name, **data)
+    # adding zero turns -0.0 into 0.0
+    offset = 0.0 - float(compiled.qpos0[q])
+    axial = Revolute if kind == HINGE else Prismatic
+    return axial(name, _vec3(compiled.jnt_axis[j]), offset, **data)
+
+
+def _armatures(compiled: Any) -> list[float]:
+    """Return the armature of each joint, with the reflected inertia of actuators."""
+    armatures = [float(compiled.dof_armature[dof]) for dof in compiled.jnt_dofadr]
+    # actuators have armature since MuJoCo 3.4
+    for i, own in enumerate(getattr(compiled, "actuator_armature", ())):
+        if own and int(compiled.actuator_trntype[i]) in (TRN_JOINT, TRN_JOINT_IN_PARENT):
+            gear = float(compiled.actuator_gear[i][0])
+            armatures[int(compiled.actuator_trnid[i][0])] += gear * gear * float(own)
+    return armatures
+
+
+def _limits(compiled: Any, j: int, kind: int) -> JointLimits | None:
+    given: dict[str, float] = {}
+    if compiled.jnt_limited[j]:
+        low, high = compiled.jnt_range[j].tolist()
+        given = {"upper": high} if kind == BALL else {"lower": low, "upper": high}
+    if compiled.jnt_actfrclimited[j]:
+        given["force"] = max(map(abs, compiled.jnt_actfrcrange[j].tolist()))
+    return JointLimits(**given) if given else None
+
+
+def _passive(compiled: Any, j: int, kind: int) -> JointPassive | None:
+    dof, q = int(compiled.jnt_dofadr[j]), int(compiled.jnt_qposadr[j])
+    damping = float(compiled.dof_damping[dof])
+    friction = float(compiled.dof_frictionloss[dof])
+    stiffness = float(compiled.jnt_stiffness[j])
+    if not (damping or friction or stiffness):
+        return None
+    rest: Any = 0.0
+    if stiffness:
+        numbers = compiled.qpos_spring[q : q + (7, 4, 1, 1)[kind]].tolist()
+        # our free joint has the quaternion first
+        rest = {FREE: (*numbers[3:], *numbers[:3]), BALL: tuple(numbers)}.get(kind, numbers[0])
+    return JointPassive(damping, friction, stiffness, rest)
+
+
+def _any_nonlinear(compiled: Any) -> bool:
+    """Return whether joints have polynomial damping or stiffness (since MuJoCo 3.4)."""
+    return any(
+        getattr(compiled, table, None) is not None and bool(getattr(compiled, table).any())
+        for table in ("dof_dampingpoly", "jnt_stiffnesspoly")
+    )
+
+
+def _inertia(compiled: Any, index: int) -> Inertia:
+    """Return the inertia in body axes from that in principal axes."""
+    mass = float(compiled.body_mass[index])
+    a, b, c = compiled.body_inertia[index].tolist()
+    if mass == 0.0 and a == b == c == 0.0:
+        return Inertia()
+    com = _vec3(compiled.body_ipos[index])
+    R = pose_of(compiled.body_iquat[index]).rotation
+    # MuJoCo rounds frames close to the body frame to the body frame
+    same = int(compiled.body_sameframe[index])
+    if same in (SAME_FRAME, SAME_AXES):
+        R = IDENTITY3
+    if same == SAME_FRAME:
+        com = (0.0, 0.0, 0.0)
+    diagonal = ((a, 0.0, 0.0), (0.0, b, 0.0), (0.0, 0.0, c))
+    I = matrix_product(matrix_product(R, diagonal), transpose(R))
+    tensor = (I[0][0], I[0][1], I[0][2], I[1][1], I[1][2], I[2][2])
+    return Inertia(mass, com, tensor)
+
+
+def _vec3(row: Any) -> Vec3:
+    x, y, z = row.tolist()
+    return (x, y, z)
+
+
+TRN_JOINT, TRN_JOINT_IN_PARENT, _TRN_SLIDER_CRANK, _TRN_TENDON, TRN_SITE = range(5)
+"""Transmission types of MuJoCo (mjtTrn)."""
+
+FIXED_GAIN = 0
+"""Gain type of a force proportional to the control (mjtGain)."""
+
+
+def read_actuators(
+    compiled: Any, names: Names, findings: Findings
+) -> tuple[list[Actuator], list[Thruster]]:
+    """Return motors on joints, and thrusters that act at a site along one direction.
+
+    Servos and muscles keep their point of action and limits, not their control law.
+
+    Args:
+        compiled: An `MjModel`.
+        names: Names of its elements.
+        findings: Collects warnings.
+    """
+    actuators: list[Actuator] = []
+    thrusters: list[Thruster] = []
+    others = 0
+    for i in range(compiled.nu):
+        kind, part = int(compiled.actuator_trntype[i]), int(compiled.actuator_trnid[i][0])
+        if kind in (TRN_JOINT, TRN_JOINT_IN_PARENT) and _drives_single_axis(compiled, i, part):
+            actuators.append(_motor(compiled, names, i, part))
+        elif kind == TRN_SITE and (thruster := _thruster(compiled, names, i, part)) is not None:
+            thrusters.append(thruster)
+        else:
+            others += 1
+    if others:
+        findings.add(f"left out: {others} actuators that are neither motors nor thrusters")
+    return actuators, thrusters
+
+
+def _drives_single_axis(compiled: Any, i: int, joint: int) -> bool:
+    """Return whether an actuator drives a single-axis joint with a non-zero gear."""
+    one = int(compiled.jnt_type[joint]) in (SLIDE, HINGE)
+    return one and float(compiled.actuator_gear[i][0]) != 0.0
+
+
+def _motor(compiled: Any, names: Names, i: int, joint: int) -> Actuator:
+    ratio = float(compiled.actuator_gear[i][0])
+    low, high = _range(compiled, i)
+    # force limits at the joint, after the gear
+    at_joint = sorted((ratio * low, ratio * high))
+    own = getattr(compiled, "actuator_armature", None)
+    return Actuator(
+        names.actuator(i),
+        names.joint(joint),
+        ratio,
+        force_limits=(at_joint[0], at_joint[1]),
+        rotor_inertia=0.0 if own is None else float(own[i]),
+    )
+
+
+def _thruster(compiled: Any, names: Names, i: int, site: int) -> Thruster | None:
+    """Return a thruster with a direction fixed to a site and its propeller torque."""
+    gear = compiled.actuator_gear[i].tolist()
+    direction, moment = gear[:3], gear[3:]
+    strength = math.hypot(*direction)
+    away_from_site = int(compiled.actuator_trnid[i][1]) >= 0
+    if strength == 0.0 or away_from_site or int(compiled.actuator_gaintype[i]) != FIXED_GAIN:
+        return None
+    unit: Vec3 = (direction[0] / strength, direction[1] / strength, direction[2] / strength)
+    along = sum(m * u for m, u in zip(moment, unit, strict=True))
+    across = math.hypot(*(m - along * u for m, u in zip(moment, unit, strict=True)))
+    if across > 1e-9 * math.hypot(*moment):
+        # a propeller has no moment across its thrust
+        return None
+    low, high = _range(compiled, i)
+    limits = (-math.inf, math.inf)
+    if compiled.actuator_ctrllimited[i]:
+        a, b = compiled.actuator_ctrlrange[i].tolist()
+        limits = (a, b)
+    return Thruster(
+        names.actuator(i),
+        names.site(site),
+        direction=unit,
+        curve=LinearThrust(strength * float(compiled.actuator_gainprm[i][0])),
+        torque_ratio=along / strength,
+        command_limits=limits,
+        thrust_limits=(strength * low, strength * high),
+    )
+
+
+def _range(compiled: Any, i: int) -> tuple[float, float]:
+    """Return the force limits before the gear."""
+    if not compiled.actuator_forcelimited[i]:
+        return -math.inf, math.inf
+    low, high = compiled.actuator_forcerange[i].tolist()
+    return low, high
+
+
+EQ_CONNECT, EQ_WELD, EQ_JOINT, EQ_TENDON = range(4)
+"""Equality types of MuJoCo (mjtEq) that are supported."""
+
+OBJ_SITE = 6
+"""Object type of sites in MuJoCo (mjtObj)."""
+
+WRAP_JOINT = 1
+"""Wrap type of fixed tendons (mjtWrap)."""
+
+
+Couplings = dict[str, tuple[str | None, float, float]]
+"""Leader, ratio and offset by joint; a leader may be coupled itself, None means a constant."""
+
+
+class _Equality(NamedTuple):
+    """Equality of joints: position = polynomial in the leader's position."""
+
+    name: str
+    joint: str
+    leader: str | None
+    coefficients: tuple[float, ...]
+
+
+def read_equalities(
+    compiled: Any, names: Names, bodies: Sequence[Body], findings: Findings
+) -> tuple[list[Body], list[Closure]]:
+    """Return the bodies with coupled joints eliminated, and the remaining closures.
+
+    Args:
+        compiled: An `MjModel`.
+        names: Names of its elements.
+        bodies: The bodies before elimination.
+        findings: Collects warnings.
+    """
+    loops: list[Closure] = []
+    ties: list[_Equality] = []
+    tendons: list[int] = []
+    others = 0
+    for i in range(compiled.neq):
+        if not compiled.eq_active0[i]:
+            continue
+        kind = int(compiled.eq_type[i])
+        if kind in (EQ_CONNECT, EQ_WELD):
+            loops.append(_loop(compiled, names, i))
+        elif kind == EQ_JOINT:
+            ties.append(_joint_equality(compiled, names, i))
+        elif kind == EQ_TENDON and all(map(partial(_is_fixed, compiled), _tendons(compiled, i))):
+            tendons.append(i)
+        else:
+            others += 1
+    if others:
+        findings.add(f"left out: {others} equalities of spatial tendons or flexible parts")
+    reduced, kept, couplings = _reduce(list(bodies), ties)
+    loops += [JointCoupling(*tie) for tie in kept]
+    for i in tendons:
+        tie = _tendon_coupling(compiled, names, i, couplings)
+        if tie is None:
+            findings.add(f"left out: the equality {names.equality(i)!r}: its joints are fixed")
+        else:
+            loops.append(tie)
+    return reduced, loops
+
+
+def unsupported_tendons(compiled: Any) -> int:
+    """Count the tendons that a model cannot represent: all but fixed ones in equalities.
+
+    Args:
+        compiled: An `MjModel`.
+    """
+    tied: set[int] = set()
+    for i in range(compiled.neq):
+        if compiled.eq_active0[i] and int(compiled.eq_type[i]) == EQ_TENDON:
+            tied.update(_tendons(compiled, i))
+    passive = (compiled.tendon_stiffness != 0.0) | (compiled.tendon_limited != 0)
+    passive |= (compiled.tendon_damping != 0.0) | (compiled.tendon_frictionloss != 0.0)
+    return sum(
+        k not in tied or passive[k] or not _is_fixed(compiled, k) for k in range(compiled.ntendon)
+    )
+
+
+def _tendons(compiled: Any, i: int) -> list[int]:
+    """Return the one or two tendons of an equality."""
+    both = (int(compiled.eq_obj1id[i]), int(compiled.eq_obj2id[i]))
+    return [tendon for tendon in both if tendon >= 0]
+
+
+def _is_fixed(compiled: Any, tendon: int) -> bool:
+    """Return whether the length of a tendon is a sum of joint positions."""
+    return bool((compiled.wrap_type[_wraps(compiled, tendon)] == WRAP_JOINT).all())
+
+
+def _wraps(compiled: Any, tendon: int) -> slice:
+    start = int(compiled.tendon_adr[tendon])
+    return slice(start, start + int(compiled.tendon_num[tendon]))
+
+
+def _arms(
+    compiled: Any, names: Names, tendon: int, couplings: Couplings
+) -> tuple[dict[str, float], float]:
+    """Return the moment arms of independent joints on a tendon, and its constant length."""
+    own = _wraps(compiled, tendon)
+    found: dict[str, float] = {}
+    constant = 0.0
+    for joint, arm in zip(compiled.wrap_objid[own], compiled.wrap_prm[own], strict=True):
+        leader, ratio, offset = _root(couplings, names.joint(int(joint)))
+        constant += float(arm) * offset
+        if leader is not None:
+            found[leader] = found.get(leader, 0.0) + float(arm) * ratio
+    return found, constant
+
+
+def _tendon_coupling(
+    compiled: Any, names: Names, i: int, couplings: Couplings
+) -> TendonCoupling | None:
+    """Return l1 - l1_0 = p(l2 - l2_0) between tendon lengths; None if they are constant."""
+    tendon, *others = _tendons(compiled, i)
+    arms, constant = _arms(compiled, names, tendon, couplings)
+    start = float(compiled.tendon_length0[tendon]) - constant
+    coefficients = compiled.eq_data[i][:5].tolist()
+    leader_arms: dict[str, float] = {}
+    powers: tuple[float, ...] = (coefficients[0],)
+    if others:
+        leader_arms, constant = _arms(compiled, names, others[0], couplings)
+        powers = _shifted(coefficients, float(compiled.tendon_length0[others[0]]) - constant)
+    if len(powers) == 1 or not any(leader_arms.values()):
+        leader_arms, powers = {}, powers[:1]
+    if not any(arms.values()):
+        return None
+    return TendonCoupling(
+        names.equality(i),
+        tuple(arms),
+        tuple(arms.values()),
+        leaders=tuple(leader_arms),
+        leader_arms=tuple(leader_arms.values()),
+        coefficients=(powers[0] + start, *powers[1:]),
+    )
+
+
+def _loop(compiled: Any, names: Names, i: int) -> LoopClosure:
+    """Return a closure between two bodies or sites."""
+    name = names.equality(i)
+    on_sites = int(compiled.eq_objtype[i]) == OBJ_SITE
+    place = names.site if on_sites else names.body
+    first = place(int(compiled.eq_obj1id[i]))
+    second = place(int(compiled.eq_obj2id[i])) if int(compiled.eq_obj2id[i]) >= 0 else WORLD
+    data = compiled.eq_data[i]
+    if on_sites:
+        # sites coincide as points or frames
+        pose, second_pose = Pose(), Pose()
+    elif int(compiled.eq_type[i]) == EQ_CONNECT:
+        pose, second_pose = Pose(translation=data[0:3]), Pose(translation=data[3:6])
+    else:
+        pose = pose_of(data[6:10], data[3:6])
+        second_pose = Pose(translation=data[0:3])
+    kind = Spherical if int(compiled.eq_type[i]) == EQ_CONNECT else Fixed
+    return LoopClosure(name, first, second, kind(name, pose=pose), second_pose)
+
+
+def _joint_equality(compiled: Any, names: Names, i: int) -> _Equality:
+    """Return q1 = q1_0 + p(q2 - q2_0) as a polynomial in q2."""
+    first, second = int(compiled.eq_obj1id[i]), int(compiled.eq_obj2id[i])
+    coefficients = compiled.eq_data[i][:5].tolist()
+    start = float(compiled.qpos0[compiled.jnt_qposadr[first]])
+    if second < 0:
+        return _Equality(names.equality(i), names.joint(first), None, (start + coefficients[0],))
+    shift = float(compiled.qpos0[compiled.jnt_qposadr[second]])
+    powers = list(_shifted(coefficients, shift))
+    powers[0] += start
+    return _Equality(names.equality(i), names.joint(first), names.joint(second), tuple(powers))
+
+
+def _shifted(coefficients: Sequence[float], shift: float) -> tuple[float, ...]:
+    """Expand a polynomial in x - shift into one in x by Horner's rule."""
+    powers = [0.0]
+    for c in reversed(coefficients):
+        moved = [0.0, *powers]
+        for k, p in enumerate(powers):
+            moved[k] -= shift * p
+        moved[0] += c
+        powers = moved
+    while len(powers) > 1 and powers[-1] == 0.0:
+        powers.pop()
+    return tuple(powers)
+
+
+def _reduce(
+    bodies: list[Body], ties: list[_Equality]
+) -> tuple[list[Body], list[_Equality], Couplings]:
+    """Eliminate linearly coupled joints; return bodies, remaining equalities and couplings."""
+    where = {body.joint.name: i for i, body in enumerate(bodies)}
+    couplings: Couplings = {}
+    kept: list[_Equality] = []
+    for tie in ties:
+        joint = bodies[where[tie.joint]].joint
+        leads = None if tie.leader is None else bodies[where[tie.leader]].joint
+        linear = len(tie.coefficients) <= 2 and isinstance(joint, Revolute | Prismatic)
+        single = leads is None or isinstance(leads, Revolute | Prismatic)
+        if not (linear and single) or tie.joint in couplings:
+            kept.append(tie)
+            continue
+        offset, ratio = (*tie.coefficients, 0.0)[:2]
+        root, r, o = _root(couplings, tie.leader if ratio else None)
+        if root == tie.joint:
+            # a cycle of equalities has no leader
+            kept.append(tie)
+            continue
+        couplings[tie.joint] = (root, ratio * r, offset + ratio * o)
+    for name in couplings:
+        leader, ratio, offset = _resolved(couplings, name)
+        body = bodies[where[name]]
+        bodies[where[name]] = replace(body, joint=_reduced(body.joint, leader, ratio, offset))
+    return bodies, kept, couplings
+
+
+def _root(couplings: Couplings, name: str | None) -> tuple[str | None, float, float]:
+    """Return the independent leader of a joint, with ratio and offset."""
+    ratio, offset = 1.0, 0.0
+    while name in couplings:
+        name, r, o = couplings[name]
+        offset += ratio * o
+        ratio *= r
+    return name, ratio, offset
+
+
+def _resolved(couplings: Couplings, name: str) -> tuple[str | None, float, float]:
+    leader, ratio, offset = couplings[name]
+    root, r, o = _root(couplings, leader)
+    return root, ratio * r, offset + ratio * o
+
+
+def _reduced(joint: Joint, leader: str | None, ratio: float, offset: float) -> Joint:
+    """Return the joint with its coordinate eliminated."""
+    assert isinstance(joint, Revolute | Prismatic)
+    if leader is None:
+        return joint.locked((offset,))
+    moves = type(joint)(f"{joint.name}_motion", joint.axis, joint.offset)
+    return Coupled(
+        joint.name,
+        moves,
+        leader,
+        ratio,
+        offset,
+        pose=joint.pose,
+        limits=joint.limits,
+        passive=joint.passive,
+        armature=joint.armature,
+    )
+
+
+CHECKED_ARRAYS = (
+    *("body_pos", "body_quat", "body_ipos", "body_iquat", "body_mass", "body_inertia"),
+    *("jnt_pos", "jnt_axis", "jnt_stiffness", "dof_armature", "dof_damping", "dof_frictionloss"),
+    *("qpos0", "qpos_spring", "key_qpos", "geom_pos", "geom_quat", "geom_size", "geom_fluid"),
+    *("site_pos", "site_quat", "eq_data", "actuator_gear", "actuator_gainprm", "mesh_pos"),
+    *("mesh_quat", "mesh_scale"),
+)
+"""Arrays of a compiled model that are used, and checked for absurd values."""
+
+_CRASHED_ON: list[str] = []
+"""Files on which MuJoCo failed with an unexpected exception in this process."""
+
+_LINE = re.compile(r"\bline(?: number)?\s*=?\s*(\d+)", re.IGNORECASE)
+_NAME = re.compile(r"Element (?:name )?'([^']*)'")
+
+
+def read_mjcf(path: Path, package_paths: Iterable[str | Path] = ()) -> Model:
+    """Read a robot from an MJCF file.
+
+    Args:
+        path: The file.
+        package_paths: Folders for included files and meshes, in addition to that of the file.
+
+    Returns:
+        The robot. Its `poses` contain the keyframes, and "initial" if MuJoCo's `qpos0` is not the
+        neutral configuration.
+
+    Raises:
+        ModelFileError: If the file cannot be read; the message names file, line where known,
+            element and cure.
+
+    Warns:
+        ModelWarning: If an element that acts on the robot cannot be represented.
+    """
+    budget = Budget(str(path))
+    compiled, spec = compile_mjcf(path, package_paths, budget)
+    findings = Findings(budget.file)
+    names = Names(importlib.import_module("mujoco"), compiled)
+    _check_magnitudes(compiled, budget.file)
+    try:
+        meshes = mesh_paths(spec, compiled, names, path)
+        _check_depth(compiled, names, budget)
+        parts = _parts(spec, names, budget.file)
+        bodies = read_bodies(compiled, names, meshes, parts, findings)
+        budget.check_time()
+        bodies, loops = read_equalities(compiled, names, bodies, findings)
+        frames = [
+            Frame(
+                names.site(i),
+                names.body(compiled.site_bodyid[i]),
+                pose_of(compiled.site_quat[i], compiled.site_pos[i]),
+            )
+            for i in range(compiled.nsite)
+        ]
+        actuators, thrusters = read_actuators(compiled, names, findings)
+        model = lenient_model(
+            budget.file,
+            _model_name(spec.modelname, path),
+            bodies,
+            findings=findings,
+            frames=frames,
+            loops=loops,
+            actuators=actuators,
+            thrusters=thrusters,
+            poses=read_positions(compiled, names, bodies),
+        )
+    except ModelFileError:
+        raise
+    except ModelError as error:
+        raise ModelFileError(budget.file, str(error), name=error.name) from error
+    budget.check_time()
+    _note_losses(compiled, findings)
+    findings.warn()
+    return model
+
+
+def read_mjcf_world(path: Path, package_paths: Iterable[str | Path] = ()) -> World:
+    """Read the world of an MJCF file: gravity and fluid.
+
+    Args:
+        path: The file.
+        package_paths: As in `read_mjcf`.
+    """
+    compiled, _ = compile_mjcf(path, package_paths, Budget(str(path)))
+    return world_of(compiled)
+
+
+def world_of(compiled: Any) -> World:
+    """Return the world of an `MjModel`."""
+    options = compiled.opt
+    x, y, z = options.gravity.tolist()
+    switched_off = importlib.import_module("mujoco").mjtDisableBit.mjDSBL_GRAVITY
+    if int(options.disableflags) & int(switched_off):
+        x = y = z = 0.0
+    density, viscosity = float(options.density), float(options.viscosity)
+    fluid = None
+    if density > 0.0 or viscosity > 0.0:
+        wx, wy, wz = options.wind.tolist()
+        fluid = Water(density, (wx, wy, wz), viscosity)
+    return World(gravity=(x, y, z), fluid=fluid)
+
+
+def compile_mjcf(
+    path: Path, package_paths: Iterable[str | Path], budget: Budget
+) -> tuple[Any, Any]:
+    """Return MuJoCo's compiled model and its specification.
+
+    Args:
+        path: The file.
+        package_paths: As in `read_mjcf`.
+        budget: Time and size limits.
+
+    Returns:
+        An `MjModel` without textures and skins, and its `MjSpec`.
+    """
+    try:
+        mujoco = importlib.import_module("mujoco")
+    except ImportError as error:
+        raise ModelFileError(
+            budget.file,
+            "MJCF is read by MuJoCo, which is not installed; run `pip install 'tiburon[mjcf]'`",
+        ) from error
+    check_files(path, package_paths, budget)
+    if _CRASHED_ON:
+        raise ModelFileError(
+            budget.file,
+            f"MuJoCo failed on {_CRASHED_ON[0]} in a way that may make it hang on other files; "
+            "restart Python to read more MJCF files",
+        )
+    with silenced(mujoco):
+        try:
+            spec = mujoco.MjSpec.from_file(str(path))
+            budget.check_links(len(spec.bodies) - 1)
+            budget.check_time()
+            _drop_scenery(spec)
+            compiled = spec.compile()
+        except ModelFileError:
+            raise
+        except Exception as error:
+            if not isinstance(error, ValueError):
+                # an unexpected exception leaves its locks held
+                _CRASHED_ON.append(budget.file)
+            _fail(budget.file, error)
+    budget.check_time()
+    return compiled, spec
+
+
+@contextmanager
+def silenced(mujoco: Any) -> Iterator[None]:
+    """Suppress MuJoCo's warnings, which also go to a file in the working directory.
+
+    They are about simulation settings, and mass matrices that are reported here anyway.
+    """
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(lambda message: None)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        mujoco.set_mju_user_warning(before)
+
+
+def _drop_scenery(spec: Any) -> None:
+    """Remove unused elements that cost time or memory: textures, sensors, buffers."""
+    for material in spec.materials:
+        material.textures = [""] * len(material.textures)
+    for kind in ("textures", "skins", "tuples", "sensors", "numerics", "texts"):
+        for part in list(getattr(spec, kind)):
+            spec.delete(part)
+    # length ranges of muscles would be found by simulation
+    spec.compiler.LRopt.mode = 0
+    spec.nuserdata = spec.nkey = 0
+    # contact buffers are not needed; -1 is MuJoCo's default
+    for size in ("memory", "nconmax", "njmax", "nstack"):
+        try:
+            setattr(spec, size, -1)
+        except TypeError:
+            # unsigned sizes, up to MuJoCo 3.7
+            setattr(spec, size, 2**64 - 1)
+
+
+def _fail(file: str, error: Exception) -> NoReturn:
+    """Raise a `ModelFileError` from an error of MuJoCo."""
+    text = " ".join(str(error).split())
+    line, name = _LINE.search(text), _NAME.search(text)
+    raise ModelFileError(
+        file,
+        f"MuJoCo cannot read it: {text}; correct the file so that MuJoCo loads it",
+        line=int(line[1]) or None if line else None,
+        element=f"element {name[1]!r}" if name else None,
+    ) from error
+
+
+def _model_name(given: str, path: Path) -> str:
+    """Return the name of a model; the file name instead of MuJoCo's default."""
+    name = given.strip()
+    return path.stem if name in ("", "MuJoCo Model") else name
+
+
+def _check_magnitudes(compiled: Any, file: str) -> None:
+    """Raise for values whose products would overflow; MuJoCo accepts any."""
+    for table in CHECKED_ARRAYS:
+        numbers = np.asarray(getattr(compiled, table))
+        if not (np.abs(numbers) < LARGEST).all():
+            raise ModelFileError(
+                file,
+                f"values must be finite and below {LARGEST:g}, got larger ones in MuJoCo's "
+                f"{table}; correct the units",
+            )
+    options = [compiled.opt.density, compiled.opt.viscosity, *compiled.opt.gravity]
+    if not max(map(abs, options)) < LARGEST:
+        raise ModelFileError(file, f"options must be below {LARGEST:g}, got more; correct them")
+
+
+def _check_depth(compiled: Any, names: Names, budget: Budget) -> None:
+    """Raise for trees that are too deep."""
+    depth = [0] * compiled.nbody
+    for i, parent in enumerate(compiled.body_parentid.tolist()[1:], start=1):
+        depth[i] = depth[parent] + max(1, int(compiled.body_jntnum[i]))
+        budget.check_depth(depth[i], names.body(i))
+
+
+def _parts(spec: Any, names: Names, file: str) -> dict[int, FilePart]:
+    """Return the position of each body in the file."""
+    parts: dict[int, FilePart] = {}
+    for body in spec.bodies:
+        line = _LINE.search(body.info)
+        words = f"body {names.body(body.id)!r}"
+        parts[body.id] = FilePart(file, int(line[1]) if line else None, words)
+    return parts
+
+
+def _note_losses(compiled: Any, findings: Findings) -> None:
+    """Warn about elements that act on the robot and cannot be represented."""
+    for count, words in [
+        (unsupported_tendons(compiled), "tendons"),
+        (compiled.nflex, "flexible parts"),
+        (int((compiled.body_gravcomp != 0.0).sum()), "gravity compensations"),
+        (compiled.nmocap, "mocap bodies, which are fixed here"),
+    ]:
+        if count:
+            findings.add(f"left out: {count} {words}; models do not support them")
+
+
+INITIAL = "initial"
+"""Name of MuJoCo's initial configuration, `qpos0`."""
+
+Positions = dict[str, tuple[float, ...]]
+"""Joint positions by joint name."""
+
+
+def read_positions(compiled: Any, names: Names, bodies: Sequence[Body]) -> dict[str, Positions]:
+    """Return the named configurations of a file, by joint.
+
+    Coupled joints have no coordinate of their own and are omitted.
+
+    Args:
+        compiled: An `MjModel`.
+        names: Names of its elements.
+        bodies: Bodies built from it.
+    """
+    joints = {body.joint.name: body.joint for body in bodies if body.joint.nq > 0}
+    found: dict[str, Positions] = {}
+    start = _positions(compiled, names, set(joints), compiled.qpos0)
+    if any(numbers != joints[name].neutral() for name, numbers in start.items()):
+        found[INITIAL] = start
+    for i in range(compiled.nkey):
+        key = _positions(compiled, names, set(joints), compiled.key_qpos[i])
+        found.setdefault(names.key(i), key)
+    return found
+
+
+def _positions(compiled: Any, names: Names, joints: set[str], qpos: Any) -> Positions:
+    """Return MuJoCo's qpos by joint, in our coordinate order."""
+    found: Positions = {}
+    for j in range(compiled.njnt):
+        name, kind = names.joint(j), int(compiled.jnt_type[j])
+        if name in joints:
+            start = int(compiled.jnt_qposadr[j])
+            numbers = qpos[start : start + (7, 4, 1, 1)[kind]].tolist()
+            # our free joint has the quaternion before the position
+            found[name] = tuple(numbers[3:] + numbers[:3] if kind == FREE else numbers)
+    return found
