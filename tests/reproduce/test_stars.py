@@ -77,7 +77,7 @@ def test_a_vehicle_moved_as_it_would_move_leaves_its_arm_alone():
     """McMillan 1994, 7.5.2: fed with the coupled acceleration it returns the coupled joints'."""
     q, v, tau = _state(7)
     coupled = stars.star_model(1, 3, stars.AT_JOINT).plan
-    moved = stars.star_model(1, 3, stars.MOVED).plan
+    moved = stars.star_model(1, 3, stars.PRESCRIBED).plan
     g = (0.0, 0.0, -9.81)
     acceleration = aba(coupled, q, v, tau, g)
     given = [*acceleration[:6], *tau[6:]]
