@@ -58,7 +58,7 @@ ready:
   %turn_next = add i64 %turn, %turn_up
 """
 
-# a job lists, 8 bytes each: code, lines, strides, inputs, width, period, first call, end of calls
+# a job lists, 8 bytes each: code, lines, strides, inputs, width, period
 _JOB = """
   %kernel_at = getelementptr i64, ptr %job, i64 0
   %kernel = load ptr, ptr %kernel_at
@@ -72,14 +72,10 @@ _JOB = """
   %width = load i64, ptr %width_at
   %period_at = getelementptr i64, ptr %job, i64 5
   %period = load i64, ptr %period_at
-  %begin_call_at = getelementptr i64, ptr %job, i64 6
-  %begin_call = load i64, ptr %begin_call_at
-  %end_call_at = getelementptr i64, ptr %job, i64 7
-  %end_call = load i64, ptr %end_call_at
 """
 
 _ASSEMBLY = f"""
-define i64 @loop_of_one(ptr %job) {{
+define i64 @loop_of_one(ptr %job, i64 %begin_call, i64 %end_call) {{
 entry:
 {_JOB}
   %place_first = urem i64 %begin_call, %period
@@ -102,8 +98,8 @@ done:
   ret i64 %call
 }}
 
-define i64 @loop_of_many(ptr %job, ptr %steps_in, ptr %steps_out, i64 %begin, i64 %end,
-                         i64 %block) {{
+define i64 @loop_of_many(ptr %job, i64 %begin_call, i64 %end_call, ptr %steps_in,
+                         ptr %steps_out, i64 %begin, i64 %end, i64 %block) {{
 entry:
 {_JOB}
   %place_first = urem i64 %begin_call, %period
@@ -142,8 +138,8 @@ declare i64 @llvm.smin.i64(i64, i64)
 """
 
 _INTEGER = ctypes.c_longlong
-_LOOP_OF_ONE = ctypes.CFUNCTYPE(_INTEGER, _INTEGER)
-_LOOP_OF_MANY = ctypes.CFUNCTYPE(_INTEGER, *[_INTEGER] * 6)
+_LOOP_OF_ONE = ctypes.CFUNCTYPE(_INTEGER, *[_INTEGER] * 3)
+_LOOP_OF_MANY = ctypes.CFUNCTYPE(_INTEGER, *[_INTEGER] * 8)
 
 
 @functools.cache
@@ -175,11 +171,11 @@ class AddressTable(NamedTuple):
 class Job(NamedTuple):
     """Calls of a kernel, as the native loop takes them."""
 
-    numbers: NDArray[np.int64]
-    """What machine code reads; the last two are set for each run, and the first for batches."""
+    fields: NDArray[np.int64]
+    """Fields that machine code reads; the first, the address of the code, is set for batches."""
 
     address: int
-    """Where they are."""
+    """Address of the fields."""
 
     table: AddressTable
     """Kept as long as its addresses are in use."""
@@ -192,6 +188,9 @@ class RowLoop:
         names: Names of the inputs, parameters included, in the order of a line of the table.
         output_names: Names of the outputs, which follow them.
         width: Length of a line.
+        run_one: Computes one case again and again: takes the address of a job with contiguous
+            float64 arrays, the number of the first call, and that of the call before which to stop;
+            returns the number of the call that met a non-finite value, or of the last.
     """
 
     def __init__(self, code: Code) -> None:
@@ -208,7 +207,7 @@ class RowLoop:
         # time of one case in one call of a batch, 0 until it was measured [s]
         self._seconds = 0.0
         self._many: int | None = None
-        _, self._of_one, self._of_many = _loops()
+        _, self.run_one, self._of_many = _loops()
 
     def guess_seconds(self, cases: int | None) -> float:
         """Estimate the time of one call, for one case or for a batch [s]."""
@@ -228,23 +227,8 @@ class RowLoop:
             self.width,
             len(lines),
         ]
-        numbers = np.array([*listed, 0, 0], dtype=np.int64)
-        return Job(numbers, address_of(numbers), table)
-
-    def run_one(self, job: Job, begin: int, end: int) -> int:
-        """Compute one case again and again.
-
-        Args:
-            job: Calls with contiguous float64 arrays of one case.
-            begin: Number of the first call.
-            end: Number of the call before which to stop.
-
-        Returns:
-            Number of the call that met a non-finite value; `end` if none did.
-        """
-        numbers = job.numbers
-        numbers[6], numbers[7] = begin, end
-        return self._of_one(job.address)
+        fields = np.array(listed, dtype=np.int64)
+        return Job(fields, address_of(fields), table)
 
     def run_many(
         self,
@@ -274,13 +258,12 @@ class RowLoop:
         block = max(lanes, BLOCK_BYTES // (8 * max(row, 1)) // lanes * lanes)
         reached: list[int] = []
         self._many = self._many or self._code.many_address
-        job.numbers[0], job.numbers[6], job.numbers[7] = self._many, begin, end
+        job.fields[0] = self._many
 
         def part(first: int, last: int) -> int:
             began = time.perf_counter()
-            found = self._of_many(
-                job.address, steps.ctypes.data, self._out_steps.ctypes.data, first, last, block
-            )
+            tables = steps.ctypes.data, self._out_steps.ctypes.data
+            found = self._of_many(job.address, begin, end, *tables, first, last, block)
             reached.append(found)
             self._seconds = (time.perf_counter() - began) / (max(found - begin, 1) * (last - first))
             return 0

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -44,6 +44,9 @@ from tiburon.spatial import Scalar
 from tiburon.trace.program import Input, Program
 from tiburon.trace.regions import function, while_loop
 from tiburon.trace.structure import Structure, flatten, rebuild
+
+if TYPE_CHECKING:
+    from tiburon.simulation.run import RunSetup
 
 __all__ = [
     "ADAPTIVE_CLOCK",
@@ -365,56 +368,40 @@ class AdaptiveRun(CasesOnTheirWay):
     def __init__(
         self,
         system: System,
-        method: str,
+        setup: "RunSetup",
         events: Watch | None,
-        parameters: Mapping[str, Any],
-        threads: int | None,
         state: Array,
         held: Array,
-        begin: float,
-        dt: float,
         hold: int | None,
-        rtol: float,
-        atol: float,
         *,
         one: bool,
-        record_every: int,
-        steps: int,
         memory: Array | None = None,
     ) -> None:
         """Prepare a run; no step is taken yet.
 
         Args:
-            system: What moves.
-            method: Name of the integrator.
-            events: What to look for on the way; None for nothing.
-            parameters: Run-time numbers that replace those of model, world and elements.
-            threads: Cores to use at most.
-            state: Where the cases start, shape (cases, numbers).
-            held: What is held at the start, shape (cases, numbers).
-            begin: Time at the start [s].
-            dt: Distance of two times of the grid [s].
-            hold: Steps of the grid between two samples of a controller, where commands jump; None
-                if they never do.
-            rtol: Tolerated error relative to velocities.
-            atol: Tolerated error in the units of the states.
+            system: The system.
+            setup: Options of the run.
+            events: Events to watch for; None for none.
+            state: Initial states, shape (cases, states).
+            held: Initial held values, shape (cases, values).
+            hold: Intervals of the grid after which held values jump; None if they never do.
             one: Whether this is one robot rather than a batch of cases.
-            record_every: Steps of the grid between two recorded rows.
-            steps: Step of the grid at which the run ends.
-            memory: What cases carried along when an earlier part of the run ended.
+            memory: Memory of the integrator when an earlier part of the run ended.
         """
         from tiburon.native.kernel import make_kernel
 
-        super().__init__(system, state, held, begin, dt, events)
+        begin, method = setup.begin, setup.method
+        super().__init__(system, state, held, begin, setup.dt, events)
         self.method, self.hold, self._one = method, hold, one
-        self._every, self._last = record_every, steps
+        self._every, self._last = setup.record_every, setup.steps
         cases = None if one else len(state)
         self._slots = SLOTS if one and events is None else 1
         source = AdaptiveSource(system, method, self._slots, events)
         kernel = make_kernel(source, system.parameters())
-        self._kernel, self._rows = bind_parameters(kernel, parameters, cases)
-        self._options: dict[str, Any] = {} if threads is None else {"threads": threads}
-        head = AdaptiveClock(rtol, atol, 0.0, 0.0, begin, FAR, ATTEMPTS, 0.0)
+        self._kernel, self._rows = bind_parameters(kernel, setup.parameters, cases)
+        self._options: dict[str, Any] = {} if setup.threads is None else {"threads": setup.threads}
+        head = AdaptiveClock(setup.rtol, setup.atol, 0.0, 0.0, begin, FAR, ATTEMPTS, 0.0)
         self._clock = np.array([*map(float, head), *[0.0] * self._slots])
         count = memory_form(system, source.pair)[0]
         self.memory = np.zeros((len(state), count)) if memory is None else memory
@@ -422,7 +409,7 @@ class AdaptiveRun(CasesOnTheirWay):
         self._values: EventValues | None = None
         self._instants: Instants | None = None
         if events is not None:
-            self._values = values = EventValues(system, events, parameters, cases)
+            self._values = values = EventValues(system, events, setup.parameters, cases)
             self._instants = Instants(system, events, values, self._ahead, self.happenings)
         # located events that have not happened yet: time, number, side they come from
         self._pending: dict[int, list[tuple[float, int, float]]] = {}

@@ -11,7 +11,8 @@ happens. That step is searched, and the case catches up with the others.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +28,9 @@ from tiburon.simulation.recorder import SENSED, Room
 from tiburon.simulation.run_parameters import bind_parameters
 from tiburon.simulation.step import Clock, StepSource, sample_kernel, step_kernel
 from tiburon.simulation.system import System
+
+if TYPE_CHECKING:
+    from tiburon.simulation.run import RunSetup
 
 __all__ = ["FixedRun"]
 
@@ -65,18 +69,45 @@ class _Step:
     def __init__(
         self, source: StepSource, parameters: Mapping[str, Any], cases: int | None
     ) -> None:
-        """Compile the step, or find it compiled.
+        """Compile the step, or load it from the cache.
 
         Args:
-            source: Of the kernel.
+            source: Source of the kernel.
             parameters: Run-time parameters that replace those of model, world and elements.
             cases: Size of the batch; None for one robot.
         """
         kernel, self.rows = bind_parameters(step_kernel(source), parameters, cases)
         self.kernel: Kernel = kernel.__self__  # type: ignore[attr-defined]
         self.widths, self.chained = source.widths, source.chained
+        model, size = source.system.model, source.system.drive_size
+        nq, nv = model.nq, model.nq + model.nv
+        self._places = {
+            "q": slice(0, nq),
+            "v": slice(nq, nv),
+            "x": slice(nv, None),
+            "u": slice(0, size),
+            "memory": slice(size, None),
+        }
         self.is_native = isinstance(self.kernel._code, Code)
-        self.loop: RowLoop | None = self.kernel.row_loop() if self.is_native else None
+        self.loop: RowLoop | None = None
+        if self.is_native:
+            self.loop = loop = self.kernel.row_loop()
+            # place of each argument and result in a line of addresses, and those that never change
+            self.given = {name: place for place, name in enumerate(loop.names)}
+            outputs = enumerate(loop.output_names, len(loop.names))
+            self.made = {name: place for place, name in outputs}
+            self.line = np.zeros(loop.width, dtype=np.int64)
+            for name, values in self.kernel.parameters.items():
+                self.line[self.given[name]] = address_of(values)
+
+    def part(self, name: str, state: Array, held: Array) -> Array:
+        """Return one argument of all cases: a part of the states, or of the held values."""
+        return (held if name in ("u", "memory") else state)[:, self._places[name]]
+
+    def arguments(self, state: Array, held: Array) -> dict[str, Array]:
+        """Return state, held values and memory as arguments of a step."""
+        names = [name for name in self.widths if name in self._places]
+        return {name: np.ascontiguousarray(self.part(name, state, held)) for name in names}
 
     def once(
         self, named: Mapping[str, Array], cases: Cases, one: bool, threads: int | None
@@ -108,23 +139,12 @@ class _Step:
         count = len(named["clock"])
         made = {name: np.empty((count, width)) for name, width in self.chained.items()}
         given = {name: np.ascontiguousarray(values) for name, values in named.items()}
-        lines = np.array(
-            [
-                [
-                    *(
-                        address_of(
-                            given[name][k] if name in given else self.kernel.parameters[name]
-                        )
-                        for name in loop.names
-                    ),
-                    *(address_of(made[name][k]) for name in loop.output_names),
-                ]
-                for k in range(count)
-            ],
-            dtype=np.int64,
-        )
+        lines = np.tile(self.line, (count, 1))
+        for arrays, places in ((given, self.given), (made, self.made)):
+            for name, values in arrays.items():
+                lines[:, places[name]] = address_of(values) + values.strides[0] * np.arange(count)
         job = loop.job(AddressTable(lines, np.zeros_like(lines)))
-        failed = np.array([loop.run_one(job, k, k + 1) == k for k in range(count)])
+        failed = np.array([loop.run_one(job.address, k, k + 1) == k for k in range(count)])
         return made, failed
 
 
@@ -167,9 +187,17 @@ class _Plan:
             name: rows[name] if name in rows else np.empty((count, cases, width))
             for name, width in chained.items()
         }
-        self._buffers = [
-            {name: np.empty((cases, width)) for name, width in chained.items()} for _ in range(2)
-        ]
+        # two buffers, each with all that steps pass on
+        self._memory = np.empty(2 * cases * sum(chained.values()))
+        self._buffers: tuple[dict[str, Array], dict[str, Array]] = ({}, {})
+        self._offsets: dict[str, list[int]] = {name: [] for name in chained}
+        place = 0
+        for buffer in self._buffers:
+            for name, width in chained.items():
+                end = place + cases * width
+                buffer[name] = self._memory[place:end].reshape(cases, width)
+                self._offsets[name].append(8 * place)
+                place = end
         self.start = (
             {name: values[0] for name, values in self.rows.items()}
             if recorded
@@ -178,7 +206,7 @@ class _Plan:
         # steps from row to row are alike if the stretch begins at a row
         self._alike = recorded and every <= last - first
         self.shared: dict[str, Array] = {}
-        """Arguments that are the same in all steps."""
+        """Arguments beside parameters that are the same in all steps."""
         self.per_case: set[str] = set()
         """Those that have one row for each case, rather than one for all."""
         self.held: Array | None = None
@@ -186,18 +214,20 @@ class _Plan:
         self.distances = np.zeros(0, dtype=np.int64)
         self.calls: Job | None = None
         """The calls of the native loop; None where they are yet to be listed."""
-        # position, velocity and inner states of the first case, where steps read and write them
-        self._start_parts, *self._buffer_parts = (
-            [values[name][0] if name in values else NOTHING for name in PARTS]
-            for values in (self.start, *self._buffers)
-        )
-        self._row_parts = [
-            self.rows[name][:, 0] if name in self.rows else NOTHING for name in PARTS
-        ]
         # step of the first row that is not complete
         self.row_due = self._base * every
         # rows that are complete, and those that the recorder knows of
         self.filled = self.handed = 0
+
+    @cached_property
+    def _parts(self) -> list[list[Array]]:
+        """Configuration, velocity and states of the first case: start, both buffers, all rows."""
+        found = [
+            [values[name][0] if name in values else NOTHING for name in PARTS]
+            for values in (self.start, *self._buffers)
+        ]
+        rows = [self.rows[name][:, 0] if name in self.rows else NOTHING for name in PARTS]
+        return [*found, rows]
 
     def at(self, step: int) -> Mapping[str, Array]:
         """Return what steps pass on at a step that was reached, by name, shape (cases, width)."""
@@ -210,17 +240,17 @@ class _Plan:
         return self._buffers[((calls % self._every if self._alike else calls) - 1) % 2]
 
     def parts(self, step: int) -> list[Array]:
-        """Return position, velocity and inner states of the first case at a step."""
+        """Return configuration, velocity and continuous states of the first case at a step."""
+        parts, every = self._parts, self._every
         if step == self.first:
-            return self._start_parts
-        every = self._every
+            return parts[0]
         row, turn = divmod(step, every)
         if turn == 0:
-            q, v, x = self._row_parts
+            q, v, x = parts[3]
             row -= self._base
             return [q[row], v[row], x[row] if len(x) else x]
         calls = step - self.first
-        return self._buffer_parts[((calls % every if self._alike else calls) - 1) % 2]
+        return parts[2 - ((calls % every if self._alike else calls) & 1)]
 
     def in_buffer(self, step: int) -> bool:
         """Return whether later steps overwrite what is at a step."""
@@ -240,42 +270,41 @@ class _Plan:
         times: Array = begin + steps.astype(np.float64) * dt
         return times
 
-    def share(self, shared: dict[str, Array]) -> None:
-        """Set the arguments that are the same in all steps."""
-        self.shared = shared
-        self.calls = None
-
-    def job(self, loop: RowLoop) -> Job:
+    def job(self, step: _Step) -> Job:
         """List the calls of the native loop."""
-        every, names = self._every, loop.names
+        loop, every = step.loop, self._every
+        assert loop is not None
         period = every if self._alike else self.last - self.first
         lines = np.empty((period, loop.width), dtype=np.int64)
+        lines[:] = step.line
         strides = np.zeros((period, loop.width), dtype=np.int64)
-        distances = np.zeros(len(names), dtype=np.int64)
+        self.distances = distances = np.zeros(len(loop.names), dtype=np.int64)
         for name, values in self.shared.items():
-            place = names.index(name)
+            place = step.given[name]
             lines[:, place] = address_of(values)
             if name in self.per_case:
                 distances[place] = values.strides[0] // values.itemsize
+        memory = address_of(self._memory)
         for name, rows in self.rows.items():
-            given, made = names.index(name), len(names) + loop.output_names.index(name)
+            given, made = step.given[name], step.made[name]
             distances[given] = rows.shape[-1]
-            lines[0::2, made] = address_of(self._buffers[0][name])
-            lines[1::2, made] = address_of(self._buffers[1][name])
+            first, second = self._offsets[name]
+            lines[0::2, made] = memory + first
+            lines[1::2, made] = memory + second
+            start = address_of(rows if self._recorded else self.start[name])
             if self._alike:
                 # the last step of each turn writes a row, the first reads the row before it
                 strides[-1, made] = strides[0, given] = stride = rows.strides[0]
-                lines[-1, made] = address_of(rows) + stride
+                lines[-1, made] = start + stride
             elif len(rows) > self._recorded:
                 where = np.arange(every - self.first % every - 1, period, every)
                 places = self._recorded + np.arange(len(where))
                 lines[where, made] = address_of(rows) + places * rows.strides[0]
             lines[1:, given] = lines[:-1, made]
-            lines[0, given] = address_of(self.start[name])
-        size, clock = self.clocks.strides[0], names.index("clock")
+            lines[0, given] = start
+        size, clock = self.clocks.strides[0], step.given["clock"]
         lines[:, clock] = np.arange(period) * size + address_of(self.clocks)
         strides[:, clock] = period * size
-        self.distances = distances
         self.calls = loop.job(AddressTable(lines, strides))
         return self.calls
 
@@ -290,48 +319,37 @@ class FixedRun(CasesOnTheirWay):
     def __init__(
         self,
         system: System,
-        method: str,
+        setup: "RunSetup",
         events: Watch | None,
-        parameters: Mapping[str, Any],
-        threads: int | None,
         state: Array,
         held: Array,
-        begin: float,
-        dt: float,
-        hold: int,
         *,
         one: bool,
-        commanded: bool,
-        record_every: int,
-        steps: int,
     ) -> None:
         """Prepare a run; no step is taken yet.
 
         Args:
-            system: What moves.
-            method: Name of the integrator.
+            system: The system.
+            setup: Options of the run.
             events: Events to watch for; None for none.
-            parameters: Run-time parameters that replace those of model, world and elements.
-            threads: Cores to use at most.
-            state: Where the cases start, shape (cases, states).
-            held: Held values at the start, shape (cases, values).
-            begin: Time at the start [s].
-            dt: Length of a step [s].
-            hold: Steps between two samples of a traced controller.
+            state: Initial states, shape (cases, states).
+            held: Initial held values, shape (cases, values).
             one: Whether this is one robot rather than a batch of cases.
-            commanded: Whether held values change between native calls.
-            record_every: Steps between two recorded rows.
-            steps: Step at which the run ends.
         """
         # a plan holds the values of the present step; None where `state` and `held` do
         self._plan: _Plan | None = None
         self._room: Room | None = None
         self._state, self._held = state, held
         self._is_gathered = True
+        begin, dt, method, parameters = setup.begin, setup.dt, setup.method, setup.parameters
         super().__init__(system, state, held, begin, dt, events)
-        self.method, self._one, self._threads = method, one, threads
-        self._parameters = parameters
-        self._commanded, self._every, self._steps = commanded, record_every, steps
+        self.method, self._one, self._threads = method, one, setup.threads
+        self._parameters, self._every, self._steps = parameters, setup.record_every, setup.steps
+        self._commands = len(system.command_names)
+        # whether nothing but commands is added to the states of a row
+        self._only_commands = False
+        # whether held values change between native calls
+        self._commanded = bool(system.sensed) or (setup.control is not None and not setup.traced)
         cases = None if one else len(state)
 
         step = system.kept.get(method) if events is None and not parameters else None
@@ -347,7 +365,7 @@ class FixedRun(CasesOnTheirWay):
             # the memory of a multi-step method follows the held values; there is none yet
             self._held = np.concatenate([held, np.zeros((len(held), memory))], axis=1)
         sample = float(system.held and not system.sensed)
-        head = Clock(begin, dt, dt, 0.0, float(hold), sample)
+        head = Clock(begin, dt, dt, 0.0, float(setup.hold or 1), sample)
         self._clock = np.array(head[: self._step.widths["clock"]], dtype=np.float64)
         self._fresh = np.ones(len(state))
         # the step that meets a non-finite value in some case; -1 for none
@@ -392,6 +410,11 @@ class FixedRun(CasesOnTheirWay):
         if self._plan is not None and self._passes_held:
             self._leave_plan()
         self._held = held
+
+    @property
+    def reads_in_place(self) -> bool:
+        """Whether steps read the held values where they are, so that `commanded` does nothing."""
+        return self._one and not self._passes_held and not self._memory
 
     def commanded(self) -> None:
         """Go on under held values that were changed in place."""
@@ -442,7 +465,7 @@ class FixedRun(CasesOnTheirWay):
 
     def _named(self, cases: Cases, step: _Step) -> dict[str, Array]:
         """Return state, held values and memory of some cases as arguments of a step."""
-        return _arguments(step, self.state[cases], self.held[cases], self.system)
+        return step.arguments(self.state[cases], self.held[cases])
 
     def _leave_plan(self) -> None:
         """Hand rows to the recorder and go on without the plan."""
@@ -480,17 +503,9 @@ class FixedRun(CasesOnTheirWay):
             self._put_held(plan)
         if self._memory and self._fresh[0]:
             plan.clocks[begin - plan.first, START] = 1.0
-        kept = None
-        if not self._one and plan.in_buffer(begin):
-            # blocks of cases go on beyond the step at which one fails
-            kept = {name: values.copy() for name, values in plan.at(begin).items()}
-        reached = self._run(plan, begin, end)
+        reached = (self._run if self._one else self._run_batch)(plan, begin, end)
         if reached < end:
             self._failing = reached
-            if not self._one:
-                for name, values in (kept or {}).items():
-                    plan.at(begin)[name][:] = values
-                self._run(plan, begin, reached)
         if reached > begin:
             self.done, self._is_gathered = reached, False
             if self._memory:
@@ -498,14 +513,28 @@ class FixedRun(CasesOnTheirWay):
             if reached > plan.row_due:
                 self._fill(plan, plan.rows_before(reached))
 
+    def _run_batch(self, plan: _Plan, begin: int, end: int) -> int:
+        """Take steps of a plan for all cases, none beyond a step at which one fails."""
+        kept: dict[str, Array] = {}
+        if plan.in_buffer(begin):
+            kept = {name: values.copy() for name, values in plan.at(begin).items()}
+        reached = self._run(plan, begin, end)
+        if reached < end:
+            # blocks of cases went on beyond that step
+            for name, values in kept.items():
+                plan.at(begin)[name][:] = values
+            self._run(plan, begin, reached)
+        return reached
+
     def _run(self, plan: _Plan, begin: int, end: int) -> int:
         """Take steps of a plan; return the step that was reached."""
-        loop, first = self._loop, plan.first
+        job, first, loop = plan.calls, plan.first, self._loop
         if loop is None:
             return self._run_interpreted(plan, begin, end)
-        job = plan.calls or plan.job(loop)
+        if job is None:
+            job = plan.job(self._step)
         if self._one:
-            return first + loop.run_one(job, begin - first, end - first)
+            return first + loop.run_one(job.address, begin - first, end - first)
         if begin == end:
             return begin
         cases, calls = len(self.running), (begin - first, end - first)
@@ -541,7 +570,6 @@ class FixedRun(CasesOnTheirWay):
         last = min(self._steps, first + PLAN_STEPS)
         direct = () if alive is not None else ("q", "v", "x")
         beside = 8 * cases * sum(width for name, width in chained.items() if name not in direct)
-        start = _arguments(self._step, self._state, self._held, self.system)
         base = first // every + (not recorded)
         wanted = last // every + 1 - base
         count = min(wanted, 1 + recorded + PLAN_BYTES // max(beside, 1))
@@ -550,6 +578,8 @@ class FixedRun(CasesOnTheirWay):
             assert self.writer is not None
             self._room = self.writer.room(count)
             count, rows = self._room.size, self._room.views
+            mixed = "u" in chained or self.writer.observes or self.readings is not None
+            self._only_commands = self._commanded and "u" in rows and not mixed
             if count < wanted or last < self._steps:
                 # the next plan begins at a row
                 last = (base + count - 1) * every
@@ -559,15 +589,14 @@ class FixedRun(CasesOnTheirWay):
         shown = {name: rows[name][:count] for name in direct if name in chained and name in rows}
         plan = _Plan(first, last, every, chained, cases, shown, clocks, recorded=recorded)
         for name, place in plan.start.items():
-            place[:] = start[name] if alive is None else start[name][alive]
-        plan.per_case = set(self._step.rows)
-        plan.share(
-            self._step.kernel.parameters
-            | {
+            part = self._step.part(name, self._state, self._held)
+            place[:] = part if alive is None else part[alive]
+        if self._step.rows:
+            plan.per_case = set(self._step.rows)
+            plan.shared = {
                 name: values if alive is None else np.ascontiguousarray(values[alive])
                 for name, values in self._step.rows.items()
             }
-        )
         self._plan = plan
         self._put_held(plan)
         return plan
@@ -588,7 +617,7 @@ class FixedRun(CasesOnTheirWay):
             known[:] = u
         else:
             plan.per_case = {*self._step.rows, *(("u",) if u.ndim > 1 else ())}
-            plan.share({**plan.shared, "u": u})
+            plan.shared["u"], plan.calls = u, None
 
     def _step_with_flags(self) -> None:
         """Take one step in which some cases meet a non-finite value; end those."""
@@ -626,6 +655,9 @@ class FixedRun(CasesOnTheirWay):
     def record(self) -> None:
         """Record the row of the present step; its commands are known now."""
         plan, done, every = self._plan, self.done, self._every
+        if plan is not None and done == plan.row_due and done < plan.last:
+            self._fill(plan, plan.filled + 1)
+            return
         if self.events is not None:
             super().record()
             return
@@ -661,6 +693,9 @@ class FixedRun(CasesOnTheirWay):
         assert writer is not None
         plan.fill(last)
         views, alive = room.views, self._alive
+        if self._only_commands and alive is None:
+            views["u"][first:last] = self._held[:, : self._commands]
+            return
         if alive is not None:
             for name in ("q", "v", "x"):
                 if name in views:
@@ -871,29 +906,21 @@ class FixedRun(CasesOnTheirWay):
         if loop is not None:
             other = {name: np.empty_like(values) for name, values in found.items()}
             shared = {k: np.ascontiguousarray(v) for k, v in named.items() if k not in found}
-            shared |= step.kernel.parameters
             shared |= {k: np.ascontiguousarray(v[cases]) for k, v in step.rows.items()}
-            turns = ({**shared, **found}, other), ({**shared, **other}, found)
-            lines = np.array(
-                [
-                    [address_of(given[name]) for name in loop.names]
-                    + [address_of(made[name]) for name in loop.output_names]
-                    for given, made in turns
-                ],
-                dtype=np.int64,
-            )
+            lines = np.tile(step.line, (2, 1))
+            for line, given, made in ((lines[0], found, other), (lines[1], other, found)):
+                for name, values in {**shared, **given}.items():
+                    line[step.given[name]] = address_of(values)
+                for name, values in made.items():
+                    line[step.made[name]] = address_of(values)
             job = loop.job(AddressTable(lines, np.zeros_like(lines)))
             if self._one:
-                reached = loop.run_one(job, 0, calls)
+                reached = loop.run_one(job.address, 0, calls)
             else:
                 # one row for each case, but for parameters that all cases share
-                distances = np.array(
-                    [
-                        given[0].size if name in step.widths or name in step.rows else 0
-                        for name, given in ((name, turns[0][0][name]) for name in loop.names)
-                    ],
-                    dtype=np.int64,
-                )
+                distances = np.zeros(len(loop.names), dtype=np.int64)
+                for name, values in {**shared, **found}.items():
+                    distances[step.given[name]] = values[0].size
                 reached = loop.run_many(job, 0, calls, distances, len(cases), self._threads)
             if reached == calls or self._one:
                 failed[:] = reached < calls
@@ -923,7 +950,7 @@ class FixedRun(CasesOnTheirWay):
             whole: Whether this is a whole step of the run, or a part without memory.
         """
         step = self._step if whole else self._part
-        named = _arguments(step, state, held, self.system)
+        named = step.arguments(state, held)
         # an event on no side cannot be crossed
         named |= {"clock": clock, "side": np.zeros((len(cases), len(self.sides[0])))}
         found, failed = step.once(named, cases, self._one, self._threads)
@@ -964,20 +991,6 @@ class FixedRun(CasesOnTheirWay):
         if crossing.failed.any():
             bad = cases[crossing.failed]
             self._end_diverged(bad, done[bad] - 1.0)
-
-
-def _arguments(step: _Step, state: Array, held: Array, system: System) -> dict[str, Array]:
-    """Return state, held values and memory as arguments of a step."""
-    model, size = system.model, system.drive_size
-    nq, nv = model.nq, model.nq + model.nv
-    parts = {
-        "q": state[:, :nq],
-        "v": state[:, nq:nv],
-        "x": state[:, nv:],
-        "u": held[:, :size],
-        "memory": held[:, size:],
-    }
-    return {name: np.ascontiguousarray(parts[name]) for name in step.widths if name in parts}
 
 
 def _advice(method: str, quantity: str, tolerance: float) -> str:

@@ -76,11 +76,10 @@ class Recorder:
             UnknownNameError: If a quantity to record does not exist.
             RunFileError: If the store exists already or cannot be made.
         """
-        reported = [
-            name for element in header.elements for name in element.output_names(header.model)
-        ]
-        columns = [column.name for column in header.columns]
-        check_names(header.setup.get("record") or (), [*columns, *reported])
+        wanted = header.setup.get("record")
+        if wanted:
+            outputs = [n for element in header.elements for n in element.output_names(header.model)]
+            check_names(wanted, [*(column.name for column in header.columns), *outputs])
         self.header = header
         self._keys = {column.key for column in header.columns}
         self.count = 0

@@ -28,11 +28,11 @@ from tiburon.simulation.progress import INTERVAL, FirstSecond, Interruption, Pro
 from tiburon.simulation.recorder import SENSED, Recorder, RowWriter
 from tiburon.simulation.run_parameters import with_named
 from tiburon.simulation.sensing import Sensing, Sensor
-from tiburon.simulation.state import State
+from tiburon.simulation.state import EMPTY_READINGS, State, new_state
 from tiburon.simulation.system import System
 from tiburon.trace.declared import is_traced
 
-__all__ = ["Course", "RunSetup", "carry_out", "conduct"]
+__all__ = ["RunSetup", "carry_out", "check_control", "check_sensors"]
 
 Array = NDArray[np.float64]
 
@@ -118,11 +118,9 @@ class RunSetup(NamedTuple):
         return System(model, world, self.elements, steps=True, **self.system_options())
 
     def keywords(self) -> dict[str, Any]:
-        """Return all that a trajectory's header does not hold elsewhere."""
-        kept = self._asdict()
-        for name in ("model", "world", "elements"):
-            del kept[name]
-        return {name: value for name, value in kept.items() if value is not None}
+        """Return all fields but model, world and elements, which a header holds elsewhere."""
+        pairs = zip(self._fields[3:], self[3:], strict=True)
+        return {name: value for name, value in pairs if value is not None}
 
     @classmethod
     def of(cls, run: Trajectory, changes: Mapping[str, Any]) -> "RunSetup":
@@ -165,28 +163,28 @@ def carry_out(
     progress_seconds: float | None = None,
     strict: bool = False,
 ) -> Trajectory:
-    """Run from a checkpoint to the end, and return the whole.
+    """Run from a checkpoint to the end, and return the whole trajectory.
 
     Args:
-        setup: What to do.
-        system: What moves.
+        setup: Options of the run.
+        system: The system.
         batch: Shape of the cases.
-        checkpoint: Where to start.
+        checkpoint: Start of this part of the run.
         progress: As `simulate` takes it.
-        budget: Wall time [s], or None.
-        store: Where rows go on the way; None for memory.
+        budget: Wall-clock time [s], or None.
+        store: Path for rows on disk; None for memory.
         earlier: The run that is continued, or None.
-        progress_seconds: Wall time between two calls of progress [s]; 0.1 by default.
+        progress_seconds: Wall-clock time between two calls of progress [s]; 0.1 by default.
         strict: Whether the run stops as soon as a case has ended.
     """
     one = batch == ()
     start = None
     if store is not None:
-        # a copy, as the run goes on in the arrays of the checkpoint
+        # a copy, as the run continues in the arrays of the checkpoint
         arrays = {name: np.array(values) for name, values in checkpoint.arrays.items()}
         start = Checkpoint(checkpoint.step, checkpoint.time, arrays, checkpoint.notes)
-    end = setup.begin + setup.steps * setup.dt
     if system.time_matters:
+        end = setup.begin + setup.steps * setup.dt
         for joint in setup.model.joints:
             if isinstance(joint, Driven):
                 joint.check_paths(np.linspace(setup.begin, end, PATH_SAMPLES).tolist())
@@ -198,7 +196,7 @@ def carry_out(
                 sensing.restore(checkpoint.notes["sensing"])
     run = _run(setup, system, checkpoint, one, sensing, earlier)
     header = _header(setup, system, batch, sensing)
-    rows = len(range(0, setup.steps, setup.record_every)) + 1
+    rows = (setup.steps - 1) // setup.record_every + 2
     if earlier is None:
         try:
             recorder = Recorder(header, rows=rows, store=store, start=start)
@@ -209,27 +207,13 @@ def carry_out(
     else:
         keep = math.ceil(checkpoint.step / setup.record_every)
         recorder = Recorder.continued(earlier, header, keep, rows, checkpoint)
-    course = Course(
-        setup.steps,
-        setup.record_every,
-        setup.hold or 1,
-        None if setup.traced else setup.control,
-        system.held and (setup.adaptive or bool(system.sensed)),
-        sensing,
-        dict(setup.parameters),
-        one,
-        batch,
-        budget,
-        INTERVAL if progress_seconds is None else progress_seconds,
-        strict,
-    )
     if sensing is not None:
         run.readings = sensing.row.reshape(len(run.state), -1)
 
     def now() -> Checkpoint:
         return _checkpoint(run, sensing)
 
-    writer = RowWriter(
+    run.writer = RowWriter(
         recorder,
         system,
         len(run.state),
@@ -238,13 +222,15 @@ def carry_out(
         setup.parameters,
         now,
     )
+    interval = INTERVAL if progress_seconds is None else progress_seconds
+    loop = _Loop(setup, run, sensing, batch, budget, interval, strict)
     try:
-        conduct(run, course, writer, progress_of(progress, setup.model.name))
+        loop.run_to_end(progress_of(progress, setup.model.name))
     except BaseException:
         recorder.release()
         raise
     if run.state.base is None and run.held.base is None:
-        # nothing moves any more: outcomes and checkpoint share what is there
+        # the run is over: outcomes and checkpoint share its arrays
         run.state.flags.writeable = run.held.flags.writeable = False
     outcomes = run.all_outcomes()
     tell_rank_changes(system, recorder, setup.steps, outcomes)
@@ -275,11 +261,11 @@ def _run(
 ) -> FixedRun | AdaptiveRun:
     """Return the cases in the states of a checkpoint.
 
-    They are copied from one that is shared with an earlier run; another is taken apart.
+    Arrays of a checkpoint that an earlier run shares are copied; others are used in place.
     """
     jumps = setup.hold
     if system.sensed and sensing is not None:
-        # commands also jump where sensors say something new
+        # held values also jump at new sensor readings
         jumps = math.gcd(sensing.every, setup.hold or 0)
     if system.z_names and (setup.adaptive or METHODS[setup.method].has_memory):
         kind, cure = "multi-step", 'take method="rk4"'
@@ -297,43 +283,13 @@ def _run(
         state.flags.writeable = held.flags.writeable = True
     run: FixedRun | AdaptiveRun
     if setup.adaptive:
-        run = AdaptiveRun(
-            system,
-            setup.method,
-            watch,
-            setup.parameters,
-            setup.threads,
-            state,
-            held,
-            setup.begin,
-            setup.dt,
-            jumps,
-            setup.rtol,
-            setup.atol,
-            one=one,
-            record_every=setup.record_every,
-            steps=setup.steps,
-            memory=checkpoint.arrays.get("memory"),
-        )
+        memory = checkpoint.arrays.get("memory")
+        run = AdaptiveRun(system, setup, watch, state, held, jumps, one=one, memory=memory)
     else:
-        run = FixedRun(
-            system,
-            setup.method,
-            watch,
-            setup.parameters,
-            setup.threads,
-            state,
-            held,
-            setup.begin,
-            setup.dt,
-            setup.hold or 1,
-            one=one,
-            commanded=(setup.control is not None and not setup.traced) or bool(system.sensed),
-            record_every=setup.record_every,
-            steps=setup.steps,
-        )
-    with _restoring(earlier, "events"):
-        run.restore_events(checkpoint.arrays, checkpoint.notes)
+        run = FixedRun(system, setup, watch, state, held, one=one)
+    if earlier is not None:
+        with _restoring(earlier, "events"):
+            run.restore_events(checkpoint.arrays, checkpoint.notes)
     if watch is not None and not checkpoint.step and not run.started:
         run.start_events()
     run.started = True
@@ -354,19 +310,19 @@ def _run(
 def _has_jumped(
     setup: RunSetup, system: System, asked: int, step: int, sensing: Sensing | None
 ) -> bool:
-    """Return whether commands jumped where a run was cut, after its last step."""
+    """Return whether held values jumped after the last step of a run that is resumed."""
     outside = setup.control is not None and not setup.traced
     if outside and asked == step:
         return True
-    # steps that adapt have restarted already where a held controller was asked
+    # adaptive steps have restarted already where a sampled controller was called
     read = system.sensed and not (setup.adaptive and system.held)
     return bool(read) and sensing is not None and sensing.looked == step
 
 
 def _checkpoint(run: FixedRun | AdaptiveRun, sensing: Sensing | None) -> Checkpoint:
-    """Return all it takes to go on from where a run is."""
+    """Return the checkpoint of a run in its present state."""
     notes: dict[str, Any] = {}
-    # those that were only cut here go on
+    # cases that were only interrupted here can be resumed
     ended = [
         [case, [o.status, o.time, o.message, o.q, o.v, o.x, o.event, o.body, o.quantity]]
         for case, o in sorted(run.outcomes.items())
@@ -385,16 +341,12 @@ def _checkpoint(run: FixedRun | AdaptiveRun, sensing: Sensing | None) -> Checkpo
 def _header(
     setup: RunSetup, system: System, batch: tuple[int, ...], sensing: Sensing | None
 ) -> RunHeader:
-    """Return what is known of a run before it starts."""
+    """Return the header of a run."""
     columns = system.columns
     if sensing is not None:
         named, units = sensing.channel_names, sensing.channel_units
         columns = (*columns, Column(SENSED, "sensor", named, units, "channel", "sensor reading"))
-    differing = {
-        name: np.reshape(values, (*batch, -1))
-        for name, values in setup.parameters.items()
-        if np.ndim(values) > 1
-    }
+    differing = _shaped(setup.parameters, batch, common=False)
     return RunHeader(
         setup.model,
         setup.world,
@@ -406,251 +358,243 @@ def _header(
     )
 
 
+def _shaped(parameters: Mapping[str, Any], batch: tuple[int, ...], *, common: bool) -> Any:
+    """Return parameters that differ between cases in the shape of the batch.
+
+    Args:
+        parameters: Run-time parameters, shape (values,) or (cases, values).
+        batch: Shape of the cases.
+        common: Whether to return those of all cases as well.
+    """
+    return {
+        name: np.reshape(values, (*batch, -1)) if np.ndim(values) > 1 else values
+        for name, values in parameters.items()
+        if common or np.ndim(values) > 1
+    }
+
+
 # the loop: controllers, sensors, rows, steps, progress, and the reasons to stop
 
 CHUNK_SECONDS = 0.02
-"""Wall time after which native code returns to Python [s]."""
+"""Wall-clock time after which native code returns to Python [s]."""
 
 HAND_ON_INTERVAL = 1e-3
-"""Wall time between two looks at the rows that wait for the recorder [s]."""
+"""Wall-clock time between two checks of the rows that wait for the recorder [s]."""
 
 FIRST_STEPS = 1
-"""Steps of the first call at least, before the pace is known."""
+"""Fewest steps of the first call, before the pace is known."""
 
 GROWTH = 8
 """Factor by which the number of steps may grow from one call to the next."""
 
+FLOAT = np.dtype(np.float64)
+
 
 class _OutOfBudgetError(Exception):
-    """The wall time of a run is over while native calls go on."""
+    """The wall-clock time of a run is used up during native calls."""
 
 
-class Course(NamedTuple):
-    """What the loop does beside steps."""
-
-    steps: int
-    """Step at which the run ends."""
-
-    record_every: int
-    """Steps between two rows."""
-
-    hold: int
-    """Steps between two calls of the controller."""
-
-    control: Callable[[State], Any] | None
-    """A controller in Python, or None."""
-
-    sampling: bool
-    """Whether the loop samples a traced controller, because no native call can."""
-
-    sensing: Sensing | None
-    """Sensors, or None."""
-
-    parameters: dict[str, Any]
-    """Run-time parameters of the cases, for sensors."""
-
-    one: bool
-    """Whether this is one robot: its controller then sees no dimension of cases."""
-
-    batch: tuple[int, ...]
-    """Shape of the cases."""
-
-    budget: float | None
-    """Wall time after which to stop [s]."""
-
-    progress_seconds: float
-    """Wall time between two calls of progress [s]."""
-
-    strict: bool
-    """Whether the run stops as soon as a case has ended."""
-
-
-def conduct(
-    run: FixedRun | AdaptiveRun, course: Course, writer: RowWriter, progress: Progress | None
-) -> None:
-    """Take a run to its end, or to a reason to stop; all its cases have an outcome then.
+class _Loop(NamedTuple):
+    """The loop of a run: steps, and what happens between two stretches of them.
 
     How a run is cut into native calls depends on wall-clock time; what it computes does not: a call
     of n steps does exactly what n calls of one step do.
-
-    Args:
-        run: The cases.
-        course: What to do beside steps.
-        writer: Where rows go.
-        progress: Called with simulated time since the start, and in all; or None.
     """
-    run.writer = writer
-    with Interruption() as interruption:
-        limit = np.inf if course.budget is None else wall.perf_counter() + course.budget
 
-        def patience() -> None:
-            if interruption.wanted:
-                raise KeyboardInterrupt
-            if wall.perf_counter() > limit:
-                raise _OutOfBudgetError
+    setup: RunSetup
+    run: FixedRun | AdaptiveRun
+    sensing: Sensing | None
+    batch: tuple[int, ...]
+    budget: float | None
+    """Wall-clock time after which to stop [s]."""
+    progress_seconds: float
+    """Wall-clock time between two calls of progress [s]."""
+    strict: bool
+    """Whether the run stops as soon as a case has ended."""
 
-        run.patience = patience
-        try:
-            _go(run, course, progress, interruption, limit)
-        except KeyboardInterrupt:
-            _stop(run, writer, "interrupted", f"interrupted at {run.time:.6g} s")
-        except _OutOfBudgetError:
-            _stop(run, writer, *_out_of_budget(run, course))
-        finally:
-            if isinstance(progress, FirstSecond):
-                progress.close()
-    run.hand_rows(whole=True)
-    writer.flush()
+    def run_to_end(self, progress: Progress | None) -> None:
+        """Run to the end, or to a reason to stop; all cases have an outcome then.
 
+        Args:
+            progress: Called with simulated time since the start, and in all; or None.
+        """
+        run = self.run
+        assert run.writer is not None
+        with Interruption() as interruption:
+            limit = math.inf if self.budget is None else wall.perf_counter() + self.budget
 
-def _go(
-    run: FixedRun | AdaptiveRun,
-    course: Course,
-    progress: Progress | None,
-    interruption: Interruption,
-    deadline: float,
-) -> None:
-    steps, every, hold, sensing = course.steps, course.record_every, course.hold, course.sensing
-    ask = _Asking(run, course).ask if course.control is not None else None
-    # intervals between two calls of Python code
-    waits = [hold] if ask is not None or course.sampling else []
-    if sensing is not None:
-        waits.append(sensing.every)
-    first, recorded = run.done, -1
-    now = told = looked = wall.perf_counter()
-    # longer native calls than these are not asked for
-    between = min(waits, default=steps)
-    limit = max(FIRST_STEPS, run.first_steps(0.1 * CHUNK_SECONDS))
-    while True:
-        done = run.done
-        if now >= looked:
-            run.hand_on(now)
-            looked = now + HAND_ON_INTERVAL
-        if sensing is not None and done % sensing.every == 0:
-            _look(run, course, sensing)
-        # a run that is resumed has called its controller here before
-        if done % hold == 0 and run.asked != done:
-            if ask is not None and not interruption.wanted:
-                ask(done)
-                run.asked = done
-            elif course.sampling and len(run.running):
-                run.sample()
-                run.asked = done
-        if not run.is_running or (course.strict and run.outcomes):
-            if not done and recorded != done:
-                # ended by events at the start, which is recorded all the same
+            def patience() -> None:
+                if interruption.wanted:
+                    raise KeyboardInterrupt
+                if wall.perf_counter() > limit:
+                    raise _OutOfBudgetError
+
+            run.patience = patience
+            try:
+                self._go(progress, interruption)
+            except KeyboardInterrupt:
+                self._stop("interrupted", f"interrupted at {run.time:.6g} s")
+            except _OutOfBudgetError:
+                spent = f"{self.budget:g} s of wall time"
+                self._stop("budget", f"stopped at {run.time:.6g} s: {spent} were not enough")
+            finally:
+                if isinstance(progress, FirstSecond):
+                    progress.close()
+        run.hand_rows(whole=True)
+        run.writer.flush()
+
+    def _go(self, progress: Progress | None, interruption: Interruption) -> None:
+        setup, run, sensing, clock = self.setup, self.run, self.sensing, wall.perf_counter
+        steps, every, hold = setup.steps, setup.record_every, setup.hold or 1
+        system = run.system
+        ask = None
+        if setup.control is not None and not setup.traced:
+            ask = _asking(run, setup.control, sensing, self.batch)
+        # whether a traced controller is sampled here, because no native call can
+        sampling = system.held and (setup.adaptive or bool(system.sensed))
+        # steps between two calls of Python code
+        waits = [hold] if ask is not None or sampling else []
+        if sensing is not None:
+            waits.append(sensing.every)
+        # whether nothing but a controller interrupts native calls
+        alone = ask if sensing is None and not self.strict and self.budget is None else None
+        first, recorded = run.done, -1
+        now = shown = looked = clock()
+        # native calls are no longer than these
+        between = min(waits, default=steps)
+        limit = max(FIRST_STEPS, run.first_steps(0.1 * CHUNK_SECONDS))
+        while True:
+            done = run.done
+            if now >= looked:
+                run.hand_on(now)
+                looked = now + HAND_ON_INTERVAL
+            if sensing is not None and done % sensing.every == 0:
+                self._look(sensing)
+            # a resumed run has called its controller here before
+            if done % hold == 0 and run.asked != done:
+                if ask is not None and not interruption.wanted:
+                    ask(done)
+                    run.asked = done
+                elif sampling and len(run.running):
+                    run.sample()
+                    run.asked = done
+            if not run.is_running or (self.strict and run.outcomes):
+                if not done and recorded != done:
+                    # ended by events at the start, which is recorded all the same
+                    run.record()
+                return
+            # commands at this time are known now
+            if (done % every == 0 or done == steps) and recorded != done:
                 run.record()
-            return
-        # commands at this time are known now
-        if (done % every == 0 or done == steps) and recorded != done:
+                recorded = done
+            if done >= steps:
+                run.end("finished", f"finished at {run.time:.6g} s")
+                return
+            run.patience()
+            end = done + limit if done + limit < steps else steps
+            for wait in waits:
+                due = done - done % wait + wait
+                if due < end:
+                    end = due
+            now = called = clock()
+            run.advance(end)
+            if limit <= between:
+                # only as many steps as fit into a call, and no sudden growth
+                now = clock()
+                fitting = CHUNK_SECONDS * (run.done - done) / max(now - called, 1e-12)
+                limit = max(1, min(int(fitting), GROWTH * limit))
+            elif alone is not None:
+                # the same with less to check, until rows are handed on again
+                while run.done == end < steps and not run.outcomes and clock() < looked:
+                    if interruption.wanted:
+                        break
+                    alone(end)
+                    run.asked = end
+                    if end % every == 0:
+                        run.record()
+                        recorded = end
+                    end = end + hold if end + hold < steps else steps
+                    run.advance(end)
+            if progress is not None and (run.done == steps or now - shown >= self.progress_seconds):
+                progress((run.done - first) * run.dt, (steps - first) * run.dt)
+                shown = now
+                now = clock()
+
+    def _stop(self, status: str, message: str) -> None:
+        """End a run before its planned end; its last state is recorded all the same."""
+        run = self.run
+        assert run.writer is not None
+        run.hand_rows(whole=False)
+        if run.writer.last_time != run.time and run.is_running:
             run.record()
-            recorded = done
-        if done >= steps:
-            run.end("finished", f"finished at {run.time:.6g} s")
-            return
-        now = called = wall.perf_counter()
-        if interruption.wanted:
-            raise KeyboardInterrupt
-        if called > deadline:
-            raise _OutOfBudgetError
-        end = done + limit if done + limit < steps else steps
-        for wait in waits:
-            due = done - done % wait + wait
-            if due < end:
-                end = due
-        run.advance(end)
-        if limit <= between:
-            # only as many steps as fit into a call, and no sudden growth
-            now = wall.perf_counter()
-            fitting = CHUNK_SECONDS * (run.done - done) / max(now - called, 1e-12)
-            limit = max(1, min(int(fitting), GROWTH * limit))
-        if progress is not None and (run.done == steps or now - told >= course.progress_seconds):
-            progress((run.done - first) * run.dt, (steps - first) * run.dt)
-            told = now
-            now = wall.perf_counter()
+        run.end(status, message)
+
+    def _look(self, sensing: Sensing) -> None:
+        """Let sensors measure all cases; those that ended, in their last state."""
+        run, batch = self.run, self.batch
+        nq, state = run.system.model.nq, run.state
+        u = run.held[:, : run.system.drive_size].copy()
+        parts = [state[:, :nq], state[:, nq:], u]
+        q, w, held = (np.ascontiguousarray(x).reshape(*batch, x.shape[-1]) for x in parts)
+        rows = _shaped(self.setup.parameters, batch, common=True)
+        sensing.look(run.done, q, w, held, run.time, **rows)
+        run.readings = sensing.row.reshape(len(state), -1)
+        if run.system.sensed:
+            # a traced controller reads them among the held values
+            run.held[:, run.system.readings] = run.readings
+            run.commanded()
 
 
-def _stop(run: FixedRun | AdaptiveRun, writer: RowWriter, status: str, message: str) -> None:
-    """End a run that was not to end here; its last state is recorded all the same."""
-    run.hand_rows(whole=False)
-    if writer.last_time != run.time and run.is_running:
-        run.record()
-    run.end(status, message)
+def _asking(
+    run: FixedRun | AdaptiveRun,
+    control: Callable[[State], Any],
+    sensing: Sensing | None,
+    batch: tuple[int, ...],
+) -> Callable[[int], None]:
+    """Return a function that calls a controller in Python and stores its commands.
 
+    Its argument is the number of steps done. A controller gets arrays of its own, and may calculate
+    in them.
+    """
+    system, begin, dt = run.system, run.begin, run.dt
+    model, write = system.model, system.commands.write
+    nq, nv = model.nq, model.nq + model.nv
+    commands, joint_forces = len(system.commands), (model.nv,)
+    # held values of one robot, with commands and joint forces among them
+    held = u = forces = np.zeros(0)
+    latest = EMPTY_READINGS
+    has_states = bool(system.nx)
+    in_place = isinstance(run, FixedRun) and run.reads_in_place
 
-def _out_of_budget(run: FixedRun | AdaptiveRun, course: Course) -> tuple[str, str]:
-    spent = f"{course.budget:g} s of wall time"
-    return "budget", f"stopped at {run.time:.6g} s: {spent} were not enough"
+    def readings() -> Any:
+        return latest if sensing is None else sensing.latest.copied()
 
-
-def _look(run: FixedRun | AdaptiveRun, course: Course, sensing: Sensing) -> None:
-    """Let sensors look at the cases; those that ended are seen as they were."""
-    nq, state = run.system.model.nq, run.state
-    u = run.held[:, : run.system.drive_size].copy()
-    parts = [state[:, :nq], state[:, nq:], u]
-    shaped = [np.ascontiguousarray(x).reshape(*course.batch, x.shape[-1]) for x in parts]
-    rows = {
-        name: np.reshape(values, (*course.batch, -1)) if np.ndim(values) > 1 else values
-        for name, values in course.parameters.items()
-    }
-    q, w, held = shaped
-    sensing.look(run.done, q, w, held, run.time, **rows)
-    run.readings = sensing.row.reshape(len(state), -1)
-    if run.system.sensed:
-        # a controller inside the loop finds the readings among the held values
-        run.held[:, run.system.readings] = run.readings
-        run.commanded()
-
-
-class _Asking:
-    """Calls a controller in Python and puts its commands where the next steps find them."""
-
-    def __init__(self, run: FixedRun | AdaptiveRun, course: Course) -> None:
-        self._run, self._course, self._system = run, course, run.system
-        model = run.system.model
-        self._nq, self._nv = model.nq, model.nq + model.nv
-        self._commands = len(run.system.commands)
-        self._joint_forces = (model.nv,)
-        # held values of the one robot, commands and joint forces among them
-        self._held: Array | None = None
-        self._u = self._forces = np.zeros(0)
-
-    def ask(self, done: int) -> None:
-        """Call the controller in the state of the run."""
-        run, course, system = self._run, self._course, self._system
-        time = run.begin + done * run.dt
-        # a controller gets arrays of its own, and may calculate in them
-        sensors = None if course.sensing is None else course.sensing.latest.copied()
-        control = course.control
-        assert control is not None
-        if course.one:
-            q, v, x = run.parts()
+    def ask_one(done: int) -> None:
+        nonlocal held, u, forces, latest
+        q, v, x = run.parts()
+        if run.held is not held:
             held = run.held
-            if held is not self._held:
-                self._held, self._u = held, held[0, : self._commands]
-                self._forces = self._u[: self._joint_forces[0]]
-            u = self._u
-            state = State(system, time, q.copy(), v.copy(), x.copy(), u.copy(), None, sensors)
-            answer = control(state)
-            if (
-                type(answer) is np.ndarray
-                and answer.shape == self._joint_forces
-                and answer.dtype is FLOAT
-            ):
-                self._forces[:] = answer
-            else:
-                system.commands.write(u, answer)
+            u = held[0, :commands]
+            forces = u[: joint_forces[0]]
+        if sensing is not None:
+            latest = readings()
+        x = x.copy() if has_states else x
+        time = begin + done * dt
+        answer = control(new_state(system, time, q.copy(), v.copy(), x, u.copy(), latest))
+        if type(answer) is np.ndarray and answer.shape == joint_forces and answer.dtype is FLOAT:
+            forces[:] = answer
         else:
-            nq, nv, batch = self._nq, self._nv, course.batch
-            y = run.state.copy().reshape(*batch, -1)
-            held = run.held[:, : self._commands]
-            u = held.copy().reshape(*batch, -1)
-            state = State(
-                system, time, y[..., :nq], y[..., nq:nv], y[..., nv:], u.copy(), None, sensors
-            )
-            system.commands.write(u, control(state))
-            held[:] = u.reshape(len(held), -1)
+            write(u, answer)
+        if not in_place:
+            run.commanded()
+
+    def ask_many(done: int) -> None:
+        y = run.state.copy().reshape(*batch, -1)
+        rows = run.held[:, :commands]
+        u = rows.copy().reshape(*batch, -1)
+        parts = y[..., :nq], y[..., nq:nv], y[..., nv:]
+        write(u, control(new_state(system, begin + done * dt, *parts, u.copy(), readings())))
+        rows[:] = u.reshape(len(rows), -1)
         run.commanded()
 
-
-FLOAT = np.dtype(np.float64)
+    return ask_many if batch else ask_one

@@ -181,7 +181,7 @@ def simulate(
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
         raise OptionError("progress", (True, False, "a function"), progress)
     extra = as_elements(forces)
-    place = world_with(world, fluid)
+    place = None if world is None and fluid is None else world_with(world, fluid)
     several = place is not None and place.cases is not None
     varied = None
     if several or parameters is not None:
@@ -249,7 +249,8 @@ def simulate(
     batch, state, held, rows = _start(system, q, v, x, command, varied)
     if model.loops:
         _close(system, state, setup.begin)
-    setup = setup._replace(parameters=rows)
+    if rows:
+        setup = setup._replace(parameters=rows)
     # handed over as they are: nobody else has them
     state.flags.writeable = held.flags.writeable = False
     checkpoint = Checkpoint(0, setup.begin, {"state": state, "held": held})
@@ -313,6 +314,14 @@ def _start(
 ) -> tuple[tuple[int, ...], Array, Array, dict[str, Array]]:
     """Return batch, states and held numbers of all cases, and parameters; checked."""
     model = system.model
+    if q is v is x is command is varied is None:
+        held = np.zeros((1, system.drive_size))
+        held[:, system.discrete] = system.z0
+        state = system.kept.get("start")
+        if state is None:
+            parts = (resting_position(model), np.zeros(model.nv), system.x0)
+            state = system.kept["start"] = np.concatenate(parts)[None]
+        return (), state.copy(), held, {}
     position = resting_position(model)
     if q is not None:
         position = as_batch(q, model.nq, "q", model.describe_q())
