@@ -223,20 +223,15 @@ def loop_dynamics(
 
     The state should keep the loops closed, see `project_configuration` and `project_velocity`;
     where it does not, accelerations leave the constraint residual and its rate as they are.
-    `forward_dynamics` returns the accelerations alone. One state or a batch; traced arrays inside a
-    compiled function.
+    `forward_dynamics` returns the accelerations alone.
 
     Args:
         model: The robot; it has loops.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
-        tau: Joint force [N or N m], shape (..., nv).
+        q, v, tau: Configuration, joint velocity and joint force.
         method: "augmented" for the sparse system of motion and constraints together, the reference;
             "handles" for articulated bodies, without a mass matrix; "proximal" for iterations that
             decide no rank. By default "handles" where the mass matrix of the tree alone is
             predicted to cost more, as in rings of many links, and "augmented" everywhere else.
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
-            `errors`: those of `Delivery`.
 
     Example:
         ``tb.loop_dynamics(stewart, q, v, tau).constraint_force``
@@ -251,8 +246,7 @@ def constraint_residual(model: Model, q: ArrayLike, **options: Unpack[TimedCall]
 
     Args:
         model: The robot; it has loops.
-        q: Position [m or rad], shape (..., nq).
-        **options: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
+        q: Configuration [m or rad], shape (..., nq).
 
     Returns:
         Shape (..., constraints), in the order of `constraint_names`.
@@ -267,8 +261,7 @@ def loop_jacobian(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> A
 
     Args:
         model: The robot; it has loops.
-        q: Position [m or rad], shape (..., nq).
-        **options: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
+        q: Configuration [m or rad], shape (..., nq).
 
     Returns:
         Shape (..., constraints, nv); transposed, it maps constraint forces to joint forces.
@@ -285,8 +278,7 @@ def project_configuration(
 
     Args:
         model: The robot; it has loops.
-        q: Position [m or rad], shape (..., nq).
-        **options: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
+        q: Configuration [m or rad], shape (..., nq).
 
     Returns:
         The nearest position in the metric of the mass matrix, and the remaining residual: nothing
@@ -306,7 +298,6 @@ def project_velocity(
         model: The robot; it has loops.
         q: Position with closed loops [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
-        **options: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
 
     Returns:
         The nearest velocity in the metric of the mass matrix, shape (..., nv).
@@ -328,7 +319,6 @@ def loop_inverse_dynamics(
     """Compute the forces of chosen actuators that make a robot with loops move as wanted.
 
     Where actuators are more than the motion needs, their forces are those of least sum of squares.
-    One state or a batch; traced arrays inside a compiled function.
 
     Args:
         model: The robot; it has loops.
@@ -336,8 +326,6 @@ def loop_inverse_dynamics(
         v: Joint velocity that keeps them closed [m/s or rad/s], shape (..., nv).
         vd: Joint acceleration that keeps them closed [m/s^2 or rad/s^2], shape (..., nv).
         actuators: Names of the joints that are driven; by default those that have motors.
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
-            `errors`: those of `Delivery`.
 
     Raises:
         ModelError: If the robot has no loops, or no such joint.
@@ -368,16 +356,13 @@ def loop_reactions(
 ) -> LoopReactions:
     """Compute what every joint of a robot with loops carries, cut joints like all others.
 
-    One state or a batch; traced arrays inside a compiled function. `joint_reactions` answers the
-    same for a given motion and the robot's own actuators.
+    `joint_reactions` answers the same for a given motion and the robot's own actuators.
 
     Args:
         model: The robot; it has loops.
         q: Position with closed loops [m or rad], shape (..., nq).
         v: Joint velocity that keeps them closed [m/s or rad/s], shape (..., nv).
         tau: Joint force [N or N m], shape (..., nv).
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
-            `errors`: those of `Delivery`.
 
     Raises:
         ModelError: If the robot has no loops.

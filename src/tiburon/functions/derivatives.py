@@ -155,16 +155,10 @@ def inverse_dynamics_derivatives(
     Positions change by steps, as `Model.integrate` takes them: the derivative by q has one column
     per velocity variable, also where q holds a quaternion. Forces from outside are held constant,
     in the axes in which they are given. With loops, forces are those of the robot's own actuators,
-    the shortest that do; derivatives hold for changes that keep loops closed. One state or a batch;
-    traced arrays inside a compiled function, one state at a time.
+    the shortest that do; derivatives hold for changes that keep loops closed.
 
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
-        vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv).
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
-            `errors`: those of `Delivery`.
+        q, v, vd: Configuration, joint velocity and joint acceleration.
 
     Returns:
         Joint force, and its derivatives by q, v and vd.
@@ -181,16 +175,10 @@ def forward_dynamics_derivatives(
     Positions change by steps, as `Model.integrate` takes them: the derivative by q has one column
     per velocity variable, also where q holds a quaternion. Forces from outside are held constant,
     in the axes in which they are given. With loops, positions may step off them as well: gaps and
-    their rates then stay as they are. One state or a batch; traced arrays inside a compiled
-    function, one state at a time.
+    their rates then stay as they are.
 
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
-        tau: Joint force [N or N m], shape (..., nv).
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
-            `errors`: those of `Delivery`.
+        q, v, tau: Configuration, joint velocity and joint force.
 
     Returns:
         Joint acceleration, and its derivatives by q, v and tau.
@@ -208,14 +196,10 @@ def inertia_derivatives(
     """Compute joint accelerations and how they change with masses and inertias.
 
     The numbers are those of `Model.parameters`, in the order of `Model.parameter_names`: mass,
-    first moments and inertia of each link about the origin of its plan frame. One state or a batch;
-    traced arrays inside a compiled function, one state at a time.
+    first moments and inertia of each link about the origin of its plan frame.
 
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
-        tau: Joint force [N or N m], shape (..., nv).
+        q, v, tau: Configuration, joint velocity and joint force.
         **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
             `errors`: those of `Delivery`. No `parameters`: those of bodies would add columns.
 

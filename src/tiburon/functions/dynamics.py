@@ -125,20 +125,12 @@ def forward_dynamics(
 ) -> Array:
     """Compute the joint accelerations that given joint forces produce.
 
-    One state or a batch: leading dimensions of all arrays broadcast. Inside a function given to
-    `tiburon.compile` the arrays may be traced, one state at a time.
-
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
-        tau: Joint force [N or N m], shape (..., nv).
+        q, v, tau: Configuration, joint velocity and joint force.
         method: "articulated" for articulated bodies, whose cost is linear in the number of bodies;
             "composite" for the mass matrix and its factors; by default the one that is predicted
             to cost less. Their results differ by rounding. Robots with loops have methods of their
             own: "augmented", "handles" and "proximal", see `loop_dynamics`.
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
-            `errors`: those of `Delivery`.
 
     Returns:
         Joint acceleration, the time derivative of v [m/s^2 or rad/s^2], shape (..., nv).
@@ -172,16 +164,8 @@ def inverse_dynamics(
 ) -> Array:
     """Compute the joint forces that produce given joint accelerations.
 
-    One state or a batch: leading dimensions of all arrays broadcast. Inside a function given to
-    `tiburon.compile` the arrays may be traced, one state at a time.
-
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
-        vd: Joint acceleration, the time derivative of v [m/s^2 or rad/s^2], shape (..., nv).
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
-            `errors`: those of `Delivery`.
+        q, v, vd: Configuration, joint velocity and joint acceleration.
 
     Returns:
         Joint force [N or N m], shape (..., nv).
@@ -214,16 +198,12 @@ def floating_base_inverse_dynamics(
     """Compute the motion of a floating base, and joint forces, from the motion of the other joints.
 
     Nothing holds a floating base: it moves as momentum, gravity and forces from outside demand.
-    One state or a batch; traced arrays inside a compiled function, one state at a time.
 
     Args:
         model: The robot; bodies that float in the world are its bases.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        q, v: Configuration and joint velocity.
         vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv); entries of floating bases are
             ignored.
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
-            `errors`: those of `Delivery`.
 
     Returns:
         Joint accelerations with those of the bases filled in, and joint forces, zero at the bases,
@@ -308,14 +288,8 @@ _CORIOLIS: LibraryFunction[Array] = LibraryFunction(
 def mass_matrix(model: Model, q: ArrayLike, **options: Unpack[WorldCall]) -> Array:
     """Compute the mass matrix: the joint forces per joint acceleration, at rest without gravity.
 
-    One state or a batch. Inside a function given to `tiburon.compile` q may be traced, one state at
-    a time.
-
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        **options: `time`; `world` and `fluid`, whose added mass counts; `out` and `errors`: see
-            `Conditions` and `Delivery`.
+        q: Configuration [m or rad], shape (..., nq).
 
     Returns:
         Mass matrix, symmetric, in the order of v [kg, kg m or kg m^2], shape (..., nv, nv).
@@ -327,13 +301,8 @@ def mass_matrix(model: Model, q: ArrayLike, **options: Unpack[WorldCall]) -> Arr
 def inverse_mass_matrix(model: Model, q: ArrayLike, **options: Unpack[WorldCall]) -> Array:
     """Compute the inverse of the mass matrix: joint accelerations per joint force.
 
-    One state or a batch; traced arrays inside a compiled function, one state at a time.
-
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        **options: `time`; `world` and `fluid`, whose added mass counts; `out` and `errors`: see
-            `Conditions` and `Delivery`.
+        q: Configuration [m or rad], shape (..., nq).
 
     Returns:
         Inverse mass matrix, symmetric, in the order of v [1/kg, 1/(kg m) or 1/(kg m^2)], shape
@@ -348,16 +317,11 @@ def bias_force(
 ) -> Array:
     """Compute the joint forces that hold all joint accelerations at zero.
 
-    They balance Coriolis and centrifugal effects, gravity and forces from outside: the C of
-    H vd + C = tau. One state or a batch; traced arrays inside a compiled function, one state at a
-    time.
+    They balance Coriolis and centrifugal effects, gravity and forces from outside: the C of H vd +
+    C = tau.
 
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
-            `errors`: those of `Delivery`.
+        q, v: Configuration and joint velocity.
 
     Returns:
         Joint force [N or N m], shape (..., nv).
@@ -370,12 +334,10 @@ def gravity_force(model: Model, q: ArrayLike, **options: Unpack[WorldCall]) -> A
     """Compute the joint forces that hold the robot at rest against gravity.
 
     They are the slope of `potential_energy`. In water they are those against weight less buoyancy,
-    without what a current does. One state or a batch; traced arrays inside a compiled
-    function, one state at a time.
+    without what a current does.
 
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
+        q: Configuration [m or rad], shape (..., nq).
         **options: `time`, `world` and `fluid`; `out` and `errors`: see `Conditions` and
             `Delivery`.
 
@@ -394,15 +356,11 @@ def coriolis_matrix(
     Of the many matrices with this product, it is one for which dH/dt - 2 C is skew-symmetric, as
     passivity-based and adaptive control want it. At the surface of water this holds for the rate of
     H with wet shares held: what their change does (slamming) is no part of dynamics. Where `Driven`
-    joints move by themselves, their motion adds to the joint forces beyond C v. One state or a
-    batch; traced arrays inside a compiled function, one state at a time.
+    joints move by themselves, their motion adds to the joint forces beyond C v.
 
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
+        q: Configuration [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv); in water, relative to the water.
-        **options: `time`; `world` and `fluid`, whose added mass counts; `out` and `errors`: see
-            `Conditions` and `Delivery`.
 
     Returns:
         Coriolis matrix, joint force per joint velocity, in the order of v, shape (..., nv, nv).
@@ -490,11 +448,7 @@ def prepare_dynamics(
     to the time since it was made. One state or a batch.
 
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
-            `errors`: those of `Delivery`.
+        q, v: Configuration and joint velocity.
 
     Returns:
         What ``prepared.accelerations(tau)`` needs.
@@ -587,22 +541,16 @@ def joint_reactions(
 ) -> JointReactions:
     """Compute what every joint carries, split into the wrenches of its actuator and its bearing.
 
-    The actuator's wrench is what the joint force stands for: a couple about the axis of a
-    hinge, a force along a slide, unless actuators with lines of their own are named. The
-    bearing carries the rest and does no work. With loops, the robot's own actuators are taken
-    to drive the motion (`loop_inverse_dynamics`); `loop_reactions` takes joint forces instead.
-    One state or a batch; traced arrays inside a compiled function, one state at a time.
+    The actuator's wrench is what the joint force stands for: a couple about the axis of a hinge, a
+    force along a slide, unless actuators with lines of their own are named. The bearing carries the
+    rest and does no work. With loops, the robot's own actuators are taken to drive the motion
+    (`loop_inverse_dynamics`); `loop_reactions` takes joint forces instead.
 
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
-        vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv).
+        q, v, vd: Configuration, joint velocity and joint acceleration.
         actuators: By joint name, the wrench [n; f] of a unit force of each of its actuators on the
             body, body axes about the body origin, shape (..., actuators, 6), as `joint_actuation`
             takes them. Of more actuators than freedoms, forces of least squares are taken.
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
-            `errors`: those of `Delivery`.
 
     Returns:
         Joint forces, actuator wrenches and bearing wrenches of all joints that move, in the order
@@ -652,18 +600,15 @@ def regressor(
 ) -> Array:
     """Compute the matrix that maps inertial parameters to joint forces.
 
-    ``regressor(model, q, v, vd) @ inertial_parameters(model)`` equals
-    ``inverse_dynamics(model, q, v, vd)``; stacked over many states, it finds the parameters from
-    measured forces by least squares. Armatures are no parameters of bodies: what they need,
-    armature times vd, is not in it; to find them too, append ``np.diag(vd)``. Nor are parameters of
-    bodies in water: a `fluid` is refused, see `Raises`. One state or a batch; traced arrays inside
-    a compiled function, one state at a time.
+    ``regressor(model, q, v, vd) @ inertial_parameters(model)`` equals ``inverse_dynamics(model, q,
+    v, vd)``; stacked over many states, it finds the parameters from measured forces by least
+    squares. Armatures are no parameters of bodies: what they need, armature times vd, is not in it;
+    to find them too, append ``np.diag(vd)``. Nor are parameters of bodies in water: a `fluid` is
+    refused, see `Raises`.
 
     Args:
         model: The robot; the masses it has do not matter.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
-        vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv).
+        q, v, vd: Configuration, joint velocity and joint acceleration.
         **options: `time` and `world`, without a fluid; `out` and `errors`: see `Conditions` and
             `Delivery`.
 

@@ -6,6 +6,7 @@ forces from outside enter.
 """
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypedDict, TypeVar, get_args
 
@@ -106,6 +107,64 @@ WRITE = "write external_force={'hand': (nx, ny, nz, fx, fy, fz)}"
 WRITE_INERTIA = "write external_inertia={'hand': a 6 x 6 matrix}"
 
 _DEFAULTS = {"external_axes": "frame", "errors": "raise"}
+
+
+ARGUMENTS = {
+    "model": "The robot.",
+    "q": "Configuration [m or rad], shape (..., nq).",
+    "v": "Joint velocity [m/s or rad/s], shape (..., nv).",
+    "vd": "Joint acceleration, the time derivative of v [m/s^2 or rad/s^2], shape (..., nv).",
+    "tau": "Joint force [N or N m], shape (..., nv).",
+    "frames": """Name of a body or frame, or a sequence of names; by default every name of
+            `model.frame_names` but the world, in that order.""",
+    "at": """Where the linear part is taken: at the origin of the "frame" or of the "world", at the
+            center of mass ("com") of the robot, or at a point in the frame's axes [m], shape
+            (..., 3). It belongs to the point of the frame's body, extended if need be, that is
+            there now.""",
+    "axes": '"world" or "frame": axes of the result.',
+    "Delivery": "`out` and `errors`, the keywords of `Delivery`.",
+    "TimedCall": "`time`, `out` and `errors`: see `Conditions` and `Delivery`.",
+    "ModelCall": "`time`, `parameters`, `out` and `errors`: see `Conditions` and `Delivery`.",
+    "WorldCall": """`time`; `world` and `fluid`, whose added mass counts; `parameters`, `out` and
+            `errors`: see `Conditions` and `Delivery`.""",
+    "DynamicsCall": """What acts on the robot, and when: see `Conditions`; `parameters`; `out` and
+            `errors`: see `Delivery`.""",
+}
+"""Descriptions of arguments that public functions share, and of each set of shared keywords."""
+
+BATCHES = """    One state or a batch: leading dimensions of all arrays broadcast. Inside a function
+    given to `tiburon.compile` the arrays may be traced, one state at a time.
+
+    Args:
+"""
+
+
+def describe_arguments(
+    function: Callable[..., Any], parameters: Iterable[inspect.Parameter]
+) -> None:
+    """Fill the descriptions of shared arguments into a docstring, in the order of the signature.
+
+    The docstring itself describes what is particular to the function. An entry for several names,
+    such as "q, v: ...", is replaced by one entry each.
+    """
+    text = function.__doc__
+    if text is None:
+        return
+    before, found, rest = text.partition("    Args:\n")
+    if not found:
+        before, found, rest = text.partition("    Returns:\n")
+        rest = f"\n\n{found}{rest}"
+    own, _, after = rest.partition("\n\n")
+    entries = {
+        entry.partition(":")[0]: entry for entry in re.split(r"(?:^|\n) {8}(?=\S)", own.rstrip())
+    }
+    filled = ""
+    for x in parameters:
+        name = shared = x.name
+        if x.kind is x.VAR_KEYWORD:
+            name, shared = f"**{x.name}", get_args(x.annotation)[0].__name__
+        filled += f"        {entries.get(name) or f'{name}: {ARGUMENTS[shared]}'}\n"
+    function.__doc__ = f"{before}{BATCHES}{filled}\n{after}"
 
 
 def spell_keywords(function: Callable[..., Any]) -> inspect.Signature:

@@ -145,15 +145,8 @@ def forward_kinematics(
 ) -> tuple[Array, Array]:
     """Find bodies and frames in the world.
 
-    One state or a batch. Inside a function given to `tiburon.compile` q may be traced, one state at
-    a time.
-
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        frames: Name of a body or frame, or a sequence of names; by default every name of
-            `model.frame_names` but the world, in that order.
-        **options: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
+        q: Configuration [m or rad], shape (..., nq).
 
     Returns:
         Rotation matrices from the frames' axes to world axes (their columns are the frames' axes),
@@ -179,21 +172,8 @@ def frame_velocity(
 ) -> Array:
     """Compute the velocity of bodies and frames.
 
-    One state or a batch. Inside a function given to `tiburon.compile` the arrays may be traced, one
-    state at a time.
-
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
-        frames: Name of a body or frame, or a sequence of names; by default every name of
-            `model.frame_names` but the world, in that order.
-        at: Where the linear part is taken: at the "frame"'s origin, at the "world"'s origin, at the
-            center of mass ("com") of the robot, or at a point in the frame's axes [m], shape
-            (..., 3). It is the velocity of the point of the frame's body, extended if need be,
-            that is there now.
-        axes: "world" or "frame": axes of the result.
-        **timed: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
+        q, v: Configuration and joint velocity.
 
     Returns:
         [omega; v] [rad/s, m/s], shape (..., 6) for one name, (..., n, 6) for n.
@@ -217,22 +197,13 @@ def frame_acceleration(
 ) -> Array:
     """Compute the acceleration of bodies and frames.
 
-    One state or a batch. Inside a function given to `tiburon.compile` the arrays may be traced, one
-    state at a time. Gravity is not included: a robot at rest has no acceleration.
+    Gravity is not included: a robot at rest has no acceleration.
 
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
-        vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv).
-        frames: Name of a body or frame, or a sequence of names; by default every name of
-            `model.frame_names` but the world, in that order.
-        at: Where the linear part is taken; see `frame_velocity`.
-        axes: "world" or "frame": axes of the result.
+        q, v, vd: Configuration, joint velocity and joint acceleration.
         kind: "classical" for the acceleration of the body point that is there now, "spatial" for
             the rate of the spatial velocity at that fixed place (Featherstone 1987, sec. 2.7);
             they differ by omega x v.
-        **timed: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
 
     Returns:
         Angular and linear acceleration [rad/s^2, m/s^2], shape (..., 6) for one name, (..., n, 6)
@@ -258,19 +229,8 @@ def frame_jacobian(
 ) -> Array:
     """Compute the Jacobian of bodies and frames: their velocity is J v.
 
-    One state or a batch. Inside a function given to `tiburon.compile` the arrays may be traced, one
-    state at a time.
-
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        frames: Name of a body or frame, or a sequence of names; by default every name of
-            `model.frame_names` but the world, in that order.
-        at: Where the linear part is taken: at the "frame"'s origin, at the "world"'s origin, at the
-            center of mass ("com") of the robot, or at a point in the frame's axes [m], shape
-            (..., 3).
-        axes: "world" or "frame": axes of the rows.
-        **timed: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
+        q: Configuration [m or rad], shape (..., nq).
 
     Returns:
         Three rows for the angular and three for the linear velocity, one column per velocity
@@ -298,20 +258,12 @@ def frame_jacobian_bias(
 
     Jdot v, where Jdot is the rate of the matrix `frame_jacobian` returns for the same `at` and
     `axes` while the robot moves on: d(J v)/dt = J vd + Jdot v. At the frame's origin it is the
-    classical acceleration at zero vd in world axes, and the spatial one in frame axes. One state or
-    a batch. Inside a function given to `tiburon.compile` the arrays may be traced, one state at a
-    time.
+    classical acceleration at zero vd in world axes, and the spatial one in frame axes.
 
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
-        frames: Name of a body or frame, or a sequence of names; by default every name of
-            `model.frame_names` but the world, in that order.
+        q, v: Configuration and joint velocity.
         at: Where the linear part is taken; see `frame_jacobian`. The point "com" moves with the
             center of mass.
-        axes: "world" or "frame": axes of the rows.
-        **timed: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
 
     Returns:
         Jdot v [rad/s^2, m/s^2], shape (..., 6) for one name, (..., n, 6) for n.

@@ -41,6 +41,7 @@ from tiburon.functions.keywords import (
     MODEL_CALL,
     WORLD_CALL,
     SharedKeywords,
+    describe_arguments,
     external_inputs,
     read_forces,
     refuse_delivery,
@@ -435,6 +436,7 @@ def front_door(function: LibraryFunction[Any]) -> Callable[[Function], Function]
 
     def decorate(body: Function) -> Function:
         own = list(inspect.signature(body).parameters.values())
+        describe_arguments(body, own)
         spell_keywords(body)
         arrays = [x.name for x in own if x.annotation == ArrayLike and x.default is x.empty]
         options = own[len(arrays) + 1 : -1]

@@ -103,13 +103,10 @@ _POTENTIAL: LibraryFunction[Energy] = LibraryFunction(
 def center_of_mass(model: Model, q: ArrayLike, **options: Unpack[ModelCall]) -> Array:
     """Find the center of mass of all bodies that move.
 
-    One state or a batch. Inside a function given to `tiburon.compile` q may be traced, one state at
-    a time. Bodies fixed to the world are left out.
+    Bodies fixed to the world are left out.
 
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        **options: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
+        q: Configuration [m or rad], shape (..., nq).
 
     Returns:
         Center of mass, world axes [m], shape (..., 3).
@@ -121,13 +118,10 @@ def center_of_mass(model: Model, q: ArrayLike, **options: Unpack[ModelCall]) -> 
 def center_of_mass_jacobian(model: Model, q: ArrayLike, **options: Unpack[ModelCall]) -> Array:
     """Compute the Jacobian of the center of mass: its velocity is J v.
 
-    One state or a batch. Inside a function given to `tiburon.compile` q may be traced, one state at
-    a time. Bodies fixed to the world are left out.
+    Bodies fixed to the world are left out.
 
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        **options: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
+        q: Configuration [m or rad], shape (..., nq).
 
     Returns:
         Jacobian, rows in world axes [m, or 1 for lengths], shape (..., 3, nv).
@@ -149,13 +143,10 @@ def momentum(
 
     In water that of the water they set in motion counts, added mass times velocity relative to the
     water: without gravity, buoyancy and drag, the momentum about the world's origin of a robot that
-    floats in still water is constant. One state or a batch. Inside a function given to
-    `tiburon.compile` the arrays may be traced, one state at a time.
+    floats in still water is constant.
 
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        q, v: Configuration and joint velocity.
         at: "com" for the moment about the center of mass of all moving bodies (centroidal
             momentum), "world" for that about the world's origin.
         **options: `time`, `world` and `fluid`; `out` and `errors`: see `Conditions` and `Delivery`.
@@ -173,16 +164,12 @@ def momentum_matrix(
     """Compute the matrix that gives the momentum: ``momentum = matrix @ v``.
 
     Where `Driven` joints or a current move by themselves, the momentum at v = 0 comes on top. About
-    the center of mass this is the centroidal momentum matrix. One state or a batch. Inside a
-    function given to `tiburon.compile` q may be traced, one state at a time.
+    the center of mass this is the centroidal momentum matrix.
 
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
+        q: Configuration [m or rad], shape (..., nq).
         at: "com" for the moment about the center of mass of all moving bodies, "world" for that
             about the world's origin.
-        **options: `time`; `world` and `fluid`, whose added mass counts; `out` and `errors`: see
-            `Conditions` and `Delivery`.
 
     Returns:
         Matrix with three rows for the moment of momentum and three for linear momentum, world axes,
@@ -197,13 +184,8 @@ def kinetic_energy(
 ) -> Energy:
     """Compute the kinetic energy.
 
-    One state or a batch. Inside a function given to `tiburon.compile` the arrays may be traced, one
-    state at a time.
-
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        q, v: Configuration and joint velocity.
         **options: `time`; `world` and `fluid`: the energy that bodies give it counts; `out` and
             `errors`: see `Conditions` and `Delivery`.
 
@@ -217,12 +199,10 @@ def kinetic_energy(
 def potential_energy(model: Model, q: ArrayLike, **options: Unpack[WorldCall]) -> Energy:
     """Compute the potential energy in gravity, zero for mass at the world origin.
 
-    One state or a batch. Inside a function given to `tiburon.compile` q may be traced, one state at
-    a time. Bodies fixed to the world are left out, since their share never changes.
+    Bodies fixed to the world are left out, since their share never changes.
 
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
+        q: Configuration [m or rad], shape (..., nq).
         **options: `time`; `world` and `fluid`, which lifts what it is displaced by; `out` and
             `errors`: see `Conditions` and `Delivery`.
 

@@ -120,19 +120,14 @@ def operational_space_inverse_inertia(
     """Compute how frames accelerate per force on them, from rest, without gravity: J M^-1 J^T.
 
     All frames together: blocks beside the diagonal say how a force on one frame accelerates
-    another. It exists in every position; where the frames cannot move independently it is
-    singular. One state or a batch. Inside a function given to `tiburon.compile` the arrays may be
-    traced, one state at a time.
+    another. It exists in every position; where the frames cannot move independently it is singular.
 
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
+        q: Configuration [m or rad], shape (..., nq).
         frames: Name of a body or frame, or a sequence of n names.
         at: Where linear accelerations and forces are taken; see `frame_jacobian`.
         axes: "world" or "frame": axes of accelerations and forces.
         part: "both", or only "orientation" or "position".
-        **surroundings: `time`; `world` and `fluid`, whose added mass counts; `out` and `errors`:
-            see `Conditions` and `Delivery`.
 
     Returns:
         Symmetric matrix [1/(kg m^2), 1/(kg m), 1/kg], shape (..., 6 n, 6 n), or (..., 3 n, 3 n) for
@@ -156,18 +151,14 @@ def operational_space_inertia(
     """Compute the inertia one feels in moving frames from rest: (J M^-1 J^T)^-1.
 
     The inverse is taken of the factors, not of the product, so that its digits depend on the
-    Jacobian's condition and not on its square. One state or a batch. Inside a function given to
-    `tiburon.compile` the arrays may be traced, one state at a time.
+    Jacobian's condition and not on its square.
 
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
+        q: Configuration [m or rad], shape (..., nq).
         frames: Name of a body or frame, or a sequence of n names.
         at: Where linear accelerations and forces are taken; see `frame_jacobian`.
         axes: "world" or "frame": axes of accelerations and forces.
         part: "both", or only "orientation" or "position".
-        **surroundings: `time`; `world` and `fluid`, whose added mass counts; `out` and `errors`:
-            see `Conditions` and `Delivery`.
 
     Returns:
         Symmetric matrix [kg m^2, kg m, kg], shape (..., 6 n, 6 n), or (..., 3 n, 3 n) for one part.
@@ -185,16 +176,10 @@ def cross_inverse_inertia(
 ) -> Array:
     """Compute the acceleration of one frame per force on another, from rest, without gravity.
 
-    One state or a batch. Inside a function given to `tiburon.compile` q may be traced, one state at
-    a time.
-
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
+        q: Configuration [m or rad], shape (..., nq).
         frame: Name of the body or frame that accelerates.
         other: Name of the body or frame the force acts on; may be the same.
-        **surroundings: `time`; `world` and `fluid`, whose added mass counts; `out` and `errors`:
-            see `Conditions` and `Delivery`.
 
     Returns:
         Acceleration [alpha; a] at the first frame's origin per force [n; f] at the other's, world
@@ -212,16 +197,12 @@ def apparent_inverse_inertia(
 
     Phi_ii - Phi_ij - Phi_ji + Phi_jj, what a loop joint or contact between the two meets
     (Featherstone 1987, eq. 9.27). Its inverse, where it exists, is the apparent inertia: always
-    between a free link and the world, never in directions that the robot itself forbids. One state
-    or a batch. Inside a function given to `tiburon.compile` q may be traced, one state at a time.
+    between a free link and the world, never in directions that the robot itself forbids.
 
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
+        q: Configuration [m or rad], shape (..., nq).
         frame: Name of a body or frame; a force acts on it.
         other: Name of the body or frame that takes the reaction.
-        **surroundings: `time`; `world` and `fluid`, whose added mass counts; `out` and `errors`:
-            see `Conditions` and `Delivery`.
 
     Returns:
         Relative acceleration [alpha; a] per force [n; f], both at the origin of `frame`, world axes

@@ -111,15 +111,12 @@ def thruster_force(
 ) -> Array:
     """Compute the joint forces of all thrusters at their commands.
 
-    Add them to the forces of motors: ``tau = tb.thruster_force(rov, q, u) + motors``. One state or
-    a batch; traced arrays inside a compiled function, one state at a time.
+    Add them to the forces of motors: ``tau = tb.thruster_force(rov, q, u) + motors``.
 
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
+        q: Configuration [m or rad], shape (..., nq).
         commands: One per thruster, in the order of `model.thrusters` and the unit of their curves,
             shape (..., thrusters).
-        **options: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
 
     Returns:
         Joint force [N or N m], shape (..., nv): steady thrust, without the lag of the propellers.
@@ -136,10 +133,8 @@ def thruster_force_of_thrust(
     Where propellers lag, the thrust is a state, which `thrust_after` moves on.
 
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
+        q: Configuration [m or rad], shape (..., nq).
         thrust: One per thruster, along its direction [N], shape (..., thrusters).
-        **options: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
 
     Returns:
         Joint force [N or N m], shape (..., nv); linear in the thrusts.
@@ -161,11 +156,9 @@ def thrust_after(
     too long. A thruster whose time constant is zero follows at once.
 
     Args:
-        model: The robot.
         thrust: Now, one per thruster [N], shape (..., thrusters).
         commands: Held meanwhile, in the unit of the curves, shape (..., thrusters).
         dt: How long [s], shape (...).
-        **delivery: `out` and `errors`, the keywords of `Delivery`.
 
     Returns:
         Thrust after that time [N], shape (..., thrusters).
@@ -240,20 +233,16 @@ def fin_force(
     """Compute the joint forces that turning fins adds to those at the angles the model has.
 
     Added to the joint forces that dynamics takes, they give the motion with fins at these angles:
-    dynamics in the same water already holds the rest of what fins do. One state or a batch; traced
-    arrays inside a compiled function, one state at a time.
+    dynamics in the same water already holds the rest of what fins do.
 
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        q, v: Configuration and joint velocity.
         deflections: Angles about their spans [rad], shape (..., fins), in the order of
             `steerable_fins`.
         fluid: The water it is in.
         world: Surroundings, in place of `fluid`.
         time: When [s], shape (...), where the water changes; zero by default.
         parameters: Values by name in place of those of robot and water, one or one per case.
-        **delivery: `out` and `errors`, the keywords of `Delivery`.
 
     Returns:
         Joint force [N or N m], shape (..., nv).
@@ -331,19 +320,15 @@ def fossen_form(
     form.D @ form.v + form.g`` is the joint force `tau` of inverse dynamics. dM/dt - 2 C is skew, as
     passivity-based control wants it, and D v is the whole drag and lift. At a surface M is that of
     the wet shares at q, and its rate is taken with these shares held, since what their change does
-    (slamming) is no part of dynamics here. Rows and columns are in our order;
-    `matrix_to_fossen` writes those of the craft in marine order and axes. One state or a batch;
-    traced arrays inside a compiled function, one state at a time.
+    (slamming) is no part of dynamics here. Rows and columns are in our order; `matrix_to_fossen`
+    writes those of the craft in marine order and axes.
 
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        q, v: Configuration and joint velocity.
         fluid: The water it is in, which moves alike everywhere; on land by default.
         world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
         time: When [s], shape (...), where the water changes; zero by default.
         parameters: Values by name in place of those of robot and water, one or one per case.
-        **delivery: `out` and `errors`, the keywords of `Delivery`.
 
     Returns:
         M, C, D, g, the velocity relative to the water, and how its rate differs from vd.
