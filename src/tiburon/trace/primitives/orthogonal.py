@@ -52,16 +52,8 @@ class FactorOrthogonal(Primitive):
         super().__init__("factor_orthogonal", rows, columns)
         self.rows, self.columns = rows, columns
         self.small = min(rows, columns)
-
-    @property
-    def argument_count(self) -> int:
-        """Number of arguments."""
-        return self.rows * self.columns + 1
-
-    @property
-    def result_count(self) -> int:
-        """Number of results."""
-        return factor_size(self.rows, self.columns) + 2
+        self.argument_count = rows * columns + 1
+        self.result_count = factor_size(rows, columns) + 2
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
         """Orthogonalize columns, largest first, until the rest is negligible; then rows.
@@ -317,21 +309,10 @@ class ApplyOrthogonal(Primitive):
         self.rows, self.columns, self.mode = rows, columns, mode
         self.small = min(rows, columns)
         self.factor_size = factor_size(rows, columns)
-
-    @property
-    def length(self) -> int:
-        """Length of the vector it is applied to."""
-        return self.rows if self.mode in "PR" else self.columns
-
-    @property
-    def argument_count(self) -> int:
-        """Number of arguments."""
-        return self.factor_size + self.length
-
-    @property
-    def result_count(self) -> int:
-        """Number of results."""
-        return self.columns if self.mode in "PW" else self.rows
+        # length of the vector it is applied to
+        self.length = rows if mode in "PR" else columns
+        self.argument_count = self.factor_size + self.length
+        self.result_count = columns if mode in "PW" else rows
 
     def _place(self, in_range: bool, i: Index, k: Index) -> Index:
         """Place of element i of column k of Q or of Z."""

@@ -354,7 +354,12 @@ class Primitive(ABC):
         name: Name for dumps and error messages.
         form: Integers that, with the class, determine the computation.
         key: Structural key.
+        argument_count: Number of floats it takes.
+        result_count: Number of floats it returns.
     """
+
+    argument_count: int
+    result_count: int
 
     def __init__(self, name: str, *form: int) -> None:
         self.name = name
@@ -366,16 +371,6 @@ class Primitive(ABC):
 
     def __hash__(self) -> int:
         return hash(self.key)
-
-    @property
-    @abstractmethod
-    def argument_count(self) -> int:
-        """Number of arguments."""
-
-    @property
-    @abstractmethod
-    def result_count(self) -> int:
-        """Number of results."""
 
     @abstractmethod
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
@@ -459,6 +454,64 @@ class Factorization(Primitive):
     ) -> list[int]:
         """Return the adjoint of the matrix, by convention that of the factor."""
         return adjoints
+
+
+class SymmetricSolve(Primitive):
+    """Solution of K X = B with a symmetric K: its factor, then the rows of B, to the rows of X.
+
+    Attributes:
+        stored: Number of elements of the factor.
+        entries: Row and column of the elements of K that the factor was made of, in order.
+        columns: Number of columns of X.
+    """
+
+    stored: int
+    entries: Sequence[tuple[int, int]]
+    columns = 1
+
+    def tangent(
+        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
+    ) -> list[int]:
+        """Return dX = K^-1 (dB - dK X)."""
+        right, width = list(tangents[self.stored :]), self.columns
+        for (i, j), change in zip(self.entries, tangents, strict=False):
+            for k in range(width):
+                a, b = i * width + k, j * width + k
+                right[a] = graph.sub(right[a], graph.mul(change, results[b]))
+                if i != j:
+                    right[b] = graph.sub(right[b], graph.mul(change, results[a]))
+        return self._again(graph, args, right)
+
+    def adjoint(
+        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
+    ) -> list[int]:
+        """Return W = K^-1 Xbar for B and -(W X^T + X W^T) for K, once on the diagonal."""
+        w, x, width = self._again(graph, args, adjoints), results, self.columns
+        matrix = []
+        for i, j in self.entries:
+            rows = range(i * width, (i + 1) * width), range(j * width, (j + 1) * width)
+            terms = [(w[a], x[b]) for a, b in zip(*rows, strict=True)]
+            if i != j:
+                terms += [(w[b], x[a]) for a, b in zip(*rows, strict=True)]
+            matrix.append(graph.neg(dot(graph, terms)))
+        # elements of the factor beyond those of K
+        fill = [graph.const(0.0)] * (self.stored - len(matrix))
+        return [*matrix, *fill, *w]
+
+    def _again(self, graph: Graph, args: list[int], right: list[int]) -> list[int]:
+        if is_zero_row(graph, right):
+            return right
+        return graph.call(self, [*args[: self.stored], *right])
+
+    def solve_columns(self, factor: Sequence[Any], name: str, b: Any, *, inline: bool) -> Any:
+        """Solve for each column of a right-hand side, a vector or a matrix; errors name it."""
+        shape, columns = right_hand_sides(name, self.result_count, b)
+        return solve_columns(
+            shape,
+            self.result_count,
+            columns,
+            lambda column: self.apply([*factor, *column], inline=inline),
+        )
 
 
 def nodes_of(graph: Graph, values: Sequence[Any]) -> list[int]:

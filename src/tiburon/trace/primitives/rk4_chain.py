@@ -59,17 +59,9 @@ class Rk4Chain(Primitive):
         super().__init__("rk4_chain", size, *(x for block in blocks for x in block))
         self.size = size
         self.blocks = tuple(blocks)
-
-    @property
-    def argument_count(self) -> int:
-        """Number of floats it takes."""
         own = sum(count * count for _, count in self.blocks)
-        return 1 + 12 * self.size**2 + len(BLOCKS) * own
-
-    @property
-    def result_count(self) -> int:
-        """Number of floats it gives."""
-        return 6 * self.size**2
+        self.argument_count = 1 + 12 * size**2 + len(BLOCKS) * own
+        self.result_count = 6 * size**2
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
         """Go through the stages; the rows of the results gather their share of each."""

@@ -75,16 +75,8 @@ class RowProducts(Primitive):
         # the integers of a form are not negative
         form += [x + 1 for piece in self.pieces for x in piece]
         super().__init__("row_products", *form)
-
-    @property
-    def argument_count(self) -> int:
-        """Number of arguments."""
-        return self._offsets[-1]
-
-    @property
-    def result_count(self) -> int:
-        """Number of results."""
-        return sum(piece.stop - piece.start for piece in self.pieces)
+        self.argument_count = self._offsets[-1]
+        self.result_count = sum(piece.stop - piece.start for piece in self.pieces)
 
     def _terms(self, kind: int) -> Iterator[tuple[int, int]]:
         """Yield the offsets of the factors of each product: component of the row, of the column."""

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tiburon.trace.graph import Graph
-from tiburon.trace.primitives.primitive import Machine, Memory, Primitive, is_zero_row
+from tiburon.trace.primitives.primitive import Machine, Memory, Primitive, SymmetricSolve
 from tiburon.trace.primitives.spd import LOST_PIVOT
 
 ABSENT_PIVOT = 1e300
@@ -103,16 +103,8 @@ class FactorSaddle(Primitive):
     def __init__(self, pattern: SaddlePattern) -> None:
         super().__init__("factor_saddle", *pattern.form())
         self.pattern = pattern
-
-    @property
-    def argument_count(self) -> int:
-        """Number of arguments."""
-        return len(self.pattern.entries) + self.pattern.bound + 1
-
-    @property
-    def result_count(self) -> int:
-        """Number of results."""
-        return self.pattern.stored + 2
+        self.argument_count = len(pattern.entries) + pattern.bound + 1
+        self.result_count = pattern.stored + 2
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
         """Eliminate column by column, updating all that remains."""
@@ -243,22 +235,14 @@ class _Run:
         self.start, self.stop, self.bound = start, stop, bound
 
 
-class SolveSaddle(Primitive):
+class SolveSaddle(SymmetricSolve):
     """Solve: a factor without its last two values, and a vector, to the solution."""
 
     def __init__(self, pattern: SaddlePattern) -> None:
         super().__init__("solve_saddle", *pattern.form())
         self.pattern = pattern
-
-    @property
-    def argument_count(self) -> int:
-        """Number of arguments."""
-        return self.pattern.stored + self.pattern.size
-
-    @property
-    def result_count(self) -> int:
-        """Number of results."""
-        return self.pattern.size
+        self.stored, self.entries = pattern.stored, pattern.entries
+        self.argument_count, self.result_count = pattern.stored + pattern.size, pattern.size
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
         """Substitute with L in order, multiply by 1/D, substitute with L^T in reverse."""
@@ -281,38 +265,6 @@ class SolveSaddle(Primitive):
                 known = m.load(found, m.lookup(rows, entry))
                 old = m.load(found, k)
                 m.store(found, k, m.sub_product(m.load(given, entry), known, old))
-
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
-        """Return dx = K^-1 (db - dK x)."""
-        stored = self.pattern.stored
-        right = list(tangents[stored:])
-        entries = self.pattern.entries
-        for (i, j), change in zip(entries, tangents[: len(entries)], strict=True):
-            right[i] = graph.sub(right[i], graph.mul(change, results[j]))
-            if i != j:
-                right[j] = graph.sub(right[j], graph.mul(change, results[i]))
-        return self._again(graph, args, right)
-
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
-        """Return w = K^-1 xbar for b and -(w x^T + x w^T) for K, once on the diagonal."""
-        w, x = self._again(graph, args, adjoints), results
-        matrix = []
-        for i, j in self.pattern.entries:
-            part = graph.mul(w[i], x[j])
-            if i != j:
-                part = graph.add(part, graph.mul(w[j], x[i]))
-            matrix.append(graph.neg(part))
-        padding = [graph.const(0.0)] * (self.pattern.stored - len(matrix))
-        return [*matrix, *padding, *w]
-
-    def _again(self, graph: Graph, args: list[int], right: list[int]) -> list[int]:
-        if is_zero_row(graph, right):
-            return right
-        return graph.call(self, [*args[: self.pattern.stored], *right])
 
 
 class SaddleFactor:

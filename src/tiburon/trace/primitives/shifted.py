@@ -28,16 +28,8 @@ class ShiftedMatrix(Primitive):
         form = [kept, eliminated, *(x for link in links for x in link)]
         super().__init__("shifted_matrix", *form)
         self.kept, self.eliminated, self.links = kept, eliminated, tuple(links)
-
-    @property
-    def argument_count(self) -> int:
-        """Number of floats it takes."""
-        return 1 + self.kept * (self.kept + self.eliminated) + len(self.links)
-
-    @property
-    def result_count(self) -> int:
-        """Number of floats it gives."""
-        return self.kept * (self.kept + 2)
+        self.argument_count = 1 + kept * (kept + eliminated) + len(self.links)
+        self.result_count = kept * (kept + 2)
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
         """Sum up, subtract from the shift, then scale rows and columns."""
@@ -109,16 +101,8 @@ class ShiftedRight(Primitive):
         """Take how many unknowns are kept and eliminated."""
         super().__init__("shifted_right", kept, eliminated)
         self.kept, self.eliminated = kept, eliminated
-
-    @property
-    def argument_count(self) -> int:
-        """Number of floats it takes."""
-        return 1 + self.kept + (self.kept + 1) * self.eliminated + self.kept
-
-    @property
-    def result_count(self) -> int:
-        """Number of floats it gives."""
-        return self.kept
+        self.argument_count = 1 + kept + (kept + 1) * eliminated + kept
+        self.result_count = kept
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
         """Add what the eliminated unknowns contribute, then scale."""

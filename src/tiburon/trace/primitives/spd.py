@@ -19,12 +19,9 @@ from tiburon.trace.primitives.primitive import (
     Factorization,
     Machine,
     Memory,
-    Primitive,
+    SymmetricSolve,
     dot,
-    is_zero_row,
     numbers_of,
-    right_hand_sides,
-    solve_columns,
     square_size,
 )
 
@@ -44,16 +41,7 @@ class FactorSpd(Factorization):
     def __init__(self, size: int) -> None:
         super().__init__("factor_spd", size)
         self.size = size
-
-    @property
-    def argument_count(self) -> int:
-        """Number of arguments."""
-        return self.size * (self.size + 1) // 2
-
-    @property
-    def result_count(self) -> int:
-        """Number of results."""
-        return self.argument_count
+        self.argument_count = self.result_count = size * (size + 1) // 2
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
         """Eliminate column by column, updating all that remains (right-looking)."""
@@ -85,30 +73,21 @@ class FactorSpd(Factorization):
                 m.store(found, start + k, entry)
 
 
-class SolveSpd(Primitive):
+class SolveSpd(SymmetricSolve):
     """Solve: a factor and a vector of n elements to the solution."""
 
     def __init__(self, size: int) -> None:
         super().__init__("solve_spd", size)
-        self.size = size
-        self.factor_size = size * (size + 1) // 2
-
-    @property
-    def argument_count(self) -> int:
-        """Number of arguments."""
-        return self.factor_size + self.size
-
-    @property
-    def result_count(self) -> int:
-        """Number of results."""
-        return self.size
+        self.size = self.result_count = size
+        self.stored = size * (size + 1) // 2
+        self.argument_count = self.stored + size
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
         """Substitute forward, divide by D, substitute backward."""
         n = self.size
         row = m.table([_place(i, 0) for i in range(n)])
         for i in m.loop(0, n):
-            m.store(found, i, m.load(given, self.factor_size + i))
+            m.store(found, i, m.load(given, self.stored + i))
         for j in m.loop(0, n):
             known = m.load(found, j)
             for i in m.loop(j + 1, n):
@@ -129,7 +108,7 @@ class SolveSpd(Primitive):
     ) -> list[int]:
         """Return dx = A^-1 (db - dA x)."""
         n = self.size
-        change, db = tangents[: self.factor_size], tangents[self.factor_size :]
+        change, db = tangents[: self.stored], tangents[self.stored :]
         right = [
             graph.sub(db[i], dot(graph, [(change[_place(i, j)], results[j]) for j in range(n)]))
             for i in range(n)
@@ -146,11 +125,6 @@ class SolveSpd(Primitive):
             matrix += [graph.neg(dot(graph, [(w[i], x[j]), (w[j], x[i])])) for j in range(i)]
             matrix.append(graph.neg(graph.mul(w[i], x[i])))
         return [*matrix, *w]
-
-    def _again(self, graph: Graph, args: list[int], right: list[int]) -> list[int]:
-        if is_zero_row(graph, right):
-            return right
-        return graph.call(self, [*args[: self.factor_size], *right])
 
 
 class SpdFactor:
@@ -175,14 +149,7 @@ class SpdFactor:
         Returns:
             The solution, shape of b.
         """
-        shape, columns = right_hand_sides("b", self.size, b)
-        primitive = SolveSpd(self.size)
-        return solve_columns(
-            shape,
-            self.size,
-            columns,
-            lambda column: primitive.apply([*self._numbers, *column], inline=self._inline),
-        )
+        return SolveSpd(self.size).solve_columns(self._numbers, "b", b, inline=self._inline)
 
 
 def factor_spd(matrix: Any, *, inline: bool | None = None) -> SpdFactor:

@@ -119,17 +119,8 @@ class TableRows(Primitive):
 
     def __init__(self, width: int, levels: int, *, following: bool = True) -> None:
         super().__init__("table_rows", width, levels, 1 + following)
-
-    @property
-    def argument_count(self) -> int:
-        """Number of arguments."""
-        return HANDLE + 1
-
-    @property
-    def result_count(self) -> int:
-        """Number of results."""
-        width, _, rows = self.form
-        return 2 + rows * width
+        self.argument_count = HANDLE + 1
+        self.result_count = 2 + (1 + following) * width
 
     @functools.cached_property
     def is_short(self) -> bool:

@@ -28,13 +28,11 @@ from tiburon.trace.primitives.primitive import (
     Machine,
     Memory,
     Primitive,
+    SymmetricSolve,
     array_of,
     dot,
-    is_zero_row,
     numbers_of,
-    right_hand_sides,
     shape_of,
-    solve_columns,
     square_size,
 )
 from tiburon.trace.primitives.spd import INLINE_SIZE, LOST_PIVOT
@@ -88,16 +86,7 @@ class FactorTree(TreePrimitive, Factorization):
 
     def __init__(self, parents: Sequence[int]) -> None:
         super().__init__("factor_tree", parents)
-
-    @property
-    def argument_count(self) -> int:
-        """Number of arguments."""
-        return self.layout.stored
-
-    @property
-    def result_count(self) -> int:
-        """Number of results."""
-        return self.layout.stored
+        self.argument_count = self.result_count = self.layout.stored
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
         """Eliminate from the leaves to the root [Featherstone 2005, algorithm LTDL]."""
@@ -129,21 +118,14 @@ class FactorTree(TreePrimitive, Factorization):
                 m.store(found, start + t, entry)
 
 
-class SolveTree(TreePrimitive):
+class SolveTree(TreePrimitive, SymmetricSolve):
     """Solve: a factor and a vector to the solution."""
 
     def __init__(self, parents: Sequence[int]) -> None:
         super().__init__("solve_tree", parents)
-
-    @property
-    def argument_count(self) -> int:
-        """Number of arguments."""
-        return self.layout.stored + self.layout.size
-
-    @property
-    def result_count(self) -> int:
-        """Number of results."""
-        return self.layout.size
+        self.stored, self.entries = self.layout.stored, self.layout.elements()
+        self.result_count = self.layout.size
+        self.argument_count = self.stored + self.result_count
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
         """Substitute with L^T from the leaves, divide by D, substitute with L from the root."""
@@ -168,36 +150,6 @@ class SolveTree(TreePrimitive):
                 old = m.load(found, i)
                 m.store(found, i, m.sub_product(m.load(given, place), known, old))
 
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
-        """Return dx = H^-1 (db - dH x)."""
-        stored = self.layout.stored
-        right = list(tangents[stored:])
-        for (i, j), change in zip(self.layout.elements(), tangents[:stored], strict=True):
-            right[i] = graph.sub(right[i], graph.mul(change, results[j]))
-            if i != j:
-                right[j] = graph.sub(right[j], graph.mul(change, results[i]))
-        return self._again(graph, args, right)
-
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
-        """Return w = H^-1 xbar for b and -(w x^T + x w^T) for H, once on the diagonal."""
-        w, x = self._again(graph, args, adjoints), results
-        matrix = []
-        for i, j in self.layout.elements():
-            part = graph.mul(w[i], x[j])
-            if i != j:
-                part = graph.add(part, graph.mul(w[j], x[i]))
-            matrix.append(graph.neg(part))
-        return [*matrix, *w]
-
-    def _again(self, graph: Graph, args: list[int], right: list[int]) -> list[int]:
-        if is_zero_row(graph, right):
-            return right
-        return graph.call(self, [*args[: self.layout.stored], *right])
-
 
 class TreeFactor:
     """The factored mass matrix of a tree.
@@ -221,15 +173,7 @@ class TreeFactor:
         Returns:
             The solution, shape of b.
         """
-        size = len(self.parents)
-        shape, columns = right_hand_sides("b", size, b)
-        primitive = SolveTree(self.parents)
-        return solve_columns(
-            shape,
-            size,
-            columns,
-            lambda column: primitive.apply([*self._numbers, *column], inline=self._inline),
-        )
+        return SolveTree(self.parents).solve_columns(self._numbers, "b", b, inline=self._inline)
 
 
 def factor_tree(parents: Sequence[int], matrix: Any, *, inline: bool | None = None) -> TreeFactor:
@@ -291,16 +235,7 @@ class InvertTree(TreePrimitive):
 
     def __init__(self, parents: Sequence[int]) -> None:
         super().__init__("invert_tree", parents)
-
-    @property
-    def argument_count(self) -> int:
-        """Number of arguments."""
-        return self.layout.stored
-
-    @property
-    def result_count(self) -> int:
-        """Number of results."""
-        return self.layout.size**2
+        self.argument_count, self.result_count = self.layout.stored, self.layout.size**2
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
         """Invert L row by row from the root, then add up the products of rows."""
@@ -420,23 +355,16 @@ def invert_tree(parents: Sequence[int], matrix: Any, *, inline: bool | None = No
     return array_of(found, (size, size))
 
 
-class SolveTreeColumns(TreePrimitive):
+class SolveTreeColumns(TreePrimitive, SymmetricSolve):
     """Solve: a factor and the rows of a matrix to the rows of the solution."""
 
     def __init__(self, parents: Sequence[int], columns: int) -> None:
         # the name distinguishes forms, too
         super().__init__(f"solve_tree_{columns}_columns", parents)
         self.columns = columns
-
-    @property
-    def argument_count(self) -> int:
-        """Number of arguments."""
-        return self.layout.stored + self.result_count
-
-    @property
-    def result_count(self) -> int:
-        """Number of results."""
-        return self.layout.size * self.columns
+        self.stored, self.entries = self.layout.stored, self.layout.elements()
+        self.result_count = self.layout.size * columns
+        self.argument_count = self.stored + self.result_count
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
         """Substitute with L^T from the leaves, divide by D, substitute with L from the root."""
@@ -462,40 +390,6 @@ class SolveTreeColumns(TreePrimitive):
                 for k in m.loop(0, width, independent=True):
                     known, old = m.load(found, other + k), m.load(found, i * width + k)
                     m.store(found, i * width + k, m.sub_product(entry, known, old))
-
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
-        """Return dX = H^-1 (dB - dH X)."""
-        stored, width = self.layout.stored, self.columns
-        right = list(tangents[stored:])
-        for (i, j), change in zip(self.layout.elements(), tangents[:stored], strict=True):
-            for k in range(width):
-                a, b = i * width + k, j * width + k
-                right[a] = graph.sub(right[a], graph.mul(change, results[b]))
-                if i != j:
-                    right[b] = graph.sub(right[b], graph.mul(change, results[a]))
-        return self._again(graph, args, right)
-
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
-        """Return W = H^-1 Xbar for B and -(W X^T + X W^T) for H, once on the diagonal."""
-        w, x = self._again(graph, args, adjoints), results
-        width = self.columns
-        matrix = []
-        for i, j in self.layout.elements():
-            rows = range(i * width, (i + 1) * width), range(j * width, (j + 1) * width)
-            terms = [(w[a], x[b]) for a, b in zip(*rows, strict=True)]
-            if i != j:
-                terms += [(w[b], x[a]) for a, b in zip(*rows, strict=True)]
-            matrix.append(graph.neg(dot(graph, terms)))
-        return [*matrix, *w]
-
-    def _again(self, graph: Graph, args: list[int], right: list[int]) -> list[int]:
-        if is_zero_row(graph, right):
-            return right
-        return graph.call(self, [*args[: self.layout.stored], *right])
 
 
 def solve_tree_columns(parents: Sequence[int], matrix: Any, b: Any, *, inline: bool = False) -> Any:
