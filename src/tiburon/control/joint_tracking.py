@@ -4,7 +4,6 @@ All functions accept one state of floats, batches (cases lead) and traced values
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from tiburon.control.joint_path import JointPath, refuse_quaternions
 from tiburon.control.piecewise import PathSample, entries, joined, row_of
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
 from tiburon.model import Joint, Model
+from tiburon.model.model import per_model
 from tiburon.simulation.state import State
 from tiburon.trace.array import TracedArray, as_traced
 
@@ -64,7 +64,7 @@ class TrackingError(NamedTuple):
     """Target acceleration [m/s^2 or rad/s^2]."""
 
 
-@lru_cache(maxsize=256)
+@per_model
 def select_joints(model: Model, names: tuple[str, ...]) -> JointSelection:
     """Select joints by name; by default all with degrees of freedom except a floating base."""
     named = names or tuple(j.name for j in model.joints if j.nv and j.kind != "free")
@@ -190,7 +190,7 @@ def commands_of(state: State, chosen: JointSelection, force: Any, through: str) 
     return dict(zip(names, parts, strict=True))
 
 
-@lru_cache(maxsize=64)
+@per_model
 def _actuators(model: Model, joints: tuple[str, ...]) -> tuple[str, ...]:
     """Return the command names of the actuators of joints."""
     found = []

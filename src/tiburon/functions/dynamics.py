@@ -5,7 +5,7 @@ Algorithms are imported where they are traced: a kernel from the cache needs non
 
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -26,6 +26,7 @@ from tiburon.functions.keywords import (
 )
 from tiburon.functions.library import GRAVITY, INERTIA, LibraryFunction, front_door, inputs_of, pair
 from tiburon.model import Model, Plan
+from tiburon.model.model import per_model
 from tiburon.model.plan import INERTIAL_PARAMETERS
 from tiburon.record import named_line, record
 from tiburon.spatial import Scalar
@@ -56,7 +57,7 @@ def method_options(method: str | None, model: Model | None = None) -> Options:
     return (("method", method),)
 
 
-@lru_cache(maxsize=256)
+@per_model
 def cheaper_method(model: Model) -> str:
     """Return the method that is predicted to take less time for a model.
 

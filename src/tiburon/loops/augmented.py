@@ -32,7 +32,6 @@ Symbols: H, C mass matrix and bias force, J, bias as in `constraints`, lambda co
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -50,6 +49,7 @@ from tiburon.loops.metric import (
     solve_in_metric,
 )
 from tiburon.model import Model, Plan
+from tiburon.model.model import per_model
 from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.trace.primitives.saddle import SaddleFactor, SaddlePattern
 from tiburon.trace.primitives.tree import FactorTree
@@ -108,7 +108,7 @@ class LoopPattern:
         return [*mass, *(float(rows[self.live[n]][j]) for n, j in self.bound)]
 
 
-@lru_cache(maxsize=64)
+@per_model
 def loop_pattern(model: Model) -> LoopPattern:
     """Return the pattern of a robot with loops, computed once per model."""
     return LoopPattern(model)

@@ -22,7 +22,6 @@ Symbols:
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +35,7 @@ from tiburon.model import JointCoupling, LoopClosure, Model, Plan, PlanBody, Tra
 from tiburon.model.closure import MOTION_SIZE, Closure, ClosureProgram, Seen, closure_program
 from tiburon.model.closure_kinds import SurfaceContact
 from tiburon.model.joint_constraints import Measure, RelativeMotion, Slip
+from tiburon.model.model import per_model
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Mat3, Motion, Scalar, Transform, Vec3
 from tiburon.spatial.vec3 import (
@@ -470,7 +470,7 @@ def is_velocity_constraint(model: Model) -> tuple[bool, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=64)
+@per_model
 def jacobian_pattern(model: Model) -> tuple[frozenset[int], ...]:
     """Return the sparsity pattern of J: for each constraint, its velocity variables.
 

@@ -155,6 +155,7 @@ class StateSpace(NamedParts):
             object.__setattr__(found, name, getattr(self, name))
         object.__setattr__(found, "run_time", run_time)
         object.__setattr__(found, "_plan", None)
+        object.__setattr__(found, "derived", {})
         return found
 
     @classmethod

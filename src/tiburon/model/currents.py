@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -124,11 +123,11 @@ class Flow(NamedTuple):
 
 
 KEPT_GRAPHS = 64
-"""Number of graphs of user-defined currents that are kept."""
+"""Number of graphs of currents that are kept."""
 
-_traced: OrderedDict[tuple[int, bool], tuple[object, "Program"]] = OrderedDict()
-"""Latest graphs of user-defined currents, by `id` of the object held here and by whether zeros are
-run-time parameters.
+_graphs: OrderedDict[tuple[Any, bool], tuple[object, "Program"]] = OrderedDict()
+"""Latest graphs of currents, by value, or by `id` of the object held here where it is user-defined;
+and by whether zeros are run-time parameters, which currents that compare equal may differ in.
 """
 
 
@@ -141,27 +140,22 @@ def traced_key(current: Current) -> int | None:
     return None if is_declared(current) else _retraced(current).key
 
 
+def _graph_key(current: Current) -> tuple[Any, bool]:
+    return (current if is_declared(current) else id(current.source)), current._every
+
+
 def _retraced(current: Current) -> "Program":
     program = _traced_now(current)
-    source = current.source
-    _traced[id(source), current._every] = (source, program)
-    if len(_traced) > KEPT_GRAPHS:
-        _traced.popitem(last=False)
+    _graphs[_graph_key(current)] = (current.source, program)
+    if len(_graphs) > KEPT_GRAPHS:
+        _graphs.popitem(last=False)
     return program
 
 
 def _program(current: Current) -> "Program":
     """Return the graph of a current's velocity and its derivatives."""
-    if is_declared(current):
-        return _known_program(current, current._every)
-    found = _traced.get((id(current.source), current._every))
+    found = _graphs.get(_graph_key(current))
     return _retraced(current) if found is None else found[1]
-
-
-@lru_cache(maxsize=64)
-def _known_program(current: Current, every: bool) -> "Program":
-    # currents compare equal whether or not zeros are run-time parameters
-    return _traced_now(current)
 
 
 def _traced_now(current: Current) -> "Program":

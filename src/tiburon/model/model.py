@@ -1,7 +1,8 @@
 """The robot model: bodies, joints, frames and attachments, by name."""
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import numpy as np
 
@@ -28,6 +29,25 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def per_model(function: Function) -> Function:
+    """Decorate a function of a model and hashable arguments: each model keeps its results.
+
+    Models are immutable, so that results never change; they are freed together with their model.
+    """
+
+    @wraps(function)
+    def call(model: "Model", *arguments: Any) -> Any:
+        known, key = model.derived, (function, *arguments)
+        found = known.get(key, known)
+        if found is known:
+            found = known[key] = function(model, *arguments)
+        return found
+
+    return cast(Function, call)
+
 
 class Model(StateSpace):
     """A robot: a tree of bodies and joints, with named frames; immutable, compares by value.
@@ -45,10 +65,13 @@ class Model(StateSpace):
             ])
     """
 
-    __slots__ = ("_hash", "_plan", "immovable_joint_names", "user_parts")
+    __slots__ = ("_hash", "_plan", "derived", "immovable_joint_names", "user_parts")
 
     _hash: int
     _plan: Plan | None
+    derived: dict[Any, Any]
+    """Results of functions decorated with `per_model`; private."""
+
     user_parts: UserParts
     """Parts with user code; private."""
 
@@ -113,6 +136,7 @@ class Model(StateSpace):
         self._set(name=name, nq=nq, nv=nv, about=about, _poses=given, user_parts=user_parts)
         self._set(**{key: getattr(parts, key) for key in Parts._fields if key != "poses"})
         self._set(_slices=joint_slices(ordered), _hash=digest, _plan=None, run_time=RunTime())
+        self._set(derived={})
         immovable = immovable_joints(self.plan) if needs_check(ordered) else ()
         if immovable and movable:
             raise nothing_resists(self.plan, immovable[0])

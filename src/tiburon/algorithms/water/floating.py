@@ -14,7 +14,6 @@ body makes, are left out.
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import NamedTuple
 
 from tiburon.algorithms.kinematics import Place, body_places
@@ -25,6 +24,7 @@ from tiburon.hydro.immersion import added_to, under_surface
 from tiburon.hydro.submersion import Hull, hull_of, is_simple
 from tiburon.model import Body, Model, Plan, PlanBody
 from tiburon.model.body import Shape, SphereShape
+from tiburon.model.model import per_model
 from tiburon.model.plan import WORLD_BODY
 from tiburon.model.pose import Pose
 from tiburon.spatial import ArticulatedInertia, Scalar
@@ -50,7 +50,7 @@ class Floating(NamedTuple):
     """The added mass that the layout at hand holds for each plan body."""
 
 
-@lru_cache(maxsize=64)
+@per_model
 def hulls_of(model: Model) -> tuple[tuple[Hulls, ...], ...]:
     """Return the solids of all bodies that water meets, by plan body.
 

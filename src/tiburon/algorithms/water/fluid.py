@@ -15,7 +15,6 @@ surface, each body meets the water at its own place.
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tiburon.algorithms.kinematics import WORLD_PLACE, Place
@@ -24,6 +23,7 @@ from tiburon.errors import ModelError
 from tiburon.hydro.immersion import Immersion, Strips, Surroundings, added_to, immersion_of
 from tiburon.model import Model, Plan, PlanBody, Water
 from tiburon.model.body_fluid import BodyFluid
+from tiburon.model.model import per_model
 from tiburon.model.plan import WORLD_BODY
 from tiburon.model.water import FlowField
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
@@ -74,6 +74,7 @@ class WaterAround(NamedTuple):
     """What a surface leaves of the links under water; None where there is no surface."""
 
 
+@per_model
 def immersions(model: Model, apart: bool) -> tuple[Link, ...]:
     """Return what water meets of each plan body; nothing where it meets nothing.
 
@@ -85,12 +86,7 @@ def immersions(model: Model, apart: bool) -> tuple[Link, ...]:
     Raises:
         ModelError: If no body has any water numbers.
     """
-    # robots whose numbers are run-time numbers in other parts compare equal
-    return _immersions(model, apart, model.run_time.fluids)
-
-
-@lru_cache(maxsize=64)
-def _immersions(model: Model, apart: bool, run_time: frozenset[str]) -> tuple[Link, ...]:
+    run_time = model.run_time.fluids
     members = members_in_water(model, run_time)
     if not any(members):
         raise ModelError(
