@@ -122,7 +122,7 @@ def test_a_placed_platform_leaves_two_ways_for_each_leg():
 
 
 def test_families_of_positions_are_no_branches():
-    with pytest.raises(tb.DomainError, match="1 freedom left; hold more, such as"):
+    with pytest.raises(tb.DomainError, match="1 DoF left; hold more, such as"):
         tb.assembly_branches(tb.load("four_bar"))
 
 

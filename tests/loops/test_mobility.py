@@ -77,7 +77,7 @@ def test_locked_hips_leave_the_knees_of_the_walker_loose():
     assert found.redundancy == 0
     assert math.isinf(found.condition)
     assert {"joint_4", "joint_5", "joint_6"} <= set(found.loose)
-    assert "cannot drive it alone, 1 freedom is left to" in found.summary
+    assert "cannot drive it alone, 1 degree of freedom is left to" in found.summary
 
 
 def test_six_motors_of_the_walker_are_three_more_than_needed():

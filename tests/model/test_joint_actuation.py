@@ -143,7 +143,7 @@ def test_of_more_actuators_than_freedoms_forces_of_least_squares_are_taken():
         ({"hinge": CYLINDER}, r"actuators\['hinge'\]: expected \(..., actuators, 6\)"),
         (
             {"ball": [CYLINDER]},
-            "expected at least one for each of 3 freedoms",
+            "expected at least one for each of 3 degrees of freedom",
         ),
         ({"hinge": [(1, 0, 0, 0, 0, 0)]}, "actuators that work on every freedom"),
     ],

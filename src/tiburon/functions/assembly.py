@@ -92,7 +92,7 @@ class Closing(NamedTuple):
     """Frames that are to lie somewhere in the world."""
 
     def errors(self, q: Array) -> Array:
-        """Return gaps of loops, then turns and shifts of frames [rad, m], shape (n, rows)."""
+        """Return residuals of loops, then pose errors of frames [rad, m], shape (n, rows)."""
         found = [constraint_residual(self.model, q)] if self.model.loops else []
         for frame, pose in self.places.items():
             R, p = forward_kinematics(self.model, q, frame)
@@ -205,10 +205,10 @@ Hold = str | Iterable[str] | Mapping[str, ArrayLike]
 """Joints by name, or their positions by name."""
 
 GIVEN_CLOSED = 1e-9
-"""Gap at which a position counts as closed that was given, not found [m or rad]."""
+"""Residual up to which a given configuration counts as closed [m or rad]."""
 
 NEARLY_CLOSED = 1e-3
-"""Gap up to which constraints that cannot be closed may be nearly redundant [m or rad]."""
+"""Residual up to which constraints that cannot be closed may be nearly redundant [m or rad]."""
 
 LARGEST_FIT_ERROR = 1e-5
 """How well a joint that closes a loop must fit; head to tail it misses by half a turn."""
@@ -258,7 +258,7 @@ def assemble(
         max_iterations: Most steps from each start.
 
     Raises:
-        LoopError: If no start led to closed loops; `gaps` has what is left of each loop.
+        LoopError: If no start led to closed loops; `gaps` has the residual of each loop.
 
     Example:
         ``q = tb.assemble(four_bar, hold={"input": 1.0}).q``
@@ -297,7 +297,7 @@ def is_closed(model: Model, q: ArrayLike, tolerance: float = GIVEN_CLOSED) -> bo
         tolerance: Gap that counts as closed [m or rad].
 
     Returns:
-        Whether no gap is wider, and no joint is put together head to tail.
+        Whether no residual is larger, and no joint is assembled in reverse.
     """
     position = model.normalize(q)
     gaps = constraints(model, model.plan, [float(x) for x in position]).value
@@ -307,7 +307,7 @@ def is_closed(model: Model, q: ArrayLike, tolerance: float = GIVEN_CLOSED) -> bo
 
 
 def reversed_loops(model: Model, q: Array) -> tuple[str, ...]:
-    """Return the loops whose joint cannot be where their frames are, though no gap tells."""
+    """Return the loops whose joint is reversed, which no residual detects."""
     places = places_of(model, q)
     closures = [loop for loop in model.loops if isinstance(loop, LoopClosure)]
     return tuple(
@@ -332,7 +332,7 @@ def prepared(
     if starts < 1:
         raise OptionError("starts", ("an integer of at least 1",), starts)
     if not tolerance > 0.0:
-        raise DomainError("tolerance", "a gap above 0 [m, rad]", f"{tolerance!r}")
+        raise DomainError("tolerance", "a residual above 0 [m, rad]", f"{tolerance!r}")
     for frame in place:
         if frame not in model.frame_names[1:]:
             raise UnknownNameError(
@@ -385,7 +385,7 @@ def _check_redundancy(closing: Closing, q: Array, gap: float) -> None:
 def _cannot_close(
     closing: Closing, q: Array, errors: Array, starts: int, tolerance: float
 ) -> LoopError:
-    """Return the error about loops that stay open, with the gap of each."""
+    """Return the error about loops that stay open, with the residual of each."""
     model = closing.model
     words = constraint_words(model)
     sizes = np.abs(errors[: len(words)])
@@ -473,7 +473,7 @@ def assembly_branches(
         guess: Where held joints take their positions from, and one of the starts, shape (nq,).
         hold: Joints that stay, by name, or with their positions [m or rad] by name.
         place: Frames that are to lie somewhere, by name: their pose in the world.
-        distinct: Bodies that tell branches apart, such as a platform whose legs may stand
+        distinct: Bodies that distinguish branches, such as a platform whose legs may stand
             either way; by default all.
         starts: Most starts to follow.
         patience: Starts without a new branch after which the search ends.
@@ -483,7 +483,7 @@ def assembly_branches(
 
     Raises:
         LoopError: If no start led to closed loops.
-        DomainError: If freedoms are left, so that there are not single positions but families.
+        DomainError: If degrees of freedom remain, so that solutions are not isolated.
 
     Example:
         Forward kinematics of a platform::
@@ -563,8 +563,8 @@ def _check_single(closing: Closing, q: Array) -> None:
         names = {model.v_names[closing.free[k]] for k in np.argmax(np.abs(loose), axis=0)}
         raise DomainError(
             "hold",
-            "as many joints as the robot has freedoms",
-            f"{loose.shape[1]} freedom{'s' if loose.shape[1] > 1 else ''} left",
+            "as many joints as the robot has degrees of freedom",
+            f"{loose.shape[1]} DoF left",
             advice=f"hold more, such as {', '.join(sorted(names))}",
         )
 
@@ -644,7 +644,7 @@ def _numbered(labels: list[str]) -> tuple[str, ...]:
 
 
 START_TOLERANCE = 1e-6
-"""Gaps up to which a start is closed without a word [m or rad]: files give six digits or more."""
+"""Residual up to which an initial state is closed silently [m or rad]: files have six digits."""
 
 RANK_TOLERANCE = 1e-5
 """Singular value of the Jacobian, relative to the largest, that counts as zero at the start."""
@@ -683,7 +683,7 @@ def gap_names(model: Model) -> tuple[str, ...]:
 
 
 def closed_start(model: Model, q: Array, v: Array, time: float, tolerance: float = 0.0) -> Start:
-    """Check the states at the start of a run, and close gaps of rounding.
+    """Check the initial states of a run, and close residuals of rounding.
 
     Args:
         model: The robot; it has loops.
@@ -711,7 +711,7 @@ def closed_start(model: Model, q: Array, v: Array, time: float, tolerance: float
         open_cases = gaps.max(axis=1) > CLOSURE_TOLERANCE
         q = np.where(open_cases[:, None], found.q, q)
     if not model.plan.depends_on_time:
-        # a matter of lengths and axes: one case tells
+        # a matter of lengths and axes: one case is enough
         check_weak_constraints(model, q[0], tolerance)
     if np.any(v) or model.plan.depends_on_time:
         v = _checked_velocity(model, q, v, time)
@@ -769,11 +769,11 @@ def _check_gaps(model: Model, gaps: Array, allowed: float) -> None:
     for name, gap in zip(gap_names(model), gaps[case], strict=True):
         wide[name] = max(wide.get(name, 0.0), float(gap))
     listed = sorted(((gap, name) for name, gap in wide.items() if gap > allowed), reverse=True)
-    told = ", ".join(f"loop {name!r} open by {gap:.3g}" for gap, name in listed[:3])
+    listing = ", ".join(f"loop {name!r} open by {gap:.3g}" for gap, name in listed[:3])
     raise DomainError(
         "q",
         f"a position with closed loops, to {allowed:g} m or rad",
-        f"{told} m or rad{_of_case(case, len(gaps))}",
+        f"{listing} m or rad{_of_case(case, len(gaps))}",
         advice="close them with tb.assemble(model, q), or from nearby with "
         "tb.project_configuration(model, q)",
     )

@@ -242,7 +242,7 @@ def loop_dynamics(
 
 @front_door(_RESIDUAL)
 def constraint_residual(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> Array:
-    """Measure how far loops are from closed, one number per constraint [m or rad].
+    """Compute the constraint residual of all loops, one value per constraint [m or rad].
 
     Args:
         model: The robot; it has loops.

@@ -46,7 +46,7 @@ def _library_function(function: Function) -> LibraryFunction[Any] | None:
 
 
 _SIZES = {"q": "q", "v": "v", "vd": "v", "tau": "v"}
-"""Arguments whose shape follows from their name: as many numbers as q or v."""
+"""Arguments whose shape follows from their name: that of q or v."""
 
 
 @public
@@ -87,13 +87,13 @@ def compile(
         external_axes: Axes of these forces, "frame" or "world".
         frames: For `forward_kinematics` and the other functions of frames: which ones.
         method: For `forward_dynamics`: "articulated" or "composite".
-        parameters: Names of numbers that calls may replace, such as "arm.mass", "world.gravity" or
-            "fluid.current"; `parameters` of this package lists them.
+        parameters: Names of parameters that calls may replace, such as "arm.mass",
+            "world.gravity" or "fluid.current"; `parameters` of this package lists them.
         shapes: Shape of one case of each argument of your functions that is not q, v, vd or tau.
         name: Name of the kernel; that of the function by default.
 
     Returns:
-        The kernel; ``kernel.__self__`` tells its inputs, outputs and parameters.
+        The kernel; ``kernel.__self__`` lists its inputs, outputs and parameters.
 
     Raises:
         ShapeError: If the shape of an argument is not known.

@@ -61,13 +61,13 @@ class ForwardDynamicsDerivatives(NamedTuple):
 
 
 class InertiaDerivatives(NamedTuple):
-    """Joint accelerations and how they change with inertial numbers, for one state or a batch."""
+    """Joint accelerations and their derivatives by inertial parameters, one state or a batch."""
 
     vd: Array
     """Joint acceleration [m/s^2 or rad/s^2], shape (..., nv)."""
 
     by_inertia: Array
-    """By the numbers that `Model.parameter_names` lists, shape (..., nv, number of them)."""
+    """By the parameters that `Model.parameter_names` lists, shape (..., nv, number of them)."""
 
     def __repr__(self) -> str:
         return named_line(self)
@@ -153,7 +153,7 @@ def inverse_dynamics_derivatives(
     """Compute joint forces and how they change with position, velocity and acceleration.
 
     Positions change by steps, as `Model.integrate` takes them: the derivative by q has one column
-    per velocity variable, also where q holds a quaternion. Forces from outside are held constant,
+    per velocity variable, also where q holds a quaternion. External forces are held constant,
     in the axes in which they are given. With loops, forces are those of the robot's own actuators,
     the shortest that do; derivatives hold for changes that keep loops closed.
 
@@ -173,9 +173,9 @@ def forward_dynamics_derivatives(
     """Compute joint accelerations and how they change with position, velocity and joint force.
 
     Positions change by steps, as `Model.integrate` takes them: the derivative by q has one column
-    per velocity variable, also where q holds a quaternion. Forces from outside are held constant,
-    in the axes in which they are given. With loops, positions may step off them as well: gaps and
-    their rates then stay as they are.
+    per velocity variable, also where q holds a quaternion. External forces are held constant,
+    in the axes in which they are given. With loops, configurations may also leave the constraint
+    manifold: the residual and its rate then stay constant.
 
     Args:
         q, v, tau: Configuration, joint velocity and joint force.
@@ -195,7 +195,7 @@ def inertia_derivatives(
 ) -> InertiaDerivatives:
     """Compute joint accelerations and how they change with masses and inertias.
 
-    The numbers are those of `Model.parameters`, in the order of `Model.parameter_names`: mass,
+    The parameters are those of `Model.parameters`, in the order of `Model.parameter_names`: mass,
     first moments and inertia of each link about the origin of its plan frame.
 
     Args:
@@ -204,7 +204,7 @@ def inertia_derivatives(
             `errors`: those of `Delivery`. No `parameters`: those of bodies would add columns.
 
     Returns:
-        Joint acceleration, and its derivative by the inertial numbers.
+        Joint acceleration, and its derivative by the inertial parameters.
 
     Raises:
         ModelError: If there are `parameters`.
@@ -212,6 +212,6 @@ def inertia_derivatives(
     if conditions.get("parameters") is not None:
         raise ModelError(
             f"inertia_derivatives of model {model.name!r}: expected no parameters=, because its "
-            "columns are those of model.parameter_names, got some; build a model with these numbers"
+            "columns are those of model.parameter_names, got some; build a model with these values"
         )
     return _INERTIA.request(model, (q, v, tau), conditions)

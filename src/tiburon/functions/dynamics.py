@@ -62,9 +62,9 @@ def cheaper_method(model: Model) -> str:
     """Return the method that is predicted to take less time for a model.
 
     Featherstone 1987, sec. 8.4 finds the crossover between 9 and 12 joints for his counts. Ours is
-    between 4 and 8, depending on how the joint axes lie. Up to six freedoms all code is straight
-    and operations, counted exactly, tell the time; beyond, the factorization is a loop in memory,
-    and both costs follow from the shape of the tree (see `cost`).
+    between 4 and 8, depending on the directions of the joint axes. Up to six degrees of freedom all
+    code is straight-line, and the exact operation count predicts the time; beyond that the
+    factorization is a loop, and both costs follow from the shape of the tree (see `cost`).
     """
     from tiburon.algorithms.cost import articulated_cost, composite_cost
     from tiburon.trace.count import count
@@ -81,15 +81,14 @@ def cheaper_method(model: Model) -> str:
         found = count(source.program())
         return found.multiplications + found.additions + found.divisions
 
-    # what is being traced around, if anything, must not be met: its numbers belong to its graph
+    # a surrounding trace must not be seen: its values belong to its graph
     return min(TREE_METHODS, key=lambda method: Context().run(operations, method))
 
 
 def method_of_runs(model: Model, plan: Plan) -> Callable[..., tuple[Scalar, ...]]:
-    """Return what the steps of a simulation find accelerations with.
+    """Return the forward-dynamics algorithm of simulation steps.
 
-    Articulated bodies; where joints follow others, what branches share may make them cost more than
-    the mass matrix.
+    The articulated-body algorithm, unless joints are coupled and the mass matrix costs less.
     """
     from tiburon.algorithms.aba import aba
     from tiburon.algorithms.forward import METHODS
@@ -198,7 +197,7 @@ def floating_base_inverse_dynamics(
 ) -> tuple[Array, Array]:
     """Compute the motion of a floating base, and joint forces, from the motion of the other joints.
 
-    Nothing holds a floating base: it moves as momentum, gravity and forces from outside demand.
+    Nothing holds a floating base: momentum, gravity and external forces determine its motion.
 
     Args:
         model: The robot; bodies that float in the world are its bases.
@@ -318,7 +317,7 @@ def bias_force(
 ) -> Array:
     """Compute the joint forces that hold all joint accelerations at zero.
 
-    They balance Coriolis and centrifugal effects, gravity and forces from outside: the C of H vd +
+    They balance Coriolis and centrifugal effects, gravity and external forces: the C of H vd +
     C = tau.
 
     Args:
@@ -334,8 +333,8 @@ def bias_force(
 def gravity_force(model: Model, q: ArrayLike, **options: Unpack[WorldCall]) -> Array:
     """Compute the joint forces that hold the robot at rest against gravity.
 
-    They are the slope of `potential_energy`. In water they are those against weight less buoyancy,
-    without what a current does.
+    They are the gradient of `potential_energy`. In water they balance weight minus buoyancy; a
+    current has no effect.
 
     Args:
         q: Configuration [m or rad], shape (..., nq).
@@ -355,8 +354,8 @@ def coriolis_matrix(
     """Compute the Coriolis matrix C, with H vd + C v + gravity force = tau.
 
     Of the many matrices with this product, it is one for which dH/dt - 2 C is skew-symmetric, as
-    passivity-based and adaptive control want it. At the surface of water this holds for the rate of
-    H with wet shares held: what their change does (slamming) is no part of dynamics. Where `Driven`
+    passivity-based and adaptive control require. At a free surface this holds for the rate of H at
+    constant wetted fractions: slamming is not modeled. Where `Driven`
     joints move by themselves, their motion adds to the joint forces beyond C v.
 
     Args:
@@ -406,7 +405,7 @@ class PreparedDynamics:
     """The robot."""
 
     factor: Array
-    """Numbers of L and 1/D, row by row of the tree's sparse matrix, shape (..., stored)."""
+    """Elements of L and 1/D, row by row of the tree's sparse matrix, shape (..., stored)."""
 
     bias: Array
     """Bias force C [N or N m], shape (..., nv)."""
@@ -452,7 +451,7 @@ def prepare_dynamics(
         q, v: Configuration and joint velocity.
 
     Returns:
-        What ``prepared.accelerations(tau)`` needs.
+        Data for ``prepared.accelerations(tau)``.
 
     Example:
         ``prepared = prepare_dynamics(arm, q, v); vd = prepared.accelerations(tau)``
@@ -465,14 +464,14 @@ def prepare_dynamics(
 
 
 class JointReactions(NamedTuple):
-    """What every joint that moves carries, in the order of `model.joint_names`.
+    """Loads of every moving joint, in the order of `model.joint_names`.
 
-    Wrenches are [n; f] in axes of the body that the joint holds, about its origin: what acts on the
-    body; the opposite acts on its parent.
+    Wrenches [n; f] act on the body that the joint holds, in its axes about its origin; the opposite
+    wrench acts on the parent.
     """
 
     tau: Array
-    """Joint force [N or N m], shape (..., nv), with what accelerates armatures."""
+    """Joint force [N or N m], shape (..., nv), including that which accelerates armatures."""
 
     actuator: Array
     """Wrench of the actuator on the body [N m, N], shape (..., joints, 6)."""
@@ -506,20 +505,20 @@ def _reaction_inputs(model: Model, options: Options) -> list[Input]:
 
 
 def _actuator_options(model: Model, actuators: Mapping[str, ArrayLike] | None) -> Options:
-    """Return the option of code that knows actuators by their lines."""
+    """Return the option of code for actuators with given lines of action."""
     found = []
     for name, wrenches in (actuators or {}).items():
-        shape, freedoms = np.shape(wrenches), model.joint(name).nv
+        shape, dof = np.shape(wrenches), model.joint(name).nv
         if len(shape) < 2 or shape[-1] != 6:
             raise ShapeError(
                 f"actuators[{name!r}]", "(..., actuators, 6)", shape, advice="one row [n; f] each"
             )
-        if shape[-2] < freedoms or not freedoms:
+        if shape[-2] < dof or not dof:
             raise DomainError(
                 f"actuators[{name!r}]",
-                f"at least one for each of {freedoms} freedoms, and a joint that has some",
+                f"at least one for each of {dof} degrees of freedom, and a joint that moves",
                 f"{shape[-2]}",
-                advice="leave joints without power out; joint_actuation() tells which they are",
+                advice="leave out joints without power, which joint_actuation() lists",
             )
         found.append((name, shape[-2]))
     return (("actuators", tuple(found)),) if found else ()
@@ -540,7 +539,7 @@ def joint_reactions(
     actuators: Mapping[str, ArrayLike] | None = None,
     **conditions: Unpack[DynamicsCall],
 ) -> JointReactions:
-    """Compute what every joint carries, split into the wrenches of its actuator and its bearing.
+    """Compute the load of every joint, split into the wrenches of its actuator and its bearing.
 
     The actuator's wrench is what the joint force stands for: a couple about the axis of a hinge, a
     force along a slide, unless actuators with lines of their own are named. The bearing carries the
@@ -551,14 +550,15 @@ def joint_reactions(
         q, v, vd: Configuration, joint velocity and joint acceleration.
         actuators: By joint name, the wrench [n; f] of a unit force of each of its actuators on the
             body, body axes about the body origin, shape (..., actuators, 6), as `joint_actuation`
-            takes them. Of more actuators than freedoms, forces of least squares are taken.
+            accepts them. With more actuators than degrees of freedom, their forces are those of
+            least squares.
 
     Returns:
         Joint forces, actuator wrenches and bearing wrenches of all joints that move, in the order
         of `model.joint_names`; fixed joints are left out, their bodies being one with their parent.
 
     Raises:
-        DomainError: If a joint has fewer actuators than freedoms, or they work on fewer.
+        DomainError: If a joint has fewer actuators than degrees of freedom, or they drive fewer.
 
     Example:
         A cylinder that pushes along x, 0.1 m above a hinge about y, loads its bearing::
@@ -581,9 +581,9 @@ def _regressor(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
     if setting.water is not None:
         raise ModelError(
             f"model {model.name!r}: regressor has columns for inertial parameters alone, expected "
-            "surroundings without fluid, got Water; call regressor without it and add what the "
-            "water needs, which no inertial parameter enters: inverse_dynamics(..., fluid=water) - "
-            "inverse_dynamics(...)"
+            "surroundings without fluid, got Water; call regressor without it and add the forces "
+            "of the water, which no inertial parameter enters: inverse_dynamics(..., fluid=water) "
+            "- inverse_dynamics(...)"
         )
     rows = regressor_rows(setting.plan, model.body_names, q, v, vd, setting.gravity)
     shape = (model.nv, len(INERTIAL_PARAMETERS) * len(model.bodies))
@@ -603,12 +603,11 @@ def regressor(
 
     ``regressor(model, q, v, vd) @ inertial_parameters(model)`` equals ``inverse_dynamics(model, q,
     v, vd)``; stacked over many states, it finds the parameters from measured forces by least
-    squares. Armatures are no parameters of bodies: what they need, armature times vd, is not in it;
-    to find them too, append ``np.diag(vd)``. Nor are parameters of bodies in water: a `fluid` is
-    refused, see `Raises`.
+    squares. Armatures are not parameters of bodies; to identify them too, append ``np.diag(vd)``.
+    Hydrodynamic coefficients are not included: a `fluid` is rejected, see `Raises`.
 
     Args:
-        model: The robot; the masses it has do not matter.
+        model: The robot; its own masses do not matter.
         q, v, vd: Configuration, joint velocity and joint acceleration.
         **options: `time` and `world`, without a fluid; `out` and `errors`: see `Conditions` and
             `Delivery`.
@@ -618,8 +617,8 @@ def regressor(
         `inertial_parameter_names`. Columns of bodies fixed to the world are zero.
 
     Raises:
-        ModelError: If there is a fluid. No inertial parameter enters what water does: forces less
-            ``inverse_dynamics(..., fluid=water) - inverse_dynamics(...)`` are those on land.
+        ModelError: If there is a fluid. No inertial parameter enters hydrodynamic forces, which
+            are ``inverse_dynamics(..., fluid=water) - inverse_dynamics(...)``.
     """
     return _REGRESSOR.request(model, (q, v, vd), options)
 
@@ -627,12 +626,12 @@ def regressor(
 @public
 def inertial_parameter_names(model: Model) -> tuple[str, ...]:
     """Return one name per column of `regressor`, such as "upper.mass" or "upper.inertia_xx"."""
-    return tuple(f"{body}.{number}" for body in model.body_names for number in INERTIAL_PARAMETERS)
+    return tuple(f"{body}.{name}" for body in model.body_names for name in INERTIAL_PARAMETERS)
 
 
 @public
 def inertial_parameters(model: Model) -> Array:
-    """Return the ten inertial numbers of every body, in which inverse dynamics is linear.
+    """Return the ten inertial parameters of every body, in which inverse dynamics is linear.
 
     Per body, in its own frame: mass [kg], first moment = mass times center of mass [kg m], and the
     rotational inertia xx, xy, xz, yy, yz, zz about the body's origin, not its center of mass
@@ -644,5 +643,4 @@ def inertial_parameters(model: Model) -> Array:
     Returns:
         Parameters in the order of `inertial_parameter_names`, shape (10 bodies,).
     """
-    numbers = [x for body in model.bodies for x in body.inertia.rigid]
-    return np.array(numbers, dtype=np.float64)
+    return np.array([x for body in model.bodies for x in body.inertia.rigid], dtype=np.float64)

@@ -90,11 +90,11 @@ def hybrid_dynamics(
     method: str | None = None,
     **conditions: Unpack[DynamicsCall],
 ) -> tuple[Array, Array]:
-    """Compute what is unknown where some joints have known accelerations, the others known forces.
+    """Compute forces of joints with known accelerations, and accelerations of the others.
 
     NaN stands for what is unknown: at each velocity variable either its force or its acceleration
-    is a number and the other NaN, in each case of a batch as it likes; code is compiled for each
-    set of known accelerations. Or name the joints whose accelerations are known. With no known
+    is finite and the other NaN, in each case of a batch separately; code is compiled for each set
+    of known accelerations. Or name the joints whose accelerations are known. With no known
     acceleration this is forward dynamics, with all of them inverse dynamics. One state or a batch;
     traced arrays inside a compiled function, one state at a time, with joints named.
 
@@ -118,7 +118,7 @@ def hybrid_dynamics(
 
     Raises:
         DomainError: If joints are not named and both force and acceleration of a velocity variable
-            are numbers, or both are NaN.
+            are finite, or both are NaN.
 
     Example:
         ``vd, tau = hybrid_dynamics(arm, q, v, tau, vd, known_acceleration=["elbow", "wrist"])``
@@ -141,7 +141,7 @@ def cleared(model: Model, name: str, value: ArrayLike, unread: NDArray[np.bool_]
     Args:
         model: The robot.
         name: What they are, "tau" or "vd".
-        value: The numbers, shape (..., nv).
+        value: The values, shape (..., nv).
         unread: Which of them hybrid dynamics does not read; broadcasts.
     """
     (item,) = inputs_of(name)(model, ())
@@ -202,7 +202,7 @@ def _known(model: Model, tau: Array, vd: Array) -> NDArray[np.bool_]:
     """Return where accelerations are known: one of force and acceleration must be NaN.
 
     Raises:
-        DomainError: If both are numbers, or both NaN.
+        DomainError: If both are finite, or both NaN.
     """
     inputs = [_input(model, "tau"), _input(model, "vd")]
     shape = (*batch_shape(inputs, [tau, vd]), model.nv)
@@ -230,24 +230,24 @@ class _Cases:
         self, model: Model, arrays: Sequence[Any], options: Options, conditions: DynamicsCall
     ) -> None:
         read = _HYBRID.read(conditions)
-        numbers: dict[str, Any] = {}
+        tables: dict[str, Any] = {}
         world = read.world
         differs = world is not None and world.cases is not None
         if differs or conditions.get("parameters") is not None:
-            # tables of numbers, of which each call takes the rows of its cases
+            # tables of parameters, of which each call takes the rows of its cases
             varied = vary(model, world, conditions.get("parameters") or {})
-            model, numbers = varied.model, varied.rows
+            model, tables = varied.model, varied.rows
             changed = {"world": varied.world, "fluid": None, "parameters": None}
             conditions = cast(DynamicsCall, {**conditions, **changed})
         self._model = model
-        self._options, self._conditions, self._numbers = options, conditions, numbers
+        self._options, self._conditions, self._tables = options, conditions, tables
         inputs = [*_HYBRID.inputs(model, read.options), Input("time", ())]
         time = conditions.get("time")
         given = (*arrays, *read.arrays, 0.0 if time is None else time)
         floats = [as_floats(item, x) for item, x in zip(inputs, given, strict=True)]
         self._arrays = floats[:4]
-        inputs += [Input(name, table.shape[-1:]) for name, table in numbers.items()]
-        self._batch = batch_shape(inputs, [*floats, *numbers.values()])
+        inputs += [Input(name, table.shape[-1:]) for name, table in tables.items()]
+        self._batch = batch_shape(inputs, [*floats, *tables.values()])
 
     def solve(self, patterns: NDArray[np.bool_], which: NDArray[np.intp]) -> Pair:
         """Solve all cases.
@@ -285,8 +285,8 @@ class _Cases:
             given[name] = {key: self._rows(x, core, chosen) for key, x in forces.items()}
         if given.get("time") is not None:
             given["time"] = self._rows(given["time"], 0, chosen)
-        if self._numbers:
-            rows = {name: self._rows(x, 1, chosen) for name, x in self._numbers.items()}
+        if self._tables:
+            rows = {name: self._rows(x, 1, chosen) for name, x in self._tables.items()}
             given["parameters"] = CaseRows(rows)
         arrays = [self._rows(x, 1, chosen) for x in self._arrays]
         return _solve(self._model, arrays, self._options, cast(DynamicsCall, given), pattern)

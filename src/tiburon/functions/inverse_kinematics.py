@@ -24,7 +24,7 @@ Limits = Mapping[str, tuple[ArrayLike, ArrayLike]]
 """By joint name, the lowest and highest position [m or rad]."""
 
 UNBOUNDED = 1e300
-"""Stands for infinity in kernels, which take finite numbers alone."""
+"""Stands for infinity in kernels, whose inputs are finite."""
 
 NOT_A_ROTATION = 1e-6
 """Largest deviation of a target's rotation matrix from orthonormal; smaller ones are repaired."""
@@ -49,7 +49,7 @@ class FrameTarget:
     it does not count."""
 
     relative_to: str = "world"
-    """Name of the body or frame in which the target is told; it may move too."""
+    """Name of the body or frame in which the target is given; it may move too."""
 
     def __post_init__(self) -> None:
         if self.position is None and self.orientation is None:
@@ -235,7 +235,7 @@ def inverse_kinematics(
 
     Damped Newton steps with quadratic convergence near a solution. Of the many solutions of a
     redundant robot, one near the start is found. One case or a batch: leading dimensions of start
-    and targets broadcast. Failure is an outcome, not an error: `outcome` and `error` tell how far
+    and targets broadcast. Failure is an outcome, not an error: `outcome` and `error` state how far
     the best position found is off. Inside a function given to `tiburon.compile` the arrays may be
     traced, one case at a time, with one start.
 

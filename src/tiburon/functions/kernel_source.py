@@ -74,7 +74,7 @@ class LibrarySource:
         return any(parameter in LIBRARY[name].parameters for name in self.names)
 
     def parameters(self) -> dict[str, Any]:
-        """Return the numbers the kernel is bound to."""
+        """Return the parameters the kernel is bound to."""
         names = [name for name in (INERTIA, GRAVITY) if self._used(name)]
         return parameter_values(self.model, self.world, names)
 
@@ -104,14 +104,14 @@ def _arrived(modules: Sequence[str], *parts: Any) -> LibrarySource:
 
 
 def parameter_values(model: Model, world: World, names: Sequence[str]) -> dict[str, Any]:
-    """Return the run-time numbers of model and world that are structurally not zero, by name.
+    """Return the run-time parameters of model and world that are structurally not zero, by name.
 
     Those of water are always among them, where there is water: its structure says nothing of them.
     """
     values = {INERTIA: model.plan.parameters, GRAVITY: gravity_parameters(world)}
     water = dict(zip((FLUID, IMMERSION), water_parameters(model, world), strict=True))
     found: dict[str, Any] = {name: values[name] for name in names if values[name]}
-    found |= {name: numbers for name, numbers in water.items() if numbers}
+    found |= {name: values for name, values in water.items() if values}
     if depends_on_time(model, world):
         found[TIME] = 0.0
     return found
@@ -125,19 +125,17 @@ def trace_with_parameters(
     parameters: Mapping[str, Any],
     name: str,
 ) -> Program:
-    """Trace a function of a model whose inertial numbers and gravity are parameters.
+    """Trace a function of a model whose inertial parameters and gravity are inputs.
 
     Args:
         run: Takes the arrays of one case by name.
         inputs: What callers pass.
         model: The robot the parameters belong to.
         world: Its surroundings.
-        parameters: Those numbers to take at run time; the others are compiled in.
+        parameters: Values to take at run time; all others are compiled in.
         name: Name of the program.
     """
-    bindable = [
-        Input(key, np.shape(numbers), parameter=True) for key, numbers in parameters.items()
-    ]
+    bindable = [Input(key, np.shape(values), parameter=True) for key, values in parameters.items()]
     declared = [*inputs, *bindable]
 
     def function(*arrays: Any) -> Any:

@@ -49,8 +49,8 @@ class Surroundings(Timing, total=False):
     """The water a robot is in: short for a world of this fluid; a list has one per case."""
 
 
-class Numbers(TypedDict, total=False):
-    """Keyword of all functions that depend on numbers of a robot or of its surroundings."""
+class Parameters(TypedDict, total=False):
+    """Keyword of all functions that depend on parameters of a robot or of its surroundings."""
 
     parameters: Mapping[str, ArrayLike] | None
     """Values in place of those of robot and surroundings by name, such as "arm.mass" or
@@ -78,15 +78,15 @@ class TimedCall(Timing, Delivery, total=False):
     """All shared keywords of functions of kinematics."""
 
 
-class ModelCall(Timing, Numbers, Delivery, total=False):
+class ModelCall(Timing, Parameters, Delivery, total=False):
     """All shared keywords of functions of kinematics that masses enter."""
 
 
-class WorldCall(Surroundings, Numbers, Delivery, total=False):
+class WorldCall(Surroundings, Parameters, Delivery, total=False):
     """All shared keywords of functions of dynamics that no force enters, such as inertias."""
 
 
-class DynamicsCall(Conditions, Numbers, Delivery, total=False):
+class DynamicsCall(Conditions, Parameters, Delivery, total=False):
     """All shared keywords of functions of dynamics."""
 
 

@@ -68,12 +68,12 @@ PASSED_ON = frozenset(("out", "time"))
 """Shared keywords that a remembered kernel takes itself."""
 
 SURROUNDINGS = frozenset(("fluid", "world"))
-"""Shared keywords whose identity tells the surroundings."""
+"""Shared keywords whose identity determines the surroundings."""
 
 OMITTED = (
     frozenset(("external_force", "external_inertia", "fluid", "parameters", "world")) | PASSED_ON
 )
-"""Shared keywords of which None means the same as leaving them out."""
+"""Shared keywords of which None means the same as omitting them."""
 
 
 class Request(NamedTuple):
@@ -338,7 +338,7 @@ class LibraryFunction(Generic[Result]):
         self.kernels[key] = found
 
     def _is_lasting(self, model: Model, world: World | None, keywords: SharedKeywords) -> bool:
-        """Return whether the identity of model and world tells the kernel for good.
+        """Return whether the identity of model and world determines the kernel for good.
 
         User code may change and is checked in every call; parameters may differ in every call.
         """
@@ -536,7 +536,7 @@ def _finder(
 
 
 def _lasting(options: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, ...] | None:
-    """Return the objects whose identity tells what a call computes; None if one may change."""
+    """Return the objects whose identity determines a call's result; None if one may change."""
     found: list[Any] = [*options]
     for name, value in keywords.items():
         if name not in PASSED_ON and not (name == "external_force" and type(value) is dict):

@@ -64,18 +64,11 @@ RETURNED_SHARE = 0.3
 MOST_STEPS = 30
 """Newton steps that close loops."""
 
-MODELS_REMEMBERED = 64
-"""Models that are kept in mind."""
-
 LEAST_ADVISED_TOLERANCE = 1e-6
 """Smallest tolerance that is advised: along a motion constraints come to disagree by more."""
 
 MOST_LISTED = 4
 """Constraints that a message names."""
-
-
-_known: dict[tuple[Model, float], bool] = {}
-"""Models without weak constraints, lately looked at: it is a matter of their lengths and axes."""
 
 
 def is_disagreement(J: Array, gaps: Array) -> bool:
@@ -143,7 +136,9 @@ def check_weak_constraints(model: Model, q: Array, tolerance: float) -> None:
     Raises:
         LoopError: If constraints that hardly resist a motion disagree by little along it.
     """
-    if (model, tolerance) in _known:
+    # a matter of lengths and axes: one configuration of a model is enough
+    checked = model.derived.setdefault(check_weak_constraints, set())
+    if tolerance in checked:
         return
     _, J = loop_rows(model, q)
     _, sizes, rows = np.linalg.svd(J, full_matrices=False)
@@ -160,9 +155,7 @@ def check_weak_constraints(model: Model, q: Array, tolerance: float) -> None:
             and is_disagreement(J, gaps)
         ):
             raise nearly_redundant(model, gaps, size)
-    _known[model, tolerance] = True
-    if len(_known) > MODELS_REMEMBERED:
-        del _known[next(iter(_known))]
+    checked.add(tolerance)
 
 
 def nearly_redundant(model: Model, gaps: Array, weakest: float = 0.0) -> LoopError:
@@ -170,7 +163,7 @@ def nearly_redundant(model: Model, gaps: Array, weakest: float = 0.0) -> LoopErr
 
     Args:
         model: The robot; it has loops.
-        gaps: What is left of the constraints [m or rad], shape (constraints,).
+        gaps: Constraint residual [m or rad], shape (constraints,).
         weakest: Relative singular value of a constraint that keeps it rigid.
     """
     sizes = np.abs(gaps)
@@ -207,7 +200,7 @@ def smallest_singular_value(
     q: ArrayLike,
     *,
     time: ArrayLike | None = None,
-    numbers: "Mapping[str, Array] | None" = None,
+    parameters: "Mapping[str, Array] | None" = None,
 ) -> Array:
     """Return the smallest over the largest singular value of the constraints.
 
@@ -219,11 +212,11 @@ def smallest_singular_value(
         model: The robot; it has loops.
         q: Positions [m or rad], shape (n, nq).
         time: When [s], shape (n,), where `Driven` joints move by themselves.
-        numbers: Tables of numbers of each position where they differ, shape (n, numbers).
+        parameters: Tables of parameters of each position where they differ, shape (n, parameters).
     """
     J = loop_jacobian(model, q, time=time)
     tree = model.without_loops().at_run_time(model.run_time)
-    rows = CaseRows(numbers) if numbers else None
+    rows = CaseRows(parameters) if parameters else None
     H = mass_matrix(tree, q, time=time, parameters=rows)
     G = np.linalg.solve(np.linalg.cholesky(H), np.swapaxes(J, -1, -2))
     s = np.linalg.svd(G, compute_uv=False)
@@ -245,7 +238,7 @@ class CycleJacobian(NamedTuple):
 
     matrix: Array
     """Six rows per cycle, angular part first, world axes, then one per tie between joints and one
-    per residual that a function tells; shape (rows, columns)."""
+    per residual of a function; shape (rows, columns)."""
 
     names: tuple[str, ...]
     """The joint each column belongs to; the loop where a joint closes one."""
@@ -287,7 +280,7 @@ def cycle_jacobian(model: Model, shape: Topology, q: Array, length: float = 1.0)
 
 
 def _tie_rows(model: Model, q: Array) -> list[Row]:
-    """Return the constraints that no joint brings: ties of joints, and what functions tell."""
+    """Return the constraints that no loop joint has: joint couplings and residual functions."""
     joined = {loop.name for loop in model.loops if isinstance(loop, LoopClosure)}
     rows = constraints(model, model.plan, [float(x) for x in q]).jacobian
     names = (name.rpartition(".")[0] for name in constraint_names(model))
@@ -404,7 +397,9 @@ def _drive_words(found: "Mobility") -> str:
     names = _listed(found.driven)
     if found.loose_mobility:
         count = (
-            "1 freedom is" if found.loose_mobility == 1 else f"{found.loose_mobility} freedoms are"
+            "1 degree of freedom is"
+            if found.loose_mobility == 1
+            else f"{found.loose_mobility} degrees of freedom are"
         )
         return f"{names} cannot drive it alone, {count} left to {_listed(found.loose)}"
     verb = "can drive it" if len(found.driven) > 1 else "can drive it alone"
@@ -454,13 +449,13 @@ class Mobility:
     """Those that repeat earlier ones at this pose, in words."""
 
     mobility: int
-    """Freedoms at this pose."""
+    """Degrees of freedom in this configuration."""
 
     regular_mobility: int
-    """Freedoms at a pose beside it: fewer where this one is singular."""
+    """Degrees of freedom in a nearby configuration: fewer where this one is singular."""
 
     counted_mobility: int
-    """Freedoms by the Chebyshev-Gruebler count."""
+    """Degrees of freedom by the Chebyshev-Gruebler count."""
 
     driven: tuple[str, ...]
     """Joints that something drives."""
@@ -472,7 +467,7 @@ class Mobility:
     """Joints that can move though all driven ones are locked."""
 
     loose_mobility: int
-    """Freedoms that are left when all driven joints are locked."""
+    """Degrees of freedom that remain when all driven joints are locked."""
 
     condition: float
     """kappa(J_u): how well the driven joints hold the robot, 1 at best, infinite if they do not;
@@ -501,11 +496,10 @@ def mobility(
     length: float = 1.0,
     redundancy_tolerance: float = 0.0,
 ) -> Mobility:
-    """Find how a robot can move at a pose, and whether its actuators can drive it.
+    """Compute the mobility of a robot in a configuration, and whether its actuators can drive it.
 
     The rank of the loops is that at a singular value of 1e-9 of the largest, or of ten times the
-    constraint violation at the pose where that is more: what is known no better cannot tell
-    constraints apart.
+    constraint violation in that configuration where that is more.
 
     Args:
         model: The robot, with loops or without.
@@ -533,7 +527,7 @@ def mobility(
     gaps, J = loop_rows(model, at)
     cut = _cut(model, gaps, tolerance)
     free = null_space(J, cut)
-    freedoms = int(free.shape[1])
+    count = int(free.shape[1])
     locked = np.eye(model.nv)[np.unique(motors)]
     loose = null_space(np.vstack([J, locked]), cut)
     cycles = cycle_jacobian(model, shape, at, positive("length", length, "m"))
@@ -542,11 +536,11 @@ def mobility(
         cycles=shape.cycle_count,
         equations=J.shape[0],
         redundant=tuple(np.array(constraint_words(model))[_repeated(J, cut)].tolist()),
-        mobility=freedoms,
-        regular_mobility=_regular(model, at, free, freedoms, tolerance),
+        mobility=count,
+        regular_mobility=_regular(model, at, free, count, tolerance),
         counted_mobility=shape.counted_mobility,
         driven=names,
-        redundancy=len(np.unique(motors)) - freedoms,
+        redundancy=len(np.unique(motors)) - count,
         loose=_moving(model, loose),
         loose_mobility=loose.shape[1],
         condition=float(condition(cycles.matrix[:, undriven], cut)),
@@ -556,9 +550,9 @@ def mobility(
 
 @public
 def connectivity(model: Model, first: str, second: str, q: ArrayLike | None = None) -> int:
-    """Count the freedoms of one body as another sees it, at a pose.
+    """Count the degrees of freedom of one body relative to another in a configuration.
 
-    Mobility less that of the robot with both fused (Nahon 1991, eqs. 2.10 and 3.44).
+    Mobility minus that of the robot with both fused (Nahon 1991, eqs. 2.10 and 3.44).
 
     Args:
         model: The robot.
@@ -618,12 +612,12 @@ def position_of(model: Model, q: ArrayLike | None, tolerance: float = 0.0) -> Ar
 
 
 def loop_rows(model: Model, q: Array) -> tuple[Array, Array]:
-    """Return gaps and Jacobian of all loops on plain numbers, shapes (n,) and (n, nv).
+    """Return residual and Jacobian of all loops on floats, shapes (n,) and (n, nv).
 
-    Nothing is compiled: a robot is asked how it can move once or twice.
+    Nothing is compiled: mobility is computed once or twice per robot.
 
     Raises:
-        DomainError: If a loop has no numbers at this position.
+        DomainError: If a residual is not finite in this configuration.
     """
     held = constraints(model, model.plan, [float(x) for x in q])
     J = np.zeros((len(held.value), model.nv))
@@ -636,16 +630,16 @@ def loop_rows(model: Model, q: Array) -> tuple[Array, Array]:
         loop = constraint_names(model)[int(np.argmax(broken))].rpartition(".")[0]
         raise DomainError(
             "q",
-            "a position at which all loops have numbers",
-            f"none of loop {loop!r}",
+            "a configuration with finite residuals of all loops",
+            f"a non-finite one of loop {loop!r}",
             advice="a function is outside its domain there, an edge stands on end or a disc lies "
-            "flat: take another position",
+            "flat: take another configuration",
         )
     return gaps, J
 
 
 def null_space(J: Array, cut: float = RANK_TOLERANCE) -> Array:
-    """Return permitted velocities of length 1 and normal to each other, shape (nv, freedoms)."""
+    """Return permitted velocities of length 1 and normal to each other, shape (nv, mobility)."""
     if not J.shape[0]:
         return np.eye(J.shape[1])
     _, sizes, rows = np.linalg.svd(J)
@@ -680,18 +674,18 @@ def _repeated(J: Array, cut: float) -> list[int]:
     return found
 
 
-def _regular(model: Model, q: Array, free: Array, freedoms: int, tolerance: float) -> int:
+def _regular(model: Model, q: Array, free: Array, count: int, tolerance: float) -> int:
     """Return the mobility near a configuration; singular configurations exceed it."""
-    if not model.loops or not freedoms:
-        return freedoms
-    step = free @ np.random.default_rng(2).standard_normal(freedoms)
+    if not model.loops or not count:
+        return count
+    step = free @ np.random.default_rng(2).standard_normal(count)
     at = model.integrate(q, PROBE_DISTANCE * step / np.linalg.norm(step))
     for _ in range(CLOSING_STEPS):
         gaps, J = loop_rows(model, at)
         if float(np.abs(gaps).max(initial=0.0)) < CLOSED_RESIDUAL:
             break
         at = model.integrate(at, -np.linalg.lstsq(J, gaps, rcond=LEAST_SINGULAR_VALUE)[0])
-    return min(freedoms, int(null_space(J, _cut(model, gaps, tolerance)).shape[1]))
+    return min(count, int(null_space(J, _cut(model, gaps, tolerance)).shape[1]))
 
 
 def _relative_rows(model: Model, q: Array, first: str, second: str) -> Array:
@@ -745,14 +739,14 @@ def motor_sets(
     Args:
         model: The robot.
         q: Position with closed loops [m or rad], shape (nq,); as in `mobility`.
-        driven: Names of joints of one freedom to choose from; by default those that actuators and
-            cylinders drive.
-        size: How many to choose; by default as many as there are freedoms.
+        driven: Names of joints with one degree of freedom to choose from; by default those that
+            actuators and cylinders drive.
+        size: How many to choose; by default the mobility.
         length: Unit of length [m]: kappa depends on it.
 
     Raises:
-        ModelError: If even all of them leave a freedom loose; the message names the joints that
-            still move.
+        ModelError: If even all of them leave a degree of freedom undriven; the message names the
+            joints that still move.
         DomainError: If `size` is more than there are.
 
     Example:
@@ -763,7 +757,7 @@ def motor_sets(
     for name in names:
         if model.joint(name).nv != 1:
             raise ModelError(
-                f"joint {name!r}: motor sets are made of joints of one freedom, got a "
+                f"joint {name!r}: motor sets consist of joints with 1 DoF, got a "
                 f"{model.joint(name).kind} joint with {model.joint(name).nv}; leave it out",
                 name=name,
             )
@@ -834,7 +828,7 @@ def describe_mobility(model: Model) -> dict[str, Any]:
 
     Returns:
         "chain" (its class), "cycles", "poles" and "paths" where it has two poles, "summary", and,
-        where it can be assembled, the numbers of `Mobility`; an infinite condition is None.
+        where it can be assembled, the values of `Mobility`; an infinite condition is None.
     """
     shape = topology(model)
     described: dict[str, Any] = {"chain": shape.kind, "cycles": shape.cycle_count}

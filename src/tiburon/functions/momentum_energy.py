@@ -190,7 +190,7 @@ def kinetic_energy(
             `errors`: see `Conditions` and `Delivery`.
 
     Returns:
-        Kinetic energy [J], one number per state.
+        Kinetic energy [J], one value per state.
     """
     return _KINETIC.request(model, (q, v), options)
 
@@ -207,6 +207,6 @@ def potential_energy(model: Model, q: ArrayLike, **options: Unpack[WorldCall]) -
             `errors`: see `Conditions` and `Delivery`.
 
     Returns:
-        Potential energy [J], one number per state.
+        Potential energy [J], one value per state.
     """
     return _POTENTIAL.request(model, (q,), options)

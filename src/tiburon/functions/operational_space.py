@@ -119,8 +119,8 @@ def operational_space_inverse_inertia(
 ) -> Array:
     """Compute how frames accelerate per force on them, from rest, without gravity: J M^-1 J^T.
 
-    All frames together: blocks beside the diagonal say how a force on one frame accelerates
-    another. It exists in every position; where the frames cannot move independently it is singular.
+    All frames together: off-diagonal blocks are the acceleration of one frame per force on another.
+    It exists in every configuration; where the frames cannot move independently it is singular.
 
     Args:
         q: Configuration [m or rad], shape (..., nq).
@@ -237,7 +237,7 @@ def apparent_inertia(
 ) -> ApparentInertia:
     """Compute what one feels in pulling at links of a robot from rest, its loops closed.
 
-    Blocks beside the diagonal tell how a force on one frame accelerates another. Robots may stand
+    Off-diagonal blocks are the acceleration of one frame per force on another. Robots may stand
     on the ground or float, with loops or without. One position or a batch.
 
     Args:

@@ -16,6 +16,7 @@ from tiburon.arrays import NDArray
 from tiburon.errors import ModelError, TiburonError, TraceError
 from tiburon.model import Coupled, Model, Water, World
 from tiburon.model.body_fluid import BodyFluid
+from tiburon.model.model import per_model
 from tiburon.model.parameters import (
     LISTING,
     ROWS,
@@ -39,11 +40,11 @@ PASSIVE = ("damping", "friction", "stiffness", "rest")
 
 
 class CaseRows(dict[str, Array]):
-    """Tables of run-time numbers as code takes them, by the names of its inputs."""
+    """Tables of run-time parameters as code takes them, by the names of its inputs."""
 
 
 class Varied(NamedTuple):
-    """A robot and its world of which some numbers differ from case to case."""
+    """A robot and its world of which some parameters differ from case to case."""
 
     model: Model
     """The robot; what is named is taken at run time."""
@@ -52,7 +53,7 @@ class Varied(NamedTuple):
     """Its surroundings, likewise; water of the first case."""
 
     rows: CaseRows
-    """The numbers, with leading dimensions of cases where they differ."""
+    """The values, with leading dimensions of cases where they differ."""
 
 
 def at_run_time(model: Model, world: World, parameters: Iterable[Parameter]) -> tuple[Model, World]:
@@ -74,23 +75,10 @@ def at_run_time(model: Model, world: World, parameters: Iterable[Parameter]) -> 
     return _known(model, run_time), world.at_run_time(around) if around else world
 
 
-_models: dict[tuple[int, RunTime], tuple[Model, Model]] = {}
-MOST = 32
-"""Robots that are kept, so that kernels are found by them."""
-
-
+@per_model
 def _known(model: Model, run_time: RunTime) -> Model:
-    """Return a robot with numbers at run time: the same one for the same names."""
-    if run_time == model.run_time:
-        return model
-    key = (id(model), run_time)
-    found = _models.get(key)
-    if found is None:
-        if len(_models) >= MOST:
-            _models.pop(next(iter(list(_models))), None)
-        # the first is held so that no other can take its place in memory
-        found = _models[key] = (model, model.at_run_time(run_time))
-    return found[1]
+    """Return a robot with parameters at run time: the same one for the same names."""
+    return model.at_run_time(run_time)
 
 
 def vary(
@@ -99,7 +87,7 @@ def vary(
     given: Mapping[str, Any],
     known: Mapping[str, Parameter] | None = None,
 ) -> Varied:
-    """Return a robot and its world with numbers by name in place of their own.
+    """Return a robot and its world with parameters by name in place of their own.
 
     Args:
         model: The robot.
@@ -119,12 +107,12 @@ def vary(
 def vary_call(
     function: str, model: Model, world: World | None, given: Mapping[str, Any] | None
 ) -> tuple[Model, World | None, Mapping[str, Any]]:
-    """Return robot, world and tables of numbers for values by name, in a call of a function."""
+    """Return robot, world and parameter tables for values by name, in a call of a function."""
     if isinstance(given, CaseRows):
         return model, world, given
     if current_graph() is not None:
         raise TraceError(
-            f"{function}: inside a traced function numbers are those of one case, got "
+            f"{function}: inside a traced function parameters are those of one case, got "
             "parameters= or water that differs from case to case; give them to the compiled "
             "kernel, or to simulate",
             function=function,
@@ -147,7 +135,7 @@ def dynamics_parameters(model: Model, world: World) -> dict[str, Parameter]:
 
 
 def _body_fluid_parameters(model: Model) -> Iterator[Parameter]:
-    """Go through the numbers of bodies in water."""
+    """Iterate over the hydrodynamic coefficients of bodies."""
     # loaded where there is water
     from tiburon.hydro.immersion import immersion_of
 
@@ -275,7 +263,7 @@ def model_of_case(model: Model, values: Mapping[Parameter, Any]) -> Model:
 def _inertia_rows(
     model: Model, inertias: Mapping[Parameter, Array], armatures: Mapping[Parameter, Array]
 ) -> Array:
-    """Return the inertial numbers of the plan, all cases at once."""
+    """Return the inertial parameters of the plan, all cases at once."""
     plan = model.plan
     lead = lead_of({**inertias, **armatures})
     bodies = {body.name: body for body in model.bodies}
@@ -373,7 +361,7 @@ def _armatures(model: Model, given: Mapping[Parameter, Array]) -> dict[int, list
 
 
 def _fluid_rows(fluid: Water, given: Mapping[Parameter, Array]) -> Array:
-    """Return the numbers of the water in each case."""
+    """Return the parameters of the water in each case."""
     cases = () if fluid.cases is None else (fluid.cases,)
     lead = np.broadcast_shapes(cases, lead_of(given)) if _fits(cases, given) else ()
 
@@ -406,7 +394,7 @@ def rows_of(
     lead: tuple[int, ...],
     row: Callable[[tuple[int, ...], Mapping[Parameter, Any]], Sequence[float]],
 ) -> Array:
-    """Return one row of numbers per case; errors name the case."""
+    """Return one row of values per case; errors name the case."""
     found = []
     for index, values in by_case(given, lead):
         try:
@@ -417,7 +405,7 @@ def rows_of(
 
 
 def _immersion_rows(model: Model, world: World, given: Mapping[Parameter, Array]) -> Array:
-    """Return the numbers of the bodies in water in each case."""
+    """Return the hydrodynamic coefficients of the bodies in each case."""
     from tiburon.algorithms.water.fluid import immersions, link_in_water, members_in_water
 
     assert world.fluid is not None
@@ -479,7 +467,7 @@ class KernelParameters:
         return at_run_time(self.model, self.world, [known[name] for name in values])
 
     def rows(self, given: Any) -> CaseRows:
-        """Return the tables of numbers for values by name."""
+        """Return the parameter tables for values by name."""
         known = self._known()
         values = read_values(known, given)
         declared = read_values(known, dict.fromkeys(self.names, 0.0), reading=False)
@@ -494,7 +482,7 @@ class KernelParameters:
         return lowered(self.model, self.world, {**own, **values}, known).rows
 
     def refusal(self, table: str) -> Exception | None:
-        """Return what to raise for a table of numbers: its places depend on which are zero."""
+        """Return the error for a parameter table: its layout depends on which values are zero."""
         if table not in ROWS:
             return None
         return ModelError(

@@ -187,7 +187,7 @@ def trim(
 
     At rest in a current, or under way at a constant velocity. Where forces can hold the robot as it
     is given, it stays so, held by the smallest forces; where they cannot, the free positions move
-    to the nearest balance. It may be an unstable one: `linearize` tells.
+    to the nearest balance. It may be unstable: see `linearize`.
 
     Args:
         model: The robot.
@@ -250,7 +250,7 @@ def _on_land(model: Model, conditions: Conditions) -> str:
         return "no water was given, and on land nothing bears its weight: pass fluid=Water(...)"
     return (
         "on land nothing bears the weight of a floating base: pass external_force=, or give its "
-        "bodies water numbers (add_hydrodynamics) and pass fluid=Water(...)"
+        "bodies hydrodynamic coefficients (add_hydrodynamics) and pass fluid=Water(...)"
     )
 
 
@@ -410,7 +410,7 @@ def _base_move(model: Model, body: Body, name: str) -> Callable[[Array], Array]:
 
 
 def _chosen(model: Model, thrusters: Sequence[str] | None) -> list[int]:
-    """Return the numbers of thrusters that may push."""
+    """Return the indices of thrusters that may push."""
     known = {thruster.name: k for k, thruster in enumerate(model.thrusters)}
     if thrusters is None:
         return list(known.values())

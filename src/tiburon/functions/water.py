@@ -43,7 +43,7 @@ REGIMES = (
 
 
 def _per_thruster(name: str, model: Model) -> Input:
-    """Return an array with one number per thruster."""
+    """Return an array with one value per thruster."""
     count = len(model.thrusters)
     if count == 0:
         raise ModelError(
@@ -175,7 +175,7 @@ def thrust_after(
 
 @public
 def steerable_fins(model: Model) -> tuple[tuple[str, Fin], ...]:
-    """Return the fins that can be turned, those whose `deflection` is a number.
+    """Return the fins that can be turned, those whose `deflection` is a float.
 
     Args:
         model: The robot.
@@ -427,7 +427,7 @@ def cylinder_flows(
 
 
 def _one_case(values: ArrayLike, size: int, argument: str, expected: str) -> Array:
-    """Return the numbers of one state."""
+    """Return the values of one state."""
     array = as_batch(values, size, argument, expected)
     if array.ndim != 1:
         raise ShapeError(argument, expected, array.shape, advice="this report takes one state")

@@ -88,9 +88,8 @@ class HydraulicCylinder:
     """A hydraulic cylinder with two chambers and its valve; data only.
 
     It acts between two points, whose distance grows as it extends, or at a joint with one degree of
-    freedom:
-    then the areas are volumes per motion of the joint [m^2, or m^3/rad], and its position counts as
-    extension. The command is the opening of the valve, from -1 (retract) to 1 (extend).
+    freedom: then the areas are volumes per motion of the joint [m^2, or m^3/rad], and its position
+    counts as extension. The command is the opening of the valve, from -1 (retract) to 1 (extend).
 
     Example:
         A cylinder of 40 mm bore and 25 mm rod on a boom::
@@ -487,8 +486,7 @@ def rotor(
 
     Args:
         name: Name of the body; its joint has the suffix "_spin".
-        housing: Name of the body that
-            carries the motor.
+        housing: Name of the body that carries the motor.
         drives: The joint it drives, or its name.
         ratio: Gear ratio, rotor angle per joint angle (or displacement); negative for opposite
             directions.

@@ -162,8 +162,7 @@ def mounted(parts: Parts, mount: Mount, joint: Joint | None, name: str) -> Parts
     Args:
         parts: The robot to attach.
         mount: Pose of its world frame.
-        joint: Replaces the joint of its
-            only root body.
+        joint: Replaces the joint of its only root body.
         name: Name of the robot, for messages.
     """
     if joint is not None:
@@ -382,8 +381,7 @@ def locked_positions(
     Args:
         joints: Names, or positions by name.
         find: Returns a joint by name, or raises.
-        read: Returns a joint's position, shape (nq of the
-            joint,), where only its name is given.
+        read: Returns a joint's position, shape (nq of the joint,), where only its name is given.
     """
     names = (joints,) if isinstance(joints, str) else joints
     positions: dict[str, list[float]] = {}

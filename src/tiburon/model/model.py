@@ -276,8 +276,7 @@ class Model(StateSpace):
 
         Args:
             other: The robot to attach.
-            at: Name of the body or frame of this robot to attach it to,
-                or "world".
+            at: Name of the body or frame of this robot to attach it to, or "world".
             pose: The other robot's world frame in that frame; the same frame by default.
             prefix: Added to every name of the other robot, so that one arm can be attached twice.
             joint: Replaces the joint of the other robot's root body; `Fixed` welds a floating
@@ -315,8 +314,7 @@ class Model(StateSpace):
             other: Its replacement.
             pose: The other robot's world frame in that joint frame; the same frame by default.
             prefix: Added to every name of the other robot.
-            joint: Replaces the joint of the other
-                robot's root body.
+            joint: Replaces the joint of the other robot's root body.
             name: Name of the result; by default that of this robot.
 
         Example:

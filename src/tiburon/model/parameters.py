@@ -229,8 +229,7 @@ def read_values(
 
     Args:
         known: All parameters.
-        given: Values from the caller, also for single components such as
-            "hull.center_of_mass.x".
+        given: Values from the caller, also for single components such as "hull.center_of_mass.x".
         reading: Whether values are read; else names alone, and the values are those of `known`.
 
     Raises:

@@ -214,8 +214,7 @@ class Plan:
 
         Args:
             links: Indices of bodies whose inertia is parametrized completely.
-            armatures: Indices of
-                bodies whose joint armatures are.
+            armatures: Indices of bodies whose joint armatures are.
         """
         bodies = [
             replace(body, armature=(0.0,) * (body.v.stop - body.v.start))

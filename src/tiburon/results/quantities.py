@@ -260,7 +260,7 @@ def _residual(states: States) -> Array:
 
 def _singular(states: States) -> Array:
     return smallest_singular_value(
-        states.model, states.q, time=states.time_if_needed, numbers=states.parameters
+        states.model, states.q, time=states.time_if_needed, parameters=states.parameters
     )
 
 

@@ -235,9 +235,8 @@ def rotate_general_planar(k: int, c: Scalar, s: Scalar, b: Mat3) -> Mat3:
     """Return R B R^T, R the rotation about coordinate axis k, B any 3x3 matrix.
 
     The sum of the off-diagonal entries of the turned 2x2 block and the difference of its diagonal
-    ones rotate by twice the angle, the other two combinations are invariant: 12 multiplications
-    and 11 additions; McMillan 1994, app. A.4, needs 14 and 12 (12 and 12 if the angle is
-    constant).
+    ones rotate by twice the angle, the other two combinations are invariant: 12 multiplications and
+    11 additions; McMillan 1994, app. A.4, needs 14 and 12 (12 and 12 if the angle is constant).
     """
     i, j = (k + 1) % 3, (k + 2) % 3
     bi, bj, bk = b[i], b[j], b[k]

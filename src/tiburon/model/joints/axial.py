@@ -53,8 +53,7 @@ def unit_axis(axis: ArrayLike, joint: str, quantity: str = "axis") -> Vec3:
     Args:
         axis: Three components.
         joint: Name of the joint, for messages.
-        quantity: Name of the axis
-            in messages.
+        quantity: Name of the axis in messages.
 
     Raises:
         ModelError: If the length is not near 1.
