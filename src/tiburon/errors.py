@@ -24,7 +24,7 @@ carries its data as attributes, so that programs need not read messages::
 
 from collections.abc import Iterable, Mapping, Sequence
 
-LONGEST = 80
+MAX_TEXT_LENGTH = 80
 """How many characters of a value a message shows."""
 
 
@@ -35,13 +35,13 @@ def shown(value: object) -> str:
     except Exception:
         text = object.__repr__(value)
     text = " ".join(text.split())
-    if len(text) <= LONGEST:
+    if len(text) <= MAX_TEXT_LENGTH:
         return text
     kind = type(value).__name__
     size = f" of length {len(value)}" if isinstance(value, (list, tuple, dict, set, str)) else ""
     shape = getattr(value, "shape", None)
     size = f" of shape {shape}" if isinstance(shape, tuple) else size
-    return f"a {kind}{size}, {text[: LONGEST // 2]}..."
+    return f"a {kind}{size}, {text[: MAX_TEXT_LENGTH // 2]}..."
 
 
 def _rebuild(

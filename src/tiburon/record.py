@@ -16,7 +16,7 @@ __all__ = ["field", "named_line", "record"]
 
 T = TypeVar("T")
 
-LONGEST = 200
+MAX_TEXT_LENGTH = 200
 """Characters that the text of a record has at most."""
 
 SHORT = 40
@@ -175,10 +175,10 @@ def named_line(given: Any) -> str:
 def _line(kind: str, values: dict[str, Any]) -> str:
     """Return fields as one line: as the standard decorator does where that is short."""
     text = f"{kind}({', '.join([f'{name}={value!r}' for name, value in values.items()])})"
-    if len(text) <= LONGEST and "\n" not in text:
+    if len(text) <= MAX_TEXT_LENGTH and "\n" not in text:
         return text
     text = f"{kind}({', '.join([f'{name}={_short(value)}' for name, value in values.items()])})"
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 4]}...)"
+    return text if len(text) <= MAX_TEXT_LENGTH else f"{text[: MAX_TEXT_LENGTH - 4]}...)"
 
 
 def _short(value: Any) -> str:

@@ -118,7 +118,7 @@ def test_threads_do_not_matter(name, threads, monkeypatch):
     """Parts begin elsewhere, results stay the same."""
     x, y = cases(1003)
     expected = one_by_one(name, x, y)
-    monkeypatch.setattr(code_module, "WORTH_A_THREAD", 1e-12)
+    monkeypatch.setattr(code_module, "MIN_THREAD_WORK", 1e-12)
     used = watch_threads(monkeypatch)
     assert bits(kernel(name)(x, y, threads=threads)) == bits(expected)
     assert used == ([threads] if threads > 1 else [])

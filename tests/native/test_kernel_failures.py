@@ -155,7 +155,7 @@ def test_flags_with_out():
 
 def test_a_failure_on_a_worker_thread_is_found(careless, monkeypatch):
     """Every part of a split batch reports its status."""
-    monkeypatch.setattr("tiburon.native.code.WORTH_A_THREAD", 1e-12)
+    monkeypatch.setattr("tiburon.native.code.MIN_THREAD_WORK", 1e-12)
     for case in (3, 250, 996):
         x = np.ones((997, 5))
         x[case, 0] = np.nan

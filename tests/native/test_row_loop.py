@@ -100,7 +100,7 @@ def test_tables_that_begin_anew_rise_from_turn_to_turn(kernel):
 def test_batches_in_blocks_are_single_cases(kernel, monkeypatch, cases, threads):
     """The last block is not full; gains differ from case to case."""
     monkeypatch.setattr(row_loop_module, "BLOCK_BYTES", 1000)
-    monkeypatch.setattr(row_loop_module, "WORTH_A_THREAD", 1e-12)
+    monkeypatch.setattr(row_loop_module, "MIN_THREAD_WORK", 1e-12)
     loop, gain = kernel.__self__.row_loop(), 1.0 + 0.01 * RANDOM.random(cases)
     rows, roots = np.empty((13, cases, 2)), np.empty((12, cases))
     rows[0] = RANDOM.standard_normal((cases, 2))
@@ -114,7 +114,7 @@ def test_batches_in_blocks_are_single_cases(kernel, monkeypatch, cases, threads)
 def test_a_batch_tells_how_far_all_cases_came(kernel, monkeypatch, threads):
     """The first failure of any case counts, in whichever block or thread it is."""
     monkeypatch.setattr(row_loop_module, "BLOCK_BYTES", 1000)
-    monkeypatch.setattr(row_loop_module, "WORTH_A_THREAD", 1e-12)
+    monkeypatch.setattr(row_loop_module, "MIN_THREAD_WORK", 1e-12)
     loop, cases = kernel.__self__.row_loop(), 130
     steps = np.array([2 if name == "x" else 0 for name in loop.names], dtype=np.int64)
     gain = np.array(2.0)

@@ -104,7 +104,7 @@ def test_blocks_of_cases_and_threads_change_no_bit(monkeypatch):
     whole = tb.simulate(model, 0.03, threads=1, **keywords)
     monkeypatch.setattr(row_loop_module, "BLOCK_BYTES", 2000)
     compare(tb.simulate(model, 0.03, threads=1, **keywords), whole)
-    monkeypatch.setattr(row_loop_module, "WORTH_A_THREAD", 1e-9)
+    monkeypatch.setattr(row_loop_module, "MIN_THREAD_WORK", 1e-9)
     compare(tb.simulate(model, 0.03, threads=2, **keywords), whole)
 
 

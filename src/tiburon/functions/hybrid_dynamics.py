@@ -26,7 +26,7 @@ from tiburon.trace.program import Input, current_graph
 Array = NDArray[np.float64]
 Pair = tuple[Array, Array]
 Scalars = Sequence[Scalar]
-CORES = {"external_force": 1, "external_inertia": 2}
+CASE_DIMENSIONS = {"external_force": 1, "external_inertia": 2}
 """Dimensions of one case of the conditions that are given by name."""
 
 
@@ -280,7 +280,7 @@ class _Cases:
     def _run(self, chosen: Any, pattern: NDArray[np.bool_], **delivery: Any) -> Pair:
         """Solve some cases by number."""
         given: dict[str, Any] = {**self._conditions, "out": None, "errors": "raise", **delivery}
-        for name, core in CORES.items():
+        for name, core in CASE_DIMENSIONS.items():
             forces = given.get(name) or {}
             given[name] = {key: self._rows(x, core, chosen) for key, x in forces.items()}
         if given.get("time") is not None:

@@ -26,7 +26,7 @@ Limits = Mapping[str, tuple[ArrayLike, ArrayLike]]
 UNBOUNDED = 1e300
 """Stands for infinity in kernels, whose inputs are finite."""
 
-NOT_A_ROTATION = 1e-6
+ROTATION_TOLERANCE = 1e-6
 """Largest deviation of a target's rotation matrix from orthonormal; smaller ones are repaired."""
 
 
@@ -119,10 +119,10 @@ def checked_rotation(given: ArrayLike, frame: str) -> Array:
     for _ in range(2):
         excess = np.swapaxes(R, -1, -2) @ R - np.eye(3)
         # also false for NaN, which the kernel reports with its place
-        if np.any(np.abs(excess) > NOT_A_ROTATION) or np.any(np.linalg.det(R) < 0.0):
+        if np.any(np.abs(excess) > ROTATION_TOLERANCE) or np.any(np.linalg.det(R) < 0.0):
             raise DomainError(
                 argument,
-                f"rotation matrices, orthonormal within {NOT_A_ROTATION:g}",
+                f"rotation matrices, orthonormal within {ROTATION_TOLERANCE:g}",
                 f"a deviation of {np.abs(excess).max():.3g}",
                 advice="normalize them; a reflection is no rotation",
             )

@@ -103,8 +103,8 @@ DYNAMICS_CALL = frozenset(DynamicsCall.__annotations__)
 AXES = ("frame", "world")
 """In which axes external forces may be given."""
 
-WRITE = "write external_force={'hand': (nx, ny, nz, fx, fy, fz)}"
-WRITE_INERTIA = "write external_inertia={'hand': a 6 x 6 matrix}"
+FORCE_ADVICE = "write external_force={'hand': (nx, ny, nz, fx, fy, fz)}"
+INERTIA_ADVICE = "write external_inertia={'hand': a 6 x 6 matrix}"
 
 _DEFAULTS = {"external_axes": "frame", "errors": "raise"}
 
@@ -234,7 +234,7 @@ def external_options(
     given: object = external_force
     if not (given is None or isinstance(given, (str, tuple, Mapping))):
         raise ShapeError(
-            "external_force", "forces by name of a body or frame", f"{given!r}", advice=WRITE
+            "external_force", "forces by name of a body or frame", f"{given!r}", advice=FORCE_ADVICE
         )
     names = (external_force,) if isinstance(external_force, str) else tuple(external_force or ())
     return (("external_force", names), ("external_axes", axes)) if names else ()
@@ -248,7 +248,7 @@ def inertia_options(external_inertia: Mapping[str, Any] | Sequence[str] | None) 
             "external_inertia",
             "matrices by name of a body or frame",
             f"{given!r}",
-            advice=WRITE_INERTIA,
+            advice=INERTIA_ADVICE,
         )
     names = tuple(external_inertia or ())
     return (("external_inertia", names),) if names else ()
@@ -260,7 +260,7 @@ def check_by_name(argument: str, given: object) -> None:
         return
     of_forces = argument == "external_force"
     expected = f"{'forces' if of_forces else 'matrices'} by name of a body or frame"
-    advice = WRITE if of_forces else WRITE_INERTIA
+    advice = FORCE_ADVICE if of_forces else INERTIA_ADVICE
     if not isinstance(given, Mapping):
         raise ShapeError(argument, expected, shown(given), advice=advice)
     for name in given:

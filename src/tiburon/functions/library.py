@@ -64,14 +64,15 @@ KERNELS_PER_FUNCTION = 128
 INERTIA, GRAVITY, TIME = "inertia", "gravity", "time"
 """Names of parameter inputs of kernels."""
 
-PASSED_ON = frozenset(("out", "time"))
+KERNEL_KEYWORDS = frozenset(("out", "time"))
 """Shared keywords that a remembered kernel takes itself."""
 
 SURROUNDINGS = frozenset(("fluid", "world"))
 """Shared keywords whose identity determines the surroundings."""
 
 OMITTED = (
-    frozenset(("external_force", "external_inertia", "fluid", "parameters", "world")) | PASSED_ON
+    frozenset(("external_force", "external_inertia", "fluid", "parameters", "world"))
+    | KERNEL_KEYWORDS
 )
 """Shared keywords of which None means the same as omitting them."""
 
@@ -361,7 +362,7 @@ def _shortcut(
     model: Model,
     world: World | None,
 ) -> Kernel:
-    """Return what a remembered call runs: takes arrays, and those of `PASSED_ON` that were given.
+    """Return the function that a remembered call runs: of arrays and given `KERNEL_KEYWORDS`.
 
     Args:
         kernel: The kernel.
@@ -395,7 +396,7 @@ def _shortcut(
     return passing
 
 
-CALL = """
+CALL_TEMPLATE = """
 def {name}({parameters}):
     try:
         if {is_default}:
@@ -451,7 +452,7 @@ def front_door(function: LibraryFunction[Any]) -> Callable[[Function], Function]
         shared = own[-1].name
         listed[-1] = f"**{shared}"
         identities = [f"{name} if type({name}) is str else id({name})" for name in names]
-        text = CALL.format(
+        text = CALL_TEMPLATE.format(
             name=body.__name__,
             parameters=", ".join(listed),
             is_default=" and ".join(f"{name} is default_{name}" for name in names) or "True",
@@ -513,7 +514,7 @@ def _finder(
                 parts.append(name)
                 if type(value) is str:
                     parts.append(value)
-                elif name in PASSED_ON:
+                elif name in KERNEL_KEYWORDS:
                     passed[name] = value
                 elif value is forces and type(value) is dict:
                     parts.append(tuple(value))
@@ -539,7 +540,7 @@ def _lasting(options: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, 
     """Return the objects whose identity determines a call's result; None if one may change."""
     found: list[Any] = [*options]
     for name, value in keywords.items():
-        if name not in PASSED_ON and not (name == "external_force" and type(value) is dict):
+        if name not in KERNEL_KEYWORDS and not (name == "external_force" and type(value) is dict):
             found.append(value)
     for value in found:
         is_names = type(value) is tuple and all(type(x) is str for x in value)

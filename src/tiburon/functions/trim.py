@@ -38,10 +38,10 @@ MOVES = ("roll", "pitch", "yaw", "height")
 """How a floating base moves: turns about its own x, about the level line across its heading and
 about world z; along world z."""
 
-DIFFERENCE = 1e-6
+DIFFERENCE_STEP = 1e-6
 """Step of central differences [rad or m]: truncation 1e-12, rounding 1e-10 of what is needed."""
 
-LONGEST = 0.5
+MAX_STEP = 0.5
 """Longest step of one iteration [rad or m]: beyond, sines and cosines are no straight lines."""
 
 HALVINGS = 30
@@ -51,7 +51,7 @@ HALVINGS = 30
 # -- allocation ------------------------------------------------------------------------------------
 
 
-RANK = 1e-10
+RANK_TOLERANCE = 1e-10
 """Singular values below this fraction of the largest are rounding: no force acts there."""
 
 
@@ -91,14 +91,14 @@ def allocate(
     forces, held = np.zeros(A.shape[1]), np.zeros(A.shape[1], dtype=bool)
     while True:
         rest = needed - A[:, held] @ forces[held]
-        forces[~held] = np.linalg.pinv(A[:, ~held], rcond=RANK) @ rest
+        forces[~held] = np.linalg.pinv(A[:, ~held], rcond=RANK_TOLERANCE) @ rest
         passed = ~held & ((forces < low) | (forces > high))
         if not passed.any():
             break
         forces = np.clip(forces, low, high)
         held |= passed
     reach = A[:, ~held]
-    beyond = np.eye(len(needed)) - reach @ np.linalg.pinv(reach, rcond=RANK)
+    beyond = np.eye(len(needed)) - reach @ np.linalg.pinv(reach, rcond=RANK_TOLERANCE)
     return Allocation(forces, needed - A @ forces, held, beyond)
 
 
@@ -315,7 +315,7 @@ class _Search:
 
     def slopes(self, q: Array, forces: Array) -> Array:
         """Return the change of what is missing with each free position, forces held."""
-        h = DIFFERENCE
+        h = DIFFERENCE_STEP
         found = []
         for move in self.moves:
             ends = [self.model.integrate(q, sign * h * move(q)) for sign in (1.0, -1.0)]
@@ -346,7 +346,7 @@ class _Search:
         slopes = here.beyond @ self.slopes(q, here.forces)
         step = -np.linalg.lstsq(slopes, here.beyond @ here.missing, rcond=1e-9)[0]
         length = float(np.linalg.norm(step))
-        step *= min(1.0, LONGEST / length) if length > 0.0 else 1.0
+        step *= min(1.0, MAX_STEP / length) if length > 0.0 else 1.0
         size = float(np.linalg.norm(here.missing))
         for _ in range(HALVINGS):
             there = q

@@ -20,7 +20,7 @@ from tiburon.record import record
 from tiburon.spatial import Mat3, Scalar, Vec3
 from tiburon.spatial.vec3 import IDENTITY3, ZERO3, cross, dot, matrix_vector, scale
 
-HALF_TURN = 1e-12
+HALF_TURN_TOLERANCE = 1e-12
 """Keeps the rotation measure finite at half a turn, where its direction is undefined."""
 
 
@@ -118,7 +118,7 @@ class Turn:
     def value(self, at: RelativeMotion) -> Scalar:
         """Return the rotation about the axis."""
         (a, b, c), (d, e, f), (g, h, i) = at.R
-        twice_w = np.sqrt(np.maximum(1.0 + a + e + i, HALF_TURN))
+        twice_w = np.sqrt(np.maximum(1.0 + a + e + i, HALF_TURN_TOLERANCE))
         return dot(self.axis, (h - f, c - g, d - b)) / twice_w
 
     def wrench(self, at: RelativeMotion) -> Wrench:

@@ -31,7 +31,7 @@ from tiburon.model.body import WORLD, Body, Frame
 from tiburon.model.joints.axial import AxialJoint, Prismatic, across, aligned_axes
 from tiburon.model.joints.joint import Fixed, Joint
 from tiburon.model.pose import Pose
-from tiburon.model.value_checks import SNAP, Matrix3, Vec3, snap
+from tiburon.model.value_checks import SNAP_TOLERANCE, Matrix3, Vec3, snap
 from tiburon.record import record
 from tiburon.spatial import AxisRotation, Factor, Rotation, Transform, Translation
 from tiburon.spatial.vec3 import (
@@ -247,7 +247,7 @@ def _aim(R: Matrix3, k: int) -> tuple[list[Factor], int, float]:
     # the remaining factor of R rotates about axis k
     rest = matrix_product(transpose(done), R)
     angle = math.atan2(rest[m][l], rest[l][l])
-    return [*aim, *_permutation(Q)], len(aim), angle if abs(angle) > SNAP else 0.0
+    return [*aim, *_permutation(Q)], len(aim), angle if abs(angle) > SNAP_TOLERANCE else 0.0
 
 
 def _turn(axis: int, cosine: float, sine: float) -> AxisRotation:

@@ -14,7 +14,7 @@ Vec3: TypeAlias = tuple[float, float, float]
 Matrix3: TypeAlias = tuple[Vec3, Vec3, Vec3]
 Matrix6: TypeAlias = tuple[tuple[float, ...], ...]
 
-SNAP = 1e-12
+SNAP_TOLERANCE = 1e-12
 """Rotation entries this close to 0, 1 or -1 become exactly that.
 
 Right angles in radians have errors near 1e-16 in sin and cos; products of a few of them stay far
@@ -22,7 +22,7 @@ below 1e-12, and no real mechanism is accurate to 1e-12 rad.
 """
 
 
-UNIT_ROUNDING = 4.0 * SNAP
+UNIT_ROUNDING = 4.0 * SNAP_TOLERANCE
 """Vectors this close to length 1 were normalized (and snapped) before: dividing again would change
 bits."""
 
@@ -229,11 +229,11 @@ def matrix3(array: NDArray[np.float64]) -> Matrix3:
 
 
 def snap(values: Iterable[float]) -> tuple[float, ...]:
-    """Replace entries within `SNAP` of 0, 1 or -1 by exactly that."""
+    """Replace entries within `SNAP_TOLERANCE` of 0, 1 or -1 by exactly that."""
     # one expression, because a plan snaps thousands of entries
     return tuple(
         [
-            float(k) if abs(x - (k := round(x))) <= SNAP and -1 <= k <= 1 else float(x)
+            float(k) if abs(x - (k := round(x))) <= SNAP_TOLERANCE and -1 <= k <= 1 else float(x)
             for x in values
         ]
     )

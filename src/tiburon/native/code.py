@@ -81,7 +81,7 @@ CODES_IN_MEMORY = 256
 LONG_WAIT = 2.0
 """Time of a compilation after which a terminal shows what is compiled [s]."""
 
-WORTH_A_THREAD = 150e-6
+MIN_THREAD_WORK = 150e-6
 """Work per core below which threads cost more than they save [s]."""
 
 _ONE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
@@ -205,7 +205,7 @@ class Code:
         """
         many = self._many or self._obtain_many()
         seconds = self._seconds or self.guess_seconds()
-        useful = int(count * seconds / WORTH_A_THREAD)
+        useful = int(count * seconds / MIN_THREAD_WORK)
         if useful > 1:
             useful = min(useful, default_threads() if threads is None else threads)
         if useful > 1:

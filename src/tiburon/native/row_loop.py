@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.arrays import NDArray
-from tiburon.native.code import WORTH_A_THREAD, Code
+from tiburon.native.code import MIN_THREAD_WORK, Code
 from tiburon.native.engine import LoadedCode, host, load_module
 from tiburon.native.layout import object_layout
 from tiburon.native.pool import default_threads, run_in_parts
@@ -269,7 +269,7 @@ class RowLoop:
             return 0
 
         seconds = self._seconds or self._code.guess_seconds()
-        useful = int((end - begin) * cases * seconds / WORTH_A_THREAD)
+        useful = int((end - begin) * cases * seconds / MIN_THREAD_WORK)
         if useful > 1:
             useful = min(useful, default_threads() if threads is None else threads)
         run_in_parts(part, cases, threads=useful, granule=lanes)

@@ -14,7 +14,7 @@ from tiburon.errors import ModelError, ModelWarning
 from tiburon.model.joint_constraints import Advance, Measure, Offset, Tilt, Turn, all_axes
 from tiburon.model.joints.joint import Joint
 from tiburon.model.value_checks import (
-    SNAP,
+    SNAP_TOLERANCE,
     UNIT_ROUNDING,
     Matrix3,
     Vec3,
@@ -91,7 +91,7 @@ def cos_sin(angle: Scalar, offset: float = 0.0) -> tuple[Scalar, Scalar]:
     """Return cosine and sine of angle + offset [rad]; quarter turns of the offset are exact."""
     quarters = round(offset / _QUARTER)
     rest = offset - quarters * _QUARTER
-    if abs(rest) > SNAP:
+    if abs(rest) > SNAP_TOLERANCE:
         angle = angle + rest
     c, s = np.cos(angle), np.sin(angle)
     return ((c, s), (-s, c), (-c, -s), (s, -c))[quarters % 4]
