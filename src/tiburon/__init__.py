@@ -121,22 +121,22 @@ if TYPE_CHECKING:
     from tiburon.functions.inverse_kinematics import inverse_kinematics as inverse_kinematics
     from tiburon.functions.keywords import Conditions as Conditions
     from tiburon.functions.keywords import Delivery as Delivery
+    from tiburon.functions.kinematics import center_of_mass as center_of_mass
+    from tiburon.functions.kinematics import center_of_mass_jacobian as center_of_mass_jacobian
     from tiburon.functions.kinematics import forward_kinematics as forward_kinematics
     from tiburon.functions.kinematics import frame_acceleration as frame_acceleration
     from tiburon.functions.kinematics import frame_jacobian as frame_jacobian
     from tiburon.functions.kinematics import frame_jacobian_bias as frame_jacobian_bias
     from tiburon.functions.kinematics import frame_velocity as frame_velocity
+    from tiburon.functions.kinematics import kinetic_energy as kinetic_energy
+    from tiburon.functions.kinematics import momentum as momentum
+    from tiburon.functions.kinematics import momentum_matrix as momentum_matrix
+    from tiburon.functions.kinematics import potential_energy as potential_energy
     from tiburon.functions.mobility import Mobility as Mobility
     from tiburon.functions.mobility import MotorSet as MotorSet
     from tiburon.functions.mobility import connectivity as connectivity
     from tiburon.functions.mobility import mobility as mobility
     from tiburon.functions.mobility import motor_sets as motor_sets
-    from tiburon.functions.momentum_energy import center_of_mass as center_of_mass
-    from tiburon.functions.momentum_energy import center_of_mass_jacobian as center_of_mass_jacobian
-    from tiburon.functions.momentum_energy import kinetic_energy as kinetic_energy
-    from tiburon.functions.momentum_energy import momentum as momentum
-    from tiburon.functions.momentum_energy import momentum_matrix as momentum_matrix
-    from tiburon.functions.momentum_energy import potential_energy as potential_energy
     from tiburon.functions.operational_space import ApparentInertia as ApparentInertia
     from tiburon.functions.operational_space import apparent_inertia as apparent_inertia
     from tiburon.functions.operational_space import (

@@ -55,13 +55,10 @@ _NAMES = {
     """,
     "functions.keywords": "Conditions Delivery",
     "functions.kinematics": """
-        forward_kinematics frame_acceleration frame_jacobian frame_jacobian_bias frame_velocity
+        center_of_mass center_of_mass_jacobian forward_kinematics frame_acceleration frame_jacobian
+        frame_jacobian_bias frame_velocity kinetic_energy momentum momentum_matrix potential_energy
     """,
     "functions.mobility": "Mobility MotorSet connectivity mobility motor_sets",
-    "functions.momentum_energy": """
-        center_of_mass center_of_mass_jacobian kinetic_energy momentum momentum_matrix
-        potential_energy
-    """,
     "functions.operational_space": """
         ApparentInertia apparent_inertia apparent_inverse_inertia cross_inverse_inertia
         operational_space_inertia operational_space_inverse_inertia

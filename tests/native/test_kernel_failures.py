@@ -11,7 +11,7 @@ from tiburon.native.elementary import SIN_COS_LIMIT
 from tiburon.native.engine import host
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.trace import Input, interpret, require, trace
-from tiburon.trace.operations import ANGLE_LIMIT
+from tiburon.trace.graph import ANGLE_LIMIT
 
 BAD = [np.nan, np.inf, -np.inf]
 

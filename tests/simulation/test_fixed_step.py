@@ -12,7 +12,7 @@ from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.step import Stepping, StepSource, step_kernel
 from tiburon.simulation.system import System
 from tiburon.trace import interpret
-from tiburon.trace.callee import Region
+from tiburon.trace.graph import Region
 
 # a few steps of dt = 0.01 grow the rounding of accelerations of order 100 hardly at all
 ROUNDING = 1e-11

@@ -19,7 +19,7 @@ from tiburon.trace import (
     trace,
 )
 from tiburon.trace.differentiation import RULES, SELECTIONS
-from tiburon.trace.operations import BOOL_FUNCTIONS, FLOAT_FUNCTIONS
+from tiburon.trace.graph import BOOL_FUNCTIONS, FLOAT_FUNCTIONS
 
 # a complex step has no subtraction, so both sides carry rounding errors only; 14 steps of slopes
 # below a few units

@@ -8,8 +8,7 @@ import sys
 import pytest
 
 from tiburon.errors import TraceError
-from tiburon.trace.graph import Graph, float_bits
-from tiburon.trace.operations import FLOAT_FUNCTIONS
+from tiburon.trace.graph import FLOAT_FUNCTIONS, Graph, float_bits
 
 
 @pytest.fixture

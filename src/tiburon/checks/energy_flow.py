@@ -9,8 +9,12 @@ from tiburon.arguments import public
 from tiburon.arrays import NDArray
 from tiburon.errors import DomainError
 from tiburon.functions.dynamics import inverse_dynamics
-from tiburon.functions.kinematics import forward_kinematics, frame_velocity
-from tiburon.functions.momentum_energy import kinetic_energy, potential_energy
+from tiburon.functions.kinematics import (
+    forward_kinematics,
+    frame_velocity,
+    kinetic_energy,
+    potential_energy,
+)
 from tiburon.functions.parameters import CaseRows
 from tiburon.model import Model, Water, World
 from tiburon.record import named_line

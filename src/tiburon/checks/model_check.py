@@ -42,7 +42,7 @@ from tiburon.functions.closed_loops import (
 )
 from tiburon.functions.derivatives import forward_dynamics_derivatives
 from tiburon.functions.dynamics import bias_force, forward_dynamics, inverse_dynamics, mass_matrix
-from tiburon.functions.momentum_energy import kinetic_energy, momentum, potential_energy
+from tiburon.functions.kinematics import kinetic_energy, momentum, potential_energy
 from tiburon.model import WORLD, Model, Water, World
 from tiburon.model.closure import joints_of, places_of
 from tiburon.model.closure_kinds import ConstraintFunction

@@ -18,7 +18,7 @@ from tiburon.native.fixed_arguments import TABLE, Places
 from tiburon.native.llvm import LlvmMachine
 from tiburon.native.target import NativeMachine, Ref, Slots, Target
 from tiburon.record import record
-from tiburon.trace.callee import Callee
+from tiburon.trace.graph import Callee
 from tiburon.trace.lower import Instruction, Order, lower
 from tiburon.trace.primitives.primitive import Primitive
 from tiburon.trace.regions import FixedLoop, ForEach, FunctionRegion, GraphRegion, WhileLoop

@@ -24,7 +24,7 @@ from tiburon.native.engine import host
 from tiburon.native.kernel import Kernel
 from tiburon.native.target import NativeIndex, NativeMachine, Ref, Slots
 from tiburon.record import record
-from tiburon.trace.callee import Callee
+from tiburon.trace.graph import Callee
 from tiburon.trace.lower import Instruction, Order, lower
 from tiburon.trace.program import Input, Program
 

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from tiburon.native.tape import calls_few_functions
 from tiburon.record import record
-from tiburon.trace.callee import Callee
-from tiburon.trace.graph import Graph
+from tiburon.trace.graph import Callee, Graph
 from tiburon.trace.program import Program
 from tiburon.trace.regions import FixedLoop, FunctionRegion, GraphRegion, WhileLoop
 

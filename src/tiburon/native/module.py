@@ -17,9 +17,8 @@ from tiburon.native.engine import host
 from tiburon.native.llvm_module import module_for_many, module_for_one
 from tiburon.native.tape import is_tape
 from tiburon.native.tape_module import TapeModule
-from tiburon.native.x86.batch import X86Batch
+from tiburon.native.x86.entry import X86Batch, X86Single
 from tiburon.native.x86.function import is_supported, suits_program
-from tiburon.native.x86.single import X86Single
 from tiburon.trace.program import Program
 
 STACK_LIMIT = 4 << 20

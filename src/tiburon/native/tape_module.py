@@ -21,7 +21,7 @@ from tiburon.native.llvm import (
     load,
     pairwise_sum,
 )
-from tiburon.native.llvm_function import CalleeWriter, FunctionWriter, with_loads
+from tiburon.native.llvm_module import CalleeWriter, FunctionWriter, with_loads
 from tiburon.native.tape import Kind, Leaf, Tape, TapeClass, build_tape
 from tiburon.native.target import NativeIndex, Ref, Slots
 from tiburon.trace.lower import Instruction

@@ -16,7 +16,7 @@ from tiburon.arrays import NDArray
 from tiburon.errors import OptionError
 from tiburon.formats.load import load
 from tiburon.functions.closed_loops import constraint_residual, loop_jacobian
-from tiburon.functions.momentum_energy import kinetic_energy, potential_energy
+from tiburon.functions.kinematics import kinetic_energy, potential_energy
 from tiburon.loops.constraints import constraint_count
 from tiburon.model import Model, World
 from tiburon.reproduce import iftomm_references as references

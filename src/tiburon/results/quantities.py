@@ -9,14 +9,15 @@ from tiburon.arrays import NDArray
 from tiburon.errors import ModelError, UnknownNameError
 from tiburon.functions.closed_loops import constraint_residual, loop_reactions
 from tiburon.functions.dynamics import joint_reactions
-from tiburon.functions.kinematics import forward_kinematics, frame_velocity
-from tiburon.functions.mobility import smallest_singular_value
-from tiburon.functions.momentum_energy import (
+from tiburon.functions.kinematics import (
     center_of_mass,
+    forward_kinematics,
+    frame_velocity,
     kinetic_energy,
     momentum,
     potential_energy,
 )
+from tiburon.functions.mobility import smallest_singular_value
 from tiburon.functions.parameters import CaseRows
 from tiburon.model import Fixed, Model, World
 from tiburon.record import record

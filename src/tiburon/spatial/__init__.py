@@ -5,8 +5,7 @@ A scalar is a float or a traced value: the same lines compute floats or build a 
 Everything is in SI units, angular part first, in the axes and about the origin of one frame.
 """
 
-from tiburon.spatial.articulated import ArticulatedInertia
-from tiburon.spatial.inertia import RigidInertia
+from tiburon.spatial.inertia import ArticulatedInertia, RigidInertia
 from tiburon.spatial.rotations import (
     Quaternion,
     axis_angle_to_matrix,

@@ -21,8 +21,7 @@ import numpy as np
 from tiburon.arrays import NDArray
 from tiburon.errors import DomainError, ShapeError
 from tiburon.record import record
-from tiburon.spatial.articulated import ArticulatedInertia
-from tiburon.spatial.inertia import RigidInertia
+from tiburon.spatial.inertia import ArticulatedInertia, RigidInertia
 from tiburon.spatial.vec3 import ZERO3, Scalar, Vec3, add_cross, cross, dot, scale, subtract, vec3
 from tiburon.spatial.vectors import Force, Motion
 

@@ -13,8 +13,7 @@ from types import MappingProxyType
 
 from tiburon.errors import TraceError, UnknownNameError
 from tiburon.record import field, record
-from tiburon.trace.callee import CountedCallee, Region
-from tiburon.trace.graph import Graph
+from tiburon.trace.graph import CountedCallee, Graph, Region
 from tiburon.trace.program import Program
 
 _FREE = frozenset({"const", "truth", "input", "capture", "result"})

@@ -15,10 +15,8 @@ import numpy as np
 
 from tiburon.errors import ShapeError
 from tiburon.record import record
-from tiburon.trace.callee import ExplainingCallee, Region
-from tiburon.trace.graph import Graph
+from tiburon.trace.graph import ANGLE_FUNCTIONS, ANGLE_LIMIT, ExplainingCallee, Graph, Region
 from tiburon.trace.interpret import Read, batch_shape, evaluate_node, ordered_inputs
-from tiburon.trace.operations import ANGLE_FUNCTIONS, ANGLE_LIMIT
 from tiburon.trace.program import Program
 
 _MAX_ITERATIONS = 1000

@@ -22,8 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tiburon.errors import TraceError
-from tiburon.trace.callee import DifferentiableCallee
-from tiburon.trace.graph import BOOLEAN_OPS, Graph
+from tiburon.trace.graph import BOOLEAN_OPS, DifferentiableCallee, Graph
 
 Rule = Callable[[Graph, int, int], int]
 """Takes the graph, the node and the value to multiply; returns the product's node."""

@@ -13,8 +13,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from tiburon.trace.callee import Callee
-from tiburon.trace.graph import Graph
+from tiburon.trace.graph import Callee, Graph
 from tiburon.trace.program import Program
 from tiburon.trace.regions import GraphRegion
 

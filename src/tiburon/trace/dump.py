@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tiburon.trace.callee import Region
-from tiburon.trace.graph import Graph
+from tiburon.trace.graph import Graph, Region
 from tiburon.trace.program import Input, Program
 
 Name = Callable[[str, Any], str]

@@ -8,22 +8,193 @@ algorithm written for the general case leaves only the operations that its model
 Each node also has a structural key, a 64-bit hash of its operation and its arguments' keys.
 Commutative operands are ordered by it and kernels are cached under it, so neither depends on what
 was traced before.
+
+Callees of call nodes are regions (functions, loops) and primitives (solvers, factorizations):
+`Callee` is the interface of all of them, the other protocols those of callees that can be
+differentiated, counted or inspected.
 """
 
 from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from tiburon.errors import TraceError
-from tiburon.trace.operations import BOOL_FUNCTIONS as BOOL_FUNCTIONS
-from tiburon.trace.operations import FLOAT_FUNCTIONS as FLOAT_FUNCTIONS
-from tiburon.trace.operations import divide
 
 if TYPE_CHECKING:
-    from tiburon.trace.callee import Callee
+    from tiburon.trace.count import OperationCount
+
+ANGLE_LIMIT = 1e8
+"""Largest |angle| with a sine, cosine and tangent; beyond it they are NaN [rad]."""
+
+ANGLE_FUNCTIONS = ("sin", "cos", "tan")
+"""The operations this limit is for."""
+
+
+def _quiet(function: Callable[[float], float]) -> Callable[[float], float]:
+    """Return the NaN or infinity of IEEE arithmetic where Python's math raises."""
+
+    def evaluate(a: float) -> float:
+        try:
+            return float(function(a))
+        except ValueError:
+            return math.nan
+        except OverflowError:
+            # exp and cosh grow to plus infinity; sinh and floor keep the sign of their argument
+            even = function is math.exp or function is math.expm1 or function is math.cosh
+            return math.inf if even else math.copysign(math.inf, a)
+
+    return evaluate
+
+
+def _of_angle(function: Callable[[float], float]) -> Callable[[float], float]:
+    """Return NaN for angles beyond the limit, as native code does."""
+    return lambda a: function(a) if abs(a) <= ANGLE_LIMIT else math.nan
+
+
+def _pow(a: float, b: float) -> float:
+    try:
+        return math.pow(a, b)
+    except ValueError:
+        # 0 to a negative power is a pole; a negative base with a fractional exponent is NaN
+        return math.inf if a == 0.0 else math.nan
+    except OverflowError:
+        return -math.inf if a < 0.0 and b % 2.0 == 1.0 else math.inf
+
+
+def divide(a: float, b: float) -> float:
+    """Return a / b, an infinity or NaN where b is zero."""
+    if b != 0.0:
+        return a / b
+    return math.nan if a == 0.0 or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
+
+
+def _log(a: float) -> float:
+    return -math.inf if a == 0.0 else math.log(a)
+
+
+def sign(a: float) -> float:
+    """Return -1, 0 or 1 with the sign of a (NaN for NaN)."""
+    return a if a != a else float((a > 0.0) - (a < 0.0))
+
+
+FLOAT_FUNCTIONS: dict[str, Callable[..., float]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": divide,
+    "neg": lambda a: -a,
+    "abs": abs,
+    "sqrt": _quiet(math.sqrt),
+    "sin": _of_angle(math.sin),
+    "cos": _of_angle(math.cos),
+    "tan": _of_angle(math.tan),
+    "asin": _quiet(math.asin),
+    "acos": _quiet(math.acos),
+    "atan": math.atan,
+    "atan2": math.atan2,
+    "exp": _quiet(math.exp),
+    "expm1": _quiet(math.expm1),
+    "log": _quiet(_log),
+    "sinh": _quiet(math.sinh),
+    "cosh": _quiet(math.cosh),
+    "tanh": math.tanh,
+    "pow": _pow,
+    "hypot": math.hypot,
+    "sign": sign,
+    "floor": _quiet(math.floor),
+    "min": lambda a, b: a if a < b or a != a else b,
+    "max": lambda a, b: a if a > b or a != a else b,
+}
+"""Operations on floats; native code and the interpreter agree with them."""
+
+BOOL_FUNCTIONS: dict[str, Callable[..., bool]] = {
+    "less": lambda a, b: a < b,
+    "less_equal": lambda a, b: a <= b,
+    "equal": lambda a, b: a == b,
+    "and": lambda a, b: a and b,
+    "or": lambda a, b: a or b,
+    "not": lambda a: not a,
+}
+"""Operations with a bool result."""
+
+
+@runtime_checkable
+class Callee(Protocol):
+    """A function from a fixed number of floats to a fixed number of floats.
+
+    Callees are compared by identity or by `key`: equal keys must mean equal behavior.
+    """
+
+    @property
+    def name(self) -> str:
+        """Short name for dumps and error messages."""
+
+    @property
+    def key(self) -> int:
+        """Structural key, the same in every process."""
+
+    @property
+    def argument_count(self) -> int:
+        """Number of arguments."""
+
+    @property
+    def result_count(self) -> int:
+        """Number of results."""
+
+    def evaluate(self, arguments: list[Any]) -> list[Any]:
+        """Compute the results on floats, or on arrays of one float per case."""
+
+
+@runtime_checkable
+class DifferentiableCallee(Protocol):
+    """A callee with derivative rules; both add nodes to the graph that holds the call."""
+
+    def tangent(
+        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
+    ) -> list[int]:
+        """Return the tangent node of each result, given that of each argument."""
+
+    def adjoint(
+        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
+    ) -> list[int]:
+        """Return the adjoint node of each argument, given that of each result."""
+
+
+@runtime_checkable
+class CountedCallee(Protocol):
+    """A callee with an operation count."""
+
+    def count(self) -> OperationCount:
+        """Return the operations of one call; of one iteration if their number is variable."""
+
+
+@runtime_checkable
+class ExplainingCallee(Protocol):
+    """A callee that can explain a failed requirement."""
+
+    def explain(self, arguments: list[float]) -> str | None:
+        """Return the requirement that its arguments violate, None if they violate none."""
+
+
+@runtime_checkable
+class Region(Callee, Protocol):
+    """A callee that is a graph itself."""
+
+    @property
+    def inputs(self) -> Sequence[int]:
+        """Nodes of the body for the arguments, in the order of the call."""
+
+    @property
+    def graph(self) -> Graph:
+        """Graph of its body."""
+
+    @property
+    def roots(self) -> Sequence[int]:
+        """Nodes of the body's results."""
+
 
 BOOLEAN_OPS = frozenset({"truth", "less", "less_equal", "equal", "and", "or", "not"})
 COMMUTATIVE_OPS = frozenset({"add", "mul", "min", "max", "equal", "and", "or", "hypot"})

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from tiburon.errors import ShapeError
-from tiburon.trace.graph import Graph
-from tiburon.trace.operations import ANGLE_LIMIT
+from tiburon.trace.graph import ANGLE_LIMIT, Graph
 from tiburon.trace.program import Input, Output, Program
 
 Read = Callable[[str, Any], Any]

@@ -13,8 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tiburon.errors import TraceError
-from tiburon.trace.graph import Graph
-from tiburon.trace.operations import FLOAT_FUNCTIONS
+from tiburon.trace.graph import FLOAT_FUNCTIONS, Graph
 
 Scalar = Any
 """A float, a bool or a traced `Value`; algorithms accept all of them."""

@@ -13,11 +13,10 @@ from tiburon.native.fixed_arguments import fixed_arguments
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.native.llvm_module import module_for_many, module_for_one
 from tiburon.native.x86 import function as x86_function
-from tiburon.native.x86.batch import X86Batch
+from tiburon.native.x86.entry import X86Batch, X86Single
 from tiburon.native.x86.function import inline_assembly, inlined_length, suits_program
 from tiburon.native.x86.instruction import InstructionRecorder
 from tiburon.native.x86.register_allocation import SCALAR, allocate_registers
-from tiburon.native.x86.single import X86Single
 from tiburon.trace import Input, trace
 from tiburon.trace.interpret import interpret
 from tiburon.trace.primitives.spd import solve_spd

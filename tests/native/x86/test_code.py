@@ -14,11 +14,10 @@ from tests.native.programs import PROGRAMS, bits, cases, kernel, parameters_of, 
 from tests.native.test_target import check_all, write_all
 from tiburon.native.engine import Host
 from tiburon.native.llvm_module import module_for_many, module_for_one
-from tiburon.native.x86 import batch
-from tiburon.native.x86.batch import X86Batch
+from tiburon.native.x86 import entry
+from tiburon.native.x86.entry import X86Batch, X86Single
 from tiburon.native.x86.function import is_supported, suits_program
 from tiburon.native.x86.instruction import InstructionRecorder, live_instructions
-from tiburon.native.x86.single import X86Single
 from tiburon.trace import trace
 
 pytestmark = needs_avx2
@@ -52,7 +51,7 @@ def run(text, program, arrays, count, *, begin=0, varying=()):
 def overlapped(request, monkeypatch):
     """Whether the end of a group runs beside the start of the next."""
     if not request.param:
-        monkeypatch.setattr(batch, "MAX_OVERLAPPED", 0)
+        monkeypatch.setattr(entry, "MAX_OVERLAPPED", 0)
     return request.param
 
 

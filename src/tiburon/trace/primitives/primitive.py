@@ -23,8 +23,7 @@ import numpy as np
 from tiburon.errors import DomainError, ShapeError
 from tiburon.trace.array import TracedArray, as_traced
 from tiburon.trace.count import OperationCount
-from tiburon.trace.graph import Graph, mix, text_key
-from tiburon.trace.operations import FLOAT_FUNCTIONS
+from tiburon.trace.graph import FLOAT_FUNCTIONS, Graph, mix, text_key
 from tiburon.trace.value import Value, binary, common_graph, node_of, require, unary, where
 
 Number = Any
