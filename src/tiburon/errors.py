@@ -188,8 +188,8 @@ class ArgumentError(TiburonError, TypeError):
         self.given = given
 
 
-class ShapeError(TiburonError, ValueError):
-    """An argument with the wrong shape.
+class _ExpectationError(TiburonError, ValueError):
+    """An argument that is not what was expected.
 
     Attributes:
         argument: Name of the argument.
@@ -211,6 +211,17 @@ class ShapeError(TiburonError, ValueError):
         self.argument = argument
         self.expected = expected
         self.given = given
+
+
+class ShapeError(_ExpectationError):
+    """An argument with the wrong shape; attributes `argument`, `expected` and `given`."""
+
+
+class DomainError(_ExpectationError):
+    """A finite argument outside the range a function is documented for.
+
+    Attributes `argument`, `expected` and `given`, the latter two in words.
+    """
 
 
 class NonFiniteError(TiburonError, ValueError):
@@ -240,23 +251,6 @@ class NonFiniteError(TiburonError, ValueError):
         self.argument = argument
         self.index = index
         self.value = value
-
-
-class DomainError(TiburonError, ValueError):
-    """A finite argument outside the range a function is documented for.
-
-    Attributes:
-        argument: Name of the argument.
-        expected: The documented range, in words.
-        given: The value, in words.
-    """
-
-    def __init__(self, argument: str, expected: str, given: str, *, advice: str = "") -> None:
-        message = f"{argument}: expected {expected}, got {given}"
-        super().__init__(f"{message}; {advice}" if advice else message)
-        self.argument = argument
-        self.expected = expected
-        self.given = given
 
 
 class OptionError(TiburonError, ValueError):

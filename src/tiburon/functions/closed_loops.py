@@ -226,7 +226,6 @@ def loop_dynamics(
     `forward_dynamics` returns the accelerations alone.
 
     Args:
-        model: The robot; it has loops.
         q, v, tau: Configuration, joint velocity and joint force.
         method: "augmented" for the sparse system of motion and constraints together, the reference;
             "handles" for articulated bodies, without a mass matrix; "proximal" for iterations that
@@ -245,7 +244,6 @@ def constraint_residual(model: Model, q: ArrayLike, **options: Unpack[TimedCall]
     """Compute the constraint residual of all loops, one value per constraint [m or rad].
 
     Args:
-        model: The robot; it has loops.
         q: Configuration [m or rad], shape (..., nq).
 
     Returns:
@@ -260,7 +258,6 @@ def loop_jacobian(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> A
     """Compute the Jacobian of all loops: the rates of `constraint_residual` are J v.
 
     Args:
-        model: The robot; it has loops.
         q: Configuration [m or rad], shape (..., nq).
 
     Returns:
@@ -277,7 +274,6 @@ def project_configuration(
     """Move a position that is nearly on the loops onto them, by at most ten Newton steps.
 
     Args:
-        model: The robot; it has loops.
         q: Configuration [m or rad], shape (..., nq).
 
     Returns:
@@ -295,8 +291,7 @@ def project_velocity(
     """Take out of a joint velocity what would open loops.
 
     Args:
-        model: The robot; it has loops.
-        q: Position with closed loops [m or rad], shape (..., nq).
+        q: Configuration with closed loops [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
 
     Returns:
@@ -321,8 +316,7 @@ def loop_inverse_dynamics(
     Where actuators are more than the motion needs, their forces are those of least sum of squares.
 
     Args:
-        model: The robot; it has loops.
-        q: Position with closed loops [m or rad], shape (..., nq).
+        q: Configuration with closed loops [m or rad], shape (..., nq).
         v: Joint velocity that keeps them closed [m/s or rad/s], shape (..., nv).
         vd: Joint acceleration that keeps them closed [m/s^2 or rad/s^2], shape (..., nv).
         actuators: Names of the joints that are driven; by default those that have motors.
@@ -359,8 +353,7 @@ def loop_reactions(
     `joint_reactions` answers the same for a given motion and the robot's own actuators.
 
     Args:
-        model: The robot; it has loops.
-        q: Position with closed loops [m or rad], shape (..., nq).
+        q: Configuration with closed loops [m or rad], shape (..., nq).
         v: Joint velocity that keeps them closed [m/s or rad/s], shape (..., nv).
         tau: Joint force [N or N m], shape (..., nv).
 
@@ -391,8 +384,7 @@ def tracking_forces(
     """Compute forces of actuators that bring a robot with loops nearest to desired accelerations.
 
     Args:
-        model: The robot; it has loops.
-        q: Position with closed loops [m or rad], shape (..., nq).
+        q: Configuration with closed loops [m or rad], shape (..., nq).
         v: Joint velocity that keeps them closed [m/s or rad/s], shape (..., nv).
         desired: Desired acceleration [m/s^2 or rad/s^2], shape (..., nv); only those of `joints`
             count.
