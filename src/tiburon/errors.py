@@ -223,6 +223,9 @@ class DomainError(_ExpectationError):
     Attributes `argument`, `expected` and `given`, the latter two in words.
     """
 
+    expected: str
+    given: str
+
 
 class NonFiniteError(TiburonError, ValueError):
     """An argument that holds NaN or infinity.
@@ -274,12 +277,12 @@ class LoopError(TiburonError):
     """Loops that cannot be closed.
 
     Attributes:
-        gaps: By name of the loop, the largest gap that is left [m or rad].
+        residuals: By name of the loop, its largest constraint residual [m or rad].
     """
 
-    def __init__(self, message: str, gaps: Mapping[str, float]) -> None:
+    def __init__(self, message: str, residuals: Mapping[str, float]) -> None:
         super().__init__(message)
-        self.gaps = dict(gaps)
+        self.residuals = dict(residuals)
 
 
 class RunFileError(TiburonError):

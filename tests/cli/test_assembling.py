@@ -102,7 +102,7 @@ def test_loops_that_cannot_close_are_told_with_their_gaps(capsys):
     with pytest.raises(tb.LoopError, match=r"stay open at best 'closure' by 2\.6") as caught:
         closed_start(robot, None, None)
     # the nearest that three links on a line come
-    assert caught.value.gaps["closure"] == pytest.approx(2.6, abs=1e-3)
+    assert caught.value.residuals["closure"] == pytest.approx(2.6, abs=1e-3)
     q = closed_start(robot, None, None, must_close=False)
     np.testing.assert_array_equal(q, robot.neutral())
     assert "shown as given: loops are open ('closure' by 4.4" in capsys.readouterr().err

@@ -47,7 +47,7 @@ def test_a_bad_guess_takes_more_starts():
     """Folded flat against the frame, the four-bar has no slope to follow."""
     model = tb.load("four_bar")
     found = tb.assemble(model, np.array([1.0, np.pi, 0.0]), hold="input")
-    assert found.gap <= CLOSED
+    assert found.residual <= CLOSED
     assert found.q[0] == 1.0
 
 
@@ -62,7 +62,7 @@ def test_loops_that_cannot_close_say_how_far_they_stay_open():
     pins -= 0.4 * np.array([np.cos(2.0), np.sin(2.0)])
     # two components of what is missing share its length
     missing = np.linalg.norm(pins) - 1.1
-    assert missing / np.sqrt(2.0) - 1e-6 < e.value.gaps["closure"] < missing + 1e-6
+    assert missing / np.sqrt(2.0) - 1e-6 < e.value.residuals["closure"] < missing + 1e-6
 
 
 def test_contradictory_constraints_are_named():

@@ -426,7 +426,7 @@ def test_functions_that_contradict_each_other_are_told_apart():
     model = tb.Model("m", WIRE.bodies, loops=[low, high])
     with pytest.raises(tb.LoopError, match="stay open at best") as caught:
         tb.assemble(model, starts=2)
-    assert caught.value.gaps == pytest.approx({"low": 0.2, "high": 0.2}, abs=1e-6)
+    assert caught.value.residuals == pytest.approx({"low": 0.2, "high": 0.2}, abs=1e-6)
     with pytest.raises(tb.DomainError, match=r"loop 'high' open by 0\.4"):
         tb.simulate(model, 0.1, q=[0.0, 0.1], v=[0.0, 0.0])
 

@@ -239,7 +239,7 @@ def test_the_message_names_constraints_and_a_tolerance():
         r"\(assemble\)",
         str(error),
     )
-    assert error.gaps["last"] == pytest.approx(1.2e-7, rel=0.01)
+    assert error.residuals["last"] == pytest.approx(1.2e-7, rel=0.01)
     with pytest.raises(tb.LoopError, match=PROMISE):
         tb.assemble(model, q)
 

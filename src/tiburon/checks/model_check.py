@@ -172,7 +172,7 @@ def _closed(model: Model, q: Array, kicked: Array) -> Array:
     displacement = np.asarray(model.difference(start, kicked))
     for _ in range(MAX_HALVINGS):
         found = project_configuration(model, model.integrate(start, share * displacement))
-        left_open = ~(np.asarray(found.gap) <= CLOSURE_TOLERANCE)
+        left_open = ~(np.asarray(found.residual) <= CLOSURE_TOLERANCE)
         if not left_open.any():
             break
         share[left_open] *= 0.5

@@ -386,12 +386,12 @@ def assembled(
 
 def _open_loops(model: "Model", q: "NDArray[np.float64]") -> str:
     """List the open loops with their residuals, largest first."""
-    from tiburon.functions.assembly import START_TOLERANCE, gap_names
+    from tiburon.functions.assembly import START_TOLERANCE, loop_names
     from tiburon.functions.mobility import loop_rows
 
     gaps, _ = loop_rows(model, q)
     wide: dict[str, float] = {}
-    for name, gap in zip(gap_names(model), gaps, strict=True):
+    for name, gap in zip(loop_names(model), gaps, strict=True):
         wide[name] = max(wide.get(name, 0.0), abs(float(gap)))
     listed = sorted(
         ((gap, name) for name, gap in wide.items() if gap > START_TOLERANCE), reverse=True

@@ -124,7 +124,7 @@ class Descended(NamedTuple):
     """Shape (n, rows)."""
 
     @property
-    def gap(self) -> Array:
+    def residual(self) -> Array:
         """Largest error of each [m or rad], shape (n,)."""
         return np.asarray(np.abs(self.errors).max(axis=-1, initial=0.0))
 
@@ -221,7 +221,7 @@ class Assembly:
     q: Array
     """Position [m or rad], shape (..., nq)."""
 
-    gap: Array
+    residual: Array
     """Largest remaining constraint residual [m or rad], shape (...)."""
 
     starts: NDArray[np.int64]
@@ -258,7 +258,7 @@ def assemble(
         max_iterations: Most steps from each start.
 
     Raises:
-        LoopError: If no start led to closed loops; `gaps` has the residual of each loop.
+        LoopError: If no start led to closed loops; `residuals` has the residual of each loop.
 
     Example:
         ``q = tb.assemble(four_bar, hold={"input": 1.0}).q``
@@ -267,9 +267,13 @@ def assemble(
     shape = given.shape[:-1]
     rows = given.reshape(-1, model.nq)
     found = descend_all(closing, rows, tolerance, max_iterations)
-    q, gap, tried = np.array(found.q), np.array(found.gap), np.ones(len(rows), dtype=np.int64)
+    q, residual, tried = (
+        np.array(found.q),
+        np.array(found.residual),
+        np.ones(len(rows), dtype=np.int64),
+    )
     for k, row in enumerate(rows):
-        if gap[k] <= tolerance and not reversed_loops(model, q[k]):
+        if residual[k] <= tolerance and not reversed_loops(model, q[k]):
             continue
         if starts == 1:
             raise _cannot_close(closing, found.q[k], found.errors[k], 1, tolerance)
@@ -278,14 +282,14 @@ def assemble(
         more = descend_all(closing, again, tolerance, max_iterations)
         best = _nearest(model, row, more, tolerance)
         if best is None:
-            least = int(np.argmin(more.gap))
-            _check_redundancy(closing, found.q[k], float(gap[k]))
-            _check_redundancy(closing, more.q[least], float(more.gap[least]))
-            if more.gap[least] > gap[k]:
+            least = int(np.argmin(more.residual))
+            _check_redundancy(closing, found.q[k], float(residual[k]))
+            _check_redundancy(closing, more.q[least], float(more.residual[least]))
+            if more.residual[least] > residual[k]:
                 raise _cannot_close(closing, found.q[k], found.errors[k], starts, tolerance)
             raise _cannot_close(closing, more.q[least], more.errors[least], starts, tolerance)
-        q[k], gap[k], tried[k] = more.q[best], more.gap[best], best + 2
-    return Assembly(q.reshape(given.shape), gap.reshape(shape), tried.reshape(shape))
+        q[k], residual[k], tried[k] = more.q[best], more.residual[best], best + 2
+    return Assembly(q.reshape(given.shape), residual.reshape(shape), tried.reshape(shape))
 
 
 def is_closed(model: Model, q: ArrayLike, tolerance: float = GIVEN_CLOSED) -> bool:
@@ -300,9 +304,9 @@ def is_closed(model: Model, q: ArrayLike, tolerance: float = GIVEN_CLOSED) -> bo
         Whether no residual is larger, and no joint is assembled in reverse.
     """
     position = model.normalize(q)
-    gaps = constraints(model, model.plan, [float(x) for x in position]).value
+    residuals = constraints(model, model.plan, [float(x) for x in position]).value
     # a non-finite value is not closed either
-    wide = not all(abs(float(gap)) <= tolerance for gap in gaps)
+    wide = not all(abs(float(residual)) <= tolerance for residual in residuals)
     return not wide and not reversed_loops(model, position)
 
 
@@ -364,19 +368,19 @@ def _nearest(model: Model, guess: Array, found: Descended, tolerance: float) -> 
     """Return the closed position nearest to a guess, by its number."""
     far = np.linalg.norm(model.difference(np.broadcast_to(guess, found.q.shape), found.q), axis=-1)
     for k in np.argsort(far, kind="stable").tolist():
-        if found.gap[k] <= tolerance and not reversed_loops(model, found.q[k]):
+        if found.residual[k] <= tolerance and not reversed_loops(model, found.q[k]):
             return int(k)
     return None
 
 
-def _check_redundancy(closing: Closing, q: Array, gap: float) -> None:
+def _check_redundancy(closing: Closing, q: Array, residual: float) -> None:
     """Refuse constraints that disagree by little where a start led.
 
     Raises:
         LoopError: If they do.
     """
     model = closing.model
-    if gap <= NEARLY_CLOSED and len(closing.free) == model.nv and not closing.places:
+    if residual <= NEARLY_CLOSED and len(closing.free) == model.nv and not closing.places:
         _, left, J = closed_nearby(model, q)
         if is_disagreement(J, left):
             raise nearly_redundant(model, left)
@@ -389,16 +393,16 @@ def _cannot_close(
     model = closing.model
     words = constraint_words(model)
     sizes = np.abs(errors[: len(words)])
-    gaps: dict[str, float] = {loop.name: 0.0 for loop in model.loops}
+    residuals: dict[str, float] = {loop.name: 0.0 for loop in model.loops}
     for name, size in zip((w.split(": ")[0] for w in words), sizes.tolist(), strict=True):
-        gaps[name] = max(gaps[name], size)
+        residuals[name] = max(residuals[name], size)
     where = f"model {model.name!r}"
     if not np.abs(errors).max(initial=0.0) > tolerance:
         names = ", ".join(repr(name) for name in reversed_loops(model, q))
         return LoopError(
             f"{where}: loop {names}: its joint fits only head to tail, after {starts} starts; turn "
             "the axis of one of its frames round",
-            gaps,
+            residuals,
         )
     in_use = jacobian_pattern(model) if model.loops else ()
     for k, size in enumerate(sizes.tolist()):
@@ -407,10 +411,12 @@ def _cannot_close(
                 f"{where}: loop {words[k].split(': ')[0]!r} cannot close, no joint moves its "
                 f"{words[k].split(': ')[1]}, which is {size:.3g}; check poses and axes of both "
                 "frames",
-                gaps,
+                residuals,
             )
-    open_loops = sorted((name for name in gaps if gaps[name] > tolerance), key=lambda n: -gaps[n])
-    listed = ", ".join(f"{name!r} by {gaps[name]:.3g}" for name in open_loops[:8])
+    open_loops = sorted(
+        (name for name in residuals if residuals[name] > tolerance), key=lambda n: -residuals[n]
+    )
+    listed = ", ".join(f"{name!r} by {residuals[name]:.3g}" for name in open_loops[:8])
     if not listed:
         listed = f"frames miss their places by {np.abs(errors).max():.3g}"
     else:
@@ -418,7 +424,7 @@ def _cannot_close(
     return LoopError(
         f"{where}: loops cannot be closed from {starts} start{'s' if starts > 1 else ''}, "
         f"{listed} [m or rad]; check lengths, hold fewer joints, or give a better guess",
-        gaps,
+        residuals,
     )
 
 
@@ -511,7 +517,7 @@ def assembly_branches(
         followed += STARTS_AT_ONCE
         quiet += STARTS_AT_ONCE
         ended = descend_all(closing, more, tolerance, max_iterations)
-        for q in ended.q[ended.gap <= tolerance]:
+        for q in ended.q[ended.residual <= tolerance]:
             shape = _shape(model, q, bodies)
             same = [
                 k for k, old in enumerate(shapes) if float(np.abs(old - shape).max()) < SAME_BRANCH
@@ -677,7 +683,7 @@ def resting_position(model: Model) -> Array:
     return np.asarray(model.neutral())
 
 
-def gap_names(model: Model) -> tuple[str, ...]:
+def loop_names(model: Model) -> tuple[str, ...]:
     """Return, for each constraint, the name of its loop."""
     return tuple(name.rpartition(".")[0] for name in constraint_names(model))
 
@@ -697,18 +703,18 @@ def closed_start(model: Model, q: Array, v: Array, time: float, tolerance: float
             where its loops let it go several ways.
         LoopError: If constraints are nearly redundant, and disagree by more than the tolerance.
     """
-    gaps = np.abs(constraint_residual(model, q, time=time))
-    if gaps.max(initial=0.0) > CLOSURE_TOLERANCE:
+    residuals = np.abs(constraint_residual(model, q, time=time))
+    if residuals.max(initial=0.0) > CLOSURE_TOLERANCE:
         found = project_configuration(model, q, time=time)
-        worst = int(np.argmax(found.gap))
-        if found.gap[worst] > max(MAX_RESIDUAL, tolerance) and not model.plan.depends_on_time:
+        worst = int(np.argmax(found.residual))
+        if found.residual[worst] > max(MAX_RESIDUAL, tolerance) and not model.plan.depends_on_time:
             check_disagreement(model, found.q[worst], tolerance)
-        _check_gaps(model, gaps, max(START_TOLERANCE, tolerance))
-        if np.max(found.gap) > max(START_TOLERANCE, tolerance):
+        _check_residuals(model, residuals, max(START_TOLERANCE, tolerance))
+        if np.max(found.residual) > max(START_TOLERANCE, tolerance):
             left = np.abs(constraint_residual(model, found.q, time=time))
-            _check_gaps(model, left, max(START_TOLERANCE, tolerance))
+            _check_residuals(model, left, max(START_TOLERANCE, tolerance))
         # cases that are closed keep their bits
-        open_cases = gaps.max(axis=1) > CLOSURE_TOLERANCE
+        open_cases = residuals.max(axis=1) > CLOSURE_TOLERANCE
         q = np.where(open_cases[:, None], found.q, q)
     if not model.plan.depends_on_time:
         # a matter of lengths and axes: one case is enough
@@ -744,8 +750,8 @@ def check_switched_start(
     Raises:
         DomainError: If loops that count as closed are open, or velocities would open them.
     """
-    gaps = np.abs(closed * (constraint_residual(model, q, time=time) - offset))
-    _check_gaps(model, gaps, max(START_TOLERANCE, tolerance))
+    residuals = np.abs(closed * (constraint_residual(model, q, time=time) - offset))
+    _check_residuals(model, residuals, max(START_TOLERANCE, tolerance))
     if model.plan.depends_on_time:
         return
     rates = np.abs(closed * np.einsum("cij,cj->ci", loop_jacobian(model, q, time=time), v))
@@ -755,25 +761,27 @@ def check_switched_start(
         raise DomainError(
             "v",
             "a velocity that keeps loops closed",
-            f"one that opens loop {gap_names(model)[row]!r} by {rates[case, row]:.3g} m/s or rad/s"
+            f"one that opens loop {loop_names(model)[row]!r} by {rates[case, row]:.3g} m/s or rad/s"
             f"{_of_case(int(case), len(v))}",
             advice="take tb.project_velocity(model, q, v), or let the loop start open",
         )
 
 
-def _check_gaps(model: Model, gaps: Array, allowed: float) -> None:
-    if gaps.max() <= allowed:
+def _check_residuals(model: Model, residuals: Array, allowed: float) -> None:
+    if residuals.max() <= allowed:
         return
-    case = int(gaps.max(axis=1).argmax())
+    case = int(residuals.max(axis=1).argmax())
     wide: dict[str, float] = {}
-    for name, gap in zip(gap_names(model), gaps[case], strict=True):
-        wide[name] = max(wide.get(name, 0.0), float(gap))
-    listed = sorted(((gap, name) for name, gap in wide.items() if gap > allowed), reverse=True)
-    listing = ", ".join(f"loop {name!r} open by {gap:.3g}" for gap, name in listed[:3])
+    for name, residual in zip(loop_names(model), residuals[case], strict=True):
+        wide[name] = max(wide.get(name, 0.0), float(residual))
+    listed = sorted(
+        ((residual, name) for name, residual in wide.items() if residual > allowed), reverse=True
+    )
+    listing = ", ".join(f"loop {name!r} open by {residual:.3g}" for residual, name in listed[:3])
     raise DomainError(
         "q",
         f"a position with closed loops, to {allowed:g} m or rad",
-        f"{listing} m or rad{_of_case(case, len(gaps))}",
+        f"{listing} m or rad{_of_case(case, len(residuals))}",
         advice="close them with tb.assemble(model, q), or from nearby with "
         "tb.project_configuration(model, q)",
     )
@@ -838,13 +846,16 @@ def _closed_nearby(model: Model, q: Array, time: float) -> Array | None:
     """
     for _ in range(MOST_STEPS):
         try:
-            gaps, J = constraint_residual(model, q, time=time), loop_jacobian(model, q, time=time)
+            residuals, J = (
+                constraint_residual(model, q, time=time),
+                loop_jacobian(model, q, time=time),
+            )
         except DomainError:
             # functions of loops may end nearby
             return None
-        if np.abs(gaps).max() <= CLOSURE_TOLERANCE:
+        if np.abs(residuals).max() <= CLOSURE_TOLERANCE:
             return q
-        step = np.linalg.lstsq(J, -gaps, rcond=LEAST_SINGULAR_VALUE)[0]
+        step = np.linalg.lstsq(J, -residuals, rcond=LEAST_SINGULAR_VALUE)[0]
         q = model.integrate(q, step * (LONGEST_STEP / max(LONGEST_STEP, float(np.abs(step).max()))))
     return None
 
@@ -859,7 +870,11 @@ def _of_case(case: int, cases: int) -> str:
     return f" in case {case}" if cases > 1 else ""
 
 
-def open_loops(model: Model, gaps: Iterable[float], limit: float) -> list[str]:
+def open_loops(model: Model, residuals: Iterable[float], limit: float) -> list[str]:
     """Return the names of the loops that are open by more than a limit [m or rad]."""
-    wide = (name for name, gap in zip(gap_names(model), gaps, strict=True) if not abs(gap) <= limit)
+    wide = (
+        name
+        for name, residual in zip(loop_names(model), residuals, strict=True)
+        if not abs(residual) <= limit
+    )
     return list(dict.fromkeys(wide))

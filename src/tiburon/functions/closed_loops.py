@@ -65,7 +65,7 @@ class ProjectedConfiguration:
     steps: Array
     """Newton steps it took, shape (...)."""
 
-    gap: Array
+    residual: Array
     """Largest remaining constraint residual [m or rad], shape (...)."""
 
 
@@ -148,7 +148,7 @@ def _configuration(setting: Setting, q: Scalars) -> Any:
     return {
         "q": as_traced(list(found.q)),
         "steps": as_traced(found.steps),
-        "gap": as_traced(found.gap),
+        "residual": as_traced(found.residual),
     }
 
 
@@ -278,7 +278,7 @@ def project_configuration(
 
     Returns:
         The nearest position in the metric of the mass matrix, and the remaining residual: nothing
-        raises where loops stay open, see `gap`. For rough guesses take `assemble`.
+        raises where loops stay open, see `residual`. For rough guesses take `assemble`.
     """
     _need_loops(model, "project_configuration")
     return _CONFIGURATION.request(model, (q,), options)

@@ -71,21 +71,21 @@ MOST_LISTED = 4
 """Constraints that a message names."""
 
 
-def is_disagreement(J: Array, gaps: Array) -> bool:
+def is_disagreement(J: Array, residuals: Array) -> bool:
     """Return whether constraint values are a residual that no joint can reduce.
 
     Args:
         J: constraint Jacobian, shape (constraints, nv).
-        gaps: Constraint values where Newton steps ended [m or rad], shape (constraints,).
+        residuals: Constraint values where Newton steps ended [m or rad], shape (constraints,).
     """
-    size = float(np.linalg.norm(gaps))
+    size = float(np.linalg.norm(residuals))
     if not CLOSURE_TOLERANCE < size <= OVERCONSTRAINED_CUT:
         return False
     columns, sizes, _ = np.linalg.svd(J, full_matrices=False)
     cut = min(OVERCONSTRAINED_CUT, max(MAX_CUT, 10.0 * size))
     kept = columns[:, sizes > cut * sizes[0]]
     # rounding of what joints can reduce
-    return float(np.linalg.norm(kept.T @ gaps)) <= REDUCIBLE_SHARE * size + CLOSURE_TOLERANCE
+    return float(np.linalg.norm(kept.T @ residuals)) <= REDUCIBLE_SHARE * size + CLOSURE_TOLERANCE
 
 
 def closed_nearby(model: Model, q: Array) -> tuple[Array, Array, Array]:
@@ -98,15 +98,15 @@ def closed_nearby(model: Model, q: Array) -> tuple[Array, Array, Array]:
     Returns:
         The configuration, constraint values and Jacobian there.
     """
-    gaps, J = loop_rows(model, q)
+    residuals, J = loop_rows(model, q)
     for _ in range(MOST_STEPS):
-        cut = min(OVERCONSTRAINED_CUT, max(MAX_CUT, 10.0 * float(np.abs(gaps).max())))
-        change = np.linalg.lstsq(J, -gaps, rcond=cut)[0]
+        cut = min(OVERCONSTRAINED_CUT, max(MAX_CUT, 10.0 * float(np.abs(residuals).max())))
+        change = np.linalg.lstsq(J, -residuals, rcond=cut)[0]
         q = model.integrate(q, change)
-        gaps, J = loop_rows(model, q)
+        residuals, J = loop_rows(model, q)
         if np.abs(change).max() <= CLOSURE_TOLERANCE:
             break
-    return q, gaps, J
+    return q, residuals, J
 
 
 def check_disagreement(model: Model, q: Array, tolerance: float) -> None:
@@ -120,9 +120,11 @@ def check_disagreement(model: Model, q: Array, tolerance: float) -> None:
     Raises:
         LoopError: If constraints disagree by more.
     """
-    gaps, J = loop_rows(model, q)
-    if np.abs(gaps).max(initial=0.0) > max(MAX_RESIDUAL, tolerance) and is_disagreement(J, gaps):
-        raise nearly_redundant(model, gaps)
+    residuals, J = loop_rows(model, q)
+    if np.abs(residuals).max(initial=0.0) > max(MAX_RESIDUAL, tolerance) and is_disagreement(
+        J, residuals
+    ):
+        raise nearly_redundant(model, residuals)
 
 
 def check_weak_constraints(model: Model, q: Array, tolerance: float) -> None:
@@ -146,27 +148,27 @@ def check_weak_constraints(model: Model, q: Array, tolerance: float) -> None:
     weak = (relative > max(MIN_CUT, tolerance)) & (relative <= MAX_CUT)
     for direction, size in zip(rows[weak], relative[weak].tolist(), strict=True):
         step = REDUNDANCY_PROBE_DISTANCE * direction / np.abs(direction).max()
-        at, gaps, J = closed_nearby(model, model.integrate(q, step))
+        at, residuals, J = closed_nearby(model, model.integrate(q, step))
         moved = float(np.abs(model.difference(q, at)).max())
-        open_by = float(np.abs(gaps).max())
+        open_by = float(np.abs(residuals).max())
         if (
             moved > (1.0 - RETURNED_SHARE) * REDUNDANCY_PROBE_DISTANCE
             and open_by > CLOSURE_TOLERANCE
-            and is_disagreement(J, gaps)
+            and is_disagreement(J, residuals)
         ):
-            raise nearly_redundant(model, gaps, size)
+            raise nearly_redundant(model, residuals, size)
     checked.add(tolerance)
 
 
-def nearly_redundant(model: Model, gaps: Array, weakest: float = 0.0) -> LoopError:
+def nearly_redundant(model: Model, residuals: Array, weakest: float = 0.0) -> LoopError:
     """Return the error about constraints that disagree.
 
     Args:
         model: The robot; it has loops.
-        gaps: Constraint residual [m or rad], shape (constraints,).
+        residuals: Constraint residual [m or rad], shape (constraints,).
         weakest: Relative singular value of a constraint that keeps it rigid.
     """
-    sizes = np.abs(gaps)
+    sizes = np.abs(residuals)
     largest = float(sizes.max())
     words = constraint_words(model)
     order = [k for k in np.argsort(-sizes, kind="stable").tolist() if sizes[k] > 0.01 * largest]
@@ -524,8 +526,8 @@ def mobility(
     shape = topology(model)
     names = driven_joints(model) if driven is None else tuple(driven)
     motors = model.indices(names, of="v") if names else np.zeros(0, dtype=np.intp)
-    gaps, J = loop_rows(model, at)
-    cut = _cut(model, gaps, tolerance)
+    residuals, J = loop_rows(model, at)
+    cut = _cut(model, residuals, tolerance)
     free = null_space(J, cut)
     count = int(free.shape[1])
     locked = np.eye(model.nv)[np.unique(motors)]
@@ -570,8 +572,8 @@ def connectivity(model: Model, first: str, second: str, q: ArrayLike | None = No
                 listing="model.frame_names",
             )
     at = position_of(model, q)
-    gaps, J = loop_rows(model, at)
-    cut = _cut(model, gaps)
+    residuals, J = loop_rows(model, at)
+    cut = _cut(model, residuals)
     both = np.vstack([J, _relative_rows(model, at, first, second)])
     return rank_of(both, cut) - rank_of(J, cut)
 
@@ -583,9 +585,9 @@ def driven_joints(model: Model) -> tuple[str, ...]:
     return tuple(name for name in model.joint_names if name in found)
 
 
-def _cut(model: Model, gaps: Array, tolerance: float = 0.0) -> float:
+def _cut(model: Model, residuals: Array, tolerance: float = 0.0) -> float:
     """Return the relative singular value below which constraints are redundant."""
-    return float(rank_cut(model, gaps.tolist(), max(RANK_TOLERANCE, tolerance)))
+    return float(rank_cut(model, residuals.tolist(), max(RANK_TOLERANCE, tolerance)))
 
 
 def position_of(model: Model, q: ArrayLike | None, tolerance: float = 0.0) -> Array:
@@ -624,8 +626,8 @@ def loop_rows(model: Model, q: Array) -> tuple[Array, Array]:
     for k, row in enumerate(held.jacobian):
         for i, x in row.items():
             J[k, i] = x
-    gaps = np.array(held.value, dtype=np.float64)
-    broken = ~(np.isfinite(gaps) & np.isfinite(J).all(axis=1))
+    residuals = np.array(held.value, dtype=np.float64)
+    broken = ~(np.isfinite(residuals) & np.isfinite(J).all(axis=1))
     if broken.any():
         loop = constraint_names(model)[int(np.argmax(broken))].rpartition(".")[0]
         raise DomainError(
@@ -635,7 +637,7 @@ def loop_rows(model: Model, q: Array) -> tuple[Array, Array]:
             advice="a function is outside its domain there, an edge stands on end or a disc lies "
             "flat: take another configuration",
         )
-    return gaps, J
+    return residuals, J
 
 
 def null_space(J: Array, cut: float = RANK_TOLERANCE) -> Array:
@@ -681,11 +683,11 @@ def _regular(model: Model, q: Array, free: Array, count: int, tolerance: float) 
     step = free @ np.random.default_rng(2).standard_normal(count)
     at = model.integrate(q, PROBE_DISTANCE * step / np.linalg.norm(step))
     for _ in range(CLOSING_STEPS):
-        gaps, J = loop_rows(model, at)
-        if float(np.abs(gaps).max(initial=0.0)) < CLOSED_RESIDUAL:
+        residuals, J = loop_rows(model, at)
+        if float(np.abs(residuals).max(initial=0.0)) < CLOSED_RESIDUAL:
             break
-        at = model.integrate(at, -np.linalg.lstsq(J, gaps, rcond=LEAST_SINGULAR_VALUE)[0])
-    return min(count, int(null_space(J, _cut(model, gaps, tolerance)).shape[1]))
+        at = model.integrate(at, -np.linalg.lstsq(J, residuals, rcond=LEAST_SINGULAR_VALUE)[0])
+    return min(count, int(null_space(J, _cut(model, residuals, tolerance)).shape[1]))
 
 
 def _relative_rows(model: Model, q: Array, first: str, second: str) -> Array:

@@ -57,7 +57,7 @@ class Projected(NamedTuple):
     q: tuple[Scalar, ...]
     steps: Scalar
     """Number of Newton steps."""
-    gap: Scalar
+    residual: Scalar
     """Largest remaining constraint residual [m or rad]."""
 
 
@@ -87,8 +87,8 @@ def projected_configuration(
     """
 
     def unfinished(state: Any) -> Any:
-        _, gap, taken, *step = state
-        going = gap > CLOSURE_TOLERANCE
+        _, residual, taken, *step = state
+        going = residual > CLOSURE_TOLERANCE
         if tolerance:
             going = going & (step[0] > CLOSURE_TOLERANCE)
         return going | (taken < least_steps) if least_steps else going
@@ -104,19 +104,19 @@ def projected_configuration(
         # limit the step, for loops that cannot close
         part = 1.0 / np.maximum(1.0, max_abs(step) / MAX_NEWTON_STEP)
         moved = JointVector(_moved(model, position, [part * x for x in step]))
-        after = (tuple(moved), gap_of(moved), taken + 1.0)
+        after = (tuple(moved), residual_of(moved), taken + 1.0)
         return (*after, max_abs(step)) if tolerance else after
 
-    def gap_of(position: Sequence[Scalar]) -> Scalar:
+    def residual_of(position: Sequence[Scalar]) -> Scalar:
         return max_abs(switched(constraints(model, plan, position), switches).value)
 
     q = JointVector(q)
-    start: tuple[Any, ...] = (tuple(q), gap_of(q), 0.0)
+    start: tuple[Any, ...] = (tuple(q), residual_of(q), 0.0)
     if tolerance:
         start = (*start, MAX_NEWTON_STEP)
     found = while_loop(unfinished, newton, start, MAX_NEWTON_STEPS)
-    position, gap = found.state[:2]
-    return Projected(tuple(position), found.count, gap)
+    position, residual = found.state[:2]
+    return Projected(tuple(position), found.count, residual)
 
 
 def projected_velocity(

@@ -31,7 +31,7 @@ from tiburon.functions.assembly import (
     RANK_TOLERANCE,
     START_TOLERANCE,
     assemble,
-    gap_names,
+    loop_names,
 )
 from tiburon.functions.derivatives import (
     ForwardDynamicsDerivatives,
@@ -373,7 +373,7 @@ class ClosedStates:
         raise DomainError(
             "q",
             f"a position with closed loops, to {START_TOLERANCE:g} m or rad",
-            f"loop {gap_names(self.model)[row]!r} open by {gaps[row]:.3g} m or rad",
+            f"loop {loop_names(self.model)[row]!r} open by {gaps[row]:.3g} m or rad",
             advice="close them with tb.assemble(model, q), or from nearby with "
             "tb.project_configuration(model, q)",
         )
@@ -470,7 +470,7 @@ class ClosedStates:
             raise DomainError(
                 "v",
                 "a velocity that keeps loops closed",
-                f"one that opens loop {gap_names(self.model)[row]!r} by {rates[row]:.3g} m/s or "
+                f"one that opens loop {loop_names(self.model)[row]!r} by {rates[row]:.3g} m/s or "
                 "rad/s",
                 advice="take tb.project_velocity(model, q, v), or none for a robot at rest",
             )
@@ -487,7 +487,7 @@ class ClosedStates:
             raise DomainError(
                 "v",
                 "a velocity that can be kept",
-                f"one at which loop {gap_names(self.model)[row]!r} stays closed only if joints "
+                f"one at which loop {loop_names(self.model)[row]!r} stays closed only if joints "
                 "accelerate",
                 advice="take one with which the robot moves as one body; linearize tells how "
                 "others change",

@@ -465,7 +465,7 @@ def along_loops(model: Model, q: Array, steps: Array, time: float) -> Array:
         # a projection that leaps has met the end of what loops allow
         gone = np.abs(model.difference(q, found.q)).max(initial=0.0)
         if (
-            np.max(found.gap, initial=0.0) > CLOSURE_TOLERANCE
+            np.max(found.residual, initial=0.0) > CLOSURE_TOLERANCE
             or gone > MAX_STEP_RATIO * longest / parts
         ):
             raise DomainError(

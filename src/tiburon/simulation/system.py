@@ -456,7 +456,7 @@ class System:
         how: Any = {"switches": self.switches(w[nv:]), "tolerance": self.redundancy_tolerance}
         closed = projected_configuration(self.model, plan, q, least_steps=1, **how)
         v = projected_velocity(self.model, plan, closed.q, w[:nv], **how)
-        return closed.q, (*v, *w[nv:]), closed.gap
+        return closed.q, (*v, *w[nv:]), closed.residual
 
     @property
     def most_open(self) -> float:
