@@ -120,6 +120,8 @@ _NAMES = {
 }
 
 EXPORTS: dict[str, str] = dict(
-    sorted((name, f"tiburon.{module}") for module, names in _NAMES.items() for name in names.split())
+    sorted(
+        (name, f"tiburon.{module}") for module, names in _NAMES.items() for name in names.split()
+    )
 )
 """Module of each public name, sorted by name."""
