@@ -37,3 +37,18 @@ def test_parameters_are_short():
 
 def test_arrays_are_spelled_as_such():
     assert "q: ArrayLike," in str(inspect.signature(tb.forward_dynamics))
+
+
+def test_help_describes_every_argument_of_functions_that_kernels_run():
+    """Shared arguments are described once and filled into each docstring."""
+    for name in tb.__all__:
+        function = getattr(tb, name)
+        if not hasattr(function, "library_function"):
+            continue
+        listed = inspect.signature(inspect.unwrap(function), follow_wrapped=False).parameters
+        arguments = function.__doc__.partition("    Args:\n")[2]
+        assert "        model: " in arguments
+        assert "batch" in function.__doc__
+        keywords = function.library_function.keywords
+        missing = [x for x in listed if x not in keywords and f"        {x}: " not in arguments]
+        assert not missing, (name, missing)

@@ -79,7 +79,7 @@ def test_a_split_that_is_not_unique_is_refused(rng):
     T = orthogonal_complement(S)[:, :2]
     with pytest.raises(DomainError, match=r"T\^T S invertible"):
         resolve(np.ones(6), S, T)
-    with pytest.raises(ShapeError, match="dual sub-space"):
+    with pytest.raises(ShapeError, match="dual subspace"):
         resolve(np.ones(6), S, T[:, :1])
 
 

@@ -57,7 +57,7 @@ class LoopDynamics:
 
 @record(eq=False)
 class ProjectedConfiguration:
-    """Positions brought back onto the loops."""
+    """Configurations projected onto the constraints."""
 
     q: Array
     """Position [m or rad], shape (..., nq)."""
@@ -71,7 +71,7 @@ class ProjectedConfiguration:
 
 @record(eq=False)
 class LoopForces:
-    """What makes a robot with loops move as wanted, one state or a batch."""
+    """Actuator and constraint forces of a given motion, one state or a batch."""
 
     tau: Array
     """Joint force [N or N m], shape (..., nv); zero where no actuator is."""
@@ -82,7 +82,7 @@ class LoopForces:
 
 @record(eq=False)
 class LoopReactions:
-    """What all joints of a robot with loops carry, one state or a batch.
+    """Loads of all joints of a robot with loops, one state or a batch.
 
     Wrenches are [n; f] [N m, N].
     """
@@ -271,14 +271,14 @@ def loop_jacobian(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> A
 def project_configuration(
     model: Model, q: ArrayLike, **options: Unpack[ModelCall]
 ) -> ProjectedConfiguration:
-    """Move a position that is nearly on the loops onto them, by at most ten Newton steps.
+    """Project a nearly closed configuration onto the constraints, by at most ten Newton steps.
 
     Args:
         q: Configuration [m or rad], shape (..., nq).
 
     Returns:
-        The nearest position in the metric of the mass matrix, and the remaining residual: nothing
-        raises where loops stay open, see `residual`. For rough guesses take `assemble`.
+        The nearest configuration in the metric of the mass matrix, and the remaining residual:
+        loops that stay open raise no error, see `residual`. For rough guesses take `assemble`.
     """
     _need_loops(model, "project_configuration")
     return _CONFIGURATION.request(model, (q,), options)
@@ -288,7 +288,7 @@ def project_configuration(
 def project_velocity(
     model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[ModelCall]
 ) -> Array:
-    """Take out of a joint velocity what would open loops.
+    """Project a joint velocity onto those that keep loops closed.
 
     Args:
         q: Configuration with closed loops [m or rad], shape (..., nq).
@@ -311,9 +311,9 @@ def loop_inverse_dynamics(
     actuators: str | Iterable[str] | None = None,
     **conditions: Unpack[DynamicsCall],
 ) -> LoopForces:
-    """Compute the forces of chosen actuators that make a robot with loops move as wanted.
+    """Compute the forces of chosen actuators that produce a motion of a robot with loops.
 
-    Where actuators are more than the motion needs, their forces are those of least sum of squares.
+    Redundant actuators share the load with the least sum of squares.
 
     Args:
         q: Configuration with closed loops [m or rad], shape (..., nq).
@@ -348,7 +348,7 @@ def loop_inverse_dynamics(
 def loop_reactions(
     model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, **conditions: Unpack[DynamicsCall]
 ) -> LoopReactions:
-    """Compute what every joint of a robot with loops carries, cut joints like all others.
+    """Compute the load of every joint of a robot with loops, cut joints included.
 
     `joint_reactions` answers the same for a given motion and the robot's own actuators.
 

@@ -23,7 +23,7 @@ Scalars = Sequence[Scalar]
 
 
 class InverseDynamicsDerivatives(NamedTuple):
-    """Joint forces and how they change, for one state or a batch."""
+    """Joint forces and their derivatives, for one state or a batch."""
 
     tau: Array
     """Joint force [N or N m], shape (..., nv)."""
@@ -42,7 +42,7 @@ class InverseDynamicsDerivatives(NamedTuple):
 
 
 class ForwardDynamicsDerivatives(NamedTuple):
-    """Joint accelerations and how they change, for one state or a batch."""
+    """Joint accelerations and their derivatives, for one state or a batch."""
 
     vd: Array
     """Joint acceleration [m/s^2 or rad/s^2], shape (..., nv)."""
@@ -150,7 +150,7 @@ _INERTIA: LibraryFunction[InertiaDerivatives] = LibraryFunction(
 def inverse_dynamics_derivatives(
     model: Model, q: ArrayLike, v: ArrayLike, vd: ArrayLike, **conditions: Unpack[DynamicsCall]
 ) -> InverseDynamicsDerivatives:
-    """Compute joint forces and how they change with position, velocity and acceleration.
+    """Compute joint forces and their derivatives by configuration, velocity and acceleration.
 
     Positions change by steps, as `Model.integrate` takes them: the derivative by q has one column
     per velocity variable, also where q holds a quaternion. External forces are held constant,
@@ -170,7 +170,7 @@ def inverse_dynamics_derivatives(
 def forward_dynamics_derivatives(
     model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, **conditions: Unpack[DynamicsCall]
 ) -> ForwardDynamicsDerivatives:
-    """Compute joint accelerations and how they change with position, velocity and joint force.
+    """Compute joint accelerations and their derivatives by configuration, velocity and joint force.
 
     Positions change by steps, as `Model.integrate` takes them: the derivative by q has one column
     per velocity variable, also where q holds a quaternion. External forces are held constant,
@@ -193,7 +193,7 @@ def forward_dynamics_derivatives(
 def inertia_derivatives(
     model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, **conditions: Unpack[DynamicsCall]
 ) -> InertiaDerivatives:
-    """Compute joint accelerations and how they change with masses and inertias.
+    """Compute joint accelerations and their derivatives by masses and inertias.
 
     The parameters are those of `Model.parameters`, in the order of `Model.parameter_names`: mass,
     first moments and inertia of each link about the origin of its plan frame.

@@ -78,7 +78,7 @@ OMITTED = (
 
 
 class Request(NamedTuple):
-    """What a public function is asked for: its arguments, read and checked, not yet computed."""
+    """A call of a public function: its arguments, read and checked, not yet computed."""
 
     model: Model
     arrays: tuple[Any, ...]
@@ -204,9 +204,9 @@ class LibraryFunction(Generic[Result]):
         options: Options = (),
         make: Callable[..., Any] | None = None,
     ) -> Result:
-        """Return what a public function is asked for, from its body; `front_door` computes it.
+        """Return the request of a call, from the body of a public function.
 
-        The type stated is that of the result, which is what callers of the public function get.
+        `front_door` computes it: the type stated is that of the result, which callers get.
         """
         asked = Request(model, tuple(arrays), keywords, options, make or self.make)
         return cast(Result, asked)

@@ -2,14 +2,14 @@
 
 Symbols:
     r       joint forces at zero joint acceleration, ID(q, v, 0)
-    A       what unit forces of thrusters and joints do, as joint forces, one column each
+    A       joint forces of unit forces of thrusters and joints, one column each
     f       those forces
-    e       r - A f, what they cannot do
-    P       projection onto what no force can do
+    e       r - A f, the unbalanced joint forces
+    P       projection onto the joint forces that no f can change
 
-For every position the forces follow by least squares, and of those the smallest. Positions that are
-left free then move until nothing is missing: Newton's method on P e = 0 with steps that are halved
-until they help (Nocedal and Wright 2006, "Numerical optimization", sec. 11.2).
+In every configuration the forces follow by least squares, with the least norm. The free positions
+then move until the forces balance: Newton's method on P e = 0 with step halving (Nocedal and
+Wright 2006, "Numerical optimization", sec. 11.2).
 """
 
 from collections.abc import Callable, Sequence
@@ -35,17 +35,17 @@ from tiburon.record import named_line
 Array = NDArray[np.float64]
 
 MOVES = ("roll", "pitch", "yaw", "height")
-"""How a floating base moves: turns about its own x, about the level line across its heading and
-about world z; along world z."""
+"""Motions of a floating base: rotation about its own x, about the horizontal line across its
+heading and about world z; translation along world z."""
 
 DIFFERENCE_STEP = 1e-6
-"""Step of central differences [rad or m]: truncation 1e-12, rounding 1e-10 of what is needed."""
+"""Step of central differences [rad or m]: relative truncation 1e-12, rounding 1e-10."""
 
 MAX_STEP = 0.5
-"""Longest step of one iteration [rad or m]: beyond, sines and cosines are no straight lines."""
+"""Longest step of one iteration [rad or m]: linearization fails beyond it."""
 
 HALVINGS = 30
-"""After so many a step has left no digit of the position."""
+"""Halvings after which a step no longer changes the position."""
 
 
 # -- allocation ------------------------------------------------------------------------------------
@@ -56,34 +56,34 @@ RANK_TOLERANCE = 1e-10
 
 
 class Allocation(NamedTuple):
-    """Forces found, and what they leave."""
+    """Allocated forces, and the unbalanced rest."""
 
     forces: Array
     """One per column, within its limits."""
 
     missing: Array
-    """What is needed less what the forces do."""
+    """Required effect minus that of the forces."""
 
     held: NDArray[np.bool_]
-    """Which forces stand at a limit."""
+    """Which forces are saturated."""
 
     beyond: Array
-    """Projection onto what forces that stand at no limit cannot change, a square matrix."""
+    """Projection onto the effects that unsaturated forces cannot change, a square matrix."""
 
 
 def allocate(
     A: Array, needed: Array, low: Sequence[float] | Array, high: Sequence[float] | Array
 ) -> Allocation:
-    """Find the smallest forces that come closest to what is needed.
+    """Find the smallest forces whose effect is nearest to the required one.
 
-    Of all forces with the least error, those with the least sum of squares. Those that would pass
-    a limit are held there, and the others share what is then missing, until none passes one (the
-    redistributed pseudo-inverse of control allocation). The sum of squares is the least where no
-    limit is met; where some are, it need not be.
+    Of all forces with the least error, those with the least sum of squares. Forces beyond a limit
+    are saturated and the others are recomputed, until none exceeds one (the redistributed
+    pseudo-inverse of control allocation). The sum of squares is minimal where no force is
+    saturated; otherwise it need not be.
 
     Args:
-        A: What a unit of each force does, one column per force.
-        needed: What all of them should do.
+        A: Effect of a unit of each force, one column per force.
+        needed: Required effect of all forces.
         low: Smallest forces.
         high: Largest forces.
     """
@@ -131,7 +131,7 @@ _SENTENCES = {
 
 
 class Trim(NamedTuple):
-    """A motion that keeps itself, and what keeps it."""
+    """A steady motion, and the forces that balance it."""
 
     q: Array
     """Position [m or rad], shape (nq,)."""
@@ -159,7 +159,7 @@ class Trim(NamedTuple):
     """How the search ended."""
 
     limited: tuple[str, ...]
-    """Names of thrusters and velocity variables whose forces stand at a limit."""
+    """Names of thrusters and velocity variables whose forces are saturated."""
 
     iterations: int
     """How often free positions were moved."""
@@ -255,7 +255,7 @@ def _on_land(model: Model, conditions: Conditions) -> str:
 
 
 class _Search:
-    """One question of trim: what may change, and what acts."""
+    """One trim problem: its free variables and the conditions."""
 
     def __init__(
         self,
@@ -314,7 +314,7 @@ class _Search:
         return allocate(self.columns(q), self.needed(q), self.low, self.high)
 
     def slopes(self, q: Array, forces: Array) -> Array:
-        """Return the change of what is missing with each free position, forces held."""
+        """Return the derivative of the unbalanced forces by each free position, forces held."""
         h = DIFFERENCE_STEP
         found = []
         for move in self.moves:

@@ -162,7 +162,7 @@ TEMPORARY_NAME = rf"{ENTRY_NAME}\.[0-9]+-[0-9]+\.part"
 """Pattern of the names under which entries are written."""
 
 LEDGER_NAME = "stored.ledger"
-"""Name of the file that tells by its length how much was stored."""
+"""Name of the file whose length measures how much was stored."""
 
 UNIT = 4096
 """What one byte of the ledger stands for [bytes]: the space that disks give out at once."""
@@ -203,7 +203,7 @@ def keep_within(directory: Path, limit: int, *, stored: int, keep: str) -> None:
 
 
 def _note(ledger: Path, stored: int) -> int | None:
-    """Add an entry to the ledger; return how much it tells of [bytes], None if there was none."""
+    """Add an entry to the ledger; return its total [bytes], None if there was no ledger."""
     try:
         # without O_CREAT: a ledger that begins now would not know of the entries before it
         file = os.open(ledger, os.O_WRONLY | os.O_APPEND | _PLAIN)

@@ -136,7 +136,7 @@ class Code:
         code = compile_module(write_module(program, part), optimize=program.has_calls)
         label = f"{self._source.name} ({part} case{'s' if part == 'many' else ''})"
         header = {"name": label, **Signature.of(program).to_header()}
-        # files edited meanwhile: nobody can tell which version of the generator wrote the code
+        # files edited meanwhile: the version of the generator that wrote the code is unknown
         if graph is not None and cache.generator_stamp() is not None:
             cache.store_entry(cache.code_key(part, graph), header, code)
         return code, header
@@ -278,7 +278,7 @@ def _announced(source: Source) -> Iterator[None]:
 
 
 def _graph_key(program: Program) -> str | None:
-    """Return what determines the machine code of a program; None if that cannot be told."""
+    """Return what determines the machine code of a program; None if that is unknown."""
     from tiburon.trace.digest import program_digest
 
     stamp = cache.generator_stamp() if cache.cache_enabled() else None

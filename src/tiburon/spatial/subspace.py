@@ -150,8 +150,8 @@ Inertia = RigidInertia | ArticulatedInertia | Array
 _DEPENDENT = 1e-10
 
 
-def subspace_matrix(columns: Columns, argument: str = "sub-space") -> Array:
-    """Return the matrix of a sub-space given by its vectors or already as a matrix.
+def subspace_matrix(columns: Columns, argument: str = "subspace") -> Array:
+    """Return the matrix of a subspace given by its vectors or already as a matrix.
 
     Args:
         columns: Motions or forces, or an array of shape (6, r).
@@ -192,7 +192,7 @@ def _check_independent(matrix: Array, argument: str) -> None:
 
 
 def orthogonal_complement(columns: Columns) -> Array:
-    """Return a basis of all vectors of the opposite kind that do no work on a sub-space.
+    """Return a basis of all vectors of the opposite kind that do no work on a subspace.
 
     S^T S_perp = 0 (Featherstone 1987, eq. 3.25). For the motion subspace of a joint these are its
     reaction forces.
@@ -204,7 +204,7 @@ def orthogonal_complement(columns: Columns) -> Array:
         Orthonormal columns in the Euclidean sense, shape (6, 6 - r).
     """
     S = subspace_matrix(columns)
-    _check_independent(S, "sub-space")
+    _check_independent(S, "subspace")
     Q, _ = np.linalg.qr(S, mode="complete")
     return Q[:, S.shape[1] :]
 
@@ -225,18 +225,18 @@ def resolve(vector: Any, columns: Columns, dual: Columns) -> tuple[Array, Array]
     Raises:
         DomainError: Some vector of S does no work on any of T: the split is not unique.
     """
-    S, T = subspace_matrix(columns), subspace_matrix(dual, "dual sub-space")
+    S, T = subspace_matrix(columns), subspace_matrix(dual, "dual subspace")
     if S.shape != T.shape:
-        raise ShapeError("dual sub-space", S.shape, T.shape)
+        raise ShapeError("dual subspace", S.shape, T.shape)
     a = np.asarray(list(vector), dtype=np.float64)
-    _check_independent(S, "sub-space")
-    _check_independent(T, "dual sub-space")
+    _check_independent(S, "subspace")
+    _check_independent(T, "dual subspace")
     pairing = T.T @ S
     singular = np.linalg.svd(pairing, compute_uv=False)
     scale = np.linalg.norm(S) * np.linalg.norm(T)
     if singular.size and singular[-1] < _DEPENDENT * scale:
         raise DomainError(
-            "dual sub-space",
+            "dual subspace",
             "T^T S invertible",
             f"smallest singular value {singular[-1]:.3g}",
             advice="choose T so that every vector of S does work on some vector of T",
@@ -273,7 +273,7 @@ def _inertia_matrix(inertia: Inertia) -> Array:
 
 
 def inertia_orthogonal_basis(columns: Columns, inertia: Inertia) -> Array:
-    """Return a basis of the same sub-space with s_i . I s_j = 0 for i != j and 1 for i = j.
+    """Return a basis of the same subspace with s_i . I s_j = 0 for i != j and 1 for i = j.
 
     Gram-Schmidt in the inner product of the inertia (Featherstone 1987, sec. 3.10.3).
 
@@ -288,7 +288,7 @@ def inertia_orthogonal_basis(columns: Columns, inertia: Inertia) -> Array:
         DomainError: A motion meets no inertia.
     """
     S, I = subspace_matrix(columns).copy(), _inertia_matrix(inertia)
-    _check_independent(S, "sub-space")
+    _check_independent(S, "subspace")
     for i in range(S.shape[1]):
         # twice is enough: the second sweep removes rounding errors of the first
         for _ in range(2):
@@ -297,7 +297,7 @@ def inertia_orthogonal_basis(columns: Columns, inertia: Inertia) -> Array:
         if not square > 0.0:
             raise DomainError(
                 "inertia",
-                "a positive definite matrix on the sub-space",
+                "a positive definite matrix on the subspace",
                 f"s . I s = {square:.3g} for vector {i}",
                 advice="give every moving body mass",
             )
@@ -336,7 +336,7 @@ def inertia_dyads(basis: Columns, inertia: Inertia) -> InertiaDyads:
 
 
 def constrained_inverse_inertia(columns: Columns, inertia: Inertia) -> Array:
-    """Return the inverse inertia of a body that can only move in a sub-space.
+    """Return the inverse inertia of a body that can only move in a subspace.
 
     Phi = S (S^T I S)^-1 S^T, of rank r (Featherstone 1987, sec. 3.10, examples 3 and 4).
 

@@ -147,25 +147,25 @@ def check_path(path: Path, joint: str, times: Sequence[float]) -> None:
     values, tangents = program.outputs
     when = np.unique(np.asarray(times, dtype=np.float64))
     with np.errstate(all="ignore"):
-        told = np.array([evaluate_nodes(program, values.nodes, (t,), ()) for t in when])
+        stated = np.array([evaluate_nodes(program, values.nodes, (t,), ()) for t in when])
         exact = np.array([evaluate_nodes(program, tangents.nodes, (t,), (1.0,)) for t in when])
-    known = np.isfinite(told).all(axis=1) & np.isfinite(exact).all(axis=1)
-    when, told, exact = when[known], told[known], exact[known]
+    known = np.isfinite(stated).all(axis=1) & np.isfinite(exact).all(axis=1)
+    when, stated, exact = when[known], stated[known], exact[known]
     for order, (rate, of) in enumerate((("velocity", "position"), ("acceleration", "velocity"))):
         if not len(when):
             return
-        off = np.abs(told[:, order + 1] - exact[:, order])
-        size = max(np.abs(exact[:, order]).max(), np.abs(told[:, order + 1]).max())
+        off = np.abs(stated[:, order + 1] - exact[:, order])
+        size = max(np.abs(exact[:, order]).max(), np.abs(stated[:, order + 1]).max())
         bad = np.flatnonzero(off > RATE_TOLERANCE * size)
         if len(bad):
             k = int(bad[0])
             raise ModelError(
                 f"joint {joint!r}: {rate} of its path {type(path).__name__} must be the time "
-                f"derivative of its {of}, got {told[k, order + 1]:.6g} where that is "
+                f"derivative of its {of}, got {stated[k, order + 1]:.6g} where that is "
                 f"{exact[k, order]:.6g} at {when[k]:.6g} s; correct `at`",
                 name=joint,
             )
-        step = _step(path, when, told, order)
+        step = _step(path, when, stated, order)
         if step is not None:
             raise ModelError(
                 f"joint {joint!r}: {of} of its path {type(path).__name__} must be consistent "
@@ -176,7 +176,7 @@ def check_path(path: Path, joint: str, times: Sequence[float]) -> None:
 
 
 def _step(
-    path: Path, times: NDArray[np.float64], told: NDArray[np.float64], order: int
+    path: Path, times: NDArray[np.float64], stated: NDArray[np.float64], order: int
 ) -> tuple[float, float] | None:
     """Return time and size of a step of a value; None if there is none."""
 
@@ -189,10 +189,10 @@ def _step(
         with np.errstate(all="ignore"):
             return [float(x) for x in path.at(time)]
 
-    size = np.abs(told[:, order]).max()
+    size = np.abs(stated[:, order]).max()
     for k in range(len(times) - 1):
         a, b = float(times[k]), float(times[k + 1])
-        fa, fb = told[k].tolist(), told[k + 1].tolist()
+        fa, fb = stated[k].tolist(), stated[k + 1].tolist()
         if abs(missing(a, fa, b, fb)) <= RATE_TOLERANCE * size:
             continue
         # the change of a continuous value vanishes with the interval, a step does not

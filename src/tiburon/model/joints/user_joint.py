@@ -93,7 +93,7 @@ def joint_graph(joint: Joint) -> tuple[object, ...]:
         # the built-in versions follow from the fields and the other methods
         for name in DERIVED_METHODS - replaced:
             del calls[name]
-    freedoms = joint.nv if joint.follows is None else 1
+    dof = joint.nv if joint.follows is None else 1
     positions = joint.nq if joint.follows is None else 1
 
     def run(time: Any, *arrays: Any) -> Any:
@@ -110,7 +110,7 @@ def joint_graph(joint: Joint) -> tuple[object, ...]:
             found += leaves
         return found
 
-    sizes = {"q": positions, "q1": positions, "v": freedoms, "f": 6, "IA": 21, "pA": 6}
+    sizes = {"q": positions, "q1": positions, "v": dof, "f": 6, "IA": 21, "pA": 6}
     sizes |= {"c": 6, "a": 6, "relative": 24}
     inputs = [Input("time", ()), *(Input(name, (size,)) for name, size in sizes.items())]
     program: Program = trace(run, inputs, name="joint")
@@ -139,8 +139,8 @@ class _Given:
 
 
 def _released(joint: Joint, given: _Given, armature: Any) -> Any:
-    told = (given.q, given.IA, given.pA, given.c, given.v, armature)
-    Ia, pa, carry = joint.release(*told)
+    arguments = (given.q, given.IA, given.pA, given.c, given.v, armature)
+    Ia, pa, carry = joint.release(*arguments)
     return Ia, pa, carry, joint.accelerate(given.q, carry, given.a, armature)
 
 
