@@ -216,8 +216,7 @@ class Model(StateSpace):
             f"{self.total_mass:.6g} kg{loops}>"
         )
 
-    # -- actuated joints
-    # ------------------------------------------------------------------------------------
+    # -- actuated joints --------------------------------------------------------------------
 
     @property
     def actuated_joint_names(self) -> tuple[str, ...]:
@@ -280,9 +279,8 @@ class Model(StateSpace):
             pose: The other robot's world frame in that frame; the same frame by default.
             prefix: Added to every name of the other robot, so that one arm can be attached twice.
             joint: Replaces the joint of the other robot's root body; `Fixed` welds a floating
-                    robot. Its pose is relative to `pose`, its name gets no prefix.
-            name: Name of
-                    the result; by default that of this robot.
+                robot. Its pose is relative to `pose`, its name gets no prefix.
+            name: Name of the result; by default that of this robot.
 
         Raises:
             ModelError: If both use a name, or there is no such body or frame.
@@ -463,8 +461,7 @@ class Model(StateSpace):
             self._poses,
         )
 
-    # -- structure and parameters of compiled code
-    # -------------------------------------------------------------
+    # -- structure and parameters of compiled code ------------------------------------------
 
     @property
     def plan(self) -> Plan:
