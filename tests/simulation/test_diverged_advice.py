@@ -27,7 +27,7 @@ def test_a_controller_that_gives_no_number_is_told():
         model, 0.1, control=lambda state: np.full(2, np.nan if state.time > 0.05 else 1.0)
     )
     assert run.outcome.status == "diverged"
-    assert "command 'slide' first; look into the controller" in run.outcome.message
+    assert "command 'slide' first; check the controller" in run.outcome.message
     assert "rosenbrock" not in run.outcome.message
     np.testing.assert_allclose(run.outcome.time, 0.06, rtol=1e-12)
 
@@ -44,7 +44,7 @@ def test_a_traced_controller_that_returns_nan_is_named(method, control_dt):
     model = tb.load("cart_pole")
     run = tb.simulate(model, 0.1, control=control, control_dt=control_dt, method=method)
     assert run.outcome.status == "diverged"
-    assert "command 'slide' first; look into the controller" in run.outcome.message
+    assert "command 'slide' first; check the controller" in run.outcome.message
     assert "rosenbrock" not in run.outcome.message
 
 
@@ -61,4 +61,4 @@ def test_a_sampled_controller_that_returns_nan_at_the_start_ends_the_run(method)
     run = tb.simulate(model, 0.02, q=start, control=control, control_dt=0.01, method=method)
     assert run.status.tolist() == ["diverged", "finished"]
     assert run.outcomes[0].time == 0.0
-    assert "command 'slide' first; look into the controller" in run.outcomes[0].message
+    assert "command 'slide' first; check the controller" in run.outcomes[0].message

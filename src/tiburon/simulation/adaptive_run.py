@@ -1,4 +1,4 @@
-"""Runs of steps that adapt: each case its own, all of them on one grid of recorded times."""
+"""Runs of adaptive steps: each case its own, all of them on one grid of recorded times."""
 
 import hashlib
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ import numpy as np
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.arrays import NDArray
 from tiburon.record import record
-from tiburon.simulation.cases import Cases, CasesOnTheirWay
+from tiburon.simulation.cases import Cases, RunCases
 from tiburon.simulation.diagnosis import first_to_diverge
 from tiburon.simulation.events import (
     MOST_EVENTS,
@@ -67,7 +67,7 @@ FAR = 1e300
 
 
 class AdaptiveClock(NamedTuple):
-    """Numbers that tell a call what to do; times to reach follow them in the kernel's argument."""
+    """The argument `clock` of an adaptive kernel; times to reach follow these fields."""
 
     rtol: Scalar
     atol: Scalar
@@ -76,7 +76,7 @@ class AdaptiveClock(NamedTuple):
     """First step to try [s]; zero to choose one."""
 
     start: Scalar
-    """1 to start, 2 to go on after a jump, both from the given state and time; 0 to go on."""
+    """1 to start, 2 to continue after a jump, both from the given state and time; 0 to continue."""
 
     time: Scalar
     """Time of the given state [s]."""
@@ -124,12 +124,11 @@ def memory_form(system: System, pair: Pair) -> tuple[int, Structure]:
 
 @record(slots=False, eq=False)
 class AdaptiveSource:
-    """Where a kernel of steps that adapt comes from.
+    """Source of a kernel of adaptive steps.
 
-    The kernel is called as ``kernel(memory, state, u, clock)``: what a case carries along, the
-    state (*q, *v, *x) to start or go on from where that is asked, what is held, and the numbers of
-    an `AdaptiveClock` followed by times; where events are watched, also with the sides of zero to
-    assume at the start. It gives states at these times, what is carried on, what is held, and which
+    The kernel takes (memory, state, u, clock): memory of the integrator, a state (*q, *v, *x) to
+    start from, held values, and an `AdaptiveClock` followed by times; where events are watched,
+    also the assumed sides of zero. It returns states at these times, memory, held values, and which
     events stopped it.
     """
 
@@ -358,11 +357,11 @@ class _Found(NamedTuple):
     failed: NDArray[np.bool_]
 
 
-class AdaptiveRun(CasesOnTheirWay):
-    """All cases of a run whose steps adapt; one robot is one case.
+class AdaptiveRun(RunCases):
+    """All cases of a run with adaptive steps; one robot is one case.
 
-    The attributes are those of `CasesOnTheirWay`; `state` is that at the grid time reached, while
-    `memory` holds where the steps of each case are, which is a little further.
+    The attributes are those of `RunCases`; `state` belongs to the grid time that is reached, while
+    the steps in `memory` are a little further.
     """
 
     def __init__(
@@ -410,7 +409,7 @@ class AdaptiveRun(CasesOnTheirWay):
         self._instants: Instants | None = None
         if events is not None:
             self._values = values = EventValues(system, events, setup.parameters, cases)
-            self._instants = Instants(system, events, values, self._ahead, self.happenings)
+            self._instants = Instants(system, events, values, self._ahead, self.event_records)
         # located events that have not happened yet: time, number, side they come from
         self._pending: dict[int, list[tuple[float, int, float]]] = {}
         self._acted: dict[int, int] = {}
@@ -420,7 +419,7 @@ class AdaptiveRun(CasesOnTheirWay):
         return GRID_STEPS
 
     def parts(self) -> list[Array]:
-        """Return position, velocity and inner states of the one robot; to be copied."""
+        """Return position, velocity and continuous states of the one robot; to be copied."""
         model, row = self.system.model, self.state[0]
         return [row[: model.nq], row[model.nq : model.nq + model.nv], row[model.nq + model.nv :]]
 
@@ -430,7 +429,7 @@ class AdaptiveRun(CasesOnTheirWay):
         return {**own, **self._event_arrays()}
 
     def restore_events(self, arrays: Mapping[str, Array], notes: Mapping[str, Any]) -> None:
-        """Go on with the events where an earlier part of the run was cut."""
+        """Continue with the events where an earlier part of the run was cut."""
         super().restore_events(arrays, notes)
         for case, known in notes.get("pending", []):
             self._pending[int(case)] = [(float(t), int(k), float(s)) for t, k, s in known]
@@ -468,7 +467,7 @@ class AdaptiveRun(CasesOnTheirWay):
             self._end_diverged(running[found.failed])
 
     def advance(self, end: int) -> None:
-        """Go on by steps of the grid, up to one that is to be reached at most; record rows."""
+        """Continue by steps of the grid, up to one that is to be reached at most; record rows."""
         done, every = self.done, self._every
         ends: list[int] = []
         while (here := ends[-1] if ends else done) < end and len(ends) < self._slots:
@@ -537,7 +536,7 @@ class AdaptiveRun(CasesOnTheirWay):
         return _Found(np.moveaxis(found[0], 1, 0), found[1], found[2], met, failed)
 
     def _restart(self, cases: Cases) -> None:
-        """Start, or go on after a jump, all cases at the grid time reached."""
+        """Start, or continue after a jump, all cases at the grid time reached."""
         clock = self._clocks(cases, self.time)
         clock[:, START], clock[:, TIME], clock[:, TRIES] = self._start, self.time, 0.0
         found = self._call(self.memory[cases], self.state[cases], cases, clock)
@@ -564,10 +563,10 @@ class AdaptiveRun(CasesOnTheirWay):
             behind = np.intersect1d(behind[reached < times[-1]], self.running)
 
     def _keep(self, found: _Found, cases: Cases) -> None:
-        """Take over what a call gave; end the cases that cannot go on."""
+        """Store the result of a call; end the cases that cannot continue."""
         good = ~found.failed
         self.memory[cases[good]] = found.memory[good]
-        # the last number tells of steps that would have to be too small
+        # the last value is not zero where a step would have to be too small
         bad = found.failed | (self.memory[cases, -1] != 0.0)
         if bad.any():
             self._end_diverged(cases[bad])
@@ -592,7 +591,7 @@ class AdaptiveRun(CasesOnTheirWay):
             )
             advice = "check the forces there, or take a larger atol and rtol"
             if cause.quantity.startswith("command "):
-                advice = "look into the controller, which gave what is no finite number"
+                advice = "check the controller, which returned a non-finite command"
             message = (
                 f"diverged at {time:.6g} s: no step is small enough for the tolerance, "
                 f"{cause.quantity} first; {advice}"
@@ -605,7 +604,7 @@ class AdaptiveRun(CasesOnTheirWay):
     # events
 
     def _reach_watching(self, row: Array, time: float) -> None:
-        """Step all cases to a time, with the events on the way; fill in the row."""
+        """Step all cases to a time, events included; fill in the row."""
         self._acted.clear()
         while True:
             self.patience()

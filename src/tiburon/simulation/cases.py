@@ -1,4 +1,4 @@
-"""Cases on their way: where they are, which go on, and how the others ended."""
+"""Cases of a run: their states, which are running, and outcomes of the others."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
@@ -11,32 +11,32 @@ from tiburon.simulation.events import Instants, Watch
 from tiburon.simulation.recorder import RowWriter
 from tiburon.simulation.system import System
 
-__all__ = ["Cases", "CasesOnTheirWay"]
+__all__ = ["Cases", "RunCases"]
 
 Array = NDArray[np.float64]
 Cases: TypeAlias = NDArray[np.intp]
 """Numbers of cases."""
 
 
-class CasesOnTheirWay:
-    """What runs of all kinds of steps have in common.
+class RunCases:
+    """Base of runs with equal and with adaptive steps.
 
     Attributes:
-        system: What moves.
-        state: Where the cases are, or were when they ended, shape (cases, numbers).
-        held: What is held, shape (cases, numbers).
+        system: The system.
+        state: Where the cases are, or were when they ended, shape (cases, values).
+        held: Held values, shape (cases, values).
         begin: Time at the start of the run [s].
-        dt: Distance of two times of the grid [s].
+        dt: Interval of the time grid [s].
         done: Steps of the grid taken since the start of the run.
         asked: Step at which a controller outside of native loops was asked last; -1 for none.
-        outcomes: How cases ended, by number; those that go on are missing, and those that ended
+        outcomes: How cases ended, by number; running ones are missing, and those that ended
             together because the run did.
-        happenings: Events that happened, in the order in which they were found.
-        events: Events to look for on the way; None for none.
+        event_records: Events that happened, in the order in which they were found.
+        events: Events to look for during the run; None for none.
         sides: For each case and event the side of zero to assume, 1 or -1; 0 to go by the value.
         until: Until when that is known [s], shape (cases, events).
         started: Whether the events at the start of the run have happened.
-        is_running: Whether any case goes on.
+        is_running: Whether any case continues.
         writer: Where rows go; set before the first step.
         readings: Latest sensor readings, shape (cases, channels); None without sensors.
         patience: Called between native calls of unknown length; raises what ends the run.
@@ -58,7 +58,7 @@ class CasesOnTheirWay:
         self.done = 0
         self.asked = -1
         self.outcomes: dict[int, Outcome] = {}
-        self.happenings: list[EventRecord] = []
+        self.event_records: list[EventRecord] = []
         self.events = events
         count = 0 if events is None else len(events)
         self.sides = np.zeros((len(state), count))
@@ -78,7 +78,7 @@ class CasesOnTheirWay:
 
     @property
     def running(self) -> Cases:
-        """Numbers of the cases that go on."""
+        """Numbers of the running cases."""
         return np.arange(len(self.state)) if self._alive is None else self._alive
 
     def shown(self) -> Array:
@@ -98,16 +98,12 @@ class CasesOnTheirWay:
         self.writer.write(self.time, state, self.held, self.readings)
 
     def hand_on(self, now: float) -> None:
-        """Hand rows to the recorder if there are many, or if that was long ago.
-
-        Args:
-            now: Wall-clock time, as `time.perf_counter` returns it [s].
-        """
+        """Hand rows to the recorder if there are many, or after some time."""
         assert self.writer is not None
         self.writer.hand_on(now)
 
     def commanded(self) -> None:
-        """Go on under held values that were changed in place."""
+        """Continue under held values that were changed in place."""
         self.jump()
 
     def jump(self) -> None:
@@ -117,7 +113,7 @@ class CasesOnTheirWay:
         """Hand rows to the recorder that native code has written; here there are none."""
 
     def end(self, status: str, message: str) -> None:
-        """End all cases that go on, in the states they are in."""
+        """End all running cases, in the states they are in."""
         model = self.system.model
         nq, nv, time = model.nq, model.nq + model.nv, self.time
         # nothing moves any more, so nothing is copied: batches are large
@@ -142,8 +138,8 @@ class CasesOnTheirWay:
         self.outcomes[case] = Outcome(status, time, message, *parts, **more)
 
     def restore_events(self, arrays: Mapping[str, Array], notes: Mapping[str, Any]) -> None:
-        """Go on with the events where an earlier part of the run was cut."""
-        self.happenings += [EventRecord(*fields) for fields in notes.get("events", [])]
+        """Continue with the events where an earlier part of the run was cut."""
+        self.event_records += [EventRecord(*fields) for fields in notes.get("events", [])]
         self.started = bool(notes.get("started", False))
         if "sides" in arrays and arrays["sides"].shape == self.sides.shape:
             self.sides, self.until = arrays["sides"].copy(), arrays["until"].copy()
@@ -151,15 +147,15 @@ class CasesOnTheirWay:
     def event_notes(self) -> dict[str, Any]:
         """Return what a checkpoint notes of the events."""
         found: dict[str, Any] = {"started": True} if self.started else {}
-        if self.happenings:
-            found["events"] = [[h.name, h.time, h.case, h.q, h.v, h.x] for h in self.happenings]
+        if self.event_records:
+            found["events"] = [[h.name, h.time, h.case, h.q, h.v, h.x] for h in self.event_records]
         return found
 
     def start_events(self) -> None:
         """Let the events happen that are due at the start of the run."""
 
     def _event_arrays(self) -> dict[str, Array]:
-        """Return the numbers of a checkpoint that belong to events."""
+        """Return the arrays of a checkpoint that belong to events."""
         return {} if self.events is None else {"sides": self.sides, "until": self.until}
 
     def _start_events(self, instants: Instants) -> None:
@@ -183,14 +179,7 @@ class CasesOnTheirWay:
     def _end_by_events(
         self, cases: Cases, ended: Mapping[int, str], endless: Mapping[int, str], time: Array
     ) -> Cases:
-        """End cases whose events are terminal, or happen without end; return which.
-
-        Args:
-            cases: Some cases.
-            ended: Terminal events by place of the case.
-            endless: Events that happen without end, by place of the case.
-            time: When, for all cases [s].
-        """
+        """End cases with a terminal event or Zeno behavior, by their places; return which."""
         for place, name in endless.items():
             message = (
                 f"event {name!r} happens without end from {time[place]:.9g} s on (Zeno behavior): "
@@ -210,7 +199,7 @@ class CasesOnTheirWay:
         """Ask a traced controller, where that is not part of the native loop."""
 
     def leave(self, cases: Cases) -> None:
-        """Take ended cases out of those that go on."""
+        """Take ended cases out of running ones."""
         self._alive = np.setdiff1d(self.running, cases)
         self.is_running = len(self._alive) > 0
 

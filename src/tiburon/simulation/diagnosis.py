@@ -1,4 +1,4 @@
-"""Which quantity left all numbers first, where a run diverged."""
+"""Diagnosis of runs that diverged: the first quantity that is not finite."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 
 GROWTH = 100.0
-"""How much states may grow within a step before commands are no longer blamed."""
+"""Growth of states within a step beyond which commands are not the cause."""
 
 
 class Cause(NamedTuple):
@@ -31,7 +31,7 @@ class Cause(NamedTuple):
     """In words, with its name."""
 
     body: str | None
-    """The body that moves with it; None for inner states."""
+    """The body that moves with it; None for continuous states."""
 
 
 class _StopError(Exception):
@@ -48,19 +48,18 @@ def first_to_diverge(
     *,
     thorough: bool = True,
 ) -> Cause:
-    """Take the step that failed once more, on floats, and see what fails first.
+    """Take the step that failed once more, on floats, and find what diverges first.
 
-    Where all rates become meaningless at once, as they do when squares of velocities leave the
-    numbers, the largest of the states is blamed.
+    Where all rates become non-finite at once, the largest state is the cause.
 
     Args:
-        system: What moves.
+        system: The system.
         method: Name of the integrator.
-        state: The last good state (*q, *v, *x).
-        held: What is held.
-        time: When [s].
+        state: The last finite state (*q, *v, *x).
+        held: Held values.
+        time: Time [s].
         dt: Length of the step [s].
-        thorough: Whether to take the step; else the largest of the states is blamed at once.
+        thorough: Whether to take the step; else the largest state is the cause.
     """
     model = system.model
     nq = model.nq
@@ -72,15 +71,15 @@ def first_to_diverge(
         return _cause(system, largest)
     found: list[int] = []
     lost: list[str] = []
-    blamed: list[Cause] = []
+    causes: list[Cause] = []
     size = float(np.abs(state[nq:]).max(initial=0.0))
 
     def rates(q: Scalars, w: Scalars, *now: Any) -> Scalars:
         # a command that is not finite because the motion has exploded before is not the cause
         calm = all(abs(x) <= GROWTH * (1.0 + size) for x in w)
-        told = _bad_command(system, q, w, held, *(now or (time,))) if calm else None
-        if told is not None:
-            blamed.append(told)
+        cause = _bad_command(system, q, w, held, *(now or (time,))) if calm else None
+        if cause is not None:
+            causes.append(cause)
             raise _StopError
         given = tuple(system.rates(q, w, tuple(np.float64(x) for x in held), *(now or (time,))))
         bad = [k for k, x in enumerate(given) if not np.isfinite(x)]
@@ -104,8 +103,8 @@ def first_to_diverge(
                 # a sampled controller is asked at the end of a step
                 opened = _bad_command(system, *after, held, time + dt)
     except _StopError:
-        if blamed:
-            return blamed[0]
+        if causes:
+            return causes[0]
         return Cause(f"gap of loop {lost[0]!r}", None) if lost else _cause(system, found[0])
     except (ArithmeticError, ValueError, TypeError, RuntimeError, LookupError):
         # the step cannot be taken on plain floats: the largest state must do
@@ -144,7 +143,7 @@ def _opened(system: System, q: Scalars, w: Scalars, time: float) -> Cause | None
 
 
 def _without_gap(system: System, q: Scalars, w: Scalars, time: Any) -> list[str]:
-    """Return the loops whose gaps are no numbers, as of a disc that has come to lie flat."""
+    """Return the loops whose residuals are not finite, as of a disc that lies flat."""
     model = system.model
     if not model.loops:
         return []
@@ -178,11 +177,7 @@ MOST_LOOKS = 20000
 def tell_rank_changes(system: System, recorder: Recorder, steps: int, outcomes: Outcomes) -> None:
     """Add to the outcomes of a run where the rank of its constraints changed.
 
-    Args:
-        system: What moved; the rank of loops that are switched changes by design.
-        recorder: Holds the rows.
-        steps: Steps of the run.
-        outcomes: Of all cases; messages are changed in place.
+    The rank of switched loops changes by design. Messages of outcomes are changed in place.
     """
     model, rows = system.model, recorder.count
     if not model.loops or system.switch_places or rows < 2:

@@ -1,7 +1,7 @@
-"""Eigenvalues of motion near an equilibrium, zero ones told apart exactly.
+"""Eigenvalues of motion near an equilibrium, with exact zeros.
 
 Symbols:
-    A       rate of z = [dq, v, x] per z: steps of position, velocities, inner states
+    A       rate of z = [dq, v, x] per z: steps of position, velocities, continuous states
     H = L L'  mass matrix; L' dq and L' v measure steps by their energy
     N, R    orthonormal bases of what A maps to zero, and of the rest
 
@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 
 BALANCING_ROUNDS = 20
-"""Rounds of scaling rows against columns; a few reach the end, which each round tells."""
+"""Rounds of scaling rows against columns; it converges in a few."""
 
 REAL = 1e-8
 """Imaginary parts below this fraction of an eigenvalue are rounding of a double real one."""
@@ -50,10 +50,8 @@ class EigenModes(NamedTuple):
 def eigen_modes(A: Array, H: Array, slowest: float) -> EigenModes:
     """Find eigenvalues and vectors of motion near an equilibrium.
 
-    Args:
-        A: Rate of z = [dq, v, x], shape (n, n).
-        H: Mass matrix, shape (nv, nv), n >= 2 nv.
-        slowest: Frequencies below this fraction of the highest count as zero.
+    A is the rate of z = [dq, v, x], H the mass matrix; frequencies below the fraction `slowest` of
+    the highest count as zero.
     """
     root = np.asarray(np.linalg.cholesky(H), dtype=np.float64).T
     return modes_within(A, root, root, np.eye(len(A)), slowest)
@@ -63,7 +61,7 @@ def modes_within(A: Array, steps: Array, speeds: Array, into: Array, slowest: fl
     """Find eigenvalues and vectors of motion in coordinates of a part of all states.
 
     Args:
-        A: Rate of [a, b, x]: coordinates of steps, of velocities, inner states; shape (n, n).
+        A: Rate of [a, b, x]: coordinates of steps, of velocities, continuous states; shape (n, n).
         steps: What takes a to coordinates in which energy is that of unit masses, shape (k, k).
         speeds: The same for b, shape (j, j), k + j <= n.
         into: What takes [a, b, x] to [dq, v, x], shape (m, n); vectors are of length m.

@@ -1,14 +1,14 @@
 """Where a system stays as it is, and how it moves near there.
 
 Symbols:
-    z = [dq, v, x]   steps of position, velocities, inner states
+    z = [dq, v, x]   steps of position, velocities, continuous states
     A                rate of z per z
     Q                joint forces of commands and elements, wrenches on bodies included
 
 Inverse dynamics Q = ID(q, v, vd) has derivatives in closed form, the mass matrix H among them;
-those of Q and of the rates of inner states are taken of their graph. An equilibrium, Q =
-ID(q, v, 0) with constant inner states, is found by Newton's method with steps that are halved until
-they help (Nocedal and Wright 2006, "Numerical optimization", sec. 11.2). Directions in which
+those of Q and of the rates of continuous states are taken of their graph. An equilibrium, Q =
+ID(q, v, 0) with constant continuous states, is found by Newton's method with steps that are halved
+until they help (Nocedal and Wright 2006, "Numerical optimization", sec. 11.2). Directions in which
 nothing drives back make the equations singular: of all steps that solve them, the smallest is
 taken. Robots with loops step along what their loops allow: see `ClosedMotion`.
 """
@@ -83,27 +83,20 @@ class Balance(NamedTuple):
     """Q [N or N m], shape (nv,)."""
 
     rates: Array
-    """Rates of inner states, shape (nx,)."""
+    """Rates of continuous states, shape (nx,)."""
 
     by_step: Array
     """Change of both by steps of position, shape (nv + nx, nv)."""
 
     by_w: Array
-    """Change of both by velocities and inner states, shape (nv + nx, nv + nx)."""
+    """Change of both by velocities and continuous states, shape (nv + nx, nv + nx)."""
 
 
 class SmallMotion:
     """How a system moves at given velocities and commands, exactly and near a state."""
 
     def __init__(self, system: System, v: Array, u: Array, time: float) -> None:
-        """Hold what does not change.
-
-        Args:
-            system: What moves.
-            v: Joint velocity [m/s or rad/s], shape (nv,).
-            u: Commands, shape (commands,).
-            time: When [s].
-        """
+        """Store what is constant: velocity [m/s or rad/s], commands, time [s]."""
         self.system, self.v, self.u, self.time = system, v, u, time
         self.model, self.world = system.model, system.world
 
@@ -141,7 +134,7 @@ class SmallMotion:
         return jacobian(program, by=("q", "w"), values=True)
 
     def balance(self, q: Array, x: Array) -> Balance:
-        """Return what acts at a position with given inner states."""
+        """Return what acts at a position with given continuous states."""
         nv, nx = self.model.nv, self.system.nx
         if not self.system.elements and self.system.control is None:
             change = np.zeros((nv, nv))
@@ -179,12 +172,12 @@ class SmallMotion:
         return inverse_dynamics_derivatives(self.model, q, self.v, vd, world=self.world, **now)
 
     def rates(self, q: Array, x: Array) -> Array:
-        """Return accelerations and rates of inner states, shape (nv + nx,)."""
+        """Return accelerations and rates of continuous states, shape (nv + nx,)."""
         force, rates = self.unbalanced(q, x)
         return np.concatenate([np.linalg.solve(self.mass(q), force), rates])
 
     def unbalanced(self, q: Array, x: Array) -> tuple[Array, Array]:
-        """Return Q less the joint forces that keep v [N or N m], and rates of inner states."""
+        """Return Q less the joint forces that keep v [N or N m], and rates of continuous states."""
         here = self.balance(q, x)
         return here.force - self._needed(q, np.zeros(self.model.nv)).tau, here.rates
 
@@ -201,7 +194,7 @@ class SmallMotion:
         return force
 
     def slopes(self, q: Array, x: Array) -> tuple[Array, Array]:
-        """Return how `unbalanced` changes with steps along `directions` and inner states."""
+        """Return how `unbalanced` changes with steps along `directions` and continuous states."""
         nv, here = self.model.nv, self.balance(q, x)
         whole = np.hstack([here.by_step, here.by_w[:, nv:]])
         whole[:nv, :nv] -= self._needed(q, np.zeros(nv)).by_q
@@ -254,13 +247,13 @@ class SmallMotion:
 
 
 def settle(motion: SmallMotion, q: Array, x: Array, tolerance: float) -> tuple[Array, Array]:
-    """Return the equilibrium nearest a position: position and inner states.
+    """Return the equilibrium nearest a position: position and continuous states.
 
     Args:
-        motion: How the system moves.
-        q: Where to start [m or rad], shape (nq,).
-        x: Inner states to start from, shape (nx,).
-        tolerance: Largest force missing, relative to the weight of the robot and at least 1 N.
+        motion: The motion of the system.
+        q: Initial guess [m or rad], shape (nq,).
+        x: Continuous states to start from, shape (nx,).
+        tolerance: Largest residual force, relative to the weight of the robot and at least 1 N.
 
     Raises:
         DomainError: If none is found.
@@ -275,7 +268,7 @@ def settle(motion: SmallMotion, q: Array, x: Array, tolerance: float) -> tuple[A
         forces, rows = motion.slopes(q, x)
         directions = motion.directions(q)
         count = directions.shape[1]
-        # rates of inner states count by the changes of state that would undo them
+        # rates of continuous states count by the changes of state that would undo them
         size = np.abs(rows[:, count:]).max(axis=1, initial=0.0)
         size = np.where(size > 0.0, size, np.abs(rows).max(axis=1, initial=SMALLEST_SIZE))
         scale = 1.0 / size
@@ -332,16 +325,7 @@ class ClosedStates:
     """States of a system that keep its loops closed."""
 
     def __init__(self, system: System, v: Array, time: float) -> None:
-        """Hold what does not change.
-
-        Args:
-            system: What moves; its model has loops.
-            v: Joint velocity [m/s or rad/s], shape (nv,).
-            time: When [s].
-
-        Raises:
-            ModelError: If loops are switched.
-        """
+        """Store what is constant: velocity [m/s or rad/s], time [s]; switched loops are refused."""
         if system.switch_places:
             raise ModelError(
                 f"forces: modes are those of loops that stay as they are, got a LoopSwitch of loop "
@@ -352,11 +336,7 @@ class ClosedStates:
         self._is_velocity = np.array(is_velocity_constraint(self.model), dtype=bool)
 
     def start(self, q: Array, *, is_guess: bool) -> Array:
-        """Return a position with closed loops to start from.
-
-        Args:
-            q: Position [m or rad], shape (nq,).
-            is_guess: Whether it may be far from closed.
+        """Return a position with closed loops to start from, near a guess or at a closed position.
 
         Raises:
             LoopError: If a guess leads to no closed position.
@@ -446,24 +426,13 @@ class ClosedStates:
         return np.where(self._is_velocity, 0.0, np.array(held.value, dtype=np.float64))
 
     def check(self, q: Array) -> None:
-        """Refuse states near which small motions have no modes.
-
-        Args:
-            q: Position with closed loops [m or rad], shape (nq,).
-
-        Raises:
-            DomainError: If velocities open loops or cannot be kept, or if the pose is singular.
-        """
+        """Refuse singular configurations, and velocities that open loops or cannot be kept."""
         self._check_velocity(q)
         self._check_kept(q)
         self._check_regular(q)
 
     def _check_velocity(self, q: Array) -> None:
-        """Refuse velocities that open loops.
-
-        Raises:
-            DomainError: If they do.
-        """
+        """Refuse velocities that open loops."""
         rates = np.abs(np.array(self.held(q, self.v).rate, dtype=np.float64))
         if rates.max(initial=0.0) > START_TOLERANCE * (1.0 + np.abs(self.v).max(initial=0.0)):
             row = int(np.argmax(rates))
@@ -476,11 +445,7 @@ class ClosedStates:
             )
 
     def _check_kept(self, q: Array) -> None:
-        """Refuse velocities that loops do not let a robot keep.
-
-        Raises:
-            DomainError: If joints must accelerate for loops to stay closed.
-        """
+        """Refuse velocities that loops do not let a robot keep."""
         bias = np.abs(np.array(self.held(q, self.v).bias, dtype=np.float64))
         if bias.max(initial=0.0) > START_TOLERANCE * (1.0 + float(self.v @ self.v)):
             row = int(np.argmax(bias))
@@ -540,9 +505,9 @@ class _Here(NamedTuple):
     balance: Balance
     by: ForwardDynamicsDerivatives
     Z: Array
-    """Of velocities, shape (nv, freedoms)."""
+    """Of velocities, shape (nv, degrees of freedom)."""
     K: Array
-    """Shape (freedoms, freedoms)."""
+    """Shape (degrees of freedom, degrees of freedom)."""
 
 
 class ClosedMotion(SmallMotion):
@@ -576,25 +541,25 @@ class ClosedMotion(SmallMotion):
         return self._last[1]
 
     def rates(self, q: Array, x: Array) -> Array:
-        """Return accelerations and rates of inner states, shape (nv + nx,)."""
+        """Return accelerations and rates of continuous states, shape (nv + nx,)."""
         here = self._at(q, x)
         return np.concatenate([here.by.vd, here.balance.rates])
 
     def unbalanced(self, q: Array, x: Array) -> tuple[Array, Array]:
-        """Return what acts along the freedoms [N or N m], and rates of inner states."""
+        """Return forces along the degrees of freedom [N or N m], and rates of states."""
         here = self._at(q, x)
         return _forces(here, here.by.vd), here.balance.rates
 
     def by_joint(self, q: Array, force: Array) -> Array:
-        """Return what acts along the freedoms as joint forces [N or N m], shape (nv,)."""
+        """Return the forces along the degrees of freedom as joint forces, shape (nv,)."""
         Z = self.loops.freedoms(q)
         return np.asarray(Z @ force)
 
     def slopes(self, q: Array, x: Array) -> tuple[Array, Array]:
-        """Return how `unbalanced` changes with steps along `directions` and inner states.
+        """Return how `unbalanced` changes with steps along `directions` and continuous states.
 
-        Forces are those of accelerations; that the freedoms turn on the way changes nothing where
-        there are none.
+        Forces are those of accelerations; that the degrees of freedom turn
+        changes nothing where there are none.
         """
         nv, here = self.model.nv, self._at(q, x)
         directions = self.directions(q)

@@ -89,7 +89,7 @@ class Event:
     """Unique among the events of a run."""
 
     expression: Callable[[State], Any]
-    """A traced function of the state that gives one number; the event is where it crosses zero."""
+    """A traced function of the state that returns one value; an event is a zero crossing."""
 
     direction: int = 0
     """Which crossings count: +1 upward, -1 downward, 0 both."""
@@ -118,7 +118,7 @@ class TimeEvent:
     """Unique among the events of a run."""
 
     time: float
-    """When [s]; not before the start of the run. A time event at the start happens there."""
+    """Time [s]; not before the start of the run. A time event at the start happens there."""
 
     terminal: bool = False
     """Whether the run ends there."""
@@ -179,13 +179,13 @@ class Watch:
         """List the events.
 
         Args:
-            events: In the order in which they happen where several happen at one instant.
+            events: In the order in which simultaneous ones happen.
             begin: Start of the run [s].
-            dt: Distance of two times of its grid [s]. Time events at a time of the grid are moved
-                onto it by a rounding error, so that none at the end of a run is lost.
+            dt: Interval of its time grid [s]. Time events within rounding of a grid time are moved
+                onto it, so that none at the end of a run is lost.
 
         Raises:
-            ModelError: If two have the same name, or something is no event.
+            ModelError: If two have the same name, or an entry is not an event.
             DomainError: If a time event lies before the start of the run.
         """
         for event in events:
@@ -223,8 +223,8 @@ class Watch:
     def crossed(self, before: Sequence[Scalar], after: Sequence[Scalar]) -> Scalars:
         """Return 1 for each expression that crosses zero in its direction, else 0.
 
-        A value that leaves zero has crossed it before, so that going on from an event does not
-        meet it again.
+        A value that leaves zero has crossed it before: continuing from an event does not detect it
+        again.
         """
         found = []
         for event, a, b in zip(self.events, before, after, strict=True):
@@ -241,17 +241,14 @@ class Watch:
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def kernel(self, system: System) -> Callable[..., Any]:
-        """Return a kernel that gives all values for (state, u, time)."""
+        """Return a kernel that returns all values for (state, u, time)."""
         from tiburon.native.kernel import ProgramSource, make_kernel
 
         program = system.trace(self._run(system), self._inputs(system), "events")
         return make_kernel(ProgramSource(program), system.parameters())
 
     def rate_kernel(self, system: System) -> Callable[..., Any]:
-        """Return a kernel that gives the time derivatives of all values.
-
-        It takes (state, u, time, rate), with the time derivative of the state.
-        """
+        """Return a kernel of the rates of all values, for (state, u, time, rate of state)."""
         from tiburon.native.kernel import ProgramSource, make_kernel
 
         nq, inputs = system.model.nq, self._inputs(system)
@@ -298,22 +295,21 @@ def locate(
     length: Array,
     start: Array | None = None,
 ) -> Array:
-    """Find where values change their sign, in many steps at once.
+    """Locate sign changes in many steps at once.
 
-    The false-position method in the form of Illinois (Dowell and Jarratt 1971), with halving in
-    every third round so that the bracket surely shrinks.
+    The false-position method in the form of Illinois (Dowell and Jarratt 1971), with bisection in
+    every third iteration so that the bracket shrinks.
 
     Args:
-        value: Gives the value after each of the given times from the start of each step [s],
-            shape (n,).
+        value: Returns the values at given times from the start of each step [s], shape (n,).
         before: Values at the start of the steps, shape (n,).
         after: Values at their ends, of the other sign or zero, shape (n,).
         length: Lengths of the steps [s], shape (n,); negative ones go back in time.
-        start: Where brackets begin [s], shape (n,); at the start of the steps by default. Only the
-            sign of the values there counts.
+        start: Start of the brackets [s], shape (n,); that of the steps by default. Only the sign of
+            the values there counts.
 
     Returns:
-        Times from the start of each step [s], shape (n,): at the end of a bracket of width 1e-12 s
+        Times from the start of each step [s], shape (n,): the end of a bracket of width 1e-12 s,
         where the sign has changed.
     """
     low = np.zeros_like(length) if start is None else start.copy()
@@ -322,7 +318,7 @@ def locate(
     sign = np.sign(before)
     for round_ in range(SEARCH_LIMIT):
         width = high - low
-        # what a float can tell apart near the end of the step
+        # the resolution of a float near the end of the step
         wide = np.abs(width) > np.maximum(TIME_TOLERANCE, 4e-16 * np.abs(length))
         if not wide.any():
             break
@@ -375,7 +371,7 @@ class Ahead(NamedTuple):
     """How far it is known [s]; zero if there is no step from this state."""
 
     at: Callable[[float], Array]
-    """Gives the state after a time up to the horizon [s]."""
+    """Returns the state after a time up to the horizon [s]."""
 
 
 class Meeting(NamedTuple):
@@ -383,11 +379,11 @@ class Meeting(NamedTuple):
 
     case: int
     time: float
-    """When [s]."""
+    """Time [s]."""
     row: Array
     """State (*q, *v, *x) there."""
     held: Array
-    """What is held there."""
+    """Held values there."""
     sides: Mapping[int, float]
     """The sides of zero that the expressions come from, 1 or -1, by number of the event."""
 
@@ -423,19 +419,11 @@ class Instants:
         watch: Watch,
         values: "EventValues",
         ahead: Callable[[int, float, Array, Array], Ahead],
-        happenings: list[EventRecord],
+        event_records: list[EventRecord],
     ) -> None:
-        """Prepare instants.
-
-        Args:
-            system: What moves.
-            watch: The events.
-            values: Their values.
-            ahead: Gives the motion of a case from a time and state on, under what is held.
-            happenings: Where events that happened are recorded.
-        """
+        """Prepare instants; `ahead` returns the motion of a case from a time and state on."""
         self._system, self._watch, self._values = system, watch, values
-        self._ahead, self._happenings = ahead, happenings
+        self._ahead, self._records = ahead, event_records
 
     def happen(self, met: Meeting) -> Instant:
         """Let events happen at one instant of a case."""
@@ -478,7 +466,7 @@ class Instants:
     def starting(
         self, cases: Cases, states: Array, held: Array, time: float
     ) -> list[tuple[int, Meeting]]:
-        """Return the events at the start of a run, as places of cases and what they meet.
+        """Return the events at the start of a run, with the places of their cases.
 
         An expression that starts at zero crosses it there if it leaves it in the direction of its
         event.
@@ -508,10 +496,10 @@ class Instants:
         model = self._system.model
         nq, nv = model.nq, model.nq + model.nv
         parts = row[:nq].copy(), row[nq:nv].copy(), row[nv:].copy()
-        self._happenings.append(EventRecord(event.name, met.time, met.case, *parts))
+        self._records.append(EventRecord(event.name, met.time, met.case, *parts))
 
     def _looked_ahead(self, met: Meeting, sides: Mapping[int, float], found: Instant) -> Instant:
-        """Find out on which sides of zero the expressions go on after actions."""
+        """Return the sides of zero of the expressions after actions."""
         events = self._watch.events
         open_ = {k: s for k, s in sides.items() if not isinstance(events[k], TimeEvent)}
         if not open_:
@@ -576,14 +564,7 @@ class EventValues:
     def __init__(
         self, system: System, watch: Watch, parameters: Mapping[str, object], cases: int | None
     ) -> None:
-        """Compile the expressions.
-
-        Args:
-            system: What moves.
-            watch: The events.
-            parameters: Run-time numbers that replace those of model, world and elements.
-            cases: Size of the batch; None for one robot.
-        """
+        """Compile the expressions; `cases` is the size of the batch, None for one robot."""
         self._system, self._watch, self._parameters = system, watch, parameters
         self._size, self._cases = system.drive_size, cases
         self._kernel, self._rows = self._bound(watch.kernel(system))
@@ -591,14 +572,7 @@ class EventValues:
         self._rate_rows: dict[str, Array] = {}
 
     def __call__(self, state: Array, held: Array, time: Array, cases: Cases) -> Array:
-        """Return the values in some states, shape (states, events).
-
-        Args:
-            state: (*q, *v, *x), shape (states, numbers).
-            held: What is held there, shape (states, numbers).
-            time: When [s], shape (states,).
-            cases: To which cases they belong.
-        """
+        """Return the values in some states of given cases, shape (states, events)."""
         u = np.ascontiguousarray(held[:, : self._size])
         if self._cases is None:
             found = [
@@ -610,15 +584,7 @@ class EventValues:
         return answer
 
     def rates(self, state: Array, rate: Array, held: Array, time: float, case: int) -> Array:
-        """Return the time derivatives of the values in one state, shape (events,).
-
-        Args:
-            state: (*q, *v, *x), shape (numbers,).
-            rate: Its time derivative, shape (numbers,).
-            held: What is held there, shape (numbers,).
-            time: When [s].
-            case: To which case it belongs.
-        """
+        """Return the time derivatives of the values in one state of a case, shape (events,)."""
         if self._rate_kernel is None:
             # made when first needed: many runs have no action
             kernel = self._watch.rate_kernel(self._system)
@@ -637,10 +603,7 @@ class EventValues:
 def _acted(
     system: System, event: Event | TimeEvent, time: float, row: Array, held: Array
 ) -> tuple[Array, bool]:
-    """Return the state (*q, *v, *x) after the action of an event, and whether it gave one.
-
-    A ball at rest that bounces is given the state it has; an action that only looks gives none.
-    """
+    """Return the state (*q, *v, *x) after the action of an event, and whether it returned one."""
     nq, nv = system.model.nq, system.model.nq + system.model.nv
     commands = held[: len(system.command_names)].copy()
     state = State(system, time, row[:nq].copy(), row[nq:nv].copy(), row[nv:].copy(), commands)
@@ -670,10 +633,6 @@ def _acted(
 
 def simultaneous(times: Array, numbers: NDArray[np.intp]) -> Iterator[tuple[float, list[int]]]:
     """Group events that happen at one instant, in order of time.
-
-    Args:
-        times: When events happen [s], shape (n,).
-        numbers: Their numbers, shape (n,).
 
     Yields:
         The latest time of each group [s], where all its expressions have crossed zero, and the
@@ -712,16 +671,16 @@ class Crossing:
     """What a step with events came to, for some cases."""
 
     state: Array
-    """At the end of the step, or where a case ended, shape (cases, numbers)."""
+    """At the end of the step, or where a case ended, shape (cases, values)."""
 
     held: Array
-    """What is held there, shape (cases, numbers)."""
+    """Held values there, shape (cases, values)."""
 
     sides: Array
     """Sides of zero to assume from there on, 0 to go by the values, shape (cases, events)."""
 
     until: Array
-    """Until when [s], shape (cases, events)."""
+    """Until time [s], shape (cases, events)."""
 
     time: Array
     """When cases ended [s], shape (cases,)."""
@@ -749,42 +708,42 @@ class EventSearch:
         watch: Watch,
         parameters: Mapping[str, Any],
         cases: int | None,
-        happenings: list[EventRecord],
+        event_records: list[EventRecord],
         clock: Array,
     ) -> None:
         """Prepare a search.
 
         Args:
-            take: Takes one step of some cases: ``take(state, held, clock, cases, whole=...)``, a
-                whole step as the run does, or a part of one without memory.
-            system: What moves.
+            take: Takes one step of some cases, ``take(state, held, clock, cases, whole=...)``: a
+                whole step of the run, or a part of one without memory.
+            system: The system.
             watch: The events.
-            parameters: Run-time numbers that replace those of model, world and elements.
+            parameters: Run-time parameters that replace those of model, world and elements.
             cases: Size of the batch; None for one robot.
-            happenings: Where events that happened are recorded.
-            clock: Of the run, as a step kernel takes it.
+            event_records: List to which events are appended.
+            clock: Clock of the run, as a step kernel takes it.
         """
         self._take, self._watch = take, watch
         self._values = EventValues(system, watch, parameters, cases)
         self._clock = clock.copy()
         self._clock[[SAMPLE, DONE]] = 0.0
-        self.instants = Instants(system, watch, self._values, self._ahead, happenings)
+        self.instants = Instants(system, watch, self._values, self._ahead, event_records)
 
     def cross(
         self, state: Array, held: Array, clock: Array, cases: Cases, sides: Array, until: Array
     ) -> Crossing:
         """Take the step in which events happen.
 
-        Events that neither act nor end a case leave no trace in the motion: the step is taken as
-        if nobody had looked.
+        Events that neither act nor end a case do not change the motion: the step is taken as
+        without them.
 
         Args:
-            state: At the start of the step, shape (cases, numbers).
-            held: What is held, shape (cases, numbers).
-            clock: Of the step, shape (cases, fields of `step.Clock`).
-            cases: Which cases these are.
-            sides: Sides of zero to assume at the start of the step, shape (cases, events).
-            until: Until when [s], shape (cases, events).
+            state: At the start of the step, shape (cases, states).
+            held: Held values, shape (cases, values).
+            clock: Clock of the step, shape (cases, fields of `step.Clock`).
+            cases: Numbers of the cases.
+            sides: Assumed sides of zero at the start of the step, shape (cases, events).
+            until: Times up to which they are assumed [s], shape (cases, events).
         """
         count = len(cases)
         at = Crossing(
@@ -901,10 +860,10 @@ class EventSearch:
         before: Array,
         latest: dict[int, str],
     ) -> dict[int, float]:
-        """Let events happen in order of time, up to the first that acts or ends in each case.
+        """Process events in order of time, up to the first that acts or ends in each case.
 
         Returns:
-            For each case with an action, by its place, the part of the step that is over [s].
+            For each case with an action, by its place, the elapsed part of the step [s].
         """
         acting: dict[int, float] = {}
         for local in np.unique(pairs[:, 0]) if len(pairs) else ():

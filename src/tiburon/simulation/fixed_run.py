@@ -20,7 +20,7 @@ from tiburon.arrays import NDArray
 from tiburon.native.code import Code
 from tiburon.native.kernel import Kernel
 from tiburon.native.row_loop import AddressTable, Job, RowLoop, address_of
-from tiburon.simulation.cases import Cases, CasesOnTheirWay
+from tiburon.simulation.cases import Cases, RunCases
 from tiburon.simulation.diagnosis import first_to_diverge
 from tiburon.simulation.events import EventSearch, Taken, Watch
 from tiburon.simulation.integrators.methods import METHODS
@@ -69,13 +69,7 @@ class _Step:
     def __init__(
         self, source: StepSource, parameters: Mapping[str, Any], cases: int | None
     ) -> None:
-        """Compile the step, or load it from the cache.
-
-        Args:
-            source: Source of the kernel.
-            parameters: Run-time parameters that replace those of model, world and elements.
-            cases: Size of the batch; None for one robot.
-        """
+        """Compile the step, or load it from the cache; `cases` is None for one robot."""
         kernel, self.rows = bind_parameters(step_kernel(source), parameters, cases)
         self.kernel: Kernel = kernel.__self__  # type: ignore[attr-defined]
         self.widths, self.chained = source.widths, source.chained
@@ -116,9 +110,9 @@ class _Step:
 
         Args:
             named: Arguments by name, shape (cases, width).
-            cases: Which cases these are.
-            one: Whether this is one robot: its cases are taken one by one.
-            threads: Cores to use at most.
+            cases: Numbers of the cases.
+            one: Whether this is one robot: its cases are computed one by one.
+            threads: Most threads to use.
         """
         if one and self.is_native:
             return self._singly(named)
@@ -309,10 +303,10 @@ class _Plan:
         return self.calls
 
 
-class FixedRun(CasesOnTheirWay):
+class FixedRun(RunCases):
     """All cases of a run of equal steps; one robot is one case.
 
-    The attributes are those of `CasesOnTheirWay`; after the held values, `held` has the memory of
+    The attributes are those of `RunCases`; after the held values, `held` has the memory of
     a multi-step method.
     """
 
@@ -379,7 +373,7 @@ class FixedRun(CasesOnTheirWay):
                 source = StepSource(system, method, events, plain=True)
                 self._part = _Step(source, parameters, cases)
             self.search = EventSearch(
-                self._take, system, events, parameters, cases, self.happenings, self._clock
+                self._take, system, events, parameters, cases, self.event_records, self._clock
             )
 
     # where the cases are
@@ -417,7 +411,7 @@ class FixedRun(CasesOnTheirWay):
         return self._one and not self._passes_held and not self._memory
 
     def commanded(self) -> None:
-        """Go on under held values that were changed in place."""
+        """Continue under held values that were changed in place."""
         if self._passes_held:
             self._leave_plan()
         elif self._alive is not None and self._plan is not None:
@@ -427,7 +421,7 @@ class FixedRun(CasesOnTheirWay):
             self.jump()
 
     def parts(self) -> list[Array]:
-        """Return position, velocity and inner states of the one robot; to be copied."""
+        """Return position, velocity and continuous states of the one robot; to be copied."""
         plan = self._plan
         if plan is None or self._is_gathered:
             model, row = self.system.model, self._state[0]
@@ -456,7 +450,7 @@ class FixedRun(CasesOnTheirWay):
 
     @staticmethod
     def _spread(old: Array, new: Array, alive: Cases | None) -> Array:
-        """Return the values of all cases: new ones of those that go on, old ones of the others."""
+        """Return the values of all cases: new ones of running ones, old ones of the others."""
         if alive is None:
             return new
         found = old.copy()
@@ -468,7 +462,7 @@ class FixedRun(CasesOnTheirWay):
         return step.arguments(self.state[cases], self.held[cases])
 
     def _leave_plan(self) -> None:
-        """Hand rows to the recorder and go on without the plan."""
+        """Hand rows to the recorder and continue without the plan."""
         if self._plan is not None:
             self._gather()
             self.hand_rows(whole=False)
@@ -484,9 +478,9 @@ class FixedRun(CasesOnTheirWay):
         return max(1, int(seconds / pace))
 
     def advance(self, end: int) -> None:
-        """Take steps, up to a step that is to be reached at most, and record rows before it.
+        """Take steps, at most up to step `end`, and record rows before it.
 
-        Fewer are taken where a plan ends, or before a step that meets a non-finite value.
+        A call ends early at the end of a plan, or before a step that meets a non-finite value.
         """
         if self.events is not None:
             self._advance_watching(min(end, self.done - self.done % self._every + self._every))
@@ -520,7 +514,7 @@ class FixedRun(CasesOnTheirWay):
             kept = {name: values.copy() for name, values in plan.at(begin).items()}
         reached = self._run(plan, begin, end)
         if reached < end:
-            # blocks of cases went on beyond that step
+            # blocks of cases continued beyond that step
             for name, values in kept.items():
                 plan.at(begin)[name][:] = values
             self._run(plan, begin, reached)
@@ -558,11 +552,7 @@ class FixedRun(CasesOnTheirWay):
         return end
 
     def _make_plan(self, *, recorded: bool) -> _Plan:
-        """Plan the steps from the present one on.
-
-        Args:
-            recorded: Whether the present step is a row that is yet to be recorded.
-        """
+        """Plan the steps from the present one on, which is a row to record if `recorded`."""
         self._leave_plan()
         first, every, alive = self.done, self._every, self._alive
         running = self.running
@@ -729,12 +719,7 @@ class FixedRun(CasesOnTheirWay):
             views[SENSED][first:last] = self.readings
 
     def hand_rows(self, *, whole: bool) -> None:
-        """Hand complete rows to the recorder.
-
-        Args:
-            whole: Whether these are all rows before the present step: the run can be resumed from
-                there.
-        """
+        """Hand complete rows to the recorder; `whole` as in `RowWriter.wrote`."""
         plan, room = self._plan, self._room
         if plan is None or room is None or plan.filled == plan.handed:
             return
@@ -754,11 +739,7 @@ class FixedRun(CasesOnTheirWay):
         writer.wrote(times, lasting, whole=whole)
 
     def hand_on(self, now: float) -> None:
-        """Hand rows to the recorder if there are many, or if that was long ago.
-
-        Args:
-            now: Wall-clock time, as `time.perf_counter` returns it [s].
-        """
+        """Hand rows to the recorder if there are many, or after some time."""
         plan = self._plan
         if plan is None:
             super().hand_on(now)
@@ -805,11 +786,7 @@ class FixedRun(CasesOnTheirWay):
     # jumps and checkpoints
 
     def resume(self, fresh: Array | None = None) -> None:
-        """Go on with the memory of an earlier part of the run.
-
-        Args:
-            fresh: 1 for cases whose multi-step method starts again, as after an action; else 0.
-        """
+        """Continue with the memory of an earlier part; cases with `fresh` 1 start it again."""
         self._fresh = np.zeros(len(self._state)) if fresh is None else fresh.copy()
 
     def jump(self) -> None:
@@ -852,7 +829,7 @@ class FixedRun(CasesOnTheirWay):
         self.leave(cases)
 
     def leave(self, cases: Cases) -> None:
-        """Take ended cases out of those that go on."""
+        """Take ended cases out of running ones."""
         if len(cases):
             self._leave_plan()
             super().leave(cases)
@@ -889,12 +866,7 @@ class FixedRun(CasesOnTheirWay):
     def _watch(
         self, named: Mapping[str, Array], cases: Cases, calls: int
     ) -> tuple[dict[str, Array], NDArray[np.bool_]]:
-        """Take steps of some cases, each until its event or end.
-
-        Args:
-            named: Arguments by name, shape (cases, width).
-            cases: Which cases these are.
-            calls: Most steps of a case.
+        """Take at most `calls` steps of some cases, each up to its event or end.
 
         Returns:
             What steps pass on; and the cases that met a non-finite value in the next step.
@@ -926,7 +898,7 @@ class FixedRun(CasesOnTheirWay):
                 failed[:] = reached < calls
                 return (found if reached % 2 == 0 else other), failed
             if reached:
-                # blocks of cases went on beyond the step at which one failed
+                # blocks of cases continued beyond the step at which one failed
                 found, _ = self._watch(named, cases, reached)
             else:
                 found = {name: np.array(named[name]) for name in step.chained}
@@ -943,10 +915,10 @@ class FixedRun(CasesOnTheirWay):
         """Take one step of some cases without regard to events.
 
         Args:
-            state: At the start, shape (cases, states).
+            state: Initial states, shape (cases, states).
             held: Held values and memory, shape (cases, values).
-            clock: Of each case, shape (cases, fields).
-            cases: Which cases these are.
+            clock: Clock of each case, shape (cases, fields).
+            cases: Numbers of the cases.
             whole: Whether this is a whole step of the run, or a part without memory.
         """
         step = self._step if whole else self._part
@@ -996,7 +968,7 @@ class FixedRun(CasesOnTheirWay):
 def _advice(method: str, quantity: str, tolerance: float) -> str:
     """Return what to do about steps of a method that diverge, or open loops."""
     if quantity.startswith("command "):
-        return "look into the controller, which gave what is no finite number"
+        return "check the controller, which returned a non-finite command"
     change = "a smaller dt (`tiburon check` advises one)"
     if quantity.startswith("gap of loop"):
         change = "a smaller dt, a motion that its loops can follow"

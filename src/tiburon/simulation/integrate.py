@@ -73,20 +73,20 @@ def integrate_rk4(
     """Integrate the motion of a robot under constant joint forces: Runge-Kutta of order 4.
 
     Steps run natively and return to Python about every 20 ms, for `progress` and Ctrl-C. How they
-    are grouped never changes a bit: neither does `record_every`, nor does going on from a recorded
-    state, nor being one case of a batch.
+    are grouped never changes a bit: neither does `record_every`, nor does continuing from a
+    recorded state, nor being one case of a batch.
 
     Args:
         model: The robot.
-        q: Position at the start [m or rad], shape (..., nq); a quaternion of a length other than 1
+        q: Initial configuration [m or rad], shape (..., nq); a quaternion of a length other than 1
             is recorded as given and has length 1 after the first step.
-        v: Joint velocity at the start [m/s or rad/s], shape (..., nv).
+        v: Initial joint velocity [m/s or rad/s], shape (..., nv).
         tau: Joint force, the same at all times [N or N m], shape (..., nv); none by default.
         dt: Length of a step [s]; negative to go back in time.
         steps: Number of steps.
         world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
         fluid: The water the robot is in: short for a world of this fluid.
-        time: Time at the start [s]; `Driven` joints and water go on from there.
+        time: Time at the start [s]; `Driven` joints and water continue from there.
         record_every: Steps between two recorded states. The first and last state are always
             recorded.
         progress: Called about every 20 ms and at the end, with the number of steps done and
@@ -142,7 +142,7 @@ def integrate_rk4(
         threads=None,
     )
 
-    def told(done: float, duration: float) -> None:
+    def show(done: float, duration: float) -> None:
         assert progress is not None
         progress(round(done / dt), steps)
 
@@ -152,7 +152,7 @@ def integrate_rk4(
         system,
         batch,
         Checkpoint(0, begin, {"state": state, "held": force}),
-        told if progress is not None and steps else False,
+        show if progress is not None and steps else False,
         None,
         progress_seconds=run_module.CHUNK_SECONDS,
         strict=True,
@@ -167,13 +167,13 @@ def integrate_rk4(
 def _diverged(
     system: System, first: Any, outcomes: Any, force: Array, dt: float, begin: float
 ) -> DomainError:
-    """Return the error that tells when and why a motion diverged."""
+    """Return the error of a motion that diverged: when, and why."""
     step = round((first.time - begin) / dt)
     reason = "none: a number beyond the range of float64"
     case = next(k for k, outcome in enumerate(outcomes) if outcome is first)
     clock = np.array(Clock(begin, dt, dt, float(step))[:4])
     try:
-        # the step from the last good state, on the way that looks for causes
+        # the step from the last finite state, on the path that diagnoses failures
         step_kernel(StepSource(system, METHOD))(first.q, first.v, force[case], clock)
     except DomainError as error:
         reason = error.given
@@ -205,7 +205,7 @@ def _start(
             ", ".join(map(str, shapes)),
             advice="give every array the same number of cases, or one case",
         ) from None
-    # arrays of their own: the caller may change the originals while a run goes on
+    # arrays of their own: the caller may change the originals while a run continues
     rows = [
         np.array(np.broadcast_to(x, (*batch, x.shape[-1]))).reshape(math.prod(batch), x.shape[-1])
         for x in arrays

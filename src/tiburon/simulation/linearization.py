@@ -64,10 +64,11 @@ def _derivatives(
 
 
 def movable_joints(model: Model) -> list[tuple[Joint, slice, slice]]:
-    """Return the joints with freedoms of their own, and where their numbers stand.
+    """Return the joints that move, with the places of their variables.
 
     Raises:
-        ModelError: If a joint's positions have more freedoms than its velocities.
+        ModelError: If a joint's positions have more degrees of freedom than its
+        velocities.
     """
     found = []
     for joint in model.joints:
@@ -113,14 +114,7 @@ class _Move(NamedTuple):
 
 
 def _move(joint: Joint, is_last: bool, q: Scalars, step: Scalars) -> _Move:
-    """Move one joint by a step, and differentiate.
-
-    Args:
-        joint: The joint.
-        is_last: Whether the step ends here, where quaternions are brought to length 1.
-        q: Its position [m or rad], nq scalars.
-        step: The step [m or rad], nv scalars.
-    """
+    """Move one joint by a step, and differentiate; the last step normalizes quaternions."""
     units = np.eye(joint.nv).tolist()
 
     def call(given: list[Any]) -> tuple[Sequence[Any], list[list[Any]]]:
@@ -158,13 +152,8 @@ def _along_bracket(
 ) -> tuple[list[Scalar], list[Scalar]]:
     """Return the derivatives of the position after a step f c + g [a, b] by a and by b.
 
-    Args:
-        joint: The joint.
-        by_step: Derivative by the step, nv times nv scalars row by row.
-        f: Weight of the rate b in the step besides the bracket; that of a is not included.
-        g: Weight of the bracket.
-        a: First rate of position, nv scalars.
-        b: Second rate.
+    `by_step` is the derivative by the step, nv times nv scalars row by row; f is the weight of the
+    rate b in the step besides the bracket, that of a is not included.
     """
     n, units = joint.nv, np.eye(joint.nv).tolist()
     # column k: change of the step with component k of a rate
@@ -339,8 +328,9 @@ def linearize(
     In equilibrium its eigenvalues along directions that open loops are zero: gaps keep their rates.
 
     Args:
-        model: The robot; its joints must have as many velocities as freedoms of position.
-        q: Position [m or rad], shape (..., nq).
+        model: The robot; its joints must have as many velocities as degrees of freedom of
+            position.
+        q: Configuration [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
         tau: Joint force [N or N m], shape (..., nv).
         dt: Length of a step [s], shape (...); None for continuous time.
@@ -351,7 +341,8 @@ def linearize(
         A, shape (..., 2 nv, 2 nv), and B, shape (..., 2 nv, nv).
 
     Raises:
-        ModelError: If a joint rolls: its positions have more freedoms than its velocities.
+        ModelError: If a joint rolls: its positions have more degrees of freedom than its
+        velocities.
 
     Example:
         ``A, B = tb.linearize(arm, q, v, tau, dt=0.01)``

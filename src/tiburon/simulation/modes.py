@@ -52,10 +52,10 @@ class Mode:
 
     shape: NDArray[np.complex128]
     """Steps of position, the largest being 1 [rad or m], shape (nv,). Real parts alone where all
-    joints pass through zero together; phases tell who leads."""
+    joints pass through zero together; phases give the order."""
 
     states: NDArray[np.complex128]
-    """Inner states of springs, motors and thrusters that go with it, shape (nx,)."""
+    """Continuous states of springs, motors and thrusters that go with it, shape (nx,)."""
 
     @property
     def kind(self) -> str:
@@ -109,10 +109,10 @@ class Modes:
     """Position of the equilibrium [m or rad], shape (nq,)."""
 
     v: Array
-    """Velocity that is kept [m/s or rad/s], shape (nv,): zero unless told otherwise."""
+    """Velocity that is kept [m/s or rad/s], shape (nv,): zero by default."""
 
     x: Array
-    """Inner states at the equilibrium, shape (nx,)."""
+    """Continuous states at the equilibrium, shape (nx,)."""
 
     residual: Array
     """Acceleration that is left there [m/s^2 or rad/s^2], shape (nv,)."""
@@ -129,7 +129,7 @@ class Modes:
     drifts on."""
 
     time: float = 0.0
-    """When [s], where joints or water move by themselves."""
+    """Time [s], where joints or water move by themselves."""
 
     def __len__(self) -> int:
         """Return the number of modes."""
@@ -223,7 +223,7 @@ class Modes:
         """Return a table of all modes as text.
 
         Args:
-            joints: How many variables to tell of each shape, the largest first.
+            joints: Number of variables listed of each shape, the largest first.
         """
         head = ("", "kind", "rad/s", "Hz", "damping", "1/e time s", "moves most")
         rows = [head]
@@ -312,14 +312,15 @@ def modes(
     All that acts in `simulate` acts here: water, springs and damping of joints, stops, thrusters
     and motors at held commands, further elements, a traced controller. Coulomb friction alone is
     left out: near rest it is no small change of force but a jump. Robots with loops move along
-    them: there are as many freedoms as loops leave.
+    them: there are as many degrees of freedom as loops leave.
 
     Args:
-        model: The robot; its joints must have as many velocities as freedoms of position.
+        model: The robot; its joints must have as many velocities as degrees of freedom of
+            position.
         q: Position to start from [m or rad], shape (nq,); the neutral one by default. With loops
             a guess of a closed one, the pose "home" by default.
         v: Velocity that is kept [m/s or rad/s], shape (nv,): a steady motion; at rest by default.
-        x: Inner states of elements to start from, shape (nx,); as in `simulate` by default.
+        x: Continuous states of elements to start from, shape (nx,); as in `simulate` by default.
         tau: Joint forces that are held [N or N m], shape (nv,); none by default.
         commands: Of actuators and thrusters, held: by name, or one number for each.
         world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
@@ -328,9 +329,9 @@ def modes(
         control: A controller marked with `traced`: the modes are then those of the closed loop.
         passive: Whether joints have their damping and springs.
         limits: Whether joints have their stops.
-        time: When [s], where joints or water move by themselves.
+        time: Time [s], where joints or water move by themselves.
         solve: Whether to move to the nearest equilibrium; otherwise q is taken as it is, and
-            `Modes.residual` tells what accelerates there.
+            `Modes.residual` holds the acceleration there.
         tolerance: Largest force missing at an equilibrium, relative to the weight of the robot and
             at least 1 N.
         slowest: Frequencies below this fraction of the highest count as zero.
@@ -444,13 +445,13 @@ REST: tuple[float, float, float, float] = (0.62, 0.66, 0.70, 0.25)
 
 
 def along_loops(model: Model, q: Array, steps: Array, time: float) -> Array:
-    """Go along steps with loops closed, a little at a time so that none jumps to another branch.
+    """Follow steps with closed loops, in short parts so that none jumps to another branch.
 
     Args:
         model: The robot; it has loops.
-        q: Where to start, with closed loops [m or rad], shape (..., nq).
-        steps: Where to go, to first order [m or rad], shape (..., nv).
-        time: When [s].
+        q: Initial configuration with closed loops [m or rad], shape (..., nq).
+        steps: Steps, to first order [m or rad], shape (..., nv).
+        time: Time [s].
 
     Raises:
         DomainError: If loops cannot be closed so far away.
@@ -479,14 +480,9 @@ def along_loops(model: Model, q: Array, steps: Array, time: float) -> Array:
 
 
 def swing(modes: Modes, place: int, amplitude: float | None = None) -> tuple[Array, Array, float]:
-    """Return one swing of a mode: times [s], positions, and the amplitude that was taken.
+    """Return one period of a mode: times [s], positions, and the amplitude [rad or m].
 
-    Modes that do not oscillate are shown going to and fro all the same, once in `SHOWN_PERIOD`.
-
-    Args:
-        modes: The modes of a robot.
-        place: Of the mode in their table.
-        amplitude: Deflection of the variable that moves most [rad or m].
+    Modes that do not oscillate are shown oscillating once in `SHOWN_PERIOD`.
     """
     mode = modes[place]
     period = mode.period if np.isfinite(mode.period) else SHOWN_PERIOD

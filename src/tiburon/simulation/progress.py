@@ -20,21 +20,17 @@ Progress = Callable[[float, float], None]
 """Called with simulated time since the start and in all [s]."""
 
 FIRST_SECOND = 1.0
-"""Wall time before a bar appears [s]: short runs stay quiet."""
+"""Wall-clock time before a bar appears [s]: short runs stay quiet."""
 
 INTERVAL = 0.1
-"""Wall time between two words [s]."""
+"""Wall-clock time between two words [s]."""
 
 
 class FirstSecond:
     """A bar with simulated time, real-time factor and remaining time; quiet in its first second."""
 
     def __init__(self, title: str) -> None:
-        """Remember when the run started.
-
-        Args:
-            title: What runs.
-        """
+        """Remember when the run started, and the title of its bar."""
         self._title = title
         self._started = time.perf_counter()
         self._bar: Any = None
@@ -74,12 +70,12 @@ class FirstSecond:
 
 
 def progress_of(wanted: bool | Progress | None, title: str) -> Progress | None:
-    """Return what to tell progress to.
+    """Return the function that shows progress, or None.
 
     Args:
-        wanted: A function; True for a bar; False for nothing; None for a bar if a person is
-            watching: standard error is a terminal.
-        title: What runs.
+        wanted: A function; True for a bar; False for none; None for a bar if standard error is a
+            terminal.
+        title: Title of the bar.
     """
     if callable(wanted):
         advice = "write def progress(done, total): ..., both in seconds of simulated time"
@@ -96,7 +92,7 @@ SIGINT = int(signal.SIGINT)
 
 
 class Interruption:
-    """Notices Ctrl-C while a run goes on; what was computed is kept.
+    """Notices Ctrl-C while a run continues; what was computed is kept.
 
     Attributes:
         wanted: Whether the user asked to stop.

@@ -69,12 +69,7 @@ class RecordedSystem:
     """
 
     def __init__(self, header: RunHeader, place: str | Path = "run") -> None:
-        """Keep the header; the system is built when it is first used.
-
-        Args:
-            header: Header of the run.
-            place: Path of the run, for messages.
-        """
+        """Keep the header; the system is built when it is first used."""
         self.header, self.place = header, place
 
     @cached_property

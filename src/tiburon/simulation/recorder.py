@@ -1,4 +1,4 @@
-"""Where a run writes its rows: into memory, or into a store on disk while it goes on."""
+"""Recorders of runs: rows in memory, or in a store on disk during the run."""
 
 import time as clock
 import time as wall
@@ -30,14 +30,14 @@ __all__ = ["SENSED", "Recorder", "Room", "RowWriter"]
 Array = NDArray[np.float64]
 
 FLUSH_SECONDS = 5.0
-"""Wall time after which rows go to disk though their chunk is not full: what a crash may cost."""
+"""Wall-clock time after which a chunk that is not full is written to disk [s]."""
 
 FIRST_BLOCK = 1024
 """Rows of the first block where their number is not known; each next one grows by half."""
 
 
 class Room(NamedTuple):
-    """Where rows go that whoever runs writes there itself."""
+    """Memory for rows that the run writes itself."""
 
     size: int
     """How many fit."""
@@ -47,12 +47,12 @@ class Room(NamedTuple):
 
 
 class Recorder:
-    """Takes the rows of a run and turns them into a `Trajectory`.
+    """Collects the rows of a run and returns them as a `Trajectory`.
 
-    In memory, rows lie in arrays of their final size where their number is told; else in blocks
-    that are joined at the end, one column after the other, so that the recorded numbers are never
-    held more than twice. With a store, only a chunk of rows is held; each one is written together
-    with a checkpoint, so that a run that is killed can be read, and gone on with to the same bits.
+    In memory, rows are in arrays of their final size if their number is known; else in blocks that
+    are joined at the end, one column after the other. With a store, only one chunk of rows is in
+    memory; it is written together with a checkpoint, so that a killed run can be read, and resumed
+    to the same bits.
     """
 
     def __init__(
@@ -66,15 +66,10 @@ class Recorder:
         """Prepare for rows.
 
         Args:
-            header: What is known of the run.
-            rows: How many there will be, where known; fewer are no harm.
+            header: Header of the run.
+            rows: Number of rows if known; fewer may follow.
             store: Path of a Zarr directory to write to; None keeps rows in memory.
-            start: What it takes to begin, for stores: a run that ends before its first rows are on
-                disk is resumed from there.
-
-        Raises:
-            UnknownNameError: If a quantity to record does not exist.
-            RunFileError: If the store exists already or cannot be made.
+            start: Initial checkpoint, for stores that end before their first rows are on disk.
         """
         wanted = header.setup.get("record")
         if wanted:
@@ -101,15 +96,7 @@ class Recorder:
         rows: int | None,
         checkpoint: Checkpoint,
     ) -> "Recorder":
-        """Return a recorder that goes on after an earlier run, in memory or in its store.
-
-        Args:
-            run: The earlier run.
-            header: What is known of the run that goes on: its columns are those of the earlier one.
-            keep: How many of the earlier rows stay.
-            rows: How many there will be, the earlier ones counted, where known.
-            checkpoint: Where the run goes on, after the rows that stay.
-        """
+        """Return a recorder that continues after the first `keep` rows of an earlier run."""
         if keep > len(run):
             raise ShapeError("rows to keep", f"at most {len(run)}", keep)
         found = cls.__new__(cls)
@@ -132,18 +119,17 @@ class Recorder:
         columns: Mapping[str, Array],
         checkpoint: Callable[[], Checkpoint] | None,
     ) -> None:
-        """Take rows.
+        """Append rows.
 
         Args:
-            time: Their times [s], shape (n,).
-            columns: By key, one entry for each row, shape (n, *batch, *width).
-            checkpoint: Gives all it takes to go on after the last of these rows; called when rows
-                are written to disk. None where more rows belong to the present state: what it takes
-                then comes with later ones.
+            time: Times [s], shape (n,).
+            columns: Values by key, shape (n, *batch, *width).
+            checkpoint: Returns the checkpoint after the last of these rows; called when rows are
+                written to disk. None if more rows belong to the present state.
 
         Raises:
             ShapeError: If a column is missing or has another shape.
-            RunFileError: If the disk is full; what was written before stays readable.
+            RunFileError: If the disk is full; rows written before stay readable.
         """
         for column in self.header.columns:
             expected = (len(time), *self.header.shape(column))
@@ -154,23 +140,11 @@ class Recorder:
         self.count += len(time)
 
     def pick(self, key: str, rows: NDArray[np.intp]) -> Array:
-        """Return some of the rows taken so far, shape (n, *batch, *width).
-
-        Args:
-            key: "time", or the key of a column that no row holds steady.
-            rows: Their numbers.
-        """
+        """Return recorded rows of a column by their numbers, shape (n, *batch, *width)."""
         return np.stack([self._sink.row(key, int(row)) for row in rows])
 
     def room(self, count: int) -> Room:
-        """Return where the next rows go, for who writes them there and then calls `took`.
-
-        Args:
-            count: How many at most.
-
-        Returns:
-            Room for some of them: at least one, if any is asked for.
-        """
+        """Return memory for up to `count` rows, at least one; call `took` after writing."""
         return self._sink.room(count)
 
     def took(
@@ -179,12 +153,12 @@ class Recorder:
         steady: Mapping[str, Array],
         checkpoint: Callable[[], Checkpoint] | None,
     ) -> None:
-        """Take rows that are in their room.
+        """Append rows that were written into memory from `room`.
 
         Args:
-            time: Their times [s], shape (n,).
-            steady: Columns that are the same in all of these rows, by key, shape (cases, *width);
-                kept as they are. Columns that this run does not have are left out.
+            time: Times [s], shape (n,).
+            steady: Columns that are equal in all of these rows, by key, shape (cases, *width);
+                kept, not copied.
             checkpoint: As in `append`.
         """
         wanted = {key: row for key, row in steady.items() if key in self._keys}
@@ -194,13 +168,7 @@ class Recorder:
     def finish(
         self, outcomes: Sequence[Any], events: Sequence[Any], checkpoint: Checkpoint
     ) -> "Trajectory":
-        """Write what is left, and return the run.
-
-        Args:
-            outcomes: How each case ended; one entry where there is no batch.
-            events: What happened on the way, in order of time.
-            checkpoint: All it takes to go on.
-        """
+        """Write the remaining rows, and return the run with its outcomes, events and checkpoint."""
         from tiburon.results.trajectory import Trajectory
         from tiburon.simulation.recorded_run import RecordedSystem
 
@@ -382,7 +350,7 @@ class _Stream:
 
     @contextmanager
     def _released_on_error(self) -> Iterator[None]:
-        """Let others go on with a run that the disk refuses."""
+        """Release the store of a run that cannot be written."""
         try:
             yield
         except RunFileError:
@@ -409,7 +377,7 @@ class _Stream:
 
 
 SENSED = "sensed"
-"""Key of the column that holds what sensors say."""
+"""Key of the column that holds what sensors read."""
 
 GATHERED_BYTES = 1_000_000
 """Rows are handed on in portions of about this size."""
@@ -417,7 +385,7 @@ GATHERED_BYTES = 1_000_000
 MOST_GATHERED = 512
 
 HAND_ON_SECONDS = 1.0
-"""Wall time after which rows are handed on though they are few."""
+"""Wall-clock time after which rows are handed on though they are few."""
 
 
 class RowWriter:
@@ -433,16 +401,16 @@ class RowWriter:
         parameters: Mapping[str, Any],
         checkpoint: Callable[[], Checkpoint],
     ) -> None:
-        """Make room for a portion.
+        """Prepare for rows.
 
         Args:
-            recorder: Where rows go.
-            system: What moves.
+            recorder: Recorder that takes the rows.
+            system: The system.
             cases: Number of cases; 1 for one robot.
-            carried: Numbers that a run carries beside its state.
-            channels: Numbers that sensors say.
-            parameters: Run-time numbers that replace those of model, world and elements.
-            checkpoint: Gives all it takes to go on after the rows written so far.
+            carried: Number of held values, memory of the integrator included.
+            channels: Number of sensor channels.
+            parameters: Run-time parameters that replace those of model, world and elements.
+            checkpoint: Returns the checkpoint after the rows written so far.
         """
         self._recorder, self._system = recorder, system
         self._checkpoint = checkpoint
@@ -481,14 +449,7 @@ class RowWriter:
         return np.empty((self._size, self._cases, self._widths[2]))
 
     def write(self, time: float, state: Array, held: Array, sensed: Array | None = None) -> None:
-        """Take one row.
-
-        Args:
-            time: When [s].
-            state: (*q, *v, *x), shape (cases, numbers).
-            held: What is carried from then on, shape (cases, numbers).
-            sensed: What sensors said last, shape (cases, channels); None where there is no sensor.
-        """
+        """Write one row of all cases: time [s], states, held values, sensor readings."""
         place = self._used
         self._time[place] = self.last_time = time
         if self._size == 1:
@@ -507,14 +468,7 @@ class RowWriter:
     def write_many(
         self, times: Array, states: Array, held: Array, sensed: Array | None = None
     ) -> None:
-        """Take several rows.
-
-        Args:
-            times: When [s], shape (rows,).
-            states: (*q, *v, *x), shape (rows, cases, numbers).
-            held: What is carried from then on, shape (rows, cases, numbers).
-            sensed: What sensors say all the while, shape (cases, channels).
-        """
+        """Write several rows: times [s], states and held values with rows leading, readings."""
         start, count = 0, len(times)
         while start < count:
             place = self._used
@@ -531,13 +485,10 @@ class RowWriter:
         self.last_time = float(times[-1])
 
     def hand_on(self, now: float) -> None:
-        """Hand on what is there if that is much, or was long ago.
+        """Hand rows to the recorder if there are many, or after some time.
 
-        To be called where all rows before the present step are written: the run can be resumed
-        from there.
-
-        Args:
-            now: Wall-clock time, as `time.perf_counter` returns it [s].
+        All rows before the present step are written when this is called, so that the run can be
+        resumed from there. `now` is the wall-clock time of `time.perf_counter` [s].
         """
         if self._used > self._size // 2 or (self._used and self.is_due(now)):
             self.flush()
@@ -547,15 +498,7 @@ class RowWriter:
         return now - self._handed > HAND_ON_SECONDS
 
     def room(self, count: int) -> Room:
-        """Return where the next rows go that native code writes itself.
-
-        Args:
-            count: How many at most.
-
-        Returns:
-            Room for some of them, with the cases as one dimension. Rows that were gathered are
-            handed on before: those to come follow them.
-        """
+        """Return memory for up to `count` rows of native code, cases in one dimension."""
         if self._used:
             self.flush()
         found = self._recorder.room(count)
@@ -566,15 +509,7 @@ class RowWriter:
         return Room(found.size, views)
 
     def observe(self, room: Room, first: int, last: int, times: Array, held: Array) -> None:
-        """Write the commands of rows whose states are in their room already.
-
-        Args:
-            room: Where the rows are.
-            first: Number of the first row.
-            last: Number after that of the last row.
-            times: When [s], shape (rows,).
-            held: Held values all the while, shape (cases, values).
-        """
+        """Write the commands of rows from `first` to `last`, whose states are there already."""
         views = room.views
         if "u" not in views:
             return
@@ -586,14 +521,14 @@ class RowWriter:
         views["u"][first:last] = found
 
     def wrote(self, times: Array, lasting: Array | None, *, whole: bool) -> None:
-        """Take rows that are in their room.
+        """Hand on rows that were written into memory from `room`.
 
         Args:
-            times: When [s], shape (rows,).
-            lasting: Commands that are the same in all these rows, shape (cases, commands), kept as
-                they are; None if each row has its own already.
-            whole: Whether these are all rows before the present step, or up to it: the run can be
-                resumed from there.
+            times: Times [s], shape (rows,).
+            lasting: Commands that are equal in all these rows, shape (cases, commands), kept, not
+                copied; None if each row has its own already.
+            whole: Whether the run can be resumed after these rows: none before the present step is
+                missing.
         """
         self.last_time = float(times[-1])
         steady = {} if lasting is None else {"u": lasting}

@@ -38,7 +38,7 @@ Array = NDArray[np.float64]
 
 
 NEEDED = ("method", "adaptive", "rtol", "atol", "dt", "begin", "steps", "record_every")
-"""Keywords of a run without which it cannot go on."""
+"""Fields without which a run cannot be resumed."""
 
 
 PATH_SAMPLES = 101
@@ -91,7 +91,7 @@ class RunSetup(NamedTuple):
     sensors: tuple[Any, ...]
     events: tuple[Any, ...]
     parameters: Mapping[str, Any]
-    """Tables of run-time numbers as code takes them."""
+    """Tables of run-time parameters as code takes them."""
     threads: int | None
     redundancy_tolerance: float = 0.0
     named: Mapping[str, Any] = MappingProxyType({})
@@ -124,12 +124,7 @@ class RunSetup(NamedTuple):
 
     @classmethod
     def of(cls, run: Trajectory, changes: Mapping[str, Any]) -> "RunSetup":
-        """Return the setup of a run that goes on.
-
-        Args:
-            run: The earlier run.
-            changes: What is given again: "control", "events", "sensors", "elements", "threads".
-        """
+        """Return the setup of a run that is resumed, with some fields given again."""
         allowed = ("control", "events", "sensors", "elements", "threads", "world")
         for name in changes:
             if name not in allowed:
@@ -234,7 +229,7 @@ def carry_out(
         run.state.flags.writeable = run.held.flags.writeable = False
     outcomes = run.all_outcomes()
     tell_rank_changes(system, recorder, setup.steps, outcomes)
-    happened = sorted(run.happenings, key=lambda one: one.time)
+    happened = sorted(run.event_records, key=lambda one: one.time)
     return recorder.finish(outcomes, happened, now())
 
 
@@ -359,13 +354,7 @@ def _header(
 
 
 def _shaped(parameters: Mapping[str, Any], batch: tuple[int, ...], *, common: bool) -> Any:
-    """Return parameters that differ between cases in the shape of the batch.
-
-    Args:
-        parameters: Run-time parameters, shape (values,) or (cases, values).
-        batch: Shape of the cases.
-        common: Whether to return those of all cases as well.
-    """
+    """Return parameters that differ between cases in the shape of the batch, or all parameters."""
     return {
         name: np.reshape(values, (*batch, -1)) if np.ndim(values) > 1 else values
         for name, values in parameters.items()
@@ -413,11 +402,7 @@ class _Loop(NamedTuple):
     """Whether the run stops as soon as a case has ended."""
 
     def run_to_end(self, progress: Progress | None) -> None:
-        """Run to the end, or to a reason to stop; all cases have an outcome then.
-
-        Args:
-            progress: Called with simulated time since the start, and in all; or None.
-        """
+        """Run to the end, or to a reason to stop; all cases have an outcome then."""
         run = self.run
         assert run.writer is not None
         with Interruption() as interruption:

@@ -213,7 +213,7 @@ def _is_ours(control: Any) -> bool:
 
 
 def control_numbers(control: Any) -> tuple[float, ...]:
-    """Return the run-time numbers of a controller in order."""
+    """Return the run-time parameters of a controller in order."""
     given = getattr(control, "parameters", ())
     given = given() if callable(given) else given
     return tuple(np.ravel(np.asarray(given, dtype=np.float64)).tolist())
@@ -231,13 +231,13 @@ class RunNumbers(NamedTuple):
     elements: tuple[Element, ...]
     control: Any
     rows: CaseRows
-    """Tables of run-time numbers, with leading dimensions of cases where they differ."""
+    """Tables of run-time parameters, with leading dimensions of cases where they differ."""
 
     named: dict[str, Array]
     """Values by name, with leading dimensions of cases or none."""
 
     start: Array | None
-    """Inner states of the elements at the start where they differ, shape (..., states)."""
+    """Continuous states of the elements at the start where they differ, shape (..., states)."""
 
 
 def vary_run(
@@ -249,19 +249,19 @@ def vary_run(
     passive: bool | str,
     limits: bool,
 ) -> RunNumbers:
-    """Return what a run is of, with numbers by name in place of its own.
+    """Return a run with values by name in place of its own.
 
     Args:
         model: The robot.
         world: Its surroundings, whose water may differ from case to case.
-        forces: Elements that act beside the robot's own.
+        forces: Elements beside the robot's own.
         control: The controller, or None.
         given: Values by name, one or one per case.
         passive: As `simulate` takes it.
         limits: As `simulate` takes it.
 
     Raises:
-        ModelError: If a value is not one that a model can have; the message names the case.
+        ModelError: If a model cannot have a value; the message names the case.
     """
     known = _known(model, world, forces, control, passive, limits)
     values = read_values(known, given)
@@ -295,11 +295,9 @@ def vary_run(
 
 
 def _acts_on_elements(item: Parameter, felt: bool) -> bool:
-    """Return whether numbers of elements follow from a parameter.
+    """Return whether run-time parameters of elements follow from a parameter.
 
-    Args:
-        item: The parameter.
-        felt: Whether elements are as stiff as what joints feel of the robot allows.
+    `felt` tells whether the stiffness of elements follows from the inertia at their joints.
     """
     if item.part == "joint":
         return felt or item.path[0] != "armature"
@@ -312,7 +310,7 @@ def _element_rows(
     forces: Sequence[Element],
     arrays: Mapping[Parameter, Array],
 ) -> tuple[tuple[Element, ...], Array, Array]:
-    """Return elements of the first case, and numbers and inner states at the start of all."""
+    """Return elements of the first case, and numbers and continuous states at the start of all."""
     lead = lead_of(arrays)
     first: list[tuple[Element, ...]] = []
     start: list[tuple[float, ...]] = []
@@ -352,7 +350,7 @@ def _changed(
 
 
 def _control_rows(control: Any, arrays: Mapping[Parameter, Array]) -> tuple[Any, Array]:
-    """Return the controller of the first case, and the numbers of all."""
+    """Return the controller of the first case, and the parameters of all."""
     first: list[Any] = []
 
     def row(_: tuple[int, ...], values: Mapping[Parameter, Any]) -> Sequence[float]:
@@ -408,11 +406,11 @@ def with_named(model: Model, world: World, names: Sequence[str]) -> tuple[Model,
 def bind_parameters(
     kernel: Callable[..., Any], parameters: Mapping[str, Any], cases: int | None
 ) -> tuple[Callable[..., Any], dict[str, Array]]:
-    """Bind numbers that are the same for all cases; return those that are not.
+    """Bind parameters that are equal for all cases; return the kernel and the others.
 
     Args:
         kernel: A kernel of the system.
-        parameters: Numbers by name, shape (numbers,) or (cases, numbers).
+        parameters: Values by name, shape (values,) or (cases, values).
         cases: Size of the batch; None for one robot.
 
     Raises:
@@ -423,7 +421,7 @@ def bind_parameters(
     shared: dict[str, Any] = {}
     rows: dict[str, Array] = {}
     for name, values in parameters.items():
-        # where tables lie is nothing to choose
+        # users cannot set the addresses of tables
         known = [key for key in own.parameters if key != TABLES]
         if name not in known:
             raise OptionError("parameters", known, name)

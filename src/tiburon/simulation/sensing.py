@@ -1,8 +1,8 @@
-"""Sensors in a run: what they would read without errors, and what they say when.
+"""Sensors in a run: ideal values, sampling, delay, bias and noise.
 
-A sensor looks at the robot at its own rate, beginning with the run. What it saw is told after its
-delay, with its bias and noise. Between two words of a sensor the last one holds; before the first
-arrives, a sensor tells what it saw at the start.
+A sensor samples the robot at its own rate, beginning with the run. A sample is delivered after its
+delay, with bias and noise. The last reading holds until the next; before the first, the sample at
+the start of the run.
 
 Noise is a function of seed, sensor, case and number of the sample alone: neither how a run is cut
 into calls, nor what else is recorded, nor how many cases run beside changes a bit of it.
@@ -86,9 +86,9 @@ class Sensed:
 
 
 class Sensor:
-    """What measures something of a robot; subclasses are records with these fields and their own.
+    """A sensor on a robot; subclasses are records with these fields and their own.
 
-    A new kind says which channels it has and what they read: `channel_names` and `measure`.
+    A new kind defines its channels and their ideal values: `channel_names` and `measure`.
     """
 
     __slots__ = ()
@@ -144,11 +144,11 @@ class Sensor:
 
 
 class Sensing:
-    """All sensors of a run: looks at states, keeps what is on its way, tells what has arrived.
+    """All sensors of a run: samples states, delays the samples, holds the latest readings.
 
-    A run has a grid of times, ``begin + n * dt``. It stops at every `every`-th of them and hands
-    over the state (`look`); `latest` then holds what each sensor says. Sensors are part of no
-    dynamics: without a controller that reads them, a run with sensors moves as one without.
+    A run has a time grid, ``begin + n * dt``. It stops at every `every`-th time and passes the
+    state (`look`); `latest` then holds the readings of each sensor. Sensors do not change the
+    motion unless a controller reads them.
     """
 
     def __init__(
@@ -157,13 +157,13 @@ class Sensing:
         """Put sensors on a system.
 
         Args:
-            system: What moves.
+            system: The system.
             sensors: In order.
-            dt: Distance of the times at which a run can stop [s].
+            dt: Interval of the time grid [s].
             cases: Leading dimensions of a batch.
 
         Raises:
-            DomainError: If a sensor samples or tells between two times of the grid.
+            DomainError: If a sample or its delivery lies between two grid times.
             ModelError: If names are given twice, or a sensor does not fit the robot.
         """
         self.system = system
@@ -201,35 +201,37 @@ class Sensing:
 
     @property
     def row(self) -> Array:
-        """What all sensors say now, shape (..., channels); changes with the next look."""
+        """What all sensors read now, shape (..., channels); changes with the next look."""
         return self._row
 
     def look(self, step: int, q: Array, w: Array, u: Array, time: Any, **parameters: Any) -> None:
-        """Let sensors whose turn it is look at a state, and tell what has arrived.
+        """Sample the sensors that are due in a state, and deliver samples whose delay is over.
 
         Args:
-            step: Number of the time on the grid, from the start of the run: a multiple of `every`.
-            q: Position [m or rad], shape (..., nq).
-            w: Joint velocity and inner states, shape (..., nv + nx).
-            u: What is held, shape (..., `System.drive_size`).
-            time: When [s], shape (...).
-            **parameters: Run-time numbers of each case, as the kernel takes them.
+            step: Steps since the start of the run, a multiple of `every`.
+            q: Configuration [m or rad], shape (..., nq).
+            w: Joint velocity and continuous states, shape (..., nv + nx).
+            u: Held values, shape (..., `System.drive_size`).
+            time: Time [s], shape (...).
+            **parameters: Run-time parameters of each case.
         """
         if step == self.looked:
-            # a run that goes on has looked here before, under the commands of then
+            # a run that continues has looked here before, under the commands of then
             return
         self.looked = step
         due = [k for k, period in enumerate(self.periods) if step % period == 0]
         if due:
             seen = np.asarray(self.kernel(q, w, u, time, **parameters), dtype=np.float64)
             for k in due:
-                self._waiting[k].append((step, self._told(k, step, seen[..., self._channels[k]])))
+                self._waiting[k].append(
+                    (step, self._reading(k, step, seen[..., self._channels[k]]))
+                )
         for k, waiting in enumerate(self._waiting):
             # the first word is there at once
             while waiting and (waiting[0][0] == 0 or waiting[0][0] + self.delays[k] <= step):
-                told = waiting.pop(0)[1]
-                self._row[..., self._channels[k]] = told
-                self.latest[self.sensors[k].name] = told
+                reading = waiting.pop(0)[1]
+                self._row[..., self._channels[k]] = reading
+                self.latest[self.sensors[k].name] = reading
 
     def ideal(self, q: Array, w: Array, u: Array, time: Any, **parameters: Any) -> Array:
         """Return what all sensors would read without errors, shape (..., channels)."""
@@ -257,17 +259,17 @@ class Sensing:
         program = system.trace(run, inputs, "sensors")
         return make_kernel(ProgramSource(program), system.parameters())
 
-    def _told(self, k: int, step: int, seen: Array) -> Array:
+    def _reading(self, k: int, step: int, seen: Array) -> Array:
         """Add bias and noise to what a sensor saw."""
         sensor = self.sensors[k]
-        told = seen + np.asarray(sensor.bias, dtype=np.float64)
+        reading = seen + np.asarray(sensor.bias, dtype=np.float64)
         deviation = np.asarray(sensor.noise, dtype=np.float64)
         if deviation.any():
-            told += deviation * self._noise(k, step // self.periods[k], seen.shape)
+            reading += deviation * self._noise(k, step // self.periods[k], seen.shape)
         resolution = np.asarray(getattr(sensor, "resolution", 0.0), dtype=np.float64)
         if resolution.any():
-            told = np.round(told / resolution) * resolution
-        return told
+            reading = np.round(reading / resolution) * resolution
+        return reading
 
     def _noise(self, k: int, count: int, shape: tuple[int, ...]) -> Array:
         """Return the noise of one sample; many are drawn at once, as far as they fit."""
@@ -285,12 +287,12 @@ class Sensing:
     # what a checkpoint keeps
 
     def memory(self) -> dict[str, Any]:
-        """Return what has to be kept to go on later: what was told, and what is on its way."""
+        """Return the memory of a checkpoint: readings, and samples that are delayed."""
         waiting = [[(step, values.copy()) for step, values in waiting] for waiting in self._waiting]
         return {"row": self._row.copy(), "waiting": waiting, "looked": self.looked}
 
     def restore(self, memory: dict[str, Any]) -> None:
-        """Go on from what `memory` returned."""
+        """Continue from what `memory` returned."""
         self._row[...] = memory["row"]
         self.looked = int(memory.get("looked", -1))
         for sensor, where in zip(self.sensors, self._channels, strict=True):
@@ -343,16 +345,13 @@ def _mixed_number(word: int) -> int:
 
 
 def uniform_bits(seed: int, stream: str, counts: Sequence[int], places: Words) -> Words:
-    """Return 64 random bits for each place of some members of a stream.
+    """Return 64 random bits for each place of some members of a stream, shape (counts, *places).
 
     Args:
-        seed: Chosen by the user.
-        stream: Name of what the numbers are for.
-        counts: Which members of the stream.
+        seed: Seed.
+        stream: Name of the stream.
+        counts: Members of the stream.
         places: Numbers of the places; equal places get equal bits.
-
-    Returns:
-        Shape (counts, *places).
     """
     begin = _mixed_number((seed & _WORD) * _GOLDEN + zlib.crc32(stream.encode()) + 1)
     starts = [_mixed_number(begin * _GOLDEN + count + 1) for count in counts]
@@ -364,17 +363,14 @@ def uniform_bits(seed: int, stream: str, counts: Sequence[int], places: Words) -
 def normal_noise(
     seed: int, stream: str, counts: Sequence[int], shape: tuple[int, ...]
 ) -> NDArray[np.float64]:
-    """Return independent normal numbers of mean 0 and deviation 1 (Box and Muller 1958).
+    """Return independent standard normal values (Box and Muller 1958), shape (counts, *shape).
 
     Args:
-        seed: Chosen by the user.
-        stream: Name of what the numbers are for.
-        counts: Which members of the stream: numbers of samples.
-        shape: (..., channels): cases lead. The numbers of a case do not depend on how many there
-            are, nor on which other samples are drawn with them.
-
-    Returns:
-        Shape (counts, *shape).
+        seed: Seed.
+        stream: Name of the stream.
+        counts: Members of the stream: numbers of samples.
+        shape: (..., channels), cases leading. The values of a case depend neither on the number of
+            cases nor on other samples.
     """
     channels = shape[-1] if shape else 1
     cases = int(np.prod(shape[:-1], dtype=int))

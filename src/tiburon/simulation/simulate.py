@@ -93,7 +93,7 @@ def simulate(
 
     Steps run natively and return to Python about every 20 ms. How they are grouped, what is
     recorded and whether progress is shown never changes a bit of the motion, nor does being one
-    case of a batch, nor an event that only tells.
+    case of a batch, nor an event without action.
 
     Times are ``time + n * dt``. Duration, `control_dt` and `record_dt` are whole numbers of dt. A
     method that adapts its steps takes its own between them, each case for itself.
@@ -102,10 +102,10 @@ def simulate(
         model: The robot. Loops stay closed: after every step positions and velocities are moved
             back onto them, by as little as it takes.
         duration: How long [s].
-        q: Position at the start [m or rad], shape (..., nq), with closed loops;
+        q: Initial configuration [m or rad], shape (..., nq), with closed loops;
             `model.neutral()` by default, or the pose "home" of a robot with loops.
-        v: Joint velocity at the start [m/s or rad/s], shape (..., nv); at rest by default.
-        x: Inner states of elements and controller at the start, shape (..., nx); their own
+        v: Initial joint velocity [m/s or rad/s], shape (..., nv); at rest by default.
+        x: Continuous states of elements and controller at the start, shape (..., nx); their own
             choice by default.
         world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
         fluid: The water the robot is in: short for a world of this fluid. A list has one `Water`
@@ -119,19 +119,19 @@ def simulate(
         control_dt: Time between two calls of the controller [s], 0.01 by default for functions
             that are not traced.
         command: Commands at the start, by name or as an array (..., commands); zero by default.
-            They hold where no controller says otherwise.
+            They hold where no controller replaces them.
         forces: Elements, springs, cylinders and other parts that act beside the robot's own.
         passive: Whether friction and springs of the robot's joints act; "stick_slip" for Coulomb
             friction that holds them at rest (see `elements_of`).
         limits: Whether joints stop at their limits.
-        sensors: What measures on the way; a controller finds readings in `state.sensors`, and they
-            are recorded.
-        events: What to look for on the way.
+        sensors: Sensors; a controller finds readings in `state.sensors`, and
+            they are recorded.
+        events: Events to detect.
         method: Name of the integrator: "rk4", "semi_implicit_euler", "dopri5", ...
-        dt: Length of a step [s]; of methods that adapt, the distance of the times at which they
+        dt: Length of a step [s]; of adaptive methods, the distance of the times at which they
             can be recorded and controlled.
-        rtol: Error that a step may have, relative to velocities; methods that adapt only.
-        atol: Error that a step may have in the units of the states.
+        rtol: Relative tolerance of velocities; adaptive methods only.
+        atol: Absolute tolerance in the units of the states.
         adaptive: Whether steps adapt; by default those of methods that can.
         keep_inertia: Steps that share the factored mass matrix and the bias force; equal steps of
             one-step methods only. None to compute both at every stage.
@@ -147,14 +147,15 @@ def simulate(
             its controller, by name: ``{"vehicle.mass": [10.0, 12.0], "control.stiffness": 40.0}``;
             one value, or one per case with the cases leading. `parameters` of this package lists
             all names. Changing values compiles nothing.
-        threads: Cores to use at most.
+        threads: Most threads to use.
         progress: True for a bar after the first second, False for none, a function of simulated
             time and duration [s]; by default a bar if a person is watching.
-        budget: Wall time after which the run stops [s].
-        store: Path of a Zarr directory to which rows go on the way, for runs larger than memory.
+        budget: Wall-clock time after which the run stops [s].
+        store: Path of a Zarr directory for rows, which are written during the run, for runs larger
+            than memory.
 
     Returns:
-        The run. `run.outcome` tells how it ended: finished, by an event, diverged, interrupted or
+        The run. `run.outcome` is how it ended: finished, by an event, diverged, interrupted or
         out of budget; in a batch each case has its own in `run.outcomes`, and its states
         after its end are NaN.
 
@@ -162,7 +163,7 @@ def simulate(
         ShapeError: If an array does not fit.
         NonFiniteError: If an array holds NaN or infinity.
         DomainError: If a time makes no sense, if loops are open at the start, or if a robot with
-            loops rests exactly where they let it go several ways.
+            loops rests exactly in a singular configuration.
         LoopError: If constraints are nearly redundant and disagree by more than the tolerance.
         ModelError: If elements, events or sensors do not fit the robot.
 
@@ -251,7 +252,7 @@ def simulate(
         _close(system, state, setup.begin)
     if rows:
         setup = setup._replace(parameters=rows)
-    # handed over as they are: nobody else has them
+    # no other object holds these arrays
     state.flags.writeable = held.flags.writeable = False
     checkpoint = Checkpoint(0, setup.begin, {"state": state, "held": held})
     return carry_out(setup, system, batch, checkpoint, progress, budget, store=store)
@@ -265,7 +266,7 @@ def resume_run(
     budget: float | None = None,
     **changes: Any,
 ) -> Trajectory:
-    """Go on with a run from its checkpoint; `Trajectory.resume` tells about the arguments."""
+    """Resume a run from its checkpoint; `Trajectory.resume` describes the arguments."""
     setup = RunSetup.of(run, changes)
     checkpoint = run.checkpoint
     assert checkpoint is not None
@@ -279,7 +280,7 @@ def resume_run(
 
 
 def _check_checkpoint(run: Trajectory, system: System) -> None:
-    """Refuse to go on from states that are not those of the robot.
+    """Refuse to resume from a checkpoint of another robot.
 
     Raises:
         RunFileError: If there are more or fewer states or numbers than the run has.
@@ -312,7 +313,7 @@ def _start(
     command: Any,
     varied: RunNumbers | None,
 ) -> tuple[tuple[int, ...], Array, Array, dict[str, Array]]:
-    """Return batch, states and held numbers of all cases, and parameters; checked."""
+    """Return batch, states and held values of all cases, and parameters; checked."""
     model = system.model
     if q is v is x is command is varied is None:
         held = np.zeros((1, system.drive_size))
@@ -385,9 +386,9 @@ def _close(system: System, state: Array, begin: float) -> None:
     model = system.model
     nq, nv = model.nq, model.nv
     if system.switch_places:
-        told = [system.switches(row) for row in state[:, nq + nv :]]
+        switches = [system.switches(row) for row in state[:, nq + nv :]]
         closed, offset = (
-            np.array([one[part] for one in told if one is not None], dtype=np.float64)
+            np.array([one[part] for one in switches if one is not None], dtype=np.float64)
             for part in (0, 1)
         )
         check_switched_start(

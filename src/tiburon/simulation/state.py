@@ -1,4 +1,4 @@
-"""What controllers and events see of a run: one state."""
+"""States as controllers and events see them, and commands by name."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ __all__ = ["EMPTY_READINGS", "CommandRow", "Readings", "State", "new_state", "un
 
 
 class Readings(dict[str, Any]):
-    """What sensors said last, by the name of the sensor."""
+    """What latest sensor readings, by the name of the sensor."""
 
     def __missing__(self, name: str) -> Any:
         """Raise an error that lists the sensors of the run."""
@@ -45,16 +45,16 @@ class State:
     __slots__ = ("own", "owner", "p", "q", "sensors", "system", "tables", "time", "u", "v", "x")
 
     time: Any
-    """When [s]; shape (...) where cases have steps of their own."""
+    """Time [s]; shape (...) where cases have steps of their own."""
 
     q: Any
-    """Position [m or rad], shape (..., nq)."""
+    """Configuration [m or rad], shape (..., nq)."""
 
     v: Any
     """Joint velocity [m/s or rad/s], shape (..., nv)."""
 
     x: Any
-    """Inner states of elements and controller, as `System.x_names` lists them, shape (..., nx)."""
+    """Continuous states, in the order of `System.x_names`, shape (..., nx)."""
 
     u: Any
     """Commands held until now, as `System.command_names` lists them, shape (..., commands)."""
@@ -66,7 +66,7 @@ class State:
     """Latest readings by name of the sensor."""
 
     p: Any
-    """Run-time numbers of a traced controller, as its `parameters` lists them; None outside of
+    """Run-time parameters of a traced controller, as its `parameters` lists them; None outside of
     loops, where its own numbers hold."""
 
     tables: Any
@@ -76,7 +76,7 @@ class State:
     """The controller that p and tables belong to; None outside of loops."""
 
     system: "System"
-    """What moves: robot, surroundings, elements."""
+    """The system: robot, surroundings, elements."""
 
     @public
     def __init__(
@@ -116,7 +116,7 @@ class State:
         return self.v[..., self.system.model.slice(joint, of="v")]
 
     def inner(self, name: str) -> Any:
-        """Return an inner state by its name, shape (...)."""
+        """Return an continuous state by its name, shape (...)."""
         return self.x[..., self.system.x_names.index(name)]
 
     def __repr__(self) -> str:
@@ -151,11 +151,7 @@ class CommandRow:
     """The commands of a system in order: joint forces first, then those of each element."""
 
     def __init__(self, model: Model, elements: Sequence[Element]) -> None:
-        """List the commands.
-
-        Args:
-            model: The robot; each of its velocities takes a joint force [N or N m].
-            elements: What acts on it, each with commands of its own.
+        """List the commands: one joint force per velocity, then those of the elements.
 
         Raises:
             ModelError: If two elements have a command of the same name.
@@ -177,11 +173,7 @@ class CommandRow:
         return len(self.names)
 
     def place(self, name: str) -> int:
-        """Return where a command stands.
-
-        Raises:
-            UnknownNameError: If there is none of that name.
-        """
+        """Return the place of a command by its name."""
         found = self._places.get(name)
         if found is None:
             raise UnknownNameError(
@@ -193,10 +185,10 @@ class CommandRow:
         return found
 
     def fill(self, row: list[Any], given: Any) -> list[Any]:
-        """Put commands into a row of scalars, or of arrays with one number per case.
+        """Put commands into a row of scalars, or of arrays with one value per case.
 
         Args:
-            row: What holds where nothing is given, one entry per command; changed in place.
+            row: Default values, one per command; changed in place.
             given: By name of a command or joint; or one joint force per velocity; or all commands.
 
         Returns:
@@ -223,9 +215,9 @@ class CommandRow:
         """Put commands into an array of floats, shape (..., commands), in place.
 
         Args:
-            row: What holds where nothing is given.
+            row: Default values.
             given: As `fill` takes it.
-            argument: Who gives them, for messages.
+            argument: Name for messages.
         """
         if isinstance(given, Mapping):
             places = self._places
@@ -254,18 +246,14 @@ class CommandRow:
         if size in (self.nv, len(self.names)):
             _put(row[..., :size], given, argument, self.described)
         else:
-            told = f"shape {np.shape(given)}" if np.ndim(given) else f"{given!r}"
-            raise ShapeError(argument, self.described, told, advice=EXAMPLE)
+            got = f"shape {np.shape(given)}" if np.ndim(given) else f"{given!r}"
+            raise ShapeError(argument, self.described, got, advice=EXAMPLE)
 
     def cases(self, given: Any) -> tuple[int, ...]:
-        """Return the shape of the cases that commands at the start of a run are for.
-
-        Args:
-            given: By name of a command, shape (...), or of a joint, shape (..., freedoms); or an
-                array, shape (..., numbers).
+        """Return the shape of the batch that initial commands have.
 
         Raises:
-            ShapeError: If these are no numbers, or for different cases.
+            ShapeError: If these are not numbers, or their cases do not broadcast.
         """
         named = given if isinstance(given, Mapping) else {"": given}
         shapes: dict[str, tuple[int, ...]] = {}
@@ -300,12 +288,10 @@ def _put(places: Any, given: Any, argument: str, expected: str) -> None:
     try:
         places[...] = given
     except (TypeError, ValueError) as error:
-        told = (
-            f"shape {np.shape(given)}" if np.asarray(given).dtype.kind in "biuf" else f"{given!r}"
-        )
+        got = f"shape {np.shape(given)}" if np.asarray(given).dtype.kind in "biuf" else f"{given!r}"
         cases = places.shape[:-1] if expected != "1 number" else places.shape
         where = f" for each of {cases} cases" if cases else ""
-        raise ShapeError(argument, f"{expected}{where}", told, advice=EXAMPLE) from error
+        raise ShapeError(argument, f"{expected}{where}", got, advice=EXAMPLE) from error
 
 
 def _one(name: str, value: Any) -> Any:
@@ -339,7 +325,7 @@ def unique_names(kind: str, names: Sequence[str]) -> tuple[str, ...]:
     """Return names as a tuple.
 
     Raises:
-        ModelError: If one stands there twice.
+        ModelError: If a name occurs twice.
     """
     seen: set[str] = set()
     for name in names:

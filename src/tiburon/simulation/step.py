@@ -92,20 +92,14 @@ class Stepping:
 
     Attributes:
         manifold: Positions of the robot.
-        step: Takes position, velocities with inner states, memory of the method, held values, the
-            length of the step [s] and the time at its start [s]; returns the first three one step
-            later, with closed loops.
+        step: Takes position, velocities with continuous states, memory of the method, held values,
+            the length of the step [s] and the time at its start [s]; returns the first three one
+            step later, with closed loops.
         under: Returns, for held values, the rates that the method integrates.
     """
 
     def __init__(self, system: System, method: Method, p: Sequence[Scalar] = ()) -> None:
-        """Prepare for steps.
-
-        Args:
-            system: What moves.
-            method: The integrator.
-            p: Run-time parameters of the elements.
-        """
+        """Prepare for steps of a method, with run-time parameters p of the elements."""
         self.manifold = manifold = Manifold(system.model)
         kept = KeptSystem(system, p) if method.keeps_inertia else None
 

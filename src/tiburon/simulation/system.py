@@ -307,7 +307,7 @@ class System:
         """Return the time derivative of w: joint accelerations, then rates of continuous states.
 
         Args:
-            q: Position [m or rad], nq scalars.
+            q: Configuration [m or rad], nq scalars.
             w: Joint velocity [m/s or rad/s] and continuous states, nv + nx scalars.
             u: Held values, `drive_size` scalars.
             time: Time [s].
@@ -341,16 +341,8 @@ class System:
     ) -> tuple[Scalars, Scalars]:
         """Return the residual of the equations of motion, and the rates of continuous states.
 
-        The residual is tau - ID(q, v, vd) + J^T lambda, then -(J vd + bias) for loops.
-
-        Args:
-            q: Position [m or rad], nq scalars.
-            w: Joint velocity [m/s or rad/s] and continuous states, nv + nx scalars.
-            vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
-            forces: lambda, the constraint forces of loops [N or N m].
-            u: As in `rates`.
-            time: When [s].
-            p: As in `rates`.
+        The residual is tau - ID(q, v, vd) + J^T lambda, then -(J vd + bias) for loops; `forces` is
+        lambda, the other arguments are those of `rates`.
         """
         q, v, x = self._parts(q, w)
         here, driving, own = self._acting(q, v, x, u, time, p)
@@ -466,10 +458,7 @@ class System:
     def gaps(self, q: Scalars, time: Scalar, x: Sequence[Scalar] | None = None) -> Scalars:
         """Return the residual of each loop constraint [m or rad].
 
-        Args:
-            q: Configuration [m or rad], nq scalars.
-            time: Time [s].
-            x: Continuous states, which hold the offsets of switched loops; None to leave those out.
+        Continuous states x hold the offsets of switched loops; None leaves those out.
         """
         plan = self._plan(q, (0.0,) * self.model.nv, time)
         held = constraints(self.model, plan, JointVector(q))
@@ -676,13 +665,7 @@ class System:
     def trace(
         self, run: Callable[[Mapping[str, Any]], Any], inputs: Sequence[Input], name: str
     ) -> Program:
-        """Trace a function of the system with run-time parameters as inputs.
-
-        Args:
-            run: Takes the arrays of one case by name; those of elements as `elements`.
-            inputs: Arguments of the kernel.
-            name: Name of the program.
-        """
+        """Trace a function of arrays by name, with run-time parameters as further inputs."""
 
         def bound(given: Mapping[str, Any]) -> Any:
             names = (ELEMENTS, CONTROL, TABLES)
@@ -704,21 +687,13 @@ class System:
         return digest.hexdigest()
 
     def retrace(self) -> None:
-        """Trace user code again, so that `key` belongs to what it computes now.
-
-        Raises:
-            ModelError: If joints or closures differ from their traces when the model was built.
-        """
+        """Trace user code again, so that `key` belongs to what it computes now."""
         self.model.check_unchanged()
         self.world.traced_key()
         self.__dict__.pop("key", None)
 
     def structure(self, first: int = 0) -> Hashable:
-        """Return what the code depends on beside model and world; user code by its graph.
-
-        Args:
-            first: Number of leading elements that are left out.
-        """
+        """Return what the code depends on beside model, world and the `first` leading elements."""
         known = self.control is None or has_structure(self.control)
         control = self.control.structure() if self.control is not None and known else None  # type: ignore[attr-defined]
         kind = type(self.control).__qualname__ if known else None
@@ -825,7 +800,7 @@ class System:
 
 
 def _bits(values: Any) -> bytes:
-    """Return floats as bytes, which tell -0.0 from 0.0."""
+    """Return floats as bytes: -0.0 and 0.0 differ."""
     return np.asarray(values, dtype=np.float64).tobytes()
 
 
@@ -874,8 +849,8 @@ class _UserKinematics(StateKinematics):
             q: Configuration, nq scalars.
             v: Joint velocity, nv scalars.
             time: Time [s].
-            inputs: New inputs are appended here; None to compute the kinematics and to note which
-                of their components are constant.
+            inputs: List to which inputs of the graph are appended; None to compute the kinematics
+                and to note their constant components.
             known: Number of inputs that the graph has already.
         """
         self.q, self.v = q, v
@@ -966,15 +941,7 @@ class Surrounded:
         passive: bool | str | None,
         limits: bool,
     ) -> None:
-        """Collect the elements.
-
-        Args:
-            model: The robot.
-            world: Surroundings as `simulate` takes them.
-            fluid: Water as `simulate` takes it.
-            passive: As `simulate` takes it; None for a robot without elements.
-            limits: As `simulate` takes it.
-        """
+        """Collect the elements; arguments as of `simulate`, passive=None for no elements at all."""
         # kept alive: the key of this object holds their addresses
         self.given = (model, world, fluid)
         self.world = world_with(world, fluid) or DEFAULT_WORLD

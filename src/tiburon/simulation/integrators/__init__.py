@@ -1,6 +1,6 @@
 """Integrators, one file each; all step on the manifold of positions.
 
-What moves is a position q on a `Manifold` and a vector w: the velocities v, then any further states
+The system is a position q on a `Manifold` and a vector w: the velocities v, then any further states
 x that elements and controllers have. An integrator knows two things about a system,
 
     manifold.rate(q, w)             how positions change; it reads the velocities only
@@ -23,7 +23,7 @@ at least: for shorter steps inside a step, as in locating events.
 Steps that keep inertia. Methods named as "rk4_keeping_4" have `keeps_inertia` set; what they take
 for the acceleration is `KeptSystem(system, p).under(u)` of `kept_rates.py`.
 
-Steps that adapt. Where `method.pair` is there, `adaptive.py` runs it, each case with its own step:
+Adaptive steps. Where `method.pair` is there, `adaptive.py` runs it, each case with its own step:
 
     state = start_adaptive(pair, manifold, acceleration, q, w, time, tolerances)
     state = advance_adaptive(pair, manifold, acceleration, state, target, stop, limit, tolerances)
@@ -32,5 +32,5 @@ Steps that adapt. Where `method.pair` is there, `adaptive.py` runs it, each case
 Steps run over `target`, up to which states are wanted, and are never cut to meet it: recording does
 not change a bit. They are cut to meet `stop`, where forces jump or the run ends. `limit` is a total
 of attempts at which a call returns whatever was reached, to be called again: chunks do not change a
-bit either. `restart_adaptive` goes on after a jump of commands or states.
+bit either. `restart_adaptive` continues after a jump of commands or states.
 """

@@ -1,4 +1,4 @@
-"""Steps that adapt to a tolerance, each case of a batch with its own.
+"""Adaptive steps to a tolerance, each case of a batch with its own.
 
 The loop is one native loop: cases whose step was refused or that are there already wait for the
 others without being changed. Step choice by error and error before (Gustafsson 1991; Hairer,
@@ -47,7 +47,7 @@ SAFETY = 0.9
 """Part of the step that the estimate would allow."""
 
 SMALLEST_ERROR = 1e-6
-"""Errors below count as this: what a step this good says about the next one is rounding."""
+"""Smallest error that counts in the choice of a step: errors below are rounding."""
 
 LARGEST_ERROR = 1e9
 """Errors above, and those of steps that left all numbers, count as this."""
@@ -70,10 +70,10 @@ Settle = Callable[[Scalars, Scalars, Scalar], tuple[Scalars, Scalars, Any]]
 
 
 class Tolerances(NamedTuple):
-    """What error a step may have; one number each, or traced values.
+    """Tolerated error of a step; one value each, floats or traced.
 
-    A step may change w by an error of atol + rtol |w|, positions by one of atol + rtol: the motion
-    of a robot must not be worse far from the origin of the world.
+    A step may change w by an error of atol + rtol |w|, positions by one of atol + rtol: accuracy
+    does not depend on the distance from the world origin.
     """
 
     rtol: Scalar
@@ -84,7 +84,7 @@ class Tolerances(NamedTuple):
 
 
 class AdaptiveState(NamedTuple):
-    """Where a case is, and all that it goes on from."""
+    """Where a case is, and all that it continues from."""
 
     time: Scalar
     """End of the last step [s]."""
@@ -148,18 +148,7 @@ def start_adaptive(
     tolerances: Tolerances,
     first: Scalar = 0.0,
 ) -> AdaptiveState:
-    """Return the state before the first step.
-
-    Args:
-        pair: The method.
-        manifold: Positions of the robot.
-        acceleration: Gives the rate of w for q, w and time.
-        q: Position [m or rad], nq scalars.
-        w: Velocities [m/s or rad/s] and further states.
-        time: Time [s].
-        tolerances: What error a step may have.
-        first: Length of the first step to try [s]; zero to choose one.
-    """
+    """Return the state before the first step; `first` is its length [s], zero to choose one."""
     q, w = tuple(q), tuple(w)
     rate = acceleration(q, w, time)
     chart = Chart(manifold, acceleration, q)
@@ -174,15 +163,7 @@ def start_adaptive(
 def restart_adaptive(
     acceleration: Acceleration, state: AdaptiveState, q: Scalars, w: Scalars, time: Scalar
 ) -> AdaptiveState:
-    """Go on from a new state, or from the same one under new forces; steps start as long as before.
-
-    Args:
-        acceleration: Gives the rate of w for q, w and time, as it is from now on.
-        state: Where the case was.
-        q: Position [m or rad], nq scalars.
-        w: Velocities [m/s or rad/s] and further states.
-        time: Time [s].
-    """
+    """Continue from a new state, or under new forces; the step length stays."""
     q, w = tuple(q), tuple(w)
     return state._replace(
         time=time,
@@ -212,17 +193,17 @@ def advance_adaptive(
     Args:
         pair: The method.
         manifold: Positions of the robot.
-        acceleration: Gives the rate of w for q, w and time.
-        state: Where to go on from.
+        acceleration: Returns the rate of w for q, w and time.
+        state: Present state.
         target: Time to reach [s]; the last step may end later.
         stop: Time that no step goes beyond [s].
-        limit: Most attempts since the start of the run, steps and refused ones together.
-        tolerances: What error a step may have.
-        settle: Brings the end of a step back to where states must lie; None if they lie anywhere.
+        limit: Most attempts since the start of the run, rejected ones included.
+        tolerances: Tolerated error of a step.
+        settle: Projects the end of a step onto the loop constraints; None for trees.
 
     Returns:
         The state at the end of the last step, with its interpolation. Its time is before `target`
-        if attempts ran out or if its status tells of a failure.
+        if attempts ran out or its status is a failure.
     """
 
     def advance(
@@ -282,15 +263,7 @@ def _advanced(
 
 
 def state_at(manifold: Manifold, state: AdaptiveState, time: Scalar) -> tuple[Scalars, Scalars]:
-    """Return position and w at a time within the last step.
-
-    At its end this is the state itself, to the last bit.
-
-    Args:
-        manifold: Positions of the robot.
-        state: From `advance_adaptive`.
-        time: Time from `state.begin` to `state.time` [s].
-    """
+    """Return position and w at a time within the last step; at its end the state, to the bit."""
 
     def interpolated(state: AdaptiveState, time: Scalar) -> tuple[Scalars, Scalars]:
         return _interpolated(manifold, state, time)
@@ -313,17 +286,9 @@ def _interpolated(
 def scaled_error(
     pair: Pair, chart: Chart, w: Scalars, found: Attempt, h: Scalar, tolerances: Tolerances
 ) -> Scalar:
-    """Return the size of a step's error in units of what is tolerated.
+    """Return the size of a step's error relative to the tolerance.
 
     Root mean square over all coordinates; turns beyond `LARGEST_TURN` count as errors too.
-
-    Args:
-        pair: The method.
-        chart: Coordinates about the position at the start of the step.
-        w: Velocities and further states there.
-        found: The step.
-        h: Its length [s].
-        tolerances: What error it may have.
     """
     scales = _scales(chart, w, found.w, tolerances)
     squares = [_mean_square(error, scales) for error in found.errors]
@@ -355,7 +320,7 @@ def _judged(
     plain = np.exp(-(exponent - 0.75 * pair.memory) * np.log(error))
     growth = SAFETY * plain * np.exp(pair.memory * np.log(at.error))
     growth = np.minimum(np.maximum(growth, 1.0 / pair.most_shrinking), pair.most_growth)
-    # a step cut short says little about longer ones
+    # a step cut short is no estimate of longer ones
     after_good = select(cut, np.maximum(growth * h, at.h), growth * h)
     shrunk = np.maximum(SAFETY * np.exp(-exponent * np.log(error)), 1.0 / pair.most_shrinking)
     h_next = select(good, after_good, shrunk * h)

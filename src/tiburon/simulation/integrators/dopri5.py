@@ -94,14 +94,7 @@ def end_of_step(
 
 
 def hermite(change: Scalars, first: Scalars, last: Scalars, h: Scalar) -> tuple[Scalars, ...]:
-    """Return the vectors of the cubic polynomial with given rates at both ends.
-
-    Args:
-        change: Change of coordinates over the step.
-        first: Their rates at its start.
-        last: Their rates at its end.
-        h: Step [s].
-    """
+    """Return the vectors of the cubic polynomial with given change and rates at both ends."""
     one = tuple(h * k - d for k, d in zip(first, change, strict=True))
     two = tuple(d - h * k - b for k, d, b in zip(last, change, one, strict=True))
     return change, one, two

@@ -24,18 +24,7 @@ def euler_step(
     """Take one explicit step of order 1, along one exponential.
 
     Energy of oscillations grows by a factor 1 + (frequency h)^2 a step: for comparison, and for
-    strongly damped systems.
-
-    Args:
-        manifold: Positions of the robot.
-        acceleration: Gives the rate of w for q, w and, if one is given, the time.
-        q: Position [m or rad], nq scalars.
-        w: Velocities [m/s or rad/s] and further states.
-        h: Step [s].
-        *time: Time at the start of the step [s], where the motion depends on it.
-
-    Returns:
-        Position and w one step later.
+    strongly damped systems. Arguments and result are those of `method.explicit_step`.
     """
     rate = acceleration(q, w, *time)
     return _moved(manifold, q, w, h), tuple(a + h * b for a, b in zip(w, rate, strict=True))

@@ -67,13 +67,7 @@ class KeptMemory(NamedTuple):
 
 
 def kept_terms(here: Setting, q: Sequence[Scalar], v: Sequence[Scalar]) -> Scalars:
-    """Return the factors of the mass matrix, then the bias force.
-
-    Args:
-        here: What acts on the robot in this state.
-        q: Position [m or rad], nq scalars.
-        v: Joint velocity [m/s or rad/s], nv scalars.
-    """
+    """Return the factors of the mass matrix, then the bias force."""
     plan = here.plan
     factor = FactorTree(expanded_parents(plan))
     H = mass_elements(plan, JointVector(q))
@@ -88,14 +82,10 @@ def solve_kept(
     tau: Sequence[Scalar],
     external: Sequence[Force] | None = None,
 ) -> Scalars:
-    """Return the joint accelerations that forces of now produce with terms of an earlier state.
+    """Return the joint accelerations under present forces, with terms of an earlier state.
 
-    Args:
-        here: What acts on the robot now; water is part of what is kept and acts as it did then.
-        kept: From `kept_terms`.
-        q: Position now [m or rad], nq scalars.
-        tau: Joint force now [N or N m], nv scalars.
-        external: Forces on plan bodies beyond those that were kept, in their frames [N m, N].
+    Water is part of the kept terms. `external` are forces on plan bodies beyond those, in their
+    frames [N m, N].
     """
     plan = here.plan
     solve = SolveTree(expanded_parents(plan))
@@ -196,14 +186,10 @@ class KeptSystem:
     """Rates of a system from terms of an earlier state; works on floats and traced values alike."""
 
     def __init__(self, system: System, p: Sequence[Scalar] | None = None) -> None:
-        """Remember a system.
-
-        Args:
-            system: What moves.
-            p: Run-time numbers of the elements; their own by default.
+        """Store a system, with run-time parameters p of its elements (their own by default).
 
         Raises:
-            ModelError: If the robot has loops: what closes them is not kept.
+            ModelError: If the robot has loops: constraint forces are not kept.
         """
         refuse_loops(system.model, "keep_inertia")
         self._system = system

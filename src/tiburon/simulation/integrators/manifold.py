@@ -38,11 +38,7 @@ class Manifold:
     """The positions of a robot; works on floats and on traced values alike."""
 
     def __init__(self, model: Model) -> None:
-        """List the joints that move.
-
-        Args:
-            model: The robot.
-        """
+        """List the joints that move."""
         self._joints: list[tuple[Joint, slice, slice]] = [
             (joint, model.slice(joint.name, of="q"), model.slice(joint.name, of="v"))
             for joint in model.joints
@@ -60,33 +56,18 @@ class Manifold:
         self._functions: dict[Hashable, Callable[..., Any]] = {}
 
     def function(self, key: Hashable, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a call as a function that is traced once, however often it is asked for.
-
-        Args:
-            key: What tells such functions apart.
-            call: What it does; the same for equal keys.
-        """
+        """Return a call as a function that is traced once for equal keys."""
         found = self._functions.get(key)
         if found is None:
             found = self._functions[key] = function(call)
         return found
 
     def rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Steps:
-        """Return the rate of position at a position and velocity, as steps per second.
-
-        Args:
-            q: Position [m or rad], nq scalars.
-            v: Velocity [m/s or rad/s], nv scalars.
-        """
+        """Return the rate of position at a position and velocity, as steps per second."""
         return tuple(joint.step(q[i], v[j]) for joint, i, j in self._joints)
 
     def move(self, q: Sequence[Scalar], steps: Steps) -> Scalars:
-        """Return positions after a step: a rate, or a weighted sum of rates, times a duration.
-
-        Args:
-            q: Position [m or rad], nq scalars.
-            steps: One per joint that moves [m or rad].
-        """
+        """Return positions after steps [m or rad], one per joint that moves."""
         joints = zip(self._joints, steps, strict=True)
         return tuple(x for (joint, i, _), step in joints for x in joint.move(q[i], step))
 
@@ -100,16 +81,12 @@ class Manifold:
         return tuple(joint.displacement(q0[i], q1[i]) for joint, i, _ in self._joints)
 
     def coordinate_rate(self, theta: Steps, rates: Steps) -> Steps:
-        """Return how fast coordinates change while positions move(q, theta) change at given rates.
+        """Return the rate of theta while positions move(q, theta) change at given rates.
 
         The inverse of the derivative of the exponential. Rates act from the right, in body axes:
         d theta/dt = (ad / (1 - exp(-ad))) rate = (1 + ad/2 + ad^2/12 - ad^4/720 ...) rate
         (Iserles, Munthe-Kaas, Norsett and Zanna 2000, "Lie-group methods", sec. 2.5). Where steps
-        add, the rate itself.
-
-        Args:
-            theta: Steps away from a fixed position [m or rad], turns below 2 pi.
-            rates: From `rate` at the position that they lead to.
+        add, the rate itself. Turns are below 2 pi.
         """
         joints = zip(self._joints, self.turning, theta, rates, strict=True)
         return tuple(
@@ -120,15 +97,7 @@ class Manifold:
     def coordinate_changes(
         self, q: Sequence[Scalar], v: Sequence[Scalar]
     ) -> tuple[list[Scalars], list[Scalars]]:
-        """Return the derivatives of `coordinate_rate` at theta = 0 by theta and by velocities.
-
-        Args:
-            q: Position [m or rad], nq scalars.
-            v: Velocity [m/s or rad/s], nv scalars.
-
-        Returns:
-            One column per coordinate, and one per velocity.
-        """
+        """Return the derivatives of `coordinate_rate` at theta = 0, by theta and by velocity."""
         size = sum(self.step_counts)
         by_theta: list[Scalars] = []
         by_v: list[Scalars] = [(0.0,) * size] * len(v)
@@ -208,7 +177,7 @@ def _turned_rate(joint: Joint, theta: Scalars, rate: Scalars) -> Scalars:
 # the motion as an ordinary differential equation, in coordinates about one position
 
 Acceleration = Callable[..., Scalars]
-"""Gives the rate of w for q and w, and for the time [s] where one is given."""
+"""Returns the rate of w for q and w, and for the time [s] where one is given."""
 
 LARGE = 96
 """Numbers beyond which a sum of vectors is a function of its own: quicker to compile."""
@@ -218,13 +187,7 @@ class Chart:
     """Coordinates about one position; works on floats and on traced values alike."""
 
     def __init__(self, manifold: Manifold, acceleration: Acceleration, q: Scalars) -> None:
-        """Put the origin of coordinates at a position.
-
-        Args:
-            manifold: Positions of the robot.
-            acceleration: Gives the rate of w.
-            q: The position [m or rad], nq scalars.
-        """
+        """Put the origin of coordinates at a position."""
         self.manifold = manifold
         self.acceleration = acceleration
         self.q = q
@@ -262,14 +225,7 @@ class Chart:
         return self.rates_of(theta, q, w, self.acceleration(q, w, *time))
 
     def rates_of(self, theta: Steps, q: Scalars, w: Scalars, rate: Scalars) -> Scalars:
-        """Return how fast coordinates change where the rate of w is known.
-
-        Args:
-            theta: Steps from the origin of coordinates.
-            q: The position they lead to.
-            w: Velocities and further states there.
-            rate: How fast w changes there.
-        """
+        """Return the rates of coordinates theta at position q, where the rate of w is known."""
         turned = self.manifold.coordinate_rate(theta, self.manifold.rate(q, w))
         return (*(x for step in turned for x in step), *rate)
 

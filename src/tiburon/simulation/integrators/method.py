@@ -74,15 +74,7 @@ class Pair(ABC):
 
     @abstractmethod
     def attempt(self, chart: Chart, w: Scalars, rate: Scalars, h: Scalar, time: Scalar) -> Attempt:
-        """Take one step.
-
-        Args:
-            chart: Coordinates about the position at the start of the step.
-            w: Velocities and further states there.
-            rate: How fast w changes there.
-            h: Step [s].
-            time: Time at its start [s].
-        """
+        """Take one step of length h [s] from the origin of a chart, given w and its rate there."""
 
     @abstractmethod
     def dense(
@@ -91,12 +83,7 @@ class Pair(ABC):
         """Return the vectors that `interpolate` takes; arguments as of `attempt`."""
 
     def error(self, squares: Sequence[Scalar], h: Scalar) -> Scalar:
-        """Return the size of the error in units of what is tolerated: a step is good up to 1.
-
-        Args:
-            squares: Mean square of each estimate in these units.
-            h: Step [s].
-        """
+        """Return the error relative to the tolerance, from mean squares: a step is good up to 1."""
         return np.sqrt(squares[0])
 
 
@@ -123,7 +110,7 @@ def interpolate(dense: Sequence[Scalars], part: Scalar) -> Scalars:
 
 @record
 class Tableau:
-    """The numbers of an explicit Runge-Kutta method."""
+    """Coefficients of an explicit Runge-Kutta method."""
 
     c: tuple[float, ...]
     """Nodes of all stages; the first is 0."""
@@ -143,16 +130,7 @@ def later(time: Sequence[Scalar], wait: Scalar) -> tuple[Scalar, ...]:
 def explicit_stages(
     chart: Chart, tableau: Tableau, y: Scalars, first: Scalars, h: Scalar, *time: Scalar
 ) -> list[Scalars]:
-    """Return the rates at all stages.
-
-    Args:
-        chart: Coordinates about the position at the start of the step.
-        tableau: The method.
-        y: Coordinates at the start of the step.
-        first: Rates there.
-        h: Step [s].
-        *time: Time at the start of the step [s], where the motion depends on it.
-    """
+    """Return the rates at all stages, from coordinates y and their rates at the start."""
     rates = [first]
     for c, row in zip(tableau.c[1:], tableau.a, strict=True):
         stage = combine(y, h, row, rates)
@@ -174,14 +152,14 @@ def explicit_step(
     Args:
         tableau: The method.
         manifold: Positions of the robot.
-        acceleration: Gives the rate of w for q, w and, if one is given, the time.
-        q: Position [m or rad], nq scalars.
-        w: Velocities [m/s or rad/s] and further states.
+        acceleration: Returns the rate of w for q, w and, if one is given, the time.
+        q: Configuration [m or rad], nq scalars.
+        w: Joint velocity [m/s or rad/s] and continuous states.
         h: Step [s].
         *time: Time at the start of the step [s], where the motion depends on it.
 
     Returns:
-        Position and w one step later.
+        Configuration and w one step later.
     """
     chart = Chart(manifold, acceleration, q)
     y = chart.start(w)
@@ -199,7 +177,7 @@ def _no_memory(*_: Any) -> tuple[()]:
 
 @record
 class Method:
-    """A method of integration; the package's own text says how loops call it."""
+    """A method of integration; `integrators/__init__.py` describes how loops call it."""
 
     name: str
     """Name in `tb.simulate(method=...)`."""
@@ -214,7 +192,7 @@ class Method:
     """One step without memory: ``step(manifold, acceleration, q, w, h, *time) -> (q, w)``."""
 
     pair: Pair | None = None
-    """The method with an error estimate, for steps that adapt; None if it has none."""
+    """The method with an error estimate, for adaptive steps; None if it has none."""
 
     starts: Callable[..., Any] | None = None
     """``(manifold, acceleration, q, w, h, *time) -> memory`` of a multi-step method."""
@@ -253,19 +231,10 @@ class Method:
         h: Any,
         *time: Any,
     ) -> tuple[Scalars, Scalars, Any]:
-        """Take one of equal steps.
+        """Take one of equal steps; return configuration, w and memory one step later.
 
-        Args:
-            manifold: Positions of the robot.
-            acceleration: Gives the rate of w for q, w and, if one is given, the time.
-            q: Position [m or rad], nq scalars.
-            w: Velocities [m/s or rad/s] and further states.
-            memory: From `start` or the step before.
-            h: Step [s].
-            *time: Time at the start of the step [s], where the motion depends on it.
-
-        Returns:
-            Position and w one step later, and the memory to go on with.
+        `memory` comes from `start` or the step before; other arguments are those of
+        `explicit_step`.
         """
         if self.advances is None:
             return *self.step(manifold, acceleration, q, w, h, *time), ()

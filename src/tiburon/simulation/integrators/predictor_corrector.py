@@ -44,7 +44,7 @@ class PastPoint(NamedTuple):
     """A point that was passed."""
 
     q: Scalars
-    """Position [m or rad]."""
+    """Configuration [m or rad]."""
 
     steps: Steps
     """Its rate, as steps per second."""
@@ -102,17 +102,7 @@ def start_block(
     h: Scalar,
     *time: Scalar,
 ) -> BlockMemory:
-    """Return the memory before the first step.
-
-    Args:
-        points: New points in a block, p.
-        manifold: Positions of the robot.
-        acceleration: Gives the rate of w for q, w and, if one is given, the time.
-        q: Position [m or rad], nq scalars.
-        w: Velocities [m/s or rad/s] and further states.
-        h: Step [s].
-        *time: Time [s], where the motion depends on it.
-    """
+    """Return the memory before the first step of a method with so many new points in a block."""
     q, w = tuple(q), tuple(w)
     rate = acceleration(q, w, *time)
     here = PastPoint(q, manifold.rate(q, w), rate)
@@ -139,20 +129,9 @@ def advance_block(
     h: Scalar,
     *time: Scalar,
 ) -> tuple[Scalars, Scalars, BlockMemory]:
-    """Take one step: give out a point of the block, or make a new block.
+    """Take one step: return a point of the block, or compute a new block.
 
-    Args:
-        points: New points in a block, p.
-        manifold: Positions of the robot.
-        acceleration: Gives the rate of w for q, w and, if one is given, the time.
-        q: Position [m or rad], nq scalars.
-        w: Velocities [m/s or rad/s] and further states.
-        memory: From the step before.
-        h: Step [s], the same in all steps.
-        *time: Time at the start of the step [s], where the motion depends on it.
-
-    Returns:
-        Position and w one step later, and the memory to go on with.
+    Arguments and result are those of `Method.advance`; h is the same in all steps.
     """
 
     def first_points(turn: _Turn) -> _Turn:

@@ -44,12 +44,7 @@ class ImplicitRates:
     """Rates of a system under held commands, which `rate_changes` differentiates implicitly."""
 
     def __init__(self, system: "System", p: Sequence[Scalar] | None = None) -> None:
-        """Take a system.
-
-        Args:
-            system: What moves.
-            p: Run-time parameters of the elements; their own by default.
-        """
+        """Take a system, with run-time parameters p of its elements (their own by default)."""
         self.system = system
         self._p = p
         self._u: Scalars = ()
@@ -77,20 +72,16 @@ class ImplicitRates:
     def residual(
         self, q: Scalars, w: Scalars, vd: Scalars, forces: Scalars, time: Scalar
     ) -> tuple[Scalars, Scalars]:
-        """Return R, and the rates of inner states."""
+        """Return R, and the rates of continuous states."""
         return self.system.residual(q, w, vd, forces, self._u, time, self._p)
 
 
 def rate_changes(
     chart: Chart, y: Scalars, *time: Scalar, rates: Scalars | None = None
 ) -> RateChanges:
-    """Differentiate the rates of coordinates at the origin of a chart.
+    """Differentiate the rates of coordinates y at the origin of a chart.
 
-    Args:
-        chart: Coordinates about a position.
-        y: Where: zero for all steps of position.
-        *time: When [s], where the motion depends on it.
-        rates: The rates of coordinates there, if they are known.
+    `rates` are the rates there, if they are known.
     """
     if current_graph() is None:
         return _on_floats(chart, y, *time)

@@ -42,9 +42,9 @@ def rk4_step(
 
     Args:
         manifold: Positions of the robot.
-        acceleration: Gives the time derivative of v, nv scalars, for q and v, and for the time
+        acceleration: Returns the time derivative of v, nv scalars, for q and v, and for the time
             [s] if one is given.
-        q: Position [m or rad], nq scalars.
+        q: Configuration [m or rad], nq scalars.
         v: Velocity [m/s or rad/s], nv scalars.
         h: Step [s].
         time: Time at the start of the step [s], where the motion depends on it.

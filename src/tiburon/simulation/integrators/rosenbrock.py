@@ -56,19 +56,7 @@ def rosenbrock_step(
     h: Scalar,
     *time: Scalar,
 ) -> tuple[Scalars, Scalars]:
-    """Take one L-stable step of order 3.
-
-    Args:
-        manifold: Positions of the robot.
-        acceleration: Gives the rate of w for q, w and, if one is given, the time.
-        q: Position [m or rad], nq scalars.
-        w: Velocities [m/s or rad/s] and further states.
-        h: Step [s].
-        *time: Time at the start of the step [s], where the motion depends on it.
-
-    Returns:
-        Position and w one step later.
-    """
+    """Take one L-stable step of order 3; arguments and result are those of `explicit_step`."""
     chart = Chart(manifold, acceleration, q)
     y = chart.start(w)
     first = chart.rates_at_start(w, acceleration(q, w, *time))
@@ -120,7 +108,7 @@ def _stages(chart: Chart, y: Scalars, first: Scalars, h: Scalar, *time: Scalar) 
 
 
 def _solver(changes: RateChanges, positions: int, scale: Scalar) -> Callable[[Scalars], Scalars]:
-    """Return what solves (1/scale - J) u = right.
+    """Return a solver of (1/scale - J) u = right.
 
     Positions that change by velocities alone, as those of hinges, are eliminated: their rows give
     them from the others (`tiburon.trace.primitives.shifted`).
