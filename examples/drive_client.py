@@ -15,7 +15,7 @@ port, token = int(given.get(1, 8765)), given.get(2, "")
 seconds, form = float(given.get(3, 5.0)), given.get(4, "json")
 connection = socket.create_connection(("127.0.0.1", port), timeout=10.0)
 stream = connection.makefile("rb")
-packed = False  # every conversation begins with lines of JSON
+packed = False  # every connection begins with lines of JSON
 
 
 def say(**message: object) -> None:
@@ -25,7 +25,7 @@ def say(**message: object) -> None:
 
 
 def hear(kind: str, number: int | None = None) -> dict:
-    """Return the next message of a type, or the answer of a number; errors end the program."""
+    """Return the next message of a type, or the answer to an id; errors end the program."""
     while True:
         if packed:
             message = msgpack.unpackb(stream.read(*struct.unpack(">I", stream.read(4))))
@@ -43,7 +43,7 @@ if form == "msgpack":
     import msgpack
 
     packed = True
-# ahead at half power; the sticks are let go if nothing is said for a second
+# forward at half power; the sticks are released after a second without command
 end = time.monotonic() + seconds
 while time.monotonic() < end:
     say(type="command", values={"surge": 0.5}, hold=1.0)

@@ -1,10 +1,9 @@
-"""Fit a mass and a drag coefficient to a log: a batch finds the valley, derivatives its bottom.
+"""Identify a mass and a drag coefficient from a log, by a batch of guesses and Gauss-Newton steps.
 
-An arm of two tubes swings in water. What its tool weighs and how hard water holds the tubes is not
-known; encoders have logged how it swung. A batch tries a grid of both numbers in one call, each
-case with its own mass and drag by name. From the best of them Gauss-Newton steps go on: how
-positions change with the unknowns follows from the linearized motion, driven by how accelerations
-change.
+An arm of two tubes swings in water. The mass of its tool and the drag coefficient of the tubes are
+unknown; encoders have logged the motion. A batch evaluates a grid of both parameters in one call,
+each case with its own mass and drag by name. Gauss-Newton steps start from the best of them: the
+sensitivities of positions follow from the linearized motion, driven by those of the accelerations.
 """
 
 import numpy as np
@@ -18,7 +17,7 @@ TRUE = np.array([1.85, 1.1])  # kg, drag coefficient
 
 
 def build_arm(tool_mass, drag):
-    """Return the arm with given unknowns; only numbers differ, so all share one kernel."""
+    """Return the arm with given parameters; only values differ, so all share one kernel."""
     length, radius = 0.5, 0.04
     tube = tb.Inertia.cylinder(mass=2.6, radius=radius, length=length, com=(0, 0, -length / 2))
     water = tb.BodyFluid(
@@ -37,14 +36,14 @@ def build_arm(tool_mass, drag):
 
 
 def swings(model, **options):
-    """Let the arm go and return the run; rows at the times of the log."""
+    """Simulate the released arm; return the run with rows at the times of the log."""
     return tb.simulate(
         model, DURATION, fluid=SEA, dt=INTERVAL / 4, record_dt=INTERVAL, progress=False, **options
     )
 
 
 def sensitivities(model, unknowns, run):
-    """Return how recorded positions change with the unknowns, shape (rows, joints, unknowns).
+    """Return the sensitivities of recorded positions, shape (rows, joints, unknowns).
 
     x = [dq, v] goes from row to row by x' = A x + B f, where f are the joint forces that would
     change accelerations as a small change of an unknown does.
@@ -53,7 +52,7 @@ def sensitivities(model, unknowns, run):
     A, B = tb.linearize(model, run.q, run.v, rest, dt=INTERVAL, fluid=SEA)
     H = tb.mass_matrix(model, run.q, fluid=SEA)
     by_number = tb.inertia_derivatives(model, run.q, run.v, rest, fluid=SEA)
-    # inertial numbers are linear in the mass, accelerations in the drag
+    # inertial parameters are linear in the mass, accelerations in the drag
     mass, drag = unknowns
     per_mass = build_arm(mass + 1.0, drag).parameters() - model.parameters()
     without = tb.forward_dynamics(build_arm(mass, 1e-12), run.q, run.v, rest, fluid=SEA)
@@ -65,7 +64,7 @@ def sensitivities(model, unknowns, run):
     return x[:, : model.nv]
 
 
-# the log: a swing of the true arm, read by encoders with noise
+# the log: motion of the true arm, measured by encoders with noise
 truth = swings(build_arm(*TRUE), q=START)
 log = truth.q + NOISE * np.random.default_rng(5).normal(size=truth.q.shape)
 

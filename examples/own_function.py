@@ -1,7 +1,7 @@
-"""Your own function as native code: a computed-torque controller and the motion it makes.
+"""A user-defined function as native code: a computed-torque controller and the resulting motion.
 
-The function below is plain Python over NumPy arrays. `compile` runs it once on traced values; what
-it calls of the library becomes part of the same kernel.
+The function below is plain Python over NumPy arrays. `compile` runs it once on traced values; the
+library functions it calls become part of the same kernel.
 """
 
 from time import perf_counter
@@ -15,7 +15,7 @@ STIFFNESS, DAMPING = 100.0, 20.0  # 1/s^2, 1/s: critically damped
 
 
 def build_arm():
-    """Return a chain of rods whose joints turn about y and z in turn."""
+    """Return a chain of rods whose joint axes alternate between y and z."""
     rod = tb.Inertia.cylinder(mass=2.0, radius=0.04, length=0.3, com=(0.0, 0.0, 0.15))
     bodies = []
     for number in range(LINKS):
@@ -30,7 +30,7 @@ def build_arm():
 
 
 def controlled(model, q, v, target):
-    """Return the joint forces that pull q to its target, and the accelerations they cause."""
+    """Return the joint forces that drive q to its target, and the accelerations."""
     wanted = STIFFNESS * (target - q) - DAMPING * v
     # actuators are limited: 60 N m
     force = np.clip(tb.inverse_dynamics(model, q, v, wanted), -60.0, 60.0)
@@ -48,14 +48,14 @@ force, acceleration = kernel(q, v, target)
 print("force        [N m]     ", np.round(force, 2))
 print("acceleration [rad/s^2] ", np.round(acceleration, 2))
 
-# where no limit is reached, the arm does exactly what was wanted
+# without saturation, the accelerations are exactly the desired ones
 wanted = STIFFNESS * (target - q) - DAMPING * v
 free = np.abs(force).max() < 60.0
 print(f"limits reached: {not free}; error {np.abs(acceleration - wanted).max():.1e} rad/s^2")
 
 # a hundred thousand states: the same kernel, several states per instruction, over all cores
 q, v = arm.random_state(1, (100_000,))
-kernel(q, v, q)  # compiles the part for many states
+kernel(q, v, q)  # compiles the batch function
 start = perf_counter()
 force, acceleration = kernel(q, v, q)
 seconds = perf_counter() - start

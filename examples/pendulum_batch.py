@@ -1,4 +1,4 @@
-"""Ten thousand pendulums at once: how the period grows with the swing.
+"""Ten thousand pendulums in one batch: the period as a function of the amplitude.
 
 Each is released at rest at its own angle. A quarter of its period later it passes its lowest point.
 The closed form, with Gauss's arithmetic-geometric mean, is T = 2 pi sqrt(L / g) / M(1, cos(a / 2)).
@@ -17,7 +17,7 @@ pivot = tb.Revolute("pivot", axis=(0, 1, 0))
 pendulum = tb.Model("pendulum", bodies=[tb.Body("rod", joint=pivot, inertia=bob)])
 
 swing = np.radians(np.linspace(1.0, 175.0, 10_000))
-# compile first, so that the clock sees the runs alone
+# compile first, so that only the runs are timed
 tb.integrate_rk4(pendulum, swing[:, None], [0.0], dt=1e-3, steps=1)
 start = perf_counter()
 run = tb.integrate_rk4(pendulum, swing[:, None], [0.0], dt=1e-3, steps=1200, record_every=4)

@@ -1,4 +1,4 @@
-"""A two-link arm falls from the side: build it, run it for ten seconds, look at its energy."""
+"""A falling two-link arm: build it, simulate ten seconds, check its energy."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ elbow = tb.Revolute("elbow", axis=(0, 1, 0), pose=tb.Pose(translation=(0.0, 0.0,
 lower = tb.Body("lower", parent="upper", joint=elbow, inertia=rod)
 arm = tb.Model("arm", bodies=[upper, lower])
 
-# the upper arm is level, the lower one a little bent
+# the upper arm is horizontal, the elbow slightly bent
 run = tb.integrate_rk4(
     arm, q=[np.pi / 2, 0.3], v=[0.0, 0.0], dt=1e-3, steps=10_000, record_every=10
 )

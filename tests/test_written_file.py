@@ -112,7 +112,7 @@ def test_nothing_in_the_package_writes_files_another_way():
     allowed = {
         "written_file.py",  # the writer itself
         "native/cache.py",  # kernels: can be compiled again
-        "results/store_files.py",  # zip files, through a stream of `written_file`
+        "results/store.py",  # zip files, through a stream of `written_file`
     }
     sources = ROOT / "src" / "tiburon"
     found = {

@@ -8,7 +8,7 @@ import zipfile
 
 import numpy as np
 
-from tiburon.results.store_files import signed
+from tiburon.results.store import signed
 
 WRONG = (None, -1, 0, 10**18, 1.5, 1e308, float("nan"), "x", "../../x", True, [], {}, [[1], "a"])
 """What is put in place of values in JSON."""

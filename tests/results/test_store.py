@@ -16,10 +16,8 @@ import tiburon as tb
 from tests.results import trajectory_samples as samples
 from tests.robots import cart_pendulum, double_pendulum
 from tiburon.results import store as store_module
-from tiburon.results import store_files
 from tiburon.results.outcome import EventRecord
-from tiburon.results.store import PROGRESS
-from tiburon.results.store_files import VERSION
+from tiburon.results.store import PROGRESS, VERSION
 from tiburon.simulation import recorder as recorder_module
 from tiburon.simulation.recorder import Recorder
 
@@ -419,7 +417,7 @@ def test_a_full_disk_on_saving_leaves_nothing_half(tmp_path, monkeypatch):
 def test_large_batches_are_cut_into_several_files(tmp_path, monkeypatch):
     """No file grows with the number of cases beyond a bound."""
     monkeypatch.setattr(store_module, "CHUNK_BYTES", 4000)
-    monkeypatch.setattr(store_files, "FILE_BYTES", 1000)
+    monkeypatch.setattr(store_module, "FILE_BYTES", 1000)
     run, _, columns = samples.recorded(
         double_pendulum(), count=7, batch=(100,), store=tmp_path / "run.zarr"
     )

@@ -17,9 +17,9 @@ from tests.results import trajectory_samples as samples
 from tests.robots import double_pendulum
 from tests.simulation.slow_run import wind
 from tests.simulation.test_trajectory_resume import start_child
-from tiburon.results import store, store_files
+from tiburon.results import store
 from tiburon.results.checkpoint import Checkpoint
-from tiburon.results.store_files import LOCK, StoreLock, writer_of
+from tiburon.results.store import LOCK, StoreLock, writer_of
 from tiburon.simulation import recorder as recorder_module
 from tiburon.simulation.recorder import Recorder
 
@@ -202,7 +202,7 @@ def test_without_locks_the_owner_counts_while_it_lives(tmp_path, monkeypatch, ow
     samples.recorded(double_pendulum(), count=3, store=path)
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait()
-    host = store_files.socket.gethostname()
+    host = store.socket.gethostname()
     texts = {
         "self": json.dumps({"pid": os.getpid(), "host": host, "since": 0.0}),
         "dead": json.dumps({"pid": child.pid, "host": host, "since": 0.0}),
@@ -215,7 +215,7 @@ def test_without_locks_the_owner_counts_while_it_lives(tmp_path, monkeypatch, ow
     def none(file, shared):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(store_files, "_lock", none)
+    monkeypatch.setattr(store, "_lock", none)
     assert (writer_of(path) is None) == free
     if free:
         StoreLock(path).release()
@@ -228,7 +228,7 @@ def test_without_locks_the_owner_counts_while_it_lives(tmp_path, monkeypatch, ow
 FORKING = """
 import os, sys, time
 from pathlib import Path
-from tiburon.results.store_files import StoreLock
+from tiburon.results.store import StoreLock
 lock = StoreLock(Path(sys.argv[1]))
 if os.fork() == 0:
     # as the garbage collector does

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import tiburon as tb
-from tiburon.viewer import live_robot
-from tiburon.viewer.live_robot import rotate
+from tiburon.viewer import live as live_module
+from tiburon.viewer.live import rotate
 from tiburon.viewer.scene import scene_of
 
 ROUNDING = 1e-6
@@ -33,10 +33,10 @@ def edges_meet(mesh) -> bool:
 @pytest.mark.parametrize(
     ("mesh", "exact", "extents"),
     [
-        (live_robot.box((1.0, 0.5, 0.2)), 0.1, (1.0, 0.5, 0.2)),
-        (live_robot.cylinder(0.3, 1.0), np.pi * 0.09, (0.6, 0.6, 1.0)),
-        (live_robot.capsule(0.3, 1.0), np.pi * 0.09 * 1.4, (0.6, 0.6, 1.6)),
-        (live_robot.sphere((0.3, 0.2, 0.1)), 4 / 3 * np.pi * 0.006, (0.6, 0.4, 0.2)),
+        (live_module.box((1.0, 0.5, 0.2)), 0.1, (1.0, 0.5, 0.2)),
+        (live_module.cylinder(0.3, 1.0), np.pi * 0.09, (0.6, 0.6, 1.0)),
+        (live_module.capsule(0.3, 1.0), np.pi * 0.09 * 1.4, (0.6, 0.6, 1.6)),
+        (live_module.sphere((0.3, 0.2, 0.1)), 4 / 3 * np.pi * 0.006, (0.6, 0.4, 0.2)),
     ],
     ids=["box", "cylinder", "capsule", "ellipsoid"],
 )
@@ -50,11 +50,11 @@ def test_surfaces_are_closed_and_as_large_as_their_solids(mesh, exact, extents):
 
 def test_thrusters_and_center_marks_are_whole():
     """A duct is closed; the two halves of a mark make one ball."""
-    duct, propeller = live_robot.thruster(0.2)
+    duct, propeller = live_module.thruster(0.2)
     assert edges_meet(duct)
     assert edges_meet(propeller)
     assert volume(duct) > 0.0
-    bright, dark = live_robot.center_mark(0.1)
+    bright, dark = live_module.center_mark(0.1)
     assert volume(bright) == pytest.approx(volume(dark), rel=1e-5)
     assert volume(bright) + volume(dark) == pytest.approx(4 / 3 * np.pi * 1e-3, rel=0.02)
 
@@ -282,7 +282,7 @@ def test_every_stand_in_has_a_surface():
     for name in ("panda", "stewart", "remus100"):
         for body in scene_of(tb.load(name)).bodies:
             for part in body.parts:
-                assert len(live_robot.surface_of(part).triangles)
+                assert len(live_module.surface_of(part).triangles)
 
 
 def status_of(port, host, origin, upgrade) -> int:

@@ -43,6 +43,20 @@ Robot = Annotated[
 PackagePath = Annotated[
     list[Path] | None, typer.Option(help="Package folder with meshes; may be repeated.")
 ]
+Pose = Annotated[str | None, typer.Option(help="Named initial pose.")]
+Position = Annotated[
+    str | None, typer.Option("--q", help="Initial q: 0.1,0.2,... or elbow=0.5,wrist=-1 [m or rad].")
+]
+Triple = tuple[float, float, float]
+WorldFile = Annotated[Path | None, typer.Option(help="World file (DynaMechs .env, MJCF .xml).")]
+Density = Annotated[
+    float | None, typer.Option(min=0.0, help="Density of the water [kg/m^3]; adds water.")
+]
+Current = Annotated[Triple | None, typer.Option(help="Velocity of the water [m/s]; adds water.")]
+Surface = Annotated[
+    float | None, typer.Option(help="Height of the free surface [m]; none by default.")
+]
+Browser = Annotated[bool, typer.Option("--browser/--no-browser", help="Whether to open a browser.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

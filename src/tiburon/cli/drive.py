@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiburon.cli.console import DIVERGED, PackagePath, Robot, load_quietly
+from tiburon.cli import console
 
 if TYPE_CHECKING:
     from tiburon.drive.session import Drive
@@ -31,7 +31,7 @@ class Wait(StrEnum):
 
 
 def run(
-    source: Robot,
+    source: console.Robot,
     headless: Annotated[
         bool, typer.Option("--headless", help="No page: messages over a socket only.")
     ] = False,
@@ -58,20 +58,14 @@ def run(
         typer.Option(help="Further host name of the page; may be repeated."),
     ] = None,
     rate: Annotated[float, typer.Option(min=0.1, max=200.0, help="Rate of states [Hz].")] = 30.0,
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Whether to open a browser.")
-    ] = True,
-    pose: Annotated[str | None, typer.Option(help="Named initial pose.")] = None,
-    q: Annotated[
-        str | None, typer.Option("--q", help="Initial configuration: all, or name=value,...")
-    ] = None,
-    world: Annotated[Path | None, typer.Option(help="File of surroundings: .env or .xml.")] = None,
+    browser: console.Browser = True,
+    pose: console.Pose = None,
+    q: console.Position = None,
+    world: console.WorldFile = None,
     water: Annotated[bool, typer.Option("--water", help="Put the robot into sea water.")] = False,
-    density: Annotated[float | None, typer.Option(help="Density of the water [kg/m^3].")] = None,
-    current: Annotated[
-        tuple[float, float, float] | None, typer.Option(help="Current [m/s].")
-    ] = None,
-    surface: Annotated[float | None, typer.Option(help="Height of the free surface [m].")] = None,
+    density: console.Density = None,
+    current: console.Current = None,
+    surface: console.Surface = None,
     dt: Annotated[float, typer.Option(min=1e-5, max=0.1, help="Step [s].")] = 1e-3,
     steps: Annotated[
         int, typer.Option(min=1, max=1000, help="Steps per tick; the period is dt * steps.")
@@ -98,7 +92,7 @@ def run(
         float | None,
         typer.Option(min=0.1, help="Run for a time [s], report jitter and deadline misses, end."),
     ] = None,
-    package_path: PackagePath = None,
+    package_path: console.PackagePath = None,
 ) -> None:
     """Drive a robot in real time, from a page in the browser or through a socket.
 
@@ -109,7 +103,7 @@ def run(
     from tiburon.cli.run_options import closed_start, surroundings
     from tiburon.drive.session import Drive
 
-    model, warnings = load_quietly(source, package_path or [])
+    model, warnings = console.load_quietly(source, package_path or [])
     for line in warnings:
         print(f"note: {line}")
     around = surroundings(world, None, density, current, surface)
@@ -159,7 +153,7 @@ def run(
     print(f"tick thread: {drive.ticker.summary()}")
     if drive.ticker.diverged:
         print("the motion diverged; use a smaller --dt")
-        raise typer.Exit(DIVERGED)
+        raise typer.Exit(console.DIVERGED)
 
 
 def _beyond_limits(model: "Model") -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiburon.cli.console import EXIT_CODES, AsJson, PackagePath, complete_robot, load_quietly
+from tiburon.cli import console
 
 if TYPE_CHECKING:
     from tiburon.results.trajectory import Trajectory
@@ -16,8 +16,6 @@ DEFAULT_DURATION = 5.0
 
 FIGURE_SUFFIXES = (".png", ".svg", ".pdf", ".jpg")
 """File suffixes of figures."""
-
-Triple = tuple[float, float, float]
 
 EXAMPLES = """
 tiburon simulate double_pendulum -t 10 --q 0.5,0.2 --html swing.html
@@ -34,7 +32,7 @@ def run(
         typer.Argument(
             metavar="FILE|NAME",
             help="Robot file, name of a robot of the zoo, or with --resume a stored run.",
-            autocompletion=complete_robot,
+            autocompletion=console.complete_robot,
         ),
     ],
     duration: Annotated[
@@ -47,29 +45,19 @@ def run(
     ] = "rk4",
     rtol: Annotated[float, typer.Option(help="Relative tolerance of adaptive methods.")] = 1e-6,
     atol: Annotated[float, typer.Option(help="Absolute tolerance of adaptive methods.")] = 1e-8,
-    pose: Annotated[str | None, typer.Option(help="Named initial pose.")] = None,
-    q: Annotated[
-        str | None,
-        typer.Option(help="Initial q: 0.1,0.2,... or elbow=0.5,wrist=-1 [m or rad]."),
-    ] = None,
+    pose: console.Pose = None,
+    q: console.Position = None,
     v: Annotated[
         str | None, typer.Option(help="Initial v, likewise [m/s or rad/s]; zero by default.")
     ] = None,
     gravity: Annotated[
-        Triple | None, typer.Option(help="Gravity in world axes [m/s^2]; 0 0 -9.81 by default.")
+        console.Triple | None,
+        typer.Option(help="Gravity in world axes [m/s^2]; 0 0 -9.81 by default."),
     ] = None,
-    density: Annotated[
-        float | None, typer.Option(min=0.0, help="Density of the water [kg/m^3]; adds water.")
-    ] = None,
-    current: Annotated[
-        Triple | None, typer.Option(help="Velocity of the water [m/s]; adds water.")
-    ] = None,
-    surface: Annotated[
-        float | None, typer.Option(help="Height of the free surface [m]; none by default.")
-    ] = None,
-    world: Annotated[
-        Path | None, typer.Option(help="World file (DynaMechs .env, MJCF .xml).")
-    ] = None,
+    density: console.Density = None,
+    current: console.Current = None,
+    surface: console.Surface = None,
+    world: console.WorldFile = None,
     control: Annotated[
         str | None,
         typer.Option(
@@ -108,8 +96,8 @@ def run(
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write a replay page.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a report page (HTML).")] = None,
-    package_path: PackagePath = None,
-    as_json: AsJson = False,
+    package_path: console.PackagePath = None,
+    as_json: console.AsJson = False,
 ) -> None:
     """Simulate a robot in its world; print the outcome; write tables, figures and replays.
 
@@ -157,7 +145,7 @@ def run(
     if done.store is not None:
         written["store"] = done.store.path
     _print_outcome(done, elapsed, before, written, as_json)
-    raise typer.Exit(EXIT_CODES[done.outcome.status])
+    raise typer.Exit(console.EXIT_CODES[done.outcome.status])
 
 
 def check_folders(paths: Any) -> None:
@@ -209,7 +197,7 @@ def _start(
         user_code_errors,
     )
 
-    model, warnings = load_quietly(robot, package_paths)
+    model, warnings = console.load_quietly(robot, package_paths)
     for warning in warnings if print_warnings else ():
         print(f"warning: {warning}", file=sys.stderr)
     pose, position, velocity = place

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiburon.cli.console import PackagePath, load_quietly
+from tiburon.cli.console import Browser, PackagePath, load_quietly
 
 if TYPE_CHECKING:
     from tiburon.results.trajectory import Trajectory
@@ -41,9 +41,7 @@ def run(
         list[str] | None,
         typer.Option(help="Further host name of the live scene; may be repeated."),
     ] = None,
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Whether to open a browser.")
-    ] = True,
+    browser: Browser = True,
     camera: Annotated[
         str | None, typer.Option(help="Initial camera: orbit, follow, on-board.")
     ] = None,

@@ -14,7 +14,7 @@ model is ``arm::__model__``, that of the top model ``__model__``.
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from tiburon.errors import ModelError, nearest_name
 from tiburon.formats.lenient import Findings, lenient_body, lenient_model
 from tiburon.formats.limits import Budget, read_bytes
 from tiburon.formats.mesh_paths import MeshPaths
-from tiburon.formats.urdf_read import ROOT_JOINT, UNLIMITED, Mimic, unit
+from tiburon.formats.urdf_read import ROOT_JOINT, UNLIMITED, Mimic, read_shapes, unit
 from tiburon.formats.xml_tree import XmlElement, parse_xml
 from tiburon.model.body import (
     WORLD,
@@ -308,55 +308,6 @@ def read_fluid(link: XmlElement) -> BodyFluid | None:
         return BodyFluid(added_mass=rows, reference_density=None)
     except ModelError as error:
         added.blame(error)
-
-
-def read_shapes(
-    link: XmlElement,
-    meshes: MeshPaths,
-    place: Callable[[XmlElement], Pose],
-    budget: Budget,
-    findings: Findings,
-) -> tuple[Shape, ...]:
-    """Return the shapes of a link in the order of the file.
-
-    Args:
-        link: The <link>.
-        meshes: Finds mesh files.
-        place: Returns the pose of a <visual> or <collision> in the link.
-        budget: Time limit.
-        findings: Collects warnings.
-    """
-    shapes: list[Shape] = []
-    for element in link.children:
-        if element.tag not in ("visual", "collision"):
-            continue
-        budget.check_time()
-        holder = element.find("geometry")
-        solid = holder.children[0] if holder is not None and holder.children else None
-        if solid is None or solid.tag == "empty":
-            continue
-        path = ""
-        if solid.tag == "mesh":
-            path = meshes.find(solid.need("uri").text.strip(), solid)
-        pose = place(element)
-        if solid.tag == "plane":
-            pose = pose @ _upright(_vector(solid, "normal", "0 0 1"), solid)
-        name = element.attributes.get("name", "")
-        try:
-            geometry = _read_geometry(solid, path)
-            if geometry is None:
-                findings.add(
-                    f"{link.describe()}: the geometry <{solid.tag}> is unknown and was left out",
-                    solid.line,
-                )
-                continue
-            color = _read_color(element) if element.tag == "visual" else None
-            shapes.append(Shape(geometry, pose, element.tag, color, name))
-        except ModelError as error:
-            if error.__class__ is not ModelError:
-                raise
-            findings.add(f"{link.describe()}: {error}; the shape was left out", solid.line)
-    return tuple(shapes)
 
 
 def _vector(element: XmlElement, tag: str, default: str) -> tuple[float, float, float]:
@@ -1082,14 +1033,22 @@ class _Builder:
         named = self.scope.links[link]
         element, budget, findings = named.element, self.scope.budget, self.scope.findings
 
-        def place(part: XmlElement) -> Pose:
-            reference = pose_reference(part)
-            if not reference:
-                return read_pose(part)
-            frame = self.frames.resolve(named.scope + reference, part)
-            return self.frames.relative(frame, link) @ read_pose(part)
+        def read(part: XmlElement, solid: XmlElement) -> Shape | None:
+            pose, reference = read_pose(part), pose_reference(part)
+            if reference:
+                frame = self.frames.resolve(named.scope + reference, part)
+                pose = self.frames.relative(frame, link) @ pose
+            if solid.tag == "plane":
+                pose = pose @ _upright(_vector(solid, "normal", "0 0 1"), solid)
+            path = ""
+            if solid.tag == "mesh":
+                path = named.meshes.find(solid.need("uri").text.strip(), solid)
+            geometry = _read_geometry(solid, path)
+            color = _read_color(part) if part.tag == "visual" else None
+            name = part.attributes.get("name", "")
+            return None if geometry is None else Shape(geometry, pose, part.tag, color, name)
 
-        shapes = read_shapes(element, named.meshes, place, budget, findings)
+        shapes = read_shapes(element, budget, findings, read, ignore="empty")
         if is_automatic(element):
             inertia = solid_inertia(element, shapes, findings)
         else:

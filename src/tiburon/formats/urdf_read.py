@@ -11,7 +11,8 @@ successor's (Chignoli et al. 2024).
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -318,19 +319,19 @@ def read_colors(robot: XmlElement, findings: Findings) -> dict[str, Color]:
 
 def read_shapes(
     link: XmlElement,
-    colors: Mapping[str, Color],
-    meshes: MeshPaths,
     budget: Budget,
     findings: Findings,
+    read: Callable[[XmlElement, XmlElement], Shape | None],
+    ignore: str = "",
 ) -> tuple[Shape, ...]:
-    """Return the shapes of a link in the order of the file.
+    """Return the shapes of a link in the order of the file; invalid ones cause warnings.
 
     Args:
         link: The <link>.
-        colors: Colors by the name of the material.
-        meshes: Finds mesh files.
         budget: Time limit.
         findings: Collects warnings.
+        read: Reads a <visual> or <collision> and its geometry; returns None for unknown geometry.
+        ignore: Tag of geometry that is ignored without warning.
     """
     shapes: list[Shape] = []
     for element in link.children:
@@ -341,26 +342,37 @@ def read_shapes(
         if holder is None or not holder.children:
             findings.add(f"{link.describe()}: a {element.tag} without geometry", element.line)
             continue
-        name = element.attributes.get("name", "")
-        color = _color_of(element, colors, findings) if element.tag == "visual" else None
-        pose = read_origin(element)
         solid = holder.children[0]
-        path = meshes.find(solid.attribute("filename"), solid) if solid.tag == "mesh" else ""
+        if solid.tag == ignore:
+            continue
+        problem = f"the geometry <{solid.tag}> is unknown and was left out"
         try:
-            geometry = _read_geometry(solid, path)
-            if geometry is None:
-                findings.add(
-                    f"{link.describe()}: the geometry <{solid.tag}> is unknown and was left out",
-                    solid.line,
-                )
-                continue
-            shapes.append(Shape(geometry, pose, element.tag, color, name))
+            shape = read(element, solid)
         except ModelError as error:
             # bad geometry must not prevent simulation
             if error.__class__ is not ModelError:
                 raise
-            findings.add(f"{link.describe()}: {error}; the shape was left out", solid.line)
+            shape, problem = None, f"{error}; the shape was left out"
+        if shape is None:
+            findings.add(f"{link.describe()}: {problem}", solid.line)
+        else:
+            shapes.append(shape)
     return tuple(shapes)
+
+
+def _read_shape(
+    element: XmlElement,
+    solid: XmlElement,
+    colors: Mapping[str, Color],
+    meshes: MeshPaths,
+    findings: Findings,
+) -> Shape | None:
+    color = _color_of(element, colors, findings) if element.tag == "visual" else None
+    pose = read_origin(element)
+    path = meshes.find(solid.attribute("filename"), solid) if solid.tag == "mesh" else ""
+    geometry = _read_geometry(solid, path)
+    name = element.attributes.get("name", "")
+    return None if geometry is None else Shape(geometry, pose, element.tag, color, name)
 
 
 def _read_geometry(solid: XmlElement, path: str) -> Geometry | None:
@@ -671,7 +683,8 @@ def model_from_urdf(
     def body(link: str, parent: str, joint: Joint) -> Body:
         budget.check_time()
         element = links[link]
-        shapes = read_shapes(element, colors, meshes, budget, findings)
+        read = partial(_read_shape, colors=colors, meshes=meshes, findings=findings)
+        shapes = read_shapes(element, budget, findings, read)
         return lenient_body(
             element, link, parent, joint, _read_inertia(element), shapes, findings=findings
         )

@@ -1,4 +1,4 @@
-"""Robots that ship with the package: native files and generators, each value with its source.
+"""Robots included in the package: native files and generators, each value with its source.
 
 `tiburon.load("puma560")` returns one; `tiburon models` lists all of them.
 """

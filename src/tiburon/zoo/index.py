@@ -1,4 +1,4 @@
-"""Names of the robots that ship, and the file that defines each."""
+"""Names of the robots of the zoo, and the file that defines each."""
 
 from functools import cache
 from importlib import import_module
@@ -25,7 +25,7 @@ GENERATED: dict[str, tuple[str, str, tuple[int, ...]]] = {
 
 @cache
 def names() -> tuple[str, ...]:
-    """Return the names of all robots that ship, sorted."""
+    """Return the names of all robots of the zoo, sorted."""
     return tuple(sorted([*GENERATED, *(file.stem for file in DIRECTORY.glob("*.toml"))]))
 
 

@@ -1,6 +1,6 @@
 """Theo Jansen's walking machine: twelve legs of eleven lengths each on one crankshaft.
 
-Lengths: Jansen's eleven numbers and his position and radius of the crank (strandbeest.com), in
+Lengths: Jansen's eleven rod lengths and his position and radius of the crank (strandbeest.com), in
 centimeters: a 38, b 41.5, c 39.3, d 40.1, e 55.8, f 39.4, g 36.7, h 65.7, i 49, j 50, k 61.9, l
 7.8, m 15.
 
@@ -50,7 +50,7 @@ LENGTHS = {
     "l": 0.078,
     "m": 0.150,
 }
-"""Jansen's eleven numbers, and the position (l) and radius (m) of the crank [m]."""
+"""Jansen's eleven rod lengths, and the position (l) and radius (m) of the crank [m]."""
 
 TUBE_DENSITY = 0.2
 """Mass of the tube per length [kg/m]."""

@@ -9,7 +9,7 @@ from tiburon.model import Body, CapsuleShape, Inertia, Pose, Shape
 from tiburon.model.value_checks import Vec3
 
 UPRIGHT = Pose(((1.0, 0.0, 0.0), (0.0, 0.0, -1.0), (0.0, 1.0, 0.0)))
-"""Stands a planar mechanism up: its x stays x, its y is up, its z points to -y of the world."""
+"""Pose of a vertical planar mechanism: its x axis is x, its y axis up, its z axis world -y."""
 
 GREY = (0.6, 0.6, 0.62, 1.0)
 STEEL = (0.45, 0.48, 0.52, 1.0)
@@ -19,20 +19,20 @@ BLUE = (0.2, 0.4, 0.75, 1.0)
 
 
 def at(x: float = 0.0, y: float = 0.0, z: float = 0.0) -> Pose:
-    """Return a place without a turn [m]."""
+    """Return a pose without rotation from a position [m]."""
     return Pose(translation=(x, y, z))
 
 
 def upright(x: float = 0.0, y: float = 0.0) -> Pose:
-    """Return a place in the upright plane of a planar mechanism, in the plane's x and y [m]."""
+    """Return a pose in the vertical plane of a planar mechanism, from the plane's x and y [m]."""
     return at(x, 0.0, y) @ UPRIGHT
 
 
 def thin_rod(mass: float, length: float, radius: float = 0.01) -> Inertia:
     """Return the inertia of a uniform thin rod along x that starts at the origin.
 
-    Across the rod it is exactly m l^2 / 12, as books on planar mechanisms have it; along the rod,
-    where motion in a plane feels nothing, that of a round bar.
+    Across the rod it is exactly m l^2 / 12, as in textbooks on planar mechanisms; along the rod,
+    which does not affect planar motion, that of a round bar.
     """
     across = mass * length * length / 12.0
     along = 0.5 * mass * radius * radius
@@ -61,7 +61,7 @@ def line_shape(
     radius: float,
     color: tuple[float, float, float, float] = GREY,
 ) -> Shape:
-    """Return a round bar between two points of a body, to look at."""
+    """Return a round bar between two points of a body, for display only."""
     a, b = np.array(start), np.array(end)
     length = math.hypot(*(b - a))
     pose = Pose(axes_along((b - a) / length), tuple(((a + b) / 2.0).tolist()))
@@ -69,7 +69,7 @@ def line_shape(
 
 
 def axes_along(direction: np.ndarray) -> tuple[Vec3, Vec3, Vec3]:
-    """Return a rotation whose z axis points along a direction, as rows of numbers."""
+    """Return a rotation matrix whose z axis points along a direction, as rows."""
     z = np.asarray(direction, dtype=float)
     z = z / math.hypot(*z)
     other = np.eye(3)[int(np.argmin(np.abs(z)))]
@@ -81,12 +81,12 @@ def axes_along(direction: np.ndarray) -> tuple[Vec3, Vec3, Vec3]:
 
 
 def turned_z(angle: float, x: float = 0.0, y: float = 0.0, z: float = 0.0) -> Pose:
-    """Return a place turned about z by an angle [rad]."""
+    """Return a pose rotated about z by an angle [rad]."""
     return Pose.from_axis_angle((0.0, 0.0, 1.0), angle, (x, y, z))
 
 
 def degrees(*angles: float) -> tuple[float, ...]:
-    """Return angles in radians."""
+    """Convert angles from degrees to radians."""
     return tuple(math.radians(angle) for angle in angles)
 
 
