@@ -15,6 +15,14 @@ BATCH = 64
 NOT_IN_WATER = ("center_of_mass", "center_of_mass_jacobian", "forward_kinematics", "regressor")
 """Functions that take no fluid."""
 
+WATERS: dict[str, dict[str, Any]] = {
+    "still": {},
+    "current": {"current": (0.3, 0.1, 0.0)},
+    "split": {"current": (0.3, 0.1, 0.0), "split_strips": True},
+    "surface": {"surface": 0.5},
+}
+"""Water by name: what differs from the default."""
+
 
 def resident_bytes() -> int | None:
     """Return the memory this process holds in RAM [bytes]; None where the system does not tell."""
@@ -50,20 +58,6 @@ def import_package(extent: str) -> dict[str, Any]:
 
         _ = tiburon.forward_dynamics, tiburon.native.kernel, llvmlite.binding
     return {"seconds": perf_counter() - start, "resident": resident_bytes()}
-
-
-def first_derivatives(robot: str, preload: str = "") -> dict[str, Any]:
-    """Time the first single call and the first batch of derivatives of forward dynamics.
-
-    Args:
-        robot: Name of a measured robot.
-        preload: Modules to import before the clock starts, joined by commas.
-
-    Returns:
-        As `first_calls`, without the results.
-    """
-    answer = first_calls(robot, preload, name="forward_dynamics_derivatives")
-    return {key: part for key, part in answer.items() if key not in ("one", "many")}
 
 
 def first_calls(
@@ -116,15 +110,17 @@ def first_calls(
     }
 
 
-def cold_call(robot: str, name: str) -> dict[str, Any]:
+def cold_call(robot: str, name: str, water: str = "") -> dict[str, Any]:
     """Measure the processor time of the first call of a public function, imports done before.
 
-    Robots with water numbers are in water. A function that refuses a robot, such as one of trees
-    alone, answers why.
+    A function that refuses a robot, such as one of trees alone, answers why.
 
     Args:
-        robot: Name of a robot of the zoo.
-        name: Name of the function; "linearize_step" for `linearize` with a step.
+        robot: Name of a robot of the zoo, or of `robots.LARGE`.
+        name: Name of the function; "linearize_step" for `linearize` with a step, "rosenbrock" for
+            a run with that method, "cartesian_path" for a run along a path of the platform.
+        water: A key of `WATERS`, or "land"; by default robots with hydrodynamic coefficients are in
+            a current.
     """
     from time import process_time
 
@@ -132,32 +128,56 @@ def cold_call(robot: str, name: str) -> dict[str, Any]:
 
     import tiburon as tb
     import tiburon.native.kernel
+    from benchmarks.robots import LARGE
     from benchmarks.states import draw_states
 
     _ = llvmlite.binding, tiburon.native.kernel
-    model = tb.load(robot)
+    model = LARGE[robot]() if robot in LARGE else tb.load(robot)
     q, v, tau = draw_states(model)
-    if model.loops:
+    is_run = name in ("simulate", "rosenbrock", "cartesian_path")
+    if model.loops and not is_run:
         q = tb.assemble(model, q).q
-    wet: dict[str, Any] = {}
-    if any(body.fluid is not None for body in model.bodies):
-        wet = {"fluid": tb.Water(current=(0.3, 0.1, 0.0))}
+    options: dict[str, Any] = {}
+    if not water:
+        water = "current" if any(body.fluid is not None for body in model.bodies) else "land"
+    if water != "land" and name not in NOT_IN_WATER:
+        options["fluid"] = tb.Water(**WATERS[water])
     given = {"q": q, "v": v, "vd": v, "tau": tau}
-    if name == "simulate":
-        wet["duration"] = 0.01
-    elif name == "linearize_step":
-        wet["dt"] = 0.01
-    function = getattr(tb, name.removesuffix("_step"))
-    names = inspect.signature(function).parameters
-    arguments = [given[key] for key in names if key in given and name != "simulate"]
-    if "fluid" in wet and name in NOT_IN_WATER:
-        del wet["fluid"]
+    function: Any = _follow_path if name == "cartesian_path" else tb.simulate
+    arguments: list[Any] = []
+    if name in ("simulate", "rosenbrock"):
+        options["duration"] = 0.002
+        if name == "rosenbrock":
+            options["method"] = name
+    elif not is_run:
+        function = getattr(tb, name.removesuffix("_step"))
+        arguments = [given[key] for key in inspect.signature(function).parameters if key in given]
+        if name == "linearize_step":
+            options["dt"] = 0.01
     start = process_time()
     try:
-        function(model, *arguments, **wet)
+        function(model, *arguments, **options)
     except tb.TiburonError as refusal:
         return {"seconds": None, "nv": model.nv, "refused": str(refusal)}
     return {"seconds": process_time() - start, "nv": model.nv, "refused": None}
+
+
+def _follow_path(model: Any) -> Any:
+    """Move a platform on legs along a path, from inverse kinematics to the run."""
+    import numpy as np
+
+    import tiburon as tb
+
+    q = np.array(model.poses["home"]) if "home" in model.poses else model.neutral()
+    _, p = tb.forward_kinematics(model, q, "platform")
+    way = tb.CartesianPath.through([0.0, 0.5, 1.0], [p, np.add(p, (0.02, 0.01, 0.03)), p])
+    names, times, points = model.actuated_joint_names, np.linspace(0.0, 1.0, 21), []
+    for time in times:
+        pose = way.at(time)
+        q = tb.assemble(model, q, place={"platform": tb.Pose(pose.rotation, pose.position)}).q
+        points.append(q[model.indices(names, of="q")])
+    path = tb.JointPath.through(times, points, kind="quintic", joints=names)
+    return tb.simulate(model, 0.002, control=tb.ComputedTorque.critical(path, 20.0))
 
 
 def file_to_dynamics(path: str, code: str) -> dict[str, Any]:
@@ -206,7 +226,6 @@ TASKS = {
     "import": import_package,
     "cold-call": cold_call,
     "first-calls": first_calls,
-    "first-derivatives": first_derivatives,
     "file-to-dynamics": file_to_dynamics,
 }
 

@@ -1,46 +1,167 @@
-"""How long a robot's first call takes: tracing and compiling, with no cache to help."""
+"""Processor time of first calls with an empty cache: trace, compile, evaluate once."""
 
 from collections.abc import Iterator
+from math import inf
+from typing import Any
 
 from benchmarks.figure import Figure, Measurement, check_equal
 from benchmarks.timing import Timing
 
-ROBOTS = ("panda", "quadruped", "chain_20")
-ONE_MUST, MANY_MUST = 0.35, 0.6
+FIRST_CALLS = (
+    ("forward_dynamics", "panda", 0.35, 0.6),
+    ("forward_dynamics", "quadruped", 0.35, 0.6),
+    ("forward_dynamics", "chain_20", 0.35, 0.6),
+    ("forward_dynamics_derivatives", "panda", 2.5, 2.5),
+)
+"""Function, robot, and bounds of the first call and of the first batch after it [s]."""
+
+WAITS = (
+    ("linearize", "quadruped", "land", 4.0),
+    ("linearize_step", "quadruped", "land", 4.0),
+    ("linearize", "tiburon_titan", "still", 2.5),
+    ("linearize", "tiburon_titan", "split", 4.0),
+    ("linearize", "tiburon_titan", "surface", 4.0),
+    ("linearize", "tiburon_titan", "current", 4.0),
+    ("linearize_step", "tiburon_titan", "current", 4.0),
+    ("forward_dynamics_derivatives", "tiburon_titan", "still", 3.0),
+    ("forward_dynamics_derivatives", "wet_chain_40", "still", 4.0),
+    ("mass_matrix", "chain_128", "land", None),
+    ("inverse_mass_matrix", "chain_128", "land", None),
+    ("coriolis_matrix", "chain_128", "land", None),
+    ("regressor", "chain_128", "land", None),
+    ("inverse_dynamics_derivatives", "chain_128", "land", None),
+    ("forward_dynamics_derivatives", "chain_128", "land", 3.0),
+    ("rosenbrock", "quadruped", "land", 4.0),
+    ("rosenbrock", "jansen_legs", "land", 8.0),
+    ("rosenbrock", "stewart", "land", 8.0),
+    ("cartesian_path", "stewart", "land", 5.0),
+)
+"""The longest waits: function, robot, surroundings (`fresh_tasks.WATERS`) and bound [s], if any."""
+
+STEP_RATIO = 1.5
+"""Most that a discrete linearization may take, in times of the continuous one."""
+
+ROBOTS = (
+    "panda",
+    "quadruped",
+    "two_arm_rov",
+    "tiburon_titan",
+    "bluerov2_heavy",
+    "four_bar",
+    "delta",
+    "stewart",
+)
+"""Robots of the zoo: on land, under water, with loops."""
+
+FUNCTIONS = (
+    "forward_dynamics",
+    "inverse_dynamics",
+    "mass_matrix",
+    "inverse_mass_matrix",
+    "coriolis_matrix",
+    "bias_force",
+    "gravity_force",
+    "regressor",
+    "joint_reactions",
+    "kinetic_energy",
+    "potential_energy",
+    "center_of_mass",
+    "center_of_mass_jacobian",
+    "momentum",
+    "momentum_matrix",
+    "forward_kinematics",
+    "forward_dynamics_derivatives",
+    "inverse_dynamics_derivatives",
+    "inertia_derivatives",
+    "linearize",
+    "linearize_step",
+    "simulate",
+    "rosenbrock",
+)
+"""Public functions; `linearize_step` is `linearize` with a step, `rosenbrock` a run with it."""
+
+LIMIT = 2.0
+"""Processor time above which each robot of a function is listed by itself [s]."""
+
+NO_CACHE = {"TIBURON_CACHE_DIR": "off"}
 
 
 def run(duration: float) -> Iterator[Figure]:
-    """Measure the first call and the first batch in new processes, cache off.
-
-    The clock runs from a model in hand to the result. Imports are done before.
+    """Measure first calls in new processes, cache off; imports are done before.
 
     Args:
-        duration: Decides how many processes are started.
+        duration: Decides how many processes are started for each first call of forward dynamics;
+            all other calls happen once.
     """
+    for function, robot, one_must, many_must in FIRST_CALLS:
+        yield from _first_calls(function, robot, one_must, many_must, duration)
+    continuous: dict[tuple[str, str], float] = {}
+    for function, robot, water, must in WAITS:
+        answer = _cold_call(function, robot, water)
+        seconds = answer["seconds"]
+        if function == "linearize":
+            continuous[robot, water] = seconds
+        ratio = STEP_RATIO * continuous[robot, water] if function == "linearize_step" else inf
+        bound = None if must is None else min(must, ratio)
+        what = f"{function}, {robot} ({water}), {answer['nv']} DoF"
+        yield Figure(what, Timing.of([seconds]), must=bound)
+    for function in FUNCTIONS:
+        yield from _every_robot(function)
+
+
+def _cold_call(function: str, robot: str, water: str = "") -> dict[str, Any]:
+    from benchmarks.fresh_process import run_fresh
+
+    return run_fresh("cold-call", robot, function, water, environment=NO_CACHE)
+
+
+def _first_calls(
+    function: str, robot: str, one_must: float, many_must: float, duration: float
+) -> Iterator[Figure]:
+    """Measure the first call and the first batch; accelerations are compared with the peer's."""
     import pinocchio as pin
 
     from benchmarks.cases import ROUND_OFF, make_case
     from benchmarks.fresh_process import join_names, repeats, run_fresh
 
-    for name in ROBOTS:
-        case = make_case(name)
-        no_cache = {"TIBURON_CACHE_DIR": "off"}
-        # the first process tells what the calls import
-        first = run_fresh("first-calls", name, environment=no_cache)
-        data = case.peer.createData()
-        vd = pin.aba(case.peer, data, case.peer_q, case.peer_v, case.peer_tau)
-        check_equal(name, first["one"], case.from_peer(vd), ROUND_OFF)
-        words = (name, join_names(first["modules"]))
-        runs = [
-            run_fresh("first-calls", *words, environment=no_cache) for _ in range(repeats(duration))
-        ]
-        what = f"{name}, {case.model.nv} DoF"
-        one = Timing.of([run["one_seconds"] for run in runs])
-        many = Timing.of([run["many_seconds"] for run in runs])
-        yield Figure(f"{what}, first call", one, must=ONE_MUST)
-        yield Figure(f"{what}, first batch after it", many, must=MANY_MUST)
+    case = make_case(robot)
+    # the first process lists what the calls import
+    words = (robot, "", "allowed", function)
+    first = run_fresh("first-calls", *words, environment=NO_CACHE)
+    data = case.peer.createData()
+    vd = pin.aba(case.peer, data, case.peer_q, case.peer_v, case.peer_tau)
+    accelerations = first["one"] if function == "forward_dynamics" else first["one"][0]
+    check_equal(robot, accelerations, case.from_peer(vd), ROUND_OFF)
+    words = (robot, join_names(first["modules"]), "allowed", function)
+    runs = [
+        run_fresh("first-calls", *words, environment=NO_CACHE) for _ in range(repeats(duration))
+    ]
+    what = f"{function}, {robot}, {case.model.nv} DoF"
+    one = Timing.of([run["one_seconds"] for run in runs])
+    many = Timing.of([run["many_seconds"] for run in runs])
+    yield Figure(f"{what}, first call", one, must=one_must)
+    yield Figure(f"{what}, first batch after it", many, must=many_must)
+
+
+def _every_robot(function: str) -> Iterator[Figure]:
+    """Measure a function for all robots: the slowest, and all others above the limit."""
+    found = []
+    for robot in ROBOTS:
+        answer = _cold_call(function, robot)
+        if answer["refused"] is None:
+            found.append((answer["seconds"], f"{robot}, {answer['nv']} DoF"))
+    note = ", ".join(f"{what.partition(',')[0]} {seconds:.2f}" for seconds, what in found)
+    found.sort(reverse=True)
+    for place, (seconds, what) in enumerate(found):
+        if place == 0 or seconds > LIMIT:
+            yield Figure(
+                f"{function}, {what}",
+                Timing.of([seconds]),
+                must=LIMIT,
+                note=f"{function}, first calls [s]: {note}",
+            )
 
 
 MEASUREMENT = Measurement(
-    "compile", "Trace and compile, no cache: from a model in hand to the result", run, place=7
+    "compile", "First calls with an empty cache: processor time", run, place=7
 )

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.figure import Figure, Measurement, check_equal
-from benchmarks.timing import Timing, measure
+from benchmarks.timing import measure
 
 ROBOT = "panda"
 SIZE = 256
@@ -14,7 +14,6 @@ SIZE = 256
 
 ONE_MUST, ONE_AIM = 4.0, 5.0
 BATCH_MUST, BATCH_AIM = 18.0, 22.0
-COMPILE_MUST = 2.5
 NOTE = (
     "derivatives: ours are four arrays, new ones in a single call, the accelerations and three "
     "full matrices; "
@@ -33,7 +32,7 @@ def _lanes_note() -> str:
 
 
 def run(duration: float) -> Iterator[Figure]:
-    """Measure one call, a batch on one thread, and the first calls without a cache.
+    """Measure one call, and a batch on one thread.
 
     Args:
         duration: Time to spend on each side [s].
@@ -42,7 +41,6 @@ def run(duration: float) -> Iterator[Figure]:
 
     import tiburon as tb
     from benchmarks.cases import ROUND_OFF, make_case
-    from benchmarks.fresh_process import join_names, repeats, run_fresh
 
     one, many = make_case(ROBOT), make_case(ROBOT, (SIZE,))
     data = one.peer.createData()
@@ -105,18 +103,6 @@ def run(duration: float) -> Iterator[Figure]:
             note=_lanes_note(),
         ),
     )
-    no_cache = {"TIBURON_CACHE_DIR": "off"}
-    words = (
-        ROBOT,
-        join_names(run_fresh("first-derivatives", ROBOT, environment=no_cache)["modules"]),
-    )
-    runs = [
-        run_fresh("first-derivatives", *words, environment=no_cache)
-        for _ in range(repeats(duration))
-    ]
-    for part, what in (("one", "first call"), ("many", "first batch after it")):
-        time = Timing.of([run[f"{part}_seconds"] for run in runs])
-        yield Figure(f"{ROBOT}, {what}, no cache", time, must=COMPILE_MUST)
 
 
 MEASUREMENT = Measurement(

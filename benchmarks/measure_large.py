@@ -24,23 +24,13 @@ GROWTH_MUST = 11.0
 TREE_BODIES, TREE_SECONDS, TREE_CLASSES = 128, 1.0, 40
 COMPILATIONS = 5
 """How often the tree is compiled; a first time also loads what compiles."""
-COMPILED_LINKS = 128
-COMPILED = (
-    "mass_matrix",
-    "inverse_mass_matrix",
-    "coriolis_matrix",
-    "regressor",
-    "inverse_dynamics_derivatives",
-    "forward_dynamics_derivatives",
-)
-"""Functions with an entry for each pair of joints, which a long chain has many of."""
 
 # roundings add up along a chain: a hundred times the bound for small robots
 LONG_ROUND_OFF = 1e-8
 
 
 def run(duration: float) -> Iterator[Figure]:
-    """Measure chains of 64, 256 and 1000 links, the mass matrix of 256, and cold compiles.
+    """Measure chains of 64, 256 and 1000 links, the mass matrix of 256, and an irregular tree.
 
     Args:
         duration: Time to spend on each side [s].
@@ -51,7 +41,6 @@ def run(duration: float) -> Iterator[Figure]:
     yield from _growth(duration)
     yield _mass_matrix(duration)
     yield _irregular_tree()
-    yield from (_cold_compile(name) for name in COMPILED)
 
 
 def _against_pinocchio(links: int, duration: float) -> list[Figure]:
@@ -201,23 +190,6 @@ def _irregular_tree() -> Figure:
     note = f"irregular tree: {classes} classes, {verdict} the bound of {TREE_CLASSES}"
     what = f"irregular tree of {TREE_BODIES} bodies, cold compile"
     return Figure(what, Timing.of(samples), must=TREE_SECONDS, note=note)
-
-
-def _cold_compile(name: str) -> Figure:
-    """Trace and compile a function of a long chain for one case; the cache is not asked."""
-    from benchmarks import robots
-    from tiburon.algorithms.surroundings import DEFAULT_WORLD
-    from tiburon.functions.kernel_source import LibrarySource
-    from tiburon.native.engine import compile_module
-    from tiburon.native.module import write_module
-
-    model = robots.chain(COMPILED_LINKS)
-    start = time.perf_counter()
-    program = LibrarySource(model, (name,), DEFAULT_WORLD).program()
-    compile_module(write_module(program, "one"), optimize=program.has_calls)
-    seconds = time.perf_counter() - start
-    what = f"{name.replace('_', ' ')}, {COMPILED_LINKS} links, cold compile"
-    return Figure(what, Timing(seconds, seconds))
 
 
 MEASUREMENT = Measurement("large", "Large models, on the tape", run, place=10)

@@ -146,6 +146,38 @@ def humanoid() -> tb.Model:
     return tb.Model("humanoid", bodies=assembly.bodies)
 
 
+def wet_chain(length: int) -> tb.Model:
+    """Build a chain of links under water, each with added mass and the drag of a cylinder.
+
+    Args:
+        length: Number of joints.
+    """
+    fluid = tb.BodyFluid(
+        volume=1e-3,
+        center_of_buoyancy=(0.0, 0.0, 0.1),
+        added_mass=np.diag([0.01, 0.01, 0.002, 1.0, 1.0, 0.1]),
+        drag=(tb.CylinderDrag(0.04, 0.2, (0.0, 0.0, 0.0), Z),),
+    )
+    dry = chain(length)
+    bodies = [dataclasses.replace(body, fluid=fluid) for body in dry.bodies]
+    return tb.Model(f"wet_chain_{length}", bodies=bodies)
+
+
+def jansen_legs() -> tb.Model:
+    """Build two of Jansen's legs on one crankshaft, free in a plane: 16 DoF, 6 loops."""
+    from tiburon.zoo.jansen import leg_parts, leg_points
+
+    machine = tb.zoo.generate("strandbeest")
+    frame, crank = machine.bodies[:2]
+    frame = dataclasses.replace(frame, joint=tb.Planar("base", Y))
+    bodies, loops = [frame, crank], []
+    for side, mirrored in (("rear", False), ("front", True)):
+        parts = leg_parts(side, leg_points(0.0, mirrored), 0.0)
+        bodies += parts[0]
+        loops += parts[1]
+    return tb.Model("jansen_legs", bodies, loops=loops)
+
+
 ROBOTS: dict[str, Callable[[], tb.Model]] = {
     "panda": panda,
     "quadruped": quadruped,
@@ -157,3 +189,10 @@ ROBOTS: dict[str, Callable[[], tb.Model]] = {
     # six joints, as the arm of the sources; its jaws would follow each other
     "tiburon_titan": lambda: tb.load("tiburon_titan").lock("jaw"),
 }
+
+LARGE: dict[str, Callable[[], tb.Model]] = {
+    "chain_128": lambda: chain(128),
+    "wet_chain_40": lambda: wet_chain(40),
+    "jansen_legs": jansen_legs,
+}
+"""Robots whose compilation is measured, beside those of the zoo."""

@@ -185,6 +185,21 @@ def test_many_kernels_come_and_go():
     assert living() <= before + 1
 
 
+def test_each_part_of_the_code_is_compiled_when_it_is_needed():
+    """A kernel for batches compiles nothing for one case until it is called with one."""
+    forget_codes()
+    source = ProgramSource(trace(lambda x: np.sin(x) * 3.0, {"x": (2,)}, name="wave"))
+    kernel = make_kernel(source, part="many")
+    code = kernel.__self__._code
+    assert set(code._loaded) == {"many"}
+    x = np.array([[0.1, 0.2], [0.3, 0.4]])
+    many = kernel(x)
+    assert set(code._loaded) == {"many"}
+    np.testing.assert_array_equal(kernel(x[1]), many[1])
+    np.testing.assert_array_equal(make_kernel(source)(x[0]), many[0])
+    assert set(code._loaded) == {"many", "one"}
+
+
 def test_codes_in_memory_are_bounded(monkeypatch):
     """The code used longest ago is dropped; one in use lives on."""
     monkeypatch.setattr(code_module, "CODES_IN_MEMORY", 3)

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
+from tests.native.lanes import run_one
 from tiburon.errors import CompileError
-from tiburon.native import code, module
+from tiburon.native import code, llvm_module, module
 from tiburon.native.engine import host
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.native.llvm_module import module_for_many, module_for_one
-from tiburon.trace import Input, solve_spd, trace
+from tiburon.trace import Input, function, solve_spd, trace
 
 SIZE = 24
 
@@ -77,3 +78,30 @@ def test_what_does_not_fit_at_all_is_refused(solver, monkeypatch):
     limit_stack(monkeypatch, module.stack_bytes(text) - 1)
     with pytest.raises(CompileError, match=r"solve: needs .* MB of working memory.*interpreter"):
         make_kernel(ProgramSource(solver))
+
+
+def _long(x):
+    """Long straight-line code with conditions, angles and calls of a long function."""
+
+    def wind(y):
+        for k in range(30):
+            y = np.where(y > 0.2 * x[0], np.sin(y) * x[1] + k, y * y - x[2])
+            y = np.minimum(y / (1.0 + x[1] * x[1]), 2.0)
+        return y
+
+    g = function(wind)
+    first = wind(x[0] * x[1])
+    return np.stack([g(first), g(wind(first + x[2])), first])
+
+
+def test_long_code_in_segments_gives_the_same_bits(monkeypatch):
+    """Truth values and constants are repeated in each segment, floats are passed."""
+    program = trace(_long, {"x": (3,)})
+    x = np.random.default_rng(8).standard_normal((20, 3))
+    whole = run_one(program, x)
+    text = module_for_one(program, vector_lanes=4, fused=True)
+    monkeypatch.setattr(llvm_module, "LONGEST_FUNCTION", 40)
+    monkeypatch.setattr(llvm_module, "SEGMENT_LENGTH", 17)
+    divided = module_for_one(program, vector_lanes=4, fused=True)
+    assert divided.count("\ndefine") >= text.count("\ndefine") + 6
+    np.testing.assert_array_equal(run_one(program, x), whole)

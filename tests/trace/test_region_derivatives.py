@@ -15,6 +15,7 @@ from tiburon.trace import (
     trace,
     while_loop,
 )
+from tiburon.trace.regions import for_each
 
 RANDOM = np.random.default_rng(21)
 
@@ -78,7 +79,15 @@ def contraction(x):
     return np.concatenate([result.state["y"] * x[0], result.state["y"]])
 
 
+def each(x):
+    """A body evaluated for each index, which reads values around it and calls a function."""
+    g = function(lambda y: np.sin(y) * x[1])
+    rows = for_each(3, lambda k: (g(x[0] * (1.0 + k)), x[1] * k, k * 2.0))
+    return np.stack([value * x[2] for row in rows for value in row])
+
+
 CASES = {
+    "for_each": (each, (3,)),
     "function": (lambda x: function(lambda y: np.sin(y) * x[1] + y)(x[0] * x), (3,)),
     "runge_kutta": (runge_kutta, (4,)),
     "late": (late, (2,)),

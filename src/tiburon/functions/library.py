@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from importlib import import_module
 from operator import is_
+from types import FunctionType
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -465,12 +466,24 @@ def front_door(function: LibraryFunction[Any]) -> Callable[[Function], Function]
         space |= {"latest": function.latest, "latest_keyword": function.latest_keyword}
         space |= {"known": function.kernels.get, "current_graph": current_graph}
         space |= {"find": _finder(function, body, options), "body": body, "fail": fail}
-        exec(text, space)
-        call = wraps(body)(space[body.__name__])
+        call = wraps(body)(FunctionType(_first_call.__code__, space))
+        space |= {"written": text, "itself": call}
         call.__dict__["library_function"] = function
         return cast(Function, call)
 
     return decorate
+
+
+def _first_call(*arguments: Any, **keywords: Any) -> Any:
+    """Compile a public function when it is first called: most are imported and never used.
+
+    This is the code of each public function until then, with the globals of that function.
+    """
+    exec(written, globals())  # type: ignore[name-defined]  # noqa: F821
+    compiled = globals()[itself.__name__]  # type: ignore[name-defined]  # noqa: F821
+    for part in ("__defaults__", "__kwdefaults__", "__code__"):
+        setattr(itself, part, getattr(compiled, part))  # type: ignore[name-defined]  # noqa: F821
+    return itself(*arguments, **keywords)  # type: ignore[name-defined]  # noqa: F821
 
 
 def _finder(

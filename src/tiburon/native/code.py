@@ -17,7 +17,7 @@ import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -87,8 +87,12 @@ MIN_THREAD_WORK = 150e-6
 _ONE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 _MANY = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4, ctypes.c_longlong, ctypes.c_longlong)
 
-# one thread at a time makes the batch part of a code
+# one thread at a time makes a further part of a code
 _making = threading.RLock()
+
+
+Part = Literal["one", "many"]
+"""The function for one case, or that for many; each is compiled when it is first needed."""
 
 
 class Code:
@@ -96,23 +100,55 @@ class Code:
 
     Attributes:
         signature: What it takes and gives.
-        one_address: Address of the function for one case.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, part: Part = "one") -> None:
+        """Compile one part, or load it.
+
+        Args:
+            source: The source of the program.
+            part: The part that is needed first.
+        """
         self._source = source
         self._key = source.key
-        self._many: Callable[..., int] | None = None
-        self._loaded_many: LoadedCode | None = None
+        self._loaded: dict[str, LoadedCode] = {}
         # time of one case in a batch, 0 until it was measured [s]
         self._seconds = 0.0
-        code, header = self._obtain("one")
-        self.signature = Signature.from_header(header)
-        self._loaded_one = LoadedCode(code)
-        self.one_address: int | None = self._loaded_one.address("one")
-        self._one: Callable[..., int] = _ONE(self.one_address)
+        self.signature = Signature.from_header(self._load(part))
 
-    def _obtain(self, part: str) -> tuple[bytes, dict[str, Any]]:
+    def _load(self, part: Part) -> dict[str, Any]:
+        """Make a part callable; return its header."""
+        code, header = self._obtain(part)
+        self._loaded[part] = LoadedCode(code)
+        return header
+
+    def _address(self, part: Part) -> int:
+        """Return the address of a part, compiled when first needed."""
+        if part not in self._loaded:
+            with _making:
+                if part not in self._loaded:
+                    self._load(part)
+        return self._loaded[part].address(part)
+
+    @functools.cached_property
+    def one_address(self) -> int:
+        """Address of the function for one case."""
+        return self._address("one")
+
+    @functools.cached_property
+    def many_address(self) -> int:
+        """Address of the function for many cases."""
+        return self._address("many")
+
+    @functools.cached_property
+    def _one(self) -> Callable[..., int]:
+        return _ONE(self.one_address)
+
+    @functools.cached_property
+    def _many(self) -> Callable[..., int]:
+        return _MANY(self.many_address)
+
+    def _obtain(self, part: Part) -> tuple[bytes, dict[str, Any]]:
         """Load one part from the disk cache, or compile and store it."""
         link = cache.link_key(self._key)
         linked = cache.load_link(link)
@@ -122,7 +158,7 @@ class Code:
         with _announced(self._source):
             return self._compile(part, link, linked)
 
-    def _compile(self, part: str, link: str, linked: str | None) -> tuple[bytes, dict[str, Any]]:
+    def _compile(self, part: Part, link: str, linked: str | None) -> tuple[bytes, dict[str, Any]]:
         """Trace the program; find its code by its graph, or compile and store it."""
         program = self._trace()
         graph = _graph_key(program)
@@ -203,7 +239,7 @@ class Code:
         Returns:
             0, or 1 if an input or a result may hold a number that is not finite.
         """
-        many = self._many or self._obtain_many()
+        many = self._many
         seconds = self._seconds or self.guess_seconds()
         useful = int(count * seconds / MIN_THREAD_WORK)
         if useful > 1:
@@ -221,27 +257,11 @@ class Code:
             self._seconds = (time.perf_counter() - start) / count
         return status
 
-    def _obtain_many(self) -> Callable[..., int]:
-        """Return the function for many cases, compiled when first needed."""
-        if self._many is None:
-            with _making:
-                if self._many is None:
-                    code, _ = self._obtain("many")
-                    self._loaded_many = LoadedCode(code)
-                    self._many = _MANY(self._loaded_many.address("many"))
-        return self._many
-
-    @property
-    def many_address(self) -> int:
-        """Address of the function for many cases, compiled when first needed."""
-        self._obtain_many()
-        assert self._loaded_many is not None
-        return self._loaded_many.address("many")
-
     def guess_seconds(self) -> float:
         """Guess the time of one case in a batch before it was ever measured [s]."""
         # about 6 bytes an instruction, two instructions a cycle at 3 GHz
-        size = len(self._loaded_many.code) if self._loaded_many else len(self._loaded_one.code)
+        loaded = self._loaded.get("many") or self._loaded["one"]
+        size = len(loaded.code)
         return size / 6 / 2 / 3e9 / host().lanes
 
 
@@ -289,16 +309,21 @@ _codes: OrderedDict[str, Code | InterpretedCode] = OrderedDict()
 _codes_lock = threading.Lock()
 
 
-def code_for(source: Source) -> Code | InterpretedCode:
-    """Return the code of a program, compiling it only if nobody has."""
-    kind = Code if native_code_wanted() else InterpretedCode
-    key = f"{kind.__name__} {source.key}"
+def code_for(source: Source, part: Part = "one") -> Code | InterpretedCode:
+    """Return the code of a program, compiling it only if nobody has.
+
+    Args:
+        source: The source of the program.
+        part: The part that is needed first; the other one is compiled when it is needed.
+    """
+    native = native_code_wanted()
+    key = f"{'native' if native else 'interpreted'} {source.key}"
     with _codes_lock:
         found = _codes.get(key)
         if found is not None:
             _codes.move_to_end(key)
             return found
-    made = kind(source)
+    made = Code(source, part) if native else InterpretedCode(source)
     with _codes_lock:
         # another thread may have been quicker; both results are equal
         found = _codes.setdefault(key, made)

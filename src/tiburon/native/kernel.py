@@ -25,7 +25,7 @@ from tiburon.native.arguments import (
     checked_targets,
     deliver,
 )
-from tiburon.native.code import Code, ProgramSource, Source, code_for
+from tiburon.native.code import Code, Part, ProgramSource, Source, code_for
 from tiburon.native.layout import Layout, object_layout
 from tiburon.native.trampoline import AddressTable, Form, make_builtin
 from tiburon.trace.diagnose import diagnose
@@ -52,6 +52,8 @@ def make_kernel(
     source: Source,
     parameters: Mapping[str, Any] | None = None,
     named_parameters: NamedParameters | None = None,
+    *,
+    part: Part = "one",
 ) -> Callable[..., Any]:
     """Compile a program, or load it from the cache, and bind its parameters.
 
@@ -60,13 +62,15 @@ def make_kernel(
         parameters: Value of each parameter input, by name.
         named_parameters: Converts values by the callers' names, passed as ``parameters={...}``, to
             parameter inputs; None if callers pass parameter inputs directly.
+        part: "many" for a kernel that is called with batches only: it takes the checked path, and
+            the function for one case is compiled when it is first needed.
 
     Returns:
         A callable. Its arguments are the program's, for one case or with leading batch
         dimensions; keywords: `out`, `errors` ("raise" or "flag"), `threads`, and any parameter
         by name, also one row per case. `callable.__self__` has the kernel's attributes.
     """
-    return Kernel(source, parameters or {}, named_parameters).builtin()
+    return Kernel(source, parameters or {}, named_parameters, part=part).builtin()
 
 
 class Kernel:
@@ -83,10 +87,12 @@ class Kernel:
         parameters: Mapping[str, Any],
         named_parameters: NamedParameters | None = None,
         code: Code | InterpretedCode | None = None,
+        part: Part = "one",
     ) -> None:
         self._source = source
         self._named_parameters = named_parameters
-        self._code = code_for(source) if code is None else code
+        self._part = part
+        self._code = code_for(source, part) if code is None else code
         self.name = source.name
         signature = self._code.signature
         wanted = {item.name for item in signature.parameters}
@@ -118,7 +124,8 @@ class Kernel:
 
     def __reduce__(self) -> Any:
         """Pickle as source and parameters; unpickling compiles the code or loads it."""
-        return Kernel, (self._source, dict(self.parameters), self._named_parameters)
+        bound = dict(self.parameters)
+        return Kernel, (self._source, bound, self._named_parameters, None, self._part)
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -155,7 +162,8 @@ class Kernel:
             **parameters: Values of parameter inputs, or ``parameters={...}`` as in calls.
         """
         given = {**self.parameters, **self._by_input(parameters)}
-        return Kernel(self._source, given, self._named_parameters, self._code).builtin()
+        kernel = Kernel(self._source, given, self._named_parameters, self._code, self._part)
+        return kernel.builtin()
 
     def _by_input(self, named: dict[str, Any]) -> dict[str, Any]:
         """Return keywords with ``parameters={...}`` replaced by parameter inputs."""
@@ -186,7 +194,7 @@ class Kernel:
         return self._builtin
 
     def _make_builtin(self) -> Callable[..., Any] | None:
-        address = self._code.one_address
+        address = self._code.one_address if self._part == "one" else None
         if address is None:
             return None
         signature = self._code.signature

@@ -18,16 +18,28 @@ the tables nor a loop, so LLVM cannot turn memory operands back into separate lo
 Each region and primitive becomes one internal function per module. A call stores its arguments in
 one stack array, calls, and loads the results from another. Of many results, only those are loaded
 that straight-line code reads; the others are copied from where they are.
+
+Very long straight-line code becomes several functions, too: the time of LLVM's register allocation
+grows faster than the length of a function. The instructions stay the same, and so do all bits.
 """
 
 from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any
 
 from tiburon.native import elementary
-from tiburon.native.body import Arguments, emit_instructions, is_unrolled, write_callee
+from tiburon.native.body import (
+    Arguments,
+    Prepare,
+    emit_instructions,
+    is_unrolled,
+    write_callee,
+)
 from tiburon.native.data_movement import (
     LONG_ROW,
     MANY_RESULTS,
@@ -44,7 +56,6 @@ from tiburon.native.fixed_arguments import (
     NOTHING_FIXED,
     TABLE,
     FixedArguments,
-    Places,
     callee_parameters,
     fixed_arguments,
 )
@@ -62,7 +73,7 @@ from tiburon.native.llvm import (
 )
 from tiburon.native.tape import calls_few_functions, region_program
 from tiburon.native.target import Ref, Slots
-from tiburon.trace.graph import Callee
+from tiburon.trace.graph import BOOLEAN_OPS, Callee
 from tiburon.trace.lower import Instruction, Order, lower
 from tiburon.trace.program import Output, Program
 from tiburon.trace.regions import FunctionRegion
@@ -114,7 +125,7 @@ class CalleeWriter:
         Returns:
             References of the results.
         """
-        name = self._name(callee)
+        name = self.name(callee)
         kind = target.float_type
         places = self.fixed.places(callee)
         passed = [a for a, place in zip(arguments, places, strict=True) if place is None]
@@ -124,20 +135,27 @@ class CalleeWriter:
         store_values(target, stack_lines, passed, origins, Slots(given))
         table = f", ptr {TABLE}" if len(passed) < len(arguments) else ""
         target.lines.append(f"  call void @{name}(ptr {given}, ptr {found}{table})")
-        results = []
         if callee.result_count >= MANY_RESULTS:
-            self._late += 1
-            results = [f"%late{self._late}_{k}" for k in range(callee.result_count)]
-            target.lines.append(_LateLoads(self._late, kind, found))
-            origins.update({ref: (found, k) for k, ref in enumerate(results)})
-            return results
+            return self.late_loads(target, origins, found, range(callee.result_count))
+        results = []
         for number in range(callee.result_count):
             place = target.emit(f"getelementptr {kind}, ptr {found}, i64 {number}")
             results.append(target.emit(f"load {kind}, ptr {place}"))
             origins[results[-1]] = found, number
         return results
 
-    def _name(self, callee: Callee) -> str:
+    def late_loads(
+        self, target: LlvmTarget, origins: Origins, array: Ref, places: Sequence[int]
+    ) -> list[Ref]:
+        """Return elements of an array, of which only those are loaded that code uses."""
+        self._late += 1
+        results = [f"%late{self._late}_{place}" for place in places]
+        target.lines.append(_LateLoads(self._late, target.float_type, array))
+        origins.update({ref: (array, k) for ref, k in zip(results, places, strict=True)})
+        return results
+
+    def name(self, callee: Callee) -> str:
+        """Return the name of a callee's function, which is written at the first call."""
         if callee.key not in self._names:
             name = f"callee{len(self._names)}"
             self._names[callee.key] = name
@@ -200,6 +218,15 @@ def _reserve(stack_lines: list[str], kind: str, count: int) -> Ref:
 MAX_INLINED_LINES = 1000
 """Lines up to which LLVM may inline a function."""
 
+LONGEST_FUNCTION = 6000
+"""Instructions of one function at most; longer ones are divided where nothing is called."""
+
+SEGMENT_LENGTH = 2000
+"""Instructions without a call from which on a part becomes a function of its own."""
+
+FRAME = "%frame"
+"""Array of the values that pass between the parts of a long function."""
+
 PACKED_ANGLES = 4
 """Scalar angles whose sines and cosines are computed together."""
 
@@ -216,6 +243,8 @@ def emit_callee(name: str, callee: Callee, callees: CalleeWriter) -> tuple[str, 
         The function, and the declarations of the intrinsics it uses.
     """
     lanes = callees.lanes
+    if isinstance(callee, Segment):
+        return callee.text(name, callees)
     if isinstance(callee, FunctionRegion) and calls_few_functions(callee.graph, callee.roots):
         return _tape(name, callee, callees)
     places = callees.fixed.places(callee)
@@ -228,7 +257,11 @@ def emit_callee(name: str, callee: Callee, callees: CalleeWriter) -> tuple[str, 
     writer = FunctionWriter(target, callees, max(lanes, PACKED_ANGLES))
     m = LlvmMachine(target, name, writer.stack_lines, unrolled=is_unrolled(callee))
     order: Order = "depth_first" if lanes == 1 else "traced"
-    write_callee(m, callee, Arguments(Slots("%in"), places), Slots("%out"), writer, order=order)
+    prepare: Prepare = list
+    if isinstance(callee, FunctionRegion):
+        prepare = partial(in_segments, wanted=callee.roots)
+    given = Arguments(Slots("%in"), places)
+    write_callee(m, callee, given, Slots("%out"), writer, order=order, prepare=prepare)
     attributes = function_attributes(lanes)
     if len(target.lines) > MAX_INLINED_LINES:
         # inlined into its callers, it would take LLVM minutes
@@ -266,6 +299,166 @@ def _tape(name: str, region: FunctionRegion, callees: CalleeWriter) -> tuple[str
     return module.callee(name, callees)
 
 
+class Segment:
+    """A callee: part of a long stretch of straight-line code.
+
+    The parts of a function share one array, the frame, for all values that pass between them; a
+    segment reads and writes it in place.
+
+    Attributes:
+        key: Distinguishes it from all other callees of a module.
+        slots: Slot in the frame of each value that is passed, by its number; shared by all parts.
+        inputs: Numbers of the values that it reads.
+        results: Numbers of the values that others read.
+    """
+
+    name = "segment"
+
+    def __init__(
+        self,
+        instructions: Sequence[Instruction],
+        inputs: Sequence[int],
+        results: Sequence[int],
+        slots: Mapping[int, int],
+    ) -> None:
+        self.key = id(self)
+        self.inputs, self.results, self.slots = inputs, results, slots
+        self._instructions = instructions
+
+    @property
+    def argument_count(self) -> int:
+        """Number of arguments."""
+        return len(self.inputs)
+
+    @property
+    def result_count(self) -> int:
+        """Number of results."""
+        return len(self.results)
+
+    def evaluate(self, arguments: list[Any]) -> list[Any]:
+        """Refuse: a segment exists in machine code only."""
+        raise NotImplementedError
+
+    def text(self, name: str, callees: CalleeWriter) -> tuple[str, set[str]]:
+        """Write the function, and the declarations of the intrinsics it uses."""
+        target = LlvmTarget(callees.lanes, fused=callees.fused)
+        writer = FunctionWriter(target, callees, max(callees.lanes, PACKED_ANGLES))
+        writer.frame = self.slots
+        given, instructions = set(self.inputs), []
+        for instruction in self._instructions:
+            # each value is read where it is first used
+            for number in instruction.args:
+                if number in given:
+                    given.remove(number)
+                    instructions.append(Instruction("input", number, (), number))
+            instructions.append(instruction)
+        refs = emit_instructions(target, instructions, writer)
+        # results have consecutive slots
+        results = [refs[number] for number in self.results]
+        there = Slots(FRAME, offset=self.slots[self.results[0]]) if results else Slots(FRAME)
+        store_values(target, writer.stack_lines, results, {}, there)
+        lines = [
+            # no slot is both read and written here
+            f"define internal void @{name}(ptr noalias readonly %in, ptr noalias {FRAME}) noinline "
+            f"{function_attributes(callees.lanes)} {{",
+            "entry:",
+            *writer.stack_lines,
+            *target.lines,
+            "  ret void",
+            "}",
+            "",
+        ]
+        return "\n".join(lines), writer.declarations()
+
+
+def in_segments(instructions: Sequence[Instruction], wanted: Iterable[int]) -> list[Instruction]:
+    """Turn long stretches of instructions without calls into calls of segments.
+
+    Args:
+        instructions: Straight-line code, each instruction after those it uses.
+        wanted: Numbers of the results that are used outside.
+
+    Returns:
+        Instructions that compute the same.
+    """
+    if len(instructions) <= LONGEST_FUNCTION:
+        return list(instructions)
+    # code of the function itself, and segments in between
+    own: list[list[Instruction]] = [[]]
+    segments: list[list[Instruction]] = []
+    stretch: list[Instruction] = []
+
+    def divide() -> None:
+        if len(stretch) <= SEGMENT_LENGTH:
+            own[-1].extend(stretch)
+        else:
+            size = -(-len(stretch) // -(-len(stretch) // SEGMENT_LENGTH))
+            for start in range(0, len(stretch), size):
+                segments.append(stretch[start : start + size])
+                own.append([])
+        stretch.clear()
+
+    for instruction in instructions:
+        if instruction.op == "call":
+            divide()
+        if instruction.op in ("call", "const", "truth", "input", "capture", "result"):
+            own[-1].append(instruction)
+        else:
+            stretch.append(instruction)
+    divide()
+    if not segments:
+        return list(instructions)
+    by_number = {instruction.target: instruction for instruction in instructions}
+    known: set[int] = set()
+    for part in own:
+        part[:0] = _repeated(part, by_number, known)
+        known |= {instruction.target for instruction in part}
+    bodies = [[*_repeated(part, by_number, set()), *part] for part in segments]
+    inputs = list(map(_arguments, bodies))
+    needed = {*wanted, *chain(*inputs), *(a for part in own for i in part for a in i.args)}
+    inside = {instruction.target for part in segments for instruction in part}
+    outside = sorted({*chain(*inputs)} - inside)
+    slots = {number: place for place, number in enumerate(outside)}
+    found = own[0]
+    for call, (part, body, given, after) in enumerate(
+        zip(segments, bodies, inputs, own[1:], strict=True), start=max(by_number) + 1
+    ):
+        results = [i.target for i in part if i.target in needed and i.op not in BOOLEAN_OPS]
+        slots |= {number: len(slots) + k for k, number in enumerate(results)}
+        segment = Segment(body, given, results, slots)
+        found.append(Instruction("call", call, tuple(given), segment))
+        found += [Instruction("result", x, (call,), place) for place, x in enumerate(results)]
+        found += after
+    return found
+
+
+def _arguments(body: Sequence[Instruction]) -> list[int]:
+    """Return the numbers of the values that a segment reads."""
+    own = {instruction.target for instruction in body}
+    return list(dict.fromkeys(a for i in body for a in i.args if a not in own))
+
+
+def _repeated(
+    part: Sequence[Instruction], by_number: Mapping[int, Instruction], known: Collection[int]
+) -> list[Instruction]:
+    """Return the truth values and constants that a function lacks: only floats are passed."""
+    found = {instruction.target: instruction for instruction in part}
+    own = len(found)
+
+    def add(number: int) -> None:
+        instruction = by_number[number]
+        if number in known or number in found or instruction.op not in (*BOOLEAN_OPS, "const"):
+            return
+        for argument in instruction.args:
+            add(argument)
+        found[number] = instruction
+
+    for instruction in part:
+        for argument in instruction.args:
+            add(argument)
+    return list(found.values())[own:]
+
+
 class FunctionWriter:
     """The LLVM function around straight-line code: its inputs, constants and calls.
 
@@ -278,6 +471,7 @@ class FunctionWriter:
         destinations: Array for the results of a call, by its number; else a stack array is used.
         filled: Slots of the table of fixed arguments that are filled, in the function that fills
             it; None in others.
+        frame: Slots of values in the frame, in a segment.
     """
 
     def __init__(self, target: LlvmTarget, callees: CalleeWriter, vector_lanes: int) -> None:
@@ -290,10 +484,16 @@ class FunctionWriter:
         self.origins: Origins = {}
         self.destinations: dict[int, Ref] = {}
         self.filled: set[int] | None = None
+        self.frame: Mapping[int, int] | None = None
+        self._in_frame: set[int] = set()
 
     def load(self, instruction: Instruction) -> Ref:
-        """Return the reference of an input that was loaded before."""
-        return self.inputs[instruction.payload]
+        """Return the reference of an input that was loaded before; in a segment, load it."""
+        if self.frame is None:
+            return self.inputs[instruction.payload]
+        kind, place = self.target.float_type, self.frame[instruction.payload]
+        slot = self.target.emit(f"getelementptr {kind}, ptr %in, i64 {place}")
+        return self.target.emit(f"load {kind}, ptr {slot}")
 
     def constant(self, value: float) -> Ref:
         """Return a constant as an immediate."""
@@ -301,28 +501,44 @@ class FunctionWriter:
 
     def call(self, instruction: Instruction, arguments: list[Ref]) -> list[Ref]:
         """Emit a call of a region or primitive."""
+        callee = instruction.payload
+        if isinstance(callee, Segment):
+            return self._call_segment(callee, arguments)
         if self.filled is not None:
-            self._fill_table(self.callees.fixed.places(instruction.payload), arguments)
+            places = self.callees.fixed.places(callee)
+            self._fill(TABLE, self.filled, zip(places, arguments, strict=True))
         return self.callees.call(
             self.target,
             self.stack_lines,
             self.origins,
-            instruction.payload,
+            callee,
             arguments,
             self.destinations.get(instruction.target),
         )
 
-    def _fill_table(self, places: Places, arguments: list[Ref]) -> None:
-        """Emit the stores of fixed arguments that are not in the table yet."""
-        assert self.filled is not None
-        known = zip(places, arguments, strict=True)
-        fresh = {p: a for p, a in known if p is not None and p not in self.filled}
-        self.filled |= fresh.keys()
+    def _call_segment(self, segment: Segment, arguments: list[Ref]) -> list[Ref]:
+        """Emit a call of a segment; the frame receives what it lacks of the arguments."""
+        if not self._in_frame:
+            kind = self.target.float_type
+            array = f"[{len(segment.slots)} x {kind}]"
+            self.stack_lines.append(f"  {FRAME} = alloca {array}, align 64")
+        places = [segment.slots[number] for number in segment.inputs]
+        self._fill(FRAME, self._in_frame, zip(places, arguments, strict=True))
+        name = self.callees.name(segment)
+        self.target.lines.append(f"  call void @{name}(ptr {FRAME}, ptr {FRAME})")
+        places = [segment.slots[number] for number in segment.results]
+        self._in_frame.update(places)
+        return self.callees.late_loads(self.target, self.origins, FRAME, places)
+
+    def _fill(self, array: Ref, filled: set[int], values: Iterable[tuple[int | None, Ref]]) -> None:
+        """Emit the stores of values whose slots of an array are not filled yet."""
+        fresh = {p: a for p, a in values if p is not None and p not in filled}
+        filled |= fresh.keys()
         run: list[Ref] = []
         for place in sorted(fresh):
             run.append(fresh[place])
             if place + 1 not in fresh:
-                there = Slots(TABLE, offset=place + 1 - len(run))
+                there = Slots(array, offset=place + 1 - len(run))
                 store_values(self.target, self.stack_lines, run, self.origins, there)
                 run = []
 
@@ -386,7 +602,7 @@ def module_for_one(
     writer.filled = set()
     if fixed.size:
         writer.stack_lines.append(f"  {TABLE} = alloca [{fixed.size} x double], align 64")
-    instructions = lower(program.graph, program.roots, order)
+    instructions = in_segments(lower(program.graph, program.roots, order), program.roots)
     inputs = [load(target, "ptr", "%inputs", place) for place in range(len(program.inputs))]
     outputs = [load(target, "ptr", "%outputs", place) for place in range(len(program.outputs))]
     sums: list[Ref] = []

@@ -172,7 +172,7 @@ class Job(NamedTuple):
     """Calls of a kernel, as the native loop takes them."""
 
     fields: NDArray[np.int64]
-    """Fields that machine code reads; the first, the address of the code, is set for batches."""
+    """Fields that machine code reads."""
 
     address: int
     """Address of the fields."""
@@ -206,7 +206,6 @@ class RowLoop:
         )
         # time of one case in one call of a batch, 0 until it was measured [s]
         self._seconds = 0.0
-        self._many: int | None = None
         _, self.run_one, self._of_many = _loops()
 
     def guess_seconds(self, cases: int | None) -> float:
@@ -214,13 +213,16 @@ class RowLoop:
         pace = self._seconds or self._code.guess_seconds()
         return pace * (host().lanes if cases is None else cases)
 
-    def job(self, table: AddressTable) -> Job:
-        """Return the calls of a table, for either `run_one` or `run_many`."""
+    def job(self, table: AddressTable, *, batch: bool) -> Job:
+        """Return the calls of a table: for `run_many` if they are those of a batch, else `run_one`.
+
+        Args:
+            table: Where calls read and write.
+            batch: Whether each call computes many cases.
+        """
         lines, strides = table
-        code = self._code.one_address
-        assert code is not None
         listed = [
-            code,
+            self._code.many_address if batch else self._code.one_address,
             address_of(lines),
             address_of(strides),
             self._inputs,
@@ -257,8 +259,6 @@ class RowLoop:
         lanes = host().lanes
         block = max(lanes, BLOCK_BYTES // (8 * max(row, 1)) // lanes * lanes)
         reached: list[int] = []
-        self._many = self._many or self._code.many_address
-        job.fields[0] = self._many
 
         def part(first: int, last: int) -> int:
             began = time.perf_counter()

@@ -70,7 +70,8 @@ class _Step:
         self, source: StepSource, parameters: Mapping[str, Any], cases: int | None
     ) -> None:
         """Compile the step, or load it from the cache; `cases` is None for one robot."""
-        kernel, self.rows = bind_parameters(step_kernel(source), parameters, cases)
+        step = step_kernel(source, "one" if cases is None else "many")
+        kernel, self.rows = bind_parameters(step, parameters, cases)
         self.kernel: Kernel = kernel.__self__  # type: ignore[attr-defined]
         self.widths, self.chained = source.widths, source.chained
         model, size = source.system.model, source.system.drive_size
@@ -137,7 +138,7 @@ class _Step:
         for arrays, places in ((given, self.given), (made, self.made)):
             for name, values in arrays.items():
                 lines[:, places[name]] = address_of(values) + values.strides[0] * np.arange(count)
-        job = loop.job(AddressTable(lines, np.zeros_like(lines)))
+        job = loop.job(AddressTable(lines, np.zeros_like(lines)), batch=False)
         failed = np.array([loop.run_one(job.address, k, k + 1) == k for k in range(count)])
         return made, failed
 
@@ -264,8 +265,8 @@ class _Plan:
         times: Array = begin + steps.astype(np.float64) * dt
         return times
 
-    def job(self, step: _Step) -> Job:
-        """List the calls of the native loop."""
+    def job(self, step: _Step, *, batch: bool) -> Job:
+        """List the calls of the native loop, those of a batch or of one robot."""
         loop, every = step.loop, self._every
         assert loop is not None
         period = every if self._alike else self.last - self.first
@@ -299,7 +300,7 @@ class _Plan:
         size, clock = self.clocks.strides[0], step.given["clock"]
         lines[:, clock] = np.arange(period) * size + address_of(self.clocks)
         strides[:, clock] = period * size
-        self.calls = loop.job(AddressTable(lines, strides))
+        self.calls = loop.job(AddressTable(lines, strides), batch=batch)
         return self.calls
 
 
@@ -526,7 +527,7 @@ class FixedRun(RunCases):
         if loop is None:
             return self._run_interpreted(plan, begin, end)
         if job is None:
-            job = plan.job(self._step)
+            job = plan.job(self._step, batch=not self._one)
         if self._one:
             return first + loop.run_one(job.address, begin - first, end - first)
         if begin == end:
@@ -885,7 +886,7 @@ class FixedRun(RunCases):
                     line[step.given[name]] = address_of(values)
                 for name, values in made.items():
                     line[step.made[name]] = address_of(values)
-            job = loop.job(AddressTable(lines, np.zeros_like(lines)))
+            job = loop.job(AddressTable(lines, np.zeros_like(lines)), batch=not self._one)
             if self._one:
                 reached = loop.run_one(job.address, 0, calls)
             else:

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from tiburon.trace.program import Input, Program
 from tiburon.trace.regions import function, while_loop
 from tiburon.trace.structure import Structure, flatten, rebuild
 from tiburon.trace.value import require
+
+if TYPE_CHECKING:
+    from tiburon.native.code import Part
 
 __all__ = [
     "LEFT_OPEN",
@@ -315,17 +318,21 @@ KERNELS = 32
 """Step kernels that are kept, by the key of their code, with the parameters they are bound to."""
 
 
-def step_kernel(source: StepSource) -> Callable[..., Any]:
+def step_kernel(source: StepSource, part: "Part" = "one") -> Callable[..., Any]:
     """Return the kernel of a step; one with the same code and parameters is taken again.
 
     Binding parameters takes as long as hundreds of steps of a small robot.
+
+    Args:
+        source: Of the kernel.
+        part: "many" if it is called with batches.
     """
     from tiburon.native.kernel import make_kernel
 
     key, parameters = source.key, source.system.parameters()
     known = _kernels.pop(key, None)
     if known is None or known[0] != parameters:
-        known = (parameters, make_kernel(source, parameters))
+        known = (parameters, make_kernel(source, parameters, part=part))
     # the oldest is dropped first
     _kernels[key] = known
     if len(_kernels) > KERNELS:
@@ -344,12 +351,12 @@ def sample_kernel(system: System) -> Callable[..., Any]:
 
 
 def command_kernel(system: System) -> Callable[..., Any]:
-    """Return a kernel of the commands of a traced controller, with the same arguments."""
-    return _controller_kernel(system, "commands", system.commands_at)
+    """Return a kernel of the commands of a traced controller, for batches: recorded rows."""
+    return _controller_kernel(system, "commands", system.commands_at, "many")
 
 
 def _controller_kernel(
-    system: System, name: str, function: Callable[..., Scalars]
+    system: System, name: str, function: Callable[..., Scalars], part: "Part" = "one"
 ) -> Callable[..., Any]:
     from tiburon.native.kernel import ProgramSource, make_kernel
 
@@ -368,7 +375,8 @@ def _controller_kernel(
         Input("time", ()),
     ]
     program = system.trace(run, inputs, name)
-    found = system.kept[name] = make_kernel(ProgramSource(program), system.parameters())
+    found = make_kernel(ProgramSource(program), system.parameters(), part=part)
+    system.kept[name] = found
     return found
 
 

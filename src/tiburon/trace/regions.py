@@ -563,6 +563,73 @@ class ForEach(GraphRegion):
         """Count the operations of all repetitions."""
         return count_graph(self.graph, self.roots) * self.repetitions
 
+    def tangent(
+        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
+    ) -> list[int]:
+        """Return the tangents of the results: the derived body, evaluated for each index."""
+        inner, argument = self.graph, fresh_argument(self.graph, [self.index, *self.inputs])
+        moving = {
+            node: inner.input(argument, place)
+            for place, node in enumerate(self.inputs)
+            if graph.constant_of(tangents[place]) != 0.0
+        }
+        given = dict(zip(self.inputs, tangents, strict=True))
+        return _call_for_each(
+            graph,
+            f"{self.name}_tangent",
+            inner,
+            self.repetitions,
+            self.index,
+            [*self.inputs, *moving.values()],
+            push_forward(inner, self.roots, moving),
+            [*args, *(given[node] for node in moving)],
+        )
+
+    def adjoint(
+        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
+    ) -> list[int]:
+        """Return the adjoints of the arguments: one call of the derived body for each index."""
+        body = FunctionRegion(self.name, self.graph, [self.index, *self.inputs], self.roots)
+        size = len(self.roots)
+        totals = [graph.const(0.0)] * len(args)
+        for repetition in range(self.repetitions):
+            part = slice(repetition * size, (repetition + 1) * size)
+            given = [graph.const(float(repetition)), *args]
+            _, *parts = body.adjoint(graph, given, results[part], adjoints[part])
+            totals = [graph.add(a, b) for a, b in zip(totals, parts, strict=True)]
+        return totals
+
+
+def _call_for_each(
+    graph: Graph,
+    name: str,
+    inner: Graph,
+    repetitions: int,
+    index: int,
+    inputs: Sequence[int],
+    roots: Sequence[int],
+    arguments: Sequence[int],
+) -> list[int]:
+    """Add a call of a body for each index, without arguments that the body does not read.
+
+    Args:
+        graph: Where the call is added.
+        name: Name of the region.
+        inner: Graph of the body.
+        repetitions: How many times the body runs.
+        index: Node of the body for the index.
+        inputs: Nodes of the body for the arguments.
+        roots: Nodes of the body for its results.
+        arguments: Nodes of `graph`, one for each input.
+
+    Returns:
+        Nodes of `graph`: the results of the first index, then of the second, ...
+    """
+    live = set(inner.live(roots))
+    kept = [(a, b) for a, b in zip(inputs, arguments, strict=True) if a in live]
+    region = ForEach(name, inner, repetitions, index, [node for node, _ in kept], roots)
+    return graph.call(region, [given for _, given in kept])
+
 
 def for_each(repetitions: int, body: Callable[[Any], Sequence[Any]]) -> list[tuple[Any, ...]]:
     """Evaluate a body for each index of a range.
@@ -580,22 +647,17 @@ def for_each(repetitions: int, body: Callable[[Any], Sequence[Any]]) -> list[tup
         return [tuple(body(float(k))) for k in range(repetitions)]
     inner, ((index,),), results = trace_body(graph, (1,), lambda index: list(body(index[0])))
     roots = [float_node(inner, leaf) for leaf in results]
-    live = set(inner.live(roots))
-    kept = [
-        (node, outer)
-        for node, outer in zip(capture_nodes(inner), inner.captures, strict=True)
-        if node in live
-    ]
     name = getattr(body, "__name__", "body")
-    region = ForEach(
+    found = _call_for_each(
+        graph,
         f"for_each_{name}" if name.isidentifier() else "for_each",
         inner,
         repetitions,
         index.node,
-        [node for node, _ in kept],
+        capture_nodes(inner),
         roots,
+        inner.captures,
     )
-    found = graph.call(region, [outer for _, outer in kept])
     size = len(roots)
     values = [as_value(graph, node) for node in found]
     return [tuple(values[k * size : (k + 1) * size]) for k in range(repetitions)]

@@ -439,6 +439,34 @@ class Primitive(ABC):
         return [Value(graph, node) for node in results]
 
 
+class ElementaryPrimitive(Primitive):
+    """A primitive that is differentiated operation by operation."""
+
+    @functools.cached_property
+    def _inlined(self) -> Any:
+        """Its operations as a function, which has derivative rules."""
+        from tiburon.trace.regions import FunctionRegion
+
+        graph = Graph(None)
+        inputs = [graph.input(0, k) for k in range(self.argument_count)]
+        found = self._run(DirectMachine(), [Value(graph, node) for node in inputs])
+        return FunctionRegion(self.name, graph, inputs, nodes_of(graph, found))
+
+    def tangent(
+        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
+    ) -> list[int]:
+        """Return the tangents of the results: one call of the derived function."""
+        found: list[int] = self._inlined.tangent(graph, args, results, tangents)
+        return found
+
+    def adjoint(
+        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
+    ) -> list[int]:
+        """Return the adjoints of the arguments: one call of the derived function."""
+        found: list[int] = self._inlined.adjoint(graph, args, results, adjoints)
+        return found
+
+
 class Factorization(Primitive):
     """A symmetric matrix to its factor: a handle for solving and for derivatives."""
 

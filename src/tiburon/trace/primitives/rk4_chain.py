@@ -24,18 +24,14 @@ brackets that correct for rotations make stage 3 depend on the rate of stage 1 a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from tiburon.trace.graph import Graph
 from tiburon.trace.primitives.primitive import (
-    DirectMachine,
+    ElementaryPrimitive,
     Index,
     Machine,
     Memory,
     Number,
-    Primitive,
 )
-from tiburon.trace.value import Value
 
 BLOCKS = ("M2", "M3", "M4", "C21", "C32", "C43", "D2", "D3", "D4", "C51", "C52", "C53", "C54", "M5")
 """Order of the matrices of one block among the arguments; D_i is C_i1 of a bracket, else zero."""
@@ -44,7 +40,7 @@ UNROLLED = 4
 """Terms of a matrix product that are added before the sum is stored."""
 
 
-class Rk4Chain(Primitive):
+class Rk4Chain(ElementaryPrimitive):
     """Multiply derivatives of four stages to those of a step.
 
     Arguments: h; A_i, B_i, T_i of stages 1 to 4, row by row; then for each block its matrices in
@@ -230,28 +226,4 @@ class Rk4Chain(Primitive):
             if start > place:
                 found.append((place, start))
             place = start + count
-        return found
-
-    def _spelled_out(self) -> Any:
-        """Return the operations themselves as a function, whose derivatives are known."""
-        from tiburon.trace.regions import FunctionRegion
-
-        graph = Graph(None)
-        inputs = [graph.input(0, k) for k in range(self.argument_count)]
-        found = self._run(DirectMachine(), [Value(graph, node) for node in inputs])
-        roots = [x.node if isinstance(x, Value) else graph.const(x) for x in found]
-        return FunctionRegion(self.name, graph, inputs, roots)
-
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
-        """Return the tangents of all products."""
-        found: list[int] = self._spelled_out().tangent(graph, args, results, tangents)
-        return found
-
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
-        """Return the adjoints of all factors."""
-        found: list[int] = self._spelled_out().adjoint(graph, args, results, adjoints)
         return found

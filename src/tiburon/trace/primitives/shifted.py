@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tiburon.trace.primitives.primitive import Machine, Memory, Number, Primitive
+from tiburon.trace.primitives.primitive import ElementaryPrimitive, Machine, Memory, Number
 
 
-class ShiftedMatrix(Primitive):
+class ShiftedMatrix(ElementaryPrimitive):
     """The matrix of the kept unknowns, scaled.
 
     From s, J_ij column by column, J_ie column by column, and those J_ej that are not zero, to the
@@ -90,7 +90,7 @@ class ShiftedMatrix(Primitive):
                 m.store(found, place, m.mul(m.load(matrix, place), m.load(found, j + columns)))
 
 
-class ShiftedRight(Primitive):
+class ShiftedRight(ElementaryPrimitive):
     """The right-hand side of the kept unknowns, scaled.
 
     From s, the factors of the rows, J_ie column by column, r_i and r_e to the scaled right-hand
