@@ -15,7 +15,7 @@ from tests.model.samples import random_inertia, random_tree
 from tests.model.test_coupled import tied
 from tests.robots import ROBOTS, double_pendulum, kicked, pendulum
 from tests.tolerances import ALGEBRA, SOLVE, assert_close
-from tiburon.algorithms.bias import bias, weight
+from tiburon.algorithms.bias import bias, gravity_forces
 from tiburon.algorithms.coriolis import coriolis
 from tiburon.algorithms.floating_base import floating_rnea
 from tiburon.algorithms.forward import METHODS
@@ -54,7 +54,7 @@ def test_machine_code_equals_plain_floats(name):
     expected = [bias(plan, *case, GRAVITY) for case in rows_of(q, v)]
     scale = max(1.0, np.abs(expected).max())
     assert_close(tb.bias_force(model, q, v, world=WORLD), expected, ALGEBRA, scale)
-    expected = [weight(plan, *case, GRAVITY) for case in rows_of(q)]
+    expected = [gravity_forces(plan, *case, GRAVITY) for case in rows_of(q)]
     assert_close(tb.gravity_force(model, q, world=WORLD), expected)
     expected = [coriolis(plan, *case) for case in rows_of(q, v)]
     assert_close(tb.coriolis_matrix(model, q, v), expected)

@@ -8,7 +8,7 @@ from tests.hydro.wet import OnGraph
 from tests.running import raw_kernel
 from tests.tolerances import DIFFERENCE, DIFFERENCE_STEP, assert_close
 from tiburon.algorithms.aba import aba
-from tiburon.algorithms.bias import bias, weight
+from tiburon.algorithms.bias import bias, gravity_forces
 from tiburon.algorithms.crba import crba
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.setting import Setting
@@ -260,7 +260,7 @@ def test_a_walker_half_in_water():
         assert_close(vd, found, 1e-10, scale=np.abs(found).max())
         back = rnea(here.plan, *state, vd, here.gravity, here.external)
         assert_close(back, tau, 1e-10, scale=np.abs(found).max())
-        lifts.append(weight(here.plan, state[0], here.gravity, here.water)[5])
+        lifts.append(gravity_forces(here.plan, state[0], here.gravity, here.water)[5])
         inertias.append(float(np.trace(np.array(H, dtype=float)[3:6, 3:6])))
     assert lifts[0] > lifts[1] > lifts[2]
     assert inertias[0] < inertias[1] < inertias[2]

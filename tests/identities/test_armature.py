@@ -12,7 +12,7 @@ from tests.model.samples import random_axis, random_inertia, random_pose
 from tests.running import Interpreted, OnFloats, raw_kernel
 from tests.strategies import GRAVITY, models, seeds, state
 from tests.tolerances import ALGEBRA, DIFFERENCE, DIFFERENCE_STEP, SOLVE, assert_close
-from tiburon.algorithms.floating_base import floating_rnea, floats
+from tiburon.algorithms.floating_base import floating_rnea, is_floating_base
 from tiburon.algorithms.hybrid import coupled_aba, hybrid_aba, hybrid_crba
 from tiburon.algorithms.joint_space import forward_by_mass_matrix
 
@@ -120,7 +120,7 @@ def test_floating_bases_need_no_force(pair, seed):
     scale = scale_of(ours.mass_matrix(q), again, vd) * max(1.0, np.abs(again).max())
     assert_close(again, tau, SOLVE, scale)
     for body in model.plan.bodies:
-        if floats(body):
+        if is_floating_base(body):
             assert not any(tau[body.v])
 
 

@@ -10,7 +10,7 @@ from tests.robots import ROBOTS, kicked
 from tests.running import OnFloats
 from tests.strategies import GRAVITY, models, seeds, state
 from tests.tolerances import ALGEBRA, SOLVE, assert_close
-from tiburon.algorithms.floating_base import floating_rnea, floats
+from tiburon.algorithms.floating_base import floating_rnea, is_floating_base
 from tiburon.algorithms.hybrid import hybrid_aba, hybrid_crba
 from tiburon.algorithms.joint_space import expanded_parents, forward_by_mass_matrix
 from tiburon.algorithms.setting import forces_on_bodies
@@ -128,7 +128,7 @@ def test_floating_base_inverse_dynamics_equals_a_free_joint_without_force(model,
     rates, forces = np.array(rates), np.array(forces)
     base = np.zeros(model.nv, dtype=bool)
     for body in model.plan.bodies:
-        base[body.v] = floats(body)
+        base[body.v] = is_floating_base(body)
     assert np.array_equal(rates[~base], vd[~base])
     assert np.array_equal(forces[base], np.zeros(base.sum()))
     ours = OnFloats(model, GRAVITY)

@@ -13,7 +13,7 @@ from tests.strategies import (
 )
 from tests.tolerances import ALGEBRA, DIFFERENCE, DIFFERENCE_STEP, SOLVE, assert_close
 from tiburon.algorithms.aba import aba
-from tiburon.algorithms.bias import bias, weight
+from tiburon.algorithms.bias import bias, gravity_forces
 from tiburon.algorithms.coriolis import coriolis
 from tiburon.algorithms.crba import crba
 from tiburon.algorithms.energy import kinetic, potential
@@ -103,7 +103,7 @@ def test_rate_of_the_mass_matrix_of_tied_robots_is_twice_coriolis(model, seed):
     """dH/dt = C + C^T along a motion, and C v is the bias force without weight."""
     plan, q, v, *_ = at_now(model, seed)
     C = array(coriolis(plan, q, v)).reshape(plan.nv, plan.nv)
-    held = array(bias(plan, q, v, GRAVITY)) - array(weight(plan, q, GRAVITY))
+    held = array(bias(plan, q, v, GRAVITY)) - array(gravity_forces(plan, q, GRAVITY))
     assert_close(C @ array(v), held, ALGEBRA, 100 * largest(held, C) * largest(array(v)))
     h = DIFFERENCE_STEP / largest(array(v))
     ahead, behind = (

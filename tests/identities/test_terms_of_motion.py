@@ -8,7 +8,7 @@ from tests.oracles import absolute
 from tests.running import OnFloats
 from tests.strategies import GRAVITY, models, seeds, state
 from tests.tolerances import ALGEBRA, DIFFERENCE, DIFFERENCE_STEP, SOLVE, assert_close
-from tiburon.algorithms.bias import bias, weight
+from tiburon.algorithms.bias import bias, gravity_forces
 from tiburon.algorithms.coriolis import coriolis
 from tiburon.algorithms.reactions import split, unit_forces
 from tiburon.algorithms.regressor import regressor_rows
@@ -35,7 +35,7 @@ def test_bias_force_is_coriolis_times_velocity_plus_gravity(model, seed):
     q, v, *_ = state(model, seed)
     total = np.array(bias(model.plan, *lists(q, v), GRAVITY))
     C = np.array(coriolis(model.plan, *lists(q, v)))
-    gravity = np.array(weight(model.plan, q.tolist(), GRAVITY))
+    gravity = np.array(gravity_forces(model.plan, q.tolist(), GRAVITY))
     scale = largest(np.abs(C) @ np.abs(v) + np.abs(gravity))
     assert_close(C @ v + gravity, total, ALGEBRA, scale)
 
@@ -68,7 +68,7 @@ def test_gravity_force_is_the_slope_of_potential_energy(model, seed):
         / (2.0 * h)
         for unit in np.eye(model.nv)
     ]
-    found = weight(model.plan, q.tolist(), GRAVITY)
+    found = gravity_forces(model.plan, q.tolist(), GRAVITY)
     scale = max(largest(found), abs(ours.potential_energy(q)))
     assert_close(found, slope, DIFFERENCE, scale)
 

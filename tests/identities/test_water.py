@@ -10,7 +10,7 @@ from tests.hydro.wet import DENSITY, SEAS, WAYS, OnFloats, OnGraph, immersed
 from tests.oracles import absolute, submerged
 from tests.strategies import GRAVITY, models, seeds, state
 from tests.tolerances import ALGEBRA, DIFFERENCE, DIFFERENCE_STEP, SOLVE, assert_close
-from tiburon.algorithms.floating_base import floating_rnea, floats
+from tiburon.algorithms.floating_base import floating_rnea, is_floating_base
 from tiburon.algorithms.hybrid import hybrid_aba, hybrid_crba
 from tiburon.algorithms.joint_space import forward_by_mass_matrix
 
@@ -170,7 +170,7 @@ def test_floating_base_is_a_free_joint_without_force(model, seed, sea):
     rates, forces = map(np.array, floating_rnea(ours.plan, *given))
     base = np.zeros(model.nv, dtype=bool)
     for body in ours.plan.bodies:
-        base[body.v] = floats(body)
+        base[body.v] = is_floating_base(body)
     assert np.array_equal(rates[~base], vd[~base])
     assert np.array_equal(forces[base], np.zeros(base.sum()))
     scale = solve_scale(ours, q, v, forces)

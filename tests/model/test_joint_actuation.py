@@ -145,7 +145,7 @@ def test_of_more_actuators_than_freedoms_forces_of_least_squares_are_taken():
             {"ball": [CYLINDER]},
             "expected at least one for each of 3 degrees of freedom",
         ),
-        ({"hinge": [(1, 0, 0, 0, 0, 0)]}, "actuators that work on every freedom"),
+        ({"hinge": [(1, 0, 0, 0, 0, 0)]}, "actuators that act on every degree of freedom"),
     ],
 )
 def test_actuators_that_cannot_hold_a_joint_are_refused(actuators, message):

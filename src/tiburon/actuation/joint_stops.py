@@ -239,13 +239,13 @@ def apparent_joint_inertia(model: Model) -> NDArray[np.float64]:
         return np.zeros(0)
     M = np.array(crba(model.plan, tuple(model.neutral().tolist())), dtype=np.float64)
     try:
-        felt: NDArray[np.float64] = 1.0 / np.diag(np.linalg.inv(M))
+        inertia: NDArray[np.float64] = 1.0 / np.diag(np.linalg.inv(M))
     except np.linalg.LinAlgError:
-        felt = np.diag(M).copy()
+        inertia = np.diag(M).copy()
     # degrees of freedom without inertia get the smallest inertia of the others
-    good = felt[np.isfinite(felt) & (felt > 0.0)]
+    good = inertia[np.isfinite(inertia) & (inertia > 0.0)]
     least = float(good.min()) if good.size else 1.0
-    return np.where(np.isfinite(felt) & (felt > 0.0), felt, least)
+    return np.where(np.isfinite(inertia) & (inertia > 0.0), inertia, least)
 
 
 def _stopped_inertia(

@@ -1,4 +1,4 @@
 """Algorithms of rigid-body dynamics, one file each, written over the drivers of `sweep`.
 
-Public functions are found through `tiburon`, which loads the file of each when it is first used.
+Public functions are in `tiburon.functions`; each loads its algorithm on first use.
 """

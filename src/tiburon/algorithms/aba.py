@@ -1,16 +1,16 @@
 """Forward dynamics: the articulated-body algorithm in body coordinates.
 
 Symbols (Featherstone 1987, chapter 6; McMillan 1994, appendix B.4):
-    X       map of motion from the parent's frame to the body's
+    X       motion transform from the parent's frame to the body's
     w       angular velocity of a body; vJ its velocity relative to its parent
-    z       acceleration that the turning of the parent gives its point where the body is
-    c       what the joint's own motion adds to that of the body
-    IA, pA  articulated-body inertia and bias force of a body with all beyond it
-    Ia, pa  what a joint passes on of them
+    z       centripetal acceleration of the body's origin due to the rotation of the parent
+    c       velocity-product acceleration of the joint
+    IA, pA  articulated-body inertia and bias force of a subtree
+    Ia, pa  the same seen through the joint
     a       classical acceleration of a body, at the origin of its frame
 
-As in McMillan's form accelerations are classical, so that no velocity of a point is needed. Unlike
-there, z stays in the parent's frame, where the inertia that it meets is needed anyway.
+Accelerations are classical, as in McMillan's form, so that no velocity of a point is needed. Unlike
+there, z stays in the parent's frame, where the transformed inertia is available.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ __all__ = ["aba"]
 
 @record
 class _Articulated:
-    """Inertia and bias force of a body and all beyond it; they add."""
+    """Articulated-body inertia and bias force of a subtree; they add."""
 
     IA: ArticulatedInertia
     pA: Force
@@ -39,7 +39,7 @@ class _Articulated:
 
 
 class _Moving(NamedTuple):
-    """What the first pass knows of a body."""
+    """Results of the first pass for a body."""
 
     X: Transform
     w: Vec3
@@ -49,7 +49,7 @@ class _Moving(NamedTuple):
 
 
 class _Accelerating(NamedTuple):
-    """What the last pass knows of a body."""
+    """Results of the last pass for a body."""
 
     qdd: tuple[Scalar, ...]
     a: Motion
@@ -66,16 +66,16 @@ def aba(
     """Compute the joint accelerations that given joint forces produce.
 
     Featherstone 1987, eqs. 6.46-6.55 in link coordinates (6.56-6.65), for trees (7.6) and joints of
-    several freedoms (7.19); a free root is a joint of six freedoms (7.20). Velocity terms as in
+    several degrees of freedom (7.19); a free root is a joint with six (7.20). Velocity terms as in
     McMillan 1994, eqs. B.28-B.39. O(number of bodies).
 
     Args:
         plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
+        q: Configuration [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
         tau: Joint force [N or N m], nv scalars.
-        gravity: Acceleration of free fall, world axes [m/s^2].
-        external: Force on each body from outside, in its plan frame [N m, N]; none by default.
+        gravity: Gravitational acceleration, world axes [m/s^2].
+        external: External wrench on each body, in its plan frame [N m, N]; none by default.
 
     Returns:
         Joint acceleration [m/s^2 or rad/s^2], nv scalars.
@@ -87,20 +87,20 @@ def aba(
         carried = X.direction(parent.w)
         w = add(carried, vJ.angular)
         z = cross(parent.w, cross(parent.w, X.translation))
-        # a body that slides meets the turning of its parent twice (Coriolis)
+        # Coriolis acceleration of a sliding body
         c = Motion(cross(w, vJ.angular), cross(add(w, carried), vJ.linear))
         c = c + body.joint.bias(q[body.q], v[body.v])
         p = body.inertia.gyroscopic_force(w)
-        # p is a force the body needs; what comes from outside need not be supplied
+        # p is the force that the body requires; external forces are subtracted
         pA = p if fx is None else p - fx
-        return _Moving(X, w, z, c, _Articulated(body.felt.articulated(), pA))
+        return _Moving(X, w, z, c, _Articulated(body.effective_inertia.articulated(), pA))
 
     def release(body: PlanBody, total: _Articulated, moving: _Moving) -> tuple[Carry, _Articulated]:
         IA, pA = total.IA, total.pA
         Ia, pa, carry = body.joint.release(q[body.q], IA, pA, moving.c, tau[body.v], body.armature)
-        felt = moving.X.inertia_to_parent(Ia)
-        bias = felt.apply(Motion(ZERO3, moving.z), start=moving.X.force_to_parent(pa))
-        return carry, _Articulated(felt, bias)
+        inertia = moving.X.inertia_to_parent(Ia)
+        bias = inertia.apply(Motion(ZERO3, moving.z), start=moving.X.force_to_parent(pa))
+        return carry, _Articulated(inertia, bias)
 
     def accelerate(
         body: PlanBody, parent: _Accelerating, moving: _Moving, carry: Carry
@@ -108,13 +108,13 @@ def aba(
         a = moving.X.motion(parent.a + Motion(ZERO3, moving.z)) + moving.c
         return _Accelerating(*body.joint.accelerate(q[body.q], carry, a, body.armature))
 
-    # outward: velocities, and what each body would need alone
+    # outward: velocities, and inertia and bias force of each body
     nothing = _Articulated(ArticulatedInertia.zero(), Force.zero())
     at_rest = _Moving(Transform.identity(), ZERO3, ZERO3, Motion.zero(), nothing)
     moving = outward(plan, motion, at_rest, external or (None,) * len(plan.bodies))
-    # inward: free each joint and hand its parent what is felt through it
+    # inward: eliminate each joint, and add its subtree to the parent
     carries = inward(plan, release, [visit.alone for visit in moving], moving)
-    # outward: the world accelerating upward acts on every body as gravity does
+    # outward: accelerations, with gravity as acceleration of the base
     root = _Accelerating((), base_acceleration(gravity))
     accelerating = outward(plan, accelerate, root, moving, carries)
     return tuple(x for visit in accelerating for x in visit.qdd)

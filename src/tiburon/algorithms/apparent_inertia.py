@@ -1,16 +1,16 @@
-"""Inverse inertia of any link, of any pair of links, and between two links.
+"""Inverse inertia of links: of one link, between two links, and of their relative motion.
 
 Symbols (Featherstone 1987, sec. 9.5):
     Phi_ij  acceleration of link i per force on link j, from rest, all joints free
     A       propagator of a joint (eq. 9.39)
-    S, d    direction of a joint's freedom, and S^T I^A S along it
+    S, d    joint axis, and S^T I^A S
 
-The book's recursion (eq. 9.32) starts from the inertia of the root, which a robot on the ground
-does not have. Started from the world, which does not accelerate, the same propagators give
+The book's recursion (eq. 9.32) starts from the inertia of the root, which a fixed-base robot does
+not have. Started from the world, which does not accelerate, the same propagators give
 
     Phi_0 = 0,    Phi_i = A Phi_parent A^T + sum u u^T / d,    Phi_ij = A_ic Phi_c A_jc^T
 
-for grounded and floating robots alike; c is the last link that carries both i and j.
+for fixed and floating bases; c is the last common ancestor of i and j.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from tiburon.algorithms.articulated_response import (
-    Held,
+    ArticulatedBody,
     Response,
     articulated_inertias,
     directions,
@@ -52,13 +52,15 @@ def _sum(a: Columns, b: Columns, sign: float = 1.0) -> Columns:
     return tuple(x + y * sign for x, y in zip(a, b, strict=True))
 
 
-def pair_response(plan: Plan, q: Sequence[Scalar], held: Sequence[Held], i: int, j: int) -> Columns:
-    """Find Phi_ij in the plan frames of two plan bodies (Featherstone 1987, eqs. 9.34, 9.35).
+def pair_response(
+    plan: Plan, q: Sequence[Scalar], articulated: Sequence[ArticulatedBody], i: int, j: int
+) -> Columns:
+    """Compute Phi_ij in the plan frames of two plan bodies (Featherstone 1987, eqs. 9.34, 9.35).
 
     Args:
         plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
-        held: From `articulated_inertias`.
+        q: Configuration [m or rad], nq scalars.
+        articulated: From `articulated_inertias`.
         i: Index of the plan body that accelerates, or that of the world.
         j: Index of the plan body the force acts on, or that of the world.
 
@@ -66,17 +68,17 @@ def pair_response(plan: Plan, q: Sequence[Scalar], held: Sequence[Held], i: int,
         The acceleration of body i, in its frame, per unit force on body j in its frame.
     """
 
-    def respond(body: PlanBody, parent: Columns, own: Held, concerned: bool) -> Columns:
+    def respond(body: PlanBody, parent: Columns, own: ArticulatedBody, concerned: bool) -> Columns:
         if not concerned:
             return parent
         # A Phi A^T: the propagator acts on columns, then on rows
         half = tuple(propagated(body, own, q, column) for column in parent)
         Phi = tuple(propagated(body, own, q, row) for row in _transposed(half))
-        for u, softness in directions(body, own, q):
-            Phi = _sum(Phi, tuple(u * (x * softness) for x in u))
+        for u, inverse_d in directions(body, own, q):
+            Phi = _sum(Phi, tuple(u * (x * inverse_d) for x in u))
         return Phi
 
-    def reach(body: PlanBody, parent: Columns, own: Held, concerned: bool) -> Columns:
+    def reach(body: PlanBody, parent: Columns, own: ArticulatedBody, concerned: bool) -> Columns:
         if not concerned:
             return parent
         return tuple(propagated(body, own, q, column) for column in parent)
@@ -88,22 +90,22 @@ def pair_response(plan: Plan, q: Sequence[Scalar], held: Sequence[Held], i: int,
     shared = to_i & to_j
     if not shared:
         return _ZERO
-    # parents come first, so the last shared body carries all others
-    Phi = outward(plan, respond, _ZERO, held, among(shared))[max(shared)]
-    from_c = outward(plan, reach, Phi, held, among(to_i - shared))[i]
-    back = outward(plan, reach, _transposed(from_c), held, among(to_j - shared))[j]
+    # parents come first, so the last common ancestor has the largest index
+    Phi = outward(plan, respond, _ZERO, articulated, among(shared))[max(shared)]
+    from_c = outward(plan, reach, Phi, articulated, among(to_i - shared))[i]
+    back = outward(plan, reach, _transposed(from_c), articulated, among(to_j - shared))[j]
     return _transposed(back)
 
 
 def tied_pair_response(tied: Response, i: int, j: int) -> Columns:
-    """Find Phi_ij as `pair_response` does, where joints are tied to others."""
+    """Compute Phi_ij as `pair_response` does, for coupled joints or loops."""
     units = [Force.from_array(unit) for unit in np.eye(6).tolist()]
     rows = response(tied, tied.rates(j, units), tied.rates(i, units))
     return tuple(Motion.from_array(row) for row in rows)
 
 
-def _told(columns: Columns, place: Place, offset: Vec3) -> Columns:
-    """Return accelerations given in a frame in world axes, at a point."""
+def _in_world(columns: Columns, place: Place, offset: Vec3) -> Columns:
+    """Return accelerations given in frame axes, in world axes at a point."""
     return tuple(
         Motion(matrix_vector(place.R, m.angular), matrix_vector(place.R, m.linear))
         for m in (moved_to(column, offset) for column in columns)
@@ -111,7 +113,7 @@ def _told(columns: Columns, place: Place, offset: Vec3) -> Columns:
 
 
 class _Pairs:
-    """Responses of frames by name, told at one world point each."""
+    """Responses of frames by name, each at one world point."""
 
     def __init__(
         self, plan: Plan, tied: Response | None, q: Sequence[Scalar], names: Sequence[str]
@@ -125,7 +127,7 @@ class _Pairs:
         self.places = dict(zip(names, frame_places(plan, q, names), strict=True))
 
     def response(self, name: str, other: str, at: str, other_at: str) -> Columns:
-        """Return Phi of two frames, world axes, told at the origins of other frames."""
+        """Return Phi of two frames, world axes, at the origins of other frames."""
         i, j = self.plan.frame(name), self.plan.frame(other)
         if WORLD_BODY in (i.body, j.body):
             return _ZERO
@@ -137,7 +139,7 @@ class _Pairs:
     def _moved(self, columns: Columns, name: str, at: str) -> Columns:
         place = self.places[name]
         arm = subtract(self.places[at].p, place.p)
-        return _told(columns, place, transpose_vector(place.R, arm))
+        return _in_world(columns, place, transpose_vector(place.R, arm))
 
 
 def _flat(columns: Columns) -> Any:
@@ -150,8 +152,8 @@ def cross_response(setting: Setting, tied: Response | None, q: Sequence[Scalar])
 
     Args:
         setting: Plan and options: names of the frames.
-        tied: Response of a robot whose joints are coupled or closed in loops; None of others.
-        q: Position [m or rad], nq scalars.
+        tied: Response of a robot with coupled joints or loops; None for others.
+        q: Configuration [m or rad], nq scalars.
     """
     choices = dict(setting.options)
     i, j = choices["frame"], choices["other"]
@@ -164,7 +166,7 @@ def relative_response(setting: Setting, tied: Response | None, q: Sequence[Scala
     choices = dict(setting.options)
     i, j = choices["frame"], choices["other"]
     pairs = _Pairs(setting.plan, tied, q, (i, j))
-    # a force on one and its reaction on the other share a line of action: one point serves both
+    # a force and its reaction share a line of action: one point for both
     own = _sum(pairs.response(i, i, i, i), pairs.response(j, j, i, i))
     coupling = pairs.response(i, j, i, i)
     return _flat(_sum(_sum(own, coupling, -1.0), _transposed(coupling), -1.0))

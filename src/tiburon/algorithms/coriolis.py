@@ -1,16 +1,28 @@
-"""Coriolis matrix: the one whose double, taken from the rate of the mass matrix, is skew.
+"""Coriolis matrix C for which dH/dt - 2 C is skew-symmetric.
 
 Symbols (Echeandia and Wensing 2021, "Numerical methods to compute the Coriolis matrix and
 Christoffel symbols for rigid-body systems", J. Computational and Nonlinear Dynamics 16(9)):
-    X       map of motion from the parent's frame to the body's
+    X       motion transform from the parent's frame to the body's
     vel     spatial velocity of a body
-    S, Sd   motion sub-space of a joint and its rate, vel x S and the change seen from the body
+    S, Sd   motion subspace of a joint and its rate, vel x S plus its apparent derivative
+    n, f    momentum I vel
     B       velocity product matrix of a body: B vel = vel x* I vel and B + B^T = dI/dt
-    IC, BC  I and B of a body and all beyond it, summed
+    IC, BC  I and B of a subtree
     C       Coriolis matrix
 
-Every body adds J^T (I dJ/dt + B J) to C. In water I holds added mass, and velocities are relative
-to the water.
+Every body adds J^T (I dJ/dt + B J) to C. In water I includes added mass, and velocities are
+relative to the water. B is half of dI/dt plus half of the skew matrix of vel x* (I vel):
+
+    B = 1/2 [(vel x*) I - I (vel x)] + 1/2 [ -n x  -f x ]
+                                           [ -f x    0  ]
+
+For a rigid body the products with linear velocity cancel and
+
+    B = [ G     0 ]     G = (dIbar/dt - n x) / 2
+        [ -f x  0 ]
+
+so that B is three forces, one per component of angular velocity, in any frame. With added mass,
+which differs between axes, nothing cancels.
 """
 
 from collections.abc import Sequence
@@ -49,7 +61,7 @@ class RigidProduct:
 
     @classmethod
     def zero(cls) -> "RigidProduct":
-        """Return B of nothing."""
+        """Return zero."""
         return cls(Force.zero(), Force.zero(), Force.zero())
 
     @classmethod
@@ -87,17 +99,17 @@ class RigidProduct:
 
 @record
 class FullProduct:
-    """B of bodies with any symmetric inertia: its symmetric part, and what its skew part is of."""
+    """B of bodies with any symmetric inertia: symmetric part, and momentum for the skew part."""
 
     even: ArticulatedInertia
     """Half of dI/dt."""
 
     momentum: Force
-    """n, f; carried like any force, and the skew part with it."""
+    """n, f; transforms like a force, and the skew part with it."""
 
     @classmethod
     def zero(cls) -> "FullProduct":
-        """Return B of nothing."""
+        """Return zero."""
         return cls(ArticulatedInertia.zero(), Force.zero())
 
     @classmethod
@@ -132,17 +144,17 @@ AnyProduct = RigidProduct | FullProduct
 
 @record
 class _Composite:
-    """I and B of a body and all beyond it; they add."""
+    """I and B of a subtree; they add."""
 
     I: RigidInertia | ArticulatedInertia
     B: AnyProduct
 
     @classmethod
     def of_body(cls, body: PlanBody, vel: Motion, wet: bool) -> "_Composite":
-        """Return I and B of one body; in the same form for all of a robot."""
+        """Return I and B of one body; with added mass in full form for all bodies."""
         if wet:
-            felt = body.felt.articulated()
-            return cls(felt, FullProduct.of_body(felt, vel))
+            inertia = body.effective_inertia.articulated()
+            return cls(inertia, FullProduct.of_body(inertia, vel))
         return cls(body.inertia, RigidProduct.of_body(body.inertia, vel))
 
     def __add__(self, other: "_Composite") -> "_Composite":
@@ -150,7 +162,7 @@ class _Composite:
 
 
 class _Moving(NamedTuple):
-    """What the outward pass knows of a body."""
+    """Results of the outward pass for a body."""
 
     X: Transform
     place: Place | None
@@ -162,23 +174,23 @@ class _Moving(NamedTuple):
 
 
 class _Column(NamedTuple):
-    """Forces of one freedom on their way to the root."""
+    """Forces of one joint axis on their path to the root."""
 
     upper: Force
-    """IC Sd + BC S: felt by an ancestor, it gives the ancestor's row."""
+    """IC Sd + BC S: projected on an ancestor, it gives the ancestor's row."""
 
     inertial: Force
-    """IC S: felt along the rate of an ancestor's axis."""
+    """IC S: projected on the rate of an ancestor's axis."""
 
     turned: Force
-    """BC^T S: felt along the ancestor's axis; both give this freedom's row."""
+    """BC^T S: projected on the ancestor's axis; both give the row of this axis."""
 
 
 Rows = tuple[tuple[Scalar, ...], ...]
 Columns = tuple[_Column, ...]
 
 Entries = tuple[tuple[Scalar, ...], tuple[Scalar, ...]]
-"""For one freedom: its column in the rows of an ancestor, and its row in the ancestor's columns."""
+"""For one axis: its column in the rows of an ancestor, and its row in the ancestor's columns."""
 
 
 def coriolis(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> Rows:
@@ -189,7 +201,7 @@ def coriolis(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> Rows:
 
     Args:
         plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
+        q: Configuration [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
 
     Returns:
@@ -206,7 +218,7 @@ def coriolis(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> Rows:
 def _columns(
     plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]
 ) -> tuple[tuple[_Moving, ...], tuple[Columns, ...]]:
-    """Find the motion of each body, and the forces that go with each freedom, in body frames."""
+    """Compute the motion of each body, and the forces of each joint axis, in body frames."""
     wet = _is_wet(plan)
 
     def motion(body: PlanBody, parent: _Moving) -> _Moving:
@@ -236,7 +248,7 @@ def _columns(
 
 
 def _is_wet(plan: Plan) -> bool:
-    """Tell whether bodies move water along."""
+    """Return whether bodies have added mass."""
     return any(body.added is not None for body in plan.bodies)
 
 
@@ -246,13 +258,13 @@ def _by_pairs(
     moving: Sequence[_Moving],
     columns: Sequence[Columns],
 ) -> Rows:
-    """Carry the forces of each freedom from body to body to the root, felt by all on the way."""
+    """Propagate the forces of each axis to the root, projecting them on all ancestors."""
 
     def project(
         body: PlanBody, columns: Columns, moving: _Moving
     ) -> tuple[tuple[Entries, ...], Columns]:
         S = body.joint.subspace(q[body.q])
-        felt = tuple(
+        projected = tuple(
             (
                 tuple(s.dot(f.upper) for s in S),
                 tuple(
@@ -264,13 +276,13 @@ def _by_pairs(
         carried = tuple(
             _Column(*(moving.X.force_to_parent(f) for f in column)) for column in columns
         )
-        return felt, carried
+        return projected, carried
 
     C: list[list[Scalar]] = [[0.0] * plan.nv for _ in range(plan.nv)]
-    for body, ancestor, felt in pairs(plan, project, columns, moving):
-        for k, (column, row) in enumerate(felt, start=body.v.start):
+    for body, ancestor, projected in pairs(plan, project, columns, moving):
+        for k, (column, row) in enumerate(projected, start=body.v.start):
             for j, (above, below) in enumerate(zip(column, row, strict=True), ancestor.v.start):
-                # sums, since joints that follow another share its variables
+                # sums, since coupled joints share the variable of their leader
                 C[j][k] = C[j][k] + above
                 if body is not ancestor:
                     C[k][j] = C[k][j] + below
@@ -278,7 +290,7 @@ def _by_pairs(
 
 
 def _vectors(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Vectors, ...]:
-    """Return S, Sd and the three forces of all freedoms in the frame of their tree's first body."""
+    """Compute S, Sd and the three forces of all axes in the frame of their tree's first body."""
     wet = _is_wet(plan)
 
     @before_products(plan)
@@ -294,7 +306,7 @@ def _vectors(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Vect
                     tuple(place.motion(sd)),
                     tuple(place.force(column.upper)),
                     tuple(place.force(column.inertial)),
-                    # on land a couple, the same at every point
+                    # without added mass a couple, the same at every point
                     tuple(place.force(column.turned)) if wet else place.force(column.turned).moment,
                 )
                 for s, sd, column in zip(
@@ -305,9 +317,9 @@ def _vectors(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Vect
         moving, columns = _columns(plan, position, JointVector(v))
         places, rates = [visit.place for visit in moving], [visit.Sd for visit in moving]
         carried = each(plan, carry, range(len(plan.bodies)), places, rates, columns)
-        freedoms = [freedom for body in carried for freedom in body]
+        rows = [row for body in carried for row in body]
         return tuple(
-            components([freedom[k] for freedom in freedoms], size)
+            components([row[k] for row in rows], size)
             for k, size in enumerate((6, 6, 6, 6, 6 if wet else 3))
         )
 

@@ -1,10 +1,10 @@
-"""Predicted cost of the two methods of forward dynamics, from the tree alone.
+"""Predicted operation counts of the two methods of forward dynamics, from the tree alone.
 
-Operations per body depend on how its frame lies in its parent's: on turns about coordinate axes,
-general turns and moves of the origin between them. The numbers of this page were fitted to counts
-of traced kernels of robots with every kind of joint; tests hold predictions against such counts.
-Featherstone 1987, table 8-6, has the same shape for chains: articulated bodies grow as N, composite
-ones as N^2 by forces that are carried to the root, and N^3/6 by the factorization.
+Operations per body depend on its transform to the parent: rotations about coordinate axes, general
+rotations and translations. The coefficients were fitted to the counts of traced kernels with every
+kind of joint; tests compare predictions with such counts. Featherstone 1987, table 8-6, has the
+same form for chains: N for articulated bodies; N^2 (forces to the root) and N^3/6 (factorization)
+for composite bodies.
 """
 
 from typing import NamedTuple
@@ -22,28 +22,28 @@ from tiburon.trace.primitives.spd import INLINE_SIZE
 __all__ = ["articulated_cost", "composite_cost"]
 
 LOOP_FACTOR, LOOP_ROW = 3.0, 40.0
-"""Time of an operation of a factorization that is a loop in memory, and of each of its rows, in
-operations of straight code; measured on the robots of the benchmarks, one call and batches."""
+"""Cost of an operation and of a row of a looped factorization, in operations of straight-line code;
+measured on the benchmark robots, single calls and batches."""
 
 
 class _Shape(NamedTuple):
-    """What the cost of a body depends on."""
+    """Properties of a body that determine its cost."""
 
-    freedoms: int
+    dof: int
     axis_turns: int
     turns: int
     moves: int
     on_world: bool
-    still: bool
-    """Whether it never turns, so that coordinates of vectors are constants."""
+    never_rotates: bool
+    """Whether its orientation is constant."""
 
     def weigh(self, axis_turn: float, turn: float, move: float) -> float:
-        """Return the cost of its change of frame."""
+        """Return the cost of its coordinate transform."""
         return axis_turn * self.axis_turns + turn * self.turns + move * self.moves
 
 
-def _maybe(x: Scalar, *known: float) -> bool:
-    """Tell whether a number may be other than some known ones."""
+def _may_differ(x: Scalar, *known: float) -> bool:
+    """Return whether a value may differ from some constants."""
     return not isinstance(x, float) or x not in known
 
 
@@ -54,38 +54,38 @@ def _shapes(plan: Plan) -> list[_Shape]:
         axis_turns, turns, moves = _factors(body.transform(q))
         on_world = body.parent == WORLD_BODY
         still = not any(_turns(S) for S in body.joint.subspace(q))
-        still = still and (on_world or shapes[body.parent].still)
-        freedoms = body.v.stop - body.v.start
-        shapes.append(_Shape(freedoms, axis_turns, turns, moves, on_world, still))
+        still = still and (on_world or shapes[body.parent].never_rotates)
+        dof = body.v.stop - body.v.start
+        shapes.append(_Shape(dof, axis_turns, turns, moves, on_world, still))
     return shapes
 
 
 def _some_position(body: PlanBody) -> list[float]:
-    """Return a position of the joint that makes no number zero or one by chance."""
+    """Return a joint position at which no coefficient is zero or one by chance."""
     if body.joint.follows is not None:
         return [0.3] * (body.q.stop - body.q.start)
     return list(body.joint.random(np.random.default_rng(1)))
 
 
 def _turns(S: Motion) -> bool:
-    return any(_maybe(x, 0.0) for x in S.angular)
+    return any(_may_differ(x, 0.0) for x in S.angular)
 
 
 def _factors(X: Transform) -> tuple[int, int, int]:
-    """Count turns about coordinate axes, turns that mix all three, and parts of moves."""
+    """Count rotations about coordinate axes, general rotations, and translation components."""
     axis_turns = turns = moves = 0
     for factor in X:
         if isinstance(factor, AxisRotation):
             axis_turns += 1
         elif isinstance(factor, Rotation):
-            turns += any(_maybe(x, 0.0, 1.0, -1.0) for row in factor.E for x in row)
+            turns += any(_may_differ(x, 0.0, 1.0, -1.0) for row in factor.E for x in row)
         elif isinstance(factor, Translation):
-            moves += sum(_maybe(x, 0.0) for x in factor.r)
+            moves += sum(_may_differ(x, 0.0) for x in factor.r)
     return axis_turns, turns, moves
 
 
 def articulated_cost(plan: Plan) -> float:
-    """Predict the operations of `aba`, or of `coupled_aba` where joints follow others.
+    """Predict the operations of `aba`, or of `coupled_aba` for coupled joints.
 
     Args:
         plan: Layout of the model.
@@ -93,25 +93,25 @@ def articulated_cost(plan: Plan) -> float:
     total, shapes = 0.0, _shapes(plan)
     for body, shape in zip(plan.bodies, shapes, strict=True):
         if shape.on_world:
-            total += 16.0 * shape.freedoms
-        elif shape.still:
+            total += 16.0 * shape.dof
+        elif shape.never_rotates:
             total += 22.0
-        elif shape.freedoms == 6:
-            # nothing beyond all six freedoms is felt by the parent
+        elif shape.dof == 6:
+            # a joint with six degrees of freedom transmits no inertia
             total += 420.0
         else:
-            own = 146.0 + shape.weigh(36.0, 345.0, 88.0) + 11.0 * (shape.freedoms - 1)
+            own = 146.0 + shape.weigh(36.0, 345.0, 88.0) + 11.0 * (shape.dof - 1)
             parent = shapes[body.parent]
-            # velocities have one component, and the world needs no inertia
-            first = parent.on_world and parent.freedoms == 1
+            # the velocity has one component, and the parent is fixed
+            first = parent.on_world and parent.dof == 1
             total += max(own - 195.0, 0.0) if first else own
     return total + _cost_of_sharing(plan, shapes)
 
 
 def _cost_of_sharing(plan: Plan, shapes: list[_Shape]) -> float:
-    """Predict what open variables cost: a force and a row of H at each body they pass.
+    """Predict the cost of open shared variables: a force and a row of H at each body they pass.
 
-    Roughly: up to twice the true cost where several variables are open together.
+    An upper estimate, up to twice the true cost if several variables are open together.
     """
     if not plan.has_couplings:
         return 0.0
@@ -128,15 +128,15 @@ def _cost_of_sharing(plan: Plan, shapes: list[_Shape]) -> float:
     total = 0.0
     for shape, variables, closing in zip(shapes, open_at, at_bodies, strict=True):
         count = len(variables)
-        # a joint that shares its variable is not eliminated where it stands
-        eliminated = len(closing.variables) + (0 if closing.shared else shape.freedoms)
+        # a joint with a shared variable is not eliminated at its body
+        eliminated = len(closing.variables) + (0 if closing.shared else shape.dof)
         total += count * (shape.weigh(12.0, 30.0, 4.0) + (24.0 + count) * eliminated)
         total -= 60.0 * len(closing.shared)
     return total
 
 
 def composite_cost(plan: Plan) -> float:
-    """Predict the operations of `forward_by_mass_matrix`, those of its loops at what they take.
+    """Predict the operations of `forward_by_mass_matrix`, with loops weighted by their cost.
 
     Args:
         plan: Layout of the model.
@@ -144,21 +144,21 @@ def composite_cost(plan: Plan) -> float:
     total, shapes = 0.0, _shapes(plan)
     for shape in shapes:
         if not shape.on_world:
-            own = shape.weigh(36.0, 80.0, 32.0) + 78.0 * (shape.freedoms - 1) - 12.0
-            total += 2.0 if shape.still else max(own, 0.0)
-    # forces of unit accelerations go to the root, felt by every joint on the way
+            own = shape.weigh(36.0, 80.0, 32.0) + 78.0 * (shape.dof - 1) - 12.0
+            total += 2.0 if shape.never_rotates else max(own, 0.0)
+    # forces of unit accelerations are propagated to the root and projected on every joint
     to_root: list[float] = []
     for body, shape in zip(plan.bodies, shapes, strict=True):
         way = 0.0
         if not shape.on_world:
-            carried = 0.0 if shape.still else max(shape.weigh(30.0, 32.0, -6.0), 0.0)
-            way = to_root[body.parent] + carried + 12.5 * shapes[body.parent].freedoms
+            carried = 0.0 if shape.never_rotates else max(shape.weigh(30.0, 32.0, -6.0), 0.0)
+            way = to_root[body.parent] + carried + 12.5 * shapes[body.parent].dof
         to_root.append(way)
-        total += shape.freedoms * way
+        total += shape.dof * way
     depths: list[int] = []
     for above in expanded_parents(plan):
         depths.append(1 if above < 0 else depths[above] + 1)
-    # row k of L^T D L updates the rows of its ancestors; then one solution down and up
+    # row k of L^T D L updates the rows of its ancestors; then two substitutions
     solving = sum(depth * depth + 4 * (depth - 1) + 1 for depth in depths)
     if plan.nv <= INLINE_SIZE:
         return total + solving

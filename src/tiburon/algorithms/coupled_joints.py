@@ -1,15 +1,15 @@
-"""Articulated bodies whose joints may share a variable: gears, mimic joints, rotors.
+"""Articulated bodies with shared joint variables: gears, mimic joints, rotors.
 
 Symbols (Featherstone 1987, chapter 6; H, F as in chapter 5):
-    a       acceleration of the body whose handle it is
-    x       joint accelerations that bodies beyond it share with bodies elsewhere
-    IA, pA  inertia and bias force: the body needs f = IA a + pA + F x
+    a       acceleration of the body of a handle
+    x       joint accelerations that the subtree shares with other bodies
+    IA, pA  inertia and bias force: f = IA a + pA + F x
     F       force on the body per unit of each x
-    H, r    the forces felt along x: F^T a + H x + r
+    H, r    generalized force along x: F^T a + H x + r
 
-A joint with variables of its own is eliminated where it stands. A shared variable is felt at many
-joints: it stays open on the way inward until the first body that carries them all, where the forces
-felt along it are complete, and is eliminated there. Nothing is spent where nothing is shared.
+A joint with its own variables is eliminated at its body. A shared variable stays open until the
+last common ancestor of its joints, where its generalized force is complete, and is eliminated
+there. Trees without shared variables have no extra cost.
 """
 
 from collections.abc import Sequence
@@ -29,47 +29,47 @@ Rates = tuple[tuple[int, Scalar], ...]
 
 
 class Freed(NamedTuple):
-    """What the outward pass needs of an eliminated direction: it moves by rate - W . a - w . x."""
+    """An eliminated direction, with the acceleration rate - W . a - w . x."""
 
     eliminated: Eliminated
     d: Scalar
-    """Inertia along the direction, those eliminated before it giving way."""
+    """Inertia along the direction, with those eliminated before it free."""
 
     open: tuple[int, ...] = ()
     w: tuple[Scalar, ...] = ()
 
     def met(self, rates: Rates) -> Eliminated:
-        """Return the direction with what the shared variables x do to it."""
+        """Return the direction with the contribution of the shared variables x."""
         known, rate = dict(rates), self.eliminated.rate
         for variable, w in zip(self.open, self.w, strict=True):
             rate = rate - w * known[variable]
         return self.eliminated._replace(rate=rate)
 
     def acceleration(self, a: Motion, rates: Rates) -> Scalar:
-        """Return the acceleration of a shared variable, its last body accelerating by a."""
+        """Return the acceleration of a shared variable eliminated at a body with acceleration a."""
         met = self.met(rates)
         return met.rate - a.dot(met.W)
 
 
 @record
 class Handle:
-    """A body with all beyond it, as its joint meets it; handles of several bodies add."""
+    """Articulated inertia of a subtree with open shared variables; handles add."""
 
     IA: ArticulatedInertia
     pA: Force
 
     open: tuple[int, ...] = ()
-    """Shared velocity variables that are not eliminated yet, in order."""
+    """Shared velocity variables that are not yet eliminated, in order."""
 
     F: tuple[Force, ...] = ()
     H: tuple[tuple[Scalar, ...], ...] = ()
-    """Rows up to the diagonal: H is symmetric and its entries are stored once."""
+    """Lower triangle of the symmetric matrix, by rows."""
 
     r: tuple[Scalar, ...] = ()
 
     @classmethod
     def zero(cls) -> "Handle":
-        """Return the handle of nothing."""
+        """Return a zero handle."""
         return cls(ArticulatedInertia.zero(), Force.zero())
 
     def __add__(self, other: "Handle") -> "Handle":
@@ -91,7 +91,7 @@ class Handle:
         )
 
     def _widened(self, variables: Sequence[int]) -> "Handle":
-        """Return the same handle with rows of zeros for variables that are not open in it."""
+        """Return the handle with zero rows for further variables."""
         if self.open == tuple(variables):
             return self
         place = {variable: k for k, variable in enumerate(self.open)}
@@ -114,17 +114,17 @@ class Handle:
     def free(
         self, S: Motion, tau: Scalar, armature: Scalar | None = None
     ) -> tuple["Handle", Freed]:
-        """Eliminate a direction S of the body's own joint, along which tau acts."""
+        """Eliminate an axis S of the body's own joint with joint force tau."""
         Ia, pa, eliminated = eliminate_direction(self.IA, self.pA, S, tau, armature)
         axis = coordinate_axis(S)
-        # along a coordinate axis the direction that was eliminated is the axis, whatever its sign
+        # for a coordinate axis the eliminated direction is the positive axis
         s = S if axis is None else S * axis[1]
         h = tuple(s.dot(F) for F in self.F)
         d = s.dot(self.IA.apply(s))
         return self._without(Ia, pa, eliminated, d if armature is None else d + armature, h)
 
     def tie(self, variable: int, S: Motion, armature: Scalar | None = None) -> "Handle":
-        """Let the body's own joint move along S by a shared variable, which becomes open."""
+        """Add a shared variable that moves the body's own joint along S; it becomes open."""
         wide = self
         if variable not in self.open:
             wide = self._widened(sorted((*self.open, variable)))
@@ -135,7 +135,7 @@ class Handle:
         H = [list(row) for row in wide.H]
         for k, x in enumerate(h):
             row, column = max(j, k), min(j, k)
-            # the variable moves the body through both its joints where one carries the other
+            # twice x, if the variable also moves a joint of the subtree
             H[row][column] = H[row][column] + (S.dot(U) + x + x if k == j else x)
         if armature is not None:
             H[j][j] = H[j][j] + armature
@@ -143,7 +143,7 @@ class Handle:
         return Handle(self.IA, self.pA, wide.open, tuple(F), tuple(map(tuple, H)), tuple(r))
 
     def close(self, variable: int, tau: Scalar) -> tuple["Handle", Freed]:
-        """Eliminate a shared variable, all joints that it moves being beyond: tau acts on it."""
+        """Eliminate a shared variable whose joints are all in the subtree, with joint force tau."""
         j = self.open.index(variable)
         rest = [k for k in range(len(self.open)) if k != j]
         left = Handle(
@@ -168,7 +168,7 @@ class Handle:
         d: Scalar,
         h: tuple[Scalar, ...],
     ) -> tuple["Handle", Freed]:
-        """Take a direction out of the open rows too; it needs d W . a + d xdd + h . x = d rate."""
+        """Eliminate a direction from the open rows: d W . a + d xdd + h . x = d rate."""
         w = tuple(x / d for x in h)
         left = Handle(
             Ia,
@@ -183,7 +183,7 @@ class Handle:
         return left, Freed(eliminated, d, self.open, w)
 
     def closed(self, closes: Sequence[tuple[int, Scalar]]) -> tuple["Handle", tuple[Freed, ...]]:
-        """Eliminate shared variables under given joint forces, one after the other."""
+        """Eliminate shared variables in order, with given joint forces."""
         left, found = self, []
         for variable, tau in closes:
             left, freed = left.close(variable, tau)
@@ -198,29 +198,31 @@ class Handle:
         closing: "Closing",
         armature: Sequence[Scalar] | None = None,
     ) -> "Released":
-        """Eliminate all that can be at a body: what ends there, and its own joint.
+        """Eliminate the variables that end at a body: shared ones, and those of its own joint.
 
         Args:
-            S: Columns of the joint's motion sub-space, in body coordinates.
+            S: Columns of the joint's motion subspace, in body coordinates.
             tau: Joint force along each.
-            unknown: Whether the acceleration along each is to be solved for.
+            unknown: Whether the acceleration along each is unknown.
             closing: Shared variables that end here.
-            armature: Inertia that each freedom alone feels; None if there is none.
+            armature: Armature inertia of each axis; None if there is none.
         """
         left, beyond = self.closed(closing.beyond)
         freed: list[Freed] = []
         own_inertia = armature or (None,) * len(S)
-        for s, force, free, felt in reversed(list(zip(S, tau, unknown, own_inertia, strict=True))):
+        for s, force, free, inertia in reversed(
+            list(zip(S, tau, unknown, own_inertia, strict=True))
+        ):
             if closing.shared:
-                left = left.tie(closing.shared[0], s, felt)
+                left = left.tie(closing.shared[0], s, inertia)
             elif free:
-                left, one = left.free(s, force, felt)
+                left, one = left.free(s, force, inertia)
                 freed.append(one)
         left, own = left.closed(closing.own)
         return Released(left, beyond, tuple(freed), own)
 
-    def handed_on(self, X: Transform, c: Motion) -> "Handle":
-        """Return what the parent meets, whose acceleration gives the body X a + c."""
+    def to_parent(self, X: Transform, c: Motion) -> "Handle":
+        """Return the handle in the parent's frame; the body accelerates by X a + c."""
         pA = self.pA + self.IA.apply(c)
         return Handle(
             X.inertia_to_parent(self.IA),
@@ -233,11 +235,11 @@ class Handle:
 
 
 class Released(NamedTuple):
-    """A body whose joint is free, and the directions that were eliminated."""
+    """A body after elimination of its joint, and the eliminated directions."""
 
     left: Handle
     beyond: tuple[Freed, ...]
-    """Shared variables of bodies beyond it, in the order of elimination."""
+    """Shared variables of the subtree, in the order of elimination."""
 
     freed: tuple[Freed, ...]
     """Directions of its own joint, the last one first."""
@@ -254,13 +256,13 @@ class Released(NamedTuple):
 def rates_of(
     closes: Sequence[tuple[int, Scalar]], closed: Sequence[Freed], a: Motion, rates: Rates
 ) -> Rates:
-    """Find the rates of shared variables, the last eliminated first, and add them to those known.
+    """Compute the accelerations of shared variables, the last eliminated first.
 
     Args:
-        closes: The variables, as `Handle.closed` took them.
-        closed: What it found.
+        closes: The variables, as for `Handle.closed`.
+        closed: Its result.
         a: Acceleration of the body where they were eliminated, in its frame.
-        rates: Rates known so far.
+        rates: Known accelerations, to which they are added.
     """
     for (variable, _), freed in reversed(list(zip(closes, closed, strict=True))):
         rates = (*rates, (variable, freed.acceleration(a, rates)))
@@ -268,32 +270,32 @@ def rates_of(
 
 
 class Closing(NamedTuple):
-    """Which shared variables end at a body."""
+    """Shared variables that are eliminated at a body."""
 
     shared: tuple[int, ...] = ()
     """The variable of its own joint, if that is shared."""
 
     beyond: tuple[tuple[int, Scalar], ...] = ()
-    """Variables of bodies beyond it only, with the joint forces along them."""
+    """Variables of the subtree only, with their joint forces."""
 
     own: tuple[tuple[int, Scalar], ...] = ()
     """The same for the variable of its own joint."""
 
     @property
     def variables(self) -> tuple[int, ...]:
-        """All variables that end at the body."""
+        """All variables eliminated at the body."""
         return tuple(variable for variable, _ in (*self.beyond, *self.own))
 
 
 def closings(
     plan: Plan, tau: Sequence[Scalar], unknown: Sequence[bool]
 ) -> tuple[tuple[Closing, ...], Closing]:
-    """Find where shared variables are eliminated: at the last body that carries all their joints.
+    """Return where shared variables are eliminated: at the last common ancestor of their joints.
 
     Args:
         plan: Layout of the model.
         tau: Joint force [N or N m], nv scalars.
-        unknown: Whether the acceleration of a velocity variable is to be solved for.
+        unknown: Whether the acceleration of each velocity variable is unknown.
 
     Returns:
         One entry per plan body, and that of the world.
@@ -306,7 +308,7 @@ def closings(
     for variable, bodies in moved.items():
         if len(bodies) > 1 and unknown[variable]:
             carriers = frozenset.intersection(*(ancestors(plan, body) for body in bodies))
-            # parents come first, so the last body that carries all is the nearest
+            # parents come first, so the last common ancestor has the largest index
             until[variable] = max(carriers, default=WORLD_BODY)
 
     def ending(where: int, variables: range) -> Closing:

@@ -1,10 +1,10 @@
-"""Mass matrix: composite rigid bodies in body coordinates.
+"""Mass matrix: the composite-rigid-body algorithm in body coordinates.
 
 Symbols (Featherstone 1987, chapter 5):
-    X       map of motion from the parent's frame to the body's
-    S       motion sub-space of a joint, its columns in body coordinates
-    IC      inertia of a body and all beyond it as one rigid body
-    F       force that accelerates that composite body along a joint's freedoms, one per freedom
+    X       motion transform from the parent's frame to the body's
+    S       motion subspace of a joint, its columns in body coordinates
+    IC      inertia of a subtree as one rigid body
+    F       force of a unit acceleration of that composite body along each joint axis
     H       mass matrix
 """
 
@@ -33,67 +33,60 @@ __all__ = [
 ]
 
 Forces = tuple[Force, ...]
-Numbers = tuple[Scalar, ...]
+Components = tuple[Scalar, ...]
 AnyInertia = RigidInertia | ArticulatedInertia
 
 
 def crba(plan: Plan, q: Sequence[Scalar]) -> tuple[tuple[Scalar, ...], ...]:
     """Compute the mass matrix.
 
-    Featherstone 1987, eqs. 5.7-5.14 in link coordinates, for trees (7.9) and joints of several
-    freedoms (7.18). Entries that belong to two branches are zero and cost nothing; symmetric
-    entries are computed once.
+    Featherstone 1987, eqs. 5.7-5.14 in link coordinates, for trees (7.9) and joints with several
+    degrees of freedom (7.18). Entries between branches are zero and cost nothing; symmetric entries
+    are computed once.
 
     Args:
         plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
+        q: Configuration [m or rad], nq scalars.
 
     Returns:
         Rows of the mass matrix [kg, kg m or kg m^2], nv times nv scalars.
     """
 
     def place(body: PlanBody, _: object) -> tuple[AnyInertia, Transform]:
-        return body.felt, body.transform(q[body.q])
+        return body.effective_inertia, body.transform(q[body.q])
 
     def compose(body: PlanBody, IC: AnyInertia, X: Transform) -> tuple[Forces, AnyInertia]:
         F = tuple(IC.apply(S) for S in body.joint.subspace(q[body.q]))
         return F, X.inertia_to_parent(IC)
 
     def project(body: PlanBody, F: Forces, X: Transform) -> tuple[list[tuple[Scalar, ...]], Forces]:
-        felt = [body.joint.project(q[body.q], f) for f in F]
-        return felt, tuple(X.force_to_parent(f) for f in F)
+        projected = [body.joint.project(q[body.q], f) for f in F]
+        return projected, tuple(X.force_to_parent(f) for f in F)
 
-    # outward: coordinates; inward: composite bodies, and the forces of unit joint accelerations
+    # outward: transforms; inward: composite bodies, and forces of unit joint accelerations
     nowhere: tuple[AnyInertia, Transform] = (RigidInertia.zero(), Transform.identity())
     visits = outward(plan, place, nowhere)
     inertias, transforms = [visit[0] for visit in visits], [visit[1] for visit in visits]
     forces = inward(plan, compose, inertias, transforms)
-    # from each joint to the root: those forces are felt by all joints on the way
+    # from each joint to the root: project those forces on all ancestors
     H: list[list[Scalar]] = [[0.0] * plan.nv for _ in range(plan.nv)]
     for body, ancestor, columns in pairs(plan, project, forces, transforms):
         for column, entries in enumerate(columns, start=body.v.start):
             for row, entry in enumerate(entries, start=ancestor.v.start):
-                # a joint's own block comes out twice: its upper part serves both
+                # the diagonal block is symmetric: use its upper part
                 if body is not ancestor or row <= column:
-                    # joints that share a variable add up, twice where one carries the other
-                    felt = entry + entry if body is not ancestor and row == column else entry
-                    H[row][column] = H[column][row] = H[row][column] + felt
+                    # shared variables add up, twice if one joint carries the other
+                    value = entry + entry if body is not ancestor and row == column else entry
+                    H[row][column] = H[column][row] = H[row][column] + value
     return with_armature(plan, H)
 
 
 def composite_vectors(plan: Plan, q: Sequence[Scalar]) -> tuple[Vectors, Vectors]:
-    """Compute S and F of every freedom in one frame, that of the first body of its tree.
+    """Compute S and F of every joint axis in the frame of the first body of its tree.
 
-    Composite bodies are those of `crba`, in their own coordinates, where numbers are small; only
-    what meets in a product is carried to the common frame. An entry of H is then S . F, and no
-    force is carried from body to body for each pair of them.
-
-    Args:
-        plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
-
-    Returns:
-        S and F, six rows of one number per freedom each.
+    Composite bodies are computed in body coordinates, as in `crba`, for accuracy; S and F are then
+    transformed to the common frame, where an entry of H is S . F. No force is propagated per pair
+    of bodies. Returns six rows each, with one component per axis.
     """
 
     @before_products(plan)
@@ -102,7 +95,7 @@ def composite_vectors(plan: Plan, q: Sequence[Scalar]) -> tuple[Vectors, Vectors
 
         def compose(
             body: PlanBody, IC: AnyInertia, place: Place, X: Transform
-        ) -> tuple[tuple[tuple[Numbers, ...], tuple[Numbers, ...]], AnyInertia]:
+        ) -> tuple[tuple[tuple[Components, ...], tuple[Components, ...]], AnyInertia]:
             S = body.joint.subspace(position[body.q])
             axes = tuple(tuple(place.motion(s)) for s in S)
             forces = tuple(tuple(place.force(IC.apply(s))) for s in S)
@@ -110,7 +103,7 @@ def composite_vectors(plan: Plan, q: Sequence[Scalar]) -> tuple[Vectors, Vectors
 
         found = places_of(plan, position)
         places, transforms = [x.place for x in found], [x.X for x in found]
-        alone = [body.felt for body in plan.bodies]
+        alone = [body.effective_inertia for body in plan.bodies]
         kept = inward(plan, compose, alone, places, transforms)
         S, F = [s for S, _ in kept for s in S], [f for _, F in kept for f in F]
         return components(S, 6), components(F, 6)
@@ -120,7 +113,7 @@ def composite_vectors(plan: Plan, q: Sequence[Scalar]) -> tuple[Vectors, Vectors
 
 
 def mass_elements(plan: Plan, q: Sequence[Scalar]) -> list[Scalar]:
-    """Compute the mass matrix, nv times nv scalars row by row, in the way that suits its size."""
+    """Compute the mass matrix, nv times nv scalars row by row, by the method for its size."""
     if not is_taped(plan):
         return [x for row in crba(plan, q) for x in row]
     return composite_products(plan, *composite_vectors(plan, q))
@@ -129,12 +122,12 @@ def mass_elements(plan: Plan, q: Sequence[Scalar]) -> list[Scalar]:
 def chosen_mass_elements(
     plan: Plan, q: Sequence[Scalar], elements: Sequence[tuple[int, int]]
 ) -> list[Scalar]:
-    """Compute some elements of the mass matrix; on the tape, the others are never made.
+    """Compute selected elements of the mass matrix; on the tape only these.
 
     Args:
         plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
-        elements: Row and column of each: a freedom, and itself or one that carries it.
+        q: Configuration [m or rad], nq scalars.
+        elements: Row and column of each; the column is the row or an ancestor of it.
     """
     if not is_taped(plan) or plan.has_couplings:
         H = mass_elements(plan, q)
@@ -144,7 +137,7 @@ def chosen_mass_elements(
 
 
 def _armatures(plan: Plan) -> list[Scalar] | None:
-    """Return the armature of each freedom; None if there is none at all."""
+    """Return the armature of each joint axis; None if all are zero."""
     if all(body.armature is None for body in plan.bodies):
         return None
     return [
@@ -155,10 +148,10 @@ def _armatures(plan: Plan) -> list[Scalar] | None:
 
 
 def composite_products(plan: Plan, S: Vectors, F: Vectors) -> list[Scalar]:
-    """Multiply S and F of all freedoms, and add armatures: the mass matrix, row by row."""
+    """Compute the mass matrix from S and F, with armatures, row by row."""
     H = joint_matrix(plan, above=[(S, F)], below=[(F, S)], diagonal=_armatures(plan))
     if plan.has_couplings:
-        # entries of joints that share a variable were added in different orders
+        # symmetrize, since shared variables were added in different orders
         for i in range(plan.nv):
             for j in range(i):
                 H[i * plan.nv + j] = H[j * plan.nv + i]

@@ -1,7 +1,7 @@
 """Kinetic and potential energy.
 
 Symbols:
-    X       map of motion from the parent's frame to the body's
+    X       motion transform from the parent's frame to the body's
     vel     spatial velocity of a body
     R, p    axes and origin of a body in the world
     m, h    mass and first mass moment of a body
@@ -34,12 +34,12 @@ def kinetic(
 ) -> Scalar:
     """Compute the kinetic energy, the sum of 1/2 vel . I vel (Featherstone 1987, sec. 3.9).
 
-    Armatures add 1/2 times the square of their joint's velocity. Water adds 1/2 vel . I^A vel with
-    velocities relative to it (Newman 1977, sec. 4.14): the energy of what bodies set in motion.
+    Armatures add 1/2 armature v^2. Added mass adds 1/2 vel . I^A vel with velocities relative to
+    the water (Newman 1977, sec. 4.14).
 
     Args:
         plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
+        q: Configuration [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
         water: The water around the robot; none by default.
 
@@ -74,15 +74,13 @@ def potential(
 ) -> Scalar:
     """Compute the potential energy in gravity, zero for mass at the world origin.
 
-    Water that a body displaces is lifted when the body sinks: to the surface where there is one,
-    else to the height of the world origin.
-
-    Bodies fixed to the world are left out, since their share never changes.
+    Displaced water has the opposite potential energy, relative to the free surface or, without
+    one, to the world origin. Bodies fixed to the world are not included.
 
     Args:
         plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
-        gravity: Acceleration of free fall, world axes [m/s^2].
+        q: Configuration [m or rad], nq scalars.
+        gravity: Gravitational acceleration, world axes [m/s^2].
         water: The water around the robot; none by default.
 
     Returns:
@@ -103,7 +101,7 @@ def potential(
             for row, p in zip(place.R, place.p, strict=True)
         )
         if water is not None and water.floating is not None:
-            # a body takes the place of water that rises to the surface
+            # displaced water rises to the surface
             z = z + displaced * water.floating.surface
         return gravity[0] * x + gravity[1] * y + gravity[2] * z
 

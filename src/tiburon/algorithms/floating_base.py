@@ -1,11 +1,10 @@
-"""Inverse dynamics of robots that float: the joints' motion is known, that of the base is not.
+"""Inverse dynamics of floating-base robots: known joint accelerations, unknown base acceleration.
 
 Symbols (Featherstone 1987, section 7.5.1):
-    X       map of motion from the parent's frame to the body's
+    X       motion transform from the parent's frame to the body's
     a0      acceleration of the base, as seen from a body
     ar      acceleration of a body relative to the base
-    IC, p   inertia of a body and all beyond it as one rigid body, and the force it needs if the
-            base does not accelerate
+    IC, p   inertia of a subtree as one rigid body, and the force it requires at a0 = 0
     f       force a joint must transmit to its body
 """
 
@@ -29,12 +28,12 @@ from tiburon.spatial import (
     spatial_to_classical,
 )
 
-__all__ = ["floating_rnea", "floats"]
+__all__ = ["floating_rnea", "is_floating_base"]
 
 
 @record
 class _Composite:
-    """Composite inertia and the force it needs; they add."""
+    """Composite inertia and required force of a subtree; they add."""
 
     IC: RigidInertia | ArticulatedInertia
     p: Force
@@ -44,14 +43,14 @@ class _Composite:
 
 
 class _Given(NamedTuple):
-    """What is given for a body: whether it is a base, and the force from outside."""
+    """Whether a body is a floating base, and the external force on it."""
 
     floats: bool
     fx: Force | None
 
 
 class _Moving(NamedTuple):
-    """What the first pass knows of a body."""
+    """Results of the first pass for a body."""
 
     X: Transform
     vel: Motion
@@ -61,15 +60,15 @@ class _Moving(NamedTuple):
 
 
 class _Solved(NamedTuple):
-    """What the last pass knows of a body; joint accelerations of bases only."""
+    """Results of the last pass for a body; joint accelerations of bases only."""
 
     a0: Motion
     vd: tuple[Scalar, ...]
     tau: tuple[Scalar, ...]
 
 
-def floats(body: PlanBody) -> bool:
-    """Tell whether a body is a floating base: on the world, with all six freedoms."""
+def is_floating_base(body: PlanBody) -> bool:
+    """Return whether a body is a floating base: on the world, with six degrees of freedom."""
     return body.parent == WORLD_BODY and body.v.stop - body.v.start == 6
 
 
@@ -81,23 +80,22 @@ def floating_rnea(
     gravity: Vec3,
     external: Sequence[Force] | None = None,
 ) -> tuple[tuple[Scalar, ...], tuple[Scalar, ...]]:
-    """Compute the motion of floating bases and all joint forces.
+    """Compute the accelerations of floating bases and all joint forces.
 
     Featherstone 1987, eqs. 7.25-7.31 for trees in link coordinates; O(number of bodies). Gravity is
-    an upward acceleration of the world, which the base, solved for, must shed again: its joint
-    acceleration counts from that of the world. Trees on fixed bases come out as usual.
+    modelled as an upward acceleration of the world; the joint acceleration of a base is relative
+    to it. Fixed-base trees are treated as in `rnea`.
 
     Args:
         plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
+        q: Configuration [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
-        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars; those of floating bases are not read.
-        gravity: Acceleration of free fall, world axes [m/s^2].
-        external: Force on each body from outside, in its plan frame [N m, N]; none by default.
+        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars; not used for floating bases.
+        gravity: Gravitational acceleration, world axes [m/s^2].
+        external: External wrench on each body, in its plan frame [N m, N]; none by default.
 
     Returns:
-        Joint accelerations and joint forces, nv scalars each; no force acts in the joint of a
-        floating base.
+        Joint accelerations and joint forces, nv scalars each; forces of floating bases are zero.
     """
     up = base_acceleration(gravity)
 
@@ -116,7 +114,7 @@ def floating_rnea(
             p = body.added.apply(a, start=p)
         if given.fx is not None:
             p = p - given.fx
-        return _Moving(X, vel, c, ar, _Composite(body.felt, p))
+        return _Moving(X, vel, c, ar, _Composite(body.effective_inertia, p))
 
     def compose(
         body: PlanBody, total: _Composite, moving: _Moving
@@ -129,7 +127,7 @@ def floating_rnea(
     ) -> _Solved:
         joint, position = body.joint, q[body.q]
         if given.floats:
-            # all freedoms of the base are freed: the whole robot is one rigid body to them
+            # the base is free, and the robot is one composite rigid body
             none = (0.0,) * 6
             IC = total.IC.articulated()
             own = body.armature
@@ -146,16 +144,16 @@ def floating_rnea(
 
     nothing = _Composite(RigidInertia.zero(), Force.zero())
     given = [
-        _Given(floats(body), None if external is None else external[body.index])
+        _Given(is_floating_base(body), None if external is None else external[body.index])
         for body in plan.bodies
     ]
     world = _Moving(Transform.identity(), Motion.zero(), Motion.zero(), up, nothing)
     moving = outward(plan, motion, world, given)
     totals = inward(plan, compose, [visit.alone for visit in moving], moving)
-    # on fixed bases the relative acceleration is all there is
+    # on fixed bases a0 = 0
     solved = outward(plan, solve, _Solved(Motion.zero(), (), ()), moving, totals, given)
     accelerations = list(vd)
     for body, visit in zip(plan.bodies, solved, strict=True):
-        if floats(body):
+        if is_floating_base(body):
             accelerations[body.v] = visit.vd
     return tuple(accelerations), by_velocity(plan, [visit.tau for visit in solved])

@@ -1,4 +1,4 @@
-"""Forward dynamics for users: by the method that needs fewer operations, or the one asked for."""
+"""Methods of forward dynamics for trees, by name."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ __all__ = ["METHODS"]
 
 
 def articulated(plan: Plan, *given: Any) -> tuple[Scalar, ...]:
-    """Compute joint accelerations with articulated bodies, shared variables or not."""
+    """Compute joint accelerations by articulated bodies, with or without coupled joints."""
     return coupled_aba(plan, *given) if plan.has_couplings else aba(plan, *given)
 
 

@@ -1,13 +1,13 @@
-"""Hybrid dynamics: at some joints the force is known, at the others the acceleration.
+"""Hybrid dynamics: known forces at some joints, known accelerations at the others.
 
-With articulated bodies, also where joints share variables, or with the mass matrix.
+By articulated bodies, also for coupled joints, or by the mass matrix.
 
 Symbols (Featherstone 1987, section 7.5.2):
-    X       map of motion from the parent's frame to the body's
-    S       motion sub-space of a joint, its columns in body coordinates
-    IA, pA  articulated-body inertia and bias force of a body with all beyond it
-    c       velocity product of a joint, and the acceleration known along its degrees of freedom
-    known   per velocity variable: whether its acceleration is given, rather than its force
+    X       motion transform from the parent's frame to the body's
+    S       motion subspace of a joint, its columns in body coordinates
+    IA, pA  articulated-body inertia and bias force of a subtree
+    c       velocity product of a joint, plus its known accelerations
+    known   per velocity variable: whether its acceleration is given instead of its force
     H, C'   mass matrix, and joint forces at zero unknown acceleration
 """
 
@@ -33,24 +33,24 @@ __all__ = ["Solution", "coupled_aba", "hybrid_aba", "hybrid_crba"]
 
 
 Solution = tuple[tuple[Scalar, ...], tuple[Scalar, ...]]
-"""Joint accelerations and joint forces, all of both."""
+"""Joint accelerations and joint forces, nv scalars each."""
 
 
 class _Given(NamedTuple):
-    """What is given for a body."""
+    """Given data of a body."""
 
     known: tuple[bool, ...]
-    """Whether the acceleration is known, one per freedom of its joint."""
+    """Whether the acceleration is known, one per degree of freedom of its joint."""
 
     closing: Closing
-    """Variables shared by several joints that are solved for at the body."""
+    """Shared variables that are eliminated at the body."""
 
     fx: Force | None
-    """Force on it from outside."""
+    """External force on it."""
 
 
 class _Moving(NamedTuple):
-    """What the first pass knows of a body."""
+    """Results of the first pass for a body."""
 
     X: Transform
     vel: Motion
@@ -59,20 +59,20 @@ class _Moving(NamedTuple):
 
 
 class _Released(NamedTuple):
-    """What the second pass keeps of a body."""
+    """Results of the second pass for a body."""
 
     whole: Handle
-    """The body with all beyond it, before anything is eliminated at it."""
+    """The subtree before elimination at the body."""
 
     joint: Released
-    """The body after its joint is freed, and what was eliminated."""
+    """The body after elimination of its joint, and the eliminated directions."""
 
-    handed_on: Handle
-    """What its parent meets."""
+    at_parent: Handle
+    """The handle in the parent's frame."""
 
 
 class _Solved(NamedTuple):
-    """What the last pass knows of a body."""
+    """Results of the last pass for a body."""
 
     qdd: tuple[Scalar, ...]
     tau: tuple[Scalar, ...]
@@ -90,20 +90,20 @@ def hybrid_aba(
     gravity: Vec3,
     external: Sequence[Force] | None = None,
 ) -> Solution:
-    """Compute unknown accelerations and forces with articulated bodies.
+    """Compute unknown accelerations and forces by articulated bodies.
 
-    Featherstone 1987, eqs. 7.36-7.38 along freedoms of known acceleration, which hand on inertia as
-    a rigid connection does, and eqs. 6.56-6.65 along the others. O(number of bodies).
+    Featherstone 1987, eqs. 7.36-7.38 for known accelerations, which transmit inertia like a rigid
+    connection, and eqs. 6.56-6.65 for the others. O(number of bodies).
 
     Args:
         plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
+        q: Configuration [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
-        tau: Joint force [N or N m], nv scalars; read where the acceleration is unknown.
-        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars; read where it is known.
+        tau: Joint force [N or N m], nv scalars; used where the acceleration is unknown.
+        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars; used where it is known.
         known: Whether the acceleration is known, one per velocity variable.
-        gravity: Acceleration of free fall, world axes [m/s^2].
-        external: Force on each body from outside, in its plan frame [N m, N]; none by default.
+        gravity: Gravitational acceleration, world axes [m/s^2].
+        external: External wrench on each body, in its plan frame [N m, N]; none by default.
 
     Returns:
         Joint accelerations and joint forces, nv scalars each.
@@ -123,19 +123,19 @@ def hybrid_aba(
             c = c + S * qdd if known_rate else c
         p = body.inertia.bias(vel)
         if body.added is not None:
-            # forces of water go with classical accelerations, the recursion with spatial ones
+            # added mass acts on classical accelerations, the recursion uses spatial ones
             turning = cross(vel.angular, vel.linear)
             p = body.added.apply(Motion(ZERO3, turning), start=p)
         pA = p if given.fx is None else p - given.fx
-        return _Moving(X, vel, c, Handle(body.felt.articulated(), pA))
+        return _Moving(X, vel, c, Handle(body.effective_inertia.articulated(), pA))
 
     def release(
         body: PlanBody, whole: Handle, moving: _Moving, given: _Given
     ) -> tuple[_Released, Handle]:
         S, unknown = body.joint.subspace(q[body.q]), [not x for x in given.known]
         released = whole.released(S, tau[body.v], unknown, given.closing, body.armature)
-        handed_on = released.left.handed_on(moving.X, moving.c)
-        return _Released(whole, released, handed_on), handed_on
+        at_parent = released.left.to_parent(moving.X, moving.c)
+        return _Released(whole, released, at_parent), at_parent
 
     def solve(
         body: PlanBody, parent: _Solved, moving: _Moving, released: _Released, given: _Given
@@ -159,8 +159,8 @@ def hybrid_aba(
             f = f + F * dict(rates)[variable]
         forces: list[Scalar] = []
         for (S, known_rate, _, rate), own in zip(directions(body, given), own_inertia, strict=True):
-            felt = S.dot(f) if own is None else S.dot(f) + own * rate
-            forces.append(felt if known_rate else 0.0)
+            needed_force = S.dot(f) if own is None else S.dot(f) + own * rate
+            forces.append(needed_force if known_rate else 0.0)
         return _Solved(tuple(qdd), tuple(forces), a, rates)
 
     closing, at_world = closings(plan, tau, [not x for x in known])
@@ -172,17 +172,17 @@ def hybrid_aba(
         )
         for body in plan.bodies
     ]
-    # outward: velocities, and what each body would need alone
+    # outward: velocities, and inertia and bias force of each body
     at_rest = _Moving(Transform.identity(), Motion.zero(), Motion.zero(), Handle.zero())
     moving = outward(plan, motion, at_rest, given)
-    # inward: free each joint of unknown acceleration, shared ones where all of them have come in
+    # inward: eliminate unknown accelerations, shared ones at their last common ancestor
     released = inward(plan, release, [visit.alone for visit in moving], moving, given)
-    # trees that share variables meet in the world
+    # variables shared between trees are eliminated at the world
     total, up = Handle.zero(), base_acceleration(gravity)
     for body, kept in zip(plan.bodies, released, strict=True):
-        total = total + kept.handed_on if body.parent == WORLD_BODY else total
+        total = total + kept.at_parent if body.parent == WORLD_BODY else total
     rates = rates_of(at_world.beyond, total.closed(at_world.beyond)[1], up, ())
-    # outward: the world accelerating upward acts on every body as gravity does
+    # outward: accelerations, with gravity as acceleration of the base
     solved = outward(plan, solve, _Solved((), (), up, rates), moving, released, given)
     accelerations, forces = list(vd), list(tau)
     needed = by_velocity(plan, [visit.tau for visit in solved])
@@ -201,10 +201,7 @@ def coupled_aba(
     gravity: Vec3,
     external: Sequence[Force] | None = None,
 ) -> tuple[Scalar, ...]:
-    """Compute the joint accelerations that given joint forces produce, as `aba` does.
-
-    Joints may follow others; what their bodies share is eliminated where it meets (see `ties`).
-    """
+    """Compute forward dynamics as `aba` does, for trees with coupled joints."""
     nowhere, unknown = JointVector([0.0] * plan.nv), (False,) * plan.nv
     return hybrid_aba(plan, q, v, tau, nowhere, unknown, gravity, external)[0]
 
@@ -219,12 +216,11 @@ def hybrid_crba(
     gravity: Vec3,
     external: Sequence[Force] | None = None,
 ) -> Solution:
-    """Compute unknown accelerations and forces with the mass matrix.
+    """Compute unknown accelerations and forces by the mass matrix.
 
     Featherstone 1987, eqs. 7.32-7.34: H_11 vd_1 = tau_1 - C'_1 and tau_2 = H_21 vd_1 + C'_2, where
-    C' is the inverse dynamics with unknown accelerations set to zero. Columns of H for known
-    accelerations are never used, so a compiled kernel never computes them. Arguments and results
-    are those of `hybrid_aba`.
+    C' is the inverse dynamics with unknown accelerations set to zero. Unused columns of H are not
+    computed in compiled kernels. Arguments and results are those of `hybrid_aba`.
     """
     unknown = [row for row, given in enumerate(known) if not given]
     rest = [row for row, given in enumerate(known) if given]
@@ -240,14 +236,14 @@ def hybrid_crba(
         return [H[i][j] for i, j in stored], rows, list(C)
 
     if recorder() is not None:
-        # steps of a large model make a function of their own before the solver
+        # on the tape, a separate function before the solver
         terms = function(terms)
     partial = [x if given else 0.0 for x, given in zip(vd, known, strict=True)]
     H11, H21, C = terms(list(q), list(v), partial)
     accelerations, forces = list(vd), list(tau)
     right = [tau[row] - C[row] for row in unknown]
-    numbers = factor.apply(H11, inline=inline)
-    found = SolveTree(parents).apply([*numbers, *right], inline=inline)
+    factored = factor.apply(H11, inline=inline)
+    found = SolveTree(parents).apply([*factored, *right], inline=inline)
     for row, x in zip(unknown, found, strict=True):
         accelerations[row] = x
     for row, entries in zip(rest, H21, strict=True):
@@ -259,7 +255,7 @@ def hybrid_crba(
 
 
 def _remaining_parents(parents: Sequence[int], rows: Sequence[int]) -> tuple[int, ...]:
-    """Return the tree of some rows alone: each hangs on its nearest ancestor among them."""
+    """Return the parents of some rows: the nearest ancestor among them, or -1."""
     place = {row: number for number, row in enumerate(rows)}
     found = []
     for row in rows:

@@ -1,8 +1,8 @@
-"""Inverse kinematics: positions that bring frames where they should be.
+"""Inverse kinematics: configurations at which frames reach target poses.
 
-The errors are those of `pose_error`, brought to zero by `levenberg_marquardt`; together they are
-the Newton iteration of Nahon 1991, eqs. 3.18-3.20, with linear invariants (see
-`tiburon.spatial.rotations` for the corrected rates), damped and held within joint limits.
+Pose errors are minimized by `levenberg_marquardt`: the Newton iteration of Nahon 1991, eqs.
+3.18-3.20, with linear invariants (see `tiburon.spatial.rotations` for the corrected rates), damped
+and bounded by joint limits.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.algorithms.kinematics import Place, body_places, jacobian_columns
+from tiburon.algorithms.kinematics import WORLD_PLACE, Place, body_places, jacobian_columns
 from tiburon.algorithms.levenberg_marquardt import Bounds, Evaluation, descend
 from tiburon.algorithms.setting import Options, Setting
 from tiburon.algorithms.sweep import ancestors
@@ -41,17 +41,17 @@ __all__ = [
 
 
 REACHED, STALLED, CUT_OFF = 0, 1, 2
-"""How a search ends: targets met, no step leads closer, no iterations left."""
+"""Outcomes: targets reached, no further decrease, iteration limit."""
 
 
 class PoseTarget(NamedTuple):
-    """Where one frame should be."""
+    """Target pose of one frame."""
 
     frame: str
     """Name of the frame."""
 
     relative_to: str
-    """Name of the frame in which it is told."""
+    """Name of the frame in which the target is given."""
 
     orientation: Mat3 | None
     """Rows of the rotation matrix from the frame's axes to those of `relative_to`."""
@@ -64,49 +64,40 @@ class PoseError(NamedTuple):
     """Error of one frame."""
 
     r: tuple[Scalar, ...]
-    """Three numbers for the turn if the orientation counts, three for the displacement if the
-    position does; world axes [rad, m]."""
+    """Three components of orientation error and three of position error, each if it is part of the
+    target; world axes [rad, m]."""
 
     J: tuple[dict[int, Scalar], ...]
-    """One row per number of r; entries by velocity variable."""
+    """One row per component of r; entries by velocity variable."""
 
     turn_square: Scalar
-    """(2 sin(phi/2))^2 for an error phi of orientation; 0 if it does not count."""
+    """(2 sin(phi/2))^2 for an orientation error phi; 0 without target orientation."""
 
     shift_square: Scalar
-    """Squared error of position [m^2]; 0 if it does not count."""
+    """Squared position error [m^2]; 0 without target position."""
 
 
 def _placed(plan: Plan, bodies: Sequence[Place], name: str) -> tuple[PlanFrame, Place]:
     frame = plan.frame(name)
-    carrier = _WORLD if frame.body == WORLD_BODY else bodies[frame.body]
+    carrier = WORLD_PLACE if frame.body == WORLD_BODY else bodies[frame.body]
     return frame, carrier.moved(frame.transform)
 
 
 def pose_errors(
     plan: Plan, q: Sequence[Scalar], wanted: Sequence[PoseTarget]
 ) -> tuple[PoseError, ...]:
-    """Compare frames with where they should be.
-
-    Args:
-        plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
-        wanted: One entry per frame.
-
-    Returns:
-        One error per entry.
-    """
+    """Compute the pose error of each target, with its Jacobian."""
     q = JointVector(q)
     bodies = body_places(plan, q)
     errors = []
     for goal in wanted:
         frame, here = _placed(plan, bodies, goal.frame)
         base, there = _placed(plan, bodies, goal.relative_to)
-        # the point of the base where the frame's origin should be moves with the base
+        # the target point is fixed to the base frame
         point = here.p
         if goal.position is not None:
             point = add_matrix_vector(there.p, there.R, goal.position)
-        # joints that carry both frames turn the error with them and do not change it
+        # common ancestors rotate the error, but do not change it
         shared = ancestors(plan, frame.body) & ancestors(plan, base.body)
         columns = jacobian_columns(plan, q, bodies, frame.body, here.p, shared)
         carried = jacobian_columns(plan, q, bodies, base.body, point, shared)
@@ -131,12 +122,12 @@ def pose_errors(
 
 
 def touched_velocities(errors: Sequence[PoseError]) -> tuple[int, ...]:
-    """Return the velocity variables that can change any of the errors, in order."""
+    """Return the velocity variables on which the errors depend, in order."""
     return tuple(sorted({k for error in errors for row in error.J for k in row}))
 
 
 def _wanted(options: Options, arrays: list[Any]) -> list[PoseTarget]:
-    """Take the arrays of the targets off the front of a list."""
+    """Pop the arrays of the targets from the front of a list."""
     found = []
     for frame, base, position, orientation in dict(options)["targets"]:
         point = arrays.pop(0) if position else None
@@ -148,15 +139,15 @@ def _wanted(options: Options, arrays: list[Any]) -> list[PoseTarget]:
 
 
 def search(setting: Setting, start: Sequence[Scalar], *arrays: Sequence[Scalar]) -> dict[str, Any]:
-    """Search for a position from one start.
+    """Solve inverse kinematics from one initial configuration.
 
     Args:
         setting: Plan and options: targets, limits, iterations.
-        start: Position to start from [m or rad], nq scalars.
+        start: Initial configuration [m or rad], nq scalars.
         *arrays: Targets, limits and tolerance.
 
     Returns:
-        Position, outcome, remaining errors and iterations, by name.
+        Configuration, outcome, remaining errors and iterations, by name.
     """
     plan, choices = setting.plan, dict(setting.options)
     rest = list(arrays)
@@ -215,7 +206,7 @@ def _largest(errors: Sequence[PoseError]) -> tuple[Scalar, Scalar]:
 
 
 def _integrate(plan: Plan, q: Sequence[Scalar], dv: Mapping[int, Scalar]) -> list[Scalar]:
-    """Return the position after a step; joints that no step moves keep their numbers."""
+    """Integrate a configuration by a step; joints without step stay unchanged."""
     moved = list(q)
     for body in plan.bodies:
         places = range(body.v.start, body.v.stop)
@@ -230,6 +221,3 @@ def _normalized(plan: Plan, q: Sequence[Scalar]) -> list[Scalar]:
     for body in plan.bodies:
         found[body.q] = body.joint.normalize(q[body.q])
     return found
-
-
-_WORLD = Place(((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), (0.0, 0.0, 0.0))

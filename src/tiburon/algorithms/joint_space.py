@@ -1,4 +1,4 @@
-"""Forward dynamics in joint space: mass matrix, factored without filling in its zeros.
+"""Forward dynamics by the mass matrix, with a sparse factorization along the tree.
 
 Symbols (Featherstone 1987, chapter 5; 2005):
     H       mass matrix, H = L^T D L with L as sparse as H
@@ -28,24 +28,23 @@ __all__ = [
 
 
 def expanded_parents(plan: Plan) -> tuple[int, ...]:
-    """Return, for each velocity variable, the one it hangs on in the tree; -1 for none.
+    """Return the expanded parent array: the parent of each velocity variable, or -1.
 
-    A joint of several freedoms is a chain of them, carried by the last freedom of its parent.
-    Joints that follow another tie branches together: then every variable may couple with every
-    other.
+    A joint with several degrees of freedom is a chain of variables (Featherstone 2005). With
+    coupled joints, which connect branches, all variables form one chain: H is dense.
     """
     if plan.has_couplings:
         return tuple(range(-1, plan.nv - 1))
-    hangs_on: list[int] = []
+    parents: list[int] = []
     # the variable that carries the children of each body
     last: list[int] = []
     for body in plan.bodies:
         above = -1 if body.parent == WORLD_BODY else last[body.parent]
         for row in range(body.v.start, body.v.stop):
-            hangs_on.append(above)
+            parents.append(above)
             above = row
         last.append(above)
-    return tuple(hangs_on)
+    return tuple(parents)
 
 
 def forward_by_mass_matrix(
@@ -56,21 +55,10 @@ def forward_by_mass_matrix(
     gravity: Vec3,
     external: Sequence[Force] | None = None,
 ) -> tuple[Scalar, ...]:
-    """Compute the joint accelerations that given joint forces produce: H vd = tau - C.
+    """Compute forward dynamics by solving H vd = tau - C; arguments and result as for `aba`.
 
     Featherstone 1987, eq. 5.6, with the composite-rigid-body H (5.11-5.14) and C = ID(q, v, 0)
-    (5.3); solved by the factors L^T D L, which keep the zeros between branches.
-
-    Args:
-        plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
-        v: Joint velocity [m/s or rad/s], nv scalars.
-        tau: Joint force [N or N m], nv scalars.
-        gravity: Acceleration of free fall, world axes [m/s^2].
-        external: Force on each body from outside, in its plan frame [N m, N]; none by default.
-
-    Returns:
-        Joint acceleration [m/s^2 or rad/s^2], nv scalars.
+    (5.3); the factors L^T D L preserve the zeros between branches.
     """
     matrix, C = joint_space_terms(plan, q, v, gravity, external)
     right = [force - c for force, c in zip(tau, C, strict=True)]
@@ -86,14 +74,14 @@ def joint_space_terms(
     gravity: Vec3,
     external: Sequence[Force] | None = None,
 ) -> tuple[Sequence[Scalar], Sequence[Scalar]]:
-    """Return the elements of H that a factorization along the tree reads, and C."""
+    """Compute the elements of H in the order of the tree factorization, and C."""
     elements = FactorTree(expanded_parents(plan)).layout.elements()
 
     @before_products(plan)
-    def held(q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+    def bias_force(q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
         return list(bias(plan, JointVector(q), JointVector(v), gravity, external))
 
-    return chosen_mass_elements(plan, q, elements), held(list(q), list(v))
+    return chosen_mass_elements(plan, q, elements), bias_force(list(q), list(v))
 
 
 def inverse_mass_elements(plan: Plan, q: Sequence[Scalar]) -> Sequence[Scalar]:

@@ -1,15 +1,14 @@
-"""Frames in the world, how they move, and their Jacobians.
+"""Poses, velocities, accelerations and Jacobians of frames.
 
-A frame is carried by a body. The linear part of the body's motion differs from point to point, so
-motions and Jacobians are taken at a point and expressed in axes that the options name ("at",
-"axes").
+Motions and Jacobians of a frame refer to a point and are expressed in axes, both given by the
+options "at" and "axes".
 
 Symbols (Featherstone 1987, chapters 2, 4 and 5):
     X           map of motion from the parent's frame to the body's
     R, p        axes and origin of a body or frame in the world
     vel, acc    spatial velocity and acceleration of a body or frame, in its own axes at its origin
     vJ          velocity of a body relative to its parent
-    S           motion sub-space of a joint, its columns in body coordinates
+    S           motion subspace of a joint, its columns in body coordinates
     J           Jacobian: motion of a frame = J v
     P           point at which the linear part is taken
 """
@@ -57,13 +56,13 @@ __all__ = [
 
 
 def chosen_frames(setting: "Setting") -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Return the frames a call is about, and the leading shape of its result."""
+    """Return the frames of a call, and the leading shape of its result."""
     frames = dict(setting.options).get("frames", setting.model.frame_names[1:])
     return ((frames,), ()) if isinstance(frames, str) else (frames, (len(frames),))
 
 
 class Place(NamedTuple):
-    """A frame in the world."""
+    """Pose of a frame in the world."""
 
     R: Mat3
     """Rotation matrix from the frame's axes to world axes: its columns are the frame's axes."""
@@ -72,7 +71,7 @@ class Place(NamedTuple):
     """Origin of the frame, world axes [m]."""
 
     def moved(self, X: Transform) -> "Place":
-        """Return the place of a frame reached from this one by a map of motion.
+        """Return the pose of a frame given by a motion transform from this one.
 
         Featherstone 1987, eq. 2.17: rotations multiply, and origins add in world axes.
         """
@@ -88,19 +87,11 @@ class Place(NamedTuple):
 
 
 WORLD_PLACE = Place(((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), (0.0, 0.0, 0.0))
-"""Where the world is in itself."""
+"""Pose of the world frame."""
 
 
 def body_places(plan: Plan, q: Sequence[Scalar]) -> tuple[Place, ...]:
-    """Find every plan body in the world.
-
-    Args:
-        plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
-
-    Returns:
-        One place per plan body.
-    """
+    """Compute the pose of every plan body in the world."""
 
     def visit(body: PlanBody, parent: Place) -> Place:
         return parent.moved(body.transform(q[body.q]))
@@ -109,16 +100,7 @@ def body_places(plan: Plan, q: Sequence[Scalar]) -> tuple[Place, ...]:
 
 
 def frame_places(plan: Plan, q: Sequence[Scalar], frames: Sequence[str]) -> tuple[Place, ...]:
-    """Find frames in the world by the names the user gave them.
-
-    Args:
-        plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
-        frames: Names of bodies or frames, or "world".
-
-    Returns:
-        One place per name.
-    """
+    """Compute the poses of bodies or frames (or "world") by name."""
     bodies = body_places(plan, q)
     found = []
     for name in frames:
@@ -129,7 +111,7 @@ def frame_places(plan: Plan, q: Sequence[Scalar], frames: Sequence[str]) -> tupl
 
 
 class Reference(NamedTuple):
-    """The point at which the motion of one frame is told."""
+    """The point at which the motion of one frame is taken."""
 
     offset: Vec3
     """From the frame's origin to the point, frame axes [m]."""
@@ -146,15 +128,15 @@ def references(
     options: "Options",
     given: Sequence[Sequence[Scalar]],
 ) -> tuple[Reference, ...]:
-    """Find the point at which the motion of each frame is told.
+    """Compute the reference point of each frame.
 
     Args:
         plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
-        v: Joint velocity, nv scalars; None where nobody asks for the point's own velocity.
-        places: The frames in the world.
-        options: At which point ("at").
-        given: The point, where one is given.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity, nv scalars; None if the point's own velocity is not used.
+        places: Poses of the frames.
+        options: With the choice of the point ("at").
+        given: The point, for at="point".
     """
     at = dict(options).get("at", "frame")
     if at == "frame":
@@ -175,14 +157,14 @@ def references(
 
 
 def expressed(m: Motion, place: Place, options: "Options") -> Motion:
-    """Return a motion given in frame axes in the axes asked for; the point stays."""
+    """Return a motion given in frame axes in the axes of the options; the point stays."""
     if dict(options).get("axes", "world") == "frame":
         return m
     return Motion(matrix_vector(place.R, m.angular), matrix_vector(place.R, m.linear))
 
 
 def point_in_world(place: Place, reference: Reference) -> Vec3:
-    """Return the point itself, world axes [m]."""
+    """Return the reference point, world axes [m]."""
     return add_matrix_vector(place.p, place.R, reference.offset)
 
 
@@ -202,16 +184,13 @@ _REST = Moving(Motion.zero(), Motion.zero())
 def body_motions(
     plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], vd: Sequence[Scalar] | None
 ) -> tuple[Moving, ...]:
-    """Find how every plan body moves (Featherstone 1987, eqs. 4.11, 4.12, 7.10, 7.11).
+    """Compute velocity and acceleration of every plan body (Featherstone 1987, 4.11, 4.12, 7.10).
 
     Args:
         plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
+        q: Configuration [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
         vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars; zero if None.
-
-    Returns:
-        One motion per plan body.
     """
 
     def visit(body: PlanBody, parent: Moving) -> Moving:
@@ -232,15 +211,7 @@ def frame_motions(
     vd: Sequence[Scalar] | None,
     frames: Sequence[str],
 ) -> tuple[Moving, ...]:
-    """Find how frames move, each in its own axes at its own origin.
-
-    Args:
-        plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
-        v: Joint velocity [m/s or rad/s], nv scalars.
-        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars; zero if None.
-        frames: Names of bodies or frames, or "world".
-    """
+    """Compute the motion of frames by name, frame axes at the origin, as `body_motions` does."""
     bodies = body_motions(plan, q, v, vd)
     found = []
     for name in frames:
@@ -263,19 +234,19 @@ def expressed_motions(
     vd: Sequence[Scalar] | None,
     *point: Sequence[Scalar],
 ) -> Any:
-    """Compute velocities of frames, or accelerations if there are joint accelerations.
+    """Compute velocities of frames, or accelerations if vd is given.
 
     Args:
         setting: Model, plan and options: frames, point and axes, kind of acceleration.
-        q: Position [m or rad], nq scalars.
+        q: Configuration [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
         vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars; None for velocities.
-        *point: The point, where one is given.
+        *point: The point, for at="point".
     """
     plan, options = setting.plan, setting.options
     names, shape = chosen_frames(setting)
     places = frame_places(plan, q, names)
-    numbers: list[Scalar] = []
+    values: list[Scalar] = []
     for moving, place, reference in zip(
         frame_motions(plan, q, v, vd, names),
         places,
@@ -287,8 +258,8 @@ def expressed_motions(
             acceleration = moved_to(moving.acc, reference.offset)
             classical = dict(options).get("kind", "classical") == "classical"
             motion = spatial_to_classical(acceleration, motion) if classical else acceleration
-        numbers.extend(expressed(motion, place, options))
-    return as_traced(numbers).reshape(*shape, 6)
+        values.extend(expressed(motion, place, options))
+    return as_traced(values).reshape(*shape, 6)
 
 
 def jacobian_columns(
@@ -297,23 +268,22 @@ def jacobian_columns(
     places: Sequence[Place],
     body: int,
     point: Vec3,
-    held: frozenset[int] = frozenset(),
+    locked: frozenset[int] = frozenset(),
 ) -> dict[int, Motion]:
-    """Find the motion of a body, told at a point, per unit of each joint velocity.
+    """Compute the columns of the Jacobian of a body at a point, by velocity variable.
 
-    Each column is the joint's own axis: a body moves by S when the joint between it and the world
-    turns, whatever lies between (Featherstone 1987, eq. 4.6; Nahon 1991, eqs. 3.16a and b).
+    Each column is the joint axis S (Featherstone 1987, eq. 4.6; Nahon 1991, eqs. 3.16a and b).
 
     Args:
         plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
-        places: Every plan body in the world.
+        q: Configuration [m or rad], nq scalars.
+        places: Poses of all plan bodies.
         body: Index of the plan body, or that of the world.
         point: P, world axes [m].
-        held: Indices of plan bodies whose joints count as locked.
+        locked: Indices of plan bodies whose joints are locked.
 
     Returns:
-        One motion, world axes, for each velocity variable that moves the body, by its index.
+        Columns in world axes, by index of the velocity variables that move the body.
     """
 
     def visit(joined: PlanBody, P: Vec3, place: Place) -> tuple[list[Motion], Vec3]:
@@ -329,10 +299,10 @@ def jacobian_columns(
         return {}
     found: dict[int, Motion] = {}
     for joined, columns in to_root(plan, plan.bodies[body], visit, point, places):
-        if joined.index in held:
+        if joined.index in locked:
             continue
         for index, column in enumerate(columns, start=joined.v.start):
-            # joints that follow another share its variables
+            # coupled joints share the variable of their leader
             found[index] = found[index] + column if index in found else column
     return found
 
@@ -342,14 +312,14 @@ def expressed_jacobians(setting: "Setting", q: Sequence[Scalar], *point: Sequenc
 
     Args:
         setting: Model, plan and options: frames, point and axes.
-        q: Position [m or rad], nq scalars.
-        *point: The point, where one is given.
+        q: Configuration [m or rad], nq scalars.
+        *point: The point, for at="point".
     """
     plan, options = setting.plan, setting.options
     names, shape = chosen_frames(setting)
     bodies, frames = body_places(plan, q), frame_places(plan, q, names)
     in_frame = dict(options).get("axes", "world") == "frame"
-    numbers: list[Scalar] = []
+    values: list[Scalar] = []
     for name, place, reference in zip(
         names, frames, references(plan, q, None, frames, options, point), strict=True
     ):
@@ -358,12 +328,12 @@ def expressed_jacobians(setting: "Setting", q: Sequence[Scalar], *point: Sequenc
         if in_frame:
             columns = {index: _turned(place, column) for index, column in columns.items()}
         dense = [columns.get(index, Motion.zero()) for index in range(plan.nv)]
-        numbers.extend(x for row in zip(*dense, strict=True) for x in row)
-    return as_traced(numbers).reshape(*shape, 6, plan.nv)
+        values.extend(x for row in zip(*dense, strict=True) for x in row)
+    return as_traced(values).reshape(*shape, 6, plan.nv)
 
 
 def _turned(place: Place, column: Motion) -> Motion:
-    """Return a motion in world axes in those of a frame; the point stays."""
+    """Return a motion given in world axes in frame axes; the point stays."""
     return Motion(
         transpose_vector(place.R, column.angular), transpose_vector(place.R, column.linear)
     )
@@ -372,19 +342,19 @@ def _turned(place: Place, column: Motion) -> Motion:
 def expressed_jacobian_biases(
     setting: "Setting", q: Sequence[Scalar], v: Sequence[Scalar], *point: Sequence[Scalar]
 ) -> Any:
-    """Compute the rates of the Jacobians of frames, times the joint velocity.
+    """Compute dJ/dt v of frames.
 
     Args:
         setting: Model, plan and options: frames, point and axes.
-        q: Position [m or rad], nq scalars.
+        q: Configuration [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
-        *point: The point, where one is given.
+        *point: The point, for at="point".
     """
     plan, options = setting.plan, setting.options
     names, shape = chosen_frames(setting)
     frames = frame_places(plan, q, names)
     in_frame = dict(options).get("axes", "world") == "frame"
-    numbers: list[Scalar] = []
+    values: list[Scalar] = []
     for moving, place, reference in zip(
         frame_motions(plan, q, v, None, names),
         frames,
@@ -394,10 +364,10 @@ def expressed_jacobian_biases(
         vel = moved_to(moving.vel, reference.offset)
         acc = moved_to(moving.acc, reference.offset)
         omega = vel.angular
-        # v_P = v_O + omega x P, so that moving the point adds omega x (its velocity)
+        # v_P = v_O + omega x P: a moving point adds omega x (its velocity)
         drift = vel.linear if reference.rate is None else reference.rate
-        # numbers in turning axes lose what the axes gain
+        # in rotating axes the derivative lacks omega x v_P
         seen = subtract(drift, vel.linear) if in_frame else drift
         rate = Motion(acc.angular, add_cross(acc.linear, omega, seen))
-        numbers.extend(expressed(rate, place, options))
-    return as_traced(numbers).reshape(*shape, 6)
+        values.extend(expressed(rate, place, options))
+    return as_traced(values).reshape(*shape, 6)

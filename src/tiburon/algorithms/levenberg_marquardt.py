@@ -1,14 +1,14 @@
-"""Damped Newton steps to a position of no error, within limits, as a native loop.
+"""Levenberg-Marquardt iteration with bounds, as a traced loop.
 
 Symbols:
-    r, J    error and its rate per joint velocity
+    r, J    residual and its Jacobian
     lam     damping: mu times the squared error, so that steps become Newton's as errors vanish
     dv      step, in velocity variables
 
 Each step solves (J^T J + lam) dv = -J^T r (Levenberg 1944, Marquardt 1963) in the smaller of its
 two forms. Damping in proportion to |r|^2 keeps the convergence quadratic (Yamashita and Fukushima
-2001), also where J has more columns than rows. A step that does not help is taken back, and the
-damping grows.
+2001), also where J has more columns than rows. Steps that do not decrease the error are rejected,
+and the damping grows.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,60 +24,60 @@ from tiburon.trace.regions import while_loop
 __all__ = ["Bounds", "Descent", "Evaluation", "descend"]
 
 INITIAL_DAMPING = 0.1
-"""mu at the first step; moderate, as starts are rarely near."""
+"""mu at the first step."""
 
 MIN_DAMPING = 0.01
-"""mu never falls below this: near the solution, where the error is small, it costs nothing."""
+"""Lower bound of mu; the damping still vanishes with the error."""
 
 MAX_DAMPING = 1e12
-"""Where so small a step still does not help, rounding decides and nothing more can be gained."""
+"""mu at which the iteration ends, because steps are at the level of rounding."""
 
 EASE, TIGHTEN = 0.5, 4.0
-"""Factors of mu after a step that helped, and after one that did not."""
+"""Factors of mu after an accepted and a rejected step."""
 
 MIN_DECREASE = 1e-5
-"""A step that lowers the squared error by less than this fraction has arrived at a minimum."""
+"""Relative decrease of the squared error below which a minimum is reached."""
 
 MIN_REGULARIZATION = 1e-12
-"""Damping as a fraction of the trace of J J^T that keeps a singular matrix solvable."""
+"""Damping relative to the trace of J J^T for singular matrices."""
 
 NO_ERROR_YET = 1e300
 """Squared error before the first evaluation."""
 
 
 class Evaluation(NamedTuple):
-    """Errors at one position."""
+    """Residual and Jacobian at one configuration."""
 
     r: tuple[Scalar, ...]
-    """The numbers to bring to zero."""
+    """The residual."""
 
     J: tuple[tuple[Scalar, ...], ...]
-    """One row per number, one column per free velocity variable."""
+    """One row per residual, one column per free velocity variable."""
 
     square: Scalar
-    """Squared error to be lowered; near the solution r . r."""
+    """Squared error to be minimized; near the solution r . r."""
 
 
 class Bounds(NamedTuple):
     """Limits of some position variables."""
 
     places: tuple[int, ...]
-    """Where they stand in q."""
+    """Indices in q."""
 
     columns: tuple[int | None, ...]
-    """The column of J that moves each; None if none does."""
+    """The column of J of each; None if it is not free."""
 
     lower: tuple[Scalar, ...]
     upper: tuple[Scalar, ...]
 
     turned: tuple[int, ...] = ()
-    """Where quaternions begin whose turn is limited."""
+    """Indices in q of quaternions with a limited rotation angle."""
 
     turn: tuple[Scalar, ...] = ()
-    """The largest angle of each turn [rad]."""
+    """Largest rotation angle of each [rad]."""
 
     def kept(self, q: Sequence[Scalar]) -> list[Scalar]:
-        """Return a position with the limited variables put back within their limits."""
+        """Return a configuration clipped to the limits."""
         inside = list(q)
         for place, low, high in zip(self.places, self.lower, self.upper, strict=True):
             inside[place] = np.minimum(np.maximum(inside[place], low), high)
@@ -87,25 +87,25 @@ class Bounds(NamedTuple):
 
 
 def _turned_back(quaternion: Sequence[Scalar], most: Scalar) -> list[Scalar]:
-    """Return a turn about the same axis by at most an angle [rad], as a quaternion."""
+    """Limit the rotation angle of a quaternion [rad], about the same axis."""
     w, x, y, z = quaternion
     sine = np.sqrt(x * x + y * y + z * z)
     size = np.sqrt(w * w + x * x + y * y + z * z)
     beyond = np.abs(w) < np.cos(0.5 * most) * size
-    # beyond a positive angle the axis is known
+    # the axis is defined beyond a positive angle
     shrunk = np.sin(0.5 * most) * size / select(beyond, sine, 1.0)
     cosine = np.cos(0.5 * most) * size * select(w < 0.0, -1.0, 1.0)
     return [select(beyond, cosine, w), *(select(beyond, a * shrunk, a) for a in (x, y, z))]
 
 
 class Descent(NamedTuple):
-    """Where the steps led."""
+    """Result of the iteration."""
 
     q: list[Scalar]
     square: Scalar
     iterations: Scalar
     stalled: Scalar
-    """1 if no further step would help, 0 otherwise."""
+    """1 if no further decrease is possible, 0 otherwise."""
 
 
 def descend(
@@ -117,15 +117,15 @@ def descend(
     max_iterations: int,
     size: tuple[int, int],
 ) -> Descent:
-    """Lower the error until it is within the tolerance or no step helps.
+    """Minimize the error until it is within the tolerance or stalls.
 
     Args:
-        evaluate: Gives errors at a position.
-        step: Takes a position and a step in the free velocity variables, gives the next position.
-        start: First position, nq scalars.
+        evaluate: Returns residual and Jacobian at a configuration.
+        step: Returns the configuration after a step in the free velocity variables.
+        start: Initial configuration, nq scalars.
         bounds: Limits of position variables.
-        tolerance: Length of r at which to stop.
-        max_iterations: Most evaluations.
+        tolerance: Norm of r at which to stop.
+        max_iterations: Largest number of evaluations.
         size: Rows and columns of J.
     """
     rows, columns = size
@@ -144,7 +144,7 @@ def descend(
         def choose(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
             return [select(better, x, y) for x, y in zip(a, b, strict=True)]
 
-        # a minimum above zero is met by gains that fade, or by steps too short to gain anything
+        # a nonzero minimum: the decrease fades, or the damping is at its limit
         arrived = select(gain <= MIN_DECREASE * square, helped, 0.0)
         exhausted = select(mu > MAX_DAMPING, 1.0 - helped, 0.0)
         mu = select(better, np.maximum(mu * EASE, MIN_DAMPING), mu * TIGHTEN)
@@ -178,7 +178,7 @@ def descend(
 
 
 def _matrix(flat: Sequence[Scalar], columns: int) -> list[list[Scalar]]:
-    """Return rows of numbers; none if no joint matters."""
+    """Return the rows of a matrix; none if it has no columns."""
     if columns == 0:
         return []
     return [list(flat[i : i + columns]) for i in range(0, len(flat), columns)]
@@ -191,7 +191,7 @@ def _damped_step(
     q: Sequence[Scalar],
     bounds: Bounds,
 ) -> list[Scalar]:
-    """Solve for the step that lowers the error, leaving out what limits hold."""
+    """Solve for the damped step, without variables at active limits."""
     if not J:
         return []
     columns = list(map(list, zip(*J, strict=True)))
@@ -200,7 +200,7 @@ def _damped_step(
     ):
         if column is None:
             continue
-        # a variable at its limit is held if less error lies beyond
+        # a limit is active if the error decreases beyond it
         slope = _dot(columns[column], r)
         held_low = select(q[place] <= low, select(slope > 0.0, 1.0, 0.0), 0.0)
         held_high = select(q[place] >= high, select(slope < 0.0, 1.0, 0.0), 0.0)
@@ -216,7 +216,7 @@ def _damped_step(
 
 
 def _gram(vectors: Sequence[Sequence[Scalar]]) -> list[list[Scalar]]:
-    """Return all products of vectors with each other; symmetric ones are computed once."""
+    """Return the Gram matrix of vectors; symmetric entries are computed once."""
     found: list[list[Scalar]] = [[0.0] * len(vectors) for _ in vectors]
     for i, a in enumerate(vectors):
         for j, b in enumerate(vectors[: i + 1]):
@@ -225,7 +225,7 @@ def _gram(vectors: Sequence[Sequence[Scalar]]) -> list[list[Scalar]]:
 
 
 def _solve(gram: list[list[Scalar]], lam: Scalar, right: Sequence[Scalar]) -> list[Scalar]:
-    """Solve (gram + lam) x = right, with the damping that rounding needs."""
+    """Solve (gram + lam) x = right, with a lower bound of the damping."""
     trace: Scalar = 0.0
     for i in range(len(gram)):
         trace = trace + gram[i][i]

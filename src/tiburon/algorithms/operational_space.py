@@ -1,4 +1,4 @@
-"""Operational-space inertia: how heavy frames feel, alone or together.
+"""Operational-space inertia of one or several frames.
 
 Symbols (McMillan 1994, sec. 2.2; Featherstone 1987, sec. 9.5):
     J, M        Jacobian of the frames and mass matrix
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.algorithms.articulated_response import (
-    Held,
+    ArticulatedBody,
     Response,
     articulated_inertias,
     directions,
@@ -42,77 +42,75 @@ from tiburon.trace.value import require
 __all__ = ["inertia", "inverse_inertia"]
 
 PARTS = {"both": slice(0, 6), "orientation": slice(0, 3), "position": slice(3, 6)}
-"""Which rows of a frame's motion take part, by name."""
+"""Rows of a frame's motion, by name of the part."""
 
 Forces = tuple[Force, ...]
 
 
-class Answer(NamedTuple):
-    """How the joint of one body answers forces on a frame that it carries."""
+class JointResponse(NamedTuple):
+    """Response of one joint to forces on a frame that it carries."""
 
     rates: tuple[tuple[Scalar, ...], ...] = ()
     """u . f / d for each force f, for each direction u of the joint."""
 
-    softness: tuple[Scalar, ...] = ()
+    inverse_d: tuple[Scalar, ...] = ()
     """1/d of each direction."""
 
 
-def answers(
+def joint_responses(
     plan: Plan, q: Sequence[Scalar], loads: Sequence[tuple[int, Sequence[Force]]]
-) -> tuple[tuple[Answer, ...], ...]:
-    """Find how all joints answer unit forces on some bodies.
+) -> tuple[tuple[JointResponse, ...], ...]:
+    """Compute the response of all joints to unit forces on some bodies.
 
-    M^-1 = sum u u^T / d over the directions of all joints, those of the articulated-body algorithm.
-    A force on a body reaches the joints that carry it, one after the other on the way to the root.
+    M^-1 = sum u u^T / d over the axes that the articulated-body algorithm eliminates.
 
     Args:
         plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
+        q: Configuration [m or rad], nq scalars.
         loads: Index of a plan body, or that of the world, and forces on it in its frame.
 
     Returns:
-        For each load one answer per plan body, empty where the body does not carry it.
+        For each load one response per plan body, empty if the body does not carry the load.
     """
 
-    def visit(body: PlanBody, forces: Forces, held: Held) -> tuple[Answer, Forces]:
-        felt = [passed_on(body, held, q, f) for f in forces]
-        softness = tuple(direction.softness for direction in directions(body, held, q))
-        by_direction = tuple(zip(*(rates for rates, _ in felt), strict=True))
-        return Answer(by_direction, softness), tuple(f for _, f in felt)
+    def visit(
+        body: PlanBody, forces: Forces, articulated: ArticulatedBody
+    ) -> tuple[JointResponse, Forces]:
+        passed = [passed_on(body, articulated, q, f) for f in forces]
+        inverse_d = tuple(direction.inverse_d for direction in directions(body, articulated, q))
+        by_direction = tuple(zip(*(rates for rates, _ in passed), strict=True))
+        return JointResponse(by_direction, inverse_d), tuple(f for _, f in passed)
 
-    held = articulated_inertias(plan, q)
+    articulated = articulated_inertias(plan, q)
     found = []
-    for number, forces in loads:
-        answer = [Answer() for _ in plan.bodies]
-        if number != WORLD_BODY:
-            start = plan.bodies[number]
-            for body, own in to_root(plan, start, visit, tuple(forces), held):
+    for index, forces in loads:
+        answer = [JointResponse() for _ in plan.bodies]
+        if index != WORLD_BODY:
+            start = plan.bodies[index]
+            for body, own in to_root(plan, start, visit, tuple(forces), articulated):
                 answer[body.index] = own
         found.append(tuple(answer))
     return tuple(found)
 
 
 def response(
-    plan: Plan, a: Sequence[Answer], b: Sequence[Answer], size: int, common: int
+    plan: Plan, a: Sequence[JointResponse], b: Sequence[JointResponse], size: int, common: int
 ) -> tuple[Scalar, ...]:
-    """Return the accelerations of one frame per force on another: sum (u.f/d) d (u.g/d).
+    """Compute accelerations of one frame per force on another: sum (u.f/d) d (u.g/d), by rows.
 
     Args:
         plan: Layout of the model.
-        a: Answers to the unit forces on the one frame.
-        b: Those on the other.
+        a: Responses to the unit forces on the first frame.
+        b: Responses to those on the second.
         size: Number of unit forces on each.
-        common: Index of the last plan body that carries both.
-
-    Returns:
-        Entries by rows, size times size.
+        common: Index of the last common ancestor.
     """
 
     def visit(
-        body: PlanBody, total: tuple[Scalar, ...], one: Answer, other: Answer
+        body: PlanBody, total: tuple[Scalar, ...], one: JointResponse, other: JointResponse
     ) -> tuple[tuple[Scalar, ...], tuple[Scalar, ...]]:
-        for x, y, softness in zip(one.rates, other.rates, one.softness, strict=True):
-            force = [rate / softness for rate in x]
+        for x, y, inverse_d in zip(one.rates, other.rates, one.inverse_d, strict=True):
+            force = [rate / inverse_d for rate in x]
             parts = [f * rate for f in force for rate in y]
             total = tuple(t + part for t, part in zip(total, parts, strict=True))
         return total, total
@@ -124,17 +122,17 @@ def response(
 
 
 def _unit_forces(place: Place, reference: Reference, options: Options) -> list[Force]:
-    """Return the forces whose powers are the rows of a frame's motion, in the frame's own axes."""
+    """Return the unit forces dual to the rows of a frame's motion, in frame axes."""
     choices = dict(options)
     basis = IDENTITY3 if choices.get("axes", "world") == "frame" else place.R
-    # a couple works on a turn alone; a force at the point also turns about the frame's origin
+    # couples are dual to rotation, forces at the point to its velocity
     couples = [Force(axis, ZERO3) for axis in basis]
     pushes = [Force.at_point(axis, reference.offset) for axis in basis]
     return [*couples, *pushes][PARTS[choices.get("part", "both")]]
 
 
 class _Loads(NamedTuple):
-    """What all frames are pushed by."""
+    """Unit forces on all frames."""
 
     plan: Plan
     q: Sequence[Scalar]
@@ -143,7 +141,7 @@ class _Loads(NamedTuple):
     """For each frame its plan body and the unit forces on it, in the body's frame."""
 
     tied: Response | None
-    """How the robot answers where its joints are tied to each other; None where they are not."""
+    """Response of a robot with coupled joints or loops; None for others."""
 
     @property
     def size(self) -> int:
@@ -167,7 +165,7 @@ def _loads(
 
 
 def _blocks(loads: _Loads) -> Iterator[tuple[int, int, Sequence[Scalar]]]:
-    """Find J M^-1 J^T frame by frame: numbers of two frames, and entries by rows."""
+    """Compute J M^-1 J^T by blocks: indices of two frames, and entries by rows."""
     plan, bodies = loads.plan, [body for body, _ in loads.forces]
     pairs = [(i, j) for i in range(len(bodies)) for j in range(i + 1)]
     tied = loads.tied
@@ -177,16 +175,16 @@ def _blocks(loads: _Loads) -> Iterator[tuple[int, int, Sequence[Scalar]]]:
             rows = responses_of(tied, rates[i], rates[j])
             yield i, j, [x for row in rows for x in row]
         return
-    found = answers(plan, loads.q, loads.forces)
+    found = joint_responses(plan, loads.q, loads.forces)
     for i, j in pairs:
         shared = ancestors(plan, bodies[i]) & ancestors(plan, bodies[j])
-        # parents come first, so the last shared body is the nearest
+        # parents come first, so the last common ancestor has the largest index
         common = max(shared, default=WORLD_BODY)
         yield i, j, response(plan, found[i], found[j], len(loads.forces[i][1]), common)
 
 
 def _columns(loads: _Loads) -> list[list[Scalar]]:
-    """Find C with J M^-1 J^T = C C^T: one column per direction that moves any frame."""
+    """Compute C with J M^-1 J^T = C C^T: one column per direction that moves a frame."""
     plan, columns = loads.plan, []
     tied = loads.tied
     if tied is not None:
@@ -199,11 +197,11 @@ def _columns(loads: _Loads) -> list[list[Scalar]]:
                 if any(body in known for known in rates):
                     columns.append([x * np.sqrt(d) for x in column])
         return columns
-    found = answers(plan, loads.q, loads.forces)
+    found = joint_responses(plan, loads.q, loads.forces)
     carried = (ancestors(plan, body) for body, _ in loads.forces)
     for body in sorted(frozenset().union(*carried)):
-        softness = next(a[body].softness for a in found if a[body].rates)
-        for k, s in enumerate(softness):
+        inverse_d = next(a[body].inverse_d for a in found if a[body].rates)
+        for k, s in enumerate(inverse_d):
             rates_of_all = [
                 a[body].rates[k] if a[body].rates else (0.0,) * len(forces)
                 for a, (_, forces) in zip(found, loads.forces, strict=True)
@@ -219,9 +217,9 @@ def inverse_inertia(
 
     Args:
         setting: Model, plan and options: frames, point, axes and part of their motion.
-        tied: Response of a robot whose joints are coupled or closed in loops; None of others.
-        q: Position [m or rad], nq scalars.
-        *point: The point, where one is given.
+        tied: Response of a robot with coupled joints or loops; None for others.
+        q: Configuration [m or rad], nq scalars.
+        *point: The point, for at="point".
     """
     loads = _loads(setting, tied, q, point)
     size = loads.size
@@ -230,7 +228,7 @@ def inverse_inertia(
     for i, j, entries in _blocks(loads):
         for place, entry in enumerate(entries):
             row, column = i * block + place // block, j * block + place % block
-            # symmetric entries of a frame's own block come out twice: one serves both
+            # diagonal blocks are symmetric: use the lower part
             if column <= row:
                 A[row][column] = A[column][row] = entry
     return as_traced([x for row in A for x in row]).reshape(size, size)
@@ -254,12 +252,12 @@ def inertia(
     C = as_traced([x for row in zip(*columns, strict=True) for x in row])
     cut = RANK_CUT if loads.tied is None else loads.tied.cut
     factor = factor_orthogonal(C.reshape(size, len(columns)), cut=cut)
-    # with independent rows, (C C^T)^-1 = (C^+)^T C^+: squared conditions never enter
+    # (C C^T)^-1 = (C^+)^T C^+ does not square the condition number
     solved = [scalars(factor.solve(unit)) for unit in np.eye(size)]
     independent = factor.rank >= size
     expected = (
-        f"frames that can move in {size} independent directions in this position; move away from "
-        "the singular position, pass fewer frames or one part of the motion, or use "
+        f"frames that can move in {size} independent directions in this configuration; move away "
+        "from the singular configuration, pass fewer frames or one part of the motion, or use "
         "operational_space_inverse_inertia"
     )
     Lambda: list[list[Scalar]] = [[0.0] * size for _ in range(size)]

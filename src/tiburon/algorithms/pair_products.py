@@ -1,12 +1,9 @@
-"""Matrices with an entry for each pair of a joint and one that carries it.
+"""Matrices with one entry per pair of a joint axis and an ancestor's.
 
-Where all vectors are written in one frame, an entry is the scalar product of a vector that belongs
-to the one joint and a vector that belongs to the other. This is the last step of the mass matrix,
-the Coriolis matrix, the regressor and the derivatives of dynamics of large models; before it, work
-grows with the number of bodies only.
-
-A freedom of a body is here one variable of its joint. Joints that follow another share its
-variables; their entries add up at the end.
+With all vectors in one frame, an entry is the scalar product of a vector of the one axis and a
+vector of the other. This is the last step of the mass matrix, the Coriolis matrix, the regressor
+and the derivatives of dynamics of large models; all steps before it are linear in the number of
+bodies. Entries of coupled joints, which share a variable, are added at the end.
 """
 
 from __future__ import annotations
@@ -37,30 +34,27 @@ __all__ = [
 ]
 
 Vectors = Sequence[Sequence[Scalar]]
-"""For each component, the numbers of all freedoms, bodies in the order of the plan."""
+"""For each component, the values of all joint axes, bodies in the order of the plan."""
 
 FEW_DOF = 12
-"""Freedoms up to which vectors are better carried from body to body."""
+"""Degrees of freedom up to which forces are propagated from body to body instead."""
 
 FEW_PRODUCTS = 2500
-"""Products up to which they are spelled out in the graph: then those with zeros cost nothing."""
+"""Products up to which they are inlined in the graph, where products with zero cost nothing."""
 
 MAX_INLINED_BODIES = 16
-"""Bodies up to which visits are inlined before products; vectors take more code than dynamics."""
+"""Bodies up to which visits are inlined before products."""
 
 ABOVE, BELOW, DIAGONAL = 0, 1, 2
 
 
 def has_few_pairs(plan: Plan) -> bool:
-    """Tell whether vectors are better carried from body to body than into a common frame.
-
-    That takes fewer operations as long as each has only a few bodies to pass.
-    """
-    return recorder() is None and sum(map(len, _freedoms(plan))) <= FEW_DOF
+    """Return whether propagation from body to body takes fewer operations than a common frame."""
+    return recorder() is None and sum(map(len, _dof_ranges(plan))) <= FEW_DOF
 
 
 def is_taped(plan: Plan) -> bool:
-    """Tell whether visits that find vectors are steps of a tape."""
+    """Return whether visits before products are recorded on a tape."""
     large = current_graph() is not None and len(plan.bodies) > MAX_INLINED_BODIES
     return recorder() is not None or large
 
@@ -68,11 +62,11 @@ def is_taped(plan: Plan) -> bool:
 def before_products(
     plan: Plan, *, always: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorate the function that finds the vectors: a region where visits are calls of a tape.
+    """Decorate the function that computes the vectors: for large models a region on a tape.
 
     Args:
         plan: Layout of the model.
-        always: Whether visits are calls of a tape for small models, too.
+        always: Whether to use a tape for small models, too.
     """
 
     def decorate(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -92,7 +86,7 @@ def before_products(
 
 
 def components(vectors: Sequence[Sequence[Scalar]], size: int) -> list[list[Scalar]]:
-    """Turn vectors of so many numbers into one row per component."""
+    """Transpose vectors of a given size into one row per component."""
     rows: list[list[Scalar]] = [[] for _ in range(size)]
     for vector in vectors:
         for row, x in zip(rows, vector, strict=True):
@@ -108,32 +102,31 @@ def joint_matrix(
     own_block: int | None = None,
     diagonal: Sequence[Scalar] | None = None,
 ) -> list[Scalar]:
-    """Multiply vectors of all pairs of freedoms, one of which carries the other.
+    """Multiply the vectors of all pairs of an axis and an ancestor's axis.
 
     Args:
         plan: Layout of the model.
-        above: Pairs of vectors whose products add up to the entry in the row of the carrying
-            freedom j and the column of the carried one k: of j, and of k. Where two vectors differ
-            in length, the rest of the longer one is left out.
-        below: The same for the entry in row k and column j: of k, and of j.
-        own_block: Which of the two, `ABOVE` or `BELOW`, makes the entries of two freedoms of one
-            body; by default each on its side of the diagonal, as a symmetric matrix needs it.
-        diagonal: What to add on the diagonal, one number per freedom; nothing by default.
+        above: Pairs of vectors, of ancestor j and of descendant k, whose products add up to entry
+            (j, k). The longer of two vectors is truncated.
+        below: The same for entry (k, j): of k, and of j.
+        own_block: `ABOVE` or `BELOW` for the entries of two axes of one body; by default each on
+            its side of the diagonal, for symmetric matrices.
+        diagonal: Added to the diagonal, one value per axis; nothing by default.
 
     Returns:
-        The matrix, nv times nv scalars, row by row; zero for freedoms of different branches.
+        The matrix, nv times nv scalars, row by row; zero between branches.
     """
-    freedoms = _freedoms(plan)
-    spans = [(own[0], own[-1] + 1) if own else (0, 0) for own in freedoms]
-    size = sum(map(len, freedoms))
+    ranges = _dof_ranges(plan)
+    spans = [(own[0], own[-1] + 1) if own else (0, 0) for own in ranges]
+    size = sum(map(len, ranges))
     carriers, carried = _relatives(plan)
     pieces: list[Piece] = []
-    for body, own in enumerate(freedoms):
+    for body, own in enumerate(ranges):
         marks = [ZERO] * size
         for other in carriers[body]:
-            marks[slice(*spans[other])] = [BELOW] * len(freedoms[other])
+            marks[slice(*spans[other])] = [BELOW] * len(ranges[other])
         for other in carried[body]:
-            marks[slice(*spans[other])] = [ABOVE] * len(freedoms[other])
+            marks[slice(*spans[other])] = [ABOVE] * len(ranges[other])
         for row in own:
             for column in own:
                 side = BELOW if column <= row else ABOVE
@@ -154,15 +147,12 @@ def tree_matrix(
     vectors: tuple[Vectors, Vectors],
     diagonal: Sequence[Scalar] | None = None,
 ) -> list[Scalar]:
-    """Multiply vectors of some pairs of freedoms: entries of other pairs are never made.
+    """Compute selected entries of a product matrix, in the order of `elements`.
 
     Args:
-        elements: Row and column of each entry that is wanted.
-        vectors: Those of the rows, and those of the columns.
-        diagonal: What to add on the diagonal, one number per freedom; nothing by default.
-
-    Returns:
-        The entries, in the order of `elements`.
+        elements: Row and column of each entry.
+        vectors: Vectors of the rows, and of the columns.
+        diagonal: Added to the diagonal, one value per axis; nothing by default.
     """
     pieces: list[Piece] = []
     for place, (row, column) in enumerate(elements):
@@ -179,18 +169,18 @@ def tree_matrix(
 
 
 def load_matrix(plan: Plan, S: Vectors, loads: Vectors, bodies: Sequence[int]) -> list[Scalar]:
-    """Multiply the axes of all joints with forces on bodies that they carry.
+    """Project forces on bodies on all joint axes that carry them.
 
     Args:
         plan: Layout of the model.
-        S: Direction of each freedom.
-        loads: For each component of a force, the numbers of all columns, as many for each body.
-        bodies: The plan body that each group of columns acts on; no joint feels those on the world.
+        S: Joint axes.
+        loads: For each component of a force, the values of all columns, equally many per body.
+        bodies: The plan body of each group of columns; forces on the world have no effect.
 
     Returns:
         Joint forces, nv rows of one column per force, row by row.
     """
-    freedoms = _freedoms(plan)
+    ranges = _dof_ranges(plan)
     columns = len(loads[0])
     width = columns // len(bodies)
     carriers, _ = _relatives(plan)
@@ -200,7 +190,7 @@ def load_matrix(plan: Plan, S: Vectors, loads: Vectors, bodies: Sequence[int]) -
             for carrier in (body, *carriers[body]):
                 reach[carrier].add(group)
     pieces: list[Piece] = []
-    for body, own in enumerate(freedoms):
+    for body, own in enumerate(ranges):
         marks = [ABOVE if group in reach[body] else ZERO for group in range(len(bodies))]
         runs = [(a * width, b * width, kind) for a, b, kind in _runs(marks)]
         for row in own:
@@ -212,7 +202,7 @@ def load_matrix(plan: Plan, S: Vectors, loads: Vectors, bodies: Sequence[int]) -
 def _multiplied(
     kinds: Sequence[Sequence[tuple[Vectors, Vectors]]], pieces: Sequence[Piece]
 ) -> list[Any]:
-    """Return the entries of all pieces; vectors that are nothing but zeros take no part."""
+    """Compute the entries of all pieces, skipping zero vectors."""
     places: dict[int, int] = {}
     arrays: list[Vectors] = []
 
@@ -231,14 +221,14 @@ def _multiplied(
     made = [kind_of(pairs) for pairs in kinds]
     pieces = [x._replace(kind=x.kind if made[x.kind] else ZERO) for x in pieces]
     sizes = [(len(rows), len(rows[0])) for rows in arrays]
-    numbers = [x for rows in arrays for row in rows for x in row]
+    values = [x for rows in arrays for row in rows for x in row]
     products = RowProducts(sizes, made, pieces)
     few = products.count().multiplications <= FEW_PRODUCTS
-    return products.apply(numbers, inline=few)
+    return products.apply(values, inline=few)
 
 
 def _is_zero(vectors: Vectors) -> bool:
-    """Tell whether all numbers are known to be zero while tracing."""
+    """Return whether all components are constant zeros of the graph."""
     return all(
         (x.graph.constant_of(x.node) if isinstance(x, Value) else x) == 0.0
         for row in vectors
@@ -246,8 +236,8 @@ def _is_zero(vectors: Vectors) -> bool:
     )
 
 
-def _freedoms(plan: Plan) -> list[range]:
-    """Return the numbers of each body's freedoms, counted over all bodies."""
+def _dof_ranges(plan: Plan) -> list[range]:
+    """Return the range of each body's axes among those of all bodies."""
     found: list[range] = []
     count = 0
     for body in plan.bodies:
@@ -257,7 +247,7 @@ def _freedoms(plan: Plan) -> list[range]:
 
 
 def _relatives(plan: Plan) -> tuple[list[list[int]], list[list[int]]]:
-    """Return for each body those that carry it, and those it carries."""
+    """Return the ancestors and the descendants of each body."""
     carriers: list[list[int]] = []
     carried: list[list[int]] = [[] for _ in plan.bodies]
     for body in plan.bodies:
@@ -280,10 +270,10 @@ def _runs(marks: Sequence[int]) -> list[tuple[int, int, int]]:
 
 
 def _gathered(plan: Plan, entries: list[Any], size: int | None) -> list[Any]:
-    """Add up entries of freedoms that share a variable, if joints follow others."""
+    """Add rows and columns of axes that share a variable (coupled joints)."""
     if size is None:
         return entries
-    rows = _gathered_rows(plan, entries, sum(map(len, _freedoms(plan))))
+    rows = _gathered_rows(plan, entries, sum(map(len, _dof_ranges(plan))))
     count = len(rows) // plan.nv
     turned = [rows[row * count + column] for column in range(count) for row in range(plan.nv)]
     found = _gathered_rows(plan, turned, plan.nv)
@@ -291,11 +281,11 @@ def _gathered(plan: Plan, entries: list[Any], size: int | None) -> list[Any]:
 
 
 def _gathered_rows(plan: Plan, entries: list[Any], columns: int) -> list[Any]:
-    """Add up rows of freedoms that share a variable."""
+    """Add rows of axes that share a variable (coupled joints)."""
     if not plan.has_couplings:
         return entries
     found: list[Any] = [0.0] * (plan.nv * columns)
-    for body, own in zip(plan.bodies, _freedoms(plan), strict=True):
+    for body, own in zip(plan.bodies, _dof_ranges(plan), strict=True):
         for row, variable in zip(own, range(body.v.start, body.v.stop), strict=True):
             for k in range(columns):
                 place = variable * columns + k

@@ -1,9 +1,9 @@
-"""What joints carry: the wrench of the actuator and that of the bearing.
+"""Joint reactions: the wrench of the actuator and that of the bearing.
 
 Symbols (Featherstone 1987, section 7.4.2):
     f       force a joint transmits to its body, F tau + fr
-    S       motion sub-space of the joint
-    F       force sub-space of its actuators: wrenches of unit force; S^T F = 1 where none are named
+    S       motion subspace of the joint
+    F       force subspace of its actuators: unit wrenches; S^T F = 1 by default
     Qa      forces of the actuators, S^T F Qa = S^T f
     fr      reaction of the bearing, which does no work: S^T fr = 0
 """
@@ -30,24 +30,17 @@ Scalars = Sequence[Scalar]
 
 
 def unit_forces(S: Sequence[Motion]) -> tuple[Force, ...]:
-    """Return the wrenches that unit joint forces are taken to be, with S^T F = 1.
+    """Return default unit wrenches of joint forces, with S^T F = 1, in the frame of S.
 
-    Work alone does not tell: any wrench that does none may be added. Where every one of several
-    freedoms turns the body, they are couples. Otherwise they lie along S, as in the book for a
-    screw, whose unit force is shared between its axis' couple and force (sec. 7.3).
-
-    Args:
-        S: Columns of the motion sub-space, in any frame.
-
-    Returns:
-        One wrench per column, in the same frame.
+    S^T F = 1 does not determine F: couples are chosen for joints with several rotational axes,
+    otherwise wrenches along S, as in the book for a screw joint (sec. 7.3).
     """
-    turning = len(S) > 1 and all(any(_maybe(x) for x in s.angular) for s in S)
+    turning = len(S) > 1 and all(any(_may_be_nonzero(x) for x in s.angular) for s in S)
     along = [Force(s.angular, ZERO3 if turning else s.linear) for s in S]
     if not along:
         return ()
     gram = as_traced([s.dot(f) for s in S for f in along]).reshape(len(S), len(S))
-    # S^T along is symmetric; its inverse turns the directions into duals of S
+    # S^T along is symmetric; its inverse gives the dual basis of S
     weights = scalars(factor_spd(gram, inline=True).solve(np.eye(len(S))))
     found = []
     for column in range(len(S)):
@@ -58,8 +51,8 @@ def unit_forces(S: Sequence[Motion]) -> tuple[Force, ...]:
     return tuple(found)
 
 
-def _maybe(x: Scalar) -> bool:
-    """Tell whether a number may be other than zero: a constant that is not, or a traced one."""
+def _may_be_nonzero(x: Scalar) -> bool:
+    """Return whether a value is traced, or a nonzero constant."""
     return not isinstance(x, float) or x != 0.0
 
 
@@ -69,9 +62,9 @@ def split(
     """Split the force a joint transmits (Featherstone 1987, eqs. 7.14 and 7.15).
 
     Args:
-        S: Columns of the motion sub-space.
-        f: The force [N m, N], in the same frame.
-        F: Wrenches of unit forces of the joint's actuators; those of `unit_forces` by default.
+        S: Columns of the motion subspace.
+        f: The wrench [N m, N], in the same frame.
+        F: Unit wrenches of the joint's actuators; those of `unit_forces` by default.
 
     Returns:
         Joint forces S^T f, the wrench F Qa of the actuators, and that of the bearing.
@@ -85,27 +78,27 @@ def split(
 
 
 def _actuator_forces(S: Sequence[Motion], F: Sequence[Force], tau: Scalars) -> Scalars:
-    """Solve S^T F Qa = tau; of more actuators than freedoms, take those of least squares."""
+    """Solve S^T F Qa = tau for the Qa of least norm."""
     if not S:
         return (0.0,) * len(F)
     work = as_traced([s.dot(f) for s in S for f in F]).reshape(len(S), len(F))
     factor = factor_orthogonal(work)
     powered = factor.rank >= len(S)
-    expected = "actuators that work on every freedom of their joint in this position"
+    expected = "actuators that act on every degree of freedom of their joint in this configuration"
     return [require(powered, x, expected) for x in scalars(factor.solve(as_traced(list(tau))))]
 
 
 def reactions_under(
     around: Setting, q: Scalars, v: Scalars, vd: Scalars, *lines: Scalars
 ) -> dict[str, Any]:
-    """Return the arrays of `JointReactions` by name.
+    """Compute the arrays of `JointReactions`, by name.
 
     Args:
-        around: What acts in this state; loops count as open.
-        q: Position [m or rad], nq scalars.
+        around: Surroundings in this state; loops are ignored.
+        q: Configuration [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
         vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
-        *lines: Wrenches of the actuators that the options name.
+        *lines: Unit wrenches of the actuators in the options.
     """
     model, plan = around.model, around.plan
     named_actuators = dict(around.options).get("actuators", ())
@@ -115,15 +108,15 @@ def reactions_under(
     actuators: list[Scalar] = []
     bearings: list[Scalar] = []
     for body, f in zip(plan.bodies, forces, strict=True):
-        # the user's own joint and body frame: what is reported must not depend on plan frames
+        # the user's joint and body frame, since results must not depend on plan frames
         joint = model.body(body.name).joint
         S = joint.subspace(q[body.q])
-        felt = plan.frame(body.name).transform.force(f)
-        numbers = named.get(joint.name)
+        wrench = plan.frame(body.name).transform.force(f)
+        units = named.get(joint.name)
         F = None
-        if numbers is not None:
-            F = [Force.from_array(numbers[k : k + 6]) for k in range(0, len(numbers), 6)]
-        joint_force, actuator, bearing = split(S, felt, F)
+        if units is not None:
+            F = [Force.from_array(units[k : k + 6]) for k in range(0, len(units), 6)]
+        joint_force, actuator, bearing = split(S, wrench, F)
         if body.armature is not None:
             shares = zip(joint_force, body.armature, vd[body.v], strict=True)
             joint_force = tuple(force + own * rate for force, own, rate in shares)

@@ -1,11 +1,11 @@
-"""Inverse dynamics as a matrix times the inertial parameters.
+"""Regressor of inverse dynamics: tau = Y phi.
 
 Symbols (Featherstone 1987, chapter 4):
-    X       map of motion from the parent's frame to the body's
+    X       motion transform from the parent's frame to the body's
     vel, acc    spatial velocity and acceleration of a body
-    f       force that a body with one unit parameter, and no other, needs
+    f       force required by a body with one unit parameter, all others zero
     Y       regressor, tau = Y phi
-    phi     ten numbers per body: mass, first moment, rotational inertia about the body's origin
+    phi     ten parameters per body: mass, first moment, rotational inertia about the body origin
 """
 
 from collections.abc import Sequence
@@ -38,18 +38,16 @@ from tiburon.spatial import (
 __all__ = ["regressor_rows"]
 
 _UNITS = tuple(
-    RigidInertia.from_array(
-        [1.0 if place == number else 0.0 for place in range(len(INERTIAL_PARAMETERS))]
-    )
-    for number in range(len(INERTIAL_PARAMETERS))
+    RigidInertia.from_array([1.0 if i == k else 0.0 for i in range(len(INERTIAL_PARAMETERS))])
+    for k in range(len(INERTIAL_PARAMETERS))
 )
-"""Inertias with one number 1 and the others 0: dynamics is linear, so they need not be possible."""
+"""Inertias with one unit parameter; inverse dynamics is linear in the parameters."""
 
 Forces = tuple[Force, ...]
 
 
 class _Moving(NamedTuple):
-    """What the outward pass knows of a body."""
+    """Results of the outward pass for a body."""
 
     X: Transform
     place: Place | None
@@ -69,16 +67,16 @@ def regressor_rows(
 ) -> tuple[tuple[Scalar, ...], ...]:
     """Compute the regressor of inverse dynamics.
 
-    The force a body needs, I a + v x* I v (Featherstone 1987, eq. 4.13), is linear in the ten
-    numbers of I. Each unit number is sent through the recursion alone.
+    The force of a body, I a + v x* I v (Featherstone 1987, eq. 4.13), is linear in the ten
+    parameters of I.
 
     Args:
         plan: Layout of the model.
         bodies: Names of the user's bodies, in the order of the columns.
-        q: Position [m or rad], nq scalars.
+        q: Configuration [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
         vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
-        gravity: Acceleration of free fall, world axes [m/s^2].
+        gravity: Gravitational acceleration, world axes [m/s^2].
 
     Returns:
         nv rows of ten columns per body.
@@ -98,7 +96,7 @@ def _motions(
     vd: Sequence[Scalar],
     gravity: Vec3,
 ) -> tuple[_Moving, ...]:
-    """Find the motion of every body, the world accelerating against gravity."""
+    """Compute the motion of every body, with gravity as acceleration of the base."""
 
     def motion(body: PlanBody, parent: _Moving) -> _Moving:
         position, rate = q[body.q], v[body.v]
@@ -115,10 +113,10 @@ def _motions(
 
 
 def _unit_forces(to_body: Transform, vel: Motion, acc: Motion) -> Forces:
-    """Return the forces on a link that unit numbers of one of its bodies need.
+    """Compute the forces of unit parameters of a body of a link, in the link's frame.
 
     Args:
-        to_body: Map of motion from the link's frame to the body's.
+        to_body: Motion transform from the link's frame to the body's.
         vel: Velocity of the link, in its frame.
         acc: Its acceleration.
     """
@@ -131,27 +129,27 @@ def _unit_forces(to_body: Transform, vel: Motion, acc: Motion) -> Forces:
 def _by_pairs(
     plan: Plan, bodies: Sequence[str], q: Sequence[Scalar], moving: Sequence[_Moving]
 ) -> tuple[tuple[Scalar, ...], ...]:
-    """Carry the forces on each body to the root, felt by all joints on the way."""
+    """Propagate the forces on each body to the root, projecting them on all joints."""
 
     def transmit(
         body: PlanBody, f: Forces, moving: _Moving
     ) -> tuple[list[tuple[Scalar, ...]], Forces]:
-        felt = [body.joint.project(q[body.q], one) for one in f]
-        return felt, tuple(moving.X.force_to_parent(one) for one in f)
+        projected = [body.joint.project(q[body.q], one) for one in f]
+        return projected, tuple(moving.X.force_to_parent(one) for one in f)
 
     width = len(INERTIAL_PARAMETERS)
     Y: list[list[Scalar]] = [[0.0] * (width * len(bodies)) for _ in range(plan.nv)]
-    for number, name in enumerate(bodies):
+    for index, name in enumerate(bodies):
         place = plan.frame(name)
         if place.body == WORLD_BODY:
-            # what is fixed to the world loads no joint
+            # bodies fixed to the world load no joint
             continue
         carrier = moving[place.body]
         f = _unit_forces(place.transform, carrier.vel, carrier.acc)
-        for ancestor, felt in to_root(plan, plan.bodies[place.body], transmit, f, moving):
-            for column, entries in enumerate(felt, start=width * number):
+        for ancestor, projected in to_root(plan, plan.bodies[place.body], transmit, f, moving):
+            for column, entries in enumerate(projected, start=width * index):
                 for row, entry in enumerate(entries, start=ancestor.v.start):
-                    # a sum, since joints that follow another share its variables
+                    # a sum, since coupled joints share the variable of their leader
                     Y[row][column] = Y[row][column] + entry
     return tuple(tuple(row) for row in Y)
 
@@ -164,9 +162,9 @@ def _vectors(
     vd: Sequence[Scalar],
     gravity: Vec3,
 ) -> tuple[Vectors, Vectors]:
-    """Return axes and unit forces in the frame of the first body of each tree."""
+    """Compute joint axes and unit forces in the frame of the first body of each tree."""
     frames = [plan.frame(name) for name in bodies]
-    loaded = [number for number, frame in enumerate(frames) if frame.body != WORLD_BODY]
+    loaded = [index for index, frame in enumerate(frames) if frame.body != WORLD_BODY]
 
     @before_products(plan)
     def vectors(*state: Sequence[Scalar]) -> tuple[Vectors, Vectors]:
@@ -183,19 +181,19 @@ def _vectors(
         moving = _motions(plan, position, rate, change, gravity)
         places = [visit.place for visit in moving]
         S = each(plan, axes, range(len(plan.bodies)), places)
-        carriers = [moving[frames[number].body] for number in loaded]
+        carriers = [moving[frames[index].body] for index in loaded]
         found = each(
             plan,
             loads,
-            [frames[number].body for number in loaded],
-            [frames[number].transform for number in loaded],
+            [frames[index].body for index in loaded],
+            [frames[index].transform for index in loaded],
             [carrier.place for carrier in carriers],
             [carrier.vel for carrier in carriers],
             [carrier.acc for carrier in carriers],
         )
         nothing = [(0.0,) * 6] * len(INERTIAL_PARAMETERS)
-        felt = dict(zip(loaded, found, strict=True))
-        columns = [f for number in range(len(bodies)) for f in felt.get(number, nothing)]
+        by_body = dict(zip(loaded, found, strict=True))
+        columns = [f for index in range(len(bodies)) for f in by_body.get(index, nothing)]
         return components([s for own in S for s in own], 6), components(columns, 6)
 
     S, columns = vectors(list(q), list(v), list(vd))

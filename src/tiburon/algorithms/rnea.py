@@ -1,15 +1,15 @@
 """Inverse dynamics: recursive Newton-Euler in body coordinates, with classical accelerations.
 
 Symbols (McMillan 1994, appendix B.2; Featherstone 1987, chapter 4):
-    X       map of motion from the parent's frame to the body's
+    X       motion transform from the parent's frame to the body's
     w       angular velocity of a body
-    Omega   wd~ + w~ w~: what its motion adds to the acceleration of its points, per position
-    a       classical acceleration of the body point at the origin
+    Omega   wd~ + w~ w~: gradient of the acceleration within the body
+    a       classical acceleration of the body origin
     vJ      velocity of a body relative to its parent, S v
     aJ      S vd + Sdot v
     f       force a joint must transmit to its body
 
-No velocity of any point is needed, only angular ones: that is what makes this form the cheapest.
+No linear velocity is needed, which makes this form the cheapest.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ Scalars = Sequence[Scalar]
 
 
 class _Visit(NamedTuple):
-    """What the outward pass knows of a body."""
+    """Results of the outward pass for a body."""
 
     X: Transform
     w: Vec3
@@ -45,18 +45,18 @@ def rnea(
     gravity: Vec3,
     external: Sequence[Force] | None = None,
 ) -> tuple[Scalar, ...]:
-    """Compute the joint forces that produce given joint accelerations.
+    """Compute the joint forces that produce given joint accelerations (inverse dynamics).
 
     McMillan 1994, eqs. B.6-B.18, for trees and joints of any kind; the same forces as Featherstone
     1987, eqs. 4.11-4.15 and 7.10-7.16, with fewer operations. O(number of bodies).
 
     Args:
         plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
+        q: Configuration [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
         vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
-        gravity: Acceleration of free fall, world axes [m/s^2].
-        external: Force on each body from outside, in its plan frame [N m, N]; none by default.
+        gravity: Gravitational acceleration, world axes [m/s^2].
+        external: External wrench on each body, in its plan frame [N m, N]; none by default.
 
     Returns:
         Joint force [N or N m], nv scalars.
@@ -66,7 +66,7 @@ def rnea(
         tau = body.joint.project(q[body.q], f)
         if body.armature is None:
             return tau
-        # a rotor takes its share before the body gets any
+        # armature acts on the joint only
         shares = zip(tau, body.armature, vd[body.v], strict=True)
         return tuple(force + own * rate for force, own, rate in shares)
 
@@ -82,10 +82,9 @@ def transmitted(
     gravity: Vec3,
     external: Sequence[Force] | None = None,
 ) -> tuple[Force, ...]:
-    """Compute the whole force that each joint transmits to its body, as `rnea` does.
+    """Compute the wrench that each joint transmits to its body; arguments as for `rnea`.
 
-    Returns:
-        One force per plan body, in its frame [N m, N].
+    Returns one wrench per plan body, in its frame [N m, N].
     """
     return _recursion(plan, q, v, vd, gravity, external, lambda body, f: f)
 
@@ -99,7 +98,7 @@ def _recursion(
     external: Sequence[Force] | None,
     keep: Callable[[PlanBody, Force], Kept],
 ) -> tuple[Kept, ...]:
-    """Run both passes; return what to keep of the force that each joint transmits."""
+    """Run both passes; return `keep` of the wrench that each joint transmits."""
 
     def motion(body: PlanBody, parent: _Visit, fx: Force | None) -> _Visit:
         joint, position, rate = body.joint, q[body.q], v[body.v]
@@ -110,11 +109,10 @@ def _recursion(
         w = add(carried, vJ.angular)
         wd = add(add_cross(X.direction(parent.wd), w, vJ.angular), aJ.angular)
         Omega = rate_matrix(w, wd)
-        # the point of the parent where the body is now, then what the joint adds; a body that
-        # slides meets the turning of its parent twice (Coriolis)
+        # acceleration of the coincident point of the parent, then Coriolis and joint acceleration
         a = X.direction(add_matrix_vector(parent.a, parent.Omega, X.translation))
         a = add(add_cross(a, add(w, carried), vJ.linear), aJ.linear)
-        # what the body itself needs; what comes from outside need not be transmitted
+        # required force of the body minus external forces
         f = body.inertia.rate_of_momentum(Omega, a)
         if body.added is not None:
             f = body.added.apply(Motion(wd, a), start=f)
@@ -123,16 +121,16 @@ def _recursion(
     def transmit(body: PlanBody, f: Force, visit: _Visit) -> tuple[Kept, Force]:
         return keep(body, f), visit.X.force_to_parent(f)
 
-    # outward: the world accelerating upward acts on every body as gravity does
+    # outward: motion and required force, with gravity as acceleration of the base
     still = rate_matrix(ZERO3, ZERO3)
     a_0 = base_acceleration(gravity).linear
     root = _Visit(Transform.identity(), ZERO3, ZERO3, still, a_0, Force.zero())
     visits = outward(plan, motion, root, external or (None,) * len(plan.bodies))
-    # inward: each joint carries what its body and all beyond it need
+    # inward: each joint transmits the force of its subtree
     return inward(plan, transmit, [visit.f for visit in visits], visits)
 
 
 def base_acceleration(gravity: Vec3) -> Motion:
-    """Return the acceleration of the world that has the effect of gravity (sec. 4.4)."""
+    """Return the base acceleration equivalent to gravity, -g (Featherstone 1987, sec. 4.4)."""
     x, y, z = gravity
     return Motion((0.0, 0.0, 0.0), (-x, -y, -z))

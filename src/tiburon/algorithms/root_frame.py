@@ -1,12 +1,11 @@
-"""Bodies seen from the first body of their tree: one frame for all, so that sums need no moves.
+"""Coordinates in the frame of the first body of each tree.
 
-Where every pair of bodies meets, moving vectors from frame to frame costs more than writing them
-all in one. The frame of the first moving body of each tree serves: it goes along with a vehicle, so
-that numbers stay as small as the robot, however far away it is.
+For all pairs of bodies, one common frame costs less than transforms from body to body. The frame of
+the first moving body moves with a vehicle, so that accuracy does not depend on its position.
 
 Symbols (Featherstone 1987, chapters 2 and 4):
     R, o    axes (as columns) and origin of a body, in the frame of the tree's first body
-    X       map of motion from the parent's frame to the body's
+    X       motion transform from the parent's frame to the body's
 """
 
 from collections.abc import Sequence
@@ -21,56 +20,51 @@ __all__ = ["Place", "Placed", "places_of"]
 
 
 class Place(NamedTuple):
-    """Where a body is in the frame of the first body of its tree."""
+    """Pose of a body in the frame of the first body of its tree."""
 
     R: Mat3
-    """Rows of the matrix from body axes to those of the first body."""
+    """Rows of the rotation matrix from body axes to those of the first body."""
 
     o: Vec3
     """Origin of the body [m]."""
 
     @classmethod
     def first(cls) -> "Place":
-        """Return the place of the first body itself."""
+        """Return the pose of the first body."""
         return cls(IDENTITY3, ZERO3)
 
     def beyond(self, X: Transform) -> "Place":
-        """Return the place of a body that this one carries, X being the map of motion to it."""
+        """Return the pose of a child with motion transform X."""
         x, y, z = (X.direction(row) for row in self.R)
         return Place((x, y, z), add(self.o, matrix_vector(self.R, X.translation)))
 
     def motion(self, m: Motion) -> Motion:
-        """Return a motion given in body coordinates."""
+        """Transform a motion from body coordinates."""
         angular = matrix_vector(self.R, m.angular)
         return Motion(angular, add_cross(matrix_vector(self.R, m.linear), self.o, angular))
 
     def force(self, f: Force) -> Force:
-        """Return a force given in body coordinates."""
+        """Transform a force from body coordinates."""
         linear = matrix_vector(self.R, f.force)
         return Force(add_cross(matrix_vector(self.R, f.moment), self.o, linear), linear)
 
     def inertia(self, body: PlanBody) -> RigidInertia:
-        """Return the inertia of the body."""
+        """Transform the inertia of the body."""
         return body.inertia.rotated(self.R).shifted(self.o)
 
 
 class Placed(NamedTuple):
-    """A body that has its place."""
+    """Transform to the parent, and pose, of a body."""
 
     X: Transform
-    """Map of motion from the parent's frame to the body's."""
+    """Motion transform from the parent's frame to the body's."""
 
     place: Place | None
     """None for the world."""
 
 
 def places_of(plan: Plan, q: Sequence[Scalar]) -> tuple[Placed, ...]:
-    """Find the place of every body.
-
-    Args:
-        plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
-    """
+    """Compute the pose of every body in the frame of its tree's first body."""
 
     def locate(body: PlanBody, parent: Placed) -> Placed:
         X = body.transform(q[body.q])

@@ -1,7 +1,7 @@
-"""What acts on a robot apart from its joints, in one state: gravity, water, external forces.
+"""Surroundings of a robot in one state: gravity, water, external forces.
 
-Algorithms of dynamics run in a `Setting`. The front door makes it of keywords and `Setting.at`
-brings it to a state. A new influence on the bodies is one more field, applied in `Setting.at`.
+Dynamics algorithms run in a `Setting`, which the front door makes of keywords and `Setting.at`
+evaluates in a state. A new kind of force on bodies is one more field, applied in `Setting.at`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,53 +32,53 @@ __all__ = [
 ]
 
 Options = tuple[tuple[str, Any], ...]
-"""Choices that change the code, by name: hashable data that `structure_text` accepts."""
+"""Compile-time options, by name: hashable data that `structure_text` accepts."""
 
 Arrays = Sequence[Any]
 
 
 class Setting(NamedTuple):
-    """What an algorithm runs under, in one state."""
+    """Model, options and surroundings of an algorithm in one state."""
 
     model: Model
     """The robot as its user built it."""
 
     options: Options
-    """Choices that change the code."""
+    """Compile-time options."""
 
     arrays: Arrays
-    """The arrays that conditions brought, as `condition_inputs` lists them."""
+    """Arrays of the conditions, in the order of `condition_inputs`."""
 
     plan: Plan
-    """Layout of the model, with the numbers that its bodies have under these conditions."""
+    """Layout of the model, with its parameters under these conditions."""
 
     gravity: Vec3
-    """Acceleration of free fall, world axes [m/s^2]."""
+    """Gravitational acceleration, world axes [m/s^2]."""
 
     water: "WaterAround | None" = None
-    """The water around it; None on land."""
+    """The water around the robot; None on land."""
 
     external: tuple[Force, ...] | None = None
-    """Force on each plan body from outside, in its frame [N m, N]; None for no force at all."""
+    """External wrench on each plan body, in its frame [N m, N]; None for no force."""
 
     @property
     def is_rigid(self) -> bool:
-        """Whether bodies feel their own inertia and given forces alone, as rigid bodies on land do.
+        """Whether bodies have rigid-body inertia and given forces only.
 
-        Otherwise water acts on them, or a force that goes with acceleration has joined what they
-        feel: recursions that know the ten numbers of a rigid body alone would leave that out.
+        False in water and with given inertias, which recursions over ten inertial parameters per
+        body do not include.
         """
         return self.water is None and all(body.added is None for body in self.plan.bodies)
 
     @property
     def now(self) -> tuple[Scalar, ...]:
-        """The time [s], as `at` takes it: nothing where nothing depends on it."""
+        """The time [s] as argument of `at`: empty if nothing depends on it."""
         if self.water is not None:
             return (self.water.time,)
         return (self.plan.time,) if self.plan.depends_on_time else ()
 
     def at(self, q: Sequence[Scalar], v: Sequence[Scalar], *time: Scalar) -> "Setting":
-        """Return what acts in a state, and at a time [s] where one is given."""
+        """Return the surroundings in a state, and at a time [s] if given."""
         plan = self.plan.at(*time) if time else self.plan
         water = self.water
         external = given_forces(plan, q, v, self.gravity, self.options, self.arrays)
@@ -87,13 +87,15 @@ class Setting(NamedTuple):
 
             water = water._replace(time=time[0]) if time else water
             plan, water = wetted(plan, q, water)
-            felt = water_forces(plan, q, v, self.gravity, water)
-            external = felt if external is None else tuple(map(plus, external, felt))
+            hydrodynamic = water_forces(plan, q, v, self.gravity, water)
+            external = (
+                hydrodynamic if external is None else tuple(map(plus, external, hydrodynamic))
+            )
         return self._replace(plan=plan, water=water, external=external)
 
 
 class _GivenInertia(NamedTuple):
-    """A force that goes with the acceleration of a frame."""
+    """A force proportional to the acceleration of a frame."""
 
     frame: PlanFrame
     inertia: ArticulatedInertia
@@ -105,26 +107,26 @@ def _inertias(plan: Plan, options: Options, arrays: Sequence[Any]) -> list[_Give
     names = choices.get("external_inertia", ())
     found = []
     for name, matrix in zip(names, arrays[len(choices.get("external_force", ())) :], strict=True):
-        frame, numbers = plan.frame(name), scalars(matrix)
+        frame, entries = plan.frame(name), scalars(matrix)
         # the world does not accelerate
         if frame.body != WORLD_BODY:
-            rows = [numbers[6 * i : 6 * i + 6] for i in range(6)]
+            rows = [entries[6 * i : 6 * i + 6] for i in range(6)]
             found.append(_GivenInertia(frame, ArticulatedInertia.from_rows(rows)))
     return found
 
 
 def with_given_inertias(plan: Plan, options: Options, arrays: Sequence[Any]) -> Plan:
-    """Return the plan with given inertias in what its bodies feel."""
+    """Return the plan with given inertias added to its bodies."""
     added = [body.added for body in plan.bodies]
     inertias = _inertias(plan, options, arrays)
     for frame, inertia in inertias:
-        known, felt = added[frame.body], frame.transform.inertia_to_parent(inertia)
-        added[frame.body] = felt if known is None else known + felt
+        known, moved = added[frame.body], frame.transform.inertia_to_parent(inertia)
+        added[frame.body] = moved if known is None else known + moved
     return plan.in_water(added) if inertias else plan
 
 
 BodyInertias = tuple[tuple[Transform, ArticulatedInertia], ...]
-"""Inertias given at frames of one plan body, with the maps of motion to these frames."""
+"""Given inertias at frames of one plan body, with the motion transforms to the frames."""
 
 
 def inertias_by_body(
@@ -138,13 +140,13 @@ def inertias_by_body(
 
 
 def force_of_inertia(X: Transform, inertia: ArticulatedInertia, w: Vec3, g: Vec3) -> Force:
-    """Return the share of -A a of a given inertia that body accelerations do not cover.
+    """Compute the part of -A a of a given inertia that is not in the recursion's acceleration.
 
     Args:
-        X: Map of motion from the plan frame to the frame of the inertia.
+        X: Motion transform from the plan frame to the frame of the inertia.
         inertia: A.
         w: Angular velocity, plan axes [rad/s].
-        g: Acceleration of free fall, plan axes [m/s^2].
+        g: Gravitational acceleration, plan axes [m/s^2].
     """
     a = X.direction(add(g, cross(w, cross(w, X.translation))))
     return X.force_to_parent(-inertia.apply(Motion(ZERO3, a)))
@@ -164,10 +166,10 @@ def _forces_of_inertias(
     gravity: Vec3,
     inertias: Sequence[_GivenInertia],
 ) -> list[tuple[int, Force]]:
-    """Return what is left of -A a where the acceleration of bodies has taken its share.
+    """Compute the remaining part of -A a of each given inertia, by plan body.
 
-    Recursions work with accelerations less that of free fall, at the origins of plan frames; a
-    point beyond moves on a circle around them.
+    Recursions use accelerations minus gravity at the origins of plan frames; other points have
+    centripetal acceleration too.
     """
 
     def turn(body: PlanBody, parent: _Turning) -> _Turning:
@@ -191,7 +193,7 @@ def given_forces(
     options: Options,
     arrays: Sequence[Any],
 ) -> tuple[Force, ...] | None:
-    """Return the force on each plan body, from the arrays of `external_inputs`."""
+    """Compute the given force on each plan body, from the arrays of `external_inputs`."""
     found = forces_of_options(plan, q, options, arrays)
     inertias = _inertias(plan, options, arrays)
     if not inertias:
@@ -205,7 +207,7 @@ def given_forces(
 def forces_of_options(
     plan: Plan, q: Sequence[Scalar], options: Options, arrays: Sequence[Any]
 ) -> tuple[Force, ...] | None:
-    """Return the given force on each plan body, without those of given inertias."""
+    """Compute the given force on each plan body, without given inertias."""
     choices = dict(options)
     names = choices.get("external_force", ())
     given = {name: scalars(x) for name, x in zip(names, arrays[: len(names)], strict=True)}
@@ -215,29 +217,29 @@ def forces_of_options(
 def forces_on_bodies(
     plan: Plan, q: Sequence[Scalar], wrenches: Mapping[str, Sequence[Scalar]], axes: str
 ) -> tuple[Force, ...] | None:
-    """Add up the forces on each plan body.
+    """Sum the wrenches on each plan body.
 
     Args:
         plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
+        q: Configuration [m or rad], nq scalars.
         wrenches: By frame name, [n; f] at the frame's origin [N m, N].
-        axes: "frame" if the numbers are in the frame's own axes, "world" if in world axes.
+        axes: Axes of the wrenches, "frame" or "world".
 
     Returns:
-        The force on each plan body in its frame; None if there is no force at all.
+        The wrench on each plan body in its frame; None if there is none.
     """
     if not wrenches:
         return None
     forces = [Force.zero() for _ in plan.bodies]
     places = frame_places(plan, q, tuple(wrenches)) if axes == "world" else None
-    for number, (name, wrench) in enumerate(wrenches.items()):
+    for index, (name, wrench) in enumerate(wrenches.items()):
         frame = plan.frame(name)
-        # what acts on the world moves nothing
+        # forces on the world have no effect
         if frame.body == WORLD_BODY:
             continue
         force = Force.from_array(tuple(wrench))
         if places is not None:
-            R = transpose(places[number].R)
+            R = transpose(places[index].R)
             force = Force(matrix_vector(R, force.moment), matrix_vector(R, force.force))
         to_body: Transform = frame.transform
         forces[frame.body] = forces[frame.body] + to_body.force_to_parent(force)

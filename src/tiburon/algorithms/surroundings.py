@@ -1,8 +1,8 @@
-"""What a model's numbers are while a function is being traced.
+"""Run-time parameters of model and world while a function is traced.
 
-Kernels take inertial numbers and gravity at run time. While a function of a model is traced, those
-numbers are therefore traced inputs. They are bound to the model here, so that a user's function can
-call the library with the model it has and meet the same inputs.
+Inertial parameters and gravity are run-time arguments of kernels, and so traced inputs while a
+function is traced. They are bound to the model here, so that a user's function that calls the
+library with its model uses the same inputs.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from tiburon.model import Model, Plan, Water, World
 from tiburon.model.water import one_water
 from tiburon.spatial import Scalar, Vec3
 
-# water is loaded where a robot meets it: most robots stay on land
+# water is imported on first use
 if TYPE_CHECKING:
     from tiburon.algorithms.water.fluid import WaterAround
 
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 DEFAULT_WORLD = World()
-"""The world of calls that name none."""
+"""The world of calls without `world=`."""
 
 
 class _Binding(NamedTuple):
@@ -62,15 +62,15 @@ def bound(
     water: "WaterAround | None" = None,
     fluid: Sequence[Scalar] = (),
 ) -> Iterator[None]:
-    """Let calls that name a model, in its world, use other numbers for both.
+    """Bind parameters to a model and its world for calls inside the context.
 
     Args:
-        model: The model callers name.
-        world: The world callers name, or mean by naming none.
-        plan: Layout with the numbers to use.
-        gravity: Gravity to use, world axes [m/s^2].
-        water: Water to use; none by default.
-        fluid: Numbers of that water, for other robots in it.
+        model: The model that callers pass.
+        world: The world that callers pass, or the default.
+        plan: Layout with the bound parameters.
+        gravity: Bound gravity, world axes [m/s^2].
+        water: Bound water; none by default.
+        fluid: Parameters of that water, for other robots in it.
     """
     token = _binding.set(_Binding(model, world, plan, gravity, water, fluid))
     try:
@@ -81,12 +81,7 @@ def bound(
 
 @contextlib.contextmanager
 def unbound(*, model: bool, world: bool) -> Iterator[None]:
-    """Let calls use a model or a world as it is, also where it equals the one that is bound.
-
-    Args:
-        model: Whether models have their own numbers.
-        world: Whether worlds have.
-    """
+    """Let calls use the own parameters of models or worlds, even if equal to the bound ones."""
     token = _believed.set(frozenset(["model"] * model + ["world"] * world))
     try:
         yield
@@ -96,7 +91,7 @@ def unbound(*, model: bool, world: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def at_time(time: Scalar | None) -> Iterator[None]:
-    """Let calls of algorithms meet joints that time moves at a given time [s], if not None."""
+    """Set the time [s] of time-dependent joints for calls inside the context, if not None."""
     token = _time.set(time)
     try:
         yield
@@ -105,9 +100,9 @@ def at_time(time: Scalar | None) -> Iterator[None]:
 
 
 def surroundings(model: Model, world: World | None) -> tuple[Plan, Vec3, "WaterAround | None"]:
-    """Return layout, gravity and water for a call: bound ones, or those of model and world.
+    """Return layout, gravity and water of a call: bound ones, or those of model and world.
 
-    In water the bodies of the layout carry their added mass.
+    In water the bodies of the layout have added mass.
     """
     binding, time, kept = _binding.get(), _time.get(), _believed.get()
     own = binding is not None and binding.model == model and "model" not in kept
@@ -118,7 +113,7 @@ def surroundings(model: Model, world: World | None) -> tuple[Plan, Vec3, "WaterA
         alike = own if world is None else world == binding.world
         still = not alike and world is not None and world == without_current(binding.world)
     if binding is not None and (alike or still):
-        # numbers of this case, whichever robot is in these surroundings
+        # parameters of this case, for any robot in these surroundings
         gravity = binding.gravity
         water = binding.water if own else _water_of(model, binding)
         if water is not None and still:
@@ -133,8 +128,8 @@ def surroundings(model: Model, world: World | None) -> tuple[Plan, Vec3, "WaterA
         if named.fluid is not None:
             from tiburon.algorithms.water.fluid import water_around
 
-            numbers, bodies = water_parameters(model, named)
-            water = water_around(model, named.fluid, numbers, bodies, 0.0 if time is None else time)
+            values, bodies = water_parameters(model, named)
+            water = water_around(model, named.fluid, values, bodies, 0.0 if time is None else time)
     if time is not None:
         plan = plan.at(time)
     if water is not None:
@@ -153,14 +148,14 @@ def _water_of(model: Model, binding: _Binding) -> "WaterAround | None":
 
 
 def without_current(world: World) -> World:
-    """Return surroundings whose water, if there is any, does not move."""
+    """Return the world with still water, if it has water."""
     if world.fluid is None:
         return world
     return replace(world, fluid=replace(world.fluid, current=(0.0, 0.0, 0.0)))
 
 
 def wetted(plan: Plan, q: Sequence[Scalar], water: "WaterAround") -> tuple[Plan, "WaterAround"]:
-    """Return layout and water in a position: what is above a surface meets no water."""
+    """Return layout and water in a configuration, with the parts above the free surface dry."""
     if water.floating is None:
         return plan, water
     from tiburon.algorithms.water.floating import afloat
@@ -171,26 +166,26 @@ def wetted(plan: Plan, q: Sequence[Scalar], water: "WaterAround") -> tuple[Plan,
 def world_with(
     world: World | None, fluid: Water | Sequence[Water] | None, *, one_case: str = ""
 ) -> World | None:
-    """Return the world with a fluid, or a list of one per case, in place of its own.
+    """Return the world with another fluid, or a list of one per case.
 
     Args:
         world: Surroundings; None for the default ones.
-        fluid: The water in place of theirs; None to leave them as they are.
-        one_case: Name of a function in which all cases are in the same water.
+        fluid: The water to use; None to keep that of the world.
+        one_case: Name of a function that requires the same water in all cases.
 
     Raises:
         ModelError: If the water of such a function differs from case to case.
     """
     if fluid is not None:
         world = replace(DEFAULT_WORLD if world is None else world, fluid=one_water(fluid))
-    # callers refuse what is no world
+    # callers check the type of world
     if one_case and isinstance(world, World) and world.fluid is not None:
         world.fluid.refuse_cases(one_case)
     return world
 
 
 def water_parameters(model: Model, world: World) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return the numbers of the water, and of the bodies in it, that are not zero."""
+    """Return the nonzero parameters of the water, and of the bodies in it."""
     if world.fluid is None:
         return (), ()
     from tiburon.algorithms.water.fluid import immersions
@@ -201,19 +196,19 @@ def water_parameters(model: Model, world: World) -> tuple[tuple[float, ...], tup
 
 
 def gravity_parameters(world: World) -> tuple[float, ...]:
-    """Return the components of gravity that are not zero; the others are structure."""
+    """Return the nonzero components of gravity; zeros are compiled in."""
     return tuple(x for x, used in zip(world.gravity, world.gravity_used, strict=True) if used)
 
 
-def gravity_vector(world: World, numbers: Sequence[Scalar]) -> Vec3:
-    """Return gravity with given numbers in place of its components that are not zero."""
-    given = iter(numbers)
+def gravity_vector(world: World, values: Sequence[Scalar]) -> Vec3:
+    """Return gravity with given values for its nonzero components."""
+    given = iter(values)
     x, y, z = (next(given) if used else 0.0 for used in world.gravity_used)
     return (x, y, z)
 
 
 def structure_around(model: Model, world: World) -> tuple[object, ...]:
-    """Return what code depends on of the surroundings, and of the bodies in water."""
+    """Return what compiled code depends on: surroundings, and bodies in water."""
     pattern = world.gravity_used
     if world.fluid is None:
         return pattern
@@ -230,10 +225,10 @@ def structure_around(model: Model, world: World) -> tuple[object, ...]:
 
 
 def world_key(world: World) -> Any:
-    """Return the key of the surroundings: their value, and graphs of user code as it is now."""
+    """Return the key of the surroundings: their value, and the graphs of user code."""
     traced = world.traced_key()
     if not traced or world.fluid is None:
         return world
-    # a user's current need not compare, nor have a hash
+    # a user-defined current may lack equality and hash
     water = [getattr(world.fluid, x.name) for x in fields(world.fluid) if x.name != "current"]
     return (world.gravity, world.ground, *water, world.fluid.motion.parameters(), *traced)

@@ -1,11 +1,10 @@
-"""The drivers: the only places where algorithms loop over bodies.
+"""Drivers: the only places where algorithms loop over bodies.
 
-An algorithm hands a driver a visit, a function of one body and some values that returns values. A
-visit never writes into anything shared: what it learns it returns, and the driver carries the
-returned values to the next body. The driver therefore decides how visits run, one after the other
-on floats, inlined into one graph, or as steps of a loop, and the algorithm does not change.
+An algorithm passes a driver a visit: a function of one body and some values that returns values and
+writes into nothing shared. The driver passes the returned values to the next body and decides how
+visits run: on floats, inlined into one graph, or as calls of a tape.
 
-Values per body travel as sequences in the order of `Plan.bodies`, parents first.
+Values per body are sequences in the order of `Plan.bodies`, parents first.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +28,7 @@ __all__ = [
 
 
 class Addable(Protocol):
-    """A value that adds to others of its kind."""
+    """A value that supports addition."""
 
     def __add__(self, other: Self, /) -> Self:
         """Return the sum."""
@@ -41,7 +40,7 @@ Kept = TypeVar("Kept")
 
 
 def _visit(visit: Callable[..., Any], body: PlanBody, *values: Any) -> Any:
-    """Run a visit, or record it as a step."""
+    """Run a visit, or record it on the tape."""
     steps = recorder()
     return visit(body, *values) if steps is None else steps.run(visit, body, values)
 
@@ -71,7 +70,7 @@ def outward(
 def each(
     plan: Plan, visit: Callable[..., Value], bodies: Sequence[int], *own: Sequence[Any]
 ) -> tuple[Value, ...]:
-    """Visit some bodies, a body as often as it is listed; no visit needs another.
+    """Visit listed bodies independently of each other.
 
     Args:
         plan: The bodies.
@@ -83,8 +82,7 @@ def each(
         What each visit returned.
     """
     return tuple(
-        _visit(visit, plan.bodies[index], *[x[number] for x in own])
-        for number, index in enumerate(bodies)
+        _visit(visit, plan.bodies[index], *[x[k] for x in own]) for k, index in enumerate(bodies)
     )
 
 
@@ -94,12 +92,12 @@ def inward(
     start: Sequence[Sum],
     *own: Sequence[Any],
 ) -> tuple[Kept, ...]:
-    """Visit every body before its parent, adding up what children hand on.
+    """Visit every body before its parent, summing the values of its children.
 
     Args:
         plan: The bodies.
-        visit: Called as ``visit(body, total, *own values)``, the total being the body's start value
-            plus what all its children handed on; returns what to keep and what to hand on.
+        visit: Called as ``visit(body, total, *own values)``, with total the body's start value plus
+            the values of its children; returns what to keep and the value for the parent.
         start: Value each body begins with; values add with ``+``.
         own: More values, one per body each.
 
@@ -108,24 +106,24 @@ def inward(
     """
 
     def add_and_visit(
-        body: PlanBody, total: Sum, handed_on: tuple[Sum, ...], *values: Any
+        body: PlanBody, total: Sum, from_children: tuple[Sum, ...], *values: Any
     ) -> tuple[Kept, Sum]:
-        for part in handed_on:
+        for part in from_children:
             total = total + part
         return visit(body, total, *values)
 
-    # the sums are part of the visit, so that a step holds them
+    # the sums are part of the visit, and of its call on the tape
     add_and_visit.__name__ = visit.__name__
     received: list[list[Sum]] = [[] for _ in plan.bodies]
     kept: list[Any] = [None] * len(plan.bodies)
     for body in reversed(plan.bodies):
         index = body.index
         values = [x[index] for x in own]
-        kept[index], handed_on = _visit(
+        kept[index], value = _visit(
             add_and_visit, body, start[index], tuple(received[index]), *values
         )
         if body.parent != WORLD_BODY:
-            received[body.parent].append(handed_on)
+            received[body.parent].append(value)
     return tuple(kept)
 
 
@@ -136,13 +134,13 @@ def to_root(
     value: Value,
     *own: Sequence[Any],
 ) -> tuple[tuple[PlanBody, Kept], ...]:
-    """Carry a value from one body over all its ancestors.
+    """Propagate a value from one body over all its ancestors.
 
     Args:
         plan: The bodies.
         start: The first body visited.
-        visit: Called as ``visit(body, value, *own values)``; returns what to keep and the value to
-            carry on to the parent.
+        visit: Called as ``visit(body, value, *own values)``; returns what to keep and the value for
+            the parent.
         value: Value at the first body.
         own: More values, one per body each.
 
@@ -165,14 +163,12 @@ def pairs(
     start: Sequence[Value],
     *own: Sequence[Any],
 ) -> tuple[tuple[PlanBody, PlanBody, Kept], ...]:
-    """Carry a value from every body to the root: one visit per body and ancestor.
-
-    Bodies on different branches make no pair, so that what branches do not share costs nothing.
+    """Propagate a value from every body to the root: one visit per body and ancestor.
 
     Args:
         plan: The bodies.
         visit: As for `to_root`.
-        start: Value each body begins its walk with.
+        start: Initial value of each body.
         own: More values, one per body each, of the body visited.
 
     Returns:
@@ -186,14 +182,11 @@ def pairs(
 
 
 def by_velocity(plan: Plan, parts: Sequence[Sequence[Scalar]]) -> tuple[Scalar, ...]:
-    """Put the numbers of all joints in the order of v; those of joints that share one add up.
+    """Assemble values of all joints into nv scalars; those of shared variables are added.
 
     Args:
         plan: Layout of the model.
-        parts: For each plan body, one number per velocity variable of its joint.
-
-    Returns:
-        nv scalars.
+        parts: For each plan body, one value per velocity variable of its joint.
     """
     if not plan.has_couplings:
         return tuple(x for part in parts for x in part)
@@ -205,12 +198,7 @@ def by_velocity(plan: Plan, parts: Sequence[Sequence[Scalar]]) -> tuple[Scalar, 
 
 
 def with_armature(plan: Plan, H: Sequence[Sequence[Scalar]]) -> tuple[tuple[Scalar, ...], ...]:
-    """Add what joints feel beyond the bodies they move to the diagonal of the mass matrix.
-
-    Args:
-        plan: Layout of the model.
-        H: Rows of the mass matrix of the bodies, nv times nv scalars.
-    """
+    """Return the rows of a mass matrix H with armatures added to the diagonal."""
     rows = [list(row) for row in H]
     for body in plan.bodies:
         for k, own in enumerate(body.armature or (), start=body.v.start):
@@ -219,13 +207,9 @@ def with_armature(plan: Plan, H: Sequence[Sequence[Scalar]]) -> tuple[tuple[Scal
 
 
 def ancestors(plan: Plan, body: int) -> frozenset[int]:
-    """Return the indices of a plan body and all that carry it; nothing for the world."""
+    """Return the indices of a plan body and its ancestors; empty for the world."""
     found = set()
     while body != WORLD_BODY:
         found.add(body)
         body = plan.bodies[body].parent
     return frozenset(found)
-
-
-Rates = tuple[tuple[Scalar, ...], ...]
-"""Per direction, the rate that each force gives it."""

@@ -1,14 +1,14 @@
-"""Visits as steps: one traced body for each class of visits, however many bodies a model has.
+"""Visits as calls on a tape: one traced function per class of visits.
 
 Inlining every visit of a large model gives code that takes minutes to compile. Here a visit is
-traced once for each class: bodies with the same kind of joint, the same pattern of zeros and ones
-in their constants, and the same form of the values handed to them. What differs within a class
-(constants, a joint's pitch or radius, inertial numbers, values of the parent) becomes an argument
-of the call. Bodies whose pattern is rare share the general class of their joint, in which every
-number is an argument: an irregular tree would otherwise have as many classes as bodies. The graph
-then holds calls of few functions, which native code runs as a tape: a loop over rows of a table.
+traced once per class: bodies with the same kind of joint, the same pattern of zeros and ones in
+their constants, and the same form of arguments. Values that differ within a class (constants, a
+joint's pitch or radius, inertial parameters, values of the parent) become arguments of the call.
+Bodies with rare patterns share the general class of their joint, in which every value is an
+argument; otherwise an irregular tree would have as many classes as bodies. The graph then calls few
+functions, which native code runs as a tape: a loop over rows of a table.
 
-Only the drivers of `tiburon.algorithms.sweep` know of this; algorithms read the same either way.
+Only the drivers of `tiburon.algorithms.sweep` use this module; algorithms do not depend on it.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from tiburon.trace.value import Value
 
 __all__ = ["JointVector", "StepRecorder", "recorder", "scalars", "taping"]
 
-COMMON_PATTERN = 8
-"""Bodies that must share a pattern of zeros and ones for it to get classes of its own."""
+MIN_CLASS_SIZE = 8
+"""Smallest number of bodies with a common pattern for a class of its own."""
 
 _active: ContextVar[StepRecorder | None] = ContextVar("tiburon_steps", default=None)
 
 
 def recorder() -> StepRecorder | None:
-    """Return what records visits as steps in this context, None when visits are inlined."""
+    """Return the recorder of visits in this context; None if visits are inlined."""
     found, graph = _active.get(), current_graph()
     if found is None or graph is None or found.graph is graph:
         return found if graph is not None else None
@@ -51,7 +51,7 @@ def recorder() -> StepRecorder | None:
 
 @contextlib.contextmanager
 def taping(plan: Plan | None) -> Iterator[None]:
-    """Record visits to a plan's bodies as steps of the graph that is being traced.
+    """Record visits to a plan's bodies as calls in the traced graph.
 
     Args:
         plan: The bodies; None to inline visits.
@@ -65,7 +65,7 @@ def taping(plan: Plan | None) -> Iterator[None]:
 
 
 class JointVector(list[Scalar]):
-    """Numbers of all joints in a row, such as q or v; a visit takes those of its body."""
+    """Values of all joints, such as q or v; a visit reads those of its body."""
 
     @overload
     def __getitem__(self, key: SupportsIndex) -> Scalar: ...
@@ -74,19 +74,19 @@ class JointVector(list[Scalar]):
     def __getitem__(self, key: slice) -> list[Scalar]: ...
 
     def __getitem__(self, key: Any) -> Any:
-        """Take one number, or those of a body; inside a step the latter are its arguments."""
+        """Return one value, or those of a body; inside a recorded visit these are its arguments."""
         if isinstance(key, _Local):
             return key.take(self)
         return super().__getitem__(key)
 
 
 def scalars(array: Any) -> JointVector:
-    """Return the elements of an array in order, traced or not, as algorithms take them."""
+    """Return the elements of an array, traced or not, as a `JointVector`."""
     return JointVector(as_traced(array).reshape(-1).tolist())
 
 
 class _Local:
-    """Stands for the `q` or `v` slice of the body of the step that is being traced."""
+    """Stands for the `q` or `v` slice of the body of the traced visit."""
 
     def __init__(self, name: str, step: _Tracing) -> None:
         self._name = name
@@ -97,15 +97,15 @@ class _Local:
 
 
 class _NoIndex:
-    """Stands for what a step must not depend on: which body it is."""
+    """Stands for the index of a body, on which a recorded visit must not depend."""
 
     def __init__(self, what: str) -> None:
         self._what = what
 
     def __index__(self) -> int:
         raise TraceError(
-            f"a visit reads body.{self._what}: it must get what belongs to its body as a value, "
-            "handed to the driver as one more sequence with an entry per body"
+            f"a visit reads body.{self._what}: pass values of a body to the driver as one more "
+            "sequence with an entry per body"
         )
 
     def __eq__(self, other: object) -> bool:
@@ -117,7 +117,7 @@ class _NoIndex:
 
 @record
 class _Class:
-    """What visits of one class have in common."""
+    """The traced function of one class of visits."""
 
     region: FunctionRegion | None
     vectors: tuple[tuple[JointVector, str, tuple[float | None, ...]], ...]
@@ -128,7 +128,7 @@ class _Class:
 
 
 class StepRecorder:
-    """Turns visits into calls.
+    """Records visits as calls.
 
     Attributes:
         graph: The graph that the calls are added to.
@@ -139,7 +139,7 @@ class StepRecorder:
         self._classes: dict[Any, list[_Class]] = {}
         patterns = [_pattern(body) for body in plan.bodies]
         count = Counter(patterns)
-        self._rare = [count[pattern] < COMMON_PATTERN for pattern in patterns]
+        self._rare = [count[pattern] < MIN_CLASS_SIZE for pattern in patterns]
         self._regions: dict[int, StepRecorder] = {}
 
     def inside(self, graph: Graph) -> StepRecorder:
@@ -153,7 +153,7 @@ class StepRecorder:
 
     @property
     def class_count(self) -> int:
-        """Number of classes met so far."""
+        """Number of classes so far."""
         return sum(map(len, self._classes.values()))
 
     def run(self, visit: Callable[..., Any], body: PlanBody, values: Sequence[Any]) -> Any:
@@ -162,10 +162,10 @@ class StepRecorder:
         Args:
             visit: Called as ``visit(body, *values)``; the same object for all bodies of a pass.
             body: The body visited.
-            values: What the driver hands it.
+            values: Arguments from the driver.
 
         Returns:
-            What the visit returned, made of values of the outer graph.
+            The result of the visit, with values of the outer graph.
         """
         joint, offset = body.joint.without_offset()
         rare = self._rare[body.index]
@@ -182,9 +182,9 @@ class StepRecorder:
             tuple(values),
         )
         structure = _take(parts, leaves, lift_all=rare)
-        # in a general class, constants and traced numbers may stand at the same place
+        # in a general class, constants and traced values may occupy the same place
         pattern = None if rare else tuple(isinstance(leaf, Value) for leaf in leaves)
-        # the visit itself, not its id: a closure that is gone must not lend its id to another
+        # the visit itself, since the id of a deleted closure may be reused
         key = (visit, _code(joint), len(offset), structure, pattern)
         members = self._classes.setdefault(key, [])
         for known in members:
@@ -225,7 +225,7 @@ class StepRecorder:
 
 
 class _Tracing:
-    """A visit while it is traced for its class."""
+    """The tracing of a visit for its class."""
 
     def __init__(
         self,
@@ -243,7 +243,7 @@ class _Tracing:
         self._operands = [self._inner.input(0, k) for k in range(len(leaves))]
         given = [Value(self._inner, node) for node in self._operands]
         self._offset = given[:offsets]
-        numbers, placement, inertia, added, armature, values = _rebuild(
+        parameters, placement, inertia, added, armature, values = _rebuild(
             structure, iter(given[offsets:])
         )
         self._vectors: list[tuple[JointVector, str, tuple[float | None, ...]]] = []
@@ -260,7 +260,7 @@ class _Tracing:
             children=(),
             q=q,
             v=v,
-            joint=joint.with_parameters(numbers),
+            joint=joint.with_parameters(parameters),
             placement=placement,
             inertia=inertia,
             added=added,
@@ -272,11 +272,10 @@ class _Tracing:
         self._arguments = (stand_in, *values)
 
     def local(self, vector: JointVector, name: str) -> list[Scalar]:
-        """Return the body's numbers of a vector as arguments of the step."""
+        """Return the body's values of a vector as arguments of the visit."""
         key = (id(vector), name)
         if key not in self._taken:
-            numbers = list(vector[getattr(self._body, name)])
-            constants = _constants(numbers)
+            constants = _constants(vector[getattr(self._body, name)])
             taken: list[Scalar] = []
             for constant in constants:
                 if constant is not None:
@@ -293,9 +292,9 @@ class _Tracing:
         return self._taken[key]
 
     def finish(self) -> _Class:
-        """Trace the visit and find what must be computed."""
+        """Trace the visit, and determine which results must be computed."""
         inner = self._inner
-        # what a visit itself visits is part of the step
+        # nested visits are inlined
         token = _active.set(None)
         try:
             with recording(inner):
@@ -332,35 +331,33 @@ class _Tracing:
 
 
 def _pattern(body: PlanBody) -> Any:
-    """Return what a special class of visits to a body would be made for."""
-    numbers: list[Any] = []
+    """Return the pattern of a body that determines its class."""
+    leaves: list[Any] = []
     joint, offset = body.joint.without_offset()
     own = (joint.parameters(), body.placement, body.inertia, body.added, body.armature)
-    structure = _take(own, numbers)
-    traced = tuple(isinstance(x, Value) for x in numbers)
+    structure = _take(own, leaves)
+    traced = tuple(isinstance(x, Value) for x in leaves)
     return (_code(joint), len(offset), structure, traced)
 
 
 def _code(joint: Joint) -> tuple[object, ...]:
-    """Return what the code of a joint depends on, whatever its numbers are."""
-    numbers = joint.parameters()
-    return (
-        joint.with_parameters((0.0,) * len(numbers)).structure() if numbers else joint.structure()
-    )
+    """Return what the code of a joint depends on, independent of its parameter values."""
+    count = len(joint.parameters())
+    return joint.with_parameters((0.0,) * count).structure() if count else joint.structure()
 
 
 def _general(transform: Transform) -> Transform:
-    """Return a constant transform in the one form that every constant transform has."""
+    """Return a constant transform in general form: translation, then rotation."""
     return Transform((Translation(transform.translation), Rotation(transform.rotation)))
 
 
-def _constants(numbers: Sequence[Scalar]) -> tuple[float | None, ...]:
-    """Return the value of each constant number, None for traced ones."""
-    return tuple(None if isinstance(x, Value) else float(x) for x in numbers)
+def _constants(values: Sequence[Scalar]) -> tuple[float | None, ...]:
+    """Return the value of each constant, None for traced values."""
+    return tuple(None if isinstance(x, Value) else float(x) for x in values)
 
 
-# nested values as leaves and a hashable form; unlike the state of a region, records without traced
-# values are taken apart too, so that their constants can differ within a class
+# nested values as leaves and a hashable form; unlike for regions, records without traced values are
+# flattened too, so that their constants can differ within a class
 
 
 def _take(value: Any, leaves: list[Any], *, lift_all: bool = False) -> Any:
@@ -398,8 +395,8 @@ def _take(value: Any, leaves: list[Any], *, lift_all: bool = False) -> Any:
         )
     if value is not None and not isinstance(value, (int, str, type)):
         raise TraceError(
-            f"a visit hands on {kind.__name__}; steps carry numbers, and tuples, named tuples, "
-            "lists and dataclasses of them"
+            f"a visit returns {kind.__name__}; expected scalars, and tuples, named tuples, lists "
+            "and dataclasses of scalars"
         )
     return ("constant", value)
 

@@ -236,9 +236,9 @@ def _bias(setting: Setting, q: Scalars, v: Scalars) -> Any:
 
 
 def _gravity(setting: Setting, q: Scalars) -> Any:
-    from tiburon.algorithms.bias import weight
+    from tiburon.algorithms.bias import gravity_forces
 
-    return as_traced(list(weight(setting.plan, q, setting.gravity, setting.water)))
+    return as_traced(list(gravity_forces(setting.plan, q, setting.gravity, setting.water)))
 
 
 def _coriolis(setting: Setting, q: Scalars, v: Scalars) -> Any:

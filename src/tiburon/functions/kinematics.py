@@ -322,7 +322,7 @@ def _momentum_matrix(setting: Setting, q: Scalars) -> Any:
         return total.com if isinstance(total, RigidInertia) else mass_point(plan, q).c
 
     about_center = center if dict(setting.options).get("at", "com") == "com" else None
-    inertias = [body.felt for body in plan.bodies]
+    inertias = [body.effective_inertia for body in plan.bodies]
     columns, _ = momentum_columns(plan, q, inertias, about_center)
     rows = zip(*columns, strict=True) if columns else [()] * 6
     return as_traced([x for row in rows for x in row]).reshape(6, plan.nv)

@@ -138,8 +138,8 @@ def transmitter(q: Sequence[Scalar]) -> Callable[[PlanBody, tuple[Force, ...]], 
     def transmit(body: PlanBody, forces: tuple[Force, ...]) -> Transmitted:
         own = q[body.q]
         X = body.transform(own)
-        felt = tuple(tuple(body.joint.project(own, f)) for f in forces)
-        return felt, tuple(X.force_to_parent(f) for f in forces)
+        projected = tuple(tuple(body.joint.project(own, f)) for f in forces)
+        return projected, tuple(X.force_to_parent(f) for f in forces)
 
     return transmit
 
@@ -348,8 +348,8 @@ def _traced_rows(
         if body == WORLD_BODY:
             continue
         forces = _on_end(program, gradient, k, end)
-        for passed, felt in to_root(plan, plan.bodies[body], transmit, forces):
-            for row, parts in zip(rows, felt, strict=True):
+        for passed, projected in to_root(plan, plan.bodies[body], transmit, forces):
+            for row, parts in zip(rows, projected, strict=True):
                 for index, part in enumerate(parts, start=passed.v.start):
                     put(row, index, part)
     for name, columns in zip(loop.seen_joints, program.joint_columns, strict=True):
@@ -382,7 +382,7 @@ def traced_entries(loop: TracedClosure, model: Model, never: float) -> list[set[
     found: list[set[int]] = []
     moved: list[set[int]] = []
     touches = not isinstance(loop, SurfaceContact)
-    for number in range(CANCELLATION_SAMPLES):
+    for index in range(CANCELLATION_SAMPLES):
         q = JointVector([x for joint in model.joints for x in joint.random(rng)])
         places, transmit = body_places(plan, q), transmitter(q)
         program, seen, ends = _traced_state(loop, model, plan, q, None, places, None)
@@ -391,7 +391,7 @@ def traced_entries(loop: TracedClosure, model: Model, never: float) -> list[set[
             shared = set(together) if program.is_smooth("gradient") else set()
             found = [set() for _ in program.pattern()]
             moved = [set() for _ in found]
-        if number < PATTERN_SAMPLES:
+        if index < PATTERN_SAMPLES:
             any_slope = [
                 float(rng.uniform(0.5, 1.5)) if used else 0.0
                 for row in program.pattern()
@@ -673,10 +673,10 @@ def _rows(
     for end, carried in ends:
         if end == WORLD_BODY:
             continue
-        for body, felt in to_root(plan, plan.bodies[end], transmit, carried):
+        for body, projected in to_root(plan, plan.bodies[end], transmit, carried):
             if body.index in shared:
                 break
-            for row, parts in zip(rows, felt, strict=True):
+            for row, parts in zip(rows, projected, strict=True):
                 for index, part in enumerate(parts, start=body.v.start):
                     # coupled joints share the variable of their leader
                     row[index] = row[index] + part if index in row else part

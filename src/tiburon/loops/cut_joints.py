@@ -67,8 +67,8 @@ def joint_position(joint: Joint, R: Array, p: Array) -> JointPosition:
     """
     rng = np.random.default_rng(5)
     best: JointPosition | None = None
-    for number in range(MAX_STARTS):
-        start = joint.neutral() if number == 0 else joint.random(rng)
+    for index in range(MAX_STARTS):
+        start = joint.neutral() if index == 0 else joint.random(rng)
         found = _fitted(joint, start, R, p)
         if best is None or found.error < best.error:
             best = found

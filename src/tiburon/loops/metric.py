@@ -291,11 +291,11 @@ class ArticulatedMetric:
             body: PlanBody, IA: ArticulatedInertia, X: Transform
         ) -> tuple[_ArticulatedBody, ArticulatedInertia]:
             columns = body.joint.subspace(q[body.q])
-            felt = body.armature or (0.0,) * len(columns)
+            armatures = body.armature or (0.0,) * len(columns)
             W: list[Force] = []
             inverse_D: list[Scalar] = []
             # directions of a joint are eliminated one by one, the last first
-            for S, own in reversed(list(zip(columns, felt, strict=True))):
+            for S, own in reversed(list(zip(columns, armatures, strict=True))):
                 U = IA.apply(S)
                 d = S.dot(U) + own
                 W.append(Force.from_array([x / d for x in U]))
@@ -330,7 +330,7 @@ class ArticulatedMetric:
             return _BodyAcceleration(tuple(qdd), a)
 
         transforms = outward(plan, transform, Transform.identity())
-        alone = [body.felt.articulated() for body in plan.bodies]
+        alone = [body.effective_inertia.articulated() for body in plan.bodies]
         self._plan, self._push, self._accelerate = plan, push, accelerate
         self._factors = inward(plan, eliminate, alone, transforms)
         self.inverse_D = [x for factors in self._factors for x in factors.inverse_D]
@@ -341,19 +341,19 @@ class ArticulatedMetric:
         plan = self._plan
         found: Row = {}
         pushed = {self._of[i] for i in force}
-        felt: dict[int, Force] = {}
+        received: dict[int, Force] = {}
         # bodies in reverse order, so that children come before their parents
         for index in range(len(plan.bodies) - 1, -1, -1):
-            if index not in pushed and index not in felt:
+            if index not in pushed and index not in received:
                 continue
             body = plan.bodies[index]
             tau = tuple(force.get(i, 0.0) for i in range(body.v.start, body.v.stop))
-            given = ([felt.get(index, Force.zero())], [tau], [self._factors[index]])
+            given = ([received.get(index, Force.zero())], [tau], [self._factors[index]])
             ((shares, rest),) = each(plan, self._push, [index], *given)
             found.update(zip(range(body.v.start, body.v.stop), shares, strict=True))
             above = body.parent
             if above != WORLD_BODY:
-                felt[above] = felt[above] + rest if above in felt else rest
+                received[above] = received[above] + rest if above in received else rest
         return found
 
     def solve_lower(self, x: Sequence[Scalar]) -> tuple[Scalar, ...]:
@@ -375,7 +375,7 @@ class _CoupledBody(NamedTuple):
 
     X: Transform
     joint: Released
-    handed_on: Handle
+    at_parent: Handle
 
 
 class _CoupledAcceleration(NamedTuple):
@@ -418,15 +418,15 @@ class CoupledMetric:
         ) -> tuple[_CoupledBody, Handle]:
             S = body.joint.subspace(q[body.q])
             found = whole.released(S, tau[body.v], (True,) * len(S), closing, body.armature)
-            left = found.left.handed_on(X, Motion.zero())
+            left = found.left.to_parent(X, Motion.zero())
             return _CoupledBody(X, found, left), left
 
         closing, at_world = closings(plan, force, (True,) * plan.nv)
-        alone = [Handle(body.felt.articulated(), Force.zero()) for body in plan.bodies]
+        alone = [Handle(body.effective_inertia.articulated(), Force.zero()) for body in plan.bodies]
         factors = inward(plan, eliminate, alone, self._transforms, closing)
         total = Handle.zero()
         for body, kept in zip(plan.bodies, factors, strict=True):
-            total = total + kept.handed_on if body.parent == WORLD_BODY else total
+            total = total + kept.at_parent if body.parent == WORLD_BODY else total
         return factors, total.closed(at_world.beyond)[1]
 
     def _directions(self, body: PlanBody, factors: _CoupledBody) -> list[tuple[int, float, Freed]]:
@@ -484,7 +484,7 @@ class CoupledMetric:
             freed, qdd = list(joint.freed), []
             columns = body.joint.subspace(q[body.q])
             armatures = body.armature or (None,) * len(columns)
-            for k, (S, felt) in enumerate(zip(columns, armatures, strict=True)):
+            for k, (S, armature) in enumerate(zip(columns, armatures, strict=True)):
                 if closing.shared:
                     rate = dict(rates)[closing.shared[0]]
                     a = a + S * rate
@@ -493,7 +493,7 @@ class CoupledMetric:
                     start = own[body.v.start + k] * (1.0 if axis is None else axis[1])
                     met = freed.pop().met(rates)
                     met = met._replace(rate=met.rate + start)
-                    rate, a = accelerate_direction(met, a, S, felt)
+                    rate, a = accelerate_direction(met, a, S, armature)
                 qdd.append(rate)
             rates = rates_of(closing.beyond, pushed(closing.beyond, joint.beyond, own), a, rates)
             return _CoupledAcceleration(tuple(qdd), a, rates)

@@ -171,9 +171,9 @@ def _with_parts(model: Model, lines: list[JointLine]) -> tuple[JointLine, ...]:
             binding = [at.of[name].columns for name in part if by_name[name].dof < 6]
             span.extend(at.seen_from(root, S) for S in binding if S.size)
     numbered: dict[str, tuple[int, int]] = {}
-    for number, (span, part) in enumerate(zip(spans, parts, strict=True)):
+    for index, (span, part) in enumerate(zip(spans, parts, strict=True)):
         size = _rank(np.hstack(span)) if span else 0
-        numbered.update(dict.fromkeys(part, (number, size)))
+        numbered.update(dict.fromkeys(part, (index, size)))
     return tuple(
         replace(line, part=numbered[line.name][0], dimension=numbered[line.name][1])
         if line.name in numbered
@@ -249,13 +249,13 @@ def chains(
         return Chains(kind, (), (), ())
     paths: list[tuple[str, ...]] = []
     open_paths: list[tuple[str, ...]] = []
-    for number, pole in enumerate(poles_found):
+    for index, pole in enumerate(poles_found):
         others = set(poles_found) - {pole}
         for joint, link in _lines_at(graph, pole):
             walked, end = _walk(graph, pole, joint, link, set(poles_found))
             if walked is None:
                 return Chains(kind, (), (), ())
-            if end in others and number == 0:
+            if end in others and index == 0:
                 paths.append(walked)
             elif end not in poles_found:
                 open_paths.append(walked)
@@ -499,8 +499,8 @@ def _counted_mobility(model: Model, lines: tuple[JointLine, ...]) -> int:
             total -= 1
         elif isinstance(loop, TracedClosure):
             total -= loop.position_count + loop.velocity_count
-    for number in sorted({line.part for line in lines} - {-1}):
-        part = [line for line in lines if line.part == number]
+    for index in sorted({line.part for line in lines} - {-1}):
+        part = [line for line in lines if line.part == index]
         links = {end for line in part for end in (line.first, line.second)}
         total -= part[0].dimension * (len(part) - len(links) + 1)
     return total

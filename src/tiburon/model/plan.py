@@ -110,7 +110,7 @@ class PlanBody:
     """Added mass of the link, about the same origin; None on land."""
 
     @property
-    def felt(self) -> RigidInertia | ArticulatedInertia:
+    def effective_inertia(self) -> RigidInertia | ArticulatedInertia:
         """Total inertia of the link: rigid-body inertia and added mass."""
         return self.inertia if self.added is None else self.added + self.inertia
 

@@ -41,36 +41,36 @@ __all__ = ["force_derivatives", "tree_acceleration_derivatives"]
 
 
 INLINE_DOF = 12
-"""Freedoms up to which equations with the mass matrix are solved in straight code."""
+"""Degrees of freedom up to which equations with the mass matrix are solved inline."""
 
 
 def tree_acceleration_derivatives(
     around: Setting, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar]
 ) -> tuple[tuple[Scalar, ...], Any, Any, Any]:
-    """Compute accelerations and their derivatives.
+    """Compute forward dynamics and its derivatives.
 
     Args:
-        around: What acts in this state.
-        q: Position [m or rad], nq scalars.
+        around: Surroundings in this state.
+        q: Configuration [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
         tau: Joint force [N or N m], nv scalars.
 
     Returns:
-        vd, nv scalars, and its derivatives by position, velocity and force, each an array of shape
-        (nv, nv).
+        vd, nv scalars, and its derivatives with respect to configuration (tangent vectors),
+        velocity and force, each of shape (nv, nv).
     """
     n, parents = around.plan.nv, expanded_parents(around.plan)
     inline = n <= INLINE_DOF
     bias, mass = _resting(around, q, v)
     H = as_traced(mass).reshape(n, n)
-    free = [force - held for force, held in zip(tau, bias, strict=True)]
+    free = [force - c for force, c in zip(tau, bias, strict=True)]
     vd = scalars(solve_tree(parents, H, as_traced(free), inline=inline))
     by_q, by_v = (as_traced(part).reshape(n, n) for part in _opposing(around, q, v, vd))
-    # beside the code of water, loops over matrices are as fast and compile sooner
+    # in water, loops over matrices are as fast and compile faster
     inline = inline and around.is_rigid
     inverse = invert_tree(parents, H, inline=inline)
     if inline and parents == tuple(range(-1, n - 1)):
-        # a chain has no zeros to save; products wait for each other less than substitutions do
+        # for a chain, products are faster than substitutions
         return tuple(vd), inverse @ by_q, inverse @ by_v, inverse
     by_q, by_v = (solve_tree_columns(parents, H, part, inline=inline) for part in (by_q, by_v))
     return tuple(vd), by_q, by_v, inverse
@@ -79,7 +79,7 @@ def tree_acceleration_derivatives(
 def _resting(
     around: Setting, q: Sequence[Scalar], v: Sequence[Scalar]
 ) -> tuple[Sequence[Scalar], Sequence[Scalar]]:
-    """Return bias force and mass matrix, row by row."""
+    """Compute bias force and mass matrix, row by row."""
     plan, gravity, external = around.plan, around.gravity, around.external
     if not around.is_rigid:
 
@@ -105,7 +105,7 @@ def _resting(
 def _opposing(
     around: Setting, q: Sequence[Scalar], v: Sequence[Scalar], vd: Sequence[Scalar]
 ) -> tuple[Sequence[Scalar], Sequence[Scalar]]:
-    """Return the joint forces that oppose each change of position and of velocity, row by row."""
+    """Compute -dID/dq and -dID/dv, row by row."""
     plan = around.plan
     vectors = _force_vectors(around, q, opposite=True)
     return force_matrices(plan, vectors(list(q), list(v), list(vd)))
@@ -118,7 +118,7 @@ def _force_vectors(
     plan = around.plan
     turning = turning_forces(plan, q, around.options, around.arrays)
 
-    # a surface makes visits so long that bodies of one class share them in small models, too
+    # with a free surface visits are long: use a tape for small models, too
     at_surface = around.water is not None and around.water.floating is not None
 
     @before_products(plan, always=at_surface)
@@ -138,15 +138,15 @@ def _force_vectors(
 def turning_forces(
     plan: Plan, q: Sequence[Scalar], options: Options, wrenches: Sequence[Any]
 ) -> tuple[Turning, ...] | None:
-    """Return how forces from outside turn back when their bodies turn.
+    """Compute the change of external forces with the rotation of their bodies, in body axes.
 
-    A force given in axes of its frame turns with its body, which is no change seen from there. One
-    given in world axes keeps its direction: seen from the body, a small turn w changes moment n and
-    force f at the frame's origin by -w x n and -w x f. What is transmitted changes by the opposite.
+    A force given in frame axes rotates with its body. One given in world axes keeps its direction:
+    in body axes, a small rotation w changes moment n and force f at the frame's origin by -w x n
+    and -w x f, and the required force by the opposite.
 
     Returns:
-        For each plan body the change of what it needs, per unit turn about its axes; None if
-        nothing turns.
+        For each plan body the change of its required force per unit rotation about its axes; None
+        if there is none.
     """
     choices = dict(options)
     names = choices.get("external_force", ())
@@ -172,7 +172,7 @@ def turning_forces(
 def force_derivatives(
     around: Setting, position: Sequence[Scalar], rate: Sequence[Scalar], change: Sequence[Scalar]
 ) -> Any:
-    """Return joint forces and their derivatives, by name."""
+    """Compute inverse dynamics and its derivatives, by name."""
     plan, n = around.plan, around.plan.nv
     found = _force_vectors(around, position)(list(position), list(rate), list(change))
     if around.is_rigid:

@@ -1,11 +1,11 @@
-"""How accelerations change with masses and inertias, by the derivative of the traced graph.
+"""Derivatives of forward dynamics with respect to inertial parameters, by reverse mode.
 
 Symbols:
     H       mass matrix
-    Y       joint forces per inertial number at given accelerations, which do not depend on them
+    Y       joint forces per inertial parameter at given accelerations
 
-From H vd + C = tau at constant tau: d vd = -H^-1 Y. Y comes from the graph of inverse dynamics, one
-sweep back from each joint force.
+From H vd + C = tau at constant tau: d vd = -H^-1 Y. Y is the derivative of the graph of inverse
+dynamics, with one reverse sweep per joint force.
 """
 
 from collections.abc import Sequence
@@ -32,11 +32,11 @@ __all__ = ["derivatives_by_inertia", "forces_per_parameter"]
 def forces_per_parameter(
     around: Setting, q: Sequence[Scalar], v: Sequence[Scalar], vd: Sequence[Scalar]
 ) -> Any:
-    """Find Y, one row per velocity variable, one column per inertial number.
+    """Compute Y, one row per velocity variable, one column per inertial parameter.
 
     Args:
-        around: What acts in this state.
-        q: Position [m or rad], nq scalars.
+        around: Surroundings in this state.
+        q: Configuration [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
         vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
     """
@@ -44,7 +44,7 @@ def forces_per_parameter(
 
     @function
     def slopes(
-        numbers: Sequence[Scalar],
+        parameters: Sequence[Scalar],
         q: Sequence[Scalar],
         v: Sequence[Scalar],
         vd: Sequence[Scalar],
@@ -52,11 +52,11 @@ def forces_per_parameter(
         graph = current_graph()
         if graph is None:
             raise TraceError("inertia_derivatives: differentiates a graph, trace it first")
-        changing = plan.with_parameters(numbers)
+        changing = plan.with_parameters(parameters)
         state = JointVector(q), JointVector(v), JointVector(vd)
-        # forces from outside do not depend on inertias
+        # external forces do not depend on inertias
         roots = nodes_of(graph, rnea(changing, *state, gravity))
-        leaves, one = nodes_of(graph, numbers), graph.const(1.0)
+        leaves, one = nodes_of(graph, parameters), graph.const(1.0)
         live = graph.live(roots)
         rows = [pull_back(graph, [root], [one], leaves, live=live) for root in roots]
         return [as_value(graph, node) for row in rows for node in row]
@@ -68,13 +68,13 @@ def forces_per_parameter(
 def derivatives_by_inertia(
     around: Setting, position: Sequence[Scalar], rate: Sequence[Scalar], tau: Sequence[Scalar]
 ) -> Any:
-    """Return joint accelerations and their derivatives by inertial parameters, by name."""
+    """Compute joint accelerations and their derivatives with respect to inertial parameters."""
     plan, gravity = around.plan, around.gravity
-    held = bias(plan, position, rate, gravity, around.external)
+    C = bias(plan, position, rate, gravity, around.external)
     n = plan.nv
     parents = expanded_parents(plan)
     H = as_traced([x for row in crba(plan, position) for x in row]).reshape(n, n)
-    free = [force - c for force, c in zip(tau, held, strict=True)]
+    free = [force - c for force, c in zip(tau, C, strict=True)]
     vd = solve_tree(parents, H, as_traced(free))
     Y = forces_per_parameter(around, position, rate, scalars(vd))
     return {"vd": vd, "by_inertia": solve_tree_columns(parents, H, -Y)}

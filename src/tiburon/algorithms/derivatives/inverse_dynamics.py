@@ -1,15 +1,15 @@
-"""How joint forces change with position and velocity: an analytical recursion.
+"""Analytical derivatives of inverse dynamics with respect to configuration and velocity.
 
 Symbols (Singh, Russo and Wensing 2022, "Efficient analytical derivatives of rigid-body dynamics
 using spatial vector algebra", IEEE Robotics and Automation Letters 7(2)):
-    S, Sd       motion sub-space of a joint, and its rate
-    vel, acc    spatial velocity and acceleration of a body; the world accelerates against gravity
-    Pd, Pdd     what a unit step of a joint adds to velocity and acceleration of the bodies beyond
-                it, apart from carrying them along (Psi dot and Psi double dot in the paper)
+    S, Sd       motion subspace of a joint, and its rate
+    vel, acc    spatial velocity and acceleration of a body, with gravity as base acceleration
+    Pd, Pdd     change of velocity and acceleration of the subtree per unit step of a joint, apart
+                from rigid displacement (Psi dot and Psi double dot in the paper)
     I, B, F     inertia, twice the velocity product matrix, and force of a body
-    IC, BC, FC  their sums over a body and all beyond it
+    IC, BC, FC  their sums over a subtree
 
-A step s of joint j carries all bodies i beyond it along, and changes their motion by
+A step s of joint j displaces all bodies i of its subtree, and changes their motion by
 
     d vel_i = s x vel_i + Pd                    Pd  = vel_0 x s + P
     d acc_i = s x acc_i + Pd x vel_i + Pdd      Pdd = acc_0 x s + vel_0 x Pd + vel_j x P + Q
@@ -47,11 +47,11 @@ __all__ = [
 ]
 
 Turning = tuple[Force, Force, Force]
-"""Change of a force on a body per unit turn about x, y, z, apart from being carried along."""
+"""Change of a force on a body per unit rotation about x, y, z, apart from rigid displacement."""
 
 
 def no_turning() -> Turning:
-    """Return the change of a force that is fixed in its body: none."""
+    """Return zero, the change of a force fixed in its body."""
     return (Force.zero(), Force.zero(), Force.zero())
 
 
@@ -84,7 +84,7 @@ class VelocityProduct:
 
 @record
 class Composite:
-    """What a body and all beyond it amount to; they add."""
+    """I, B, F and change with rotation of a subtree; they add."""
 
     I: RigidInertia
     B: VelocityProduct
@@ -93,7 +93,7 @@ class Composite:
 
     @classmethod
     def zero(cls) -> "Composite":
-        """Return nothing at all."""
+        """Return zero."""
         still = VelocityProduct((0.0,) * 6, Force.zero())
         return cls(RigidInertia.zero(), still, Force.zero(), no_turning())
 
@@ -107,14 +107,14 @@ def turned(place: Place, turns: Turning) -> Turning:
     """Return `Turning` of a body, given in its own axes, in the common frame."""
     found = []
     for row in place.R:
-        # a unit turn about a common axis, in body axes
+        # a unit rotation about a common axis, in body axes
         x, y, z = (column * weight for column, weight in zip(turns, row, strict=True))
         found.append(place.force(x + y + z))
     return (found[0], found[1], found[2])
 
 
 def leaning(turning: Turning, s: Motion) -> Force:
-    """Return the change of force that goes with the turn of a motion."""
+    """Return the change of force due to the rotation of a motion."""
     x, y, z = (column * weight for column, weight in zip(turning, s.angular, strict=True))
     total: Force = x + y + z
     return total
@@ -130,11 +130,11 @@ Rows = tuple[tuple[Scalar, ...], ...]
 """Rows of a matrix."""
 
 LocalForces = Callable[[Sequence[Any], Sequence[Motion], Sequence[Motion]], Sequence[LocalForce]]
-"""Gives the local force of each body for places, velocities and accelerations of all of them."""
+"""Computes the local force of each body from poses, velocities and accelerations."""
 
 
 class _Moving(NamedTuple):
-    """What the first pass knows of a body."""
+    """Results of the first pass for a body."""
 
     place: Place | None
     """None for the world."""
@@ -151,16 +151,16 @@ class _Moving(NamedTuple):
 
 
 class StateTerms(NamedTuple):
-    """What follows from position and velocity alone."""
+    """Terms of configuration and velocity only."""
 
     bias: tuple[Scalar, ...]
     """Joint forces at zero joint acceleration [N or N m], nv scalars."""
 
     S: Vectors
-    """Directions of all freedoms."""
+    """Joint axes."""
 
     inertial: Vectors
-    """IC s of all freedoms: with S, the vectors of the mass matrix."""
+    """IC s of all axes: with S, the vectors of the mass matrix."""
 
     moving: tuple[_Moving, ...]
     composites: tuple[Composite, ...]
@@ -174,16 +174,16 @@ def state_terms(
     external: Sequence[Force] | None = None,
     turning: Sequence[Turning] | None = None,
 ) -> StateTerms:
-    """Compute bias force and the vectors of the mass matrix, and what their derivatives need.
+    """Compute bias force, vectors of the mass matrix, and terms for their derivatives.
 
     Args:
         plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
+        q: Configuration [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
-        gravity: Acceleration of free fall, world axes [m/s^2].
-        external: Force on each body from outside, in its plan frame [N m, N]; none by default.
-        turning: How these forces turn back when their bodies turn, seen from those; by default
-            they are fixed in their bodies.
+        gravity: Gravitational acceleration, world axes [m/s^2].
+        external: External wrench on each body, in its plan frame [N m, N]; none by default.
+        turning: Change of these forces with rotation of their bodies, in body axes; by default they
+            are fixed in their bodies.
     """
 
     def motion(body: PlanBody, parent: _Moving, outside: Force, turns: Turning) -> _Moving:
@@ -196,7 +196,7 @@ def state_terms(
         S, Sdot = joint.subspace(position), joint.subspace_rate(position, rate)
         own = joint.motion(position, rate)
         if joint.depends_on_time:
-            # the frame that the joint moves in is itself driven
+            # the predecessor frame of the joint is driven
             xi = joint.velocity(position, rate) - own
             vel_0 = vel_0 + place.motion(xi)
             beyond = joint.bias(position, rate) - _sum(Sdot, rate) + own.cross(xi)
@@ -240,17 +240,17 @@ def state_terms(
 
 
 class _Accelerating(NamedTuple):
-    """What joint accelerations add to the first pass."""
+    """Contributions of joint accelerations."""
 
     acc: Motion
     F: Force
     Pdd: tuple[Motion, ...]
     Z: tuple[Motion, ...]
-    """Sd + Pd: what a unit change of velocity adds to the acceleration of the bodies beyond."""
+    """Sd + Pd: change of acceleration of the subtree per unit change of velocity."""
 
 
 class _Column(NamedTuple):
-    """Forces that go with one freedom of a joint, for all joints that carry it."""
+    """Forces of one joint axis, for all ancestors."""
 
     by_q: Force
     """Change of FC with a unit step."""
@@ -262,20 +262,20 @@ class _Column(NamedTuple):
     """IC s."""
 
     turned: tuple[Scalar, ...]
-    """BC^T s: a couple of rigid bodies, six scalars with `LocalForce`."""
+    """BC^T s: a couple for rigid bodies, six scalars with `LocalForce`."""
 
     leaning: tuple[Scalar, ...]
-    """What forces that do not turn with their bodies add for a unit turn; KC^T s, six scalars,
-    with `LocalForce`."""
+    """Contribution of forces that do not rotate with their bodies; KC^T s, six scalars, with
+    `LocalForce`."""
 
     def opposite(self) -> "_Column":
-        """Return all of them turned round."""
+        """Return all with opposite sign."""
         turned, leaning = (tuple(-x for x in part) for part in (self.turned, self.leaning))
         return _Column(-self.by_q, -self.by_v, -self.inertial, turned, leaning)
 
 
 class ForceVectors(NamedTuple):
-    """Joint forces, and what their derivatives are products of."""
+    """Joint forces, and the vectors whose products are their derivatives."""
 
     tau: tuple[Scalar, ...]
     """Joint force [N or N m], nv scalars."""
@@ -289,11 +289,11 @@ class ForceVectors(NamedTuple):
     inertial: Vectors
     turned: Vectors
     leaning: Vectors
-    """From S on, vectors of all freedoms, as in `_Moving`, `_Accelerating` and `_Column`."""
+    """From S on, vectors of all axes, as in `_Moving`, `_Accelerating` and `_Column`."""
 
     bent: tuple[Rows, ...]
-    """For each body, the change of its joint forces where S depends on position: one row per
-    freedom that moves, one column per force."""
+    """For each body, the change of its joint forces due to dS/dq: one row per axis that moves, one
+    column per force."""
 
 
 def force_vectors(
@@ -306,17 +306,16 @@ def force_vectors(
     opposite: bool = False,
     local: LocalForces | None = None,
 ) -> ForceVectors:
-    """Compute the vectors whose products tell how joint forces change with position and velocity.
+    """Compute the vectors whose products are the derivatives of inverse dynamics.
 
     Args:
         plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
+        q: Configuration [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
         vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
         terms: From `state_terms`, of the same state.
-        opposite: Whether to turn vectors round so that derivatives come out with opposite sign,
-            which is less work than to turn round the derivatives.
-        local: Forces that bodies need beyond their rigid part, for their places, velocities and
+        opposite: Whether derivatives have opposite sign, which costs less than negating them.
+        local: Forces of bodies beyond their rigid part, as functions of poses, velocities and
             accelerations; none by default.
     """
 
@@ -369,7 +368,7 @@ def force_vectors(
         if opposite:
             # each product holds exactly one of these
             columns = tuple(column.opposite() for column in columns)
-        # the joint's own columns change where S depends on position
+        # contribution of dS/dq
         bent = tuple(
             tuple(place.motion(ds).dot(F) for ds in body.joint.subspace_rate(q[body.q], unit))
             for unit in _units(moving.S)
@@ -414,7 +413,7 @@ def force_vectors(
 
 
 def _summed(plan: Plan, local: Sequence[LocalForce]) -> tuple[LocalForce, ...]:
-    """Add up the local forces of each body and all beyond it."""
+    """Sum the local forces of each subtree."""
 
     def add_up(body: PlanBody, total: LocalForce) -> tuple[LocalForce, LocalForce]:
         return total, total
@@ -425,7 +424,7 @@ def _summed(plan: Plan, local: Sequence[LocalForce]) -> tuple[LocalForce, ...]:
 def _with_local(
     beyond: LocalForce, column: _Column, s: Motion, Pd: Motion, Pdd: Motion, Z: Motion
 ) -> _Column:
-    """Return the forces of one freedom with those of local forces."""
+    """Return the forces of one axis with those of local forces."""
     A, B, K = beyond.A, beyond.B, beyond.K
     return _Column(
         column.by_q + A.apply(Pdd) + B.apply(Pd) + K.apply(s),
@@ -437,13 +436,13 @@ def _with_local(
 
 
 def _sum_of_rows(short: Sequence[Scalar], long: Sequence[Scalar]) -> tuple[Scalar, ...]:
-    """Return the sum of two rows, the shorter one filled up with zeros."""
+    """Return the sum of two rows, the shorter one padded with zeros."""
     count = len(short)
     return (*(a + b for a, b in zip(short, long[:count], strict=True)), *long[count:])
 
 
 def force_matrices(plan: Plan, of: ForceVectors) -> tuple[list[Scalar], list[Scalar]]:
-    """Multiply the vectors of all pairs of freedoms.
+    """Compute the derivatives of inverse dynamics from products of vectors of all pairs of axes.
 
     Singh, Russo and Wensing 2022, eqs. 21-24, for joints of any kind; O(pairs of a body and an
     ancestor).
@@ -453,8 +452,8 @@ def force_matrices(plan: Plan, of: ForceVectors) -> tuple[list[Scalar], list[Sca
         of: From `force_vectors`.
 
     Returns:
-        Derivatives of the joint forces by steps along each freedom, and by velocities, nv times nv
-        scalars each, row by row.
+        Derivatives of the joint forces with respect to configuration (tangent vectors) and
+        velocity, nv times nv scalars each, row by row.
     """
     n = plan.nv
     # couples meet the angular part, the first half, of a motion
@@ -478,7 +477,7 @@ def force_matrices(plan: Plan, of: ForceVectors) -> tuple[list[Scalar], list[Sca
 
 
 def _units(S: Sequence[Motion]) -> list[tuple[float, ...]]:
-    """Return the unit vectors of a joint's freedoms."""
+    """Return unit vectors, one per joint axis."""
     return [tuple(float(i == k) for i in range(len(S))) for k in range(len(S))]
 
 

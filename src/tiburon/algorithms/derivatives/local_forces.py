@@ -1,18 +1,18 @@
-"""Derivatives of forces on single bodies: water, added mass and given inertias.
+"""Derivatives of local forces on bodies: hydrodynamic forces, added mass and given inertias.
 
-The force that such a body needs beyond its rigid part depends on its own pose, velocity and
-acceleration alone:
+Beyond its rigid part, the required force of such a body depends on its own pose, velocity and
+acceleration only:
 
     F(pose, vel, acc) = A(pose) a - f(pose, vel)
 
-with A its added mass, a its classical acceleration and f the force of water. Forward mode on this
-one function gives its derivatives; the recursion of `inverse_dynamics` does the rest, so that the
-size of the code grows with the number of bodies, not with that of pairs of bodies and joints.
+with A the added mass, a the classical acceleration and f the hydrodynamic force. This function is
+differentiated in forward mode; the recursion of `inverse_dynamics` propagates the result, so that
+code size grows with the number of bodies, not with that of pairs of bodies and joints.
 
 Symbols (as in `tiburon.algorithms.derivatives.inverse_dynamics`):
     A       change of F with the acceleration
     B       change of F with a velocity m that also changes the acceleration, by m x vel
-    K       change of F with a small displacement of the body, seen from the body
+    K       change of F with a small displacement of the body, in body axes
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Matrix6:
 
     @classmethod
     def zero(cls) -> Matrix6:
-        """Return the map to nothing."""
+        """Return zero."""
         return cls((Force.zero(),) * 6)
 
     def __add__(self, other: Matrix6) -> Matrix6:
@@ -67,12 +67,12 @@ class Matrix6:
         return tuple(m.dot(column) for column in self.columns)
 
     def moved(self, place: Place) -> Matrix6:
-        """Return the map of a body, given in its own axes, in the common frame."""
+        """Transform the map from body axes to the common frame."""
         angular, linear = self.columns[:3], self.columns[3:]
         # a unit motion along a common axis, in body axes
         turns = [place.force(_combined(angular, row)) for row in place.R]
         shifts = [place.force(_combined(linear, row)) for row in place.R]
-        # a turn about the common origin also shifts the body
+        # a rotation about the common origin also translates the body
         turns = [
             turn + _combined(shifts, negate(cross(place.o, axis)))
             for turn, axis in zip(turns, IDENTITY3, strict=True)
@@ -90,7 +90,7 @@ def _combined(forces: Sequence[Force], weights: Sequence[Scalar]) -> Force:
 
 @record
 class LocalForce:
-    """The force that a body needs beyond its rigid part, in the common frame; they add."""
+    """Required force of a body beyond its rigid part, in the common frame; they add."""
 
     F: Force
     A: ArticulatedInertia
@@ -99,7 +99,7 @@ class LocalForce:
 
     @classmethod
     def zero(cls) -> LocalForce:
-        """Return no force."""
+        """Return zero."""
         return cls(Force.zero(), ArticulatedInertia.zero(), Matrix6.zero(), Matrix6.zero())
 
     def __add__(self, other: LocalForce) -> LocalForce:
@@ -113,14 +113,14 @@ def local_forces(
     velocities: Sequence[Motion],
     accelerations: Sequence[Motion],
 ) -> tuple[LocalForce, ...]:
-    """Differentiate the force on each body by its own pose, velocity and acceleration.
+    """Differentiate the force on each body with respect to its pose, velocity and acceleration.
 
     Args:
-        around: What acts in this state.
-        q: Position [m or rad], nq scalars.
+        around: Surroundings in this state.
+        q: Configuration [m or rad], nq scalars.
         places: Pose of each body in the common frame.
         velocities: Of each body, in the common frame.
-        accelerations: Spatial accelerations less that of free fall, in the common frame.
+        accelerations: Spatial accelerations minus gravity, in the common frame.
     """
     plan, water = around.plan, around.water
     floating = None if water is None else water.floating
@@ -144,10 +144,10 @@ def local_forces(
     ) -> LocalForce:
         if body.added is None and not link:
             return LocalForce.zero()
-        felt = ArticulatedInertia.zero() if body.added is None else body.added
+        added = ArticulatedInertia.zero() if body.added is None else body.added
 
         def force(pose: Pose, vel: Motion, acc: Motion) -> Force:
-            A, met = felt, link
+            A, met = added, link
             if floating is not None:
                 from tiburon.algorithms.water.floating import submerged_link
 
@@ -170,7 +170,7 @@ def local_forces(
         F, by_pose, by_velocity = found
         return LocalForce(
             place.force(F),
-            felt.rotated(place.R).shifted(place.o),
+            added.rotated(place.R).shifted(place.o),
             by_velocity.moved(place),
             by_pose.moved(place),
         )
@@ -183,7 +183,7 @@ def local_forces(
 
 
 def _seen(place: Place, m: Motion) -> Motion:
-    """Return a motion given in the common frame in body coordinates."""
+    """Transform a motion from the common frame to body coordinates."""
     linear = subtract(m.linear, cross(place.o, m.angular))
     return Motion(transpose_vector(place.R, m.angular), transpose_vector(place.R, linear))
 

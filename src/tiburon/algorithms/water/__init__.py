@@ -1,1 +1,1 @@
-"""Water in the recursions: forces on links, thrusters, fins, floating bodies, trim."""
+"""Hydrodynamics in the recursions: forces on links, thrusters, fins, free surface."""

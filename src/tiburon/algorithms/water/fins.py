@@ -1,7 +1,7 @@
-"""From the angles of fins to joint forces.
+"""Joint forces of fin deflections.
 
-Dynamics under water knows fins at the angles that the model has. What other angles add is a force
-on each body that depends on position and velocity alone; it is projected onto the joints.
+Underwater dynamics uses the deflections in the model. The change of force with other deflections
+depends on configuration and velocity only; it is projected onto the joints.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ __all__ = ["fin_joint_forces", "movable_fins"]
 
 
 def movable_fins(model: Model) -> tuple[tuple[str, Fin], ...]:
-    """Return the fins that can be turned, those whose `deflection` is a number.
+    """Return the movable fins, which have a `deflection`.
 
     Args:
         model: The robot.
@@ -33,7 +33,7 @@ def movable_fins(model: Model) -> tuple[tuple[str, Fin], ...]:
     return tuple(
         (body.name, fin)
         for body in model.bodies
-        # what is fixed to the world moves nothing
+        # bodies fixed to the world do not count
         if body.fluid is not None and model.plan.frame(body.name).body != WORLD_BODY
         for fin in body.fluid.fins
         if fin.deflection is not None
@@ -41,7 +41,7 @@ def movable_fins(model: Model) -> tuple[tuple[str, Fin], ...]:
 
 
 def _steered(model: Model, links: Sequence[Link], angles: Sequence[Scalar]) -> tuple[Link, ...]:
-    """Return links with other angles of their fins, given in the order of `steerable_fins`."""
+    """Return links with other deflections, in the order of `movable_fins`."""
     of_link: list[list[Scalar]] = [[] for _ in links]
     for (body, _), angle in zip(movable_fins(model), angles, strict=True):
         of_link[model.plan.frame(body).body].append(angle)
@@ -55,14 +55,14 @@ def _steered(model: Model, links: Sequence[Link], angles: Sequence[Scalar]) -> t
 
     found = []
     for link, listed in zip(links, of_link, strict=True):
-        # parts of a link stand in the order of the model's bodies
+        # parts of a link are in the order of the model's bodies
         given = iter(listed)
         found.append(tuple(turned(part, given) for part in link))
     return tuple(found)
 
 
 def _by_fins_alone(part: Immersion) -> Immersion:
-    """Return what water acts on through fins that can be turned, and nothing else."""
+    """Return an immersion with movable fins only."""
     fins = tuple(fin for fin in part.fins if fin.deflection is not None)
     nothing = ArticulatedInertia.zero()
     return Immersion(nothing, 0.0, ZERO3, (), (), part.place, fins)
@@ -71,11 +71,11 @@ def _by_fins_alone(part: Immersion) -> Immersion:
 def fin_joint_forces(
     setting: Setting, q: Sequence[Scalar], v: Sequence[Scalar], deflections: Sequence[Scalar]
 ) -> tuple[Scalar, ...]:
-    """Compute the joint forces that turning fins adds.
+    """Compute the joint forces due to fin deflections.
 
     Args:
         setting: The robot and the water around it.
-        q: Position [m or rad], nq scalars.
+        q: Configuration [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
         deflections: Angle of each of `movable_fins` [rad].
 

@@ -1,14 +1,14 @@
-"""A surface of the water: what of each body is under it, in one position of a robot.
+"""Free surface: submerged parts of bodies in one configuration.
 
 Symbols:
     R, p    axes and origin of a link in the world
     I^A     added mass
-    Phi     share of a body that is under water
+    Phi     submerged fraction of a body
 
-Buoyancy acts on the part under water, exactly for balls, ellipsoids, boxes, cylinders and capsules.
-Added mass, lumped drag and lift are those of the whole body times Phi; strips of cylinders count by
-their own shares. What a changing Phi adds to the momentum of the water (slamming), and the waves a
-body makes, are left out.
+Buoyancy acts on the submerged part, exactly for spheres, ellipsoids, boxes, cylinders and capsules.
+Added mass, lumped drag and lift are those of the whole body times Phi; strips of cylinders have
+their own submerged fractions. Slamming (momentum of a changing Phi) and radiated waves are not
+modelled.
 """
 
 import math
@@ -35,29 +35,29 @@ Hulls = tuple[Hull, ...]
 
 
 class Floating(NamedTuple):
-    """Links at a surface: what they are when all of them is under water."""
+    """Links at a free surface, fully submerged."""
 
     surface: Scalar
-    """Its height, world axes [m]."""
+    """Height of the free surface, world axes [m]."""
 
     links: tuple[Link, ...]
-    """What water meets of each plan body when it is all under water: its bodies one by one."""
+    """Immersion of each plan body when fully submerged, body by body."""
 
     hulls: tuple[tuple[Hulls, ...], ...]
-    """Solids that tell how much of each of them is under water."""
+    """Solids that determine the submerged fraction of each."""
 
-    felt: tuple[ArticulatedInertia | None, ...]
-    """The added mass that the layout at hand holds for each plan body."""
+    layout_added: tuple[ArticulatedInertia | None, ...]
+    """Added mass of each plan body in the current layout."""
 
 
 @per_model
 def hulls_of(model: Model) -> tuple[tuple[Hulls, ...], ...]:
-    """Return the solids of all bodies that water meets, by plan body.
+    """Return the solids of all bodies with hydrodynamic data, by plan body.
 
-    A body is as its shapes are, where these are simple; else as a ball of its volume.
+    A body is represented by its simple shapes, or by a sphere of its volume.
 
     Raises:
-        ModelError: If a body that water meets has neither simple shapes nor volume.
+        ModelError: If such a body has neither simple shapes nor volume.
     """
     plan = model.plan
     found: list[list[Hulls]] = [[] for _ in plan.bodies]
@@ -70,7 +70,7 @@ def hulls_of(model: Model) -> tuple[tuple[Hulls, ...], ...]:
 
 
 def radii_of(model: Model) -> tuple[tuple[float, ...], ...]:
-    """Return how far the strips of each plan body reach [m]; a surface compiles them in."""
+    """Return the strip radii of each plan body [m], which a free surface compiles in."""
     return tuple(
         tuple(shape.radius for part in link for shape in part.shapes)
         for link in immersions(model, True)
@@ -83,24 +83,24 @@ def floating_links(
     links: tuple[Link, ...],
     added: tuple[ArticulatedInertia | None, ...],
 ) -> Floating:
-    """Return links ready to be cut by a surface.
+    """Return links at a free surface.
 
     Args:
         model: The robot.
         surface: Height of the surface, world axes [m].
-        links: What water meets of each plan body.
-        added: The added mass of each.
+        links: Immersion of each plan body.
+        added: Added mass of each.
     """
     return Floating(surface, links, hulls_of(model), added)
 
 
 def afloat(plan: Plan, q: Sequence[Scalar], water: WaterAround) -> tuple[Plan, WaterAround]:
-    """Return layout and water in a position, with what is above the surface left out.
+    """Return layout and water in a configuration, with submerged parts only.
 
     Args:
-        plan: Layout of the model, its bodies with the added mass that `water` says they hold.
-        q: Position [m or rad], nq scalars.
-        water: With a surface.
+        plan: Layout of the model, with the added mass of `water`.
+        q: Configuration [m or rad], nq scalars.
+        water: Water with a free surface.
     """
     floating = water.floating
     assert floating is not None
@@ -113,13 +113,15 @@ def afloat(plan: Plan, q: Sequence[Scalar], water: WaterAround) -> tuple[Plan, W
     links = outward(plan, wet, none, body_places(plan, q), floating.links, floating.hulls)
     added = tuple(map(added_to, links))
     bodies = []
-    for body, felt, before in zip(plan.bodies, added, floating.felt, strict=True):
-        if felt is not None and before is not None:
-            # forces of the user's own that go with acceleration may have joined it
+    for body, new, before in zip(plan.bodies, added, floating.layout_added, strict=True):
+        if new is not None and before is not None:
+            # keep given inertias that were added to it
             own = None if body.added is before or body.added is None else body.added - before
-            body = replace(body, added=felt if own is None else own + felt)
+            body = replace(body, added=new if own is None else own + new)
         bodies.append(body)
-    around = water._replace(links=links, added=added, floating=floating._replace(felt=added))
+    around = water._replace(
+        links=links, added=added, floating=floating._replace(layout_added=added)
+    )
     return replace(plan, bodies=tuple(bodies)), around
 
 
@@ -132,7 +134,7 @@ def submerged_link(place: Place, link: Link, hulls: tuple[Hulls, ...], surface: 
         hulls: Solids of each part.
         surface: Height of the surface, world axes [m].
     """
-    # the last row of R is the upward direction, seen from the link
+    # the last row of R is the upward direction in link axes
     up, depth = place.R[2], surface - place.p[2]
     return tuple(
         under_surface(part, solids, up, depth) for part, solids in zip(link, hulls, strict=True)
@@ -140,7 +142,7 @@ def submerged_link(place: Place, link: Link, hulls: tuple[Hulls, ...], surface: 
 
 
 def _solids(body: Body) -> tuple[Shape, ...]:
-    """Return simple shapes that stand for a body at a surface."""
+    """Return the simple shapes of a body at a free surface."""
     solid = tuple(shape for shape in body.shapes if shape.role != "visual") or body.shapes
     simple = tuple(shape for shape in solid if is_simple(shape))
     if simple:

@@ -1,16 +1,16 @@
-"""What water does to every body of a robot.
+"""Hydrodynamic forces on the bodies of a robot.
 
 Symbols (McMillan 1994, Tables 13-15; McMillan, Orin and McGhee 1995, Table I):
-    X       map of motion from the parent's frame to the body's
+    X       motion transform from the parent's frame to the body's
     w       angular velocity of a body
     v^r     velocity of its origin relative to the water
-    a_fg    acceleration of the water less that of free fall
+    a_fg    acceleration of the water minus gravity
     R, p    axes and origin of a body in the world
 
-The part that goes with acceleration is added mass: it belongs to the bodies (`PlanBody.added`). All
-the rest is a force on each body. Where water moves alike everywhere, v^r and a_fg pass from body to
-body like velocities do, and bodies held by fixed joints meet the water as one; elsewhere, and at a
-surface, each body meets the water at its own place.
+The part proportional to acceleration is added mass, which belongs to the bodies (`PlanBody.added`).
+The rest is a force on each body. In uniform flow, v^r and a_fg are propagated like velocities, and
+bodies connected by fixed joints are combined; in nonuniform flow and at a free surface, each body
+is evaluated at its own position.
 """
 
 from collections.abc import Collection, Sequence
@@ -29,7 +29,7 @@ from tiburon.model.water import FlowField
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
 from tiburon.spatial.vec3 import ZERO3, add, matrix_vector, subtract, transpose_vector
 
-# a surface is loaded where water has one
+# imported on first use
 if TYPE_CHECKING:
     from tiburon.algorithms.water.floating import Floating
 
@@ -43,83 +43,83 @@ __all__ = [
 ]
 
 Link: TypeAlias = tuple[Immersion, ...]
-"""What water meets of one plan body: of its bodies together, or of each by itself."""
+"""Immersion of one plan body: of its bodies combined, or of each."""
 
 
 class WaterAround(NamedTuple):
-    """The water that a robot is in, with the numbers to use for it."""
+    """The water around a robot, with its parameter values."""
 
     density: Scalar
     """[kg/m^3]."""
 
     field: FlowField
-    """How the water moves."""
+    """Flow field."""
 
     is_uniform: bool
-    """Whether it moves alike everywhere."""
+    """Whether the flow is uniform."""
 
     strips: Strips
-    """How cylinders are cut for drag."""
+    """Strips of cylinders for drag."""
 
     links: tuple[Link, ...]
-    """What water meets, one entry per plan body."""
+    """Immersion of each plan body."""
 
     added: tuple[ArticulatedInertia | None, ...]
-    """The added mass of each plan body; None where water meets nothing."""
+    """Added mass of each plan body; None without hydrodynamic data."""
 
     time: Scalar
-    """When [s]."""
+    """Time [s]."""
 
     floating: "Floating | None" = None
-    """What a surface leaves of the links under water; None where there is no surface."""
+    """Links at the free surface; None without one."""
 
 
 @per_model
 def immersions(model: Model, apart: bool) -> tuple[Link, ...]:
-    """Return what water meets of each plan body; nothing where it meets nothing.
+    """Return the immersion of each plan body; empty without hydrodynamic data.
 
     Args:
         model: The robot.
-        apart: Whether bodies on fixed joints meet the water each by itself, in the order of the
-            model; else they meet it as one.
+        apart: Whether bodies on fixed joints are separate, in the order of the model; else they are
+            combined.
 
     Raises:
-        ModelError: If no body has any water numbers.
+        ModelError: If no body has hydrodynamic data.
     """
     run_time = model.run_time.fluids
     members = members_in_water(model, run_time)
     if not any(members):
         raise ModelError(
-            f"model {model.name!r}: expected bodies with water numbers in a fluid, got none; give "
-            "bodies fluid=BodyFluid(volume=..., added_mass=...), or leave the fluid out"
+            f"model {model.name!r}: expected bodies with hydrodynamic data in a fluid, got none; "
+            "give bodies fluid=BodyFluid(volume=..., added_mass=...), or leave the fluid out"
         )
     return tuple(link_in_water(listed, apart, run_time) for listed in members)
 
 
 Member: TypeAlias = tuple[str, BodyFluid, Transform]
-"""A body in water: its name, its numbers, and the map to its frame from that of the plan body."""
+"""A body in water: its name, its data, and the transform from the plan body's frame."""
 
 
 def members_in_water(model: Model, run_time: Collection[str]) -> list[list[Member]]:
-    """Return the bodies that water meets, of each plan body in the order of the model.
+    """Return the bodies with hydrodynamic data of each plan body, in the order of the model.
 
     Args:
         model: The robot.
-        run_time: Names of bodies that water meets even if they have no water numbers.
+        run_time: Names of bodies that are included even without hydrodynamic data.
     """
     plan = model.plan
     members: list[list[Member]] = [[] for _ in plan.bodies]
     for body in model.bodies:
         frame = plan.frame(body.name)
         fluid = whole(body.fluid) if body.name in run_time else body.fluid
-        # what is fixed to the world moves no water
+        # bodies fixed to the world do not count
         if fluid is not None and frame.body != WORLD_BODY:
             members[frame.body].append((body.name, fluid, frame.transform))
     return members
 
 
 def whole(fluid: BodyFluid | None) -> BodyFluid:
-    """Return the water numbers of a body with zeros in place of matrices that it does not have."""
+    """Return hydrodynamic data with zeros for missing matrices."""
     found = fluid or BodyFluid()
     none = ((0.0,) * 6,) * 6
     words = ("added_mass", "linear_damping", "quadratic_damping")
@@ -128,13 +128,13 @@ def whole(fluid: BodyFluid | None) -> BodyFluid:
 
 
 def link_in_water(members: Sequence[Member], apart: bool, run_time: Collection[str]) -> Link:
-    """Return what water meets of one plan body."""
+    """Return the immersion of one plan body."""
     groups = [[one] for one in members] if apart else [members][: len(members)]
     found = []
     for group in groups:
         part = immersion_of([(fluid, X) for _, fluid, X in group])
         if any(name in run_time for name, _, _ in group):
-            # whether there is any is a matter of numbers too
+            # added mass may be nonzero at run time
             constant = part.constant_added
             constant = ArticulatedInertia.zero() if constant is None else constant
             part = replace(part, constant_added=constant, run_time=True)
@@ -145,14 +145,14 @@ def link_in_water(members: Sequence[Member], apart: bool, run_time: Collection[s
 def water_around(
     model: Model, water: Water, numbers: Sequence[Scalar], bodies: Sequence[Scalar], time: Scalar
 ) -> WaterAround:
-    """Return the water around a robot with other scalars in place of its numbers.
+    """Return the water around a robot with given parameter values.
 
     Args:
         model: The robot.
         water: The water.
-        numbers: For `Water.numbers`.
-        bodies: For those of all `immersions`, one after the other.
-        time: When [s].
+        numbers: Values of `Water.parameters`.
+        bodies: Values of the parameters of all `immersions`, in order.
+        time: Time [s].
     """
     given = iter(bodies)
     density, field, surface = water.state(numbers)
@@ -180,14 +180,14 @@ def at_rest(around: WaterAround) -> WaterAround:
 
 
 class _Drifting(NamedTuple):
-    """What is known of a body in water that moves alike everywhere."""
+    """Relative motion of a body in uniform flow."""
 
     relative: Motion
     a_fg: Vec3
 
 
 class _Placed(NamedTuple):
-    """What is known of a body in water that moves differently in different places."""
+    """Velocity and pose of a body in nonuniform flow."""
 
     velocity: Motion
     place: Place
@@ -196,13 +196,13 @@ class _Placed(NamedTuple):
 def water_forces(
     plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], gravity: Vec3, around: WaterAround
 ) -> tuple[Force, ...]:
-    """Compute all that water does to each body but the share of its acceleration.
+    """Compute the hydrodynamic force on each body, without the added-mass term of its acceleration.
 
     Args:
         plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
+        q: Configuration [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
-        gravity: Acceleration of free fall, world axes [m/s^2].
+        gravity: Gravitational acceleration, world axes [m/s^2].
         around: The water.
 
     Returns:
@@ -215,13 +215,13 @@ def water_forces(
 def relative_motions(
     plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], around: WaterAround
 ) -> tuple[tuple[Motion, ...], ...]:
-    """Compute the velocity of all that water meets, relative to the water around it.
+    """Compute the velocities of immersed bodies relative to the water.
 
     Args:
         plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
+        q: Configuration [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
-        around: The water, taken where the center of buoyancy of each body is.
+        around: The water, evaluated at the center of buoyancy of each body.
 
     Returns:
         For each plan body, one velocity per entry of its link, at the origin of the plan frame, in
@@ -248,7 +248,7 @@ def relative_motions(
 def _drifting(
     plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], gravity: Vec3, around: WaterAround
 ) -> tuple[_Drifting, ...]:
-    """Hand the motion relative to the water from body to body (1995, Table I, part I)."""
+    """Propagate the motion relative to the water (1995, Table I, part I)."""
 
     def drift(body: PlanBody, parent: _Drifting) -> _Drifting:
         X = body.transform(q[body.q])
@@ -256,14 +256,14 @@ def _drifting(
         return _Drifting(X.motion(parent.relative) + vJ, X.direction(parent.a_fg))
 
     flow = around.field.at(around.time, ZERO3)
-    # seen from the water, the world drifts the other way
+    # velocity of the world relative to the water
     still = Motion(ZERO3, subtract(ZERO3, flow.velocity))
     root = _Drifting(still, subtract(flow.acceleration, gravity))
     return outward(plan, drift, root)
 
 
 def _placed(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[_Placed, ...]:
-    """Find velocity and place of every body."""
+    """Compute velocity and pose of every body."""
 
     def move(body: PlanBody, parent: _Placed) -> _Placed:
         X = body.transform(q[body.q])
@@ -276,7 +276,7 @@ def _placed(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[_Plac
 def _forces_in_uniform_flow(
     plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], gravity: Vec3, around: WaterAround
 ) -> tuple[Force, ...]:
-    """Add up what water does to each body (1995, Table I, part I)."""
+    """Compute forces in uniform flow (1995, Table I, part I)."""
 
     def force(body: PlanBody, _: Force, drifting: _Drifting, link: Link) -> Force:
         relative, total = drifting.relative, Force.zero()
@@ -292,7 +292,7 @@ def _forces_in_uniform_flow(
 def _forces_in_varying_flow(
     plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], gravity: Vec3, around: WaterAround
 ) -> tuple[Force, ...]:
-    """Meet the water where each body is; strips meet it where they are."""
+    """Compute forces in nonuniform flow, evaluated at each body and strip."""
 
     def force(body: PlanBody, _: Force, placed: _Placed, link: Link) -> Force:
         return force_on_link(placed.velocity, placed.place, link, gravity, around)
@@ -303,13 +303,13 @@ def _forces_in_varying_flow(
 def force_on_link(
     velocity: Motion, place: Place, link: Link, gravity: Vec3, around: WaterAround
 ) -> Force:
-    """Compute the force of water on one link from its own pose and velocity.
+    """Compute the hydrodynamic force on one link from its pose and velocity.
 
     Args:
         velocity: Of the link, in its plan frame [rad/s, m/s].
         place: Pose of its plan frame in the world.
-        link: What water meets of it.
-        gravity: Acceleration of free fall, world axes [m/s^2].
+        link: Immersion of the link.
+        gravity: Gravitational acceleration, world axes [m/s^2].
         around: The water.
 
     Returns:

@@ -1,19 +1,19 @@
-"""The equation of motion as marine control writes it: M vd + C v + D v + g = tau.
+"""Fossen's equation of motion: M vd + C v + D v + g = tau.
 
 Symbols (Fossen 2011, "Handbook of marine craft hydrodynamics and motion control", sec. 6.1, 8.1):
     v       velocity relative to the water
-    M       inertia of the robot and of the water that it moves
-    C       Coriolis matrix of both; dM/dt - 2 C is skew
+    M       mass matrix with added mass
+    C       Coriolis matrix with added mass; dM/dt - 2 C is skew
     D       damping matrix
-    g       weight less buoyancy
+    g       weight minus buoyancy
     u, a    velocity and acceleration of the water
 
 Drag f is the sum of a part of first degree in v and one of second degree. By Euler's theorem on
 homogeneous functions f_1 = (df_1/dv) v and f_2 = 1/2 (df_2/dv) v. The slope of f_2 is zero at rest,
 so that f = 1/2 [df/dv(v) + df/dv(0)] v, and D is minus that matrix.
 
-Water that moves alike everywhere carries a floating robot along: seen from the water, the robot is
-in still water, and gravity is less by a.
+In uniform flow, in the frame of the water, a floating robot is in still water, with gravity
+reduced by a.
 """
 
 from collections.abc import Sequence
@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tiburon.algorithms.bias import weight
+from tiburon.algorithms.bias import gravity_forces
 from tiburon.algorithms.coriolis import coriolis
 from tiburon.algorithms.crba import mass_elements
-from tiburon.algorithms.floating_base import floats
+from tiburon.algorithms.floating_base import is_floating_base
 from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.algorithms.water.thrusters import projected
@@ -58,7 +58,7 @@ def damping_matrix(
 
     Args:
         plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
+        q: Configuration [m or rad], nq scalars.
         v: Velocity relative to the water [m/s or rad/s], nv scalars.
         around: The water, still.
     """
@@ -79,10 +79,10 @@ def damping_matrix(
             found += push_forward(graph, roots, {float_node(graph, x): one}, live=live)
         return [as_value(graph, node) for node in found]
 
-    # functions of their own: what they are differentiated by is then part of nothing else
+    # separate functions, so that the derivatives refer to their own inputs
     region, n = function(slopes), plan.nv
     there, at_rest = region(list(q), list(v)), region(list(q), [0.0] * n)
-    # columns come one after the other
+    # derivatives are stored by columns
     return [
         -0.5 * (there[column * n + row] + at_rest[column * n + row])
         for row in range(n)
@@ -91,21 +91,21 @@ def damping_matrix(
 
 
 def _resisting(link: "Immersion") -> "Immersion":
-    """Return what water acts on by drag and lift alone."""
+    """Return an immersion with drag and lift only."""
     return replace(link, added=ArticulatedInertia.zero(), volume=0.0, moment=ZERO3)
 
 
 def _relative(
     plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], u: Vec3, a: Vec3
 ) -> tuple[list[Scalar], list[Scalar]]:
-    """Return the velocity relative to the water, and by how much its rate differs from vd."""
+    """Compute the velocity relative to the water, and vd minus its rate."""
     relative: list[Scalar] = list(v)
     drift: list[Scalar] = [0.0] * plan.nv
     for body in plan.bodies:
-        if floats(body):
+        if is_floating_base(body):
             X, w = body.transform(q[body.q]), v[body.v][:3]
             along = X.direction(u)
-            # seen from the body, a steady stream turns the other way
+            # in body axes a steady flow rotates
             change = subtract(X.direction(a), cross((w[0], w[1], w[2]), along))
             for k in range(3):
                 row = body.v.start + 3 + k
@@ -114,7 +114,7 @@ def _relative(
 
 
 def _refuse(model: Model, plan: Plan, around: "WaterAround") -> None:
-    """Raise `ModelError` where there is no velocity of the robot relative to the water."""
+    """Raise `ModelError` if the velocity relative to the water is not defined."""
     if not around.is_uniform:
         raise ModelError(
             f"model {model.name!r}: velocity relative to the water needs water that moves alike "
@@ -124,7 +124,7 @@ def _refuse(model: Model, plan: Plan, around: "WaterAround") -> None:
         )
     still = isinstance(around.field.current, UniformCurrent) and not around.field.numbers
     for body in plan.bodies:
-        if body.parent == WORLD_BODY and not floats(body) and not still:
+        if body.parent == WORLD_BODY and not is_floating_base(body) and not still:
             raise ModelError(
                 f"model {model.name!r}: velocity relative to moving water needs a robot that "
                 f"floats, got joint {body.joint.name!r} on the world; take still water, or "
@@ -138,7 +138,7 @@ def marine_terms(setting: Setting, q: Sequence[Scalar], v: Sequence[Scalar]) -> 
 
     Args:
         setting: The robot and the water around it.
-        q: Position [m or rad], nq scalars.
+        q: Configuration [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
 
     Raises:
@@ -161,7 +161,7 @@ def marine_terms(setting: Setting, q: Sequence[Scalar], v: Sequence[Scalar]) -> 
         flow = around.field.at(around.time, ZERO3)
         relative, drift = _relative(plan, q, relative, flow.velocity, flow.acceleration)
         relative = JointVector(relative)
-        # seen from water that speeds up, all things fall the other way
+        # in the frame of accelerating water, gravity is reduced
         gravity = subtract(gravity, flow.acceleration)
         around = around._replace(field=FlowField(UniformCurrent(), ()))
         D = damping_matrix(plan, q, relative, around)
@@ -170,7 +170,7 @@ def marine_terms(setting: Setting, q: Sequence[Scalar], v: Sequence[Scalar]) -> 
         "M": as_traced(mass_elements(plan, q)).reshape(n, n),
         "C": as_traced([x for row in C for x in row]).reshape(n, n),
         "D": as_traced(list(D)).reshape(n, n),
-        "g": as_traced(list(weight(plan, q, gravity, around))),
+        "g": as_traced(list(gravity_forces(plan, q, gravity, around))),
         "v": as_traced(list(relative)),
         "drift": as_traced(list(drift)),
     }

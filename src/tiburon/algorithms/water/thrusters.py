@@ -1,7 +1,7 @@
-"""From the commands of thrusters to joint forces.
+"""Joint forces of thrusters.
 
-Thrusters push on their bodies; what that means for the joints is the projection of those forces,
-summed from the tips to the root (Featherstone 1987, eqs. 4.14 and 4.15 without the bodies' own).
+Thruster wrenches on bodies are projected onto the joints from the tips to the root (Featherstone
+1987, eqs. 4.14 and 4.15 without inertial forces).
 """
 
 from collections.abc import Sequence
@@ -21,11 +21,11 @@ def thrusts(thrusters: Sequence[Thruster], commands: Sequence[Scalar]) -> tuple[
 
 
 def projected(plan: Plan, q: Sequence[Scalar], forces: Sequence[Force]) -> tuple[Scalar, ...]:
-    """Compute the joint forces that do as much as forces on bodies.
+    """Compute the joint forces equivalent to forces on bodies.
 
     Args:
         plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
+        q: Configuration [m or rad], nq scalars.
         forces: On each plan body, in its frame [N m, N].
 
     Returns:
@@ -49,7 +49,7 @@ def thruster_joint_forces(
     forces = [Force.zero() for _ in plan.bodies]
     for thruster, push in zip(model.thrusters, thrust, strict=True):
         frame = plan.frame(thruster.body)
-        # what pushes against the world moves nothing
+        # forces on the world have no effect
         if frame.body != WORLD_BODY:
             wrench = frame.transform.force_to_parent(thruster_wrench(thruster, push))
             forces[frame.body] = forces[frame.body] + wrench
