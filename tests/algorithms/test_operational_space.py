@@ -180,7 +180,7 @@ def test_singular_positions_are_refused_with_advice():
     model = tb.Model("planar", [upper, lower, third], [tip])
     bent = tb.operational_space_inertia(model, [0.3, 0.5, 0.1], "slide", part="position")
     assert np.linalg.eigvalsh(bent).min() > 0.0
-    with pytest.raises(tb.DomainError, match="move away from the singular position"):
+    with pytest.raises(tb.DomainError, match="move away from the singular configuration"):
         tb.operational_space_inertia(model, [0.3, 0.0, 0.1], "slide", part="position")
     # the inverse exists, and says which way is blocked
     inverse = tb.operational_space_inverse_inertia(model, [0.3, 0.0, 0.1], "slide", part="position")

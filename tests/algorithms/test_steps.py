@@ -196,7 +196,7 @@ def test_numbers_of_joints_as_operands_give_what_they_give_inlined(name, monkeyp
     state = state_of(model, inlined)
     assert relative(interpret(steps, state), interpret(inlined, state)) < ALGEBRA
     # nine bodies are rare patterns; here every one gets a special class
-    monkeypatch.setattr(steps_module, "COMMON_PATTERN", 1)
+    monkeypatch.setattr(steps_module, "MIN_CLASS_SIZE", 1)
     special = program_of(model, name, monkeypatch, taped=True)
     assert relative(interpret(special, state), interpret(inlined, state)) < ALGEBRA
 

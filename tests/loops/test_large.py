@@ -20,7 +20,7 @@ from tiburon.zoo import n_four_bar
 RANDOM = np.random.default_rng(10)
 
 COUNT = 34
-"""Four-bars in a row, just above what `LARGEST_PIVOTED` allows."""
+"""Four-bars in a row, just above what `MAX_PIVOTED_SIZE` allows."""
 
 
 def four_bar_acceleration(count, angle, rate):
