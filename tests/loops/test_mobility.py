@@ -271,4 +271,4 @@ def test_info_tells_of_robots_whose_loops_have_no_numbers_where_they_start(tmp_p
         application, ["view", str(tmp_path / "coin.toml"), "--html", str(tmp_path / "coin.html")]
     )
     assert result.exit_code == 0, result.output
-    assert "shown as it is" in result.stderr
+    assert "shown as given" in result.stderr

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from tiburon.algorithms.coupled_joints import Closing, Handle, Released, closings
-from tiburon.algorithms.sweep import inward, outward, to_root
+from tiburon.algorithms.sweep import inward, joint_transforms, to_root
 from tiburon.model import Plan, PlanBody
 from tiburon.model.joints.joint import Carry
 from tiburon.model.plan import WORLD_BODY
@@ -62,18 +62,14 @@ class Direction(NamedTuple):
 def articulated_inertias(plan: Plan, q: Sequence[Scalar]) -> tuple[ArticulatedBody, ...]:
     """Compute the articulated-body inertia of every plan body (Featherstone 1987, 6.46-6.52)."""
 
-    def transform(body: PlanBody, _: object) -> Transform:
-        return body.transform(q[body.q])
-
     def release(
         body: PlanBody, IA: ArticulatedInertia, X: Transform
     ) -> tuple[ArticulatedBody, ArticulatedInertia]:
         Ia, *_ = _released(body, IA, q, Force.zero(), (0.0,) * body.joint.nv)
         return ArticulatedBody(X, IA), X.inertia_to_parent(Ia)
 
-    transforms = outward(plan, transform, Transform.identity())
     alone = [body.effective_inertia.articulated() for body in plan.bodies]
-    return inward(plan, release, alone, transforms)
+    return inward(plan, release, alone, joint_transforms(plan, q))
 
 
 def _released(
@@ -198,9 +194,6 @@ class CoupledResponse:
             zeros, all_free = (0.0,) * len(S), (True,) * len(S)
             return whole.released(S, zeros, all_free, closing, body.armature)
 
-        def transform(body: PlanBody, _: object) -> Transform:
-            return body.transform(q[body.q])
-
         def hold(
             body: PlanBody, whole: Handle, X: Transform, closing: Closing
         ) -> tuple[_CoupledBody, Handle]:
@@ -221,9 +214,9 @@ class CoupledResponse:
 
         self._plan, self._push = plan, push
         self._closing, self._at_world = closings(plan, (0.0,) * plan.nv, (True,) * plan.nv)
-        transforms = outward(plan, transform, Transform.identity())
+
         alone = [Handle(body.effective_inertia.articulated(), Force.zero()) for body in plan.bodies]
-        self._bodies = inward(plan, hold, alone, transforms, self._closing)
+        self._bodies = inward(plan, hold, alone, joint_transforms(plan, q), self._closing)
         self._world = Handle.zero()
         for body, articulated in zip(plan.bodies, self._bodies, strict=True):
             if body.parent == WORLD_BODY:

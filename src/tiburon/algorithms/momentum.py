@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from tiburon.algorithms.kinematics import Place, body_places
-from tiburon.algorithms.sweep import inward, outward
+from tiburon.algorithms.sweep import inward, joint_transforms, outward
 from tiburon.errors import ModelError
 from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
@@ -117,16 +117,12 @@ def momentum_columns(
         in world axes.
     """
 
-    def transform(body: PlanBody, _: object) -> Transform:
-        return body.transform(q[body.q])
-
     def compose(body: PlanBody, IC: AnyInertia, X: Transform) -> tuple[_Composed, AnyInertia]:
         at_parent = X.inertia_to_parent(IC)
         h = tuple(IC.apply(S) for S in body.joint.subspace(q[body.q]))
         return _Composed(h, at_parent), at_parent
 
-    transforms = outward(plan, transform, Transform.identity())
-    composed = inward(plan, compose, inertias, transforms)
+    composed = inward(plan, compose, inertias, joint_transforms(plan, q))
     total: AnyInertia = RigidInertia.zero()
     for body, part in zip(plan.bodies, composed, strict=True):
         if body.parent == WORLD_BODY:

@@ -13,13 +13,14 @@ from typing import Any, Protocol, Self, TypeVar
 from tiburon.algorithms.tape_calls import recorder
 from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Transform
 
 __all__ = [
     "ancestors",
     "by_velocity",
     "each",
     "inward",
+    "joint_transforms",
     "outward",
     "pairs",
     "to_root",
@@ -65,6 +66,15 @@ def outward(
         parent = root if body.parent == WORLD_BODY else values[body.parent]
         values.append(_visit(visit, body, parent, *[x[body.index] for x in own]))
     return tuple(values)
+
+
+def joint_transforms(plan: Plan, q: Sequence[Scalar]) -> tuple[Transform, ...]:
+    """Compute the motion transform from the parent's frame to the body's, for every body."""
+
+    def transform(body: PlanBody, _: object) -> Transform:
+        return body.transform(q[body.q])
+
+    return outward(plan, transform, Transform.identity())
 
 
 def each(

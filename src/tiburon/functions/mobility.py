@@ -398,7 +398,6 @@ def _drive_words(found: "Mobility") -> str:
         return f"{found.mobility} motors can drive it, at {_listed(found.candidates)}"
     names = _listed(found.driven)
     if found.loose_mobility:
-        one = found.loose_mobility == 1
         count = (
             "1 degree of freedom is"
             if found.loose_mobility == 1

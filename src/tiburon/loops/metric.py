@@ -35,7 +35,7 @@ from tiburon.algorithms.coupled_joints import (
     rates_of,
 )
 from tiburon.algorithms.joint_space import expanded_parents
-from tiburon.algorithms.sweep import each, inward, outward
+from tiburon.algorithms.sweep import each, inward, joint_transforms, outward
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.errors import DomainError
 from tiburon.loops.constraints import Row, jacobian_pattern
@@ -284,9 +284,6 @@ class ArticulatedMetric:
     def __init__(self, plan: Plan, q: Sequence[Scalar]) -> None:
         """Compute articulated-body inertias (Featherstone 1987, eqs. 6.46-6.52)."""
 
-        def transform(body: PlanBody, _: object) -> Transform:
-            return body.transform(q[body.q])
-
         def eliminate(
             body: PlanBody, IA: ArticulatedInertia, X: Transform
         ) -> tuple[_ArticulatedBody, ArticulatedInertia]:
@@ -329,10 +326,9 @@ class ArticulatedMetric:
                 a = a + S * qdd[-1]
             return _BodyAcceleration(tuple(qdd), a)
 
-        transforms = outward(plan, transform, Transform.identity())
         alone = [body.effective_inertia.articulated() for body in plan.bodies]
         self._plan, self._push, self._accelerate = plan, push, accelerate
-        self._factors = inward(plan, eliminate, alone, transforms)
+        self._factors = inward(plan, eliminate, alone, joint_transforms(plan, q))
         self.inverse_D = [x for factors in self._factors for x in factors.inverse_D]
         self._of = [body.index for body in plan.bodies for _ in range(body.v.start, body.v.stop)]
 
@@ -394,7 +390,7 @@ class CoupledMetric:
     def __init__(self, plan: Plan, q: Sequence[Scalar]) -> None:
         """Eliminate all joints."""
         self._plan, self._q = plan, JointVector(q)
-        self._transforms = outward(plan, self._transform, Transform.identity())
+        self._transforms = joint_transforms(plan, self._q)
         rest = (0.0,) * plan.nv
         self._closing, self._at_world = closings(plan, rest, (True,) * plan.nv)
         self._factors, self._closed = self._freed(rest)
@@ -405,9 +401,6 @@ class CoupledMetric:
         for (variable, _), freed in zip(self._at_world.beyond, self._closed, strict=True):
             inverse_D[variable] = 1.0 / freed.d
         self.inverse_D = inverse_D
-
-    def _transform(self, body: PlanBody, _: object) -> Transform:
-        return body.transform(self._q[body.q])
 
     def _freed(self, force: Sequence[Scalar]) -> tuple[Sequence[_CoupledBody], tuple[Freed, ...]]:
         """Eliminate all joints under given joint forces, bodies at rest."""

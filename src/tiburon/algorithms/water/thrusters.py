@@ -6,7 +6,7 @@ Thruster wrenches on bodies are projected onto the joints from the tips to the r
 
 from collections.abc import Sequence
 
-from tiburon.algorithms.sweep import by_velocity, inward, outward
+from tiburon.algorithms.sweep import by_velocity, inward, joint_transforms
 from tiburon.hydro.thrust import thrust_of, thruster_wrench
 from tiburon.model import Model, Plan, PlanBody, Thruster
 from tiburon.model.plan import WORLD_BODY
@@ -32,14 +32,10 @@ def projected(plan: Plan, q: Sequence[Scalar], forces: Sequence[Force]) -> tuple
         Joint force [N or N m], nv scalars.
     """
 
-    def place(body: PlanBody, _: Transform) -> Transform:
-        return body.transform(q[body.q])
-
     def transmit(body: PlanBody, f: Force, X: Transform) -> tuple[tuple[Scalar, ...], Force]:
         return body.joint.project(q[body.q], f), X.force_to_parent(f)
 
-    transforms = outward(plan, place, Transform.identity())
-    return by_velocity(plan, inward(plan, transmit, list(forces), transforms))
+    return by_velocity(plan, inward(plan, transmit, list(forces), joint_transforms(plan, q)))
 
 
 def thruster_joint_forces(
