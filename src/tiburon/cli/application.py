@@ -35,7 +35,7 @@ application = typer.Typer(
 
 def _examples(text: str) -> str:
     """Format examples as the end of a help text, one per line."""
-    # the mark tells click not to wrap the lines below it
+    # the mark \b disables wrapping of the lines below it in click
     lines = "\n".join(f"  {line}" for line in text.strip().splitlines())
     return f"\b\nExamples:\n{lines}"
 

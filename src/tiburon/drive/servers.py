@@ -660,19 +660,19 @@ async def serve(
     dispatcher = Dispatcher(drive, folder, rate)
     access = AccessControl(host, token, no_token=no_token, allow_hosts=allow_hosts)
     servers: list[SocketServer | PageServer] = []
-    tell = ready or (lambda line: None)
+    announce = ready or (lambda line: None)
     try:
         if not headless:
             page = PageServer(dispatcher, access, drive_page(drive))
             await page.start(port)
             servers.append(page)
-            tell(f"page http://{access.address(page.port)}/{access.query}")
+            announce(f"page http://{access.address(page.port)}/{access.query}")
         if headless or socket_port is not None:
             lines = SocketServer(dispatcher, access)
             await lines.start(port if headless else socket_port or 0)
             servers.append(lines)
             known = f" token {access.token}" if access.token else ""
-            tell(f"socket {access.address(lines.port)}{known}")
+            announce(f"socket {access.address(lines.port)}{known}")
         drive.start()
         await (asyncio.sleep(duration) if duration is not None else asyncio.Event().wait())
     finally:

@@ -62,7 +62,7 @@ def _is_immutable(value: Any) -> bool:
 
 
 class Progress(NamedTuple):
-    """Progress of a run: what the checkpoint file of a store holds."""
+    """Progress of a run: content of the checkpoint file of a store."""
 
     rows: int
     """Number of valid rows."""

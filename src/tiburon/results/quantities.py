@@ -123,7 +123,7 @@ class States:
         if self.system is None:
             raise ModelError(
                 f"robot {self.model.name!r}: this trajectory has no system, so that forces and "
-                "accelerations are not known; take the run from simulate or load_run"
+                "accelerations are unknown; use a run from simulate or load_run"
             )
         return self.system
 

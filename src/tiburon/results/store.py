@@ -898,7 +898,9 @@ class RunStore:
         try:
             there = target.exists()
         except (OSError, ValueError) as error:
-            raise RunFileError(target, f"is no path ({first_line(error)}); correct it") from error
+            raise RunFileError(
+                target, f"is not a path ({first_line(error)}); correct it"
+            ) from error
         if not there:
             raise RunFileError(target, "does not exist; check the path")
         files = RunFiles(target)

@@ -274,7 +274,7 @@ class Trajectory:
         return table_of(self)
 
     def to_csv(self, path: "str | os.PathLike[str]") -> None:
-        """Write the table of `to_pandas` as text with all digits; the second line holds units."""
+        """Write the table of `to_pandas` as text with all digits; the second line has units."""
         from tiburon.results.dataset import write_csv
 
         write_csv(self, Path(path))

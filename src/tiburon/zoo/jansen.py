@@ -112,7 +112,7 @@ def tubes(
 ) -> Body:
     """Build a body of straight tubes between points.
 
-    Matrix products are written out elementwise, so that all machines round alike.
+    Matrix products are written out elementwise, so that all machines round equally.
     """
     pieces = []
     for start, end in ends:
