@@ -130,7 +130,9 @@ def elbow(span):
 def test_singular_poses_are_refused():
     """Flat, a parallelogram could go two ways; a stretched elbow can go none."""
     flat = np.array([-0.5, -0.5, 0.5]) * np.pi
-    with pytest.raises(tb.DomainError, match=r"singular pose: 1 independent .* leave 2 freedoms"):
+    with pytest.raises(
+        tb.DomainError, match=r"singular pose: 1 independent .* leave 2 degrees of freedom"
+    ):
         tb.modes(parallelogram(), flat, solve=False, world=WEIGHTLESS)
     with pytest.raises(tb.DomainError, match="singular pose"):
         tb.modes(elbow(2.0), np.zeros(2), solve=False)

@@ -368,7 +368,7 @@ class ClosedStates:
         """Return J, shape (constraints, nv)."""
         return self._dense(self.held(q, self.v))
 
-    def freedoms(self, q: Array) -> Array:
+    def permitted(self, q: Array) -> Array:
         """Return an orthonormal basis of the velocities that J maps to zero, one column each."""
         return self._allowed(self.jacobian(q))
 
@@ -488,10 +488,10 @@ class ClosedStates:
                     continue
             raise DomainError(
                 f"modes of model {self.model.name!r}",
-                "an equilibrium from which loops let the robot go in each direction alike",
+                "a regular equilibrium of the loops",
                 f"a singular pose: {rank} independent constraints leave {self.model.nv - rank} "
-                "freedoms to first order, and not beside it",
-                advice="start nearer another equilibrium, or change lengths or what acts a little",
+                "degrees of freedom to first order, but not nearby",
+                advice="start nearer another equilibrium, or change lengths or forces slightly",
             )
 
 
@@ -535,7 +535,7 @@ class ClosedMotion(SmallMotion):
             by = forward_dynamics_derivatives(
                 self.model, q, self.v, here.force, world=self.world, **now
             )
-            Z = self.loops.freedoms(q)
+            Z = self.loops.permitted(q)
             K = np.linalg.cholesky(Z.T @ by.by_tau @ Z)
             self._last = key, _Here(here, by, Z, np.asarray(K, dtype=np.float64))
         return self._last[1]
@@ -552,7 +552,7 @@ class ClosedMotion(SmallMotion):
 
     def by_joint(self, q: Array, force: Array) -> Array:
         """Return the forces along the degrees of freedom as joint forces, shape (nv,)."""
-        Z = self.loops.freedoms(q)
+        Z = self.loops.permitted(q)
         return np.asarray(Z @ force)
 
     def slopes(self, q: Array, x: Array) -> tuple[Array, Array]:
@@ -585,23 +585,23 @@ class ClosedMotion(SmallMotion):
     def members(self, A: Array, q: Array, x: Array, slowest: float) -> EigenModes:
         """Return eigenvalues of A on the loops, but for zeros, and vectors of [dq, v, x]."""
         here, nv = self._at(q, x), self.model.nv
-        steps, freedoms = self.directions(q), here.Z.shape[1]
+        steps, dof = self.directions(q), here.Z.shape[1]
         # in the metric of the mass matrix; further steps, which carry no energy, of like size
         scale = np.eye(steps.shape[1]) * (np.abs(here.K).max(initial=0.0) or 1.0)
-        scale[:freedoms, :freedoms] = here.K
+        scale[:dof, :dof] = here.K
         N = steps @ scale
         count = steps.shape[1]
-        into = np.zeros((len(A), count + freedoms + len(x)))
+        into = np.zeros((len(A), count + dof + len(x)))
         into[:nv, :count] = N
         into[nv : 2 * nv, :count] = self._turned(q, N)
-        into[nv : 2 * nv, count : count + freedoms] = here.Z @ here.K
-        into[2 * nv :, count + freedoms :] = np.eye(len(x))
+        into[nv : 2 * nv, count : count + dof] = here.Z @ here.K
+        into[2 * nv :, count + dof :] = np.eye(len(x))
         # C has no part along Z, so that coordinates are read off apart
         back = np.zeros(into.T.shape)
         back[:count, :nv] = np.linalg.solve(scale, steps.T)
-        back[count : count + freedoms, nv : 2 * nv] = np.linalg.solve(here.K, here.Z.T)
-        back[count + freedoms :, 2 * nv :] = np.eye(len(x))
-        unit = np.eye(freedoms)
+        back[count : count + dof, nv : 2 * nv] = np.linalg.solve(here.K, here.Z.T)
+        back[count + dof :, 2 * nv :] = np.eye(len(x))
+        unit = np.eye(dof)
         return modes_within(back @ A @ into, np.eye(count), unit, into, slowest)
 
     def _turned(self, q: Array, steps: Array) -> Array:

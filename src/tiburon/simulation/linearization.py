@@ -76,9 +76,9 @@ def movable_joints(model: Model) -> list[tuple[Joint, slice, slice]]:
             continue
         if len(joint.step(joint.neutral(), (0.0,) * joint.nv)) != joint.nv:
             raise ModelError(
-                f"joint {joint.name!r}: linearize needs positions with as many freedoms as "
-                f"velocities, got a {joint.kind} joint, which reaches places that no step of "
-                "velocity leads to; use forward_dynamics_derivatives",
+                f"joint {joint.name!r}: linearize needs as many degrees of freedom in position as "
+                f"in velocity, got the nonholonomic {joint.kind} joint; use "
+                "forward_dynamics_derivatives",
                 name=joint.name,
             )
         found.append((joint, model.slice(joint.name, of="q"), model.slice(joint.name, of="v")))
