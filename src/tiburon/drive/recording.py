@@ -9,7 +9,7 @@ import numpy as np
 
 from tiburon.drive.ticker import Row, Ticker
 from tiburon.results.checkpoint import Checkpoint
-from tiburon.results.header import RunHeader, state_columns
+from tiburon.results.header import RunHeader
 from tiburon.results.outcome import Outcome
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.recorder import Recorder, RowWriter
@@ -62,32 +62,14 @@ class Recording:
         self._taken = 0
         # rows from before the posted state may still follow
         self._landing = None if jump is None else first.steps
-        setup = RunSetup(
-            model=system.model,
-            world=system.world,
-            elements=system.elements,
-            control=system.control,
-            hold=None,
-            method=method,
-            adaptive=False,
-            rtol=1e-6,
-            atol=1e-8,
-            dt=ticker.dt,
-            begin=first.time,
-            steps=0,
-            record_every=every,
-            record=(),
-            sensors=(),
-            events=(),
-            parameters={},
-            threads=None,
-        )
-        columns = state_columns(system.model, system.x_names, system.command_names)
+        elements, dt, begin = system.elements, ticker.dt, first.time
+        setup = RunSetup(system.model, system.world, elements, method, dt, begin, 0, every)
+        setup = setup._replace(control=system.control)
         header = RunHeader(
             system.model,
             system.world,
             (),
-            columns,
+            system.columns,
             setup.keywords(),
             elements=system.elements,
         )

@@ -38,7 +38,7 @@ from tiburon.simulation.integrators.method import Pair
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.rate_jacobian import ImplicitRates
 from tiburon.simulation.run_parameters import bind_parameters
-from tiburon.simulation.step import MOST_STEPS
+from tiburon.simulation.step import MOST_STEPS, chosen
 from tiburon.simulation.system import ELEMENTS, System
 from tiburon.spatial import Scalar
 from tiburon.trace.program import Input, Program
@@ -189,7 +189,7 @@ class AdaptiveSource:
         q, w = state[:nq], state[nq:]
         if system.held:
             fresh = system.hold(q, w, u, clock.time)
-            u = _chosen(clock.sample > 0.5, fresh, u)
+            u = chosen(clock.sample > 0.5, fresh, u)
 
         @function
         def rates(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
@@ -208,8 +208,8 @@ class AdaptiveSource:
             pair, manifold, acceleration, q, w, clock.time, tolerances, clock.first
         )
         jumped = restart_adaptive(acceleration, at, q, w, clock.time)
-        at = _state(form, clock.start > 1.5, jumped, at)
-        at = _state(form, (clock.start > 0.5) & (clock.start < 1.5), started, at)
+        at = chosen(clock.start > 1.5, jumped, at)
+        at = chosen((clock.start > 0.5) & (clock.start < 1.5), started, at)
         limit = at.steps + at.refused + clock.attempts
         met: Scalars = (0.0,) * (0 if self.watch is None else len(self.watch))
         sides: Scalars = () if self.watch is None else tuple(scalars(given["sides"]))
@@ -228,7 +228,7 @@ class AdaptiveSource:
                 # interpolation leaves the loops by its error; ends of steps are on them already
                 closed = settle(q, w, target)
                 within = target < at.time
-                q, w = _chosen(within, closed[0], q), _chosen(within, closed[1], w)
+                q, w = chosen(within, closed[0], q), chosen(within, closed[1], w)
             rows.append((*q, *w))
         results: dict[str, Any] = {"states": rows, "memory": flatten(at)[0], "held": list(u)}
         if self.watch is not None:
@@ -289,7 +289,7 @@ class AdaptiveSource:
             g = happening(at.q, at.w, u, at.time)
             met = _either(met, watch.crossed(before, g))
             taken = at.steps > going.at.steps
-            return _Going(at, _chosen(taken, g, going.g), _chosen(taken, met, going.met))
+            return _Going(at, chosen(taken, g, going.g), chosen(taken, met, going.met))
 
         g = happening(at.q, at.w, u, at.time)
         g = tuple(np.where(side == 0.0, x, side) for x, side in zip(g, sides, strict=True))
@@ -317,16 +317,6 @@ def _settling(system: System) -> Settle | None:
 
 def _either(a: Scalars, b: Scalars) -> Scalars:
     return tuple(np.maximum(x, y) for x, y in zip(a, b, strict=True))
-
-
-def _chosen(condition: Any, a: Any, b: Any) -> Scalars:
-    return tuple(np.where(condition, x, y) for x, y in zip(a, b, strict=True))
-
-
-def _state(form: Structure, condition: Any, a: AdaptiveState, b: AdaptiveState) -> AdaptiveState:
-    """Return one of two states."""
-    found: AdaptiveState = rebuild(form, iter(_chosen(condition, flatten(a)[0], flatten(b)[0])))
-    return found
 
 
 ATTEMPTS = 256.0
@@ -376,17 +366,10 @@ class AdaptiveRun(RunCases):
         one: bool,
         memory: Array | None = None,
     ) -> None:
-        """Prepare a run; no step is taken yet.
+        """Prepare a run from initial states and held values of all cases; no step is taken yet.
 
-        Args:
-            system: The system.
-            setup: Options of the run.
-            events: Events to watch for; None for none.
-            state: Initial states, shape (cases, states).
-            held: Initial held values, shape (cases, values).
-            hold: Intervals of the grid after which held values jump; None if they never do.
-            one: Whether this is one robot rather than a batch of cases.
-            memory: Memory of the integrator when an earlier part of the run ended.
+        Held values jump after every `hold` intervals of the grid; `memory` is that of an earlier
+        part.
         """
         from tiburon.native.kernel import make_kernel
 
@@ -417,11 +400,6 @@ class AdaptiveRun(RunCases):
     def first_steps(self, seconds: float) -> int:
         """Return a number of steps of the grid for the first call."""
         return GRID_STEPS
-
-    def parts(self) -> list[Array]:
-        """Return position, velocity and continuous states of the one robot; to be copied."""
-        model, row = self.system.model, self.state[0]
-        return [row[: model.nq], row[model.nq : model.nq + model.nv], row[model.nq + model.nv :]]
 
     def arrays(self) -> dict[str, Array]:
         """Return the numbers that a checkpoint keeps."""

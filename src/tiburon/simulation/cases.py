@@ -81,6 +81,11 @@ class RunCases:
         """Numbers of the running cases."""
         return np.arange(len(self.state)) if self._alive is None else self._alive
 
+    def parts(self) -> list[Array]:
+        """Return position, velocity and continuous states of the one robot; to be copied."""
+        model, row = self.system.model, self.state[0]
+        return [row[: model.nq], row[model.nq : model.nq + model.nv], row[model.nq + model.nv :]]
+
     def shown(self) -> Array:
         """Return the states with NaN for the cases that have ended."""
         state, running = self.state, self.running

@@ -107,14 +107,7 @@ class _Step:
     def once(
         self, named: Mapping[str, Array], cases: Cases, one: bool, threads: int | None
     ) -> tuple[dict[str, Array], NDArray[np.bool_]]:
-        """Take one step of some cases; return what is passed on, and which cases failed.
-
-        Args:
-            named: Arguments by name, shape (cases, width).
-            cases: Numbers of the cases.
-            one: Whether this is one robot: its cases are computed one by one.
-            threads: Most threads to use.
-        """
+        """Take one step of some cases (of one robot, singly); return results, and failures."""
         if one and self.is_native:
             return self._singly(named)
         given = [named[name][0] if one else named[name] for name in self.widths]
@@ -321,16 +314,7 @@ class FixedRun(RunCases):
         *,
         one: bool,
     ) -> None:
-        """Prepare a run; no step is taken yet.
-
-        Args:
-            system: The system.
-            setup: Options of the run.
-            events: Events to watch for; None for none.
-            state: Initial states, shape (cases, states).
-            held: Initial held values, shape (cases, values).
-            one: Whether this is one robot rather than a batch of cases.
-        """
+        """Prepare a run from initial states and held values of all cases; no step is taken yet."""
         # a plan holds the values of the present step; None where `state` and `held` do
         self._plan: _Plan | None = None
         self._room: Room | None = None
@@ -424,14 +408,7 @@ class FixedRun(RunCases):
     def parts(self) -> list[Array]:
         """Return position, velocity and continuous states of the one robot; to be copied."""
         plan = self._plan
-        if plan is None or self._is_gathered:
-            model, row = self.system.model, self._state[0]
-            return [
-                row[: model.nq],
-                row[model.nq : model.nq + model.nv],
-                row[model.nq + model.nv :],
-            ]
-        return plan.parts(self.done)
+        return super().parts() if plan is None or self._is_gathered else plan.parts(self.done)
 
     def _gather(self) -> None:
         """Collect the values of the present step from the plan."""

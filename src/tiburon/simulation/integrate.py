@@ -1,13 +1,13 @@
 """`integrate_rk4`: the motion of a robot under constant joint forces, without elements."""
 
 import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
+from tiburon.argument_checks import at_least
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, ShapeError
@@ -18,7 +18,7 @@ from tiburon.record import record
 from tiburon.results.checkpoint import Checkpoint
 from tiburon.simulation import run as run_module
 from tiburon.simulation.run import RunSetup, carry_out
-from tiburon.simulation.step import MOST_STEPS, Clock, StepSource, step_kernel
+from tiburon.simulation.step import Clock, StepSource, step_kernel
 from tiburon.simulation.system import System, surrounded
 
 __all__ = ["StateRecord", "integrate_rk4"]
@@ -110,8 +110,8 @@ def integrate_rk4(
     around = world_with(world, fluid, one_case="integrate_rk4") or DEFAULT_WORLD
     batch, position, velocity, force = _start(model, q, v, tau)
     dt = _number("dt", dt)
-    steps = _whole("steps", steps, 0)
-    record_every = _whole("record_every", record_every, 1)
+    steps = at_least("steps", steps, 0)
+    record_every = at_least("record_every", record_every, 1)
     begin = _number("time", time)
     if model.loops:
         position, velocity = closed_start(model, position, velocity, begin)
@@ -121,26 +121,7 @@ def integrate_rk4(
         shapes = [(len(marks), *batch, count) for count in (model.nq, model.nv)]
         return StateRecord(begin + marks * dt, *(np.zeros(shape) for shape in shapes))
     system = surrounded(model, world, fluid, None, False).system()
-    setup = RunSetup(
-        model=model,
-        world=around,
-        elements=(),
-        control=None,
-        hold=None,
-        method=METHOD,
-        adaptive=False,
-        rtol=1.0,
-        atol=1.0,
-        dt=dt,
-        begin=begin,
-        steps=steps,
-        record_every=record_every,
-        record=(),
-        sensors=(),
-        events=(),
-        parameters={},
-        threads=None,
-    )
+    setup = RunSetup(model, around, (), METHOD, dt, begin, steps, record_every, rtol=1.0, atol=1.0)
 
     def show(done: float, duration: float) -> None:
         assert progress is not None
@@ -216,14 +197,3 @@ def _start(
 def _number(argument: str, value: object) -> float:
     """Return one finite number."""
     return float(as_batch(np.reshape(np.asarray(value), (-1,)), 1, argument, "1 number")[0])
-
-
-def _whole(argument: str, value: object, least: int) -> int:
-    """Return a whole number within range."""
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        number = least - 1
-    if not least <= number <= MOST_STEPS:
-        raise DomainError(argument, f"a whole number, {least} or more", f"{value!r}")
-    return number

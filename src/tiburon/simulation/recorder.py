@@ -1,6 +1,5 @@
 """Recorders of runs: rows in memory, or in a store on disk during the run."""
 
-import time as clock
 import time as wall
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -104,10 +103,9 @@ class Recorder:
         found._keys = {column.key for column in header.columns}
         found.count = keep
         if run.store is None:
-            sink = _Memory(header, rows)
+            found._sink = _Memory(header, rows)
             columns = {column.key: run.rows.read(column.key, 0, keep) for column in header.columns}
-            sink.append(run.rows.read("time", 0, keep), columns, None)
-            found._sink = sink
+            found._copy(run.rows.read("time", 0, keep), columns, None)
         else:
             run.store.reopen(header, rows, keep, checkpoint)
             found._sink = _Stream(header, run.store, keep)
@@ -136,8 +134,24 @@ class Recorder:
             given = np.shape(columns.get(column.key, ()))
             if given != expected:
                 raise ShapeError(f"recorded {column.name}", expected, given)
-        self._sink.append(time, columns, checkpoint)
+        self._copy(time, columns, checkpoint)
         self.count += len(time)
+
+    def _copy(
+        self,
+        time: Array,
+        columns: Mapping[str, Array],
+        checkpoint: Callable[[], Checkpoint] | None,
+    ) -> None:
+        """Copy rows, with the checkpoint after the last of them."""
+        done, count = 0, len(time)
+        while done < count:
+            room = self._sink.room(count - done)
+            here = slice(done, done + room.size)
+            for key, view in room.views.items():
+                view[...] = columns[key][here]
+            done += room.size
+            self._sink.took(time[here], {}, checkpoint if done == count else None)
 
     def pick(self, key: str, rows: NDArray[np.intp]) -> Array:
         """Return recorded rows of a column by their numbers, shape (n, *batch, *width)."""
@@ -188,7 +202,6 @@ class _Memory:
 
     def __init__(self, header: RunHeader, rows: int | None) -> None:
         self._shapes = {"time": (), **{c.key: header.shape(c) for c in header.columns}}
-        self._growing = rows is None
         self._blocks = [self._block(FIRST_BLOCK if rows is None else rows)]
         # of the last block only; those before it are full
         self._used = 0
@@ -196,24 +209,6 @@ class _Memory:
 
     def _block(self, rows: int) -> dict[str, Array]:
         return {key: allocate_rows((rows, *shape)) for key, shape in self._shapes.items()}
-
-    def append(self, time: Array, columns: Mapping[str, Array], checkpoint: object) -> None:
-        done = 0
-        while done < len(time):
-            block = self._blocks[-1]
-            room = len(block["time"]) - self._used
-            if not room:
-                self._blocks.append(self._block(max(len(block["time"]) * 3 // 2, len(time) - done)))
-                self._used = 0
-                continue
-            count = min(room, len(time) - done)
-            here, there = slice(self._used, self._used + count), slice(done, done + count)
-            block["time"][here] = time[there]
-            for key in self._shapes:
-                if key != "time":
-                    block[key][here] = columns[key][there]
-            self._used += count
-            done += count
 
     def room(self, count: int) -> Room:
         block = self._blocks[-1]
@@ -275,32 +270,10 @@ class _Stream:
         with self._released_on_error():
             for key, array in self._buffer.items():
                 array[: self._used] = store.read(key, self._start, keep)
-        self._flushed = clock.perf_counter()
+        self._flushed = wall.perf_counter()
         self._due = False
         # whether the buffer holds what the disk does not
         self._changed = False
-
-    def append(
-        self,
-        time: Array,
-        columns: Mapping[str, Array],
-        checkpoint: Callable[[], Checkpoint] | None,
-    ) -> None:
-        done = 0
-        while done < len(time):
-            if self._used == self._size:
-                self._write()
-                self._start += self._size
-                self._used = 0
-            count = min(self._size - self._used, len(time) - done)
-            here, there = slice(self._used, self._used + count), slice(done, done + count)
-            for key, array in self._buffer.items():
-                array[here] = (time if key == "time" else columns[key])[there]
-            self._used += count
-            self._changed = True
-            done += count
-            self._due = self._due or self._used == self._size
-        self._hand_to_disk(checkpoint)
 
     def room(self, count: int) -> Room:
         if count and self._used == self._size:
@@ -328,12 +301,12 @@ class _Stream:
     def _hand_to_disk(self, checkpoint: Callable[[], Checkpoint] | None) -> None:
         """Write the chunk and a checkpoint if it is full, or was begun long ago."""
         self._due = self._due or self._used == self._size
-        self._due = self._due or clock.perf_counter() - self._flushed >= FLUSH_SECONDS
+        self._due = self._due or wall.perf_counter() - self._flushed >= FLUSH_SECONDS
         if self._due and checkpoint is not None:
             self._write()
             with self._released_on_error():
                 self.store.commit(self._start + self._used, checkpoint())
-            self._flushed, self._due = clock.perf_counter(), False
+            self._flushed, self._due = wall.perf_counter(), False
 
     def _write(self) -> None:
         if not self._changed:

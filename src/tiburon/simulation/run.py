@@ -75,24 +75,24 @@ class RunSetup(NamedTuple):
     model: Model
     world: World
     elements: tuple[Any, ...]
-    control: Any
-    hold: int | None
-    """Steps between two samples of the controller; None if it is never sampled."""
     method: str
-    adaptive: bool
-    rtol: float
-    atol: float
     dt: float
     begin: float
     steps: int
     """Steps from the start to the planned end."""
     record_every: int
-    record: tuple[str, ...]
-    sensors: tuple[Any, ...]
-    events: tuple[Any, ...]
-    parameters: Mapping[str, Any]
+    control: Any = None
+    hold: int | None = None
+    """Steps between two samples of the controller; None if it is never sampled."""
+    adaptive: bool = False
+    rtol: float = 1e-6
+    atol: float = 1e-8
+    record: tuple[str, ...] = ()
+    sensors: tuple[Any, ...] = ()
+    events: tuple[Any, ...] = ()
+    parameters: Mapping[str, Any] = MappingProxyType({})
     """Tables of run-time parameters as code takes them."""
-    threads: int | None
+    threads: int | None = None
     redundancy_tolerance: float = 0.0
     named: Mapping[str, Any] = MappingProxyType({})
     """Values by name that replace those of robot, surroundings, elements and controller."""

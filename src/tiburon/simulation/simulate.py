@@ -1,7 +1,6 @@
 """`simulate`: put a robot in its world and run it, one or thousands."""
 
 import math
-import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 from tiburon.actuation.defaults import as_elements
 from tiburon.actuation.stick_slip import refuse_long_steps
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
+from tiburon.argument_checks import at_least
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import (
@@ -222,7 +222,7 @@ def simulate(
         sensors=_listed("sensors", sensors, Sensor, "Sensor"),
         events=_listed("events", events, (Event, TimeEvent), "Event or TimeEvent"),
         parameters={},
-        threads=_threads(threads),
+        threads=None if threads is None else at_least("threads", threads, 1),
         redundancy_tolerance=checked_tolerance(redundancy_tolerance),
         named={} if varied is None else varied.named,
     )
@@ -428,47 +428,29 @@ def _listed(argument: str, given: Any, kind: Any, words: str) -> tuple[Any, ...]
     return parts
 
 
-def _threads(given: Any) -> int | None:
-    """Return how many cores to use at most."""
-    if given is None:
-        return None
-    try:
-        count = operator.index(given)
-    except TypeError:
-        count = 0
-    if count < 1:
-        raise DomainError("threads", "a whole number, 1 or more", f"{given!r}")
-    return count
-
-
 def _control_steps(control: Any, control_dt: float | None, dt: float) -> int | None:
     """Return the steps between two samples of a controller; None if it is never sampled."""
     if control is None or (control_dt is None and is_traced(control)):
         return None
-    if control_dt is None:
-        return max(1, round(CONTROL_DT / dt))
-    steps = _whole_steps("control_dt", _time("control_dt", control_dt, positive=True), dt)
-    if steps == 0:
-        raise DomainError("control_dt", f"at least dt = {dt:g} s", f"{control_dt:g} s")
-    return steps
+    return _interval("control_dt", control_dt, CONTROL_DT, dt)
 
 
 def _record_steps(record_dt: float | None, record_every: int | None, dt: float) -> int:
     """Return the steps between two rows."""
-    if record_every is not None:
-        try:
-            every = operator.index(record_every)
-        except TypeError:
-            every = 0
-        if every < 1 or record_dt is not None:
-            given = f"{record_every!r}" if record_dt is None else "record_dt as well"
-            raise DomainError("record_every", "a whole number, 1 or more, alone", given)
-        return every
-    if record_dt is None:
-        return max(1, round(RECORD_DT / dt))
-    steps = _whole_steps("record_dt", _time("record_dt", record_dt, positive=True), dt)
+    if record_every is None:
+        return _interval("record_dt", record_dt, RECORD_DT, dt)
+    if record_dt is not None:
+        raise DomainError("record_every", "record_every or record_dt alone", "both")
+    return at_least("record_every", record_every, 1)
+
+
+def _interval(argument: str, length: float | None, default: float, dt: float) -> int:
+    """Return an interval as a number of steps, at least one."""
+    if length is None:
+        return max(1, round(default / dt))
+    steps = _whole_steps(argument, _time(argument, length, positive=True), dt)
     if steps == 0:
-        raise DomainError("record_dt", f"at least dt = {dt:g} s", f"{record_dt:g} s")
+        raise DomainError(argument, f"at least dt = {dt:g} s", f"{length:g} s")
     return steps
 
 

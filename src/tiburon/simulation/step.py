@@ -40,6 +40,7 @@ __all__ = [
     "Clock",
     "StepSource",
     "Stepping",
+    "chosen",
     "command_kernel",
     "sample_kernel",
     "step_kernel",
@@ -258,10 +259,10 @@ class StepSource:
             going = clock.done < clock.end
             stay, due = met | ~going, due & going & ~met
             q1, w1, memory1, side = (
-                _chosen(stay, a, b)
+                chosen(stay, a, b)
                 for a, b in ((q, q1), (w, w1), (memory, memory1), (side[0], side[1]))
             )
-            u1 = _chosen(stay, u, u1) if system.z_names else u
+            u1 = chosen(stay, u, u1) if system.z_names else u
             done = np.where(stay, clock.done, clock.done + 1.0)
             end = np.where(met & going, clock.done, clock.end)
             then = clock._replace(done=done, end=end, start=0.0, look=0.0)
@@ -386,7 +387,7 @@ def _where(condition: Any, changed: Callable[[], Any], state: Any) -> Any:
     return while_loop(lambda s: s[0] > 0.5, lambda s: (0.0, changed()), (once, state), 1).state[1]
 
 
-def _chosen(condition: Any, a: Any, b: Any) -> Any:
+def chosen(condition: Any, a: Any, b: Any) -> Any:
     """Return one of two values of the same structure."""
     (x, structure), (y, _) = flatten(a), flatten(b)
     chosen = (np.where(condition, one, other) for one, other in zip(x, y, strict=True))

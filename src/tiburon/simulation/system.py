@@ -844,14 +844,8 @@ class _UserKinematics(StateKinematics):
     ) -> None:
         """Remember a state.
 
-        Args:
-            system: The system.
-            q: Configuration, nq scalars.
-            v: Joint velocity, nv scalars.
-            time: Time [s].
-            inputs: List to which inputs of the graph are appended; None to compute the kinematics
-                and to note their constant components.
-            known: Number of inputs that the graph has already.
+        `inputs` takes the inputs of the graph, after the `known` ones that it has; None to compute
+        the kinematics and to note their constant components.
         """
         self.q, self.v = q, v
         self._system, self._time = system, time
