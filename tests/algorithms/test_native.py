@@ -48,7 +48,7 @@ def test_native_dynamics_equal_the_interpreter(name):
     assert (error <= allowed).all()
 
 
-@over_robots
+@pytest.mark.parametrize("name", ["forest", "orrery", "rover", "welded"])
 def test_native_energy_and_kinematics_equal_the_interpreter(name):
     """Energies, and places of all frames."""
     model = ROBOTS[name]

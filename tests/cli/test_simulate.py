@@ -106,37 +106,35 @@ def test_report_of_a_saved_run(kept, tmp_path):
     assert data["energy"]["end"] == pytest.approx(data["energy"]["start"], rel=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["page", "default page", "replay", "csv", "figures"])
-def test_report_overwrites_nothing_unasked(kept, tmp_path, kind):
+def test_report_overwrites_nothing_unasked(kept, tmp_path):
     """A file that exists stays, and nothing else is written, unless --force is given."""
-    run = tmp_path / "run.zarr"
+    run, page = tmp_path / "run.zarr", tmp_path / "new.html"
     tb.load_run(kept[1] / "run.zarr").save(run)
-    file = {
-        "page": tmp_path / "page.html",
-        "default page": tmp_path / "run.html",
-        "replay": tmp_path / "replay.html",
-        "csv": tmp_path / "run.csv",
-        "figures": tmp_path / "figures" / "positions.png",
-    }[kind]
-    file.parent.mkdir(exist_ok=True)
-    file.write_text("years of work")
-    options = {
-        "page": [file],
-        "default page": [],
-        "replay": [tmp_path / "new.html", "--replay", file],
-        "csv": [tmp_path / "new.html", "--csv", file],
-        "figures": [tmp_path / "new.html", "--figures", file.parent],
-    }[kind]
-    result = invoke("report", run, *options)
-    assert isinstance(result.exception, tb.RunFileError)
-    assert str(result.exception) == (
-        f"{file}: exists already; choose another name, or pass --force to replace it"
+    replay, csv, figure = (
+        tmp_path / x for x in ("replay.html", "run.csv", "figures/positions.png")
     )
-    assert file.read_text() == "years of work"
-    assert not (tmp_path / "new.html").exists()
-    result = invoke("report", run, *options, "--force")
-    assert result.exit_code == 0, result.output
-    assert file.read_bytes()[:13] != b"years of work"
+    options = {
+        tmp_path / "page.html": [tmp_path / "page.html"],
+        tmp_path / "run.html": [],
+        replay: [page, "--replay", replay],
+        csv: [page, "--csv", csv],
+        figure: [page, "--figures", figure.parent],
+    }
+    for file, words in options.items():
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("years of work")
+        result = invoke("report", run, *words)
+        assert isinstance(result.exception, tb.RunFileError)
+        assert str(result.exception) == (
+            f"{file}: exists already; choose another name, or pass --force to replace it"
+        )
+        assert file.read_text() == "years of work"
+        assert not page.exists()
+    together = [*options[replay][1:], *options[csv][1:], *options[figure][1:]]
+    for words in ([tmp_path / "page.html"], together):
+        result = invoke("report", run, *words, "--force")
+        assert result.exit_code == 0, result.output
+    assert not [file for file in options if file.read_bytes()[:13] == b"years of work"]
 
 
 def test_diverged_runs_have_a_code_and_a_culprit(tmp_path):
@@ -156,6 +154,11 @@ def test_runs_out_of_budget_have_a_code():
     assert (code, data["status"]) == (4, "budget")
 
 
+def has_moved(store):
+    """Return whether a store holds rows beside that of the start."""
+    return (store / "checkpoint" / "progress.npz").is_file() and len(tb.load_run(store)) > 1
+
+
 def test_ctrl_c_keeps_what_was_computed(tmp_path):
     """The first Ctrl-C ends in good order: code 130, rows on disk, and it can go on."""
     store = tmp_path / "long.zarr"
@@ -164,7 +167,7 @@ def test_ctrl_c_keeps_what_was_computed(tmp_path):
         "recorder.FLUSH_SECONDS = 0.0\n"
         "runpy.run_module('tiburon', run_name='__main__')\n"
     )
-    words = ["simulate", ARM, "-t", "1e7", "--q", "0.5,0.2", "--record-dt", "100"]
+    words = ["simulate", ARM, "-t", "3e5", "--q", "0.5,0.2", "--record-dt", "1"]
     process = subprocess.Popen(
         [sys.executable, "-c", command, *words, "--store", str(store)],
         stdout=subprocess.PIPE,
@@ -173,9 +176,8 @@ def test_ctrl_c_keeps_what_was_computed(tmp_path):
         env=os.environ,
     )
     try:
-        # the first rows are on disk
-        while process.poll() is None and not (store / "checkpoint" / "progress.npz").is_file():
-            time.sleep(0.01)
+        while process.poll() is None and not has_moved(store):
+            time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=120.0)
     finally:

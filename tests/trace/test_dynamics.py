@@ -32,7 +32,7 @@ def close(found, expected):
     np.testing.assert_allclose(found, expected, rtol=0, atol=IDENTITY * scale)
 
 
-@pytest.fixture(params=sorted(ROBOTS))
+@pytest.fixture(params=sorted(set(ROBOTS) - {"chain_8", "panda", "quadruped"}))
 def model(request):
     return ROBOTS[request.param]
 

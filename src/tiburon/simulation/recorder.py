@@ -506,7 +506,9 @@ class RowWriter:
         self.last_time = float(times[-1])
         steady = {} if lasting is None else {"u": lasting}
         self._recorder.took(times, steady, self._checkpoint if whole else None)
-        self._handed = wall.perf_counter()
+        if whole:
+            # rows without a checkpoint do not reach the disk: ask for some with one in time
+            self._handed = wall.perf_counter()
 
     def flush(self) -> None:
         """Hand on what is there."""
