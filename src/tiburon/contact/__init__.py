@@ -1,0 +1,1 @@
+"""Contact between bodies: where shapes touch, and what contacts do to motion."""

@@ -1,0 +1,78 @@
+"""Bounding spheres, and the earliest time two of them can touch.
+
+A bounding sphere is centered at the shape's origin and holds the shape in every orientation. Shapes
+whose bounding spheres stay apart during a step need no narrow phase, however fast they move.
+"""
+
+from math import hypot, inf
+from typing import NamedTuple
+
+from tiburon.contact.geometry.pairs import shape_kind, shape_size
+from tiburon.contact.geometry.vectors import clamp, maximum, root
+from tiburon.model.shape import Geometry
+from tiburon.spatial.vec3 import Scalar, Vec3, dot
+from tiburon.trace.value import where
+
+__all__ = ["Approach", "bounding_radius", "earliest_contact", "earliest_plane_contact"]
+
+
+class Approach(NamedTuple):
+    """When two bounding volumes that move at constant velocity come within contact."""
+
+    time: Scalar
+    """Earliest time within the step [s]; the duration of the step if they stay apart."""
+
+    touches: Scalar
+    """Whether they come within contact during the step."""
+
+
+def bounding_radius(geometry: Geometry) -> float:
+    """Return the radius of the bounding sphere of a shape [m]; infinite for a plane."""
+    kind, size = shape_kind(geometry), shape_size(geometry)
+    if kind in ("sphere", "ellipsoid"):
+        return max(size)
+    if kind == "capsule":
+        return size[0] + 0.5 * size[1]
+    if kind == "cylinder":
+        return hypot(size[0], 0.5 * size[1])
+    return 0.5 * hypot(*size) if kind == "box" else inf
+
+
+def earliest_contact(offset: Vec3, velocity: Vec3, reach: Scalar, duration: Scalar) -> Approach:
+    """Return when two spheres that move at constant velocity come within contact.
+
+    A lower bound of the time at which the shapes inside them can touch.
+
+    Args:
+        offset: Center of the second minus center of the first at the start [m].
+        velocity: Velocity of the second minus that of the first [m/s].
+        reach: Sum of the radii [m], plus a margin if wanted.
+        duration: Duration of the step [s].
+    """
+    a, b = dot(velocity, velocity), dot(offset, velocity)
+    c = dot(offset, offset) - reach * reach
+    discriminant = b * b - a * c
+    # smaller root of a t^2 + 2 b t + c = 0, without cancellation
+    divisor = root(discriminant) - b
+    meets = (b < 0.0) & (discriminant >= 0.0) & (divisor > 0.0)
+    time = where(meets, c / where(meets, divisor, 1.0), 2.0 * duration)
+    time = where(c <= 0.0, 0.0, maximum(time, 0.0))
+    return Approach(clamp(time, 0.0, duration), time <= duration)
+
+
+def earliest_plane_contact(
+    height: Scalar, velocity: Scalar, radius: Scalar, duration: Scalar
+) -> Approach:
+    """Return when a sphere that moves at constant velocity comes within contact of a plane.
+
+    Args:
+        height: Height of the center above the plane at the start [m].
+        velocity: Its rate [m/s].
+        radius: Radius of the sphere [m], plus a margin if wanted.
+        duration: Duration of the step [s].
+    """
+    gap = height - radius
+    falls = velocity < 0.0
+    time = where(falls, gap / where(falls, -velocity, 1.0), 2.0 * duration)
+    time = where(gap <= 0.0, 0.0, time)
+    return Approach(clamp(time, 0.0, duration), time <= duration)

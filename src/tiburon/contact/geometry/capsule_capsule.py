@@ -1,0 +1,104 @@
+"""Contacts of two capsules.
+
+The closest points of two segments are an end of one and its projection onto the other, or the
+points where the segments cross. The first contact is the closest of these. The second is the end
+of the stretch over which both lie side by side that is farther from the first: two parallel
+capsules touch at both ends of it. Nearly parallel ones then keep two contacts, so that a capsule
+can rest on another.
+"""
+
+from tiburon.contact.geometry.contact_geometry import (
+    ContactGeometry,
+    Placed,
+    axis,
+    exchanged,
+    rounded_contact,
+)
+from tiburon.contact.geometry.sphere_capsule import point_capsule
+from tiburon.contact.geometry.vectors import (
+    clamp,
+    outer,
+    perpendicular,
+    scale_matrix,
+    select,
+    sign,
+    unit,
+)
+from tiburon.spatial.vec3 import Scalar, Vec3, add, cross, dot, scale, subtract
+from tiburon.trace.value import where
+
+__all__ = ["capsule_capsule"]
+
+PARALLEL = 1e-14
+"""Squared sine between axes below which they have no crossing: its place along them would be lost
+in rounding, and it is at most 1e-7 of their lengths closer than the ends."""
+
+
+def capsule_capsule(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
+    """Return the contact at the closest points and one at the far end of the overlap.
+
+    Where axes intersect, the normal is perpendicular to both.
+    """
+    (r1, length1), (r2, length2) = first.size, second.size
+    u1, u2 = axis(first, 2), axis(second, 2)
+    facing = sign(dot(u1, u2))
+    arm1, arm2 = scale(u1, 0.5 * length1), scale(u2, 0.5 * length2 * facing)
+    along = add(u1, scale(u2, facing))
+
+    def end_of_first(side: float) -> tuple[Scalar, ContactGeometry]:
+        end = add(first.position, scale(arm1, side))
+        return dot(along, end), point_capsule(end, r1, second)
+
+    def end_of_second(side: float) -> tuple[Scalar, ContactGeometry]:
+        end = add(second.position, scale(arm2, side))
+        return dot(along, end), exchanged(point_capsule(end, r2, first))
+
+    low1, low2, high1, high2 = (
+        end_of_first(-1.0),
+        end_of_second(-1.0),
+        end_of_first(1.0),
+        end_of_second(1.0),
+    )
+    closest = _crossing(first, second, u1, u2)
+    for end in (low1, low2, high1, high2):
+        # ties go to the ends, whose place does not depend on rounding
+        closest = select(end[1].gap <= closest.gap, end[1], closest)
+    low = select(low1[0] > low2[0], low1, low2)
+    high = select(high1[0] < high2[0], high1, high2)
+    place = dot(along, closest.point)
+    far = select(place - low[0] > high[0] - place, low[1], high[1])
+    return (closest, far)
+
+
+def _crossing(first: Placed, second: Placed, u1: Vec3, u2: Vec3) -> ContactGeometry:
+    """Return the contact where the axes come closest, at a large gap if that is off a segment."""
+    (r1, length1), (r2, length2) = first.size, second.size
+    b = dot(u1, u2)
+    offset = subtract(second.position, first.position)
+    d1, d2 = dot(u1, offset), dot(u2, offset)
+    w = cross(u1, u2)
+    square = dot(w, w)
+    crossed = square > PARALLEL
+    divisor = where(crossed, square, 1.0)
+    s, t = (d1 - b * d2) / divisor, (b * d1 - d2) / divisor
+    half1, half2 = 0.5 * length1, 0.5 * length2
+    inside = crossed & (abs(s) <= half1) & (abs(t) <= half2)
+    s, t = clamp(s, -half1, half1), clamp(t, -half2, half2)
+    # perpendicular to both axes, toward the second
+    side, _ = unit(w, perpendicular(u1))
+    side = scale(side, sign(dot(side, offset)))
+    a = add(first.position, scale(u1, s))
+    found = rounded_contact(a, add(subtract(offset, scale(u1, s)), scale(u2, t)), r1, r2, side)
+    # both edges turn with their bodies: n' . u1 = (w1 x n) . u1, n' . u2 = (w2 x n) . u2
+    across = cross(found.normal, u2)
+    divisor = dot(across, u1)
+    usable = divisor * divisor > 0.5 * PARALLEL
+    share = scale_matrix(outer(across, u1), where(usable, 1.0 / where(usable, divisor, 1.0), 0.0))
+    far = dot(offset, offset) + length1 + length2 + r1 + r2 + 1.0
+    return ContactGeometry(
+        where(inside, found.gap, far),
+        found.point,
+        found.normal,
+        scale_matrix(share, 0.0),
+        share,
+    )

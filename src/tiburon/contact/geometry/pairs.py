@@ -1,0 +1,136 @@
+"""The table of shape pairs, and the dimensions of shapes.
+
+A new pair is a new file with one function, and its row here. The table holds each pair in one
+order; `pair` exchanges the bodies for the other.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tiburon.contact.geometry.box_plane import box_plane
+from tiburon.contact.geometry.capsule_capsule import capsule_capsule
+from tiburon.contact.geometry.capsule_plane import capsule_plane
+from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed, exchanged
+from tiburon.contact.geometry.cylinder_plane import cylinder_plane
+from tiburon.contact.geometry.ellipsoid_plane import ellipsoid_plane
+from tiburon.contact.geometry.sphere_box import sphere_box
+from tiburon.contact.geometry.sphere_capsule import sphere_capsule
+from tiburon.contact.geometry.sphere_plane import sphere_plane
+from tiburon.contact.geometry.sphere_sphere import sphere_sphere
+from tiburon.errors import ModelError, OptionError, shown
+from tiburon.model.shape import (
+    BoxShape,
+    CapsuleShape,
+    CylinderShape,
+    EllipsoidShape,
+    Geometry,
+    MeshShape,
+    PlaneShape,
+    SphereShape,
+)
+
+__all__ = ["KINDS", "PAIRS", "Pair", "pair", "shape_kind", "shape_size"]
+
+PairFunction = Callable[[Placed, Placed], tuple[ContactGeometry, ...]]
+"""Geometry of all candidate contacts of two placed shapes."""
+
+
+class Pair(NamedTuple):
+    """The narrow phase of two kinds of shapes."""
+
+    function: PairFunction
+    """Returns the candidate contacts of two placed shapes of these kinds."""
+
+    points: int
+    """Number of candidate contacts."""
+
+
+KINDS = ("sphere", "capsule", "box", "cylinder", "ellipsoid", "plane")
+"""Kinds of shapes; a contact point is a sphere of radius 0."""
+
+PAIRS: dict[tuple[str, str], Pair] = {
+    ("sphere", "plane"): Pair(sphere_plane, 1),
+    ("sphere", "sphere"): Pair(sphere_sphere, 1),
+    ("sphere", "capsule"): Pair(sphere_capsule, 1),
+    ("sphere", "box"): Pair(sphere_box, 1),
+    ("capsule", "plane"): Pair(capsule_plane, 2),
+    ("capsule", "capsule"): Pair(capsule_capsule, 2),
+    ("box", "plane"): Pair(box_plane, 8),
+    ("cylinder", "plane"): Pair(cylinder_plane, 5),
+    ("ellipsoid", "plane"): Pair(ellipsoid_plane, 1),
+}
+"""Pairs of kinds with a narrow phase."""
+
+
+def pair(first: str, second: str, element: str = "contact pair") -> Pair:
+    """Return the narrow phase of two kinds of shapes, in this order.
+
+    Args:
+        first: Kind of the first shape.
+        second: Kind of the second shape.
+        element: Leads error messages, such as "contact of 'foot' and 'floor'".
+
+    Raises:
+        OptionError: If a kind does not exist.
+        ModelError: If the pair has no narrow phase.
+    """
+    for argument, kind in (("first", first), ("second", second)):
+        if kind not in KINDS:
+            raise OptionError(argument, KINDS, kind)
+    found = PAIRS.get((first, second))
+    if found is not None:
+        return found
+    mirrored = PAIRS.get((second, first))
+    if mirrored is None:
+        partners = [kind for kind in KINDS if (kind, second) in PAIRS or (second, kind) in PAIRS]
+        raise ModelError(
+            f"{element}: no contact between {first} and {second}; cover the {first} by spheres or "
+            f"capsules, leave the pair out, or use one of {', '.join(partners)} against the "
+            f"{second}"
+        )
+    function = mirrored.function
+
+    def exchange(one: Placed, other: Placed) -> tuple[ContactGeometry, ...]:
+        return tuple(exchanged(contact) for contact in function(other, one))
+
+    return Pair(exchange, mirrored.points)
+
+
+def shape_kind(geometry: Geometry, element: str = "shape") -> str:
+    """Return the kind of a geometry, one of `KINDS`.
+
+    Raises:
+        ModelError: If the geometry is a mesh.
+    """
+    return _described(geometry, element)[0]
+
+
+def shape_size(geometry: Geometry, element: str = "shape") -> tuple[float, ...]:
+    """Return the dimensions of a geometry as in `Placed.size` [m].
+
+    Raises:
+        ModelError: If the geometry is a mesh.
+    """
+    return _described(geometry, element)[1]
+
+
+def _described(geometry: Geometry, element: str) -> tuple[str, tuple[float, ...]]:
+    match geometry:
+        case SphereShape(radius=r):
+            return "sphere", (r,)
+        case CapsuleShape(radius=r, length=length):
+            return "capsule", (r, length)
+        case CylinderShape(radius=r, length=length):
+            return "cylinder", (r, length)
+        case BoxShape(size=size):
+            return "box", size
+        case EllipsoidShape(radii=radii):
+            return "ellipsoid", radii
+        case PlaneShape():
+            return "plane", ()
+        case MeshShape(path=path):
+            raise ModelError(
+                f"{element}: contact needs a simple shape, got mesh {path!r}; cover it by spheres, "
+                "capsules or boxes"
+            )
+    raise ModelError(f"{element}: expected a shape such as SphereShape(0.1), got {shown(geometry)}")

@@ -1,0 +1,88 @@
+"""Placed shapes at random, their motion, and kernels of pairs."""
+
+import functools
+
+import numpy as np
+
+from tiburon.contact.geometry.contact_geometry import Placed
+from tiburon.contact.geometry.pairs import PAIRS, pair
+from tiburon.native.kernel import ProgramSource, make_kernel
+from tiburon.spatial import axis_angle_to_matrix
+from tiburon.trace import Input, trace
+
+SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3, "plane": 0}
+NAMES = [f"{a}-{b}" for a, b in PAIRS]
+
+
+def tuples(array):
+    array = np.asarray(array, dtype=float).tolist()
+    return tuple(map(tuple, array)) if isinstance(array[0], list) else tuple(array)
+
+
+def rotation(rng):
+    vector = rng.standard_normal(3)
+    angle = float(np.linalg.norm(vector))
+    return np.array(axis_angle_to_matrix(tuple(vector / angle), angle * 2.0))
+
+
+def random_shape(rng, kind, spread=0.35):
+    """Return a shape of 0.1 to 0.4 m within a few tenths of the origin, at any orientation."""
+    size = tuple(rng.uniform(0.1, 0.4, SIZES[kind]).tolist())
+    return Placed(tuples(rotation(rng)), tuples(spread * rng.standard_normal(3)), size)
+
+
+def random_pair(rng, name):
+    first, second = name.split("-")
+    return random_shape(rng, first), random_shape(rng, second)
+
+
+def moved(shape, twist, time):
+    """Return a shape after it moved with a constant twist (angular, linear), world axes."""
+    w, v = np.array(twist[:3]), np.array(twist[3:])
+    rate = float(np.linalg.norm(w))
+    turn = np.array(axis_angle_to_matrix(tuple(w / rate), rate * time))
+    position = np.array(shape.position) + v * time
+    return Placed(tuples(turn @ np.array(shape.rotation)), tuples(position), shape.size)
+
+
+def velocity_at(shape, twist, point):
+    """Return the velocity of a shape's material point."""
+    return np.array(twist[3:]) + np.cross(twist[:3], np.array(point) - np.array(shape.position))
+
+
+def flat(shape):
+    return np.array([*np.ravel(shape.rotation), *shape.position, *shape.size], dtype=float)
+
+
+def unflat(x):
+    rows = tuple(tuple(x[3 * i + j] for j in range(3)) for i in range(3))
+    return Placed(rows, (x[9], x[10], x[11]), tuple(x[12 + k] for k in range(len(x) - 12)))
+
+
+def results(contacts):
+    """Return contacts as one flat list of scalars."""
+    found = []
+    for contact in contacts:
+        found += [contact.gap, *contact.point, *contact.normal]
+        for matrix in (contact.relative_curvature, contact.first_share):
+            found += [x for row in matrix for x in row]
+    return found
+
+
+@functools.cache
+def program(name):
+    first, second = name.split("-")
+    function = pair(first, second).function
+
+    def contact(first, second):
+        found = results(function(unflat(first), unflat(second)))
+        # constants, such as the zero curvature of planes, stay floats
+        return np.array([x + 0.0 * first[0] for x in found], like=first)
+
+    inputs = [Input("first", (12 + SIZES[first],)), Input("second", (12 + SIZES[second],))]
+    return trace(contact, inputs, name=f"contact_{first}_{second}")
+
+
+@functools.cache
+def kernel(name):
+    return make_kernel(ProgramSource(program(name)))

@@ -1,0 +1,195 @@
+"""Claims that hold for every pair of shapes: rates, exchange, frames, batches."""
+
+import numpy as np
+import pytest
+
+from tests.contact.geometry.cases import (
+    NAMES,
+    flat,
+    kernel,
+    moved,
+    program,
+    random_pair,
+    random_shape,
+    results,
+    rotation,
+    tuples,
+    velocity_at,
+)
+from tests.tolerances import ALGEBRA, assert_close
+from tiburon.contact.geometry.contact_geometry import Placed, exchanged, normal_rate
+from tiburon.contact.geometry.pairs import KINDS, PAIRS, pair, shape_kind, shape_size
+from tiburon.errors import ModelError, OptionError
+from tiburon.model.shape import BoxShape, CapsuleShape, MeshShape, PlaneShape
+from tiburon.trace import forward_derivative, interpret
+
+STEP = 1e-6
+"""Time step of central differences [s]: rounding 1e-16 m / 1e-6 s, truncation 1e-12 times the third
+derivative, which grows as the inverse cube of the distance of cores."""
+
+RATE = 2e-6
+"""Allowed error of these differences, relative to velocities of about 1 m/s."""
+
+
+def function_of(name):
+    return pair(*name.split("-")).function
+
+
+def values(contact):
+    return np.array(results([contact]))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gap_and_normal_rates_equal_finite_differences(name):
+    """The gap opens with the relative velocity along the normal; n' follows from curvature."""
+    rng = np.random.default_rng(1)
+    function, checked, kinks = function_of(name), 0, 0
+    for _ in range(60):
+        one, two = random_pair(rng, name)
+        v1, v2 = rng.standard_normal((2, 6))
+        now = function(one, two)
+        sides = [
+            function(moved(one, v1, h), moved(two, v2, h))
+            for h in (-2 * STEP, -STEP, STEP, 2 * STEP)
+        ]
+        for k, contact in enumerate(now):
+            far0, before, after, far1 = (values(side[k])[[0, 4, 5, 6]] for side in sides)
+            difference = (after - before) / (2.0 * STEP)
+            # at a change of feature the two one-sided differences, or two steps, disagree
+            jumps = np.abs((far1 - after) - (before - far0)) / STEP
+            if jumps.max() > 1e-3:
+                kinks += 1
+                continue
+            velocity = velocity_at(two, v2, contact.point) - velocity_at(one, v1, contact.point)
+            rate = [
+                np.dot(contact.normal, velocity),
+                *normal_rate(contact, tuple(v1[:3]), tuple(v2[:3]), tuple(velocity)),
+            ]
+            # the condition of a normal grows as cores come close
+            curvature = 1.0 + np.abs(contact.relative_curvature).max() ** 3
+            curvature += np.abs(contact.first_share).max() ** 3
+            assert_close(rate, difference, RATE * curvature)
+            checked += 1
+    assert checked > 10 * kinks
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_traced_derivative_of_the_gap_is_the_velocity_along_the_normal(name):
+    """The derivative of the graph, in the direction of a rigid motion of both shapes."""
+    rng = np.random.default_rng(2)
+    derivative = forward_derivative(program(name))
+    count = pair(*name.split("-")).points
+    for _ in range(10):
+        one, two = random_pair(rng, name)
+        v1, v2 = rng.standard_normal((2, 6))
+        directions = []
+        for shape, v in ((one, v1), (two, v2)):
+            turning = np.cross(v[:3], np.array(shape.rotation).T).T
+            directions.append(np.array([*turning.ravel(), *v[3:], *[0.0] * len(shape.size)]))
+        rates = interpret(derivative, [flat(one), flat(two), *directions])
+        rates = np.asarray(rates).reshape(count, 25)
+        for contact, row in zip(function_of(name)(one, two), rates, strict=True):
+            velocity = velocity_at(two, v2, contact.point) - velocity_at(one, v1, contact.point)
+            assert_close(row[0], np.dot(contact.normal, velocity), 1e-9)
+            scale = 1.0 + np.abs(contact.relative_curvature).max() ** 2
+            ndot = normal_rate(contact, tuple(v1[:3]), tuple(v2[:3]), tuple(velocity))
+            assert_close(row[4:7], ndot, 1e-9 * scale)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_exchange_of_the_bodies_reverses_the_normal(name):
+    """Gap and point stay, n changes its sign, T becomes P - T."""
+    rng = np.random.default_rng(3)
+    first, second = name.split("-")
+    for _ in range(40):
+        one, two = random_pair(rng, name)
+        there, back = pair(first, second).function(one, two), pair(second, first).function(two, one)
+        for a, b in zip(there, back, strict=True):
+            scale = 1.0 + np.abs(a.relative_curvature).max() ** 2
+            assert_close(values(exchanged(b)), values(a), ALGEBRA * scale)
+            assert_close(values(exchanged(exchanged(a))), values(a))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_geometry_moves_with_a_common_rigid_motion(name):
+    """Contacts seen from another frame are the same contacts."""
+    rng = np.random.default_rng(4)
+    R, p = rotation(rng), rng.standard_normal(3)
+    for _ in range(20):
+        one, two = random_pair(rng, name)
+        turned = [
+            Placed(tuples(R @ np.array(shape.rotation)), tuples(R @ shape.position + p), shape.size)
+            for shape in (one, two)
+        ]
+        for a, b in zip(function_of(name)(one, two), function_of(name)(*turned), strict=True):
+            scale = 1.0 + np.abs(a.relative_curvature).max() ** 2
+            assert_close(b.gap, a.gap)
+            assert_close(b.point, R @ a.point + p)
+            assert_close(b.normal, R @ a.normal, ALGEBRA * scale)
+            D = R @ np.array(a.relative_curvature) @ R.T
+            assert_close(b.relative_curvature, D, ALGEBRA * scale)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_batch_has_the_bits_of_single_calls(name):
+    """Kernels of pairs, one case and many; and they agree with floats."""
+    rng = np.random.default_rng(5)
+    pairs = [random_pair(rng, name) for _ in range(13)]
+    run = kernel(name)
+    together = np.asarray(run(*(np.array([flat(p[k]) for p in pairs]) for k in (0, 1))))
+    for (one, two), row in zip(pairs, together, strict=True):
+        assert np.array_equal(run(flat(one), flat(two)), row)
+        expected = np.array(results(function_of(name)(one, two)))
+        assert_close(row, expected, 1e-10, np.abs(expected).max() ** 2 + 1.0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_aligned_and_coincident_poses_give_finite_values(name):
+    """Same origin, same axes, right angles: unit normals, no NaN, also in derivatives."""
+    first, second = name.split("-")
+    rng = np.random.default_rng(6)
+    axes = [np.eye(3), np.diag([1.0, -1.0, -1.0]), np.eye(3)[[1, 2, 0]]]
+    offsets = [np.zeros(3), *np.eye(3), *(-0.2 * np.eye(3)), np.array([0.1, 0.1, 0.0])]
+    derivative = forward_derivative(program(name))
+    for R in axes:
+        for offset in offsets:
+            one = random_shape(rng, first)._replace(rotation=tuples(np.eye(3)), position=(0, 0, 0))
+            two = Placed(tuples(R), tuples(offset), random_shape(rng, second).size)
+            found = function_of(name)(one, two)
+            for contact in found:
+                assert np.isfinite(values(contact)).all()
+                assert_close(np.linalg.norm(contact.normal), 1.0)
+            assert np.isfinite(kernel(name)(flat(one), flat(two))).all()
+            directions = [rng.standard_normal(flat(x).shape) for x in (one, two)]
+            assert np.isfinite(interpret(derivative, [flat(one), flat(two), *directions])).all()
+
+
+def test_point_counts_are_those_of_the_table():
+    """Every function returns as many contacts as its row says, at most eight."""
+    rng = np.random.default_rng(7)
+    for (first, second), row in PAIRS.items():
+        found = row.function(random_shape(rng, first), random_shape(rng, second))
+        assert len(found) == row.points <= 8
+
+
+def test_pairs_without_a_narrow_phase_are_named():
+    """The message says which pair, and what to do."""
+    with pytest.raises(ModelError, match=r"^floor: no contact between plane and plane; cover the"):
+        pair("plane", "plane", "floor")
+    with pytest.raises(OptionError, match="second: expected 'sphere' or"):
+        pair("sphere", "torus")
+    with pytest.raises(ModelError, match=r"body 'hand': contact needs a simple shape, got mesh"):
+        shape_kind(MeshShape("hand.stl"), "body 'hand'")
+    with pytest.raises(ModelError, match=r"^shape: expected a shape such as"):
+        shape_size("ball")
+
+
+def test_shapes_have_a_kind_and_a_size():
+    """Dimensions in the order of the fields."""
+    assert shape_kind(PlaneShape()) in KINDS
+    assert shape_size(PlaneShape()) == ()
+    assert (shape_kind(CapsuleShape(0.1, 0.4)), shape_size(CapsuleShape(0.1, 0.4))) == (
+        "capsule",
+        (0.1, 0.4),
+    )
+    assert shape_size(BoxShape((1.0, 2.0, 3.0))) == (1.0, 2.0, 3.0)

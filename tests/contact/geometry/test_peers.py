@@ -1,0 +1,108 @@
+"""Distances of coal and MuJoCo at random poses, live."""
+
+import numpy as np
+import pytest
+
+from tests.contact.geometry.cases import NAMES, random_pair
+from tests.tolerances import assert_close
+from tiburon.contact.geometry.pairs import pair
+
+pytestmark = pytest.mark.slow
+
+ITERATIVE = 2e-6
+"""Both codes find distances of general convex shapes by iteration, to about 1e-6 m."""
+
+CASES = 200
+
+OVERLAPPING = ("sphere", "capsule", "plane")
+"""Rounded cores and planes: their penetration depth is defined as ours is."""
+
+
+def coal_shape(coal, kind, size):
+    makers = {
+        "sphere": coal.Sphere,
+        "capsule": coal.Capsule,
+        "cylinder": coal.Cylinder,
+        "box": coal.Box,
+        "ellipsoid": coal.Ellipsoid,
+    }
+    if kind == "plane":
+        return coal.Halfspace(np.array([0.0, 0.0, 1.0]), 0.0)
+    return makers[kind](*size)
+
+
+def coal_distance(coal, name, one, two):
+    shapes = [coal_shape(coal, k, s.size) for k, s in zip(name.split("-"), (one, two), strict=True)]
+    places = [coal.Transform3s(np.array(s.rotation), np.array(s.position)) for s in (one, two)]
+    result = coal.DistanceResult()
+    request = coal.DistanceRequest()
+    request.enable_signed_distance = True
+    gap = coal.distance(shapes[0], places[0], shapes[1], places[1], request, result)
+    return gap, np.array(result.normal)
+
+
+def geom(kind, shape):
+    size = shape.size
+    numbers = {
+        "sphere": size,
+        "capsule": (size[0], 0.5 * size[1]) if len(size) == 2 else (),
+        "cylinder": (size[0], 0.5 * size[1]) if len(size) == 2 else (),
+        "box": tuple(0.5 * x for x in size),
+        "ellipsoid": size,
+        "plane": (1.0, 1.0, 1.0),
+    }[kind]
+    R = np.array(shape.rotation)
+    return (
+        f'<body pos="{" ".join(map(repr, shape.position))}" '
+        f'xyaxes="{" ".join(map(repr, [*R[:, 0].tolist(), *R[:, 1].tolist()]))}">'
+        f'<geom type="{kind}" size="{" ".join(map(repr, numbers))}"/></body>'
+    )
+
+
+def mujoco_distance(mujoco, name, one, two):
+    bodies = "".join(geom(k, s) for k, s in zip(name.split("-"), (one, two), strict=True))
+    model = mujoco.MjModel.from_xml_string(f"<mujoco><worldbody>{bodies}</worldbody></mujoco>")
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    return mujoco.mj_geomDistance(model, data, 0, 1, 10.0, np.zeros(6))
+
+
+def touching(name, one, two):
+    """Return our contact of smallest gap."""
+    return min(pair(*name.split("-")).function(one, two), key=lambda contact: contact.gap)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gaps_and_normals_agree_with_coal(name):
+    """Separated shapes of all kinds, and overlapping ones of rounded kinds and planes."""
+    coal = pytest.importorskip("coal", reason="live comparison with coal")
+    rng = np.random.default_rng(11)
+    compared = 0
+    for _ in range(CASES):
+        one, two = random_pair(rng, name)
+        ours = touching(name, one, two)
+        if ours.gap < 1e-3 and not set(name.split("-")) <= {*OVERLAPPING, *name.split("-")[:1]}:
+            continue
+        gap, normal = coal_distance(coal, name, one, two)
+        if abs(gap) < 1e-3:
+            continue
+        assert_close(ours.gap, gap, ITERATIVE)
+        assert_close(ours.normal, normal, 1e-3)
+        compared += 1
+    assert compared > CASES // 5
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gaps_agree_with_mujoco(name):
+    """Separated shapes."""
+    mujoco = pytest.importorskip("mujoco", reason="live comparison with MuJoCo")
+    rng = np.random.default_rng(12)
+    compared = 0
+    for _ in range(CASES):
+        one, two = random_pair(rng, name)
+        ours = touching(name, one, two)
+        if ours.gap < 1e-3:
+            continue
+        assert_close(ours.gap, mujoco_distance(mujoco, name, one, two), ITERATIVE)
+        compared += 1
+    assert compared > CASES // 5
