@@ -5,13 +5,31 @@ import functools
 import numpy as np
 
 from tiburon.contact.geometry.contact_geometry import Placed
+from tiburon.contact.geometry.height_field import HeightField
 from tiburon.contact.geometry.pairs import PAIRS, pair
+from tiburon.model.world import Ground, GroundGrid
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.spatial import axis_angle_to_matrix
 from tiburon.trace import Input, trace
 
-SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3, "plane": 0}
+SIZES = {
+    "sphere": 1,
+    "capsule": 2,
+    "cylinder": 2,
+    "box": 3,
+    "ellipsoid": 3,
+    "plane": 0,
+    "height field": 5,
+}
 NAMES = [f"{a}-{b}" for a, b in PAIRS]
+
+
+TERRAIN = HeightField(
+    Ground(
+        grid=GroundGrid((1.0, 1.0), np.random.default_rng(0).uniform(-0.4, 0.4, (9, 9)).tolist())
+    )
+)
+"""Rough ground with slopes of up to 40 degrees."""
 
 
 def tuples(array):
@@ -27,6 +45,13 @@ def rotation(rng):
 
 def random_shape(rng, kind, spread=0.35):
     """Return a shape of 0.1 to 0.4 m within a few tenths of the origin, at any orientation."""
+    if kind == "height field":
+        w = 0.2 * rng.standard_normal(3)
+        tilt = np.array(axis_angle_to_matrix(tuple(w / np.linalg.norm(w)), np.linalg.norm(w)))
+        middle = 0.35 * rng.standard_normal(3)
+        return TERRAIN.placed._replace(
+            rotation=tuples(tilt), position=tuples(middle - tilt @ [4.0, 4.0, 0.0])
+        )
     size = tuple(rng.uniform(0.1, 0.4, SIZES[kind]).tolist())
     return Placed(tuples(rotation(rng)), tuples(spread * rng.standard_normal(3)), size)
 

@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 
-from tests.contact.geometry.cases import NAMES, random_pair
+from tests.contact.geometry.cases import NAMES as ALL_NAMES
+from tests.contact.geometry.cases import random_pair
 from tests.tolerances import assert_close
 from tiburon.contact.geometry.pairs import pair
+
+NAMES = [name for name in ALL_NAMES if "field" not in name]
 
 pytestmark = pytest.mark.slow
 

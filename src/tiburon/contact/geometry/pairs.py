@@ -7,14 +7,17 @@ order; `pair` exchanges the bodies for the other.
 from collections.abc import Callable
 from typing import NamedTuple
 
+from tiburon.contact.geometry.box_height_field import box_height_field
 from tiburon.contact.geometry.box_plane import box_plane
 from tiburon.contact.geometry.capsule_capsule import capsule_capsule
+from tiburon.contact.geometry.capsule_height_field import capsule_height_field
 from tiburon.contact.geometry.capsule_plane import capsule_plane
 from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed, exchanged
 from tiburon.contact.geometry.cylinder_plane import cylinder_plane
 from tiburon.contact.geometry.ellipsoid_plane import ellipsoid_plane
 from tiburon.contact.geometry.sphere_box import sphere_box
 from tiburon.contact.geometry.sphere_capsule import sphere_capsule
+from tiburon.contact.geometry.sphere_height_field import sphere_height_field
 from tiburon.contact.geometry.sphere_plane import sphere_plane
 from tiburon.contact.geometry.sphere_sphere import sphere_sphere
 from tiburon.errors import ModelError, OptionError, shown
@@ -45,7 +48,7 @@ class Pair(NamedTuple):
     """Number of candidate contacts."""
 
 
-KINDS = ("sphere", "capsule", "box", "cylinder", "ellipsoid", "plane")
+KINDS = ("sphere", "capsule", "box", "cylinder", "ellipsoid", "plane", "height field")
 """Kinds of shapes; a contact point is a sphere of radius 0."""
 
 PAIRS: dict[tuple[str, str], Pair] = {
@@ -58,6 +61,9 @@ PAIRS: dict[tuple[str, str], Pair] = {
     ("box", "plane"): Pair(box_plane, 8),
     ("cylinder", "plane"): Pair(cylinder_plane, 5),
     ("ellipsoid", "plane"): Pair(ellipsoid_plane, 1),
+    ("sphere", "height field"): Pair(sphere_height_field, 3),
+    ("capsule", "height field"): Pair(capsule_height_field, 4),
+    ("box", "height field"): Pair(box_height_field, 8),
 }
 """Pairs of kinds with a narrow phase."""
 

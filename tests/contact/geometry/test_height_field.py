@@ -1,0 +1,237 @@
+"""Terrain: distances to a mesh of triangles, flat grids, tile edges, valleys, borders."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tests.contact.geometry.cases import flat, kernel, random_shape, rotation, tuples
+from tests.tolerances import assert_close
+from tiburon.contact.geometry.contact_geometry import Placed
+from tiburon.contact.geometry.height_field import (
+    NO_CONTACT,
+    HeightField,
+    is_over_grid,
+    reach_of,
+    terrain_contacts,
+)
+from tiburon.contact.geometry.pairs import pair
+from tiburon.errors import DomainError, ShapeError
+from tiburon.model.world import Ground, GroundGrid
+from tiburon.trace.primitives.grid_patch import read_patch
+
+UPRIGHT = tuples(np.eye(3))
+
+
+def field_of(heights, spacing=(0.5, 0.4), origin=(-1.0, -1.0)):
+    return HeightField(Ground(grid=GroundGrid(spacing, np.asarray(heights).tolist(), origin)))
+
+
+def ball(center, radius=0.1):
+    return Placed(UPRIGHT, tuples(center), (radius,))
+
+
+def triangles(heights, spacing):
+    """Return all triangles, in axes of the field."""
+    rows, columns = heights.shape
+    for i, j in itertools.product(range(rows - 1), range(columns - 1)):
+        corner = {
+            (a, b): np.array([(i + a) * spacing[0], (j + b) * spacing[1], heights[i + a, j + b]])
+            for a in (0, 1)
+            for b in (0, 1)
+        }
+        yield np.array([corner[0, 0], corner[1, 0], corner[1, 1]])
+        yield np.array([corner[0, 0], corner[0, 1], corner[1, 1]])
+
+
+def distance_to_triangle(point, triangle):
+    """Return the distance by brute force: the face where the foot is inside, else the edges."""
+    a, b, c = triangle
+    n = np.cross(b - a, c - a)
+    n /= np.linalg.norm(n)
+    foot = point - n * ((point - a) @ n)
+    weights = np.linalg.lstsq(np.vstack([triangle.T, np.ones(3)]), [*foot, 1.0], rcond=None)[0]
+    if weights.min() >= 0.0:
+        return np.linalg.norm(point - foot)
+    found = []
+    for p, q in ((a, b), (b, c), (c, a)):
+        s = np.clip((point - p) @ (q - p) / ((q - p) @ (q - p)), 0.0, 1.0)
+        found.append(np.linalg.norm(point - p - s * (q - p)))
+    return min(found)
+
+
+def height_at(heights, spacing, x, y):
+    """Return the height of the terrain, as DynaMechs interpolates it."""
+    i, j = int(x / spacing[0]), int(y / spacing[1])
+    t, u = x / spacing[0] - i, y / spacing[1] - j
+    if t > u:
+        middle = heights[i + 1, j]
+        return heights[i, j] + t * (middle - heights[i, j]) + u * (heights[i + 1, j + 1] - middle)
+    middle = heights[i, j + 1]
+    return heights[i, j] + u * (middle - heights[i, j]) + t * (heights[i + 1, j + 1] - middle)
+
+
+@pytest.mark.parametrize("reach", [1, 2])
+def test_the_gap_is_the_distance_to_the_nearest_triangle(reach):
+    """Random terrain, points above it within the range where gaps are exact."""
+    rng = np.random.default_rng(1)
+    heights, spacing = rng.uniform(-0.2, 0.2, (8, 9)), (0.5, 0.4)
+    holder = field_of(heights, spacing, (0.0, 0.0))
+    mesh = list(triangles(heights, spacing))
+    compared = 0
+    for _ in range(60):
+        x, y = rng.uniform(1.0, 2.3, 2)
+        center = np.array([x, y, height_at(heights, spacing, x, y) + rng.uniform(0.0, 0.5)])
+        near = [t for t in mesh if np.abs(t.mean(axis=0) - center)[:2].max() < 1.0]
+        truth = min(distance_to_triangle(center, triangle) for triangle in near)
+        if truth > (reach - 0.5) * 0.4:
+            continue
+        (found,) = terrain_contacts(tuple(center), 0.0, holder.placed, 1, reach)
+        assert_close(found.gap, truth)
+        assert_close(center + truth * np.array(found.normal) / 2.0, found.point)
+        compared += 1
+    assert compared > 25
+
+
+def test_a_flat_grid_is_a_plane():
+    """All kinds on level and tilted flat grids: equal to the contact with a plane to 1e-12."""
+    rng = np.random.default_rng(2)
+    tilted = 0.3 * np.arange(9)[:, None] * 0.5 - 0.2 * np.arange(9)[None, :] * 0.5
+    for heights, slopes in ((np.full((9, 9), 0.25), (0.0, 0.0)), (tilted, (0.3, -0.2))):
+        R = rotation(rng)
+        holder = field_of(heights, (0.5, 0.5), (0.0, 0.0))
+        field = holder.placed._replace(rotation=tuples(R), position=(0.3, 0.1, 0.2))
+        z = np.array([-slopes[0], -slopes[1], 1.0])
+        z /= np.linalg.norm(z)
+        x = np.cross([0.0, 1.0, 0.0], z)
+        x /= np.linalg.norm(x)
+        axes = R @ np.column_stack([x, np.cross(z, x), z])
+        start = R @ [0.0, 0.0, heights[0, 0]] + field.position
+        plane = Placed(tuples(axes), tuples(start))
+        for _ in range(40):
+            place = R @ [*rng.uniform(1.5, 2.5, 2), 0.0] + start
+            height = z @ (R.T @ (place - start))
+            center = place + axes[:, 2] * (rng.uniform(-0.05, 0.3) - height)
+            shape = Placed(tuples(rotation(rng)), tuples(center), (0.15,))
+            first, *others = pair("sphere", "height field").function(shape, field)
+            (expected,) = pair("sphere", "plane").function(shape, plane)
+            assert_close(first.gap, expected.gap)
+            assert_close(first.normal, expected.normal)
+            assert_close(first.point, expected.point)
+            for other in others:
+                # on a tile edge two tiles hold the foot; both give the same contact
+                assert other.gap == NO_CONTACT or abs(other.gap - first.gap) < 1e-12
+
+
+def test_a_sliding_ball_does_not_feel_tile_edges():
+    """Over coplanar tiles the normal keeps its bits, at edges and corners of tiles, too."""
+    holder = field_of(np.zeros((9, 9)), (0.5, 0.5), (0.0, 0.0))
+    for x in np.linspace(1.0, 2.0, 41):
+        for y in (1.0, 1.3, 1.5, x):
+            found = pair("sphere", "height field").function(ball((x, y, 0.1)), holder.placed)
+            assert found[0].normal == (0.0, 0.0, -1.0)
+            assert abs(found[0].gap) < 1e-15
+            assert not np.any(found[0].relative_curvature)
+
+
+def test_a_ball_in_a_valley_touches_both_sides():
+    """Two slopes of 45 degrees that meet along y, and along the diagonal of cells."""
+    i, j = np.meshgrid(np.arange(9), np.arange(9), indexing="ij")
+    r = 0.1
+    along_y = field_of(0.5 * np.abs(i - 4), (0.5, 0.5), (0.0, 0.0))
+    first, second, _ = pair("sphere", "height field").function(
+        ball((2.0, 1.7, r * np.sqrt(2.0)), r), along_y.placed
+    )
+    assert_close([first.gap, second.gap], [0.0, 0.0])
+    assert_close(sorted([first.normal[0], second.normal[0]]), np.sqrt([0.5, 0.5]) * [-1, 1])
+    diagonal = field_of(np.abs(i - j) * 0.5, (0.5, 0.5), (0.0, 0.0))
+    slope = np.array([-1.0, 1.0, 1.0]) / np.sqrt(3.0)
+    first, second, _ = pair("sphere", "height field").function(
+        ball((2.2, 2.2, r / slope[2]), r), diagonal.placed
+    )
+    assert_close([first.gap, second.gap], [0.0, 0.0])
+    assert_close(np.abs([first.normal, second.normal]), np.abs([slope, slope]))
+    assert_close(np.dot(first.normal, second.normal), -1.0 / 3.0)
+
+
+def test_a_ball_on_a_ridge_touches_its_edge_and_on_a_peak_its_vertex():
+    """The distance to an edge, with the curvature of a cylinder, and to a vertex."""
+    i, j = np.meshgrid(np.arange(9), np.arange(9), indexing="ij")
+    ridge = field_of(-0.5 * np.abs(i - 4), (0.5, 0.5), (0.0, 0.0))
+    edge, *rest = pair("sphere", "height field").function(ball((2.03, 1.7, 0.12)), ridge.placed)
+    distance = np.hypot(0.03, 0.12)
+    assert_close(edge.gap, distance - 0.1)
+    assert_close(edge.normal, np.array([-0.03, 0.0, -0.12]) / distance)
+    assert_close(np.linalg.eigvalsh(edge.relative_curvature), [0.0, 0.0, 1.0 / distance])
+    assert all(contact.gap == NO_CONTACT for contact in rest)
+    peak = field_of(-0.5 * np.maximum(np.abs(i - 4), np.abs(j - 4)), (0.5, 0.5), (0.0, 0.0))
+    vertex, *_ = pair("sphere", "height field").function(ball((2.02, 2.01, 0.12)), peak.placed)
+    distance = np.sqrt(0.02**2 + 0.01**2 + 0.12**2)
+    assert_close(vertex.gap, distance - 0.1)
+    eigenvalues = np.linalg.eigvalsh(vertex.relative_curvature)
+    assert_close(eigenvalues, [0.0, 1.0 / distance, 1.0 / distance])
+
+
+def test_beyond_the_border_the_ground_goes_on_level():
+    """Heights of the border continue; the grid's extent can be asked for."""
+    heights = np.zeros((4, 5))
+    heights[-1] = 0.3
+    holder = field_of(heights, (0.5, 0.4), (0.0, 0.0))
+    (found,) = terrain_contacts((30.0, -20.0, 1.0), 0.0, holder.placed, 1)
+    assert_close(found.gap, 0.7)
+    assert not is_over_grid((30.0, -20.0, 1.0), holder.placed)
+    assert is_over_grid((0.7, 0.8, 1.0), holder.placed)
+
+
+def test_penetrating_centers_have_negative_gaps():
+    """A center below the ground, at any depth within reach."""
+    rng = np.random.default_rng(5)
+    heights, spacing = rng.uniform(-0.2, 0.2, (8, 9)), (0.5, 0.4)
+    holder = field_of(heights, spacing, (0.0, 0.0))
+    for _ in range(100):
+        x, y = rng.uniform(1.0, 2.3, 2)
+        center = (x, y, height_at(heights, spacing, x, y) - rng.uniform(1e-9, 1.0))
+        for contact in pair("sphere", "height field").function(ball(center), holder.placed):
+            assert contact.gap < -0.1 or contact.gap == NO_CONTACT
+            assert contact.normal[2] < 0.0
+
+
+def test_each_case_of_a_batch_has_its_own_grid():
+    """The address of the heights is a run-time value."""
+    fields = [field_of(np.full((5, 5), h)) for h in (0.1, 0.2, 0.3)]
+    shape = flat(ball((0.0, 0.0, 1.0)))
+    found = kernel("sphere-height field")(
+        np.array([shape] * 3), np.array([flat(field.placed) for field in fields])
+    )
+    assert_close(np.asarray(found)[:, 0], [0.8, 0.7, 0.6])
+
+
+def test_corners_of_boxes_and_ends_of_capsules_meet_the_terrain():
+    """On flat ground: the contacts of the plane."""
+    rng = np.random.default_rng(6)
+    holder = field_of(np.zeros((9, 9)), (1.0, 1.0), (-4.0, -4.0))
+    plane = Placed(UPRIGHT, (0.0, 0.0, 0.0))
+    box = random_shape(rng, "box")
+    there = pair("box", "height field").function(box, holder.placed)
+    expected = pair("box", "plane").function(box, plane)
+    assert_close([c.gap for c in there], [c.gap for c in expected])
+    assert_close([c.point for c in there], [c.point for c in expected])
+    capsule = random_shape(rng, "capsule")
+    there = pair("capsule", "height field").function(capsule, holder.placed)
+    expected = pair("capsule", "plane").function(capsule, plane)
+    assert_close([c.gap for c in there[::2]], [c.gap for c in expected])
+
+
+def test_reach_covers_the_radius():
+    """(reach - 1/2) spacing exceeds the radius."""
+    for radius in (0.0, 0.1, 0.24, 0.25, 0.26, 0.5, 0.75, 2.0):
+        reach = reach_of(radius, (0.5, 0.7))
+        assert (reach - 0.5) * 0.5 > radius >= (reach - 1.5) * 0.5
+
+
+def test_bad_input_is_refused():
+    """Level ground has no grid; a handle has three numbers."""
+    with pytest.raises(DomainError, match=r"^ground: expected a grid, got level ground; use"):
+        HeightField(Ground())
+    with pytest.raises(ShapeError, match=r"handle of a grid: expected 3 numbers, got 2"):
+        read_patch(3, (0.0, 1.0), 0.0, 0.0)
