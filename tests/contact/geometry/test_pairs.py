@@ -17,6 +17,7 @@ from tests.contact.geometry.cases import (
     velocity_at,
 )
 from tests.tolerances import ALGEBRA, assert_close
+from tiburon.contact.geometry.box_plane import box_corners
 from tiburon.contact.geometry.contact_geometry import Placed, exchanged, normal_rate
 from tiburon.contact.geometry.height_field import NO_CONTACT
 from tiburon.contact.geometry.pairs import KINDS, PAIRS, pair, shape_kind, shape_size
@@ -34,6 +35,22 @@ RATE = 2e-6
 
 def function_of(name):
     return pair(*name.split("-")).function
+
+
+def is_exact(name, contact, one, two):
+    """Return whether the rate of a contact's gap is exact: all but corners that clipping makes."""
+    if contact.gap == NO_CONTACT:
+        return False
+    if name != "box-box":
+        return True
+    cosines = np.abs([np.transpose(box.rotation) @ contact.normal for box in (one, two)])
+    if cosines.max() < 1.0 - 1e-12:
+        return True  # crossing edges
+    corners = np.array([*box_corners(one), *box_corners(two)])
+    ends = [
+        np.array(contact.point) + s * contact.gap * np.array(contact.normal) for s in (-0.5, 0.5)
+    ]
+    return min(np.linalg.norm(corners - end, axis=1).min() for end in ends) < 1e-9
 
 
 def values(contact):
@@ -54,7 +71,7 @@ def test_gap_and_normal_rates_equal_finite_differences(name):
             for h in (-2 * STEP, -STEP, STEP, 2 * STEP)
         ]
         for k, contact in enumerate(now):
-            if contact.gap == NO_CONTACT:
+            if not is_exact(name, contact, one, two):
                 continue
             far0, before, after, far1 = (values(side[k])[[0, 4, 5, 6]] for side in sides)
             difference = (after - before) / (2.0 * STEP)
@@ -91,8 +108,9 @@ def test_traced_derivative_of_the_gap_is_the_velocity_along_the_normal(name):
             directions.append(np.array([*turning.ravel(), *v[3:], *[0.0] * len(shape.size)]))
         rates = interpret(derivative, [flat(one), flat(two), *directions])
         rates = np.asarray(rates).reshape(count, 25)
-        for contact, row in zip(function_of(name)(one, two), rates, strict=True):
-            if contact.gap == NO_CONTACT:
+        found = function_of(name)(one, two)
+        for contact, row in zip(found, rates, strict=True):
+            if not is_exact(name, contact, one, two):
                 continue
             velocity = velocity_at(two, v2, contact.point) - velocity_at(one, v1, contact.point)
             assert_close(row[0], np.dot(contact.normal, velocity), 1e-9)

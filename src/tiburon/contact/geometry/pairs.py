@@ -7,6 +7,7 @@ order; `pair` exchanges the bodies for the other.
 from collections.abc import Callable
 from typing import NamedTuple
 
+from tiburon.contact.geometry.box_box import box_box
 from tiburon.contact.geometry.box_height_field import box_height_field
 from tiburon.contact.geometry.box_plane import box_plane
 from tiburon.contact.geometry.capsule_capsule import capsule_capsule
@@ -14,9 +15,12 @@ from tiburon.contact.geometry.capsule_height_field import capsule_height_field
 from tiburon.contact.geometry.capsule_plane import capsule_plane
 from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed, exchanged
 from tiburon.contact.geometry.cylinder_plane import cylinder_plane
+from tiburon.contact.geometry.ellipsoid_ellipsoid import ellipsoid_ellipsoid
 from tiburon.contact.geometry.ellipsoid_plane import ellipsoid_plane
 from tiburon.contact.geometry.sphere_box import sphere_box
 from tiburon.contact.geometry.sphere_capsule import sphere_capsule
+from tiburon.contact.geometry.sphere_cylinder import sphere_cylinder
+from tiburon.contact.geometry.sphere_ellipsoid import sphere_ellipsoid
 from tiburon.contact.geometry.sphere_height_field import sphere_height_field
 from tiburon.contact.geometry.sphere_plane import sphere_plane
 from tiburon.contact.geometry.sphere_sphere import sphere_sphere
@@ -59,8 +63,12 @@ PAIRS: dict[tuple[str, str], Pair] = {
     ("capsule", "plane"): Pair(capsule_plane, 2),
     ("capsule", "capsule"): Pair(capsule_capsule, 2),
     ("box", "plane"): Pair(box_plane, 8),
+    ("box", "box"): Pair(box_box, 8),
     ("cylinder", "plane"): Pair(cylinder_plane, 5),
     ("ellipsoid", "plane"): Pair(ellipsoid_plane, 1),
+    ("sphere", "cylinder"): Pair(sphere_cylinder, 1),
+    ("sphere", "ellipsoid"): Pair(sphere_ellipsoid, 1),
+    ("ellipsoid", "ellipsoid"): Pair(ellipsoid_ellipsoid, 1),
     ("sphere", "height field"): Pair(sphere_height_field, 3),
     ("capsule", "height field"): Pair(capsule_height_field, 4),
     ("box", "height field"): Pair(box_height_field, 8),

@@ -1,0 +1,257 @@
+"""Contacts of two boxes: separating axes, then the overlap of two faces.
+
+Among the 15 axes that can separate two boxes (face normals and cross products of edges) that of
+largest separation gives the normal; for overlapping boxes this is the smallest depth. If it is a
+face normal, the face of the other box that faces it is clipped to it; every corner of the clipped
+polygon is a contact, at most eight. If it is a cross product, the two edges cross at one contact.
+
+Gaps of separated boxes are measured along that axis: lower bounds of the distance, with the right
+sign. Corners of either box keep their exact rate of the gap; corners where clipping cuts an edge
+slide over both boxes, so that theirs is exact where the faces are parallel.
+"""
+
+from typing import NamedTuple
+
+from tiburon.contact.geometry.contact_geometry import (
+    ZERO33,
+    ContactGeometry,
+    Placed,
+    axis,
+    exchanged,
+    face_contact,
+)
+from tiburon.contact.geometry.height_field import NO_CONTACT
+from tiburon.contact.geometry.vectors import (
+    maximum,
+    minimum,
+    outer,
+    root,
+    scale_matrix,
+    select,
+    sign,
+)
+from tiburon.spatial.vec3 import Mat3, Scalar, Vec3, add, cross, dot, scale, subtract
+from tiburon.trace.value import where
+
+__all__ = ["box_box"]
+
+PARALLEL = 1e-8
+"""Squared sine between edges below which their cross product is not an axis of its own."""
+
+FACE_PREFERENCE = 1e-3
+"""How much deeper a face contact may be than an edge contact, as a fraction of the smallest edge: a
+box that lies on another keeps its contacts when it tilts a little. No contact is invented:
+separated boxes have no corner below a face of the other."""
+
+FIRST_PREFERENCE = 1e-6
+"""The same for faces of the second box against faces of the first."""
+
+_AROUND = ((1, 2), (2, 0), (0, 1))
+
+
+class _Face(NamedTuple):
+    """A face of a box, world axes."""
+
+    center: Vec3
+    outward: Vec3
+    x: Vec3
+    y: Vec3
+    half_x: Scalar
+    half_y: Scalar
+
+
+def box_box(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
+    """Return the contacts of the clipped face, or one contact of crossing edges; eight slots.
+
+    Unused slots have the gap `NO_CONTACT`.
+    """
+    half1, half2 = (tuple(0.5 * edge for edge in box.size) for box in (first, second))
+    a, b = [axis(first, k) for k in range(3)], [axis(second, k) for k in range(3)]
+    offset = subtract(second.position, first.position)
+    cosines = [[dot(u, v) for v in b] for u in a]
+    sizes = [abs(c) for row in cosines for c in row]
+    along1, along2 = [dot(u, offset) for u in a], [dot(v, offset) for v in b]
+    face1 = [
+        abs(along1[i]) - half1[i] - sum(half2[j] * sizes[3 * i + j] for j in range(3))
+        for i in range(3)
+    ]
+    face2 = [
+        abs(along2[j]) - half2[j] - sum(half1[i] * sizes[3 * i + j] for i in range(3))
+        for j in range(3)
+    ]
+    best1, of_first = _largest(face1, [_face(first, half1, i, sign(along1[i])) for i in range(3)])
+    best2, of_second = _largest(
+        face2, [_face(second, half2, j, -sign(along2[j])) for j in range(3)]
+    )
+    smallest = minimum(_smallest(first.size), _smallest(second.size))
+    on_first = best1 + FIRST_PREFERENCE * smallest >= best2
+    reference = select(on_first, of_first, of_second)
+    incident = select(
+        on_first,
+        _incident(second, half2, of_first.outward),
+        _incident(first, half1, of_second.outward),
+    )
+    edges, contact = _edge_contact(first, second, half1, half2, a, b, offset, cosines)
+    crossing = edges > maximum(best1, best2) + FACE_PREFERENCE * smallest
+    found = []
+    for number, (exists, x, y, of_reference) in enumerate(_clipped(reference, incident)):
+        point = add(reference.center, add(scale(reference.x, x), scale(reference.y, y)))
+        above = _on_face(point, incident)
+        # height of the incident face over this point of the reference face
+        slope = dot(incident.outward, reference.outward)
+        below = _on_face(add(point, scale(reference.outward, above.gap / -slope)), reference)
+        one = select(of_reference, above, exchanged(below))
+        one = select(on_first, one, exchanged(one))
+        one = one._replace(gap=where(exists, one.gap, NO_CONTACT))
+        other = contact if number == 0 else contact._replace(gap=NO_CONTACT)
+        found.append(select(crossing, other, one))
+    return tuple(found)
+
+
+def _on_face(point: Vec3, face: _Face) -> ContactGeometry:
+    """Return the contact of a corner of the first body with a face of the second."""
+    return face_contact(point, 0.0, face.center, face.outward)
+
+
+def _smallest(values: tuple[Scalar, ...]) -> Scalar:
+    x, y, z = values
+    return minimum(x, minimum(y, z))
+
+
+def _largest(separations: list[Scalar], faces: list[_Face]) -> tuple[Scalar, _Face]:
+    """Return the largest separation and its face."""
+    best = (separations[0], faces[0])
+    for candidate in zip(separations[1:], faces[1:], strict=True):
+        best = select(candidate[0] > best[0], candidate, best)
+    return best
+
+
+def _face(box: Placed, half: tuple[Scalar, ...], k: int, side: Scalar) -> _Face:
+    """Return the face of a box on one side of an axis."""
+    i, j = _AROUND[k]
+    outward = scale(axis(box, k), side)
+    center = add(box.position, scale(outward, half[k]))
+    return _Face(center, outward, axis(box, i), axis(box, j), half[i], half[j])
+
+
+def _incident(box: Placed, half: tuple[Scalar, ...], normal: Vec3) -> _Face:
+    """Return the face of a box that faces a direction most."""
+    facing = [dot(axis(box, k), normal) for k in range(3)]
+    faces = [_face(box, half, k, -sign(facing[k])) for k in range(3)]
+    return _largest([abs(c) for c in facing], faces)[1]
+
+
+def _clipped(reference: _Face, incident: _Face) -> list[tuple[Scalar, ...]]:
+    """Return the corners of the incident face clipped to the reference face, in eight slots.
+
+    Corners are the ends of the four edges of the incident face, clipped to the rectangle (an end
+    that is not clipped is the start of the next edge), and the corners of the rectangle inside the
+    incident face: a convex polygon with at most eight.
+
+    Returns:
+        For each slot whether it is used, its coordinates on the reference face [m], and whether it
+        is a corner of that face.
+    """
+    hx, hy = reference.half_x, reference.half_y
+    between = subtract(incident.center, reference.center)
+
+    def on_reference(v: Vec3) -> tuple[Scalar, Scalar]:
+        return dot(reference.x, v), dot(reference.y, v)
+
+    cx, cy = on_reference(between)
+    ax, ay = on_reference(scale(incident.x, incident.half_x))
+    bx, by = on_reference(scale(incident.y, incident.half_y))
+    corners = [(cx + s * ax + t * bx, cy + s * ay + t * by) for s, t in _CORNERS]
+    candidates: list[tuple[Scalar, ...]] = []
+    for k in range(4):
+        (x, y), (x1, y1) = corners[k], corners[(k + 1) % 4]
+        dx, dy = x1 - x, y1 - y
+        start, end, hits = _interval(x, dx, hx)
+        start2, end2, hits2 = _interval(y, dy, hy)
+        start, end = maximum(start, start2), minimum(end, end2)
+        hits = hits & hits2 & (start <= end)
+        candidates.append((hits, x + start * dx, y + start * dy, 0.0))
+        candidates.append((hits & (end < 1.0), x + end * dx, y + end * dy, 0.0))
+    # coordinates on the incident face, as fractions of its half sizes
+    determinant = ax * by - ay * bx
+    regular = abs(determinant) > 0.0
+    inverse = where(regular, 1.0 / where(regular, determinant, 1.0), 0.0)
+    for s, t in _CORNERS:
+        x, y = s * hx - cx, t * hy - cy
+        p, q = (x * by - y * bx) * inverse, (ax * y - ay * x) * inverse
+        inside = regular & (abs(p) < 1.0) & (abs(q) < 1.0)
+        candidates.append((inside, s * hx, t * hy, 1.0))
+    return _packed(candidates, 8)
+
+
+_CORNERS = ((-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0))
+
+
+def _interval(x: Scalar, dx: Scalar, half: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    """Return the part of x + t dx, 0 <= t <= 1, within +-half, and whether there can be one."""
+    moves = abs(dx) > 0.0
+    inverse = 1.0 / where(moves, dx, 1.0)
+    low, high = (-half - x) * inverse, (half - x) * inverse
+    start = where(moves, maximum(minimum(low, high), 0.0), 0.0)
+    end = where(moves, minimum(maximum(low, high), 1.0), 1.0)
+    return start, end, moves | (abs(x) <= half)
+
+
+def _packed(candidates: list[tuple[Scalar, ...]], slots: int) -> list[tuple[Scalar, ...]]:
+    """Return candidates that exist in the first slots, in order."""
+    places = []
+    taken: Scalar = 0.0
+    for candidate in candidates:
+        places.append(where(candidate[0], taken, -1.0))
+        taken = taken + where(candidate[0], 1.0, 0.0)
+    packed = []
+    for slot in range(slots):
+        kept: tuple[Scalar, ...] = (0.0, 0.0, 0.0)
+        for place, candidate in zip(places, candidates, strict=True):
+            kept = select(place == float(slot), candidate[1:], kept)
+        packed.append((taken > float(slot), kept[0], kept[1], kept[2] > 0.5))
+    return packed
+
+
+def _edge_contact(
+    first: Placed,
+    second: Placed,
+    half1: tuple[Scalar, ...],
+    half2: tuple[Scalar, ...],
+    a: list[Vec3],
+    b: list[Vec3],
+    offset: Vec3,
+    cosines: list[list[Scalar]],
+) -> tuple[Scalar, ContactGeometry]:
+    """Return the largest separation along cross products of edges, and the contact there."""
+    best: tuple[Scalar, Vec3, Vec3, Vec3] = (-NO_CONTACT, a[0], a[0], b[0])
+    for i in range(3):
+        for j in range(3):
+            square = 1.0 - cosines[i][j] * cosines[i][j]
+            usable = square > PARALLEL
+            inverse = 1.0 / root(where(usable, square, 1.0))
+            normal = scale(cross(a[i], b[j]), inverse)
+            reach = sum(half1[k] * abs(dot(normal, a[k])) for k in _AROUND[i])
+            reach = reach + sum(half2[k] * abs(dot(normal, b[k])) for k in _AROUND[j])
+            along = dot(normal, offset)
+            separation = where(usable, abs(along) - reach, -NO_CONTACT)
+            normal = scale(normal, sign(along))
+            best = select(separation > best[0], (separation, normal, a[i], b[j]), best)
+    separation, n, u1, u2 = best
+    # middle of the edge of each box that is extreme along the normal
+    start, end = first.position, second.position
+    for k in range(3):
+        on_edge1, on_edge2 = abs(dot(u1, a[k])) > 0.5, abs(dot(u2, b[k])) > 0.5
+        arm1 = where(on_edge1, 0.0, sign(dot(n, a[k])) * half1[k])
+        arm2 = where(on_edge2, 0.0, -sign(dot(n, b[k])) * half2[k])
+        start, end = add(start, scale(a[k], arm1)), add(end, scale(b[k], arm2))
+    across = cross(n, u2)
+    divisor = dot(across, u1)
+    safe = divisor * divisor > 0.5 * PARALLEL
+    inverse = where(safe, 1.0 / where(safe, divisor, 1.0), 0.0)
+    between = subtract(end, start)
+    place = dot(across, between) * inverse
+    nearest = add(start, scale(u1, place))
+    share: Mat3 = scale_matrix(outer(across, u1), inverse)
+    point = add(nearest, scale(n, 0.5 * separation))
+    return separation, ContactGeometry(separation, point, n, ZERO33, share)
