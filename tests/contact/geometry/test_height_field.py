@@ -7,9 +7,8 @@ import pytest
 
 from tests.contact.geometry.cases import flat, kernel, random_shape, rotation, tuples
 from tests.tolerances import assert_close
-from tiburon.contact.geometry.contact_geometry import Placed
+from tiburon.contact.geometry.contact_geometry import NO_CONTACT, Placed
 from tiburon.contact.geometry.height_field import (
-    NO_CONTACT,
     HeightField,
     is_over_grid,
     reach_of,

@@ -18,8 +18,7 @@ from tests.contact.geometry.cases import (
 )
 from tests.tolerances import ALGEBRA, assert_close
 from tiburon.contact.geometry.box_plane import box_corners
-from tiburon.contact.geometry.contact_geometry import Placed, exchanged, normal_rate
-from tiburon.contact.geometry.height_field import NO_CONTACT
+from tiburon.contact.geometry.contact_geometry import NO_CONTACT, Placed, exchanged, normal_rate
 from tiburon.contact.geometry.pairs import KINDS, PAIRS, pair, shape_kind, shape_size
 from tiburon.errors import ModelError, OptionError
 from tiburon.model.shape import BoxShape, CapsuleShape, MeshShape, PlaneShape

@@ -13,6 +13,7 @@ slide over both boxes, so that theirs is exact where the faces are parallel.
 from typing import NamedTuple
 
 from tiburon.contact.geometry.contact_geometry import (
+    NO_CONTACT,
     ZERO33,
     ContactGeometry,
     Placed,
@@ -20,7 +21,6 @@ from tiburon.contact.geometry.contact_geometry import (
     exchanged,
     face_contact,
 )
-from tiburon.contact.geometry.height_field import NO_CONTACT
 from tiburon.contact.geometry.vectors import (
     maximum,
     minimum,

@@ -8,6 +8,8 @@ can rest on another.
 """
 
 from tiburon.contact.geometry.contact_geometry import (
+    NO_CONTACT,
+    ZERO33,
     ContactGeometry,
     Placed,
     axis,
@@ -27,7 +29,7 @@ from tiburon.contact.geometry.vectors import (
 from tiburon.spatial.vec3 import Scalar, Vec3, add, cross, dot, scale, subtract
 from tiburon.trace.value import where
 
-__all__ = ["capsule_capsule"]
+__all__ = ["capsule_capsule", "crossing"]
 
 PARALLEL = 1e-14
 """Squared sine between axes below which they have no crossing: its place along them would be lost
@@ -59,7 +61,8 @@ def capsule_capsule(first: Placed, second: Placed) -> tuple[ContactGeometry, ...
         end_of_first(1.0),
         end_of_second(1.0),
     )
-    closest = _crossing(first, second, u1, u2)
+    half1, half2 = 0.5 * length1, 0.5 * length2
+    closest = crossing(first.position, u1, half1, r1, second.position, u2, half2, r2)
     for end in (low1, low2, high1, high2):
         # ties go to the ends, whose place does not depend on rounding
         closest = select(end[1].gap <= closest.gap, end[1], closest)
@@ -70,35 +73,51 @@ def capsule_capsule(first: Placed, second: Placed) -> tuple[ContactGeometry, ...
     return (closest, far)
 
 
-def _crossing(first: Placed, second: Placed, u1: Vec3, u2: Vec3) -> ContactGeometry:
-    """Return the contact where the axes come closest, at a large gap if that is off a segment."""
-    (r1, length1), (r2, length2) = first.size, second.size
+def crossing(
+    first: Vec3,
+    u1: Vec3,
+    half1: Scalar,
+    r1: Scalar,
+    second: Vec3,
+    u2: Vec3,
+    half2: Scalar,
+    r2: Scalar,
+) -> ContactGeometry:
+    """Return the contact of two rounded edges where their lines come closest.
+
+    Args:
+        first: Middle of the first edge [m].
+        u1: Its direction.
+        half1: Half its length [m].
+        r1: Radius around it [m].
+        second: Middle of the second edge [m].
+        u2: Its direction.
+        half2: Half its length [m].
+        r2: Radius around it [m].
+
+    Returns:
+        The contact; its gap is `NO_CONTACT` where that is off an edge, or the edges are parallel.
+    """
     b = dot(u1, u2)
-    offset = subtract(second.position, first.position)
+    offset = subtract(second, first)
     d1, d2 = dot(u1, offset), dot(u2, offset)
     w = cross(u1, u2)
     square = dot(w, w)
     crossed = square > PARALLEL
     divisor = where(crossed, square, 1.0)
     s, t = (d1 - b * d2) / divisor, (b * d1 - d2) / divisor
-    half1, half2 = 0.5 * length1, 0.5 * length2
     inside = crossed & (abs(s) <= half1) & (abs(t) <= half2)
     s, t = clamp(s, -half1, half1), clamp(t, -half2, half2)
-    # perpendicular to both axes, toward the second
+    # perpendicular to both edges, toward the second
     side, _ = unit(w, perpendicular(u1))
     side = scale(side, sign(dot(side, offset)))
-    a = add(first.position, scale(u1, s))
-    found = rounded_contact(a, add(subtract(offset, scale(u1, s)), scale(u2, t)), r1, r2, side)
+    apart = add(subtract(offset, scale(u1, s)), scale(u2, t))
+    found = rounded_contact(add(first, scale(u1, s)), apart, r1, r2, side)
     # both edges turn with their bodies: n' . u1 = (w1 x n) . u1, n' . u2 = (w2 x n) . u2
     across = cross(found.normal, u2)
     divisor = dot(across, u1)
     usable = divisor * divisor > 0.5 * PARALLEL
     share = scale_matrix(outer(across, u1), where(usable, 1.0 / where(usable, divisor, 1.0), 0.0))
-    far = dot(offset, offset) + length1 + length2 + r1 + r2 + 1.0
     return ContactGeometry(
-        where(inside, found.gap, far),
-        found.point,
-        found.normal,
-        scale_matrix(share, 0.0),
-        share,
+        where(inside, found.gap, NO_CONTACT), found.point, found.normal, ZERO33, share
     )

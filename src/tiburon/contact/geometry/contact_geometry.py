@@ -36,6 +36,7 @@ from tiburon.spatial.vec3 import (
 from tiburon.trace.value import where
 
 __all__ = [
+    "NO_CONTACT",
     "ZERO33",
     "ContactGeometry",
     "Placed",
@@ -47,6 +48,9 @@ __all__ = [
     "tangent_projector",
     "to_world",
 ]
+
+NO_CONTACT = 1e9
+"""Gap of candidates that do not exist at a pose [m]."""
 
 ZERO33: Mat3 = (ZERO3, ZERO3, ZERO3)
 """The 3x3 zero matrix."""

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.contact.geometry.contact_geometry import (
+    NO_CONTACT,
     ContactGeometry,
     Placed,
     tangent_projector,
@@ -49,15 +50,11 @@ from tiburon.trace.primitives.machine import address_of
 from tiburon.trace.value import unary, where
 
 __all__ = [
-    "NO_CONTACT",
     "HeightField",
     "is_over_grid",
     "reach_of",
     "terrain_contacts",
 ]
-
-NO_CONTACT = 1e9
-"""Gap of candidates that do not exist at a pose [m]."""
 
 MARGIN = 1e-12
 """Fraction of a cell by which a foot may be beyond a triangle: rounding must not open a hole

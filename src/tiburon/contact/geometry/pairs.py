@@ -10,6 +10,7 @@ from typing import NamedTuple
 from tiburon.contact.geometry.box_box import box_box
 from tiburon.contact.geometry.box_height_field import box_height_field
 from tiburon.contact.geometry.box_plane import box_plane
+from tiburon.contact.geometry.capsule_box import capsule_box
 from tiburon.contact.geometry.capsule_capsule import capsule_capsule
 from tiburon.contact.geometry.capsule_height_field import capsule_height_field
 from tiburon.contact.geometry.capsule_plane import capsule_plane
@@ -62,6 +63,7 @@ PAIRS: dict[tuple[str, str], Pair] = {
     ("sphere", "box"): Pair(sphere_box, 1),
     ("capsule", "plane"): Pair(capsule_plane, 2),
     ("capsule", "capsule"): Pair(capsule_capsule, 2),
+    ("capsule", "box"): Pair(capsule_box, 3),
     ("box", "plane"): Pair(box_plane, 8),
     ("box", "box"): Pair(box_box, 8),
     ("cylinder", "plane"): Pair(cylinder_plane, 5),
