@@ -46,6 +46,10 @@ separated boxes have no corner below a face of the other."""
 FIRST_PREFERENCE = 1e-6
 """The same for faces of the second box against faces of the first."""
 
+MARGIN = 1e-9
+"""Fraction by which corners may be beyond a face: boxes of equal size, aligned up to rounding, keep
+their corners."""
+
 _AROUND = ((1, 2), (2, 0), (0, 1))
 
 
@@ -153,6 +157,7 @@ def _clipped(reference: _Face, incident: _Face) -> list[tuple[Scalar, ...]]:
         is a corner of that face.
     """
     hx, hy = reference.half_x, reference.half_y
+    wide_x, wide_y = hx * (1.0 + MARGIN), hy * (1.0 + MARGIN)
     between = subtract(incident.center, reference.center)
 
     def on_reference(v: Vec3) -> tuple[Scalar, Scalar]:
@@ -166,12 +171,14 @@ def _clipped(reference: _Face, incident: _Face) -> list[tuple[Scalar, ...]]:
     for k in range(4):
         (x, y), (x1, y1) = corners[k], corners[(k + 1) % 4]
         dx, dy = x1 - x, y1 - y
-        start, end, hits = _interval(x, dx, hx)
-        start2, end2, hits2 = _interval(y, dy, hy)
+        start, end, hits = _interval(x, dx, wide_x)
+        start2, end2, hits2 = _interval(y, dy, wide_y)
         start, end = maximum(start, start2), minimum(end, end2)
         hits = hits & hits2 & (start <= end)
         candidates.append((hits, x + start * dx, y + start * dy, 0.0))
-        candidates.append((hits & (end < 1.0), x + end * dx, y + end * dy, 0.0))
+        # decided as for the start of the next edge, so that rounding loses no corner
+        inside = (abs(x1) <= wide_x) & (abs(y1) <= wide_y)
+        candidates.append((select(inside, False, hits), x + end * dx, y + end * dy, 0.0))
     # coordinates on the incident face, as fractions of its half sizes
     determinant = ax * by - ay * bx
     regular = abs(determinant) > 0.0
