@@ -20,16 +20,18 @@ SIZES = {
     "ellipsoid": 3,
     "plane": 0,
     "height field": 5,
+    "smooth height field": 5,
 }
 NAMES = [f"{a}-{b}" for a, b in PAIRS]
 
 
-TERRAIN = HeightField(
-    Ground(
-        grid=GroundGrid((1.0, 1.0), np.random.default_rng(0).uniform(-0.4, 0.4, (9, 9)).tolist())
-    )
-)
-"""Rough ground with slopes of up to 40 degrees."""
+def terrain(roughness):
+    heights = np.random.default_rng(0).uniform(-roughness, roughness, (9, 9))
+    return HeightField(Ground(grid=GroundGrid((1.0, 1.0), heights.tolist())))
+
+
+TERRAINS = {"height field": terrain(0.4), "smooth height field": terrain(0.05)}
+"""Triangles with slopes of up to 40 degrees; smooth ground with radii of curvature above 1 m."""
 
 
 def tuples(array):
@@ -45,11 +47,11 @@ def rotation(rng):
 
 def random_shape(rng, kind, spread=0.35):
     """Return a shape of 0.1 to 0.4 m within a few tenths of the origin, at any orientation."""
-    if kind == "height field":
+    if kind in TERRAINS:
         w = 0.2 * rng.standard_normal(3)
         tilt = np.array(axis_angle_to_matrix(tuple(w / np.linalg.norm(w)), np.linalg.norm(w)))
         middle = 0.35 * rng.standard_normal(3)
-        return TERRAIN.placed._replace(
+        return TERRAINS[kind].placed._replace(
             rotation=tuples(tilt), position=tuples(middle - tilt @ [4.0, 4.0, 0.0])
         )
     size = tuple(rng.uniform(0.1, 0.4, SIZES[kind]).tolist())
@@ -105,7 +107,7 @@ def program(name):
         return np.array([x + 0.0 * first[0] for x in found], like=first)
 
     inputs = [Input("first", (12 + SIZES[first],)), Input("second", (12 + SIZES[second],))]
-    return trace(contact, inputs, name=f"contact_{first}_{second}")
+    return trace(contact, inputs, name=f"contact_{first}_{second}".replace(" ", "_"))
 
 
 @functools.cache

@@ -27,6 +27,9 @@ from tiburon.model.shape import (
     PlaneShape,
     SphereShape,
 )
+from tiburon.native.kernel import ProgramSource, make_kernel
+from tiburon.trace import Input, trace
+from tiburon.trace.value import where
 
 UPRIGHT = tuples(np.eye(3))
 
@@ -220,6 +223,27 @@ def test_earliest_contact_bounds_random_approaches():
             touching += 1
             assert_close(np.linalg.norm(o + found.time * v), 0.4, 1e-9)
     assert touching > 20
+
+
+def test_earliest_contacts_are_traced():
+    """A kernel has the values of the float function, for hits, misses and rest."""
+
+    def approach(offset, velocity, reach):
+        found = earliest_contact(tuple(offset), tuple(velocity), reach, 0.5)
+        plane = earliest_plane_contact(offset[2], velocity[2], reach, 0.5)
+        numbers = [found.time, found.touches, plane.time, plane.touches]
+        return np.array([where(x, 1.0, 0.0) if k % 2 else x for k, x in enumerate(numbers)])
+
+    inputs = [Input("offset", (3,)), Input("velocity", (3,)), Input("reach", ())]
+    run = make_kernel(ProgramSource(trace(approach, inputs, name="approach")))
+    rng = np.random.default_rng(9)
+    offsets = rng.standard_normal((50, 3))
+    velocities = rng.standard_normal((50, 3)) - 2.0 * offsets
+    velocities[:3], offsets[0] = 0.0, 0.0
+    found = np.asarray(run(offsets, velocities, np.full(50, 0.4)))
+    for o, v, row in zip(offsets, velocities, found, strict=True):
+        assert_close(row, approach(tuple(o), tuple(v), 0.4).astype(float))
+    assert 5 < found[:, 1].sum() < 45
 
 
 def test_earliest_plane_contact():

@@ -117,6 +117,10 @@ def test_a_flat_grid_is_a_plane():
             assert_close(first.gap, expected.gap)
             assert_close(first.normal, expected.normal)
             assert_close(first.point, expected.point)
+            (smooth,) = pair("sphere", "smooth height field").function(shape, field)
+            assert_close(smooth.gap, expected.gap)
+            assert_close(smooth.normal, expected.normal)
+            assert_close(smooth.point, expected.point)
             for other in others:
                 # on a tile edge two tiles hold the foot; both give the same contact
                 assert other.gap == NO_CONTACT or abs(other.gap - first.gap) < 1e-12
@@ -234,3 +238,44 @@ def test_bad_input_is_refused():
         HeightField(Ground())
     with pytest.raises(ShapeError, match=r"handle of a grid: expected 3 numbers, got 2"):
         read_patch(3, (0.0, 1.0), 0.0, 0.0)
+
+
+def test_smooth_terrain_reproduces_a_paraboloid():
+    """On z = -(a x^2 + b y^2)/2 a center on the normal at a point has its distance as gap."""
+    rng = np.random.default_rng(7)
+    a, b = 0.4, -0.3
+    x = -4.0 + 0.5 * np.arange(17)
+    heights = -0.5 * (a * x[:, None] ** 2 + b * x[None, :] ** 2)
+    holder = field_of(heights, (0.5, 0.5), (-4.0, -4.0))
+    for _ in range(30):
+        px, py = rng.uniform(-2.0, 2.0, 2)
+        foot = np.array([px, py, -0.5 * (a * px**2 + b * py**2)])
+        n = np.array([a * px, b * py, 1.0])
+        n /= np.linalg.norm(n)
+        distance = rng.uniform(-0.2, 0.8)
+        (found,) = pair("sphere", "smooth height field").function(
+            ball(foot + distance * n, 0.3), holder.placed
+        )
+        assert_close(found.gap, distance - 0.3)
+        assert_close(found.normal, -n)
+    (top,) = pair("sphere", "smooth height field").function(ball((0.0, 0.0, 0.5)), holder.placed)
+    # principal curvatures k of the terrain: k / (1 + d k)
+    assert_close(np.diag(top.relative_curvature), [a / (1 + 0.5 * a), b / (1 + 0.5 * b), 0.0])
+
+
+def test_smooth_terrain_passes_through_the_heights():
+    """Points on the grid touch; the normal is the same from all four cells around one."""
+    rng = np.random.default_rng(8)
+    heights = rng.uniform(-0.05, 0.05, (8, 8))
+    holder = field_of(heights, (0.5, 0.4), (0.0, 0.0))
+    for i, j in itertools.product(range(1, 7), repeat=2):
+        point = np.array([0.5 * i, 0.4 * j, heights[i, j]])
+        around = [
+            pair("sphere", "smooth height field").function(
+                ball(point + np.array([dx, dy, 0.0]), 0.0), holder.placed
+            )[0]
+            for dx in (-1e-9, 1e-9)
+            for dy in (-1e-9, 1e-9)
+        ]
+        assert_close([c.gap for c in around], [0.0] * 4, 1e-8)
+        assert_close([c.normal for c in around], [around[0].normal] * 4, 1e-7)

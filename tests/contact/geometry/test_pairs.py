@@ -1,5 +1,7 @@
 """Claims that hold for every pair of shapes: rates, exchange, frames, batches."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -98,6 +100,7 @@ def test_traced_derivative_of_the_gap_is_the_velocity_along_the_normal(name):
     rng = np.random.default_rng(2)
     derivative = forward_derivative(program(name))
     count = pair(*name.split("-")).points
+    cases = []
     for _ in range(10):
         one, two = random_pair(rng, name)
         v1, v2 = rng.standard_normal((2, 6))
@@ -105,8 +108,10 @@ def test_traced_derivative_of_the_gap_is_the_velocity_along_the_normal(name):
         for shape, v in ((one, v1), (two, v2)):
             turning = np.cross(v[:3], np.array(shape.rotation).T).T
             directions.append(np.array([*turning.ravel(), *v[3:], *[0.0] * len(shape.size)]))
-        rates = interpret(derivative, [flat(one), flat(two), *directions])
-        rates = np.asarray(rates).reshape(count, 25)
+        cases.append((one, two, v1, v2, [flat(one), flat(two), *directions]))
+    arrays = [np.array([case[-1][k] for case in cases]) for k in range(4)]
+    all_rates = np.asarray(interpret(derivative, arrays)).reshape(len(cases), count, 25)
+    for (one, two, v1, v2, _), rates in zip(cases, all_rates, strict=True):
         found = function_of(name)(one, two)
         for contact, row in zip(found, rates, strict=True):
             if not is_exact(name, contact, one, two):
@@ -174,18 +179,18 @@ def test_aligned_and_coincident_poses_give_finite_values(name):
     rng = np.random.default_rng(6)
     axes = [np.eye(3), np.diag([1.0, -1.0, -1.0]), np.eye(3)[[1, 2, 0]]]
     offsets = [np.zeros(3), *np.eye(3), *(-0.2 * np.eye(3)), np.array([0.1, 0.1, 0.0])]
-    derivative = forward_derivative(program(name))
-    for R in axes:
-        for offset in offsets:
-            one = random_shape(rng, first)._replace(rotation=tuples(np.eye(3)), position=(0, 0, 0))
-            two = Placed(tuples(R), tuples(offset), random_shape(rng, second).size)
-            found = function_of(name)(one, two)
-            for contact in found:
-                assert np.isfinite(values(contact)).all()
-                assert_close(np.linalg.norm(contact.normal), 1.0)
-            assert np.isfinite(kernel(name)(flat(one), flat(two))).all()
-            directions = [rng.standard_normal(flat(x).shape) for x in (one, two)]
-            assert np.isfinite(interpret(derivative, [flat(one), flat(two), *directions])).all()
+    poses = []
+    for R, offset in itertools.product(axes, offsets):
+        one = random_shape(rng, first)._replace(rotation=tuples(np.eye(3)), position=(0, 0, 0))
+        two = Placed(tuples(R), tuples(offset), random_shape(rng, second).size)
+        poses.append((one, two))
+        for contact in function_of(name)(one, two):
+            assert np.isfinite(values(contact)).all()
+            assert_close(np.linalg.norm(contact.normal), 1.0)
+    cases = [np.array([flat(shapes[k]) for shapes in poses]) for k in (0, 1)]
+    assert np.isfinite(kernel(name)(*cases)).all()
+    directions = [rng.standard_normal(case.shape) for case in cases]
+    assert np.isfinite(interpret(forward_derivative(program(name)), [*cases, *directions])).all()
 
 
 def test_point_counts_are_those_of_the_table():

@@ -46,7 +46,7 @@ separated boxes have no corner below a face of the other."""
 FIRST_PREFERENCE = 1e-6
 """The same for faces of the second box against faces of the first."""
 
-MARGIN = 1e-9
+MARGIN = 1e-12
 """Fraction by which corners may be beyond a face: boxes of equal size, aligned up to rounding, keep
 their corners."""
 

@@ -1,10 +1,12 @@
 """Contacts of a capsule with a height field."""
 
-from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed, axis
+from tiburon.contact.geometry.capsule_plane import capsule_ends
+from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed
 from tiburon.contact.geometry.height_field import terrain_contacts
-from tiburon.spatial.vec3 import add, scale
+from tiburon.contact.geometry.smooth_height_field import smooth_terrain_contact
+from tiburon.trace.regions import function
 
-__all__ = ["capsule_height_field"]
+__all__ = ["capsule_height_field", "capsule_smooth_height_field"]
 
 
 def capsule_height_field(
@@ -17,9 +19,13 @@ def capsule_height_field(
         second: The height field.
         reach: Cells that are searched, from `reach_of`.
     """
-    radius, length = first.size
     contacts: tuple[ContactGeometry, ...] = ()
-    for side in (-0.5, 0.5):
-        end = add(first.position, scale(axis(first, 2), side * length))
-        contacts += terrain_contacts(end, radius, second, 2, reach)
+    for end in capsule_ends(first):
+        contacts += terrain_contacts(end, first.size[0], second, 2, reach)
     return contacts
+
+
+def capsule_smooth_height_field(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
+    """Return the contacts of the hemispheres at -z and +z with smooth terrain."""
+    contact_of = function(smooth_terrain_contact)
+    return tuple(contact_of(end, first.size[0], second) for end in capsule_ends(first))

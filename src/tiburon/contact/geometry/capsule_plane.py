@@ -1,14 +1,18 @@
 """Contacts of a capsule with a plane."""
 
 from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed, axis, face_contact
-from tiburon.spatial.vec3 import add, scale
+from tiburon.spatial.vec3 import Vec3, add, scale, subtract
 
-__all__ = ["capsule_plane"]
+__all__ = ["capsule_ends", "capsule_plane"]
+
+
+def capsule_ends(capsule: Placed) -> tuple[Vec3, Vec3]:
+    """Return the centers of the hemispheres at -z and +z in world axes [m]."""
+    arm = scale(axis(capsule, 2), 0.5 * capsule.size[1])
+    return (subtract(capsule.position, arm), add(capsule.position, arm))
 
 
 def capsule_plane(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
     """Return the contacts of the hemispheres at -z and +z."""
-    radius, length = first.size
-    arm, outward = scale(axis(first, 2), 0.5 * length), axis(second, 2)
-    ends = (add(first.position, scale(arm, -1.0)), add(first.position, arm))
-    return tuple(face_contact(end, radius, second.position, outward) for end in ends)
+    radius, outward = first.size[0], axis(second, 2)
+    return tuple(face_contact(end, radius, second.position, outward) for end in capsule_ends(first))

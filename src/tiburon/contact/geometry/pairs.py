@@ -8,11 +8,17 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tiburon.contact.geometry.box_box import box_box
-from tiburon.contact.geometry.box_height_field import box_height_field
+from tiburon.contact.geometry.box_height_field import (
+    box_height_field,
+    box_smooth_height_field,
+)
 from tiburon.contact.geometry.box_plane import box_plane
 from tiburon.contact.geometry.capsule_box import capsule_box
 from tiburon.contact.geometry.capsule_capsule import capsule_capsule
-from tiburon.contact.geometry.capsule_height_field import capsule_height_field
+from tiburon.contact.geometry.capsule_height_field import (
+    capsule_height_field,
+    capsule_smooth_height_field,
+)
 from tiburon.contact.geometry.capsule_plane import capsule_plane
 from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed, exchanged
 from tiburon.contact.geometry.cylinder_plane import cylinder_plane
@@ -22,7 +28,10 @@ from tiburon.contact.geometry.sphere_box import sphere_box
 from tiburon.contact.geometry.sphere_capsule import sphere_capsule
 from tiburon.contact.geometry.sphere_cylinder import sphere_cylinder
 from tiburon.contact.geometry.sphere_ellipsoid import sphere_ellipsoid
-from tiburon.contact.geometry.sphere_height_field import sphere_height_field
+from tiburon.contact.geometry.sphere_height_field import (
+    sphere_height_field,
+    sphere_smooth_height_field,
+)
 from tiburon.contact.geometry.sphere_plane import sphere_plane
 from tiburon.contact.geometry.sphere_sphere import sphere_sphere
 from tiburon.errors import ModelError, OptionError, shown
@@ -53,7 +62,16 @@ class Pair(NamedTuple):
     """Number of candidate contacts."""
 
 
-KINDS = ("sphere", "capsule", "box", "cylinder", "ellipsoid", "plane", "height field")
+KINDS = (
+    "sphere",
+    "capsule",
+    "box",
+    "cylinder",
+    "ellipsoid",
+    "plane",
+    "height field",
+    "smooth height field",
+)
 """Kinds of shapes; a contact point is a sphere of radius 0."""
 
 PAIRS: dict[tuple[str, str], Pair] = {
@@ -74,6 +92,9 @@ PAIRS: dict[tuple[str, str], Pair] = {
     ("sphere", "height field"): Pair(sphere_height_field, 3),
     ("capsule", "height field"): Pair(capsule_height_field, 4),
     ("box", "height field"): Pair(box_height_field, 8),
+    ("sphere", "smooth height field"): Pair(sphere_smooth_height_field, 1),
+    ("capsule", "smooth height field"): Pair(capsule_smooth_height_field, 2),
+    ("box", "smooth height field"): Pair(box_smooth_height_field, 8),
 }
 """Pairs of kinds with a narrow phase."""
 

@@ -2,8 +2,9 @@
 
 from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed
 from tiburon.contact.geometry.height_field import terrain_contacts
+from tiburon.contact.geometry.smooth_height_field import smooth_terrain_contact
 
-__all__ = ["sphere_height_field"]
+__all__ = ["sphere_height_field", "sphere_smooth_height_field"]
 
 
 def sphere_height_field(
@@ -18,3 +19,8 @@ def sphere_height_field(
             spacing.
     """
     return terrain_contacts(first.position, first.size[0], second, 3, reach)
+
+
+def sphere_smooth_height_field(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
+    """Return the contact with smooth terrain."""
+    return (smooth_terrain_contact(first.position, first.size[0], second),)
