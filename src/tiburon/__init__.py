@@ -83,6 +83,11 @@ if TYPE_CHECKING:
     from tiburon.functions.closed_loops import project_configuration as project_configuration
     from tiburon.functions.closed_loops import project_velocity as project_velocity
     from tiburon.functions.compilation import compile as compile
+    from tiburon.functions.contact import Contacts as Contacts
+    from tiburon.functions.contact import Impact as Impact
+    from tiburon.functions.contact import contacts as contacts
+    from tiburon.functions.contact import impact as impact
+    from tiburon.functions.contact import lift_out as lift_out
     from tiburon.functions.derivatives import (
         ForwardDynamicsDerivatives as ForwardDynamicsDerivatives,
     )
@@ -229,6 +234,7 @@ if TYPE_CHECKING:
     from tiburon.model.closure_kinds import ConstraintFunction as ConstraintFunction
     from tiburon.model.closure_kinds import RollingDisc as RollingDisc
     from tiburon.model.closure_kinds import TendonCoupling as TendonCoupling
+    from tiburon.model.contact_kinds import ContactMaterial as ContactMaterial
     from tiburon.model.conversions import JointValues as JointValues
     from tiburon.model.conversions import from_fossen as from_fossen
     from tiburon.model.conversions import from_mujoco as from_mujoco
@@ -271,6 +277,7 @@ if TYPE_CHECKING:
     from tiburon.model.model_warnings import model_warnings as model_warnings
     from tiburon.model.parameters import Parameter as Parameter
     from tiburon.native.c_source import c_source as c_source
+    from tiburon.results.contact_summary import ContactSummary as ContactSummary
     from tiburon.results.outcome import EventRecord as EventRecord
     from tiburon.results.outcome import Outcome as Outcome
     from tiburon.results.trajectory import Trajectory as Trajectory

@@ -40,6 +40,7 @@ _NAMES = {
         project_velocity
     """,
     "functions.compilation": "compile",
+    "functions.contact": "Contacts Impact contacts impact lift_out",
     "functions.derivatives": """
         ForwardDynamicsDerivatives InertiaDerivatives InverseDynamicsDerivatives
         forward_dynamics_derivatives inertia_derivatives inverse_dynamics_derivatives
@@ -87,6 +88,7 @@ _NAMES = {
     """,
     "model.attachments": "HydraulicCylinder Spring",
     "model.closure_kinds": "Blade ConstraintFunction RollingDisc TendonCoupling",
+    "model.contact_kinds": "ContactMaterial",
     "model.conversions": """
         JointValues from_fossen from_mujoco from_pinocchio matrix_from_fossen matrix_to_fossen
         motion_from_mujoco motion_to_mujoco six_vector_from_fossen six_vector_from_pinocchio
@@ -104,6 +106,7 @@ _NAMES = {
     "model.model_warnings": "model_warnings",
     "model.parameters": "Parameter",
     "native.c_source": "c_source",
+    "results.contact_summary": "ContactSummary",
     "results.outcome": "EventRecord Outcome",
     "results.trajectory": "Trajectory",
     "simulation.events": "Event TimeEvent latch release",

@@ -76,6 +76,10 @@ def _bent() -> Any:
     return tb.assemble(model, hold={model.moving_joint_names[0]: 0.5}).q
 
 
+def _ground() -> tb.World:
+    return tb.World(ground=tb.Ground(height=-5.0))
+
+
 @cache
 def _state() -> Any:
     """A state of a robot whose loop can be switched, as an event's action sees it."""
@@ -280,11 +284,14 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
     "WrenchSchedule": {"wrenches": lambda m: np.zeros((3, 6))},
     "assembly_branches": {"hold": lambda m: {m.moving_joint_names[0]: 0.5}},
     "compile": {"function": lambda m: tb.mass_matrix, "model": lambda m: m},
+    "contacts": {"world": lambda m: _ground()},
     "cylinder_flows": {"fluid": lambda m: tb.Water(viscosity=1e-3)},
     "fin_force": {"fluid": lambda m: tb.Water()},
     "flexible_link": {"section": lambda m: tb.BeamSection.tube(0.1)},
     "from_fossen": {"q": lambda m: tb.to_fossen(m, m.neutral()).q},
+    "impact": {"world": lambda m: _ground()},
     "hybrid_dynamics": {"known_acceleration": lambda m: [m.moving_joint_names[-1]]},
+    "lift_out": {"world": lambda m: _ground()},
     "latch": {"state": lambda m: _state()},
     "load_mesh": {"path": lambda m: _file("cube.obj", lambda p: p.write_text(_obj()))},
     "load_run": {"path": lambda m: _file("run.zarr", lambda p: _run().save(p))},
@@ -327,7 +334,7 @@ RESULTS = frozenset(
         *("JointLine", "JointValues", "Linearization", "LoopDynamics", "LoopForces"),
         *("LoopReactions", "Mobility", "Mode", "ModelCheck", "Modes", "ElementContext", "MotorSet"),
         *("Outcome", "PanelAddedMass", "Parameter", "ParameterTable", "JointActuation", "State"),
-        *("StateRecord", "System", "Topology"),
+        *("StateRecord", "System", "Topology", "Contacts", "ContactSummary", "Impact"),
         *("Trajectory", "Trim", "TrimOutcome", "HydrodynamicEstimate"),
         # bases of users' own classes
         *("Current", "Element", "Path", "Sensor"),

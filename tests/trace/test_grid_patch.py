@@ -7,7 +7,7 @@ from tiburon.native.c_source import program_c_source
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.trace import Input, interpret, jacobian, trace
 from tiburon.trace.primitives.grid_patch import read_patch
-from tiburon.trace.primitives.machine import address_of
+from tiburon.trace.primitives.primitive import address_of
 
 SIDE = 3
 

@@ -87,7 +87,7 @@ class TickSource:
             def following(now: Any) -> Any:
                 taken, q, w = now
                 time = clock.begin + (clock.done + taken) * clock.dt
-                q, w, _ = step(q, w, (), u, clock.dt, time)
+                q, w, *_ = step(q, w, (), u, clock.dt, time)
                 return taken + 1.0, q, w
 
             start = (0.0, state[:nq], state[nq:])

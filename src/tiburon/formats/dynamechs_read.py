@@ -886,8 +886,6 @@ def read_dynamechs_world(path: Path, package_paths: Iterable[str | Path] = ()) -
         raise
     except ModelError as error:
         raise ModelFileError(budget.file, str(error)) from error
-    if ground is not None and ground.kinetic_friction > ground.static_friction:
-        findings.add("kinetic friction is larger than static friction; are they swapped?")
     for label, line in block.unused():
         findings.add(f"skipped the unknown label {label!r}", line)
     findings.warn()

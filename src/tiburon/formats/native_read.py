@@ -15,6 +15,7 @@ from tiburon.model.attachments import Actuator, HydraulicCylinder, LinearThrust,
 from tiburon.model.body import WORLD, Body, ContactPoint, Frame, Shape
 from tiburon.model.body_fluid import BodyFluid, Fin, added_mass_from, six_by_six_from
 from tiburon.model.closure import Closure, JointCoupling, LoopClosure
+from tiburon.model.contact_kinds import ContactMaterial
 from tiburon.model.denavit_hartenberg import DHLink, chain_parts
 from tiburon.model.inertia import Inertia
 from tiburon.model.joints import Joint
@@ -260,10 +261,10 @@ def read_shape(table: Table, folders: tuple[str, ...]) -> Shape:
     if "path" in values and folders:
         values["path"] = _mesh_path(values["path"], folders, table)
     pose, role, color = read_pose(table), table.text("role", "both"), table.numbers("color")
-    name = table.text("name", "")
+    name, material = table.text("name", ""), read_material(table)
     table.finish()
     geometry = table.build(record.make, **values)
-    return table.build(Shape, geometry, pose, role, color, name)
+    return table.build(Shape, geometry, pose, role, color, name, material)
 
 
 def _mesh_path(path: str, folders: tuple[str, ...], table: Table) -> str:
@@ -412,10 +413,20 @@ def read_thruster(table: Table) -> Thruster:
 
 def read_contact(table: Table) -> ContactPoint:
     """Return a contact point."""
-    point: ContactPoint = read_record(
-        Record(ContactPoint, ("position", "radius"), ("name", "body")), table
-    )
-    return point
+    values = read_values(Record(ContactPoint, ("position", "radius"), ("name", "body")), table)
+    material = read_material(table)
+    table.finish()
+    return table.build(ContactPoint, material=material, **values)
+
+
+def read_material(table: Table) -> ContactMaterial | None:
+    """Return friction and restitution of a surface, None where the table has none."""
+    part = table.table("material")
+    if part is None:
+        return None
+    names = ("static_friction", "kinetic_friction", "restitution")
+    found: ContactMaterial = read_record(Record(ContactMaterial, names), part)
+    return found
 
 
 def read_actuator(table: Table) -> Actuator:

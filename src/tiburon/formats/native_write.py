@@ -21,6 +21,7 @@ from tiburon.model.body import WORLD, Body, MeshShape, Shape
 from tiburon.model.body_fluid import BodyFluid, Fin, ThinFoil
 from tiburon.model.closure import Closure, JointCoupling, LoopClosure, TracedClosure
 from tiburon.model.composition import changed
+from tiburon.model.contact_kinds import ContactMaterial
 from tiburon.model.inertia import Inertia
 from tiburon.model.joints import Coupled, Driven, Joint
 from tiburon.model.model import Model
@@ -85,6 +86,7 @@ def native_text(model: Model, bodies: Sequence[Body] | None = None) -> str:
                 "body": c.body,
                 "position": list(c.position),
                 **({"radius": c.radius} if c.radius else {}),
+                **_material(c.material),
             }
             for c in model.contacts
         ],
@@ -184,7 +186,16 @@ def _shape(shape: Shape, body: str) -> dict[str, Any]:
         table["color"] = list(shape.color)
     if shape.name:
         table["name"] = shape.name
+    table.update(_material(shape.material))
     return table
+
+
+def _material(material: ContactMaterial | None) -> dict[str, Any]:
+    """Return the table of a surface, nothing where it has no material."""
+    if material is None:
+        return {}
+    names = ("static_friction", "kinetic_friction", "restitution")
+    return {"material": dict(zip(names, material.values, strict=True))}
 
 
 def _fluid(fluid: BodyFluid, body: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from typing import TypeAlias
 
 from tiburon.errors import ModelError, OptionError, shown
 from tiburon.model.body_fluid import BodyFluid
+from tiburon.model.contact_kinds import ContactMaterial
 from tiburon.model.inertia import Inertia
 from tiburon.model.joints.joint import Joint
 from tiburon.model.pose import Pose
@@ -132,12 +133,16 @@ class Shape:
     name: str = ""
     """A name, where it has one; need not be unique."""
 
+    material: ContactMaterial | None = None
+    """Friction and restitution; those of the other surface where None."""
+
     def __post_init__(self) -> None:
         element = f"shape {self.name!r}" if self.name else "shape"
         parts: list[tuple[str, object, object]] = [
             ("geometry", self.geometry, Geometry),
             ("pose", self.pose, Pose),
             ("name", self.name, str),
+            ("material", self.material, ContactMaterial | None),
         ]
         for quantity, given, kind in parts:
             if not isinstance(given, kind):  # type: ignore[arg-type]
@@ -279,10 +284,7 @@ class Frame:
 
 @record
 class ContactPoint:
-    """A point of a body that may touch its environment; immutable, compares by value.
-
-    Data only: no contact law acts yet.
-    """
+    """A point or ball of a body that may touch the ground; immutable, compares by value."""
 
     name: str
     """Unique among the contact points of a model."""
@@ -296,6 +298,9 @@ class ContactPoint:
     radius: float = 0.0
     """Radius of the contact sphere around it [m]; 0 for a point."""
 
+    material: ContactMaterial | None = None
+    """Friction and restitution; those of the ground where None."""
+
     def __post_init__(self) -> None:
         check_name(self.name, "contact")
         element = f"contact {self.name!r}"
@@ -303,3 +308,9 @@ class ContactPoint:
         object.__setattr__(self, "position", vec3(self.position, element, "position", self.name))
         radius = number(self.radius, element, "radius", self.name, least=0.0)
         object.__setattr__(self, "radius", radius)
+        if not isinstance(self.material, ContactMaterial | None):
+            raise ModelError(
+                f"{element}: material must be a ContactMaterial, got {shown(self.material)}; write "
+                "ContactMaterial(static_friction=0.8)",
+                name=self.name,
+            )

@@ -18,6 +18,7 @@ those that are positively dependent on others, which leaves the cone of contact 
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,9 @@ __all__ = [
     "CONTACT_KINDS",
     "DIRECTIONS",
     "ContactKind",
+    "ContactMaterial",
+    "check_material",
+    "combined_material",
     "contact_kind",
     "disc_points",
     "edge_points",
@@ -328,3 +332,70 @@ def _finite(argument: str, value: ArrayLike, ndim: int) -> NDArray[np.float64]:
         index = tuple(bad[0].tolist())
         raise NonFiniteError(argument, index, float(array[index]))
     return array
+
+
+# friction and restitution
+
+
+@record
+class ContactMaterial:
+    """Friction and restitution of a surface; immutable, compares by value."""
+
+    static_friction: float = 0.0
+    """Coefficient of static friction."""
+
+    kinetic_friction: float | None = None
+    """Coefficient of kinetic friction; that of static friction by default."""
+
+    restitution: float = 0.0
+    """Poisson's coefficient of restitution: impulse of decompression per impulse of compression."""
+
+    def __post_init__(self) -> None:
+        check_material(self, "contact material")
+
+    @property
+    def values(self) -> tuple[float, float, float]:
+        """Static friction, kinetic friction, restitution."""
+        assert self.kinetic_friction is not None
+        return (self.static_friction, self.kinetic_friction, self.restitution)
+
+
+def check_material(surface: Any, element: str) -> None:
+    """Check friction and restitution of a surface; kinetic friction becomes static by default.
+
+    Raises:
+        ModelError: If a coefficient is negative, kinetic friction exceeds static friction, or
+            restitution exceeds 1.
+    """
+    if surface.kinetic_friction is None:
+        object.__setattr__(surface, "kinetic_friction", surface.static_friction)
+    for quantity in ("static_friction", "kinetic_friction", "restitution"):
+        value = number(getattr(surface, quantity), element, quantity, least=0.0)
+        object.__setattr__(surface, quantity, value)
+    static, kinetic, bounce = (
+        surface.static_friction,
+        surface.kinetic_friction,
+        surface.restitution,
+    )
+    if kinetic > static:
+        raise ModelError(
+            f"{element}: kinetic_friction must be at most static_friction {static:g}, got "
+            f"{kinetic:g}; exchange the two, or give the same value for both"
+        )
+    if bounce > 1.0:
+        raise ModelError(
+            f"{element}: restitution must be between 0 and 1, got {bounce:g}; 0 for contacts that "
+            "do not bounce"
+        )
+
+
+def combined_material(
+    first: ContactMaterial | None, second: ContactMaterial | None
+) -> ContactMaterial:
+    """Return the material of a contact: the smaller coefficient of two surfaces each.
+
+    A surface without material takes that of the other; two without have no friction.
+    """
+    if first is None or second is None:
+        return first or second or ContactMaterial()
+    return ContactMaterial(*map(min, first.values, second.values))

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from tiburon.errors import ModelError, shown
+from tiburon.model.contact_kinds import check_material
 from tiburon.model.user_code import refuse_replaced
 from tiburon.model.value_checks import Vec3, finite_array, number, vec3
 from tiburon.model.water import Water, one_water
@@ -51,7 +52,7 @@ class GroundGrid:
 
 @record
 class Ground:
-    """The ground under a robot; immutable, compares by value. Data only.
+    """The ground under a robot; immutable, compares by value.
 
     Stiffness and damping are those of one contact point.
     """
@@ -77,8 +78,11 @@ class Ground:
     static_friction: float = 0.0
     """Coefficient of static friction."""
 
-    kinetic_friction: float = 0.0
-    """Coefficient of kinetic friction."""
+    kinetic_friction: float | None = None
+    """Coefficient of kinetic friction; that of static friction by default."""
+
+    restitution: float = 0.0
+    """Poisson's coefficient of restitution, 0 to 1."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "height", number(self.height, "ground", "height"))
@@ -87,11 +91,10 @@ class Ground:
             "normal_damping",
             "planar_stiffness",
             "planar_damping",
-            "static_friction",
-            "kinetic_friction",
         ):
             value = number(getattr(self, quantity), "ground", quantity, least=0.0)
             object.__setattr__(self, quantity, value)
+        check_material(self, "ground")
         grid: object = self.grid
         if grid is not None and not isinstance(grid, GroundGrid):
             raise ModelError(f"ground: grid must be a GroundGrid, got {shown(grid)}")
@@ -112,7 +115,7 @@ class World:
     """Gravitational acceleration in world axes [m/s^2]."""
 
     ground: Ground | None = None
-    """The ground; data only."""
+    """The ground; robots touch it (`simulate(contact=...)`)."""
 
     fluid: Water | None = None
     """The surrounding fluid; None on land. It acts on bodies with a `fluid`. A list of `Water`

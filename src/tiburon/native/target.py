@@ -17,7 +17,7 @@ machines.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from tiburon.record import record
@@ -282,6 +282,10 @@ class UnrolledMachine:
         """Repeat the instructions that the body of the `for` writes."""
         yield from range(stop - 1, start - 1, -1) if down else range(start, stop)
 
+    def iterate(self, limit: int, condition: Callable[[], Ref]) -> Iterator[None]:
+        """Raise an error: the number of iterations is known at run time only."""
+        raise AssertionError("primitives that iterate are not unrolled")
+
 
 class NativeMachine(UnrolledMachine, ABC):
     """Write arithmetic into a target; subclasses write memory, indices and loops.
@@ -379,6 +383,12 @@ class NativeMachine(UnrolledMachine, ABC):
         self, start: Any, stop: Any, *, down: bool, independent: bool = False
     ) -> Iterator[NativeIndex]:
         """Write a loop over indices."""
+
+    def iterate(self, limit: int, condition: Callable[[], Ref]) -> Iterator[None]:
+        """Write a loop around the instructions of the body that a condition ends."""
+        for _ in self.repeat(limit):
+            self.leave_unless(condition())
+            yield
 
     @abstractmethod
     def repeat(self, limit: int) -> Iterator[None]:

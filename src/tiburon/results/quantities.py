@@ -25,6 +25,7 @@ from tiburon.results.header import force_units, velocity_units
 from tiburon.spatial.rotations import matrix_to_quaternion
 
 if TYPE_CHECKING:
+    from tiburon.contact.candidates import Candidate
     from tiburon.results.trajectory import Trajectory
 
 __all__ = [
@@ -62,6 +63,10 @@ class RunSystem(Protocol):
     @property
     def switches_loops(self) -> bool:
         """Whether elements open and close loops during the run."""
+
+    @property
+    def candidates(self) -> "tuple[Candidate, ...]":
+        """Shapes that may touch in rigid contact; empty without contact."""
 
     def accelerations(self, states: "States") -> Array:
         """Return joint accelerations [m/s^2 or rad/s^2], shape (n, nv)."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
 
+    from tiburon.results.contact_summary import ContactSummary
     from tiburon.results.quantities import RunSystem
     from tiburon.results.store import RunStore
     from tiburon.viewer.live_replay import LiveReplay
@@ -227,6 +228,16 @@ class Trajectory:
         from tiburon.results.quantities import ENERGIES
 
         return xarray.Dataset({name: self.get(name) for name in ENERGIES})
+
+    def contact_summary(self) -> "ContactSummary":
+        """Summarize the contacts of the run: touching, sticking, forces, depth and slip.
+
+        Raises:
+            ModelError: If the run has no contact.
+        """
+        from tiburon.results.contact_summary import summarize_contacts
+
+        return summarize_contacts(self)
 
     def part(
         self, start: float | None = None, stop: float | None = None, *, case: Any = None

@@ -12,6 +12,7 @@ import numpy as np
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.arguments import public
 from tiburon.arrays import NDArray
+from tiburon.contact.candidates import Candidate
 from tiburon.errors import ModelError, RunFileError
 from tiburon.model import Model, World
 from tiburon.results.header import RunHeader, missing_world
@@ -112,6 +113,12 @@ class RecordedSystem:
     def switches_loops(self) -> bool:
         """Whether elements open and close loops during the run."""
         return bool(self._known().switch_places)
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Shapes that may touch in rigid contact; empty without contact."""
+        contact = self._known().contact
+        return () if contact is None else contact[0].candidates
 
     def resume(self, run: Trajectory, duration: float | None, **changes: Any) -> Trajectory:
         """Continue a run; `Trajectory.resume` describes the arguments."""

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from tiburon.actuation.defaults import as_elements
+from tiburon.actuation.element import Element
+from tiburon.actuation.rigid_contact import RigidContact, contact_elements
 from tiburon.actuation.stick_slip import refuse_long_steps
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.argument_checks import at_least
@@ -22,6 +24,7 @@ from tiburon.errors import (
     shown,
 )
 from tiburon.functions.assembly import check_switched_start, closed_start, resting_position
+from tiburon.functions.contact import check_gaps
 from tiburon.functions.library import check_places
 from tiburon.loops.metric import checked_tolerance
 from tiburon.model import Model, Water, World
@@ -30,6 +33,7 @@ from tiburon.results.checkpoint import Checkpoint
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.events import Event, TimeEvent
 from tiburon.simulation.integrators.kept_inertia import keep_inertia as keeping
+from tiburon.simulation.integrators.method import refuse_contact_method
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.progress import Progress
 from tiburon.simulation.run import RunSetup, carry_out, check_control, check_sensors
@@ -70,6 +74,8 @@ def simulate(
     forces: Sequence[Any] = (),
     passive: bool | str = True,
     limits: bool = True,
+    contact: str | bool | None = None,
+    contact_pairs: Sequence[tuple[str, str]] | None = None,
     sensors: Sequence[Sensor] = (),
     events: Sequence[Event | TimeEvent] = (),
     method: str = "rk4",
@@ -124,6 +130,12 @@ def simulate(
         passive: Whether friction and springs of the robot's joints act; "stick_slip" for Coulomb
             friction that holds them at rest (see `elements_of`).
         limits: Whether joints stop at their limits.
+        contact: "rigid" for contact with Coulomb friction and restitution by impulses at the end of
+            each step, False for none; by default rigid where the world has ground that the robot
+            can touch (docs/contact.md).
+        contact_pairs: Names of two bodies each whose collision shapes may touch, "world" for the
+            ground; by default the contact points of the robot, or the collision shapes of a tree
+            without any, and the ground, and collision shapes of different trees.
         sensors: Sensors; a controller finds readings in `state.sensors`, and
             they are recorded.
         events: Events to detect.
@@ -183,6 +195,10 @@ def simulate(
         raise OptionError("progress", (True, False, "a function"), progress)
     extra = as_elements(forces)
     place = None if world is None and fluid is None else world_with(world, fluid)
+    touching: tuple[Element, ...] = ()
+    if not (place is None and contact is None and contact_pairs is None):
+        touching = contact_elements(model, place or DEFAULT_WORLD, contact, contact_pairs)
+        extra = (*extra, *touching)
     several = place is not None and place.cases is not None
     varied = None
     if several or parameters is not None:
@@ -204,6 +220,8 @@ def simulate(
         raise OptionError("method with adaptive steps", able, method)
     if not adapting:
         refuse_long_steps(elements, dt, {} if varied is None else varied.named)
+    if any(isinstance(element, RigidContact) for element in elements):
+        refuse_contact_method(METHODS[method], adapting)
     setup = RunSetup(
         model=model,
         world=surroundings,
@@ -250,6 +268,8 @@ def simulate(
     batch, state, held, rows = _start(system, q, v, x, command, varied)
     if model.loops:
         _close(system, state, setup.begin)
+    if touching:
+        check_gaps(model, state[:, : model.nq], place or DEFAULT_WORLD, contact_pairs)
     if rows:
         setup = setup._replace(parameters=rows)
     # no other object holds these arrays

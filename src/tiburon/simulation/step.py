@@ -97,8 +97,9 @@ class Stepping:
     Attributes:
         manifold: Positions of the robot.
         step: Takes position, velocities with continuous states, memory of the method, held values,
-            the length of the step [s] and the time at its start [s]; returns the first three one
-            step later, with closed loops.
+            the length of the step [s] and the time at its start [s]; returns the first four one
+            step later, with closed loops; contacts change their discrete states among the held
+            values.
         under: Returns, for held values, the rates that the method integrates.
     """
 
@@ -130,13 +131,16 @@ class Stepping:
         @function
         def step(
             q: Scalars, w: Scalars, memory: Any, u: Scalars, h: Scalar, time: Scalar
-        ) -> tuple[Scalars, Scalars, Any]:
+        ) -> tuple[Scalars, Scalars, Any, Scalars]:
+            start = q, w
             q, w, memory = method.advance(manifold, under(u), q, w, memory, h, time)
+            if system.contact is not None:
+                q, w, u = system.touch(manifold, rates, start, (q, w), u, h, time, p)
             if system.model.loops:
                 q, w = settled(q, w, time + h)
-            return q, w, memory
+            return q, w, memory, u
 
-        self.step: Callable[..., tuple[Scalars, Scalars, Any]] = step
+        self.step: Callable[..., tuple[Scalars, Scalars, Any, Scalars]] = step
         self.under = under
 
 
@@ -250,10 +254,11 @@ class StepSource:
         if method.has_memory:
             memory = rebuild(memory_form(system, method)[1], iter(named["memory"]))
             memory = _where(clock.start > 0.5, lambda: started(q, w, u, now), memory)
-        q1, w1, memory1 = stepping.step(q, w, memory, u, clock.step, now)
+        q1, w1, memory1, u1 = stepping.step(q, w, memory, u, clock.step, now)
         due = clock.sample > 0.5
         results: dict[str, Any] = {}
-        u1 = system.update(q1, w1, u, later, p) if system.z_names else u
+        if system.z_names:
+            u1 = system.update(q1, w1, u1, later, p)
         if self.watch is not None:
             side, met = self._watched((q, w, now), (q1, w1, later), u, clock, named["side"])
             going = clock.done < clock.end

@@ -28,6 +28,7 @@ import numpy as np
 from tiburon.actuation.defaults import PASSIVES, elements_of
 from tiburon.actuation.element import Action, Element, ElementContext, StateKinematics, structure_of
 from tiburon.actuation.loop_switch import LoopSwitch
+from tiburon.actuation.rigid_contact import RigidContact
 from tiburon.algorithms.crba import mass_elements
 from tiburon.algorithms.joint_space import expanded_parents
 from tiburon.algorithms.kinematics import Place
@@ -42,6 +43,7 @@ from tiburon.algorithms.surroundings import (
 )
 from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.arguments import public
+from tiburon.contact.rigid import compliance_of
 from tiburon.errors import ModelError, OptionError, ShapeError
 from tiburon.functions.dynamics import method_of_runs
 from tiburon.functions.kernel_source import parameter_values, trace_with_parameters
@@ -56,7 +58,7 @@ from tiburon.loops.constraints import (
 )
 from tiburon.loops.derivatives import add_constraints, constrained_solver
 from tiburon.loops.methods import constrained_motion
-from tiburon.loops.metric import MIN_CUT
+from tiburon.loops.metric import MIN_CUT, rank_cut
 from tiburon.loops.projection import MAX_RESIDUAL, projected_configuration, projected_velocity
 from tiburon.model import Model, Plan, Water, World
 from tiburon.results.header import Column, state_columns
@@ -449,6 +451,90 @@ class System:
         closed = projected_configuration(self.model, plan, q, least_steps=1, **how)
         v = projected_velocity(self.model, plan, closed.q, w[:nv], **how)
         return closed.q, (*v, *w[nv:]), closed.residual
+
+    @cached_property
+    def contact(self) -> tuple[RigidContact, slice, slice] | None:
+        """Rigid contact, and the places of its discrete states and run-time parameters.
+
+        None without contact.
+        """
+        at_z = at_p = 0
+        for element, size in zip(self.elements, self._sizes, strict=True):
+            if isinstance(element, RigidContact):
+                return (
+                    element,
+                    slice(at_z, at_z + size.discrete),
+                    slice(at_p, at_p + size.parameters),
+                )
+            at_z, at_p = at_z + size.discrete, at_p + size.parameters
+        return None
+
+    def touch(
+        self,
+        manifold: Any,
+        rates: Callable[..., Scalars],
+        start: tuple[Scalars, Scalars],
+        free: tuple[Scalars, Scalars],
+        u: Scalars,
+        h: Scalar,
+        time: Scalar,
+        p: Sequence[Scalar],
+    ) -> tuple[Scalars, Scalars, Scalars]:
+        """Return position, w and held values at the end of a step with contact.
+
+        Where contacts act, forces are those in the middle of the step of constant velocity: what
+        the robot would do if contacts did not hold it enters nothing.
+
+        Args:
+            manifold: Positions of the robot.
+            rates: Returns the rates of w for q, w, held values and time.
+            start: Position, and velocity with inner states, at the start of the step.
+            free: The same at its end without contact.
+            u: Held values.
+            h: Length of the step [s].
+            time: Time at its start [s].
+            p: Run-time parameters of the elements.
+        """
+        assert self.contact is not None
+        element, at_z, at_p = self.contact
+        (q, w), (q_free, w_free), nv = start, free, self.model.nv
+        v, z = w[:nv], u[self.discrete]
+
+        def moved(speed: Sequence[Scalar], duration: Scalar) -> Scalars:
+            steps = manifold.rate(q, speed)
+            found: Scalars
+            found = manifold.move(q, tuple(tuple(duration * y for y in one) for one in steps))
+            return found
+
+        middle, ahead = moved(v, 0.5 * h), moved(v, h)
+        # velocities are components in the axes that bodies have at `ahead`
+        acceleration = rates(middle, w, u, time + 0.5 * h)[:nv]
+        change = [h * (a + b) for a, b in zip(acceleration, manifold.convective(v), strict=True)]
+        v_start = manifold.reexpress(v, q, ahead)
+        change = manifold.reexpress(change, middle, ahead)
+        v_ahead = tuple(a + b for a, b in zip(v_start, change, strict=True))
+        plan = self._plan(ahead, v, time)
+        gaps = element.gaps(plan, q, p[at_p])
+        points = element.rows(plan, ahead, p[at_p])
+        compliance = compliance_of(plan, ahead, points, *self._loops_at(plan, ahead, w[nv:]))
+        found, states = element.finish_step(
+            gaps, points, compliance, z[at_z], p[at_p], v, v_ahead, h
+        )
+        q_after = manifold.normalize(moved(found.mean, h))
+        v_after = manifold.reexpress(found.v, ahead, q_after)
+        q_end, v_end = (
+            tuple(np.where(found.touched, a, b) for a, b in zip(touched, untouched, strict=True))
+            for touched, untouched in ((q_after, q_free), (v_after, w_free[:nv]))
+        )
+        held = (*u[: self.discrete.start], *z[: at_z.start], *states, *z[at_z.stop :])
+        return q_end, (*v_end, *w_free[nv:]), held
+
+    def _loops_at(self, plan: Plan, q: Sequence[Scalar], x: Sequence[Scalar]) -> tuple[Any, ...]:
+        """Return the Jacobian of closed loops and its rank cut; nothing for a tree."""
+        if not self.model.loops:
+            return ()
+        held = switched(constraints(self.model, plan, JointVector(q)), self.switches(x))
+        return held.jacobian, rank_cut(self.model, held.value, self._min_cut)
 
     @property
     def most_open(self) -> float:

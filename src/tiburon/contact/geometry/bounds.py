@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tiburon.contact.geometry.pairs import shape_kind, shape_size
 from tiburon.contact.geometry.vectors import clamp, maximum, root
-from tiburon.model.shape import Geometry
+from tiburon.model.body import Geometry
 from tiburon.spatial.vec3 import Scalar, Vec3, dot
 from tiburon.trace.value import where
 

@@ -46,7 +46,7 @@ from tiburon.spatial.vec3 import (
     transpose_vector,
 )
 from tiburon.trace.primitives.grid_patch import read_patch
-from tiburon.trace.primitives.machine import address_of
+from tiburon.trace.primitives.primitive import address_of
 from tiburon.trace.value import unary, where
 
 __all__ = [

@@ -35,7 +35,7 @@ from tiburon.contact.geometry.sphere_height_field import (
 from tiburon.contact.geometry.sphere_plane import sphere_plane
 from tiburon.contact.geometry.sphere_sphere import sphere_sphere
 from tiburon.errors import ModelError, OptionError, shown
-from tiburon.model.shape import (
+from tiburon.model.body import (
     BoxShape,
     CapsuleShape,
     CylinderShape,

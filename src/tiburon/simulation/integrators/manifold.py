@@ -16,7 +16,13 @@ import numpy as np
 
 from tiburon.model import Joint, Model
 from tiburon.spatial import Scalar
-from tiburon.spatial.rotations import select
+from tiburon.spatial.rotations import (
+    quaternion_conjugate,
+    quaternion_multiply,
+    quaternion_to_matrix,
+    select,
+)
+from tiburon.spatial.vec3 import cross, matrix_vector
 from tiburon.trace.differentiation import push_forward
 from tiburon.trace.primitives.primitive import nodes_of
 from tiburon.trace.program import current_graph
@@ -70,6 +76,43 @@ class Manifold:
         """Return positions after steps [m or rad], one per joint that moves."""
         joints = zip(self._joints, steps, strict=True)
         return tuple(x for (joint, i, _), step in joints for x in joint.move(q[i], step))
+
+    def reexpress(
+        self, v: Sequence[Scalar], before: Sequence[Scalar], after: Sequence[Scalar]
+    ) -> Scalars:
+        """Return velocities that are components in body axes in the axes of another position.
+
+        These are the velocities of joints whose positions begin with a quaternion: angular, then
+        linear. Others stay as they are.
+
+        Args:
+            v: Velocity [m/s or rad/s], nv scalars.
+            before: Position whose body axes it is given in, nq scalars.
+            after: Position in whose body axes it is returned, nq scalars.
+        """
+        found: list[Scalar] = list(v)
+        for (joint, i, j), turning in zip(self._joints, self.turning, strict=True):
+            if turning and joint.nv in (3, 6):
+                turn = quaternion_multiply(quaternion_conjugate(after[i][:4]), before[i][:4])
+                R = quaternion_to_matrix(turn)
+                for first in range(j.start, j.stop, 3):
+                    part = (v[first], v[first + 1], v[first + 2])
+                    found[first : first + 3] = matrix_vector(R, part)
+        return tuple(found)
+
+    def convective(self, v: Sequence[Scalar]) -> Scalars:
+        """Return the acceleration that turning body axes hide: omega x v of linear velocities.
+
+        Rates of velocities that are components in body axes lack it.
+        """
+        found: list[Scalar] = [0.0] * len(v)
+        for (joint, _, j), turning in zip(self._joints, self.turning, strict=True):
+            if turning and joint.nv == 6:
+                k = j.start
+                found[k + 3 : k + 6] = cross(
+                    (v[k], v[k + 1], v[k + 2]), (v[k + 3], v[k + 4], v[k + 5])
+                )
+        return tuple(found)
 
     def bracket(self, a: Steps, b: Steps) -> Steps:
         """Return the Lie bracket of two steps: zero where they simply add."""

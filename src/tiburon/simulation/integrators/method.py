@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from tiburon.errors import OptionError
 from tiburon.record import record
 from tiburon.simulation.integrators.manifold import Acceleration, Chart, Manifold, Scalars, combine
 from tiburon.spatial import Scalar
@@ -19,6 +20,7 @@ __all__ = [
     "explicit_step",
     "interpolate",
     "later",
+    "refuse_contact_method",
 ]
 
 
@@ -241,3 +243,17 @@ class Method:
         found: tuple[Scalars, Scalars, Any]
         found = self.advances(manifold, acceleration, q, w, memory, h, *time)
         return found
+
+
+def refuse_contact_method(method: Method, adaptive: bool) -> None:
+    """Refuse integrators with which rigid contact cannot act.
+
+    Raises:
+        OptionError: If steps adapt, or depend on earlier ones.
+    """
+    if adaptive or method.has_memory or method.keeps_inertia:
+        raise OptionError(
+            "method with rigid contact",
+            ("rk4", "semi_implicit_euler", "other one-step methods with adaptive=False"),
+            method.name,
+        )

@@ -12,8 +12,7 @@ from typing import Any
 
 from tiburon.errors import ShapeError
 from tiburon.trace.graph import Graph
-from tiburon.trace.primitives.machine import Machine, Memory
-from tiburon.trace.primitives.primitive import Primitive
+from tiburon.trace.primitives.primitive import Machine, Memory, Primitive
 
 __all__ = ["GRID_HANDLE", "GridPatch", "read_patch"]
 
@@ -30,16 +29,8 @@ class GridPatch(Primitive):
 
     def __init__(self, side: int) -> None:
         super().__init__("grid_patch", side)
-
-    @property
-    def argument_count(self) -> int:
-        """Number of arguments."""
-        return GRID_HANDLE + 2
-
-    @property
-    def result_count(self) -> int:
-        """Number of results."""
-        return int(self.form[0] ** 2)
+        self.argument_count = GRID_HANDLE + 2
+        self.result_count = side**2
 
     @functools.cached_property
     def is_short(self) -> bool:

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tiburon.errors import DomainError, ShapeError
+from tiburon.errors import DomainError, ShapeError, TraceError
 from tiburon.trace.array import TracedArray, as_traced
 from tiburon.trace.count import OperationCount
 from tiburon.trace.graph import FLOAT_FUNCTIONS, Graph, mix, text_key
@@ -102,6 +102,13 @@ class Machine(Protocol):
 
         `independent` states that no iteration reads or writes data that another one writes: native
         code may then vectorize the loop, with the same bits.
+        """
+
+    def iterate(self, limit: int, condition: Callable[[], Truth]) -> Iterator[None]:
+        """Run the body of a `for` while a condition holds in some case, at most `limit` times.
+
+        All cases of a vector run the body as often as the last of them needs it: the body must
+        leave the memory of cases whose condition fails as it is. With a limit of 1 it is a branch.
         """
 
 
@@ -204,6 +211,16 @@ class DirectMachine:
         """Run the body for each index."""
         return iter(range(stop - 1, start - 1, -1) if down else range(start, stop))
 
+    def iterate(self, limit: int, condition: Callable[[], Truth]) -> Iterator[None]:
+        """Run the body while the condition holds in some case."""
+        for _ in range(limit):
+            holds = condition()
+            if isinstance(holds, Value):
+                raise TraceError("a primitive that iterates cannot be inlined into a graph")
+            if not np.any(holds):
+                return
+            yield
+
 
 class FloatMachine(DirectMachine):
     """Run a primitive on plain floats; raise errors for requirements that fail."""
@@ -294,6 +311,13 @@ class CountingMachine(DirectMachine):
     def choose(self, condition: Truth, a: Number, b: Number) -> Number:
         """Count a choice."""
         return self._counted("selections")
+
+    def iterate(self, limit: int, condition: Callable[[], Truth]) -> Iterator[None]:
+        """Count one iteration; iterations are never short."""
+        if self._left < math.inf:
+            raise CountReached
+        condition()
+        yield
 
     def fetch(self, address: Number, place: Number) -> Number:
         """Return zero: moves are not counted."""

@@ -1,0 +1,237 @@
+"""Rigid contact: a quadruped that stands and trots, against MuJoCo's rollout at its fastest.
+
+Both sides hold the joints by position control (100 N m/rad, 3 N m s/rad) with steps of 1 ms.
+MuJoCo's contacts are soft: before times are compared, both must carry the weight, and what either
+side lets the feet sink and slide stands beside the times.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from benchmarks.figure import Figure, Measurement, MeasurementError
+from benchmarks.timing import measure
+
+SIZE, PEER_SIZE = 4096, 128
+"""Cases of our batch and of MuJoCo's, whose time per step does not depend on their number."""
+
+STEPS, STEPS_OF_ONE = 20, 1000
+STEP = 1e-3
+GRAVITY = 9.81
+FRICTION = 0.8
+STIFFNESS, DAMPING = 100.0, 3.0
+SLOPE = 20.0
+"""Slope on which the sliding of the feet is measured, from 2 to 10 s [degrees]."""
+
+SETTINGS = [(cone, solver) for cone in ("ELLIPTIC", "PYRAMIDAL") for solver in ("NEWTON", "PGS")]
+"""MuJoCo's settings; the fastest counts."""
+
+BATCH, BATCH_AIM = 8.0, 12.0
+ONE, ONE_AIM = 3.0, 4.5
+WEIGHT = 1e-2
+"""How far the sum of the contact forces of both sides may be from the weight, relative to it."""
+
+
+def run(duration: float) -> Iterator[Figure]:
+    """Measure a standing and a trotting quadruped.
+
+    Args:
+        duration: Time to spend on each side [s].
+    """
+    for gait in ("standing", "trotting"):
+        yield _figure(gait, (SIZE,), STEPS, BATCH, BATCH_AIM, duration)
+    yield _figure("standing", (), STEPS_OF_ONE, ONE, ONE_AIM, duration)
+
+
+def _peer(model: Any, cone: str, solver: str, gravity: tuple[float, float, float]) -> Any:
+    """Return MuJoCo's robot with feet, floor and position actuators."""
+    import mujoco
+
+    from benchmarks.mujoco_peer import write_spec
+
+    spec, bodies = write_spec(model, gravity)
+    surface = {"friction": [FRICTION, 0.005, 0.0001], "condim": 3}
+    sphere, plane = mujoco.mjtGeom.mjGEOM_SPHERE, mujoco.mjtGeom.mjGEOM_PLANE
+    for point in model.contacts:
+        bodies[point.body].add_geom(
+            name=point.name,
+            type=sphere,
+            size=[point.radius, 0, 0],
+            pos=list(point.position),
+            mass=0,
+            contype=1,
+            conaffinity=2,
+            **surface,
+        )
+    spec.worldbody.add_geom(type=plane, size=[50, 50, 1], contype=2, conaffinity=1, **surface)
+    for actuator in model.actuators:
+        kind = mujoco.mjtTrn.mjTRN_JOINT
+        drive = spec.add_actuator(name=actuator.name, target=actuator.joint, trntype=kind)
+        drive.set_to_position(kp=STIFFNESS, kv=DAMPING)
+    option = spec.option
+    option.timestep = STEP
+    option.cone = getattr(mujoco.mjtCone, f"mjCONE_{cone}")
+    option.solver = getattr(mujoco.mjtSolver, f"mjSOL_{solver}")
+    # the sparse Newton solver of MuJoCo 4.0.0 has a defect
+    option.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
+    return spec.compile()
+
+
+def _targets(stand: Any, time: Any, trotting: bool) -> list[Any]:
+    """Return the target of each joint at a time [s]: diagonal legs swing together at 2 Hz."""
+    import numpy as np
+
+    found = list(stand)
+    if trotting:
+        for leg, shift in enumerate((0.0, np.pi, np.pi, 0.0)):
+            phase = 4.0 * np.pi * time + shift
+            lift, swing = np.maximum(0.0, np.sin(phase)), 0.075 * np.cos(phase)
+            found[3 * leg + 1] = found[3 * leg + 1] + 0.35 * lift + swing
+            found[3 * leg + 2] = found[3 * leg + 2] - 0.7 * lift
+    return found
+
+
+def _controller(model: Any, trotting: bool) -> Any:
+    """Return position control of all joints, compiled into the run."""
+    import tiburon as tb
+
+    stand = [float(x) for x in model.poses["stand"][7:]]
+
+    @tb.traced
+    def control(state: Any) -> Any:
+        wanted = _targets(stand, state.time, trotting)
+        rows = zip(wanted, state.q[7:], state.v[6:], strict=True)
+        return [0.0] * 6 + [STIFFNESS * (a - q) - DAMPING * v for a, q, v in rows]
+
+    return control
+
+
+def _sides(gait: str, shape: tuple[int, ...], steps: int) -> tuple[Any, dict[str, Any], str]:
+    """Return our run, MuJoCo's by setting, and what each side lets the feet do."""
+    import mujoco
+    import numpy as np
+    from mujoco import rollout
+
+    import tiburon as tb
+
+    model = tb.load("quadruped")
+    trotting = gait == "trotting"
+    control = _controller(model, trotting)
+    ground = tb.Ground(static_friction=FRICTION)
+    options = {"contact": "rigid", "method": "semi_implicit_euler", "dt": STEP, "progress": False}
+    options |= {"passive": False, "limits": False}
+    world = tb.World(gravity=(0.0, 0.0, -GRAVITY), ground=ground)
+    stand = np.array(model.poses["stand"])
+    settled = tb.simulate(
+        model, 1.0, q=stand, world=world, control=_controller(model, False), **options
+    )
+    weight = GRAVITY * sum(body.inertia.mass for body in model.bodies)
+    points = len(model.contacts)
+    carried = settled.z[-1, : 4 * points].reshape(points, 4)[:, 2].sum()
+    if abs(carried - weight) > WEIGHT * weight:
+        raise MeasurementError(f"our feet carry {carried:.4g} N of {weight:.4g} N")
+    generator = np.random.default_rng(5)
+    q = np.broadcast_to(settled.q[-1], (*shape, model.nq))
+    v = settled.v[-1] + 0.02 * generator.standard_normal((*shape, model.nv))
+    threads = 1 if shape else None
+
+    def ours() -> Any:
+        return tb.simulate(
+            model,
+            steps * STEP,
+            q=q,
+            v=v,
+            world=world,
+            control=control,
+            threads=threads,
+            record_every=steps,
+            **options,
+        )
+
+    peers = {}
+    times = np.arange(steps) * STEP
+    commands = np.array([_targets(stand[7:], t, trotting) for t in times])
+    count = PEER_SIZE if shape else 1
+    for cone, solver in SETTINGS:
+        peer = _peer(model, cone, solver, world.gravity)
+        data = mujoco.MjData(peer)
+        data.qpos[:] = np.r_[stand[4:7], stand[:4], stand[7:]]
+        data.ctrl[:] = stand[7:]
+        mujoco.mj_step(peer, data, nstep=1000)
+        force = np.zeros(6)
+        total = 0.0
+        for index in range(data.ncon):
+            mujoco.mj_contactForce(peer, data, index, force)
+            total += force[0]
+        if abs(total - weight) > WEIGHT * weight:
+            raise MeasurementError(f"MuJoCo's feet carry {total:.4g} N of {weight:.4g} N")
+        kind = mujoco.mjtState.mjSTATE_FULLPHYSICS
+        rows = np.zeros((count, mujoco.mj_stateSize(peer, kind)))
+        start = data.qvel.copy()
+        for row in rows:
+            data.qvel[:] = start + 0.02 * generator.standard_normal(model.nv)
+            mujoco.mj_getState(peer, data, row, kind)
+        orders = np.broadcast_to(commands, (count, *commands.shape)).copy()
+        peers[f"{cone.lower()} {solver}"] = (rollout.rollout, peer, data, rows, orders)
+    return ours, peers, _sliding(model, options)
+
+
+def _sliding(model: Any, options: dict[str, Any]) -> str:
+    """Describe how far feet slide on a slope from 2 to 10 s, and how deep they sink."""
+    import mujoco
+    import numpy as np
+
+    import tiburon as tb
+
+    angle = np.deg2rad(SLOPE)
+    gravity = (GRAVITY * np.sin(angle), 0.0, -GRAVITY * np.cos(angle))
+    world = tb.World(gravity=gravity, ground=tb.Ground(static_friction=FRICTION))
+    stand = np.array(model.poses["stand"])
+    run = tb.simulate(
+        model,
+        10.0,
+        q=stand,
+        world=world,
+        control=_controller(model, False),
+        record_dt=2.0,
+        **options,
+    )
+    here = tb.contacts(model, run.q, world=world)
+    moved = np.linalg.norm((here.point[-1] - here.point[1])[:, :2], axis=1).max()
+    depth = max(0.0, -float(here.gap[1:].min()))
+    peer = _peer(model, "ELLIPTIC", "NEWTON", gravity)
+    data = mujoco.MjData(peer)
+    data.qpos[:] = np.r_[stand[4:7], stand[:4], stand[7:]]
+    data.ctrl[:] = stand[7:]
+    feet = [peer.geom(point.name).id for point in model.contacts]
+    mujoco.mj_step(peer, data, nstep=2000)
+    before = data.geom_xpos[feet].copy()
+    mujoco.mj_step(peer, data, nstep=8000)
+    slid = np.linalg.norm((data.geom_xpos[feet] - before)[:, :2], axis=1).max()
+    sunk = -min(contact.dist for contact in data.contact)
+    return (
+        f"on a slope of {SLOPE:g} degrees feet slide {1e3 * moved:.1e} mm from 2 to 10 s and sink "
+        f"{1e6 * depth:.1e} um, those of MuJoCo (elliptic, Newton) {1e3 * slid:.3g} mm and "
+        f"{1e6 * sunk:.3g} um"
+    )
+
+
+def _figure(
+    gait: str, shape: tuple[int, ...], steps: int, must: float, aim: float, duration: float
+) -> Figure:
+    ours, peers, note = _sides(gait, shape, steps)
+    times = measure({"ours": ours, **peers}, duration=duration)
+    fastest = min(peers, key=lambda name: times[name].minimum)
+    count, peer_count = (steps * (size if shape else 1) for size in (SIZE, PEER_SIZE))
+    cases = f"{shape[0]} cases, one thread" if shape else "one robot"
+    return Figure(
+        f"quadruped {gait}, {cases}",
+        times["ours"].per(count),
+        f"mujoco.rollout, {fastest}",
+        times[fastest].per(peer_count),
+        must,
+        aim,
+        note=note if gait == "standing" and shape else "",
+    )
+
+
+MEASUREMENT = Measurement("contact", "Rigid contact with friction, time of a step", run, place=19)

@@ -1,0 +1,254 @@
+"""Candidate contacts: which shapes of a robot and its world may touch, found once from the model.
+
+The ground meets the contact points of a robot, or the collision shapes of a tree that has none.
+Shapes of different trees meet each other: a robot and the objects around it. Links of one tree meet
+only where pairs are named.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
+
+from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed
+from tiburon.contact.geometry.pairs import Pair, pair, shape_kind, shape_size
+from tiburon.errors import ModelError, UnknownNameError, shown
+from tiburon.model import WORLD, Model, Pose, World
+from tiburon.model.contact_kinds import ContactMaterial, combined_material
+from tiburon.record import record
+from tiburon.spatial import Scalar, Vec3
+
+__all__ = ["Candidate", "Part", "Surface", "candidates_of", "surfaces_of"]
+
+
+@record
+class Part:
+    """A shape on a body, as the narrow phase takes it."""
+
+    body: str
+    """Name of a body or frame, or "world"."""
+
+    kind: str
+    """Kind of the shape: "sphere", "box", ..."""
+
+    pose: Pose
+    """Axes of the shape in axes of the body."""
+
+    size: tuple[float, ...]
+    """Dimensions in the order of the shape's fields [m]."""
+
+
+@record
+class Candidate:
+    """Two shapes that may touch."""
+
+    name: str
+    """Unique among the candidates of a robot."""
+
+    first: Part
+    """The first shape."""
+
+    second: Part
+    """The second shape; normals point toward it."""
+
+    material: ContactMaterial
+    """Friction and restitution."""
+
+    @property
+    def pair(self) -> Pair:
+        """The narrow phase of the two shapes."""
+        return pair(self.first.kind, self.second.kind, f"contact {self.name!r}")
+
+    @property
+    def point_count(self) -> int:
+        """Most points in which the shapes touch."""
+        return self.pair.points
+
+    @property
+    def point_names(self) -> tuple[str, ...]:
+        """Names of the contact points."""
+        count = self.point_count
+        return (self.name,) if count == 1 else tuple(f"{self.name}[{k}]" for k in range(count))
+
+    def parameters(self) -> tuple[float, ...]:
+        """Return the run-time parameters: dimensions of both shapes, then the material's."""
+        return (*self.first.size, *self.second.size, *self.material.values)
+
+    def form(self) -> Self:
+        """Return the same pair with dimensions and material left out: what code depends on."""
+        parts = [replace(part, size=(0.0,) * len(part.size)) for part in (self.first, self.second)]
+        return replace(self, first=parts[0], second=parts[1], material=ContactMaterial())
+
+    def bouncing(self, restitution: float) -> Self:
+        """Return the same pair with another coefficient of restitution."""
+        return replace(self, material=replace(self.material, restitution=restitution))
+
+    def geometry(
+        self, places: Sequence[tuple[Any, Vec3]], p: Sequence[Scalar]
+    ) -> tuple[ContactGeometry, ...]:
+        """Return gap, point and normal of each contact point.
+
+        Args:
+            places: Rotation and position of both shapes in the world.
+            p: Run-time parameters, as `parameters` lists them.
+        """
+        split = len(self.first.size)
+        sizes = tuple(p[:split]), tuple(p[split : split + len(self.second.size)])
+        placed = [Placed(*place, size) for place, size in zip(places, sizes, strict=True)]
+        return self.pair.function(*placed)
+
+
+class Surface(NamedTuple):
+    """Friction and restitution of one contact point."""
+
+    static_friction: Scalar
+    kinetic_friction: Scalar
+    restitution: Scalar
+
+
+def surfaces_of(candidates: Sequence[Candidate], p: Sequence[Scalar]) -> list[Surface]:
+    """Return friction and restitution of each contact point, from run-time parameters."""
+    found: list[Surface] = []
+    start = 0
+    for candidate in candidates:
+        start += len(candidate.parameters())
+        found += [Surface(*p[start - 3 : start])] * candidate.point_count
+    return found
+
+
+def candidates_of(
+    model: Model, world: World, pairs: Sequence[tuple[str, str]] | None = None
+) -> tuple[Candidate, ...]:
+    """Return the shapes of a robot and its world that may touch.
+
+    Args:
+        model: The robot.
+        world: Its surroundings, with or without ground.
+        pairs: Names of two bodies each whose collision shapes meet, instead of those found;
+            "world" stands for the ground.
+
+    Raises:
+        ModelError: If a pair has no shapes, or one that meets nothing.
+        UnknownNameError: If there is no such body.
+    """
+    pairs = _checked(pairs)
+    found: list[Candidate] = []
+    if world.ground is not None and (pairs is None or any(WORLD in pair for pair in pairs)):
+        named = (
+            None if pairs is None else {name for pair in pairs if WORLD in pair for name in pair}
+        )
+        found += _on_ground(model, world, named)
+    if pairs is None:
+        found += _between_trees(model)
+    else:
+        for a, b in pairs:
+            if WORLD not in (a, b):
+                found += _between(model, a, b)
+    names = [candidate.name for candidate in found]
+    for name in {name for name in names if names.count(name) > 1}:
+        raise ModelError(f"contact {name!r}: found twice; name contact points and shapes apart")
+    return tuple(found)
+
+
+def _checked(pairs: Any) -> list[tuple[str, str]] | None:
+    """Return pairs of names.
+
+    Raises:
+        ModelError: If they are something else.
+    """
+    if pairs is None:
+        return None
+    listed = isinstance(pairs, Sequence) and not isinstance(pairs, (str, bytes))
+    given = pairs if listed else ()
+    rows = [tuple(pair) if isinstance(pair, (tuple, list)) else (pair,) for pair in given]
+    if not listed or not all(
+        len(row) == 2 and all(isinstance(x, str) for x in row) for row in rows
+    ):
+        raise ModelError(
+            f"contact_pairs: expected a list of pairs of body names, got {shown(pairs)}; write "
+            "[('finger', 'block'), ('block', 'world')]"
+        )
+    return [(row[0], row[1]) for row in rows]
+
+
+def _on_ground(model: Model, world: World, named: set[str] | None) -> list[Candidate]:
+    ground = world.ground
+    assert ground is not None
+    if ground.grid is not None:
+        raise ModelError(
+            "ground: contact needs level ground, got a grid of heights; leave the grid out, or "
+            "pass contact=False"
+        )
+    below = ContactMaterial(ground.static_friction, ground.kinetic_friction, ground.restitution)
+    plane = Part(WORLD, "plane", Pose(translation=(0.0, 0.0, ground.height)), ())
+    found = []
+    pointed = {_carrier(model, point.body) for point in model.contacts}
+    roots = _roots(model)
+    for point in model.contacts:
+        if named is None or _carrier(model, point.body) in named or point.body in named:
+            sphere = Part(point.body, "sphere", Pose(translation=point.position), (point.radius,))
+            material = combined_material(point.material, below)
+            found.append(Candidate(point.name, sphere, plane, material))
+    trees = {roots[name] for name in pointed}
+    for body in model.bodies:
+        if body.name in pointed:
+            continue
+        if roots[body.name] not in trees if named is None else body.name in named:
+            found += [
+                Candidate(f"{part_name}/ground", part, plane, combined_material(own, below))
+                for part_name, part, own in _parts(model, body.name)
+            ]
+    return found
+
+
+def _between_trees(model: Model) -> list[Candidate]:
+    roots = _roots(model)
+    names = [body.name for body in model.bodies]
+    return [
+        candidate
+        for place, a in enumerate(names)
+        for b in names[place + 1 :]
+        if roots[a] != roots[b]
+        for candidate in _between(model, a, b)
+    ]
+
+
+def _between(model: Model, a: str, b: str) -> list[Candidate]:
+    for name in (a, b):
+        if name not in {body.name for body in model.bodies}:
+            raise UnknownNameError("body", name, [body.name for body in model.bodies])
+    if a == b:
+        raise ModelError(f"contact pair ({a!r}, {b!r}): expected two bodies, got one twice")
+    found = []
+    for first_name, first, one in _parts(model, a):
+        for second_name, second, other in _parts(model, b):
+            name = f"{first_name}/{second_name}"
+            found.append(Candidate(name, first, second, combined_material(one, other)))
+    return found
+
+
+def _parts(model: Model, body: str) -> list[tuple[str, Part, ContactMaterial | None]]:
+    """Return the collision shapes of a body: names unique in the model, shapes, materials."""
+    shapes = [s for s in model.body(body).shapes if s.role in ("both", "collision")]
+    found = []
+    for place, shape in enumerate(shapes):
+        name = body if len(shapes) == 1 else f"{body}.{shape.name or place}"
+        kind = shape_kind(shape.geometry, f"body {body!r}")
+        part = Part(body, kind, shape.pose, shape_size(shape.geometry))
+        found.append((name, part, shape.material))
+    return found
+
+
+def _carrier(model: Model, name: str) -> str:
+    """Return the body that carries a frame."""
+    frames = {frame.name: frame.body for frame in model.frames}
+    while name in frames:
+        name = frames[name]
+    return name
+
+
+def _roots(model: Model) -> dict[str, str]:
+    """Return for each body the first body of its tree."""
+    found: dict[str, str] = {}
+    for body in model.bodies:
+        found[body.name] = found.get(body.parent, body.name)
+    return found

@@ -1,0 +1,299 @@
+"""Contact for users: gaps of a configuration, impact, and how to leave a penetration."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiburon.algorithms.setting import Options, Setting
+from tiburon.algorithms.surroundings import DEFAULT_WORLD
+from tiburon.arguments import public
+from tiburon.arrays import ArrayLike, NDArray
+from tiburon.contact.candidates import Candidate, candidates_of
+from tiburon.errors import DomainError, ModelError
+from tiburon.functions.library import INERTIA, LibraryFunction, check_places, inputs_of
+from tiburon.model import Model, World
+from tiburon.model.configuration import as_batch
+from tiburon.spatial import Scalar
+from tiburon.trace.array import as_traced
+from tiburon.trace.program import Input
+
+__all__ = ["Contacts", "Impact", "contacts", "impact", "lift_out"]
+
+Array = NDArray[np.float64]
+Pairs = Sequence[tuple[str, str]]
+
+TOUCHING = 1e-7
+"""Gap up to which shapes touch [m]: rounding of configurations typed with seven digits."""
+
+MOST_LIFTS = 50
+"""Steps of `lift_out` at most."""
+
+
+class Contacts(NamedTuple):
+    """Candidate contacts of a robot in one configuration or many."""
+
+    names: tuple[str, ...]
+    """Name of each contact point."""
+
+    gap: Array
+    """Signed distance [m], shape (..., points); negative where shapes overlap."""
+
+    point: Array
+    """Midpoint of the closest points, world axes [m], shape (..., points, 3)."""
+
+    normal: Array
+    """Unit normal from the first to the second shape, world axes, shape (..., points, 3)."""
+
+    velocity: Array | None = None
+    """Velocity of the second body relative to the first, world axes [m/s], shape (..., points, 3);
+    None where no joint velocity is given."""
+
+
+class Impact(NamedTuple):
+    """What a collision does."""
+
+    names: tuple[str, ...]
+    """Name of each contact point."""
+
+    v: Array
+    """Joint velocity after it [m/s or rad/s], shape (..., nv)."""
+
+    impulses: Array
+    """Impulse on the first body of each point, world axes [N s], shape (..., points, 3)."""
+
+    energy_change: Array
+    """Change of the kinetic energy [J], shape (...); never positive."""
+
+    touching: Array
+    """Whether each point still touches after it, shape (..., points)."""
+
+    residual: Array
+    """Largest change of an impulse in the last sweep of the solver, relative to the largest."""
+
+
+def _inputs(*names: str) -> Any:
+    """Return a function of model and options that returns the input arrays."""
+    usual = inputs_of(*names)
+
+    def inputs(model: Model, options: Options) -> list[Input]:
+        candidates: tuple[Candidate, ...] = dict(options)["candidates"]
+        count = sum(len(candidate.parameters()) for candidate in candidates)
+        return [*usual(model, options), Input("surfaces", (count,))]
+
+    return inputs
+
+
+def _geometry(setting: Setting, q: Sequence[Scalar], p: Sequence[Scalar]) -> Any:
+    from tiburon.contact.rows import contact_geometry
+
+    found = contact_geometry(setting.plan, q, dict(setting.options)["candidates"], p)[0]
+    return {
+        "gap": as_traced([one.gap for one in found]),
+        "point": as_traced([x for one in found for x in one.point]).reshape(-1, 3),
+        "normal": as_traced([x for one in found for x in one.normal]).reshape(-1, 3),
+    }
+
+
+def _motion(setting: Setting, q: Sequence[Scalar], v: Sequence[Scalar], p: Sequence[Scalar]) -> Any:
+    from tiburon.contact.rows import along, contact_rows, in_world
+
+    candidates = dict(setting.options)["candidates"]
+    points = contact_rows(setting.plan, q, candidates, p)
+    found = [in_world(point, [along(row, v) for row in point.rows]) for point in points]
+    velocity = as_traced([x for one in found for x in one]).reshape(-1, 3)
+    return {**_geometry(setting, q, p), "velocity": velocity}
+
+
+def _lift(setting: Setting, q: Sequence[Scalar], p: Sequence[Scalar]) -> Any:
+    from tiburon.contact.impact import lifting
+
+    found = lifting(setting.plan, q, dict(setting.options)["candidates"], p)
+    return as_traced(list(found))
+
+
+def _collide(
+    setting: Setting, q: Sequence[Scalar], v: Sequence[Scalar], p: Sequence[Scalar]
+) -> Any:
+    from tiburon.contact.impact import collide
+
+    return collide(setting, q, v, dict(setting.options)["candidates"], p, TOUCHING)
+
+
+_GEOMETRY: LibraryFunction[Any] = LibraryFunction(
+    "contact_geometry", _inputs("q"), _geometry, parameters=(), keywords=frozenset()
+)
+_MOTION: LibraryFunction[Any] = LibraryFunction(
+    "contact_motion", _inputs("q", "v"), _motion, parameters=(), keywords=frozenset()
+)
+_LIFT: LibraryFunction[Any] = LibraryFunction(
+    "contact_lift", _inputs("q"), _lift, parameters=(INERTIA,), keywords=frozenset()
+)
+_COLLIDE: LibraryFunction[Any] = LibraryFunction(
+    "contact_impact", _inputs("q", "v"), _collide, parameters=(INERTIA,), keywords=frozenset()
+)
+
+
+def _called(
+    function: LibraryFunction[Any], model: Model, candidates: Sequence[Candidate], *arrays: Any
+) -> Any:
+    """Call a function of contacts: dimensions and materials are arguments, the rest is code."""
+    form = tuple(candidate.form() for candidate in candidates)
+    numbers = np.array([x for candidate in candidates for x in candidate.parameters()])
+    return function.call(model, (*arrays, numbers), None, (("candidates", form),))
+
+
+def _some(model: Model, world: World | None, pairs: Pairs | None) -> tuple[Candidate, ...]:
+    check_places(model, world)
+    found = candidates_of(model, world or DEFAULT_WORLD, pairs)
+    if not found:
+        raise ModelError(
+            f"model {model.name!r}: expected shapes that may touch, got none; give the world a "
+            "Ground, and the robot contact points or collision shapes"
+        )
+    return found
+
+
+def _names(candidates: Sequence[Candidate]) -> tuple[str, ...]:
+    return tuple(name for candidate in candidates for name in candidate.point_names)
+
+
+@public
+def contacts(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    *,
+    world: World | None = None,
+    pairs: Pairs | None = None,
+) -> Contacts:
+    """List the contact points of a configuration: gaps, points and normals, touching or not.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv), for relative velocities.
+        world: Surroundings with the ground.
+        pairs: Names of two bodies each that may touch, "world" for the ground; by default the
+            contact points of the robot, or the collision shapes of a tree without any, and the
+            ground, and collision shapes of different trees.
+
+    Raises:
+        ModelError: If nothing can touch.
+
+    Example:
+        ``tb.contacts(dog, q, world=tb.World(ground=tb.Ground())).gap``
+    """
+    candidates = _some(model, world, pairs)
+    return contacts_among(model, candidates, q, v)
+
+
+def contacts_among(
+    model: Model, candidates: Sequence[Candidate], q: ArrayLike, v: ArrayLike | None = None
+) -> Contacts:
+    """Return the contact points of given candidates; see `contacts`."""
+    found = (
+        _called(_GEOMETRY, model, candidates, q)
+        if v is None
+        else _called(_MOTION, model, candidates, q, v)
+    )
+    return Contacts(_names(candidates), *found)
+
+
+def check_gaps(model: Model, q: Array, world: World, pairs: Pairs | None) -> None:
+    """Refuse to start a run from a penetration.
+
+    Raises:
+        DomainError: If shapes overlap by more than `TOUCHING`; the message names them.
+    """
+    here = contacts(model, q, world=world, pairs=pairs)
+    if np.all(here.gap >= -TOUCHING):
+        return
+    case, point = np.unravel_index(np.argmin(here.gap), here.gap.shape)
+    raise DomainError(
+        f"start: contact {here.names[point]!r}",
+        "shapes that touch at most",
+        f"a penetration of {-float(here.gap[case, point]):.3g} m in case {case}",
+        advice="move the robot, or use q=tb.lift_out(model, q, world=world)",
+    )
+
+
+@public
+def lift_out(
+    model: Model, q: ArrayLike, *, world: World | None = None, pairs: Pairs | None = None
+) -> Array:
+    """Move a configuration out of penetration by the least motion in the mass metric.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        world: Surroundings with the ground.
+        pairs: As in `contacts`.
+
+    Returns:
+        A position without penetration beyond rounding, shape (..., nq).
+
+    Raises:
+        DomainError: If penetrations are left: shapes enclose each other.
+        ModelError: If the robot has loops, or nothing can touch.
+    """
+    candidates = _some(model, world, pairs)
+    if model.loops:
+        raise ModelError(
+            f"model {model.name!r}: lift_out is for robots without loops; move the robot and close "
+            "its loops with project_configuration"
+        )
+    found: Array = as_batch(q, model.nq, "q", model.describe_q()).copy()
+    for _ in range(MOST_LIFTS):
+        if np.all(contacts(model, found, world=world, pairs=pairs).gap >= -1e-12):
+            return found
+        step = np.asarray(_called(_LIFT, model, candidates, found))
+        found = np.asarray(model.integrate(found, step))
+    here = contacts(model, found, world=world, pairs=pairs)
+    worst = int(np.argmin(here.gap.reshape(-1, len(here.names)).min(axis=0)))
+    raise DomainError(
+        f"contact {here.names[worst]!r}",
+        "a configuration without penetration nearby",
+        f"a depth of {-float(here.gap.min()):.3g} m after {MOST_LIFTS} steps",
+    )
+
+
+@public
+def impact(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    world: World | None = None,
+    pairs: Pairs | None = None,
+    restitution: float | None = None,
+) -> Impact:
+    """Compute a collision: velocities and impulses after contacts have closed.
+
+    All contacts that touch and approach are compressed at the same time, then decompressed by
+    Poisson's law with friction on the exact cone (Featherstone 1987, section 9.8).
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq), in which shapes touch.
+        v: Joint velocity before [m/s or rad/s], shape (..., nv).
+        world: Surroundings with the ground.
+        pairs: As in `contacts`.
+        restitution: Coefficient of all contacts, 0 to 1; that of their materials by default.
+
+    Raises:
+        ModelError: If the robot has loops, or nothing can touch.
+
+    Example:
+        ``tb.impact(ball, q, v, world=floor, restitution=0.9).v``
+    """
+    candidates = _some(model, world, pairs)
+    if model.loops:
+        raise ModelError(
+            f"model {model.name!r}: impact is for robots without loops; simulate them with contact"
+        )
+    if restitution is not None:
+        # the material checks the coefficient
+        candidates = tuple(candidate.bouncing(restitution) for candidate in candidates)
+    after, impulses, work, touching, residual = _called(_COLLIDE, model, candidates, q, v)
+    return Impact(_names(candidates), after, impulses, work, touching > 0.5, residual)

@@ -1,0 +1,187 @@
+"""Runs with rigid contact: bits, checkpoints, closed loops, and what is refused."""
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+
+FLOOR = tb.World(ground=tb.Ground(static_friction=0.8, kinetic_friction=0.7, restitution=0.2))
+DOG = tb.load("quadruped")
+STAND = np.array(DOG.poses["stand"])
+
+
+@tb.traced
+def hold(state):
+    forces = [100.0 * (float(a) - q) for a, q in zip(STAND[7:], state.q[7:], strict=True)]
+    return [0.0] * 6 + [f - 3.0 * v for f, v in zip(forces, state.v[6:], strict=True)]
+
+
+def dropped(cases):
+    """Dogs that fall from different heights, tilted and turning: feet land and lift again."""
+    rng = np.random.default_rng(2)
+    q = np.tile(STAND, (cases, 1))
+    q[:, 6] += np.linspace(0.03, 0.12, cases)
+    v = 0.4 * rng.standard_normal((cases, DOG.nv))
+    return q, v
+
+
+def run(duration, q, v, **options):
+    return tb.simulate(DOG, duration, q=q, v=v, world=FLOOR, control=hold, dt=1e-3, **options)
+
+
+def test_one_case_of_a_batch_has_the_bits_of_a_run_alone():
+    q, v = dropped(9)
+    many = run(0.25, q, v, threads=2)
+    one_thread = run(0.25, q, v, threads=1)
+    assert np.array_equal(many.q, one_thread.q)
+    assert np.array_equal(many.z, one_thread.z)
+    for case in (0, 5, 8):
+        alone = run(0.25, q[case], v[case])
+        assert np.array_equal(many.q[:, case], alone.q)
+        assert np.array_equal(many.z[:, case], alone.z)
+    touched = many.contact_summary().touching
+    assert ((touched > 0.0) & (touched < 1.0)).all()
+
+
+def test_a_resumed_run_has_the_bits_of_one_that_was_not_interrupted(tmp_path):
+    q, v = dropped(3)
+    whole = run(0.2, q, v)
+    half = run(0.1, q, v)
+    assert np.array_equal(half.resume(0.1).q, whole.q)
+    half.save(tmp_path / "run")
+    # functions are not saved with a run
+    again = tb.load_run(tmp_path / "run").resume(0.1, control=hold)
+    assert np.array_equal(again.q[-1], whole.q[-1])
+
+
+def test_standing_dog_carries_its_weight_and_stays():
+    settled = run(12.0, STAND, np.zeros(DOG.nv), record_dt=1.0)
+    force = settled.z[-1, :16].reshape(4, 4)
+    weight = 9.81 * sum(body.inertia.mass for body in DOG.bodies)
+    np.testing.assert_allclose(force[:, :3].sum(axis=0), [0, 0, weight], atol=1e-5)
+    assert force[:, 3].all()
+    summary = settled.contact_summary()
+    assert summary.depth.max() < 1e-9
+    assert summary.residual < 1e-9
+    assert "front_left_foot" in str(summary)
+
+
+def test_friction_of_the_ground_is_a_parameter_that_compiles_nothing():
+    q, v = dropped(1)
+    v = v.copy()
+    v[:, 3] += 1.0
+    ends = []
+    for friction in (0.1, 0.9):
+        world = tb.World(ground=tb.Ground(static_friction=friction))
+        found = tb.simulate(DOG, 0.3, q=q[0], v=v[0], world=world, control=hold)
+        ends.append(found.q[-1, 4])
+    assert ends[0] > ends[1] + 0.01
+
+
+@pytest.mark.parametrize("method", ["rk4", "semi_implicit_euler"])
+def test_closed_loops_touch_alike_however_they_are_cut(method):
+    bar = tb.load("four_bar")
+    middle = tb.ContactPoint("knee", "coupler", (0.3, 0.0, 0.0))
+    bar = tb.Model(
+        "bar", bar.bodies, bar.frames, loops=bar.loops, contacts=(middle,), poses=bar.poses
+    )
+    other = tb.recut(bar)
+    # the crank falls until the coupler rests on the ground
+    # without friction, which would make forces of this mechanism indeterminate
+    world = tb.World(ground=tb.Ground(height=0.2))
+    q = np.array(bar.poses["home"])
+    first = tb.simulate(bar, 0.6, q=q, world=world, method=method, record_dt=0.1)
+    start = tb.recut_state(bar, other, q)[0]
+    second = tb.simulate(other, 0.6, q=start, world=world, method=method, record_dt=0.1)
+    for model, found in ((bar, first), (other, second)):
+        assert found.contact_summary().touching[0] > 0.1
+        gap = tb.contacts(model, found.q, world=world).gap
+        assert gap.min() > -1e-9
+        assert np.abs(tb.constraint_residual(model, found.q)).max() < 1e-9
+    places = [
+        tb.contacts(model, found.q, world=world).point
+        for model, found in ((bar, first), (other, second))
+    ]
+    np.testing.assert_allclose(places[0], places[1], atol=1e-6)
+    np.testing.assert_allclose(first.z[:, :3], second.z[:, :3], atol=1e-3)
+
+
+def test_named_pairs_replace_those_that_are_found():
+    def ball(name, x):
+        joint = tb.Free(name, pose=tb.Pose(translation=(x, 0.0, 0.0)))
+        inertia = tb.Inertia(1.0, (0, 0, 0), np.eye(3) * 0.01)
+        shapes = (tb.Shape(tb.SphereShape(0.1)),)
+        return tb.Body(name, "world", joint=joint, inertia=inertia, shapes=shapes)
+
+    balls = tb.Model("balls", [ball("a", 0.0), ball("b", 0.5), ball("c", 1.0)])
+    here = tb.contacts(balls, balls.neutral(), pairs=[("a", "c")])
+    assert here.names == ("a/c",)
+    assert here.gap == pytest.approx([0.8])
+    assert tb.contacts(balls, balls.neutral()).names == ("a/b", "a/c", "b/c")
+
+
+def test_penetration_at_the_start_is_refused_and_lifted_out():
+    low = STAND.copy()
+    low[6] -= 0.02
+    with pytest.raises(tb.DomainError, match=r"'front_left_foot'.*0\.02 m.*lift_out"):
+        run(0.1, low, np.zeros(DOG.nv))
+    free = tb.lift_out(DOG, low, world=FLOOR)
+    assert tb.contacts(DOG, free, world=FLOOR).gap.min() > -1e-11
+    assert run(0.05, free, np.zeros(DOG.nv)).status == "finished"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: run(0.1, STAND, None, contact="soft"), "contact: expected 'rigid' or False"),
+        (lambda: run(0.1, STAND, None, method="dopri5"), "method with rigid contact"),
+        (lambda: run(0.1, STAND, None, contact_pairs=[("trunk",)]), "contact_pairs: expected"),
+        (lambda: run(0.1, STAND, None, contact=False, contact_pairs=[]), "contact_pairs"),
+        (lambda: tb.simulate(tb.load("pendulum"), 0.1, contact="rigid"), "got none; give the"),
+        (lambda: tb.Ground(static_friction=0.2, kinetic_friction=0.3), "kinetic_friction must be"),
+        (lambda: tb.Ground(restitution=1.2), "restitution must be between 0 and 1"),
+        (lambda: tb.ContactMaterial(static_friction=-1.0), "static_friction must be at least 0"),
+        (
+            lambda: tb.simulate(
+                DOG, 0.1, q=STAND, world=tb.World(ground=tb.Ground(normal_stiffness=1e4))
+            ),
+            "compliant contact is not available",
+        ),
+        (
+            lambda: tb.contacts(
+                DOG,
+                STAND,
+                world=tb.World(ground=tb.Ground(grid=tb.GroundGrid((1, 1), np.zeros((2, 2))))),
+            ),
+            "contact needs level ground",
+        ),
+        (lambda: tb.contacts(DOG, STAND), "got none; give the world a Ground"),
+        (lambda: tb.contacts(DOG, STAND, pairs=[("a", "b")]), "'a'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(call, message):
+    with pytest.raises(tb.TiburonError, match=message):
+        call()
+
+
+def test_contact_false_lets_robots_fall_through_the_ground():
+    found = tb.simulate(DOG, 0.5, q=STAND, world=FLOOR, contact=False)
+    assert found.q[-1, 6] < -0.5
+    with pytest.raises(tb.ModelError, match="expected contacts, got none"):
+        found.contact_summary()
+
+
+def test_materials_are_kept_in_native_files(tmp_path):
+    rubber = tb.ContactMaterial(static_friction=0.9, kinetic_friction=0.8, restitution=0.1)
+    body = tb.Body(
+        "foot",
+        "world",
+        joint=tb.Free("foot"),
+        inertia=tb.Inertia(1.0, (0, 0, 0), np.eye(3)),
+        shapes=(tb.Shape(tb.SphereShape(0.1), material=rubber),),
+    )
+    model = tb.Model("foot", [body], contacts=[tb.ContactPoint("sole", "foot", material=rubber)])
+    tb.save(model, tmp_path / "foot.toml")
+    again = tb.load(tmp_path / "foot.toml")
+    assert again.contacts[0].material == rubber
+    assert again.body("foot").shapes[0].material == rubber
