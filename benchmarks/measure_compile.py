@@ -137,8 +137,8 @@ def _first_calls(
         run_fresh("first-calls", *words, environment=NO_CACHE) for _ in range(repeats(duration))
     ]
     what = f"{function}, {robot}, {case.model.nv} DoF"
-    one = Timing.of([run["one_seconds"] for run in runs])
-    many = Timing.of([run["many_seconds"] for run in runs])
+    one = Timing.of([run["one_processor"] for run in runs])
+    many = Timing.of([run["many_processor"] for run in runs])
     yield Figure(f"{what}, first call", one, must=one_must)
     yield Figure(f"{what}, first batch after it", many, must=many_must)
 
