@@ -2,14 +2,6 @@
 
 import numpy as np
 import pytest
-from tiburon.model.shape import (
-    BoxShape,
-    CapsuleShape,
-    CylinderShape,
-    EllipsoidShape,
-    PlaneShape,
-    SphereShape,
-)
 
 from tests.contact.geometry.cases import random_shape, rotation, tuples
 from tests.tolerances import assert_close
@@ -27,6 +19,14 @@ from tiburon.contact.geometry.sphere_box import sphere_box
 from tiburon.contact.geometry.sphere_capsule import sphere_capsule
 from tiburon.contact.geometry.sphere_plane import sphere_plane
 from tiburon.contact.geometry.sphere_sphere import sphere_sphere
+from tiburon.model.body import (
+    BoxShape,
+    CapsuleShape,
+    CylinderShape,
+    EllipsoidShape,
+    PlaneShape,
+    SphereShape,
+)
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.trace import Input, trace
 from tiburon.trace.value import where

@@ -4,7 +4,6 @@ import itertools
 
 import numpy as np
 import pytest
-from tiburon.model.shape import BoxShape, CapsuleShape, MeshShape, PlaneShape
 
 from tests.contact.geometry.cases import (
     NAMES,
@@ -24,6 +23,7 @@ from tiburon.contact.geometry.box_plane import box_corners
 from tiburon.contact.geometry.contact_geometry import NO_CONTACT, Placed, exchanged, normal_rate
 from tiburon.contact.geometry.pairs import KINDS, PAIRS, pair, shape_kind, shape_size
 from tiburon.errors import ModelError, OptionError
+from tiburon.model.body import BoxShape, CapsuleShape, MeshShape, PlaneShape
 from tiburon.trace import forward_derivative, interpret
 
 STEP = 1e-6
