@@ -17,7 +17,7 @@ from tiburon.algorithms.derivatives.inverse_dynamics import (
     force_vectors,
     state_terms,
 )
-from tiburon.algorithms.pair_products import TAPED_BODIES
+from tiburon.algorithms.pair_products import MAX_INLINED_BODIES
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.setting import Setting
 from tiburon.functions.derivatives import acceleration_derivatives
@@ -297,7 +297,7 @@ def test_recursion_needs_fewer_operations_than_the_graphs_derivative(name, ratio
 def test_derivatives_of_large_models_in_water_with_split_strips():
     """Strips that end where the flow is slowest, in visits that bodies share."""
     model = measured.wet_chain(18)
-    assert len(model.bodies) > TAPED_BODIES
+    assert len(model.bodies) > MAX_INLINED_BODIES
     water = tb.Water(current=(0.3, 0.1, 0.0), split_strips=True)
     rng = np.random.default_rng(12)
     q, v, vd = 0.5 * rng.standard_normal((3, model.nv))
