@@ -206,3 +206,43 @@ def test_sphere_at_a_thin_long_cylinder_is_at_a_capsule():
             assert_close(b.gap, a.gap)
             assert_close(b.relative_curvature, a.relative_curvature, 1e-10)
             assert_close(b.first_share, a.first_share, 1e-10)
+
+
+def test_a_cylinder_stands_and_lies_on_a_box():
+    """Standing it has three contacts on its rim beside the closest one, lying two at its ends."""
+    R = rotation(np.random.default_rng(8))
+    box = Placed(tuples(R), (0.1, 0.2, 0.3), (2.0, 2.0, 0.4))
+    for tilt, height in ((UPRIGHT, 0.3), (turn(0, np.pi / 2), 0.15)):
+        center = R @ [0.1, -0.2, 0.2 + height - 0.001] + box.position
+        cylinder = Placed(tuples(R @ tilt), tuples(center), (0.15, 0.6))
+        found = [c for c in pair("box", "cylinder").function(box, cylinder) if c.gap < 0.01]
+        assert len(found) == (4 if height == 0.3 else 3)
+        assert_close([c.gap for c in found], [-0.001] * len(found), 2e-8)
+        for contact in found:
+            assert_close(R.T @ contact.normal, [0.0, 0.0, 1.0], 1e-7)
+        seen = np.array([R.T @ (np.array(c.point) - box.position) for c in found])
+        # the closest contact is inside the patch, the others around it
+        assert_close(seen[1:].mean(axis=0)[:2], [0.1, -0.2], 1e-7)
+        assert np.abs(seen[0][:2] - [0.1, -0.2]).max() < 0.1
+
+
+def test_a_box_lies_on_the_end_of_a_cylinder_and_cylinders_stack():
+    """Corners of the box carry it; the rim of the smaller cylinder carries that."""
+    drum = Placed(tuples(UPRIGHT), (0.0, 0.0, 0.0), (1.0, 0.5))
+    plate = Placed(tuples(turn(2, 0.4)), (0.1, 0.1, 0.3), (0.5, 0.6, 0.1))
+    found = [c for c in pair("box", "cylinder").function(plate, drum) if abs(c.gap) < 1e-3]
+    assert len(found) == 5
+    assert_close([c.gap for c in found], [0.0] * 5, 2e-8)
+    can = Placed(tuples(turn(2, 0.4)), (0.1, 0.1, 0.35), (0.3, 0.2))
+    found = [c for c in pair("cylinder", "cylinder").function(can, drum) if abs(c.gap) < 1e-3]
+    assert len(found) == 4
+    assert_close([c.gap for c in found], [0.0] * 4, 2e-8)
+    log = turn(0, np.pi / 2)
+    one = Placed(tuples(log), (0.0, 0.0, 0.0), (0.2, 1.0))
+    two = Placed(tuples(log), (0.0, 0.3, 0.5), (0.3, 1.0))
+    for name in ("cylinder-cylinder", "capsule-cylinder"):
+        found = [c for c in pair(*name.split("-")).function(one, two) if abs(c.gap) < 1e-3]
+        places = sorted(round(c.point[1], 6) for c in found)
+        assert places[0] <= -0.2
+        assert places[-1] == 0.5
+        assert_close([c.gap for c in found], [0.0] * len(found), 2e-8)

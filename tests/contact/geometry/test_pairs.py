@@ -34,13 +34,38 @@ RATE = 2e-6
 """Allowed error of these differences, relative to velocities of about 1 m/s."""
 
 
+ROUNDED = {
+    "capsule-ellipsoid",
+    "box-ellipsoid",
+    "cylinder-ellipsoid",
+    "capsule-cylinder",
+    "box-cylinder",
+    "cylinder-cylinder",
+}
+"""Pairs whose edges are rounded by 1e-9 of their size."""
+
+ROUNDED_TOLERANCE = 1e-7
+"""Rounding of 1e-16 turns a surface of radius 1e-9 by 1e-7."""
+
+ROUNDED_DEPTH = 0.02
+"""Overlap up to which the normals of these pairs are found at all poses [m]: a fifth of the
+smallest dimension."""
+
+
+def allowed(name, tolerance=ALGEBRA):
+    return max(tolerance, ROUNDED_TOLERANCE) if name in ROUNDED else tolerance
+
+
 def function_of(name):
     return pair(*name.split("-")).function
 
 
-def is_exact(name, contact, one, two):
-    """Return whether the rate of a contact's gap is exact: all but corners that clipping makes."""
-    if contact.gap == NO_CONTACT:
+def is_exact(name, contact, found, one, two):
+    """Return whether the rate of a contact's gap is exact: not of points that slide on edges."""
+    if contact.gap == NO_CONTACT or (name in ROUNDED and contact.gap < -ROUNDED_DEPTH):
+        return False
+    if name in ROUNDED and contact is not found[0]:
+        # points of rims move over them as the closest points do
         return False
     if name != "box-box":
         return True
@@ -66,13 +91,13 @@ def test_gap_and_normal_rates_equal_finite_differences(name):
     for _ in range(60):
         one, two = random_pair(rng, name)
         v1, v2 = rng.standard_normal((2, 6))
-        now = function(one, two)
+        found = function(one, two)
         sides = [
             function(moved(one, v1, h), moved(two, v2, h))
             for h in (-2 * STEP, -STEP, STEP, 2 * STEP)
         ]
-        for k, contact in enumerate(now):
-            if not is_exact(name, contact, one, two):
+        for k, contact in enumerate(found):
+            if not is_exact(name, contact, found, one, two):
                 continue
             far0, before, after, far1 = (values(side[k])[[0, 4, 5, 6]] for side in sides)
             difference = (after - before) / (2.0 * STEP)
@@ -114,13 +139,13 @@ def test_traced_derivative_of_the_gap_is_the_velocity_along_the_normal(name):
     for (one, two, v1, v2, _), rates in zip(cases, all_rates, strict=True):
         found = function_of(name)(one, two)
         for contact, row in zip(found, rates, strict=True):
-            if not is_exact(name, contact, one, two):
+            if not is_exact(name, contact, found, one, two):
                 continue
             velocity = velocity_at(two, v2, contact.point) - velocity_at(one, v1, contact.point)
-            assert_close(row[0], np.dot(contact.normal, velocity), 1e-9)
+            assert_close(row[0], np.dot(contact.normal, velocity), allowed(name, 1e-9))
             scale = 1.0 + np.abs(contact.relative_curvature).max() ** 2
             ndot = normal_rate(contact, tuple(v1[:3]), tuple(v2[:3]), tuple(velocity))
-            assert_close(row[4:7], ndot, 1e-9 * scale)
+            assert_close(row[4:7], ndot, allowed(name, 1e-9) * scale)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -131,9 +156,12 @@ def test_exchange_of_the_bodies_reverses_the_normal(name):
     for _ in range(40):
         one, two = random_pair(rng, name)
         there, back = pair(first, second).function(one, two), pair(second, first).function(two, one)
+        if name == "cylinder-cylinder":
+            # points of the first body's rims come before those of the second's
+            back = (back[0], *back[4:], *back[1:4])
         for a, b in zip(there, back, strict=True):
             scale = 1.0 + np.abs(a.relative_curvature).max() ** 2
-            assert_close(values(exchanged(b)), values(a), ALGEBRA * scale)
+            assert_close(values(exchanged(b)), values(a), allowed(name) * scale)
             assert_close(values(exchanged(exchanged(a))), values(a))
 
 
@@ -150,11 +178,11 @@ def test_geometry_moves_with_a_common_rigid_motion(name):
         ]
         for a, b in zip(function_of(name)(one, two), function_of(name)(*turned), strict=True):
             scale = 1.0 + np.abs(a.relative_curvature).max() ** 2
-            assert_close(b.gap, a.gap)
-            assert_close(b.point, R @ a.point + p)
-            assert_close(b.normal, R @ a.normal, ALGEBRA * scale)
+            assert_close(b.gap, a.gap, allowed(name))
+            assert_close(b.point, R @ a.point + p, allowed(name))
+            assert_close(b.normal, R @ a.normal, allowed(name) * scale)
             D = R @ np.array(a.relative_curvature) @ R.T
-            assert_close(b.relative_curvature, D, ALGEBRA * scale)
+            assert_close(b.relative_curvature, D, allowed(name) * scale)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -169,7 +197,7 @@ def test_a_batch_has_the_bits_of_single_calls(name):
         expected = np.array(results(function_of(name)(one, two)))
         known = expected < NO_CONTACT
         scale = np.abs(expected[known]).max() ** 2 + 1.0
-        assert_close(row[known], expected[known], 1e-10, scale)
+        assert_close(row[known], expected[known], allowed(name, 1e-10), scale)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -33,7 +33,7 @@ from tiburon.contact.geometry.vectors import (
 from tiburon.spatial.vec3 import Mat3, Scalar, Vec3, add, cross, dot, scale, subtract
 from tiburon.trace.value import where
 
-__all__ = ["box_box"]
+__all__ = ["box_box", "facing_face"]
 
 PARALLEL = 1e-8
 """Squared sine between edges below which their cross product is not an axis of its own."""
@@ -92,8 +92,8 @@ def box_box(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
     reference = select(on_first, of_first, of_second)
     incident = select(
         on_first,
-        _incident(second, half2, of_first.outward),
-        _incident(first, half1, of_second.outward),
+        facing_face(second, half2, of_first.outward),
+        facing_face(first, half1, of_second.outward),
     )
     edges, contact = _edge_contact(first, second, half1, half2, a, b, offset, cosines)
     crossing = edges > maximum(best1, best2) + FACE_PREFERENCE * smallest
@@ -138,8 +138,8 @@ def _face(box: Placed, half: tuple[Scalar, ...], k: int, side: Scalar) -> _Face:
     return _Face(center, outward, axis(box, i), axis(box, j), half[i], half[j])
 
 
-def _incident(box: Placed, half: tuple[Scalar, ...], normal: Vec3) -> _Face:
-    """Return the face of a box that faces a direction most."""
+def facing_face(box: Placed, half: tuple[Scalar, ...], normal: Vec3) -> _Face:
+    """Return the face of a box whose outward normal is most opposed to a direction."""
     facing = [dot(axis(box, k), normal) for k in range(3)]
     faces = [_face(box, half, k, -sign(facing[k])) for k in range(3)]
     return _largest([abs(c) for c in facing], faces)[1]

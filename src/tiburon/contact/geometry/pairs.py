@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tiburon.contact.geometry.box_box import box_box
+from tiburon.contact.geometry.box_cylinder import box_cylinder
+from tiburon.contact.geometry.box_ellipsoid import box_ellipsoid
 from tiburon.contact.geometry.box_height_field import (
     box_height_field,
     box_smooth_height_field,
@@ -15,12 +17,16 @@ from tiburon.contact.geometry.box_height_field import (
 from tiburon.contact.geometry.box_plane import box_plane
 from tiburon.contact.geometry.capsule_box import capsule_box
 from tiburon.contact.geometry.capsule_capsule import capsule_capsule
+from tiburon.contact.geometry.capsule_cylinder import capsule_cylinder
+from tiburon.contact.geometry.capsule_ellipsoid import capsule_ellipsoid
 from tiburon.contact.geometry.capsule_height_field import (
     capsule_height_field,
     capsule_smooth_height_field,
 )
 from tiburon.contact.geometry.capsule_plane import capsule_plane
 from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed, exchanged
+from tiburon.contact.geometry.cylinder_cylinder import cylinder_cylinder
+from tiburon.contact.geometry.cylinder_ellipsoid import cylinder_ellipsoid
 from tiburon.contact.geometry.cylinder_plane import cylinder_plane
 from tiburon.contact.geometry.ellipsoid_ellipsoid import ellipsoid_ellipsoid
 from tiburon.contact.geometry.ellipsoid_plane import ellipsoid_plane
@@ -89,6 +95,12 @@ PAIRS: dict[tuple[str, str], Pair] = {
     ("sphere", "cylinder"): Pair(sphere_cylinder, 1),
     ("sphere", "ellipsoid"): Pair(sphere_ellipsoid, 1),
     ("ellipsoid", "ellipsoid"): Pair(ellipsoid_ellipsoid, 1),
+    ("capsule", "ellipsoid"): Pair(capsule_ellipsoid, 1),
+    ("box", "ellipsoid"): Pair(box_ellipsoid, 1),
+    ("cylinder", "ellipsoid"): Pair(cylinder_ellipsoid, 1),
+    ("capsule", "cylinder"): Pair(capsule_cylinder, 5),
+    ("box", "cylinder"): Pair(box_cylinder, 8),
+    ("cylinder", "cylinder"): Pair(cylinder_cylinder, 7),
     ("sphere", "height field"): Pair(sphere_height_field, 3),
     ("capsule", "height field"): Pair(capsule_height_field, 4),
     ("box", "height field"): Pair(box_height_field, 8),

@@ -1,0 +1,24 @@
+"""Contacts of a capsule with a cylinder."""
+
+from tiburon.contact.geometry.capsule_plane import capsule_ends
+from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed, exchanged
+from tiburon.contact.geometry.cylinder_plane import rim_points
+from tiburon.contact.geometry.sphere_capsule import point_capsule
+from tiburon.contact.geometry.sphere_cylinder import point_cylinder
+from tiburon.contact.geometry.support import capsule_parts, cylinder_parts, support_contact
+from tiburon.spatial.vec3 import negate
+
+__all__ = ["capsule_cylinder"]
+
+
+def capsule_cylinder(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
+    """Return the contact at the closest points, and those of both ends of both bodies.
+
+    The latter, of the hemispheres and of the extreme points of the rims, let one lie along the
+    other. The normals of the rims turn as those of points that are fixed to the cylinder.
+    """
+    parts = capsule_parts(first), cylinder_parts(second)
+    closest = support_contact(first.position, parts[0], second.position, parts[1])
+    ends = [point_cylinder(end, first.size[0], second) for end in capsule_ends(first)]
+    rims = rim_points(second, negate(closest.normal))[:2]
+    return (closest, *ends, *(exchanged(point_capsule(rim, 0.0, first)) for rim in rims))
