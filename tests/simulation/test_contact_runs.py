@@ -185,3 +185,34 @@ def test_materials_are_kept_in_native_files(tmp_path):
     again = tb.load(tmp_path / "foot.toml")
     assert again.contacts[0].material == rubber
     assert again.body("foot").shapes[0].material == rubber
+
+
+def test_bodies_fixed_to_the_world_touch_nothing_fixed():
+    shape = (tb.Shape(tb.SphereShape(0.1)),)
+    inertia = tb.Inertia(1.0, (0, 0, 0), np.eye(3))
+    base = tb.Body("base", "world", joint=tb.Fixed("weld"), inertia=inertia, shapes=shape)
+    arm = tb.Body(
+        "arm",
+        "base",
+        joint=tb.Revolute("hinge", (0, 1, 0), pose=tb.Pose(translation=(0, 0, 1.0))),
+        inertia=tb.Inertia(1.0, (0.5, 0, 0), np.eye(3)),
+        shapes=(tb.Shape(tb.SphereShape(0.1), tb.Pose(translation=(1.2, 0, 0))),),
+    )
+    model = tb.Model("arm", [base, arm])
+    world = tb.World(ground=tb.Ground())
+    assert tb.contacts(model, [0.0], world=world).names == ("arm/ground",)
+    # the arm falls onto the ground and stays there
+    run = tb.simulate(model, 2.0, world=world)
+    assert tb.contacts(model, run.q[-1], world=world).gap == pytest.approx([0.0], abs=1e-9)
+
+
+def test_prescribed_motion_is_refused():
+    inertia = tb.Inertia(1.0, (0, 0, 0), np.eye(3))
+    joint = tb.Driven("belt", tb.Prismatic("belt", (1, 0, 0)), tb.Polynomial((0.0, 0.1)))
+    body = tb.Body(
+        "belt", "world", joint=joint, inertia=inertia, shapes=(tb.Shape(tb.SphereShape(0.1)),)
+    )
+    ball = tb.Body("ball", "world", joint=tb.Free("ball"), inertia=inertia, shapes=body.shapes)
+    model = tb.Model("belt", [body, ball])
+    with pytest.raises(tb.ModelError, match="joint 'belt'.*prescribed motion"):
+        tb.contacts(model, model.neutral(), world=tb.World(ground=tb.Ground(height=-1.0)))

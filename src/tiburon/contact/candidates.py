@@ -14,6 +14,7 @@ from tiburon.contact.geometry.pairs import Pair, pair, shape_kind, shape_size
 from tiburon.errors import ModelError, UnknownNameError, shown
 from tiburon.model import WORLD, Model, Pose, World
 from tiburon.model.contact_kinds import ContactMaterial, combined_material
+from tiburon.model.joints import Driven
 from tiburon.record import record
 from tiburon.spatial import Scalar, Vec3
 
@@ -131,6 +132,13 @@ def candidates_of(
         UnknownNameError: If there is no such body.
     """
     pairs = _checked(pairs)
+    driven = [joint.name for joint in model.joints if isinstance(joint, Driven)]
+    if driven and (world.ground is not None or pairs is not None):
+        raise ModelError(
+            f"joint {driven[0]!r}: contact needs joints that move freely, got prescribed motion; "
+            "drive the joint by a controller, or pass contact=False",
+            name=driven[0],
+        )
     found: list[Candidate] = []
     if world.ground is not None and (pairs is None or any(WORLD in pair for pair in pairs)):
         named = (
@@ -143,6 +151,12 @@ def candidates_of(
         for a, b in pairs:
             if WORLD not in (a, b):
                 found += _between(model, a, b)
+    movable = _movable(model)
+    found = [
+        candidate
+        for candidate in found
+        if movable & {_carrier(model, part.body) for part in (candidate.first, candidate.second)}
+    ]
     names = [candidate.name for candidate in found]
     for name in {name for name in names if names.count(name) > 1}:
         raise ModelError(f"contact {name!r}: found twice; name contact points and shapes apart")
@@ -244,6 +258,15 @@ def _carrier(model: Model, name: str) -> str:
     while name in frames:
         name = frames[name]
     return name
+
+
+def _movable(model: Model) -> set[str]:
+    """Return the bodies that some joint moves."""
+    found: set[str] = set()
+    for body in model.bodies:
+        if body.parent in found or body.joint.nv:
+            found.add(body.name)
+    return found
 
 
 def _roots(model: Model) -> dict[str, str]:

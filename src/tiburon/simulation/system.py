@@ -77,7 +77,7 @@ from tiburon.trace.digest import program_digest
 from tiburon.trace.primitives.table_rows import HANDLE, Table
 from tiburon.trace.primitives.tree import FactorTree, SolveTree
 from tiburon.trace.program import Input, Program, current_graph, input_array
-from tiburon.trace.value import Value
+from tiburon.trace.value import Value, require
 
 __all__ = [
     "CONTROL",
@@ -92,6 +92,15 @@ __all__ = [
 
 Scalars = tuple[Scalar, ...]
 
+
+MAX_CONTACT_RESIDUAL = 1e-3
+"""Relative residual of contact impulses above which a step has failed."""
+
+UNSOLVED_CONTACT = (
+    "contact impulses that converge: bodies of very different masses rest on each other, or the "
+    "step is too long"
+)
+"""Expectation that a step with unsolved contacts violates."""
 
 ELEMENTS = "elements"
 """Name of the kernel parameter with the run-time parameters of all elements."""
@@ -526,6 +535,8 @@ class System:
             tuple(np.where(found.touched, a, b) for a, b in zip(touched, untouched, strict=True))
             for touched, untouched in ((q_after, q_free), (v_after, w_free[:nv]))
         )
+        solved = found.residual <= MAX_CONTACT_RESIDUAL
+        q_end = tuple(require(solved, x, UNSOLVED_CONTACT) for x in q_end)
         held = (*u[: self.discrete.start], *z[: at_z.start], *states, *z[at_z.stop :])
         return q_end, (*v_end, *w_free[nv:]), held
 
