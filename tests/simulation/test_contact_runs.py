@@ -214,5 +214,5 @@ def test_prescribed_motion_is_refused():
     )
     ball = tb.Body("ball", "world", joint=tb.Free("ball"), inertia=inertia, shapes=body.shapes)
     model = tb.Model("belt", [body, ball])
-    with pytest.raises(tb.ModelError, match="joint 'belt'.*prescribed motion"):
+    with pytest.raises(tb.ModelError, match=r"joint 'belt'.*prescribed motion"):
         tb.contacts(model, model.neutral(), world=tb.World(ground=tb.Ground(height=-1.0)))

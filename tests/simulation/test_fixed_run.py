@@ -12,6 +12,7 @@ import tiburon as tb
 from tests.robots import double_pendulum
 from tiburon.results import store as store_module
 from tiburon.simulation import fixed_run as fixed_run_module
+from tiburon.simulation import recorder
 from tiburon.simulation import run as run_module
 from tiburon.simulation.fixed_run import FixedRun
 
@@ -343,3 +344,22 @@ def test_many_short_runs_keep_few_systems():
     for gravity in range(system.SYSTEMS + 4):
         tb.simulate(model, 1e-3, world=tb.World(gravity=(0.0, 0.0, -float(gravity))))
     assert len(system._recent.known) == system.SYSTEMS
+
+
+def test_rare_rows_reach_the_store_with_checkpoints_on_the_way(monkeypatch, tmp_path):
+    """Plans that end between rows hand over checkpoints too, where they are due."""
+    steps = []
+
+    class Watched(recorder.RowWriter):
+        def wrote(self, times, lasting, *, whole):
+            steps.append((float(times[-1]), whole))
+            super().wrote(times, lasting, whole=whole)
+
+    monkeypatch.setattr(recorder, "HAND_ON_SECONDS", -1.0)
+    monkeypatch.setattr(fixed_run_module, "PLAN_STEPS", 250)
+    monkeypatch.setattr(run_module, "RowWriter", Watched)
+    found = tb.simulate(
+        tb.load("pendulum"), 1.0, record_dt=0.1, store=tmp_path / "run", progress=False
+    )
+    assert len(found) == 11
+    assert any(whole for time, whole in steps if time < 0.9)
