@@ -234,4 +234,4 @@ def _figure(
     )
 
 
-MEASUREMENT = Measurement("contact", "Rigid contact with friction, time of a step", run, place=19)
+MEASUREMENT = Measurement("contact", "Rigid contact with friction, time of a step", run, place=18)

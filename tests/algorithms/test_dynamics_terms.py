@@ -357,9 +357,9 @@ def test_regressor_refuses_water_and_its_advice_is_exact():
             tb.regressor(model, q, v, vd, **keywords)
         assert str(caught.value) == (
             f"model {model.name!r}: regressor has columns for inertial parameters alone, expected "
-            "surroundings without fluid, got Water; call regressor without it and add what the "
-            "water needs, which no inertial parameter enters: inverse_dynamics(..., fluid=water) - "
-            "inverse_dynamics(...)"
+            "surroundings without fluid, got Water; call regressor without it and add the "
+            "forces of the water, which no inertial parameter enters: inverse_dynamics(..., "
+            "fluid=water) - inverse_dynamics(...)"
         )
     with pytest.raises(tb.ModelError, match="regressor has columns"):
         tb.compile(tb.regressor, model, fluid=water)

@@ -230,5 +230,5 @@ def test_a_robot_without_water_numbers_is_refused():
         "dry",
         [tb.Body("rod", joint=tb.Revolute("hinge"), inertia=tb.Inertia.point(1.0, (1, 0, 0)))],
     )
-    with pytest.raises(tb.ModelError, match="water numbers"):
+    with pytest.raises(tb.ModelError, match="hydrodynamic data"):
         tb.forward_dynamics(model, [0.0], [0.0], [0.0], fluid=tb.Water())

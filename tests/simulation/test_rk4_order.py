@@ -85,7 +85,7 @@ def test_without_brackets_the_order_of_a_free_top_is_lost():
     for n in counts:
         position, velocity = tuple(q.tolist()), tuple(v.tolist())
         for _ in range(n):
-            position, velocity, _ = step(position, velocity, (), (0.0,) * 6, 1.0 / n, 0.0)
+            position, velocity, *_ = step(position, velocity, (), (0.0,) * 6, 1.0 / n, 0.0)
         # only the turning: gravity, which acts here, moves the place alone
         errors.append(np.abs(model.difference(q_end, np.array(position))[:3]).max())
     assert fitted_order(counts, errors) == pytest.approx(2.0, abs=ORDER_SLACK)

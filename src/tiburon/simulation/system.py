@@ -272,6 +272,10 @@ class System:
             )
         self.time_matters = depends_on_time(model, self.world)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle without what runs of this process keep with it."""
+        return {**self.__dict__, "kept": {}}
+
     @property
     def nx(self) -> int:
         """Number of continuous states."""
