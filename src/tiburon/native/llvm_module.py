@@ -218,7 +218,7 @@ def _reserve(stack_lines: list[str], kind: str, count: int) -> Ref:
 MAX_INLINED_LINES = 1000
 """Lines up to which LLVM may inline a function."""
 
-LONGEST_FUNCTION = 6000
+LONGEST_FUNCTION = 20000
 """Instructions of one function at most; longer ones are divided where nothing is called."""
 
 SEGMENT_LENGTH = 2000
