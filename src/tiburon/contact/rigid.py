@@ -59,7 +59,7 @@ __all__ = [
 
 Scalars = tuple[Scalar, ...]
 
-DIGITS = 10
+DIGITS = 8
 """Impulses are solved for to this many digits of the largest."""
 
 MOST_SWEEPS = 500
