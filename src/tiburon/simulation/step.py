@@ -131,16 +131,24 @@ class Stepping:
         @function
         def step(
             q: Scalars, w: Scalars, memory: Any, u: Scalars, h: Scalar, time: Scalar
-        ) -> tuple[Scalars, Scalars, Any, Scalars]:
+        ) -> tuple[Any, ...]:
             start = q, w
             q, w, memory = method.advance(manifold, under(u), q, w, memory, h, time)
+            held = ()
             if system.contact is not None:
-                q, w, u = system.touch(manifold, rates, start, (q, w), u, h, time, p)
+                q, w, held = system.touch(manifold, rates, start, (q, w), u, h, time, p)
             if system.model.loops:
                 q, w = settled(q, w, time + h)
-            return q, w, memory, u
+            return q, w, memory, held
 
-        self.step: Callable[..., tuple[Scalars, Scalars, Any, Scalars]] = step
+        def stepped(
+            q: Scalars, w: Scalars, memory: Any, u: Scalars, h: Scalar, time: Scalar
+        ) -> tuple[Scalars, Scalars, Any, Scalars]:
+            # held values pass through the traced function only where contacts change them
+            q, w, memory, held = step(q, w, memory, u, h, time)
+            return q, w, memory, u if system.contact is None else held
+
+        self.step = stepped
         self.under = under
 
 
