@@ -200,7 +200,9 @@ class _Walk:
         self.visit((function.__defaults__, function.__kwdefaults__, function.__dict__))
         self.visit(_cells(function))
         table, known = function.__globals__, vars(builtins)
-        if function.__builtins__ is not known:  # type: ignore[attr-defined]
+        # type stubs of some versions lack it
+        own: Any = function
+        if own.__builtins__ is not known:
             raise _UnknownError
         for code in _codes(function.__code__):
             self.found.append(Identical(code))
