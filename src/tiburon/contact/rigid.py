@@ -45,7 +45,7 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.friction import FrictionGaussSeidel
 from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.primitives.tree import FactorTree
-from tiburon.trace.regions import while_loop
+from tiburon.trace.regions import where_needed
 
 __all__ = [
     "Compliance",
@@ -280,7 +280,7 @@ def rigid_step(
     def bounced() -> Impulses:
         return solve_impulses(compliance, b, mu, least, found.p)
 
-    found = _where(_largest(returned) > 0.0, bounced, found)
+    found = where_needed(_largest(returned) > 0.0, bounced, found)
     p, slip = found.p, found.slip
     timed = []
     for k, one in enumerate(closing):
@@ -372,7 +372,7 @@ def _closed(
         found = solve_impulses(compliance, b, none, least, [0.0] * (3 * count))
         return [a + b for a, b in zip(mean, compliance.response(found.y), strict=True)]
 
-    return tuple(_where(_largest(errors) > GAP_TOLERANCE, projected, list(mean)))
+    return tuple(where_needed(_largest(errors) > GAP_TOLERANCE, projected, list(mean)))
 
 
 def _ratio(a: Scalar, b: Scalar) -> Scalar:
@@ -385,9 +385,3 @@ def _largest(values: Sequence[Scalar]) -> Scalar:
     for value in values:
         found = np.maximum(found, np.abs(value))
     return found
-
-
-def _where(condition: Scalar, changed: Callable[[], Any], state: Any) -> Any:
-    """Return a changed state where a condition holds; it is computed only if it does."""
-    once = np.where(condition, 1.0, 0.0)
-    return while_loop(lambda s: s[0] > 0.5, lambda s: (0.0, changed()), (once, state), 1).state[1]

@@ -27,7 +27,7 @@ from tiburon.simulation.integrators.rate_jacobian import ImplicitRates
 from tiburon.simulation.system import ELEMENTS, System
 from tiburon.spatial import Scalar
 from tiburon.trace.program import Input, Program
-from tiburon.trace.regions import function, while_loop
+from tiburon.trace.regions import function, where_needed
 from tiburon.trace.structure import Structure, flatten, rebuild
 from tiburon.trace.value import require
 
@@ -261,7 +261,7 @@ class StepSource:
         memory: Any = ()
         if method.has_memory:
             memory = rebuild(memory_form(system, method)[1], iter(named["memory"]))
-            memory = _where(clock.start > 0.5, lambda: started(q, w, u, now), memory)
+            memory = where_needed(clock.start > 0.5, lambda: started(q, w, u, now), memory)
         q1, w1, memory1, u1 = stepping.step(q, w, memory, u, clock.step, now)
         due = clock.sample > 0.5
         results: dict[str, Any] = {}
@@ -288,7 +288,7 @@ class StepSource:
                 fresh = system.hold(q1, w1, u1, later)
                 return fresh, started(q1, w1, fresh, later) if method.has_memory else memory1
 
-            u1, memory1 = _where(due, sampled, (u1, memory1))
+            u1, memory1 = where_needed(due, sampled, (u1, memory1))
         results["u"] = list(u1)
         after = {"q": q1, "v": w1[:nv], "x": w1[nv:], "memory": tuple(flatten(memory1)[0])}
         results |= {name: list(values) for name, values in after.items()}
@@ -318,7 +318,7 @@ class StepSource:
             found = signs(values(here[0], here[1], u, here[2]))
             return tuple(np.where(s == 0.0, g, s) for s, g in zip(side, found, strict=True))
 
-        before = _where(clock.look > 0.5, looked, side)
+        before = where_needed(clock.look > 0.5, looked, side)
         g = values(there[0], there[1], u, there[2])
         crossed: Scalar = 0.0
         for one in watch.crossed(before, g):
@@ -392,12 +392,6 @@ def _controller_kernel(
     found = make_kernel(ProgramSource(program), system.parameters(), part=part)
     system.kept[name] = found
     return found
-
-
-def _where(condition: Any, changed: Callable[[], Any], state: Any) -> Any:
-    """Return a changed state where a condition holds; it is computed only if it does."""
-    once = np.where(condition, 1.0, 0.0)
-    return while_loop(lambda s: s[0] > 0.5, lambda s: (0.0, changed()), (once, state), 1).state[1]
 
 
 def chosen(condition: Any, a: Any, b: Any) -> Any:

@@ -944,6 +944,12 @@ def while_loop(
     )
 
 
+def where_needed(condition: Any, changed: Callable[[], Any], state: Any) -> Any:
+    """Return a changed state where a condition holds; it is computed only if it does."""
+    once = np.where(condition, 1.0, 0.0)
+    return while_loop(lambda s: s[0] > 0.5, lambda s: (0.0, changed()), (once, state), 1).state[1]
+
+
 def _truth_node(graph: Graph, value: Any) -> int:
     node = node_of(graph, value)
     return graph.to_truth(float_node(graph, value) if node is None else node)
