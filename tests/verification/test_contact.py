@@ -80,6 +80,19 @@ def test_edge_forces_of_a_block_on_a_slope(mu, lower, upper):
     assert force[~front].sum() == pytest.approx(upper, abs=1e-6)
 
 
+def test_static_friction_holds_what_kinetic_friction_lets_slide():
+    # tan 20 deg = 0.364 lies between the two coefficients
+    world = slope(20, static_friction=0.4, kinetic_friction=0.2)
+    rest = tb.simulate(BLOCK, 1.0, q=resting(0.1, HEADING), world=world, record_dt=0.5)
+    assert np.abs(rest.q[-1] - rest.q[0]).max() < 1e-9
+    # body axes lie along the slope
+    v = np.array([0, 0, 0, 0.3, 0, 0])
+    run = tb.simulate(BLOCK, 1.0, q=resting(0.1, HEADING), v=v, world=world, record_dt=0.5)
+    travel = (run.q[-1, 4:7] - run.q[0, 4:7]) @ ALONG
+    # one step may still carry the static coefficient: 0.2 g cos 20 deg h off in speed
+    assert travel == pytest.approx(0.3 + 0.5 * 1.511540684, abs=3e-3)
+
+
 def order(errors):
     """Fitted order of errors for steps that halve."""
     return np.polyfit(np.arange(len(errors)), -np.log2(errors), 1)[0]

@@ -68,6 +68,9 @@ MOST_SWEEPS = 500
 GAP_TOLERANCE = 1e-11
 """Penetration, or gap of a contact that is held closed, that a step may leave [m]."""
 
+LEAST_SLIP = 1e-6
+"""Share of the largest tangential velocity without impulses below which a point does not slip."""
+
 LEAST_HOLD = 1e-8
 """Share of the largest impulse above which a force holds a contact closed: solver tolerance."""
 
@@ -289,6 +292,11 @@ def rigid_step(
         timed += [lasting * x for x in p[3 * k : 3 * k + 3]]
     moved, shifted = compliance.response(found.y), compliance.pushed(timed)
     mean = tuple(0.5 * (a + b) + c for a, b, c in zip(v, v_free, shifted, strict=True))
+    # points on the cone without slip stick, too: forces of many points are not unique
+    speeds = [
+        slip[k] * np.sqrt(p[3 * k] * p[3 * k] + p[3 * k + 1] * p[3 * k + 1]) for k in range(count)
+    ]
+    still = LEAST_SLIP * _largest([x for k in range(count) for x in b[3 * k : 3 * k + 2]])
     threshold = LEAST_HOLD * _largest(p)
     closed = [p[3 * k + 2] > bound + threshold for k, bound in enumerate(least)]
     mean = _closed(points, compliance, closed, v, mean, h)
@@ -298,7 +306,7 @@ def rigid_step(
         [
             PointState(
                 tuple(-x / h for x in in_world(point, p[3 * k : 3 * k + 3])),
-                np.where((p[3 * k + 2] > 0.0) & (slip[k] <= 0.0), 1.0, 0.0),
+                np.where((p[3 * k + 2] > 0.0) & (speeds[k] <= still), 1.0, 0.0),
             )
             for k, point in enumerate(points)
         ],
