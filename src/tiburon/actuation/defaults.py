@@ -1,6 +1,6 @@
 """Default force elements of a robot, from its own data."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tiburon.actuation.cylinder_drive import CylinderDrive
 from tiburon.actuation.element import Element
@@ -10,6 +10,7 @@ from tiburon.actuation.joint_stops import STOP_FREQUENCY, JointStops, apparent_j
 from tiburon.actuation.motor_drive import MotorDrive
 from tiburon.actuation.passive import FRICTION_SPEED, PassiveJoints
 from tiburon.actuation.point_spring import PointSpring
+from tiburon.actuation.rigid_contact import RigidContact
 from tiburon.actuation.stick_slip import StickSlip
 from tiburon.actuation.thruster_drive import ThrusterDrive
 from tiburon.argument_checks import positive
@@ -18,10 +19,13 @@ from tiburon.errors import ModelError, OptionError, shown
 from tiburon.model import Actuator, Coupled, Model, Thruster, World
 from tiburon.model.attachments import HydraulicCylinder, Spring
 
-__all__ = ["PASSIVES", "as_elements", "elements_of"]
+__all__ = ["CONTACTS", "PASSIVES", "as_elements", "contact_elements", "elements_of"]
 
 PASSIVES = (True, False, "stick_slip")
 """Options for passive forces."""
+
+CONTACTS = ("rigid", False)
+"""Models of contact; None chooses by the ground."""
 
 
 @public
@@ -92,6 +96,50 @@ def _as_element(part: object) -> Element:
         f"forces: expected an element, a Spring, a HydraulicCylinder, an Actuator or a Thruster, "
         f"got {shown(part)}; wrap functions in ForceFunction(name, function)"
     )
+
+
+def contact_elements(
+    model: Model,
+    world: World,
+    contact: str | bool | None,
+    pairs: Sequence[tuple[str, str]] | None = None,
+) -> tuple[Element, ...]:
+    """Return the contacts of a robot with its world as elements.
+
+    Args:
+        model: The robot.
+        world: Its surroundings.
+        contact: "rigid", False for none, or None: rigid where there is ground and something of the
+            robot can touch it, or where pairs are named.
+        pairs: Names of two bodies each that may touch, "world" for the ground.
+
+    Raises:
+        OptionError: If there is no such model of contact.
+        ModelError: If nothing can touch where contact is asked for.
+    """
+    if not (
+        contact is None or contact is False or (isinstance(contact, str) and contact == "rigid")
+    ):
+        raise OptionError("contact", CONTACTS, contact)
+    if contact is False:
+        if pairs is not None:
+            raise ModelError("contact_pairs: expected contact='rigid' with pairs, got False")
+        return ()
+    if contact is None and world.ground is None and pairs is None:
+        return ()
+    ground = world.ground
+    if contact is None and ground is not None and ground.normal_stiffness:
+        raise ModelError(
+            "ground: compliant contact is not available, got normal_stiffness "
+            f"{ground.normal_stiffness:g} N/m; pass contact='rigid', or contact=False for none"
+        )
+    found = RigidContact.of(model, world, pairs)
+    if found is None and contact is not None:
+        raise ModelError(
+            f"model {model.name!r}: contact='rigid' needs shapes that may touch, got none; give "
+            "the world a Ground, and the robot contact points or collision shapes"
+        )
+    return () if found is None else (found,)
 
 
 STICK_FREQUENCY = 300.0

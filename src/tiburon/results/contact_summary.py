@@ -38,7 +38,8 @@ class ContactSummary(NamedTuple):
     """Longest path slipped while touching [m], from recorded times."""
 
     residual: float
-    """Largest residual of the impulses, relative to the largest impulse of its step."""
+    """Largest residual of the impulses, relative to the largest impulse of its step; 0 where
+    contact forces follow from the state."""
 
     def __str__(self) -> str:
         width = max(len("contact"), *map(len, self.names))
@@ -98,5 +99,11 @@ def summarize_contacts(run: "Trajectory") -> ContactSummary:
         np.nanmax(np.where(alive, force, 0.0), axis=(0, 1)),
         depth.max(axis=(0, 1)),
         path.max(axis=0),
-        float(np.nanmax(cases[..., first + 4 * len(names)])),
+        _largest_residual(cases, column.labels),
     )
+
+
+def _largest_residual(cases: Array, labels: tuple[str, ...]) -> float:
+    """Return the largest residual of impulses; 0 for models of contact without any."""
+    where = [place for place, label in enumerate(labels) if label == "contact.residual"]
+    return float(np.nanmax(cases[..., where])) if where else 0.0

@@ -116,7 +116,7 @@ class RecordedSystem:
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
-        """Shapes that may touch in rigid contact; empty without contact."""
+        """Shapes that may touch; empty without contact."""
         contact = self._known().contact
         return () if contact is None else contact[0].candidates
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.actuation.defaults import as_elements
+from tiburon.actuation.defaults import as_elements, contact_elements
 from tiburon.actuation.element import Element
-from tiburon.actuation.rigid_contact import RigidContact, contact_elements
+from tiburon.actuation.rigid_contact import RigidContact
 from tiburon.actuation.stick_slip import refuse_long_steps
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.argument_checks import at_least

@@ -135,7 +135,7 @@ class Stepping:
             start = q, w
             q, w, memory = method.advance(manifold, under(u), q, w, memory, h, time)
             held = ()
-            if system.contact is not None:
+            if system.ends_in_contact:
                 q, w, held = system.touch(manifold, rates, start, (q, w), u, h, time, p)
             if system.model.loops:
                 q, w = settled(q, w, time + h)
@@ -146,7 +146,7 @@ class Stepping:
         ) -> tuple[Scalars, Scalars, Any, Scalars]:
             # held values pass through the traced function only where contacts change them
             q, w, memory, held = step(q, w, memory, u, h, time)
-            return q, w, memory, u if system.contact is None else held
+            return q, w, memory, held if system.ends_in_contact else u
 
         self.step = stepped
         self.under = under

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiburon.actuation.contact_element import ContactElement
 from tiburon.actuation.defaults import PASSIVES, elements_of
 from tiburon.actuation.element import Action, Element, ElementContext, StateKinematics, structure_of
 from tiburon.actuation.loop_switch import LoopSwitch
@@ -466,14 +467,14 @@ class System:
         return closed.q, (*v, *w[nv:]), closed.residual
 
     @cached_property
-    def contact(self) -> tuple[RigidContact, slice, slice] | None:
-        """Rigid contact, and the places of its discrete states and run-time parameters.
+    def contact(self) -> tuple[ContactElement, slice, slice] | None:
+        """Contact by any model, and the places of its discrete states and run-time parameters.
 
         None without contact.
         """
         at_z = at_p = 0
         for element, size in zip(self.elements, self._sizes, strict=True):
-            if isinstance(element, RigidContact):
+            if isinstance(element, ContactElement):
                 return (
                     element,
                     slice(at_z, at_z + size.discrete),
@@ -481,6 +482,11 @@ class System:
                 )
             at_z, at_p = at_z + size.discrete, at_p + size.parameters
         return None
+
+    @property
+    def ends_in_contact(self) -> bool:
+        """Whether impulses of rigid contact act at the ends of steps."""
+        return self.contact is not None and isinstance(self.contact[0], RigidContact)
 
     def touch(
         self,
@@ -510,6 +516,7 @@ class System:
         """
         assert self.contact is not None
         element, at_z, at_p = self.contact
+        assert isinstance(element, RigidContact)
         (q, w), (q_free, w_free), nv = start, free, self.model.nv
         v, z = w[:nv], u[self.discrete]
 

@@ -1,0 +1,71 @@
+"""What contact elements have in common: the shapes that may touch, and the states of each point."""
+
+from collections.abc import Hashable, Sequence
+from typing import Self
+
+from tiburon.actuation.element import Element
+from tiburon.contact.candidates import Candidate, candidates_of
+from tiburon.model import Model, World
+from tiburon.record import record
+
+__all__ = ["POINT_STATES", "ContactElement"]
+
+POINT_STATES = ("force_x", "force_y", "force_z", "sticking")
+"""Discrete states of a contact point: force on the first body, world axes [N]; 1 if it sticks."""
+
+
+@record
+class ContactElement(Element):
+    """Contact of a robot with its world, by any model of contact.
+
+    Its discrete states are those of each contact point at the end of the last step, in the order of
+    `POINT_STATES`; further states of a model of contact follow after those of all points.
+    """
+
+    name: str
+    """Unique among the elements of a run."""
+
+    candidates: tuple[Candidate, ...]
+    """The shapes that may touch."""
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        world: World,
+        pairs: Sequence[tuple[str, str]] | None = None,
+        name: str = "contact",
+    ) -> Self | None:
+        """Return the contacts of a robot with its world; None if nothing can touch."""
+        found = candidates_of(model, world, pairs)
+        return cls(name, found) if found else None
+
+    @property
+    def point_names(self) -> tuple[str, ...]:
+        """Names of all contact points."""
+        return tuple(name for candidate in self.candidates for name in candidate.point_names)
+
+    def own_state_names(self) -> tuple[str, ...]:
+        """Return the names of the discrete states beside those of the points."""
+        return ()
+
+    def initial_own_state(self) -> tuple[float, ...]:
+        """Return the initial discrete states beside those of the points: zeros by default."""
+        return (0.0,) * len(self.own_state_names())
+
+    def discrete_state_names(self, model: Model) -> tuple[str, ...]:
+        """Return the names of the states of all contact points, then of its own."""
+        points = (f"{point}.{part}" for point in self.point_names for part in POINT_STATES)
+        return (*points, *self.own_state_names())
+
+    def initial_discrete_state(self, model: Model) -> tuple[float, ...]:
+        """Return no force; points that touch without slip at the start stick."""
+        return (*(0.0, 0.0, 0.0, 1.0) * len(self.point_names), *self.initial_own_state())
+
+    def parameters(self) -> tuple[float, ...]:
+        """Return dimensions and materials of all candidates."""
+        return tuple(x for candidate in self.candidates for x in candidate.parameters())
+
+    def structure(self) -> Hashable:
+        """Return the pairs of shapes without dimensions and materials."""
+        return tuple(candidate.form() for candidate in self.candidates)
