@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from tiburon.control.pd import PD as PD
     from tiburon.control.pd import PID as PID
     from tiburon.control.replay import Replay as Replay
+    from tiburon.control.sensors import ContactSensor as ContactSensor
     from tiburon.control.sensors import DepthSensor as DepthSensor
     from tiburon.control.sensors import ForceTorqueSensor as ForceTorqueSensor
     from tiburon.control.sensors import InertialSensor as InertialSensor

@@ -21,7 +21,8 @@ _NAMES = {
     "control.pd": "PD PID",
     "control.replay": "Replay",
     "control.sensors": """
-        DepthSensor ForceTorqueSensor InertialSensor JointSensor PoseSensor VelocityLog
+        ContactSensor DepthSensor ForceTorqueSensor InertialSensor JointSensor PoseSensor
+        VelocityLog
     """,
     "control.station_keeping": "StationKeeping",
     "drive.session": "Drive",

@@ -149,6 +149,7 @@ SAMPLES: dict[str, Callable[[tb.Model], Any]] = {
     "world": lambda m: tb.World(),
     "fluid": lambda m: tb.Water(),
     "frame": lambda m: m.bodies[-1].name,
+    "contacts": lambda m: ("foot",),
     "frames": lambda m: [m.bodies[-1].name],
     "first": lambda m: m.bodies[0].name,
     "second": lambda m: m.bodies[-1].name,

@@ -167,7 +167,7 @@ def test_what_makes_no_sense_is_refused(call, message):
 def test_contact_false_lets_robots_fall_through_the_ground():
     found = tb.simulate(DOG, 0.5, q=STAND, world=FLOOR, contact=False)
     assert found.q[-1, 6] < -0.5
-    with pytest.raises(tb.ModelError, match="expected contacts, got none"):
+    with pytest.raises(tb.ModelError, match="expected a run with contact, got none"):
         found.contact_summary()
 
 

@@ -7,16 +7,22 @@ to. Without errors they are exact functions of the state and its acceleration.
 from collections.abc import Sequence
 from typing import ClassVar
 
+import numpy as np
+
+from tiburon.actuation.contact_element import POINT_STATES
 from tiburon.algorithms.rnea import transmitted
-from tiburon.errors import ModelError, OptionError, UnknownNameError
+from tiburon.arrays import NDArray
+from tiburon.errors import ModelError, OptionError, UnknownNameError, shown
 from tiburon.model import Model
 from tiburon.model.plan import WORLD_BODY
 from tiburon.record import record
 from tiburon.simulation.sensing import Sensed, Sensor
+from tiburon.simulation.system import System
 from tiburon.spatial import Scalar, matrix_to_quaternion, spatial_to_classical
-from tiburon.spatial.vec3 import matrix_vector, subtract, transpose
+from tiburon.spatial.vec3 import add, dot, matrix_vector, subtract, transpose
 
 __all__ = [
+    "ContactSensor",
     "DepthSensor",
     "ForceTorqueSensor",
     "InertialSensor",
@@ -250,6 +256,116 @@ class ForceTorqueSensor(Sensor):
         forces = transmitted(here.plan, now.q, now.v, now.vd, here.gravity, now.external)
         frame = here.plan.frame(self.frame or self.body)
         return tuple(frame.transform.force(forces[frame.body]))
+
+
+@record
+class ContactSensor(Sensor):
+    """Tactile sensors: the force of named contacts, and whether they touch.
+
+    Forces are the mean over the last step, on the first body of the contact: that of the robot
+    where it touches the ground. Of a contact with several points the forces are added up.
+    """
+
+    name: str
+    contacts: tuple[str, ...]
+    """Names of contacts, as `tb.contacts` lists them: "foot", "finger/glass", or one point of
+    several, "box/ground[2]"; "box/ground" stands for all of its points."""
+
+    frame: str = ""
+    """Frame in whose axes forces are expressed; world axes by default."""
+
+    rate: float = DEFAULT_RATE
+    noise: PerChannel = 0.0
+    """Standard deviation of white noise; one number is that of the forces [N]."""
+
+    bias: PerChannel = 0.0
+    """Constant error; one number is that of the forces [N]."""
+
+    delay: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        given: object = self.contacts
+        named = (given,) if isinstance(given, str) else given
+        if not (
+            isinstance(named, (tuple, list)) and named and all(isinstance(x, str) for x in named)
+        ):
+            raise ModelError(
+                f"sensor {self.name!r}: contacts must be names of contacts, got {shown(given)}; "
+                "tb.contacts(...).names lists them"
+            )
+        object.__setattr__(self, "contacts", tuple(named))
+
+    def channel_names(self, model: Model) -> tuple[str, ...]:
+        """Return "<contact>.fx", "fy", "fz" and "touching" of each contact."""
+        parts = ("fx", "fy", "fz", "touching")
+        return tuple(f"{contact}.{part}" for contact in self.contacts for part in parts)
+
+    def channel_units(self, model: Model) -> tuple[str, ...]:
+        """Return N, and 1 for contact: 1 where it touches, 0 where it does not."""
+        return ("N", "N", "N", "1") * len(self.contacts)
+
+    def errors(self, kind: str, model: Model) -> NDArray[np.float64]:
+        """Return noise or bias of each channel; one number is that of forces alone."""
+        given = Sensor.errors(self, kind, model)
+        return (
+            np.array((given, given, given, 0.0) * len(self.contacts)) if not given.ndim else given
+        )
+
+    def check(self, model: Model) -> None:
+        """Raise an error if the model has no such frame."""
+        Sensor.check(self, model)
+        if self.frame and self.frame not in model.frame_names:
+            where = f"sensor {self.name!r} of {model.name!r}"
+            raise UnknownNameError("frame", self.frame, model.frame_names, where=where)
+
+    def check_system(self, system: System) -> None:
+        """Raise an error if the run has no such contacts."""
+        self._places(system)
+
+    def _places(self, system: System) -> list[list[int]]:
+        """Return the places of the points of each contact among the discrete states.
+
+        Raises:
+            ModelError: If the run has no contact.
+            UnknownNameError: If it has no such contact.
+        """
+        where = f"sensor {self.name!r} of {system.model.name!r}"
+        if system.contact is None:
+            raise ModelError(
+                f"{where}: expected a run with contact, got none; simulate in a world with ground, "
+                "or with contact_pairs",
+                name=self.name,
+            )
+        element, states, _ = system.contact
+        places: dict[str, list[int]] = {}
+        start = states.start
+        for candidate in element.candidates:
+            for point in candidate.point_names:
+                places.setdefault(candidate.name, []).append(start)
+                places.setdefault(point, [start])
+                start += len(POINT_STATES)
+        for name in self.contacts:
+            if name not in places:
+                raise UnknownNameError("contact", name, list(places), where=where)
+        return [places[name] for name in self.contacts]
+
+    def measure(self, now: Sensed) -> Sequence[Scalar]:
+        """Return the force of each contact and whether it touches."""
+        z = now.z
+        R = now.kinematics.frame_pose(self.frame).R if self.frame else None
+        found: list[Scalar] = []
+        for points in self._places(now.system):
+            forces = [(z[k], z[k + 1], z[k + 2]) for k in points]
+            total = forces[0]
+            size: Scalar = 0.0
+            for force in forces[1:]:
+                total = add(total, force)
+            for force in forces:
+                size = size + dot(force, force)
+            axes = total if R is None else matrix_vector(transpose(R), total)
+            found += [*axes, np.where(size > 0.0, 1.0, 0.0)]
+        return found
 
 
 @record

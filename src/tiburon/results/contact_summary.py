@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tiburon.arrays import NDArray
-from tiburon.errors import ModelError
 from tiburon.functions.contact import contacts_among
+from tiburon.results.quantities import contact_names, contact_states, without_contact
 
 if TYPE_CHECKING:
     from tiburon.results.trajectory import Trajectory
@@ -28,6 +28,9 @@ class ContactSummary(NamedTuple):
     sticking: Array
     """Share of recorded times with a contact force and no slip."""
 
+    slipping: Array
+    """Share of recorded times with a contact force and slip."""
+
     peak_force: Array
     """Largest magnitude of the mean force over a step [N]."""
 
@@ -42,21 +45,29 @@ class ContactSummary(NamedTuple):
     contact forces follow from the state."""
 
     def __str__(self) -> str:
-        width = max(len("contact"), *map(len, self.names))
-        head = f"{'contact':{width}}  touching  sticking  peak force  depth      slip"
-        lines = [
-            f"{name:{width}}  {100 * t:6.1f} %  {100 * s:6.1f} %  {f:8.4g} N  {d:.1e} m  {p:.3g} m"
-            for name, t, s, f, d, p in zip(
+        heads = ("contact", "touching", "sticking", "slipping", "peak force", "depth", "slip path")
+        rows = [
+            (name, *(f"{100 * share:.1f} %" for share in shares), f"{f:.4g} N", f"{d:.1e} m", path)
+            for name, *shares, f, d, path in zip(
                 self.names,
                 self.touching,
                 self.sticking,
+                self.slipping,
                 self.peak_force,
                 self.depth,
-                self.slip,
+                [f"{path:.3g} m" for path in self.slip],
                 strict=True,
             )
         ]
-        return "\n".join([head, *lines, f"largest residual of impulses: {self.residual:.1e}"])
+        widths = [max(len(row[k]) for row in (heads, *rows)) for k in range(len(heads))]
+        lines = [
+            "  ".join(
+                text.ljust(width) if k == 0 else text.rjust(width)
+                for k, (text, width) in enumerate(zip(row, widths, strict=True))
+            )
+            for row in (heads, *rows)
+        ]
+        return "\n".join([*lines, f"largest residual of impulses: {self.residual:.1e}"])
 
 
 def summarize_contacts(run: "Trajectory") -> ContactSummary:
@@ -67,17 +78,13 @@ def summarize_contacts(run: "Trajectory") -> ContactSummary:
     """
     candidates = () if run.system is None else run.system.candidates
     if not candidates:
-        raise ModelError(
-            f"run of {run.model.name!r}: expected contacts, got none; simulate in a world with "
-            "ground, or with contact_pairs"
-        )
-    names = tuple(name for candidate in candidates for name in candidate.point_names)
+        raise without_contact(f"run of {run.model.name!r}: contact_summary")
+    assert run.system is not None
     column = run.header.column("z")
     assert column is not None
     assert column.labels is not None
-    first = column.labels.index(f"{names[0]}.force_x")
     cases = run.z.reshape(len(run), -1, len(column.labels))
-    values = cases[..., first : first + 4 * len(names)].reshape(*cases.shape[:2], -1, 4)
+    values = contact_states(run.system, cases)
     force = np.linalg.norm(values[..., :3], axis=-1)
     touched = force > 0.0
     q, v = (array.reshape(len(run), -1, array.shape[-1]) for array in (run.q, run.v))
@@ -92,10 +99,16 @@ def summarize_contacts(run: "Trajectory") -> ContactSummary:
     speed[~touched] = 0.0
     path = np.sum(0.5 * (speed[1:] + speed[:-1]) * np.diff(run.time)[:, None, None], axis=0)
     count = max(int(alive.sum()), 1)
+    sticks = values[..., 3] > 0.5
+    touching, sticking, slipping = (
+        np.sum(mode & alive, axis=(0, 1)) / count
+        for mode in (touched, touched & sticks, touched & ~sticks)
+    )
     return ContactSummary(
-        names,
-        np.sum(touched & alive, axis=(0, 1)) / count,
-        np.sum(touched & (values[..., 3] > 0.5) & alive, axis=(0, 1)) / count,
+        contact_names(candidates),
+        touching,
+        sticking,
+        slipping,
         np.nanmax(np.where(alive, force, 0.0), axis=(0, 1)),
         depth.max(axis=(0, 1)),
         path.max(axis=0),

@@ -18,7 +18,15 @@ from tiburon.errors import RunFileError, UnknownNameError
 from tiburon.functions.parameters import CaseRows
 from tiburon.results.encoding import is_data, to_text
 from tiburon.results.header import Column
-from tiburon.results.quantities import ENERGIES, QUANTITIES, Quantity, States, output_quantity
+from tiburon.results.quantities import (
+    ENERGIES,
+    QUANTITIES,
+    Quantity,
+    States,
+    contact_names,
+    output_quantity,
+    without_contact,
+)
 from tiburon.written_file import replacing
 
 if TYPE_CHECKING:
@@ -119,7 +127,8 @@ def _coordinates(run: "Trajectory") -> dict[str, Any]:
 
 def _computed(run: "Trajectory", name: str, quantity: Quantity) -> xarray.DataArray:
     """Return a derived quantity."""
-    names = quantity.coordinates(run.model)
+    contacts = _contacts(run, name) if quantity.of_contacts else ()
+    names = quantity.coordinates(run.model, contacts)
     units = quantity.unit_of_each(run.model)
     # gives the same attributes as a recorded column
     column = Column(name, name, (), units, quantity.dimensions[-1] if names else "", quantity.title)
@@ -139,9 +148,25 @@ def _computed(run: "Trajectory", name: str, quantity: Quantity) -> xarray.DataAr
         name=name,
         attrs=column.attributes,
     )
+    if quantity.flags:
+        # the convention of CF for values that stand for states
+        found.attrs["flag_values"] = np.arange(len(quantity.flags), dtype=np.float64)
+        found.attrs["flag_meanings"] = " ".join(quantity.flags)
     if not isinstance(units, str):
         found = found.assign_coords({f"{name}_unit": (column.dimension, np.array(units))})
     return found
+
+
+def _contacts(run: "Trajectory", name: str) -> tuple[str, ...]:
+    """Return the names of the contact points of a run.
+
+    Raises:
+        ModelError: If it has no contact.
+    """
+    candidates = () if run.system is None else run.system.candidates
+    if not candidates:
+        raise without_contact(f"run of {run.model.name!r}: {name!r}")
+    return contact_names(candidates)
 
 
 def _compute_rows(

@@ -8,6 +8,7 @@ import numpy as np
 from tiburon.arrays import NDArray
 from tiburon.errors import ModelError, UnknownNameError
 from tiburon.functions.closed_loops import constraint_residual, loop_reactions
+from tiburon.functions.contact import contacts_among
 from tiburon.functions.dynamics import joint_reactions
 from tiburon.functions.kinematics import (
     center_of_mass,
@@ -30,17 +31,25 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ENERGIES",
+    "MODES",
     "QUANTITIES",
     "Quantity",
     "RunSystem",
     "States",
     "check_names",
+    "contact_names",
+    "contact_states",
     "output_quantity",
+    "touches",
+    "without_contact",
 ]
 
 Array = NDArray[np.float64]
 
 AXES = ("x", "y", "z")
+MODES = ("separated", "slipping", "sticking")
+"""Contact modes, in the order of their values in `contact_mode`."""
+
 WRENCH_LABELS = ("nx", "ny", "nz", "fx", "fy", "fz")
 TWIST_LABELS = ("wx", "wy", "wz", "vx", "vy", "vz")
 
@@ -66,7 +75,11 @@ class RunSystem(Protocol):
 
     @property
     def candidates(self) -> "tuple[Candidate, ...]":
-        """Shapes that may touch in rigid contact; empty without contact."""
+        """Shapes that may touch; empty without contact."""
+
+    @property
+    def contact_states(self) -> slice:
+        """Place of the states of contact points among the discrete states."""
 
     def accelerations(self, states: "States") -> Array:
         """Return joint accelerations [m/s^2 or rad/s^2], shape (n, nv)."""
@@ -174,9 +187,23 @@ class Quantity:
     labels: tuple[str, ...] = ()
     """Names along the last dimension, where they are not those of the robot's coordinates."""
 
-    def coordinates(self, model: Model) -> dict[str, tuple[str, ...]]:
-        """Return names along the dimensions."""
+    flags: tuple[str, ...] = ()
+    """Meanings of the values 0, 1, ... of a quantity that counts states."""
+
+    @property
+    def of_contacts(self) -> bool:
+        """Whether only runs with contact have it."""
+        return "contact" in self.dimensions
+
+    def coordinates(self, model: Model, contacts: Sequence[str] = ()) -> dict[str, tuple[str, ...]]:
+        """Return names along the dimensions.
+
+        Args:
+            model: The robot.
+            contacts: Names of the contact points of the run.
+        """
         found = {
+            "contact": tuple(contacts),
             "velocity": model.v_names,
             "body": tuple(body.name for body in model.bodies),
             "joint": tuple(b.joint.name for b in model.bodies if not isinstance(b.joint, Fixed)),
@@ -197,20 +224,84 @@ def output_quantity(name: str) -> Quantity:
     return Quantity(name.replace("_", " "), "", (), lambda s: s.dynamics.output(s, name))
 
 
-def check_names(names: Sequence[str], others: Sequence[str]) -> None:
+def check_names(names: Sequence[str], others: Sequence[str], elements: Sequence[Any]) -> None:
     """Check the names of quantities to record, before a run starts.
 
     Args:
         names: Quantities to record; "energy" stands for all energies.
         others: Names that the run has beside `QUANTITIES`: columns, and outputs of elements.
+        elements: Elements of the run.
 
     Raises:
+        ModelError: If contacts are to be recorded but there are none.
         UnknownNameError: If a name is none of these.
     """
     known = ["energy", *QUANTITIES, *others]
     for name in names:
         if name not in known:
             raise UnknownNameError("quantity to record", name, known)
+        if name in QUANTITIES and QUANTITIES[name].of_contacts and not touches(elements):
+            raise without_contact(f"record: {name!r}")
+
+
+def without_contact(what: str) -> ModelError:
+    """Return the error for a request that needs contacts."""
+    return ModelError(
+        f"{what}: expected a run with contact, got none; simulate in a world with ground, or with "
+        "contact_pairs"
+    )
+
+
+def touches(elements: Sequence[Any]) -> bool:
+    """Return whether the elements of a run include contact."""
+    from tiburon.actuation.contact_element import ContactElement
+
+    return any(isinstance(element, ContactElement) for element in elements)
+
+
+def contact_names(candidates: "Sequence[Candidate]") -> tuple[str, ...]:
+    """Return the names of all contact points."""
+    return tuple(name for candidate in candidates for name in candidate.point_names)
+
+
+def contact_states(system: RunSystem, z: Array) -> Array:
+    """Return the states of all contact points, shape (..., points, 4).
+
+    They are the force on the first body, world axes [N], and whether the point sticks.
+
+    Args:
+        system: The system.
+        z: Discrete states, shape (..., nz).
+    """
+    own = z[..., system.contact_states]
+    return own.reshape(*z.shape[:-1], len(contact_names(system.candidates)), 4)
+
+
+def _contact_force(states: States) -> Array:
+    return contact_states(states.dynamics, states.z)[..., :3]
+
+
+def _contact_mode(states: States) -> Array:
+    points = contact_states(states.dynamics, states.z)
+    touching = np.any(points[..., :3] != 0.0, axis=-1)
+    return np.where(touching, np.where(points[..., 3] > 0.5, 2.0, 1.0), 0.0)
+
+
+def _contact_slip(states: States) -> Array:
+    found = contacts_among(states.model, states.dynamics.candidates, states.q, states.v)
+    assert found.velocity is not None
+    along = np.sum(found.velocity * found.normal, axis=-1, keepdims=True)
+    touching = (_contact_mode(states) > 0.0)[..., None]
+    # velocities are those of the second body relative to the first
+    return np.where(touching, along * found.normal - found.velocity, 0.0)
+
+
+def _contact_point(states: States) -> Array:
+    return contacts_among(states.model, states.dynamics.candidates, states.q).point
+
+
+def _contact_gap(states: States) -> Array:
+    return contacts_among(states.model, states.dynamics.candidates, states.q).gap
 
 
 def _kinetic(states: States) -> Array:
@@ -330,6 +421,35 @@ QUANTITIES: dict[str, Quantity] = {
     "constraint_singular_value": Quantity(
         "smallest over largest singular value of the constraints", "1", (), _singular
     ),
+    "contact_force": Quantity(
+        "contact force on the first body, mean over the last step, world axes",
+        "N",
+        ("contact", "axis"),
+        _contact_force,
+        AXES,
+    ),
+    "contact_mode": Quantity(
+        "contact mode: separated 0, slipping 1, sticking 2",
+        "1",
+        ("contact",),
+        _contact_mode,
+        flags=MODES,
+    ),
+    "contact_slip": Quantity(
+        "slip velocity of the first body over the second, world axes",
+        "m/s",
+        ("contact", "axis"),
+        _contact_slip,
+        AXES,
+    ),
+    "contact_point": Quantity(
+        "contact point, midway between the closest points, world axes",
+        "m",
+        ("contact", "axis"),
+        _contact_point,
+        AXES,
+    ),
+    "contact_gap": Quantity("gap between the shapes", "m", ("contact",), _contact_gap),
 }
 """Derived quantities by name."""
 

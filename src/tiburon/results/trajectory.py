@@ -187,11 +187,13 @@ class Trajectory:
     @property
     def names(self) -> tuple[str, ...]:
         """Names that `get` accepts: recorded and derived quantities, and outputs of elements."""
-        from tiburon.results.quantities import QUANTITIES
+        from tiburon.results.quantities import QUANTITIES, touches
 
         recorded = tuple(column.name for column in self.header.columns)
         outputs = () if self.system is None else self.system.output_names
-        return (*recorded, *(n for n in (*QUANTITIES, *outputs) if n not in recorded))
+        touching = touches(self.header.elements)
+        derived = [n for n, found in QUANTITIES.items() if touching or not found.of_contacts]
+        return (*recorded, *(n for n in (*derived, *outputs) if n not in recorded))
 
     # -- named results -----------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tiburon.actuation.contact_element import POINT_STATES
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.arguments import public
 from tiburon.arrays import NDArray
@@ -119,6 +120,15 @@ class RecordedSystem:
         """Shapes that may touch; empty without contact."""
         contact = self._known().contact
         return () if contact is None else contact[0].candidates
+
+    @property
+    def contact_states(self) -> slice:
+        """Place of the states of contact points among the discrete states."""
+        contact = self._known().contact
+        if contact is None:
+            return slice(0, 0)
+        start, points = contact[1].start, contact[0].point_names
+        return slice(start, start + len(POINT_STATES) * len(points))
 
     def resume(self, run: Trajectory, duration: float | None, **changes: Any) -> Trajectory:
         """Continue a run; `Trajectory.resume` describes the arguments."""

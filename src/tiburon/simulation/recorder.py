@@ -73,7 +73,11 @@ class Recorder:
         wanted = header.setup.get("record")
         if wanted:
             outputs = [n for element in header.elements for n in element.output_names(header.model)]
-            check_names(wanted, [*(column.name for column in header.columns), *outputs])
+            check_names(
+                wanted,
+                [*(column.name for column in header.columns), *outputs],
+                header.elements,
+            )
         self.header = header
         self._keys = {column.key for column in header.columns}
         self.count = 0

@@ -64,6 +64,11 @@ class Sensed:
         """The robot."""
         return self.system.model
 
+    @property
+    def z(self) -> Sequence[Scalar]:
+        """Discrete states of elements."""
+        return self._u[self.system.discrete]
+
     @cached_property
     def kinematics(self) -> StateKinematics:
         """Where bodies are and how they move, under the surroundings."""
@@ -123,6 +128,17 @@ class Sensor:
         """Return what it reads without errors, one scalar per channel."""
         raise TypeError(f"{type(self).__name__} does not say what it reads: define measure(now)")
 
+    def errors(self, kind: str, model: Model) -> Array:
+        """Return "noise" or "bias": one number, or one per channel."""
+        return np.asarray(getattr(self, kind), dtype=np.float64)
+
+    def check_system(self, system: System) -> None:
+        """Raise an error if it does not fit the system: by default it does where `check` says so.
+
+        Args:
+            system: The robot in its world, with its elements.
+        """
+
     def check(self, model: Model) -> None:
         """Raise an error if it does not fit a robot, or its numbers mean nothing."""
         count = len(self.channel_names(model))
@@ -173,6 +189,7 @@ class Sensing:
         model = system.model
         for sensor in self.sensors:
             sensor.check(model)
+            sensor.check_system(system)
         self.periods = [_steps(s, "period", 1.0 / s.rate, dt) for s in self.sensors]
         self.delays = [_steps(s, "delay", s.delay, dt) for s in self.sensors]
         self.every = math.gcd(*self.periods, *self.delays) if self.sensors else 0
@@ -262,8 +279,9 @@ class Sensing:
     def _reading(self, k: int, step: int, seen: Array) -> Array:
         """Add bias and noise to what a sensor saw."""
         sensor = self.sensors[k]
-        reading = seen + np.asarray(sensor.bias, dtype=np.float64)
-        deviation = np.asarray(sensor.noise, dtype=np.float64)
+        model = self.system.model
+        reading = seen + sensor.errors("bias", model)
+        deviation = sensor.errors("noise", model)
         if deviation.any():
             reading += deviation * self._noise(k, step // self.periods[k], seen.shape)
         resolution = np.asarray(getattr(sensor, "resolution", 0.0), dtype=np.float64)

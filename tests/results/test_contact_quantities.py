@@ -1,0 +1,110 @@
+"""Recorded contacts: forces, modes, slip, points and gaps with names and units; their summary."""
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+
+G = 9.81
+MASS, SIZE, MU_S, MU_K = 2.0, 0.2, 0.5, 0.4
+FLOOR = tb.World(ground=tb.Ground(static_friction=MU_S, kinetic_friction=MU_K))
+RECORDED = ("contact_force", "contact_mode", "contact_slip", "contact_point", "contact_gap")
+
+
+def box():
+    inertia = tb.Inertia(MASS, (0, 0, 0), np.eye(3) * 0.02)
+    shapes = (tb.Shape(tb.BoxShape((SIZE, SIZE, SIZE))),)
+    body = tb.Body("box", "world", joint=tb.Free("box"), inertia=inertia, shapes=shapes)
+    return tb.Model("box", [body])
+
+
+def slide(**options):
+    """A box that falls a little and slides askew until it stops, and one that rests beside it."""
+    turn = [np.cos(0.3), 0.0, 0.0, np.sin(0.3)]
+    q = [[*turn, 0.0, 0.0, SIZE / 2 + 1e-3], [*turn, 1.0, 2.0, SIZE / 2]]
+    # the velocity is in body axes
+    v = [[0.0, 0.0, 0.0, 0.6, 0.2, 0.0], [0.0] * 6]
+    return tb.simulate(box(), 0.3, q=q, v=v, world=FLOOR, record_dt=1e-3, **options)
+
+
+RUN = slide(record=RECORDED)
+
+
+def test_recorded_contacts_have_dimensions_names_and_units():
+    data = RUN.data
+    points = [f"box/ground[{k}]" for k in range(8)]
+    for name, unit in zip(RECORDED, ("N", "1", "m/s", "m", "m"), strict=True):
+        assert data[name].attrs["units"] == unit
+        assert data[name].dims[:3] == ("time", "case", "contact")
+        assert data[name].contact.values.tolist() == points
+    assert data["contact_force"].axis.values.tolist() == ["x", "y", "z"]
+    assert data["contact_mode"].attrs["flag_meanings"] == "separated slipping sticking"
+    assert set(np.unique(data["contact_mode"])) == {0.0, 1.0, 2.0}
+    assert set(RECORDED) <= set(RUN.names)
+
+
+def test_forces_slip_points_and_gaps_are_those_of_a_sliding_box():
+    """Coulomb: friction of mu N against the slip; the slip ends, then the box sticks."""
+    data = RUN.data.isel(contact=np.flatnonzero(RUN.data["contact_gap"].values[-1, 0] < 0.1))
+    force, mode = data["contact_force"].values[:, 0], data["contact_mode"].values[:, 0]
+    assert force.shape[1] == 4
+    slip, gap = data["contact_slip"].values[:, 0], data["contact_gap"].values[:, 0]
+    flying = (mode == 0).all(axis=-1)
+    assert flying[1:10].all()
+    assert (gap[1:10] > 0.0).all()
+    assert not slip[flying].any()
+    slips = (mode == 1).all(axis=-1) & (np.linalg.norm(slip, axis=-1) > 1e-2).all(axis=-1)
+    assert slips.sum() > 20
+    total, speed = force[slips].sum(axis=1), slip[slips].mean(axis=1)
+    # after the impact of landing the weight alone presses
+    total, speed = total[5:], speed[5:]
+    np.testing.assert_allclose(total[:, 2], MASS * G, rtol=1e-6)
+    direction = speed / np.linalg.norm(speed, axis=-1, keepdims=True)
+    np.testing.assert_allclose(total[:, :2], -MU_K * MASS * G * direction[:, :2], rtol=1e-5)
+    assert np.abs(gap[slips]).max() < 1e-9
+    assert (mode[-1] == 2).all()
+    assert np.abs(slip[-1]).max() < 1e-8
+    points = data["contact_point"].values[-1, 0]
+    np.testing.assert_allclose(points[:, 2], 0.0, atol=1e-9)
+    np.testing.assert_allclose(points.mean(axis=0)[:2], RUN.q[-1, 0, 4:6], atol=1e-9)
+
+
+def test_summary_shows_shares_of_time_and_the_path_of_slip():
+    summary = RUN.part(case=0).contact_summary()
+    np.testing.assert_allclose(summary.touching, summary.sticking + summary.slipping)
+    mode, slip = RUN.data["contact_mode"].values[:, 0], RUN.data["contact_slip"].values[:, 0]
+    np.testing.assert_allclose(summary.slipping, (mode == 1).mean(axis=0))
+    speed = np.linalg.norm(slip, axis=-1)
+    np.testing.assert_allclose(summary.slip, speed[1:].sum(axis=0) * 1e-3, rtol=0.02)
+    # v^2 / (2 mu g), but for the loss of speed in the landing
+    assert 0.7 < summary.slip.max() / (0.4 / (2 * MU_K * G)) < 1.0
+    text = str(summary)
+    assert "slipping" in text
+    assert "slip path" in text
+    assert "box/ground[3]" in text
+
+
+def test_contacts_of_loaded_runs_and_parts_are_the_same(tmp_path):
+    RUN.save(tmp_path / "run.zarr")
+    again = tb.load_run(tmp_path / "run.zarr")
+    for name in RECORDED:
+        np.testing.assert_array_equal(again.get(name).values, RUN.data[name].values)
+    part = RUN.part(0.1, 0.2, case=1)
+    force = part.get("contact_force").values.sum(axis=1)
+    np.testing.assert_allclose(force, [[0, 0, MASS * G]] * len(part), atol=1e-6)
+
+
+def test_contacts_can_be_plotted():
+    figure = RUN.plot("contact_force", "contact_mode", labels="[0]", case=0)
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert "contact force" in titles[0]
+    assert titles[0].endswith("[N]")
+
+
+def test_runs_without_contact_refuse_to_record_it():
+    with pytest.raises(tb.ModelError, match="record: 'contact_force': expected a run with contact"):
+        tb.simulate(box(), 0.1, record=("contact_force",))
+    run = tb.simulate(box(), 0.1)
+    assert "contact_force" not in run.names
+    with pytest.raises(tb.ModelError, match="'contact_gap': expected a run with contact"):
+        run.get("contact_gap")
