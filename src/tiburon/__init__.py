@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from tiburon.errors import NonFiniteError as NonFiniteError
     from tiburon.errors import OptionError as OptionError
     from tiburon.errors import RunFileError as RunFileError
+    from tiburon.errors import SecondOrderCollisionError as SecondOrderCollisionError
     from tiburon.errors import ShapeError as ShapeError
     from tiburon.errors import TiburonError as TiburonError
     from tiburon.errors import TiburonWarning as TiburonWarning

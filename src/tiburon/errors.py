@@ -13,6 +13,7 @@ carries its data as attributes, so that programs need not read messages::
     |-- DomainError           a finite argument outside its documented range (also ValueError)
     |-- OptionError           a keyword choice that does not exist (also ValueError)
     |-- LoopError             loops that cannot be closed
+    |-- SecondOrderCollisionError   contacts that no force can keep from penetrating
     |-- RunFileError          a saved run that cannot be read, written or gone on with
     |-- TraceError            code that cannot be traced (also TypeError)
     `-- CompileError          a graph that could not be turned into native code
@@ -283,6 +284,29 @@ class LoopError(TiburonError):
     def __init__(self, message: str, residuals: Mapping[str, float]) -> None:
         super().__init__(message)
         self.residuals = dict(residuals)
+
+
+class SecondOrderCollisionError(TiburonError):
+    """Contacts that no force can keep from penetrating: surfaces curve into each other.
+
+    Attributes:
+        certificate: By name of the contact, its weight in a combination of forces that cancel each
+            other; empty where rounding hides it.
+        closing: Sum of the contacts' accelerations with these weights, which no force changes
+            [m/s^2]; negative.
+    """
+
+    def __init__(self, certificate: Mapping[str, float], closing: float) -> None:
+        """Compose the message with the contacts and their weights."""
+        listed = ", ".join(f"{name!r} {weight:.6g}" for name, weight in certificate.items())
+        super().__init__(
+            f"contacts {listed or 'of this state'}: expected forces that keep them from "
+            "penetrating, got none (collision of second order): forces in these proportions cancel "
+            f"each other, and accelerations sum to {closing:.6g} m/s^2 whatever forces act; the "
+            "contacts jam, so stop the motion or leave one of them out"
+        )
+        self.certificate = dict(certificate)
+        self.closing = closing
 
 
 class RunFileError(TiburonError):

@@ -28,8 +28,8 @@ _NAMES = {
     "drive.session": "Drive",
     "errors": """
         ArgumentError CacheWarning CompileError DomainError LoopError ModelError ModelFileError
-        ModelWarning NonFiniteError OptionError RunFileError ShapeError TiburonError TiburonWarning
-        TraceError UnknownNameError
+        ModelWarning NonFiniteError OptionError RunFileError SecondOrderCollisionError ShapeError
+        TiburonError TiburonWarning TraceError UnknownNameError
     """,
     "formats.description": "describe",
     "formats.load": "load load_world",

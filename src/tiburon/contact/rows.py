@@ -25,6 +25,7 @@ __all__ = [
     "contact_rows",
     "in_frame",
     "in_world",
+    "part_place",
 ]
 
 ContactRow = dict[int, Scalar]
@@ -62,7 +63,7 @@ def contact_geometry(
     found: list[ContactGeometry] = []
     start = 0
     for candidate in candidates:
-        placed = [_placed(plan, places, part) for part in (candidate.first, candidate.second)]
+        placed = [part_place(plan, places, part) for part in (candidate.first, candidate.second)]
         own = p[start : start + len(candidate.parameters())]
         start += len(own)
         found += candidate.geometry([(place.R, place.p) for place in placed], own)
@@ -101,7 +102,7 @@ def contact_rows(
     return found
 
 
-def _placed(plan: Plan, places: Sequence[Place], part: Part) -> Place:
+def part_place(plan: Plan, places: Sequence[Place], part: Part) -> Place:
     """Return a shape in the world."""
     frame = plan.frame(part.body)
     carrier = WORLD_PLACE if frame.body == WORLD_BODY else places[frame.body]

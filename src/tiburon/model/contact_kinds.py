@@ -40,6 +40,7 @@ __all__ = [
     "edge_points",
     "hull_corners",
     "independent_normals",
+    "nonnegative_least_squares",
 ]
 
 DIRECTIONS = ("nx", "ny", "nz", "fx", "fy", "fz")
@@ -289,34 +290,54 @@ def independent_normals(wrenches: ArrayLike, tolerance: float = 1e-9) -> tuple[i
     unit = columns / np.where(lengths > 0.0, lengths, 1.0)[:, None]
     for k in reversed(kept.copy()):
         others = [i for i in kept if i != k]
-        if others and _distance_to_cone(unit[others].T, unit[k]) <= tolerance:
-            kept = others
+        if others:
+            cone = unit[others].T
+            nearest = cone @ nonnegative_least_squares(cone, unit[k])
+            if float(np.linalg.norm(unit[k] - nearest)) <= tolerance:
+                kept = others
     return tuple(kept)
 
 
-def _distance_to_cone(A: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    """Return min |A x - b| over x >= 0 (Lawson and Hanson 1974, algorithm NNLS)."""
+def nonnegative_least_squares(
+    A: NDArray[np.float64], b: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return x >= 0 that minimizes |A x - b| (Lawson and Hanson 1974, algorithm NNLS).
+
+    Columns of comparable lengths are assumed. The columns of non-zero x are independent.
+    """
     count = A.shape[1]
     x, passive = np.zeros(count), np.zeros(count, dtype=bool)
+    # columns that rounding keeps from leaving zero
+    refused = np.zeros(count, dtype=bool)
+    least = 1e-13 * max(1.0, float(np.abs(A).max(initial=0.0))) * float(np.linalg.norm(b))
     for _ in range(10 * count):
-        residual = b - A @ x
-        gradient = np.where(passive, -np.inf, A.T @ residual)
+        gradient = np.where(passive | refused, -np.inf, A.T @ (b - A @ x))
         k = int(gradient.argmax())
-        if gradient[k] <= 1e-13:
+        if gradient[k] <= least:
             break
         passive[k] = True
-        while True:
-            z = np.zeros(count)
-            z[passive] = np.linalg.lstsq(A[:, passive], b, rcond=None)[0]
-            blocked = passive & (z <= 0.0)
-            if not blocked.any():
-                break
+        z = _on_columns(A, b, passive)
+        if z[k] <= 0.0:
+            passive[k], refused[k] = False, True
+            continue
+        while (blocked := passive & (z <= 0.0)).any():
             step = float(np.min(x[blocked] / (x[blocked] - z[blocked])))
             x = x + step * (z - x)
-            passive &= x > 1e-14
+            passive &= x > 1e-15 * float(x.max())
             x[~passive] = 0.0
+            z = _on_columns(A, b, passive)
         x = z
-    return float(np.linalg.norm(b - A @ x))
+        refused[:] = False
+    return x
+
+
+def _on_columns(
+    A: NDArray[np.float64], b: NDArray[np.float64], chosen: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Return the least-squares solution of A x = b that uses some columns only."""
+    x = np.zeros(A.shape[1])
+    x[chosen] = np.linalg.lstsq(A[:, chosen], b, rcond=None)[0]
+    return x
 
 
 def _finite(argument: str, value: ArrayLike, ndim: int) -> NDArray[np.float64]:

@@ -1,0 +1,87 @@
+"""Contact forces by a search that guesses (Featherstone 1987, section 9.8.1, L2969-2977).
+
+The contact with the most negative acceleration probably carries force. It is eliminated (9.59), the
+others are solved for, and its force follows (9.56). If that is negative, the guess was wrong and
+the contact is left out (9.58). Contacts of which none approaches carry no force. If only one
+approaches it carries force for certain.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tiburon.arrays import ArrayLike, NDArray
+from tiburon.contact.complementarity import (
+    ContactForces,
+    Tolerances,
+    checked_problem,
+    completed,
+)
+from tiburon.contact.pruned import check_definite, eliminated
+
+__all__ = ["MOST_CONTACTS", "Guesses", "guess", "solve_heuristic"]
+
+Array = NDArray[np.float64]
+
+MOST_CONTACTS = 60
+"""Contacts up to which is searched: wrong guesses double the work."""
+
+
+class Guesses(NamedTuple):
+    """How a search by guesses went."""
+
+    forces: Array
+    """Force of each contact [N]."""
+
+    patterns: int
+    """Patterns tried."""
+
+    decisions: int
+    """Guesses, without those that are certain."""
+
+    wrong: int
+    """Guesses that were wrong."""
+
+
+def solve_heuristic(
+    C: ArrayLike, d: ArrayLike, tolerances: Tolerances | None = None
+) -> ContactForces:
+    """Solve a contact problem without friction whose matrix is positive definite.
+
+    Args:
+        C: Inverse inertia at the contacts [1/kg], symmetric, shape (n, n).
+        d: Relative normal accelerations without contact forces [m/s^2], shape (n,).
+        tolerances: When forces and accelerations count as zero; 1e-9 of the largest by default.
+
+    Raises:
+        DomainError: If the matrix is not positive definite, or there are too many contacts.
+    """
+    matrix, vector = checked_problem(C, d)
+    check_definite(matrix, MOST_CONTACTS)
+    found = guess(matrix, vector)
+    support = np.flatnonzero(found.forces).tolist()
+    return completed(matrix, vector, support, found.patterns, tolerances)
+
+
+def guess(C: Array, d: Array) -> Guesses:
+    """Search for the forces of a positive definite problem, and count guesses."""
+    if not len(d) or d.min() >= 0.0:
+        return Guesses(np.zeros(len(d)), 1, 0, 0)
+    i = int(d.argmin())
+    others = np.arange(len(d)) != i
+    is_certain = int((d < 0.0).sum()) == 1
+    forces = np.zeros(len(d))
+    held = guess(*eliminated(C, d, i))
+    force = -(C[i, others] @ held.forces + d[i]) / C[i, i]
+    decisions = held.decisions + (0 if is_certain else 1)
+    if force >= 0.0:
+        forces[others], forces[i] = held.forces, force
+        return Guesses(forces, held.patterns, decisions, held.wrong)
+    free = guess(C[np.ix_(others, others)], d[others])
+    forces[others] = free.forces
+    return Guesses(
+        forces,
+        held.patterns + free.patterns,
+        decisions + free.decisions,
+        held.wrong + free.wrong + 1,
+    )
