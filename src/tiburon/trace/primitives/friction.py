@@ -31,9 +31,17 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from tiburon.errors import TraceError
 from tiburon.trace.graph import Graph
-from tiburon.trace.primitives.primitive import Index, Machine, Memory, Number, Primitive, Truth
+from tiburon.trace.primitives.friction_derivative import FrictionAdjoint, FrictionTangent
+from tiburon.trace.primitives.primitive import (
+    Index,
+    Machine,
+    Memory,
+    Number,
+    Primitive,
+    Truth,
+    is_zero_row,
+)
 
 __all__ = ["FrictionGaussSeidel"]
 
@@ -49,9 +57,6 @@ MOST_ROOT_STEPS = 30
 
 UNROLLED = 16
 """Columns of a support that are multiplied in straight-line code."""
-
-UNDIFFERENTIATED = "impulses of rigid contact have no derivatives; use contact='compliant'"
-"""What asking for derivatives raises."""
 
 
 class _Block(NamedTuple):
@@ -242,14 +247,28 @@ class FrictionGaussSeidel(Primitive):
     def tangent(
         self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
     ) -> list[int]:
-        """Raise an error: steps with contact are not differentiated yet."""
-        raise TraceError(UNDIFFERENTIATED)
+        """Return the tangents of impulses, y and alpha; see `friction_derivative`."""
+        zero, used = graph.const(0.0), self._starts[-1] + 5 * self.contacts
+        count = 4 * self.contacts + self.size
+        # the start of the sweeps does not matter
+        if is_zero_row(graph, tangents[:used]):
+            return [zero] * self.result_count
+        rule = FrictionTangent(self.size, self.supports)
+        given = [*args[:used], *results[:count], *tangents[:used]]
+        return [*graph.call(rule, given), zero, zero]
 
     def adjoint(
         self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
     ) -> list[int]:
-        """Raise an error: steps with contact are not differentiated yet."""
-        raise TraceError(UNDIFFERENTIATED)
+        """Return the adjoints of A, b, mu and p_0; see `friction_derivative`."""
+        zero, used = graph.const(0.0), self._starts[-1] + 5 * self.contacts
+        count = 4 * self.contacts + self.size
+        start = [zero] * (3 * self.contacts)
+        if is_zero_row(graph, adjoints[:count]):
+            return [*[zero] * used, *start]
+        rule = FrictionAdjoint(self.size, self.supports)
+        given = [*args[:used], *results[:count], *adjoints[:count]]
+        return [*graph.call(rule, given), *start]
 
 
 class _Work:

@@ -1,0 +1,512 @@
+"""Derivatives of contact impulses with friction, by the implicit function theorem.
+
+At the solution of `FrictionGaussSeidel` each contact is open, sticks or slides, and touches
+(u_n = 0) or has the least normal impulse (p_n = p_0). As long as no contact changes its mode, the
+solution obeys equations, which are differentiated here. Symbols beyond those of the solver, per
+contact, with the slip direction s = u_t / |u_t| and t perpendicular to it:
+
+    sticks       u_t = 0
+    slides       p_t = -mu p_n s, u_t = -alpha p_t:
+                 dp_s = -mu dp_n - p_n dmu,  du_t + alpha dp_t = 0 (their components along t)
+    touches      u_n = 0
+    least        dp_n = dp_0
+    open         dp = 0
+
+    z            unknowns: dp_s of points that stick, dp_t of those with friction, dp_n of those
+                 that touch
+    B, C         dp = B z + f; C^T du + D z = 0
+    r            change of u at constant p: db + dA y + A dA^T p
+    M            C^T A A^T B + D, with D = alpha for the unknowns dp_t
+
+so that M z = -C^T (r + A A^T f). Where more contacts act than motion can tell apart, M is singular:
+impulses are indeterminate, and the shortest z is taken; the velocities of contacts that stick, or
+all slide in one direction, do not depend on this choice. A point on its cone without slip counts as
+sticking. Unknowns that a mode does not have are zero rows and columns of M.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+
+from tiburon.errors import TraceError
+from tiburon.trace.graph import Graph
+from tiburon.trace.primitives.orthogonal import ApplyOrthogonal, FactorOrthogonal, factor_size
+from tiburon.trace.primitives.primitive import Index, Machine, Memory, Number, Primitive
+
+__all__ = ["FrictionAdjoint", "FrictionColumns", "FrictionTangent"]
+
+LEAST_SLIP = 1e-6
+"""Share of the largest tangential velocity without impulses below which a point does not slip."""
+
+CUT = 1e-11
+"""Pivots of M below this times the first belong to indeterminate impulses."""
+
+TWICE = "derivatives of contact impulses have no derivatives themselves; differentiate once"
+"""What asking for second derivatives raises."""
+
+
+class _AtSolution(Primitive):
+    """A function of a contact problem, its solution, and more.
+
+    Arguments: A, for each contact its three rows over its support; b; mu; p_0; impulses p; y;
+    alpha; then those of the subclass.
+
+    Attributes:
+        size: Columns of A.
+        supports: For each contact the columns where its rows are not zero.
+    """
+
+    def __init__(self, name: str, size: int, supports: Sequence[Sequence[int]], *form: int) -> None:
+        self.size = size
+        self.supports = tuple(tuple(support) for support in supports)
+        lengths = [len(support) for support in self.supports]
+        flat = [column for support in self.supports for column in support]
+        super().__init__(name, size, len(self.supports), *form, *lengths, *flat)
+        count = self.contacts
+        self.entries = 3 * sum(lengths)
+        """Number of elements of A."""
+        places = itertools.accumulate(
+            (self.entries, 3 * count, count, count, 3 * count, size, count), initial=0
+        )
+        self.b, self.mu, self.least, self.p, self.y, self.alpha, self.more = (*places,)[1:]
+
+    @property
+    def contacts(self) -> int:
+        """Number of contact points."""
+        return len(self.supports)
+
+    def tangent(
+        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
+    ) -> list[int]:
+        """Raise an error: there are no second derivatives."""
+        raise TraceError(TWICE)
+
+    def adjoint(
+        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
+    ) -> list[int]:
+        """Raise an error: there are no second derivatives."""
+        raise TraceError(TWICE)
+
+
+class _Modes:
+    """The equations of all contacts in their modes, factored.
+
+    Contacts have axes of their own from here on: s, t and n.
+    """
+
+    def __init__(self, m: Machine, given: Memory, of: _AtSolution) -> None:
+        self.m, self.given, self.of = m, given, of
+        self.n = 3 * of.contacts
+        self.s = m.memory(2 * of.contacts)
+        """Slip direction of each contact; the first axis where there is none."""
+        self.flags = m.memory(self.n)
+        """Whether there are the unknowns dp_s, dp_t and dp_n: 1 or 0."""
+        self.sliding = m.memory(of.contacts)
+        """mu where a contact slides, else 0."""
+        self.slides = m.memory(of.contacts)
+        self.holds = m.memory(of.contacts)
+        """Whether a contact has the least normal impulse: 1 or 0."""
+        self.rows = m.memory(self.n * of.size)
+        """A in these axes, dense."""
+        self._factor = m.memory(factor_size(self.n, self.n) + max(self.n, 2))
+        self._solution = m.memory(self.n)
+        self._spread()
+        self._classify()
+        self._turn_rows()
+        self._factor_matrix()
+
+    # A
+
+    def _spread(self) -> None:
+        """Write A as a dense matrix, still in the axes of the caller."""
+        m, of = self.m, self.of
+        for i in m.loop(0, self.n * of.size):
+            m.store(self.rows, i, m.constant(0.0))
+        self.visit_entries(self._store_entry)
+
+    def _store_entry(self, place: Index, row: Index, column: Index) -> None:
+        self.m.store(self.rows, row * self.of.size + column, self.m.load(self.given, place))
+
+    def visit_entries(self, visit: Callable[[Index, Index, Index], None]) -> None:
+        """Call with place, row and column of each element of A, in loops over equal supports."""
+        m, supports = self.m, self.of.supports
+        begin = start = 0
+        while begin < len(supports):
+            length, end = len(supports[begin]), begin + 1
+            while end < len(supports) and len(supports[end]) == length:
+                end += 1
+            columns = m.table([column for support in supports[begin:end] for column in support])
+            for number in m.loop(0, end - begin):
+                for axis in m.loop(0, 3):
+                    for i in m.loop(0, length):
+                        place = number * (3 * length) + axis * length + i + start
+                        row = (number + begin) * 3 + axis
+                        visit(place, row, m.lookup(columns, number * length + i))
+            start += 3 * length * (end - begin)
+            begin = end
+
+    # modes
+
+    def _classify(self) -> None:
+        """Decide on the mode of each contact."""
+        m, of, given = self.m, self.of, self.given
+        zero, one = m.constant(0.0), m.constant(1.0)
+        largest = m.memory(1)
+        m.store(largest, 0, zero)
+        for k in m.loop(0, of.contacts):
+            for axis in range(2):
+                speed = _absolute(m, m.load(given, k * 3 + (axis + of.b)))
+                m.store(largest, 0, _larger(m, m.load(largest, 0), speed))
+        still = m.mul(m.constant(LEAST_SLIP), m.load(largest, 0))
+        for k in m.loop(0, of.contacts):
+            x, y, normal = (m.load(given, k * 3 + (axis + of.p)) for axis in range(3))
+            mu, least = m.load(given, k + of.mu), m.load(given, k + of.least)
+            alpha = m.load(given, k + of.alpha)
+            touches = m.choose(m.less(least, normal), one, zero)
+            holds = m.choose(m.less(zero, least), m.sub_product(one, touches, one), zero)
+            # without friction, the slip decides on the direction
+            u = [self._velocity(k, axis) for axis in range(2)]
+            rough = m.less(zero, m.mul(mu, normal))
+            slip_x = m.choose(rough, m.mul(x, m.constant(-1.0)), u[0])
+            slip_y = m.choose(rough, m.mul(y, m.constant(-1.0)), u[1])
+            length = m.sqrt(m.add_product(slip_x, slip_x, m.mul(slip_y, slip_y)))
+            speed = m.choose(rough, m.mul(alpha, length), length)
+            slides = m.choose(m.less(still, speed), one, zero)
+            slides = m.choose(m.less(zero, length), slides, zero)
+            divisor = m.choose(m.less(zero, length), length, one)
+            acts = m.add(touches, holds)
+            slides = m.mul(slides, acts)
+            sliding = m.less(zero, slides)
+            m.store(self.s, k * 2, m.choose(sliding, m.div(slip_x, divisor), one))
+            m.store(self.s, k * 2 + 1, m.choose(sliding, m.div(slip_y, divisor), zero))
+            friction = m.choose(rough, acts, zero)
+            m.store(self.flags, k * 3, m.sub_product(friction, slides, friction))
+            m.store(self.flags, k * 3 + 1, friction)
+            m.store(self.flags, k * 3 + 2, touches)
+            m.store(self.slides, k, slides)
+            m.store(self.sliding, k, m.mul(slides, mu))
+            m.store(self.holds, k, holds)
+
+    def _velocity(self, k: Index, axis: int) -> Number:
+        """Return a tangential velocity of a contact, in the axes of the caller."""
+        m, of = self.m, self.of
+        total = m.memory(1)
+        m.store(total, 0, m.load(self.given, k * 3 + (axis + of.b)))
+        for j in m.loop(0, of.size):
+            entry = m.load(self.rows, (k * 3 + axis) * of.size + j)
+            y = m.load(self.given, j + of.y)
+            m.store(total, 0, m.add_product(entry, y, m.load(total, 0)))
+        return m.load(total, 0)
+
+    def turned(self, k: Index, x: Number, y: Number) -> tuple[Number, Number]:
+        """Return tangential components along s and t."""
+        m = self.m
+        a, b = m.load(self.s, k * 2), m.load(self.s, k * 2 + 1)
+        return m.add_product(a, x, m.mul(b, y)), m.sub_product(b, x, m.mul(a, y))
+
+    def turned_back(self, k: Index, along: Number, across: Number) -> tuple[Number, Number]:
+        """Return tangential components along the axes of the caller."""
+        m = self.m
+        a, b = m.load(self.s, k * 2), m.load(self.s, k * 2 + 1)
+        return m.sub_product(b, across, m.mul(a, along)), m.add_product(b, along, m.mul(a, across))
+
+    def _turn_rows(self) -> None:
+        m, size = self.m, self.of.size
+        for k in m.loop(0, self.of.contacts):
+            for j in m.loop(0, size):
+                first, second = k * (3 * size) + j, k * (3 * size) + size + j
+                along, across = self.turned(k, m.load(self.rows, first), m.load(self.rows, second))
+                m.store(self.rows, first, along)
+                m.store(self.rows, second, across)
+
+    # M
+
+    def _factor_matrix(self) -> None:
+        """Write M = C^T A A^T B + D and factor it."""
+        m, n, size = self.m, self.n, self.of.size
+        matrix = m.memory(n * n + 1)
+        for k in m.loop(0, self.of.contacts):
+            mu = m.load(self.sliding, k)
+            for i in m.loop(0, n):
+                for axis in range(3):
+                    m.store(matrix, i * n + k * 3 + axis, m.constant(0.0))
+                for j in m.loop(0, size):
+                    entry = m.load(self.rows, i * size + j)
+                    row = [m.load(self.rows, (k * 3 + axis) * size + j) for axis in range(3)]
+                    # a normal impulse has a share of friction against the slip
+                    row[2] = m.sub_product(mu, row[0], row[2])
+                    for axis in range(3):
+                        place = i * n + k * 3 + axis
+                        total = m.load(matrix, place)
+                        m.store(matrix, place, m.add_product(entry, row[axis], total))
+                for axis in range(3):
+                    place = i * n + k * 3 + axis
+                    flags = m.mul(m.load(self.flags, i), m.load(self.flags, k * 3 + axis))
+                    m.store(matrix, place, m.mul(flags, m.load(matrix, place)))
+            across = k * (3 * n) + n + k * 3 + 1
+            alpha = m.mul(m.load(self.slides, k), m.load(self.given, k + self.of.alpha))
+            alpha = m.mul(alpha, m.load(self.flags, k * 3 + 1))
+            m.store(matrix, across, m.add(m.load(matrix, across), alpha))
+        m.store(matrix, n * n, m.constant(CUT))
+        FactorOrthogonal(n, n).write(m, matrix, self._factor)
+
+    def solve(self, right: Memory, mode: str = "P") -> Memory:
+        """Return M^+ times a vector, or the transpose of M^+ with mode "T"."""
+        m, place = self.m, factor_size(self.n, self.n)
+        # rank and ratio of the factor make room for the vector
+        for i in m.loop(0, self.n):
+            m.store(self._factor, i + place, m.load(right, i))
+        ApplyOrthogonal(self.n, self.n, mode).write(m, self._factor, self._solution)
+        return self._solution
+
+    def impulses(self, z: Memory, f: Memory, found: Memory) -> None:
+        """Write dp = B z + f, all in these axes."""
+        m = self.m
+        for k in m.loop(0, self.of.contacts):
+            parts = [
+                m.mul(m.load(self.flags, k * 3 + axis), m.load(z, k * 3 + axis))
+                for axis in range(3)
+            ]
+            parts[0] = m.sub_product(m.load(self.sliding, k), parts[2], parts[0])
+            for axis in range(3):
+                m.store(found, k * 3 + axis, m.add(parts[axis], m.load(f, k * 3 + axis)))
+
+    def pushed(self, p: Memory, y: Memory) -> None:
+        """Add A^T p to y, p in these axes."""
+        m, size = self.m, self.of.size
+        for i in m.loop(0, self.n):
+            value = m.load(p, i)
+            for j in m.loop(0, size):
+                entry = m.load(self.rows, i * size + j)
+                m.store(y, j, m.add_product(entry, value, m.load(y, j)))
+
+    def seen(self, y: Memory, u: Memory) -> None:
+        """Add A y to u, in these axes."""
+        m, size = self.m, self.of.size
+        for i in m.loop(0, self.n):
+            for j in m.loop(0, size):
+                entry = m.load(self.rows, i * size + j)
+                m.store(u, i, m.add_product(entry, m.load(y, j), m.load(u, i)))
+
+    def forced(self, k: Index, of_mu: Number, of_least: Number, f: Memory) -> None:
+        """Write f of a contact: what friction and least impulse change by themselves."""
+        m = self.m
+        normal = m.mul(m.load(self.holds, k), of_least)
+        p = m.load(self.given, k * 3 + (2 + self.of.p))
+        along = m.mul(m.mul(m.load(self.slides, k), p), of_mu)
+        along = m.add_product(m.load(self.sliding, k), normal, along)
+        m.store(f, k * 3, m.mul(along, m.constant(-1.0)))
+        m.store(f, k * 3 + 1, m.constant(0.0))
+        m.store(f, k * 3 + 2, normal)
+
+
+class FrictionTangent(_AtSolution):
+    """Tangents of impulses, y and alpha along one direction.
+
+    Further arguments: tangents of A, b, mu and p_0. Results: those of p, y and alpha.
+    """
+
+    def __init__(self, size: int, supports: Sequence[Sequence[int]]) -> None:
+        super().__init__("friction_tangent", size, supports)
+        self.argument_count = self.more + self.entries + 5 * self.contacts
+        self.result_count = 4 * self.contacts + size
+
+    def write(self, m: Machine, given: Memory, found: Memory) -> None:
+        """Change y and u at constant impulses, solve for those, and add their effect."""
+        modes = _Modes(m, given, self)
+        n, size, count, zero = modes.n, self.size, self.contacts, m.constant(0.0)
+        at_b = self.more + self.entries
+        at_mu, at_least = at_b + n, at_b + n + count
+        # dA^T p and dA y + db, in the axes of the caller
+        dy, du, f = m.memory(size), m.memory(n), m.memory(n)
+        for j in m.loop(0, size):
+            m.store(dy, j, zero)
+        for i in m.loop(0, n):
+            m.store(du, i, m.load(given, i + at_b))
+
+        def add(place: Index, row: Index, column: Index) -> None:
+            change = m.load(given, place + self.more)
+            p, y = m.load(given, row + self.p), m.load(given, column + self.y)
+            m.store(dy, column, m.add_product(change, p, m.load(dy, column)))
+            m.store(du, row, m.add_product(change, y, m.load(du, row)))
+
+        modes.visit_entries(add)
+        for k in m.loop(0, count):
+            x, y = modes.turned(k, m.load(du, k * 3), m.load(du, k * 3 + 1))
+            m.store(du, k * 3, x)
+            m.store(du, k * 3 + 1, y)
+            modes.forced(k, m.load(given, k + at_mu), m.load(given, k + at_least), f)
+        modes.pushed(f, dy)
+        modes.seen(dy, du)
+        right, dp, none = m.memory(n), m.memory(n), m.memory(n)
+        for i in m.loop(0, n):
+            flag = m.mul(m.load(modes.flags, i), m.constant(-1.0))
+            m.store(right, i, m.mul(flag, m.load(du, i)))
+            m.store(none, i, zero)
+        z = modes.solve(right)
+        modes.impulses(z, none, dp)
+        extra = m.memory(size)
+        for j in m.loop(0, size):
+            m.store(extra, j, zero)
+        modes.pushed(dp, extra)
+        modes.seen(extra, du)
+        for j in m.loop(0, size):
+            m.store(found, j + n, m.add(m.load(dy, j), m.load(extra, j)))
+        for k in m.loop(0, count):
+            parts = [m.add(m.load(dp, k * 3 + axis), m.load(f, k * 3 + axis)) for axis in range(3)]
+            x, y = modes.turned_back(k, parts[0], parts[1])
+            m.store(found, k * 3, x)
+            m.store(found, k * 3 + 1, y)
+            m.store(found, k * 3 + 2, parts[2])
+            # along s: p_s = -|p_t|, so that dalpha = (du_s + alpha dp_s) / |p_t|
+            scale, alpha = _slip_scale(m, given, self, modes, k)
+            change = m.add_product(alpha, parts[0], m.load(du, k * 3))
+            m.store(found, k + (n + size), m.mul(scale, change))
+
+
+def _slip_scale(
+    m: Machine, given: Memory, of: _AtSolution, modes: _Modes, k: Index
+) -> tuple[Number, Number]:
+    """Return 1 / |p_t| of a contact that slides with friction, else 0; and its alpha."""
+    x, y = (m.load(given, k * 3 + (axis + of.p)) for axis in range(2))
+    length = m.sqrt(m.add_product(x, x, m.mul(y, y)))
+    slides = m.load(modes.slides, k)
+    usable = m.less(m.constant(0.0), m.mul(slides, length))
+    scale = m.div(slides, m.choose(usable, length, m.constant(1.0)))
+    return m.choose(usable, scale, m.constant(0.0)), m.load(given, k + of.alpha)
+
+
+class FrictionAdjoint(_AtSolution):
+    """Adjoints of A, b, mu and p_0.
+
+    Further arguments: adjoints of p, y and alpha.
+    """
+
+    def __init__(self, size: int, supports: Sequence[Sequence[int]]) -> None:
+        super().__init__("friction_adjoint", size, supports)
+        self.argument_count = self.more + 4 * self.contacts + size
+        self.result_count = self.entries + 5 * self.contacts
+
+    def write(self, m: Machine, given: Memory, found: Memory) -> None:
+        """Run the steps of `FrictionTangent` backward, each transposed."""
+        modes = _Modes(m, given, self)
+        n, size, count, zero = modes.n, self.size, self.contacts, m.constant(0.0)
+        at_y, at_alpha = self.more + n, self.more + n + size
+        # adjoints of dp and of du, in the axes of the contacts, and of dy
+        p, u, w = m.memory(n), m.memory(n), m.memory(size)
+        for k in m.loop(0, count):
+            x, y = modes.turned(
+                k, m.load(given, k * 3 + self.more), m.load(given, k * 3 + (1 + self.more))
+            )
+            scale, alpha = _slip_scale(m, given, self, modes, k)
+            weight = m.mul(scale, m.load(given, k + at_alpha))
+            m.store(p, k * 3, m.add_product(alpha, weight, x))
+            m.store(p, k * 3 + 1, y)
+            m.store(p, k * 3 + 2, m.load(given, k * 3 + (2 + self.more)))
+            m.store(u, k * 3, weight)
+            m.store(u, k * 3 + 1, zero)
+            m.store(u, k * 3 + 2, zero)
+        # u = A y: what reaches dy through du, and through it dp
+        for j in m.loop(0, size):
+            m.store(w, j, m.load(given, j + at_y))
+        modes.pushed(u, w)
+        modes.seen(w, p)
+        # z = -M^+ C^T du, dp = B z
+        z = m.memory(n)
+        for k in m.loop(0, count):
+            along = m.load(p, k * 3)
+            normal = m.sub_product(m.load(modes.sliding, k), along, m.load(p, k * 3 + 2))
+            parts = (along, m.load(p, k * 3 + 1), normal)
+            for axis in range(3):
+                flag = m.load(modes.flags, k * 3 + axis)
+                m.store(z, k * 3 + axis, m.mul(flag, parts[axis]))
+        solved = modes.solve(z, "T")
+        for i in m.loop(0, n):
+            flag = m.load(modes.flags, i)
+            m.store(z, i, m.mul(m.mul(flag, m.load(solved, i)), m.constant(-1.0)))
+            m.store(u, i, m.add(m.load(u, i), m.load(z, i)))
+        # r reaches du, and f reaches p, both through dy
+        modes.pushed(z, w)
+        extra, none = m.memory(n), m.memory(size)
+        for i in m.loop(0, n):
+            m.store(extra, i, zero)
+        for j in m.loop(0, size):
+            m.store(none, j, zero)
+        modes.pushed(z, none)
+        modes.seen(none, extra)
+        for k in m.loop(0, count):
+            along, normal = (
+                m.add(m.load(p, k * 3 + axis), m.load(extra, k * 3 + axis)) for axis in (0, 2)
+            )
+            slides, mu = m.load(modes.slides, k), m.load(modes.sliding, k)
+            impulse = m.load(given, k * 3 + (2 + self.p))
+            of_mu = m.mul(m.mul(slides, impulse), m.mul(along, m.constant(-1.0)))
+            of_least = m.mul(m.load(modes.holds, k), m.sub_product(mu, along, normal))
+            m.store(found, k + (self.entries + n), of_mu)
+            m.store(found, k + (self.entries + n + count), of_least)
+            x, y = modes.turned_back(k, m.load(u, k * 3), m.load(u, k * 3 + 1))
+            for axis, value in enumerate((x, y, m.load(u, k * 3 + 2))):
+                m.store(found, k * 3 + (axis + self.entries), value)
+
+        def write(place: Index, row: Index, column: Index) -> None:
+            impulse, y = m.load(given, row + self.p), m.load(given, column + self.y)
+            weight = m.load(found, row + self.entries)
+            m.store(found, place, m.add_product(impulse, m.load(w, column), m.mul(weight, y)))
+
+        modes.visit_entries(write)
+
+
+class FrictionColumns(_AtSolution):
+    """Changes of impulses along many directions, which share one factorization.
+
+    Further arguments: r, the change of u at constant impulses, three rows per contact; the change
+    of p_0, one row per contact; both with one column per direction. Results: dp, three rows per
+    contact.
+
+    Attributes:
+        columns: Number of directions.
+    """
+
+    def __init__(self, size: int, supports: Sequence[Sequence[int]], columns: int) -> None:
+        super().__init__("friction_columns", size, supports, columns)
+        self.columns = columns
+        self.argument_count = self.more + 4 * self.contacts * columns
+        self.result_count = 3 * self.contacts * columns
+
+    def write(self, m: Machine, given: Memory, found: Memory) -> None:
+        """Solve for one direction after the other."""
+        modes = _Modes(m, given, self)
+        n, size, count, columns = modes.n, self.size, self.contacts, self.columns
+        zero, minus = m.constant(0.0), m.constant(-1.0)
+        du, f, dy, right, dp = (m.memory(x) for x in (n, n, size, n, n))
+        for column in m.loop(0, columns):
+            for j in m.loop(0, size):
+                m.store(dy, j, zero)
+            for k in m.loop(0, count):
+                first = k * (3 * columns) + column + self.more
+                x, y, normal = (m.load(given, first + axis * columns) for axis in range(3))
+                x, y = modes.turned(k, x, y)
+                for axis, value in enumerate((x, y, normal)):
+                    m.store(du, k * 3 + axis, value)
+                least = m.load(given, k * columns + column + (self.more + n * columns))
+                modes.forced(k, zero, least, f)
+            modes.pushed(f, dy)
+            modes.seen(dy, du)
+            for i in m.loop(0, n):
+                flag = m.mul(m.load(modes.flags, i), minus)
+                m.store(right, i, m.mul(flag, m.load(du, i)))
+            modes.impulses(modes.solve(right), f, dp)
+            for k in m.loop(0, count):
+                x, y = modes.turned_back(k, m.load(dp, k * 3), m.load(dp, k * 3 + 1))
+                for axis, value in enumerate((x, y, m.load(dp, k * 3 + 2))):
+                    m.store(found, k * (3 * columns) + axis * columns + column, value)
+
+
+def _absolute(m: Machine, a: Number) -> Number:
+    zero = m.constant(0.0)
+    return m.choose(m.less(a, zero), m.mul(a, m.constant(-1.0)), a)
+
+
+def _larger(m: Machine, a: Number, b: Number) -> Number:
+    return m.choose(m.less(a, b), b, a)
