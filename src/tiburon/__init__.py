@@ -201,6 +201,7 @@ if TYPE_CHECKING:
     from tiburon.model import Free as Free
     from tiburon.model import Ground as Ground
     from tiburon.model import GroundGrid as GroundGrid
+    from tiburon.model import GroundPatch as GroundPatch
     from tiburon.model import Inertia as Inertia
     from tiburon.model import Joint as Joint
     from tiburon.model import JointActuation as JointActuation

@@ -80,11 +80,12 @@ _NAMES = {
     "loops.recut": "recut recut_state",
     "loops.topology": "JointLine Topology topology",
     "model": """
-        Actuator Body BodyFluid BoxDrag BoxShape CapsuleShape ContactPoint Coupled CylinderDrag
-        CylinderShape EllipsoidDrag EllipsoidShape Fin Fixed Frame Free Ground GroundGrid Inertia
-        Joint JointActuation JointCoupling JointLimits JointPassive LinearThrust LoopClosure
-        MeshShape Model Motor PlaneShape Pose Prismatic QuadraticThrust Revolute Shape SphereDrag
-        SphereShape TableFoil TableThrust ThinFoil Thruster Water World actuation_report
+        Actuator Body BodyFluid BoxDrag BoxShape CapsuleShape ContactPoint Coupled
+        CylinderDrag CylinderShape EllipsoidDrag EllipsoidShape Fin Fixed Frame Free
+        Ground GroundGrid GroundPatch Inertia Joint JointActuation JointCoupling
+        JointLimits JointPassive LinearThrust LoopClosure MeshShape Model Motor
+        PlaneShape Pose Prismatic QuadraticThrust Revolute Shape SphereDrag SphereShape
+        TableFoil TableThrust ThinFoil Thruster Water World actuation_report
         added_mass_from joint_actuation rotor
     """,
     "model.attachments": "HydraulicCylinder Spring",

@@ -236,6 +236,11 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
     "Fin": {"area": lambda m: 0.1, "aspect_ratio": lambda m: 3.0},
     "FrameTarget": {"position": lambda m: (0.2, 0.0, 0.1)},
     "ForceFunction": {"function": lambda m: lambda moment: {}},
+    "GroundPatch": {
+        "lower": lambda m: (0.0, 0.0),
+        "upper": lambda m: (1.0, 1.0),
+        "material": lambda m: tb.ContactMaterial(),
+    },
     "GroundGrid": {"spacing": lambda m: (1.0, 1.0), "heights": lambda m: np.zeros((3, 3))},
     "Harmonic": {"amplitude": lambda m: 0.1},
     "HydraulicCylinder": {"joint": lambda m: "elbow"},

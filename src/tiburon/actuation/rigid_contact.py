@@ -65,8 +65,7 @@ class RigidContact(ContactElement):
             PointState(tuple(z[width * k : width * k + 3]), z[width * k + 3])
             for k in range(len(points))
         ]
-        found = rigid_step(
-            gaps, points, compliance, surfaces_of(self.candidates, p), states, v, v_free, h
-        )
+        surfaces = surfaces_of(self.candidates, p, [point.geometry for point in points])
+        found = rigid_step(gaps, points, compliance, surfaces, states, v, v_free, h)
         after = [y for state in found.states for y in (*state.force, state.sticking)]
         return found, (*after, found.residual)

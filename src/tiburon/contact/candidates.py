@@ -15,8 +15,10 @@ from tiburon.errors import ModelError, UnknownNameError, shown
 from tiburon.model import WORLD, Model, Pose, World
 from tiburon.model.contact_kinds import ContactMaterial, combined_material
 from tiburon.model.joints import Driven
+from tiburon.model.world import GroundPatch
 from tiburon.record import record
 from tiburon.spatial import Scalar, Vec3
+from tiburon.trace.value import where
 
 __all__ = ["Candidate", "Part", "Surface", "candidates_of", "surfaces_of"]
 
@@ -52,7 +54,10 @@ class Candidate:
     """The second shape; normals point toward it."""
 
     material: ContactMaterial
-    """Friction and restitution."""
+    """Friction, restitution and compliance of both surfaces together."""
+
+    patches: tuple[GroundPatch, ...] = ()
+    """Patches of the ground below, with the material of both surfaces together there."""
 
     @property
     def pair(self) -> Pair:
@@ -71,17 +76,49 @@ class Candidate:
         return (self.name,) if count == 1 else tuple(f"{self.name}[{k}]" for k in range(count))
 
     def parameters(self) -> tuple[float, ...]:
-        """Return the run-time parameters: dimensions of both shapes, then the material's."""
-        return (*self.first.size, *self.second.size, *self.material.values)
+        """Return the run-time parameters: dimensions of both shapes, materials, patches."""
+        rows = ((*patch.lower, *patch.upper, *patch.material.values) for patch in self.patches)
+        own = (*self.first.size, *self.second.size, *self.material.values)
+        return (*own, *(x for row in rows for x in row))
 
     def form(self) -> Self:
         """Return the same pair with dimensions and material left out: what code depends on."""
         parts = [replace(part, size=(0.0,) * len(part.size)) for part in (self.first, self.second)]
-        return replace(self, first=parts[0], second=parts[1], material=ContactMaterial())
+        patches = tuple(
+            GroundPatch(patch.name, (0.0, 0.0), (1.0, 1.0), ContactMaterial())
+            for patch in self.patches
+        )
+        return replace(
+            self, first=parts[0], second=parts[1], material=ContactMaterial(), patches=patches
+        )
 
     def bouncing(self, restitution: float) -> Self:
         """Return the same pair with another coefficient of restitution."""
-        return replace(self, material=replace(self.material, restitution=restitution))
+
+        def bounced(of: Any) -> Any:
+            return replace(of, material=replace(of.material, restitution=restitution))
+
+        return replace(bounced(self), patches=tuple(map(bounced, self.patches)))  # type: ignore[no-any-return]
+
+    def surface(self, p: Sequence[Scalar], point: Vec3 | None = None) -> "Surface":
+        """Return the material at a contact point.
+
+        Args:
+            p: Run-time parameters, as `parameters` lists them.
+            point: The point, world axes [m]; needed where the ground has patches.
+        """
+        start = len(self.first.size) + len(self.second.size)
+        found = tuple(p[start : start + len(Surface._fields)])
+        start += len(found)
+        for _ in self.patches:
+            assert point is not None, "patches are chosen by the contact point"
+            low_x, low_y, high_x, high_y = p[start : start + 4]
+            there = p[start + 4 : start + 4 + len(found)]
+            start += 4 + len(found)
+            x, y, _ = point
+            inside = (x >= low_x) & (x <= high_x) & (y >= low_y) & (y <= high_y)
+            found = tuple(where(inside, a, b) for a, b in zip(there, found, strict=True))
+        return Surface(*found)
 
     def geometry(
         self, places: Sequence[tuple[Any, Vec3]], p: Sequence[Scalar]
@@ -99,20 +136,38 @@ class Candidate:
 
 
 class Surface(NamedTuple):
-    """Friction and restitution of one contact point."""
+    """Material of one contact point, in the order of `ContactMaterial.values`."""
 
     static_friction: Scalar
     kinetic_friction: Scalar
     restitution: Scalar
+    normal_stiffness: Scalar
+    normal_damping: Scalar
+    planar_stiffness: Scalar
+    planar_damping: Scalar
+    dissipation: Scalar
 
 
-def surfaces_of(candidates: Sequence[Candidate], p: Sequence[Scalar]) -> list[Surface]:
-    """Return friction and restitution of each contact point, from run-time parameters."""
+def surfaces_of(
+    candidates: Sequence[Candidate], p: Sequence[Scalar], geometry: Sequence[ContactGeometry]
+) -> list[Surface]:
+    """Return the material of each contact point.
+
+    Args:
+        candidates: The shapes that may touch.
+        p: Run-time parameters of all candidates in order.
+        geometry: All contact points.
+    """
     found: list[Surface] = []
     start = 0
     for candidate in candidates:
-        start += len(candidate.parameters())
-        found += [Surface(*p[start - 3 : start])] * candidate.point_count
+        own = p[start : start + len(candidate.parameters())]
+        start += len(own)
+        if not candidate.patches:
+            found += [candidate.surface(own)] * candidate.point_count
+            continue
+        for _ in range(candidate.point_count):
+            found.append(candidate.surface(own, geometry[len(found)].point))
     return found
 
 
@@ -192,7 +247,14 @@ def _on_ground(model: Model, world: World, named: set[str] | None) -> list[Candi
             "ground: contact needs level ground, got a grid of heights; leave the grid out, or "
             "pass contact=False"
         )
-    below = ContactMaterial(ground.static_friction, ground.kinetic_friction, ground.restitution)
+
+    def on(name: str, part: Part, own: ContactMaterial | None) -> Candidate:
+        patches = tuple(
+            replace(patch, material=combined_material(own, patch.material))
+            for patch in ground.patches
+        )
+        return Candidate(name, part, plane, combined_material(own, ground.material), patches)
+
     plane = Part(WORLD, "plane", Pose(translation=(0.0, 0.0, ground.height)), ())
     found = []
     pointed = {_carrier(model, point.body) for point in model.contacts}
@@ -200,15 +262,14 @@ def _on_ground(model: Model, world: World, named: set[str] | None) -> list[Candi
     for point in model.contacts:
         if named is None or _carrier(model, point.body) in named or point.body in named:
             sphere = Part(point.body, "sphere", Pose(translation=point.position), (point.radius,))
-            material = combined_material(point.material, below)
-            found.append(Candidate(point.name, sphere, plane, material))
+            found.append(on(point.name, sphere, point.material))
     trees = {roots[name] for name in pointed}
     for body in model.bodies:
         if body.name in pointed:
             continue
         if roots[body.name] not in trees if named is None else body.name in named:
             found += [
-                Candidate(f"{part_name}/ground", part, plane, combined_material(own, below))
+                on(f"{part_name}/ground", part, own)
                 for part_name, part, own in _parts(model, body.name)
             ]
     return found

@@ -47,7 +47,7 @@ def collide(
     """
     points = contact_rows(setting.plan, q, candidates, p)
     compliance = compliance_of(setting.plan, q, points)
-    surfaces = surfaces_of(candidates, p)
+    surfaces = surfaces_of(candidates, p, [point.geometry for point in points])
     before = [along(row, v) for point in points for row in point.rows]
     closed = [point.geometry.gap <= touching for point in points]
     b = list(before)

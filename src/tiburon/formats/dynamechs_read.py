@@ -35,7 +35,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -893,7 +893,7 @@ def read_dynamechs_world(path: Path, package_paths: Iterable[str | Path] = ()) -
 
 
 def _ground(block: Block, path: Path, package_paths: Iterable[str | Path]) -> Ground | None:
-    parameters = {name: block.number(label, 0.0) for name, label in _GROUND.items()}
+    parameters: dict[str, Any] = {name: block.number(label, 0.0) for name, label in _GROUND.items()}
     grid = None
     if block.has("Terrain_Data_Filename"):
         grid = _grid(block, path, package_paths)

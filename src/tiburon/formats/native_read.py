@@ -15,7 +15,7 @@ from tiburon.model.attachments import Actuator, HydraulicCylinder, LinearThrust,
 from tiburon.model.body import WORLD, Body, ContactPoint, Frame, Shape
 from tiburon.model.body_fluid import BodyFluid, Fin, added_mass_from, six_by_six_from
 from tiburon.model.closure import Closure, JointCoupling, LoopClosure
-from tiburon.model.contact_kinds import ContactMaterial
+from tiburon.model.contact_kinds import MATERIAL, ContactMaterial
 from tiburon.model.denavit_hartenberg import DHLink, chain_parts
 from tiburon.model.inertia import Inertia
 from tiburon.model.joints import Joint
@@ -420,12 +420,11 @@ def read_contact(table: Table) -> ContactPoint:
 
 
 def read_material(table: Table) -> ContactMaterial | None:
-    """Return friction and restitution of a surface, None where the table has none."""
+    """Return the material of a surface, None where the table has none."""
     part = table.table("material")
     if part is None:
         return None
-    names = ("static_friction", "kinetic_friction", "restitution")
-    found: ContactMaterial = read_record(Record(ContactMaterial, names), part)
+    found: ContactMaterial = read_record(Record(ContactMaterial, MATERIAL), part)
     return found
 
 

@@ -21,7 +21,7 @@ from tiburon.model.body import WORLD, Body, MeshShape, Shape
 from tiburon.model.body_fluid import BodyFluid, Fin, ThinFoil
 from tiburon.model.closure import Closure, JointCoupling, LoopClosure, TracedClosure
 from tiburon.model.composition import changed
-from tiburon.model.contact_kinds import ContactMaterial
+from tiburon.model.contact_kinds import MATERIAL, ContactMaterial
 from tiburon.model.inertia import Inertia
 from tiburon.model.joints import Coupled, Driven, Joint
 from tiburon.model.model import Model
@@ -194,8 +194,9 @@ def _material(material: ContactMaterial | None) -> dict[str, Any]:
     """Return the table of a surface, nothing where it has no material."""
     if material is None:
         return {}
-    names = ("static_friction", "kinetic_friction", "restitution")
-    return {"material": dict(zip(names, material.values, strict=True))}
+    # compliance only where there is some
+    count = len(MATERIAL) if material.normal_stiffness or material.planar_stiffness else 3
+    return {"material": dict(zip(MATERIAL[:count], material.values, strict=False))}
 
 
 def _fluid(fluid: BodyFluid, body: str) -> dict[str, Any]:

@@ -43,7 +43,7 @@ from tiburon.model.model import Model
 from tiburon.model.plan import Plan, PlanBody, PlanFrame
 from tiburon.model.pose import Pose
 from tiburon.model.water import Water
-from tiburon.model.world import Ground, GroundGrid, World
+from tiburon.model.world import Ground, GroundGrid, GroundPatch, World
 
 __all__ = [
     "WORLD",
@@ -65,6 +65,7 @@ __all__ = [
     "Free",
     "Ground",
     "GroundGrid",
+    "GroundPatch",
     "Inertia",
     "Joint",
     "JointActuation",

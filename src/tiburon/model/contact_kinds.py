@@ -31,6 +31,7 @@ from tiburon.record import record
 __all__ = [
     "CONTACT_KINDS",
     "DIRECTIONS",
+    "MATERIAL",
     "ContactKind",
     "ContactMaterial",
     "check_material",
@@ -355,12 +356,28 @@ def _finite(argument: str, value: ArrayLike, ndim: int) -> NDArray[np.float64]:
     return array
 
 
-# friction and restitution
+# surfaces
+
+MATERIAL = (
+    "static_friction",
+    "kinetic_friction",
+    "restitution",
+    "normal_stiffness",
+    "normal_damping",
+    "planar_stiffness",
+    "planar_damping",
+    "dissipation",
+)
+"""Fields of a surface, in the order of `ContactMaterial.values`."""
 
 
 @record
 class ContactMaterial:
-    """Friction and restitution of a surface; immutable, compares by value."""
+    """Friction, restitution and compliance of a surface; immutable, compares by value.
+
+    Rigid contact has restitution and no compliance; compliant contact the other way round.
+    Stiffness and damping are those of one contact point; a surface without stiffness is rigid.
+    """
 
     static_friction: float = 0.0
     """Coefficient of static friction."""
@@ -371,26 +388,40 @@ class ContactMaterial:
     restitution: float = 0.0
     """Poisson's coefficient of restitution: impulse of decompression per impulse of compression."""
 
+    normal_stiffness: float = 0.0
+    """Normal stiffness [N/m]."""
+
+    normal_damping: float = 0.0
+    """Normal damping [N s/m]."""
+
+    planar_stiffness: float = 0.0
+    """Tangential stiffness while sticking [N/m]; 0 for that of the normal, with its damping."""
+
+    planar_damping: float = 0.0
+    """Tangential damping while sticking [N s/m]."""
+
+    dissipation: float = 0.0
+    """Coefficient c of Hunt and Crossley [s/m]: the normal force is k d (1 + c d') at depth d."""
+
     def __post_init__(self) -> None:
         check_material(self, "contact material")
 
     @property
-    def values(self) -> tuple[float, float, float]:
-        """Static friction, kinetic friction, restitution."""
-        assert self.kinetic_friction is not None
-        return (self.static_friction, self.kinetic_friction, self.restitution)
+    def values(self) -> tuple[float, ...]:
+        """Its values in the order of `MATERIAL`."""
+        return tuple(getattr(self, name) for name in MATERIAL)
 
 
 def check_material(surface: Any, element: str) -> None:
-    """Check friction and restitution of a surface; kinetic friction becomes static by default.
+    """Check the values of a surface; kinetic friction becomes static by default.
 
     Raises:
-        ModelError: If a coefficient is negative, kinetic friction exceeds static friction, or
-            restitution exceeds 1.
+        ModelError: If a value is negative, kinetic friction exceeds static friction, restitution
+            exceeds 1, or damping is given without stiffness.
     """
     if surface.kinetic_friction is None:
         object.__setattr__(surface, "kinetic_friction", surface.static_friction)
-    for quantity in ("static_friction", "kinetic_friction", "restitution"):
+    for quantity in MATERIAL:
         value = number(getattr(surface, quantity), element, quantity, least=0.0)
         object.__setattr__(surface, quantity, value)
     static, kinetic, bounce = (
@@ -408,15 +439,60 @@ def check_material(surface: Any, element: str) -> None:
             f"{element}: restitution must be between 0 and 1, got {bounce:g}; 0 for contacts that "
             "do not bounce"
         )
+    for direction in ("normal", "planar"):
+        stiffness, damping = (
+            getattr(surface, f"{direction}_{quantity}") for quantity in ("stiffness", "damping")
+        )
+        if damping and not stiffness:
+            raise ModelError(
+                f"{element}: {direction}_damping {damping:g} needs a {direction}_stiffness above "
+                "0, got none; give both"
+            )
+    if surface.dissipation and not surface.normal_stiffness:
+        raise ModelError(
+            f"{element}: dissipation {surface.dissipation:g} needs a normal_stiffness above 0, got "
+            "none; give both"
+        )
 
 
 def combined_material(
     first: ContactMaterial | None, second: ContactMaterial | None
 ) -> ContactMaterial:
-    """Return the material of a contact: the smaller coefficient of two surfaces each.
+    """Return the material of a contact of two surfaces.
 
-    A surface without material takes that of the other; two without have no friction.
+    Of friction and restitution the smaller values count. Compliant surfaces act in series: each
+    takes the share of the depth that its stiffness allows, and dissipates with this share of the
+    speed. A surface without material takes that of the other; two without have no friction.
     """
     if first is None or second is None:
         return first or second or ContactMaterial()
-    return ContactMaterial(*map(min, first.values, second.values))
+    static, kinetic, bounce = map(min, first.values[:3], second.values[:3])
+    k, b, c = _in_series(first, second, "normal")
+    planar_k, planar_b, _ = _in_series(first, second, "planar")
+    return ContactMaterial(static, kinetic, bounce, k, b, planar_k, planar_b, c)
+
+
+def _in_series(
+    first: ContactMaterial, second: ContactMaterial, direction: str
+) -> tuple[float, float, float]:
+    """Return stiffness, damping and dissipation of two surfaces, one on the other.
+
+    Depths are shared in the inverse ratio of the stiffnesses, rates likewise; damping and
+    dissipation are those that dissipate the same power.
+    """
+    one, other = (_compliance(surface, direction) for surface in (first, second))
+    if not (one[0] and other[0]):
+        return one if one[0] else other
+    total = one[0] + other[0]
+    share, rest = other[0] / total, one[0] / total
+    squares = share * share, rest * rest
+    b, c = (squares[0] * one[k] + squares[1] * other[k] for k in (1, 2))
+    return one[0] * share, b, c
+
+
+def _compliance(surface: ContactMaterial, direction: str) -> tuple[float, float, float]:
+    """Return stiffness, damping and dissipation; in the plane those of the normal by default."""
+    normal = (surface.normal_stiffness, surface.normal_damping, surface.dissipation)
+    if direction == "normal" or not surface.planar_stiffness:
+        return normal
+    return surface.planar_stiffness, surface.planar_damping, 0.0

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from tiburon.errors import ModelError, shown
-from tiburon.model.contact_kinds import check_material
+from tiburon.model.contact_kinds import MATERIAL, ContactMaterial, check_material
 from tiburon.model.user_code import refuse_replaced
-from tiburon.model.value_checks import Vec3, finite_array, number, vec3
+from tiburon.model.value_checks import Vec3, check_name, finite_array, number, vec3
 from tiburon.model.water import Water, one_water
 from tiburon.record import field, record
 
@@ -51,6 +51,40 @@ class GroundGrid:
 
 
 @record
+class GroundPatch:
+    """A rectangle of the ground with a surface of its own; immutable, compares by value."""
+
+    name: str
+    """Unique among the patches of a ground."""
+
+    lower: tuple[float, float]
+    """Least world x and y [m]."""
+
+    upper: tuple[float, float]
+    """Greatest world x and y [m]."""
+
+    material: ContactMaterial
+    """Its surface, instead of that of the ground."""
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "ground patch")
+        element = f"ground patch {self.name!r}"
+        for quantity in ("lower", "upper"):
+            x, y = finite_array(getattr(self, quantity), (2,), element, quantity).tolist()
+            object.__setattr__(self, quantity, (x, y))
+        if not all(a < b for a, b in zip(self.lower, self.upper, strict=True)):
+            raise ModelError(
+                f"{element}: lower must be below upper, got {self.lower} and {self.upper} m; "
+                "exchange them"
+            )
+        if not isinstance(self.material, ContactMaterial):
+            raise ModelError(
+                f"{element}: material must be a ContactMaterial, got {shown(self.material)}; write "
+                "ContactMaterial(static_friction=0.1)"
+            )
+
+
+@record
 class Ground:
     """The ground under a robot; immutable, compares by value.
 
@@ -70,7 +104,7 @@ class Ground:
     """Normal damping [N s/m]."""
 
     planar_stiffness: float = 0.0
-    """Tangential stiffness while sticking [N/m]."""
+    """Tangential stiffness while sticking [N/m]; 0 for that of the normal, with its damping."""
 
     planar_damping: float = 0.0
     """Tangential damping while sticking [N s/m]."""
@@ -84,20 +118,32 @@ class Ground:
     restitution: float = 0.0
     """Poisson's coefficient of restitution, 0 to 1."""
 
+    dissipation: float = 0.0
+    """Coefficient c of Hunt and Crossley [s/m]: the normal force is k d (1 + c d') at depth d."""
+
+    patches: tuple[GroundPatch, ...] = ()
+    """Rectangles with surfaces of their own; where they overlap, the last one counts."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "height", number(self.height, "ground", "height"))
-        for quantity in (
-            "normal_stiffness",
-            "normal_damping",
-            "planar_stiffness",
-            "planar_damping",
-        ):
-            value = number(getattr(self, quantity), "ground", quantity, least=0.0)
-            object.__setattr__(self, quantity, value)
         check_material(self, "ground")
         grid: object = self.grid
         if grid is not None and not isinstance(grid, GroundGrid):
             raise ModelError(f"ground: grid must be a GroundGrid, got {shown(grid)}")
+        patches: object = self.patches
+        if not isinstance(patches, (tuple, list)) or not all(
+            isinstance(patch, GroundPatch) for patch in patches
+        ):
+            raise ModelError(f"ground: patches must be a list of GroundPatch, got {shown(patches)}")
+        object.__setattr__(self, "patches", tuple(patches))
+        names = [patch.name for patch in patches]
+        for name in {name for name in names if names.count(name) > 1}:
+            raise ModelError(f"ground patch {name!r}: found twice; give patches different names")
+
+    @property
+    def material(self) -> ContactMaterial:
+        """Its surface outside of the patches."""
+        return ContactMaterial(**{name: getattr(self, name) for name in MATERIAL})
 
 
 OVERRIDE_ADVICE = "add to it, but override nothing; define a Current for your own flow"
