@@ -90,6 +90,8 @@ if TYPE_CHECKING:
     from tiburon.functions.contact import contacts as contacts
     from tiburon.functions.contact import impact as impact
     from tiburon.functions.contact import lift_out as lift_out
+    from tiburon.functions.contact_dynamics import ContactDynamics as ContactDynamics
+    from tiburon.functions.contact_dynamics import contact_dynamics as contact_dynamics
     from tiburon.functions.derivatives import (
         ForwardDynamicsDerivatives as ForwardDynamicsDerivatives,
     )

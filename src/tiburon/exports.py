@@ -42,6 +42,7 @@ _NAMES = {
     """,
     "functions.compilation": "compile",
     "functions.contact": "Contacts Impact contacts impact lift_out",
+    "functions.contact_dynamics": "ContactDynamics contact_dynamics",
     "functions.derivatives": """
         ForwardDynamicsDerivatives InertiaDerivatives InverseDynamicsDerivatives
         forward_dynamics_derivatives inertia_derivatives inverse_dynamics_derivatives

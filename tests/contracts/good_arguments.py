@@ -290,6 +290,7 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
     "WrenchSchedule": {"wrenches": lambda m: np.zeros((3, 6))},
     "assembly_branches": {"hold": lambda m: {m.moving_joint_names[0]: 0.5}},
     "compile": {"function": lambda m: tb.mass_matrix, "model": lambda m: m},
+    "contact_dynamics": {"world": lambda m: _ground()},
     "contacts": {"world": lambda m: _ground()},
     "cylinder_flows": {"fluid": lambda m: tb.Water(viscosity=1e-3)},
     "fin_force": {"fluid": lambda m: tb.Water()},
@@ -341,6 +342,7 @@ RESULTS = frozenset(
         *("LoopReactions", "Mobility", "Mode", "ModelCheck", "Modes", "ElementContext", "MotorSet"),
         *("Outcome", "PanelAddedMass", "Parameter", "ParameterTable", "JointActuation", "State"),
         *("StateRecord", "System", "Topology", "Contacts", "ContactSummary", "Impact"),
+        "ContactDynamics",
         *("Trajectory", "Trim", "TrimOutcome", "HydrodynamicEstimate"),
         # bases of users' own classes
         *("Current", "Element", "Path", "Sensor"),

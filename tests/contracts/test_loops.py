@@ -95,6 +95,7 @@ def test_every_function_of_the_library_has_decided():
         "contact_impact",
         "contact_lift",
         "contact_motion",
+        "contact_problem",
         "cross_inverse_inertia",
         "forward_dynamics",
         "forward_dynamics_derivatives",

@@ -1,0 +1,353 @@
+"""Contact forces and joint accelerations of a state, with the mode of every contact point."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+
+from tiburon.algorithms.setting import Options, Setting
+from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
+from tiburon.argument_checks import positive
+from tiburon.arguments import public
+from tiburon.arrays import ArrayLike, NDArray
+from tiburon.contact.candidates import Candidate, candidates_of, surfaces_of
+from tiburon.contact.certificate import refuse
+from tiburon.contact.modes import BREAKING, SLIDING, ContactProblem, ModeSolution, solve_modes
+from tiburon.errors import DomainError, ModelError, SecondOrderCollisionError, ShapeError
+from tiburon.functions.contact import TOUCHING, Pairs
+from tiburon.functions.keywords import (
+    DYNAMICS_CALL,
+    Conditions,
+    Parameters,
+    takes_conditions,
+    unexpected_keyword,
+)
+from tiburon.functions.library import LibraryFunction, check_places, inputs_of
+from tiburon.model import Model
+from tiburon.spatial import Scalar
+from tiburon.trace.array import as_traced
+from tiburon.trace.program import Input
+
+__all__ = ["ContactDynamics", "contact_dynamics"]
+
+Array = NDArray[np.float64]
+
+MODES = ("separated", "breaking", "inactive", "remaining", "sticking", "sliding")
+"""What a contact point can be doing."""
+
+AT_REST = 1e-7
+"""Relative speed up to which contact points neither slip nor separate [m/s]: rounding of velocities
+typed with seven digits."""
+
+SHORT = 1e-6
+"""Time step whose impulses guess the modes [s]."""
+
+DIGITS = 12
+"""Impulses of that guess are solved for to this many digits of the largest."""
+
+REMOTE = 1e9
+"""Normal velocity that keeps a contact point out of a problem [m/s]."""
+
+
+class _Call(Conditions, Parameters, total=False):
+    """Shared keywords of `contact_dynamics`."""
+
+
+class ContactDynamics(NamedTuple):
+    """Contact forces, modes and joint accelerations of one state or many."""
+
+    names: tuple[str, ...]
+    """Name of each contact point."""
+
+    modes: Any
+    """Mode of each point, an array of strings of shape (..., points): "separated" (open, or moving
+    apart), "breaking" (touches, without force, and begins to separate), "inactive" (touches without
+    force or acceleration), "remaining" (touches with force, without friction), and with friction
+    "sticking" or "sliding"."""
+
+    forces: Array
+    """Force on the first body of each point, world axes [N], shape (..., points, 3)."""
+
+    vd: Array
+    """Joint acceleration [m/s^2 or rad/s^2], shape (..., nv); NaN where there is no solution."""
+
+    solutions: Any
+    """Which accelerations satisfy all conditions, an array of strings of shape (...): "one";
+    "several", where the one with forces nearest to `last` is returned; "none", Painleve's paradox,
+    where only an impulse can act; "unknown", where one was found and too many modes are possible to
+    look for all others."""
+
+    rank: Array
+    """Rank of the equations of the contact forces, shape (...)."""
+
+    unknowns: Array
+    """Number of unknown force components, shape (...). Forces are unique where it equals the rank;
+    otherwise those of least norm are returned, or, if these leave the friction cone, some that do
+    not."""
+
+    residual: Array
+    """Largest violation of the conditions on accelerations [m/s^2], shape (...)."""
+
+
+def _inputs(model: Model, options: Options) -> list[Input]:
+    candidates: tuple[Candidate, ...] = dict(options)["candidates"]
+    count = sum(len(candidate.parameters()) for candidate in candidates)
+    return [*inputs_of("q", "v", "tau")(model, options), Input("surfaces", (count,))]
+
+
+def _problem(
+    setting: Setting,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    p: Sequence[Scalar],
+) -> Any:
+    """Return the contact problem of a state, and the forces of a short time step."""
+    from tiburon.contact.complementarity import contact_accelerations, free_acceleration
+    from tiburon.contact.rigid import solve_impulses
+    from tiburon.loops.constraints import constraints
+    from tiburon.loops.metric import MIN_CUT, rank_cut
+
+    candidates = dict(setting.options)["candidates"]
+    model, plan = setting.model, setting.plan
+    loops: tuple[Any, ...] = ()
+    if model.loops:
+        held = constraints(model, plan, q)
+        loops = held.jacobian, rank_cut(model, held.value, MIN_CUT)
+    vd = free_acceleration(setting, q, v, tau)
+    points, c, d, compliance = contact_accelerations(plan, q, v, vd, candidates, p, *loops)
+    surfaces = surfaces_of(candidates, p, [point.geometry for point in points])
+    b: list[Scalar] = []
+    mu: list[Scalar] = []
+    for k, (point, surface) in enumerate(zip(points, surfaces, strict=True)):
+        t1, t2, n = c[3 * k : 3 * k + 3]
+        closed = (point.geometry.gap <= TOUCHING) & (n <= AT_REST)
+        moves = t1 * t1 + t2 * t2 > AT_REST * AT_REST
+        b += [
+            np.where(moves, x, 0.0) + SHORT * y for x, y in zip((t1, t2), d[3 * k :], strict=False)
+        ]
+        b.append(np.where(closed, SHORT * d[3 * k + 2], REMOTE))
+        mu.append(np.where(moves, surface.kinetic_friction, surface.static_friction))
+    count = len(points)
+    guess = solve_impulses(compliance, b, mu, [0.0] * count, [0.0] * (3 * count), DIGITS)
+    rows = [[row.get(i, 0.0) for i in range(compliance.size)] for row in compliance.rows]
+    columns = [compliance.response(row) for row in rows]
+    axes = [x for point in points for axis in point.axes for x in axis]
+    return {
+        "gap": as_traced([point.geometry.gap for point in points]),
+        "axes": as_traced(axes).reshape(count, 3, 3),
+        "velocity": as_traced(c).reshape(count, 3),
+        "free": as_traced(d).reshape(count, 3),
+        "rows": as_traced([x for row in rows for x in row]).reshape(3 * count, compliance.size),
+        "columns": as_traced([x for one in columns for x in one]).reshape(3 * count, plan.nv),
+        "friction": as_traced([x for one in surfaces for x in one[:2]]).reshape(count, 2),
+        "vd": as_traced(list(vd)),
+        "guess": as_traced([x / SHORT for x in guess.p]).reshape(count, 3),
+    }
+
+
+_PROBLEM: LibraryFunction[Any] = LibraryFunction(
+    "contact_problem", _inputs, _problem, keywords=DYNAMICS_CALL
+)
+
+
+@public
+@takes_conditions
+def contact_dynamics(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    *,
+    pairs: Pairs | None = None,
+    last: ArrayLike | None = None,
+    force_tolerance: float = 1e-9,
+    acceleration_tolerance: float = 1e-9,
+    **conditions: Unpack[_Call],
+) -> ContactDynamics:
+    """Compute contact forces with Coulomb friction, the modes of contacts, and accelerations.
+
+    Contacts are rigid and closed where shapes touch without moving apart. Each breaks, sticks or
+    slides (Featherstone 1987, sections 9.6 and 9.7, with friction on the exact cone): static
+    friction holds contacts at rest, kinetic friction acts against slip. What can stick does.
+
+    One state or a batch: leading dimensions of all arrays broadcast.
+
+    Args:
+        model: The robot; its loops are closed.
+        q: Configuration [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv), with which no contact closes.
+        tau: Joint force [N or N m], shape (..., nv).
+        pairs: As in `contacts`.
+        last: Forces of an earlier call [N], shape (..., points, 3): of several solutions, the
+            nearest to these is returned; by default the one with the least forces.
+        force_tolerance: Forces below this part of the largest count as zero.
+        acceleration_tolerance: Accelerations below this part of the largest without contact count
+            as zero.
+        conditions: What acts on the robot, and when: see `Conditions`; `parameters`.
+
+    Raises:
+        DomainError: If shapes overlap, or approach each other: `impact` computes collisions.
+        ModelError: If nothing can touch.
+        SecondOrderCollisionError: If contacts without friction press on each other however large
+            their forces are.
+
+    Example:
+        ``tb.contact_dynamics(dog, q, v, tau, world=floor).modes``
+    """
+    known = frozenset((*Conditions.__annotations__, *Parameters.__annotations__))
+    if not known.issuperset(conditions):
+        raise unexpected_keyword("contact_dynamics", known, conditions)
+    world, fluid = conditions.get("world"), conditions.get("fluid")
+    check_places(model, world)
+    place = world_with(world, fluid) or DEFAULT_WORLD
+    candidates = candidates_of(model, place, pairs)
+    if not candidates:
+        raise ModelError(
+            f"model {model.name!r}: expected shapes that may touch, got none; give the world a "
+            "Ground, and the robot contact points or collision shapes"
+        )
+    tolerances = (
+        _share("force_tolerance", force_tolerance),
+        _share("acceleration_tolerance", acceleration_tolerance),
+    )
+    form = tuple(candidate.form() for candidate in candidates)
+    numbers = np.array([x for candidate in candidates for x in candidate.parameters()])
+    options = (("candidates", form),)
+    gap, axes, velocity, free, rows, columns, friction, vd, guess = (
+        np.asarray(x)
+        for x in _PROBLEM.call(model, (q, v, tau, numbers), conditions, options)  # type: ignore[arg-type]
+    )
+    names = tuple(name for candidate in candidates for name in candidate.point_names)
+    _check_motion(names, gap, velocity[..., 2])
+    batch, count = gap.shape[:-1], len(names)
+    before = np.zeros((*batch, count, 3))
+    if last is not None:
+        given = np.asarray(last, dtype=np.float64)
+        try:
+            before = np.broadcast_to(given, before.shape)
+        except ValueError:
+            raise ShapeError("last", f"{(*batch, count, 3)}", f"{given.shape}") from None
+    found = ContactDynamics(
+        names,
+        np.full(gap.shape, "separated", dtype="U9"),
+        np.zeros((*batch, count, 3)),
+        vd.copy(),
+        np.full(batch, "one", dtype="U7"),
+        np.zeros(batch, dtype=np.int64),
+        np.zeros(batch, dtype=np.int64),
+        np.zeros(batch),
+    )
+    for case in np.ndindex(*batch):
+        closed = np.flatnonzero((gap[case] <= TOUCHING) & (velocity[case][:, 2] <= AT_REST))
+        if not len(closed):
+            continue
+        places = (3 * closed[:, None] + np.arange(3)).reshape(-1)
+        slip = velocity[case][closed, :2]
+        moves = np.hypot(slip[:, 0], slip[:, 1]) > AT_REST
+        problem = ContactProblem(
+            rows[case][places] @ rows[case][places].T,
+            free[case][closed].reshape(-1),
+            np.where(moves[:, None], slip, 0.0),
+            friction[case][closed, 0],
+            friction[case][closed, 1],
+            *tolerances,
+        )
+        # forces on the first body in world axes: the negated ones along the axes of a point
+        turned = np.einsum("kij,kj->ki", axes[case][closed], -before[case][closed])
+        try:
+            _fill(found, case, closed, problem, guess[case][closed], turned, axes, columns)
+        except SecondOrderCollisionError:
+            C, d = problem.G[2::3, 2::3], problem.d[2::3]
+            raise refuse(C, d, [names[k] for k in closed]) from None
+    return found
+
+
+def _fill(
+    found: ContactDynamics,
+    case: tuple[int, ...],
+    closed: NDArray[np.intp],
+    problem: ContactProblem,
+    guess: Array,
+    before: Array,
+    axes: Array,
+    columns: Array,
+) -> None:
+    """Solve one state and store what is found."""
+    answers = solve_modes(problem, guess)
+    if not answers.found:
+        found.solutions[case] = "none" if answers.complete else "unknown"
+        found.vd[case] = np.nan
+        found.forces[case][closed] = np.nan
+        found.residual[case] = np.nan
+        return
+    if len(answers.found) > 1:
+        found.solutions[case] = "several"
+    elif not answers.complete:
+        found.solutions[case] = "unknown"
+    best = min(answers.found, key=lambda one: float(np.abs(one.f - before).max()))
+    places = (3 * closed[:, None] + np.arange(3)).reshape(-1)
+    found.vd[case] += columns[case][places].T @ best.f.reshape(-1)
+    found.forces[case][closed] = -np.einsum("kij,ki->kj", axes[case][closed], best.f)
+    found.rank[case], found.unknowns[case] = best.rank, best.unknowns
+    found.residual[case] = _violation(problem, best)
+    found.modes[case][closed] = _mode_names(problem, best)
+
+
+def _mode_names(problem: ContactProblem, solution: ModeSolution) -> list[str]:
+    """Return the modes of closed points in words."""
+    size = float(np.abs(solution.f).max(initial=0.0))
+    scale = float(np.abs(problem.d).max(initial=0.0))
+    names = []
+    for k, mode in enumerate(solution.modes):
+        force, acceleration = solution.f[k, 2], solution.a[k, 2]
+        smooth = not (problem.static_friction[k] or problem.kinetic_friction[k])
+        if force <= problem.force_tolerance * size:
+            opens = acceleration > problem.acceleration_tolerance * scale
+            names.append("breaking" if mode == BREAKING and opens else "inactive")
+        elif smooth:
+            names.append("remaining")
+        else:
+            names.append("sliding" if mode == SLIDING else "sticking")
+    return names
+
+
+def _violation(problem: ContactProblem, solution: ModeSolution) -> float:
+    """Return the largest violation of the conditions on accelerations [m/s^2]."""
+    worst = 0.0
+    for mode, a in zip(solution.modes, solution.a, strict=True):
+        if mode == BREAKING:
+            worst = max(worst, -float(a[2]))
+        else:
+            worst = max(worst, float(np.abs(a[2:] if mode == SLIDING else a).max()))
+    return worst
+
+
+def _check_motion(names: tuple[str, ...], gap: Array, speed: Array) -> None:
+    """Refuse states with penetration or collisions."""
+    if gap.size and gap.min() < -TOUCHING:
+        *case, point = np.unravel_index(int(np.argmin(gap)), gap.shape)
+        at = f" in case {tuple(map(int, case))}" if case else ""
+        raise DomainError(
+            f"contact {names[point]!r}",
+            "shapes that touch at most",
+            f"a penetration of {-float(gap.min()):.3g} m{at}",
+            advice="move the robot, or use q=tb.lift_out(model, q, world=world)",
+        )
+    approach = np.where(gap <= TOUCHING, speed, 0.0)
+    if approach.size and approach.min() < -AT_REST:
+        *case, point = np.unravel_index(int(np.argmin(approach)), approach.shape)
+        at = f" in case {tuple(map(int, case))}" if case else ""
+        raise DomainError(
+            f"contact {names[point]!r}",
+            "shapes that do not approach each other",
+            f"an approach at {-float(approach.min()):.3g} m/s{at}",
+            advice="take the velocity after the collision: tb.impact(model, q, v, world=world).v",
+        )
+
+
+def _share(name: str, value: float) -> float:
+    number = positive(name, value)
+    if number >= 1.0:
+        raise DomainError(name, "a number between 0 and 1", f"{value!r}")
+    return number
