@@ -146,6 +146,29 @@ class TestServed:
         # points are sent as float32
         np.testing.assert_allclose(lengths / lengths.max(), given / 5.0, rtol=1e-5)
 
+    def test_contacts_have_points_and_arrows_by_mode(self, replay):
+        _, _, live = replay
+        live.seek(1.0)
+        robot = live.scene.robots[0]
+        contacts = np.array(
+            [
+                [0.0, 0.0, 0.0, 0.0, 0.0, 10.0, 2.0],
+                [1.0, 0.0, 0.0, 3.0, 0.0, 4.0, 1.0],
+                [2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+            ]
+        )
+        live.scene.show("contacts")
+        both = np.stack([robot.poses] * 2)
+        live.scene.place(both, contacts=contacts)
+        assert len(robot._points.points) == 2
+        arrows = {mode: node.points for mode, node in robot._touching.items()}
+        lengths = {mode: np.linalg.norm(p[0, 1] - p[0, 0]) for mode, p in arrows.items()}
+        assert lengths["slipping"] / lengths["sticking"] == pytest.approx(0.5, rel=1e-5)
+        np.testing.assert_allclose(arrows["slipping"][0, 0], [1.0, 0.0, 0.0])
+        live.scene.place(both)
+        assert not robot._points.visible
+        assert not any(node.visible for node in robot._touching.values())
+
     def test_a_case_that_has_ended_is_hidden(self, replay):
         _, _, live = replay
         robot = live.scene.robots[0]

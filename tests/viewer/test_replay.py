@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tiburon.results.report import _scene_options, replay_of
 from tiburon.viewer import Track, replay_html, save_html
+from tiburon.viewer.live import _uneven, rotate
 from tiburon.viewer.packing import pack, unpack
 from tiburon.viewer.replay import MODULES, PAGE
 
@@ -174,6 +176,60 @@ def test_ghosts_forces_thrust_and_other_robots_are_inside():
     points, velocity = read(current["points"]), read(current["velocity"])
     expected = [shear.velocity(0.0, tuple(point)) for point in points.tolist()]
     np.testing.assert_allclose(velocity[0], expected, atol=1e-6)
+
+
+def sliding_ball():
+    """A ball that drops onto a slope and slips; the slope is a tilted field of gravity."""
+    body = tb.Body(
+        "ball",
+        "world",
+        joint=tb.Free("ball"),
+        inertia=tb.Inertia.sphere(1.0, 0.1),
+        shapes=(tb.Shape(tb.SphereShape(0.1)),),
+    )
+    slope = tb.World(gravity=(6.0, 0.0, -8.0), ground=tb.Ground(height=0.2, static_friction=0.15))
+    return tb.simulate(
+        tb.Model("ball", [body]), 0.3, q=[1, 0, 0, 0, 0, 0, 0.31], world=slope, record_dt=0.01
+    )
+
+
+def test_contacts_of_a_run_are_inside_with_the_slope_they_act_on():
+    """Points lie on the ground, forces turn with gravity; the plots show their sizes."""
+    run = sliding_ball()
+    document, read = opened(
+        replay_html(run.model, run.time, run.q, fps=100.0, **_scene_options(run))
+    )
+    (robot,) = document["robots"]
+    contacts = read(robot["contacts"])
+    assert contacts.shape == (31, 1, 7)
+    # page axes have z up: the slope has the angle of gravity
+    view = np.array(document["surroundings"]["axes"])
+    np.testing.assert_allclose(view @ [0.6, 0.0, -0.8], [0.0, 0.0, -1.0], atol=1e-12)
+    w, x, y, z = document["surroundings"]["tilt"]
+    np.testing.assert_allclose(rotate(np.array([w, x, y, z]), np.eye(3)), view.T, atol=1e-12)
+    assert document["surroundings"]["floor"] == 0.2
+    touching = contacts[:, 0, 6] > 0
+    assert 0.5 < touching.mean() < 1.0
+    on_ground = contacts[touching, 0, :3] @ view
+    np.testing.assert_allclose(on_ground[:, 2], 0.2, atol=1e-6)
+    force = run.get("contact_force").values[:, 0]
+    np.testing.assert_allclose(contacts[:, 0, 3:6], force @ view.T, atol=1e-5)
+    np.testing.assert_array_equal(contacts[:, 0, 6], run.get("contact_mode").values[:, 0])
+    assert robot["usualContact"] == pytest.approx(np.hypot(8.0, 0.15 * 8.0), rel=0.3)
+    page, _ = opened(replay_of(run))
+    assert "contact force [N]" in [plot["title"] for plot in page["plots"]]
+
+
+def test_cells_of_terrain_are_divided_as_contact_divides_them():
+    """From the first corner to the opposite one: one corner alone rises in a cell of its own."""
+    mesh = _uneven(np.array([[0.0, 0.0], [1.0, 0.0]]), (0.0, 0.0), (1.0, 1.0))
+    shared = [edge for edge in ((0, 3), (1, 2)) if all(set(edge) <= set(t) for t in mesh.triangles)]
+    assert shared == [(0, 3)]
+    # corner (1, 0) is the last of the first triangle; the other one is level
+    heights = sorted(mesh.vertices[t, 2].max() for t in mesh.triangles)
+    assert heights == [0.0, 1.0]
+    source = (PAGE / "floor.js").read_text()
+    assert "corners.push(k, k + columns, k + columns + 1, k, k + columns + 1, k + 1)" in source
 
 
 def test_bad_options_are_named():

@@ -7,6 +7,7 @@ import pytest
 
 import tiburon as tb
 from tests.viewer.browser import PATIENCE, artifact, browser, wait_for
+from tests.viewer.test_replay import sliding_ball
 from tiburon.viewer import replay_html, save_html
 
 SIZE = {"width": 400, "height": 320}
@@ -210,3 +211,21 @@ def test_every_kind_of_surroundings_is_drawn_without_complaint(visit, tmp_path):
     page = visit(file)
     assert not page.is_visible("#play")
     assert colors(page, "replay-still.png").std() > 5.0
+
+
+def test_contacts_are_drawn_on_their_slope_and_can_be_hidden(visit, tmp_path):
+    """One dot and one arrow for the point that touches, red while it slips."""
+    run = sliding_ball()
+    page = visit(run.save_html(tmp_path / "ball.html", plots={}))
+    group = "window.tiburonReplay.scene.children.flatMap((x) => x.children)"
+    shown = f"{group}.filter((x) => x.visible && x.material?.color?.getHex() === 0xe5373d).length"
+    drawn_again(page, lambda: page.evaluate("window.tiburonReplay.player.seek(0.0)"))
+    assert page.evaluate(shown) == 0
+    drawn_again(page, lambda: page.evaluate("window.tiburonReplay.player.seek(0.2)"))
+    assert page.evaluate(shown) == 2
+    colors(page, "contacts.png")
+    button = page.locator("button[data-overlay=contacts]")
+    assert button.get_attribute("aria-pressed") == "true"
+    drawn_again(page, button.click)
+    assert page.evaluate(f"{group}.some((x) => x.material?.color?.getHex() === 0xe5373d)")
+    assert button.get_attribute("aria-pressed") == "false"

@@ -47,7 +47,9 @@ def run(
     ] = None,
     show: Annotated[
         list[str] | None,
-        typer.Option(help="frames, labels, centers, forces, trails, water; may be repeated."),
+        typer.Option(
+            help="frames, labels, centers, forces, contacts, trails, water; may be repeated."
+        ),
     ] = None,
     speed: Annotated[float | None, typer.Option(help="Playback speed; 1 for real time.")] = None,
     pose: Annotated[str | None, typer.Option(help="Named pose of a robot.")] = None,

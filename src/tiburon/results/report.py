@@ -15,9 +15,10 @@ from tiburon.arrays import NDArray
 from tiburon.errors import RunFileError
 from tiburon.hydro.thrust import thrust_of
 from tiburon.model import Water, World
+from tiburon.results.quantities import touches
 from tiburon.version import installed_version
 from tiburon.viewer.plots import plot_dataset
-from tiburon.viewer.replay import default_plots, replay_html
+from tiburon.viewer.replay import MAX_CURVES, default_plots, replay_html
 from tiburon.viewer.report import (
     Section,
     Verdict,
@@ -243,11 +244,12 @@ def _energy_figure(run: "Trajectory") -> "xarray.DataArray":
 def replay_of(run: "Trajectory", **options: Any) -> str:
     """Return the replay page of a run as text; options as in `tiburon.viewer.replay_html`.
 
-    Thrusters show their thrust; the plots show positions, speeds, thrust and energy.
+    Thrusters show their thrust, contacts their forces; the plots show positions, speeds, thrust,
+    contact forces and energy.
     """
     given = _scene_options(run)
     if "plots" not in options:
-        given["plots"] = _plots(run, given.get("thrust"))
+        given["plots"] = _plots(run, given.get("thrust"), given.get("contacts"))
     return replay_html(run.model, run.time, run.q, v=run.v, **(given | options))
 
 
@@ -261,7 +263,23 @@ def _scene_options(run: "Trajectory") -> dict[str, Any]:
     thrust = _thrust(run)
     if thrust is not None:
         given["thrust"] = thrust
+    contacts = _contacts(run)
+    if contacts is not None:
+        given["contacts"] = contacts
     return given
+
+
+def _contacts(run: "Trajectory") -> Array | None:
+    """Return points, forces and modes of the contacts of the first case; None without contact."""
+    if not touches(run.header.elements):
+        return None
+    shown = run
+    for _ in run.batch:
+        shown = shown.part(case=0)
+    point, force, mode = (
+        shown.get(f"contact_{name}").values for name in ("point", "force", "mode")
+    )
+    return np.concatenate([point, force, mode[..., None]], axis=-1)
 
 
 def save_replay(run: "Trajectory", path: Path, **options: Any) -> Path:
@@ -358,8 +376,8 @@ def _labels(run: "Trajectory", key: str) -> list[str]:
     return [] if column is None or column.labels is None else list(column.labels)
 
 
-def _plots(run: "Trajectory", thrust: Array | None) -> Mapping[str, Any]:
-    """Return curves of the first case: joint motion, thrust, and energy where it is known."""
+def _plots(run: "Trajectory", thrust: Array | None, contacts: Array | None) -> Mapping[str, Any]:
+    """Return curves of the first case: joint motion, thrust, contact forces, and energy."""
     count = len(run)
     model = run.model
 
@@ -372,6 +390,11 @@ def _plots(run: "Trajectory", thrust: Array | None) -> Mapping[str, Any]:
     if thrust is not None:
         rows = first(thrust, len(model.thrusters))
         found["thrust [N]"] = {t.name: rows[:, k] for k, t in enumerate(model.thrusters)}
+    if contacts is not None:
+        sizes = np.linalg.norm(contacts[..., 3:6], axis=-1)
+        names = run.get("contact_force").contact.values.tolist()
+        touched = [(name, sizes[:, k]) for k, name in enumerate(names) if sizes[:, k].any()]
+        found["contact force [N]"] = dict(touched[:MAX_CURVES])
     if run.header.world is not None and not run.batch:
         found["energy [J]"] = {name: part.values for name, part in _energies(run).items()}
     return found

@@ -33,6 +33,7 @@ from tiburon.viewer.surroundings import (
     current_grid,
     current_velocities,
     floor_height,
+    ground_tilt,
     is_upright,
     is_weightless,
     view_rotation,
@@ -53,6 +54,12 @@ TRAIL_POINTS = 240
 
 FORCE_COLOR, MOMENT_COLOR, THRUST_COLOR = (240, 100, 10), (130, 70, 215), (236, 160, 0)
 """Colors of arrows."""
+
+CONTACT_COLORS = {"sticking": (24, 165, 88), "slipping": (229, 55, 61)}
+"""Colors of contact forces, by mode."""
+
+LONGEST_CONTACT = 1.8
+"""Longest arrow of a contact force, relative to that of usual ones: impacts are cut."""
 
 TRAIL_COLORS = ((242, 177, 52), (229, 72, 77))
 """Colors of the trails of the first and the last body."""
@@ -90,6 +97,7 @@ class LiveRobot:
         self._places = {body.name: number for number, body in enumerate(scene.bodies)}
         self._last = np.full((cases, len(scene.bodies), 7), np.nan)
         self._shown = [True] * cases
+        self.usual_contact = 0.0
         self._largest = {"force": 0.0, "moment": 0.0, "thrust": 0.0}
         self._cases = [api.add_frame(f"{root}/case {k}", show_axes=False) for k in range(cases)]
         surfaces = [[surface_of(part) for part in body.parts] for body in scene.bodies]
@@ -102,6 +110,7 @@ class LiveRobot:
             "labels": [],
             "centers": self._build_centers(),
             "forces": [],
+            "contacts": [],
             "trails": [],
         }
         self._build_frames()
@@ -113,6 +122,19 @@ class LiveRobot:
                 ("thrust", THRUST_COLOR),
             )
         }
+        self._touching = {
+            mode: self._build_arrows(mode, shade, "contacts")
+            for mode, shade in CONTACT_COLORS.items()
+        }
+        self._points = api.add_point_cloud(
+            f"{root}/contact points",
+            np.zeros((1, 3), dtype=np.float32),
+            CONTACT_COLORS["sticking"],
+            point_size=0.03 * scene.size,
+            point_shape="circle",
+            visible=False,
+        )
+        self.kinds["contacts"].append(self._points)
         self._trails = [self._build_trail(k, shade) for k, shade in enumerate(TRAIL_COLORS)]
         self._on = dict.fromkeys(self.kinds, False)
         for kind in self.kinds:
@@ -201,7 +223,7 @@ class LiveRobot:
                 self._add_surface(f"{at}/{k}", mesh, color, cast_shadow=False)
         return nodes
 
-    def _build_arrows(self, kind: str, color: tuple[int, int, int]) -> Any:
+    def _build_arrows(self, kind: str, color: tuple[int, int, int], overlay: str = "forces") -> Any:
         size = self.scene.size
         node = self._api.add_arrows(
             f"{self._root}/arrows of {kind}",
@@ -212,7 +234,7 @@ class LiveRobot:
             head_length=0.08 * size,
             visible=False,
         )
-        self.kinds["forces"].append(node)
+        self.kinds[overlay].append(node)
         return node
 
     def _build_trail(self, number: int, color: tuple[int, int, int]) -> Any:
@@ -229,13 +251,13 @@ class LiveRobot:
     # -- display -----------------------------------------------------------------------------------
 
     def show(self, kind: str, on: bool) -> None:
-        """Switch one of "frames", "labels", "centers", "forces", "trails" on or off."""
+        """Switch an overlay of the robot on or off."""
         self._on[kind] = on
         for node in self.kinds[kind]:
             if kind == "frames":
                 # a body's node carries its solids: only the axes are switched
                 node.show_axes = on
-            elif kind != "forces" or not on:
+            elif kind not in ("forces", "contacts") or not on:
                 node.visible = on
 
     def place(self, poses: Array) -> None:
@@ -327,6 +349,41 @@ class LiveRobot:
             points[:, 1] = points[:, 0] + points[:, 1] * (longest / self._largest[kind])
             node.points = points.astype(np.float32)
         node.visible = visible
+
+    def show_contacts(self, contacts: Array) -> None:
+        """Show contact points of the first case, with the forces on the first bodies.
+
+        Args:
+            contacts: Points [m], forces [N], world axes, and modes, shape (points, 7).
+        """
+        modes = np.nan_to_num(contacts[:, 6]).round()
+        on = self._on["contacts"] and self._shown[0]
+        sizes = np.linalg.norm(np.nan_to_num(contacts[:, 3:6]), axis=-1)
+        if self.usual_contact == 0.0:
+            # the largest so far sets the scale where the run is not known
+            self._largest["contact"] = max(
+                self._largest.get("contact", 0.0), float(sizes.max(initial=0.0))
+            )
+        whole = self.usual_contact or self._largest["contact"]
+        for mode, number in (("slipping", 1.0), ("sticking", 2.0)):
+            seen = (modes == number) & (sizes > 0.02 * whole)
+            node = self._touching[mode]
+            node.visible = bool(on and seen.any())
+            if node.visible:
+                share = np.minimum(sizes[seen] / whole, LONGEST_CONTACT) / sizes[seen]
+                start = contacts[seen, :3]
+                end = start + 0.45 * self.scene.size * share[:, None] * contacts[seen, 3:6]
+                node.points = np.stack([start, end], axis=1).astype(np.float32)
+        touching = modes > 0.0
+        self._points.visible = bool(on and touching.any())
+        if self._points.visible:
+            self._points.points = contacts[touching, :3].astype(np.float32)
+            shades = np.where(
+                (modes[touching] == 1.0)[:, None],
+                CONTACT_COLORS["slipping"],
+                CONTACT_COLORS["sticking"],
+            )
+            self._points.colors = shades.astype(np.uint8)
 
     def show_trails(self, paths: tuple[Array, ...]) -> None:
         """Draw trails.
@@ -579,11 +636,18 @@ class LiveSurroundings:
         if self.floor is None:
             return
         wet = self.water is not None
-        grid = world.ground.grid if world.ground is not None and self._upright else None
+        grid = world.ground.grid if world.ground is not None else None
+        # where gravity is tilted, the ground is a slope
+        tilt = np.array(ground_tilt(world) or (1.0, 0.0, 0.0, 0.0))
         if grid is not None and world.ground is not None:
             heights = grid.array + world.ground.height
             self._add(
-                "floor", _uneven(heights, grid.origin, grid.spacing), (204, 210, 216), side="double"
+                "floor",
+                _uneven(heights, grid.origin, grid.spacing),
+                (156, 159, 134) if wet else (204, 210, 216),
+                side="double",
+                flat_shading=True,
+                wxyz=tilt,
             )
             return
         cell = _round_length(self._size / 1.5)
@@ -600,7 +664,8 @@ class LiveSurroundings:
             plane_color=(124, 134, 116) if wet else (204, 210, 216),
             plane_opacity=1.0,
             # slightly lower, so that feet on the floor do not flicker
-            position=(0.0, 0.0, self.floor - 0.002 * self._size),
+            position=rotate(tilt, np.array([0.0, 0.0, self.floor - 0.002 * self._size])),
+            wxyz=tilt,
         )
 
     def _build_water(self, world: World) -> None:
@@ -716,8 +781,9 @@ def _uneven(heights: Array, origin: tuple[float, ...], spacing: tuple[float, ...
     k = (np.arange(rows - 1)[:, None] * columns + np.arange(columns - 1)).reshape(-1)
     corners = np.concatenate(
         [
-            np.stack([k, k + columns, k + 1], axis=-1),
-            np.stack([k + 1, k + columns, k + columns + 1], axis=-1),
+            # divided from the first corner to the opposite one, as contact divides cells
+            np.stack([k, k + columns, k + columns + 1], axis=-1),
+            np.stack([k, k + columns + 1, k + 1], axis=-1),
         ]
     )
     return Mesh(places.astype(np.float32), corners.astype(np.int32))
@@ -739,7 +805,7 @@ def _gradient(colors: tuple[Shade, Shade, Shade]) -> NDArray[np.uint8]:
 CAMERAS = ("orbit", "follow", "on-board")
 """Cameras: around a fixed point, around the moving robot, or on one of its bodies."""
 
-OVERLAYS = ("frames", "labels", "centers", "forces", "trails", "water")
+OVERLAYS = ("frames", "labels", "centers", "forces", "contacts", "trails", "water")
 """Overlays that can be switched on and off."""
 
 MAX_CASES = 100_000
@@ -856,6 +922,7 @@ class LiveScene:
         time: float = 0.0,
         forces: Mapping[str, Array] | None = None,
         thrust: ArrayLike | None = None,
+        contacts: ArrayLike | None = None,
         paths: tuple[Array, ...] | None = None,
     ) -> None:
         """Move a robot, its arrows and its trail.
@@ -867,6 +934,8 @@ class LiveScene:
             time: Time [s], for time-dependent currents.
             forces: Wrenches [n; f] at frames, frame axes [N m, N], by name.
             thrust: Thrust of the model's thrusters [N].
+            contacts: Contact points [m], forces on the first bodies [N], world axes, and modes (0
+                separated, 1 slipping, 2 sticking), shape (points, 7).
             paths: Trails of the first and the last body [m]; their displayed positions by
                 default.
         """
@@ -876,6 +945,8 @@ class LiveScene:
         with self.server.atomic():
             shown.place(given)
             shown.show_forces(forces or {}, None if thrust is None else np.asarray(thrust))
+            touching = np.zeros((0, 7)) if contacts is None else np.asarray(contacts, np.float64)
+            shown.show_contacts(touching)
             shown.show_trails(self._trails_of(robot) if paths is None else paths)
             self.around.update(time)
             if robot == 0:

@@ -11,6 +11,7 @@ from tiburon.arrays import ArrayLike, NDArray
 from tiburon.model import Model, Water, World
 from tiburon.viewer.live import CAMERAS, OVERLAYS, PORT, LiveScene
 from tiburon.viewer.motion import Track, frame_times, sample_motion
+from tiburon.viewer.replay import usual_force
 from tiburon.viewer.scene import scene_of
 from tiburon.viewer.surroundings import bounds_of
 
@@ -47,13 +48,14 @@ class LiveReplay:
         fluid: Water | None = None,
         forces: Any = None,
         thrust: ArrayLike | None = None,
+        contacts: ArrayLike | None = None,
         others: Sequence[Track] = (),
         title: str | None = None,
         fps: float = FRAME_RATE,
         max_frames: int = 6000,
         cases: int = 12,
         camera: str = "orbit",
-        show: Iterable[str] = ("water", "forces"),
+        show: Iterable[str] = ("water", "forces", "contacts"),
         speed: float = 1.0,
         host: str = "127.0.0.1",
         port: int = PORT,
@@ -69,6 +71,7 @@ class LiveReplay:
             fluid: Short for ``world=World(fluid=...)``.
             forces: Wrenches [n; f] at frames, frame axes [N m, N], by name, shape (n, ..., 6).
             thrust: Thrust of the model's thrusters [N], shape (n, ..., number of thrusters).
+            contacts: Points, forces on the first body and modes of contacts, as in `Track`.
             others: Further robots in the same scene.
             title: Title of the controls; the robot's name by default.
             fps: Frames per second of densely recorded runs.
@@ -84,7 +87,7 @@ class LiveReplay:
         world = world or World()
         if fluid is not None:
             world = World(world.gravity, world.ground, fluid)
-        tracks = [Track(model, time, q, forces, thrust), *others]
+        tracks = [Track(model, time, q, forces, thrust, contacts), *others]
         self._times = frame_times(tracks, fps, max_frames)
         self._motions = [sample_motion(track, self._times, cases) for track in tracks]
         scenes = [scene_of(track.model) for track in tracks]
@@ -99,6 +102,9 @@ class LiveReplay:
             port=port,
             allow_hosts=allow_hosts,
         )
+        for robot, motion in zip(self.scene.robots, self._motions, strict=True):
+            if motion.contacts is not None:
+                robot.usual_contact = usual_force(motion.contacts[..., 3:6])
         self._playing = self.duration > 0.0
         self.speed = float(speed)
         self.time = 0.0
@@ -174,6 +180,7 @@ class LiveReplay:
                     time=at,
                     forces={name: table[frame, 0] for name, table in motion.forces.items()},
                     thrust=None if motion.thrust is None else motion.thrust[frame, 0],
+                    contacts=None if motion.contacts is None else motion.contacts[frame],
                     paths=() if path is None else (path[:, 0], path[:, 1]),
                 )
             self._slider.value = self.time
@@ -237,7 +244,11 @@ class LiveReplay:
                 self._add_switch(gui, kind, kind in shown)
 
     def _add_switch(self, gui: Any, kind: str, on: bool) -> None:
-        if kind == "water" and self.scene.around.water is None:
+        absent = {
+            "water": self.scene.around.water is None,
+            "contacts": all(motion.contacts is None for motion in self._motions),
+        }
+        if absent.get(kind):
             return
         box = gui.add_checkbox(kind.capitalize(), on)
 

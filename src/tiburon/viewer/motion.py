@@ -15,6 +15,9 @@ __all__ = ["Motion", "Track", "frame_times", "sample_motion"]
 
 Array = NDArray[np.float64]
 
+CONTACT_ENTRIES = 7
+"""Numbers of a contact point: its place, its force, its mode."""
+
 MIN_INTERVAL = 1e-9
 """Shortest time between two rows that are both kept [s]; of rows at one time the last is kept."""
 
@@ -43,6 +46,10 @@ class Track:
     thrust: ArrayLike | None = None
     """Thrust of the model's thrusters [N], shape (n, ..., number of thrusters)."""
 
+    contacts: ArrayLike | None = None
+    """Contact points [m], forces on the first body [N], world axes, and modes (0 separated, 1
+    slipping, 2 sticking), shape (n, ..., points, 7)."""
+
     color: tuple[float, float, float, float] | None = None
     """Replaces all colors of the robot: red, green, blue, opacity."""
 
@@ -60,6 +67,10 @@ class Motion:
 
     thrust: Array | None
     """Thrust [N], shape (frames, cases, thrusters)."""
+
+    contacts: Array | None = None
+    """Points, forces and modes of the contacts of the first case that ever touch, shape (frames,
+    points, 7)."""
 
 
 def frame_times(tracks: Sequence[Track], fps: float, most: int) -> Array:
@@ -127,7 +138,29 @@ def sample_motion(track: Track, times: Array, most_cases: int) -> Motion:
     if track.thrust is not None:
         count = len(model.thrusters)
         thrust = sampled("thrust", track.thrust, count, f"{count} thrusters")
-    return Motion(_between(poses[before], poses[after], share), forces, thrust)
+    contacts = None
+    if track.contacts is not None:
+        table = np.asarray(track.contacts, dtype=np.float64)
+        if table.ndim < 2 or table.shape[-1] != CONTACT_ENTRIES:
+            raise ShapeError(
+                "contacts",
+                f"{CONTACT_ENTRIES} numbers per point: point, force, mode",
+                f"shape {table.shape}",
+            )
+        points = table.shape[-2]
+        flat = table.reshape(*table.shape[:-2], points * CONTACT_ENTRIES)
+        first = _by_case(
+            "contacts", flat, len(rows), points * CONTACT_ENTRIES, "contacts", track.time is None
+        )[:, 0]
+        contacts = _contacts_at(first.reshape(-1, points, CONTACT_ENTRIES)[kept][at], before)
+    return Motion(_between(poses[before], poses[after], share), forces, thrust, contacts)
+
+
+def _contacts_at(rows: Array, before: NDArray[np.intp]) -> Array:
+    """Return the contacts of each frame: those of the row before it, of points that ever touch."""
+    touching = np.nan_to_num(rows[..., -1]) > 0.0
+    found: Array = rows[before][:, touching.any(axis=0)]
+    return found
 
 
 def _times(track: Track) -> Array:

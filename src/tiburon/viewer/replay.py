@@ -34,6 +34,7 @@ __all__ = [
     "replay_html",
     "robot_json",
     "save_html",
+    "usual_force",
 ]
 
 Array = NDArray[np.float64]
@@ -41,7 +42,7 @@ Array = NDArray[np.float64]
 CAMERAS = ("auto", "orbit", "follow", "on-board")
 """Initial cameras; "auto" follows robots that travel far."""
 
-OVERLAYS = ("frames", "forces", "trails", "centers", "water", "labels")
+OVERLAYS = ("frames", "forces", "contacts", "trails", "centers", "water", "labels")
 """Overlays beside the robots; all can be switched in the page."""
 
 PAGE = Path(__file__).parent / "page"
@@ -54,6 +55,7 @@ MODULES = (
     "arrows",
     "sea",
     "robot",
+    "contacts",
     "overlays",
     "camera",
     "plots",
@@ -67,6 +69,9 @@ SOURCES = tuple(PAGE / f"{module}.js" for module in MODULES)
 
 Plots = Mapping[str, "Mapping[str, ArrayLike] | ArrayLike"]
 """Curves by title, such as "depth [m]": shape (n,), or (n, k), or one of shape (n,) by label."""
+
+USUAL_PERCENTILE = 90.0
+"""Percentile of contact forces whose arrows have the full length."""
 
 MAX_CURVES = 16
 """Most curves in one plot."""
@@ -105,6 +110,7 @@ def replay_html(
     fluid: Water | None = None,
     forces: Mapping[str, ArrayLike] | None = None,
     thrust: ArrayLike | None = None,
+    contacts: ArrayLike | None = None,
     plots: Plots | None = None,
     others: Sequence[Track] = (),
     title: str | None = None,
@@ -112,7 +118,7 @@ def replay_html(
     max_frames: int = 6000,
     cases: int = 12,
     camera: str = "auto",
-    show: Iterable[str] = ("water", "forces"),
+    show: Iterable[str] = ("water", "forces", "contacts"),
     speed: float = 1.0,
 ) -> str:
     """Return a replay as the text of an HTML page.
@@ -127,6 +133,9 @@ def replay_html(
         fluid: Short for ``world=World(fluid=...)``.
         forces: Wrenches [n; f] at frames, frame axes [N m, N], by name, shape (n, ..., 6).
         thrust: Thrust of the model's thrusters [N], shape (n, ..., number of thrusters).
+        contacts: Points [m] and forces on the first body [N] of contacts, world axes, and their
+            modes, shape (n, ..., points, 7); drawn for the first case, sticking ones green,
+            slipping ones red.
         plots: Curves below the scene by title, shape (n,) or by label; by default positions and
             speeds of the first case. Pass {} for none.
         others: Further robots in the same scene.
@@ -147,7 +156,7 @@ def replay_html(
     world = world or World()
     if fluid is not None:
         world = World(world.gravity, world.ground, fluid)
-    tracks = [Track(model, time, q, forces, thrust), *others]
+    tracks = [Track(model, time, q, forces, thrust, contacts), *others]
     times = frame_times(tracks, fps, max_frames)
     motions = [_rotated(sample_motion(t, times, cases), view_rotation(world)) for t in tracks]
     scenes = [scene_of(t.model) for t in tracks]
@@ -184,7 +193,11 @@ def _rotated(motion: Motion, view: NDArray[np.float64]) -> Motion:
     poses = np.concatenate(
         [motion.poses[..., :4] @ left.T, motion.poses[..., 4:] @ view.T], axis=-1
     )
-    return Motion(poses, motion.forces, motion.thrust)
+    contacts = motion.contacts
+    if contacts is not None:
+        parts = [contacts[..., :3] @ view.T, contacts[..., 3:6] @ view.T, contacts[..., 6:]]
+        contacts = np.concatenate(parts, axis=-1)
+    return Motion(poses, motion.forces, motion.thrust, contacts)
 
 
 def _plots(
@@ -227,6 +240,7 @@ def robot_json(scene: Scene, motion: Motion, track: Track, packer: Packer) -> di
                 "largestMoment": _largest(np.linalg.norm(wrench[..., :3], axis=-1)),
             }
         )
+    contacts = motion.contacts
     return {
         "name": scene.name,
         "size": scene.size,
@@ -256,7 +270,20 @@ def robot_json(scene: Scene, motion: Motion, track: Track, packer: Packer) -> di
         "thrust": None if motion.thrust is None else packer.add(motion.thrust),
         "largestThrust": 0.0 if motion.thrust is None else _largest(np.abs(motion.thrust)),
         "forces": pushed,
+        "contacts": None if contacts is None else packer.add(contacts),
+        "usualContact": 0.0 if contacts is None else usual_force(contacts[..., 3:6]),
     }
+
+
+def usual_force(force: Array) -> float:
+    """Return the force whose arrow has the full length [N]; impacts have longer ones.
+
+    Args:
+        force: Contact forces [N], shape (..., 3).
+    """
+    sizes = np.linalg.norm(force, axis=-1)
+    sizes = sizes[np.isfinite(sizes) & (sizes > 0.0)]
+    return float(np.percentile(sizes, USUAL_PERCENTILE)) if len(sizes) else 0.0
 
 
 def _largest(values: NDArray[np.float64]) -> float:

@@ -9,7 +9,7 @@ from tiburon.arrays import NDArray
 from tiburon.model import Water, World
 from tiburon.viewer.motion import Motion
 from tiburon.viewer.packing import Packer
-from tiburon.viewer.scene import Scene, half_extents
+from tiburon.viewer.scene import Scene, half_extents, quaternions
 
 __all__ = [
     "Bounds",
@@ -17,6 +17,7 @@ __all__ = [
     "current_grid",
     "current_velocities",
     "floor_height",
+    "ground_tilt",
     "is_upright",
     "is_weightless",
     "surroundings",
@@ -86,8 +87,9 @@ def is_weightless(world: World) -> bool:
 def floor_height(world: World, bounds: Bounds, size: float) -> float | None:
     """Return the height of the floor, page axes [m]; None in weightlessness.
 
-    The floor is the world's ground. Without ground, robots on land stand on z = 0 or hang above a
-    floor just below their lowest point, and the sea bed is some robot sizes below them.
+    The floor is the world's ground; where gravity is tilted, the height is along its normal.
+    Without ground, robots on land stand on z = 0 or hang above a floor just below their lowest
+    point, and the sea bed is some robot sizes below them.
 
     Args:
         world: Gravity, ground, fluid.
@@ -95,7 +97,7 @@ def floor_height(world: World, bounds: Bounds, size: float) -> float | None:
         size: Approximate extent of the robots [m].
     """
     lowest = float(bounds.low[2])
-    if world.ground is not None and is_upright(world):
+    if world.ground is not None:
         return world.ground.height
     if water_of(world) is not None:
         return lowest - 1.6 * size
@@ -103,6 +105,14 @@ def floor_height(world: World, bounds: Bounds, size: float) -> float | None:
         return None
     # feet that penetrate by a millimeter still stand on z = 0
     return 0.0 if lowest > -0.02 * size else lowest - 0.05 * size
+
+
+def ground_tilt(world: World) -> list[float] | None:
+    """Return the orientation of the ground, page axes (w, x, y, z); None if it is level."""
+    if world.ground is None or is_upright(world):
+        return None
+    tilt: list[float] = quaternions(view_rotation(world)).tolist()
+    return tilt
 
 
 def bounds_of(scenes: Sequence[Scene], motions: Sequence[Motion], frames: slice) -> Bounds:
@@ -177,9 +187,10 @@ def surroundings(
         "space": is_weightless(world),
         "axes": view_rotation(world).tolist(),
         "floor": floor_height(world, bounds, size),
+        "tilt": ground_tilt(world),
         "water": None,
     }
-    grid = None if world.ground is None or not is_upright(world) else world.ground.grid
+    grid = None if world.ground is None else world.ground.grid
     if grid is not None and world.ground is not None:
         found["grid"] = {
             "heights": packer.add(grid.array + world.ground.height),

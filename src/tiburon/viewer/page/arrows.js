@@ -14,7 +14,9 @@ function arrowGeometry(twoHeads) {
 const ONE = arrowGeometry(false);
 const TWO = arrowGeometry(true);
 
-export const COLORS = { force: 0xff7a1a, moment: 0x9b5de5, thrust: 0xffc233, current: 0xbdf4ff };
+export const COLORS = {
+  force: 0xff7a1a, moment: 0x9b5de5, thrust: 0xffc233, current: 0xbdf4ff, contact: 0x18a558,
+};
 
 export class Arrow {
   constructor(parent, kind, size) {
@@ -42,6 +44,11 @@ export class Arrow {
 
   hide() {
     this.mesh.visible = false;
+  }
+
+  paint(color) {
+    this.mesh.material.color.setHex(color);
+    this.mesh.material.emissive.setHex(color);
   }
 }
 

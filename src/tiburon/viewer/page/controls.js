@@ -4,7 +4,7 @@ import { MODES } from "./camera.js";
 
 const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 4, 8];
 const NAMES = {
-  frames: "Frames", labels: "Labels", forces: "Forces", trails: "Trails", centers: "Centers", water: "Water",
+  frames: "Frames", labels: "Labels", forces: "Forces", contacts: "Contacts", trails: "Trails", centers: "Centers", water: "Water",
 };
 
 export class Controls {
@@ -29,6 +29,7 @@ export class Controls {
       frames: true,
       labels: true,
       forces: record.robots.some((robot) => robot.forces.length || robot.thrust),
+      contacts: record.robots.some((robot) => robot.contacts),
       trails: this.player.moves,
       centers: record.robots.some((robot) => robot.bodies.some((body) => body.mass > 0)),
       water: record.surroundings.water !== null,

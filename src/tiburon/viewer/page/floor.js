@@ -81,7 +81,8 @@ function unevenGeometry(grid, tables) {
       const k = i * columns + j;
       places.set([grid.origin[0] + i * grid.spacing[0], grid.origin[1] + j * grid.spacing[1], heights[k]], 3 * k);
       if (i + 1 < rows && j + 1 < columns) {
-        corners.push(k, k + columns, k + 1, k + 1, k + columns, k + columns + 1);
+        // cells are divided from their first corner to the opposite one, as contact divides them
+        corners.push(k, k + columns, k + columns + 1, k, k + columns + 1, k + 1);
       }
     }
   }
@@ -103,7 +104,13 @@ export class Floor {
     this.mesh = new THREE.Mesh(geometry, this.material);
     this.flat = !grid;
     // slightly lower, so that feet on the floor do not flicker
-    this.mesh.position.z = (this.flat ? surroundings.floor : 0) - 0.002 * size;
+    this.height = (this.flat ? surroundings.floor : 0) - 0.002 * size;
+    // where gravity is tilted, the ground is a slope
+    const [w, x, y, z] = surroundings.tilt ?? [1, 0, 0, 0];
+    this.turn = new THREE.Quaternion(x, y, z, w);
+    this.level = !surroundings.tilt;
+    this.mesh.quaternion.copy(this.turn);
+    this.mesh.position.copy(new THREE.Vector3(0, 0, this.height).applyQuaternion(this.turn));
     this.mesh.receiveShadow = true;
     this.mesh.renderOrder = -1;
     scene.add(this.mesh);
@@ -112,6 +119,9 @@ export class Floor {
   follow(place) {
     if (!this.shown) return;
     this.material.userData.uniforms.middle.value.set(place.x, place.y);
-    if (this.flat) this.mesh.position.set(place.x, place.y, this.mesh.position.z);
+    if (!this.flat) return;
+    const below = place.clone().applyQuaternion(this.turn.clone().invert());
+    below.z = this.height;
+    this.mesh.position.copy(below.applyQuaternion(this.turn));
   }
 }

@@ -126,7 +126,7 @@ export function start(record, bytes) {
   const floor = new Floor(scene, record.surroundings, size, extent, tables);
   const { water } = record.surroundings;
   const sea = water ? new Sea(scene, water, size, extent, tables) : null;
-  if (floor.shown && floor.flat) rig.floor = record.surroundings.floor;
+  if (floor.shown && floor.flat && floor.level) rig.floor = record.surroundings.floor;
   const robots = record.robots.map((robot) => new Robot(scene, robot, tables));
   const overlays = robots.map((robot) => new Overlays(scene, robot, tables));
   const player = new Player(times, record.start, record.speed);

@@ -2,6 +2,7 @@
 
 import * as THREE from "three";
 import { Arrow } from "./arrows.js";
+import { Contacts } from "./contacts.js";
 import { bracket } from "./decode.js";
 
 function axes(length) {
@@ -77,7 +78,9 @@ export class Overlays {
     this.forces = { group: new THREE.Group(), arrows: [] };
     this.trails = new THREE.Group();
     this.centers = new THREE.Group();
-    scene.add(this.forces.group, this.trails, this.centers);
+    this.touching = new THREE.Group();
+    scene.add(this.forces.group, this.touching, this.trails, this.centers);
+    this.contacts = record.contacts ? new Contacts(this.touching, record, tables) : null;
     this.buildFrames(record, size);
     this.mass = centerMark(0.028 * size, "#15191d");
     this.buoyancy = centerMark(0.028 * size, "#1479d6");
@@ -119,6 +122,7 @@ export class Overlays {
     if (kind === "labels") this.labels.forEach((node) => { node.visible = on; });
     if (kind === "trails") this.trails.visible = on;
     if (kind === "centers") this.centers.visible = on;
+    if (kind === "contacts") this.touching.visible = on;
     if (kind === "forces") this.forces.group.visible = on;
   }
 
@@ -134,6 +138,7 @@ export class Overlays {
     for (const line of this.trails.children) line.geometry.setDrawRange(0, between.first + 1);
     this.updateForces(between, present);
     this.updateJets(between, present);
+    this.contacts?.update(between, present);
   }
 
   updateForces({ first, second, share }, present) {
