@@ -10,11 +10,15 @@ else is as usual:
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields, is_dataclass
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar, dataclass_transform, overload
 
-__all__ = ["field", "named_line", "record"]
+__all__ = ["UNSAVED", "field", "named_line", "record"]
 
 T = TypeVar("T")
+
+UNSAVED = MappingProxyType({"saved": False})
+"""Metadata of a field that files leave out: its value follows from other data."""
 
 MAX_TEXT_LENGTH = 200
 """Characters that the text of a record has at most."""

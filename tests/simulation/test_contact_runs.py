@@ -153,10 +153,12 @@ def test_penetration_at_the_start_is_refused_and_lifted_out():
                 STAND,
                 world=tb.World(ground=tb.Ground(grid=tb.GroundGrid((1, 1), np.zeros((2, 2))))),
             ),
-            "contact needs level ground",
+            "over the grid of the ground; enlarge the grid",
         ),
         (lambda: tb.contacts(DOG, STAND), "got none; give the world a Ground"),
         (lambda: tb.contacts(DOG, STAND, pairs=[("a", "b")]), "'a'"),
+        (lambda: tb.contacts(DOG, STAND, world=FLOOR, pairs=[("trnk", "world")]), "'trunk'"),
+        (lambda: tb.contacts(DOG, STAND, pairs=[("trunk", "trunk")]), "got one twice"),
     ],
 )
 def test_what_makes_no_sense_is_refused(call, message):

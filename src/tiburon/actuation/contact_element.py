@@ -1,12 +1,14 @@
 """What contact elements have in common: the shapes that may touch, and the states of each point."""
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import Self
 
 from tiburon.actuation.element import Element
-from tiburon.contact.candidates import Candidate, candidates_of
-from tiburon.model import Model, World
+from tiburon.contact.candidates import Candidate, candidates_of, tables_of
+from tiburon.model import Ground, Model, World
 from tiburon.record import record
+from tiburon.trace.primitives.table_rows import Table
 
 __all__ = ["POINT_STATES", "ContactElement"]
 
@@ -40,6 +42,10 @@ class ContactElement(Element):
         found = candidates_of(model, world, pairs)
         return cls(name, found) if found else None
 
+    def on(self, ground: Ground | None) -> Self:
+        """Return the same contacts on another ground, where it is uneven."""
+        return replace(self, candidates=tuple(one.on(ground) for one in self.candidates))
+
     @property
     def point_names(self) -> tuple[str, ...]:
         """Names of all contact points."""
@@ -65,6 +71,10 @@ class ContactElement(Element):
     def parameters(self) -> tuple[float, ...]:
         """Return dimensions and materials of all candidates."""
         return tuple(x for candidate in self.candidates for x in candidate.parameters())
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return the heights of uneven ground; their handle follows the parameters in geometry."""
+        return tables_of(self.candidates)
 
     def structure(self) -> Hashable:
         """Return the pairs of shapes without dimensions and materials."""

@@ -9,18 +9,38 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
+from tiburon.contact.geometry.bounds import bounding_radius
 from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed
+from tiburon.contact.geometry.height_field import (
+    NEAR,
+    Reach,
+    field_size,
+    is_over_grid,
+    placed_field,
+    reach_of,
+)
 from tiburon.contact.geometry.pairs import Pair, pair, shape_kind, shape_size
 from tiburon.errors import ModelError, UnknownNameError, shown
 from tiburon.model import WORLD, Model, Pose, World
 from tiburon.model.contact_kinds import ContactMaterial, combined_material
 from tiburon.model.joints import Driven
-from tiburon.model.world import GroundPatch
-from tiburon.record import record
+from tiburon.model.world import Ground, GroundGrid, GroundPatch
+from tiburon.record import UNSAVED, field, record
 from tiburon.spatial import Scalar, Vec3
-from tiburon.trace.value import where
+from tiburon.trace.primitives.table_rows import HANDLE, Table
+from tiburon.trace.value import require, where
 
-__all__ = ["Candidate", "Part", "Surface", "candidates_of", "surfaces_of"]
+__all__ = [
+    "Candidate",
+    "Part",
+    "Surface",
+    "candidates_of",
+    "number_count",
+    "numbers_of",
+    "parameter_count",
+    "surfaces_of",
+    "tables_of",
+]
 
 
 @record
@@ -37,7 +57,11 @@ class Part:
     """Axes of the shape in axes of the body."""
 
     size: tuple[float, ...]
-    """Dimensions in the order of the shape's fields [m]."""
+    """Dimensions in the order of the shape's fields [m]; of a height field its origin, spacing and
+    column count."""
+
+    grid: GroundGrid | None = field(default=None, metadata=UNSAVED)
+    """Heights of a height field, which code reads from a table."""
 
 
 @record
@@ -58,6 +82,9 @@ class Candidate:
 
     patches: tuple[GroundPatch, ...] = ()
     """Patches of the ground below, with the material of both surfaces together there."""
+
+    reach: Reach = NEAR
+    """Cells of a height field that are searched around the first shape."""
 
     @property
     def pair(self) -> Pair:
@@ -83,7 +110,10 @@ class Candidate:
 
     def form(self) -> Self:
         """Return the same pair with dimensions and material left out: what code depends on."""
-        parts = [replace(part, size=(0.0,) * len(part.size)) for part in (self.first, self.second)]
+        parts = [
+            replace(part, size=(0.0,) * len(part.size), grid=None)
+            for part in (self.first, self.second)
+        ]
         patches = tuple(
             GroundPatch(patch.name, (0.0, 0.0), (1.0, 1.0), ContactMaterial())
             for patch in self.patches
@@ -91,6 +121,12 @@ class Candidate:
         return replace(
             self, first=parts[0], second=parts[1], material=ContactMaterial(), patches=patches
         )
+
+    def on(self, ground: Ground | None) -> Self:
+        """Return the same pair on another ground, where the second shape is a height field."""
+        if self.second.kind not in FIELDS or ground is None or ground.grid is None:
+            return self
+        return replace(self, second=_ground_part(ground))
 
     def bouncing(self, restitution: float) -> Self:
         """Return the same pair with another coefficient of restitution."""
@@ -121,18 +157,42 @@ class Candidate:
         return Surface(*found)
 
     def geometry(
-        self, places: Sequence[tuple[Any, Vec3]], p: Sequence[Scalar]
+        self, places: Sequence[tuple[Any, Vec3]], p: Sequence[Scalar], handle: Sequence[Scalar] = ()
     ) -> tuple[ContactGeometry, ...]:
         """Return gap, point and normal of each contact point.
 
         Args:
             places: Rotation and position of both shapes in the world.
             p: Run-time parameters, as `parameters` lists them.
+            handle: Handle of the table of heights, where the second shape is a height field.
         """
         split = len(self.first.size)
         sizes = tuple(p[:split]), tuple(p[split : split + len(self.second.size)])
-        placed = [Placed(*place, size) for place, size in zip(places, sizes, strict=True)]
-        return self.pair.function(*placed)
+        first = Placed(*places[0], sizes[0])
+        if self.second.kind not in FIELDS:
+            return self.pair.function(first, Placed(*places[1], sizes[1]))
+        field = placed_field(sizes[1], tuple(handle))
+        found = []
+        contacts = self.pair.function(first, field, self.reach)
+        for name, contact in zip(self.point_names, contacts, strict=True):
+            inside = is_over_grid(contact.point, field)
+            found.append(contact._replace(gap=require(inside, contact.gap, beyond_grid(name))))
+        return tuple(found)
+
+
+MAX_REACH = 64
+"""Cells of a height field that are searched to each side of a shape at most."""
+
+FIELDS = ("height field", "smooth height field")
+"""Kinds of shapes whose heights are in a table."""
+
+
+def beyond_grid(point: str) -> str:
+    """Return the expectation that a contact point beyond the grid of the ground violates."""
+    return (
+        f"contact point {point!r} over the grid of the ground; enlarge the grid, or stop the robot "
+        "before its border"
+    )
 
 
 class Surface(NamedTuple):
@@ -171,6 +231,34 @@ def surfaces_of(
     return found
 
 
+def tables_of(candidates: Sequence[Candidate]) -> tuple[Table, ...]:
+    """Return the table of heights that candidates need, if any: there is one ground."""
+    for candidate in candidates:
+        if candidate.second.grid is not None:
+            return (candidate.second.grid.table,)
+    return ()
+
+
+def number_count(candidates: Sequence[Candidate]) -> int:
+    """Return how many numbers the geometry of candidates takes; also of their forms."""
+    uneven = any(candidate.second.kind in FIELDS for candidate in candidates)
+    return parameter_count(candidates) + (HANDLE if uneven else 0)
+
+
+def numbers_of(candidates: Sequence[Candidate]) -> tuple[float, ...]:
+    """Return what the geometry of candidates takes: parameters, then the handle of their table.
+
+    Whoever calls code with them holds the candidates, and with them the table.
+    """
+    own = (x for candidate in candidates for x in candidate.parameters())
+    return (*own, *(x for table in tables_of(candidates) for x in table.handle))
+
+
+def parameter_count(candidates: Sequence[Candidate]) -> int:
+    """Return the number of run-time parameters of candidates."""
+    return sum(len(candidate.parameters()) for candidate in candidates)
+
+
 def candidates_of(
     model: Model, world: World, pairs: Sequence[tuple[str, str]] | None = None
 ) -> tuple[Candidate, ...]:
@@ -186,7 +274,7 @@ def candidates_of(
         ModelError: If a pair has no shapes, or one that meets nothing.
         UnknownNameError: If there is no such body.
     """
-    pairs = _checked(pairs)
+    pairs = _checked(model, pairs)
     driven = [joint.name for joint in model.joints if isinstance(joint, Driven)]
     if driven and (world.ground is not None or pairs is not None):
         raise ModelError(
@@ -218,11 +306,12 @@ def candidates_of(
     return tuple(found)
 
 
-def _checked(pairs: Any) -> list[tuple[str, str]] | None:
+def _checked(model: Model, pairs: Any) -> list[tuple[str, str]] | None:
     """Return pairs of names.
 
     Raises:
-        ModelError: If they are something else.
+        ModelError: If they are something else, or one body twice.
+        UnknownNameError: If there is no such body.
     """
     if pairs is None:
         return None
@@ -236,26 +325,29 @@ def _checked(pairs: Any) -> list[tuple[str, str]] | None:
             f"contact_pairs: expected a list of pairs of body names, got {shown(pairs)}; write "
             "[('finger', 'block'), ('block', 'world')]"
         )
+    known = [WORLD, *(body.name for body in model.bodies)]
+    for a, b in rows:
+        for name in (a, b):
+            if name not in known:
+                raise UnknownNameError("body", name, known)
+        if a == b:
+            raise ModelError(f"contact pair ({a!r}, {b!r}): expected two bodies, got one twice")
     return [(row[0], row[1]) for row in rows]
 
 
 def _on_ground(model: Model, world: World, named: set[str] | None) -> list[Candidate]:
     ground = world.ground
     assert ground is not None
-    if ground.grid is not None:
-        raise ModelError(
-            "ground: contact needs level ground, got a grid of heights; leave the grid out, or "
-            "pass contact=False"
-        )
 
     def on(name: str, part: Part, own: ContactMaterial | None) -> Candidate:
         patches = tuple(
             replace(patch, material=combined_material(own, patch.material))
             for patch in ground.patches
         )
-        return Candidate(name, part, plane, combined_material(own, ground.material), patches)
+        material = combined_material(own, ground.material)
+        return Candidate(name, part, below, material, patches, _reach(name, part, below))
 
-    plane = Part(WORLD, "plane", Pose(translation=(0.0, 0.0, ground.height)), ())
+    below = _ground_part(ground)
     found = []
     pointed = {_carrier(model, point.body) for point in model.contacts}
     roots = _roots(model)
@@ -275,6 +367,29 @@ def _on_ground(model: Model, world: World, named: set[str] | None) -> list[Candi
     return found
 
 
+def _ground_part(ground: Ground) -> Part:
+    """Return the ground as a shape."""
+    grid = ground.grid
+    if grid is None:
+        return Part(WORLD, "plane", Pose(translation=(0.0, 0.0, ground.height)), ())
+    return Part(WORLD, FIELDS[grid.smooth], Pose(), field_size(ground), grid)
+
+
+def _reach(name: str, part: Part, ground: Part) -> Reach:
+    """Return the cells of the ground that are searched around a shape."""
+    if ground.grid is None:
+        return NEAR
+    spacing = ground.grid.spacing
+    radius = part.size[0] if part.kind in ("sphere", "capsule") else 0.0
+    body = reach_of(bounding_radius(part.kind, part.size), spacing)
+    if body > MAX_REACH:
+        raise ModelError(
+            f"contact {name!r}: expected a shape of up to {MAX_REACH} cells of the ground, got "
+            f"{body} of {min(spacing):g} m; make the grid coarser, or the shape of smaller ones"
+        )
+    return Reach(reach_of(radius, spacing), body)
+
+
 def _between_trees(model: Model) -> list[Candidate]:
     roots = _roots(model)
     names = [body.name for body in model.bodies]
@@ -288,11 +403,6 @@ def _between_trees(model: Model) -> list[Candidate]:
 
 
 def _between(model: Model, a: str, b: str) -> list[Candidate]:
-    for name in (a, b):
-        if name not in {body.name for body in model.bodies}:
-            raise UnknownNameError("body", name, [body.name for body in model.bodies])
-    if a == b:
-        raise ModelError(f"contact pair ({a!r}, {b!r}): expected two bodies, got one twice")
     found = []
     for first_name, first, one in _parts(model, a):
         for second_name, second, other in _parts(model, b):

@@ -33,7 +33,7 @@ from tiburon.algorithms.kinematics import WORLD_PLACE, Place, body_motions
 from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.arrays import ArrayLike, NDArray
-from tiburon.contact.candidates import Candidate
+from tiburon.contact.candidates import Candidate, parameter_count
 from tiburon.contact.certificate import RANK_CUT
 from tiburon.contact.rigid import Compliance, compliance_of
 from tiburon.contact.rows import (
@@ -224,11 +224,14 @@ def _velocity_products(
     found: list[Scalar] = []
     start = 0
     remaining = iter(points)
+    handle = p[parameter_count(candidates) :]
     for candidate in candidates:
         own = p[start : start + len(candidate.parameters())]
         start += len(own)
         first, second = (motion(part.body) for part in (candidate.first, candidate.second))
-        for point_rate, normal_rate in _geometry_rates(plan, places, candidate, own, first, second):
+        for point_rate, normal_rate in _geometry_rates(
+            plan, places, candidate, (own, handle), first, second
+        ):
             rows = next(remaining)
             x = rows.geometry.point
             rate = subtract(second.rate(x, point_rate), first.rate(x, point_rate))
@@ -242,7 +245,7 @@ def _geometry_rates(
     plan: Plan,
     places: Sequence[Place],
     candidate: Candidate,
-    p: Sequence[Scalar],
+    numbers: tuple[Sequence[Scalar], Sequence[Scalar]],
     first: _BodyMotion,
     second: _BodyMotion,
 ) -> list[tuple[Vec3, Vec3]]:
@@ -260,7 +263,7 @@ def _geometry_rates(
 
     def geometry(x: list[Scalar]) -> tuple[list[Scalar], list[list[Scalar]]]:
         poses = [_pose(x[:12]), _pose(x[12:])]
-        found = candidate.geometry(poses, p)
+        found = candidate.geometry(poses, *numbers)
         return [y for one in found for y in (*one.point, *one.normal)], [rates]
 
     _, (tangents,) = values_and_tangents(geometry, arguments)

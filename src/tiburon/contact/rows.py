@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tiburon.algorithms.kinematics import WORLD_PLACE, Place, body_places, jacobian_columns
 from tiburon.algorithms.tape_calls import JointVector
-from tiburon.contact.candidates import Candidate, Part
+from tiburon.contact.candidates import Candidate, Part, parameter_count
 from tiburon.contact.geometry.contact_geometry import ContactGeometry
 from tiburon.contact.geometry.vectors import perpendicular
 from tiburon.model import Plan
@@ -57,8 +57,9 @@ def contact_geometry(
         plan: Layout of the model.
         q: Position [m or rad], nq scalars.
         candidates: The shapes that may touch.
-        p: Run-time parameters of all candidates in order.
+        p: Run-time parameters of all candidates in order, then the handle of their table.
     """
+    handle = p[parameter_count(candidates) :]
     places = body_places(plan, JointVector(q))
     found: list[ContactGeometry] = []
     start = 0
@@ -66,7 +67,7 @@ def contact_geometry(
         placed = [part_place(plan, places, part) for part in (candidate.first, candidate.second)]
         own = p[start : start + len(candidate.parameters())]
         start += len(own)
-        found += candidate.geometry([(place.R, place.p) for place in placed], own)
+        found += candidate.geometry([(place.R, place.p) for place in placed], own, handle)
     return found, places
 
 

@@ -9,7 +9,7 @@ from tiburon.algorithms.setting import Options, Setting
 from tiburon.algorithms.surroundings import DEFAULT_WORLD
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
-from tiburon.contact.candidates import Candidate, candidates_of
+from tiburon.contact.candidates import Candidate, candidates_of, number_count, numbers_of
 from tiburon.errors import DomainError, ModelError
 from tiburon.functions.library import INERTIA, LibraryFunction, check_places, inputs_of
 from tiburon.model import Model, World
@@ -78,8 +78,7 @@ def _inputs(*names: str) -> Any:
 
     def inputs(model: Model, options: Options) -> list[Input]:
         candidates: tuple[Candidate, ...] = dict(options)["candidates"]
-        count = sum(len(candidate.parameters()) for candidate in candidates)
-        return [*usual(model, options), Input("surfaces", (count,))]
+        return [*usual(model, options), Input("surfaces", (number_count(candidates),))]
 
     return inputs
 
@@ -139,7 +138,7 @@ def _called(
 ) -> Any:
     """Call a function of contacts: dimensions and materials are arguments, the rest is code."""
     form = tuple(candidate.form() for candidate in candidates)
-    numbers = np.array([x for candidate in candidates for x in candidate.parameters()])
+    numbers = np.array(numbers_of(candidates))
     return function.call(model, (*arrays, numbers), None, (("candidates", form),))
 
 

@@ -10,7 +10,13 @@ from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.argument_checks import positive
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
-from tiburon.contact.candidates import Candidate, candidates_of, surfaces_of
+from tiburon.contact.candidates import (
+    Candidate,
+    candidates_of,
+    number_count,
+    numbers_of,
+    surfaces_of,
+)
 from tiburon.contact.certificate import refuse
 from tiburon.contact.modes import BREAKING, SLIDING, ContactProblem, ModeSolution, solve_modes
 from tiburon.errors import DomainError, ModelError, SecondOrderCollisionError, ShapeError
@@ -91,7 +97,7 @@ class ContactDynamics(NamedTuple):
 
 def _inputs(model: Model, options: Options) -> list[Input]:
     candidates: tuple[Candidate, ...] = dict(options)["candidates"]
-    count = sum(len(candidate.parameters()) for candidate in candidates)
+    count = number_count(candidates)
     return [*inputs_of("q", "v", "tau")(model, options), Input("surfaces", (count,))]
 
 
@@ -212,7 +218,7 @@ def contact_dynamics(
         _share("acceleration_tolerance", acceleration_tolerance),
     )
     form = tuple(candidate.form() for candidate in candidates)
-    numbers = np.array([x for candidate in candidates for x in candidate.parameters()])
+    numbers = np.array(numbers_of(candidates))
     options = (("candidates", form),)
     gap, axes, velocity, free, rows, columns, friction, vd, guess = (
         np.asarray(x)

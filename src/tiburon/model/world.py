@@ -10,7 +10,8 @@ from tiburon.model.contact_kinds import MATERIAL, ContactMaterial, check_materia
 from tiburon.model.user_code import refuse_replaced
 from tiburon.model.value_checks import Vec3, check_name, finite_array, number, vec3
 from tiburon.model.water import Water, one_water
-from tiburon.record import field, record
+from tiburon.record import UNSAVED, field, record
+from tiburon.trace.primitives.table_rows import Table
 
 
 @record
@@ -26,8 +27,19 @@ class GroundGrid:
     origin: tuple[float, float] = (0.0, 0.0)
     """World x and y of the first entry [m]."""
 
+    smooth: bool = False
+    """Whether the ground between the heights is a smooth bicubic surface; else two triangles per
+    cell, divided from its first corner to the opposite one."""
+
+    _table: Table | None = field(
+        default=None, init=False, repr=False, compare=False, metadata=UNSAVED
+    )
+
     def __post_init__(self) -> None:
         element = "ground grid"
+        smooth: object = self.smooth
+        if not isinstance(smooth, bool):
+            raise ModelError(f"{element}: smooth must be True or False, got {shown(smooth)}")
         for quantity in ("spacing", "origin"):
             x, y = finite_array(getattr(self, quantity), (2,), element, quantity).tolist()
             object.__setattr__(self, quantity, (x, y))
@@ -48,6 +60,21 @@ class GroundGrid:
     def array(self) -> np.ndarray:
         """The heights as an array, shape (rows, columns)."""
         return np.array(self.heights)
+
+    @property
+    def table(self) -> Table:
+        """The heights in memory, as native code reads them; one row for each x."""
+        if self._table is None:
+            heights = self.array
+            object.__setattr__(self, "_table", Table(np.arange(len(heights)), heights))
+        assert self._table is not None
+        return self._table
+
+    @property
+    def corners(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """World x and y of the first and the last entry [m]."""
+        (x, y), (dx, dy) = self.origin, self.spacing
+        return (x, y), (x + dx * (len(self.heights) - 1), y + dy * (len(self.heights[0]) - 1))
 
 
 @record

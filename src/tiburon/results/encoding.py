@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from tiburon.actuation.contact_element import ContactElement
 from tiburon.errors import RunFileError, TiburonError
 from tiburon.model import Model, Water, World
 from tiburon.results.header import Column, RunHeader
@@ -150,7 +151,8 @@ def encode(value: Any) -> Any:
     if isinstance(value, tuple) and not named:
         return [encode(item) for item in value]
     if kind.__module__.startswith(PACKAGE) and (named or is_dataclass(kind)):
-        names = kind._fields if named else [item.name for item in fields(kind)]
+        saved = () if named else (i for i in fields(kind) if i.metadata.get("saved", True))
+        names = kind._fields if named else [item.name for item in saved]
         parts = {n: encode(getattr(value, n)) for n in names if hasattr(value, n)}
         return {"record": f"{kind.__module__}:{kind.__qualname__}", "fields": parts}
     raise NotDataError(
@@ -322,13 +324,14 @@ def header_from_text(
             )
         if model is not None:
             _check_robot(path, data, model)
+        around = _rebuilt(decode(data["world"])) if world is None else world
         header = RunHeader(
             decode(data["model"]) if model is None else model,
-            _rebuilt(decode(data["world"])) if world is None else world,
+            around,
             tuple(data["batch"]),
             decode(data["columns"]),
             decode(data["setup"]),
-            decode(data["elements"]),
+            _on_ground(decode(data["elements"]), around),
             decode(data["case_parameters"]),
             tuple(data["missing"]),
         )
@@ -350,7 +353,18 @@ def _rebuilt(world: Any) -> Any:
     if not isinstance(world, World):
         return world
     fluid = replace(world.fluid) if isinstance(world.fluid, Water) else world.fluid
-    return replace(world, fluid=fluid)
+    ground = world.ground
+    if ground is not None and ground.grid is not None:
+        # code relies on the number of heights
+        ground = replace(ground, grid=replace(ground.grid))
+    return replace(world, fluid=fluid, ground=ground)
+
+
+def _on_ground(elements: Any, world: Any) -> Any:
+    """Return elements with the heights of the ground, which are saved with the world alone."""
+    check_type("elements", elements, tuple)
+    ground = world.ground if isinstance(world, World) else None
+    return tuple(e.on(ground) if isinstance(e, ContactElement) else e for e in elements)
 
 
 def _check_header(header: RunHeader) -> None:

@@ -15,10 +15,13 @@ from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.recorder import Recorder
 from tiburon.simulation.system import System
 
-__all__ = ["Cause", "first_to_diverge", "tell_rank_changes"]
+__all__ = ["BEYOND_GRID", "Cause", "first_to_diverge", "tell_rank_changes"]
 
 Array = NDArray[np.float64]
 
+
+BEYOND_GRID = "beyond the grid of the ground"
+"""Where a contact is that has left uneven ground."""
 
 GROWTH = 100.0
 """Growth of states within a step beyond which commands are not the cause."""
@@ -98,7 +101,7 @@ def first_to_diverge(
             after = METHODS[method].step(
                 Manifold(model), rates, q, w, np.float64(dt), np.float64(time)
             )
-            opened = _opened(system, *after, time + dt)
+            opened = _off_grid(system, q, w, dt, time) or _opened(system, *after, time + dt)
             if opened is None and system.held:
                 # a sampled controller is asked at the end of a step
                 opened = _bad_command(system, *after, held, time + dt)
@@ -127,6 +130,18 @@ def _bad_command(system: System, q: Scalars, w: Scalars, held: Array, time: Any)
         if not np.isfinite(value):
             return Cause(f"command {name!r}", None)
     return None
+
+
+def _off_grid(system: System, q: Scalars, w: Scalars, dt: float, time: float) -> Cause | None:
+    """Return which contact is beyond the grid of the ground at the end of a step, if any."""
+    if system.contact is None or not system.contact_handle:
+        return None
+    v = np.array(w[: system.model.nv])
+    after = tuple(system.model.integrate(np.array(q), dt * v))
+    candidate = system.beyond_grid(after, tuple(v), np.float64(time))
+    if candidate is None:
+        return None
+    return Cause(f"contact {candidate.name!r} {BEYOND_GRID}", candidate.first.body)
 
 
 def _opened(system: System, q: Scalars, w: Scalars, time: float) -> Cause | None:

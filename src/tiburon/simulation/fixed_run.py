@@ -22,7 +22,7 @@ from tiburon.native.code import Code
 from tiburon.native.kernel import Kernel
 from tiburon.native.row_loop import AddressTable, Job, RowLoop, address_of
 from tiburon.simulation.cases import Cases, RunCases
-from tiburon.simulation.diagnosis import first_to_diverge
+from tiburon.simulation.diagnosis import BEYOND_GRID, first_to_diverge
 from tiburon.simulation.events import EventSearch, Taken, Watch
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.recorder import SENSED, Room
@@ -950,6 +950,8 @@ def _advice(method: str, quantity: str, tolerance: float) -> str:
     """Return what to do about steps of a method that diverge, or open loops."""
     if quantity.startswith("command "):
         return "check the controller, which returned a non-finite command"
+    if quantity.endswith(BEYOND_GRID):
+        return "enlarge the grid, or stop the robot before its border"
     change = "a smaller dt (`tiburon check` advises one)"
     if quantity.startswith("gap of loop"):
         change = "a smaller dt, a motion that its loops can follow"

@@ -44,8 +44,10 @@ from tiburon.algorithms.surroundings import (
 )
 from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.arguments import public
+from tiburon.contact.candidates import Candidate
 from tiburon.contact.rigid import compliance_of
-from tiburon.errors import ModelError, OptionError, ShapeError
+from tiburon.contact.rows import contact_geometry
+from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
 from tiburon.functions.dynamics import method_of_runs
 from tiburon.functions.kernel_source import parameter_values, trace_with_parameters
 from tiburon.functions.library import GRAVITY, INERTIA, TIME, depends_on_time
@@ -96,6 +98,9 @@ Scalars = tuple[Scalar, ...]
 
 MAX_CONTACT_RESIDUAL = 1e-3
 """Relative residual of contact impulses above which a step has failed."""
+
+MAX_GAP = 1e100
+"""Sum of gaps that is a number [m]."""
 
 UNSOLVED_CONTACT = (
     "contact impulses that converge: bodies of very different masses rest on each other, or the "
@@ -484,6 +489,29 @@ class System:
         return None
 
     @property
+    def contact_handle(self) -> Sequence[Scalar]:
+        """Handle of the ground's heights; empty without contact or on level ground."""
+        start = 0
+        for element, size in zip(self.elements, self._sizes, strict=True):
+            stop = start + HANDLE * len(size.tables)
+            if isinstance(element, ContactElement):
+                return self._run_time(TABLES)[start:stop]
+            start = stop
+        return ()
+
+    def beyond_grid(self, q: Scalars, v: Scalars, time: Scalar) -> Candidate | None:
+        """Return the first contact beyond the grid of the ground in a state, if any; on floats."""
+        assert self.contact is not None
+        element, plan = self.contact[0], self._plan(q, v, time)
+        for candidate in element.candidates:
+            try:
+                numbers = (*candidate.parameters(), *self.contact_handle)
+                contact_geometry(plan, q, (candidate,), numbers)
+            except DomainError:
+                return candidate
+        return None
+
+    @property
     def ends_in_contact(self) -> bool:
         """Whether impulses of rigid contact act at the ends of steps."""
         return self.contact is not None and isinstance(self.contact[0], RigidContact)
@@ -534,12 +562,11 @@ class System:
         change = manifold.reexpress(change, middle, ahead)
         v_ahead = tuple(a + b for a, b in zip(v_start, change, strict=True))
         plan = self._plan(ahead, v, time)
-        gaps = element.gaps(plan, q, p[at_p])
-        points = element.rows(plan, ahead, p[at_p])
+        own = (*p[at_p], *self.contact_handle)
+        gaps = element.gaps(plan, q, own)
+        points = element.rows(plan, ahead, own)
         compliance = compliance_of(plan, ahead, points, *self._loops_at(plan, ahead, w[nv:]))
-        found, states = element.finish_step(
-            gaps, points, compliance, z[at_z], p[at_p], v, v_ahead, h
-        )
+        found, states = element.finish_step(gaps, points, compliance, z[at_z], own, v, v_ahead, h)
         q_after = manifold.normalize(moved(found.mean, h))
         v_after = manifold.reexpress(found.v, ahead, q_after)
         q_end, v_end = (
@@ -547,7 +574,9 @@ class System:
             for touched, untouched in ((q_after, q_free), (v_after, w_free[:nv]))
         )
         solved = found.residual <= MAX_CONTACT_RESIDUAL
-        q_end = tuple(require(solved, x, UNSOLVED_CONTACT) for x in q_end)
+        # gaps of points beyond the grid of the ground are not numbers, which comparisons hide
+        over = sum((point.geometry.gap for point in points), 0.0) < MAX_GAP
+        q_end = tuple(require(solved & over, x, UNSOLVED_CONTACT) for x in q_end)
         held = (*u[: self.discrete.start], *z[: at_z.start], *states, *z[at_z.stop :])
         return q_end, (*v_end, *w_free[nv:]), held
 

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 from tiburon.contact.geometry.contact_geometry import Placed
-from tiburon.contact.geometry.height_field import HeightField
+from tiburon.contact.geometry.height_field import field_size, placed_field
 from tiburon.contact.geometry.pairs import PAIRS, pair
 from tiburon.model.world import Ground, GroundGrid
 from tiburon.native.kernel import ProgramSource, make_kernel
@@ -25,9 +25,16 @@ SIZES = {
 NAMES = [f"{a}-{b}" for a, b in PAIRS]
 
 
+class Terrain:
+    """A height field in the world, with the grid that holds its heights."""
+
+    def __init__(self, heights, spacing=(1.0, 1.0), origin=(0.0, 0.0)):
+        self.grid = GroundGrid(spacing, np.asarray(heights).tolist(), origin)
+        self.placed = placed_field(field_size(Ground(grid=self.grid)), self.grid.table.handle)
+
+
 def terrain(roughness):
-    heights = np.random.default_rng(0).uniform(-roughness, roughness, (9, 9))
-    return HeightField(Ground(grid=GroundGrid((1.0, 1.0), heights.tolist())))
+    return Terrain(np.random.default_rng(0).uniform(-roughness, roughness, (9, 9)))
 
 
 TERRAINS = {"height field": terrain(0.4), "smooth height field": terrain(0.05)}

@@ -15,6 +15,7 @@ from tiburon.contact.geometry.capsule_capsule import capsule_capsule
 from tiburon.contact.geometry.contact_geometry import Placed
 from tiburon.contact.geometry.cylinder_plane import cylinder_plane
 from tiburon.contact.geometry.ellipsoid_plane import ellipsoid_plane
+from tiburon.contact.geometry.pairs import shape_kind, shape_size
 from tiburon.contact.geometry.sphere_box import sphere_box
 from tiburon.contact.geometry.sphere_capsule import sphere_capsule
 from tiburon.contact.geometry.sphere_plane import sphere_plane
@@ -190,7 +191,8 @@ def test_ellipsoid_rests_at_its_support_distance():
 )
 def test_bounding_radii(geometry, radius):
     """The farthest point of each shape from its origin."""
-    assert bounding_radius(geometry) == pytest.approx(radius)
+    kind, size = shape_kind(geometry), shape_size(geometry)
+    assert bounding_radius(kind, size) == pytest.approx(radius)
 
 
 def test_earliest_contact_of_moving_spheres():

@@ -5,25 +5,24 @@ import itertools
 import numpy as np
 import pytest
 
-from tests.contact.geometry.cases import flat, kernel, random_shape, rotation, tuples
+from tests.contact.geometry.cases import Terrain, flat, kernel, random_shape, rotation, tuples
 from tests.tolerances import assert_close
 from tiburon.contact.geometry.contact_geometry import NO_CONTACT, Placed
 from tiburon.contact.geometry.height_field import (
-    HeightField,
     is_over_grid,
+    placed_field,
     reach_of,
     terrain_contacts,
 )
 from tiburon.contact.geometry.pairs import pair
-from tiburon.errors import DomainError, ShapeError
-from tiburon.model.world import Ground, GroundGrid
+from tiburon.errors import ShapeError
 from tiburon.trace.primitives.grid_patch import read_patch
 
 UPRIGHT = tuples(np.eye(3))
 
 
 def field_of(heights, spacing=(0.5, 0.4), origin=(-1.0, -1.0)):
-    return HeightField(Ground(grid=GroundGrid(spacing, np.asarray(heights).tolist(), origin)))
+    return Terrain(heights, spacing, origin)
 
 
 def ball(center, radius=0.1):
@@ -233,9 +232,9 @@ def test_reach_covers_the_radius():
 
 
 def test_bad_input_is_refused():
-    """Level ground has no grid; a handle has three numbers."""
-    with pytest.raises(DomainError, match=r"^ground: expected a grid, got level ground; use"):
-        HeightField(Ground())
+    """A handle has three numbers: other ones would read arbitrary memory."""
+    with pytest.raises(ShapeError, match=r"handle of the ground's heights: expected 3 numbers"):
+        placed_field((0.0,) * 6, ())
     with pytest.raises(ShapeError, match=r"handle of a grid: expected 3 numbers, got 2"):
         read_patch(3, (0.0, 1.0), 0.0, 0.0)
 
@@ -279,3 +278,30 @@ def test_smooth_terrain_passes_through_the_heights():
         ]
         assert_close([c.gap for c in around], [0.0] * 4, 1e-8)
         assert_close([c.normal for c in around], [around[0].normal] * 4, 1e-7)
+
+
+def test_a_triangle_behind_a_ridge_does_not_count():
+    """Beside a ridge of 45 degrees, just above and just below its left slope."""
+    i = np.meshgrid(np.arange(9), np.arange(9), indexing="ij")[0]
+    ridge = field_of(-0.5 * np.abs(i - 4), (0.5, 0.5), (0.0, 0.0))
+    n = np.array([-1.0, 0.0, 1.0]) / np.sqrt(2.0)
+    on_slope = np.array([1.96, 1.7, -0.04])
+    for distance in (0.02, 1e-9, -1e-9, -0.01):
+        found = terrain_contacts(tuple(on_slope + distance * n), 0.0, ridge.placed, 3)
+        assert_close(found[0].gap, distance)
+        assert_close(found[0].normal, -n)
+        assert [one.gap for one in found[1:]] == [NO_CONTACT] * 2
+
+
+def test_a_large_ball_touches_what_is_far_from_its_center():
+    """A ball of eight cells' radius between two peaks, against the distances to both."""
+    heights = np.zeros((41, 41))
+    heights[16, 20] = heights[25, 19] = 0.2
+    holder = field_of(heights, (0.1, 0.1), (0.0, 0.0))
+    r, center = 0.8, np.array([2.04, 1.96, 0.9])
+    reach = reach_of(r, (0.1, 0.1))
+    found = terrain_contacts(tuple(center), r, holder.placed, 3, reach)
+    peaks = np.array([[1.6, 2.0, 0.2], [2.5, 1.9, 0.2]])
+    expected = sorted(np.linalg.norm(peaks - center, axis=1) - r)
+    assert_close([one.gap for one in found[:2]], expected)
+    assert_close(found[2].gap, 0.1)

@@ -4,12 +4,11 @@ A bounding sphere is centered at the shape's origin and holds the shape in every
 whose bounding spheres stay apart during a step need no narrow phase, however fast they move.
 """
 
+from collections.abc import Sequence
 from math import hypot, inf
 from typing import NamedTuple
 
-from tiburon.contact.geometry.pairs import shape_kind, shape_size
 from tiburon.contact.geometry.vectors import clamp, maximum, root
-from tiburon.model.body import Geometry
 from tiburon.spatial.vec3 import Scalar, Vec3, dot
 from tiburon.trace.value import where
 
@@ -26,9 +25,13 @@ class Approach(NamedTuple):
     """Whether they come within contact during the step."""
 
 
-def bounding_radius(geometry: Geometry) -> float:
-    """Return the radius of the bounding sphere of a shape [m]; infinite for a plane."""
-    kind, size = shape_kind(geometry), shape_size(geometry)
+def bounding_radius(kind: str, size: Sequence[float]) -> float:
+    """Return the radius of the bounding sphere of a shape [m]; infinite for ground.
+
+    Args:
+        kind: Kind of the shape, one of `KINDS`.
+        size: Its dimensions, as in `Placed.size` [m].
+    """
     if kind in ("sphere", "ellipsoid"):
         return max(size)
     if kind == "capsule":

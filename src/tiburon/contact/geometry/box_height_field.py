@@ -2,20 +2,24 @@
 
 from tiburon.contact.geometry.box_plane import box_corners
 from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed
-from tiburon.contact.geometry.height_field import terrain_contacts
+from tiburon.contact.geometry.height_field import NEAR, Reach, terrain_contacts
 from tiburon.contact.geometry.smooth_height_field import smooth_terrain_contact
 from tiburon.trace.regions import function
 
 __all__ = ["box_height_field", "box_smooth_height_field"]
 
 
-def box_height_field(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
+def box_height_field(
+    first: Placed, second: Placed, reach: Reach = NEAR
+) -> tuple[ContactGeometry, ...]:
     """Return the contacts of the eight corners; peaks of the terrain between them are not seen."""
     contact_of = function(terrain_contacts)
     return tuple(contact_of(corner, 0.0, second, 1)[0] for corner in box_corners(first))
 
 
-def box_smooth_height_field(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
+def box_smooth_height_field(
+    first: Placed, second: Placed, reach: Reach = NEAR
+) -> tuple[ContactGeometry, ...]:
     """Return the contacts of the eight corners with smooth terrain."""
     contact_of = function(smooth_terrain_contact)
     return tuple(contact_of(corner, 0.0, second) for corner in box_corners(first))

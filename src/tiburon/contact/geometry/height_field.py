@@ -6,11 +6,15 @@ Each cell has two triangles, divided from its first corner to the opposite one, 
 A sphere touches the terrain where its distance has a local minimum: inside a triangle if the foot
 of the perpendicular from the center is there; on an edge if both feet are beyond it; at a vertex if
 the center is behind the ends of all edges. Coplanar triangles have no such edges, so that a sphere
-that slides over them feels none; in a valley it touches both sides. The search covers the triangles
-around the nearest vertex, `reach` cells to each side.
+that slides over them feels none; in a valley it touches both sides. A triangle counts from the side
+on which the center is: one behind a ridge does not. Of a center below the ground the nearest
+minimum counts, and others that are as near.
+
+The search visits the vertices of `reach` cells to each side of the nearest one. A vertex has the
+two triangles of its cell, the three edges that begin at it, and itself.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +26,6 @@ from tiburon.contact.geometry.contact_geometry import (
 )
 from tiburon.contact.geometry.vectors import (
     add_matrices,
-    clamp,
     outer,
     root,
     scale_matrix,
@@ -30,8 +33,8 @@ from tiburon.contact.geometry.vectors import (
     sign,
     unit,
 )
-from tiburon.errors import DomainError
-from tiburon.model.world import Ground, GroundGrid
+from tiburon.errors import ShapeError
+from tiburon.model.world import Ground
 from tiburon.spatial.vec3 import (
     IDENTITY3,
     ZERO3,
@@ -46,12 +49,16 @@ from tiburon.spatial.vec3 import (
     transpose_vector,
 )
 from tiburon.trace.primitives.grid_patch import read_patch
-from tiburon.trace.primitives.primitive import address_of
+from tiburon.trace.primitives.table_rows import HANDLE
+from tiburon.trace.regions import fixed_loop
 from tiburon.trace.value import unary, where
 
 __all__ = [
-    "HeightField",
+    "NEAR",
+    "Reach",
+    "field_size",
     "is_over_grid",
+    "placed_field",
     "reach_of",
     "terrain_contacts",
 ]
@@ -60,30 +67,52 @@ MARGIN = 1e-12
 """Fraction of a cell by which a foot may be beyond a triangle: rounding must not open a hole
 between a triangle and its edges."""
 
+CREASE = 1e-7
+"""Distance, relative to the spacing, by which minima differ that count as one: rounding must not
+open a hole in a valley for a center that is on the ground."""
 
-class HeightField:
-    """Heights in memory for the narrow phase; holds them as long as it lives.
 
-    Attributes:
-        placed: The field in the world: size is spacing along x and y [m], then the address and the
-            row and column count of the heights, all of them run-time values.
+class Reach(NamedTuple):
+    """Cells to each side that are searched; structure of code."""
+
+    point: int
+    """Around a rounded point of a shape: the center of a sphere, an end of a capsule."""
+
+    body: int
+    """Around the origin of a shape, to cover all of it."""
+
+
+NEAR = Reach(1, 1)
+"""Reach of points and small shapes."""
+
+
+def field_size(ground: Ground) -> tuple[float, ...]:
+    """Return the run-time parameters of a grid: origin with height, spacing, column count."""
+    grid = ground.grid
+    assert grid is not None
+    return (*grid.origin, ground.height, *grid.spacing, float(len(grid.heights[0])))
+
+
+def placed_field(size: tuple[Scalar, ...], handle: tuple[Scalar, ...]) -> Placed:
+    """Return a height field in the world.
+
+    Args:
+        size: Run-time parameters, as `field_size` lists them.
+        handle: Handle of the table of its heights, `GroundGrid.table`; whoever calls code with it
+            holds the grid.
+
+    Returns:
+        The field: its size is spacing along x and y [m], then the address, row count and column
+        count of the heights.
+
+    Raises:
+        ShapeError: If the handle is not that of one table.
     """
-
-    def __init__(self, ground: Ground) -> None:
-        """Take the grid of a ground.
-
-        Raises:
-            DomainError: If the ground is level.
-        """
-        grid: GroundGrid | None = ground.grid
-        if grid is None:
-            raise DomainError("ground", "a grid", "level ground", advice="use a plane")
-        self._heights = np.ascontiguousarray(grid.array, dtype=np.float64)
-        self._heights.flags.writeable = False
-        rows, columns = self._heights.shape
-        x, y = grid.origin
-        size = (*grid.spacing, address_of(self._heights), float(rows), float(columns))
-        self.placed = Placed(IDENTITY3, (x, y, ground.height), size)
+    if len(handle) != HANDLE:
+        raise ShapeError("handle of the ground's heights", f"{HANDLE} numbers", len(handle))
+    x, y, z, dx, dy, columns = size
+    _, address, rows = handle
+    return Placed(IDENTITY3, (x, y, z), (dx, dy, address, rows, columns))
 
 
 def reach_of(radius: float, spacing: tuple[float, float]) -> int:
@@ -105,7 +134,7 @@ def is_over_grid(point: Vec3, field: Placed) -> Scalar:
     return (x >= 0.0) & (y >= 0.0) & (x <= (rows - 1.0) * dx) & (y <= (columns - 1.0) * dy)
 
 
-class _Candidate(NamedTuple):
+class _Minimum(NamedTuple):
     """A local minimum of the distance; axes of the field, origin at the center of the sphere."""
 
     distance: Scalar
@@ -121,10 +150,29 @@ class _Candidate(NamedTuple):
     """1 for edges and vertices, around which the normal turns; 0 for triangles."""
 
 
+class _Face(NamedTuple):
+    """The plane of a triangle and the foot of the center on it."""
+
+    height: Scalar
+    """Vertical distance of the center above the plane [m]."""
+
+    tilt: Scalar
+    """Vertical component of the unit normal."""
+
+    outward: Vec3
+    """Unit normal out of the ground."""
+
+    t: Scalar
+    """Foot along x from the vertex, relative to the spacing."""
+
+    u: Scalar
+    """Foot along y, likewise."""
+
+
 def terrain_contacts(
     center: Vec3, radius: Scalar, field: Placed, count: int, reach: int = 1
 ) -> tuple[ContactGeometry, ...]:
-    """Return the contacts of a sphere with a height field, smallest gap first.
+    """Return the contacts of a sphere with a height field, nearest first.
 
     The first is always a contact: where no minimum is in reach, that with the plane of the triangle
     under the center. Further ones that do not exist have the gap `NO_CONTACT`.
@@ -136,31 +184,145 @@ def terrain_contacts(
         count: Number of contacts.
         reach: Cells to each side of the nearest vertex that are searched; `reach_of`.
     """
-    found, under = _candidates(transpose_vector(field.rotation, subtract(center, field.position)),
-                               field.size, reach)  # fmt: skip
-    distances = [candidate.distance for candidate in found]
-    contacts = []
-    for number in range(count):
-        best, chosen = under._replace(distance=NO_CONTACT), -1.0
-        for k, candidate in enumerate(found):
-            candidate = candidate._replace(distance=distances[k])
-            nearer = candidate.distance < best.distance
-            best, chosen = select(nearer, (candidate, float(k)), (best, chosen))
-        if number == 0:
-            best = select(best.distance < NO_CONTACT, best, under)
-        distances = [where(chosen == float(k), NO_CONTACT, d) for k, d in enumerate(distances)]
-        contacts.append(_contact(best, center, radius, field))
-    return tuple(contacts)
+    local = transpose_vector(field.rotation, subtract(center, field.position))
+    dx, dy, *handle = field.size
+    below = _triangle_under(local, dx, dy, handle)
+    above = sign(below.height)
+    tolerance = CREASE * dx
+    side = 2 * reach
+    i, j = (
+        unary("floor", x / d + 0.5) - float(reach) for x, d in zip(local[:2], (dx, dy), strict=True)
+    )
+
+    def visit(index: Scalar, best: tuple[_Minimum, ...]) -> tuple[_Minimum, ...]:
+        a = unary("floor", (index + 0.5) * (1.0 / side))
+        row, column = i + a, j + (index - side * a)
+        heights = read_patch(3, handle, row - 1.0, column - 1.0)
+        x, y = row * dx - local[0], column * dy - local[1]
+        lowered = [[z - local[2] for z in line] for line in heights]
+        for found in _minima(x, y, lowered, dx, dy, above, tolerance, below.outward):
+            best = _inserted(best, found)
+        return best
+
+    none = _Minimum(NO_CONTACT, below.outward, ZERO3, 0.0)
+    best = fixed_loop(side * side, visit, (none,) * count)
+    under = _Minimum(below.height * below.tilt, below.outward, ZERO3, 0.0)
+    first = select(best[0].distance < NO_CONTACT, best[0], under)
+    # below the ground, what is farther than the nearest way out does not count
+    farthest = where(above > 0.0, NO_CONTACT, abs(first.distance) + tolerance)
+    others = [
+        one._replace(distance=where(abs(one.distance) <= farthest, one.distance, NO_CONTACT))
+        for one in best[1:]
+    ]
+    return tuple(_contact(one, center, radius, field) for one in (first, *others))
 
 
-def _contact(candidate: _Candidate, center: Vec3, radius: Scalar, field: Placed) -> ContactGeometry:
+def _triangle_under(local: Vec3, dx: Scalar, dy: Scalar, handle: list[Scalar]) -> _Face:
+    """Return the triangle under or above the center."""
+    x, y = local[0] / dx, local[1] / dy
+    i, j = unary("floor", x), unary("floor", y)
+    (z00, z01), (z10, z11) = read_patch(2, handle, i, j)
+    lower = x - i >= y - j
+    slope_x = where(lower, z10 - z00, z11 - z01) / dx
+    slope_y = where(lower, z11 - z10, z01 - z00) / dy
+    return _face(slope_x, slope_y, i * dx - local[0], j * dy - local[1], z00 - local[2], dx, dy)
+
+
+def _face(sx: Scalar, sy: Scalar, x: Scalar, y: Scalar, z: Scalar, dx: Scalar, dy: Scalar) -> _Face:
+    """Return the plane of given slopes through a vertex."""
+    height = sx * x + sy * y - z
+    q = 1.0 / (1.0 + sx * sx + sy * sy)
+    tilt = root(q)
+    t, u = (sx * height * q - x) / dx, (sy * height * q - y) / dy
+    return _Face(height, tilt, (-sx * tilt, -sy * tilt, tilt), t, u)
+
+
+def _minima(
+    x: Scalar,
+    y: Scalar,
+    z: list[list[Scalar]],
+    dx: Scalar,
+    dy: Scalar,
+    above: Scalar,
+    tolerance: Scalar,
+    fallback: Vec3,
+) -> list[_Minimum]:
+    """Return the minima on the triangles, edges and the vertex that belong to a vertex.
+
+    Args:
+        x: Vertex minus center [m].
+        y: Likewise.
+        z: Heights of the vertex, in the middle, and those around it, minus that of the center [m].
+        dx: Spacing [m].
+        dy: Likewise.
+        above: 1 for a center above the ground, -1 below.
+        tolerance: How far behind a triangle the center may be [m].
+        fallback: Normal where an edge or vertex is at the center.
+    """
+    here = (x, y, z[1][1])
+
+    def face(rise_x: Scalar, rise_y: Scalar) -> _Face:
+        return _face(rise_x / dx, rise_y / dy, *here, dx, dy)
+
+    lower = face(z[2][1] - z[1][1], z[2][2] - z[2][1])
+    upper = face(z[2][2] - z[1][2], z[1][2] - z[1][1])
+    before_x = face(z[2][1] - z[1][1], z[1][1] - z[1][0])
+    before_y = face(z[1][1] - z[0][1], z[1][2] - z[1][1])
+    found = []
+    for one, sides in (
+        (lower, (-lower.u, lower.t - 1.0, lower.u - lower.t)),
+        (upper, (-upper.t, upper.u - 1.0, upper.t - upper.u)),
+    ):
+        distance = one.height * one.tilt
+        holds = above * distance >= -tolerance
+        for beyond in sides:
+            holds = holds & (beyond <= MARGIN)
+        distance = where(holds, distance, NO_CONTACT)
+        found.append(_Minimum(distance, one.outward, ZERO3, 0.0))
+    # edges along x, y and the diagonal, with how far the feet on both sides are beyond them
+    edges = (
+        ((dx, 0.0, z[2][1] - z[1][1]), -lower.u, before_x.u),
+        ((0.0, dy, z[1][2] - z[1][1]), -upper.t, before_y.t),
+        ((dx, dy, z[2][2] - z[1][1]), lower.u - lower.t, upper.t - upper.u),
+    )
+    alone: Scalar = True
+    for e, one_side, other_side in edges:
+        square = dot(e, e)
+        s = -dot(here, e) / square
+        alone = alone & (s < 0.0)
+        valid = (one_side > 0.0) & (other_side > 0.0) & (s >= -MARGIN) & (s <= 1.0 + MARGIN)
+        direction = scale(e, 1.0 / root(square))
+        found.append(_rounded(add(here, scale(e, s)), direction, valid, above, fallback))
+    for e in ((-dx, 0.0, z[0][1]), (0.0, -dy, z[1][0]), (-dx, -dy, z[0][0])):
+        alone = alone & (dot(here, (e[0], e[1], e[2] - z[1][1])) > 0.0)
+    found.append(_rounded(here, ZERO3, alone, above, fallback))
+    return found
+
+
+def _rounded(offset: Vec3, edge: Vec3, valid: Scalar, above: Scalar, fallback: Vec3) -> _Minimum:
+    """Return the minimum at a point of an edge or at a vertex."""
+    direction, distance = unit(scale(offset, -above), fallback)
+    return _Minimum(where(valid, above * distance, NO_CONTACT), direction, edge, 1.0)
+
+
+def _inserted(best: tuple[_Minimum, ...], found: _Minimum) -> tuple[_Minimum, ...]:
+    """Return the nearest minima with one more, in order of their distance."""
+    kept = []
+    for one in best:
+        nearer = abs(found.distance) < abs(one.distance)
+        kept.append(select(nearer, found, one))
+        found = select(nearer, one, found)
+    return tuple(kept)
+
+
+def _contact(minimum: _Minimum, center: Vec3, radius: Scalar, field: Placed) -> ContactGeometry:
     """Return the contact of a sphere at a local minimum of its distance."""
-    distance = candidate.distance
-    outward = matrix_vector(field.rotation, candidate.outward)
-    edge = matrix_vector(field.rotation, candidate.edge)
+    distance = minimum.distance
+    outward = matrix_vector(field.rotation, minimum.outward)
+    edge = matrix_vector(field.rotation, minimum.edge)
     gap = where(distance < NO_CONTACT, distance - radius, NO_CONTACT)
     reach = where(distance < NO_CONTACT, radius + 0.5 * gap, 0.0)
-    curved = (candidate.rounded > 0.5) & (abs(distance) > MARGIN)
+    curved = (minimum.rounded > 0.5) & (abs(distance) > MARGIN)
     inverse = where(curved, 1.0 / where(curved, distance, 1.0), 0.0)
     bound = add_matrices(tangent_projector(outward), scale_matrix(outer(edge, edge), -1.0))
     curvature = scale_matrix(bound, inverse)
@@ -171,103 +333,3 @@ def _contact(candidate: _Candidate, center: Vec3, radius: Scalar, field: Placed)
         curvature,
         scale_matrix(curvature, reach),
     )
-
-
-def _candidates(
-    local: Vec3, size: tuple[Scalar, ...], reach: int
-) -> tuple[list[_Candidate], _Candidate]:
-    """Return the local minima of the distance around a point, and the triangle under it."""
-    dx, dy, *handle = size
-    side = 2 * reach + 1
-    i, j = unary("floor", local[0] / dx + 0.5), unary("floor", local[1] / dy + 0.5)
-    heights = read_patch(side, handle, i - float(reach), j - float(reach))
-    # vertices relative to the point
-    xs = [(i + float(a - reach)) * dx - local[0] for a in range(side)]
-    ys = [(j + float(b - reach)) * dy - local[1] for b in range(side)]
-    vertices = [
-        [(xs[a], ys[b], heights[a][b] - local[2]) for b in range(side)] for a in range(side)
-    ]
-    found: list[_Candidate] = []
-    beyond: dict[Any, list[Scalar]] = {}
-    under = _Candidate(NO_CONTACT, (0.0, 0.0, 1.0), ZERO3, 0.0)
-    above: Scalar = 1.0
-    for a in range(side - 1):
-        for b in range(side - 1):
-            corner = (a, b)
-            z00, z10 = vertices[a][b][2], vertices[a + 1][b][2]
-            z01, z11 = vertices[a][b + 1][2], vertices[a + 1][b + 1][2]
-            slopes = (
-                ((z10 - z00) / dx, (z11 - z10) / dy),
-                ((z11 - z01) / dx, (z01 - z00) / dy),
-            )
-            here = _fraction(-xs[a] / dx, a, reach), _fraction(-ys[b] / dy, b, reach)
-            for upper, (sx, sy) in enumerate(slopes):
-                height = sx * xs[a] + sy * ys[b] - z00
-                q = 1.0 / (1.0 + sx * sx + sy * sy)
-                tilt = root(q)
-                t, u = (sx * height * q - xs[a]) / dx, (sy * height * q - ys[b]) / dy
-                if upper:
-                    sides = {
-                        ("y", a, b): -t,
-                        ("x", a, b + 1): u - 1.0,
-                        ("d", *corner): t - u,
-                    }
-                    inside = here[0] < here[1]
-                else:
-                    sides = {
-                        ("x", a, b): -u,
-                        ("y", a + 1, b): t - 1.0,
-                        ("d", *corner): u - t,
-                    }
-                    inside = here[0] >= here[1]
-                for edge, value in sides.items():
-                    beyond.setdefault(edge, []).append(value)
-                outward = (-sx * tilt, -sy * tilt, tilt)
-                face = _Candidate(height * tilt, outward, ZERO3, 0.0)
-                p, q1, r = sides.values()
-                holds = (p <= MARGIN) & (q1 <= MARGIN) & (r <= MARGIN)
-                found.append(face._replace(distance=where(holds, face.distance, NO_CONTACT)))
-                contains = (
-                    inside
-                    & (here[0] >= 0.0)
-                    & (here[0] <= 1.0)
-                    & (here[1] >= 0.0)
-                    & (here[1] <= 1.0)
-                )
-                under = select(contains, face, under)
-                above = where(contains, sign(height), above)
-    starts = {"x": (1, 0), "y": (0, 1), "d": (1, 1)}
-    params: dict[Any, list[Scalar]] = {}
-    for (kind, a, b), values in beyond.items():
-        if len(values) < 2:
-            continue
-        da, db = starts[kind]
-        start, end = vertices[a][b], vertices[a + da][b + db]
-        e = subtract(end, start)
-        square = dot(e, e)
-        s = -dot(start, e) / square
-        for vertex, past in (((a, b), -s), ((a + da, b + db), s - 1.0)):
-            params.setdefault(vertex, []).append(past)
-        valid = (values[0] > 0.0) & (values[1] > 0.0) & (s >= -MARGIN) & (s <= 1.0 + MARGIN)
-        direction = scale(e, 1.0 / root(square))
-        found.append(_rounded(add(start, scale(e, s)), direction, valid, above, under.outward))
-    for (a, b), pasts in params.items():
-        if len(pasts) == 6:
-            valid = pasts[0] > 0.0
-            for past in pasts[1:]:
-                valid = valid & (past > 0.0)
-            found.append(_rounded(vertices[a][b], ZERO3, valid, above, under.outward))
-    return found, under
-
-
-def _fraction(x: Scalar, k: int, reach: int) -> Scalar:
-    """Return a cell fraction, clamped where the cell is at the border of the patch."""
-    low = 0.0 if k == 0 else -float(2 * reach)
-    high = 1.0 if k == 2 * reach - 1 else float(2 * reach)
-    return clamp(x, low, high)
-
-
-def _rounded(offset: Vec3, edge: Vec3, valid: Scalar, above: Scalar, fallback: Vec3) -> _Candidate:
-    """Return the minimum at a point of an edge or at a vertex."""
-    direction, distance = unit(scale(offset, -above), fallback)
-    return _Candidate(where(valid, above * distance, NO_CONTACT), direction, edge, 1.0)

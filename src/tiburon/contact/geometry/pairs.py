@@ -54,8 +54,9 @@ from tiburon.model.body import (
 
 __all__ = ["KINDS", "PAIRS", "Pair", "pair", "shape_kind", "shape_size"]
 
-PairFunction = Callable[[Placed, Placed], tuple[ContactGeometry, ...]]
-"""Geometry of all candidate contacts of two placed shapes."""
+PairFunction = Callable[..., tuple[ContactGeometry, ...]]
+"""Geometry of all candidate contacts of two placed shapes; pairs with a height field also take the
+`Reach` of their search."""
 
 
 class Pair(NamedTuple):

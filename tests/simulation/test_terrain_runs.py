@@ -1,0 +1,178 @@
+"""Runs on uneven ground: flat grids, tile edges, slopes, rough terrain, the border."""
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tiburon.native import code
+from tiburon.spatial import axis_angle_to_matrix
+
+DOG = tb.load("quadruped")
+STAND = np.array(DOG.poses["stand"])
+
+
+@tb.traced
+def hold(state):
+    forces = [100.0 * (float(a) - q) for a, q in zip(STAND[7:], state.q[7:], strict=True)]
+    return [0.0] * 6 + [f - 3.0 * v for f, v in zip(forces, state.v[6:], strict=True)]
+
+
+def uneven(heights, spacing=0.15, friction=0.8, smooth=False, height=0.0):
+    corner = -0.5 * spacing * (len(heights) - 1)
+    rows = np.asarray(heights, dtype=float).tolist()
+    grid = tb.GroundGrid((spacing, spacing), rows, (corner, corner), smooth)
+    return tb.World(ground=tb.Ground(height, grid, static_friction=friction))
+
+
+def body(shape, mass=1.0, moment=(0.01, 0.012, 0.009)):
+    inertia = tb.Inertia(mass, (0, 0, 0), np.diag(moment))
+    part = tb.Body(
+        "body", "world", joint=tb.Free("body"), inertia=inertia, shapes=(tb.Shape(shape),)
+    )
+    return tb.Model("thing", [part])
+
+
+def standing_dog(count):
+    rng = np.random.default_rng(3)
+    q = np.tile(STAND, (count, 1))
+    q[:, 4:6] += 0.5 * rng.uniform(-1.0, 1.0, (count, 2))
+    q[:, 6] += 0.06
+    return q, 0.3 * rng.standard_normal((count, DOG.nv))
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+def test_a_flat_grid_is_a_plane(smooth):
+    """A falling, sliding robot with kicked joints moves the same to 1e-12."""
+    q, v = standing_dog(1)
+    flat = uneven(np.full((31, 31), 0.1), smooth=smooth, height=-0.1)
+    plane = tb.World(ground=tb.Ground(static_friction=0.8))
+    runs = [
+        tb.simulate(DOG, 0.3, q=q[0], v=v[0], world=world, control=hold) for world in (flat, plane)
+    ]
+    np.testing.assert_allclose(runs[0].q, runs[1].q, atol=1e-12)
+    assert runs[0].contact_summary().touching.max() > 0.5
+
+
+@pytest.mark.parametrize("shape", [tb.SphereShape(0.1), tb.BoxShape((0.3, 0.2, 0.2))])
+def test_sliding_over_tile_edges_keeps_the_velocity(shape):
+    """Without friction on level and tilted coplanar tiles: no impulse along the ground."""
+    thing = body(shape)
+    slope = np.array([0.2, -0.1])
+    x = 0.15 * (np.arange(41) - 20)
+    heights = slope[0] * x[:, None] + slope[1] * x[None, :]
+    n = np.array([-slope[0], -slope[1], 1.0])
+    n /= np.linalg.norm(n)
+    # gravity along the normal: on the slope nothing but an edge could change the velocity
+    world = tb.World(gravity=tuple(-9.81 * n), ground=uneven(heights, friction=0.0).ground)
+    axis = np.cross([0.0, 0.0, 1.0], n)
+    angle = np.arcsin(np.linalg.norm(axis))
+    w = np.cos(angle / 2)
+    xyz = np.sin(angle / 2) * axis / np.linalg.norm(axis)
+    q = np.array([w, *xyz, *(0.1 * n)])
+    along = np.cross(n, [0.3, 1.0, 0.2])
+    along /= np.linalg.norm(along)
+    rotation = np.array(axis_angle_to_matrix(tuple(axis / np.linalg.norm(axis)), angle))
+    v = np.array([0.0, 0.0, 0.0, *(rotation.T @ (1.7 * along))])
+    run = tb.simulate(thing, 1.0, q=q, v=v, world=world, record_dt=0.01)
+    speeds = run.v
+    np.testing.assert_allclose(speeds, np.tile(v, (len(speeds), 1)), atol=1e-11)
+    assert run.contact_summary().touching.max() > 0.9
+    assert np.linalg.norm(run.q[-1, 4:] - q[4:]) > 1.6
+
+
+def test_changed_heights_compile_nothing(monkeypatch):
+    """Heights, spacing, origin, height of the ground and size of the grid are data."""
+    q, v = standing_dog(1)
+    rng = np.random.default_rng(4)
+    tb.simulate(DOG, 0.01, q=q[0], v=v[0], world=uneven(np.zeros((31, 31))), control=hold)
+    made = []
+    obtain = code.Code._obtain
+    monkeypatch.setattr(
+        code.Code, "_obtain", lambda self, part: made.append(part) or obtain(self, part)
+    )
+    rough = uneven(rng.uniform(-0.03, 0.03, (25, 25)), spacing=0.2, height=0.02)
+    found = tb.simulate(DOG, 0.05, q=q[0], v=v[0], world=rough, control=hold)
+    assert found.status == "finished"
+    assert not made
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+def test_robots_on_rough_terrain_in_a_batch_have_the_bits_of_single_runs(smooth, tmp_path):
+    """Also resumed from a file; feet rest on the ground without depth."""
+    q, v = standing_dog(5)
+    rough = uneven(np.random.default_rng(5).uniform(-0.03, 0.03, (31, 31)), smooth=smooth)
+    options = {"world": rough, "control": hold}
+    many = tb.simulate(DOG, 0.4, q=q, v=v, threads=2, **options)
+    for case in (0, 3):
+        alone = tb.simulate(DOG, 0.4, q=q[case], v=v[case], **options)
+        assert np.array_equal(many.q[:, case], alone.q)
+        assert np.array_equal(many.z[:, case], alone.z)
+    half = tb.simulate(DOG, 0.2, q=q, v=v, **options)
+    half.save(tmp_path / "run")
+    again = tb.load_run(tmp_path / "run").resume(0.2, control=hold)
+    assert np.array_equal(again.q[-1], many.q[-1])
+    summary = many.contact_summary()
+    assert summary.touching[0] > 0.3
+    assert summary.depth.max() < 1e-6
+
+
+def test_a_ball_rests_in_a_valley_on_both_sides():
+    """Forces of two slopes of 45 degrees carry a ball: m g / sqrt(2) each."""
+    heights = 0.2 * np.abs(np.arange(21) - 10)[:, None] * np.ones((1, 21))
+    world = uneven(heights, spacing=0.2, friction=0.5)
+    r = 0.15
+    q = np.array([1.0, 0, 0, 0, 0, 0.03, r * np.sqrt(2.0)])
+    run = tb.simulate(body(tb.SphereShape(r)), 0.5, q=q, world=world)
+    np.testing.assert_allclose(run.q[-1, 4:], q[4:], atol=1e-9)
+    force = run.z[-1, :12].reshape(3, 4)[:, :3]
+    np.testing.assert_allclose(force.sum(axis=0), [0, 0, 9.81], atol=1e-6)
+    assert np.sum(np.linalg.norm(force, axis=1) > 1.0) == 2
+
+
+def test_leaving_the_grid_ends_the_run_and_names_the_contact():
+    """A ball that slides over the border; the other case of the batch goes on."""
+    ball = body(tb.SphereShape(0.1))
+    world = uneven(np.zeros((11, 11)), friction=0.0)
+    q = np.tile([1.0, 0, 0, 0, 0, 0, 0.1], (2, 1))
+    v = np.zeros((2, 6))
+    v[1, 3] = 5.0
+    run = tb.simulate(ball, 0.3, q=q, v=v, world=world)
+    assert [outcome.status for outcome in run.outcomes] == ["finished", "diverged"]
+    assert "contact 'body/ground' beyond the grid of the ground" in run.outcomes[1].message
+    assert "enlarge the grid" in run.outcomes[1].message
+    assert 0.14 < run.outcomes[1].time < 0.16
+    far = [1.0, 0, 0, 0, 2.0, 0, 0.1]
+    message = r"contact point 'body/ground\[0\]' over the grid.*enlarge"
+    with pytest.raises(tb.DomainError, match=message):
+        tb.contacts(ball, far, world=world)
+    with pytest.raises(tb.DomainError, match=message):
+        tb.simulate(ball, 0.1, q=far, world=world)
+
+
+def test_impact_and_lift_out_on_a_slope():
+    """A ball on 45 degrees: the normal velocity is reversed by e, and the least way out is n."""
+    heights = 0.2 * np.arange(21)[:, None] * np.ones((1, 21))
+    world = uneven(heights, spacing=0.2, friction=0.0)
+    ball = body(tb.SphereShape(0.1))
+    n = np.array([-1.0, 0.0, 1.0]) / np.sqrt(2.0)
+    place = np.array([0.03, 0.05, 2.03])
+    q = np.array([1.0, 0, 0, 0, *(place + 0.1 * n)])
+    after = tb.impact(ball, q, [0, 0, 0, 0.3, 0, -2.0], world=world, restitution=0.5)
+    v = np.array([0.3, 0.0, -2.0])
+    np.testing.assert_allclose(after.v[3:], v - 1.5 * (v @ n) * n, atol=1e-12)
+    deep = q.copy()
+    deep[4:] -= 0.02 * n
+    np.testing.assert_allclose(tb.lift_out(ball, deep, world=world), q, atol=1e-12)
+
+
+def test_contact_dynamics_on_a_slope_of_triangles():
+    """A ball that slides down a slope of 20 degrees: g (sin - mu cos), as on a plane."""
+    angle = np.radians(20.0)
+    heights = -np.tan(angle) * 0.2 * (np.arange(21) - 10.0)[:, None] * np.ones((1, 21))
+    world = uneven(heights, spacing=0.2, friction=0.05)
+    ball = body(tb.SphereShape(0.1), moment=(0.004, 0.004, 0.004))
+    n, along = np.array([[np.sin(angle), 0, np.cos(angle)], [np.cos(angle), 0, -np.sin(angle)]])
+    q = np.array([1.0, 0, 0, 0, *(0.1 * n + 0.07 * along)])
+    now = tb.contact_dynamics(ball, q, [0, 0, 0, *(1.5 * along)], np.zeros(6), world=world)
+    expected = 9.81 * (np.sin(angle) - 0.05 * np.cos(angle))
+    np.testing.assert_allclose(now.vd[3:], expected * along, atol=1e-9)
