@@ -49,7 +49,7 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.differentiation import push_forward
 from tiburon.trace.interpret import interpret
 from tiburon.trace.program import Input, current_graph, trace
-from tiburon.trace.regions import as_value, float_node, function
+from tiburon.trace.regions import as_value, float_node, for_each, function
 
 __all__ = [
     "actuated_derivatives",
@@ -86,18 +86,29 @@ def constrained_derivatives(
         return directional_derivative(around, left, position, v, step, change)
 
     state = (tuple(q), tuple(v), vd, forces)
-    none = (0.0,) * n
-    columns: list[Sequence[Scalar]] = []
-    for unit in [tuple(row) for row in np.eye(n).tolist()]:
-        for step, change in ((unit, none), (none, unit)):
-            rate = along(*state, step, change)
-            columns.append(solved(tuple(rate[:n]), tuple(rate[n:])))
-        columns.append(solved(unit, (0.0,) * len(forces)))
-    by = [
-        as_traced([columns[3 * k + kind][i] for i in range(n) for k in range(n)]).reshape(n, n)
-        for kind in range(3)
-    ]
-    return vd, by[0], by[1], by[2]
+
+    def by_state(index: Scalar) -> Scalars:
+        direction = unit_vector(index, 2 * n)
+        rate = along(*state, direction[:n], direction[n:])
+        return solved(tuple(rate[:n]), tuple(rate[n:]))
+
+    def by_force(index: Scalar) -> Scalars:
+        return solved(unit_vector(index, n), (0.0,) * len(forces))
+
+    return vd, *square_matrices([*for_each(2 * n, by_state), *for_each(n, by_force)])
+
+
+def unit_vector(index: Scalar, size: int) -> tuple[Scalar, ...]:
+    """Return the unit vector along a traced index."""
+    return tuple(np.where(index == float(k), 1.0, 0.0) for k in range(size))
+
+
+def square_matrices(columns: Sequence[Scalars]) -> tuple[Any, Any, Any]:
+    """Return three square matrices side by side, given by their columns."""
+    n = len(columns) // 3
+    flat = as_traced([column[i] for i in range(n) for column in columns])
+    by = flat.reshape(n, 3, n)
+    return by[:, 0], by[:, 1], by[:, 2]
 
 
 def constrained_solver(
@@ -144,12 +155,22 @@ def constrained_derivatives_by_inertia(
     """Compute accelerations and their derivatives with respect to inertial parameters, by name."""
     n = around.plan.nv
     vd = tuple(constrained_motion(around, q, v, tau).vd)
-    Y = forces_per_parameter(around, q, v, vd)
+    Y = [scalars(column) for column in forces_per_parameter(around, q, v, vd).T]
     terms = constraints(around.model, around.plan, q, v)
     solved, closed = constrained_solver(around, q, terms), (0.0,) * len(terms.value)
-    columns = [solved(tuple(-x for x in scalars(column)), closed) for column in Y.T]
-    by_inertia = as_traced([column[i] for i in range(n) for column in columns])
-    return {"vd": as_traced(list(vd)), "by_inertia": by_inertia.reshape(n, len(columns))}
+
+    def row(index: Scalar) -> Scalars:
+        # the map from joint forces to accelerations is symmetric: its columns are its rows
+        mobility = solved(unit_vector(index, n), closed)
+        return [-sum_of_products(mobility, column) for column in Y]
+
+    by_inertia = as_traced([x for part in for_each(n, row) for x in part]).reshape(n, len(Y))
+    return {"vd": as_traced(list(vd)), "by_inertia": by_inertia}
+
+
+def sum_of_products(a: Scalars, b: Scalars) -> Scalar:
+    """Return the sum of the products of corresponding scalars."""
+    return sum((x * y for x, y in zip(a, b, strict=True)), start=0.0)
 
 
 def directional_derivative(
@@ -264,16 +285,17 @@ def actuated_derivatives(
         return directional_derivative(around, [*left, *opening], position, v, step, change)
 
     state = (tuple(q), tuple(v), tuple(vd), tuple(multipliers), tuple(z))
-    H = mass_elements(plan, q)
-    none, closed = (0.0,) * n, (0.0,) * len(distribution.live)
-    columns: list[list[Scalar]] = []
-    for k, unit in enumerate([tuple(row) for row in np.eye(n).tolist()]):
-        for step, change in ((unit, none), (none, unit)):
-            rate = along(*state, step, change)
-            columns.append(solved(tuple(rate[:n]), tuple(rate[n:])))
-        columns.append(solved(tuple(H[i * n + k] for i in range(n)), closed))
-    by = [
-        as_traced([columns[3 * k + kind][i] for i in range(n) for k in range(n)]).reshape(n, n)
-        for kind in range(3)
-    ]
-    return tuple(tau), by[0], by[1], by[2]
+    closed = (0.0,) * len(distribution.live)
+
+    def by_state(index: Scalar) -> Scalars:
+        direction = unit_vector(index, 2 * n)
+        rate = along(*state, direction[:n], direction[n:])
+        return solved(tuple(rate[:n]), tuple(rate[n:]))
+
+    def by_acceleration(index: Scalar) -> Scalars:
+        # H times a unit acceleration: inverse dynamics at rest, without gravity
+        unit = JointVector(unit_vector(index, n))
+        return solved(tuple(rnea(plan, q, JointVector([0.0] * n), unit, (0.0, 0.0, 0.0))), closed)
+
+    columns = [*for_each(2 * n, by_state), *for_each(n, by_acceleration)]
+    return tuple(tau), *square_matrices(columns)
