@@ -290,12 +290,13 @@ def actuated_derivatives(
     def by_state(index: Scalar) -> Scalars:
         direction = unit_vector(index, 2 * n)
         rate = along(*state, direction[:n], direction[n:])
-        return solved(tuple(rate[:n]), tuple(rate[n:]))
+        return tuple(solved(tuple(rate[:n]), tuple(rate[n:])))
 
     def by_acceleration(index: Scalar) -> Scalars:
         # H times a unit acceleration: inverse dynamics at rest, without gravity
         unit = JointVector(unit_vector(index, n))
-        return solved(tuple(rnea(plan, q, JointVector([0.0] * n), unit, (0.0, 0.0, 0.0))), closed)
+        force = rnea(plan, q, JointVector([0.0] * n), unit, (0.0, 0.0, 0.0))
+        return tuple(solved(tuple(force), closed))
 
     columns = [*for_each(2 * n, by_state), *for_each(n, by_acceleration)]
     return tuple(tau), *square_matrices(columns)
