@@ -8,7 +8,7 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.friction import FrictionGaussSeidel
 from tiburon.trace.program import Input, trace
 
-DIGITS = 12
+TOLERANCE = 1e-12
 
 
 class Problem:
@@ -36,7 +36,7 @@ class Problem:
 
     @property
     def primitive(self) -> FrictionGaussSeidel:
-        return FrictionGaussSeidel(self.columns, self.supports, DIGITS, 20000)
+        return FrictionGaussSeidel(self.columns, self.supports, 20000)
 
     @property
     def arguments(self) -> list[float]:
@@ -46,7 +46,7 @@ class Problem:
             for axis in range(3)
         ]
         flat = [x for row in rows for x in row]
-        return [*flat, *self.b, *self.mu, *self.least, *self.start]
+        return [*flat, *self.b, *self.mu, *self.least, *self.start, TOLERANCE]
 
     def solve(self) -> tuple[np.ndarray, np.ndarray, list[float]]:
         found = self.primitive.apply(self.arguments)
@@ -72,7 +72,7 @@ def test_laws_of_contact_hold(seed):
     p, u, found = problem.solve()
     assert p.any()
     assert problem.violation(p, u) < 1e-9
-    assert found[-2] < 10.0**-DIGITS
+    assert found[-3] <= TOLERANCE
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -148,5 +148,5 @@ def test_an_initial_guess_shortens_the_iteration():
     p, _, cold = problem.solve()
     problem.start = p
     again, _, warm = problem.solve()
-    assert warm[-1] < cold[-1]
+    assert warm[-2] < cold[-2]
     np.testing.assert_allclose(again, p, atol=1e-10)

@@ -20,8 +20,8 @@ from tiburon.trace.array import as_traced
 
 __all__ = ["collide", "lifting"]
 
-DIGITS = 13
-"""Impulses are solved for to this many digits of the largest."""
+TOLERANCE = 1e-13
+"""Residual of the impulses at which solvers end, relative to the largest impulse."""
 
 REMOTE = 1e9
 """Normal velocity that keeps a contact point out of a problem [m/s]."""
@@ -55,11 +55,12 @@ def collide(
         b[3 * k + 2] = np.where(one, before[3 * k + 2], REMOTE)
     mu = [surface.kinetic_friction for surface in surfaces]
     none = [0.0] * len(points)
-    compressed = solve_impulses(compliance, b, mu, none, [0.0] * len(before), DIGITS)
+    start = [0.0] * len(before)
+    compressed = solve_impulses(compliance, b, mu, none, start, tolerance=TOLERANCE)
     least = [
         (1.0 + surface.restitution) * compressed.p[3 * k + 2] for k, surface in enumerate(surfaces)
     ]
-    found = solve_impulses(compliance, b, mu, least, compressed.p, DIGITS)
+    found = solve_impulses(compliance, b, mu, least, compressed.p, tolerance=TOLERANCE)
     change = compliance.response(found.y)
     after = [a + b for a, b in zip(v, change, strict=True)]
     # sum of impulse and mean velocity at the contacts: work done on the robot

@@ -42,10 +42,10 @@ from tiburon.loops.metric import MIN_CUT, TreeMetric
 from tiburon.model import Plan
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
+from tiburon.trace.primitives.contact_step import ContactStep
 from tiburon.trace.primitives.friction import FrictionGaussSeidel
 from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.primitives.tree import FactorTree
-from tiburon.trace.regions import where_needed
 
 __all__ = [
     "Compliance",
@@ -59,23 +59,14 @@ __all__ = [
 
 Scalars = tuple[Scalar, ...]
 
-DIGITS = 8
-"""Impulses are solved for to this many digits of the largest."""
+TOLERANCE = 1e-8
+"""Residual of the impulses at which solvers end, relative to the largest impulse."""
 
 MOST_SWEEPS = 500
 """Sweeps of Gauss-Seidel in one step at most."""
 
-GAP_TOLERANCE = 1e-11
-"""Penetration, or gap of a contact that is held closed, that a step may leave [m]."""
-
 LEAST_SLIP = 1e-6
 """Share of the largest tangential velocity without impulses below which a point does not slip."""
-
-LEAST_HOLD = 1e-8
-"""Share of the largest impulse above which a force holds a contact closed: solver tolerance."""
-
-UNBOUNDED = 1e30
-"""Bound of impulses without a bound [N s]."""
 
 
 class PointState(NamedTuple):
@@ -100,13 +91,18 @@ class Compliance(NamedTuple):
     size: int
     """Columns of A."""
 
-    def pushed(self, p: Sequence[Scalar]) -> Scalars:
-        """Return H^-1 J^T p."""
-        y: list[Scalar] = [0.0] * self.size
-        for row, impulse in zip(self.rows, p, strict=True):
-            for i, x in row.items():
-                y[i] = y[i] + x * impulse
-        return self.response(y)
+    @property
+    def supports(self) -> list[list[int]]:
+        """For each contact point the columns where its rows of A are not zero."""
+        return [sorted({i for row in three for i in row}) for three in self._points()]
+
+    def _points(self) -> list[list[ContactRow]]:
+        return [self.rows[k : k + 3] for k in range(0, len(self.rows), 3)]
+
+    def entries(self, supports: Sequence[Sequence[int]]) -> list[Scalar]:
+        """Return the rows of A over their supports, one after the other."""
+        points = zip(self._points(), supports, strict=True)
+        return [row.get(i, 0.0) for three, support in points for row in three for i in support]
 
 
 class Impulses(NamedTuple):
@@ -122,7 +118,13 @@ class Impulses(NamedTuple):
     """Slip velocity of each point per tangential impulse, 0 where it sticks or is open."""
 
     residual: Scalar
-    """Largest change of an impulse in the last sweep, relative to the largest impulse."""
+    """Largest residual of the laws of contact, relative to the largest impulse."""
+
+    sweeps: Scalar
+    """Number of sweeps."""
+
+    worst: Scalar
+    """Number of the point with the largest residual."""
 
 
 def solve_impulses(
@@ -131,7 +133,8 @@ def solve_impulses(
     mu: Sequence[Scalar],
     least: Sequence[Scalar],
     start: Sequence[Scalar],
-    digits: int = DIGITS,
+    *,
+    tolerance: Scalar = TOLERANCE,
 ) -> Impulses:
     """Solve for the impulses of all contact points.
 
@@ -141,21 +144,15 @@ def solve_impulses(
         mu: Coefficient of friction of each point.
         least: Least normal impulse of each point [N s].
         start: Impulses to start from.
-        digits: Digits of the largest impulse at which to end.
+        tolerance: Residual at which to end, relative to the largest impulse.
     """
-    rows, count = compliance.rows, len(mu)
-    supports = [sorted({i for row in rows[3 * k : 3 * k + 3] for i in row}) for k in range(count)]
-    solver = FrictionGaussSeidel(compliance.size, supports, digits, MOST_SWEEPS)
-    entries = [
-        row.get(i, 0.0)
-        for k, support in enumerate(supports)
-        for row in rows[3 * k : 3 * k + 3]
-        for i in support
-    ]
-    found = solver.apply([*entries, *b, *mu, *least, *start])
+    count, supports = len(mu), compliance.supports
+    solver = FrictionGaussSeidel(compliance.size, supports, MOST_SWEEPS)
+    entries = compliance.entries(supports)
+    found = solver.apply([*entries, *b, *mu, *least, *start, tolerance])
     ends = itertools.accumulate((3 * count, compliance.size, count), initial=0)
     p, y, slip = (found[a:b] for a, b in itertools.pairwise(ends))
-    return Impulses(p, y, slip, found[-2])
+    return Impulses(p, y, slip, *found[-3:])
 
 
 class RigidStep(NamedTuple):
@@ -174,7 +171,13 @@ class RigidStep(NamedTuple):
     """Whether there were impulses."""
 
     residual: Scalar
-    """Largest change of an impulse in the last sweep, relative to the largest impulse."""
+    """Largest residual of the laws of contact, relative to the largest impulse."""
+
+    sweeps: Scalar
+    """Number of sweeps."""
+
+    worst: Scalar
+    """Number of the point with the largest residual."""
 
 
 def compliance_of(
@@ -242,6 +245,7 @@ def rigid_step(
     v: Sequence[Scalar],
     v_free: Sequence[Scalar],
     h: Scalar,
+    tolerance: Scalar = TOLERANCE,
 ) -> RigidStep:
     """Return what contacts make of a step.
 
@@ -254,6 +258,7 @@ def rigid_step(
         v: Joint velocity at the start [m/s or rad/s], nv scalars.
         v_free: Joint velocity at the end without contact [m/s or rad/s], nv scalars.
         h: Length of the step [s].
+        tolerance: Residual of the impulses at which to end, relative to the largest impulse.
     """
     count = len(points)
     b = [along(row, v_free) for point in points for row in point.rows]
@@ -271,35 +276,33 @@ def rigid_step(
         for point, state in zip(points, states, strict=True)
         for x in in_frame(point, (state.force[0], state.force[1], state.force[2]))
     ]
-    found = solve_impulses(compliance, b, mu, [0.0] * count, guess)
-    jumps = [one.approach * found.p[3 * k + 2] for k, one in enumerate(closing)]
-    returned = [of.restitution * jump for of, jump in zip(surfaces, jumps, strict=True)]
-
-    least = [
-        np.where(extra > 0.0, jump + extra, 0.0)
-        for jump, extra in zip(jumps, returned, strict=True)
-    ]
-
-    def bounced() -> Impulses:
-        return solve_impulses(compliance, b, mu, least, found.p)
-
-    found = where_needed(_largest(returned) > 0.0, bounced, found)
-    p, slip = found.p, found.slip
-    timed = []
-    for k, one in enumerate(closing):
-        sudden = np.minimum(_ratio(jumps[k] + returned[k], p[3 * k + 2]), 1.0)
-        lasting = one.share * (0.5 + 0.5 * sudden)
-        timed += [lasting * x for x in p[3 * k : 3 * k + 3]]
-    moved, shifted = compliance.response(found.y), compliance.pushed(timed)
+    apart = [0.5 * (a - b) for a, b in zip(v_free, v, strict=True)]
+    ends = [point.geometry.gap + h * along(point.rows[2], apart) for point in points]
+    supports = compliance.supports
+    found = ContactStep(compliance.size, supports, MOST_SWEEPS).apply(
+        [
+            *compliance.entries(supports),
+            *b,
+            *mu,
+            *(one.approach for one in closing),
+            *(one.share for one in closing),
+            *(surface.restitution for surface in surfaces),
+            *ends,
+            *guess,
+            h,
+            tolerance,
+        ]
+    )
+    sizes = (3 * count, compliance.size, compliance.size, count)
+    places = itertools.pairwise(itertools.accumulate(sizes, initial=0))
+    p, y, shifts, slip = (found[i:j] for i, j in places)
+    moved, shifted = compliance.response(y), compliance.response(shifts)
     mean = tuple(0.5 * (a + b) + c for a, b, c in zip(v, v_free, shifted, strict=True))
     # points on the cone without slip stick, too: forces of many points are not unique
     speeds = [
         slip[k] * np.sqrt(p[3 * k] * p[3 * k] + p[3 * k + 1] * p[3 * k + 1]) for k in range(count)
     ]
     still = LEAST_SLIP * _largest([x for k in range(count) for x in b[3 * k : 3 * k + 2]])
-    threshold = LEAST_HOLD * _largest(p)
-    closed = [p[3 * k + 2] > bound + threshold for k, bound in enumerate(least)]
-    mean = _closed(points, compliance, closed, v, mean, h)
     return RigidStep(
         tuple(a + b for a, b in zip(v_free, moved, strict=True)),
         mean,
@@ -311,7 +314,7 @@ def rigid_step(
             for k, point in enumerate(points)
         ],
         _largest(p) > 0.0,
-        found.residual,
+        *found[-3:],
     )
 
 
@@ -342,45 +345,6 @@ def _closing(gap: Scalar, ahead: Scalar, steady: Scalar, after: Scalar, h: Scala
         np.where(closes, _ratio(approach, approach + hold), 0.0),
         np.where(closes, left / h, 1.0),
     )
-
-
-def _closed(
-    points: Sequence[PointRows],
-    compliance: Compliance,
-    closed: Sequence[Scalar],
-    v: Sequence[Scalar],
-    mean: Scalars,
-    h: Scalar,
-) -> Scalars:
-    """Return the mean velocity that leaves no penetration, and no gap where contacts are held.
-
-    What is left is projected out in the metric of the mass matrix: by the least motion, without
-    friction.
-
-    Args:
-        points: The contact points at q_v.
-        compliance: G and H^-1 J^T there.
-        closed: Whether a force holds each point closed at the end of the step.
-        v: Joint velocity at the start [m/s or rad/s].
-        mean: Mean joint velocity [m/s or rad/s].
-        h: Length of the step [s].
-    """
-    count = len(points)
-    apart = [a - b for a, b in zip(mean, v, strict=True)]
-    ends = [point.geometry.gap + h * along(point.rows[2], apart) for point in points]
-    errors = [
-        np.where(held, np.abs(end), np.maximum(-end, 0.0))
-        for held, end in zip(closed, ends, strict=True)
-    ]
-
-    def projected() -> list[Scalar]:
-        none = [0.0] * count
-        b = [x for end in ends for x in (0.0, 0.0, end / h)]
-        least = [np.where(held, -UNBOUNDED, 0.0) for held in closed]
-        found = solve_impulses(compliance, b, none, least, [0.0] * (3 * count))
-        return [a + b for a, b in zip(mean, compliance.response(found.y), strict=True)]
-
-    return tuple(where_needed(_largest(errors) > GAP_TOLERANCE, projected, list(mean)))
 
 
 def _ratio(a: Scalar, b: Scalar) -> Scalar:

@@ -237,6 +237,10 @@ class UnrolledMachine:
         """Write p or r."""
         return self.target.logical_or(p, r)
 
+    def both(self, p: Ref, r: Ref) -> Ref:
+        """Write p and r."""
+        return self.target.logical_and(p, r)
+
     def choose(self, condition: Ref, a: Ref, b: Ref) -> Ref:
         """Write the selection of a where the condition holds, else b."""
         return self.target.select(condition, a, b)

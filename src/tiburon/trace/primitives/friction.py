@@ -6,23 +6,32 @@ Symbols, per contact point, in its frame with axes t1, t2 along the surface and 
     A       three rows per contact: Jacobian of the contact points in the metric of the mass matrix,
             J H^-1/2
     y       A^T p
+    G       diagonal block of A A^T
     mu      coefficient of friction
     p_0     least normal impulse: 0, or what decompression has to give
+    rho     3 / trace G
 
 The problem: p_n >= p_0, u_n >= 0, (p_n - p_0) u_n = 0, |p_t| <= mu p_n, and where a point slips,
 p_t = -mu p_n u_t / |u_t|. The matrix A A^T is never formed: a contact reads and changes y only
 where its own rows are not zero, and the effort grows with the number of contacts, not its square.
 
 Each visit of a contact solves its own problem exactly, with the impulses of all others fixed
-(Jourdan, Alart and Jean 1998). With the normal impulse eliminated, u_t = e + S p_t and
-p_n = a - c . p_t. A sticking point has u_t = 0; for a slipping one u_t = -alpha p_t, alpha > 0, so
-that p_t(alpha) = -(S + alpha)^-1 e and
+(Jourdan, Alart and Jean 1998). A point that sticks needs one product with the inverse of G. For the
+others the normal impulse is eliminated: u_t = e + S p_t and p_n = a - c . p_t. A slipping point has
+u_t = -alpha p_t, alpha > 0, so that p_t(alpha) = -(S + alpha)^-1 e and
 
     mu p_n(alpha) / |p_t(alpha)| - 1 = 0
 
 which Newton's method solves from the left: without coupling c the left-hand side is concave. Blocks
 are regularized about the present impulse, so that solutions are those of the problem as given while
 a singular block (a planar robot has no motion across its plane) does no harm.
+
+Sweeps end by the residual of the projections that the laws are (the natural map): the largest
+component of p - (proj_D(p_t - rho u_t), max(p_0, p_n - rho u_n)), D the disc of radius mu p_n, over
+all contacts and relative to the largest impulse. It is evaluated when the decrease of the changes
+lets it be expected below its bound.
+
+A contact without impulse is passed over while it cannot close: |A_n y| <= |A_n| |y| < b_n.
 """
 
 from __future__ import annotations
@@ -43,10 +52,21 @@ from tiburon.trace.primitives.primitive import (
     is_zero_row,
 )
 
-__all__ = ["FrictionGaussSeidel"]
+__all__ = [
+    "FrictionGaussSeidel",
+    "GaussSeidel",
+    "Outcome",
+    "Problem",
+    "Row",
+    "absolute",
+    "difference",
+    "larger",
+    "rows_of",
+    "support_form",
+]
 
 PROXIMAL = 1e-9
-"""Regularization of a block, relative to the sum of its tangential diagonal."""
+"""Regularization of a block, relative to its trace."""
 
 ROOT_TOLERANCE = 1e-13
 """Residual of the slip equation at which Newton's method ends."""
@@ -54,9 +74,315 @@ ROOT_TOLERANCE = 1e-13
 MOST_ROOT_STEPS = 30
 """Steps of Newton's method for one slipping contact."""
 
-
 UNROLLED = 16
 """Columns of a support that are multiplied in straight-line code."""
+
+FIRST_RATE = 0.1
+"""Decrease of the changes from sweep to sweep that is expected after the first one."""
+
+INVERSE, SCHUR, COUPLING, OVER_NORMAL, BLOCK, STEP, STORED = 0, 6, 9, 11, 12, 18, 19
+"""Places of what is stored per contact: G^-1, S, c, 1 / G_nn, G, rho; their number."""
+
+
+class Row(NamedTuple):
+    """Consecutive floats in memory."""
+
+    memory: Memory
+    first: Any = 0
+
+    def load(self, m: Machine, place: Index) -> Number:
+        """Read a float."""
+        return m.load(self.memory, place + self.first)
+
+    def store(self, m: Machine, place: Index, value: Number) -> None:
+        """Write a float."""
+        m.store(self.memory, place + self.first, value)
+
+
+class Problem(NamedTuple):
+    """A contact problem and its solution in memory."""
+
+    A: Row
+    """For each contact its three rows over its support."""
+
+    b: Row
+    """Relative velocities without impulses, three per contact."""
+
+    mu: Row
+    """Coefficients of friction."""
+
+    least: Row
+    """Least normal impulses p_0."""
+
+    p: Row
+    """Impulses, three per contact."""
+
+    y: Row
+    """A^T p."""
+
+    alpha: Row
+    """Slip velocity per tangential impulse, 0 where a contact does not slip."""
+
+
+class Outcome(NamedTuple):
+    """What an iteration leaves in memory, one float each."""
+
+    residual: Row
+    """Largest residual of a contact, relative to the largest impulse."""
+
+    sweeps: Row
+    """Number of sweeps."""
+
+    worst: Row
+    """Contact with the largest residual."""
+
+
+class FrictionGaussSeidel(Primitive):
+    """Solve for the impulses of all contacts.
+
+    Arguments: A, for each contact its three rows over its support; b; mu; p_0; initial impulses;
+    the residual at which to end. Results: impulses; y; alpha of each contact, 0 where it does not
+    slip; the residual; the number of sweeps; the contact with the largest residual.
+
+    Attributes:
+        size: Columns of A.
+        supports: For each contact the columns where its rows are not zero.
+        most: Most sweeps.
+    """
+
+    def __init__(self, size: int, supports: Sequence[Sequence[int]], most: int) -> None:
+        super().__init__("friction_gauss_seidel", size, most, *support_form(supports))
+        self.size = size
+        self.supports = tuple(tuple(support) for support in supports)
+        self.most = most
+        self.entries = 3 * sum(map(len, supports))
+        self.argument_count = self.entries + 8 * self.contacts + 1
+        self.result_count = 4 * self.contacts + size + 3
+
+    @property
+    def contacts(self) -> int:
+        """Number of contact points."""
+        return len(self.supports)
+
+    def write(self, m: Machine, given: Memory, found: Memory) -> None:
+        """Sweep over the contacts until the impulses solve the problem."""
+        count, n = self.contacts, 3 * self.contacts
+        b, mu, least, start, tolerance = rows_of(given, self.entries, (n, count, count, n, 1))
+        p, y, alpha, *outcome = rows_of(found, 0, (n, self.size, count, 1, 1, 1))
+        problem = Problem(Row(given), b, mu, least, p, y, alpha)
+        solver = GaussSeidel(m, self.supports, self.size, problem, Outcome(*outcome), self.most)
+        solver.begin(start)
+        solver.solve(m.less(m.constant(0.0), m.constant(1.0)), tolerance.load(m, 0))
+
+    def tangent(
+        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
+    ) -> list[int]:
+        """Return the tangents of impulses, y and alpha; see `friction_derivative`."""
+        zero, used = graph.const(0.0), self.entries + 5 * self.contacts
+        count = 4 * self.contacts + self.size
+        # the start of the sweeps does not matter
+        if is_zero_row(graph, tangents[:used]):
+            return [zero] * self.result_count
+        rule = FrictionTangent(self.size, self.supports)
+        given = [*args[:used], *results[:count], *tangents[:used]]
+        return [*graph.call(rule, given), *[zero] * (self.result_count - count)]
+
+    def adjoint(
+        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
+    ) -> list[int]:
+        """Return the adjoints of A, b, mu and p_0; see `friction_derivative`."""
+        zero, used = graph.const(0.0), self.entries + 5 * self.contacts
+        count = 4 * self.contacts + self.size
+        rest = [zero] * (self.argument_count - used)
+        if is_zero_row(graph, adjoints[:count]):
+            return [*[zero] * used, *rest]
+        rule = FrictionAdjoint(self.size, self.supports)
+        given = [*args[:used], *results[:count], *adjoints[:count]]
+        return [*graph.call(rule, given), *rest]
+
+
+def support_form(supports: Sequence[Sequence[int]]) -> list[int]:
+    """Return supports as integers that determine them."""
+    lengths = [len(support) for support in supports]
+    return [len(supports), *lengths, *(column for support in supports for column in support)]
+
+
+def rows_of(memory: Memory, first: int, sizes: Sequence[int]) -> list[Row]:
+    """Return rows that follow each other in memory."""
+    ends = itertools.accumulate(sizes, initial=first)
+    return [Row(memory, start) for start, _ in itertools.pairwise(ends)]
+
+
+class GaussSeidel:
+    """Write sweeps over the contacts of a problem."""
+
+    def __init__(
+        self,
+        m: Machine,
+        supports: Sequence[Sequence[int]],
+        size: int,
+        problem: Problem,
+        outcome: Outcome,
+        most: int,
+    ) -> None:
+        """Take memory for what is stored per contact.
+
+        Args:
+            m: The machine.
+            supports: For each contact the columns where its rows are not zero.
+            size: Columns of A.
+            problem: The problem; p, y and alpha are its solution afterwards.
+            outcome: Where residual, sweeps and the worst contact go.
+            most: Most sweeps.
+        """
+        self.m = m
+        self.size = size
+        self.problem = problem
+        self.outcome = outcome
+        self.most = most
+        self._supports = supports
+        self.stored = m.memory(STORED * len(supports))
+        self._starts = list(itertools.accumulate((3 * len(x) for x in supports), initial=0))
+        self._change, self._largest, self._reach, self._number, self.softest = (
+            Row(m.memory(1)) for _ in range(5)
+        )
+
+    @property
+    def contacts(self) -> int:
+        """Number of contact points."""
+        return len(self._supports)
+
+    def visits(self) -> Iterator[Visit]:
+        """Visit the contacts in order, in loops over neighbors with supports of the same length."""
+        m, begin = self.m, 0
+        while begin < self.contacts:
+            length, end = len(self._supports[begin]), begin + 1
+            while end < self.contacts and len(self._supports[end]) == length:
+                end += 1
+            group = self._supports[begin:end]
+            columns = m.table([column for support in group for column in support])
+            for place in m.loop(0, end - begin):
+                yield Visit(self, length, columns, place, begin, self._starts[begin])
+            begin = end
+
+    def begin(self, start: Row) -> None:
+        """Set impulses and y to an initial guess, and store what sweeps need of each contact."""
+        m, problem = self.m, self.problem
+        zero = m.constant(0.0)
+        for i in m.loop(0, 3 * self.contacts):
+            problem.p.store(m, i, start.load(m, i))
+        for i in m.loop(0, self.size):
+            problem.y.store(m, i, zero)
+        self.softest.store(m, 0, zero)
+        for visit in self.visits():
+            problem.alpha.store(m, visit.k, zero)
+            trace = visit.store_block()
+            self.softest.store(m, 0, larger(m, self.softest.load(m, 0), trace))
+            p = visit.impulse()
+            pushed = visit.is_pushed(p)
+            for _ in m.iterate(1, lambda pushed=pushed: pushed):  # type: ignore[misc]
+                visit.push(p)
+
+    def solve(self, pending: Truth, tolerance: Number, least: Number | None = None) -> None:
+        """Sweep until the residual is small enough.
+
+        Args:
+            pending: Cases to solve; the others keep everything as it is.
+            tolerance: Residual at which to end, relative to the largest impulse.
+            least: Residual [N s] below which to end in any case.
+        """
+        m, outcome = self.m, self.outcome
+        zero, one, half = (m.constant(x) for x in (0.0, 1.0, 0.5))
+        going, before = Row(m.memory(1)), Row(m.memory(1))
+        going.store(m, 0, m.choose(pending, one, zero))
+        before.store(m, 0, zero)
+        outcome.sweeps.store(m, 0, zero)
+        outcome.residual.store(m, 0, one)
+        outcome.worst.store(m, 0, zero)
+
+        def busy() -> Truth:
+            return m.less(half, going.load(m, 0))
+
+        for _ in m.iterate(self.most, busy):
+            active = busy()
+            sweeps = outcome.sweeps.load(m, 0)
+            outcome.sweeps.store(m, 0, m.add(sweeps, m.choose(active, one, zero)))
+            self._change.store(m, 0, zero)
+            self._largest.store(m, 0, zero)
+            # a margin of two: y changes within the sweep
+            self._reach.store(m, 0, m.mul(m.constant(4.0), self._square()))
+            for visit in self.visits():
+                self._visit(visit, active)
+            change, last = self._change.load(m, 0), before.load(m, 0)
+            first = m.less_equal(last, zero)
+            rate = m.div(change, m.choose(first, one, last))
+            rate = m.choose(first, m.constant(FIRST_RATE), m.choose(m.less(rate, one), rate, one))
+            bound = m.mul(tolerance, self._largest.load(m, 0))
+            if least is not None:
+                bound = larger(m, bound, least)
+            due = m.both(active, m.less_equal(m.mul(change, rate), bound))
+            before.store(m, 0, change)
+            for _ in m.iterate(1, lambda due=due: due):  # type: ignore[misc]
+                small = m.less_equal(self._evaluate(due), bound)
+                going.store(m, 0, m.choose(m.both(due, small), zero, going.load(m, 0)))
+        for _ in m.iterate(1, busy):
+            self._evaluate(busy())
+
+    def _square(self) -> Number:
+        """Return y . y."""
+        m = self.m
+        total = Row(m.memory(1))
+        total.store(m, 0, m.constant(0.0))
+        for i in m.loop(0, self.size):
+            y = self.problem.y.load(m, i)
+            total.store(m, 0, m.add_product(y, y, total.load(m, 0)))
+        return total.load(m, 0)
+
+    def _evaluate(self, due: Truth) -> Number:
+        """Write the residual of cases, and the contact where it is largest; return it [N s]."""
+        m, outcome = self.m, self.outcome
+        zero, one = m.constant(0.0), m.constant(1.0)
+        residual, worst = Row(m.memory(1)), Row(m.memory(1))
+        residual.store(m, 0, zero)
+        worst.store(m, 0, zero)
+        self._number.store(m, 0, zero)
+        self._reach.store(m, 0, self._square())
+        for visit in self.visits():
+            near = visit.is_near(self._reach.load(m, 0))
+            for _ in m.iterate(1, lambda near=near: near):  # type: ignore[misc]
+                found, known = visit.residual(), residual.load(m, 0)
+                more = m.both(near, m.less(known, found))
+                residual.store(m, 0, m.choose(more, found, known))
+                number = self._number.load(m, 0)
+                worst.store(m, 0, m.choose(more, number, worst.load(m, 0)))
+            self._number.store(m, 0, m.add(self._number.load(m, 0), one))
+        largest = self._largest.load(m, 0)
+        scale = m.choose(m.less(zero, largest), largest, one)
+        relative = m.div(residual.load(m, 0), scale)
+        outcome.residual.store(m, 0, m.choose(due, relative, outcome.residual.load(m, 0)))
+        outcome.worst.store(m, 0, m.choose(due, worst.load(m, 0), outcome.worst.load(m, 0)))
+        return residual.load(m, 0)
+
+    def _visit(self, visit: Visit, active: Truth) -> None:
+        """Solve the problem of one contact and move its impulse there."""
+        m, p_of = self.m, self.problem.p
+        near = m.both(active, visit.is_near(self._reach.load(m, 0)))
+        for _ in m.iterate(1, lambda: near):
+            u, p = visit.velocity(), visit.impulse()
+            new = visit.solved(u, p, near)
+            zero, moved = m.constant(0.0), []
+            for axis in range(3):
+                step = m.choose(near, difference(m, new[axis], p[axis]), zero)
+                moved.append(step)
+                p_of.store(m, visit.row + axis, m.add(p[axis], step))
+                self._raise(self._change, step)
+                self._raise(self._largest, m.choose(near, new[axis], zero))
+            visit.push(moved)
+
+    def _raise(self, largest: Row, value: Number) -> None:
+        """Raise the largest magnitude to that of a value."""
+        m = self.m
+        largest.store(m, 0, larger(m, largest.load(m, 0), absolute(m, value)))
 
 
 class _Block(NamedTuple):
@@ -72,265 +398,30 @@ class _Block(NamedTuple):
     """Change of the normal impulse with the tangential one."""
 
 
-class FrictionGaussSeidel(Primitive):
-    """Solve for the impulses of all contacts.
-
-    Arguments: A, for each contact its three rows over its support; b; mu; p_0; initial impulses.
-    Results: impulses; y; alpha of each contact, 0 where it does not slip; the largest change of an
-    impulse in the last sweep relative to the largest impulse; the number of sweeps.
-
-    Attributes:
-        size: Columns of A.
-        supports: For each contact the columns where its rows are not zero.
-        digits: Sweeps end at a relative change of 10^-digits.
-        most: Most sweeps.
-    """
-
-    def __init__(
-        self, size: int, supports: Sequence[Sequence[int]], digits: int, most: int
-    ) -> None:
-        lengths = [len(support) for support in supports]
-        flat = [column for support in supports for column in support]
-        super().__init__(
-            "friction_gauss_seidel", size, digits, most, len(supports), *lengths, *flat
-        )
-        self.size = size
-        self.supports = tuple(tuple(support) for support in supports)
-        self.digits = digits
-        self.most = most
-        self._starts = list(itertools.accumulate((3 * x for x in lengths), initial=0))
-        self.argument_count = self._starts[-1] + 8 * self.contacts
-        self.result_count = 4 * self.contacts + size + 2
-
-    @property
-    def contacts(self) -> int:
-        """Number of contact points."""
-        return len(self.supports)
-
-    def write(self, m: Machine, given: Memory, found: Memory) -> None:
-        """Sweep over the contacts until the impulses stay the same."""
-        count, n = self.contacts, 3 * self.contacts
-        zero, one = m.constant(0.0), m.constant(1.0)
-        work = _Work(given, found, m.memory(6 * count), m.memory(3), m.memory(1), m.memory(1), self)
-        for i in m.loop(0, n):
-            m.store(found, i, m.load(given, i + work.start))
-        for i in m.loop(0, self.size):
-            m.store(found, i + n, zero)
-        for visit in self._visits(m, work):
-            m.store(found, visit.k + (n + self.size), zero)
-            visit.write_block()
-            p = [m.load(found, visit.row + axis) for axis in range(3)]
-            for _ in m.iterate(1, lambda p=p: _any(m, p)):  # type: ignore[misc]
-                visit.push(p)
-        # change of the last sweep, its bound, sweeps
-        change, bound, sweeps = (m.memory(1) for _ in range(3))
-        m.store(change, 0, one)
-        m.store(bound, 0, zero)
-        m.store(sweeps, 0, zero)
-
-        def going() -> Truth:
-            return m.less(m.load(bound, 0), m.load(change, 0))
-
-        for _ in m.iterate(self.most, going):
-            active = going()
-            m.store(sweeps, 0, m.add(m.load(sweeps, 0), m.choose(active, one, zero)))
-            m.store(work.change, 0, zero)
-            m.store(work.largest, 0, zero)
-            for visit in self._visits(m, work):
-                self._visit(m, work, visit, active)
-            limit = m.mul(m.constant(10.0**-self.digits), m.load(work.largest, 0))
-            m.store(change, 0, m.choose(active, m.load(work.change, 0), m.load(change, 0)))
-            m.store(bound, 0, m.choose(active, limit, m.load(bound, 0)))
-        scale = m.mul(m.load(bound, 0), m.constant(10.0**self.digits))
-        some = m.less(zero, scale)
-        relative = m.div(m.load(change, 0), m.choose(some, scale, one))
-        last = n + self.size + count
-        m.store(found, last, m.choose(some, relative, m.load(change, 0)))
-        m.store(found, last + 1, m.load(sweeps, 0))
-
-    def _visits(self, m: Machine, work: _Work) -> Iterator[_Visit]:
-        """Visit the contacts in order, in loops over neighbors with supports of the same length."""
-        begin = 0
-        while begin < self.contacts:
-            length, end = len(self.supports[begin]), begin + 1
-            while end < self.contacts and len(self.supports[end]) == length:
-                end += 1
-            group = self.supports[begin:end]
-            columns = m.table([column for support in group for column in support])
-            for place in m.loop(0, end - begin):
-                yield _Visit(m, work, length, columns, place, begin, self._starts[begin])
-            begin = end
-
-    def _visit(self, m: Machine, work: _Work, visit: _Visit, active: Truth) -> None:
-        """Solve the problem of one contact and move its impulse there."""
-        found, row, zero = work.found, visit.row, m.constant(0.0)
-        visit.write_velocity()
-        p = [m.load(found, row + axis) for axis in range(3)]
-        least = m.load(work.given, visit.k + work.least)
-        block = visit.block(p, least)
-        for _ in m.iterate(1, lambda: _any(m, [*p, block.a])):
-            place = visit.k + (3 * self.contacts + self.size)
-            mu = m.load(work.given, visit.k + work.mu)
-            new = self._solved(m, block, mu, place, found, active)
-            moved = []
-            for axis in range(3):
-                step = m.choose(active, _difference(m, new[axis], p[axis]), zero)
-                moved.append(step)
-                m.store(found, row + axis, m.add(p[axis], step))
-                m.store(work.change, 0, _larger(m, m.load(work.change, 0), _absolute(m, step)))
-                size = _absolute(m, new[axis])
-                m.store(work.largest, 0, _larger(m, m.load(work.largest, 0), size))
-            visit.push(moved)
-
-    def _solved(
-        self,
-        m: Machine,
-        block: _Block,
-        mu: Number,
-        place: Index,
-        alphas: Memory,
-        active: Truth,
-    ) -> list[Number]:
-        """Return the impulse of one contact; alpha stays where it is stored."""
-        zero = m.constant(0.0)
-        x, y = _tangential(m, block, zero)
-        normal = _normal(m, block, x, y)
-        limit = m.mul(mu, normal)
-        square = m.add_product(x, x, m.mul(y, y))
-        # beyond the cone, or on its wrong side
-        slips = m.either(m.less(limit, zero), m.less(m.mul(limit, limit), square))
-        frictionless = m.less_equal(m.mul(mu, block.a), zero)
-        error, state = m.memory(1), m.memory(1)
-        m.store(state, 0, m.choose(slips, m.load(alphas, place), zero))
-        rough = m.choose(slips, m.constant(1.0), zero)
-        m.store(error, 0, m.choose(frictionless, zero, rough))
-        close = m.constant(ROOT_TOLERANCE)
-
-        def open_root() -> Truth:
-            return m.less(close, m.load(error, 0))
-
-        for _ in m.iterate(MOST_ROOT_STEPS, open_root):
-            pending, at = open_root(), m.load(state, 0)
-            then, value = self._root_step(m, block, mu, at)
-            m.store(state, 0, m.choose(pending, then, at))
-            m.store(error, 0, m.choose(pending, _absolute(m, value), m.load(error, 0)))
-        at = m.load(state, 0)
-        m.store(alphas, place, m.choose(active, at, m.load(alphas, place)))
-        x, y = _tangential(m, block, at)
-        x, y = m.choose(frictionless, zero, x), m.choose(frictionless, zero, y)
-        return [x, y, _normal(m, block, x, y)]
-
-    def _root_step(
-        self, m: Machine, block: _Block, mu: Number, at: Number
-    ) -> tuple[Number, Number]:
-        """Return the next alpha of Newton's method, and the residual at this one."""
-        zero, one = m.constant(0.0), m.constant(1.0)
-        xx, _, yy = block.S
-        x, y = _tangential(m, block, at)
-        normal = _normal(m, block, x, y)
-        # derivative of p_t: -(S + alpha)^-1 p_t
-        dx, dy = _tangential(m, block._replace(e=(x, y)), at)
-        square = m.add_product(x, x, m.mul(y, y))
-        length = m.sqrt(square)
-        ratio = m.div(mu, length)
-        value = m.add(m.mul(ratio, normal), m.constant(-1.0))
-        along = m.div(m.add_product(x, dx, m.mul(y, dy)), square)
-        falling = m.add_product(block.c[0], dx, m.mul(block.c[1], dy))
-        slope = m.mul(ratio, m.sub_product(normal, along, _difference(m, zero, falling)))
-        usable = m.less(zero, slope)
-        then = m.sub_product(m.div(one, m.choose(usable, slope, one)), value, at)
-        # where Newton's method is of no use, beyond the matrix itself
-        far = m.add(m.add(at, at), m.add(xx, yy))
-        then = m.choose(usable, then, far)
-        return m.choose(m.less(then, zero), zero, then), value
-
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
-        """Return the tangents of impulses, y and alpha; see `friction_derivative`."""
-        zero, used = graph.const(0.0), self._starts[-1] + 5 * self.contacts
-        count = 4 * self.contacts + self.size
-        # the start of the sweeps does not matter
-        if is_zero_row(graph, tangents[:used]):
-            return [zero] * self.result_count
-        rule = FrictionTangent(self.size, self.supports)
-        given = [*args[:used], *results[:count], *tangents[:used]]
-        return [*graph.call(rule, given), zero, zero]
-
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
-        """Return the adjoints of A, b, mu and p_0; see `friction_derivative`."""
-        zero, used = graph.const(0.0), self._starts[-1] + 5 * self.contacts
-        count = 4 * self.contacts + self.size
-        start = [zero] * (3 * self.contacts)
-        if is_zero_row(graph, adjoints[:count]):
-            return [*[zero] * used, *start]
-        rule = FrictionAdjoint(self.size, self.supports)
-        given = [*args[:used], *results[:count], *adjoints[:count]]
-        return [*graph.call(rule, given), *start]
-
-
-class _Work:
-    """Memory of a run of the primitive, and where its arguments begin."""
-
-    def __init__(
-        self,
-        given: Memory,
-        found: Memory,
-        blocks: Memory,
-        velocity: Memory,
-        change: Memory,
-        largest: Memory,
-        primitive: FrictionGaussSeidel,
-    ) -> None:
-        self.given = given
-        self.found = found
-        self.blocks = blocks
-        """Elements xx, xy, xn, yy, yn, nn of the diagonal block of each contact."""
-        self.velocity = velocity
-        """Relative velocity at the contact that is visited [m/s]."""
-        self.change = change
-        """Largest change of an impulse in this sweep."""
-        self.largest = largest
-        """Largest impulse."""
-        self.y = 3 * primitive.contacts
-        """Where y begins among the results."""
-        self.b = primitive._starts[-1]
-        self.mu = self.b + 3 * primitive.contacts
-        self.least = self.mu + primitive.contacts
-        self.start = self.least + primitive.contacts
-
-
-class _Visit:
+class Visit:
     """One contact: its rows of A and what they multiply."""
 
     def __init__(
-        self,
-        m: Machine,
-        work: _Work,
-        length: int,
-        columns: Any,
-        place: Index,
-        begin: int,
-        start: int,
+        self, solver: GaussSeidel, length: int, columns: Any, place: Index, begin: int, start: int
     ) -> None:
-        self.m = m
-        self.work = work
+        self.m = solver.m
+        self.problem = solver.problem
         self.length = length
         self.k = place + begin
         """The contact."""
         self.row = self.k * 3
         """Its first row."""
+        self._stored = Row(solver.stored, self.k * STORED)
         self._columns = columns
         self._first = place * length
         self._start = place * (3 * length) + start
 
     def _entry(self, axis: int, i: Index) -> Number:
-        return self.m.load(self.work.given, self._start + axis * self.length + i)
+        return self.problem.A.load(self.m, self._start + axis * self.length + i)
 
-    def _y(self, i: Index) -> Index:
-        return self.m.lookup(self._columns, self._first + i) + self.work.y
+    def column(self, i: Index) -> Index:
+        """Return a column of the support."""
+        return self.m.lookup(self._columns, self._first + i)
 
     def _parts(self) -> Iterator[tuple[Index, int]]:
         """Go through the support in parts of at most `UNROLLED` columns."""
@@ -340,76 +431,297 @@ class _Visit:
         if rest:
             yield whole * UNROLLED, rest
 
-    def write_block(self) -> None:
-        """Write the diagonal block A_k A_k^T."""
-        m, blocks, place = self.m, self.work.blocks, self.k * 6
-        for i in range(6):
-            m.store(blocks, place + i, m.constant(0.0))
-        for first, count in self._parts():
-            totals = [m.load(blocks, place + i) for i in range(6)]
-            for i in range(count):
-                x, y, n = (self._entry(axis, first + i) for axis in range(3))
-                pairs = ((x, x), (x, y), (x, n), (y, y), (y, n), (n, n))
-                totals = [
-                    m.add_product(a, b, total) for (a, b), total in zip(pairs, totals, strict=True)
-                ]
-            for i, total in enumerate(totals):
-                m.store(blocks, place + i, total)
+    def _sums(self, count: int, terms: Any) -> list[Number]:
+        """Return sums of products over the support.
 
-    def write_velocity(self) -> None:
-        """Write u = A_k y + b_k."""
-        m, u = self.m, self.work.velocity
-        for axis in range(3):
-            m.store(u, axis, m.load(self.work.given, self.row + axis + self.work.b))
-        for first, count in self._parts():
-            totals = [m.load(u, axis) for axis in range(3)]
-            for i in range(count):
-                y = m.load(self.work.found, self._y(first + i))
-                totals = [
-                    m.add_product(self._entry(axis, first + i), y, total)
-                    for axis, total in enumerate(totals)
-                ]
-            for axis, total in enumerate(totals):
-                m.store(u, axis, total)
+        Args:
+            count: Number of sums.
+            terms: Returns for a column the factors of each sum.
+        """
+        m = self.m
+        zero = m.constant(0.0)
+        if self.length > UNROLLED:
+            totals = m.memory(count)
+            for k in range(count):
+                m.store(totals, k, zero)
+            for first, length in self._parts():
+                sums = self._part_sums(count, terms, first, length)
+                for k, value in enumerate(sums):
+                    m.store(totals, k, m.add(m.load(totals, k), value))
+            return [m.load(totals, k) for k in range(count)]
+        return self._part_sums(count, terms, 0, self.length)
 
-    def push(self, p: list[Number]) -> None:
-        """Add A_k^T p to y."""
-        m, found = self.m, self.work.found
+    def _part_sums(self, count: int, terms: Any, first: Index, length: int) -> list[Number]:
+        # two chains of additions each, half as long
+        m = self.m
+        chains: list[list[Any]] = [[None] * count, [None] * count]
+        for i in range(length):
+            chain = chains[i % 2]
+            for k, (a, b) in enumerate(terms(first + i)):
+                known = chain[k]
+                chain[k] = m.mul(a, b) if known is None else m.add_product(a, b, known)
+        even, odd = chains
+        return [a if b is None else m.add(a, b) for a, b in zip(even, odd, strict=True)]
+
+    def impulse(self) -> list[Number]:
+        """Return its impulse."""
+        return [self.problem.p.load(self.m, self.row + axis) for axis in range(3)]
+
+    def store_block(self) -> Number:
+        """Store the block A_k A_k^T, regularized, and what follows from it; return its trace."""
+        m = self.m
+        zero, one = m.constant(0.0), m.constant(1.0)
+
+        def terms(i: Index) -> list[tuple[Number, Number]]:
+            x, y, n = (self._entry(axis, i) for axis in range(3))
+            return [(x, x), (x, y), (x, n), (y, y), (y, n), (n, n)]
+
+        xx, xy, xn, yy, yn, nn = self._sums(6, terms)
+        trace = m.add(m.add(xx, yy), nn)
+        # a contact that nothing can move has no impulse
+        stuck = m.less_equal(trace, zero)
+        proximal = m.choose(stuck, one, m.mul(m.constant(PROXIMAL), trace))
+        xx, yy, nn = (m.add(x, proximal) for x in (xx, yy, nn))
+        over_n = m.div(one, nn)
+        cx, cy = m.mul(xn, over_n), m.mul(yn, over_n)
+        sxx, sxy, syy = (
+            m.sub_product(a, b, c) for a, b, c in ((cx, xn, xx), (cx, yn, xy), (cy, yn, yy))
+        )
+        over = m.div(one, m.sub_product(sxy, sxy, m.mul(sxx, syy)))
+        ixx, ixy, iyy = m.mul(syy, over), m.sub_product(sxy, over, zero), m.mul(sxx, over)
+        # G^-1 = [[S^-1, -S^-1 c], [-c^T S^-1, 1 / nn + c^T S^-1 c]]
+        ixn = m.sub_product(ixx, cx, m.sub_product(ixy, cy, zero))
+        iyn = m.sub_product(ixy, cx, m.sub_product(iyy, cy, zero))
+        inn = m.sub_product(cx, ixn, m.sub_product(cy, iyn, over_n))
+        rho = m.choose(stuck, zero, m.div(m.constant(3.0), m.choose(stuck, one, trace)))
+        values = (
+            *(ixx, ixy, ixn, iyy, iyn, inn),
+            *(sxx, sxy, syy),
+            *(cx, cy),
+            over_n,
+            *(xx, xy, xn, yy, yn, nn),
+            rho,
+        )
+        for place, value in enumerate(values):
+            self._stored.store(m, place, value)
+        return trace
+
+    def _loaded(self, first: int, count: int) -> list[Number]:
+        return [self._stored.load(self.m, first + i) for i in range(count)]
+
+    def is_near(self, reach: Number) -> Truth:
+        """Return whether the contact has an impulse or may close.
+
+        Args:
+            reach: Square of a bound of |y|.
+        """
+        m, problem = self.m, self.problem
+        zero = m.constant(0.0)
+        apart = problem.b.load(m, self.row + 2)
+        apart = m.choose(m.less(zero, apart), apart, zero)
+        least = problem.least.load(m, self.k)
+        total = m.mul(least, least)
+        for x in self.impulse():
+            total = m.add_product(x, x, total)
+        closing = m.mul(self._stored.load(m, BLOCK + 5), reach)
+        return m.either(m.less_equal(m.mul(apart, apart), closing), m.less(zero, total))
+
+    def velocity(self) -> list[Number]:
+        """Return u = A_k y + b_k."""
+        m = self.m
+
+        def terms(i: Index) -> list[tuple[Number, Number]]:
+            y = self.problem.y.load(m, self.column(i))
+            return [(self._entry(axis, i), y) for axis in range(3)]
+
+        b = [self.problem.b.load(m, self.row + axis) for axis in range(3)]
+        return [m.add(x, y) for x, y in zip(self._sums(3, terms), b, strict=True)]
+
+    def is_pushed(self, p: list[Number]) -> Truth:
+        """Return whether an impulse differs from zero."""
+        return _any(self.m, p)
+
+    def normal_product(self, y: Row) -> Number:
+        """Return A_n y."""
+        m = self.m
+
+        def terms(i: Index) -> list[tuple[Number, Number]]:
+            return [(self._entry(2, i), y.load(m, self.column(i)))]
+
+        return self._sums(1, terms)[0]
+
+    def push(self, p: list[Number], y: Row | None = None) -> None:
+        """Add A_k^T p to y, by default that of the problem."""
+        m = self.m
+        y = self.problem.y if y is None else y
         for first, count in self._parts():
             for i in range(count):
-                place = self._y(first + i)
-                total = m.load(found, place)
+                place = self.column(first + i)
+                total = y.load(m, place)
                 for axis in range(3):
                     total = m.add_product(self._entry(axis, first + i), p[axis], total)
-                m.store(found, place, total)
+                y.store(m, place, total)
 
-    def block(self, p: list[Number], least: Number) -> _Block:
+    def residual(self) -> Number:
+        """Return how far the impulse is from its projection."""
+        m = self.m
+        zero, one = m.constant(0.0), m.constant(1.0)
+        u, p, rho = self.velocity(), self.impulse(), self._stored.load(m, STEP)
+        least, mu = self.problem.least.load(m, self.k), self.problem.mu.load(m, self.k)
+        x, y, n = (m.sub_product(rho, a, b) for a, b in zip(u, p, strict=True))
+        n = larger(m, n, least)
+        limit = m.mul(mu, larger(m, p[2], zero))
+        square = m.add_product(x, x, m.mul(y, y))
+        slips = m.less(m.mul(limit, limit), square)
+        scale = m.choose(slips, m.div(limit, m.sqrt(m.choose(slips, square, one))), one)
+        found = zero
+        for a, b in zip((m.mul(scale, x), m.mul(scale, y), n), p, strict=True):
+            found = larger(m, found, absolute(m, difference(m, a, b)))
+        return found
+
+    def solved(self, u: list[Number], p: list[Number], active: Truth) -> list[Number]:
+        """Return the impulse that solves the contact with the impulses of all others fixed.
+
+        Args:
+            u: Relative velocity.
+            p: Present impulse.
+            active: Cases that count; alpha of the others stays.
+        """
+        m, problem = self.m, self.problem
+        zero, one = m.constant(0.0), m.constant(1.0)
+        mu, least = problem.mu.load(m, self.k), problem.least.load(m, self.k)
+        xx, xy, xn, yy, yn, nn = self._loaded(INVERSE, 6)
+        cx, cy = self._loaded(COUPLING, 2)
+        # the impulse of a point that sticks
+        new = [
+            m.sub_product(a, u[0], m.sub_product(b, u[1], m.sub_product(c, u[2], old)))
+            for (a, b, c), old in zip(((xx, xy, xn), (xy, yy, yn), (xn, yn, nn)), p, strict=True)
+        ]
+        # the normal impulse without a tangential one
+        alone = m.add_product(cx, new[0], m.add_product(cy, new[1], new[2]))
+        normal = larger(m, alone, least)
+        limit = m.mul(mu, new[2])
+        square = m.add_product(new[0], new[0], m.mul(new[1], new[1]))
+        # beyond the cone, on its wrong side, or open; with a least impulse, below that
+        moves = m.either(m.less(limit, zero), m.less(m.mul(limit, limit), square))
+        bound = m.less(zero, least)
+        moves = m.either(moves, m.less_equal(m.choose(bound, new[2], alone), least))
+        flat = m.less_equal(m.mul(mu, normal), zero)
+        new = [m.choose(flat, a, b) for a, b in zip((zero, zero, normal), new, strict=True)]
+        rough = m.choose(m.both(active, moves), m.choose(flat, zero, one), zero)
+        result, alpha = m.memory(3), Row(m.memory(1))
+        for axis, value in enumerate(new):
+            m.store(result, axis, value)
+        alpha.store(m, 0, zero)
+        general = m.less(zero, rough)
+        for _ in m.iterate(1, lambda: general):
+            touches, start = self._touches(u, p, general), problem.alpha.load(m, self.k)
+            block = self._block(u, p, alone, least, touches)
+            *slipped, at = _slipping(m, block, mu, start, general)
+            alpha.store(m, 0, m.choose(general, at, zero))
+            for axis, value in enumerate(slipped):
+                m.store(result, axis, m.choose(general, value, m.load(result, axis)))
+        kept = m.choose(active, alpha.load(m, 0), problem.alpha.load(m, self.k))
+        problem.alpha.store(m, self.k, kept)
+        return [m.load(result, axis) for axis in range(3)]
+
+    def _touches(self, u: list[Number], p: list[Number], active: Truth) -> Truth:
+        """Return whether the least normal impulse does not stop the approach."""
+        m, problem = self.m, self.problem
+        zero, one = m.constant(0.0), m.constant(1.0)
+        mu, least = problem.mu.load(m, self.k), problem.least.load(m, self.k)
+        _, _, xn, _, yn, nn = self._loaded(BLOCK, 6)
+        # without a least impulse there is no friction either
+        moved = m.memory(2)
+        for axis in range(2):
+            m.store(moved, axis, difference(m, zero, p[axis]))
+        bound = m.both(active, m.less(zero, least))
+        for _ in m.iterate(1, lambda: bound):
+            never = m.less(one, zero)
+            block = self._block(u, p, least, least, never)
+            x, y, _, _ = _slipping(m, block, mu, zero, bound)
+            for axis, value in enumerate((x, y)):
+                step = difference(m, value, p[axis])
+                m.store(moved, axis, m.choose(bound, step, m.load(moved, axis)))
+        normal = m.add_product(nn, difference(m, least, p[2]), u[2])
+        normal = m.add_product(xn, m.load(moved, 0), normal)
+        return m.less(m.add_product(yn, m.load(moved, 1), normal), zero)
+
+    def _block(
+        self, u: list[Number], p: list[Number], alone: Number, least: Number, touches: Truth
+    ) -> _Block:
         """Return the problem of this contact: touching, or with the least normal impulse."""
         m, zero = self.m, self.m.constant(0.0)
-        xx, xy, xn, yy, yn, nn = (m.load(self.work.blocks, self.k * 6 + i) for i in range(6))
-        u = [m.load(self.work.velocity, axis) for axis in range(3)]
-        inverse = m.div(m.constant(1.0), nn)
-        c = [m.mul(xn, inverse), m.mul(yn, inverse)]
-        # normal impulse without the tangential one, whose effect on u_n is taken back
-        a = m.sub_product(u[2], inverse, p[2])
-        a = m.add_product(c[0], p[0], m.add_product(c[1], p[1], a))
-        touches = m.less(least, a)
-        a = m.choose(touches, a, least)
-        c = [m.choose(touches, x, zero) for x in c]
-        proximal = m.mul(m.constant(PROXIMAL), m.add(xx, yy))
-        S = (
-            m.add(m.sub_product(c[0], xn, xx), proximal),
-            m.sub_product(c[0], yn, xy),
-            m.add(m.sub_product(c[1], yn, yy), proximal),
-        )
-        # with the normal impulse that belongs to the present tangential one
-        change = _difference(m, a, p[2])
-        change = m.sub_product(c[0], p[0], m.sub_product(c[1], p[1], change))
+        S, c = self._loaded(SCHUR, 3), self._loaded(COUPLING, 2)
+        xx, xy, xn, yy, yn, _ = self._loaded(BLOCK, 6)
+        a = m.choose(touches, alone, least)
+        S = [m.choose(touches, x, y) for x, y in zip(S, (xx, xy, yy), strict=True)]
+        change = difference(m, least, p[2])
         e = []
         for axis, (coupling, x, y) in enumerate(((xn, S[0], S[1]), (yn, S[1], S[2]))):
-            total = m.add_product(coupling, change, u[axis])
+            free = m.sub_product(c[axis], u[2], u[axis])
+            total = m.choose(touches, free, m.add_product(coupling, change, u[axis]))
             e.append(m.sub_product(x, p[0], m.sub_product(y, p[1], total)))
-        return _Block((e[0], e[1]), S, a, (c[0], c[1]))
+        c = [m.choose(touches, x, zero) for x in c]
+        return _Block((e[0], e[1]), (S[0], S[1], S[2]), a, (c[0], c[1]))
+
+
+def _slipping(
+    m: Machine, block: _Block, mu: Number, start: Number, active: Truth
+) -> tuple[Number, Number, Number, Number]:
+    """Return the impulse of a contact that may slip, and its alpha.
+
+    Args:
+        m: The machine.
+        block: The contact.
+        mu: Its coefficient of friction.
+        start: Alpha to start from.
+        active: Cases that count.
+    """
+    zero, one = m.constant(0.0), m.constant(1.0)
+    x, y = _tangential(m, block, zero)
+    limit = m.mul(mu, _normal(m, block, x, y))
+    square = m.add_product(x, x, m.mul(y, y))
+    slips = m.either(m.less(limit, zero), m.less(m.mul(limit, limit), square))
+    error, state = m.memory(1), m.memory(1)
+    m.store(state, 0, m.choose(slips, start, zero))
+    m.store(error, 0, m.choose(m.both(slips, active), one, zero))
+    close = m.constant(ROOT_TOLERANCE)
+
+    def open_root() -> Truth:
+        return m.less(close, m.load(error, 0))
+
+    for _ in m.iterate(MOST_ROOT_STEPS, open_root):
+        pending, at = open_root(), m.load(state, 0)
+        then, value = _root_step(m, block, mu, at)
+        m.store(state, 0, m.choose(pending, then, at))
+        m.store(error, 0, m.choose(pending, absolute(m, value), m.load(error, 0)))
+    at = m.load(state, 0)
+    x, y = _tangential(m, block, at)
+    return x, y, _normal(m, block, x, y), at
+
+
+def _root_step(m: Machine, block: _Block, mu: Number, at: Number) -> tuple[Number, Number]:
+    """Return the next alpha of Newton's method, and the residual at this one."""
+    zero, one = m.constant(0.0), m.constant(1.0)
+    xx, _, yy = block.S
+    x, y = _tangential(m, block, at)
+    normal = _normal(m, block, x, y)
+    # derivative of p_t: -(S + alpha)^-1 p_t
+    dx, dy = _tangential(m, block._replace(e=(x, y)), at)
+    square = m.add_product(x, x, m.mul(y, y))
+    length = m.sqrt(square)
+    ratio = m.div(mu, length)
+    value = m.add(m.mul(ratio, normal), m.constant(-1.0))
+    along = m.div(m.add_product(x, dx, m.mul(y, dy)), square)
+    falling = m.add_product(block.c[0], dx, m.mul(block.c[1], dy))
+    slope = m.mul(ratio, m.sub_product(normal, along, difference(m, zero, falling)))
+    usable = m.less(zero, slope)
+    then = m.sub_product(m.div(one, m.choose(usable, slope, one)), value, at)
+    # where Newton's method is of no use, beyond the matrix itself
+    far = m.add(m.add(at, at), m.add(xx, yy))
+    then = m.choose(usable, then, far)
+    return m.choose(m.less(then, zero), zero, then), value
 
 
 def _tangential(m: Machine, block: _Block, alpha: Number) -> tuple[Number, Number]:
@@ -429,16 +741,19 @@ def _normal(m: Machine, block: _Block, x: Number, y: Number) -> Number:
     return m.sub_product(block.c[0], x, m.sub_product(block.c[1], y, block.a))
 
 
-def _difference(m: Machine, a: Number, b: Number) -> Number:
+def difference(m: Machine, a: Number, b: Number) -> Number:
+    """Return a - b."""
     return m.sub_product(m.constant(1.0), b, a)
 
 
-def _absolute(m: Machine, a: Number) -> Number:
+def absolute(m: Machine, a: Number) -> Number:
+    """Return |a|."""
     zero = m.constant(0.0)
-    return m.choose(m.less(a, zero), _difference(m, zero, a), a)
+    return m.choose(m.less(a, zero), difference(m, zero, a), a)
 
 
-def _larger(m: Machine, a: Number, b: Number) -> Number:
+def larger(m: Machine, a: Number, b: Number) -> Number:
+    """Return the larger of two numbers."""
     return m.choose(m.less(a, b), b, a)
 
 

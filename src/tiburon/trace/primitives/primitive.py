@@ -71,6 +71,9 @@ class Machine(Protocol):
     def either(self, p: Truth, r: Truth) -> Truth:
         """Return p or r."""
 
+    def both(self, p: Truth, r: Truth) -> Truth:
+        """Return p and r."""
+
     def choose(self, condition: Truth, a: Number, b: Number) -> Number:
         """Return a where the condition holds, else b."""
 
@@ -164,6 +167,10 @@ class DirectMachine:
     def either(self, p: Truth, r: Truth) -> Truth:
         """Return p or r."""
         return p | r
+
+    def both(self, p: Truth, r: Truth) -> Truth:
+        """Return p and r."""
+        return p & r
 
     def choose(self, condition: Truth, a: Number, b: Number) -> Number:
         """Return a where the condition holds, else b."""
@@ -304,6 +311,11 @@ class CountingMachine(DirectMachine):
         return False
 
     def either(self, p: Truth, r: Truth) -> Truth:
+        """Count an operation on truth values."""
+        self._counted("selections")
+        return False
+
+    def both(self, p: Truth, r: Truth) -> Truth:
         """Count an operation on truth values."""
         self._counted("selections")
         return False

@@ -1,0 +1,345 @@
+"""Impulses of one time step with rigid contact: compression, decompression, remaining penetration.
+
+Symbols, beside those of `friction.py`:
+    h           length of the step [s]
+    approach    share of the compression impulse that removes the speed of approach
+    share       time left when a gap closes, relative to the step
+    e           coefficient of restitution
+    z           A^T of the impulses, each weighted with the share of the step over which it acts:
+                what contacts change at the mean velocity of the step
+
+Three contact problems share their matrix, and most steps need the first only. Compression has no
+least impulse. Where e returns part of it, decompression solves again with (1 + e) times the
+compression impulse as the least one. The gaps at the end of the step follow from z; what they leave
+open or penetrating beyond `GAP_TOLERANCE` is removed by a third problem without friction, in which
+contacts that are held closed may pull.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tiburon.trace.graph import Graph
+from tiburon.trace.primitives.friction import (
+    FrictionGaussSeidel,
+    GaussSeidel,
+    Outcome,
+    Problem,
+    Row,
+    absolute,
+    difference,
+    larger,
+    rows_of,
+    support_form,
+)
+from tiburon.trace.primitives.primitive import Machine, Memory, Primitive, Truth, nodes_of
+from tiburon.trace.value import Value
+
+__all__ = ["GAP_TOLERANCE", "ContactStep"]
+
+GAP_TOLERANCE = 1e-11
+"""Penetration, or gap of a contact that is held closed, that a step may leave [m]."""
+
+GAP_SHARE = 0.5
+"""Share of `GAP_TOLERANCE` that the solution of the third problem may miss."""
+
+LEAST_HOLD = 1e-8
+"""Share of the largest impulse above which a force holds a contact closed."""
+
+UNBOUNDED = 1e30
+"""Bound of impulses without a bound [N s]."""
+
+COMPRESSION, DECOMPRESSION, GAPS = 0.0, 1.0, 2.0
+"""The three problems."""
+
+
+class ContactStep(Primitive):
+    """Solve for the impulses of a step.
+
+    Arguments: A, for each contact its three rows over its support; b; mu; approach; share; e; gaps
+    at the end of the step without impulses [m]; initial impulses; h; the residual at which to end.
+    Results: impulses; y; z; alpha; residual, sweeps and worst contact of the impulses.
+
+    Attributes:
+        size: Columns of A.
+        supports: For each contact the columns where its rows are not zero.
+        most: Most sweeps of each problem.
+    """
+
+    def __init__(self, size: int, supports: Sequence[Sequence[int]], most: int) -> None:
+        super().__init__("contact_step", size, most, *support_form(supports))
+        self.size = size
+        self.supports = tuple(tuple(support) for support in supports)
+        self.most = most
+        self.entries = 3 * sum(map(len, supports))
+        self.argument_count = self.entries + 11 * self.contacts + 2
+        self.result_count = 4 * self.contacts + 2 * size + 3
+
+    @property
+    def contacts(self) -> int:
+        """Number of contact points."""
+        return len(self.supports)
+
+    def write(self, m: Machine, given: Memory, found: Memory) -> None:
+        """Solve the problems that each case needs, in order."""
+        steps = _Phases(self, m, given, found)
+        m_zero, half = m.constant(0.0), m.constant(0.5)
+        for _ in m.iterate(3, lambda: m.less(half, steps.pending.load(m, 0))):
+            active = m.less(half, steps.pending.load(m, 0))
+            phase = steps.phase.load(m, 0)
+            last = m.less(m.constant(0.5 * (DECOMPRESSION + GAPS)), phase)
+            enough = m.choose(last, steps.fine, m_zero)
+            steps.solver.solve(active, m.choose(last, m_zero, steps.tolerance), enough)
+            over = m.both(active, last)
+            first = m.less(phase, half)
+            going = m.choose(last, m_zero, m.constant(1.0))
+            steps.decompress(m.both(m.both(active, first), m.less(half, going)))
+            steps.finish_gaps(over)
+            turned = m.less(m.load(steps.returned, 0), half)
+            done = m.both(m.both(active, m.less(half, going)), turned)
+            for _ in m.iterate(1, lambda done=done: done):  # type: ignore[misc]
+                steps.finish_impulses(done)
+
+    def tangent(
+        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
+    ) -> list[int]:
+        """Return the tangents of the results, by the rules of the three problems."""
+        found: list[int] = self._separate.tangent(
+            graph, self._solved(args, results), results, tangents
+        )
+        return found
+
+    def adjoint(
+        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
+    ) -> list[int]:
+        """Return the adjoints of the arguments, by the rules of the three problems."""
+        found: list[int] = self._separate.adjoint(
+            graph, self._solved(args, results), results, adjoints
+        )
+        return found
+
+    def _solved(self, args: list[int], results: list[int]) -> list[int]:
+        """Return the arguments with the solution as the initial impulses."""
+        n = 3 * self.contacts
+        start = self.argument_count - n - 2
+        return [*args[:start], *results[:n], *args[start + n :]]
+
+    @functools.cached_property
+    def _separate(self) -> Any:
+        """The three problems as a function of calls that have derivative rules."""
+        from tiburon.trace.regions import FunctionRegion
+
+        graph = Graph(None)
+        inputs = [graph.input(0, k) for k in range(self.argument_count)]
+        found = self._one_by_one([Value(graph, node) for node in inputs])
+        return FunctionRegion(self.name, graph, inputs, nodes_of(graph, found))
+
+    def _one_by_one(self, given: list[Any]) -> list[Any]:
+        """Return the results by one call for each problem."""
+        from tiburon.trace.regions import where_needed
+
+        count, n, size = self.contacts, 3 * self.contacts, self.size
+        A, b, mu, approach, share, e, gaps, start, (h,), (tolerance,) = split(
+            given, (self.entries, n, count, count, count, count, count, n, 1, 1)
+        )
+        solver = FrictionGaussSeidel(size, self.supports, self.most)
+
+        def solved(b: Any, mu: Any, least: Any, start: Any) -> list[Any]:
+            return solver.apply([*A, *b, *mu, *least, *start, tolerance])
+
+        none = [0.0] * count
+        found = solved(b, mu, none, start)
+        jumps = [a * found[3 * k + 2] for k, a in enumerate(approach)]
+        returned = [a * b for a, b in zip(e, jumps, strict=True)]
+        least = [
+            np.where(extra > 0.0, jump + extra, 0.0)
+            for jump, extra in zip(jumps, returned, strict=True)
+        ]
+        compressed = found[:n]
+        found = where_needed(
+            max_abs(returned) > 0.0, lambda: solved(b, mu, least, compressed), found
+        )
+        p, y, alpha, told = split(found, (n, size, count, 3))
+        z: list[Any] = [0.0] * size
+        for k, triple in enumerate(self._rows(A)):
+            closed = p[3 * k + 2] > 0.0
+            sudden = (jumps[k] + returned[k]) / np.where(closed, p[3 * k + 2], 1.0)
+            sudden = np.minimum(np.where(closed, sudden, 0.0), 1.0)
+            weight = share[k] * (0.5 + 0.5 * sudden)
+            for row, impulse in zip(triple, p[3 * k : 3 * k + 3], strict=True):
+                for i, x in zip(self.supports[k], row, strict=True):
+                    z[i] = z[i] + x * (weight * impulse)
+        hold = LEAST_HOLD * max_abs(p)
+        held = [p[3 * k + 2] > least[k] + hold for k in range(count)]
+        ends = []
+        for k, (_, _, row) in enumerate(self._rows(A)):
+            moved = gaps[k]
+            for i, x in zip(self.supports[k], row, strict=True):
+                moved = moved + h * (x * z[i])
+            ends.append(moved)
+        errors = [
+            np.where(one, np.abs(end), np.maximum(-end, 0.0))
+            for one, end in zip(held, ends, strict=True)
+        ]
+
+        def closed_gaps() -> list[Any]:
+            velocities = [x for end in ends for x in (0.0, 0.0, end / h)]
+            bounds = [np.where(one, -UNBOUNDED, 0.0) for one in held]
+            more = solved(velocities, none, bounds, [0.0] * n)
+            return [a + b for a, b in zip(z, more[n : n + size], strict=True)]
+
+        z = where_needed(max_abs(errors) > GAP_TOLERANCE, closed_gaps, z)
+        return [*p, *y, *z, *alpha, *told]
+
+    def _rows(self, A: list[Any]) -> list[list[list[Any]]]:
+        """Return the three rows of each contact over its support."""
+        flat = iter(A)
+        return [[[next(flat) for _ in support] for _ in range(3)] for support in self.supports]
+
+
+def split(values: Sequence[Any], sizes: Sequence[int]) -> list[list[Any]]:
+    """Return consecutive parts of a row."""
+    places = itertools.pairwise(itertools.accumulate(sizes, initial=0))
+    return [list(values[i:j]) for i, j in places]
+
+
+def max_abs(values: Sequence[Any]) -> Any:
+    """Return the largest magnitude."""
+    found: Any = 0.0
+    for value in values:
+        found = np.maximum(found, np.abs(value))
+    return found
+
+
+class _Phases:
+    """Memory of a run of the primitive, and the transitions between its problems."""
+
+    def __init__(self, step: ContactStep, m: Machine, given: Memory, found: Memory) -> None:
+        self.m = m
+        count, n, size = step.contacts, 3 * step.contacts, step.size
+        self.count, self.size = count, size
+        b, mu, approach, share, restitution, gaps, start, h, tolerance = rows_of(
+            given, step.entries, (n, count, count, count, count, count, n, 1, 1)
+        )
+        self.approach, self.share, self.restitution = approach, share, restitution
+        self.gaps, self.h, self.tolerance = gaps, h.load(m, 0), tolerance.load(m, 0)
+        self.p, self.y, self.z, self.alpha, *self.told = rows_of(
+            found, 0, (n, size, size, count, 1, 1, 1)
+        )
+        self.problem = Problem(
+            Row(given),
+            *(Row(m.memory(k)) for k in (n, count, count, n, size, count)),
+        )
+        self.outcome = Outcome(*(Row(m.memory(1)) for _ in range(3)))
+        self.solver = GaussSeidel(m, step.supports, size, self.problem, self.outcome, step.most)
+        self.jumps = Row(m.memory(count))
+        self.returned = m.memory(1)
+        self.pending, self.phase, self.error, self.largest = (Row(m.memory(1)) for _ in range(4))
+        zero = m.constant(0.0)
+        for i in m.loop(0, n):
+            self.problem.b.store(m, i, b.load(m, i))
+        for k in m.loop(0, count):
+            self.problem.mu.store(m, k, mu.load(m, k))
+            self.problem.least.store(m, k, zero)
+        self.solver.begin(start)
+        for row in (self.phase, self.error, *self.told):
+            row.store(m, 0, zero)
+        self.pending.store(m, 0, m.constant(1.0))
+        # residual of the third problem at which gaps are closed: u_n = residual / rho
+        stiff = m.mul(self.h, self.solver.softest.load(m, 0))
+        some = m.less(zero, stiff)
+        fine = m.div(m.constant(3.0 * GAP_SHARE * GAP_TOLERANCE), m.choose(some, stiff, self.h))
+        self.fine = m.choose(some, fine, zero)
+
+    def _set(self, row: Row, place: object, condition: Truth, value: object) -> None:
+        """Store a value in the cases where a condition holds."""
+        row.store(self.m, place, self.m.choose(condition, value, row.load(self.m, place)))
+
+    def decompress(self, first: Truth) -> None:
+        """Note the impulses that removed speeds of approach; ask for what restitution returns."""
+        m, zero = self.m, self.m.constant(0.0)
+        m.store(self.returned, 0, zero)
+        for k in m.loop(0, self.count):
+            jump = m.mul(self.approach.load(m, k), self.problem.p.load(m, k * 3 + 2))
+            self._set(self.jumps, k, first, jump)
+            extra = m.choose(first, m.mul(self.restitution.load(m, k), jump), zero)
+            m.store(self.returned, 0, larger(m, m.load(self.returned, 0), extra))
+        again = m.less(zero, m.load(self.returned, 0))
+        m.store(self.returned, 0, m.choose(again, m.constant(1.0), zero))
+        for _ in m.iterate(1, lambda: again):
+            for k in m.loop(0, self.count):
+                jump = self.jumps.load(m, k)
+                extra = m.mul(self.restitution.load(m, k), jump)
+                least = m.choose(m.less(zero, extra), m.add(jump, extra), zero)
+                self._set(self.problem.least, k, again, least)
+            self._set(self.phase, 0, again, m.constant(DECOMPRESSION))
+            # sweeps of both problems count
+            self._set(self.told[1], 0, again, self.outcome.sweeps.load(m, 0))
+
+    def finish_gaps(self, over: Truth) -> None:
+        """Add the motion that removes remaining penetration."""
+        m, zero = self.m, self.m.constant(0.0)
+        for _ in m.iterate(1, lambda: over):
+            for i in m.loop(0, self.size):
+                added = m.choose(over, self.problem.y.load(m, i), zero)
+                self.z.store(m, i, m.add(self.z.load(m, i), added))
+            self._set(self.pending, 0, over, zero)
+
+    def finish_impulses(self, done: Truth) -> None:
+        """Write the impulses, and pose the problem of the gaps that they leave."""
+        m, problem = self.m, self.problem
+        zero, one, half = (m.constant(x) for x in (0.0, 1.0, 0.5))
+        for i in m.loop(0, self.size):
+            self._set(self.y, i, done, problem.y.load(m, i))
+            self._set(self.z, i, done, zero)
+            self._set(problem.y, i, done, zero)
+        residual, sweeps, worst = self.told
+        self._set(residual, 0, done, self.outcome.residual.load(m, 0))
+        total = m.add(sweeps.load(m, 0), self.outcome.sweeps.load(m, 0))
+        self._set(sweeps, 0, done, total)
+        self._set(worst, 0, done, self.outcome.worst.load(m, 0))
+        self.largest.store(m, 0, zero)
+        for visit in self.solver.visits():
+            p = visit.impulse()
+            for axis, x in enumerate(p):
+                self._set(self.p, visit.row + axis, done, x)
+                self.largest.store(m, 0, larger(m, self.largest.load(m, 0), absolute(m, x)))
+            self._set(self.alpha, visit.k, done, problem.alpha.load(m, visit.k))
+            pushed = visit.is_pushed(p)
+            for _ in m.iterate(1, lambda pushed=pushed: pushed):  # type: ignore[misc]
+                # suddenly, or from the closing of the gap on
+                jump = self.jumps.load(m, visit.k)
+                sudden = m.add_product(self.restitution.load(m, visit.k), jump, jump)
+                closed = m.less(zero, p[2])
+                ratio = m.div(sudden, m.choose(closed, p[2], one))
+                ratio = m.choose(closed, m.choose(m.less(ratio, one), ratio, one), zero)
+                weight = m.mul(self.share.load(m, visit.k), m.add_product(half, ratio, half))
+                weight = m.choose(done, weight, zero)
+                visit.push([m.mul(weight, x) for x in p], self.z)
+        self.error.store(m, 0, zero)
+        hold = m.mul(m.constant(LEAST_HOLD), self.largest.load(m, 0))
+        over_h = m.div(one, self.h)
+        for visit in self.solver.visits():
+            k, n = visit.k, visit.row + 2
+            end = m.add_product(self.h, visit.normal_product(self.z), self.gaps.load(m, k))
+            held = m.less(m.add(problem.least.load(m, k), hold), problem.p.load(m, n))
+            wrong = m.choose(m.less(end, zero), difference(m, zero, end), zero)
+            wrong = m.choose(held, absolute(m, end), wrong)
+            self.error.store(m, 0, larger(m, self.error.load(m, 0), wrong))
+            self._set(problem.b, n, done, m.mul(end, over_h))
+            bound = m.choose(held, m.constant(-UNBOUNDED), zero)
+            self._set(problem.least, k, done, bound)
+            self._set(problem.mu, k, done, zero)
+            self._set(problem.alpha, k, done, zero)
+            for axis in range(3):
+                self._set(problem.p, visit.row + axis, done, zero)
+            for axis in range(2):
+                self._set(problem.b, visit.row + axis, done, zero)
+        needed = m.less(m.constant(GAP_TOLERANCE), self.error.load(m, 0))
+        self._set(self.pending, 0, done, m.choose(needed, one, zero))
+        self._set(self.phase, 0, done, m.constant(GAPS))

@@ -1,0 +1,102 @@
+"""The three contact problems of a step, solved in one primitive and one after the other."""
+
+import numpy as np
+import pytest
+
+from tests.contact.test_friction_solver import TOLERANCE, Problem
+from tiburon.native.kernel import ProgramSource, make_kernel
+from tiburon.trace.array import as_traced
+from tiburon.trace.primitives.contact_step import GAP_TOLERANCE, UNBOUNDED, ContactStep
+from tiburon.trace.program import Input, trace
+
+H = 1e-3
+
+
+class Step(Problem):
+    """A contact problem with speeds of approach, restitution and gaps."""
+
+    def __init__(self, seed: int, contacts: int, columns: int) -> None:
+        super().__init__(seed, contacts, columns)
+        rng = np.random.default_rng(100 + seed)
+        self.approach = rng.choice([0.0, 1.0], size=contacts) * rng.uniform(size=contacts)
+        self.share = rng.uniform(size=contacts)
+        self.restitution = rng.choice([0.0, 0.6], size=contacts) if seed % 3 else np.zeros(contacts)
+        self.gaps = 1e-5 * rng.normal(size=contacts)
+
+    @property
+    def entries(self) -> list[float]:
+        return self.arguments[: 3 * sum(map(len, self.supports))]
+
+    @property
+    def step_arguments(self) -> list[float]:
+        return [
+            *self.entries,
+            *self.b,
+            *self.mu,
+            *self.approach,
+            *self.share,
+            *self.restitution,
+            *self.gaps,
+            *self.start,
+            H,
+            TOLERANCE,
+        ]
+
+    def expected(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return impulses, y and z by three separate solutions."""
+        n = slice(2, None, 3)
+        p, u, _ = self.solve()
+        jumps = self.approach * p[n]
+        extra = self.restitution * jumps
+        if extra.max() > 0.0:
+            self.least = np.where(extra > 0.0, jumps + extra, 0.0)
+            self.start = p
+            p, u, _ = self.solve()
+        assert self.violation(p, u) < 1e-9
+        closed = p[n] > 0.0
+        sudden = np.where(closed, (jumps + extra) / np.where(closed, p[n], 1.0), 0.0)
+        weight = self.share * (0.5 + 0.5 * np.minimum(sudden, 1.0))
+        z = self.A.T @ (np.repeat(weight, 3) * p)
+        ends = self.gaps + H * (self.A @ z)[n]
+        held = p[n] > self.least + 1e-8 * np.abs(p).max()
+        last = Problem.__new__(Problem)
+        last.__dict__.update(self.__dict__)
+        last.b = np.zeros_like(self.b)
+        last.b[n] = ends / H
+        last.mu, last.start = np.zeros(self.contacts), np.zeros_like(p)
+        last.least = np.where(held, -UNBOUNDED, 0.0)
+        more, _, _ = last.solve()
+        return p, self.A.T @ p, z + self.A.T @ more
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_one_primitive_solves_the_three_problems(seed):
+    step = Step(seed, contacts=2 + seed % 3, columns=18)
+    found = ContactStep(step.columns, step.supports, 20000).apply(step.step_arguments)
+    n, size = 3 * step.contacts, step.columns
+    p, y, z = step.expected()
+    np.testing.assert_allclose(found[:n], p, atol=1e-9 * np.abs(p).max())
+    np.testing.assert_allclose(found[n : n + size], y, atol=1e-9 * np.abs(p).max())
+    # gaps are closed to their tolerance only
+    ends = step.A[2::3] @ (np.array(found[n + size : n + 2 * size]) - z)
+    assert H * np.abs(ends).max() < GAP_TOLERANCE
+
+
+def test_one_case_and_many_have_the_same_bits():
+    steps = [Step(seed, contacts=3, columns=7) for seed in range(13)]
+    for step in steps[1:]:
+        step.supports = steps[0].supports
+        rows = np.zeros_like(step.A)
+        for k, support in enumerate(step.supports):
+            rows[3 * k : 3 * k + 3, support] = step.A[3 * k : 3 * k + 3, : len(support)]
+        step.A = rows
+    primitive, width = (
+        ContactStep(7, steps[0].supports, 2000),
+        len(steps[0].step_arguments),
+    )
+    program = trace(lambda x: as_traced(primitive.apply(list(x))), [Input("x", (width,))])
+    kernel = make_kernel(ProgramSource(program), {})
+    arguments = np.array([step.step_arguments for step in steps])
+    many = kernel(arguments)
+    for row, one in zip(arguments, many, strict=True):
+        assert np.array_equal(kernel(row), one)
