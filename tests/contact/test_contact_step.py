@@ -6,6 +6,8 @@ import pytest
 from tests.contact.test_friction_solver import TOLERANCE, Problem
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.trace.array import as_traced
+from tiburon.trace.derivative import forward_derivative
+from tiburon.trace.interpret import interpret
 from tiburon.trace.primitives.contact_step import GAP_TOLERANCE, UNBOUNDED, ContactStep
 from tiburon.trace.program import Input, trace
 
@@ -100,3 +102,27 @@ def test_one_case_and_many_have_the_same_bits():
     many = kernel(arguments)
     for row, one in zip(arguments, many, strict=True):
         assert np.array_equal(kernel(row), one)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_derivatives_are_those_of_central_differences(seed):
+    """Impulses, y and z change with all arguments but the initial impulses as differences say."""
+    step = Step(seed, contacts=2, columns=9)
+    primitive = ContactStep(step.columns, step.supports, 2000)
+    x = np.array(step.step_arguments)
+    rng = np.random.default_rng(seed)
+    direction = rng.standard_normal(len(x)) * np.abs(x)
+    # the initial impulses, h and the tolerance
+    direction[-8:] = 0.0
+
+    def run(x):
+        return as_traced(primitive.apply(list(x)))
+
+    derivative = forward_derivative(trace(run, [Input("x", (len(x),))]))
+    kept = primitive.result_count - primitive.contacts - 3
+    change = interpret(derivative, {"x": x, "x_tangent": direction})
+    change = change[:kept]
+    eps = 1e-5
+    there, back = (np.array(primitive.apply(list(x + s * eps * direction))) for s in (1.0, -1.0))
+    expected = (there - back)[:kept] / (2.0 * eps)
+    np.testing.assert_allclose(change, expected, atol=1e-5 * np.abs(expected).max())

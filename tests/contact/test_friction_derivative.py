@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.contact.test_friction_solver import Problem
+from tests.contact.test_friction_solver import TOLERANCE, Problem
 from tests.native.lanes import LANES, run_lanes, run_one
 from tiburon.errors import TraceError
 from tiburon.trace.array import as_traced
@@ -22,21 +22,21 @@ def program_of(problem):
     n = 3 * problem.contacts
 
     def run(given):
-        found = solver.apply([*given.tolist()] + [0.0] * n)
+        found = solver.apply([*given.tolist()] + [0.0] * n + [TOLERANCE])
         return {
             "p": as_traced(found[:n]),
             "y": as_traced(found[n : n + problem.columns]),
-            "alpha": as_traced(found[n + problem.columns : -2]),
+            "alpha": as_traced(found[n + problem.columns : -3]),
         }
 
-    return trace(run, [Input("x", (solver.argument_count - n,))], name="impulses")
+    return trace(run, [Input("x", (solver.argument_count - n - 1,))], name="impulses")
 
 
 def differences(problem, x, direction):
     """Return central differences of p, y and alpha along a direction, and whether modes stay."""
     n = 3 * problem.contacts
     moved = [x + sign * STEP * direction for sign in (1.0, -1.0)]
-    sides = [np.array(problem.primitive.apply([*at, *[0.0] * n])[:-2]) for at in moved]
+    sides = [np.array(problem.primitive.apply([*at, *[0.0] * n, TOLERANCE])[:-3]) for at in moved]
     open_now = [
         side[2:n:3] <= at[-problem.contacts :] for side, at in zip(sides, moved, strict=True)
     ]
@@ -63,7 +63,7 @@ def problems():
 def test_tangents_equal_central_differences(seed, problem):
     """The implicit function theorem against differences of solved problems, in all modes."""
     program = program_of(problem)
-    x = np.array(problem.arguments[: -3 * problem.contacts])
+    x = np.array(problem.arguments[: -3 * problem.contacts - 1])
     derivative = forward_derivative(program)
     rng = np.random.default_rng(seed)
     direction = rng.normal(size=x.shape)
@@ -83,7 +83,7 @@ def test_problems_have_all_modes():
     modes = set()
     for _, problem in problems():
         p, _, found = problem.solve()
-        alpha = np.array(found[-2 - problem.contacts : -2])
+        alpha = np.array(found[-3 - problem.contacts : -3])
         for k in range(problem.contacts):
             normal, least = p[3 * k + 2], problem.least[k]
             kind = "touches" if normal > least else "least" if least > 0 else "open"
@@ -104,7 +104,7 @@ def test_adjoint_is_the_transposed_tangent(seed):
     """Both modes give one Jacobian, to rounding."""
     problem = dict(problems())[seed]
     program = program_of(problem)
-    x = np.array(problem.arguments[: -3 * problem.contacts])
+    x = np.array(problem.arguments[: -3 * problem.contacts - 1])
     rng = np.random.default_rng(seed)
     direction = rng.normal(size=x.shape)
     forward = interpret(forward_derivative(program), {"x": x, "x_tangent": direction})
@@ -128,7 +128,7 @@ def test_indeterminate_impulses_have_determinate_velocities():
     problem.b = problem.A @ v
     problem.mu = np.full(4, 0.9)
     program = program_of(problem)
-    x = np.array(problem.arguments[:-12])
+    x = np.array(problem.arguments[:-13])
     direction = np.zeros_like(x)
     # a change of the motion, which all corners see: the problem stays consistent
     direction[72:84] = problem.A @ np.array([0.3, -0.2, 0.5, 0.1, 0.7, -0.4])
@@ -144,8 +144,8 @@ def test_many_columns_equal_single_tangents():
     """The form that shares its factorization agrees with the rule for one direction."""
     problem = dict(problems())[3]
     solver, n, size = problem.primitive, 3 * problem.contacts, problem.columns
-    x = problem.arguments[:-n]
-    found = solver.apply([*x, *[0.0] * n])[:-2]
+    x = problem.arguments[: -n - 1]
+    found = solver.apply([*x, *[0.0] * n, TOLERANCE])[:-3]
     rng = np.random.default_rng(1)
     r, least = rng.normal(size=(n, 3)), rng.normal(size=(problem.contacts, 3))
     columns = FrictionColumns(size, problem.supports, 3)
@@ -164,7 +164,7 @@ def test_lanes_agree_in_bits():
     problem = Problem(3, contacts=3, columns=9)
     program = jacobian(program_of(problem), of="y", mode="reverse")
     rng = np.random.default_rng(4)
-    x = np.array(problem.arguments[:-9]) * rng.uniform(0.7, 1.3, size=(11, 1))
+    x = np.array(problem.arguments[:-10]) * rng.uniform(0.7, 1.3, size=(11, 1))
     x[:, -15:-6] += rng.normal(size=(11, 9))
     single = run_one(program, x)
     assert np.isfinite(single).all()

@@ -48,8 +48,8 @@ typed with seven digits."""
 SHORT = 1e-6
 """Time step whose impulses guess the modes [s]."""
 
-DIGITS = 12
-"""Impulses of that guess are solved for to this many digits of the largest."""
+TOLERANCE = 1e-12
+"""Residual of the guess, relative to the largest force."""
 
 REMOTE = 1e9
 """Normal velocity that keeps a contact point out of a problem [m/s]."""
@@ -135,7 +135,9 @@ def _problem(
         b.append(np.where(closed, SHORT * d[3 * k + 2], REMOTE))
         mu.append(np.where(moves, surface.kinetic_friction, surface.static_friction))
     count = len(points)
-    guess = solve_impulses(compliance, b, mu, [0.0] * count, [0.0] * (3 * count), DIGITS)
+    guess = solve_impulses(
+        compliance, b, mu, [0.0] * count, [0.0] * (3 * count), tolerance=TOLERANCE
+    )
     rows = [[row.get(i, 0.0) for i in range(compliance.size)] for row in compliance.rows]
     columns = [compliance.response(row) for row in rows]
     axes = [x for point in points for axis in point.axes for x in axis]

@@ -38,7 +38,6 @@ from tiburon.trace.primitives.friction import (
     support_form,
 )
 from tiburon.trace.primitives.primitive import Machine, Memory, Primitive, Truth, nodes_of
-from tiburon.trace.value import Value
 
 __all__ = ["GAP_TOLERANCE", "ContactStep"]
 
@@ -132,12 +131,10 @@ class ContactStep(Primitive):
     @functools.cached_property
     def _separate(self) -> Any:
         """The three problems as a function of calls that have derivative rules."""
-        from tiburon.trace.regions import FunctionRegion
+        from tiburon.trace.regions import FunctionRegion, trace_body
 
-        graph = Graph(None)
-        inputs = [graph.input(0, k) for k in range(self.argument_count)]
-        found = self._one_by_one([Value(graph, node) for node in inputs])
-        return FunctionRegion(self.name, graph, inputs, nodes_of(graph, found))
+        graph, (inputs,), found = trace_body(None, (self.argument_count,), self._one_by_one)
+        return FunctionRegion(self.name, graph, nodes_of(graph, inputs), nodes_of(graph, found))
 
     def _one_by_one(self, given: list[Any]) -> list[Any]:
         """Return the results by one call for each problem."""
