@@ -48,11 +48,15 @@ from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.primitives.tree import FactorTree
 
 __all__ = [
+    "Closing",
     "Compliance",
+    "ContactProblem",
     "Impulses",
     "PointState",
     "RigidStep",
+    "closing_of",
     "compliance_of",
+    "contact_problem",
     "rigid_step",
     "solve_impulses",
 ]
@@ -223,7 +227,7 @@ def _columns(rows: Sequence[ContactRow], size: int) -> Any:
     return as_traced([[row.get(i, 0.0) for row in rows] for i in range(size)])
 
 
-class _Closing(NamedTuple):
+class Closing(NamedTuple):
     """How the gap of a contact point closes within a step."""
 
     bound: Scalar
@@ -234,6 +238,62 @@ class _Closing(NamedTuple):
 
     share: Scalar
     """Time left when the gap closes, relative to the step."""
+
+
+class ContactProblem(NamedTuple):
+    """Contacts of a step before their impulses are known."""
+
+    b: list[Scalar]
+    """Relative velocities without impulses, normal ones replaced by bounds [m/s]."""
+
+    mu: list[Scalar]
+    """Coefficients of friction."""
+
+    closing: list[Closing]
+    """How gaps close."""
+
+    guess: list[Scalar]
+    """Impulses of the last step, to start from [N s]."""
+
+    steady: list[Scalar]
+    """Normal velocities at q_v if v stayed the same [m/s]."""
+
+    after: list[Scalar]
+    """Normal velocities at q_v at the end of the step without contact [m/s]."""
+
+    ends: list[Scalar]
+    """Gaps at the end of the step without contact [m]."""
+
+
+def contact_problem(
+    gaps: Sequence[Scalar],
+    points: Sequence[PointRows],
+    surfaces: Sequence[Surface],
+    states: Sequence[PointState],
+    v: Sequence[Scalar],
+    v_free: Sequence[Scalar],
+    h: Scalar,
+) -> ContactProblem:
+    """Pose the contact problem of a step; see `rigid_step`."""
+    b = [along(row, v_free) for point in points for row in point.rows]
+    after = b[2::3]
+    steady = [along(point.rows[2], v) for point in points]
+    closing = []
+    for k, (gap, point) in enumerate(zip(gaps, points, strict=True)):
+        closing.append(closing_of(gap, point.geometry.gap, steady[k], after[k], h))
+        b[3 * k + 2] = closing[k].bound
+    mu = [
+        np.where(state.sticking > 0.5, surface.static_friction, surface.kinetic_friction)
+        for surface, state in zip(surfaces, states, strict=True)
+    ]
+    guess = [
+        -x * h
+        for point, state in zip(points, states, strict=True)
+        for x in in_frame(point, (state.force[0], state.force[1], state.force[2]))
+    ]
+    apart = [0.5 * (a - b) for a, b in zip(v_free, v, strict=True)]
+    ends = [point.geometry.gap + h * along(point.rows[2], apart) for point in points]
+    return ContactProblem(b, mu, closing, guess, steady, after, ends)
 
 
 def rigid_step(
@@ -261,23 +321,8 @@ def rigid_step(
         tolerance: Residual of the impulses at which to end, relative to the largest impulse.
     """
     count = len(points)
-    b = [along(row, v_free) for point in points for row in point.rows]
-    closing = []
-    for k, (gap, point) in enumerate(zip(gaps, points, strict=True)):
-        steady = along(point.rows[2], v)
-        closing.append(_closing(gap, point.geometry.gap, steady, b[3 * k + 2], h))
-        b[3 * k + 2] = closing[k].bound
-    mu = [
-        np.where(state.sticking > 0.5, surface.static_friction, surface.kinetic_friction)
-        for surface, state in zip(surfaces, states, strict=True)
-    ]
-    guess = [
-        -x * h
-        for point, state in zip(points, states, strict=True)
-        for x in in_frame(point, (state.force[0], state.force[1], state.force[2]))
-    ]
-    apart = [0.5 * (a - b) for a, b in zip(v_free, v, strict=True)]
-    ends = [point.geometry.gap + h * along(point.rows[2], apart) for point in points]
+    problem = contact_problem(gaps, points, surfaces, states, v, v_free, h)
+    b, mu, closing, guess = problem.b, problem.mu, problem.closing, problem.guess
     supports = compliance.supports
     found = ContactStep(compliance.size, supports, MOST_SWEEPS).apply(
         [
@@ -287,7 +332,7 @@ def rigid_step(
             *(one.approach for one in closing),
             *(one.share for one in closing),
             *(surface.restitution for surface in surfaces),
-            *ends,
+            *problem.ends,
             *guess,
             h,
             tolerance,
@@ -318,7 +363,7 @@ def rigid_step(
     )
 
 
-def _closing(gap: Scalar, ahead: Scalar, steady: Scalar, after: Scalar, h: Scalar) -> _Closing:
+def closing_of(gap: Scalar, ahead: Scalar, steady: Scalar, after: Scalar, h: Scalar) -> Closing:
     """Return how a gap closes.
 
     Args:
@@ -340,7 +385,7 @@ def _closing(gap: Scalar, ahead: Scalar, steady: Scalar, after: Scalar, h: Scala
     approach = np.maximum(rate * left - after, 0.0)
     hold = np.maximum(-rate * left, 0.0)
     closes = end < 0.0
-    return _Closing(
+    return Closing(
         np.where(closes, after, 2.0 * end / h),
         np.where(closes, _ratio(approach, approach + hold), 0.0),
         np.where(closes, left / h, 1.0),

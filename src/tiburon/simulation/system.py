@@ -547,27 +547,16 @@ class System:
         assert isinstance(element, RigidContact)
         (q, w), (q_free, w_free), nv = start, free, self.model.nv
         v, z = w[:nv], u[self.discrete]
-
-        def moved(speed: Sequence[Scalar], duration: Scalar) -> Scalars:
-            steps = manifold.rate(q, speed)
-            found: Scalars
-            found = manifold.move(q, tuple(tuple(duration * y for y in one) for one in steps))
-            return found
-
-        middle, ahead = moved(v, 0.5 * h), moved(v, h)
-        # velocities are components in the axes that bodies have at `ahead`
+        middle, ahead = manifold.displaced(q, v, 0.5 * h), manifold.displaced(q, v, h)
         acceleration = rates(middle, w, u, time + 0.5 * h)[:nv]
-        change = [h * (a + b) for a, b in zip(acceleration, manifold.convective(v), strict=True)]
-        v_start = manifold.reexpress(v, q, ahead)
-        change = manifold.reexpress(change, middle, ahead)
-        v_ahead = tuple(a + b for a, b in zip(v_start, change, strict=True))
+        v_ahead = manifold.velocity_ahead(q, middle, ahead, v, acceleration, h)
         plan = self._plan(ahead, v, time)
         own = (*p[at_p], *self.contact_handle)
         gaps = element.gaps(plan, q, own)
         points = element.rows(plan, ahead, own)
         compliance = compliance_of(plan, ahead, points, *self._loops_at(plan, ahead, w[nv:]))
         found, states = element.finish_step(gaps, points, compliance, z[at_z], own, v, v_ahead, h)
-        q_after = manifold.normalize(moved(found.mean, h))
+        q_after = manifold.normalize(manifold.displaced(q, found.mean, h))
         v_after = manifold.reexpress(found.v, ahead, q_after)
         q_end, v_end = (
             tuple(np.where(found.touched, a, b) for a, b in zip(touched, untouched, strict=True))

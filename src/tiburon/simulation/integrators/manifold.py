@@ -50,6 +50,8 @@ class Manifold:
             for joint in model.joints
             if joint.nv
         ]
+        self.joint_names = tuple(joint.name for joint, _, _ in self._joints)
+        """Names of the joints that move."""
         steps = [joint.step(joint.neutral(), (0.0,) * joint.nv) for joint, _, _ in self._joints]
         self.step_counts = tuple(len(step) for step in steps)
         """Numbers in the step of each joint that moves."""
@@ -91,13 +93,21 @@ class Manifold:
             after: Position in whose body axes it is returned, nq scalars.
         """
         found: list[Scalar] = list(v)
-        for (joint, i, j), turning in zip(self._joints, self.turning, strict=True):
-            if turning and joint.nv in (3, 6):
-                turn = quaternion_multiply(quaternion_conjugate(after[i][:4]), before[i][:4])
-                R = quaternion_to_matrix(turn)
-                for first in range(j.start, j.stop, 3):
-                    part = (v[first], v[first + 1], v[first + 2])
-                    found[first : first + 3] = matrix_vector(R, part)
+        for place, (_, i, j) in enumerate(self._joints):
+            found[j] = self.reexpress_joint(place, tuple(v[j]), before[i], after[i])
+        return tuple(found)
+
+    def reexpress_joint(
+        self, place: int, v: Scalars, before: Sequence[Scalar], after: Sequence[Scalar]
+    ) -> Scalars:
+        """Return the same for one joint, by its place among those that move."""
+        if not self.turning[place] or len(v) not in (3, 6):
+            return v
+        turn = quaternion_multiply(quaternion_conjugate(after[:4]), before[:4])
+        R = quaternion_to_matrix(turn)
+        found: list[Scalar] = []
+        for first in range(0, len(v), 3):
+            found += matrix_vector(R, (v[first], v[first + 1], v[first + 2]))
         return tuple(found)
 
     def convective(self, v: Sequence[Scalar]) -> Scalars:
@@ -106,13 +116,45 @@ class Manifold:
         Rates of velocities that are components in body axes lack it.
         """
         found: list[Scalar] = [0.0] * len(v)
-        for (joint, _, j), turning in zip(self._joints, self.turning, strict=True):
-            if turning and joint.nv == 6:
-                k = j.start
-                found[k + 3 : k + 6] = cross(
-                    (v[k], v[k + 1], v[k + 2]), (v[k + 3], v[k + 4], v[k + 5])
-                )
+        for place, (_, _, j) in enumerate(self._joints):
+            found[j] = self.convective_joint(place, tuple(v[j]))
         return tuple(found)
+
+    def convective_joint(self, place: int, v: Scalars) -> Scalars:
+        """Return the same for one joint, by its place among those that move."""
+        if not self.turning[place] or len(v) != 6:
+            return (0.0,) * len(v)
+        return (0.0, 0.0, 0.0, *cross((v[0], v[1], v[2]), (v[3], v[4], v[5])))
+
+    def displaced(self, q: Sequence[Scalar], v: Sequence[Scalar], duration: Scalar) -> Scalars:
+        """Return positions after some time at constant velocity, quaternions not normalized."""
+        steps = self.rate(q, v)
+        return self.move(q, tuple(tuple(duration * y for y in one) for one in steps))
+
+    def velocity_ahead(
+        self,
+        q: Sequence[Scalar],
+        middle: Sequence[Scalar],
+        ahead: Sequence[Scalar],
+        v: Sequence[Scalar],
+        vd: Sequence[Scalar],
+        h: Scalar,
+    ) -> Scalars:
+        """Return the velocity after a step of constant acceleration, in the axes at its end.
+
+        Args:
+            q: Position at the start, nq scalars.
+            middle: In the middle of a step of constant velocity; the acceleration is that there.
+            ahead: At its end.
+            v: Velocity at the start, nv scalars.
+            vd: Rate of the velocity, nv scalars.
+            h: Length of the step [s].
+        """
+        change = [h * (a + b) for a, b in zip(vd, self.convective(v), strict=True)]
+        start = self.reexpress(v, q, ahead)
+        return tuple(
+            a + b for a, b in zip(start, self.reexpress(change, middle, ahead), strict=True)
+        )
 
     def bracket(self, a: Steps, b: Steps) -> Steps:
         """Return the Lie bracket of two steps: zero where they simply add."""

@@ -22,11 +22,8 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from tiburon.trace.graph import Graph
 from tiburon.trace.primitives.friction import (
-    FrictionGaussSeidel,
     GaussSeidel,
     Outcome,
     Problem,
@@ -138,79 +135,22 @@ class ContactStep(Primitive):
 
     def _one_by_one(self, given: list[Any]) -> list[Any]:
         """Return the results by one call for each problem."""
-        from tiburon.trace.regions import where_needed
+        from tiburon.trace.primitives.contact_phases import ContactMatrix, contact_phases
 
-        count, n, size = self.contacts, 3 * self.contacts, self.size
-        A, b, mu, approach, share, e, gaps, start, (h,), (tolerance,) = split(
+        count, n = self.contacts, 3 * self.contacts
+        A, *parts, (h,), (tolerance,) = split(
             given, (self.entries, n, count, count, count, count, count, n, 1, 1)
         )
-        solver = FrictionGaussSeidel(size, self.supports, self.most)
-
-        def solved(b: Any, mu: Any, least: Any, start: Any) -> list[Any]:
-            return solver.apply([*A, *b, *mu, *least, *start, tolerance])
-
-        none = [0.0] * count
-        found = solved(b, mu, none, start)
-        jumps = [a * found[3 * k + 2] for k, a in enumerate(approach)]
-        returned = [a * b for a, b in zip(e, jumps, strict=True)]
-        least = [
-            np.where(extra > 0.0, jump + extra, 0.0)
-            for jump, extra in zip(jumps, returned, strict=True)
-        ]
-        compressed = found[:n]
-        found = where_needed(
-            max_abs(returned) > 0.0, lambda: solved(b, mu, least, compressed), found
-        )
-        p, y, alpha, told = split(found, (n, size, count, 3))
-        z: list[Any] = [0.0] * size
-        for k, triple in enumerate(self._rows(A)):
-            closed = p[3 * k + 2] > 0.0
-            sudden = (jumps[k] + returned[k]) / np.where(closed, p[3 * k + 2], 1.0)
-            sudden = np.minimum(np.where(closed, sudden, 0.0), 1.0)
-            weight = share[k] * (0.5 + 0.5 * sudden)
-            for row, impulse in zip(triple, p[3 * k : 3 * k + 3], strict=True):
-                for i, x in zip(self.supports[k], row, strict=True):
-                    z[i] = z[i] + x * (weight * impulse)
-        hold = LEAST_HOLD * max_abs(p)
-        held = [p[3 * k + 2] > least[k] + hold for k in range(count)]
-        ends = []
-        for k, (_, _, row) in enumerate(self._rows(A)):
-            moved = gaps[k]
-            for i, x in zip(self.supports[k], row, strict=True):
-                moved = moved + h * (x * z[i])
-            ends.append(moved)
-        errors = [
-            np.where(one, np.abs(end), np.maximum(-end, 0.0))
-            for one, end in zip(held, ends, strict=True)
-        ]
-
-        def closed_gaps() -> list[Any]:
-            velocities = [x for end in ends for x in (0.0, 0.0, end / h)]
-            bounds = [np.where(one, -UNBOUNDED, 0.0) for one in held]
-            more = solved(velocities, none, bounds, [0.0] * n)
-            return [a + b for a, b in zip(z, more[n : n + size], strict=True)]
-
-        z = where_needed(max_abs(errors) > GAP_TOLERANCE, closed_gaps, z)
-        return [*p, *y, *z, *alpha, *told]
-
-    def _rows(self, A: list[Any]) -> list[list[list[Any]]]:
-        """Return the three rows of each contact over its support."""
-        flat = iter(A)
-        return [[[next(flat) for _ in support] for _ in range(3)] for support in self.supports]
+        matrix = ContactMatrix(self.size, self.supports, A)
+        found = contact_phases(matrix, *parts, h=h, tolerance=tolerance, most=self.most)
+        final = found.final
+        return [*final.p, *final.y, *found.z, *final.alpha, *found.told]
 
 
 def split(values: Sequence[Any], sizes: Sequence[int]) -> list[list[Any]]:
     """Return consecutive parts of a row."""
     places = itertools.pairwise(itertools.accumulate(sizes, initial=0))
     return [list(values[i:j]) for i, j in places]
-
-
-def max_abs(values: Sequence[Any]) -> Any:
-    """Return the largest magnitude."""
-    found: Any = 0.0
-    for value in values:
-        found = np.maximum(found, np.abs(value))
-    return found
 
 
 class _Phases:

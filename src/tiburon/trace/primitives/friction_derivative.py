@@ -34,7 +34,7 @@ from tiburon.trace.graph import Graph
 from tiburon.trace.primitives.orthogonal import ApplyOrthogonal, FactorOrthogonal, factor_size
 from tiburon.trace.primitives.primitive import Index, Machine, Memory, Number, Primitive
 
-__all__ = ["FrictionAdjoint", "FrictionColumns", "FrictionTangent"]
+__all__ = ["FrictionAdjoint", "FrictionResponse", "FrictionTangent"]
 
 LEAST_SLIP = 1e-6
 """Share of the largest tangential velocity without impulses below which a point does not slip."""
@@ -457,50 +457,68 @@ class FrictionAdjoint(_AtSolution):
         modes.visit_entries(write)
 
 
-class FrictionColumns(_AtSolution):
-    """Changes of impulses along many directions, which share one factorization.
+class FrictionResponse(_AtSolution):
+    """Derivatives of impulses by the velocities without impulses, and by the least impulses.
 
-    Further arguments: r, the change of u at constant impulses, three rows per contact; the change
-    of p_0, one row per contact; both with one column per direction. Results: dp, three rows per
-    contact.
-
-    Attributes:
-        columns: Number of directions.
+    With A unchanged, b stands for all that changes u at constant impulses. Results: dp/db, three
+    rows per contact and as many columns; dp/dp_0, with one column per contact.
     """
 
-    def __init__(self, size: int, supports: Sequence[Sequence[int]], columns: int) -> None:
-        super().__init__("friction_columns", size, supports, columns)
-        self.columns = columns
-        self.argument_count = self.more + 4 * self.contacts * columns
-        self.result_count = 3 * self.contacts * columns
+    def __init__(self, size: int, supports: Sequence[Sequence[int]]) -> None:
+        super().__init__("friction_response", size, supports)
+        self.argument_count = self.more
+        self.result_count = 12 * self.contacts**2
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
-        """Solve for one direction after the other."""
+        """Solve for one unit change after the other; all share one factorization."""
         modes = _Modes(m, given, self)
-        n, size, count, columns = modes.n, self.size, self.contacts, self.columns
-        zero, minus = m.constant(0.0), m.constant(-1.0)
-        du, f, dy, right, dp = (m.memory(x) for x in (n, n, size, n, n))
-        for column in m.loop(0, columns):
-            for j in m.loop(0, size):
-                m.store(dy, j, zero)
-            for k in m.loop(0, count):
-                first = k * (3 * columns) + column + self.more
-                x, y, normal = (m.load(given, first + axis * columns) for axis in range(3))
-                x, y = modes.turned(k, x, y)
-                for axis, value in enumerate((x, y, normal)):
-                    m.store(du, k * 3 + axis, value)
-                least = m.load(given, k * columns + column + (self.more + n * columns))
-                modes.forced(k, zero, least, f)
-            modes.pushed(f, dy)
-            modes.seen(dy, du)
+        n, size, count = modes.n, self.size, self.contacts
+        zero, one = m.constant(0.0), m.constant(1.0)
+        u, f, none, y, p = (m.memory(x) for x in (n, n, n, size, n))
+        for i in m.loop(0, n):
+            m.store(none, i, zero)
+            m.store(u, i, zero)
+        for k in m.loop(0, count):
+            for axis in range(3):
+                units = [one if i == axis else zero for i in range(3)]
+                x, z = modes.turned(k, units[0], units[1])
+                for i, value in enumerate((x, z, units[2])):
+                    m.store(u, k * 3 + i, value)
+                self._column(m, modes, u, none, p, found, k * 3 + axis, n)
+            for i in range(3):
+                m.store(u, k * 3 + i, zero)
+        for k in m.loop(0, count):
             for i in m.loop(0, n):
-                flag = m.mul(m.load(modes.flags, i), minus)
-                m.store(right, i, m.mul(flag, m.load(du, i)))
-            modes.impulses(modes.solve(right), f, dp)
-            for k in m.loop(0, count):
-                x, y = modes.turned_back(k, m.load(dp, k * 3), m.load(dp, k * 3 + 1))
-                for axis, value in enumerate((x, y, m.load(dp, k * 3 + 2))):
-                    m.store(found, k * (3 * columns) + axis * columns + column, value)
+                m.store(f, i, zero)
+                m.store(u, i, zero)
+            for j in m.loop(0, size):
+                m.store(y, j, zero)
+            modes.forced(k, zero, one, f)
+            modes.pushed(f, y)
+            modes.seen(y, u)
+            self._column(m, modes, u, f, p, found, k + n * n, count)
+
+    def _column(
+        self,
+        m: Machine,
+        modes: _Modes,
+        u: Memory,
+        f: Memory,
+        p: Memory,
+        found: Memory,
+        place: Index,
+        width: int,
+    ) -> None:
+        """Write the impulses that keep the modes while u and f change."""
+        right = m.memory(modes.n)
+        for i in m.loop(0, modes.n):
+            flag = m.mul(m.load(modes.flags, i), m.constant(-1.0))
+            m.store(right, i, m.mul(flag, m.load(u, i)))
+        modes.impulses(modes.solve(right), f, p)
+        for k in m.loop(0, self.contacts):
+            x, y = modes.turned_back(k, m.load(p, k * 3), m.load(p, k * 3 + 1))
+            for axis, value in enumerate((x, y, m.load(p, k * 3 + 2))):
+                m.store(found, (k * 3 + axis) * width + place, value)
 
 
 def _absolute(m: Machine, a: Number) -> Number:

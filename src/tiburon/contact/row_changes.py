@@ -1,0 +1,357 @@
+"""Change of contact Jacobians with the configuration of a tree of bodies.
+
+Symbols, per contact point, world axes:
+    c           the point; n, t1, t2 its axes
+    a, l        angular and linear velocity at c of a body, per unit rate of one of its joint axes
+    x           joint velocity; V, W the relative linear and angular velocity at c it causes
+    f           impulse on the second body, p along the axes of the point
+    J           rows of the point: velocity of the second body relative to the first
+
+A step of joint axis k displaces the axes j of all joints from there to the body, as parts of a
+rigid body: at a fixed point, l_j changes by a_k x l_j - a_j x l_k. The point itself moves by dc,
+and its axes turn, as the two shapes are displaced: the narrow phase is differentiated. Where
+the columns of a joint depend on its position, their own change adds.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tiburon.algorithms.kinematics import Place, body_places
+from tiburon.algorithms.sweep import to_root
+from tiburon.algorithms.tape_calls import JointVector
+from tiburon.contact.candidates import Candidate
+from tiburon.contact.geometry.vectors import perpendicular
+from tiburon.contact.rows import part_place
+from tiburon.model import Plan, PlanBody
+from tiburon.model.plan import WORLD_BODY
+from tiburon.spatial import Motion, Scalar, Vec3
+from tiburon.spatial.vec3 import (
+    IDENTITY3,
+    ZERO3,
+    add,
+    add_cross,
+    cross,
+    dot,
+    matrix_vector,
+    scale,
+    subtract,
+)
+from tiburon.trace.derivative import values_and_tangents
+from tiburon.trace.regions import function
+
+__all__ = ["RowChanges", "row_changes"]
+
+Scalars = tuple[Scalar, ...]
+
+SIGNS = (-1.0, 1.0)
+"""Share of the first and of the second body in a relative velocity."""
+
+
+class _Axis(NamedTuple):
+    """A joint axis between the world and a body of a contact."""
+
+    column: Motion
+    """a and l."""
+
+    own: tuple[Motion, ...]
+    """Change of all axes of the same joint per unit step along this one, as seen from the body."""
+
+    joint: int
+    """Number of its joint, counted from the body toward the root."""
+
+
+class _Turned(NamedTuple):
+    """Displacement of a contact point and its axes."""
+
+    point: Vec3
+    axes: tuple[Vec3, Vec3, Vec3]
+
+
+class RowChanges(NamedTuple):
+    """Changes with steps of all velocity variables, as rows of matrices."""
+
+    velocity: list[list[list[Scalar]]]
+    """For each joint velocity x, the derivative of J x, 3 rows per point of nv columns."""
+
+    force: list[list[list[Scalar]]]
+    """For each set of impulses, the derivative of J^T f, nv rows of nv columns."""
+
+
+def row_changes(
+    plan: Plan,
+    q: Sequence[Scalar],
+    candidates: Sequence[Candidate],
+    p: Sequence[Scalar],
+    velocities: Sequence[Sequence[Scalar]],
+    impulses: Sequence[Sequence[Scalar]],
+) -> RowChanges:
+    """Differentiate J x and J^T f by configuration, at constant x and at constant p.
+
+    Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
+        candidates: The shapes that may touch.
+        p: Run-time parameters of all candidates in order.
+        velocities: Joint velocities x, nv scalars each.
+        impulses: Impulses of all points along their axes, 3 scalars per point each.
+    """
+    position = JointVector(q)
+    places = body_places(plan, position)
+    rows: list[list[list[Scalar]]] = [[] for _ in velocities]
+    forces: list[list[list[Scalar]]] = [[[0.0] * plan.nv for _ in range(plan.nv)] for _ in impulses]
+    at_point = function(_at_point)
+    start = number = 0
+    for candidate in candidates:
+        own = p[start : start + len(candidate.parameters())]
+        start += len(own)
+        bodies = [plan.frame(part.body).body for part in (candidate.first, candidate.second)]
+        for point, axes, turned in _geometry_changes(plan, places, candidate, own):
+            paths, variables = [], []
+            for body in bodies:
+                path, indices = _path(plan, position, places, body, point)
+                paths.append(path)
+                variables.append(indices)
+            found = at_point(
+                axes,
+                paths,
+                turned,
+                [[[x[i] for i in path] for path in variables] for x in velocities],
+                [tuple(f[3 * number : 3 * number + 3]) for f in impulses],
+            )
+            every = [i for path in variables for i in path]
+            for of, three in zip(rows, found[0], strict=True):
+                for row in three:
+                    dense: list[Scalar] = [0.0] * plan.nv
+                    for i, x in zip(every, row, strict=True):
+                        dense[i] = dense[i] + x
+                    of.append(dense)
+            for matrix, entries in zip(forces, found[1], strict=True):
+                for j, row in zip(every, entries, strict=True):
+                    for k, x in zip(every, row, strict=True):
+                        matrix[j][k] = matrix[j][k] + x
+            number += 1
+    return RowChanges(rows, forces)
+
+
+def _path(
+    plan: Plan, q: Sequence[Scalar], places: Sequence[Place], body: int, point: Vec3
+) -> tuple[list[_Axis], list[int]]:
+    """Return the joint axes from a body to the root, and their velocity variables."""
+    if body == WORLD_BODY:
+        return [], []
+
+    def visit(joined: PlanBody, P: Vec3, place: Place) -> tuple[list[Any], Vec3]:
+        arm = subtract(P, place.p)
+
+        def seen(S: Motion) -> Motion:
+            angular = matrix_vector(place.R, S.angular)
+            return Motion(angular, add_cross(matrix_vector(place.R, S.linear), angular, arm))
+
+        columns = joined.joint.subspace(q[joined.q])
+        found = []
+        for k, S in enumerate(columns):
+            unit = tuple(float(i == k) for i in range(len(columns)))
+            rates = joined.joint.subspace_rate(q[joined.q], unit)
+            found.append((seen(S), tuple(seen(rate) for rate in rates)))
+        return found, P
+
+    axes, indices = [], []
+    visited = to_root(plan, plan.bodies[body], visit, point, places)
+    for number, (joined, columns) in enumerate(visited):
+        for index, (column, own) in enumerate(columns, start=joined.v.start):
+            axes.append(_Axis(column, own, number))
+            indices.append(index)
+    return axes, indices
+
+
+def _geometry_changes(
+    plan: Plan, places: Sequence[Place], candidate: Candidate, p: Sequence[Scalar]
+) -> list[tuple[Vec3, tuple[Vec3, Vec3, Vec3], list[list[_Turned]]]]:
+    """Differentiate points and axes of a candidate by displacements of its shapes.
+
+    Returns:
+        For each point: the point, its axes, and for each shape six displacements, for a unit
+        rotation about each world axis through the point and a unit translation along it; none for
+        shapes that belong to the world.
+    """
+    parts = (candidate.first, candidate.second)
+    placed = [part_place(plan, places, part) for part in parts]
+    moving = [plan.frame(part.body).body != WORLD_BODY for part in parts]
+
+    def call(given: list[Any]) -> tuple[list[Scalar], list[list[Any]]]:
+        poses = []
+        for k in range(2):
+            r = [tuple(given[12 * k + 3 * i : 12 * k + 3 * i + 3]) for i in range(4)]
+            poses.append(((r[0], r[1], r[2]), r[3]))
+        values: list[Scalar] = []
+        for one in candidate.geometry(poses, p):
+            t = perpendicular(one.normal)
+            for vector in (one.point, t, cross(one.normal, t), one.normal):
+                values.extend(vector)
+        directions = []
+        for k, (R, _) in enumerate(poses):
+            if not moving[k]:
+                continue
+            rest: list[Any] = [0.0] * 12
+            for axis in IDENTITY3:
+                # columns of R turn about the axis, the origin stays
+                turned = [cross(axis, tuple(row[i] for row in R)) for i in range(3)]
+                own = [turned[i][row] for row in range(3) for i in range(3)]
+                own = [*own, *ZERO3]
+                directions.append([*rest, *own] if k else [*own, *rest])
+            for axis in IDENTITY3:
+                own = [*(0.0,) * 9, *axis]
+                directions.append([*rest, *own] if k else [*own, *rest])
+        return values, directions
+
+    arguments = [x for place in placed for x in (*place.R[0], *place.R[1], *place.R[2], *place.p)]
+    values, tangents = values_and_tangents(call, arguments)
+
+    def part(of: Sequence[Scalar], number: int) -> _Turned:
+        v = [of[12 * number + 3 * i : 12 * number + 3 * i + 3] for i in range(4)]
+        point, *axes = ((x[0], x[1], x[2]) for x in v)
+        return _Turned(point, (axes[0], axes[1], axes[2]))
+
+    found = []
+    for number in range(candidate.point_count):
+        here = part(values, number)
+        changes: list[list[_Turned]] = []
+        left = list(tangents)
+        for place, moves in zip(placed, moving, strict=True):
+            if not moves:
+                changes.append([])
+                continue
+            own, left = [part(of, number) for of in left[:6]], left[6:]
+            # a rotation about the point also translates the origin of the shape
+            arm = subtract(place.p, here.point)
+            turns = [
+                _plus(one, _combined(own[3:], cross(axis, arm)))
+                for one, axis in zip(own[:3], IDENTITY3, strict=True)
+            ]
+            changes.append([*turns, *own[3:]])
+        found.append((here.point, here.axes, changes))
+    return found
+
+
+def _combined(parts: Sequence[_Turned], weights: Vec3) -> _Turned:
+    total = _Turned(ZERO3, (ZERO3, ZERO3, ZERO3))
+    for part, weight in zip(parts, weights, strict=True):
+        total = _plus(
+            total,
+            _Turned(
+                scale(part.point, weight),
+                (
+                    scale(part.axes[0], weight),
+                    scale(part.axes[1], weight),
+                    scale(part.axes[2], weight),
+                ),
+            ),
+        )
+    return total
+
+
+def _plus(a: _Turned, b: _Turned) -> _Turned:
+    x, y = a.axes, b.axes
+    return _Turned(add(a.point, b.point), (add(x[0], y[0]), add(x[1], y[1]), add(x[2], y[2])))
+
+
+def _at_point(
+    axes: tuple[Vec3, Vec3, Vec3],
+    paths: list[list[_Axis]],
+    turned: list[list[_Turned]],
+    velocities: list[list[Scalars]],
+    impulses: list[Scalars],
+) -> tuple[list[list[list[Scalar]]], list[list[list[Scalar]]]]:
+    """Return the changes of J x and J^T f of one point, with one column per axis of both paths."""
+    # displacement of the point and its axes, per axis of both paths
+    moved = [
+        _combined(changes[:3], axis.column.angular)
+        for path, changes in zip(paths, turned, strict=True)
+        for axis in path
+    ]
+    moved = [
+        _plus(one, _combined(changes[3:], axis.column.linear))
+        for one, (axis, changes) in zip(
+            moved,
+            [(axis, changes) for path, changes in zip(paths, turned, strict=True) for axis in path],
+            strict=True,
+        )
+    ]
+    return (
+        [_velocity_changes(axes, paths, moved, x) for x in velocities],
+        [_force_changes(axes, paths, moved, f) for f in impulses],
+    )
+
+
+def _velocity_changes(
+    axes: tuple[Vec3, Vec3, Vec3],
+    paths: list[list[_Axis]],
+    moved: list[_Turned],
+    x: list[Scalars],
+) -> list[list[Scalar]]:
+    """Return the change of J x, three rows."""
+    V = W = ZERO3
+    changes: list[Vec3] = []
+    for path, rates, sign in zip(paths, x, SIGNS, strict=True):
+        # from the body toward the root: motion by all joints from each one on
+        linear = angular = ZERO3
+        place = 0
+        while place < len(path):
+            end = place
+            while end < len(path) and path[end].joint == path[place].joint:
+                linear = add(linear, scale(path[end].column.linear, rates[end]))
+                angular = add(angular, scale(path[end].column.angular, rates[end]))
+                end += 1
+            for axis in path[place:end]:
+                change = subtract(
+                    cross(axis.column.angular, linear), cross(angular, axis.column.linear)
+                )
+                for own, rate in zip(axis.own, rates[place:end], strict=True):
+                    change = add(change, scale(own.linear, rate))
+                changes.append(scale(change, sign))
+            place = end
+        V, W = add(V, scale(linear, sign)), add(W, scale(angular, sign))
+    return [
+        [
+            dot(axis, add(change, cross(W, one.point))) + dot(one.axes[row], V)
+            for change, one in zip(changes, moved, strict=True)
+        ]
+        for row, axis in enumerate(axes)
+    ]
+
+
+def _force_changes(
+    axes: tuple[Vec3, Vec3, Vec3],
+    paths: list[list[_Axis]],
+    moved: list[_Turned],
+    p: Scalars,
+) -> list[list[Scalar]]:
+    """Return the change of J^T f, one row per axis of both paths."""
+
+    def weighted(vectors: tuple[Vec3, Vec3, Vec3]) -> Vec3:
+        return add(add(scale(vectors[0], p[0]), scale(vectors[1], p[1])), scale(vectors[2], p[2]))
+
+    f = weighted(axes)
+    df = [weighted(one.axes) for one in moved]
+    found = []
+    first = 0
+    for path, sign in zip(paths, SIGNS, strict=True):
+        arms = [cross(f, axis.column.angular) for axis in path]
+        for j, (axis, arm) in enumerate(zip(path, arms, strict=True)):
+            linear = axis.column.linear
+            row = [
+                sign * (dot(one.point, arm) + dot(linear, change))
+                for one, change in zip(moved, df, strict=True)
+            ]
+            for k, other in enumerate(path):
+                if other.joint < axis.joint:
+                    continue
+                # displaced by its own joint, and by those toward the root
+                change = dot(linear, arms[k]) - dot(other.column.linear, arm)
+                if other.joint == axis.joint:
+                    begin = next(i for i, x in enumerate(path) if x.joint == axis.joint)
+                    change = change + dot(other.own[j - begin].linear, f)
+                row[first + k] = row[first + k] + sign * change
+            found.append(row)
+        first += len(path)
+    return found

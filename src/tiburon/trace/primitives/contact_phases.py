@@ -1,0 +1,196 @@
+"""The contact problems of one time step, each by itself: what derivatives need.
+
+Compression has no least impulse. Where restitution returns part of it, decompression solves again
+with (1 + e) times the compression impulse as the least one. Impulses act on the mean velocity of
+the step with the share of the step over which they last. What gaps this leaves is removed by a
+third problem without friction, in which contacts that are held closed may pull.
+
+Gaps that are closed to rounding need no third problem, but its derivative: a contact that is held
+stays closed when the state changes, not where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiburon.trace.primitives.contact_step import GAP_TOLERANCE, LEAST_HOLD, UNBOUNDED, split
+from tiburon.trace.primitives.friction import FrictionGaussSeidel
+from tiburon.trace.regions import where_needed
+
+__all__ = ["ContactMatrix", "ContactPhases", "Solution", "contact_phases"]
+
+Scalar = Any
+
+
+class ContactMatrix(NamedTuple):
+    """The matrix A of contact problems, three rows per contact."""
+
+    size: int
+    """Columns."""
+
+    supports: Sequence[Sequence[int]]
+    """For each contact the columns where its rows are not zero."""
+
+    entries: Sequence[Scalar]
+    """For each contact its three rows over its support."""
+
+    def push(self, p: Sequence[Scalar]) -> list[Scalar]:
+        """Return A^T p."""
+        y: list[Scalar] = [0.0] * self.size
+        for i, j, entry in self._elements():
+            y[j] = y[j] + entry * p[i]
+        return y
+
+    def normal_velocities(self, y: Sequence[Scalar]) -> list[Scalar]:
+        """Return the normal rows of A y."""
+        u: list[Scalar] = [0.0] * len(self.supports)
+        for i, j, entry in self._elements():
+            if i % 3 == 2:
+                u[i // 3] = u[i // 3] + entry * y[j]
+        return u
+
+    def _elements(self) -> list[tuple[int, int, Scalar]]:
+        places = [
+            (3 * k + axis, column)
+            for k, support in enumerate(self.supports)
+            for axis in range(3)
+            for column in support
+        ]
+        return [(i, j, entry) for (i, j), entry in zip(places, self.entries, strict=True)]
+
+
+class Solution(NamedTuple):
+    """A contact problem and its solution, as `friction_derivative` takes them."""
+
+    b: list[Scalar]
+    mu: list[Scalar]
+    least: list[Scalar]
+    p: list[Scalar]
+    y: list[Scalar]
+    alpha: list[Scalar]
+
+    def arguments(self, matrix: ContactMatrix) -> list[Scalar]:
+        """Return the arguments of primitives at the solution."""
+        return [*matrix.entries, *(x for part in self for x in part)]
+
+
+class ContactPhases(NamedTuple):
+    """The problems of a step, and what impulses do to its mean velocity."""
+
+    compression: Solution
+    final: Solution
+    """Decompression, or compression where restitution returns nothing."""
+
+    returns: Scalar
+    """Whether restitution returns something in some contact."""
+
+    returned: list[Scalar]
+    """(1 + e) times the impulse that removed the speed of approach of each contact [N s]."""
+
+    sudden: list[Scalar]
+    """Share of each impulse that acts at closing."""
+
+    lasting: list[Scalar]
+    """Share of the step over which each impulse lasts."""
+
+    timed: list[Scalar]
+    """Impulses times their lasting shares."""
+
+    closing: Solution
+    """The problem of remaining gaps."""
+
+    z: list[Scalar]
+    """A^T of timed impulses and those that close gaps."""
+
+    told: list[Scalar]
+    """Residual, sweeps and worst contact of the impulses."""
+
+
+def contact_phases(
+    matrix: ContactMatrix,
+    b: Sequence[Scalar],
+    mu: Sequence[Scalar],
+    approach: Sequence[Scalar],
+    share: Sequence[Scalar],
+    restitution: Sequence[Scalar],
+    gaps: Sequence[Scalar],
+    start: Sequence[Scalar],
+    *,
+    h: Scalar,
+    tolerance: Scalar,
+    most: int,
+) -> ContactPhases:
+    """Solve the contact problems of a step.
+
+    Args:
+        matrix: A.
+        b: Relative velocities without impulses, bounds as normal ones, three per contact [m/s].
+        mu: Coefficient of friction of each contact.
+        approach: Share of the compression impulse that removes the speed of approach.
+        share: Time left when each gap closes, relative to the step.
+        restitution: Poisson's coefficients.
+        gaps: Gaps at the end of the step without impulses [m].
+        start: Impulses to start from.
+        h: Length of the step [s].
+        tolerance: Residual at which to end, relative to the largest impulse.
+        most: Sweeps of each problem at most.
+    """
+    count = len(mu)
+    solver = FrictionGaussSeidel(matrix.size, matrix.supports, most)
+
+    def solved(
+        b: Sequence[Scalar], mu: Sequence[Scalar], least: Sequence[Scalar], start: Sequence[Scalar]
+    ) -> list[list[Scalar]]:
+        found = solver.apply([*matrix.entries, *b, *mu, *least, *start, tolerance])
+        return split(found, (3 * count, matrix.size, count, 3))
+
+    none: list[Scalar] = [0.0] * count
+    first = solved(b, mu, none, start)
+    compression = Solution(list(b), list(mu), none, *first[:3])
+    jumps = [part * first[0][3 * k + 2] for k, part in enumerate(approach)]
+    returned = [(1.0 + e) * jump for e, jump in zip(restitution, jumps, strict=True)]
+    extra = [e * jump for e, jump in zip(restitution, jumps, strict=True)]
+    least = [np.where(x > 0.0, total, 0.0) for x, total in zip(extra, returned, strict=True)]
+    returns = _largest(extra) > 0.0
+    p, y, alpha, told = where_needed(returns, lambda: solved(b, mu, least, first[0]), first)
+    final = Solution(list(b), list(mu), least, p, y, alpha)
+    sudden, lasting, timed = [], [], []
+    for k in range(count):
+        normal = p[3 * k + 2]
+        closed = normal > 0.0
+        ratio = np.where(closed, returned[k] / np.where(closed, normal, 1.0), 0.0)
+        sudden.append(np.minimum(ratio, 1.0))
+        lasting.append(share[k] * (0.5 + 0.5 * sudden[k]))
+        timed += [lasting[k] * x for x in p[3 * k : 3 * k + 3]]
+    z = matrix.push(timed)
+    ends = [gap + h * u for gap, u in zip(gaps, matrix.normal_velocities(z), strict=True)]
+    threshold = LEAST_HOLD * _largest(p)
+    held = [p[3 * k + 2] > bound + threshold for k, bound in enumerate(least)]
+    errors = [
+        np.where(one, np.abs(end), np.maximum(-end, 0.0))
+        for one, end in zip(held, ends, strict=True)
+    ]
+    rest = [x for end in ends for x in (0.0, 0.0, end / h)]
+    bounds = [np.where(one, -UNBOUNDED, 0.0) for one in held]
+    nothing: list[Scalar] = [0.0] * (3 * count)
+
+    def closed_gaps() -> list[list[Scalar]]:
+        return solved(rest, none, bounds, nothing)[:3]
+
+    still: list[list[Scalar]] = [nothing, [0.0] * matrix.size, none]
+    shift = where_needed(_largest(errors) > GAP_TOLERANCE, closed_gaps, still)
+    closing = Solution(rest, none, bounds, *shift)
+    z = [a + c for a, c in zip(z, closing.y, strict=True)]
+    return ContactPhases(
+        compression, final, returns, returned, sudden, lasting, timed, closing, z, told
+    )
+
+
+def _largest(values: Sequence[Scalar]) -> Scalar:
+    found: Scalar = 0.0
+    for value in values:
+        found = np.maximum(found, np.abs(value))
+    return found
