@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from tiburon.checks.model_check import Finding as Finding
     from tiburon.checks.model_check import ModelCheck as ModelCheck
     from tiburon.checks.model_check import check_model as check_model
+    from tiburon.contact.compliant import Touch as Touch
+    from tiburon.contact.compliant import hunt_crossley_dissipation as hunt_crossley_dissipation
     from tiburon.control.allocation import ThrusterAllocation as ThrusterAllocation
     from tiburon.control.cartesian_path import CartesianPath as CartesianPath
     from tiburon.control.combined import CombinedControl as CombinedControl

@@ -13,6 +13,7 @@ _NAMES = {
     "actuation.stick_slip": "StickSlip",
     "checks.energy_flow": "EnergyFlow energy_flow",
     "checks.model_check": "Finding ModelCheck check_model",
+    "contact.compliant": "Touch hunt_crossley_dissipation",
     "control.allocation": "ThrusterAllocation",
     "control.cartesian_path": "CartesianPath",
     "control.combined": "CombinedControl",

@@ -242,6 +242,7 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
         "material": lambda m: tb.ContactMaterial(),
     },
     "GroundGrid": {"spacing": lambda m: (1.0, 1.0), "heights": lambda m: np.zeros((3, 3))},
+    "hunt_crossley_dissipation": {"restitution": lambda m: 0.5},
     "Harmonic": {"amplitude": lambda m: 0.1},
     "HydraulicCylinder": {"joint": lambda m: "elbow"},
     "JointCoupling": {"leader": lambda m: m.moving_joint_names[0]},
@@ -341,7 +342,7 @@ RESULTS = frozenset(
         *("JointLine", "JointValues", "Linearization", "LoopDynamics", "LoopForces"),
         *("LoopReactions", "Mobility", "Mode", "ModelCheck", "Modes", "ElementContext", "MotorSet"),
         *("Outcome", "PanelAddedMass", "Parameter", "ParameterTable", "JointActuation", "State"),
-        *("StateRecord", "System", "Topology", "Contacts", "ContactSummary", "Impact"),
+        *("StateRecord", "System", "Topology", "Contacts", "ContactSummary", "Impact", "Touch"),
         "ContactDynamics",
         *("Trajectory", "Trim", "TrimOutcome", "HydrodynamicEstimate"),
         # bases of users' own classes

@@ -15,7 +15,7 @@ import numpy as np
 from tiburon.actuation.contact_element import POINT_STATES, ContactElement
 from tiburon.actuation.element import Action, ElementContext
 from tiburon.algorithms.kinematics import WORLD_PLACE, Place
-from tiburon.contact.candidates import Candidate, Part
+from tiburon.contact.candidates import FIELDS, Candidate, Part
 from tiburon.contact.compliant import ContactLaw, PointForce, Touch, point_force, tangential
 from tiburon.contact.geometry.contact_geometry import ContactGeometry
 from tiburon.errors import ModelError
@@ -212,14 +212,18 @@ class CompliantContact(ContactElement):
                 if part.body not in carriers:
                     carriers[part.body] = _carrier(now, part.body)
             first, second = (carriers[part.body] for part in (candidate.first, candidate.second))
-            # both shapes as seen from the origin of the first body
             offset = subtract(second.place.p, first.place.p)
+            # both shapes as seen from the origin of the first body; height fields are in the world
+            uneven = candidate.second.kind in FIELDS
+            origin = first.place.p if uneven else ZERO3
             placed = [
-                _placed(first, candidate.first, ZERO3),
-                _placed(second, candidate.second, offset),
+                _placed(first, candidate.first, origin),
+                _placed(second, candidate.second, add(origin, offset)),
             ]
             sizes = (0.0, *own[1:]) if sharp else own
-            for geometry in candidate.geometry(placed, sizes):
+            for geometry in candidate.geometry(placed, sizes, now.tables):
+                if uneven:
+                    geometry = geometry._replace(point=subtract(geometry.point, origin))
                 k = len(found)
                 state = now.z[width * k : width * (k + 1)]
                 anchor = now.z[at : at + len(_anchor_states(candidate))]

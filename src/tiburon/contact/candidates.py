@@ -32,6 +32,7 @@ from tiburon.trace.primitives.table_rows import HANDLE, Table
 from tiburon.trace.value import require, where
 
 __all__ = [
+    "FIELDS",
     "Candidate",
     "Part",
     "Surface",

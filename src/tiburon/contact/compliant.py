@@ -111,16 +111,17 @@ def point_force(touch: Touch, law: ContactLaw | None = None) -> PointForce:
         ShapeError: If the law returns something else.
     """
     given = spring_damper(touch) if law is None else law(touch)
-    closed = touch.depth > 0.0
+    # a depth that is not a number must not pass for an open contact
+    opened = touch.depth <= 0.0
     surface = touch.surface
-    if np.ndim(given) or isinstance(given, (tuple, list)):
+    if isinstance(given, (tuple, list)) or np.ndim(given):
         normal, tangent = _both(given)
-        normal = np.where(closed, np.maximum(normal, 0.0), 0.0)
-        tangent = tuple(np.where(closed, x, 0.0) for x in tangent)
+        normal = np.where(opened | (normal < 0.0), 0.0, normal)
+        x, y, z = (np.where(opened, 0.0, x) for x in tangent)
         most = surface.static_friction * normal
-        sticks = closed & (dot(tangent, tangent) <= most * most)
-        return PointForce(normal, tangent, touch.displacement, sticks)
-    normal = np.where(closed, np.maximum(given, 0.0), 0.0)
+        sticks = ~opened & (dot((x, y, z), (x, y, z)) <= most * most)
+        return PointForce(normal, (x, y, z), touch.displacement, sticks)
+    normal = np.where(opened | (given < 0.0), 0.0, given)
     kinetic = surface.kinetic_friction * normal
     most = np.where(touch.sticking > 0.5, surface.static_friction * normal, kinetic)
     stiffness, damping = surface.planar_stiffness, surface.planar_damping
@@ -138,7 +139,7 @@ def point_force(touch: Touch, law: ContactLaw | None = None) -> PointForce:
     stretch = stiffness * stiffness * dot(s, s)
     beyond = slides & (stretch > kinetic * kinetic)
     left = np.where(beyond, kinetic / np.sqrt(np.where(beyond, stretch, 1.0)), 1.0)
-    return PointForce(normal, tangent, scale(s, left), closed & ~slides)
+    return PointForce(normal, tangent, scale(s, left), ~(opened | slides))
 
 
 def _both(given: Any) -> tuple[Scalar, Vec3]:
@@ -184,7 +185,7 @@ def hunt_crossley_dissipation(restitution: float, speed: float) -> float:
         ``tb.Ground(normal_stiffness=1e5, dissipation=tb.hunt_crossley_dissipation(0.8, 1.0))``
     """
     speed = positive("speed", speed, "m/s")
-    e = float(restitution)
+    e = positive("restitution", restitution)
     if not 0.0 < e <= 1.0:
         raise DomainError("restitution", "a number above 0 and at most 1", f"{e:g}")
     if e == 1.0:

@@ -32,6 +32,7 @@ from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.results.checkpoint import Checkpoint
 from tiburon.results.trajectory import Trajectory
+from tiburon.simulation.contact_steps import refuse_long_contact_steps
 from tiburon.simulation.events import Event, TimeEvent
 from tiburon.simulation.integrators.kept_inertia import keep_inertia as keeping
 from tiburon.simulation.integrators.method import refuse_contact_method
@@ -278,6 +279,7 @@ def simulate(
         _close(system, state, setup.begin)
     if any(isinstance(element, RigidContact) for element in touching):
         check_gaps(model, state[:, : model.nq], place or DEFAULT_WORLD, contact_pairs)
+    refuse_long_contact_steps(system, METHODS[method], dt, state[:, : model.nq], setup.begin)
     if rows:
         setup = setup._replace(parameters=rows)
     # no other object holds these arrays
