@@ -5,21 +5,14 @@ whose bounding spheres stay apart during a step need no narrow phase, however fa
 """
 
 from collections.abc import Sequence
-from functools import reduce
-from math import inf
+from math import hypot, inf
 from typing import NamedTuple
 
-from tiburon.contact.geometry.vectors import clamp, maximum, minimum, root
+from tiburon.contact.geometry.vectors import clamp, maximum, root
 from tiburon.spatial.vec3 import Scalar, Vec3, dot
 from tiburon.trace.value import where
 
-__all__ = [
-    "Approach",
-    "bounding_radius",
-    "earliest_contact",
-    "earliest_plane_contact",
-    "inscribed_radius",
-]
+__all__ = ["Approach", "bounding_radius", "earliest_contact", "earliest_plane_contact"]
 
 
 class Approach(NamedTuple):
@@ -32,7 +25,7 @@ class Approach(NamedTuple):
     """Whether they come within contact during the step."""
 
 
-def bounding_radius(kind: str, size: Sequence[Scalar]) -> Scalar:
+def bounding_radius(kind: str, size: Sequence[float]) -> float:
     """Return the radius of the bounding sphere of a shape [m]; infinite for ground.
 
     Args:
@@ -40,28 +33,12 @@ def bounding_radius(kind: str, size: Sequence[Scalar]) -> Scalar:
         size: Its dimensions, as in `Placed.size` [m].
     """
     if kind in ("sphere", "ellipsoid"):
-        return reduce(maximum, size)
+        return max(size)
     if kind == "capsule":
         return size[0] + 0.5 * size[1]
     if kind == "cylinder":
-        return root(size[0] * size[0] + 0.25 * size[1] * size[1])
-    return 0.5 * root(dot(size, size)) if kind == "box" else inf  # type: ignore[arg-type]
-
-
-def inscribed_radius(kind: str, size: Sequence[Scalar]) -> Scalar:
-    """Return the radius of the largest sphere around the origin inside a shape [m].
-
-    Args:
-        kind: Kind of the shape, one of `KINDS`.
-        size: Its dimensions, as in `Placed.size` [m].
-    """
-    if kind == "capsule":
-        return size[0]
-    if kind == "cylinder":
-        return minimum(size[0], 0.5 * size[1])
-    if kind in ("sphere", "ellipsoid", "box"):
-        return reduce(minimum, size) * (0.5 if kind == "box" else 1.0)
-    return inf
+        return hypot(size[0], 0.5 * size[1])
+    return 0.5 * hypot(*size) if kind == "box" else inf
 
 
 def earliest_contact(offset: Vec3, velocity: Vec3, reach: Scalar, duration: Scalar) -> Approach:
