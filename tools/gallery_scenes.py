@@ -4,6 +4,8 @@ SCENES: dict[str, tuple[str, float]] = {
     "andrews_squeezer": ("simulate andrews_squeezer --duration 2", 0.4),
     "aquarobot": ("view aquarobot --pose stand --water", 0.0),
     "balanced_four_bar": ("view balanced_four_bar", 0.0),
+    "ball_ramp": ("simulate ball_ramp --pose rest --duration 2", 0.4),
+    "block_slope": ("simulate block_slope --pose rest --duration 2", 0.3),
     "bluerov2_alpha": (
         "simulate bluerov2_alpha --current 0.2 0.1 0 --control station --duration 6",
         0.5,
@@ -12,6 +14,7 @@ SCENES: dict[str, tuple[str, float]] = {
         "simulate bluerov2_heavy --current 0.3 0 0 --v 0,0,1,0.5,0,0 --duration 8",
         0.3,
     ),
+    "box_stack": ("view box_stack --pose stack", 0.0),
     "bricard": ("simulate bricard --duration 4", 0.2),
     "cart_pole": ("simulate cart_pole --q 0,0.1 --duration 5", 0.25),
     "chain_10": ("simulate chain_10 --q 1,0,1,0,0,0,0,0,0,0 --duration 6", 0.3),
@@ -24,18 +27,33 @@ SCENES: dict[str, tuple[str, float]] = {
     "four_bar": ("simulate four_bar --duration 4", 0.3),
     "four_legged_walker": ("view four_legged_walker --pose stand", 0.0),
     "four_pumas": ("view four_pumas", 0.0),
+    "gripper_block": ("view gripper_block --pose closed", 0.0),
     "kerr_roth_grasp": ("view kerr_roth_grasp", 0.0),
     "n_four_bar_2": ("view n_four_bar_2", 0.0),
     "n_four_bar_40": ("view n_four_bar_40", 0.0),
+    "newtons_cradle": (
+        "simulate newtons_cradle --pose raised --contact rigid --dt 1e-4 --duration 4",
+        0.13,
+    ),
     "osu_hexapod": ("view osu_hexapod --pose stand", 0.0),
+    "painleve_rod": (
+        "simulate painleve_rod --q 0,0.35355339059327373,0.7853981633974483 --v -1,0,0 "
+        "--duration 2",
+        0.02,
+    ),
     "panda": ("simulate panda --pose ready --duration 3", 0.0),
     "pendulum": ("simulate pendulum --q 2 --duration 10", 0.08),
     "planar_3rrr": ("view planar_3rrr", 0.0),
     "planar_walker": ("view planar_walker", 0.0),
     "puma560": ("simulate puma560 --pose nominal --control hold --duration 3", 0.2),
     "quadruped": ("view quadruped --pose stand", 0.0),
+    "rattleback": (
+        "simulate rattleback --pose rest --v 0.02,0,-5,0,0,0 --dt 1e-4 --duration 8",
+        0.5,
+    ),
     "remus100": ("simulate remus100 --density 1025 --v 0,0,0.2,2,0,0 --duration 10", 0.2),
     "rexrov": ("simulate rexrov --current 0.3 0 0 --control station --duration 10", 0.4),
+    "rimless_wheel": ("simulate rimless_wheel --q 0,0.5,0 --v 1.1,0,-2.2 --duration 6", 0.4),
     "rolling_disc": ("simulate rolling_disc --v 0.4,6,0.5,1.5,-0.1,0 --duration 5", 0.3),
     "space_arm": (
         "simulate space_arm --pose bent --gravity 0 0 0 --v 0,0.1,0.05,0,0,0,0.3,0.2,-0.3,0,0,0 "
@@ -46,6 +64,10 @@ SCENES: dict[str, tuple[str, float]] = {
     "stewart": ("view stewart", 0.0),
     "strandbeest": ("view strandbeest", 0.0),
     "three_finger_hand": ("view three_finger_hand", 0.0),
+    "tippe_top": (
+        "simulate tippe_top --pose leaning --v 0,0,155,0,0,0 --dt 2e-4 --duration 15",
+        0.7,
+    ),
     "tiburon_titan": (
         "simulate tiburon_titan --current 0.3 0 0 --control station --duration 10",
         0.5,
@@ -75,6 +97,17 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "strandbeest",
     ),
     "Hands": ("three_finger_hand", "two_finger_hand", "kerr_roth_grasp"),
+    "Contact": (
+        "block_slope",
+        "ball_ramp",
+        "newtons_cradle",
+        "painleve_rod",
+        "rimless_wheel",
+        "tippe_top",
+        "rattleback",
+        "box_stack",
+        "gripper_block",
+    ),
     "Closed mechanisms": (
         "stewart",
         "delta",

@@ -141,10 +141,6 @@ if TYPE_CHECKING:
     from tiburon.functions.kinematics import momentum as momentum
     from tiburon.functions.kinematics import momentum_matrix as momentum_matrix
     from tiburon.functions.kinematics import potential_energy as potential_energy
-    from tiburon.functions.load_sharing import GripLimit as GripLimit
-    from tiburon.functions.load_sharing import LoadShare as LoadShare
-    from tiburon.functions.load_sharing import LoadSharing as LoadSharing
-    from tiburon.functions.load_sharing import share_load as share_load
     from tiburon.functions.mobility import Mobility as Mobility
     from tiburon.functions.mobility import MotorSet as MotorSet
     from tiburon.functions.mobility import connectivity as connectivity
@@ -183,12 +179,6 @@ if TYPE_CHECKING:
     from tiburon.hydro.mesh import load_mesh as load_mesh
     from tiburon.hydro.panels import PanelAddedMass as PanelAddedMass
     from tiburon.hydro.panels import panel_added_mass as panel_added_mass
-    from tiburon.load_sharing.objectives import EqualShare as EqualShare
-    from tiburon.load_sharing.objectives import InternalForce as InternalForce
-    from tiburon.load_sharing.objectives import LoadTarget as LoadTarget
-    from tiburon.load_sharing.objectives import MotorLoss as MotorLoss
-    from tiburon.load_sharing.objectives import Smoothness as Smoothness
-    from tiburon.load_sharing.objectives import TorqueNorm as TorqueNorm
     from tiburon.loops.constraints import constraint_names as constraint_names
     from tiburon.loops.recut import recut as recut
     from tiburon.loops.recut import recut_state as recut_state

@@ -287,3 +287,35 @@ def test_robots_with_loops_start_where_their_loops_are_closed():
 
     bar = tb.load("four_bar")
     np.testing.assert_array_equal(start_of(bar, None, None), bar.poses["home"])
+
+
+def test_robots_run_in_the_world_of_their_file_or_on_ground_that_options_give(tmp_path):
+    """A block on its slope slides; with more friction it stays; without contact it falls."""
+    words = ("simulate", "block_slope", "--pose", "rest", "-t", "0.2")
+    ends = {}
+    for name, options in {
+        "slides": (),
+        "stays": ("--ground", "0.5"),
+        "falls": ("--contact", "none"),
+    }.items():
+        code, data = data_of(*words, *options)
+        assert code == 0
+        ends[name] = data["q"]
+    assert ends["slides"]["float.x"] == pytest.approx(0.5 * 1.511540684 * 0.04, rel=1e-6)
+    assert abs(ends["stays"]["float.x"]) < 1e-9
+    assert ends["falls"]["float.z"] < 0.0
+    printed = invoke(*words).output
+    assert "peak force" in printed
+    assert "block/ground[0]" in printed
+
+
+def test_pairs_that_may_touch_are_named():
+    code, data = data_of(
+        "simulate", "newtons_cradle", "--pose", "raised", "--contact", "rigid", "-t", "0.25",
+        "--pair", "ball_1:ball_2", "--dt", "1e-4",
+    )  # fmt: skip
+    assert code == 0
+    assert data["v"]["string_2"] < -1.0
+    assert data["v"]["string_3"] == 0.0
+    result = invoke("simulate", "newtons_cradle", "--pair", "ball_1")
+    assert "--pair" in str(result.exception)

@@ -96,7 +96,6 @@ def test_every_function_of_the_library_has_decided():
         "contact_lift",
         "contact_motion",
         "contact_problem",
-        "shared_load",
         "cross_inverse_inertia",
         "forward_dynamics",
         "forward_dynamics_derivatives",

@@ -24,6 +24,8 @@ WANTED = {
     *("bluerov2_alpha", "strandbeest", "n_four_bar_2", "n_four_bar_40", "andrews_squeezer"),
     *("bricard", "flyball_governor", "pendulum", "double_pendulum", "spherical_pendulum"),
     *("cart_pole", "chain_10", "chain_100", "flexible_arm", "chaplygin_sleigh", "rolling_disc"),
+    *("block_slope", "ball_ramp", "newtons_cradle", "painleve_rod", "rimless_wheel", "tippe_top"),
+    *("rattleback", "box_stack", "gripper_block"),
 }
 
 every = pytest.mark.parametrize("name", ALL)

@@ -5,10 +5,32 @@ import sys
 from collections.abc import Iterator
 
 from tiburon.zoo.index import DIRECTORY
-from tools.zoo import arms, classics, hands, linkages, mechanisms, rolling, rov, vehicles, walkers
+from tools.zoo import (
+    arms,
+    classics,
+    hands,
+    linkages,
+    mechanisms,
+    rolling,
+    rov,
+    touching,
+    vehicles,
+    walkers,
+)
 from tools.zoo.sheet import Sheet, write_text
 
-FAMILIES = (arms, classics, hands, linkages, mechanisms, rolling, rov, vehicles, walkers)
+FAMILIES = (
+    arms,
+    classics,
+    hands,
+    linkages,
+    mechanisms,
+    rolling,
+    rov,
+    touching,
+    vehicles,
+    walkers,
+)
 
 
 def all_sheets() -> Iterator[Sheet]:

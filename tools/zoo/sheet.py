@@ -26,6 +26,9 @@ class Sheet:
     notes: Mapping[str, str] = field(default_factory=dict)
     """Comments that stand before the part of that name."""
 
+    world: tb.World | None = None
+    """The surroundings it is meant for, where it needs some."""
+
 
 def write_text(sheet: Sheet) -> str:
     """Return the native file of a robot, with its comments.
@@ -40,7 +43,7 @@ def write_text(sheet: Sheet) -> str:
 
     lines: list[str] = [*comment(sheet.sources), ""]
     written: set[str] = set()
-    text = native_text(sheet.model).splitlines()
+    text = native_text(sheet.model, world=sheet.world).splitlines()
     for number, line in enumerate(text):
         if line.strip("[]") in TABLES and line.startswith("[[") and number + 1 < len(text):
             name = text[number + 1].partition("=")[2].strip().strip('"')

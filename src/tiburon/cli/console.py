@@ -48,7 +48,16 @@ Position = Annotated[
     str | None, typer.Option("--q", help="Initial q: 0.1,0.2,... or elbow=0.5,wrist=-1 [m or rad].")
 ]
 Triple = tuple[float, float, float]
-WorldFile = Annotated[Path | None, typer.Option(help="World file (DynaMechs .env, MJCF .xml).")]
+WorldFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="World file (native .toml, DynaMechs .env, MJCF .xml); that of the robot by default."
+    ),
+]
+Ground = Annotated[
+    float | None,
+    typer.Option(min=0.0, help="Level ground at z = 0 with this coefficient of friction."),
+]
 Density = Annotated[
     float | None, typer.Option(min=0.0, help="Density of the water [kg/m^3]; adds water.")
 ]

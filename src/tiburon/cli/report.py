@@ -150,6 +150,7 @@ def energy_change(run: "Trajectory") -> tuple[float, float] | None:
 def print_run(run: "Trajectory") -> None:
     """Print the initial and final configuration of a run, and its energy."""
     from tiburon.cli.console import open_console
+    from tiburon.results.quantities import touches
 
     if run.batch or not len(run) or run.outcome is None:
         return
@@ -161,6 +162,8 @@ def print_run(run: "Trajectory") -> None:
     energy = energy_change(run)
     if energy is not None:
         print(f"\nenergy of the robot: initial {energy[0]:.6g} J, final {energy[1]:.6g} J")
+    if touches(run.header.elements):
+        print(f"\n{run.contact_summary()}")
     for event in run.events[:MAX_VARIABLES]:
         print(f"event {event.name!r} at {event.time:.9g} s")
 

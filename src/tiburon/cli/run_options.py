@@ -112,22 +112,57 @@ def start_of(model: "Model", pose: str | None, q: str | None) -> "NDArray[np.flo
     return np.asarray(model.normalize(start))
 
 
+def world_of(robot: str) -> "World":
+    """Return the world in the native file of a robot, or the usual one where it has none."""
+    import tiburon as tb
+    from tiburon import zoo
+
+    if not robot.endswith(".toml") and robot not in zoo.names():
+        return tb.World()
+    try:
+        return tb.load_world(robot)
+    except tb.ModelFileError:
+        # the file has been read as a robot: it is sound, and has no world
+        return tb.World()
+
+
 def surroundings(
     file: Path | None,
     gravity: tuple[float, float, float] | None,
     density: float | None,
     current: tuple[float, float, float] | None,
     surface: float | None,
+    ground: float | None = None,
+    robot: str | None = None,
 ) -> "World":
     """Return the world of a file with the properties that options override.
 
-    Any option about water adds water.
+    Any option about water adds water; a coefficient of friction adds level ground.
+
+    Args:
+        file: World file; None for that of the robot.
+        gravity: World axes [m/s^2].
+        density: Density of the water [kg/m^3].
+        current: Velocity of the water [m/s].
+        surface: Height of its surface [m].
+        ground: Coefficient of friction of level ground.
+        robot: Name or file of the robot, whose native file may hold a world.
     """
     from dataclasses import replace
 
     import tiburon as tb
 
-    world = tb.World() if file is None else tb.load_world(file)
+    if file is not None:
+        world = tb.load_world(str(file))
+    else:
+        world = tb.World() if robot is None else world_of(robot)
+    if ground is not None:
+        world = replace(
+            world,
+            ground=replace(
+                world.ground or tb.Ground(), static_friction=ground, kinetic_friction=ground
+            ),
+        )
     if gravity is not None:
         world = replace(world, gravity=gravity)
     options = {"density": density, "current": current, "surface": surface}

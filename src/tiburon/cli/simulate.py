@@ -58,6 +58,15 @@ def run(
     current: console.Current = None,
     surface: console.Surface = None,
     world: console.WorldFile = None,
+    ground: console.Ground = None,
+    contact: Annotated[
+        str | None,
+        typer.Option(help="Contact: rigid, compliant, exact or none; by the ground by default."),
+    ] = None,
+    pair: Annotated[
+        list[str] | None,
+        typer.Option(help="Bodies that may touch, FIRST:SECOND; may be repeated."),
+    ] = None,
     control: Annotated[
         str | None,
         typer.Option(
@@ -126,7 +135,8 @@ def run(
             "budget": budget,
             "store": store,
         }
-        surroundings = (world, gravity, density, current, surface)
+        surroundings = (world, gravity, density, current, surface, ground, robot)
+        options |= contact_options(contact, pair)
         place = (pose, q, v)
         done = _start(
             robot,
@@ -146,6 +156,24 @@ def run(
         written["store"] = done.store.path
     _print_outcome(done, elapsed, before, written, as_json)
     raise typer.Exit(console.EXIT_CODES[done.outcome.status])
+
+
+def contact_options(contact: str | None, pairs: list[str] | None) -> dict[str, Any]:
+    """Return the keywords of `simulate` about contact.
+
+    Raises:
+        OptionError: If a pair is not two names.
+    """
+    from tiburon.errors import OptionError
+
+    found: dict[str, Any] = {"contact": False if contact == "none" else contact}
+    if pairs:
+        named = [tuple(pair.split(":")) for pair in pairs]
+        for text, names in zip(pairs, named, strict=True):
+            if len(names) != 2 or not all(names):
+                raise OptionError("--pair", ("FIRST:SECOND",), text)
+        found["contact_pairs"] = named
+    return found
 
 
 def check_folders(paths: Any) -> None:

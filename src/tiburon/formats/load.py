@@ -164,6 +164,7 @@ def _folders(package_paths: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]
 
 
 WORLD_READERS = {
+    "native": ("tiburon.formats.native_world", "read_native_world"),
     "mjcf": ("tiburon.formats.mjcf_read", "read_mjcf_world"),
     "dynamechs": ("tiburon.formats.dynamechs_read", "read_dynamechs_world"),
 }
@@ -177,8 +178,9 @@ def load_world(
     """Load a world from a file: gravity, ground and fluid.
 
     Args:
-        source: Path of a DynaMechs environment file (.env), or of an MJCF file (.xml; needs the
-            extra "mjcf"), which has gravity and fluid.
+        source: Name of a robot of the zoo that has a world, or path of a native file (.toml) with
+            a table [world], of a DynaMechs environment file (.env), or of an MJCF file (.xml; needs
+            the extra "mjcf"), which has gravity and fluid.
         package_paths: Permitted folders in addition to that of the file.
 
     Raises:
@@ -186,19 +188,26 @@ def load_world(
             element and cure.
 
     Example:
-        ``sea = tiburon.load_world("seabed.env")``
+        ``sea = tiburon.load_world("seabed.env")``, ``slope = tiburon.load_world("block_slope")``
     """
-    path = Path(source)
+    path = _find(source)
+    if path is None:
+        raise ModelFileError(
+            os.fspath(source), "this robot of the zoo has no world; write World(...) instead"
+        )
     start = read_start(path).decode("utf-8", errors="replace")
-    if path.suffix.lower() in (".xml", ".mjcf") or "<mujoco" in start:
+    if path.suffix.lower() == ".toml" or "tiburon-model" in start:
+        word = "native"
+    elif path.suffix.lower() in (".xml", ".mjcf") or "<mujoco" in start:
         word = "mjcf"
     elif path.suffix.lower() == ".env" or "Gravity_Vector" in start:
         word = "dynamechs"
     else:
         raise ModelFileError(
             path,
-            "a world is loaded from a DynaMechs environment (.env) or an MJCF file (.xml), got "
-            f"{path.suffix!r}; write World(gravity=..., ground=..., fluid=...) instead",
+            "a world is loaded from a native file (.toml), a DynaMechs environment (.env) or an "
+            f"MJCF file (.xml), got {path.suffix!r}; write World(gravity=..., ground=..., "
+            "fluid=...) instead",
         )
     module, function = WORLD_READERS[word]
     world: World = getattr(importlib.import_module(module), function)(

@@ -52,7 +52,7 @@ def model_from_native(content: bytes, budget: Budget, folders: Iterable[str] = (
         folders: Real paths of the permitted mesh folders, that of the file first.
     """
     root = parse_toml(content, budget)
-    _check_version(root)
+    check_version(root)
     findings = Findings(budget.file)
     meshes = tuple(folders)
     bodies: list[Body] = []
@@ -83,6 +83,12 @@ def model_from_native(content: bytes, budget: Budget, folders: Iterable[str] = (
     }
     poses = _read_poses(root, len(bodies))
     name, about = root.text("name"), root.text("about", "")
+    world = root.table("world")
+    if world is not None:
+        # a robot has no world, but its file must be valid as a whole
+        from tiburon.formats.native_world import read_world
+
+        read_world(world)
     root.finish()
     parts = {"frames": frames, "poses": poses, "about": about, **lists}
     model = lenient_model(budget.file, name, bodies, findings=findings, **parts)
@@ -91,8 +97,8 @@ def model_from_native(content: bytes, budget: Budget, folders: Iterable[str] = (
     return model
 
 
-def _check_version(root: Table) -> None:
-    """Raise for files of another format or of a later version."""
+def check_version(root: Table) -> None:
+    """Raise for native files of another format or of a later version."""
     root.seen.update(("format", "version"))
     if root.data.get("format") != schema.FORMAT:
         given = repr(root.data.get("format"))[:60]

@@ -27,12 +27,13 @@ from tiburon.model.joints import Coupled, Driven, Joint
 from tiburon.model.model import Model
 from tiburon.model.pose import Pose
 from tiburon.model.value_checks import Matrix6
+from tiburon.model.world import World
 
 _NO_ROTATION = Pose().rotation
 
 
 def write_native(
-    model: Model, path: Path, meshes: SavedMeshes | None = None
+    model: Model, path: Path, meshes: SavedMeshes | None = None, world: World | None = None
 ) -> tuple[str, tuple[str, ...]]:
     """Return the text of a native file, and notes about its meshes.
 
@@ -40,6 +41,7 @@ def write_native(
         model: Any model without user-defined paths or joints, which are code.
         path: Path of the file; mesh names are relative to its folder.
         meshes: Names the meshes; by default they are not copied.
+        world: The surroundings the robot is meant for, for `load_world`.
 
     Raises:
         ModelError: If the model contains user code.
@@ -55,15 +57,18 @@ def write_native(
     bodies = [
         changed(b, shapes=tuple(map(local, b.shapes))) if b.shapes else b for b in model.bodies
     ]
-    return native_text(model, bodies), tuple(named.sentences)
+    return native_text(model, bodies, world), tuple(named.sentences)
 
 
-def native_text(model: Model, bodies: Sequence[Body] | None = None) -> str:
+def native_text(
+    model: Model, bodies: Sequence[Body] | None = None, world: World | None = None
+) -> str:
     """Return the text of a native file.
 
     Args:
         model: Any model without user-defined paths or joints, which are code.
         bodies: Bodies to write instead of the model's own.
+        world: The surroundings the robot is meant for.
 
     Raises:
         ModelError: If the model contains user code.
@@ -86,24 +91,28 @@ def native_text(model: Model, bodies: Sequence[Body] | None = None) -> str:
                 "body": c.body,
                 "position": list(c.position),
                 **({"radius": c.radius} if c.radius else {}),
-                **_material(c.material),
+                **material_table(c.material),
             }
             for c in model.contacts
         ],
         "actuator": [_actuator(actuator) for actuator in model.actuators],
         "spring": [
-            {**_record(schema.SPRING, s), **({"rope": True} if s.rope else {})}
+            {**record_table(schema.SPRING, s), **({"rope": True} if s.rope else {})}
             for s in model.springs
         ],
-        "cylinder": [_record(schema.CYLINDER, cylinder) for cylinder in model.cylinders],
+        "cylinder": [record_table(schema.CYLINDER, cylinder) for cylinder in model.cylinders],
     }
     document.update({key: tables for key, tables in lists.items() if tables})
     if model.poses:
         document["poses"] = {name: list(q) for name, q in model.poses.items()}
+    if world is not None:
+        from tiburon.formats.native_world import world_table
+
+        document["world"] = world_table(world)
     return toml_text(document)
 
 
-def _record(record: Record, value: object) -> dict[str, Any]:
+def record_table(record: Record, value: object) -> dict[str, Any]:
     """Return the fields of a value that differ from their defaults."""
     table: dict[str, Any] = {}
     for name in (*record.texts, *record.numbers):
@@ -129,7 +138,7 @@ def _kind(records: Mapping[str, Record], value: object, element: str) -> tuple[s
 
 def _kinded(records: Mapping[str, Record], value: object, element: str) -> dict[str, Any]:
     word, record = _kind(records, value, element)
-    return {"kind": word, **_record(record, value)}
+    return {"kind": word, **record_table(record, value)}
 
 
 def _pose(pose: Pose) -> dict[str, Any]:
@@ -148,7 +157,7 @@ def _body(body: Body) -> dict[str, Any]:
         table["parent"] = body.parent
     table["joint"] = _joint(body.joint)
     if body.inertia != Inertia():
-        table["inertia"] = _record(schema.INERTIA, body.inertia)
+        table["inertia"] = record_table(schema.INERTIA, body.inertia)
     if body.fluid is not None:
         table["fluid"] = _fluid(body.fluid, body.name)
     if body.shapes:
@@ -159,12 +168,12 @@ def _body(body: Body) -> dict[str, Any]:
 def _joint(joint: Joint) -> dict[str, Any]:
     element = f"joint {joint.name!r}"
     word, record = _kind(schema.JOINTS, joint, element)
-    table: dict[str, Any] = {"kind": word, "name": joint.name, **_record(record, joint)}
+    table: dict[str, Any] = {"kind": word, "name": joint.name, **record_table(record, joint)}
     table.update(_pose(joint.pose))
     if joint.limits is not None:
-        table["limits"] = Inline(_record(schema.LIMITS, joint.limits))
+        table["limits"] = Inline(record_table(schema.LIMITS, joint.limits))
     if joint.passive is not None:
-        table["passive"] = Inline(_record(schema.PASSIVE, joint.passive))
+        table["passive"] = Inline(record_table(schema.PASSIVE, joint.passive))
     if joint.armature != 0.0:
         table["armature"] = joint.armature
     if isinstance(joint, Coupled):
@@ -186,11 +195,11 @@ def _shape(shape: Shape, body: str) -> dict[str, Any]:
         table["color"] = list(shape.color)
     if shape.name:
         table["name"] = shape.name
-    table.update(_material(shape.material))
+    table.update(material_table(shape.material))
     return table
 
 
-def _material(material: ContactMaterial | None) -> dict[str, Any]:
+def material_table(material: ContactMaterial | None) -> dict[str, Any]:
     """Return the table of a surface, nothing where it has no material."""
     if material is None:
         return {}
@@ -223,7 +232,7 @@ def _fluid(fluid: BodyFluid, body: str) -> dict[str, Any]:
 
 
 def _fin(fin: Fin, body: str) -> dict[str, Any]:
-    table = _record(schema.FIN, fin)
+    table = record_table(schema.FIN, fin)
     if fin.foil != ThinFoil():
         table["foil"] = Inline(_kinded(schema.FOILS, fin.foil, f"body {body!r}, foil"))
     return table
@@ -259,7 +268,7 @@ def _traced_loop(loop: TracedClosure) -> dict[str, Any]:
             "it, and add it again in code",
             name=loop.name,
         )
-    table = {"kind": word, **_record(schema.LOOPS[word], loop)}
+    table = {"kind": word, **record_table(schema.LOOPS[word], loop)}
     for key in ("joints", "leaders"):
         if names := getattr(loop, key, ()):
             table[key] = list(names)
@@ -274,16 +283,16 @@ def _thruster(thruster: Thruster) -> dict[str, Any]:
     return {
         "name": thruster.name,
         "body": thruster.body,
-        **_record(record, thruster),
+        **record_table(record, thruster),
         "curve": Inline(_kinded(schema.CURVES, thruster.curve, f"thruster {thruster.name!r}")),
     }
 
 
 def _actuator(actuator: Actuator) -> dict[str, Any]:
     record = Record(Actuator, schema.ACTUATOR)
-    table = {"name": actuator.name, "joint": actuator.joint, **_record(record, actuator)}
+    table = {"name": actuator.name, "joint": actuator.joint, **record_table(record, actuator)}
     if actuator.motor is not None:
-        table["motor"] = Inline(_record(schema.MOTOR, actuator.motor))
+        table["motor"] = Inline(record_table(schema.MOTOR, actuator.motor))
     return table
 
 

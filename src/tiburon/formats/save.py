@@ -13,6 +13,7 @@ from pathlib import Path
 from tiburon.arguments import public
 from tiburon.errors import ModelError, ModelFileError
 from tiburon.model.model import Model
+from tiburon.model.world import World
 from tiburon.regular_file import read_regular_file
 from tiburon.written_file import write_file
 
@@ -145,13 +146,17 @@ WRITERS = {
 }
 """Module and function that write each format, by file suffix."""
 
-Writer = Callable[[Model, Path, SavedMeshes], tuple[str, tuple[str, ...]]]
+Writer = Callable[..., tuple[str, tuple[str, ...]]]
 """Function of model, path and mesh names; returns the text and its losses."""
 
 
 @public
 def save(
-    model: Model, path: str | os.PathLike[str], *, copy_meshes: bool = True
+    model: Model,
+    path: str | os.PathLike[str],
+    *,
+    copy_meshes: bool = True,
+    world: World | None = None,
 ) -> tuple[str, ...]:
     """Save a robot to a file; an existing file is replaced atomically.
 
@@ -163,6 +168,8 @@ def save(
         copy_meshes: Whether meshes outside the folder of the file are copied beside it, into
             ``<name of the file>_meshes``, so that it loads from there. Otherwise they are not
             copied, and loading needs ``package_paths=[...]``.
+        world: The surroundings the robot is meant for: gravity, ground, and water with a constant
+            current, which `load_world` reads from the same native file.
 
     Returns:
         Sentences about what the format cannot represent, and about meshes outside the folder; none
@@ -183,7 +190,12 @@ def save(
     module, function = WRITERS[suffix]
     write: Writer = getattr(importlib.import_module(module), function)
     meshes = SavedMeshes(target, copy=copy_meshes)
-    text, losses = write(model, target, meshes)
+    if world is not None and not isinstance(world, World):
+        raise ModelError(f"save: expected a World, got {world!r}; write world=World(ground=...)")
+    given = {} if world is None or suffix != ".toml" else {"world": world}
+    text, losses = write(model, target, meshes, **given)
+    if world is not None and not given:
+        losses = (*losses, f"the world is left out: {suffix} files hold robots alone")
     meshes.write()
     write_file(target, text, ModelFileError)
     return losses

@@ -15,6 +15,9 @@ __all__ = ["ContactSummary", "summarize_contacts"]
 
 Array = NDArray[np.float64]
 
+MOST_NAMED = 12
+"""Contact points up to which those that never touch are listed too."""
+
 
 class ContactSummary(NamedTuple):
     """Contacts of a run, one entry per contact point, over all cases and recorded times."""
@@ -58,7 +61,9 @@ class ContactSummary(NamedTuple):
                 [f"{path:.3g} m" for path in self.slip],
                 strict=True,
             )
+            if shares[0] > 0.0 or d > 0.0 or len(self.names) <= MOST_NAMED
         ]
+        apart = len(self.names) - len(rows)
         widths = [max(len(row[k]) for row in (heads, *rows)) for k in range(len(heads))]
         lines = [
             "  ".join(
@@ -67,6 +72,8 @@ class ContactSummary(NamedTuple):
             )
             for row in (heads, *rows)
         ]
+        if apart:
+            lines.append(f"and {apart} that never touched")
         return "\n".join([*lines, f"largest residual of impulses: {self.residual:.1e}"])
 
 

@@ -14,8 +14,12 @@ export class Contacts {
     this.usual = record.usualContact;
     const ball = new THREE.SphereGeometry(0.012 * record.size, 14, 10);
     this.points = Array.from({ length: this.count }, () => {
-      const arrow = new Arrow(parent, "contact", 0.45 * record.size);
+      const arrow = new Arrow(parent, "contact", 0.5 * record.size);
+      // forces act inside of shapes, which must not hide them
+      Object.assign(arrow.mesh.material, { depthTest: false, transparent: true, opacity: 0.92 });
+      arrow.mesh.renderOrder = 15;
       const dot = new THREE.Mesh(ball, arrow.mesh.material);
+      dot.renderOrder = 15;
       parent.add(dot);
       return { arrow, dot };
     });

@@ -1,1 +1,0 @@
-"""How hands, legs, arms and thrusters share a load: problems, limits, objectives, solution."""
