@@ -1,22 +1,48 @@
 """Collisions: impulses that stop an approach, and the least motion out of a penetration.
 
-Two phases (Featherstone 1987, eqs. 9.75-9.83): compression ends when no contact approaches, and
-decompression returns Poisson's share of each normal impulse; contacts that separate are left out
-first. Friction acts in both phases, on the exact cone of the total impulse.
+Symbols:
+    v, u        joint velocity; relative velocities at the contact points, u = J v
+    A           J H^-1/2; loops are eliminated as in `complementarity` (9.63)
+    c, p        impulses of compression, and of compression and decompression
+    e, mu       coefficients of restitution and of friction of each contact
+
+Two phases (Featherstone 1987, section 9.9.2, eqs. 9.75-9.83). Compression ends when no contact
+approaches: its impulses c solve the contact problem with u before. Decompression returns at least
+e c_n at each contact, and more where others press it: p_n >= (1 + e) c_n, complementary to the
+velocity after. Friction acts on the exact cone of the total impulse in both phases. Contacts that
+separate before are left out, or equal coefficients would not act as one. Where one of them
+approaches afterwards, the set of contacts is rebuilt and the collision goes on.
+
+`order` is an assumption that rigid bodies cannot decide: "simultaneous", all contacts are
+compressed together; "sequential", one after the other, the fastest first, until none approaches.
+
+Energy. With W = A A^T, the impulses s = (1 + e) c are admissible in the second phase, and those
+found dissipate most: p u' <= s u' for the velocities u' after it. Hence the change of energy is at
+most
+
+    sum of (1 + e) c u_c  -  (c W c - (e c) W (e c)) / 2
+
+with u_c after compression and c u_c <= 0. For one e it is at most -(1 - e^2) c W c / 2, which is
+what it is without friction. With different e and friction it can be positive. Decompression is then
+reduced, by one factor on all e, until no energy is created.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiburon.algorithms.setting import Setting
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.contact.candidates import Candidate, surfaces_of
-from tiburon.contact.rigid import compliance_of, solve_impulses
-from tiburon.contact.rows import along, contact_rows, in_world
+from tiburon.contact.rigid import Compliance, compliance_of, solve_impulses
+from tiburon.contact.rows import ContactRow, along, contact_rows, in_world
+from tiburon.loops.constraints import constraints
+from tiburon.loops.metric import rank_cut
 from tiburon.model import Plan
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
+from tiburon.trace.regions import where_needed, while_loop
 
 __all__ = ["collide", "lifting"]
 
@@ -26,14 +52,56 @@ TOLERANCE = 1e-13
 REMOTE = 1e9
 """Normal velocity that keeps a contact point out of a problem [m/s]."""
 
+STILL = 1e-10
+"""Normal velocity, relative to the largest before, at which a contact does not approach."""
+
+MOST_ROUNDS = 1000
+"""Collisions in a row at most, of rebuilt sets or of single contacts."""
+
+NO_ENERGY = 1e-9
+"""Energy, relative to that of the impulses, that the tolerance of the solver may create."""
+
+TINY = 1e-300
+"""Lower bound of velocities in divisions [m/s]."""
+
+HALVINGS = 45
+"""Halvings of the interval of the factor that reduces decompression."""
+
+
+class _Impulses(NamedTuple):
+    """Impulses of one round."""
+
+    p: list[Scalar]
+    """Two tangents and the normal of each point [N s]."""
+
+    y: list[Scalar]
+    """A^T p."""
+
+    factor: Scalar
+    """Share of the coefficients of restitution that acts."""
+
+    residual: Scalar
+    """Of the solver."""
+
+
+class _State(NamedTuple):
+    """A collision after some rounds."""
+
+    p: list[Scalar]
+    y: list[Scalar]
+    factor: Scalar
+    residual: Scalar
+
 
 def collide(
     setting: Setting,
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     candidates: Sequence[Candidate],
+    restitution: Sequence[Scalar],
     p: Sequence[Scalar],
     touching: float,
+    order: str = "simultaneous",
 ) -> dict[str, Any]:
     """Return what a collision does, by name; see `tiburon.functions.contact.Impact`.
 
@@ -42,49 +110,161 @@ def collide(
         q: Position [m or rad], nq scalars.
         v: Joint velocity before [m/s or rad/s], nv scalars.
         candidates: The shapes that may touch.
-        p: Their run-time parameters.
+        restitution: Coefficient of each contact point; that of its material where negative.
+        p: Run-time parameters of the candidates.
         touching: Gap up to which they touch [m].
+        order: "simultaneous" or "sequential".
     """
     points = contact_rows(setting.plan, q, candidates, p)
-    compliance = compliance_of(setting.plan, q, points)
+    count = len(points)
+    compliance = compliance_of(setting.plan, q, points, *_loops_at(setting, q))
     surfaces = surfaces_of(candidates, p, [point.geometry for point in points])
+    mu = [surface.kinetic_friction for surface in surfaces]
+    e = [
+        np.where(given >= 0.0, given, surface.restitution)
+        for given, surface in zip(restitution, surfaces, strict=True)
+    ]
     before = [along(row, v) for point in points for row in point.rows]
     closed = [point.geometry.gap <= touching for point in points]
-    b = list(before)
+    still: Scalar = 0.0
     for k, one in enumerate(closed):
-        b[3 * k + 2] = np.where(one, before[3 * k + 2], REMOTE)
-    mu = [surface.kinetic_friction for surface in surfaces]
-    none = [0.0] * len(points)
-    start = [0.0] * len(before)
-    compressed = solve_impulses(compliance, b, mu, none, start, tolerance=TOLERANCE)
-    least = [
-        (1.0 + surface.restitution) * compressed.p[3 * k + 2] for k, surface in enumerate(surfaces)
-    ]
-    found = solve_impulses(compliance, b, mu, least, compressed.p, tolerance=TOLERANCE)
-    change = compliance.response(found.y)
-    after = [a + b for a, b in zip(v, change, strict=True)]
-    # sum of impulse and mean velocity at the contacts: work done on the robot
-    work: Scalar = 0.0
-    for k, point in enumerate(points):
-        for axis in range(3):
-            mean = 0.5 * (before[3 * k + axis] + along(point.rows[axis], after))
-            work = work + found.p[3 * k + axis] * mean
-    normal = [along(point.rows[2], after) for point in points]
-    speeds = [np.abs(before[3 * k + 2]) for k in range(len(points))]
-    stays = [
-        np.where(one & (u <= 1e-9 * (1.0 + speed)), 1.0, 0.0)
-        for one, u, speed in zip(closed, normal, speeds, strict=True)
-    ]
+        still = np.maximum(still, np.where(one, STILL * np.abs(before[3 * k + 2]), 0.0))
+
+    def velocities(y: Sequence[Scalar]) -> list[Scalar]:
+        return [a + along(row, y) for a, row in zip(before, compliance.rows, strict=True)]
+
+    def approaches(state: _State) -> Any:
+        u = velocities(state.y)
+        found: Any = False
+        for k, one in enumerate(closed):
+            found = found | (one & (u[3 * k + 2] < -still))
+        return found
+
+    def proceed(state: _State) -> _State:
+        u = velocities(state.y)
+        chosen = _chosen(closed, u, still, order)
+        for k, one in enumerate(chosen):
+            u[3 * k + 2] = np.where(one, u[3 * k + 2], REMOTE)
+        found = _round(compliance, u, mu, e)
+        return _State(
+            [a + b for a, b in zip(state.p, found.p, strict=True)],
+            [a + b for a, b in zip(state.y, found.y, strict=True)],
+            np.minimum(state.factor, found.factor),
+            np.maximum(state.residual, found.residual),
+        )
+
+    start = _State([0.0] * (3 * count), [0.0] * compliance.size, 1.0, 0.0)
+    ran = while_loop(approaches, proceed, start, MOST_ROUNDS)
+    state = ran.state
+    after = [a + b for a, b in zip(v, compliance.response(state.y), strict=True)]
+    ends = [along(row, after) for point in points for row in point.rows]
+    stays = [np.where(one & (ends[3 * k + 2] <= still), 1.0, 0.0) for k, one in enumerate(closed)]
     impulses = [
-        in_world(point, [-x for x in found.p[3 * k : 3 * k + 3]]) for k, point in enumerate(points)
+        in_world(point, [-x for x in state.p[3 * k : 3 * k + 3]]) for k, point in enumerate(points)
     ]
+    # approach that is left after the last round, relative to the largest before
+    left: Scalar = 0.0
+    for k, one in enumerate(closed):
+        excess = np.where(one, -ends[3 * k + 2] - still, 0.0)
+        left = np.maximum(left, np.where(excess > 0.0, excess * STILL / np.maximum(still, TINY), 0))
     return {
         "v": as_traced(after),
         "impulses": as_traced([x for one in impulses for x in one]).reshape(-1, 3),
-        "energy_change": work,
+        "energy_change": _work(state.p, before, ends),
         "touching": as_traced(stays),
-        "residual": found.residual,
+        "restitution": as_traced([state.factor * x for x in e]),
+        "factor": state.factor,
+        "rounds": ran.count,
+        "residual": np.maximum(state.residual, left),
     }
+
+
+def _loops_at(setting: Setting, q: Sequence[Scalar]) -> tuple[Any, ...]:
+    """Return the Jacobian of the loops and its rank cut; nothing for a tree."""
+    if not setting.model.loops:
+        return ()
+    terms = constraints(setting.model, setting.plan, JointVector(q))
+    rows: Sequence[ContactRow] = terms.jacobian
+    return rows, rank_cut(setting.model, terms.value)
+
+
+def _chosen(closed: Sequence[Any], u: Sequence[Scalar], still: Scalar, order: str) -> list[Any]:
+    """Return the contacts that take part in a round: all that do not separate, or the fastest."""
+    normal = [np.where(one, u[3 * k + 2], REMOTE) for k, one in enumerate(closed)]
+    if order == "simultaneous":
+        return [speed <= still for speed in normal]
+    fastest: Scalar = REMOTE
+    for speed in normal:
+        fastest = np.minimum(fastest, speed)
+    found, taken = [], 0.0
+    for speed in normal:
+        this = np.where((speed <= fastest) & (taken < 0.5), 1.0, 0.0)
+        taken = taken + this
+        found.append(this > 0.5)
+    return found
+
+
+def _round(
+    compliance: Compliance, b: list[Scalar], mu: Sequence[Scalar], restitution: Sequence[Scalar]
+) -> _Impulses:
+    """Return the impulses of compression and decompression.
+
+    Args:
+        compliance: The inverse mass matrix.
+        b: Relative velocities before, two tangents and the normal of each point [m/s].
+        mu: Coefficient of friction of each point.
+        restitution: Coefficient of restitution of each point.
+    """
+    none = [0.0] * len(mu)
+    compressed = solve_impulses(
+        compliance, b, mu, none, [0.0] * len(b), tolerance=TOLERANCE
+    )
+
+    def decompressed(factor: Scalar, start: Sequence[Scalar]) -> _Impulses:
+        least = [(1.0 + factor * e) * compressed.p[3 * k + 2] for k, e in enumerate(restitution)]
+        found = solve_impulses(compliance, b, mu, least, start, tolerance=TOLERANCE)
+        return _Impulses(found.p, found.y, factor, found.residual)
+
+    def created(found: _Impulses) -> Any:
+        ends = [a + along(row, found.y) for a, row in zip(b, compliance.rows, strict=True)]
+        size: Scalar = 0.0
+        for x in found.y:
+            size = size + x * x
+        return _work(found.p, b, ends) > NO_ENERGY * size
+
+    full = decompressed(1.0, compressed.p)
+
+    def reduced() -> _Impulses:
+        def halve(state: tuple[Scalar, Scalar, _Impulses]) -> tuple[Scalar, Scalar, _Impulses]:
+            low, high, best = state
+            middle = 0.5 * (low + high)
+            tried = decompressed(middle, best.p)
+            bad = created(tried)
+            chosen = _Impulses(
+                [np.where(bad, a, c) for a, c in zip(best.p, tried.p, strict=True)],
+                [np.where(bad, a, c) for a, c in zip(best.y, tried.y, strict=True)],
+                np.where(bad, best.factor, middle),
+                np.where(bad, best.residual, tried.residual),
+            )
+            return np.where(bad, low, middle), np.where(bad, middle, high), chosen
+
+        # without decompression no energy is created
+        base = _Impulses(compressed.p, compressed.y, 0.0, compressed.residual)
+        found: _Impulses
+        _, _, found = while_loop(lambda s: s[0] < s[1], halve, (0.0, 1.0, base), HALVINGS).state
+        return found
+
+    found: _Impulses = where_needed(created(full), reduced, full)
+    return found
+
+
+def _work(p: Sequence[Scalar], before: Sequence[Scalar], after: Sequence[Scalar]) -> Scalar:
+    """Return the change of kinetic energy: impulses times mean velocities [J]."""
+    total: Scalar = 0.0
+    for impulse, a, b in zip(p, before, after, strict=True):
+        # impulses of points that are left out are zero
+        total = total + impulse * 0.5 * (a + b)
+    return total
 
 
 def lifting(

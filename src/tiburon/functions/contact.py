@@ -1,16 +1,18 @@
 """Contact for users: gaps of a configuration, impact, and how to leave a penetration."""
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiburon.algorithms.setting import Options, Setting
 from tiburon.algorithms.surroundings import DEFAULT_WORLD
+from tiburon.argument_checks import choice, is_number
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.contact.candidates import Candidate, candidates_of, number_count, numbers_of
-from tiburon.errors import DomainError, ModelError
+from tiburon.errors import DomainError, ModelError, ModelWarning, UnknownNameError, shown
 from tiburon.functions.library import INERTIA, LibraryFunction, check_places, inputs_of
 from tiburon.model import Model, World
 from tiburon.model.configuration import as_batch
@@ -25,6 +27,9 @@ Pairs = Sequence[tuple[str, str]]
 
 TOUCHING = 1e-7
 """Gap up to which shapes touch [m]: rounding of configurations typed with seven digits."""
+
+ORDERS = ("simultaneous", "sequential")
+"""Whether contacts of a collision are compressed together or one after the other."""
 
 MOST_LIFTS = 50
 """Steps of `lift_out` at most."""
@@ -68,8 +73,16 @@ class Impact(NamedTuple):
     touching: Array
     """Whether each point still touches after it, shape (..., points)."""
 
+    restitution: Array
+    """Coefficient that acted at each point, shape (..., points). Smaller than asked for where
+    friction and different coefficients would have created energy."""
+
+    rounds: Array
+    """Collisions in a row, shape (...): rebuilt sets of contacts, or single contacts."""
+
     residual: Array
-    """Largest change of an impulse in the last sweep of the solver, relative to the largest."""
+    """Largest change of an impulse in the last sweep of the solver, relative to the largest, or
+    approach that is left relative to the fastest, whichever is larger; shape (...)."""
 
 
 def _inputs(*names: str) -> Any:
@@ -112,11 +125,22 @@ def _lift(setting: Setting, q: Sequence[Scalar], p: Sequence[Scalar]) -> Any:
 
 
 def _collide(
-    setting: Setting, q: Sequence[Scalar], v: Sequence[Scalar], p: Sequence[Scalar]
+    setting: Setting,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    restitution: Sequence[Scalar],
+    p: Sequence[Scalar],
 ) -> Any:
     from tiburon.contact.impact import collide
 
-    return collide(setting, q, v, dict(setting.options)["candidates"], p, TOUCHING)
+    options = dict(setting.options)
+    return collide(setting, q, v, options["candidates"], restitution, p, TOUCHING, options["order"])
+
+
+def _impact_inputs(model: Model, options: Options) -> list[Input]:
+    *arrays, surfaces = _inputs("q", "v")(model, options)
+    points = sum(candidate.point_count for candidate in dict(options)["candidates"])
+    return [*arrays, Input("restitution", (points,)), surfaces]
 
 
 _GEOMETRY: LibraryFunction[Any] = LibraryFunction(
@@ -129,17 +153,21 @@ _LIFT: LibraryFunction[Any] = LibraryFunction(
     "contact_lift", _inputs("q"), _lift, parameters=(INERTIA,), keywords=frozenset()
 )
 _COLLIDE: LibraryFunction[Any] = LibraryFunction(
-    "contact_impact", _inputs("q", "v"), _collide, parameters=(INERTIA,), keywords=frozenset()
+    "contact_impact", _impact_inputs, _collide, parameters=(INERTIA,), keywords=frozenset()
 )
 
 
 def _called(
-    function: LibraryFunction[Any], model: Model, candidates: Sequence[Candidate], *arrays: Any
+    function: LibraryFunction[Any],
+    model: Model,
+    candidates: Sequence[Candidate],
+    *arrays: Any,
+    options: Options = (),
 ) -> Any:
     """Call a function of contacts: dimensions and materials are arguments, the rest is code."""
     form = tuple(candidate.form() for candidate in candidates)
     numbers = np.array(numbers_of(candidates))
-    return function.call(model, (*arrays, numbers), None, (("candidates", form),))
+    return function.call(model, (*arrays, numbers), None, (("candidates", form), *options))
 
 
 def _some(model: Model, world: World | None, pairs: Pairs | None) -> tuple[Candidate, ...]:
@@ -265,12 +293,14 @@ def impact(
     *,
     world: World | None = None,
     pairs: Pairs | None = None,
-    restitution: float | None = None,
+    restitution: float | Mapping[str, float] | None = None,
+    order: str = "simultaneous",
 ) -> Impact:
     """Compute a collision: velocities and impulses after contacts have closed.
 
-    All contacts that touch and approach are compressed at the same time, then decompressed by
-    Poisson's law with friction on the exact cone (Featherstone 1987, section 9.8).
+    Two phases, compression and decompression by Poisson's law, with friction on the exact cone
+    (Featherstone 1987, section 9.9). Contacts that separate are left out; where one of them
+    approaches afterwards, the collision goes on. Loops stay closed.
 
     Args:
         model: The robot.
@@ -278,21 +308,84 @@ def impact(
         v: Joint velocity before [m/s or rad/s], shape (..., nv).
         world: Surroundings with the ground.
         pairs: As in `contacts`.
-        restitution: Coefficient of all contacts, 0 to 1; that of their materials by default.
+        restitution: Coefficient of all contacts, 0 to 1, or by name of a contact or contact point;
+            that of their materials by default.
+        order: "simultaneous", all contacts are compressed together; "sequential", one after the
+            other, the fastest first. Rigid bodies cannot decide it, and results differ.
 
     Raises:
-        ModelError: If the robot has loops, or nothing can touch.
+        ModelError: If nothing can touch.
+        UnknownNameError: If there is no contact of that name.
+        DomainError: If a coefficient is not between 0 and 1.
+
+    Warns:
+        ModelWarning: If friction and different coefficients would have created energy; it names
+            the contacts, and `restitution` of the result holds what acted.
 
     Example:
         ``tb.impact(ball, q, v, world=floor, restitution=0.9).v``
     """
     candidates = _some(model, world, pairs)
-    if model.loops:
-        raise ModelError(
-            f"model {model.name!r}: impact is for robots without loops; simulate them with contact"
+    choice("order", order, ORDERS)
+    names = _names(candidates)
+    given = _coefficients(candidates, restitution)
+    found = _called(_COLLIDE, model, candidates, q, v, given, options=(("order", order),))
+    after, impulses, work, touching, acted, factor, rounds, residual = found
+    result = Impact(names, after, impulses, work, touching > 0.5, acted, rounds, residual)
+    _report_reduction(result, np.asarray(factor))
+    return result
+
+
+def _coefficient(argument: str, value: object) -> float:
+    """Return a coefficient of restitution.
+
+    Raises:
+        DomainError: If it is not between 0 and 1.
+    """
+    if not is_number(value) or not 0.0 <= float(value) <= 1.0:  # type: ignore[arg-type]
+        raise DomainError(
+            argument, "a number from 0 to 1", shown(value), advice="0 for contacts that stay closed"
         )
-    if restitution is not None:
-        # the material checks the coefficient
-        candidates = tuple(candidate.bouncing(restitution) for candidate in candidates)
-    after, impulses, work, touching, residual = _called(_COLLIDE, model, candidates, q, v)
-    return Impact(_names(candidates), after, impulses, work, touching > 0.5, residual)
+    return float(value)  # type: ignore[arg-type]
+
+
+def _coefficients(
+    candidates: Sequence[Candidate], restitution: float | Mapping[str, float] | None
+) -> Array:
+    """Return the coefficient of each contact point, -1 where that of the material counts."""
+    names = _names(candidates)
+    if restitution is None:
+        return np.full(len(names), -1.0)
+    if not isinstance(restitution, Mapping):
+        return np.full(len(names), _coefficient("restitution", restitution))
+    found = np.full(len(names), -1.0)
+    points = {name: [k] for k, name in enumerate(names)}
+    start = 0
+    for candidate in candidates:
+        points[candidate.name] = list(range(start, start + candidate.point_count))
+        start += candidate.point_count
+    # names of single points after those of whole contacts, which they refine
+    for name in sorted(restitution, key=lambda name: name in names):
+        if name not in points:
+            raise UnknownNameError("contact", name, points, where=f"{len(names)} contact points")
+        value = _coefficient(f"restitution of {name!r}", restitution[name])
+        found[points[name]] = value
+    return found
+
+
+def _report_reduction(found: Impact, factor: Array) -> None:
+    """Warn of contacts whose decompression was reduced to a factor of what was asked for."""
+    pushed = (np.abs(found.impulses).max(axis=-1) > 0.0) & (found.restitution > 0.0)
+    reduced = pushed & (factor < 1.0)[..., None]
+    if not reduced.any():
+        return
+    rows = reduced.reshape(-1, len(found.names))
+    listed = ", ".join(repr(found.names[k]) for k in np.flatnonzero(rows.any(axis=0)))
+    warnings.warn(
+        f"impact: contacts {listed}: different coefficients of restitution with friction would "
+        f"create energy in {int(rows.any(axis=1).sum())} of {len(rows)} cases; decompression is "
+        f"reduced to as little as {float(factor.min()):.3g} of what was asked; give them one "
+        "coefficient",
+        ModelWarning,
+        stacklevel=3,
+    )

@@ -1,0 +1,361 @@
+"""Collisions: closed forms, other orders, loops, energy with and without friction."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tiburon.contact.two_bodies import collide_two_bodies, inverse_spatial_inertia
+
+AROUND_X = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
+
+
+def balls(count):
+    """Equal balls in a row, which touch."""
+
+    def ball(k):
+        joint = tb.Prismatic(f"b{k}", axis=(1, 0, 0), pose=tb.Pose(translation=(float(k), 0, 0)))
+        inertia = tb.Inertia(1.0, (0, 0, 0), np.eye(3))
+        shapes = (tb.Shape(tb.SphereShape(0.5)),)
+        return tb.Body(f"b{k}", "world", joint=joint, inertia=inertia, shapes=shapes)
+
+    return tb.Model("balls", [ball(k) for k in range(count)])
+
+
+ROW = balls(3)
+
+
+@pytest.mark.parametrize(
+    ("e", "expected"),
+    [
+        ((1.0, 1.0), (-1 / 3, 2 / 3, 2 / 3)),
+        ((0.5, 0.5), (0.0, 1 / 2, 1 / 2)),
+        ((1.0, 0.0), (-1 / 3, 2 / 3, 2 / 3)),
+        ((0.0, 1.0), (1 / 6, 1 / 6, 2 / 3)),
+    ],
+)
+def test_three_balls_with_a_coefficient_each(e, expected):
+    """Compression (2/3, 1/3), then decompression with what others press (eqs. 9.75-9.83)."""
+    coefficients = {"b0/b1": e[0], "b1/b2": e[1]}
+    after = tb.impact(ROW, np.zeros(3), [1.0, 0.0, 0.0], restitution=coefficients)
+    np.testing.assert_allclose(after.v, expected, atol=1e-12)
+    if e[0] == e[1]:
+        # C = [[2, -1], [-1, 2]], gc = (2/3, 1/3): gc C gc = 2/3
+        assert after.energy_change == pytest.approx(-(1 - e[0] ** 2) / 3, abs=1e-12)
+    energy = 0.5 * np.sum(np.square(after.v)) - 0.5
+    assert after.energy_change == pytest.approx(energy, abs=1e-12)
+    assert after.rounds == 1
+
+
+def test_sequential_order_gives_newtons_cradle():
+    """(1, 0, 0) becomes (0, 0, 1), and two balls push out two."""
+    row = balls(5)
+    for before in ([1.0, 0, 0, 0, 0], [1.0, 1.0, 0, 0, 0], [2.0, 2.0, 2.0, 0, 0]):
+        after = tb.impact(row, np.zeros(5), before, restitution=1.0, order="sequential")
+        np.testing.assert_allclose(after.v, before[::-1], atol=1e-12)
+        assert after.energy_change == pytest.approx(0.0, abs=1e-12)
+    after = tb.impact(ROW, np.zeros(3), [1.0, 0, 0], restitution=1.0, order="sequential")
+    np.testing.assert_allclose(after.v, [0.0, 0.0, 1.0], atol=1e-13)
+    assert after.touching.tolist() == [True, False, False]
+    assert after.rounds == 2
+
+
+def test_sequential_collisions_without_restitution_end_together():
+    """Each halves what is left; the sum of all is the simultaneous one."""
+    after = tb.impact(ROW, np.zeros(3), [1.0, 0, 0], restitution=0.0, order="sequential")
+    np.testing.assert_allclose(after.v, 1 / 3, atol=1e-9)
+    assert after.rounds > 20
+    assert after.residual <= 1e-9
+
+
+def test_separating_contacts_are_left_out_and_the_set_is_rebuilt():
+    """The third ball moves away, but not fast enough: a second collision reaches it."""
+    # first collision (2, 0) -> (1/2, 3/2), second (3/2, 1/2) -> (3/4, 5/4)
+    after = tb.impact(ROW, np.zeros(3), [2.0, 0.0, 0.5], restitution=0.5)
+    np.testing.assert_allclose(after.v, [0.5, 0.75, 1.25], atol=1e-12)
+    assert after.rounds == 2
+    # faster: it is never reached
+    after = tb.impact(ROW, np.zeros(3), [2.0, 0.0, 1.75], restitution=0.5)
+    np.testing.assert_allclose(after.v, [0.5, 1.5, 1.75], atol=1e-12)
+    assert after.rounds == 1
+    assert np.abs(after.impulses[2]).max() == 0.0
+
+
+def free_pair(rng):
+    """Two free balls of random inertia that touch, not on an axis."""
+    radii = rng.uniform(0.1, 0.4, 2)
+    way = rng.normal(size=3)
+    way /= np.linalg.norm(way)
+    places = [rng.normal(size=3)]
+    places.append(places[0] + way * radii.sum())
+    inertias = []
+    for _ in range(2):
+        Q = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        moments = rng.uniform(0.05, 0.3, 3)
+        tensor = Q @ (moments.sum() * np.eye(3) - np.diag(moments)) @ Q.T
+        inertias.append((rng.uniform(0.5, 3.0), 0.1 * rng.normal(size=3), tensor))
+    bodies = [
+        tb.Body(
+            f"b{k}",
+            "world",
+            joint=tb.Free(f"b{k}"),
+            inertia=tb.Inertia(mass, tuple(com), tensor),
+            shapes=(tb.Shape(tb.SphereShape(radii[k])),),
+        )
+        for k, (mass, com, tensor) in enumerate(inertias)
+    ]
+    q = np.concatenate([[1.0, 0, 0, 0, *places[0]], [1.0, 0, 0, 0, *places[1]]])
+    return tb.Model("pair", bodies), q, inertias, places, places[0] + way * radii[0], way
+
+
+@pytest.mark.parametrize("e", [0.0, 0.6, 1.0])
+def test_two_free_bodies_follow_the_closed_form(e):
+    """(9.69) on random bodies, and what it promises: ratio -e, momentum, energy."""
+    rng = np.random.default_rng(3)
+    model, q, inertias, places, point, normal = free_pair(rng)
+    v = rng.normal(size=12)
+    v[3:6] += 3.0 * normal
+    after = tb.impact(model, q, v, restitution=e)
+    inverses, before, moved = [], [], []
+    for k, (mass, com, tensor) in enumerate(inertias):
+        world = tb.Inertia(mass, tuple(com + places[k]), tensor)
+        inverses.append(inverse_spatial_inertia(world))
+        for velocity, into in ((v, before), (after.v, moved)):
+            w, linear = velocity[6 * k : 6 * k + 3], velocity[6 * k + 3 : 6 * k + 6]
+            into.append(np.concatenate([w, linear - np.cross(w, places[k])]))
+    found = collide_two_bodies(inverses[0], before[0], inverses[1], before[1], point, normal, e)
+    np.testing.assert_allclose(moved[0], found.first, atol=1e-12)
+    np.testing.assert_allclose(moved[1], found.second, atol=1e-12)
+    np.testing.assert_allclose(after.impulses[0], -found.impulse * normal, atol=1e-12)
+    assert after.energy_change == pytest.approx(found.energy_change, abs=1e-12)
+    n = np.concatenate([np.cross(point, normal), normal])
+    ratio = n @ (found.second - found.first) / (n @ (before[1] - before[0]))
+    assert ratio == pytest.approx(-e, abs=1e-13)
+    momentum = sum(
+        np.linalg.solve(inverse, b - a)
+        for inverse, a, b in zip(inverses, before, (found.first, found.second), strict=True)
+    )
+    np.testing.assert_allclose(momentum, 0.0, atol=1e-12)
+    if e == 1.0:
+        assert found.energy_change == pytest.approx(0.0, abs=1e-13)
+
+
+def test_two_bodies_that_separate_do_not_collide():
+    """And a wall is a body without inverse inertia; two walls are refused."""
+    phi = inverse_spatial_inertia(tb.Inertia(2.0, (0, 0, 0), np.eye(3)))
+    wall, x = np.zeros((6, 6)), np.array([0.0, 0, 0, 1.0, 0, 0])
+    found = collide_two_bodies(wall, 0 * x, phi, x, np.zeros(3), (1.0, 0, 0), 0.5)
+    assert found.impulse == 0.0
+    found = collide_two_bodies(wall, 0 * x, phi, -x, np.zeros(3), (1.0, 0, 0), 0.5)
+    np.testing.assert_allclose(found.second, 0.5 * x)
+    assert found.impulse == pytest.approx(3.0)
+    with pytest.raises(tb.DomainError, match="walls"):
+        collide_two_bodies(wall, x, wall, x, np.zeros(3), (1.0, 0, 0), 0.5)
+    with pytest.raises(tb.DomainError, match="restitution"):
+        collide_two_bodies(wall, x, phi, x, np.zeros(3), (1.0, 0, 0), 1.5)
+    with pytest.raises(tb.ShapeError, match="normal"):
+        collide_two_bodies(wall, x, phi, x, np.zeros(3), (1.0, 0), 0.5)
+    with pytest.raises(tb.DomainError, match="inertia"):
+        inverse_spatial_inertia(tb.Inertia.point(1.0))
+
+
+# -- loops ----------------------------------------------------------------------------------------
+
+
+def four_bar(ground):
+    """The four-bar linkage with a contact point in the middle of its coupler."""
+    linkage = tb.load("four_bar")
+    middle = tb.ContactPoint("middle", "coupler", (0.55, 0.0, 0.0))
+    model = tb.Model(
+        "four_bar", linkage.bodies, loops=linkage.loops, contacts=[middle], poses=linkage.poses
+    )
+    q = np.array(linkage.poses["home"])
+    height = tb.contacts(model, q, world=tb.World(ground=tb.Ground())).gap[0]
+    return model, q, tb.World(ground=tb.Ground(height=float(height), **ground))
+
+
+class Maximal:
+    """The same linkage as three free rods in its plane, with pins as constraints (x, y, angle)."""
+
+    lengths, masses = np.array([0.4, 1.1, 0.9]), np.array([1.0, 2.0, 1.5])
+
+    def __init__(self, q, v):
+        angles = np.array([q[0], q[0] + q[1], q[2]])
+        rates = np.array([v[0], v[0] + v[1], v[2]])
+        self.M = np.diag(
+            [
+                x
+                for m, a in zip(self.masses, self.lengths, strict=True)
+                for x in (m, m, m * a * a / 12)
+            ]
+        )
+        # tensors of the zoo's rods have a thickness along themselves only
+        arm = [np.array([math.cos(a), math.sin(a)]) for a in angles]
+        turn = [np.array([-math.sin(a), math.cos(a)]) for a in angles]
+
+        def row(signs):
+            """Jacobian and bias of a sum of points at given distances from rods' centers."""
+            J, bias = np.zeros((2, 9)), np.zeros(2)
+            for k, sign, distance in signs:
+                J[:, 3 * k : 3 * k + 2] += sign * np.eye(2)
+                J[:, 3 * k + 2] += sign * distance * turn[k]
+                bias -= sign * distance * arm[k] * rates[k] ** 2
+            return J, bias
+
+        a, b, c = self.lengths / 2
+        pins = [
+            row([(0, 1.0, -a)]),
+            row([(0, 1.0, a), (1, -1.0, -b)]),
+            row([(1, 1.0, b), (2, -1.0, c)]),
+            row([(2, 1.0, -c)]),
+        ]
+        self.J = np.vstack([J for J, _ in pins])
+        self.bias = np.concatenate([bias for _, bias in pins])
+        contact, self.contact_bias = row([(1, 1.0, 0.0)])
+        self.contact = contact
+        self.angles, self.rates = angles, rates
+        # velocities of the centers: of the crank, of the coupler, of the rocker
+        tip = 2 * a * turn[0] * rates[0]
+        self.v = np.concatenate(
+            [
+                a * turn[0] * rates[0],
+                rates[:1],
+                tip + b * turn[1] * rates[1],
+                rates[1:2],
+                c * turn[2] * rates[2],
+                rates[2:],
+            ]
+        )
+
+    def solve(self, force, pins, rows=None, right=()):
+        """Return accelerations and the forces of given contact rows."""
+        J = self.J if rows is None else np.vstack([self.J, rows])
+        K = np.block([[self.M, J.T], [J, np.zeros((len(J), len(J)))]])
+        found = np.linalg.solve(K, np.concatenate([force, pins, right]))
+        return found[:9], -found[9 + len(self.J) :]
+
+    def joint_rates(self, y):
+        return np.array([y[2], y[5] - y[2], y[8]])
+
+
+def closed_velocity(model, q, first):
+    J = np.array(tb.loop_jacobian(model, q))
+    rest = np.linalg.lstsq(J[:, 1:], -first * J[:, 0], rcond=None)[0]
+    return np.array([first, *rest])
+
+
+@pytest.mark.parametrize("e", [0.0, 0.7])
+def test_loops_stay_closed_in_a_collision(e):
+    """Coupler against the ground, without friction, against maximal coordinates (eq. 9.63)."""
+    model, q, world = four_bar({"restitution": e})
+    v = closed_velocity(model, q, 3.0)
+    peer = Maximal(q, v)
+    height = peer.contact[1]
+    if height @ peer.v > 0.0:
+        v, peer = -v, Maximal(q, -v)
+    np.testing.assert_allclose(peer.J @ peer.v, 0.0, atol=1e-12)
+    after = tb.impact(model, q, v, world=world)
+    # impulses: M (y - v) = J^T ..., J y = 0, height y = -e height v
+    y, impulse = peer.solve(peer.M @ peer.v, np.zeros(8), height[None, :], [-e * height @ peer.v])
+    np.testing.assert_allclose(after.v, peer.joint_rates(y), atol=1e-11)
+    np.testing.assert_allclose(np.array(tb.loop_jacobian(model, q)) @ after.v, 0.0, atol=1e-12)
+    # on the first body, the coupler: upward
+    np.testing.assert_allclose(after.impulses[0], [0.0, 0.0, impulse[0]], atol=1e-9)
+    assert impulse[0] > 0.0
+    change = 0.5 * (y @ peer.M @ y - peer.v @ peer.M @ peer.v)
+    assert after.energy_change == pytest.approx(change, rel=1e-6, abs=1e-10)
+
+
+@pytest.mark.parametrize("gravity", [9.81, -300.0])
+def test_loops_are_eliminated_before_contacts(gravity):
+    """E24: coupler on the ground at a turning point, pressed on it or lifted, no friction."""
+    model, q, world = four_bar({})
+    world = tb.World(gravity=(0.0, 0.0, -gravity), ground=world.ground)
+    # pressed and at rest there: velocity products are those of a state without approach
+    v = np.zeros(3)
+    peer = Maximal(q, v)
+    weight = np.array([x for m in peer.masses for x in (0.0, -m * gravity, 0.0)])
+    height = peer.contact[1]
+    y, _ = peer.solve(weight, -peer.bias)
+    force = np.zeros(1)
+    if height @ y + peer.contact_bias[1] < 0.0:
+        y, force = peer.solve(weight, -peer.bias, height[None, :], [-peer.contact_bias[1]])
+    now = tb.contact_dynamics(model, q, v, np.zeros(3), world=world)
+    np.testing.assert_allclose(now.vd, peer.joint_rates(y), rtol=1e-8, atol=1e-9)
+    assert now.forces[0, 2] == pytest.approx(force[0], rel=1e-8, abs=1e-9)
+    assert (force[0] > 0.0) == (now.modes[0] == "remaining")
+
+
+# -- friction and energy --------------------------------------------------------------------------
+
+
+def planar_body(points, angles, inertia, friction):
+    """A planar body whose points touch walls of given directions, with friction each."""
+    spheres = tuple(
+        tb.Shape(tb.SphereShape(0.01), pose=tb.Pose(translation=(*point, 0.0)), name=f"s{k}")
+        for k, point in enumerate(points)
+    )
+    bodies = [
+        tb.Body(
+            "body",
+            "world",
+            joint=tb.Planar("body"),
+            inertia=tb.Inertia(1.0, (0, 0, 0), inertia * np.eye(3)),
+            shapes=spheres,
+        )
+    ]
+    for k, (point, angle, mu) in enumerate(zip(points, angles, friction, strict=True)):
+        n = np.array([math.cos(angle), math.sin(angle), 0.0])
+        x = np.array([0.0, 0.0, 1.0])
+        pose = tb.Pose(np.stack([x, np.cross(n, x), n], axis=1), tuple([*point, 0.0] - 0.01 * n))
+        material = tb.ContactMaterial(mu)
+        bodies.append(
+            tb.Body(
+                f"w{k}",
+                "world",
+                joint=tb.Fixed(f"w{k}", pose=pose),
+                shapes=(tb.Shape(tb.PlaneShape(), material=material),),
+            )
+        )
+    return tb.Model("walls", bodies)
+
+
+def test_coefficients_by_name_and_their_errors():
+    """Names of contacts and of points; what does not exist or is no coefficient is refused."""
+    for bad in (-0.1, 1.1, math.nan, "all"):
+        with pytest.raises(tb.TiburonError, match="restitution"):
+            tb.impact(ROW, np.zeros(3), np.zeros(3), restitution=bad)
+    with pytest.raises(tb.DomainError, match="b0/b1"):
+        tb.impact(ROW, np.zeros(3), np.zeros(3), restitution={"b0/b1": 2.0})
+    with pytest.raises(tb.UnknownNameError, match="b0/b4"):
+        tb.impact(ROW, np.zeros(3), np.zeros(3), restitution={"b0/b4": 0.5})
+    with pytest.raises(tb.OptionError, match="sequential"):
+        tb.impact(ROW, np.zeros(3), np.zeros(3), order="both")
+    after = tb.impact(ROW, np.zeros(3), [1.0, 0, 0], restitution={"b1/b2": 0.25})
+    np.testing.assert_allclose(after.restitution, [0.0, 0.0, 0.25])
+
+
+def test_at_rest_nothing_collides():
+    """No approach, no impulse, no round; all that touches still touches."""
+    after = tb.impact(ROW, np.zeros(3), [0.3, 0.3, 0.3], restitution=1.0)
+    np.testing.assert_array_equal(after.v, 0.3)
+    assert after.rounds == 0
+    assert after.touching.tolist() == [True, False, True]
+
+
+def test_one_robot_and_batches_have_the_same_bits():
+    """Collisions of different lengths in one batch."""
+    rng = np.random.default_rng(1)
+    v = rng.normal(size=(9, 3))
+    for order in ("simultaneous", "sequential"):
+        many = tb.impact(ROW, np.zeros((9, 3)), v, restitution=0.8, order=order)
+        assert len(set(many.rounds.tolist())) > 1
+        for k in range(9):
+            one = tb.impact(ROW, np.zeros(3), v[k], restitution=0.8, order=order)
+            np.testing.assert_array_equal(one.v, many.v[k])
+            np.testing.assert_array_equal(one.impulses, many.impulses[k])
+
+
+assert warnings
