@@ -268,58 +268,134 @@ def test_loops_stay_closed_in_a_collision(e):
     assert after.energy_change == pytest.approx(change, rel=1e-6, abs=1e-10)
 
 
-@pytest.mark.parametrize("gravity", [9.81, -300.0])
-def test_loops_are_eliminated_before_contacts(gravity):
-    """E24: coupler on the ground at a turning point, pressed on it or lifted, no friction."""
+def lowest(model, q):
+    """Return a closed configuration in which the coupler's middle is lowest, crank turning."""
+
+    def slope(start, angle):
+        here = np.array(tb.assemble(model, [angle, *start[1:]], hold=["input"]).q)
+        peer = Maximal(here, closed_velocity(model, here, 1.0))
+        return here, (peer.contact @ peer.v)[1]
+
+    angle, (here, rate) = q[0], slope(q, q[0])
+    while True:
+        before, last = angle, rate
+        angle += 0.1
+        here, rate = slope(here, angle)
+        if last < 0.0 <= rate:
+            break
+    low, high = before, angle
+    for _ in range(48):
+        middle = 0.5 * (low + high)
+        here, rate = slope(here, middle)
+        low, high = (middle, high) if rate < 0.0 else (low, middle)
+    return here
+
+
+@pytest.mark.parametrize("torque", [-3.0, 1.0, 30.0])
+def test_loops_are_eliminated_before_contacts(torque):
+    """E24: coupler on the ground, pressed on it by the crank or lifted off."""
     model, q, world = four_bar({})
-    world = tb.World(gravity=(0.0, 0.0, -gravity), ground=world.ground)
-    # pressed and at rest there: velocity products are those of a state without approach
-    v = np.zeros(3)
-    peer = Maximal(q, v)
-    weight = np.array([x for m in peer.masses for x in (0.0, -m * gravity, 0.0)])
+    peer = Maximal(q, np.zeros(3))
+    pull = np.array([x for m in peer.masses for x in (0.0, -m * 9.81, 0.0)])
+    # between crank and world
+    pull[2] += torque
     height = peer.contact[1]
-    y, _ = peer.solve(weight, -peer.bias)
+    y, _ = peer.solve(pull, -peer.bias)
     force = np.zeros(1)
-    if height @ y + peer.contact_bias[1] < 0.0:
-        y, force = peer.solve(weight, -peer.bias, height[None, :], [-peer.contact_bias[1]])
+    if height @ y < 0.0:
+        y, force = peer.solve(pull, -peer.bias, height[None, :], [0.0])
+    now = tb.contact_dynamics(model, q, np.zeros(3), [torque, 0.0, 0.0], world=world)
+    np.testing.assert_allclose(now.vd, peer.joint_rates(y), atol=1e-9)
+    assert now.forces[0, 2] == pytest.approx(force[0], rel=1e-9, abs=1e-9)
+    assert (force[0] > 0.0) == (torque < 20.0)
+    assert now.modes[0] == ("remaining" if torque < 20.0 else "breaking")
+
+
+def test_a_contact_that_no_motion_of_the_loop_moves_has_no_force():
+    """At its lowest point the coupler moves along the ground: the normal is zero, and it lifts."""
+    model, q, _ = four_bar({})
+    q = lowest(model, q)
+    v = closed_velocity(model, q, 3.0)
+    gap = tb.contacts(model, q, world=tb.World(ground=tb.Ground())).gap[0]
+    world = tb.World(ground=tb.Ground(height=float(gap)))
     now = tb.contact_dynamics(model, q, v, np.zeros(3), world=world)
-    np.testing.assert_allclose(now.vd, peer.joint_rates(y), rtol=1e-8, atol=1e-9)
-    assert now.forces[0, 2] == pytest.approx(force[0], rel=1e-8, abs=1e-9)
-    assert (force[0] > 0.0) == (now.modes[0] == "remaining")
+    peer = Maximal(q, v)
+    weight = np.array([x for m in peer.masses for x in (0.0, -m * 9.81, 0.0)])
+    y, _ = peer.solve(weight, -peer.bias)
+    assert peer.contact[1] @ y + peer.contact_bias[1] > 0.1
+    np.testing.assert_allclose(now.vd, peer.joint_rates(y), rtol=1e-7)
+    assert now.modes[0] == "breaking"
 
 
 # -- friction and energy --------------------------------------------------------------------------
 
 
 def planar_body(points, angles, inertia, friction):
-    """A planar body whose points touch walls of given directions, with friction each."""
-    spheres = tuple(
-        tb.Shape(tb.SphereShape(0.01), pose=tb.Pose(translation=(*point, 0.0)), name=f"s{k}")
-        for k, point in enumerate(points)
-    )
+    """A planar body whose feet touch one wall each, with friction, and the pairs."""
     bodies = [
         tb.Body(
             "body",
             "world",
             joint=tb.Planar("body"),
             inertia=tb.Inertia(1.0, (0, 0, 0), inertia * np.eye(3)),
-            shapes=spheres,
         )
     ]
     for k, (point, angle, mu) in enumerate(zip(points, angles, friction, strict=True)):
+        foot = tb.Fixed(f"foot{k}", pose=tb.Pose(translation=(*point, 0.0)))
+        shape = tb.Shape(tb.SphereShape(0.01))
+        bodies.append(tb.Body(f"foot{k}", "body", joint=foot, shapes=(shape,)))
         n = np.array([math.cos(angle), math.sin(angle), 0.0])
         x = np.array([0.0, 0.0, 1.0])
         pose = tb.Pose(np.stack([x, np.cross(n, x), n], axis=1), tuple([*point, 0.0] - 0.01 * n))
-        material = tb.ContactMaterial(mu)
+        wall = tb.Shape(tb.PlaneShape(), material=tb.ContactMaterial(mu))
         bodies.append(
-            tb.Body(
-                f"w{k}",
-                "world",
-                joint=tb.Fixed(f"w{k}", pose=pose),
-                shapes=(tb.Shape(tb.PlaneShape(), material=material),),
-            )
+            tb.Body(f"wall{k}", "world", joint=tb.Fixed(f"wall{k}", pose=pose), shapes=(wall,))
         )
     return tb.Model("walls", bodies)
+
+
+PAIRS = [("foot0", "wall0"), ("foot1", "wall1")]
+CORNERS, NORMALS = [(-0.137, -0.558), (0.043, -0.425)], [0.611, 5.761]
+WALLS = planar_body(CORNERS, NORMALS, inertia=0.374, friction=[0.822, 1.123])
+"""Two walls that a body can wedge itself between."""
+
+
+def test_unequal_restitution_with_friction_does_not_create_energy():
+    """Decompression is reduced where it would, and the contacts are named."""
+    rng = np.random.default_rng(0)
+    v = np.array([-0.965, -0.482, -0.358]) + 0.2 * rng.normal(size=(10, 3))
+    q = np.zeros((10, 3))
+    asked = {"foot0/wall0": 1.0, "foot1/wall1": 0.014}
+    with pytest.warns(tb.ModelWarning, match="'foot0/wall0', 'foot1/wall1'.* create energy in"):
+        after = tb.impact(WALLS, q, v, pairs=PAIRS, restitution=asked)
+    reduced = after.restitution[:, 0] < 1.0
+    assert reduced.any()
+    assert not reduced.all()
+    np.testing.assert_allclose(after.restitution[:, 1], 0.014 * after.restitution[:, 0])
+    energy = np.asarray(tb.kinetic_energy(WALLS, q, v))
+    assert (after.energy_change / energy).max() < 1e-8
+    # reduced as little as needed: the energy is that before
+    assert np.abs(after.energy_change / energy)[reduced].max() < 1e-6
+    change = tb.kinetic_energy(WALLS, q, after.v) - energy
+    np.testing.assert_allclose(after.energy_change, change, atol=1e-12)
+    assert after.residual.max() < 1e-11
+
+
+@pytest.mark.parametrize("mu", [0.0, 0.2, 0.8, 2.0])
+@pytest.mark.parametrize("e", [0.0, 0.4, 1.0])
+def test_one_coefficient_never_creates_energy(mu, e):
+    """Wedged bodies, where friction and normals are coupled most; no warning either."""
+    rng = np.random.default_rng(7)
+    q, v = np.zeros((60, 3)), rng.normal(size=(60, 3))
+    walls = planar_body(CORNERS, NORMALS, 0.374, [mu, 0.5 * mu])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        after = tb.impact(walls, q, v, pairs=PAIRS, restitution=e)
+    energy = np.asarray(tb.kinetic_energy(walls, q, v))
+    assert (after.energy_change / energy).max() < 1e-9
+    assert after.residual.max() < 1e-11
+    if mu == 0.0 and e == 1.0:
+        assert np.abs(after.energy_change / energy).max() < 1e-9
 
 
 def test_coefficients_by_name_and_their_errors():
@@ -358,4 +434,43 @@ def test_one_robot_and_batches_have_the_same_bits():
             np.testing.assert_array_equal(one.impulses, many.impulses[k])
 
 
-assert warnings
+def test_rimless_wheel_rolls_steadily():
+    """8 spokes of 0.5 m, I = m l^2 / 4, 6 degrees: swings and collisions settle to a cycle."""
+    l, m, spokes, slope = 0.5, 2.0, 8, math.radians(6.0)
+    half = math.pi / spokes
+    points = [
+        tb.ContactPoint(f"foot{k}", "wheel", (l * math.sin(a), 0.0, -l * math.cos(a)))
+        for k, a in enumerate(half * (2 * k + 1) for k in range(spokes))
+    ]
+    moment = m * l * l / 4
+    wheel = tb.Model(
+        "wheel",
+        [
+            tb.Body(
+                "wheel",
+                "world",
+                joint=tb.Free("wheel"),
+                inertia=tb.Inertia(m, (0, 0, 0), (0.6 * moment, moment, 0.6 * moment)),
+            )
+        ],
+        contacts=points,
+    )
+    floor = tb.World(ground=tb.Ground(static_friction=0.5))
+    q = np.array([1.0, 0, 0, 0, 0, 0, l * math.cos(half)])
+    about_foot = moment + m * l * l
+    # heights of the hub at the ends of a swing, along gravity
+    gain = 2 * m * 9.81 * l * (math.cos(slope - half) - math.cos(slope + half)) / about_foot
+    before = 3.5
+    for _ in range(60):
+        # rolling to +x about the foot behind, at (-l sin, 0, 0)
+        v = [0.0, before, 0.0, before * l * math.cos(half), 0.0, -before * l * math.sin(half)]
+        after = tb.impact(wheel, q, v, world=floor)
+        rate = after.v[1]
+        np.testing.assert_allclose(
+            after.v[3:], [rate * l * math.cos(half), 0, rate * l * math.sin(half)], atol=1e-12
+        )
+        last, before = before, math.sqrt(rate * rate + gain)
+    assert last == pytest.approx(2.463799064, abs=1e-9)
+    assert rate == pytest.approx(1.886495033, abs=1e-9)
+    # the foot behind lifts off, the one ahead sticks
+    assert after.touching.tolist() == [True] + 7 * [False]

@@ -25,6 +25,9 @@ most
 with u_c after compression and c u_c <= 0. For one e it is at most -(1 - e^2) c W c / 2, which is
 what it is without friction. With different e and friction it can be positive. Decompression is then
 reduced, by one factor on all e, until no energy is created.
+
+Traced, problems are solved by sweeps over the contacts, on floats by Newton's method (`coulomb`):
+the same code is fast on many cases, and exact on those where sweeps stall or energy is created.
 """
 
 from collections.abc import Sequence
@@ -35,14 +38,16 @@ import numpy as np
 from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.contact.candidates import Candidate, surfaces_of
-from tiburon.contact.rigid import Compliance, compliance_of, solve_impulses
+from tiburon.contact.coulomb import solve_coulomb
+from tiburon.contact.rigid import Compliance, Impulses, compliance_of, solve_impulses
 from tiburon.contact.rows import ContactRow, along, contact_rows, in_world
 from tiburon.loops.constraints import constraints
 from tiburon.loops.metric import rank_cut
 from tiburon.model import Plan
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
-from tiburon.trace.regions import where_needed, while_loop
+from tiburon.trace.program import current_graph
+from tiburon.trace.regions import while_loop
 
 __all__ = ["collide", "lifting"]
 
@@ -64,12 +69,15 @@ NO_ENERGY = 1e-9
 TINY = 1e-300
 """Lower bound of velocities in divisions [m/s]."""
 
+CREATED = 1.0
+"""Residual of traced solutions that create energy."""
+
 HALVINGS = 45
 """Halvings of the interval of the factor that reduces decompression."""
 
 
 class _Impulses(NamedTuple):
-    """Impulses of one round."""
+    """Impulses of one round, or the sum of some."""
 
     p: list[Scalar]
     """Two tangents and the normal of each point [N s]."""
@@ -83,14 +91,8 @@ class _Impulses(NamedTuple):
     residual: Scalar
     """Of the solver."""
 
-
-class _State(NamedTuple):
-    """A collision after some rounds."""
-
-    p: list[Scalar]
-    y: list[Scalar]
-    factor: Scalar
-    residual: Scalar
+    worst: Scalar
+    """Number of the point with the largest residual."""
 
 
 def collide(
@@ -133,27 +135,28 @@ def collide(
     def velocities(y: Sequence[Scalar]) -> list[Scalar]:
         return [a + along(row, y) for a, row in zip(before, compliance.rows, strict=True)]
 
-    def approaches(state: _State) -> Any:
+    def approaches(state: _Impulses) -> Any:
         u = velocities(state.y)
         found: Any = False
         for k, one in enumerate(closed):
             found = found | (one & (u[3 * k + 2] < -still))
         return found
 
-    def proceed(state: _State) -> _State:
+    def proceed(state: _Impulses) -> _Impulses:
         u = velocities(state.y)
         chosen = _chosen(closed, u, still, order)
         for k, one in enumerate(chosen):
             u[3 * k + 2] = np.where(one, u[3 * k + 2], REMOTE)
         found = _round(compliance, u, mu, e)
-        return _State(
+        return _Impulses(
             [a + b for a, b in zip(state.p, found.p, strict=True)],
             [a + b for a, b in zip(state.y, found.y, strict=True)],
             np.minimum(state.factor, found.factor),
             np.maximum(state.residual, found.residual),
+            np.where(found.residual > state.residual, found.worst, state.worst),
         )
 
-    start = _State([0.0] * (3 * count), [0.0] * compliance.size, 1.0, 0.0)
+    start = _Impulses([0.0] * (3 * count), [0.0] * compliance.size, 1.0, 0.0, 0.0)
     ran = while_loop(approaches, proceed, start, MOST_ROUNDS)
     state = ran.state
     after = [a + b for a, b in zip(v, compliance.response(state.y), strict=True)]
@@ -175,6 +178,7 @@ def collide(
         "restitution": as_traced([state.factor * x for x in e]),
         "factor": state.factor,
         "rounds": ran.count,
+        "worst": state.worst,
         "residual": np.maximum(state.residual, left),
     }
 
@@ -196,7 +200,8 @@ def _chosen(closed: Sequence[Any], u: Sequence[Scalar], still: Scalar, order: st
     fastest: Scalar = REMOTE
     for speed in normal:
         fastest = np.minimum(fastest, speed)
-    found, taken = [], 0.0
+    found: list[Any] = []
+    taken: Scalar = 0.0
     for speed in normal:
         this = np.where((speed <= fastest) & (taken < 0.5), 1.0, 0.0)
         taken = taken + this
@@ -216,14 +221,12 @@ def _round(
         restitution: Coefficient of restitution of each point.
     """
     none = [0.0] * len(mu)
-    compressed = solve_impulses(
-        compliance, b, mu, none, [0.0] * len(b), tolerance=TOLERANCE
-    )
+    compressed = _solved(compliance, b, mu, none, [0.0] * len(b))
 
     def decompressed(factor: Scalar, start: Sequence[Scalar]) -> _Impulses:
         least = [(1.0 + factor * e) * compressed.p[3 * k + 2] for k, e in enumerate(restitution)]
-        found = solve_impulses(compliance, b, mu, least, start, tolerance=TOLERANCE)
-        return _Impulses(found.p, found.y, factor, found.residual)
+        found = _solved(compliance, b, mu, least, start)
+        return _Impulses(found.p, found.y, factor, *_worse(compressed, found))
 
     def created(found: _Impulses) -> Any:
         ends = [a + along(row, found.y) for a, row in zip(b, compliance.rows, strict=True)]
@@ -233,29 +236,53 @@ def _round(
         return _work(found.p, b, ends) > NO_ENERGY * size
 
     full = decompressed(1.0, compressed.p)
+    if current_graph() is not None:
+        # left to the solution on floats
+        return full._replace(residual=np.where(created(full), CREATED, full.residual))
+    if not created(full):
+        return full
+    low, high = 0.0, 1.0
+    # without decompression no energy is created
+    best = _Impulses(compressed.p, compressed.y, 0.0, compressed.residual, compressed.worst)
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        tried = decompressed(middle, best.p)
+        if created(tried):
+            high = middle
+        else:
+            low, best = middle, tried
+    return best
 
-    def reduced() -> _Impulses:
-        def halve(state: tuple[Scalar, Scalar, _Impulses]) -> tuple[Scalar, Scalar, _Impulses]:
-            low, high, best = state
-            middle = 0.5 * (low + high)
-            tried = decompressed(middle, best.p)
-            bad = created(tried)
-            chosen = _Impulses(
-                [np.where(bad, a, c) for a, c in zip(best.p, tried.p, strict=True)],
-                [np.where(bad, a, c) for a, c in zip(best.y, tried.y, strict=True)],
-                np.where(bad, best.factor, middle),
-                np.where(bad, best.residual, tried.residual),
-            )
-            return np.where(bad, low, middle), np.where(bad, middle, high), chosen
 
-        # without decompression no energy is created
-        base = _Impulses(compressed.p, compressed.y, 0.0, compressed.residual)
-        found: _Impulses
-        _, _, found = while_loop(lambda s: s[0] < s[1], halve, (0.0, 1.0, base), HALVINGS).state
-        return found
+def _solved(
+    compliance: Compliance,
+    b: Sequence[Scalar],
+    mu: Sequence[Scalar],
+    least: Sequence[Scalar],
+    start: Sequence[Scalar],
+) -> Impulses:
+    """Solve a contact problem; see `solve_impulses`."""
+    if current_graph() is not None:
+        return solve_impulses(compliance, b, mu, least, start, tolerance=TOLERANCE)
+    A = np.array([[row.get(i, 0.0) for i in range(compliance.size)] for row in compliance.rows])
+    found = solve_coulomb(
+        A @ A.T,
+        np.array(b, dtype=np.float64),
+        np.array(mu, dtype=np.float64),
+        np.array(least, dtype=np.float64),
+        np.array(start, dtype=np.float64).reshape(-1, 3),
+    )
+    p = found.p.reshape(-1)
+    none = [0.0] * len(mu)
+    return Impulses(p.tolist(), (A.T @ p).tolist(), none, found.residual, 0.0, float(found.worst))
 
-    found: _Impulses = where_needed(created(full), reduced, full)
-    return found
+
+def _worse(one: Impulses, other: Impulses) -> tuple[Scalar, Scalar]:
+    """Return the larger residual and its point."""
+    return (
+        np.maximum(one.residual, other.residual),
+        np.where(one.residual > other.residual, one.worst, other.worst),
+    )
 
 
 def _work(p: Sequence[Scalar], before: Sequence[Scalar], after: Sequence[Scalar]) -> Scalar:

@@ -13,6 +13,7 @@ from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.contact.candidates import Candidate, candidates_of, number_count, numbers_of
 from tiburon.errors import DomainError, ModelError, ModelWarning, UnknownNameError, shown
+from tiburon.functions.keywords import MODEL_CALL
 from tiburon.functions.library import INERTIA, LibraryFunction, check_places, inputs_of
 from tiburon.model import Model, World
 from tiburon.model.configuration import as_batch
@@ -30,6 +31,12 @@ TOUCHING = 1e-7
 
 ORDERS = ("simultaneous", "sequential")
 """Whether contacts of a collision are compressed together or one after the other."""
+
+STALLED = 1e-12
+"""Residual of impulses from which on a collision is solved again, to rounding."""
+
+UNSOLVED = 1e-8
+"""Residual of impulses that is reported."""
 
 MOST_LIFTS = 50
 """Steps of `lift_out` at most."""
@@ -153,7 +160,7 @@ _LIFT: LibraryFunction[Any] = LibraryFunction(
     "contact_lift", _inputs("q"), _lift, parameters=(INERTIA,), keywords=frozenset()
 )
 _COLLIDE: LibraryFunction[Any] = LibraryFunction(
-    "contact_impact", _impact_inputs, _collide, parameters=(INERTIA,), keywords=frozenset()
+    "contact_impact", _impact_inputs, _collide, parameters=(INERTIA,), keywords=MODEL_CALL
 )
 
 
@@ -162,12 +169,11 @@ def _called(
     model: Model,
     candidates: Sequence[Candidate],
     *arrays: Any,
-    options: Options = (),
 ) -> Any:
     """Call a function of contacts: dimensions and materials are arguments, the rest is code."""
     form = tuple(candidate.form() for candidate in candidates)
     numbers = np.array(numbers_of(candidates))
-    return function.call(model, (*arrays, numbers), None, (("candidates", form), *options))
+    return function.call(model, (*arrays, numbers), None, (("candidates", form),))
 
 
 def _some(model: Model, world: World | None, pairs: Pairs | None) -> tuple[Candidate, ...]:
@@ -329,11 +335,56 @@ def impact(
     choice("order", order, ORDERS)
     names = _names(candidates)
     given = _coefficients(candidates, restitution)
-    found = _called(_COLLIDE, model, candidates, q, v, given, options=(("order", order),))
-    after, impulses, work, touching, acted, factor, rounds, residual = found
-    result = Impact(names, after, impulses, work, touching > 0.5, acted, rounds, residual)
-    _report_reduction(result, np.asarray(factor))
-    return result
+    form = tuple(candidate.form() for candidate in candidates)
+    options: Options = (("candidates", form), ("order", order))
+    # water moves with the robot; all else of a world does not enter
+    around = World(fluid=world.fluid) if world is not None and world.fluid is not None else None
+    numbers = np.array(numbers_of(candidates))
+    arrays = (q, v, given, numbers)
+    found = _COLLIDE.call(model, arrays, {} if around is None else {"world": around}, options)
+    parts = {name: np.array(x) for name, x in zip(_COLLISION, found, strict=True)}
+    _solve_exactly(parts, model, around, options, q, v, given, numbers)
+    _report_collision(names, parts)
+    parts["touching"] = parts["touching"] > 0.5
+    return Impact(names, *(parts[name] for name in Impact._fields[1:]))
+
+
+_COLLISION = (
+    "v",
+    "impulses",
+    "energy_change",
+    "touching",
+    "restitution",
+    "factor",
+    "rounds",
+    "worst",
+    "residual",
+)
+"""Results of `collide`, in order."""
+
+
+def _solve_exactly(
+    parts: dict[str, Array],
+    model: Model,
+    around: World | None,
+    options: Options,
+    q: ArrayLike,
+    v: ArrayLike,
+    *given: Array,
+) -> None:
+    """Solve cases again, one by one to rounding, where sweeps over the contacts have stalled."""
+    residual = parts["residual"]
+    cases = residual.shape
+    every_q, every_v = (
+        np.broadcast_to(np.asarray(x, dtype=np.float64), (*cases, size))
+        for x, size in ((q, model.nq), (v, model.nv))
+    )
+    for case in zip(*np.nonzero(np.atleast_1d(residual > STALLED)), strict=True):
+        place = case if cases else ()
+        found = _COLLIDE.run(model, around, options, every_q[place], every_v[place], *given)
+        if found["residual"] < residual[place]:
+            for name in _COLLISION:
+                parts[name][place] = np.asarray(found[name], dtype=np.float64)
 
 
 def _coefficient(argument: str, value: object) -> float:
@@ -373,19 +424,28 @@ def _coefficients(
     return found
 
 
-def _report_reduction(found: Impact, factor: Array) -> None:
-    """Warn of contacts whose decompression was reduced to a factor of what was asked for."""
-    pushed = (np.abs(found.impulses).max(axis=-1) > 0.0) & (found.restitution > 0.0)
-    reduced = pushed & (factor < 1.0)[..., None]
-    if not reduced.any():
-        return
-    rows = reduced.reshape(-1, len(found.names))
-    listed = ", ".join(repr(found.names[k]) for k in np.flatnonzero(rows.any(axis=0)))
-    warnings.warn(
-        f"impact: contacts {listed}: different coefficients of restitution with friction would "
-        f"create energy in {int(rows.any(axis=1).sum())} of {len(rows)} cases; decompression is "
-        f"reduced to as little as {float(factor.min()):.3g} of what was asked; give them one "
-        "coefficient",
-        ModelWarning,
-        stacklevel=3,
-    )
+def _report_collision(names: Sequence[str], parts: Mapping[str, Array]) -> None:
+    """Warn of contacts whose decompression was reduced, and of cases that are not solved."""
+    factor, residual = parts["factor"], parts["residual"]
+    pushed = (np.abs(parts["impulses"]).max(axis=-1) > 0.0) & (parts["restitution"] > 0.0)
+    reduced = (pushed & (factor < 1.0)[..., None]).reshape(-1, len(names))
+    if reduced.any():
+        listed = ", ".join(repr(names[k]) for k in np.flatnonzero(reduced.any(axis=0)).tolist())
+        warnings.warn(
+            f"impact: contacts {listed}: different coefficients of restitution with friction would "
+            f"create energy in {int(reduced.any(axis=1).sum())} of {len(reduced)} cases; "
+            f"decompression is reduced to as little as {float(factor.min()):.3g} of what was asked "
+            "for; give them one coefficient",
+            ModelWarning,
+            stacklevel=4,
+        )
+    if residual.max(initial=0.0) > UNSOLVED:
+        case = int(residual.argmax())
+        point = names[int(parts["worst"].reshape(-1)[case])]
+        warnings.warn(
+            f"impact: contact {point!r}: impulses of {int((residual > UNSOLVED).sum())} of "
+            f"{residual.size} cases satisfy the laws of contact to {float(residual.max()):.3g} of "
+            "the largest only; check their `residual`, or reduce the friction",
+            ModelWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,81 @@
+"""Impulses with friction to rounding: the laws themselves, on random problems."""
+
+import numpy as np
+import pytest
+
+from tiburon.contact.coulomb import natural_residual, solve_coulomb
+from tiburon.contact.pivoting import solve_pivoting
+
+
+def problem(rng, friction, *, planar=False):
+    count, columns = int(rng.integers(1, 6)), int(rng.integers(3, 10))
+    A = rng.normal(size=(3 * count, columns))
+    if planar:
+        A[1::3] = 0.0
+    return A @ A.T, A @ rng.normal(size=columns), rng.uniform(0.0, friction, count)
+
+
+def check_laws(W, b, mu, least, p):
+    """Signorini, Coulomb and the direction of slip, each by itself."""
+    u = (W @ p.reshape(-1) + b).reshape(-1, 3)
+    size, speed = np.abs(p).max(initial=1e-300), np.abs(b).max()
+    assert (p[:, 2] - least).min() >= -1e-10 * size
+    assert u[:, 2].min() >= -1e-9 * speed
+    assert np.abs((p[:, 2] - least) * u[:, 2]).max() <= 1e-9 * size * speed
+    length, slip = np.hypot(*p[:, :2].T), np.hypot(*u[:, :2].T)
+    assert (length - mu * p[:, 2]).max() <= 1e-10 * size
+    # maximum dissipation: friction takes mu p_n |slip|
+    taken = (p[:, :2] * u[:, :2]).sum(axis=1)
+    np.testing.assert_allclose(taken, -mu * p[:, 2] * slip, atol=1e-9 * size * speed)
+
+
+@pytest.mark.parametrize("planar", [False, True])
+def test_laws_of_contact_hold(planar):
+    """Compression and decompression with moderate friction."""
+    rng = np.random.default_rng(12)
+    for _ in range(40):
+        W, b, mu = problem(rng, 1.0, planar=planar)
+        none = np.zeros(len(mu))
+        first = solve_coulomb(W, b, mu, none)
+        assert first.residual < 1e-11
+        check_laws(W, b, mu, none, first.p)
+        least = (1.0 + rng.uniform(0.0, 1.0, len(mu))) * first.p[:, 2]
+        second = solve_coulomb(W, b, mu, least, first.p)
+        assert second.residual < 1e-11
+        check_laws(W, b, mu, least, second.p)
+        assert natural_residual(W, b, mu, least, second.p) == pytest.approx(second.residual)
+
+
+def test_without_friction_it_is_the_problem_of_normals():
+    """The same velocities as by pivoting, where impulses are not unique."""
+    rng = np.random.default_rng(13)
+    for _ in range(20):
+        W, b, mu = problem(rng, 0.0)
+        found = solve_coulomb(W, b, mu, np.zeros(len(mu)))
+        exact = solve_pivoting(W[2::3, 2::3], b[2::3])
+        np.testing.assert_allclose(
+            W[2::3] @ found.p.reshape(-1) + b[2::3], exact.accelerations, atol=1e-10
+        )
+
+
+def test_contacts_far_away_take_no_part():
+    """A normal velocity of 1e9 m/s marks them; the others are solved as if alone."""
+    rng = np.random.default_rng(14)
+    A = rng.normal(size=(9, 8))
+    W, b = A @ A.T, A @ rng.normal(size=8)
+    far = b.copy()
+    far[5] = 1e9
+    found = solve_coulomb(W, far, np.full(3, 0.4), np.zeros(3))
+    near = [0, 1, 2, 6, 7, 8]
+    alone = solve_coulomb(W[np.ix_(near, near)], b[near], np.full(2, 0.4), np.zeros(2))
+    np.testing.assert_array_equal(found.p[1], 0.0)
+    np.testing.assert_allclose(found.p[[0, 2]], alone.p, atol=1e-12)
+
+
+def test_what_is_not_solved_says_so():
+    """The residual of wrong impulses is that of the laws, with the contact."""
+    W, b = np.eye(6), np.array([0.0, 0.0, -1.0, 1.0, 0.0, -2.0])
+    mu, none = np.array([0.0, 0.5]), np.zeros(2)
+    right = solve_coulomb(W, b, mu, none)
+    np.testing.assert_allclose(right.p, [[0, 0, 1], [-1, 0, 2]], atol=1e-13)
+    assert natural_residual(W, b, mu, none, np.zeros((2, 3))) == pytest.approx(1.0)
