@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from tiburon.checks.model_check import Finding as Finding
     from tiburon.checks.model_check import ModelCheck as ModelCheck
     from tiburon.checks.model_check import check_model as check_model
+    from tiburon.contact.compliant import Touch as Touch
+    from tiburon.contact.compliant import hunt_crossley_dissipation as hunt_crossley_dissipation
     from tiburon.control.allocation import ThrusterAllocation as ThrusterAllocation
     from tiburon.control.cartesian_path import CartesianPath as CartesianPath
     from tiburon.control.combined import CombinedControl as CombinedControl
@@ -141,6 +143,10 @@ if TYPE_CHECKING:
     from tiburon.functions.kinematics import momentum as momentum
     from tiburon.functions.kinematics import momentum_matrix as momentum_matrix
     from tiburon.functions.kinematics import potential_energy as potential_energy
+    from tiburon.functions.load_sharing import GripLimit as GripLimit
+    from tiburon.functions.load_sharing import LoadShare as LoadShare
+    from tiburon.functions.load_sharing import LoadSharing as LoadSharing
+    from tiburon.functions.load_sharing import share_load as share_load
     from tiburon.functions.mobility import Mobility as Mobility
     from tiburon.functions.mobility import MotorSet as MotorSet
     from tiburon.functions.mobility import connectivity as connectivity
@@ -179,6 +185,12 @@ if TYPE_CHECKING:
     from tiburon.hydro.mesh import load_mesh as load_mesh
     from tiburon.hydro.panels import PanelAddedMass as PanelAddedMass
     from tiburon.hydro.panels import panel_added_mass as panel_added_mass
+    from tiburon.load_sharing.objectives import EqualShare as EqualShare
+    from tiburon.load_sharing.objectives import InternalForce as InternalForce
+    from tiburon.load_sharing.objectives import LoadTarget as LoadTarget
+    from tiburon.load_sharing.objectives import MotorLoss as MotorLoss
+    from tiburon.load_sharing.objectives import Smoothness as Smoothness
+    from tiburon.load_sharing.objectives import TorqueNorm as TorqueNorm
     from tiburon.loops.constraints import constraint_names as constraint_names
     from tiburon.loops.recut import recut as recut
     from tiburon.loops.recut import recut_state as recut_state

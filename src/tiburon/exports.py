@@ -13,6 +13,7 @@ _NAMES = {
     "actuation.stick_slip": "StickSlip",
     "checks.energy_flow": "EnergyFlow energy_flow",
     "checks.model_check": "Finding ModelCheck check_model",
+    "contact.compliant": "Touch hunt_crossley_dissipation",
     "control.allocation": "ThrusterAllocation",
     "control.cartesian_path": "CartesianPath",
     "control.combined": "CombinedControl",
@@ -61,6 +62,7 @@ _NAMES = {
         center_of_mass center_of_mass_jacobian forward_kinematics frame_acceleration frame_jacobian
         frame_jacobian_bias frame_velocity kinetic_energy momentum momentum_matrix potential_energy
     """,
+    "functions.load_sharing": "GripLimit LoadShare LoadSharing share_load",
     "functions.mobility": "Mobility MotorSet connectivity mobility motor_sets",
     "functions.operational_space": """
         ApparentInertia apparent_inertia apparent_inverse_inertia cross_inverse_inertia
@@ -77,6 +79,9 @@ _NAMES = {
     """,
     "hydro.mesh": "Mesh load_mesh",
     "hydro.panels": "PanelAddedMass panel_added_mass",
+    "load_sharing.objectives": """
+        EqualShare InternalForce LoadTarget MotorLoss Smoothness TorqueNorm
+    """,
     "loops.constraints": "constraint_names",
     "loops.recut": "recut recut_state",
     "loops.topology": "JointLine Topology topology",

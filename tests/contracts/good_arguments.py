@@ -241,7 +241,13 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
         "upper": lambda m: (1.0, 1.0),
         "material": lambda m: tb.ContactMaterial(),
     },
+    "GripLimit": {
+        "loop": lambda m: "pin",
+        "normal": lambda m: (0.0, 0.0, 1.0),
+        "friction": lambda m: 0.5,
+    },
     "GroundGrid": {"spacing": lambda m: (1.0, 1.0), "heights": lambda m: np.zeros((3, 3))},
+    "hunt_crossley_dissipation": {"restitution": lambda m: 0.5},
     "Harmonic": {"amplitude": lambda m: 0.1},
     "HydraulicCylinder": {"joint": lambda m: "elbow"},
     "JointCoupling": {"leader": lambda m: m.moving_joint_names[0]},
@@ -290,6 +296,8 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
     "WrenchSchedule": {"wrenches": lambda m: np.zeros((3, 6))},
     "assembly_branches": {"hold": lambda m: {m.moving_joint_names[0]: 0.5}},
     "compile": {"function": lambda m: tb.mass_matrix, "model": lambda m: m},
+    "LoadTarget": {"forces": lambda m: {"foot": (0.0, 0.0, 10.0)}},
+    "share_load": {"q": lambda m: m.neutral()},
     "contact_dynamics": {"world": lambda m: _ground()},
     "contacts": {"world": lambda m: _ground()},
     "cylinder_flows": {"fluid": lambda m: tb.Water(viscosity=1e-3)},
@@ -321,6 +329,8 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
 RESULTS = frozenset(
     {
         *(
+            "LoadShare",
+            "LoadSharing",
             "Action",
             "AddedHydrodynamics",
             "ApparentInertia",
@@ -341,7 +351,7 @@ RESULTS = frozenset(
         *("JointLine", "JointValues", "Linearization", "LoopDynamics", "LoopForces"),
         *("LoopReactions", "Mobility", "Mode", "ModelCheck", "Modes", "ElementContext", "MotorSet"),
         *("Outcome", "PanelAddedMass", "Parameter", "ParameterTable", "JointActuation", "State"),
-        *("StateRecord", "System", "Topology", "Contacts", "ContactSummary", "Impact"),
+        *("StateRecord", "System", "Topology", "Contacts", "ContactSummary", "Impact", "Touch"),
         "ContactDynamics",
         *("Trajectory", "Trim", "TrimOutcome", "HydrodynamicEstimate"),
         # bases of users' own classes

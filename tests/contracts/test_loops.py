@@ -96,6 +96,7 @@ def test_every_function_of_the_library_has_decided():
         "contact_lift",
         "contact_motion",
         "contact_problem",
+        "shared_load",
         "cross_inverse_inertia",
         "forward_dynamics",
         "forward_dynamics_derivatives",

@@ -1,7 +1,10 @@
 """Default force elements of a robot, from its own data."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
+from tiburon.actuation.compliant_contact import CompliantContact
+from tiburon.actuation.contact_element import ContactElement
 from tiburon.actuation.cylinder_drive import CylinderDrive
 from tiburon.actuation.element import Element
 from tiburon.actuation.force_drive import ForceDrive
@@ -15,6 +18,7 @@ from tiburon.actuation.stick_slip import StickSlip
 from tiburon.actuation.thruster_drive import ThrusterDrive
 from tiburon.argument_checks import positive
 from tiburon.arguments import public
+from tiburon.contact.compliant import ContactLaw
 from tiburon.errors import ModelError, OptionError, shown
 from tiburon.model import Actuator, Coupled, Model, Thruster, World
 from tiburon.model.attachments import HydraulicCylinder, Spring
@@ -24,8 +28,11 @@ __all__ = ["CONTACTS", "PASSIVES", "as_elements", "contact_elements", "elements_
 PASSIVES = (True, False, "stick_slip")
 """Options for passive forces."""
 
-CONTACTS = ("rigid", False)
+CONTACTS = ("rigid", "compliant", False)
 """Models of contact; None chooses by the ground."""
+
+RIGID_LAWS = ("coulomb",)
+"""Laws of friction of rigid contact."""
 
 
 @public
@@ -103,41 +110,57 @@ def contact_elements(
     world: World,
     contact: str | bool | None,
     pairs: Sequence[tuple[str, str]] | None = None,
+    law: ContactLaw | str | None = None,
 ) -> tuple[Element, ...]:
     """Return the contacts of a robot with its world as elements.
 
     Args:
         model: The robot.
         world: Its surroundings.
-        contact: "rigid", False for none, or None: rigid where there is ground and something of the
-            robot can touch it, or where pairs are named.
+        contact: "rigid", "compliant", False for none, or None where there is ground and something
+            of the robot can touch it, or where pairs are named: compliant if the ground has a
+            stiffness, else rigid.
         pairs: Names of two bodies each that may touch, "world" for the ground.
+        law: "coulomb" of rigid contact, or a function of compliant contact; their own by default.
 
     Raises:
-        OptionError: If there is no such model of contact.
+        OptionError: If there is no such model or law of contact.
         ModelError: If nothing can touch where contact is asked for.
     """
-    if not (
-        contact is None or contact is False or (isinstance(contact, str) and contact == "rigid")
+    if not (contact is None or contact is False or isinstance(contact, str)) or (
+        isinstance(contact, str) and contact not in CONTACTS
     ):
         raise OptionError("contact", CONTACTS, contact)
     if contact is False:
-        if pairs is not None:
-            raise ModelError("contact_pairs: expected contact='rigid' with pairs, got False")
-        return ()
-    if contact is None and world.ground is None and pairs is None:
+        for name, given in (("contact_pairs", pairs), ("contact_law", law)):
+            if given is not None:
+                raise ModelError(f"{name}: expected a model of contact with it, got contact=False")
         return ()
     ground = world.ground
-    if contact is None and ground is not None and ground.normal_stiffness:
-        raise ModelError(
-            "ground: compliant contact is not available, got normal_stiffness "
-            f"{ground.normal_stiffness:g} N/m; pass contact='rigid', or contact=False for none"
-        )
-    found = RigidContact.of(model, world, pairs)
+    if contact is None and ground is None and pairs is None:
+        if law is not None:
+            raise ModelError(
+                "contact_law: expected contact with it, got a world without ground; give the world "
+                "a Ground, or contact_pairs"
+            )
+        return ()
+    compliant = contact == "compliant"
+    if contact is None:
+        compliant = ground is not None and ground.normal_stiffness > 0.0
+    found: ContactElement | None
+    if compliant:
+        if law is not None and not callable(law):
+            raise OptionError("contact_law with compliant contact", ("a function", None), law)
+        found = CompliantContact.of(model, world, pairs)
+        found = None if found is None else replace(found, law=law)
+    else:
+        if not (law is None or (isinstance(law, str) and law in RIGID_LAWS)):
+            raise OptionError("contact_law with rigid contact", RIGID_LAWS, law)
+        found = RigidContact.of(model, world, pairs)
     if found is None and contact is not None:
         raise ModelError(
-            f"model {model.name!r}: contact='rigid' needs shapes that may touch, got none; give "
-            "the world a Ground, and the robot contact points or collision shapes"
+            f"model {model.name!r}: contact={contact!r} needs shapes that may touch, got none; "
+            "give the world a Ground, and the robot contact points or collision shapes"
         )
     return () if found is None else (found,)
 

@@ -11,7 +11,7 @@ from tiburon.contact.rigid import (
     RigidStep,
     rigid_step,
 )
-from tiburon.contact.rows import PointRows, contact_geometry, contact_rows
+from tiburon.contact.rows import PointRows, swept_rows
 from tiburon.model import Plan
 from tiburon.record import record
 from tiburon.spatial import Scalar
@@ -40,13 +40,17 @@ class RigidContact(ContactElement):
         """Return the states that `finish_step` has given already."""
         return now.z
 
-    def rows(self, plan: Plan, q: Sequence[Scalar], p: Sequence[Scalar]) -> list[PointRows]:
-        """Return all contact points in a configuration."""
-        return contact_rows(plan, q, self.candidates, p)
-
-    def gaps(self, plan: Plan, q: Sequence[Scalar], p: Sequence[Scalar]) -> list[Scalar]:
-        """Return the gaps of all contact points in a configuration [m]."""
-        return [geometry.gap for geometry in contact_geometry(plan, q, self.candidates, p)[0]]
+    def approach(
+        self,
+        plan: Plan,
+        start: Sequence[Scalar],
+        end: Sequence[Scalar],
+        v: Sequence[Scalar],
+        h: Scalar,
+        p: Sequence[Scalar],
+    ) -> tuple[list[Scalar], list[PointRows]]:
+        """Return gaps at the start of a step, and all contact points at its end: `swept_rows`."""
+        return swept_rows(plan, start, end, v, h, self.candidates, p)
 
     def finish_step(
         self,

@@ -20,6 +20,7 @@ from tiburon.contact.geometry.height_field import (
     reach_of,
 )
 from tiburon.contact.geometry.pairs import Pair, pair, shape_kind, shape_size
+from tiburon.contact.geometry.sweep import Crossing
 from tiburon.errors import ModelError, UnknownNameError, shown
 from tiburon.model import WORLD, Model, Pose, World
 from tiburon.model.contact_kinds import ContactMaterial, combined_material
@@ -31,6 +32,7 @@ from tiburon.trace.primitives.table_rows import HANDLE, Table
 from tiburon.trace.value import require, where
 
 __all__ = [
+    "FIELDS",
     "Candidate",
     "Part",
     "Surface",
@@ -166,8 +168,7 @@ class Candidate:
             p: Run-time parameters, as `parameters` lists them.
             handle: Handle of the table of heights, where the second shape is a height field.
         """
-        split = len(self.first.size)
-        sizes = tuple(p[:split]), tuple(p[split : split + len(self.second.size)])
+        sizes = self._sizes(p)
         first = Placed(*places[0], sizes[0])
         if self.second.kind not in FIELDS:
             return self.pair.function(first, Placed(*places[1], sizes[1]))
@@ -178,6 +179,31 @@ class Candidate:
             inside = is_over_grid(contact.point, field)
             found.append(contact._replace(gap=require(inside, contact.gap, beyond_grid(name))))
         return tuple(found)
+
+    def _sizes(self, p: Sequence[Scalar]) -> tuple[tuple[Scalar, ...], tuple[Scalar, ...]]:
+        """Return the dimensions of both shapes from run-time parameters."""
+        split = len(self.first.size)
+        return tuple(p[:split]), tuple(p[split : split + len(self.second.size)])
+
+    @property
+    def can_be_crossed(self) -> bool:
+        """Whether both shapes have a far side, as planes and terrain do not."""
+        return not {self.first.kind, self.second.kind} & {"plane", *FIELDS}
+
+    def crossing(
+        self, places: Sequence[Sequence[tuple[Any, Vec3]]], p: Sequence[Scalar]
+    ) -> Crossing:
+        """Return both shapes over a step.
+
+        Args:
+            places: Rotation and position of each shape at the start and at the end of the step.
+            p: Run-time parameters.
+        """
+        first, second = (
+            (Placed(*start, size), Placed(*end, size))
+            for (start, end), size in zip(places, self._sizes(p), strict=True)
+        )
+        return Crossing(first, second, (self.first.kind, self.second.kind))
 
 
 MAX_REACH = 64

@@ -4,18 +4,23 @@ The rows of a contact point give the velocity of the second body's material poin
 first's, along two tangents and the normal (Featherstone 1987, eqs. 9.43-9.47).
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from tiburon.algorithms.kinematics import WORLD_PLACE, Place, body_places, jacobian_columns
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.contact.candidates import Candidate, Part, parameter_count
-from tiburon.contact.geometry.contact_geometry import ContactGeometry
-from tiburon.contact.geometry.vectors import perpendicular
+from tiburon.contact.geometry.contact_geometry import NO_CONTACT, ContactGeometry
+from tiburon.contact.geometry.sweep import Crossing, SweptContact, is_fast, swept_contacts
+from tiburon.contact.geometry.vectors import perpendicular, select
 from tiburon.model import Plan
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Scalar, Vec3
-from tiburon.spatial.vec3 import add, cross, dot, matrix_product, matrix_vector, scale
+from tiburon.spatial.vec3 import ZERO3, add, cross, dot, matrix_product, matrix_vector, scale
+from tiburon.trace.regions import where_needed
+from tiburon.trace.value import where
 
 __all__ = [
     "ContactRow",
@@ -26,6 +31,7 @@ __all__ = [
     "in_frame",
     "in_world",
     "part_place",
+    "swept_rows",
 ]
 
 ContactRow = dict[int, Scalar]
@@ -78,22 +84,143 @@ def contact_rows(
     p: Sequence[Scalar],
 ) -> list[PointRows]:
     """Return all contact points of all candidates, touching or not; see `contact_geometry`."""
-    position = JointVector(q)
     geometries, places = contact_geometry(plan, q, candidates, p)
+    points = [(geometry, (geometry.point, geometry.point)) for geometry in geometries]
+    return _rows(plan, q, places, candidates, points)
+
+
+def swept_rows(
+    plan: Plan,
+    start: Sequence[Scalar],
+    end: Sequence[Scalar],
+    v: Sequence[Scalar],
+    h: Scalar,
+    candidates: Sequence[Candidate],
+    p: Sequence[Scalar],
+) -> tuple[list[Scalar], list[PointRows]]:
+    """Return gaps at the start of a step, and all contact points at its end.
+
+    Where bodies are so fast that they may cross each other within the step, a contact point has the
+    normal of the instant of first contact, and its gap changes at the constant rate of then.
+
+    Args:
+        plan: Layout of the model.
+        start: Position at the start [m or rad], nq scalars.
+        end: Position at the end, with constant velocity, nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        h: Length of the step [s].
+        candidates: The shapes that may touch.
+        p: Run-time parameters; see `contact_geometry`.
+    """
+    before, places_before = contact_geometry(plan, start, candidates, p)
+    after, places = contact_geometry(plan, end, candidates, p)
+    points: list[tuple[ContactGeometry, tuple[Vec3, Vec3]]] = []
+    when: list[Scalar | None] = []
+    at_p = 0
+    for candidate in candidates:
+        own = p[at_p : at_p + len(candidate.parameters())]
+        at_p += len(own)
+        some = slice(len(points), len(points) + candidate.point_count)
+        plain = [(one, (one.point, one.point)) for one in after[some]]
+        if not candidate.can_be_crossed:
+            points += plain
+            when += [None] * len(plain)
+            continue
+        parts = (candidate.first, candidate.second)
+        placed = [
+            [part_place(plan, there, part) for there in (places_before, places)] for part in parts
+        ]
+        crossing = candidate.crossing([[(at.R, at.p) for at in one] for one in placed], own)
+
+        def speeds(parts: Sequence[Part] = parts, placed: Any = placed) -> tuple[Any, ...]:
+            """Return displacements per step of both origins, at the start and at the end."""
+            return tuple(
+                tuple(
+                    _displacement(plan, q, there, part, at.p, v, h)
+                    for q, there, at in zip((start, end), (places_before, places), one, strict=True)
+                )
+                for part, one in zip(parts, placed, strict=True)
+            )
+
+        share, found = _swept(candidate, crossing, speeds, tuple(before[some]), plain)
+        points += found
+        when += [share] * len(found)
+    rows = _rows(plan, end, places, candidates, points)
+    gaps = [geometry.gap for geometry in before]
+    for k, share in enumerate(when):
+        if share is None:
+            continue
+        # gaps of swept contacts are those at first contact
+        rate, gap, swept = h * along(rows[k].rows[2], v), rows[k].geometry.gap, share < 1.0
+        gaps[k] = np.where(swept, gap - share * rate, gaps[k])
+        ahead = np.where(swept, gap + (1.0 - share) * rate, gap)
+        rows[k] = rows[k]._replace(geometry=rows[k].geometry._replace(gap=ahead))
+    return gaps, rows
+
+
+def _swept(
+    candidate: Candidate,
+    crossing: Crossing,
+    speeds: Callable[[], tuple[Any, ...]],
+    start: tuple[ContactGeometry, ...],
+    end: list[tuple[ContactGeometry, tuple[Vec3, Vec3]]],
+) -> tuple[Scalar, list[tuple[ContactGeometry, tuple[Vec3, Vec3]]]]:
+    """Return the share of a step before first contact, 1 if not swept, and contact points."""
+
+    def searched() -> tuple[Any, ...]:
+        touches, share, contacts = swept_contacts(crossing, speeds(), candidate.pair)
+        # fast shapes that do not meet: nor do their ends
+        apart = [SweptContact(NO_CONTACT, one.normal, *points) for one, points in end]
+        return where(touches, share, 1.0), select(touches, contacts, tuple(apart))
+
+    none = tuple(SweptContact(one.gap, one.normal, *points) for one, points in end)
+    share, found = where_needed(is_fast(crossing, start), searched, (1.0, none))
+    return share, [
+        (one._replace(gap=touch.gap, normal=touch.normal), (touch.first, touch.second))
+        for (one, _), touch in zip(end, found, strict=True)
+    ]
+
+
+def _displacement(
+    plan: Plan,
+    q: Sequence[Scalar],
+    places: Sequence[Place],
+    part: Part,
+    point: Vec3,
+    v: Sequence[Scalar],
+    h: Scalar,
+) -> Vec3:
+    """Return how far a point of a body moves in a step, at its velocity in a configuration [m]."""
+    columns = jacobian_columns(plan, JointVector(q), places, plan.frame(part.body).body, point)
+    total = ZERO3
+    for index, column in columns.items():
+        total = add(total, scale(column.linear, h * v[index]))
+    return total
+
+
+def _rows(
+    plan: Plan,
+    q: Sequence[Scalar],
+    places: Sequence[Place],
+    candidates: Sequence[Candidate],
+    points: Sequence[tuple[ContactGeometry, tuple[Vec3, Vec3]]],
+) -> list[PointRows]:
+    """Return contact points, each given by its geometry and where it is on both bodies."""
+    position = JointVector(q)
     pairs = [
         (candidate.first.body, candidate.second.body)
         for candidate in candidates
         for _ in range(candidate.point_count)
     ]
     found = []
-    for geometry, bodies in zip(geometries, pairs, strict=True):
+    for (geometry, sides), bodies in zip(points, pairs, strict=True):
         n = geometry.normal
         t = perpendicular(n)
         axes = (t, cross(n, t), n)
         columns: dict[int, Vec3] = {}
-        for name, sign in zip(bodies, (-1.0, 1.0), strict=True):
+        for name, point, sign in zip(bodies, sides, (-1.0, 1.0), strict=True):
             body = plan.frame(name).body
-            moved = jacobian_columns(plan, position, places, body, geometry.point)
+            moved = jacobian_columns(plan, position, places, body, point)
             for index, column in moved.items():
                 linear = scale(column.linear, sign)
                 known = columns.get(index)

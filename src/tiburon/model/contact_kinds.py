@@ -464,11 +464,12 @@ def combined_material(
     takes the share of the depth that its stiffness allows, and dissipates with this share of the
     speed. A surface without material takes that of the other; two without have no friction.
     """
+    one, other = first or second or ContactMaterial(), second or first or ContactMaterial()
+    static, kinetic, bounce = map(min, one.values[:3], other.values[:3])
     if first is None or second is None:
-        return first or second or ContactMaterial()
-    static, kinetic, bounce = map(min, first.values[:3], second.values[:3])
-    k, b, c = _in_series(first, second, "normal")
-    planar_k, planar_b, _ = _in_series(first, second, "planar")
+        other = ContactMaterial()
+    k, b, c = _in_series(one, other, "normal")
+    planar_k, planar_b, _ = _in_series(one, other, "planar")
     return ContactMaterial(static, kinetic, bounce, k, b, planar_k, planar_b, c)
 
 

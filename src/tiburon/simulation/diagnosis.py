@@ -110,8 +110,8 @@ def first_to_diverge(
             return causes[0]
         return Cause(f"gap of loop {lost[0]!r}", None) if lost else _cause(system, found[0])
     except (ArithmeticError, ValueError, TypeError, RuntimeError, LookupError):
-        # the step cannot be taken on plain floats: the largest state must do
-        opened = None
+        # the step cannot be taken on plain floats: beyond a grid, or the largest state must do
+        opened = _off_grid(system, q, w, dt, time)
     if opened is not None:
         return opened
     return _cause(system, largest)

@@ -361,7 +361,7 @@ class ClosedStates:
     def held(self, q: Array, v: Array) -> Constraints:
         """Return what loops ask for in a state."""
         position, rate = q.tolist(), v.tolist()
-        plan = self.system._plan(position, rate, self.time)
+        plan = self.system.plan_at(position, rate, self.time)
         return constraints(self.model, plan, JointVector(position), JointVector(rate))
 
     def jacobian(self, q: Array) -> Array:

@@ -37,9 +37,9 @@ __all__ = ["FixedRun"]
 
 Array = NDArray[np.float64]
 
-BEGIN, DT, DONE, HOLD, SAMPLE, START, END, LOOK = (
+BEGIN, DT, LENGTH, DONE, HOLD, SAMPLE, START, END, LOOK = (
     Clock._fields.index(name)
-    for name in ("begin", "dt", "done", "hold", "sample", "start", "end", "look")
+    for name in ("begin", "dt", "step", "done", "hold", "sample", "start", "end", "look")
 )
 
 PLAN_STEPS = 16_384
@@ -729,7 +729,26 @@ class FixedRun(RunCases):
         if waiting and (waiting > MOST_WAITING or (self.writer and self.writer.is_due(now))):
             self.hand_rows(whole=True)
 
-    # controllers in the loop
+    # contacts and controllers in the loop
+
+    def touch_first(self) -> None:
+        """Set anchors and forces of compliant contact at the start, by a step of no length."""
+        system, cases = self.system, self.running
+        assert system.contact is not None
+        named = self._named(cases, self._step)
+        clock = self._clock.copy()
+        # the step ends at the start of the run, where no controller is called
+        clock[LENGTH], clock[DONE] = 0.0, -1.0
+        clock[SAMPLE : SAMPLE + 1] = 0.0
+        named["clock"] = np.tile(clock, (len(cases), 1))
+        if "side" in self._step.widths:
+            named["side"] = np.zeros((len(cases), self._step.widths["side"]))
+        found, failed = self._step.once(named, cases, self._one, self._threads)
+        first, own = system.discrete.start, system.contact[1]
+        places = np.arange(first + own.start, first + own.stop)
+        held = self.held.copy()
+        held[np.ix_(cases[~failed], places)] = found["u"][~failed][:, places]
+        self.held = held
 
     def sample_first(self) -> None:
         """Call a sampled controller at the start: its commands are recorded with the first row."""

@@ -291,8 +291,11 @@ def _run(
     if isinstance(run, FixedRun):
         if checkpoint.step:
             run.resume(checkpoint.arrays.get("fresh"))
-        elif system.held and not system.sensed:
-            run.sample_first()
+        else:
+            if system.acts_in_contact:
+                run.touch_first()
+            if system.held and not system.sensed:
+                run.sample_first()
     run.done = checkpoint.step
     run.asked = int(checkpoint.notes.get("asked", -1))
     if checkpoint.step and _has_jumped(setup, system, run.asked, checkpoint.step, sensing):

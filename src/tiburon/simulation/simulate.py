@@ -15,6 +15,7 @@ from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.argument_checks import at_least
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
+from tiburon.contact.compliant import ContactLaw
 from tiburon.errors import (
     DomainError,
     ModelError,
@@ -31,6 +32,7 @@ from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.results.checkpoint import Checkpoint
 from tiburon.results.trajectory import Trajectory
+from tiburon.simulation.contact_steps import refuse_long_contact_steps
 from tiburon.simulation.events import Event, TimeEvent
 from tiburon.simulation.integrators.kept_inertia import keep_inertia as keeping
 from tiburon.simulation.integrators.method import refuse_contact_method
@@ -76,6 +78,7 @@ def simulate(
     limits: bool = True,
     contact: str | bool | None = None,
     contact_pairs: Sequence[tuple[str, str]] | None = None,
+    contact_law: ContactLaw | str | None = None,
     sensors: Sequence[Sensor] = (),
     events: Sequence[Event | TimeEvent] = (),
     method: str = "rk4",
@@ -131,11 +134,15 @@ def simulate(
             friction that holds them at rest (see `elements_of`).
         limits: Whether joints stop at their limits.
         contact: "rigid" for contact with Coulomb friction and restitution by impulses at the end of
-            each step, False for none; by default rigid where the world has ground that the robot
-            can touch (docs/contact.md).
+            each step, "compliant" for forces of springs, dampers and friction, False for none; by
+            default, where the world has ground that the robot can touch, compliant if the ground
+            has a stiffness, else rigid (docs/contact.md).
         contact_pairs: Names of two bodies each whose collision shapes may touch, "world" for the
             ground; by default the contact points of the robot, or the collision shapes of a tree
             without any, and the ground, and collision shapes of different trees.
+        contact_law: The law of contact. Rigid: "coulomb". Compliant: a function of a `Touch` that
+            returns the normal force [N], or the normal force and the tangential force on the first
+            body; spring and damper of the materials by default.
         sensors: Sensors; a controller finds readings in `state.sensors`, and
             they are recorded.
         events: Events to detect.
@@ -196,8 +203,10 @@ def simulate(
     extra = as_elements(forces)
     place = None if world is None and fluid is None else world_with(world, fluid)
     touching: tuple[Element, ...] = ()
-    if not (place is None and contact is None and contact_pairs is None):
-        touching = contact_elements(model, place or DEFAULT_WORLD, contact, contact_pairs)
+    if not (place is None and contact is None and contact_pairs is None and contact_law is None):
+        touching = contact_elements(
+            model, place or DEFAULT_WORLD, contact, contact_pairs, contact_law
+        )
         extra = (*extra, *touching)
     several = place is not None and place.cases is not None
     varied = None
@@ -268,8 +277,9 @@ def simulate(
     batch, state, held, rows = _start(system, q, v, x, command, varied)
     if model.loops:
         _close(system, state, setup.begin)
-    if touching:
+    if any(isinstance(element, RigidContact) for element in touching):
         check_gaps(model, state[:, : model.nq], place or DEFAULT_WORLD, contact_pairs)
+    refuse_long_contact_steps(system, METHODS[method], dt, state[:, : model.nq], setup.begin)
     if rows:
         setup = setup._replace(parameters=rows)
     # no other object holds these arrays

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiburon.actuation.compliant_contact import CompliantContact
 from tiburon.actuation.contact_element import ContactElement
 from tiburon.actuation.defaults import PASSIVES, elements_of
 from tiburon.actuation.element import Action, Element, ElementContext, StateKinematics, structure_of
@@ -465,7 +466,7 @@ class System:
         if not self.model.loops:
             return q, w, 0.0
         nv = self.model.nv
-        plan = self._plan(q, w[:nv], time)
+        plan = self.plan_at(q, w[:nv], time)
         how: Any = {"switches": self.switches(w[nv:]), "tolerance": self.redundancy_tolerance}
         closed = projected_configuration(self.model, plan, q, least_steps=1, **how)
         v = projected_velocity(self.model, plan, closed.q, w[:nv], **how)
@@ -502,7 +503,7 @@ class System:
     def beyond_grid(self, q: Scalars, v: Scalars, time: Scalar) -> Candidate | None:
         """Return the first contact beyond the grid of the ground in a state, if any; on floats."""
         assert self.contact is not None
-        element, plan = self.contact[0], self._plan(q, v, time)
+        element, plan = self.contact[0], self.plan_at(q, v, time)
         for candidate in element.candidates:
             try:
                 numbers = (*candidate.parameters(), *self.contact_handle)
@@ -510,6 +511,11 @@ class System:
             except DomainError:
                 return candidate
         return None
+
+    @property
+    def acts_in_contact(self) -> bool:
+        """Whether forces of compliant contact act within steps."""
+        return self.contact is not None and isinstance(self.contact[0], CompliantContact)
 
     @property
     def ends_in_contact(self) -> bool:
@@ -550,10 +556,9 @@ class System:
         middle, ahead = manifold.displaced(q, v, 0.5 * h), manifold.displaced(q, v, h)
         acceleration = rates(middle, w, u, time + 0.5 * h)[:nv]
         v_ahead = manifold.velocity_ahead(q, middle, ahead, v, acceleration, h)
-        plan = self._plan(ahead, v, time)
+        plan = self.plan_at(ahead, v, time)
         own = (*p[at_p], *self.contact_handle)
-        gaps = element.gaps(plan, q, own)
-        points = element.rows(plan, ahead, own)
+        gaps, points = element.approach(plan, q, ahead, v, h, own)
         compliance = compliance_of(plan, ahead, points, *self._loops_at(plan, ahead, w[nv:]))
         found, states = element.finish_step(gaps, points, compliance, z[at_z], own, v, v_ahead, h)
         q_after = manifold.normalize(manifold.displaced(q, found.mean, h))
@@ -586,7 +591,7 @@ class System:
 
         Continuous states x hold the offsets of switched loops; None leaves those out.
         """
-        plan = self._plan(q, (0.0,) * self.model.nv, time)
+        plan = self.plan_at(q, (0.0,) * self.model.nv, time)
         held = constraints(self.model, plan, JointVector(q))
         return switched(held, None if x is None else self.switches(x)).value
 
@@ -614,8 +619,16 @@ class System:
             },
         )
 
-    def _plan(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar) -> Plan:
+    def plan_at(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar) -> Plan:
+        """Return the layout of the robot in its surroundings in a state."""
         return self._setting(JointVector(q), JointVector(v), time).plan
+
+    def loop_jacobian(self, plan: Plan, q: Sequence[Scalar]) -> Any:
+        """Return the Jacobian of all loops, shape (rows, nv); on floats."""
+        if not self.model.loops:
+            return np.zeros((0, self.model.nv))
+        rows = constraints(self.model, plan, JointVector(q)).jacobian
+        return np.array([[row.get(i, 0.0) for i in range(self.model.nv)] for row in rows])
 
     def drive(
         self,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tiburon.trace.derivative import forward_derivative, jacobian, reverse_derivative, sparsity
     from tiburon.trace.primitives.orthogonal import factor_orthogonal, solve_least_squares
     from tiburon.trace.primitives.primitive import norm
+    from tiburon.trace.primitives.quadratic import QPSolution, solve_qp
     from tiburon.trace.primitives.spd import factor_spd, solve_spd
     from tiburon.trace.primitives.table_rows import Table, read_rows
     from tiburon.trace.primitives.tree import (
@@ -41,6 +42,7 @@ else:
             ),
             "tiburon.trace.primitives.orthogonal": ("factor_orthogonal", "solve_least_squares"),
             "tiburon.trace.primitives.primitive": ("norm",),
+            "tiburon.trace.primitives.quadratic": ("QPSolution", "solve_qp"),
             "tiburon.trace.primitives.spd": ("factor_spd", "solve_spd"),
             "tiburon.trace.primitives.table_rows": ("Table", "read_rows"),
             "tiburon.trace.primitives.tree": (
@@ -59,6 +61,7 @@ __all__ = [
     "OperationCount",
     "Output",
     "Program",
+    "QPSolution",
     "Scalar",
     "Table",
     "TracedArray",
@@ -82,6 +85,7 @@ __all__ = [
     "require",
     "reverse_derivative",
     "solve_least_squares",
+    "solve_qp",
     "solve_spd",
     "solve_tree",
     "solve_tree_columns",

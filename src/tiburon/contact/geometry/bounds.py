@@ -5,14 +5,21 @@ whose bounding spheres stay apart during a step need no narrow phase, however fa
 """
 
 from collections.abc import Sequence
-from math import hypot, inf
+from functools import reduce
+from math import inf
 from typing import NamedTuple
 
-from tiburon.contact.geometry.vectors import clamp, maximum, root
+from tiburon.contact.geometry.vectors import clamp, maximum, minimum, root
 from tiburon.spatial.vec3 import Scalar, Vec3, dot
 from tiburon.trace.value import where
 
-__all__ = ["Approach", "bounding_radius", "earliest_contact", "earliest_plane_contact"]
+__all__ = [
+    "Approach",
+    "bounding_radius",
+    "earliest_contact",
+    "earliest_plane_contact",
+    "inscribed_radius",
+]
 
 
 class Approach(NamedTuple):
@@ -25,7 +32,7 @@ class Approach(NamedTuple):
     """Whether they come within contact during the step."""
 
 
-def bounding_radius(kind: str, size: Sequence[float]) -> float:
+def bounding_radius(kind: str, size: Sequence[Scalar]) -> Scalar:
     """Return the radius of the bounding sphere of a shape [m]; infinite for ground.
 
     Args:
@@ -33,12 +40,28 @@ def bounding_radius(kind: str, size: Sequence[float]) -> float:
         size: Its dimensions, as in `Placed.size` [m].
     """
     if kind in ("sphere", "ellipsoid"):
-        return max(size)
+        return reduce(maximum, size)
     if kind == "capsule":
         return size[0] + 0.5 * size[1]
     if kind == "cylinder":
-        return hypot(size[0], 0.5 * size[1])
-    return 0.5 * hypot(*size) if kind == "box" else inf
+        return root(size[0] * size[0] + 0.25 * size[1] * size[1])
+    return 0.5 * root(dot(size, size)) if kind == "box" else inf  # type: ignore[arg-type]
+
+
+def inscribed_radius(kind: str, size: Sequence[Scalar]) -> Scalar:
+    """Return the radius of the largest sphere around the origin inside a shape [m].
+
+    Args:
+        kind: Kind of the shape, one of `KINDS`.
+        size: Its dimensions, as in `Placed.size` [m].
+    """
+    if kind == "capsule":
+        return size[0]
+    if kind == "cylinder":
+        return minimum(size[0], 0.5 * size[1])
+    if kind in ("sphere", "ellipsoid", "box"):
+        return reduce(minimum, size) * (0.5 if kind == "box" else 1.0)
+    return inf
 
 
 def earliest_contact(offset: Vec3, velocity: Vec3, reach: Scalar, duration: Scalar) -> Approach:

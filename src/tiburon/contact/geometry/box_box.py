@@ -30,10 +30,10 @@ from tiburon.contact.geometry.vectors import (
     select,
     sign,
 )
-from tiburon.spatial.vec3 import Mat3, Scalar, Vec3, add, cross, dot, scale, subtract
+from tiburon.spatial.vec3 import Mat3, Scalar, Vec3, add, cross, dot, negate, scale, subtract
 from tiburon.trace.value import where
 
-__all__ = ["box_box", "facing_face"]
+__all__ = ["box_box", "box_separation", "facing_face"]
 
 PARALLEL = 1e-8
 """Squared sine between edges below which their cross product is not an axis of its own."""
@@ -70,6 +70,47 @@ def box_box(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
     Unused slots have the gap `NO_CONTACT`.
     """
     half1, half2 = (tuple(0.5 * edge for edge in box.size) for box in (first, second))
+    (best1, of_first), (best2, of_second), (edges, contact) = _separations(first, second)
+    smallest = minimum(_smallest(first.size), _smallest(second.size))
+    on_first = best1 + FIRST_PREFERENCE * smallest >= best2
+    reference = select(on_first, of_first, of_second)
+    incident = select(
+        on_first,
+        facing_face(second, half2, of_first.outward),
+        facing_face(first, half1, of_second.outward),
+    )
+    crossing = edges > maximum(best1, best2) + FACE_PREFERENCE * smallest
+    found = []
+    for number, (exists, x, y, of_reference) in enumerate(_clipped(reference, incident)):
+        point = add(reference.center, add(scale(reference.x, x), scale(reference.y, y)))
+        above = _on_face(point, incident)
+        # height of the incident face over this point of the reference face
+        slope = dot(incident.outward, reference.outward)
+        below = _on_face(add(point, scale(reference.outward, above.gap / -slope)), reference)
+        one = select(of_reference, above, exchanged(below))
+        one = select(on_first, one, exchanged(one))
+        one = one._replace(gap=where(exists, one.gap, NO_CONTACT))
+        other = contact if number == 0 else contact._replace(gap=NO_CONTACT)
+        found.append(select(crossing, other, one))
+    return tuple(found)
+
+
+def box_separation(first: Placed, second: Placed) -> tuple[Scalar, Vec3]:
+    """Return the largest separation of two boxes [m] and its axis, from the first to the second.
+
+    Separated boxes cannot touch before they have approached by it along the axis.
+    """
+    (best1, of_first), (best2, of_second), (edges, contact) = _separations(first, second)
+    best = select(best1 >= best2, (best1, of_first.outward), (best2, negate(of_second.outward)))
+    found: tuple[Scalar, Vec3] = select(edges > best[0], (edges, contact.normal), best)
+    return found
+
+
+def _separations(
+    first: Placed, second: Placed
+) -> tuple[tuple[Scalar, _Face], tuple[Scalar, _Face], tuple[Scalar, ContactGeometry]]:
+    """Return the largest separation along normals of each box, and along normals of two edges."""
+    half1, half2 = (tuple(0.5 * edge for edge in box.size) for box in (first, second))
     a, b = [axis(first, k) for k in range(3)], [axis(second, k) for k in range(3)]
     offset = subtract(second.position, first.position)
     cosines = [[dot(u, v) for v in b] for u in a]
@@ -87,29 +128,8 @@ def box_box(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
     best2, of_second = _largest(
         face2, [_face(second, half2, j, -sign(along2[j])) for j in range(3)]
     )
-    smallest = minimum(_smallest(first.size), _smallest(second.size))
-    on_first = best1 + FIRST_PREFERENCE * smallest >= best2
-    reference = select(on_first, of_first, of_second)
-    incident = select(
-        on_first,
-        facing_face(second, half2, of_first.outward),
-        facing_face(first, half1, of_second.outward),
-    )
     edges, contact = _edge_contact(first, second, half1, half2, a, b, offset, cosines)
-    crossing = edges > maximum(best1, best2) + FACE_PREFERENCE * smallest
-    found = []
-    for number, (exists, x, y, of_reference) in enumerate(_clipped(reference, incident)):
-        point = add(reference.center, add(scale(reference.x, x), scale(reference.y, y)))
-        above = _on_face(point, incident)
-        # height of the incident face over this point of the reference face
-        slope = dot(incident.outward, reference.outward)
-        below = _on_face(add(point, scale(reference.outward, above.gap / -slope)), reference)
-        one = select(of_reference, above, exchanged(below))
-        one = select(on_first, one, exchanged(one))
-        one = one._replace(gap=where(exists, one.gap, NO_CONTACT))
-        other = contact if number == 0 else contact._replace(gap=NO_CONTACT)
-        found.append(select(crossing, other, one))
-    return tuple(found)
+    return (best1, of_first), (best2, of_second), (edges, contact)
 
 
 def _on_face(point: Vec3, face: _Face) -> ContactGeometry:

@@ -5,9 +5,10 @@ order; `pair` exchanges the bodies for the other.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
-from tiburon.contact.geometry.box_box import box_box
+from tiburon.contact.geometry.box_box import box_box, box_separation
 from tiburon.contact.geometry.box_cylinder import box_cylinder
 from tiburon.contact.geometry.box_ellipsoid import box_ellipsoid
 from tiburon.contact.geometry.box_height_field import (
@@ -51,12 +52,18 @@ from tiburon.model.body import (
     PlaneShape,
     SphereShape,
 )
+from tiburon.spatial.vec3 import Scalar, Vec3, negate
+from tiburon.trace.regions import function
 
-__all__ = ["KINDS", "PAIRS", "Pair", "pair", "shape_kind", "shape_size"]
+__all__ = ["KINDS", "PAIRS", "Pair", "PairFunction", "pair", "shape_kind", "shape_size"]
 
 PairFunction = Callable[..., tuple[ContactGeometry, ...]]
 """Geometry of all candidate contacts of two placed shapes; pairs with a height field also take the
 `Reach` of their search."""
+
+
+SeparationFunction = Callable[[Placed, Placed], tuple[Scalar, Vec3]]
+"""Distance of two placed shapes or less [m], and its direction from the first to the second."""
 
 
 class Pair(NamedTuple):
@@ -67,6 +74,10 @@ class Pair(NamedTuple):
 
     points: int
     """Number of candidate contacts."""
+
+    separation: SeparationFunction | None = None
+    """Returns the distance of the shapes and its direction where the contacts of separated shapes
+    do not tell; None where the smallest gap does."""
 
 
 KINDS = (
@@ -87,29 +98,29 @@ PAIRS: dict[tuple[str, str], Pair] = {
     ("sphere", "capsule"): Pair(sphere_capsule, 1),
     ("sphere", "box"): Pair(sphere_box, 1),
     ("capsule", "plane"): Pair(capsule_plane, 2),
-    ("capsule", "capsule"): Pair(capsule_capsule, 2),
-    ("capsule", "box"): Pair(capsule_box, 3),
+    ("capsule", "capsule"): Pair(function(capsule_capsule), 2),
+    ("capsule", "box"): Pair(function(capsule_box), 3),
     ("box", "plane"): Pair(box_plane, 8),
-    ("box", "box"): Pair(box_box, 8),
+    ("box", "box"): Pair(function(box_box), 8, function(box_separation)),
     ("cylinder", "plane"): Pair(cylinder_plane, 5),
     ("ellipsoid", "plane"): Pair(ellipsoid_plane, 1),
     ("sphere", "cylinder"): Pair(sphere_cylinder, 1),
-    ("sphere", "ellipsoid"): Pair(sphere_ellipsoid, 1),
-    ("ellipsoid", "ellipsoid"): Pair(ellipsoid_ellipsoid, 1),
-    ("capsule", "ellipsoid"): Pair(capsule_ellipsoid, 1),
-    ("box", "ellipsoid"): Pair(box_ellipsoid, 1),
-    ("cylinder", "ellipsoid"): Pair(cylinder_ellipsoid, 1),
-    ("capsule", "cylinder"): Pair(capsule_cylinder, 5),
-    ("box", "cylinder"): Pair(box_cylinder, 8),
-    ("cylinder", "cylinder"): Pair(cylinder_cylinder, 7),
-    ("sphere", "height field"): Pair(sphere_height_field, 3),
-    ("capsule", "height field"): Pair(capsule_height_field, 4),
-    ("box", "height field"): Pair(box_height_field, 8),
-    ("sphere", "smooth height field"): Pair(sphere_smooth_height_field, 1),
-    ("capsule", "smooth height field"): Pair(capsule_smooth_height_field, 2),
-    ("box", "smooth height field"): Pair(box_smooth_height_field, 8),
+    ("sphere", "ellipsoid"): Pair(function(sphere_ellipsoid), 1),
+    ("ellipsoid", "ellipsoid"): Pair(function(ellipsoid_ellipsoid), 1),
+    ("capsule", "ellipsoid"): Pair(function(capsule_ellipsoid), 1),
+    ("box", "ellipsoid"): Pair(function(box_ellipsoid), 1),
+    ("cylinder", "ellipsoid"): Pair(function(cylinder_ellipsoid), 1),
+    ("capsule", "cylinder"): Pair(function(capsule_cylinder), 5),
+    ("box", "cylinder"): Pair(function(box_cylinder), 8),
+    ("cylinder", "cylinder"): Pair(function(cylinder_cylinder), 7),
+    ("sphere", "height field"): Pair(function(sphere_height_field), 3),
+    ("capsule", "height field"): Pair(function(capsule_height_field), 4),
+    ("box", "height field"): Pair(function(box_height_field), 8),
+    ("sphere", "smooth height field"): Pair(function(sphere_smooth_height_field), 1),
+    ("capsule", "smooth height field"): Pair(function(capsule_smooth_height_field), 2),
+    ("box", "smooth height field"): Pair(function(box_smooth_height_field), 8),
 }
-"""Pairs of kinds with a narrow phase."""
+"""Pairs of kinds with a narrow phase; long ones are regions, which code has once for all pairs."""
 
 
 def pair(first: str, second: str, element: str = "contact pair") -> Pair:
@@ -138,12 +149,24 @@ def pair(first: str, second: str, element: str = "contact pair") -> Pair:
             f"capsules, leave the pair out, or use one of {', '.join(partners)} against the "
             f"{second}"
         )
-    function = mirrored.function
+    return _mirrored(second, first)
+
+
+@cache
+def _mirrored(second: str, first: str) -> Pair:
+    """Return the narrow phase of a pair of the table in the other order."""
+    known = PAIRS[second, first]
+    separation = known.separation
 
     def exchange(one: Placed, other: Placed) -> tuple[ContactGeometry, ...]:
-        return tuple(exchanged(contact) for contact in function(other, one))
+        return tuple(exchanged(contact) for contact in known.function(other, one))
 
-    return Pair(exchange, mirrored.points)
+    def apart(one: Placed, other: Placed) -> tuple[Scalar, Vec3]:
+        assert separation is not None
+        gap, normal = separation(other, one)
+        return gap, negate(normal)
+
+    return Pair(exchange, known.points, None if separation is None else apart)
 
 
 def shape_kind(geometry: Geometry, element: str = "shape") -> str:

@@ -1,0 +1,297 @@
+"""Compliant contact as an element: forces of spring-dampers, friction on anchors.
+
+Anchors are material points of both bodies, kept as discrete states: where the contact point is on
+the first body, and where its anchor is on the second. Within a step the displacement between
+them is a function of the configuration, so that springs are conservative and keep the order of the
+integrator; at the end of each step both are set anew at the contact point, with the displacement
+that the law leaves. A ball therefore rolls without deforming its spring.
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiburon.actuation.contact_element import POINT_STATES, ContactElement
+from tiburon.actuation.element import Action, ElementContext
+from tiburon.algorithms.kinematics import WORLD_PLACE, Place
+from tiburon.contact.candidates import FIELDS, Candidate, Part
+from tiburon.contact.compliant import ContactLaw, PointForce, Touch, point_force, tangential
+from tiburon.contact.geometry.contact_geometry import ContactGeometry
+from tiburon.errors import ModelError
+from tiburon.model import WORLD, Model
+from tiburon.record import field, record
+from tiburon.spatial import Scalar, Vec3
+from tiburon.spatial.vec3 import (
+    ZERO3,
+    add,
+    add_cross,
+    add_matrix_vector,
+    dot,
+    matrix_product,
+    matrix_vector,
+    negate,
+    scale,
+    subtract,
+    transpose_vector,
+)
+
+__all__ = ["CompliantContact"]
+
+PLACE = ("place_x", "place_y", "place_z")
+"""Discrete states of a contact point: where it is on the first body, axes of that body [m].
+
+Points of radius 0 have none of them: they do not move over their body.
+"""
+
+ANCHOR = ("anchor_x", "anchor_y", "anchor_z")
+"""Discrete states of a contact point: where its anchor is on the second body, axes of that body, or
+of the world [m]."""
+
+
+class _Carrier(NamedTuple):
+    """A body or frame with contact shapes, world axes."""
+
+    place: Place
+    """Its pose."""
+
+    angular: Vec3
+    """Its angular velocity [rad/s]."""
+
+    linear: Vec3
+    """Velocity of its origin [m/s]."""
+
+    def velocity(self, arm: Vec3) -> Vec3:
+        """Return the velocity of a material point at an arm from its origin [m/s]."""
+        return add_cross(self.linear, self.angular, arm)
+
+
+class _Acting(NamedTuple):
+    """One contact point in one state. Arms are from the origin of each body, world axes [m]."""
+
+    candidate: Candidate
+    sharp: bool
+    normal: Vec3
+    first_arm: Vec3
+    second_arm: Vec3
+    touch: Touch
+    force: PointForce
+
+    @property
+    def on_first(self) -> Vec3:
+        """Force on the first body, world axes [N]."""
+        return subtract(self.force.tangential, scale(self.normal, self.force.normal))
+
+    @property
+    def energy(self) -> Scalar:
+        """Energy of the springs [J]."""
+        surface, d, s = self.touch.surface, self.touch.depth, self.touch.displacement
+        both = surface.normal_stiffness * d * d + surface.planar_stiffness * dot(s, s)
+        return np.where(d > 0.0, 0.5 * both, 0.0)
+
+
+@record
+class CompliantContact(ContactElement):
+    """Shapes that penetrate each other against springs and dampers, with Coulomb friction.
+
+    The normal force and friction follow from the materials of surfaces (`ContactMaterial`,
+    `Ground`), or from a law of the user. Both bodies get the same force, one with the opposite
+    sign, at the same point. Discrete states are force and mode of each point, then its anchor.
+
+    Example:
+        A foot pad that hardens, with the usual friction::
+
+            def pad(touch):
+                k = touch.surface.normal_stiffness
+                return k * touch.depth * (1.0 + 200.0 * touch.depth)
+
+            tb.simulate(dog, 1.0, world=floor, contact="compliant", contact_law=pad)
+    """
+
+    law: ContactLaw | None = field(default=None, kw_only=True)
+    """A law of the user instead of spring and damper; see `Touch`."""
+
+    def own_state_names(self) -> tuple[str, ...]:
+        """Return the names of the anchors."""
+        return tuple(
+            f"{point}.{part}"
+            for candidate in self.candidates
+            for point in candidate.point_names
+            for part in _anchor_states(candidate)
+        )
+
+    def structure(self) -> Hashable:
+        """Return the pairs of shapes, which of them are points, and the law."""
+        return (ContactElement.structure(self), tuple(map(_is_sharp, self.candidates)), self.law)
+
+    def output_names(self, model: Model) -> tuple[str, ...]:
+        """Return the elastic energy of all points [J]; not with a law of the user."""
+        return () if self.law is not None else (f"{self.name}.energy",)
+
+    def check(self, model: Model) -> None:
+        """Raise an error if a surface has no stiffness, or restitution."""
+        for candidate in self.candidates:
+            patches = ((patch.name, patch.material) for patch in candidate.patches)
+            for where, material in (("", candidate.material), *patches):
+                at = f" on patch {where!r}" if where else ""
+                if not material.normal_stiffness and self.law is None:
+                    raise ModelError(
+                        f"contact {candidate.name!r}{at}: compliant contact needs a "
+                        "normal_stiffness above 0, got none; give the Ground or a ContactMaterial "
+                        "one, or pass contact='rigid'",
+                        name=candidate.name,
+                    )
+                if material.restitution:
+                    raise ModelError(
+                        f"contact {candidate.name!r}{at}: compliant contact bounces by its damping "
+                        f"and has no restitution, got {material.restitution:g}; leave it out and "
+                        "give normal_damping or dissipation (hunt_crossley_dissipation), or pass "
+                        "contact='rigid'",
+                        name=candidate.name,
+                    )
+
+    def act(self, now: ElementContext) -> Action:
+        """Compute the wrenches on all bodies that touch."""
+        carriers: dict[str, _Carrier] = {}
+        energy: Scalar = 0.0
+        pushes: dict[str, tuple[Vec3, Vec3]] = {}
+        for acting in self._acting(now, carriers):
+            energy = energy + acting.energy
+            f = acting.on_first
+            for body, arm, force in (
+                (acting.candidate.first.body, acting.first_arm, f),
+                (acting.candidate.second.body, acting.second_arm, negate(f)),
+            ):
+                if body == WORLD:
+                    continue
+                n, total = pushes.get(body, (ZERO3, ZERO3))
+                pushes[body] = add_cross(n, arm, force), add(total, force)
+        return Action(
+            wrenches={
+                body: (
+                    *transpose_vector(carriers[body].place.R, n),
+                    *transpose_vector(carriers[body].place.R, f),
+                )
+                for body, (n, f) in pushes.items()
+            },
+            outputs={} if self.law is not None else {f"{self.name}.energy": energy},
+        )
+
+    def update_discrete_state(self, now: ElementContext) -> Sequence[Scalar]:
+        """Return forces and modes at the end of a step, and the anchors, projected."""
+        carriers: dict[str, _Carrier] = {}
+        points: list[Scalar] = []
+        anchors: list[Scalar] = []
+        for acting in self._acting(now, carriers):
+            points += (*acting.on_first, np.where(acting.force.sticking, 1.0, 0.0))
+            first, second = acting.candidate.first, acting.candidate.second
+            # an open contact has no spring, wherever its anchor is
+            touching = acting.first_arm
+            if acting.sharp:
+                touching = matrix_vector(carriers[first.body].place.R, first.pose.translation)
+            else:
+                anchors += transpose_vector(carriers[first.body].place.R, touching)
+            below = subtract(touching, acting.force.displacement)
+            if second.body == WORLD:
+                anchors += add(carriers[first.body].place.p, below)
+            else:
+                apart = subtract(acting.second_arm, acting.first_arm)
+                anchors += transpose_vector(carriers[second.body].place.R, add(below, apart))
+        return (*points, *anchors)
+
+    def _acting(self, now: ElementContext, carriers: dict[str, _Carrier]) -> list[_Acting]:
+        """Return all contact points in a state; adds the bodies that they belong to."""
+        found: list[_Acting] = []
+        width = len(POINT_STATES)
+        start, at = 0, width * len(self.point_names)
+        for candidate in self.candidates:
+            own = now.p[start : start + len(candidate.parameters())]
+            start += len(own)
+            sharp = _is_sharp(candidate)
+            for part in (candidate.first, candidate.second):
+                if part.body not in carriers:
+                    carriers[part.body] = _carrier(now, part.body)
+            first, second = (carriers[part.body] for part in (candidate.first, candidate.second))
+            offset = subtract(second.place.p, first.place.p)
+            # both shapes as seen from the origin of the first body; height fields are in the world
+            uneven = candidate.second.kind in FIELDS
+            origin = first.place.p if uneven else ZERO3
+            placed = [
+                _placed(first, candidate.first, origin),
+                _placed(second, candidate.second, add(origin, offset)),
+            ]
+            sizes = (0.0, *own[1:]) if sharp else own
+            for geometry in candidate.geometry(placed, sizes, now.tables):
+                if uneven:
+                    geometry = geometry._replace(point=subtract(geometry.point, origin))
+                k = len(found)
+                state = now.z[width * k : width * (k + 1)]
+                anchor = now.z[at : at + len(_anchor_states(candidate))]
+                at += len(anchor)
+                arms = geometry.point, subtract(geometry.point, offset)
+                touch = _touch(candidate, own, geometry, arms, (first, second), state, anchor)
+                force = point_force(touch, self.law)
+                found.append(_Acting(candidate, sharp, geometry.normal, *arms, touch, force))
+        return found
+
+
+def _is_sharp(candidate: Candidate) -> bool:
+    """Return whether the first shape is a point: it stays where it is on its body."""
+    return candidate.first.kind == "sphere" and candidate.first.size == (0.0,)
+
+
+def _anchor_states(candidate: Candidate) -> tuple[str, ...]:
+    return ANCHOR if _is_sharp(candidate) else (*PLACE, *ANCHOR)
+
+
+def _carrier(now: ElementContext, name: str) -> _Carrier:
+    """Return a body or frame in a state."""
+    if name == WORLD:
+        return _Carrier(WORLD_PLACE, ZERO3, ZERO3)
+    place, motion = now.frame_pose(name), now.frame_velocity(name)
+    return _Carrier(
+        place, matrix_vector(place.R, motion.angular), matrix_vector(place.R, motion.linear)
+    )
+
+
+def _placed(carrier: _Carrier, part: Part, origin: Vec3) -> tuple[Any, Vec3]:
+    """Return rotation and position of a shape, its body at a given origin."""
+    R, pose = carrier.place.R, part.pose
+    return matrix_product(R, pose.rotation), add_matrix_vector(origin, R, pose.translation)
+
+
+def _touch(
+    candidate: Candidate,
+    p: Sequence[Scalar],
+    geometry: ContactGeometry,
+    arms: tuple[Vec3, Vec3],
+    carriers: tuple[_Carrier, _Carrier],
+    state: Sequence[Scalar],
+    anchor: Sequence[Scalar],
+) -> Touch:
+    """Return the state of one contact point; its point is an arm from the first body's origin."""
+    first, second = carriers
+    n = geometry.normal
+    velocity = first.velocity(arms[0])
+    if candidate.second.body != WORLD:
+        velocity = subtract(velocity, second.velocity(arms[1]))
+    fx, fy, fz, sticking = state
+    *place, bx, by, bz = anchor
+    ax, ay, az = place or candidate.first.pose.translation
+    on_first = add_matrix_vector(first.place.p, first.place.R, (ax, ay, az))
+    on_second = (bx, by, bz)
+    if candidate.second.body != WORLD:
+        on_second = add_matrix_vector(second.place.p, second.place.R, on_second)
+    # the force on the first body is against the normal where the contact was closed
+    was_closed = dot((fx, fy, fz), n) < 0.0
+    x, y, z = (np.where(was_closed, s, 0.0) for s in tangential(subtract(on_first, on_second), n))
+    point = add(first.place.p, geometry.point) if candidate.patches else None
+    return Touch(
+        -geometry.gap,
+        dot(velocity, n),
+        (x, y, z),
+        tangential(velocity, n),
+        n,
+        sticking,
+        candidate.surface(p, point),
+    )

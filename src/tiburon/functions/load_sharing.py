@@ -1,0 +1,565 @@
+"""Load sharing for users: joint torques and contact forces that produce a motion within limits."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from functools import cached_property
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+
+from tiburon.algorithms.setting import Options, Setting
+from tiburon.algorithms.surroundings import DEFAULT_WORLD
+from tiburon.argument_checks import at_least, is_number
+from tiburon.arguments import public
+from tiburon.arrays import ArrayLike, NDArray
+from tiburon.contact.candidates import Candidate, candidates_of, number_count, numbers_of
+from tiburon.errors import DomainError, ModelError, ShapeError, UnknownNameError, shown
+from tiburon.functions.keywords import DYNAMICS_CALL, Conditions
+from tiburon.functions.library import LibraryFunction, check_places, inputs_of
+from tiburon.load_sharing.objectives import InternalForce, Objective
+from tiburon.load_sharing.problem import Grip, Group, Layout, layout_of
+from tiburon.load_sharing.solution import Limits, row_names
+from tiburon.model import WORLD, Model, World
+from tiburon.model.closure import LoopClosure
+from tiburon.model.joint_constraints import Offset
+from tiburon.record import record
+from tiburon.spatial import Scalar
+from tiburon.trace.declared import is_declared
+from tiburon.trace.program import Input, current_graph
+
+__all__ = ["GripLimit", "LoadShare", "LoadSharing", "share_load"]
+
+Array = NDArray[np.float64]
+Pairs = Sequence[tuple[str, str]]
+
+_STATUS_NAMES = np.array(("optimal", "infeasible", "not convex", "unfinished"))
+"""Names of the status of a solution, by code."""
+
+ACTIVE = 1e-9
+"""Multiplier relative to the largest above which a limit is active."""
+
+
+@record
+class GripLimit:
+    """Friction of a loop that stands for a contact, such as a fingertip on a glass."""
+
+    loop: str
+    """Name of the loop; its joint leaves no translation free."""
+
+    normal: tuple[float, float, float]
+    """Unit normal from the first body to the second, in axes of the loop's joint frame."""
+
+    friction: float
+    """Coefficient of static friction."""
+
+    torsion: float = 0.0
+    """Moment about the normal per normal force [m], for soft fingers."""
+
+    def __post_init__(self) -> None:
+        element = f"grip {self.loop!r}"
+        normal = np.asarray(self.normal, dtype=np.float64)
+        length = float(np.linalg.norm(normal)) if normal.shape == (3,) else np.nan
+        if not abs(length - 1.0) < 1e-6:
+            raise ModelError(
+                f"{element}: normal must be a unit vector in axes of the loop's joint frame, got "
+                f"{shown(self.normal)}; divide it by its length"
+            )
+        object.__setattr__(self, "normal", tuple(map(float, normal / length)))
+        for quantity in ("friction", "torsion"):
+            value = getattr(self, quantity)
+            if not is_number(value) or not 0.0 <= float(value) < np.inf:
+                raise ModelError(
+                    f"{element}: {quantity} must be a finite number of at least 0, got "
+                    f"{shown(value)}"
+                )
+            object.__setattr__(self, quantity, float(value))
+
+
+class LoadShare(NamedTuple):
+    """Joint forces and contact forces of one state or many."""
+
+    plan: "LoadSharing"
+    """What was asked."""
+
+    tau: Array
+    """Joint force [N or N m], shape (..., nv); zero at joints that nothing drives. NaN where there
+    is no solution."""
+
+    forces: Array
+    """Force on the first body of each contact point, world axes [N], shape (..., points, 3)."""
+
+    x: Array
+    """All unknowns, in the order of `plan.names`: contact forces on the second body along two
+    tangents and the normal, and constraint forces of loops [N, N m], shape (..., unknowns)."""
+
+    friction_margins: Array
+    """mu f_n - |f_t| of each contact and grip [N], shape (..., contacts)."""
+
+    torque_margins: Array
+    """Distance of each limited joint force from its nearer limit [N or N m]."""
+
+    multipliers: Array
+    """Multiplier of each limit, in the order of `plan.limit_names`: what the objective gains per
+    unit of the limit. Where there is no solution, the Farkas vector of the limits."""
+
+    equation_multipliers: Array
+    """Multiplier of each equation, in the order of `plan.equation_names`."""
+
+    status: Any
+    """"optimal", "infeasible", "not convex" or "unfinished", an array of strings of shape (...)."""
+
+    iterations: Array
+    """Steps of the solver, shape (...)."""
+
+    @property
+    def summary(self) -> str:
+        """One sentence per case: feasible or not, which limits are active."""
+        cases = [self._sentence(case) for case in np.ndindex(*np.shape(self.status))]
+        return "\n".join(cases)
+
+    def _sentence(self, case: tuple[int, ...]) -> str:
+        plan, status = self.plan, str(np.asarray(self.status)[case])
+        lead = f"case {case}: " if case else ""
+        y = self.multipliers[case]
+        largest = float(np.abs(y).max(initial=0.0))
+        active = [
+            name
+            for name, value in zip(plan.limit_names, y, strict=True)
+            if value > ACTIVE * max(largest, 1e-300)
+        ]
+        if status == "infeasible":
+            return f"{lead}infeasible: the motion contradicts {', '.join(active) or 'itself'}"
+        if status != "optimal":
+            return f"{lead}{status}"
+        parts = [f"at its limit: {name}" for name in active]
+        for k, index in enumerate(plan.limits.torques):
+            low, high = plan.bounds[k]
+            bound = high if self.tau[case][index] > 0.0 else -low
+            share = abs(float(self.tau[case][index])) / bound if bound > 0.0 else np.inf
+            if 0.8 <= share < 1.0 - 1e-9:
+                parts.append(f"{plan.model.v_names[index]} at {100 * share:.0f} % of its limit")
+        return lead + "; ".join(["feasible", *parts])
+
+
+def _inputs(model: Model, options: Options) -> list[Input]:
+    choices = dict(options)
+    layout: Layout = choices["layout"]
+    limits: Limits = choices["limits"]
+    groups = len(layout.groups)
+    return [
+        *inputs_of("q", "v", "vd")(model, options),
+        Input("touching", (groups,)),
+        Input("before", (layout.size,)),
+        Input("prefer", (len(row_names(layout, limits, model.v_names)),)),
+        Input("friction", (groups,)),
+        Input("torsion", (groups,)),
+        Input("bounds", (2 * len(limits.torques),)),
+        Input("weights", (len(choices["objective"].parameters(model)),)),
+        Input("surfaces", (number_count(choices["candidates"]),)),
+    ]
+
+
+def _share(
+    setting: Setting,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    vd: Sequence[Scalar],
+    touching: Sequence[Scalar],
+    before: Sequence[Scalar],
+    prefer: Sequence[Scalar],
+    friction: Sequence[Scalar],
+    torsion: Sequence[Scalar],
+    bounds: Sequence[Scalar],
+    weights: Sequence[Scalar],
+    surfaces: Sequence[Scalar],
+) -> Any:
+    from tiburon.load_sharing.problem import problem_of
+    from tiburon.load_sharing.solution import shared
+
+    choices = dict(setting.options)
+    problem = problem_of(
+        setting,
+        choices["layout"],
+        choices["candidates"],
+        choices["grips"],
+        q,
+        v,
+        vd,
+        surfaces,
+        touching,
+        friction,
+    )
+    return shared(
+        problem, choices["objective"], choices["limits"], weights, bounds, torsion, before, prefer
+    )
+
+
+_SHARE: LibraryFunction[Any] = LibraryFunction(
+    "shared_load", _inputs, _share, keywords=DYNAMICS_CALL
+)
+
+
+@record(slots=False)
+class LoadSharing:
+    """How a robot shares its load: contacts, limits and objective; immutable.
+
+    Built by `LoadSharing.of`. What changes from step to step is given to `share`: no change of
+    contacts compiles anything.
+    """
+
+    model: Model
+    world: World
+    candidates: tuple[Candidate, ...]
+    grips: tuple[GripLimit, ...]
+    objective: Objective
+    layout: Layout
+    limits: Limits
+    bounds: tuple[tuple[float, float], ...]
+    """Smallest and largest force of each limited joint [N or N m]."""
+
+    friction: tuple[float, ...]
+    """Coefficient of each contact and loop; -1 for that of the surfaces."""
+
+    @classmethod
+    @public
+    def of(
+        cls,
+        model: Model,
+        *,
+        world: World | None = None,
+        pairs: Pairs | None = None,
+        grips: Sequence[GripLimit] = (),
+        driven: Sequence[str] | None = None,
+        friction: float | Mapping[str, float] | None = None,
+        sides: int | None = None,
+        inscribed: bool = True,
+        torque_limits: bool | Mapping[str, tuple[float, float]] = True,
+        objective: Objective | None = None,
+    ) -> "LoadSharing":
+        """Return how a robot shares its load.
+
+        Args:
+            model: The robot. Its loops carry unknown forces as contacts do.
+            world: Surroundings with the ground; level ground at z = 0 by default, if the robot has
+                contact points.
+            pairs: Names of two bodies each that touch, "world" for the ground; by default the
+                contact points of the robot touch the ground.
+            grips: Loops that stand for contacts with friction.
+            driven: Names of the driven joints; those with actuators by default.
+            friction: Coefficient of static friction of all contacts, or by name; by default that
+                of the surfaces.
+            sides: Sides of friction pyramids, at least 3; exact cones by default.
+            inscribed: Whether pyramids lie inside the cone, or around it.
+            torque_limits: True for those of the actuators, False for none, or smallest and largest
+                force by joint name [N or N m].
+            objective: What to minimize; `InternalForce()` by default.
+
+        Raises:
+            ModelError: If nothing is shared, or data are missing.
+            UnknownNameError: If there is no such joint, contact or loop.
+        """
+        check_places(model, world)
+        around = world or _default_world(model)
+        candidates = _contacts_of(model, around, pairs)
+        chosen = InternalForce() if objective is None else objective
+        if not isinstance(chosen, Objective) or not is_declared(chosen):  # type: ignore[redundant-expr]
+            raise ModelError(
+                f"objective: expected objectives such as InternalForce(), got {shown(objective)}; "
+                "write InternalForce() + 0.1 * TorqueNorm()"
+            )
+        names = _driven_names(model, driven)
+        places = tuple(int(i) for i in model.indices(names, of="v"))
+        found_grips = tuple(_basis(model, grip) for grip in grips)
+        layout = layout_of(model, candidates, places, found_grips)
+        if not layout.groups:
+            raise ModelError(
+                f"model {model.name!r}: expected contacts or loops that share a load, got none; "
+                "give the world a Ground, or the robot loops"
+            )
+        chosen.check(model, places)
+        if sides is not None:
+            sides = at_least("sides", sides, 3)
+        bounds = _bounds(model, names, torque_limits)
+        limits = Limits(sides, bool(inscribed), tuple(bounds))
+        return cls(
+            model,
+            around,
+            candidates,
+            tuple(grips),
+            chosen,
+            layout,
+            limits,
+            tuple(bounds.values()),
+            _friction(layout, grips, friction),
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name of each unknown."""
+        return self.layout.names
+
+    @property
+    def contact_names(self) -> tuple[str, ...]:
+        """Name of each contact point and loop."""
+        return tuple(group.name for group in self.layout.groups)
+
+    @property
+    def equation_names(self) -> tuple[str, ...]:
+        """Velocity variables that nothing drives: one equation each."""
+        return tuple(self.model.v_names[i] for i in self.layout.undriven)
+
+    @property
+    def limit_names(self) -> tuple[str, ...]:
+        """Name of each limit."""
+        return row_names(self.layout, self.limits, self.model.v_names)
+
+    @property
+    def redundancy(self) -> int:
+        """Degree of actuation redundancy with all contacts: unknowns less equations."""
+        return self.layout.redundancy
+
+    @public
+    def share(
+        self,
+        q: ArrayLike,
+        v: ArrayLike | None = None,
+        vd: ArrayLike | None = None,
+        *,
+        touching: ArrayLike | None = None,
+        before: LoadShare | None = None,
+        **conditions: Unpack[Conditions],
+    ) -> LoadShare:
+        """Share the load of a motion.
+
+        Args:
+            q: Configuration [m or rad], shape (..., nq).
+            v: Joint velocity [m/s or rad/s], shape (..., nv); at rest by default.
+            vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv); zero by default.
+            touching: Whether each contact and loop takes part, in the order of `contact_names`,
+                shape (..., contacts); all by default. Contacts alone may be given.
+            before: Solution of a similar problem: its forces are those that `Smoothness` compares
+                with, and its limits are tried first.
+            conditions: What acts on the robot, and when: see `Conditions`.
+        """
+        model, layout = self.model, self.layout
+        rest = np.zeros(model.nv)
+        x, prefer = self._none
+        if before is not None:
+            x = np.nan_to_num(before.x)
+            prefer = (before.multipliers > 0.0).astype(np.float64)
+        given = (
+            q,
+            rest if v is None else v,
+            rest if vd is None else vd,
+            self._all if touching is None else self._taking_part(touching),
+            x,
+            prefer,
+            *self._constants,
+        )
+        if conditions or current_graph() is not None:
+            around: Any = {"world": self.world, **conditions}
+            found = _SHARE.call(model, given, around, self._options)
+            found = tuple(found.values()) if isinstance(found, dict) else found
+        else:
+            model.check_unchanged()
+            found = self._kernel(*given)
+        tau, x, forces, friction, torque, multipliers, equations, status, iterations, _ = found
+        parts: tuple[Any, ...] = tau, forces, x, friction, torque
+        if current_graph() is None:
+            codes = np.asarray(status)
+            if codes.any():
+                failed = codes[..., None] != 0.0
+                parts = tuple(np.where(failed, np.nan, part) for part in parts)
+            status = _STATUS_NAMES[codes.astype(np.int64)]
+        tau, forces, x, friction, torque = parts
+        points = layout.points
+        return LoadShare(
+            self,
+            tau,
+            forces[..., : 3 * points].reshape(*forces.shape[:-1], points, 3),
+            x,
+            friction,
+            torque[..., : len(self.bounds)],
+            multipliers[..., : len(prefer)],
+            equations[..., : len(layout.undriven)],
+            status,
+            iterations,
+        )
+
+    def _taking_part(self, touching: ArrayLike) -> Any:
+        """Return which contacts and loops take part."""
+        points, groups = self.layout.points, len(self.layout.groups)
+        if current_graph() is not None:
+            return touching
+        taking = np.asarray(touching, dtype=np.float64)
+        if taking.shape[-1:] == (points,) != (groups,):
+            loops = np.ones((*taking.shape[:-1], groups - points))
+            taking = np.concatenate([taking, loops], axis=-1)
+        if taking.shape[-1:] != (groups,):
+            raise ShapeError("touching", f"(..., {groups}), one value per contact", taking.shape)
+        if not np.all((taking == 0.0) | (taking == 1.0)):
+            raise DomainError("touching", "0 or 1 for each contact", shown(touching))
+        return taking
+
+    @cached_property
+    def _options(self) -> Options:
+        return (
+            ("candidates", tuple(candidate.form() for candidate in self.candidates)),
+            ("layout", self.layout),
+            ("grips", tuple(_basis(self.model, grip) for grip in self.grips)),
+            ("limits", self.limits),
+            ("objective", self.objective.form()),
+        )
+
+    @cached_property
+    def _kernel(self) -> Any:
+        return _SHARE.kernel(self.model, self.world, self._options)
+
+    @cached_property
+    def _all(self) -> Array:
+        return np.ones(len(self.layout.groups))
+
+    @cached_property
+    def _none(self) -> tuple[Array, Array]:
+        return np.zeros(self.layout.size), np.zeros(len(self.limit_names))
+
+    @cached_property
+    def _constants(self) -> tuple[Array, ...]:
+        """Run-time parameters that do not change from call to call."""
+        torsion = {grip.loop: grip.torsion for grip in self.grips}
+        return (
+            np.array(self.friction),
+            np.array([torsion.get(group.name, 0.0) for group in self.layout.groups]),
+            np.array([x for pair in self.bounds for x in pair]),
+            np.array(self.objective.parameters(self.model)),
+            np.array(numbers_of(self.candidates)),
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle without what is made on first use."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
+
+@public
+def share_load(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    vd: ArrayLike | None = None,
+    *,
+    touching: ArrayLike | None = None,
+    **options: Any,
+) -> LoadShare:
+    """Share the load of a motion among contacts and loops, in one call.
+
+    Args:
+        model: The robot.
+        q: Configuration [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv); at rest by default.
+        vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv); zero by default.
+        touching: As in `LoadSharing.share`.
+        options: Those of `LoadSharing.of`.
+
+    Example:
+        ``tb.share_load(dog, q, friction=0.6).tau``
+    """
+    return LoadSharing.of(model, **options).share(q, v, vd, touching=touching)
+
+
+def _contacts_of(model: Model, world: World, pairs: Pairs | None) -> tuple[Candidate, ...]:
+    """Return the contacts that carry load: those of contact points with the ground, or as named."""
+    if pairs is not None:
+        return candidates_of(model, world, pairs)
+    if world.ground is None or not model.contacts:
+        return ()
+    bodies = dict.fromkeys(point.body for point in model.contacts)
+    found = candidates_of(model, world, [(body, WORLD) for body in bodies])
+    names = {point.name for point in model.contacts}
+    return tuple(candidate for candidate in found if candidate.name in names)
+
+
+def _default_world(model: Model) -> World:
+    from tiburon.model import Ground
+
+    return World(ground=Ground()) if model.contacts else DEFAULT_WORLD
+
+
+def _driven_names(model: Model, driven: Sequence[str] | None) -> list[str]:
+    if driven is None:
+        found = [actuator.joint for actuator in model.actuators]
+        if not found:
+            raise ModelError(
+                f"model {model.name!r}: expected driven joints, got no actuators; pass "
+                "driven=[...] with the names of the joints"
+            )
+        return list(dict.fromkeys(found))
+    known = [joint.name for joint in model.joints]
+    for name in driven:
+        if name not in known:
+            raise UnknownNameError("joint", name, known)
+    return list(driven)
+
+
+def _bounds(
+    model: Model, names: Sequence[str], given: bool | Mapping[str, tuple[float, float]]
+) -> dict[int, tuple[float, float]]:
+    """Return the limits of joint forces by velocity variable."""
+    wanted: dict[str, tuple[float, float]] = {}
+    if isinstance(given, Mapping):
+        for name in given:
+            if name not in names:
+                raise UnknownNameError("driven joint", name, list(names))
+        wanted = {name: tuple(map(float, pair)) for name, pair in given.items()}  # type: ignore[misc]
+    elif given:
+        wanted = {a.joint: a.force_limits for a in model.actuators if a.joint in names}
+    found = {}
+    for name, (low, high) in wanted.items():
+        if not low <= high:
+            raise DomainError(f"torque limits of {name!r}", "low <= high", f"{low:g}, {high:g}")
+        if np.isfinite(low) and np.isfinite(high):
+            for index in model.indices([name], of="v"):
+                found[int(index)] = (low, high)
+    return found
+
+
+def _friction(
+    layout: Layout, grips: Sequence[GripLimit], given: float | Mapping[str, float] | None
+) -> tuple[float, ...]:
+    """Return the coefficient of each group; -1 for that of the surfaces."""
+    found = {group.name: -1.0 for group in layout.groups}
+    found |= {grip.loop: grip.friction for grip in grips}
+    points: Sequence[Group] = layout.groups[: layout.points]
+    if given is not None:
+        by_name: Mapping[str, Any] = (
+            given if isinstance(given, Mapping) else {group.name: given for group in points}
+        )
+        for name, value in by_name.items():
+            if name not in found:
+                raise UnknownNameError("contact", name, list(found))
+            if not is_number(value) or not 0.0 <= float(value) < np.inf:
+                raise DomainError(
+                    f"friction of {name!r}", "a finite number of at least 0", shown(value)
+                )
+            found[name] = float(value)
+    return tuple(found.values())
+
+
+def _basis(model: Model, grip: GripLimit) -> Grip:
+    """Return a grip with two tangents and its normal."""
+    loops = {loop.name: loop for loop in model.loops}
+    loop = loops.get(grip.loop)
+    if loop is None:
+        raise UnknownNameError("loop", grip.loop, list(loops))
+    measures = loop.joint.loop_constraints() if isinstance(loop, LoopClosure) else ()
+    if sum(isinstance(one, Offset) for one in measures[:3]) < 3:
+        raise ModelError(
+            f"grip {grip.loop!r}: expected a loop whose joint holds three translations, such as "
+            "Spherical, got another; leave the grip out",
+            name=grip.loop,
+        )
+    axes = np.array([one.axis for one in measures[:3] if isinstance(one, Offset)])
+    n = np.array(grip.normal)
+    t = np.cross(n, np.eye(3)[int(np.argmin(np.abs(n)))])
+    t /= np.linalg.norm(t)
+    rows = np.array([t, np.cross(n, t), n]) @ axes.T
+    return Grip(grip.loop, tuple((float(a), float(b), float(c)) for a, b, c in rows))

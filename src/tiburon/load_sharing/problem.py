@@ -1,0 +1,274 @@
+"""The load-sharing problem of a robot in one state: unknown forces, equations and joint forces.
+
+Symbols (Nahon 1991, chapters 3 and 4):
+    x       unknown forces: components of contact forces and of the constraint forces of loops
+    tau'    joint forces that the motion needs without x, by inverse dynamics of the tree   (4.20)
+    J       rows: velocity along each component of x; J^T x is its generalized force
+    a, u    velocity variables that actuators drive, and those that nothing drives
+    r       degree of actuation redundancy, unknowns less equations                         (2.15)
+
+The compact formulation (4.2.3), for any tree with any loops: cut loops and contacts leave a tree,
+whose velocity variables without actuator give the equations, and whose driven ones the torques:
+
+    J_u^T x = tau'_u,           tau_a = tau'_a - J_a^T x                         (4.20), (4.27)
+
+tau' includes water, rotors and external forces. Forces act on the second body of a contact or loop;
+those of the ground on a foot are therefore -x. Contacts that do not touch take no part: their
+columns are zero, and their forces become zero by the objective.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tiburon.algorithms.rnea import rnea
+from tiburon.algorithms.setting import Setting
+from tiburon.algorithms.tape_calls import JointVector
+from tiburon.contact.candidates import Candidate, surfaces_of
+from tiburon.contact.rows import ContactRow, PointRows, contact_rows
+from tiburon.loops.constraints import constraints
+from tiburon.model import Model
+from tiburon.model.closure import LoopClosure
+from tiburon.model.joint_constraints import Offset
+from tiburon.spatial import Scalar
+
+__all__ = ["FORCE", "MOMENT", "Group", "Layout", "Problem", "layout_of", "problem_of"]
+
+FORCE, MOMENT = "force", "moment"
+"""What a component of x is."""
+
+
+class Group(NamedTuple):
+    """Components of x that belong to one contact point or loop."""
+
+    name: str
+    """Name of the contact point or loop."""
+
+    kinds: tuple[str, ...]
+    """Kind of each component: `FORCE` or `MOMENT`."""
+
+    first: int
+    """Place of its first component."""
+
+    normal: int | None = None
+    """Place of the normal force, whose two tangential ones precede it; None without a normal."""
+
+    torsion: int | None = None
+    """Place of the moment about the normal, for a soft finger; None without."""
+
+    @property
+    def places(self) -> range:
+        """Places of its components."""
+        return range(self.first, self.first + len(self.kinds))
+
+
+class Layout(NamedTuple):
+    """What is unknown and what is given: the structure of the problem."""
+
+    groups: tuple[Group, ...]
+    """Contact points first, then loops."""
+
+    points: int
+    """Number of contact points."""
+
+    driven: tuple[int, ...]
+    """Velocity variables that actuators drive."""
+
+    undriven: tuple[int, ...]
+    """Velocity variables that nothing drives: one equation each."""
+
+    @property
+    def size(self) -> int:
+        """Number of unknowns."""
+        return sum(len(group.kinds) for group in self.groups)
+
+    @property
+    def redundancy(self) -> int:
+        """Unknowns less equations: r (4.14)."""
+        return self.size - len(self.undriven)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name of each component of x."""
+        found = []
+        for group in self.groups:
+            labels = ("t1", "t2", "n", "m") if group.normal is not None else range(6)
+            found += [f"{group.name}.{x}" for x, _ in zip(labels, group.kinds, strict=False)]
+        return tuple(found)
+
+
+class Problem(NamedTuple):
+    """The problem in one state; floats or traced values."""
+
+    model: Model
+
+    layout: Layout
+
+    columns: list[ContactRow]
+    """J: velocity along each component of x, by velocity variable; zero where nothing touches."""
+
+    needed: Sequence[Scalar]
+    """tau', joint forces without x [N or N m], nv scalars."""
+
+    v: Sequence[Scalar]
+    """Joint velocity [m/s or rad/s]."""
+
+    vd: Sequence[Scalar]
+    """Joint acceleration [m/s^2 or rad/s^2]."""
+
+    touching: list[Scalar]
+    """1 for each group that takes part, else 0."""
+
+    friction: list[Scalar]
+    """Coefficient of friction of each group; 0 where it has no normal."""
+
+    lever: Scalar
+    """Root mean square distance of the contact points from their mean [m] (6.20)."""
+
+    points: list[PointRows]
+    """Geometry of the contact points."""
+
+    def torque(self, index: int) -> tuple[ContactRow, Scalar]:
+        """Return a driven joint force as a row over x and a constant: tau' - J^T x."""
+        row: ContactRow = {}
+        for place, column in enumerate(self.columns):
+            if index in column:
+                row[place] = -column[index]
+        return row, self.needed[index]
+
+
+def layout_of(
+    model: Model, candidates: Sequence[Candidate], driven: Sequence[int], grips: Sequence["Grip"]
+) -> Layout:
+    """Return the unknowns and equations of a robot.
+
+    Args:
+        model: The robot.
+        candidates: Shapes that may touch: point contacts with friction.
+        driven: Velocity variables that actuators drive.
+        grips: Loops that stand for contacts, with their normals.
+    """
+    groups: list[Group] = []
+    at = 0
+    for candidate in candidates:
+        for name in candidate.point_names:
+            groups.append(Group(name, (FORCE,) * 3, at, at + 2))
+            at += 3
+    points = len(groups)
+    by_loop = {grip.loop: grip for grip in grips}
+    for loop in model.loops:
+        kinds = _kinds(loop)
+        grip = by_loop.get(loop.name)
+        if grip is None:
+            groups.append(Group(loop.name, kinds, at))
+        else:
+            torsion = at + 3 if len(kinds) > 3 else None
+            groups.append(Group(loop.name, kinds, at, at + 2, torsion))
+        at += len(kinds)
+    undriven = tuple(i for i in range(model.nv) if i not in set(driven))
+    return Layout(tuple(groups), points, tuple(driven), undriven)
+
+
+class Grip(NamedTuple):
+    """A loop that stands for a contact: its normal, and tangents orthogonal to it."""
+
+    loop: str
+    basis: tuple[tuple[float, float, float], ...]
+    """Two tangents and the normal, toward the second body, in axes of the loop's joint frame."""
+
+
+def _kinds(loop: object) -> tuple[str, ...]:
+    if isinstance(loop, LoopClosure):
+        return tuple(
+            FORCE if isinstance(measure, Offset) else MOMENT
+            for measure in loop.joint.loop_constraints()
+        )
+    count = getattr(loop, "position_count", 1) + getattr(loop, "velocity_count", 0)
+    return (FORCE,) * count
+
+
+def problem_of(
+    setting: Setting,
+    layout: Layout,
+    candidates: Sequence[Candidate],
+    grips: Sequence[Grip],
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    vd: Sequence[Scalar],
+    p: Sequence[Scalar],
+    touching: Sequence[Scalar],
+    friction: Sequence[Scalar],
+) -> Problem:
+    """Return the problem in one state.
+
+    Args:
+        setting: The robot and its surroundings.
+        layout: From `layout_of`.
+        candidates: Shapes that may touch.
+        grips: Loops that stand for contacts.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
+        p: Run-time parameters of the candidates.
+        touching: 1 for each contact point and loop that takes part, else 0.
+        friction: Coefficient of each group; negative for that of the surfaces.
+    """
+    model, plan = setting.model, setting.plan
+    points = contact_rows(plan, q, candidates, p) if candidates else []
+    surfaces = surfaces_of(candidates, p, [point.geometry for point in points])
+    columns: list[ContactRow] = [row for point in points for row in point.rows]
+    if model.loops:
+        rows = constraints(model, plan, q).jacobian
+        by_loop = {grip.loop: grip for grip in grips}
+        start = 0
+        for group in layout.groups[layout.points :]:
+            own = list(rows[start : start + len(group.kinds)])
+            start += len(group.kinds)
+            grip = by_loop.get(group.name)
+            if grip is not None:
+                own[:3] = [_combined(own[:3], axis) for axis in grip.basis]
+            columns += own
+    coefficients: list[Scalar] = []
+    for k, group in enumerate(layout.groups):
+        own_friction = surfaces[k].static_friction if k < layout.points else 0.0
+        given = np.where(friction[k] < 0.0, own_friction, friction[k])
+        coefficients.append(given if group.normal is not None else 0.0)
+        for place in group.places:
+            columns[place] = {i: touching[k] * x for i, x in columns[place].items()}
+    needed = rnea(plan, q, v, JointVector(vd), setting.gravity, setting.external)
+    return Problem(
+        model,
+        layout,
+        columns,
+        needed,
+        v,
+        vd,
+        list(touching),
+        coefficients,
+        _lever(points),
+        points,
+    )
+
+
+def _combined(rows: Sequence[ContactRow], axis: Sequence[float]) -> ContactRow:
+    """Return a sum of rows, with factors."""
+    found: ContactRow = {}
+    for row, factor in zip(rows, axis, strict=True):
+        if factor:
+            for i, x in row.items():
+                found[i] = found[i] + factor * x if i in found else factor * x
+    return found
+
+
+def _lever(points: Sequence[PointRows]) -> Scalar:
+    """Return the root mean square distance of points from their mean; 1 for less than two."""
+    if len(points) < 2:
+        return 1.0
+    total: Scalar = 0.0
+    for axis in range(3):
+        values = [point.geometry.point[axis] for point in points]
+        mean: Scalar = sum(values[1:], values[0]) / len(values)
+        for value in values:
+            total = total + (value - mean) * (value - mean)
+    return np.sqrt(total / len(points))

@@ -1,0 +1,241 @@
+"""Solution of a load-sharing problem: limits as rows, the quadratic program, forces and margins.
+
+Limits: normal forces push, friction stays in its cone (exact, or a pyramid of k sides inside or
+around it), joint forces stay within those of the actuators (Nahon 1991, section 4.4).
+
+Objectives that do not determine all forces are completed by two small terms, in this order: the
+least torque norm, then the least forces.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiburon.contact.rows import ContactRow, in_world
+from tiburon.load_sharing.objectives import Objective, Square, TorqueNorm
+from tiburon.load_sharing.problem import Problem
+from tiburon.spatial import Scalar
+from tiburon.trace.array import as_traced
+from tiburon.trace.primitives.quadratic import solve_qp
+
+__all__ = ["Limits", "friction_directions", "row_names", "shared"]
+
+TIE_BREAK = 1e-8
+"""Weight of the least torque norm relative to the objective, where that is not definite; the least
+forces have its square root less than that again."""
+
+
+class Limits(NamedTuple):
+    """Which limits a problem has: the structure of its inequalities."""
+
+    sides: int | None
+    """Sides of friction pyramids; None for exact cones."""
+
+    inscribed: bool
+    """Whether pyramids lie inside their cones."""
+
+    torques: tuple[int, ...]
+    """Driven velocity variables with limits."""
+
+
+def friction_directions(sides: int) -> list[tuple[float, float]]:
+    """Return the directions of the sides of a pyramid."""
+    angles = 2.0 * np.pi * np.arange(sides) / sides
+    return [(float(c), float(s)) for c, s in zip(np.cos(angles), np.sin(angles), strict=True)]
+
+
+def row_names(problem: Any, limits: Limits, v_names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the inequalities, cones last."""
+    groups = [group for group in problem.groups if group.normal is not None]
+    found = [f"{group.name}: pushes" for group in groups]
+    if limits.sides is not None:
+        found += [
+            f"{group.name}: friction side {k}" for group in groups for k in range(limits.sides)
+        ]
+    for group in groups:
+        if group.torsion is not None:
+            found += [f"{group.name}: torsion {sign}" for sign in ("+", "-")]
+    for index in limits.torques:
+        found += [f"{v_names[index]}: least force", f"{v_names[index]}: largest force"]
+    if limits.sides is None:
+        found += [f"{group.name}: friction cone" for group in groups]
+    return tuple(found)
+
+
+def shared(
+    problem: Problem,
+    objective: Objective,
+    limits: Limits,
+    p: Sequence[Scalar],
+    bounds: Sequence[Scalar],
+    torsion: Sequence[Scalar],
+    before: Sequence[Scalar],
+    prefer: Sequence[Scalar],
+) -> dict[str, Any]:
+    """Return the shared load by name; see `tiburon.functions.load_sharing.LoadShare`.
+
+    Args:
+        problem: The problem in one state.
+        objective: What to minimize.
+        limits: Structure of the inequalities.
+        p: Run-time parameters of the objective.
+        bounds: Smallest and largest force of each limited joint [N or N m].
+        torsion: Coefficient of friction of moments about the normal, per group [m].
+        before: Forces x of the step before.
+        prefer: Multipliers of the inequalities of the step before.
+    """
+    layout = problem.layout
+    n = layout.size
+    squares = objective.squares(problem, p, before)
+    W, c = _quadratic(squares, n)
+    largest: Scalar = 0.0
+    for i in range(n):
+        largest = np.maximum(largest, W[i][i])
+    if not objective.is_definite:
+        ties = TorqueNorm().squares(problem, (), before)
+        V, d = _quadratic(ties, n)
+        biggest: Scalar = 1e-300
+        for i in range(n):
+            biggest = np.maximum(biggest, V[i][i])
+        weight = TIE_BREAK * largest / biggest
+        for i in range(n):
+            for j in V[i]:
+                W[i][j] = W[i].get(j, 0.0) + weight * V[i][j]
+            c[i] = c[i] + weight * d[i]
+            W[i][i] = W[i].get(i, 0.0) + TIE_BREAK * TIE_BREAK * largest
+    # groups that do not touch stay at zero
+    for k, group in enumerate(layout.groups):
+        for i in group.places:
+            W[i][i] = W[i][i] + (1.0 - problem.touching[k]) * largest
+            c[i] = problem.touching[k] * c[i]
+            for j in list(W[i]):
+                if j != i and j in group.places:
+                    W[i][j] = problem.touching[k] * W[i][j]
+    rows, right = _inequalities(problem, limits, bounds, torsion)
+    cones = [
+        (group.normal - 2, group.normal - 1, group.normal)
+        for group in layout.groups
+        if group.normal is not None and limits.sides is None
+    ]
+    mu = [
+        problem.friction[k]
+        for k, group in enumerate(layout.groups)
+        if group.normal is not None and limits.sides is None
+    ]
+    found = solve_qp(
+        _matrix([W[i] for i in range(n)], n),
+        as_traced(c),
+        _equations(problem),
+        as_traced([problem.needed[i] for i in layout.undriven]),
+        _matrix(rows, n) if rows else None,
+        as_traced(right) if rows else None,
+        cones=cones,
+        mu=as_traced(mu) if mu else (),
+        prefer=as_traced(list(prefer)),
+    )
+    x = list(found.x)
+    tau: list[Scalar] = [0.0] * len(problem.needed)
+    for index in layout.driven:
+        row, offset = problem.torque(index)
+        tau[index] = offset + _along(row, x)
+    forces = [
+        in_world(point, [-y for y in x[3 * k : 3 * k + 3]])
+        for k, point in enumerate(problem.points)
+    ]
+    margins = []
+    for k, group in enumerate(layout.groups):
+        if group.normal is None:
+            continue
+        t1, t2, normal = x[group.normal - 2 : group.normal + 1]
+        margins.append(problem.friction[k] * normal - np.sqrt(t1 * t1 + t2 * t2))
+    spare = []
+    for k, index in enumerate(limits.torques):
+        low, high = bounds[2 * k : 2 * k + 2]
+        spare.append(np.minimum(tau[index] - low, high - tau[index]))
+    return {
+        "tau": as_traced(tau),
+        "x": as_traced(x),
+        "forces": as_traced([y for force in forces for y in force] or [0.0]),
+        "friction_margins": as_traced(margins or [0.0]),
+        "torque_margins": as_traced(spare or [0.0]),
+        "multipliers": as_traced(
+            [*_list(found.inequality_multipliers), *_list(found.cone_multipliers)] or [0.0]
+        ),
+        "equation_multipliers": as_traced(_list(found.equation_multipliers) or [0.0]),
+        "status": found.status,
+        "iterations": found.iterations,
+        "active": found.active,
+    }
+
+
+def _list(values: Any) -> list[Scalar]:
+    return list(values)
+
+
+def _quadratic(squares: Sequence[Square], n: int) -> tuple[list[dict[int, Scalar]], list[Scalar]]:
+    """Return W and c of a sum of squares; W by rows, without structural zeros."""
+    W: list[dict[int, Scalar]] = [{i: 0.0} for i in range(n)]
+    c: list[Scalar] = [0.0] * n
+    for weight, row, offset in squares:
+        for i, a in row.items():
+            scaled = weight * a
+            c[i] = c[i] + scaled * offset
+            for j, b in row.items():
+                W[i][j] = W[i].get(j, 0.0) + scaled * b
+    return W, c
+
+
+def _equations(problem: Problem) -> Any:
+    layout = problem.layout
+    rows: list[ContactRow] = [
+        {k: column[i] for k, column in enumerate(problem.columns) if i in column}
+        for i in layout.undriven
+    ]
+    return _matrix(rows, layout.size) if rows else None
+
+
+def _inequalities(
+    problem: Problem, limits: Limits, bounds: Sequence[Scalar], torsion: Sequence[Scalar]
+) -> tuple[list[ContactRow], list[Scalar]]:
+    """Return the rows A2 and b2, in the order of `row_names`."""
+    layout = problem.layout
+    rows: list[ContactRow] = []
+    right: list[Scalar] = []
+    groups = [(k, group) for k, group in enumerate(layout.groups) if group.normal is not None]
+    for _, group in groups:
+        assert group.normal is not None
+        rows.append({group.normal: 1.0})
+        right.append(0.0)
+    if limits.sides is not None:
+        shrink = float(np.cos(np.pi / limits.sides)) if limits.inscribed else 1.0
+        for k, group in groups:
+            assert group.normal is not None
+            mu = shrink * problem.friction[k]
+            for a, b in friction_directions(limits.sides):
+                rows.append({group.normal - 2: -a, group.normal - 1: -b, group.normal: mu})
+                right.append(0.0)
+    for k, group in groups:
+        if group.torsion is not None and group.normal is not None:
+            for sign in (-1.0, 1.0):
+                rows.append({group.normal: torsion[k], group.torsion: sign})
+                right.append(0.0)
+    for k, index in enumerate(limits.torques):
+        low, high = bounds[2 * k : 2 * k + 2]
+        row, offset = problem.torque(index)
+        rows.append(row)
+        right.append(low - offset)
+        rows.append({i: -x for i, x in row.items()})
+        right.append(offset - high)
+    return rows, right
+
+
+def _along(row: ContactRow, x: Sequence[Scalar]) -> Scalar:
+    total: Scalar = 0.0
+    for i, entry in row.items():
+        total = total + entry * x[i]
+    return total
+
+
+def _matrix(rows: Sequence[dict[int, Scalar]], n: int) -> Any:
+    return as_traced([[row.get(j, 0.0) for j in range(n)] for row in rows])

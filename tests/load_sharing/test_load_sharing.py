@@ -1,0 +1,209 @@
+"""Load sharing: forces and torques that produce a motion, within limits, as little as possible."""
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+
+FLOOR = tb.World(ground=tb.Ground(static_friction=0.6))
+
+
+def kicked(model, pose, rng, scale=0.1):
+    """Return a state near a pose that touches the ground with all feet, moving."""
+    q = np.array(model.poses[pose])
+    return q, scale * rng.standard_normal(model.nv), 3 * scale * rng.standard_normal(model.nv)
+
+
+def contact_wrenches(model, q, share):
+    """Return the contact forces as wrenches on bodies, world axes at the origins of bodies."""
+    here = tb.contacts(model, q, world=FLOOR)
+    found = {}
+    for k, point in enumerate(model.contacts):
+        _, origin = tb.forward_kinematics(model, q, point.body)
+        force = share.forces[k]
+        wrench = np.concatenate([np.cross(here.point[k] - origin, force), force])
+        found[point.body] = found.get(point.body, 0.0) + wrench
+    return found
+
+
+def test_shared_load_produces_the_motion():
+    """Forward dynamics under the torques and contact forces returns the accelerations."""
+    dog = tb.load("quadruped")
+    rng = np.random.default_rng(1)
+    plan = tb.LoadSharing.of(dog, world=FLOOR)
+    for objective in (None, tb.TorqueNorm(), tb.InternalForce() + 0.1 * tb.TorqueNorm()):
+        plan = tb.LoadSharing.of(dog, world=FLOOR, objective=objective, torque_limits=False)
+        q, v, vd = kicked(dog, "stand", rng)
+        share = plan.share(q, v, vd)
+        assert share.status == "optimal"
+        found = tb.forward_dynamics(
+            dog,
+            q,
+            v,
+            share.tau,
+            external_force=contact_wrenches(dog, q, share),
+            external_axes="world",
+        )
+        np.testing.assert_allclose(found, vd, atol=1e-8)
+        force = share.forces
+        assert np.all(np.hypot(force[:, 0], force[:, 1]) <= 0.6 * force[:, 2] + 1e-8)
+        assert np.all(share.tau[:6] == 0.0)
+
+
+def test_feet_on_the_corners_of_a_square_share_equally():
+    """A symmetric stance: each foot carries a quarter of the weight."""
+    dog = tb.load("quadruped")
+    q = np.array(dog.poses["stand"])
+    weight = 9.81 * sum(body.inertia.mass for body in dog.bodies)
+    share = tb.share_load(dog, q, world=FLOOR)
+    np.testing.assert_allclose(share.forces.sum(axis=0), [0, 0, weight], atol=1e-9)
+    left, right = share.forces[0::2], share.forces[1::2]
+    np.testing.assert_allclose(left[:, 2], right[:, 2], atol=1e-9)
+
+
+def test_unknowns_less_equations_are_the_redundancy():
+    """Unknowns n less equations m are r for walkers, hands and arms (Nahon 1991, eq. 4.14)."""
+    for name, expected in (("quadruped", 6), ("two_pumas", 6), ("three_finger_hand", 3)):
+        plan = tb.LoadSharing.of(tb.load(name), torque_limits=False)
+        assert plan.redundancy == expected
+        assert len(plan.names) - len(plan.equation_names) == expected
+
+
+def test_fingers_hold_a_glass_with_least_force():
+    """Three fingers: each presses with m g / (3 mu), at the friction limit (here 2.616 N)."""
+    hand = tb.load("three_finger_hand")
+    q = np.array(hand.poses["home"])
+    names = [f"finger_{k}_contact" for k in (1, 2, 3)]
+    grips = []
+    for loop in hand.loops:
+        # toward the axis of the glass, in axes of the loop's joint frame at the fingertip
+        glass, center = tb.forward_kinematics(hand, q, "glass")
+        tip, origin = tb.forward_kinematics(hand, q, loop.first)
+        rotation = tip @ np.array(loop.joint.pose.rotation)
+        point = origin + tip @ np.array(loop.joint.pose.translation)
+        inward = glass.T @ (center - point)
+        inward[2] = 0.0
+        inward = rotation.T @ glass @ (inward / np.linalg.norm(inward))
+        grips.append(tb.GripLimit(loop.name, tuple(inward), 0.5))
+    plan = tb.LoadSharing.of(hand, grips=grips, torque_limits=False)
+    assert [group.name for group in plan.layout.groups] == names
+    share = plan.share(q)
+    assert share.status == "optimal"
+    mass = hand.body("glass").inertia.mass
+    normal = share.x.reshape(3, 3)[:, 2]
+    np.testing.assert_allclose(normal, mass * 9.81 / (3 * 0.5), rtol=1e-7)
+    np.testing.assert_allclose(share.friction_margins, 0.0, atol=1e-7)
+    assert "friction cone" in share.summary
+
+
+def test_objectives_order_what_they_minimize():
+    """Each objective is smallest under itself; power does not depend on the sharing (6.43)."""
+    dog = tb.load("quadruped")
+    rng = np.random.default_rng(4)
+    q, v, vd = kicked(dog, "stand", rng)
+    # feet at rest: power of the contact forces is zero
+    v = np.zeros_like(v)
+    v[6:] = 0.0
+    shares = {
+        name: tb.LoadSharing.of(dog, world=FLOOR, objective=o, torque_limits=False).share(q, v, vd)
+        for name, o in (("force", tb.InternalForce()), ("torque", tb.TorqueNorm()))
+    }
+    force = {name: np.sum(share.x**2) for name, share in shares.items()}
+    torque = {name: np.sum(share.tau**2) for name, share in shares.items()}
+    assert force["force"] < force["torque"]
+    assert torque["torque"] < torque["force"]
+
+
+def test_least_forces_do_not_interact():
+    """Without limits, contact force differences have no component between contacts (B20)."""
+    dog = tb.load("quadruped")
+    rng = np.random.default_rng(5)
+    q, v, vd = kicked(dog, "stand", rng, 0.02)
+    share = tb.LoadSharing.of(dog, world=FLOOR, torque_limits=False).share(q, v, vd)
+    assert share.iterations == 0
+    points = tb.contacts(dog, q, world=FLOOR).point
+    for i in range(4):
+        for j in range(i):
+            between = (share.forces[i] - share.forces[j]) @ (points[i] - points[j])
+            assert abs(between) < 1e-10
+
+
+def test_contacts_that_do_not_touch_carry_nothing():
+    """Three feet carry the load of four where the center of mass allows; two cannot hold a turn."""
+    dog = tb.load("quadruped")
+    q = np.array(dog.poses["stand"])
+    plan = tb.LoadSharing.of(dog, world=FLOOR)
+    kernel = plan._kernel
+    for lifted in range(4):
+        touching = [k != lifted for k in range(4)]
+        share = plan.share(q, touching=touching)
+        if share.status == "optimal":
+            np.testing.assert_allclose(share.forces[lifted], 0.0, atol=1e-12)
+    assert plan._kernel is kernel
+    with pytest.raises(tb.ShapeError, match="touching"):
+        plan.share(q, touching=[1, 1])
+    with pytest.raises(tb.DomainError, match="touching"):
+        plan.share(q, touching=[1, 1, 0.5, 1])
+
+
+def test_batches_equal_single_calls():
+    """Each case has the bits of a call of its own, feasible or not."""
+    dog = tb.load("quadruped")
+    rng = np.random.default_rng(6)
+    plan = tb.LoadSharing.of(dog, world=FLOOR)
+    q = np.array(dog.poses["stand"])
+    vd = rng.standard_normal((13, dog.nv)) * 3.0
+    touching = rng.integers(0, 2, (13, 4))
+    share = plan.share(np.broadcast_to(q, (13, dog.nq)), 0 * vd, vd, touching=touching)
+    assert set(share.status) == {"optimal", "infeasible"}
+    for k in range(13):
+        one = plan.share(q, 0 * vd[k], vd[k], touching=touching[k])
+        np.testing.assert_array_equal(one.tau, share.tau[k])
+        assert one.status == share.status[k]
+
+
+def test_pyramids_enclose_and_are_enclosed():
+    """Optima over inscribed sides cost more than over the cone, over circumscribed sides less."""
+    dog = tb.load("quadruped")
+    q = np.array(dog.poses["stand"])
+    vd = np.zeros(dog.nv)
+    vd[3:5] = 4.6, 2.1
+    costs = {}
+    for name, options in (
+        ("inner", {"sides": 8}),
+        ("cone", {}),
+        ("outer", {"sides": 8, "inscribed": False}),
+    ):
+        share = tb.LoadSharing.of(dog, world=FLOOR, torque_limits=False, **options).share(q, vd=vd)
+        assert share.status == "optimal"
+        costs[name] = np.sum(share.x**2)
+    assert costs["outer"] < costs["cone"] < costs["inner"]
+
+
+def test_torque_limits_hold_and_are_named():
+    """A lowered limit becomes active, and the sentence names it."""
+    dog = tb.load("quadruped")
+    q = np.array(dog.poses["stand"])
+    free = tb.LoadSharing.of(dog, world=FLOOR, torque_limits=False).share(q)
+    joint = "front_left_knee"
+    index = dog.slice(joint, of="v").start
+    bound = 0.7 * abs(free.tau[index])
+    plan = tb.LoadSharing.of(dog, world=FLOOR, torque_limits={joint: (-bound, bound)})
+    share = plan.share(q)
+    assert abs(share.tau[index]) == pytest.approx(bound, rel=1e-9)
+    assert joint in share.summary
+
+
+def test_missing_data_are_named():
+    """Motors without resistance, unknown contacts, negative friction."""
+    dog = tb.load("quadruped")
+    with pytest.raises(tb.ModelError, match="MotorLoss needs a Motor"):
+        tb.LoadSharing.of(dog, objective=tb.MotorLoss())
+    with pytest.raises(tb.UnknownNameError, match="paw"):
+        tb.LoadSharing.of(dog, friction={"paw": 0.5})
+    with pytest.raises(tb.DomainError, match="friction"):
+        tb.LoadSharing.of(dog, friction=-0.5)
+    with pytest.raises(tb.UnknownNameError, match="knee"):
+        tb.LoadSharing.of(dog, driven=["knee"])
+    with pytest.raises(tb.ModelError, match="objective"):
+        tb.LoadSharing.of(dog, objective="least")

@@ -1,0 +1,173 @@
+"""Runs with compliant contact: bits, combination with batches, grids, water and loops, refusals."""
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+
+DOG = tb.load("quadruped")
+STAND = np.array(DOG.poses["stand"])
+SURFACE = {
+    "static_friction": 0.8,
+    "kinetic_friction": 0.7,
+    "normal_stiffness": 1e4,
+    "normal_damping": 40.0,
+}
+FLOOR = tb.World(ground=tb.Ground(**SURFACE))
+
+
+@tb.traced
+def hold(state):
+    torque = [100.0 * (float(a) - q) for a, q in zip(STAND[7:], state.q[7:], strict=True)]
+    return [0.0] * 6 + [t - 3.0 * v for t, v in zip(torque, state.v[6:], strict=True)]
+
+
+def run(duration, q=STAND, v=None, **options):
+    options = {"world": FLOOR, "control": hold, "record_every": 5, **options}
+    return tb.simulate(DOG, duration, q=q, v=v, **options)
+
+
+def kicked(cases):
+    generator = np.random.default_rng(2)
+    q = np.tile(STAND, (cases, 1))
+    q[:, 6] += 0.03 * generator.random(cases)
+    return q, generator.standard_normal((cases, DOG.nv)) * np.r_[[0.5] * 6, [1.0] * 12]
+
+
+def test_single_batch_and_resumed_runs_agree_in_bits_while_contacts_open_and_close():
+    q, v = kicked(7)
+    whole = run(0.3, q, v)
+    touching = whole.z[..., 2] > 0.0
+    assert 0.2 < touching.mean() < 0.95
+    for case in (0, 6):
+        one = run(0.3, q[case], v[case])
+        assert one.q.tobytes() == whole.q[:, case].tobytes()
+        assert one.z.tobytes() == whole.z[:, case].tobytes()
+    part = run(0.11, q, v).resume(0.19)
+    assert part.q[-1].tobytes() == whole.q[-1].tobytes()
+    assert part.z[-1].tobytes() == whole.z[-1].tobytes()
+    threads = run(0.3, q, v, threads=2)
+    assert threads.z.tobytes() == whole.z.tobytes()
+
+
+def test_the_default_is_compliant_where_the_ground_has_a_stiffness():
+    chosen = run(0.05)
+    assert chosen.q.tobytes() == run(0.05, contact="compliant").q.tobytes()
+    assert chosen.q.tobytes() != run(0.05, contact="rigid").q.tobytes()
+
+
+def test_forces_carry_the_weight_and_are_known_at_the_start():
+    low = STAND.copy()
+    low[6] -= 2e-3
+    found = run(1.5, low)
+    points = found.z[:, :16].reshape(-1, 4, 4)
+    depth = -tb.contacts(DOG, low, world=FLOOR).gap
+    np.testing.assert_allclose(points[0, :, 2], 1e4 * depth, rtol=1e-12)
+    weight = 9.81 * sum(body.inertia.mass for body in DOG.bodies)
+    assert points[-1, :, 2].sum() == pytest.approx(weight, rel=2e-3)
+    summary = found.contact_summary()
+    assert summary.names == tuple(point.name for point in DOG.contacts)
+    assert np.all(summary.touching == 1.0)
+    assert summary.residual == 0.0
+    assert "front_left_foot" in str(summary)
+
+
+def test_a_flat_grid_is_a_plane():
+    flat = tb.GroundGrid((0.5, 0.5), np.zeros((9, 9)), (-2.0, -2.0))
+    world = tb.World(ground=tb.Ground(grid=flat, **SURFACE))
+    q, v = kicked(1)
+    plane, grid = run(0.2, q[0], v[0]), run(0.2, q[0], v[0], world=world)
+    assert np.abs(plane.q - grid.q).max() < 1e-12
+    far = run(1.0, STAND, np.r_[0, 0, 0, 12.0, 0, 0, np.zeros(12)], world=world)
+    assert far.status == "diverged"
+    assert "beyond the grid" in str(far.outcome)
+
+
+def test_a_robot_in_water_stands_with_what_buoyancy_leaves():
+    robot = tb.load("aquarobot")
+    surface = {**SURFACE, "normal_stiffness": 3e4, "normal_damping": 300.0}
+    ground = tb.Ground(height=-5.0, **surface)
+    q = np.array(robot.poses["stand"])
+    world = tb.World(ground=ground)
+    q[6] -= tb.contacts(robot, q, world=world).gap.min() + 1e-3
+    stand = q.copy()
+    legs = [
+        (robot.slice(j.name, of="q").start, robot.slice(j.name, of="v").start)
+        for j in robot.joints
+        if j.kind == "revolute"
+    ]
+
+    @tb.traced
+    def stiff(state):
+        force = [0.0] * robot.nv
+        for a, b in legs:
+            force[b] = 3e4 * (float(stand[a]) - state.q[a]) - 2e3 * state.v[b]
+        return force
+
+    carried = []
+    for fluid in (None, tb.Water()):
+        found = tb.simulate(
+            robot, 2.0, q=q, world=world, fluid=fluid, control=stiff, dt=1e-3, record_dt=0.5,
+            method="semi_implicit_euler",
+        )  # fmt: skip
+        carried.append(found.z[-1, : 4 * 54].reshape(54, 4)[:, 2].sum())
+    weight = 9.81 * sum(body.inertia.mass for body in robot.bodies)
+    lifted = (
+        9.81
+        * tb.Water().density
+        * sum(body.fluid.volume for body in robot.bodies if body.fluid is not None)
+    )
+    assert lifted > 0.2 * weight
+    np.testing.assert_allclose(carried, [weight, weight - lifted], rtol=5e-3)
+
+
+def test_closed_loops_touch_alike_however_they_are_cut():
+    bar = tb.load("four_bar")
+    middle = tb.ContactPoint("knee", "coupler", (0.3, 0.0, 0.0))
+    bar = tb.Model(
+        "bar", bar.bodies, bar.frames, loops=bar.loops, contacts=(middle,), poses=bar.poses
+    )
+    other = tb.recut(bar)
+    world = tb.World(
+        ground=tb.Ground(height=0.2, static_friction=0.6, normal_stiffness=5e3, normal_damping=20.0)
+    )
+    q = np.array(bar.poses["home"])
+    start = tb.recut_state(bar, other, q)[0]
+    first = tb.simulate(bar, 0.6, q=q, world=world, record_dt=0.1)
+    second = tb.simulate(other, 0.6, q=start, world=world, record_dt=0.1)
+    assert first.contact_summary().touching[0] > 0.1
+    places = [
+        tb.contacts(model, found.q, world=world).point
+        for model, found in ((bar, first), (other, second))
+    ]
+    np.testing.assert_allclose(places[0], places[1], atol=1e-7)
+    np.testing.assert_allclose(first.z[:, :3], second.z[:, :3], atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "dopri5"}, "discrete state .*one-step method with equal steps"),
+        ({"keep_inertia": 4}, "discrete state .*one-step method"),
+        ({"contact_law": "coulomb"}, "contact_law with compliant contact"),
+        ({"contact": "rigid", "contact_law": print}, "contact_law with rigid contact"),
+        ({"contact": False, "contact_law": print}, "contact_law: expected"),
+        ({"world": None, "contact_law": print}, "contact_law: expected"),
+        (
+            {"world": tb.World(ground=tb.Ground(static_friction=0.8)), "contact": "compliant"},
+            "'front_left_foot': compliant contact needs a normal_stiffness",
+        ),
+        (
+            {"world": tb.World(ground=tb.Ground(normal_stiffness=1e4, restitution=0.5))},
+            "has no restitution, got 0.5",
+        ),
+        (
+            {"world": tb.World(ground=tb.Ground(normal_stiffness=1e8, normal_damping=1e3))},
+            "dt with compliant contact .*foot.*at most .* s.*rosenbrock",
+        ),
+        ({"contact_law": lambda touch: (1.0, 2.0, 3.0)}, "contact law"),
+    ],
+)
+def test_what_compliant_contact_cannot_do_is_refused(options, message):
+    with pytest.raises(tb.TiburonError, match=message):
+        run(0.01, **options)

@@ -1,0 +1,273 @@
+"""Quadratic programs by the dual active set method: optimality, certificates, published answers."""
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tiburon.trace.primitives.quadratic import INFEASIBLE, OPTIMAL, solve_qp
+
+KKT = 1e-9
+"""Residuals of the optimality conditions relative to their terms."""
+
+KINDS = ("plain", "degenerate", "nearly dependent", "scaled", "infeasible")
+
+
+def problems(rng, cases, n, equations, rows, kind):
+    """Return random problems; all but those of kind "infeasible" have a feasible point."""
+    G = rng.standard_normal((cases, n, n))
+    W = G @ G.transpose(0, 2, 1) + 0.1 * np.eye(n)
+    c = 3.0 * rng.standard_normal((cases, n))
+    A1, A2 = (rng.standard_normal((cases, k, n)) for k in (equations, rows))
+    x = rng.standard_normal((cases, n))
+    slack = rng.exponential(0.3, (cases, rows))
+    half = A2[:, 1::2].shape[1]
+    if kind == "degenerate":
+        A2[:, 1::2] = 2.0 * A2[:, 0::2][:, :half]
+        slack = np.where(rng.random(slack.shape) < 0.5, 0.0, slack)
+    if kind == "nearly dependent":
+        A2[:, 1::2] = A2[:, 0::2][:, :half] + 1e-6 * rng.standard_normal((cases, half, n))
+    b1 = np.einsum("kij,kj->ki", A1, x)
+    b2 = np.einsum("kij,kj->ki", A2, x) - slack
+    if kind == "infeasible":
+        b2 = b2 + rng.exponential(3.0, b2.shape)
+    if kind == "scaled":
+        d = 10.0 ** rng.uniform(-3, 3, (cases, n))
+        W, c, A1, A2 = W * d[:, :, None] * d[:, None], c * d, A1 * d[:, None], A2 * d[:, None]
+        e = 10.0 ** rng.uniform(-3, 3, (cases, rows))
+        A2, b2 = A2 * e[..., None], b2 * e
+    return W, c, A1, b1, A2, b2
+
+
+def compiled(n, equations, rows):
+    """Return a kernel for problems of one size."""
+
+    def solve(W, c, A1, b1, A2, b2):
+        found = solve_qp(W, c, A1, b1, A2, b2)
+        return {
+            "x": found.x,
+            "y1": found.equation_multipliers,
+            "y2": found.inequality_multipliers,
+            "status": found.status,
+        }
+
+    shapes = {
+        "W": (n, n),
+        "c": n,
+        "A1": (equations, n),
+        "b1": equations,
+        "A2": (rows, n),
+        "b2": rows,
+    }
+    return tb.compile(solve, shapes=shapes, name="quadratic program")
+
+
+def worst_violation(problem, x, y1, y2):
+    """Return the largest residual of the optimality conditions of each case."""
+    W, c, A1, b1, A2, b2 = problem
+
+    def apply(A, y, absolute=False):
+        A, y = (np.abs(A), np.abs(y)) if absolute else (A, y)
+        return np.einsum("kij,kj->ki", A, y)
+
+    T1, T2 = A1.transpose(0, 2, 1), A2.transpose(0, 2, 1)
+    size = apply(W, x, True) + np.abs(c) + apply(T1, y1, True) + apply(T2, y2, True)
+    gradient = (np.abs(apply(W, x) + c - apply(T1, y1) - apply(T2, y2)) / size).max(axis=1)
+    equations = np.abs(apply(A1, x) - b1) / (apply(A1, x, True) + np.abs(b1))
+    slack = (apply(A2, x) - b2) / (apply(A2, x, True) + np.abs(b2))
+    held = np.where(y2 > 0.0, np.abs(slack), 0.0)
+    negative = -y2 / np.maximum(np.abs(y2).max(axis=1, keepdims=True), 1e-300)
+    parts = [equations.max(axis=1), -slack.min(axis=1), held.max(axis=1), negative.max(axis=1)]
+    return np.maximum.reduce([gradient, *parts])
+
+
+def check(problem, found):
+    """Check that every case is optimal, or has a certificate that there is no solution."""
+    x, y1, y2, status = found
+    optimal, none = status == OPTIMAL, status == INFEASIBLE
+    assert np.all(optimal | none)
+    part = tuple(array[optimal] for array in problem)
+    if optimal.any():
+        assert worst_violation(part, x[optimal], y1[optimal], y2[optimal]).max() < KKT
+    _, _, A1, b1, A2, b2 = (array[none] for array in problem)
+    y1, y2 = y1[none], y2[none]
+    sums = np.einsum("kji,kj->ki", A1, y1) + np.einsum("kji,kj->ki", A2, y2)
+    sizes = np.einsum("kji,kj->ki", np.abs(A1), np.abs(y1)) + np.einsum(
+        "kji,kj->ki", np.abs(A2), y2
+    )
+    assert np.all(y2 >= 0.0)
+    assert np.all(np.abs(sums) <= KKT * sizes)
+    assert np.all(np.sum(b1 * y1, axis=1) + np.sum(b2 * y2, axis=1) > 0.0)
+    return optimal
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_problems_are_optimal_or_have_a_certificate(kind):
+    """Optimality conditions to 1e-9, or a Farkas vector; none undecided."""
+    rng = np.random.default_rng(KINDS.index(kind))
+    problem = problems(rng, 2000, 6, 2, 20, kind)
+    optimal = check(problem, compiled(6, 2, 20)(*problem))
+    assert optimal.all() or kind == "infeasible"
+    assert kind != "infeasible" or (~optimal).sum() > 1000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("n", "equations", "rows"), [(3, 1, 8), (9, 6, 33), (12, 6, 44), (24, 6, 96)]
+)
+def test_many_random_problems(n, equations, rows):
+    """The sizes of hands, walking machines and arms, 25,000 problems each."""
+    rng = np.random.default_rng(n)
+    kernel = compiled(n, equations, rows)
+    for kind in KINDS:
+        problem = problems(rng, 5000, n, equations, rows, kind)
+        check(problem, kernel(*problem))
+
+
+def test_one_case_equals_its_place_in_a_batch():
+    """Same bits alone, in a batch, and on plain floats up to rounding."""
+    problem = problems(np.random.default_rng(7), 19, 6, 2, 20, "plain")
+    kernel = compiled(6, 2, 20)
+    batch = kernel(*problem)
+    for k in (0, 8, 18):
+        alone = kernel(*(array[k] for array in problem))
+        for a, b in zip(alone, batch, strict=True):
+            np.testing.assert_array_equal(a, b[k])
+    plain = solve_qp(*(array[3] for array in problem))
+    np.testing.assert_allclose(plain.x, batch[0][3], rtol=0, atol=1e-12)
+
+
+def test_a_warm_start_changes_rounding_only():
+    """Constraints that were active enter first; the optimum is the same."""
+    rng = np.random.default_rng(3)
+    steps = np.zeros(2)
+    for _ in range(40):
+        W, c, A1, b1, A2, b2 = (a[0] for a in problems(rng, 1, 6, 2, 14, "plain"))
+        cold = solve_qp(W, c, A1, b1, A2, b2)
+        prefer = (cold.inequality_multipliers > 0.0).astype(float)
+        wrong = rng.integers(0, 2, 14).astype(float)
+        for hint in (prefer, wrong):
+            warm = solve_qp(W, c, A1, b1, A2, b2, prefer=hint)
+            np.testing.assert_allclose(warm.x, cold.x, rtol=0, atol=1e-10)
+        again = solve_qp(W, c, A1, b1, A2, b2, prefer=prefer)
+        steps += cold.iterations, again.iterations
+    assert steps[1] < steps[0]
+
+
+def test_kerr_roth_grasp():
+    """Nahon 1991, L2419-L2477: the published optimum, one active row with multiplier 20."""
+    A1 = np.zeros((6, 8))
+    for row, entries in enumerate(
+        [{1: 1, 4: 1}, {2: 1, 6: -1}, {0: 1, 5: 1}, {0: -1, 5: 1}, {3: 1, 7: -1}, {1: 1, 4: -1}]
+    ):
+        for column, value in entries.items():
+            A1[row, column] = value
+    b1 = np.array([0, -1, -1, 0, 0, 0.0])
+    A2 = []
+    for first in (0, 4):
+        for column, mu in ((0, 0.25), (1, 0.25), (3, 0.5)):
+            for sign in (1.0, -1.0):
+                row = np.zeros(8)
+                row[first + 2], row[first + column] = mu, sign
+                A2.append(row)
+    found = solve_qp(np.eye(8), np.zeros(8), A1, b1, np.array(A2), np.zeros(12))
+    np.testing.assert_allclose(found.x, [-0.5, 0, 2, 0, 0, -0.5, 3, 0], atol=1e-13)
+    assert 0.5 * found.x @ found.x == pytest.approx(6.75, abs=1e-12)
+    assert found.active == 1
+    assert max(found.inequality_multipliers) == pytest.approx(20.0, abs=1e-10)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.999999, 1.0, 1.000001, 2.0])
+def test_optima_are_continuous_where_linear_programs_jump(alpha):
+    """Nahon 1991, L1916: x = (alpha + 1) / (alpha^2 + 1) (alpha, 1)."""
+    found = solve_qp(
+        2 * np.eye(2), np.zeros(2), [[alpha, 1.0]], [alpha + 1.0], np.eye(2), np.zeros(2)
+    )
+    expected = (alpha + 1) / (alpha**2 + 1) * np.array([alpha, 1.0])
+    np.testing.assert_allclose(found.x, expected, atol=1e-14)
+
+
+def test_multipliers_accumulate_over_partial_steps():
+    """The printed listing overwrites the multiplier of an entering constraint (Nahon, B1).
+
+    With that rule some of these problems, in which constraints leave, end where a multiplier does
+    not belong to the gradient.
+    """
+
+    def listing(W, c, A, b):
+        """Return the multipliers of a dual active set method with the rule of the listing."""
+        x, active, y = -np.linalg.solve(W, c), [], np.zeros(0)
+        inverse = np.linalg.inv(W)
+        for _ in range(200):
+            s = A @ x - b
+            worst = min((s[i] / np.linalg.norm(A[i]), i) for i in range(len(b)))
+            if worst[0] > -1e-9:
+                break
+            p, t = worst[1], 0.0
+            while True:
+                N = A[active].T
+                M = N.T @ inverse @ N
+                r = np.linalg.solve(M, N.T @ inverse @ A[p]) if active else np.zeros(0)
+                z = inverse @ (A[p] - N @ r)
+                ratios = [(y[k] / r[k], k) for k in range(len(active)) if r[k] > 1e-12]
+                partial = min(ratios, default=(np.inf, -1))
+                full = (b[p] - A[p] @ x) / (z @ A[p]) if z @ A[p] > 1e-12 else np.inf
+                step = min(partial[0], full)
+                if not np.isfinite(step):
+                    return None
+                x, y, t = x + step * z, y - step * r, step
+                if step == full:
+                    active, y = [*active, p], np.append(y, t)
+                    break
+                del active[partial[1]]
+                y = np.delete(y, partial[1])
+        found = np.zeros(len(b))
+        found[active] = y
+        return np.abs(W @ x + c - A.T @ found).max()
+
+    rng = np.random.default_rng(0)
+    wrong = 0
+    for _ in range(60):
+        W, c, _, _, A, b = (a[0] for a in problems(rng, 1, 6, 1, 20, "plain"))
+        ours = solve_qp(W, c, None, None, A, b)
+        residual = W @ ours.x + c - A.T @ ours.inequality_multipliers
+        assert np.abs(residual).max() < 1e-10
+        theirs = listing(W, c, A, b)
+        wrong += theirs is None or theirs > 1e-6
+    assert wrong > 0
+
+
+def test_nearest_point_of_a_friction_cone():
+    """The nearest point of a friction cone, in closed form."""
+    rng = np.random.default_rng(2)
+    mu = 0.4
+    for _ in range(20):
+        target = rng.standard_normal(3) * (1.0, 1.0, 0.3) + (0.0, 0.0, 1.0)
+        cone = solve_qp(np.eye(3), -target, cones=[(0, 1, 2)], mu=[mu], A2=[[0.0, 0, 1]], b2=[0.0])
+        length = np.hypot(target[0], target[1])
+        if length <= mu * target[2]:
+            expected = target
+        elif mu * length <= -target[2]:
+            expected = np.zeros(3)
+        else:
+            # projection on the cone
+            normal = (mu * length + target[2]) / (1 + mu * mu)
+            expected = np.array([*(mu * normal * target[:2] / length), normal])
+        np.testing.assert_allclose(cone.x, expected, atol=1e-8)
+
+
+def test_dependent_equations_agree_or_contradict():
+    """A repeated equation changes nothing; a contradiction has no solution."""
+    A = np.array([[1.0, 2.0, 0.5], [2.0, 4.0, 1.0]])
+    found = solve_qp(np.eye(3), np.ones(3), A, [1.0, 2.0])
+    once = solve_qp(np.eye(3), np.ones(3), A[:1], [1.0])
+    assert found.status == OPTIMAL
+    np.testing.assert_allclose(found.x, once.x, atol=1e-14)
+    assert solve_qp(np.eye(3), np.ones(3), A, [1.0, 2.1]).status == INFEASIBLE
+
+
+def test_wrong_shapes_are_named():
+    """The message names the argument."""
+    with pytest.raises(tb.ShapeError, match="b2"):
+        solve_qp(np.eye(2), np.zeros(2), A2=np.eye(2), b2=np.zeros(3))
+    with pytest.raises(tb.ShapeError, match="mu"):
+        solve_qp(np.eye(3), np.zeros(3), cones=[(0, 1, 2)], mu=[])
