@@ -15,16 +15,18 @@ import sys
 import threading
 import time
 import warnings
+import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from tiburon.errors import CompileError, OptionError, TiburonWarning, TraceError
+from tiburon.errors import CompileError, OptionError, TiburonError, TiburonWarning, TraceError
 from tiburon.native import cache
 from tiburon.native.arguments import Array, Signature, as_rows, pointers
 from tiburon.native.engine import LoadedCode, compile_module, host
+from tiburon.native.layout import object_layout
 from tiburon.native.pool import default_threads, run_in_parts
 from tiburon.record import record
 from tiburon.trace.interpret import interpret
@@ -94,9 +96,22 @@ _making = threading.RLock()
 Part = Literal["one", "many"]
 """The function for one case, or that for many; each is compiled when it is first needed."""
 
+Stage = Literal["quick", "one", "many"]
+"""Compiled code: "quick" is the function for one case, compiled quickly; see `Code`."""
+
+QUICK_CALLS = 10000
+"""Calls of quickly compiled code after which optimized code is compiled."""
+
+MIN_QUICK_LINES = 1000
+"""Lines of assembly from which on a function for one case is compiled quickly at first."""
+
 
 class Code:
     """Machine code of one program.
+
+    Long functions for one case are compiled twice: quickly when first called, which takes a
+    fraction of the time for code that is about half as fast, and with all optimizations once they
+    are called often. The bits of both are the same.
 
     Attributes:
         signature: What it takes and gives.
@@ -111,15 +126,24 @@ class Code:
         """
         self._source = source
         self._key = source.key
-        self._loaded: dict[str, LoadedCode] = {}
+        self._loaded: dict[Stage, LoadedCode] = {}
+        # what quick code was compiled from, until there is optimized code
+        self._module: _Module | None = None
+        self._optimizer: threading.Thread | None = None
+        self._loop_calls = 0
         # time of one case in a batch, 0 until it was measured [s]
         self._seconds = 0.0
-        self.signature = Signature.from_header(self._load(part))
+        self.signature = Signature.from_header(self._load(self._stages(part)))
 
-    def _load(self, part: Part) -> dict[str, Any]:
-        """Make a part callable; return its header."""
-        code, header = self._obtain(part)
-        self._loaded[part] = LoadedCode(code)
+    @staticmethod
+    def _stages(part: Part) -> tuple[Stage, ...]:
+        """Return the kinds of code that may serve a first call, best first."""
+        return ("one", "quick") if part == "one" and quick_code_wanted() else (part,)
+
+    def _load(self, stages: Sequence[Stage]) -> dict[str, Any]:
+        """Make one of some kinds of code callable; return its header."""
+        stage, code, header = self._obtain(stages)
+        self._loaded[stage] = LoadedCode(code)
         return header
 
     def _address(self, part: Part) -> int:
@@ -127,12 +151,12 @@ class Code:
         if part not in self._loaded:
             with _making:
                 if part not in self._loaded:
-                    self._load(part)
+                    self._load((part,))
         return self._loaded[part].address(part)
 
     @functools.cached_property
     def one_address(self) -> int:
-        """Address of the function for one case."""
+        """Address of the function for one case, optimized."""
         return self._address("one")
 
     @functools.cached_property
@@ -140,42 +164,103 @@ class Code:
         """Address of the function for many cases."""
         return self._address("many")
 
-    @functools.cached_property
-    def _one(self) -> Callable[..., int]:
-        return _ONE(self.one_address)
+    @property
+    def is_optimized(self) -> bool:
+        """Whether there is optimized code of the function for one case."""
+        return "one" in self._loaded
+
+    def first_address(self) -> int:
+        """Return the address of the function for one case, optimized or not."""
+        if "one" not in self._loaded and "quick" not in self._loaded:
+            with _making:
+                if "one" not in self._loaded and "quick" not in self._loaded:
+                    self._load(self._stages("one"))
+        return self.one_address if self.is_optimized else self._loaded["quick"].address("one")
+
+    def loop_address(self, calls: int) -> int:
+        """Return the address of the function for one case, optimized if it is called often.
+
+        Args:
+            calls: Number of calls that a loop is going to make.
+        """
+        self._loop_calls += calls
+        return self.one_address if self._loop_calls > QUICK_CALLS else self.first_address()
+
+    def optimize_in_background(self) -> None:
+        """Start to compile optimized code of the function for one case, unless it is there."""
+        with _making:
+            alive = self._optimizer is not None and self._optimizer.is_alive()
+            if alive or self.is_optimized:
+                return
+            # the interpreter waits for it at exit: LLVM must not be torn down under it
+            self._optimizer = threading.Thread(target=self._optimize, name="tiburon compiler")
+            self._optimizer.start()
+
+    def _optimize(self) -> None:
+        # where user code has changed since, quick code stays
+        with contextlib.suppress(TiburonError):
+            _, code, _ = self._obtain(("one",), announce=False)
+            loaded = LoadedCode(code)
+            with _making:
+                self._loaded.setdefault("one", loaded)
+
+    def wait_for_optimizer(self) -> None:
+        """Wait until no optimized code is being compiled."""
+        if self._optimizer is not None:
+            self._optimizer.join()
+
+    def _one(self, given: int, made: int) -> int:
+        address = self.first_address()
+        if self._one_function is None or self._one_function[0] != address:
+            self._one_function = address, _ONE(address)
+        return self._one_function[1](given, made)
+
+    _one_function: tuple[int, Callable[..., int]] | None = None
 
     @functools.cached_property
     def _many(self) -> Callable[..., int]:
         return _MANY(self.many_address)
 
-    def _obtain(self, part: Part) -> tuple[bytes, dict[str, Any]]:
-        """Load one part from the disk cache, or compile and store it."""
+    def _obtain(
+        self, stages: Sequence[Stage], *, announce: bool = True
+    ) -> tuple[Stage, bytes, dict[str, Any]]:
+        """Load one of some kinds of code from the disk cache, or compile and store the last."""
         link = cache.link_key(self._key)
         linked = cache.load_link(link)
-        entry = None if linked is None else cache.load_entry(cache.code_key(part, linked))
-        if entry is not None:
-            return entry[1], entry[0]
-        with _announced(self._source):
-            return self._compile(part, link, linked)
+        found = None if linked is None else _cached(stages, linked)
+        if found is not None:
+            return found
+        with _announced(self._source) if announce else contextlib.nullcontext():
+            return self._compile(stages, link, linked)
 
-    def _compile(self, part: Part, link: str, linked: str | None) -> tuple[bytes, dict[str, Any]]:
+    def _compile(
+        self, stages: Sequence[Stage], link: str, linked: str | None
+    ) -> tuple[Stage, bytes, dict[str, Any]]:
         """Trace the program; find its code by its graph, or compile and store it."""
-        program = self._trace()
-        graph = _graph_key(program)
-        if graph is not None and graph != linked:
-            cache.store_link(link, graph)
-            entry = cache.load_entry(cache.code_key(part, graph))
-            if entry is not None:
-                return entry[1], entry[0]
-        from tiburon.native.module import write_module
+        stage, module = stages[-1], self._module
+        if module is None or stage != "one":
+            program = self._trace()
+            graph = _graph_key(program)
+            if graph is not None and graph != linked:
+                cache.store_link(link, graph)
+                found = _cached(stages, graph)
+                if found is not None:
+                    return found
+            from tiburon.native.module import has_own_generator, write_module
 
-        code = compile_module(write_module(program, part), optimize=program.has_calls)
-        label = f"{self._source.name} ({part} case{'s' if part == 'many' else ''})"
-        header = {"name": label, **Signature.of(program).to_header()}
+            text = write_module(program, "many" if stage == "many" else "one")
+            if stage == "quick" and (has_own_generator() or text.count("\n") < MIN_QUICK_LINES):
+                stage = "one"
+            header = Signature.of(program).to_header()
+            module = _Module(graph, header, zlib.compress(text.encode(), 1), program.has_calls)
+        assembly = zlib.decompress(module.text).decode()
+        code = compile_module(assembly, optimize=module.has_calls, quick=stage == "quick")
+        self._module = module if stage == "quick" else None
+        header = {"name": f"{self._source.name} ({_STAGES[stage]})", **module.header}
         # files edited meanwhile: the version of the generator that wrote the code is unknown
-        if graph is not None and cache.generator_stamp() is not None:
-            cache.store_entry(cache.code_key(part, graph), header, code)
-        return code, header
+        if module.graph is not None and cache.generator_stamp() is not None:
+            cache.store_entry(cache.code_key(stage, module.graph), header, code)
+        return stage, code, header
 
     def _trace(self) -> Program:
         """Return the program of the source, which must still be what its key says."""
@@ -260,9 +345,39 @@ class Code:
     def guess_seconds(self) -> float:
         """Guess the time of one case in a batch before it was ever measured [s]."""
         # about 6 bytes an instruction, two instructions a cycle at 3 GHz
-        loaded = self._loaded.get("many") or self._loaded["one"]
-        size = len(loaded.code)
+        loaded = self._loaded.get("many") or self._loaded.get("one")
+        # quick code is about twice as long
+        size = len(loaded.code) if loaded else len(self._loaded["quick"].code) // 2
         return size / 6 / 2 / 3e9 / host().lanes
+
+
+@record
+class _Module:
+    """What code is compiled from.
+
+    Attributes:
+        graph: Key of the graph; None if it is unknown.
+        header: The signature, as entries of the disk cache hold it.
+        text: LLVM assembly, compressed.
+        has_calls: Whether the program has calls, whose functions LLVM optimizes.
+    """
+
+    graph: str | None
+    header: dict[str, Any]
+    text: bytes
+    has_calls: bool
+
+
+_STAGES = {"quick": "one case, quick", "one": "one case", "many": "many cases"}
+
+
+def _cached(stages: Sequence[Stage], graph: str) -> tuple[Stage, bytes, dict[str, Any]] | None:
+    """Load the first of some kinds of code that the disk cache holds; None if it holds none."""
+    for stage in stages:
+        entry = cache.load_entry(cache.code_key(stage, graph))
+        if entry is not None:
+            return stage, entry[1], entry[0]
+    return None
 
 
 @contextlib.contextmanager
@@ -357,6 +472,21 @@ if hasattr(os, "register_at_fork"):
 
 ENGINES = ("native", "interpreter")
 """Values of TIBURON_ENGINE."""
+
+COMPILERS = ("tiered", "optimized")
+"""Values of TIBURON_COMPILER."""
+
+
+def quick_code_wanted() -> bool:
+    """Return whether first calls may take quickly compiled code: not where calls are not counted.
+
+    Raises:
+        OptionError: If TIBURON_COMPILER is unknown.
+    """
+    setting = os.environ.get("TIBURON_COMPILER", "").strip().lower()
+    if setting and setting not in COMPILERS:
+        raise OptionError("TIBURON_COMPILER", COMPILERS, setting)
+    return setting != "optimized" and object_layout() is not None
 
 
 def native_code_wanted() -> bool:

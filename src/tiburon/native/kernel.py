@@ -25,9 +25,9 @@ from tiburon.native.arguments import (
     checked_targets,
     deliver,
 )
-from tiburon.native.code import Code, Part, ProgramSource, Source, code_for
+from tiburon.native.code import QUICK_CALLS, Code, Part, ProgramSource, Source, code_for
 from tiburon.native.layout import Layout, object_layout
-from tiburon.native.trampoline import AddressTable, Form, make_builtin
+from tiburon.native.trampoline import UNLIMITED, AddressTable, Form, make_builtin
 from tiburon.trace.diagnose import diagnose
 from tiburon.trace.program import Input, Program
 
@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from tiburon.native.row_loop import RowLoop
 
 __all__ = ["Kernel", "ProgramSource", "Source", "make_kernel"]
+
+
+CALLS_BETWEEN_LOOKS = 1000
+"""Calls of quickly compiled code after which it looks again for optimized code."""
 
 
 class NamedParameters(Protocol):
@@ -112,6 +116,8 @@ class Kernel:
             value.flags.writeable = False
             self.parameters[item.name] = value
         self._builtin: Callable[..., Any] | None = None
+        # the table of a builtin with quickly compiled code
+        self._counted: AddressTable | None = None
         layout = object_layout()
         self._row_loop: RowLoop | None = None
         self._plain: PlainBatch | None = None
@@ -194,9 +200,10 @@ class Kernel:
         return self._builtin
 
     def _make_builtin(self) -> Callable[..., Any] | None:
-        address = self._code.one_address if self._part == "one" else None
-        if address is None:
+        code = self._code
+        if self._part != "one" or not isinstance(code, Code):
             return None
+        address = code.first_address()
         signature = self._code.signature
         slots = range(len(signature.inputs))
         form = Form(
@@ -206,11 +213,12 @@ class Kernel:
             result_dims=tuple(len(result.shape) for result in signature.outputs),
             single=signature.single,
         )
-        return make_builtin(
+        builtin = make_builtin(
             self,
             name=self._builtin_name(),
             doc=self._doc(),
             kernel_address=address,
+            calls=UNLIMITED if code.is_optimized else QUICK_CALLS,
             form=form,
             argument_names=[item.name for item in signature.arguments],
             argument_shapes=[item.shape for item in signature.arguments],
@@ -218,6 +226,9 @@ class Kernel:
             result_shapes=[result.shape for result in signature.outputs],
             fallback=self.evaluate,
         )
+        if builtin is not None and not code.is_optimized:
+            self._counted = builtin.__self__  # type: ignore[attr-defined]
+        return builtin
 
     def _builtin_name(self) -> str:
         """Return the name, or `name_` if `__self__` has another attribute of that name."""
@@ -268,6 +279,8 @@ class Kernel:
         """
         if errors not in ("raise", "flag"):
             raise OptionError("errors", ("raise", "flag"), errors)
+        if self._counted is not None and self._counted.calls_left() <= 0:
+            self._replace_quick_code(self._counted)
         limit = None if threads is None else _thread_limit(threads)
         if self._plain is not None and errors == "raise":
             ordered = arguments if not named else self._in_order(arguments, named)
@@ -291,6 +304,17 @@ class Kernel:
         if errors == "raise":
             return answer
         return answer, np.zeros(batch, dtype=bool) if failed is None else failed
+
+    def _replace_quick_code(self, table: AddressTable) -> None:
+        """Take optimized code if it is there, else have it compiled and look again later."""
+        code = self._code
+        assert isinstance(code, Code)
+        if code.is_optimized:
+            table.set_kernel(code.one_address, UNLIMITED)
+            self._counted = None
+        else:
+            code.optimize_in_background()
+            table.set_kernel(code.first_address(), CALLS_BETWEEN_LOOKS)
 
     def _in_order(self, arguments: Sequence[Any], named: dict[str, Any]) -> Sequence[Any] | None:
         """Return arguments in order if keywords are exactly those that are missing, else None."""

@@ -27,6 +27,11 @@ STACK_LIMIT = 4 << 20
 _STACK_ARRAY = re.compile(r" = alloca \[(\d+) x (?:<(\d+) x )?(?:double|ptr|i64)")
 
 
+def has_own_generator() -> bool:
+    """Return whether long functions come from `x86/`, which compiles quickly, on this machine."""
+    return is_supported(host())
+
+
 def write_module(program: Program, part: str) -> str:
     """Write a program as LLVM assembly for the host.
 
@@ -38,7 +43,7 @@ def write_module(program: Program, part: str) -> str:
         CompileError: If the program needs more than `STACK_LIMIT`.
     """
     # the only question about the x86 generator; a flag hands the answer to callees
-    x86 = is_supported(host())
+    x86 = has_own_generator()
     text = _module_for_one(program, x86) if part == "one" else _module_for_many(program, x86)
     needed = stack_bytes(text)
     if needed > STACK_LIMIT:

@@ -8,7 +8,7 @@ function given at creation, which checks everything and raises the errors.
 
 The machine code depends only on the number of arguments, results and dimensions, so few trampolines
 exist, and they are cached like kernels. Addresses, sizes and names are in a table of 8-byte
-integers that the builtin's `__self__` (an array) holds: a fixed part, the sizes of each argument,
+integers that the builtin's `__self__` (an array) holds: a fixed part with a countdown of calls, the sizes of each argument,
 the addresses of the parameters, the sizes of each result, and the names of the keywords.
 """
 
@@ -34,6 +34,9 @@ from tiburon.native.layout import (
     object_layout,
 )
 from tiburon.record import record
+
+UNLIMITED = 1 << 62
+"""Number of calls that is never reached."""
 
 _FASTCALL_KEYWORDS = 0x0080 | 0x0002
 
@@ -71,6 +74,16 @@ class AddressTable(np.ndarray[Any, Any]):
         """Return an attribute of the owner."""
         return getattr(self.owner, name)
 
+    def calls_left(self) -> int:
+        """Return after how many calls one goes to the fallback."""
+        return int(self[Place.CALLS])
+
+    def set_kernel(self, address: int, calls: int) -> None:
+        """Replace the kernel's function, and the number of calls until one goes to the fallback."""
+        self.flags.writeable = True
+        self[Place.KERNEL], self[Place.CALLS] = address, calls
+        self.flags.writeable = False
+
     def __reduce__(self) -> Any:
         """Pickle as the kernel it belongs to."""
         return _table_of, (self.owner,)
@@ -101,6 +114,7 @@ def make_builtin(
     name: str,
     doc: str,
     kernel_address: int,
+    calls: int,
     form: Form,
     argument_names: Sequence[str],
     argument_shapes: Sequence[tuple[int, ...]],
@@ -116,6 +130,7 @@ def make_builtin(
         name: Name of the builtin.
         doc: Its docstring.
         kernel_address: Address of the kernel's function `one`.
+        calls: Number of calls after which one goes to the fallback; `UNLIMITED` for none.
         form: What the code of its trampoline depends on.
         argument_names: Name of each argument.
         argument_shapes: Shape of each argument.
@@ -132,7 +147,7 @@ def make_builtin(
     code = _trampoline(form)
     # names of keywords in calls are interned, so that comparing addresses suffices
     names = tuple(sys.intern(text) for text in (*argument_names, "out"))
-    table_values = _fixed_part(layout, kernel_address, fallback)
+    table_values = _fixed_part(layout, kernel_address, calls, fallback)
     table_values += [size for shape in argument_shapes for size in shape]
     table_values += [array.ctypes.data for array in parameters]
     table_values += [size for shape in result_shapes for size in shape]
@@ -168,10 +183,11 @@ class Place(enum.IntEnum):
     DECREF = 12
     TUPLE_NEW = 13
     TUPLE_SET = 14
-    END = 15
+    CALLS = 15
+    END = 16
 
 
-def _fixed_part(layout: Layout, kernel: int, fallback: Callable[..., Any]) -> list[int]:
+def _fixed_part(layout: Layout, kernel: int, calls: int, fallback: Callable[..., Any]) -> list[int]:
     fixed = {
         Place.KERNEL: kernel,
         Place.FALLBACK: id(fallback),
@@ -188,6 +204,7 @@ def _fixed_part(layout: Layout, kernel: int, fallback: Callable[..., Any]) -> li
         Place.DECREF: layout.decref,
         Place.TUPLE_NEW: layout.tuple_new,
         Place.TUPLE_SET: layout.tuple_set,
+        Place.CALLS: calls,
     }
     return [fixed[Place(place)] for place in range(Place.END)]
 
@@ -291,6 +308,7 @@ class _Writer:
     def write(self) -> str:
         """Write the whole function."""
         text, form = self.text, self.form
+        self.count_call()
         self.match_arguments()
         blocks = []
         for number, nd in enumerate(form.argument_dims):
@@ -332,6 +350,14 @@ class _Writer:
                 "",
             ]
         )
+
+    def count_call(self) -> None:
+        """Count down the calls that are left; the last one goes to %slow."""
+        text = self.text
+        place = text.emit(f"getelementptr i8, ptr {self.table}, i64 {8 * Place.CALLS}")
+        left = text.emit(f"sub i64 {text.load('i64', self.table, 8 * Place.CALLS)}, 1")
+        text.lines.append(f"  store i64 {left}, ptr {place}, align 8")
+        text.branch(text.emit(f"icmp sgt i64 {left}, 0"), "counted")
 
     def succeeds(self) -> str:
         """Call the kernel; return whether its status is 0."""

@@ -132,7 +132,7 @@ class _Step:
         for arrays, places in ((given, self.given), (made, self.made)):
             for name, values in arrays.items():
                 lines[:, places[name]] = address_of(values) + values.strides[0] * np.arange(count)
-        job = loop.job(AddressTable(lines, np.zeros_like(lines)), batch=False)
+        job = loop.job(AddressTable(lines, np.zeros_like(lines)), count, batch=False)
         failed = np.array([loop.run_one(job.address, k, k + 1) == k for k in range(count)])
         return made, failed
 
@@ -294,7 +294,7 @@ class _Plan:
         size, clock = self.clocks.strides[0], step.given["clock"]
         lines[:, clock] = np.arange(period) * size + address_of(self.clocks)
         strides[:, clock] = period * size
-        self.calls = loop.job(AddressTable(lines, strides), batch=batch)
+        self.calls = loop.job(AddressTable(lines, strides), self.last - self.first, batch=batch)
         return self.calls
 
 
@@ -885,7 +885,8 @@ class FixedRun(RunCases):
                     line[step.given[name]] = address_of(values)
                 for name, values in made.items():
                     line[step.made[name]] = address_of(values)
-            job = loop.job(AddressTable(lines, np.zeros_like(lines)), batch=not self._one)
+            table = AddressTable(lines, np.zeros_like(lines))
+            job = loop.job(table, calls, batch=not self._one)
             if self._one:
                 reached = loop.run_one(job.address, 0, calls)
             else:
