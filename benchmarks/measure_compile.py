@@ -83,7 +83,8 @@ FUNCTIONS = (
 LIMIT = 2.0
 """Processor time above which each robot of a function is listed by itself [s]."""
 
-NO_CACHE = {"TIBURON_CACHE_DIR": "off"}
+NO_CACHE = {"TIBURON_CACHE_DIR": "off", "TIBURON_COMPILER": "tiered"}
+"""Environment of first calls: no code on disk, the code of first calls."""
 
 
 def run(duration: float) -> Iterator[Figure]:

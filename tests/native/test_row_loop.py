@@ -39,7 +39,7 @@ def job_of(loop, rows, roots, gain):
         lines.append([*inputs, address(rows[call + 1]), address(roots[call])])
     table = np.array(lines, dtype=np.int64)
     addresses = row_loop_module.AddressTable(table, np.zeros_like(table))
-    return loop.job(addresses, batch=rows.ndim == 3)
+    return loop.job(addresses, len(lines), batch=rows.ndim == 3)
 
 
 def expected(kernel, x, calls, gain):
@@ -92,7 +92,7 @@ def test_tables_that_begin_anew_rise_from_turn_to_turn(kernel):
     rises = np.zeros((2, loop.width), dtype=np.int64)
     rises[0, loop.names.index("x")] = rises[1, len(loop.names)] = rows.strides[0]
     addresses = row_loop_module.AddressTable(np.array(table, dtype=np.int64), rises)
-    assert loop.run_one(loop.job(addresses, batch=False).address, 0, 10) == 10
+    assert loop.run_one(loop.job(addresses, 10, batch=False).address, 0, 10) == 10
     np.testing.assert_array_equal(rows, expected(kernel, rows[0], 10, gain)[::2])
 
 

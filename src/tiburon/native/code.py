@@ -149,6 +149,8 @@ class Code:
     def _address(self, part: Part) -> int:
         """Return the address of a part, compiled when first needed."""
         if part not in self._loaded:
+            if part == "one":
+                self.wait_for_optimizer()
             with _making:
                 if part not in self._loaded:
                     self._load((part,))
@@ -193,8 +195,11 @@ class Code:
             if alive or self.is_optimized:
                 return
             # the interpreter waits for it at exit: LLVM must not be torn down under it
-            self._optimizer = threading.Thread(target=self._optimize, name="tiburon compiler")
-            self._optimizer.start()
+            thread = threading.Thread(target=self._optimize, name="tiburon compiler")
+            # no new threads while the interpreter shuts down
+            with contextlib.suppress(RuntimeError):
+                thread.start()
+                self._optimizer = thread
 
     def _optimize(self) -> None:
         # where user code has changed since, quick code stays

@@ -8,8 +8,9 @@ function given at creation, which checks everything and raises the errors.
 
 The machine code depends only on the number of arguments, results and dimensions, so few trampolines
 exist, and they are cached like kernels. Addresses, sizes and names are in a table of 8-byte
-integers that the builtin's `__self__` (an array) holds: a fixed part with a countdown of calls, the sizes of each argument,
-the addresses of the parameters, the sizes of each result, and the names of the keywords.
+integers that the builtin's `__self__` (an array) holds: a fixed part, with a countdown of calls,
+the sizes of each argument, the addresses of the parameters, the sizes of each result, and the names
+of the keywords.
 """
 
 from __future__ import annotations
