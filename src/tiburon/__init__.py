@@ -304,6 +304,7 @@ if TYPE_CHECKING:
     from tiburon.simulation.events import release as release
     from tiburon.simulation.integrate import StateRecord as StateRecord
     from tiburon.simulation.integrate import integrate_rk4 as integrate_rk4
+    from tiburon.simulation.linearization import ContactLinearization as ContactLinearization
     from tiburon.simulation.linearization import Linearization as Linearization
     from tiburon.simulation.linearization import linearize as linearize
     from tiburon.simulation.modes import Mode as Mode

@@ -119,7 +119,7 @@ _NAMES = {
     "results.trajectory": "Trajectory",
     "simulation.events": "Event TimeEvent latch release",
     "simulation.integrate": "StateRecord integrate_rk4",
-    "simulation.linearization": "Linearization linearize",
+    "simulation.linearization": "ContactLinearization Linearization linearize",
     "simulation.modes": "Mode Modes modes",
     "simulation.recorded_run": "load_run",
     "simulation.run_parameters": "ParameterTable parameters",

@@ -115,6 +115,7 @@ def test_every_function_of_the_library_has_decided():
         "kinetic_energy",
         "momentum",
         "linearize",
+        "linearize_contact_step",
         "linearize_step",
         "loop_inverse_dynamics",
         "tracking_forces",

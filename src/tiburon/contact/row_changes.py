@@ -13,13 +13,13 @@ and its axes turn, as the two shapes are displaced: the narrow phase is differen
 the columns of a joint depend on its position, their own change adds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tiburon.algorithms.kinematics import Place, body_places
 from tiburon.algorithms.sweep import to_root
 from tiburon.algorithms.tape_calls import JointVector
-from tiburon.contact.candidates import Candidate
+from tiburon.contact.candidates import Candidate, parameter_count
 from tiburon.contact.geometry.vectors import perpendicular
 from tiburon.contact.rows import part_place
 from tiburon.model import Plan, PlanBody
@@ -38,6 +38,8 @@ from tiburon.spatial.vec3 import (
 )
 from tiburon.trace.derivative import values_and_tangents
 from tiburon.trace.regions import function
+from tiburon.trace.structure import flatten, rebuild
+from tiburon.trace.value import Value
 
 __all__ = ["RowChanges", "row_changes"]
 
@@ -91,7 +93,7 @@ def row_changes(
         plan: Layout of the model.
         q: Configuration [m or rad], nq scalars.
         candidates: The shapes that may touch.
-        p: Run-time parameters of all candidates in order.
+        p: Run-time parameters of all candidates in order, then the handle of their table.
         velocities: Joint velocities x, nv scalars each.
         impulses: Impulses of all points along their axes, 3 scalars per point each.
     """
@@ -99,13 +101,14 @@ def row_changes(
     places = body_places(plan, position)
     rows: list[list[list[Scalar]]] = [[] for _ in velocities]
     forces: list[list[list[Scalar]]] = [[[0.0] * plan.nv for _ in range(plan.nv)] for _ in impulses]
-    at_point = function(_at_point)
+    at_point = _folded(_at_point)
+    handle = p[parameter_count(candidates) :]
     start = number = 0
     for candidate in candidates:
         own = p[start : start + len(candidate.parameters())]
         start += len(own)
         bodies = [plan.frame(part.body).body for part in (candidate.first, candidate.second)]
-        for point, axes, turned in _geometry_changes(plan, places, candidate, own):
+        for point, axes, turned in _geometry_changes(plan, places, candidate, own, handle):
             paths, variables = [], []
             for body in bodies:
                 path, indices = _path(plan, position, places, body, point)
@@ -131,6 +134,27 @@ def row_changes(
                         matrix[j][k] = matrix[j][k] + x
             number += 1
     return RowChanges(rows, forces)
+
+
+def _folded(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Turn a function into regions in which arguments that are constant stay so."""
+    known: dict[Any, Callable[..., Any]] = {}
+
+    def region(*arguments: Any) -> Any:
+        leaves, structure = flatten(arguments)
+        fixed = tuple(None if isinstance(x, Value) else float(x) for x in leaves)
+        inner = known.get((structure, fixed))
+        if inner is None:
+
+            def inside(*varying: Scalar) -> Any:
+                given = iter(varying)
+                whole = [next(given) if x is None else x for x in fixed]
+                return call(*rebuild(structure, iter(whole)))
+
+            inner = known[structure, fixed] = function(inside)
+        return inner(*(x for x in leaves if isinstance(x, Value)))
+
+    return region
 
 
 def _path(
@@ -165,7 +189,11 @@ def _path(
 
 
 def _geometry_changes(
-    plan: Plan, places: Sequence[Place], candidate: Candidate, p: Sequence[Scalar]
+    plan: Plan,
+    places: Sequence[Place],
+    candidate: Candidate,
+    p: Sequence[Scalar],
+    handle: Sequence[Scalar],
 ) -> list[tuple[Vec3, tuple[Vec3, Vec3, Vec3], list[list[_Turned]]]]:
     """Differentiate points and axes of a candidate by displacements of its shapes.
 
@@ -184,7 +212,7 @@ def _geometry_changes(
             r = [tuple(given[12 * k + 3 * i : 12 * k + 3 * i + 3]) for i in range(4)]
             poses.append(((r[0], r[1], r[2]), r[3]))
         values: list[Scalar] = []
-        for one in candidate.geometry(poses, p):
+        for one in candidate.geometry(poses, p, handle):
             t = perpendicular(one.normal)
             for vector in (one.point, t, cross(one.normal, t), one.normal):
                 values.extend(vector)
@@ -233,20 +261,13 @@ def _geometry_changes(
     return found
 
 
-def _combined(parts: Sequence[_Turned], weights: Vec3) -> _Turned:
+def _combined(parts: Sequence[_Turned], weights: Sequence[Scalar]) -> _Turned:
+    """Return the sum of displacements times weights."""
     total = _Turned(ZERO3, (ZERO3, ZERO3, ZERO3))
     for part, weight in zip(parts, weights, strict=True):
-        total = _plus(
-            total,
-            _Turned(
-                scale(part.point, weight),
-                (
-                    scale(part.axes[0], weight),
-                    scale(part.axes[1], weight),
-                    scale(part.axes[2], weight),
-                ),
-            ),
-        )
+        x, y, z = part.axes
+        turned = (scale(x, weight), scale(y, weight), scale(z, weight))
+        total = _plus(total, _Turned(scale(part.point, weight), turned))
     return total
 
 
@@ -265,17 +286,9 @@ def _at_point(
     """Return the changes of J x and J^T f of one point, with one column per axis of both paths."""
     # displacement of the point and its axes, per axis of both paths
     moved = [
-        _combined(changes[:3], axis.column.angular)
+        _combined(changes, (*axis.column.angular, *axis.column.linear))
         for path, changes in zip(paths, turned, strict=True)
         for axis in path
-    ]
-    moved = [
-        _plus(one, _combined(changes[3:], axis.column.linear))
-        for one, (axis, changes) in zip(
-            moved,
-            [(axis, changes) for path, changes in zip(paths, turned, strict=True) for axis in path],
-            strict=True,
-        )
     ]
     return (
         [_velocity_changes(axes, paths, moved, x) for x in velocities],

@@ -10,11 +10,13 @@ at w, a step d changes by d x w even at constant velocity: that is the upper lef
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, Self, Unpack
 
 import numpy as np
 
+from tiburon.actuation.defaults import contact_elements
 from tiburon.algorithms.setting import Setting
+from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
@@ -33,7 +35,18 @@ from tiburon.trace.program import Input
 from tiburon.trace.regions import function, trace_body
 from tiburon.trace.value import Value
 
-__all__ = ["Linearization", "linearize", "movable_joints"]
+__all__ = [
+    "ContactLinearization",
+    "Derivatives",
+    "Linearization",
+    "adds",
+    "derivatives_at",
+    "linearize",
+    "movable_joints",
+    "move_joint",
+    "rk4_changes",
+    "stage_derivatives",
+]
 
 
 class Linearization(NamedTuple):
@@ -49,7 +62,57 @@ class Linearization(NamedTuple):
         return named_line(self)
 
 
-def _derivatives(
+class ContactLinearization(Linearization):
+    """A step with rigid contact near a state, to first order; unpacks as `A, B`.
+
+    Attributes:
+        points: Names of the contact points.
+        modes: Mode of each point, shape (..., points): "open", "sticking" or "sliding".
+        margin: How far each point is from another mode, 0 to 1, shape (..., points): impulses
+            relative to the largest, velocities to the largest without impulses, friction to its
+            limit. A and B hold for changes smaller than that.
+    """
+
+    points: tuple[str, ...]
+    modes: NDArray[np.str_]
+    margin: NDArray[np.float64]
+
+    def __new__(cls, A: Any, B: Any, modes: Any, margin: Any, points: tuple[str, ...]) -> Self:
+        """Take the matrices, numbers of modes, margins and names."""
+        found = super().__new__(cls, A, B)
+        found.points, found.margin = points, margin
+        plain = isinstance(modes, np.ndarray) and modes.dtype == np.float64
+        found.modes = np.array(CONTACT_MODES)[modes.astype(int)] if plain else modes
+        return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle with all attributes."""
+        return _restored, (*self, self.modes, self.margin, self.points)
+
+    @property
+    def near_mode_change(self) -> tuple[str, ...]:
+        """Names of points that are about to change their mode in some case: margin below 1e-3.
+
+        On the other side of the change A and B are others.
+        """
+        least = np.asarray(self.margin).reshape(-1, len(self.points)).min(axis=0).tolist()
+        return tuple(name for name, x in zip(self.points, least, strict=True) if x < NEAR)
+
+
+def _restored(A: Any, B: Any, modes: Any, margin: Any, points: Any) -> ContactLinearization:
+    found = ContactLinearization(A, B, modes, margin, points)
+    found.modes = modes
+    return found
+
+
+CONTACT_MODES = ("open", "sticking", "sliding")
+"""Modes of a contact point."""
+
+NEAR = 1e-3
+"""Margin below which a contact is near another mode."""
+
+
+def derivatives_at(
     around: Setting,
     q: Sequence[Scalar],
     v: Sequence[Scalar],
@@ -87,7 +150,7 @@ def movable_joints(model: Model) -> list[tuple[Joint, slice, slice]]:
 
 def _run_continuous(around: Setting, q: Scalars, rate: Scalars, tau: Scalars) -> Any:
     joints, n = movable_joints(around.model), around.model.nv
-    _, by_q, by_v, by_tau = _derivatives(around, q, rate, tau)
+    _, by_q, by_v, by_tau = derivatives_at(around, q, rate, tau)
     turning: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
     for joint, _, j in joints:
         for k, unit in enumerate(np.eye(joint.nv).tolist(), start=j.start):
@@ -113,7 +176,7 @@ class _Move(NamedTuple):
     """By the step."""
 
 
-def _move(joint: Joint, is_last: bool, q: Scalars, step: Scalars) -> _Move:
+def move_joint(joint: Joint, is_last: bool, q: Scalars, step: Scalars) -> _Move:
     """Move one joint by a step, and differentiate; the last step normalizes quaternions."""
     units = np.eye(joint.nv).tolist()
 
@@ -133,10 +196,10 @@ def _move(joint: Joint, is_last: bool, q: Scalars, step: Scalars) -> _Move:
     return _Move(tuple(moved), by_start, by_step)
 
 
-def _adds(joint: Joint) -> bool:
+def adds(joint: Joint) -> bool:
     """Tell whether the variables of a joint simply add: both derivatives of a step are 1."""
     _, _, move = trace_body(
-        None, (joint.nq, joint.nv), lambda q, step: _move(joint, True, tuple(q), tuple(step))
+        None, (joint.nq, joint.nv), lambda q, step: move_joint(joint, True, tuple(q), tuple(step))
     )
     one = np.eye(joint.nv).reshape(-1).tolist()
     # entries that depend on the state are traced values, not floats
@@ -192,8 +255,8 @@ class _RotatingJoint:
     def __init__(self, joint: Joint, q: slice, v: slice) -> None:
         self.q, self.v, self.nv = q, v, joint.nv
         self._joint = joint
-        self._move = function(partial(_move, joint, False))
-        self._arrive = function(partial(_move, joint, True))
+        self._move = function(partial(move_joint, joint, False))
+        self._arrive = function(partial(move_joint, joint, True))
         self._along_bracket = function(partial(_along_bracket, joint))
         none: list[Scalar] = [0.0] * joint.nv**2
         self.blocks = {"D2": none, "D4": none}
@@ -233,30 +296,56 @@ class _RotatingJoint:
         self.blocks["C54"] = by_last
 
 
-def _run_step(around: Setting, q: Scalars, v: Scalars, tau: Scalars, dt: Scalars) -> Any:
-    """Differentiate a step of `rk4_step` by the chain rule over its stages.
+Derivatives = Callable[..., list[list[Scalar]]]
+"""Takes position, velocity and time; returns what `derivatives_at` does."""
 
-    One function computes accelerations and their derivatives; it is called at each stage.
-    """
-    n = around.model.nv
-    adding, rotating = [], []
-    for joint, i, j in movable_joints(around.model):
-        if _adds(joint):
-            adding.append((joint, i, j))
-        else:
-            rotating.append(_RotatingJoint(joint, i, j))
+
+def stage_derivatives(around: Setting, tau: Scalars) -> Derivatives:
+    """Return a function of accelerations and their derivatives, traced once for all stages."""
     arrays = tuple(tuple(scalars(array)) for array in around.arrays)
-    q, v, tau, h = tuple(q), tuple(v), tuple(tau), dt[0]
-    half = 0.5 * h
-    given: list[Scalar] = [h]
 
     @function
     def derivatives(q: Scalars, v: Scalars, tau: Scalars, arrays: Any, *time: Scalar) -> Any:
         inside = around._replace(arrays=arrays, external=None)
-        return _derivatives(inside, q, v, tau, *time)
+        return derivatives_at(inside, q, v, tau, *time)
+
+    def at(q: Scalars, v: Scalars, *time: Scalar) -> list[list[Scalar]]:
+        found: list[list[Scalar]] = derivatives(tuple(q), tuple(v), tau, arrays, *time)
+        return found
+
+    return at
+
+
+def _run_step(around: Setting, q: Scalars, v: Scalars, tau: Scalars, dt: Scalars) -> Any:
+    """Differentiate a step of `rk4_step` by the chain rule over its stages."""
+    tau = tuple(tau)
+    return rk4_changes(around, tuple(q), tuple(v), dt[0], stage_derivatives(around, tau))
+
+
+def rk4_changes(
+    around: Setting, q: Scalars, v: Scalars, h: Scalar, derivatives: Derivatives
+) -> dict[str, Any]:
+    """Return A and B of a step of `rk4_step`, by the chain rule over its stages.
+
+    Args:
+        around: What acts on the robot.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        h: Length of the step [s].
+        derivatives: From `stage_derivatives`; called at each stage.
+    """
+    n = around.model.nv
+    adding, rotating = [], []
+    for joint, i, j in movable_joints(around.model):
+        if adds(joint):
+            adding.append((joint, i, j))
+        else:
+            rotating.append(_RotatingJoint(joint, i, j))
+    half = 0.5 * h
+    given: list[Scalar] = [h]
 
     def accelerations(q: Scalars, v: Scalars, *time: Scalar) -> Scalars:
-        found, *slopes = derivatives(q, v, tau, arrays, *time)
+        found, *slopes = derivatives(q, v, *time)
         for part in slopes:
             given.extend(part)
         return tuple(found)
@@ -314,6 +403,9 @@ def linearize(
     tau: ArrayLike,
     *,
     dt: ArrayLike | None = None,
+    contact: str | bool | None = None,
+    contact_pairs: Sequence[tuple[str, str]] | None = None,
+    contact_state: ArrayLike | None = None,
     **conditions: Unpack[DynamicsCall],
 ) -> Linearization:
     """Linearize the motion of a robot about a state: dx/dt = A x + B dtau near it.
@@ -327,6 +419,10 @@ def linearize(
     J v + (dJ/dt) dq = 0 to first order, as two closed states near each other do. A keeps them so.
     In equilibrium its eigenvalues along directions that open loops are zero: gaps keep their rates.
 
+    With rigid contact, the step is that of `simulate` with `method="rk4"`. Contact points keep
+    their modes, and those that are closed throughout the step stay closed. The result then names
+    the points, tells their modes and how far they are from changing them.
+
     Args:
         model: The robot; its joints must have as many velocities as degrees of freedom of
             position.
@@ -334,18 +430,37 @@ def linearize(
         v: Joint velocity [m/s or rad/s], shape (..., nv).
         tau: Joint force [N or N m], shape (..., nv).
         dt: Length of a step [s], shape (...); None for continuous time.
+        contact: "rigid", False for none, or None: as in `simulate`, by the ground of the world.
+        contact_pairs: As in `simulate`.
+        contact_state: Discrete states of the contact points, shape (..., 4 points): the columns of
+            `run.z` of a run. By default all points stick where they touch.
         **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
             `errors`: those of `Delivery`.
 
     Returns:
-        A, shape (..., 2 nv, 2 nv), and B, shape (..., 2 nv, nv).
+        A, shape (..., 2 nv, 2 nv), and B, shape (..., 2 nv, nv); with contact, a
+        `ContactLinearization` with modes and margins, which unpacks the same way.
 
     Raises:
         ModelError: If a joint rolls: its positions have more degrees of freedom than its
-        velocities.
+            velocities; or if the world has ground that the robot can touch and the time is
+            continuous, or its contact is not rigid.
 
     Example:
         ``A, B = tb.linearize(arm, q, v, tau, dt=0.01)``
     """
+    world = world_with(conditions.get("world"), conditions.get("fluid")) or DEFAULT_WORLD
+    elements = contact_elements(model, world, contact, contact_pairs)
+    if elements:
+        if dt is None:
+            raise ModelError(
+                f"linearize of model {model.name!r}: rigid contact acts in steps, got continuous "
+                "time; pass dt=, or contact=False to leave contact out"
+            )
+        from tiburon.simulation.contact_linearization import linearize_contact
+
+        return linearize_contact(model, elements[0], (q, v, tau, dt, contact_state), conditions)
+    if contact_state is not None:
+        raise ModelError("contact_state: expected a world with contact, got none; leave it out")
     kind, step = (_CONTINUOUS, ()) if dt is None else (_STEP, (dt,))
     return kind.call(model, (q, v, tau, *step), conditions)

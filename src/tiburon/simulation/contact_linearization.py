@@ -1,0 +1,595 @@
+"""A step with rigid contact to first order, by the implicit function theorem.
+
+Contacts keep their modes: a point that sticks goes on sticking, one that slides goes on sliding,
+one that is open stays so. A contact that is held closed throughout the step stays closed; one that
+closes within it does so earlier or later. The parts of the step (`System.touch`, `rigid_step`) are
+differentiated one by one and multiplied (`ContactChain`).
+
+Symbols: as in `tiburon.contact.rigid` and `tiburon.trace.primitives.contact_chain`.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiburon.actuation.contact_element import POINT_STATES
+from tiburon.actuation.element import Element
+from tiburon.actuation.rigid_contact import RigidContact
+from tiburon.algorithms.crba import mass_elements
+from tiburon.algorithms.derivatives.inverse_dynamics import (
+    ForceVectors,
+    force_matrices,
+    force_vectors,
+    state_terms,
+)
+from tiburon.algorithms.derivatives.local_forces import LocalForce, Matrix6
+from tiburon.algorithms.joint_space import expanded_parents
+from tiburon.algorithms.pair_products import before_products
+from tiburon.algorithms.root_frame import Place
+from tiburon.algorithms.setting import Options, Setting
+from tiburon.algorithms.sweep import each
+from tiburon.algorithms.tape_calls import JointVector, scalars
+from tiburon.arrays import ArrayLike
+from tiburon.contact.candidates import (
+    Candidate,
+    Surface,
+    number_count,
+    numbers_of,
+    surfaces_of,
+)
+from tiburon.contact.rigid import (
+    MOST_SWEEPS,
+    TOLERANCE,
+    Closing,
+    Compliance,
+    ContactProblem,
+    PointState,
+    closing_of,
+    compliance_of,
+    contact_problem,
+)
+from tiburon.contact.row_changes import RowChanges, row_changes
+from tiburon.contact.rows import ContactRow, contact_rows
+from tiburon.errors import ModelError
+from tiburon.functions.keywords import DYNAMICS_CALL, DynamicsCall
+from tiburon.functions.library import LibraryFunction, inputs_of
+from tiburon.model import Joint, Model, Plan, PlanBody
+from tiburon.simulation.integrators.manifold import Manifold, Scalars
+from tiburon.simulation.linearization import (
+    ContactLinearization,
+    Derivatives,
+    adds,
+    movable_joints,
+    move_joint,
+    rk4_changes,
+    stage_derivatives,
+)
+from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar
+from tiburon.spatial.vec3 import ZERO3
+from tiburon.trace.array import as_traced
+from tiburon.trace.derivative import values_and_tangents
+from tiburon.trace.primitives.contact_chain import CompressionChain, ContactChain
+from tiburon.trace.primitives.contact_phases import (
+    ContactMatrix,
+    ContactPhases,
+    Solution,
+    contact_phases,
+)
+from tiburon.trace.primitives.friction_derivative import FrictionResponse
+from tiburon.trace.primitives.tree import solve_tree_columns
+from tiburon.trace.program import Input
+from tiburon.trace.regions import function, where_needed
+
+__all__ = ["StepChanges", "linearize_contact", "step_changes"]
+
+HELD = 0.01
+"""Share of the speed of approach in what a contact removes below which it is closed throughout."""
+
+LEAST_SLIP = 1e-6
+"""Share of the largest velocity without impulses below which a point does not slip."""
+
+TINY = 1e-300
+"""Keeps quotients of zeros finite."""
+
+
+class _RotatingJoint:
+    """A joint whose variables do not simply add: its blocks of the chain."""
+
+    def __init__(self, manifold: Manifold, joint: Joint, q: slice, v: slice) -> None:
+        self.q, self.v, self.joint, self._manifold = q, v, joint, manifold
+        self._place = manifold.joint_names.index(joint.name)
+        self.moved = function(partial(move_joint, joint, False))
+        self.arrived = function(partial(move_joint, joint, True))
+        self.free = function(self._free)
+        self.last = function(self._last)
+
+    def _free(self, q: Scalars, v: Scalars, vd: Scalars, h: Scalar) -> list[list[Scalar]]:
+        """Return the derivatives of the velocity at the end without contact, by v and by vd."""
+        n, joint, manifold, place = self.joint.nv, self.joint, self._manifold, self._place
+
+        def call(given: list[Any]) -> tuple[Sequence[Any], list[list[float]]]:
+            rate, change = tuple(given[:n]), tuple(given[n:])
+            middle = tuple(joint.move(q, [0.5 * h * x for x in rate]))
+            ahead = tuple(joint.move(q, [h * x for x in rate]))
+            hidden = manifold.convective_joint(place, rate)
+            step = tuple(h * (a + b) for a, b in zip(change, hidden, strict=True))
+            start = manifold.reexpress_joint(place, rate, q, ahead)
+            later = manifold.reexpress_joint(place, step, middle, ahead)
+            return [a + b for a, b in zip(start, later, strict=True)], np.eye(2 * n).tolist()
+
+        _, tangents = values_and_tangents(call, [*v, *vd])
+        return [_block(tangents[k : k + n]) for k in (0, n)]
+
+    def _last(
+        self, q: Scalars, v: Scalars, mean: Scalars, after: Scalars, h: Scalar
+    ) -> list[list[Scalar]]:
+        """Return the derivatives of the velocity at the end, by v, the mean velocity and v+."""
+        n, joint, manifold, place = self.joint.nv, self.joint, self._manifold, self._place
+
+        def call(given: list[Any]) -> tuple[Sequence[Any], list[list[float]]]:
+            ahead = tuple(joint.move(q, [h * x for x in given[:n]]))
+            end = joint.normalize(joint.move(q, [h * x for x in given[n : 2 * n]]))
+            found = manifold.reexpress_joint(place, tuple(given[2 * n :]), ahead, tuple(end))
+            return found, np.eye(3 * n).tolist()
+
+        _, tangents = values_and_tangents(call, [*v, *mean, *after])
+        return [_block(tangents[k : k + n]) for k in (0, n, 2 * n)]
+
+    def blocks(
+        self, q: Scalars, v: Scalars, vd: Scalars, mean: Scalars, after: Scalars, h: Scalar
+    ) -> list[Scalar]:
+        """Return all blocks in the order of `BLOCKS`, for the variables of the whole robot."""
+        own, rate, (i, j) = q[self.q], v[self.v], (self.q, self.v)
+        found: list[Scalar] = []
+        for duration in (0.5 * h, h):
+            moved = self.moved(own, tuple(duration * x for x in rate))
+            found += [*moved.by_start, *(duration * x for x in moved.by_step)]
+        for block in self.free(own, rate, vd[j], h):
+            found += block
+        arrived = self.arrived(own, tuple(h * x for x in mean[j]))
+        found += [*arrived.by_start, *(h * x for x in arrived.by_step)]
+        for block in self.last(q[i], rate, mean[j], after[j], h):
+            found += block
+        return found
+
+
+def _block(columns: Sequence[Sequence[Scalar]]) -> list[Scalar]:
+    """Return columns as a matrix, row by row."""
+    return [x for row in zip(*columns, strict=True) for x in row]
+
+
+class StepChanges(NamedTuple):
+    """A step with contact, to first order."""
+
+    A: Any
+    """Change with x = [dq, v], shape (2 nv, 2 nv)."""
+
+    B: Any
+    """Change with the joint forces, shape (2 nv, nv)."""
+
+    touched: Scalar
+    """Whether there were impulses; without them the step is another one."""
+
+    modes: list[Scalar]
+    """Of each contact point: 0 open, 1 sticking, 2 sliding."""
+
+    margin: list[Scalar]
+    """Of each contact point: relative distance to another mode, from 0 to 1."""
+
+
+class _TreeSolver:
+    """Equations with the mass matrix of a tree at the end of a step of constant velocity."""
+
+    def __init__(self, plan: Plan, q: Scalars) -> None:
+        self._plan, self._q, self._parents = plan, q, expanded_parents(plan)
+        n = plan.nv
+        self._H = as_traced(mass_elements(plan, JointVector(q))).reshape(n, n)
+        self._still = (0.0,) * n
+
+    def unbalanced(self, w: Sequence[Scalar], of_force: list[list[Scalar]]) -> Any:
+        """Return the derivative of H w - J^T f by position, at constant w and impulses.
+
+        Args:
+            w: Change of velocity that balances the impulses, nv scalars.
+            of_force: Derivative of J^T f.
+        """
+        plan, n = self._plan, self._plan.nv
+
+        @before_products(plan)
+        def vectors(*state: Any) -> ForceVectors:
+            position, change = map(JointVector, state)
+            still = JointVector(self._still)
+            terms = state_terms(plan, position, still, ZERO3)
+            local = partial(_added_forces, plan) if any(b.added for b in plan.bodies) else None
+            return force_vectors(plan, position, still, change, terms, local=local)
+
+        found, _ = force_matrices(plan, vectors(list(self._q), list(w)))
+        return as_traced(found).reshape(n, n) - as_traced(of_force).reshape(n, n)
+
+    def solved(self, *columns: Any) -> list[Any]:
+        """Return H^-1 times matrices of nv rows."""
+        together = np.concatenate([np.asarray(part) for part in columns], axis=1)
+        found = solve_tree_columns(self._parents, self._H, as_traced(together.tolist()))
+        ends = np.cumsum([part.shape[1] for part in columns])[:-1]
+        return list(np.split(found, ends, axis=1))
+
+
+def _added_forces(
+    plan: Plan,
+    places: Sequence[Place],
+    velocities: Sequence[Motion],
+    accelerations: Sequence[Motion],
+) -> tuple[LocalForce, ...]:
+    """Return the forces of added inertias, which are fixed in their bodies, at zero velocity."""
+
+    def force(body: PlanBody, place: Place, acc: Motion) -> LocalForce:
+        if body.added is None:
+            return LocalForce.zero()
+        A: ArticulatedInertia = body.added.rotated(place.R).shifted(place.o)
+        F: Force = A.apply(acc)
+        return LocalForce(F, A, Matrix6.zero(), Matrix6.zero())
+
+    return each(plan, force, range(len(plan.bodies)), places, accelerations)
+
+
+class _Contacts(NamedTuple):
+    """The contacts of a step and what the chain takes of them."""
+
+    compliance: Compliance
+    surfaces: list[Surface]
+    matrix: ContactMatrix
+    problem: ContactProblem
+    phases: ContactPhases
+    J: list[list[Scalar]]
+    """Rows of all points at the end of a step of constant velocity."""
+
+    J0: list[list[Scalar]]
+    """Normal rows at the start."""
+
+    slopes: list[Scalar]
+    """Derivatives of bound, approach and share of each point."""
+
+    @property
+    def points(self) -> int:
+        """Number of points."""
+        return len(self.J0)
+
+    def response(self, solution: Solution) -> tuple[list[Scalar], list[Scalar]]:
+        """Return the derivatives of impulses by velocities and by least impulses."""
+        primitive = FrictionResponse(self.matrix.size, self.matrix.supports)
+        found = primitive.apply(solution.arguments(self.matrix))
+        square = 9 * self.points**2
+        return found[:square], found[square:]
+
+    def arguments(
+        self, changes: RowChanges, E: Any, by_b: Sequence[Scalar], blocks: Sequence[Scalar]
+    ) -> list[Scalar]:
+        """Return the arguments of a chain that belong to contacts."""
+        rows = changes.velocity
+        found = [*_flat(self.J), *_flat(self.J0), *scalars(E)]
+        for k in range(self.points):
+            found += _flat(rows[0][3 * k : 3 * k + 2])
+        for k in range(self.points):
+            found += [x for part in rows for x in part[3 * k + 2]]
+        return [*found, *self.slopes, *by_b, *blocks]
+
+
+def step_changes(
+    around: Setting,
+    q: Scalars,
+    v: Scalars,
+    h: Scalar,
+    z: Scalars,
+    candidates: Sequence[Candidate],
+    p: Scalars,
+    derivatives: Derivatives,
+) -> StepChanges:
+    """Differentiate a step with rigid contact of a tree.
+
+    Args:
+        around: What acts on the robot.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        h: Length of the step [s].
+        z: Discrete states of the contact points.
+        candidates: The shapes that may touch.
+        p: Their run-time parameters.
+        derivatives: From `stage_derivatives`.
+    """
+    n, manifold = around.model.nv, Manifold(around.model)
+    rotating = [
+        _RotatingJoint(manifold, joint, i, j)
+        for joint, i, j in movable_joints(around.model)
+        if not adds(joint)
+    ]
+    middle, ahead = manifold.displaced(q, v, 0.5 * h), manifold.displaced(q, v, h)
+    found, *slopes = derivatives(middle, v, *(time + 0.5 * h for time in around.now))
+    vd = tuple(found)
+    v_free = manifold.velocity_ahead(q, middle, ahead, v, vd, h)
+    plan = around.at(JointVector(ahead), JointVector(v), *around.now).plan
+    contacts = _contacts(plan, q, ahead, v, v_free, h, z, candidates, p)
+    phases, compliance = contacts.phases, contacts.compliance
+    after = _sum(v_free, compliance.response(phases.final.y))
+    halfway = tuple(0.5 * (a + b) for a, b in zip(v, v_free, strict=True))
+    mean = _sum(halfway, compliance.response(phases.z))
+    blocks = [x for one in rotating for x in one.blocks(q, v, vd, mean, after, h)]
+    places = [(one.v.start, one.joint.nv) for one in rotating]
+    solver = _TreeSolver(plan, ahead)
+    of_state = [h, *(x for part in slopes for x in part)]
+
+    def returned() -> list[Scalar]:
+        first = phases.compression
+        reached = _sum(v_free, compliance.response(first.y))
+        own = row_changes(plan, ahead, candidates, p, [reached, v_free, v, mean], [first.p])
+        (E,) = solver.solved(solver.unbalanced(_difference(reached, v_free), own.force[0]))
+        by_b, _ = contacts.response(first)
+        given = [*of_state, *contacts.arguments(own, E, by_b, blocks)]
+        pairs = zip(contacts.surfaces, contacts.problem.closing, strict=True)
+        for k, (surface, one) in enumerate(pairs):
+            factor = 1.0 + surface.restitution
+            given += [factor * first.p[3 * k + 2], factor * one.approach]
+        return list(CompressionChain(n, contacts.points, places).apply(given))
+
+    none: list[Scalar] = [0.0] * (3 * n * contacts.points)
+    bounce = where_needed(phases.returns, returned, none)
+    # impulses on the mean velocity, with those that close gaps
+    acting = [a + b for a, b in zip(phases.timed, phases.closing.p, strict=True)]
+    changes = row_changes(
+        plan, ahead, candidates, p, [after, v_free, v, mean], [phases.final.p, acting]
+    )
+    E, Es, G = solver.solved(
+        solver.unbalanced(_difference(after, v_free), changes.force[0]),
+        solver.unbalanced(_difference(mean, halfway), changes.force[1]),
+        as_traced(contacts.J).T,
+    )
+    by_b, by_least = contacts.response(phases.final)
+    of_gaps, _ = contacts.response(phases.closing)
+    width = 3 * contacts.points
+    normal = [of_gaps[i * width + j] for i in range(2, width, 3) for j in range(2, width, 3)]
+    whole = ContactChain(n, contacts.points, places).apply(
+        [
+            *of_state,
+            *contacts.arguments(changes, E, by_b, blocks),
+            *scalars(G),
+            *scalars(Es),
+            *by_least,
+            *normal,
+            *phases.final.p,
+            *_shares(phases, contacts.problem.closing),
+            *bounce,
+        ]
+    )
+    matrices = as_traced(whole).reshape(2 * n, 3 * n)
+    modes, margin = _modes(contacts, after, h)
+    return StepChanges(
+        matrices[:, : 2 * n],
+        matrices[:, 2 * n :],
+        _largest(phases.final.p) > 0.0,
+        modes,
+        margin,
+    )
+
+
+def _contacts(
+    plan: Plan,
+    q: Scalars,
+    ahead: Scalars,
+    v: Scalars,
+    v_free: Scalars,
+    h: Scalar,
+    z: Scalars,
+    candidates: Sequence[Candidate],
+    p: Scalars,
+) -> _Contacts:
+    """Solve the contact problems of a step; arguments as in `step_changes`."""
+    before, points = (contact_rows(plan, at, candidates, p) for at in (q, ahead))
+    gaps = [point.geometry.gap for point in before]
+    compliance = compliance_of(plan, ahead, points)
+    states = [PointState(tuple(z[4 * k : 4 * k + 3]), z[4 * k + 3]) for k in range(len(points))]
+    surfaces = surfaces_of(candidates, p, [point.geometry for point in points])
+    problem = contact_problem(gaps, points, surfaces, states, v, v_free, h)
+    supports = compliance.supports
+    matrix = ContactMatrix(compliance.size, supports, compliance.entries(supports))
+    phases = contact_phases(
+        matrix,
+        problem.b,
+        problem.mu,
+        [one.approach for one in problem.closing],
+        [one.share for one in problem.closing],
+        [surface.restitution for surface in surfaces],
+        problem.ends,
+        problem.guess,
+        h=h,
+        tolerance=TOLERANCE,
+        most=MOST_SWEEPS,
+    )
+    closing_changes = function(_closing_changes)
+    slopes = [
+        x
+        for gap, point, steady, speed in zip(
+            gaps, points, problem.steady, problem.after, strict=True
+        )
+        for x in closing_changes(gap, point.geometry.gap, steady, speed, h)
+    ]
+    return _Contacts(
+        compliance,
+        surfaces,
+        matrix,
+        problem,
+        phases,
+        [_dense(row, plan.nv) for point in points for row in point.rows],
+        [_dense(point.rows[2], plan.nv) for point in before],
+        slopes,
+    )
+
+
+def _closing_changes(
+    gap: Scalar, ahead: Scalar, steady: Scalar, after: Scalar, h: Scalar
+) -> list[Scalar]:
+    """Return the derivatives of bound, approach and share by the first four arguments."""
+
+    def call(given: list[Any]) -> tuple[Closing, list[list[float]]]:
+        return closing_of(given[0], given[1], given[2], given[3], h), np.eye(4).tolist()
+
+    (_, approach, _), tangents = values_and_tangents(call, [gap, ahead, steady, after])
+    bound, *others = ([tangent[i] for tangent in tangents] for i in range(3))
+    # a contact that is closed throughout stays so
+    lands = approach > HELD
+    return [*bound, *(np.where(lands, x, 0.0) for part in others for x in part)]
+
+
+def _shares(phases: ContactPhases, closing: Sequence[Closing]) -> list[Scalar]:
+    """Return for each contact what the chain takes of the time over which its impulse acts."""
+    found: list[Scalar] = []
+    for k, one in enumerate(closing):
+        normal, sudden = phases.final.p[3 * k + 2], phases.sudden[k]
+        # a sudden share of 1 is a bound
+        counts = phases.returns & (sudden < 1.0) & (normal > 0.0)
+        over = np.where(counts, 1.0 / np.where(counts, normal, 1.0), 0.0)
+        found += [phases.lasting[k], one.share, sudden, np.where(phases.returns, 0.0, 1.0)]
+        found += [over, -sudden * over, np.where(phases.final.least[k] > 0.0, 1.0, 0.0)]
+    return found
+
+
+def _modes(
+    contacts: _Contacts, after: Sequence[Scalar], h: Scalar
+) -> tuple[list[Scalar], list[Scalar]]:
+    """Return the mode of each contact, and its relative distance to another one.
+
+    Velocities are relative to the largest one without impulses, impulses to the largest.
+    """
+    problem, final = contacts.problem, contacts.phases.final
+    u = [sum((a * b for a, b in zip(row, after, strict=True)), 0.0) for row in contacts.J]
+    speed = np.maximum(_largest(problem.b), TINY)
+    impulse = np.maximum(_largest(final.p), TINY)
+    modes, margins = [], []
+    for k in range(contacts.points):
+        x, y, normal = final.p[3 * k : 3 * k + 3]
+        friction = np.sqrt(x * x + y * y)
+        slip = np.sqrt(u[3 * k] * u[3 * k] + u[3 * k + 1] * u[3 * k + 1])
+        # velocity of the normal with which Signorini's condition is set
+        leaving = u[3 * k + 2] - problem.after[k] + problem.b[3 * k + 2]
+        closed = normal > 0.0
+        slides = closed & (slip > LEAST_SLIP * speed)
+        limit = final.mu[k] * normal
+        room = np.where(limit > 0.0, 1.0 - friction / np.where(limit > 0.0, limit, 1.0), 1.0)
+        least = final.least[k]
+        pressed = np.where(normal > least, (normal - least) / impulse, leaving / speed)
+        # a gap that just closes at the end of the step
+        late = np.abs(2.0 * problem.ends[k] / h) / speed
+        touching = np.minimum(np.minimum(pressed, late), np.where(slides, slip / speed, room))
+        margin = np.where(closed, touching, leaving / speed)
+        modes.append(np.where(slides, 2.0, np.where(closed, 1.0, 0.0)))
+        margins.append(np.minimum(np.maximum(margin, 0.0), 1.0))
+    return modes, margins
+
+
+def _dense(row: ContactRow, size: int) -> list[Scalar]:
+    return [row.get(i, 0.0) for i in range(size)]
+
+
+def _flat(rows: Sequence[Sequence[Scalar]]) -> list[Scalar]:
+    return [x for row in rows for x in row]
+
+
+def _sum(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalars:
+    return tuple(x + y for x, y in zip(a, b, strict=True))
+
+
+def _difference(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalars:
+    return tuple(x - y for x, y in zip(a, b, strict=True))
+
+
+def _largest(values: Sequence[Scalar]) -> Scalar:
+    found: Scalar = 0.0
+    for value in values:
+        found = np.maximum(found, np.abs(value))
+    return found
+
+
+def _run(
+    around: Setting,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    dt: Sequence[Scalar],
+    z: Sequence[Scalar],
+    p: Sequence[Scalar],
+) -> Any:
+    """Return the linear model of a step, with contact or in flight."""
+    candidates = dict(around.options)["candidates"]
+    n, h = around.model.nv, dt[0]
+    q, v = tuple(q), tuple(v)
+    derivatives = stage_derivatives(around, tuple(tau))
+    found = step_changes(around, q, v, h, tuple(z), candidates, tuple(p), derivatives)
+
+    def free() -> list[Scalar]:
+        step = rk4_changes(around, q, v, h, derivatives)
+        return [*scalars(step["A"]), *scalars(step["B"])]
+
+    flies = np.where(found.touched, 0.0, 1.0) > 0.5
+    flat = where_needed(flies, free, [*scalars(found.A), *scalars(found.B)])
+    return {
+        "A": as_traced(flat[: 4 * n * n]).reshape(2 * n, 2 * n),
+        "B": as_traced(flat[4 * n * n :]).reshape(2 * n, n),
+        "modes": as_traced(found.modes),
+        "margin": as_traced(found.margin),
+    }
+
+
+def _inputs(model: Model, options: Options) -> list[Input]:
+    candidates: tuple[Candidate, ...] = dict(options)["candidates"]
+    points = sum(candidate.point_count for candidate in candidates)
+    return [
+        *inputs_of("q", "v", "tau", Input("dt", ()))(model, options),
+        Input("contact_state", (4 * points,)),
+        Input("surfaces", (number_count(candidates),)),
+    ]
+
+
+_STEP: LibraryFunction[Any] = LibraryFunction(
+    "linearize_contact_step", _inputs, _run, make=lambda *found: found, keywords=DYNAMICS_CALL
+)
+
+
+def linearize_contact(
+    model: Model,
+    element: Element,
+    arrays: tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike, ArrayLike | None],
+    conditions: DynamicsCall,
+) -> ContactLinearization:
+    """Return the linear model of a step with contact; see `linearize`.
+
+    Args:
+        model: The robot.
+        element: Its contacts.
+        arrays: Configuration, velocity, joint force, step, and states of the contact points.
+        conditions: Shared keywords.
+
+    Raises:
+        ModelError: If contact is not rigid, or the robot has loops.
+    """
+    if not isinstance(element, RigidContact):
+        raise ModelError(
+            f"linearize of model {model.name!r}: expected rigid contact, got "
+            f"{type(element).__name__}; pass contact='rigid', or contact=False for none"
+        )
+    if model.loops:
+        raise ModelError(
+            f"linearize of model {model.name!r}: contact is for robots without loops; pass "
+            "contact=False"
+        )
+    *state, z = arrays
+    names, candidates = element.point_names, element.candidates
+    count = len(POINT_STATES) * len(names)
+    if z is None:
+        z = element.initial_discrete_state(model)[:count]
+    form = tuple(candidate.form() for candidate in candidates)
+    given = (*state, z, np.array(numbers_of(candidates)))
+    found = _STEP.call(model, given, conditions, (("candidates", form),))
+    flagged = conditions.get("errors") == "flag"
+    A, B, modes, margin = found[0] if flagged else found
+    near = ContactLinearization(A, B, modes, margin, names)
+    return (near, found[1]) if flagged else near  # type: ignore[return-value]

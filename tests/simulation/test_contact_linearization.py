@@ -1,0 +1,329 @@
+"""Steps with rigid contact to first order: central differences of the step itself.
+
+A contact that is held closed has one-sided derivatives where its gap opens: lifted by d it falls
+for sqrt(2 d / g) first. `linearize` keeps it closed, and differences are taken along changes that
+do so: neither the gap nor its rate at the start changes.
+"""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tests.model.samples import turn
+from tiburon.actuation.rigid_contact import RigidContact
+from tiburon.errors import ModelError, OptionError
+from tiburon.simulation.step import StepSource, step_kernel
+from tiburon.simulation.system import System
+
+STEP = 1e-6
+"""Of central differences; impulses are solved for to 8 digits."""
+
+TOLERANCE = 2e-5
+"""Rounding and the tolerance of the solver over `STEP`, for velocities below 10."""
+
+
+def stepper(model, world, pairs=None):
+    """Return a function of one step of a run, for a batch of states, joint forces and z."""
+    element = RigidContact.of(model, world, pairs)
+    system = System(model, world, [element], steps=True)
+    kernel = step_kernel(StepSource(system, "rk4"), "many")
+    count = len(system.z0)
+
+    def step(q, v, tau, dt, z=None):
+        u = np.zeros((len(q), system.drive_size))
+        u[:, : model.nv], u[:, -count:] = tau, system.z0
+        if z is not None:
+            u[:, -count : -count + len(z)] = z
+        after = kernel(q, v, u, np.array([0.0, dt, dt, 0.0]))
+        return after[0], after[1]
+
+    return step
+
+
+def starts(model, q, v, dt, world, pairs):
+    """Return gaps, and their rates at the start as the step takes them."""
+    ahead = np.asarray(model.integrate(q, dt * v))
+    here, there = (tb.contacts(model, at, v, world=world, pairs=pairs) for at in (q, ahead))
+    steady = np.sum(there.normal * there.velocity, axis=-1)
+    return np.concatenate([here.gap, 2.0 * (there.gap - here.gap) / dt - steady], axis=-1)
+
+
+def directions(model, q, v, dt, world, pairs, held):
+    """Return directions of (dq, v, tau) that keep contacts closed, one per row."""
+    n = model.nv
+    if not held.any():
+        return np.eye(3 * n)
+    sides = []
+    for sign in (1.0, -1.0):
+        steps = sign * STEP * np.eye(2 * n)
+        moved = np.asarray(model.integrate(q, steps[:, :n]))
+        sides.append(starts(model, moved, v + steps[:, n:], dt, world, pairs))
+    rows = np.zeros((2 * held.sum(), 3 * n))
+    rows[:, : 2 * n] = ((sides[0] - sides[1]) / (2 * STEP))[:, np.tile(held, 2)].T
+    _, sizes, basis = np.linalg.svd(rows)
+    return basis[np.sum(sizes > 1e-6) :]
+
+
+def check(model, q, v, tau, dt, world, pairs=None, z=None):
+    """Compare A and B with central differences; return the linearization."""
+    n = model.nv
+    found = tb.linearize(model, q, v, tau, dt=dt, world=world, contact_pairs=pairs, contact_state=z)
+    A, B = found
+    here = starts(model, q, v, dt, world, pairs)[: len(found.points)]
+    held = (found.modes != "open") & (np.abs(here) < 1e-7)
+    along = directions(model, q, v, dt, world, pairs, held)
+    step = stepper(model, world, pairs)
+    (q_end,), _ = step(q[None], v[None], tau[None], dt, z)
+    sides = []
+    for sign in (1.0, -1.0):
+        dq, dv, dtau = np.split(sign * STEP * along, 3, axis=1)
+        moved = np.asarray(model.integrate(q, dq))
+        after, rate = step(moved, v + dv, tau + dtau, dt, z)
+        ends = np.broadcast_to(q_end, after.shape)
+        sides.append(np.concatenate([model.difference(ends, after), rate], axis=1))
+    expected = (sides[0] - sides[1]) / (2 * STEP)
+    got = along @ np.concatenate([A, B], axis=1).T
+    assert not found.near_mode_change
+    np.testing.assert_allclose(got, expected, atol=TOLERANCE * max(1.0, np.abs(expected).max()))
+    assert len(along) >= n
+    return found
+
+
+def ball(restitution=0.0, friction=0.3):
+    body = tb.Body(
+        "ball",
+        joint=tb.Free("ball"),
+        inertia=tb.Inertia(2.0, (0.01, 0.02, -0.01), (0.01, 0.012, 0.009)),
+        shapes=(tb.Shape(tb.SphereShape(0.1)),),
+    )
+    ground = tb.Ground(static_friction=friction, restitution=restitution)
+    return tb.Model("ball", [body]), tb.World(ground=ground)
+
+
+def ball_state(height, velocity, spin=(0.3, 0.5, -0.7)):
+    """Return a ball turned off its axes, with a velocity in world axes."""
+    quaternion = np.array([0.8, 0.2, 0.5, -0.1])
+    quaternion /= np.linalg.norm(quaternion)
+    w, u = quaternion[0], quaternion[1:]
+    R = turn(2.0 * np.arctan2(np.linalg.norm(u), w) * u / np.linalg.norm(u))
+    q = np.array([*quaternion, 0.2, -0.3, 0.1 + height])
+    return q, np.array([*spin, *(R.T @ np.array(velocity))])
+
+
+FORCE = np.array([0.01, 0.02, -0.01, 0.3, 0.1, -0.2])
+
+
+def test_sliding_ball():
+    model, world = ball()
+    q, v = ball_state(0.0, (1.0, 0.4, 0.0))
+    assert check(model, q, v, FORCE, 0.01, world).modes == "sliding"
+
+
+def test_rolling_ball():
+    model, world = ball(friction=0.9)
+    q, v = ball_state(0.0, (0.0, 0.0, 0.0), spin=(0.0, 0.0, 0.0))
+    R = rotation(q)
+    v[:3] = R.T @ np.array([3.0, -1.0, 0.2])
+    v[3:] = R.T @ np.cross([3.0, -1.0, 0.2], [0.0, 0.0, 0.1])
+    assert check(model, q, v, FORCE, 0.01, world).modes == "sticking"
+
+
+def rotation(q):
+    u = q[1:4]
+    return turn(2.0 * np.arctan2(np.linalg.norm(u), q[0]) * u / np.linalg.norm(u))
+
+
+@pytest.mark.parametrize("restitution", [0.0, 0.6])
+def test_impact_within_the_step(restitution):
+    """A ball lands within the step; restitution returns part of its impulse."""
+    q, v = ball_state(0.004, (1.0, 0.4, -1.0))
+    for friction, mode in ((0.9, "sticking"), (0.1, "sliding")):
+        model, world = ball(restitution, friction)
+        assert check(model, q, v, FORCE, 0.01, world).modes == mode
+
+
+def test_flight_is_that_without_contact():
+    """Far from the ground, A and B are those of `contact=False`."""
+    model, world = ball()
+    q, v = ball_state(1.0, (1.0, 0.4, -1.0))
+    found = tb.linearize(model, q, v, FORCE, dt=0.01, world=world)
+    assert found.modes == "open"
+    assert found.near_mode_change == ()
+    free = tb.linearize(model, q, v, FORCE, dt=0.01, world=world, contact=False)
+    np.testing.assert_allclose(found.A, free.A, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(found.B, free.B, rtol=0, atol=1e-13)
+
+
+def test_pressed_side_of_a_held_contact():
+    """Pressed into the ground, a held contact is moved out within the step: its gap is gone."""
+    model, world = ball()
+    # without spin: a constant velocity in turning axes is no straight line
+    q, v = ball_state(0.0, (1.0, 0.4, 0.0), spin=np.zeros(3))
+    A, _ = tb.linearize(model, q, v, FORCE, dt=0.01, world=world)
+    down = np.concatenate([np.zeros(3), rotation(q).T @ [0.0, 0.0, -1.0], np.zeros(6)])
+    step = stepper(model, world)
+    (q0, q1), (v0, v1) = step(
+        np.array([q, model.integrate(q, STEP * down[:6])]), np.array([v, v]), FORCE, 0.01
+    )
+    change = np.concatenate([model.difference(q0, q1), v1 - v0]) / STEP
+    np.testing.assert_allclose(A @ down, change, atol=1e-4)
+
+
+def test_two_balls_and_a_lever():
+    """Bodies of different trees, one with universal and revolute joints, touch each other."""
+    hinge = tb.Universal("hinge", (1, 0, 0), (0, 1, 0), pose=tb.Pose(translation=(0, 0, 1.0)))
+    elbow = tb.Revolute("elbow", (0, 1, 0), pose=tb.Pose(translation=(0.4, 0, 0)))
+    rod = tb.Inertia.box(1.0, (0.4, 0.05, 0.05), com=(0.2, 0, 0))
+    tip = tb.Shape(tb.SphereShape(0.08), pose=tb.Pose(translation=(0.4, 0.0, 0.0)))
+    free = ball()[0].bodies[0]
+    model = tb.Model(
+        "lever",
+        [
+            tb.Body("upper", joint=hinge, inertia=rod),
+            tb.Body("lower", "upper", joint=elbow, inertia=rod, shapes=(tip,)),
+            replace(free, joint=tb.Free("float")),
+        ],
+    )
+    world = tb.World()
+    pairs = [("lower", "ball")]
+    at = np.array([0.2, 0.3, -0.4])
+    lever = tb.forward_kinematics(model, np.array([*at, 1.0, 0, 0, 0, 0, 0, 0]), frames="lower")
+    R, p = (np.asarray(part) for part in lever)
+    center = p + R @ [0.4, 0.0, 0.0] + 0.181 * np.array([0.6, 0.0, -0.8])
+    q = np.array([*at, *ball_state(0.0, np.zeros(3))[0][:4], *center])
+    _, own = ball_state(0.0, (-0.5, 0.2, 0.9))
+    v = np.array([0.4, 0.3, -0.5, *own])
+    tau = 0.1 * np.arange(9.0)
+    found = check(model, q, v, tau, 0.005, world, pairs)
+    assert found.points == ("lower/ball",)
+    assert found.modes != "open"
+
+
+def hopper():
+    """Return a body with two legs of two joints and spherical feet."""
+    bodies = [
+        tb.Body("trunk", joint=tb.Free("float"), inertia=tb.Inertia.box(3.0, (0.4, 0.2, 0.1)))
+    ]
+    points = []
+    for name, x in (("front", 0.2), ("rear", -0.2)):
+        hip = tb.Revolute(f"{name}_hip", (0, 1, 0), pose=tb.Pose(translation=(x, 0.02, 0.0)))
+        knee = tb.Prismatic(f"{name}_knee", (0, 0, 1), pose=tb.Pose(translation=(0, 0, -0.2)))
+        rod = tb.Inertia.box(0.4, (0.03, 0.03, 0.2), com=(0, 0, -0.1))
+        bodies.append(tb.Body(f"{name}_thigh", "trunk", joint=hip, inertia=rod))
+        bodies.append(tb.Body(f"{name}_shank", f"{name}_thigh", joint=knee, inertia=rod))
+        points.append(tb.ContactPoint(f"{name}_foot", f"{name}_shank", (0, 0, -0.2), radius=0.02))
+    return tb.Model("hopper", bodies, contacts=points)
+
+
+@pytest.mark.slow
+def test_robot_along_a_run():
+    """States of a run of a kicked robot whose feet stick, slide and lift."""
+    model = hopper()
+    world = tb.World(ground=tb.Ground(static_friction=0.5, kinetic_friction=0.4))
+    start = np.zeros(model.nq)
+    start[0], start[6] = 1.0, 0.42
+    start[7:] = 0.1, 0.0, -0.15, 0.0
+    start = np.asarray(tb.lift_out(model, start, world=world))
+    rng = np.random.default_rng(3)
+
+    @tb.traced
+    def hold(state):
+        errors = zip(start[7:].tolist(), state.q[7:], state.v[6:], strict=True)
+        return [0.0] * 6 + [200.0 * (a - q) - 6.0 * v for a, q, v in errors]
+
+    run = tb.simulate(
+        model,
+        0.2,
+        q=start,
+        v=0.4 * rng.normal(size=model.nv),
+        world=world,
+        control=hold,
+        passive=False,
+        limits=False,
+        record_dt=1e-3,
+        progress=False,
+    )
+    seen = set()
+    for k in range(5, 200, 15):
+        q, v = run.q[k], run.v[k]
+        tau = np.concatenate([np.zeros(6), 200.0 * (start[7:] - q[7:]) - 6.0 * v[6:]])
+        near = tb.linearize(
+            model, q, v, tau, dt=2e-3, world=world, contact_state=run.z[k, :8]
+        ).near_mode_change
+        if not near:
+            # from a close guess, sweeps end before they have seen a small change
+            z = np.where(np.arange(8) % 4 == 3, run.z[k, :8], 0.0)
+            found = check(model, q, v, tau, 2e-3, world, z=z)
+            seen.update(found.modes.tolist())
+    assert seen == {"open", "sticking", "sliding"}
+
+
+def test_batches_equal_single_states_in_bits():
+    model, world = ball()
+    states = [ball_state(h, (1.0, 0.4, w)) for h, w in ((0.0, 0.0), (0.004, -1.0), (1.0, 0.0))]
+    q, v = (np.array(part) for part in zip(*states, strict=True))
+    many = tb.linearize(model, q, v, FORCE, dt=0.01, world=world)
+    assert many.A.shape == (3, 12, 12)
+    assert many.modes.shape == (3, 1)
+    for k in range(3):
+        one = tb.linearize(model, q[k], v[k], FORCE, dt=0.01, world=world)
+        assert np.array_equal(one.A, many.A[k])
+        assert np.array_equal(one.B, many.B[k])
+        assert np.array_equal(one.margin, many.margin[k])
+
+
+def test_a_contact_near_another_mode_is_named():
+    """Friction close to its limit: the point is about to slide."""
+    model, world = ball(friction=0.25)
+    q, _ = ball_state(0.0, np.zeros(3))
+    pushed = [
+        tb.linearize(
+            model,
+            q,
+            np.zeros(6),
+            np.array([0, 0, 0, *(rotation(q).T @ [f, 0, 0])]),
+            dt=0.01,
+            world=world,
+        )
+        for f in np.linspace(0.0, 40.0, 9)
+    ]
+    margins = [float(one.margin[0]) for one in pushed]
+    assert pushed[0].near_mode_change == ()
+    modes = [str(one.modes[0]) for one in pushed]
+    change = modes.index("sliding")
+    assert change > 0
+    low, high = 5.0 * (change - 1), 5.0 * change
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        tau = np.array([0, 0, 0, *(rotation(q).T @ [middle, 0, 0])])
+        found = tb.linearize(model, q, np.zeros(6), tau, dt=0.01, world=world)
+        low, high = (middle, high) if found.modes == "sticking" else (low, middle)
+    assert found.near_mode_change == ("ball/ground",)
+    assert margins[0] > 0.1
+
+
+def test_result_unpacks_pickles_and_prints():
+    model, world = ball()
+    q, v = ball_state(0.0, (1.0, 0.4, 0.0))
+    found = tb.linearize(model, q, v, FORCE, dt=0.01, world=world)
+    A, B = pickle.loads(pickle.dumps(found))
+    assert np.array_equal(A, found.A)
+    assert np.array_equal(B, found.B)
+    assert pickle.loads(pickle.dumps(found)).modes == "sliding"
+    assert "ContactLinearization" in repr(found)
+
+
+def test_contact_is_never_left_out_silently():
+    """Continuous time has no rigid contact: it is refused, not ignored."""
+    model, world = ball()
+    q, v = ball_state(0.0, (1.0, 0.4, 0.0))
+    with pytest.raises(ModelError, match=r"rigid contact acts in steps.*dt=.*contact=False"):
+        tb.linearize(model, q, v, FORCE, world=world)
+    assert tb.linearize(model, q, v, FORCE, world=world, contact=False).A.shape == (12, 12)
+    with pytest.raises(ModelError, match="contact_state"):
+        tb.linearize(model, q, v, FORCE, dt=0.01, contact_state=np.zeros(4))
+    with pytest.raises(OptionError, match="contact"):
+        tb.linearize(model, q, v, FORCE, dt=0.01, world=world, contact="soft")
