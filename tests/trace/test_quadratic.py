@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tiburon import trace as tracing
+from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.trace.primitives.quadratic import INFEASIBLE, OPTIMAL, solve_qp
 
 KKT = 1e-9
@@ -271,3 +273,62 @@ def test_wrong_shapes_are_named():
         solve_qp(np.eye(2), np.zeros(2), A2=np.eye(2), b2=np.zeros(3))
     with pytest.raises(tb.ShapeError, match="mu"):
         solve_qp(np.eye(3), np.zeros(3), cones=[(0, 1, 2)], mu=[])
+
+
+def varied(rng, cones):
+    """Return a problem with active constraints and a direction in which its data change."""
+    W, c, A1, _, A2, _ = (a[0] for a in problems(rng, 1, 6, 2, 8, "plain"))
+    inside = 0.3 * rng.standard_normal(6)
+    inside[[2, 5]] = 8.0
+    b1, b2 = A1 @ inside, A2 @ inside - rng.exponential(0.3, 8)
+    c = -W @ (inside + 5.0 * rng.standard_normal(6))
+    data = [W, c, A1, b1, A2, b2, np.array([0.15, 0.2])[: len(cones)]]
+    change = [rng.standard_normal(np.shape(a)) for a in data]
+    change[0] = change[0] + change[0].T
+    return data, change
+
+
+@pytest.mark.parametrize("cones", [(), ((0, 1, 2), (3, 4, 5))])
+def test_derivatives_follow_the_active_constraints(cones):
+    """Tangents equal central differences, and adjoints equal transposed tangents."""
+    rng = np.random.default_rng(11)
+    shapes = {"W": (6, 6), "c": 6, "A1": (2, 6), "b1": 2, "A2": (8, 6), "b2": 8, "mu": len(cones)}
+    if not cones:
+        del shapes["mu"]
+
+    def solve(W, c, A1, b1, A2, b2, mu=()):
+        found = solve_qp(W, c, A1, b1, A2, b2, cones=cones, mu=mu)
+        y2, yc = found.inequality_multipliers, found.cone_multipliers
+        return {"x": found.x, "y2": y2, "yc": yc if cones else y2, "status": found.status}
+
+    def active(found):
+        return tuple(np.concatenate([found["y2"], found["yc"]]) > 0.0)
+
+    inputs = [tracing.Input(k, s if isinstance(s, tuple) else (s,)) for k, s in shapes.items()]
+    program = tracing.trace(solve, inputs, name="qp")
+    forward, backward = (
+        make_kernel(ProgramSource(derive(program, of="x")), {})
+        for derive in (tracing.forward_derivative, tracing.reverse_derivative)
+    )
+    checked = curved = 0
+    for _ in range(12):
+        data, change = (rows[: len(shapes)] for rows in varied(rng, cones))
+        now = solve(*data)
+        h = 1e-6
+        ends = [
+            solve(*(a + s * h * d for a, d in zip(data, change, strict=True))) for s in (-1.0, 1.0)
+        ]
+        assert now["status"] == OPTIMAL
+        if len({active(one) for one in (now, *ends)}) > 1:
+            continue
+        checked += 1
+        curved += bool(cones) and max(now["yc"]) > 0.0
+        slope = (ends[1]["x"] - ends[0]["x"]) / (2 * h)
+        weight = rng.standard_normal(6)
+        tangent = forward(*data, *change)
+        adjoint = backward(*data, weight)
+        np.testing.assert_allclose(tangent, slope, atol=1e-5 * (1 + np.abs(slope).max()))
+        total = sum(np.sum(a * d) for a, d in zip(adjoint, change, strict=True))
+        assert total == pytest.approx(weight @ np.asarray(tangent), rel=1e-7, abs=1e-9)
+    assert checked >= 6
+    assert curved >= 3 or not cones

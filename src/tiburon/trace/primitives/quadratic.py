@@ -31,7 +31,9 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from tiburon.errors import ShapeError, TraceError
+import numpy as np
+
+from tiburon.errors import ShapeError
 from tiburon.trace.graph import Graph
 from tiburon.trace.primitives.primitive import (
     Index,
@@ -41,11 +43,13 @@ from tiburon.trace.primitives.primitive import (
     Primitive,
     Truth,
     array_of,
+    is_zero_row,
+    nodes_of,
     numbers_of,
     shape_of,
     square_size,
 )
-from tiburon.trace.value import Value
+from tiburon.trace.value import Value, where
 
 __all__ = [
     "INFEASIBLE",
@@ -68,8 +72,22 @@ CONTRADICTS = 1e-9
 """Residual of an equation that depends on others, relative to its terms, above which no x
 satisfies them all."""
 
-CONE_VIOLATED = 1e-11
-"""Violation of a friction cone relative to mu x_n, above which a tangent plane enters."""
+CONE_VIOLATED = 1e-7
+"""Violation of a friction cone relative to x_n, above which a tangent plane enters; steps of
+Newton's method on the active cones do the rest."""
+
+NEWTON_STEPS = 2
+"""Steps of Newton's method on active cones: the first is off by 1e-4, its square is 1e-8, then
+rounding."""
+
+NEWTON = 1e-2
+"""Length of a step relative to x above which the active cones are not those of the optimum."""
+
+LOCKED = 1e16
+"""Factor of the weight of variables that do not move."""
+
+APEX = 1e-4
+"""Tangential force relative to the largest at or below which a cone is at its apex."""
 
 DEPENDENT = 1e-20
 """Square of the share of a constraint's normal, in the metric of W^-1, that is independent of the
@@ -171,14 +189,203 @@ class DualActiveSet(Primitive):
     def tangent(
         self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
     ) -> list[int]:
-        """Raise an error."""
-        raise TraceError("solutions of quadratic programs have no derivatives")
+        """Return the tangents of x and the multipliers, with the active constraints as equations.
+
+        W' dx + dc' = A^T dy and A dx = db', where A holds the equations and the normals of all
+        active constraints, W' adds the curvature of active cones, and dc', db' are the changes of
+        the optimality conditions at fixed x and y.
+        """
+        if is_zero_row(graph, tangents):
+            return [graph.const(0.0)] * self.result_count
+        at = _Optimum(self, *([Value(graph, x) for x in row] for row in (args, results)))
+        change = self._split([Value(graph, node) for node in tangents])
+        linear, right = list(change.c), list(change.b1)
+        for (i, j), dw in zip(self._entries(), change.W, strict=True):
+            linear[i] = linear[i] + dw * at.x[j]
+        n = self.size
+        for k, y in enumerate(at.y1):
+            for j in range(n):
+                entry = change.A1[k * n + j]
+                linear[j] = linear[j] - y * entry
+                right[k] = right[k] - entry * at.x[j]
+        place = 0
+        for support, y, on, db in zip(self.supports, at.y2, at.on, change.b2, strict=True):
+            total = db
+            for j in support:
+                entry = change.A2[place]
+                linear[j] = linear[j] - y * entry
+                total = total - entry * at.x[j]
+                place += 1
+            right.append(on * total)
+        for (_, _, j), y, on, dmu in zip(self.cones, at.yc, at.cone_on, change.mu, strict=True):
+            linear[j] = linear[j] - on * y * dmu
+            right.append(-on * at.x[j] * dmu)
+        found = at.solve(linear, right)
+        still = [graph.const(0.0)] * 3
+        return [*nodes_of(graph, found[: n + self.constraints]), *still]
 
     def adjoint(
         self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
     ) -> list[int]:
-        """Raise an error."""
-        raise TraceError("solutions of quadratic programs have no derivatives")
+        """Return the adjoints of the arguments: the same equations, transposed."""
+        n = self.size
+        if is_zero_row(graph, adjoints[: n + self.constraints]):
+            return [graph.const(0.0)] * self.argument_count
+        at = _Optimum(self, *([Value(graph, x) for x in row] for row in (args, results)))
+        given = [Value(graph, node) for node in adjoints[: n + self.constraints]]
+        held = [1.0] * self.equations + [*at.on, *at.cone_on]
+        right = [-mask * y for mask, y in zip(held, given[n:], strict=True)]
+        found = at.solve([-x for x in given[:n]], right)
+        # adjoints of dc' and db'
+        linear = [-x for x in found[:n]]
+        rows = [-mask * y for mask, y in zip(held, found[n : n + self.constraints], strict=True)]
+        W = [linear[i] * at.x[j] for i, j in self._entries()]
+        A1 = [-y * linear[j] - rows[k] * at.x[j] for k, y in enumerate(at.y1) for j in range(n)]
+        first = self.equations
+        A2 = [
+            -y * linear[j] - rows[first + k] * at.x[j]
+            for k, (support, y) in enumerate(zip(self.supports, at.y2, strict=True))
+            for j in support
+        ]
+        first += len(self.supports)
+        mu = [
+            -on * y * linear[j] - rows[first + k] * at.x[j]
+            for k, ((_, _, j), y, on) in enumerate(zip(self.cones, at.yc, at.cone_on, strict=True))
+        ]
+        none = [0.0] * (len(self.supports) + len(self.cones))
+        b1, b2 = rows[: self.equations], rows[self.equations : first]
+        return nodes_of(graph, [*W, *linear, *A1, *b1, *A2, *b2, *mu, *none])
+
+    def _entries(self) -> list[tuple[int, int]]:
+        """Return row and column of each entry of W, in the order of the arguments."""
+        ends = itertools.pairwise(itertools.accumulate(self.blocks, initial=0))
+        return [(i, j) for a, b in ends for i in range(a, b) for j in range(a, b)]
+
+    def _split(self, values: Sequence[Any]) -> _Arguments:
+        """Return the arguments by name."""
+        ends = (0, self._c, self._A1, self._b1, self._A2, self._b2, self._mu, self._prefer)
+        return _Arguments(*(list(values[a:b]) for a, b in itertools.pairwise(ends)))
+
+
+class _Arguments(NamedTuple):
+    """Arguments of the primitive by name."""
+
+    W: list[Any]
+    c: list[Any]
+    A1: list[Any]
+    b1: list[Any]
+    A2: list[Any]
+    b2: list[Any]
+    mu: list[Any]
+
+
+class _Optimum:
+    """A solution with its active constraints: for derivatives, and Newton's method on cones."""
+
+    def __init__(self, of: DualActiveSet, given: Sequence[Any], found: Sequence[Any]) -> None:
+        n = of.size
+        self._of = of
+        self._given = of._split(given)
+        ends = itertools.accumulate((n, of.equations, len(of.supports), len(of.cones)), initial=0)
+        self.x, self.y1, self.y2, self.yc = (found[a:b] for a, b in itertools.pairwise(ends))
+        self.on = [where(y > 0.0, 1.0, 0.0) for y in self.y2]
+        """1 for each active inequality."""
+        largest: Any = 0.0
+        for x in self.x:
+            largest = np.maximum(largest, np.abs(x))
+        self.largest = largest
+        pressed = [where(y > 0.0, 1.0, 0.0) for y in self.yc]
+        self.locked = [
+            where(self._length(cone) > APEX * largest, 0.0, on)
+            for cone, on in zip(of.cones, pressed, strict=True)
+        ]
+        """1 for each active cone at its apex, where nothing can move."""
+        self.cone_on = [on - apex for on, apex in zip(pressed, self.locked, strict=True)]
+        """1 for each other active cone."""
+
+    def solve(self, linear: Sequence[Any], right: Sequence[Any]) -> list[Any]:
+        """Return dx and dy of W' dx + linear = A^T dy, A dx = right."""
+        of, n, given = self._of, self._of.size, self._given
+        W = dict(zip(of._entries(), given.W, strict=True))
+        rows = [{j: given.A1[k * n + j] for j in range(n)} for k in range(of.equations)]
+        place = 0
+        for support, on in zip(of.supports, self.on, strict=True):
+            rows.append({j: on * given.A2[place + k] for k, j in enumerate(support)})
+            place += len(support)
+        for cone, on, y, mu in zip(of.cones, self.cone_on, self.yc, given.mu, strict=True):
+            u, inverse = self._direction(cone)
+            rows.append({cone[0]: -on * u[0], cone[1]: -on * u[1], cone[2]: on * mu})
+            # curvature of the cone across the direction of x_t
+            across = on * y * inverse
+            for a, b in itertools.product(range(2), repeat=2):
+                bend = across * ((1.0 if a == b else 0.0) - u[a] * u[b])
+                key = (cone[a], cone[b])
+                W[key] = W[key] + bend if key in W else bend
+        for cone, locked in zip(of.cones, self.locked, strict=True):
+            for j in cone:
+                W[j, j] = W[j, j] * (1.0 + locked * LOCKED)
+        flat = [W.get((i, j), 0.0) for i in range(n) for j in range(n)]
+        blocks = _blocks(flat, n)
+        primitive = DualActiveSet(blocks, len(rows), ())
+        entries = [flat[i * n + j] for i, j in primitive._entries()]
+        dense = [row.get(j, 0.0) for row in rows for j in range(n)]
+        return primitive.apply([*entries, *linear, *dense, *right])
+
+    def _direction(self, cone: Sequence[int]) -> tuple[list[Any], Any]:
+        """Return the direction of x_t and the reciprocal of its length, 0 at the apex."""
+        length = self._length(cone)
+        some = length > 0.0
+        inverse = where(some, 1.0 / where(some, length, 1.0), 0.0)
+        return [self.x[j] * inverse for j in cone[:2]], inverse
+
+    def _length(self, cone: Sequence[int]) -> Any:
+        a, b = (self.x[j] for j in cone[:2])
+        return np.sqrt(a * a + b * b)
+
+    def improved(self) -> list[Any]:
+        """Return x and the multipliers after a step of Newton's method on the active constraints.
+
+        Tangent planes meet a cone to the square root of their tolerance. Cones at their apex, and
+        solutions whose step is not small, stay as they are.
+        """
+        of, n, given = self._of, self._of.size, self._given
+        linear = list(given.c)
+        for (i, j), w in zip(of._entries(), given.W, strict=True):
+            linear[i] = linear[i] + w * self.x[j]
+        right = list(given.b1)
+        for k, y in enumerate(self.y1):
+            for j in range(n):
+                entry = given.A1[k * n + j]
+                linear[j] = linear[j] - y * entry
+                right[k] = right[k] - entry * self.x[j]
+        place = 0
+        for support, y, on, b in zip(of.supports, self.y2, self.on, given.b2, strict=True):
+            total = b
+            for j in support:
+                entry = given.A2[place]
+                linear[j] = linear[j] - y * entry
+                total = total - entry * self.x[j]
+                place += 1
+            right.append(on * total)
+        for cone, on, y, mu in zip(of.cones, self.cone_on, self.yc, given.mu, strict=True):
+            u, _ = self._direction(cone)
+            normal = (-u[0], -u[1], mu)
+            for j, a in zip(cone, normal, strict=True):
+                linear[j] = linear[j] - on * y * a
+            gap = sum(a * self.x[j] for a, j in zip(normal, cone, strict=True))
+            right.append(-on * gap)
+        for cone, locked in zip(of.cones, self.locked, strict=True):
+            for j in cone:
+                linear[j] = (1.0 - locked) * linear[j]
+        found = self.solve(linear, right)
+        step: Any = 0.0
+        for x in found[:n]:
+            step = np.maximum(step, np.abs(x))
+        good = where(step <= NEWTON * self.largest, 1.0, 0.0)
+        held = [1.0] * (n + of.equations) + [*self.on, *self.cone_on]
+        before = [*self.x, *self.y1, *self.y2, *self.yc]
+        changes = found[: len(before)]
+        return [a + good * on * b for a, on, b in zip(before, held, changes, strict=True)]
 
 
 class QPSolution(NamedTuple):
@@ -265,18 +472,19 @@ def solve_qp(
     rows = numbers_of(A2) if m2 else []
     supports = [[j for j in range(n) if not _is_zero(rows[i * n + j])] for i in range(m2)]
     primitive = DualActiveSet(blocks, m1, supports, cones)
-    found = primitive.apply(
-        [
-            *entries,
-            *numbers_of(c),
-            *(numbers_of(A1) if m1 else ()),
-            *(numbers_of(b1) if m1 else ()),
-            *(rows[i * n + j] for i, support in enumerate(supports) for j in support),
-            *(numbers_of(b2) if m2 else ()),
-            *(numbers_of(mu) if cones else ()),
-            *([0.0] * (m2 + len(cones)) if prefer is None else numbers_of(prefer)),
-        ]
-    )
+    given = [
+        *entries,
+        *numbers_of(c),
+        *(numbers_of(A1) if m1 else ()),
+        *(numbers_of(b1) if m1 else ()),
+        *(rows[i * n + j] for i, support in enumerate(supports) for j in support),
+        *(numbers_of(b2) if m2 else ()),
+        *(numbers_of(mu) if cones else ()),
+        *([0.0] * (m2 + len(cones)) if prefer is None else numbers_of(prefer)),
+    ]
+    found = primitive.apply(given)
+    for _ in range(NEWTON_STEPS if cones else 0):
+        found = [*_Optimum(primitive, given, found).improved(), *found[-3:]]
     sizes = itertools.accumulate((n, m1, m2, len(cones)), initial=0)
     parts = [array_of(found[a:b], (b - a,)) for a, b in itertools.pairwise(sizes)]
     return QPSolution(*parts, *found[-3:])
@@ -508,20 +716,24 @@ class _Work:
         for j in m.loop(0, n):
             m.store(self.a, j, m.load(self.given, e * n + self.of._A1 + j))
         b = m.load(self.given, e + self.of._b1)
-        s, size = self.residual(b)
-        square, whole = self.directions()
-        independent = m.less(m.mul(m.constant(DEPENDENT), whole), square)
-        step = m.div(s, m.choose(independent, square, self.one))
-        step = m.choose(independent, step, self.zero)
-        self.move(step)
-        # a residual that independent equations leave is of no x
-        wrong = m.less(m.mul(m.constant(CONTRADICTS * CONTRADICTS), size), m.mul(s, s))
-        contradiction = self.flag(wrong)
-        contradiction = m.choose(independent, self.zero, contradiction)
-        self.put_where(self.is_set(contradiction), AT.status, m.constant(INFEASIBLE))
-        self.put(AT.which, self.number(e))
-        self.add(independent, square)
-        self.put(AT.equations, self.get(AT.q))
+        total = m.mul(b, b)
+        for j in range(n):
+            a = m.load(self.a, j)
+            total = m.add_product(a, a, total)
+        # rows of zeros say nothing
+        for _ in m.iterate(1, lambda: m.less(self.zero, total)):
+            s, size = self.residual(b)
+            square, whole = self.directions()
+            independent = m.less(m.mul(m.constant(DEPENDENT), whole), square)
+            step = m.div(s, m.choose(independent, square, self.one))
+            self.move(m.choose(independent, step, self.zero))
+            # a residual that independent equations leave is of no x
+            wrong = m.less(m.mul(m.constant(CONTRADICTS * CONTRADICTS), size), m.mul(s, s))
+            contradiction = m.choose(independent, self.zero, self.flag(wrong))
+            self.put_where(self.is_set(contradiction), AT.status, m.constant(INFEASIBLE))
+            self.put(AT.which, self.number(e))
+            self.add(independent, square)
+            self.put(AT.equations, self.get(AT.q))
 
     def residual(self, b: Number) -> tuple[Number, Number]:
         """Return b - a . x, and the sum of the squares of its terms."""
