@@ -87,8 +87,12 @@ if TYPE_CHECKING:
     from tiburon.functions.closed_loops import project_configuration as project_configuration
     from tiburon.functions.closed_loops import project_velocity as project_velocity
     from tiburon.functions.compilation import compile as compile
+    from tiburon.functions.contact import ContactDependence as ContactDependence
     from tiburon.functions.contact import Contacts as Contacts
+    from tiburon.functions.contact import DependentContacts as DependentContacts
     from tiburon.functions.contact import Impact as Impact
+    from tiburon.functions.contact import contact_closure as contact_closure
+    from tiburon.functions.contact import contact_dependence as contact_dependence
     from tiburon.functions.contact import contacts as contacts
     from tiburon.functions.contact import impact as impact
     from tiburon.functions.contact import lift_out as lift_out

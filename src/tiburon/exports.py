@@ -42,7 +42,10 @@ _NAMES = {
         project_velocity
     """,
     "functions.compilation": "compile",
-    "functions.contact": "Contacts Impact contacts impact lift_out",
+    "functions.contact": """
+        ContactDependence Contacts DependentContacts Impact contact_closure contact_dependence
+        contacts impact lift_out
+    """,
     "functions.contact_dynamics": "ContactDynamics contact_dynamics",
     "functions.derivatives": """
         ForwardDynamicsDerivatives InertiaDerivatives InverseDynamicsDerivatives

@@ -93,6 +93,7 @@ def test_every_function_of_the_library_has_decided():
         "center_of_mass_jacobian",
         "contact_geometry",
         "contact_impact",
+        "contact_normals",
         "contact_lift",
         "contact_motion",
         "contact_problem",

@@ -49,7 +49,7 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.program import current_graph
 from tiburon.trace.regions import while_loop
 
-__all__ = ["collide", "lifting"]
+__all__ = ["collide", "lifting", "loops_at"]
 
 TOLERANCE = 1e-13
 """Residual of the impulses at which solvers end, relative to the largest impulse."""
@@ -119,7 +119,7 @@ def collide(
     """
     points = contact_rows(setting.plan, q, candidates, p)
     count = len(points)
-    compliance = compliance_of(setting.plan, q, points, *_loops_at(setting, q))
+    compliance = compliance_of(setting.plan, q, points, *loops_at(setting, q))
     surfaces = surfaces_of(candidates, p, [point.geometry for point in points])
     mu = [surface.kinetic_friction for surface in surfaces]
     e = [
@@ -183,7 +183,7 @@ def collide(
     }
 
 
-def _loops_at(setting: Setting, q: Sequence[Scalar]) -> tuple[Any, ...]:
+def loops_at(setting: Setting, q: Sequence[Scalar]) -> tuple[Any, ...]:
     """Return the Jacobian of the loops and its rank cut; nothing for a tree."""
     if not setting.model.loops:
         return ()

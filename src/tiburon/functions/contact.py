@@ -1,27 +1,38 @@
 """Contact for users: gaps of a configuration, impact, and how to leave a penetration."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiburon.algorithms.setting import Options, Setting
 from tiburon.algorithms.surroundings import DEFAULT_WORLD
-from tiburon.argument_checks import choice, is_number
+from tiburon.argument_checks import choice, is_number, positive, vector
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.contact.candidates import Candidate, candidates_of, number_count, numbers_of
 from tiburon.errors import DomainError, ModelError, ModelWarning, UnknownNameError, shown
 from tiburon.functions.keywords import MODEL_CALL
 from tiburon.functions.library import INERTIA, LibraryFunction, check_places, inputs_of
-from tiburon.model import Model, World
+from tiburon.model import Model, TracedClosure, World
 from tiburon.model.configuration import as_batch
+from tiburon.model.contact_kinds import contact_kind
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
 
-__all__ = ["Contacts", "Impact", "contacts", "impact", "lift_out"]
+__all__ = [
+    "ContactDependence",
+    "Contacts",
+    "DependentContacts",
+    "Impact",
+    "contact_closure",
+    "contact_dependence",
+    "contacts",
+    "impact",
+    "lift_out",
+]
 
 Array = NDArray[np.float64]
 Pairs = Sequence[tuple[str, str]]
@@ -124,6 +135,20 @@ def _motion(setting: Setting, q: Sequence[Scalar], v: Sequence[Scalar], p: Seque
     return {**_geometry(setting, q, p), "velocity": velocity}
 
 
+def _normals(setting: Setting, q: Sequence[Scalar], p: Sequence[Scalar]) -> Any:
+    from tiburon.contact.impact import loops_at
+    from tiburon.contact.rigid import compliance_of
+    from tiburon.contact.rows import contact_rows
+
+    points = contact_rows(setting.plan, q, dict(setting.options)["candidates"], p)
+    compliance = compliance_of(setting.plan, q, points, *loops_at(setting, q))
+    rows = [[row.get(i, 0.0) for i in range(compliance.size)] for row in compliance.rows[2::3]]
+    return {
+        "gap": as_traced([point.geometry.gap for point in points]),
+        "rows": as_traced([x for row in rows for x in row]).reshape(len(points), -1),
+    }
+
+
 def _lift(setting: Setting, q: Sequence[Scalar], p: Sequence[Scalar]) -> Any:
     from tiburon.contact.impact import lifting
 
@@ -155,6 +180,9 @@ _GEOMETRY: LibraryFunction[Any] = LibraryFunction(
 )
 _MOTION: LibraryFunction[Any] = LibraryFunction(
     "contact_motion", _inputs("q", "v"), _motion, parameters=(), keywords=frozenset()
+)
+_NORMALS: LibraryFunction[Any] = LibraryFunction(
+    "contact_normals", _inputs("q"), _normals, parameters=(INERTIA,), keywords=frozenset()
 )
 _LIFT: LibraryFunction[Any] = LibraryFunction(
     "contact_lift", _inputs("q"), _lift, parameters=(INERTIA,), keywords=frozenset()
@@ -449,3 +477,148 @@ def _report_collision(names: Sequence[str], parts: Mapping[str, Array]) -> None:
             ModelWarning,
             stacklevel=4,
         )
+
+
+# -- dependent contacts, contacts as joints -------------------------------------------------------
+
+
+class DependentContacts(NamedTuple):
+    """A minimal set of contacts whose normals depend on each other."""
+
+    contacts: tuple[str, ...]
+    """Names of the contact points."""
+
+    weights: tuple[float, ...]
+    """Weights with which their unit normals sum to zero; the largest is 1 in size."""
+
+    kind: str
+    """"unbreakable" (all weights of one sign: the contacts act as a joint), "redundant" (one of the
+    other sign: the others never let that contact approach), or "indeterminate"."""
+
+    redundant: str | None
+    """The contact that the others make redundant, for that kind."""
+
+
+class ContactDependence(NamedTuple):
+    """Dependence of the normals of contacts that touch."""
+
+    names: tuple[str, ...]
+    """Names of the contact points that touch."""
+
+    rank: int
+    """Number of independent normals."""
+
+    sets: tuple[DependentContacts, ...]
+    """Minimal dependent sets; none are listed for more than 14 contacts."""
+
+    redundant: tuple[str, ...]
+    """Contacts that can be left out together without changing motions or resultants."""
+
+    unbreakable: tuple[tuple[str, ...], ...]
+    """Groups of contacts that cannot separate whatever forces act; see `contact_closure`."""
+
+
+@public
+def contact_dependence(
+    model: Model,
+    q: ArrayLike,
+    *,
+    world: World | None = None,
+    pairs: Pairs | None = None,
+    tolerance: float = 1e-9,
+) -> ContactDependence:
+    """Analyze which contacts are redundant, and which cannot separate.
+
+    Normals of contacts that touch are compared in the metric of the mass matrix, with loops
+    eliminated (Featherstone 1987, section 9.8.2).
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (nq,).
+        world: Surroundings with the ground.
+        pairs: As in `contacts`.
+        tolerance: Length below which a combination of unit normals counts as zero.
+
+    Raises:
+        ModelError: If nothing can touch.
+
+    Example:
+        ``tb.contact_dependence(table, q, world=floor).rank``
+    """
+    from tiburon.contact.dependence import analyze_dependence
+
+    candidates = _some(model, world, pairs)
+    tolerance = positive("tolerance", tolerance)
+    place = vector("q", q, model.nq)
+    gap, rows = (np.asarray(x) for x in _called(_NORMALS, model, candidates, place))
+    closed = np.flatnonzero(gap <= TOUCHING).tolist()
+    every = _names(candidates)
+    names = tuple(every[k] for k in closed)
+    found = analyze_dependence(rows[closed], tolerance)
+
+    def named(indices: Iterable[int]) -> tuple[str, ...]:
+        return tuple(names[k] for k in indices)
+
+    return ContactDependence(
+        names,
+        found.rank,
+        tuple(
+            DependentContacts(
+                named(one.contacts),
+                one.weights,
+                one.kind,
+                None if one.redundant is None else names[one.redundant],
+            )
+            for one in found.sets
+        ),
+        named(found.redundant),
+        tuple(named(group) for group in found.unbreakable),
+    )
+
+
+@public
+def contact_closure(
+    model: Model,
+    contact: str,
+    *,
+    world: World | None = None,
+    pairs: Pairs | None = None,
+    kind: str = "point",
+    friction: bool = False,
+    name: str | None = None,
+) -> TracedClosure:
+    """Return a contact as a joint that closes a loop: touch-down, grasp, what friction binds.
+
+    The gap stays zero, and with friction the bodies do not slip where they touch, though the
+    contact point may roll over both: 5 degrees of freedom, with friction 3, for a soft finger 2
+    (Nahon 1991, section 2.3). Add it to a robot with `model.with_loops`, and a `LoopSwitch` closes
+    and opens it during a run. Contacts that cannot separate (`contact_dependence`) are such joints
+    at any time; others are held though they would pull.
+
+    Args:
+        model: The robot.
+        contact: Name of a contact point, as `contacts` lists it.
+        world: Surroundings with the ground.
+        pairs: As in `contacts`.
+        kind: "point" or "soft finger", which always has friction.
+        friction: Whether friction binds.
+        name: Name of the closure; that of the contact by default.
+
+    Raises:
+        UnknownNameError: If there is no such contact.
+        ModelError: If one of the shapes is uneven ground.
+
+    Example:
+        ``model.with_loops(tb.contact_closure(model, "foot", world=floor, friction=True))``
+    """
+    from tiburon.contact.closures import contact_closure_of
+
+    candidates = _some(model, world, pairs)
+    choice("kind", kind, ("point", "soft finger"))
+    choice("friction", friction, (True, False))
+    for candidate in candidates:
+        if contact in candidate.point_names:
+            point = candidate.point_names.index(contact)
+            of = contact_kind(kind, friction=friction)
+            return contact_closure_of(candidate, of, name or contact, point)
+    raise UnknownNameError("contact", contact, _names(candidates), where=f"model {model.name!r}")

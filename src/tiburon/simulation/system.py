@@ -103,6 +103,9 @@ MAX_CONTACT_RESIDUAL = 1e-3
 MAX_GAP = 1e100
 """Sum of gaps that is a number [m]."""
 
+SHORTEST_STEP = 1e-12
+"""Length of a step with contact at least [s]: accuracy of the times of events."""
+
 UNSOLVED_CONTACT = (
     "contact impulses that converge: bodies of very different masses rest on each other, or the "
     "step is too long"
@@ -553,6 +556,8 @@ class System:
         assert isinstance(element, RigidContact)
         (q, w), (q_free, w_free), nv = start, free, self.model.nv
         v, z = w[:nv], u[self.discrete]
+        # what an event leaves of a step may be nothing, and forces are impulses over time
+        h = np.maximum(h, SHORTEST_STEP)
         middle, ahead = manifold.displaced(q, v, 0.5 * h), manifold.displaced(q, v, h)
         acceleration = rates(middle, w, u, time + 0.5 * h)[:nv]
         v_ahead = manifold.velocity_ahead(q, middle, ahead, v, acceleration, h)
