@@ -207,6 +207,7 @@ if TYPE_CHECKING:
     from tiburon.model import BoxDrag as BoxDrag
     from tiburon.model import BoxShape as BoxShape
     from tiburon.model import CapsuleShape as CapsuleShape
+    from tiburon.model import ContactPair as ContactPair
     from tiburon.model import ContactPoint as ContactPoint
     from tiburon.model import Coupled as Coupled
     from tiburon.model import CylinderDrag as CylinderDrag

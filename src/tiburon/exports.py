@@ -89,7 +89,7 @@ _NAMES = {
     "loops.recut": "recut recut_state",
     "loops.topology": "JointLine Topology topology",
     "model": """
-        Actuator Body BodyFluid BoxDrag BoxShape CapsuleShape ContactPoint Coupled
+        Actuator Body BodyFluid BoxDrag BoxShape CapsuleShape ContactPair ContactPoint Coupled
         CylinderDrag CylinderShape EllipsoidDrag EllipsoidShape Fin Fixed Frame Free
         Ground GroundGrid GroundPatch Inertia Joint JointActuation JointCoupling
         JointLimits JointPassive LinearThrust LoopClosure MeshShape Model Motor

@@ -17,6 +17,7 @@ from tests.cross.loaded import STATES, Compared, quietly, relative_error
 from tests.running import OnFloats
 from tiburon.algorithms.kinematics import frame_places
 from tiburon.errors import ModelFileError
+from tiburon.formats.lenient import Findings
 from tiburon.formats.limits import Budget
 from tiburon.formats.mjcf_read import Names, compile_mjcf, read_mjcf, silenced, world_of
 
@@ -117,7 +118,7 @@ class LoadedPeer:
         self.tree = self.model.without_loops()
         # compiled as the reader does, without pictures
         self.compiled, _ = compile_mjcf(Path(path), package_paths, Budget(str(path)))
-        self.ours = OnFloats(self.tree, world_of(self.compiled).gravity)
+        self.ours = OnFloats(self.tree, world_of(self.compiled, Findings("")).gravity)
         self.names = Names(mujoco, self.compiled)
         self._silence()
         self.data = mujoco.MjData(self.compiled)

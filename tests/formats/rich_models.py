@@ -203,6 +203,10 @@ def rich_models(draw):
             tb.ContactPoint("heel", last, rng.normal(size=3)),
             tb.ContactPoint("toe", "tip", rng.normal(size=3), 0.01),
         ],
+        "contact_pairs": [
+            tb.ContactPair(last, "world", touches=False),
+            tb.ContactPair("hinged", "world", material=tb.ContactMaterial(*rng.random(1))),
+        ],
         "actuators": [
             tb.Actuator("plain", moving[0]),
             tb.Actuator("whole", "leader", -100.0, (-60.0, 70.0), 3.0, 2e-4, motor),

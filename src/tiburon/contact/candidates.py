@@ -2,7 +2,7 @@
 
 The ground meets the contact points of a robot, or the collision shapes of a tree that has none.
 Shapes of different trees meet each other: a robot and the objects around it. Links of one tree meet
-only where pairs are named.
+only where pairs are named, by the model (`ContactPair`) or by the user.
 """
 
 from collections.abc import Sequence
@@ -316,16 +316,29 @@ def candidates_of(
         found += _on_ground(model, world, named)
     if pairs is None:
         found += _between_trees(model)
+        known = {_bodies(model, candidate) for candidate in found}
+        for pair in model.contact_pairs:
+            both = frozenset((pair.first, pair.second))
+            if pair.touches and both not in known:
+                found += _named(model, world, pair.first, pair.second)
     else:
         for a, b in pairs:
             if WORLD not in (a, b):
                 found += _between(model, a, b)
+    rules = {frozenset((pair.first, pair.second)): pair for pair in model.contact_pairs}
+    kept = []
     movable = _movable(model)
-    found = [
-        candidate
-        for candidate in found
-        if movable & {_carrier(model, part.body) for part in (candidate.first, candidate.second)}
-    ]
+    for candidate in found:
+        bodies = _bodies(model, candidate)
+        rule = rules.get(bodies)
+        left_out = pairs is None and rule is not None and not rule.touches
+        if left_out or not movable & bodies:
+            continue
+        if rule is not None and rule.material is not None:
+            # the material of a pair is that of both surfaces, on every patch
+            candidate = replace(candidate, material=rule.material, patches=())
+        kept.append(candidate)
+    found = kept
     names = [candidate.name for candidate in found]
     for name in {name for name in names if names.count(name) > 1}:
         raise ModelError(f"contact {name!r}: found twice; name contact points and shapes apart")
@@ -414,6 +427,18 @@ def _reach(name: str, part: Part, ground: Part) -> Reach:
             f"{body} of {min(spacing):g} m; make the grid coarser, or the shape of smaller ones"
         )
     return Reach(reach_of(radius, spacing), body)
+
+
+def _named(model: Model, world: World, a: str, b: str) -> list[Candidate]:
+    """Return the contacts of two bodies, or of a body and the ground if there is one."""
+    if WORLD not in (a, b):
+        return _between(model, a, b)
+    return [] if world.ground is None else _on_ground(model, world, {a, b})
+
+
+def _bodies(model: Model, candidate: Candidate) -> frozenset[str]:
+    """Return the two bodies of a candidate; "world" for the ground."""
+    return frozenset(_carrier(model, part.body) for part in (candidate.first, candidate.second))
 
 
 def _between_trees(model: Model) -> list[Candidate]:

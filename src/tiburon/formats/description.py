@@ -42,7 +42,7 @@ def describe(model: Model) -> dict[str, Any]:
         "name", "about", "topology", "nq", "nv", "mass" [kg], "extent" (smallest box around it [m],
         world axes, at the pose "home" or "stand" or the neutral one), "bodies", "joints",
         "frames", "loops", "mobility" (of a robot with loops, else None), "actuators", "thrusters",
-        "springs", "cylinders", "contacts", "poses",
+        "springs", "cylinders", "contacts", "contact_pairs", "poses",
         and "warnings": probable mistakes (see `model_warnings`). Infinite limits are None.
 
     Example:
@@ -102,6 +102,10 @@ def describe(model: Model) -> dict[str, Any]:
         "contacts": [
             {"name": contact.name, "body": contact.body, "position": list(contact.position)}
             for contact in model.contacts
+        ],
+        "contact_pairs": [
+            {"bodies": [pair.first, pair.second], "touches": pair.touches}
+            for pair in model.contact_pairs
         ],
         "poses": {name: list(q) for name, q in model.poses.items()},
         "warnings": [str(doubt) for doubt in model_warnings(model)],

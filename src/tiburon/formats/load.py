@@ -180,7 +180,7 @@ def load_world(
     Args:
         source: Name of a robot of the zoo that has a world, or path of a native file (.toml) with
             a table [world], of a DynaMechs environment file (.env), or of an MJCF file (.xml; needs
-            the extra "mjcf"), which has gravity and fluid.
+            the extra "mjcf"), which has gravity, fluid, and a plane or height field as ground.
         package_paths: Permitted folders in addition to that of the file.
 
     Raises:

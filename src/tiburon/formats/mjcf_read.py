@@ -7,8 +7,13 @@ inertia from geometry are exactly MuJoCo's; the model is built from the compiled
 Bodies, joints and sites keep their names and frames; joints keep their order, so that `to_mujoco`
 and `from_mujoco` convert the coordinates of both. Unnamed elements are named after their kind and
 index. Skipped silently, because they are not part of a robot: geometry of the world body, cameras,
-lights, sensors, contact parameters. Skipped with a warning, because they act on the robot:
-tendons, flexible parts, gravity compensation.
+lights, sensors, softness of contacts. Skipped with a warning, because they act on the robot:
+tendons, flexible parts, gravity compensation, friction against turning and rolling.
+
+Sliding friction of geometries is that of their shapes, none where condim is 1. Contact pairs and
+exclusions of geometries and bodies are those of their bodies; bodies of different trees whose bits
+(contype, conaffinity) do not match do not touch. Links of one tree touch where pairs are named.
+Level planes and height fields of the world body are the ground of `load_world`.
 
 A MuJoCo body has any number of joints, which act one after the other on its own frame, each at its
 own anchor p:
@@ -25,6 +30,7 @@ other equality closes a loop.
 """
 
 import importlib
+import itertools
 import math
 import os
 import re
@@ -51,6 +57,7 @@ from tiburon.model import (
     BoxDrag,
     BoxShape,
     CapsuleShape,
+    ContactPair,
     Coupled,
     CylinderShape,
     EllipsoidDrag,
@@ -58,6 +65,8 @@ from tiburon.model import (
     Fixed,
     Frame,
     Free,
+    Ground,
+    GroundGrid,
     Inertia,
     Joint,
     JointCoupling,
@@ -80,6 +89,7 @@ from tiburon.model import (
 from tiburon.model.body import Geometry
 from tiburon.model.closure import Closure
 from tiburon.model.closure_kinds import TendonCoupling
+from tiburon.model.contact_kinds import ContactMaterial
 from tiburon.model.joints.quaternion import Spherical
 from tiburon.model.value_checks import Vec3
 from tiburon.spatial.vec3 import IDENTITY3, matrix_product, transpose
@@ -241,8 +251,10 @@ def read_shapes(compiled: Any, names: Names, meshes: Mapping[int, str]) -> dict[
         touches = bool(compiled.geom_contype[i] or compiled.geom_conaffinity[i])
         drawn = int(compiled.geom_group[i]) < HIDDEN_GROUP
         role = "both" if touches and drawn else "collision" if touches else "visual"
+        surface = (compiled.geom_friction[i], compiled.geom_condim[i])
+        material = _material(*surface) if touches else None
         shapes.setdefault(body, []).append(
-            Shape(geometry, pose, role, _color(compiled, i), names.geom(i))
+            Shape(geometry, pose, role, _color(compiled, i), names.geom(i), material)
         )
     return shapes
 
@@ -268,6 +280,73 @@ def _geometry(compiled: Any, i: int, meshes: Mapping[int, str]) -> Geometry | No
         x, y, z = compiled.mesh_scale[mesh].tolist()
         return MeshShape(meshes[mesh], (x, y, z))
     return None
+
+
+def _material(friction: Any, condim: Any) -> ContactMaterial:
+    """Return the sliding friction of a contact; MuJoCo has one coefficient, and no restitution."""
+    return ContactMaterial(float(friction[0]) if int(condim) > 1 else 0.0)
+
+
+MAX_FILTERED = 500
+"""Most pairs of bodies of different trees that are left out because their bits do not match."""
+
+
+def read_contact_pairs(compiled: Any, names: Names, findings: Findings) -> list[ContactPair]:
+    """Return which bodies touch, or do not, beyond the rule for all.
+
+    Args:
+        compiled: An `MjModel`.
+        names: Names of its elements.
+        findings: Collects warnings.
+    """
+    found: dict[frozenset[str], ContactPair] = {}
+
+    def add(first: int, second: int, touches: bool, material: ContactMaterial | None) -> None:
+        a, b = names.body(first), names.body(second)
+        if a != b:
+            found.setdefault(frozenset((a, b)), ContactPair(a, b, touches, material))
+
+    for i in range(compiled.npair):
+        geoms = int(compiled.pair_geom1[i]), int(compiled.pair_geom2[i])
+        material = _material(compiled.pair_friction[i], compiled.pair_dim[i])
+        one, other = (int(compiled.geom_bodyid[g]) for g in geoms)
+        before = found.get(frozenset((names.body(one), names.body(other))))
+        if before is not None and before.material != material:
+            findings.add(
+                f"contact pairs of bodies {before.first!r} and {before.second!r}: several "
+                "coefficients of friction; those of the first pair were kept"
+            )
+        add(one, other, True, material)
+    for signature in compiled.exclude_signature.tolist():
+        add(signature >> 16, signature & 0xFFFF, False, None)
+    roots = compiled.body_rootid.tolist()
+    bits: dict[int, set[tuple[int, int]]] = {}
+    for i in range(compiled.ngeom):
+        body = int(compiled.geom_bodyid[i])
+        own = (int(compiled.geom_contype[i]), int(compiled.geom_conaffinity[i]))
+        if body and any(own):
+            bits.setdefault(body, set()).add(own)
+    filtered = [
+        (a, b)
+        for a, b in itertools.combinations(bits, 2)
+        if roots[a] != roots[b] and not any(p & t or s & q for p, q in bits[a] for s, t in bits[b])
+    ]
+    if len(filtered) > MAX_FILTERED:
+        findings.add(
+            f"left out: contype and conaffinity of {len(filtered)} pairs of bodies, which touch "
+            "here; give contact_pairs"
+        )
+    else:
+        for a, b in filtered:
+            add(a, b, False, None)
+    turning = int(((compiled.geom_condim > 3) & (compiled.geom_contype != 0)).sum())
+    turning += int((compiled.pair_dim > 3).sum())
+    if turning:
+        findings.add(
+            f"left out: friction against turning and rolling of {turning} contacts (condim above "
+            "3); contacts slide only"
+        )
+    return list(found.values())
 
 
 def _color(compiled: Any, i: int) -> tuple[float, float, float, float]:
@@ -876,7 +955,7 @@ CHECKED_ARRAYS = (
     *("jnt_pos", "jnt_axis", "jnt_stiffness", "dof_armature", "dof_damping", "dof_frictionloss"),
     *("qpos0", "qpos_spring", "key_qpos", "geom_pos", "geom_quat", "geom_size", "geom_fluid"),
     *("site_pos", "site_quat", "eq_data", "actuator_gear", "actuator_gainprm", "mesh_pos"),
-    *("mesh_quat", "mesh_scale"),
+    *("mesh_quat", "mesh_scale", "geom_friction", "pair_friction", "hfield_size", "hfield_data"),
 )
 """Arrays of a compiled model that are used, and checked for absurd values."""
 
@@ -935,6 +1014,7 @@ def read_mjcf(path: Path, package_paths: Iterable[str | Path] = ()) -> Model:
             loops=loops,
             actuators=actuators,
             thrusters=thrusters,
+            contact_pairs=read_contact_pairs(compiled, names, findings),
             poses=read_positions(compiled, names, bodies),
         )
     except ModelFileError:
@@ -948,17 +1028,71 @@ def read_mjcf(path: Path, package_paths: Iterable[str | Path] = ()) -> Model:
 
 
 def read_mjcf_world(path: Path, package_paths: Iterable[str | Path] = ()) -> World:
-    """Read the world of an MJCF file: gravity and fluid.
+    """Read the world of an MJCF file: gravity, ground and fluid.
 
     Args:
         path: The file.
         package_paths: As in `read_mjcf`.
+
+    Raises:
+        ModelFileError: If the file cannot be read.
+
+    Warns:
+        ModelWarning: If the ground cannot be represented.
     """
-    compiled, _ = compile_mjcf(path, package_paths, Budget(str(path)))
-    return world_of(compiled)
+    budget = Budget(str(path))
+    compiled, _ = compile_mjcf(path, package_paths, budget)
+    _check_magnitudes(compiled, budget.file)
+    findings = Findings(budget.file)
+    try:
+        world = world_of(compiled, findings)
+    except ModelError as error:
+        raise ModelFileError(budget.file, str(error), name=error.name) from error
+    findings.warn()
+    return world
 
 
-def world_of(compiled: Any) -> World:
+def ground_of(compiled: Any, findings: Findings) -> Ground | None:
+    """Return the ground of an `MjModel`: a level plane or a height field of its world body.
+
+    Args:
+        compiled: An `MjModel`.
+        findings: Collects warnings.
+    """
+    found: Ground | None = None
+    for i in range(compiled.ngeom):
+        kind = int(compiled.geom_type[i])
+        touches = bool(compiled.geom_contype[i] or compiled.geom_conaffinity[i])
+        if int(compiled.geom_bodyid[i]) or kind not in (PLANE, HEIGHT_FIELD) or not touches:
+            continue
+        x, y, z = compiled.geom_pos[i].tolist()
+        R = pose_of(compiled.geom_quat[i]).rotation
+        level = R[2][2] == 1.0 if kind == PLANE else R == IDENTITY3
+        if found is not None or not level:
+            reason = "turned against the world" if not level else "more than one"
+            findings.add(
+                f"left out: a {'plane' if kind == PLANE else 'height field'} of the world body, "
+                f"{reason}; a world has one ground along its axes"
+            )
+            continue
+        friction = _material(compiled.geom_friction[i], compiled.geom_condim[i]).static_friction
+        grid = None if kind == PLANE else _grid(compiled, int(compiled.geom_dataid[i]), x, y)
+        found = Ground(z, grid, static_friction=friction)
+    return found
+
+
+def _grid(compiled: Any, field: int, x: float, y: float) -> GroundGrid:
+    """Return a height field around a place; MuJoCo's rows run along y, its columns along x."""
+    rows, columns = int(compiled.hfield_nrow[field]), int(compiled.hfield_ncol[field])
+    half_x, half_y, elevation, _ = compiled.hfield_size[field].tolist()
+    start = int(compiled.hfield_adr[field])
+    data = np.asarray(compiled.hfield_data[start : start + rows * columns], dtype=np.float64)
+    heights = elevation * data.reshape(rows, columns).T
+    spacing = 2.0 * half_x / (columns - 1), 2.0 * half_y / (rows - 1)
+    return GroundGrid(spacing, tuple(map(tuple, heights.tolist())), (x - half_x, y - half_y))
+
+
+def world_of(compiled: Any, findings: Findings) -> World:
     """Return the world of an `MjModel`."""
     options = compiled.opt
     x, y, z = options.gravity.tolist()
@@ -970,7 +1104,7 @@ def world_of(compiled: Any) -> World:
     if density > 0.0 or viscosity > 0.0:
         wx, wy, wz = options.wind.tolist()
         fluid = Water(density, (wx, wy, wz), viscosity)
-    return World(gravity=(x, y, z), fluid=fluid)
+    return World(gravity=(x, y, z), ground=ground_of(compiled, findings), fluid=fluid)
 
 
 def compile_mjcf(
@@ -1074,7 +1208,7 @@ def _model_name(given: str, path: Path) -> str:
 def _check_magnitudes(compiled: Any, file: str) -> None:
     """Raise for values whose products would overflow; MuJoCo accepts any."""
     for table in CHECKED_ARRAYS:
-        numbers = np.asarray(getattr(compiled, table))
+        numbers = np.asarray(getattr(compiled, table), dtype=np.float64)
         if not (np.abs(numbers) < LARGEST).all():
             raise ModelFileError(
                 file,

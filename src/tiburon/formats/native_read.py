@@ -12,7 +12,7 @@ from tiburon.formats.limits import Budget, read_bytes
 from tiburon.formats.native_schema import Record
 from tiburon.formats.toml_table import Table, parse_toml
 from tiburon.model.attachments import Actuator, HydraulicCylinder, LinearThrust, Spring, Thruster
-from tiburon.model.body import WORLD, Body, ContactPoint, Frame, Shape
+from tiburon.model.body import WORLD, Body, ContactPair, ContactPoint, Frame, Shape
 from tiburon.model.body_fluid import BodyFluid, Fin, added_mass_from, six_by_six_from
 from tiburon.model.closure import Closure, JointCoupling, LoopClosure
 from tiburon.model.contact_kinds import MATERIAL, ContactMaterial
@@ -79,6 +79,7 @@ def model_from_native(content: bytes, budget: Budget, folders: Iterable[str] = (
             ("actuator", read_actuator),
             ("spring", read_spring),
             ("cylinder", read_cylinder),
+            ("contact_pair", read_contact_pair),
         )
     }
     poses = _read_poses(root, len(bodies))
@@ -423,6 +424,17 @@ def read_contact(table: Table) -> ContactPoint:
     material = read_material(table)
     table.finish()
     return table.build(ContactPoint, material=material, **values)
+
+
+def read_contact_pair(table: Table) -> ContactPair:
+    """Return two bodies that touch, or do not."""
+    first, second = table.text("first"), table.text("second")
+    touches = table.get("touches")
+    if touches not in (None, True, False):
+        table.fail(f"touches must be true or false, got {touches!r}", "touches")
+    material = read_material(table)
+    table.finish()
+    return table.build(ContactPair, first, second, touches is not False, material)
 
 
 def read_material(table: Table) -> ContactMaterial | None:

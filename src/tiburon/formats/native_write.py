@@ -101,6 +101,15 @@ def native_text(
             for s in model.springs
         ],
         "cylinder": [record_table(schema.CYLINDER, cylinder) for cylinder in model.cylinders],
+        "contact_pair": [
+            {
+                "first": p.first,
+                "second": p.second,
+                **({} if p.touches else {"touches": False}),
+                **material_table(p.material),
+            }
+            for p in model.contact_pairs
+        ],
     }
     document.update({key: tables for key, tables in lists.items() if tables})
     if model.poses:

@@ -12,6 +12,7 @@ names: ``arm::hand`` is the link "hand" of the model "arm" nested in the top one
 model is ``arm::__model__``, that of the top model ``__model__``.
 """
 
+import itertools
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from tiburon.errors import ModelError, nearest_name
 from tiburon.formats.lenient import Findings, lenient_body, lenient_model
 from tiburon.formats.limits import Budget, read_bytes
 from tiburon.formats.mesh_paths import MeshPaths
+from tiburon.formats.surface import coefficient, surface_material
 from tiburon.formats.urdf_read import ROOT_JOINT, UNLIMITED, Mimic, read_shapes, unit
 from tiburon.formats.xml_tree import XmlElement, parse_xml
 from tiburon.model.body import (
@@ -32,6 +34,7 @@ from tiburon.model.body import (
     Body,
     BoxShape,
     CapsuleShape,
+    ContactPair,
     CylinderShape,
     EllipsoidShape,
     Frame,
@@ -43,6 +46,7 @@ from tiburon.model.body import (
 )
 from tiburon.model.body_fluid import BodyFluid, added_mass_from
 from tiburon.model.closure import Closure, JointCoupling, LoopClosure
+from tiburon.model.contact_kinds import ContactMaterial
 from tiburon.model.inertia import Inertia
 from tiburon.model.joints import (
     Coupled,
@@ -359,6 +363,47 @@ def _read_color(visual: XmlElement) -> tuple[float, float, float, float] | None:
             r, g, b, a = (min(max(x, 0.0), 1.0) for x in child.parse(text, 4, tag))
             return (r, g, b, a)
     return None
+
+
+def read_surface(collision: XmlElement, findings: Findings) -> ContactMaterial | None:
+    """Return friction and restitution of a collision; None where it has no <surface>.
+
+    Friction is that of ODE, or of Bullet where the file has none of ODE.
+    """
+    surface = collision.find("surface")
+    if surface is None:
+        return None
+    friction, bounce = surface.find("friction"), surface.find("bounce")
+    ode = None if friction is None else friction.find("ode")
+    bullet = None if friction is None else friction.find("bullet")
+    mu, mu2 = (coefficient(ode, tag, findings) for tag in ("mu", "mu2"))
+    if mu is None and mu2 is None:
+        mu, mu2 = (coefficient(bullet, tag, findings) for tag in ("friction", "friction2"))
+    if friction is not None and friction.find("torsional") is not None:
+        findings.add(
+            f"{collision.describe()}: friction against turning was left out; contacts slide only",
+            friction.line,
+        )
+    restitution = coefficient(bounce, "restitution_coefficient", findings)
+    return surface_material(collision, mu, mu2, restitution, findings)
+
+
+ALL_BITS = 65535
+"""Default of <collide_bitmask>: touches everything."""
+
+
+def read_bits(link: XmlElement) -> set[int]:
+    """Return the bits of a link's collisions; collisions touch where they share one."""
+    found = set()
+    for collision in link.all("collision"):
+        surface = collision.find("surface")
+        contact = None if surface is None else surface.find("contact")
+        text = "" if contact is None else (contact.find("collide_bitmask") or contact).text.strip()
+        try:
+            found.add(int(text, 0) & ALL_BITS if text else ALL_BITS)
+        except ValueError:
+            found.add(ALL_BITS)
+    return found
 
 
 DEFAULT_DENSITY = 1000.0
@@ -1008,9 +1053,28 @@ class _Builder:
             bodies,
             frames=frames,
             loops=loops,
+            contact_pairs=self._contact_pairs(bodies),
             poses=poses,
             findings=scope.findings,
         )
+
+    def _contact_pairs(self, bodies: list[Body]) -> list[ContactPair]:
+        """Return the links of different trees that do not touch: they share no bit."""
+        roots: dict[str, str] = {}
+        for body in bodies:
+            roots[body.name] = roots.get(body.parent, body.name)
+        bits = {
+            name: found
+            for name in roots
+            if name in self.scope.links and (found := read_bits(self.scope.links[name].element))
+        }
+        if all(found == {ALL_BITS} for found in bits.values()):
+            return []
+        return [
+            ContactPair(a, b, touches=False)
+            for a, b in itertools.combinations(bits, 2)
+            if roots[a] != roots[b] and not any(x & y for x in bits[a] for y in bits[b])
+        ]
 
     def _root_joint(self, root: str, tree: SdfTree, root_joint: Joint | None) -> Joint:
         if root_joint is not None:
@@ -1046,7 +1110,10 @@ class _Builder:
             geometry = _read_geometry(solid, path)
             color = _read_color(part) if part.tag == "visual" else None
             name = part.attributes.get("name", "")
-            return None if geometry is None else Shape(geometry, pose, part.tag, color, name)
+            if geometry is None:
+                return None
+            material = read_surface(part, findings) if part.tag == "collision" else None
+            return Shape(geometry, pose, part.tag, color, name, material)
 
         shapes = read_shapes(element, budget, findings, read, ignore="empty")
         if is_automatic(element):

@@ -12,6 +12,7 @@ successor's (Chignoli et al. 2024).
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -20,6 +21,7 @@ from tiburon.errors import ModelError, ModelFileError, nearest_name
 from tiburon.formats.lenient import MAX_SHOWN, Findings, lenient_body, lenient_model
 from tiburon.formats.limits import Budget, read_bytes
 from tiburon.formats.mesh_paths import MeshPaths
+from tiburon.formats.surface import coefficient, surface_material
 from tiburon.formats.xml_tree import XmlElement, parse_xml
 from tiburon.model.attachments import Actuator
 from tiburon.model.body import (
@@ -35,6 +37,7 @@ from tiburon.model.body import (
 )
 from tiburon.model.closure import LoopClosure
 from tiburon.model.closure_kinds import TendonCoupling
+from tiburon.model.contact_kinds import ContactMaterial
 from tiburon.model.inertia import Inertia
 from tiburon.model.joints import Coupled, Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
 from tiburon.model.joints.joint import JointLimits, JointPassive
@@ -299,6 +302,20 @@ class _Mimics:
             "an independent joint",
             mimic.element.line,
         )
+
+
+def read_surfaces(robot: XmlElement, findings: Findings) -> dict[str, ContactMaterial]:
+    """Return the friction of links that <gazebo reference="link"> states as mu1 and mu2."""
+    found: dict[str, ContactMaterial] = {}
+    for extension in robot.all("gazebo"):
+        link = extension.attributes.get("reference", "").strip()
+        mu1, mu2 = (coefficient(extension, tag, findings) for tag in ("mu1", "mu2"))
+        if mu1 is None:
+            mu1 = coefficient(extension, "mu", findings)
+        material = surface_material(extension, mu1, mu2, None, findings)
+        if link and material is not None:
+            found[link] = material
+    return found
 
 
 Color: TypeAlias = tuple[float, float, float, float]
@@ -621,8 +638,8 @@ def _summed(path: Sequence[Body]) -> tuple[dict[str, float], float] | None:
     return shares, constant
 
 
-EXTENSIONS = frozenset(("gazebo", "ros2_control", "sensor"))
-"""Elements of other programs, which are skipped."""
+EXTENSIONS = frozenset(("plugin", "ros2_control", "sensor"))
+"""Elements of other programs, which are skipped; of <gazebo> friction is read."""
 
 EXPAND_XACRO = "expand it first with `xacro robot.urdf.xacro > robot.urdf`"
 """Cure for xacro files."""
@@ -678,6 +695,7 @@ def model_from_urdf(
     root, order = _tree(robot, links, joints, budget)
     made = read_joints(joints, budget, findings)
     colors = read_colors(robot, findings)
+    surfaces = read_surfaces(robot, findings)
     budget.check_time()
 
     def body(link: str, parent: str, joint: Joint) -> Body:
@@ -685,6 +703,10 @@ def model_from_urdf(
         element = links[link]
         read = partial(_read_shape, colors=colors, meshes=meshes, findings=findings)
         shapes = read_shapes(element, budget, findings, read)
+        if link in surfaces:
+            shapes = tuple(
+                replace(s, material=surfaces[link]) if s.role == "collision" else s for s in shapes
+            )
         return lenient_body(
             element, link, parent, joint, _read_inertia(element), shapes, findings=findings
         )

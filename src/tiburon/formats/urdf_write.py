@@ -29,6 +29,7 @@ from tiburon.model.body import (
     SphereShape,
 )
 from tiburon.model.closure import Closure, LoopClosure
+from tiburon.model.contact_kinds import ContactMaterial
 from tiburon.model.inertia import Inertia
 from tiburon.model.joints import (
     Coupled,
@@ -340,6 +341,8 @@ class _Writer:
                 parent = between
             self._link(body)
             self._joint(chain[-1], parent, body.name)
+        for body in model.bodies:
+            self._surface(body)
         for frame in model.frames:
             xml.leaf("link", name=frame.name)
             name = self._unused(f"{frame.name}_joint", self._joint_names)
@@ -384,6 +387,24 @@ class _Writer:
         for shape in body.shapes:
             self._shape(shape, body.name)
         xml.end()
+
+    def _surface(self, body: Body) -> None:
+        """Write the friction of a body as Gazebo reads it: one pair of coefficients per link."""
+        shapes = [shape for shape in body.shapes if shape.role in ("collision", "both")]
+        materials = list(dict.fromkeys(s.material for s in shapes if s.material is not None))
+        if not materials:
+            return
+        kept = min(materials, key=lambda material: material.static_friction)
+        friction = repr(kept.static_friction)
+        self.xml.start("gazebo", reference=body.name)
+        self.xml.leaf("mu1", friction)
+        self.xml.leaf("mu2", friction)
+        self.xml.end()
+        if len(materials) > 1 or kept != ContactMaterial(kept.static_friction):
+            self.losses.append(
+                f"body {body.name!r}: of its surfaces only the static friction {friction} was "
+                "kept, for the whole body"
+            )
 
     def _shape(self, shape: Shape, body: str) -> None:
         xml = self.xml
@@ -489,6 +510,7 @@ class _Writer:
             ("hydrodynamic coefficients", submerged),
             ("thrusters", [part.name for part in model.thrusters]),
             ("contact points", [part.name for part in model.contacts]),
+            ("contact pairs", [part.name for part in model.contact_pairs]),
             ("springs between points", [part.name for part in model.springs]),
             ("hydraulic cylinders", [part.name for part in model.cylinders]),
             ("named configurations", list(model.poses)),

@@ -283,6 +283,48 @@ class Frame:
 
 
 @record
+class ContactPair:
+    """Whether two bodies of a model touch, and how; immutable, compares by value.
+
+    Without pairs, bodies of different trees touch each other and the ground; links of one tree do
+    not touch each other.
+    """
+
+    first: str
+    """Name of a body."""
+
+    second: str
+    """Name of another body, or "world" for the ground."""
+
+    touches: bool = True
+    """Whether they touch; False leaves the pair out."""
+
+    material: ContactMaterial | None = None
+    """Friction and restitution between them, instead of those of their surfaces."""
+
+    def __post_init__(self) -> None:
+        check_name(self.first, "contact pair: first")
+        check_name(self.second, "contact pair: second")
+        element = f"contact pair {self.name!r}"
+        if self.first == self.second:
+            raise ModelError(
+                f"{element}: expected two bodies, got {self.first!r} twice; name another body"
+            )
+        if not isinstance(self.touches, bool):
+            raise ModelError(f"{element}: touches must be True or False, got {shown(self.touches)}")
+        if not isinstance(self.material, ContactMaterial | None):
+            raise ModelError(
+                f"{element}: material must be a ContactMaterial, got {shown(self.material)}; write "
+                "ContactMaterial(static_friction=0.8)"
+            )
+
+    @property
+    def name(self) -> str:
+        """Both names, for messages."""
+        return f"{self.first}/{self.second}"
+
+
+@record
 class ContactPoint:
     """A point or ball of a body that may touch the ground; immutable, compares by value."""
 

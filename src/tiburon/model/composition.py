@@ -14,7 +14,7 @@ import numpy as np
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError, ShapeError, UnknownNameError
 from tiburon.model.attachments import Actuator, HydraulicCylinder, Spring, Thruster
-from tiburon.model.body import WORLD, Body, ContactPoint, Frame
+from tiburon.model.body import WORLD, Body, ContactPair, ContactPoint, Frame
 from tiburon.model.closure import (
     Closure,
     JointCoupling,
@@ -37,6 +37,7 @@ Part = TypeVar(
     JointCoupling,
     Thruster,
     ContactPoint,
+    ContactPair,
     Actuator,
     Spring,
     HydraulicCylinder,
@@ -136,6 +137,9 @@ def prefixed(parts: Parts, prefix: str) -> Parts:
                 joint=None if c.joint is None else prefix + c.joint,
             )
             for c in parts.cylinders
+        ),
+        tuple(
+            changed(p, first=named(p.first), second=named(p.second)) for p in parts.contact_pairs
         ),
         # poses of two robots that share a name belong together
         tuple(
@@ -287,8 +291,17 @@ def joined(base: Parts, other: Parts, base_name: str, other_name: str) -> Parts:
         base.actuators + other.actuators,
         base.springs + other.springs,
         base.cylinders + other.cylinders,
+        _joined_pairs(base.contact_pairs, other.contact_pairs),
         tuple(poses.items()),
     )
+
+
+def _joined_pairs(
+    base: tuple[ContactPair, ...], other: tuple[ContactPair, ...]
+) -> tuple[ContactPair, ...]:
+    """Return contact pairs of two robots; a pair of both is that of the base."""
+    known = {frozenset((pair.first, pair.second)) for pair in base}
+    return base + tuple(p for p in other if frozenset((p.first, p.second)) not in known)
 
 
 def without(parts: Parts, body: str) -> Parts:
@@ -313,6 +326,7 @@ def without(parts: Parts, body: str) -> Parts:
         contacts=tuple(c for c in parts.contacts if c.body not in places),
         springs=tuple(s for s in parts.springs if not places.intersection((s.first, s.second))),
         cylinders=tuple(c for c in rest.cylinders if not places.intersection((c.first, c.second))),
+        contact_pairs=tuple(p for p in parts.contact_pairs if not gone & {p.first, p.second}),
     )
 
 

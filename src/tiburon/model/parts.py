@@ -9,7 +9,7 @@ from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError, OptionError, UnknownNameError, shown
 from tiburon.model.attachments import Actuator, HydraulicCylinder, Spring, Thruster
-from tiburon.model.body import WORLD, Body, ContactPoint, Frame
+from tiburon.model.body import WORLD, Body, ContactPair, ContactPoint, Frame
 from tiburon.model.closure import (
     Closure,
     JointCoupling,
@@ -146,6 +146,7 @@ class Parts(NamedTuple):
     actuators: tuple[Actuator, ...] = ()
     springs: tuple[Spring, ...] = ()
     cylinders: tuple[HydraulicCylinder, ...] = ()
+    contact_pairs: tuple[ContactPair, ...] = ()
     poses: tuple[tuple[str, JointPositions], ...] = ()
     """Named configurations, joint by joint."""
 
@@ -167,6 +168,7 @@ _KINDS: tuple[tuple[str, tuple[type, ...], str], ...] = (
     ("actuators", (Actuator,), "an Actuator"),
     ("springs", (Spring,), "a Spring"),
     ("cylinders", (HydraulicCylinder,), "a HydraulicCylinder"),
+    ("contact_pairs", (ContactPair,), "a ContactPair"),
 )
 
 SINGULAR_NAMES = {
@@ -178,6 +180,7 @@ SINGULAR_NAMES = {
     "actuators": "actuator",
     "springs": "spring",
     "cylinders": "hydraulic cylinder",
+    "contact_pairs": "contact pair",
 }
 """Singular names for messages."""
 
@@ -205,6 +208,9 @@ def checked(model: str, parts: Parts, *, movable: bool = True) -> Parts:
     check_unique(model, "joint", parts.joint_names())
     for kind in ("loop", "thruster", "contact", "actuator", "spring", "cylinder"):
         check_unique(model, kind, [part.name for part in getattr(parts, kind + "s")])
+    check_unique(
+        model, "contact pair", ["/".join(sorted((p.first, p.second))) for p in parts.contact_pairs]
+    )
     ordered = parents_first(parts.bodies)
     check_frames(parts.frames, [body.name for body in ordered])
     check_leaders(ordered)
@@ -224,6 +230,10 @@ def _check_places(parts: Parts) -> None:
         _check_known("body or frame", thruster.body, names, f"thruster {thruster.name!r}")
     for contact in parts.contacts:
         _check_known("body or frame", contact.body, names, f"contact {contact.name!r}")
+    bodies = {WORLD: None, **dict.fromkeys(body.name for body in parts.bodies)}
+    for pair in parts.contact_pairs:
+        for name in (pair.first, pair.second):
+            _check_known("body", name, bodies, f"contact pair {pair.name!r}")
     carriers = {frame.name: frame.body for frame in parts.frames}
     for loop in parts.loops:
         for name in places_of(loop):
@@ -350,6 +360,7 @@ class NamedParts:
         "about",
         "actuators",
         "bodies",
+        "contact_pairs",
         "contacts",
         "cylinders",
         "frames",
@@ -387,6 +398,9 @@ class NamedParts:
 
     cylinders: tuple[HydraulicCylinder, ...]
     """Hydraulic cylinders."""
+
+    contact_pairs: tuple[ContactPair, ...]
+    """Bodies that touch, or do not, beyond the rule for all."""
 
     about: str
     """Description of the robot and the sources of its values."""

@@ -1,0 +1,262 @@
+"""Friction, restitution, contact pairs and ground in files of all formats."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tiburon.contact.candidates import candidates_of
+
+MJCF = """<mujoco><asset><hfield name="h" nrow="3" ncol="4" size="3 2 1.5 0.1"
+ elevation="0 0 0 0  0 1 0 0  0 0 0 0.5"/></asset>
+<worldbody>{world}
+<body name="a"><freejoint/><geom name="g1" size=".1" friction="0.5"/>
+  <body name="b" pos="1 0 0"><joint/><geom name="g2" size=".1" condim="1"/>
+    <body name="c" pos="1 0 0"><joint/><geom name="g3" size=".1" contype="0" conaffinity="0"/>
+    </body></body></body>
+<body name="d" pos="0 5 0"><freejoint/><geom size=".1" contype="2" conaffinity="2"/></body>
+<body name="e" pos="0 9 0"><freejoint/><geom size=".1"/></body>
+</worldbody><contact>{contact}</contact></mujoco>"""
+
+
+def load(tmp_path, text, name="robot.xml", **options):
+    (tmp_path / name).write_text(text)
+    return tb.load(tmp_path / name, **options)
+
+
+def materials(model):
+    return {
+        body.name: [shape.material for shape in body.shapes if shape.role != "visual"]
+        for body in model.bodies
+        if body.shapes
+    }
+
+
+def test_mjcf_friction_and_pairs(tmp_path):
+    """Sliding friction, none at condim 1; pairs, exclusions, and bits that do not match."""
+    pytest.importorskip("mujoco")
+    pairs = """<pair geom1="g1" geom2="g2" friction="0.3 0.3 0.1 0.1 0.1"/>
+    <exclude body1="e" body2="a"/>"""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        robot = load(tmp_path, MJCF.format(world="", contact=pairs))
+    found = materials(robot)
+    assert found["a"] == [tb.ContactMaterial(0.5)]
+    assert found["b"] == [tb.ContactMaterial(0.0)]
+    assert found["c"] == []
+    assert found["d"] == [tb.ContactMaterial(1.0)]
+    assert {(p.first, p.second, p.touches) for p in robot.contact_pairs} == {
+        ("a", "b", True),
+        ("a", "e", False),
+        ("a", "d", False),
+        ("b", "d", False),
+        ("d", "e", False),
+    }
+    floor = tb.World(ground=tb.Ground(static_friction=0.8))
+    touching = {one.name: one.material.static_friction for one in candidates_of(robot, floor)}
+    assert touching == {
+        "a/ground": 0.5,
+        "b/ground": 0.0,
+        "d/ground": 0.8,
+        "e/ground": 0.8,
+        "b/e": 0.0,
+        "a/b": 0.3,
+    }
+
+
+def test_mjcf_losses_are_reported(tmp_path):
+    """Rolling friction, and pairs with several coefficients for two bodies."""
+    pytest.importorskip("mujoco")
+    text = MJCF.format(world="", contact='<pair geom1="g1" geom2="g2" condim="6"/>')
+    with pytest.warns(tb.ModelWarning, match="friction against turning and rolling of 1 contact"):
+        load(tmp_path, text)
+    two = text.replace('<geom name="g1"', '<geom name="g0" size=".05"/><geom name="g1"').replace(
+        '<pair geom1="g1" geom2="g2" condim="6"/>',
+        '<pair geom1="g1" geom2="g2" friction="0.2"/><pair geom1="g0" geom2="g2" friction="0.4"/>',
+    )
+    with pytest.warns(tb.ModelWarning, match="'a' and 'b': several coefficients"):
+        robot = load(tmp_path, two)
+    assert robot.contact_pairs[0].material == tb.ContactMaterial(0.2)
+
+
+def test_mjcf_ground(tmp_path):
+    """Planes and height fields of the world; tilted ones are reported."""
+    mujoco = pytest.importorskip("mujoco")
+    plane = '<geom type="plane" size="5 5 .1" pos="0 0 0.3" friction="0.7"/>'
+    (tmp_path / "world.xml").write_text(MJCF.format(world=plane, contact=""))
+    assert tb.load_world(tmp_path / "world.xml").ground == tb.Ground(0.3, static_friction=0.7)
+    field = '<geom type="hfield" hfield="h" pos="1 2 3"/>'
+    text = MJCF.format(world=field, contact="")
+    (tmp_path / "world.xml").write_text(text)
+    ground = tb.load_world(tmp_path / "world.xml").ground
+    assert ground.height == 3.0
+    assert ground.grid.array.max() == 1.5
+    # the same surface as MuJoCo's: rays from above
+    point = tb.Body("p", joint=tb.Free("p"), inertia=tb.Inertia.sphere(1.0, 0.1))
+    probe = tb.Model("probe", [point], contacts=[tb.ContactPoint("tip", "p")])
+    compiled = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(compiled)
+    mujoco.mj_forward(compiled, data)
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        x, y = rng.uniform([-1.9, 0.1], [3.9, 3.9])
+        down = np.array([0.0, 0.0, -1.0])
+        hit = np.zeros(1, dtype=np.int32)
+        origin = np.array([x, y, 20.0])
+        z = 20.0 - mujoco.mj_ray(compiled, data, origin, down, None, 1, -1, hit)
+        q = [1, 0, 0, 0, x, y, z]
+        gap = tb.contacts(probe, q, world=tb.World(ground=ground)).gap
+        # MuJoCo keeps heights in single precision
+        assert abs(gap[0]) < 1e-6
+    tilted = '<geom type="plane" size="5 5 .1" euler="0 10 0"/>'
+    (tmp_path / "world.xml").write_text(MJCF.format(world=tilted, contact=""))
+    with pytest.warns(tb.ModelWarning, match="a plane of the world body, turned"):
+        assert tb.load_world(tmp_path / "world.xml").ground is None
+
+
+SDF = """<sdf version="1.9"><world name="w"><model name="m">
+<link name="a"><inertial><mass>1</mass></inertial>
+ <collision name="c"><geometry><sphere><radius>0.1</radius></sphere></geometry>
+ <surface>{surface}</surface></collision></link>
+<link name="b"><pose>1 0 0 0 0 0</pose><inertial><mass>1</mass></inertial>
+ <collision name="c"><geometry><sphere><radius>0.1</radius></sphere></geometry>
+ <surface><contact><collide_bitmask>0x02</collide_bitmask></contact></surface></collision></link>
+</model></world></sdf>"""
+
+
+@pytest.mark.parametrize(
+    ("surface", "expected", "warning"),
+    [
+        ("<friction><ode><mu>0.6</mu><mu2>0.6</mu2></ode></friction>", (0.6, None, 0.0), None),
+        ("<friction><ode><mu>0.6</mu></ode></friction>", (0.6, None, 0.0), None),
+        ("<friction><bullet><friction>0.4</friction></bullet></friction>", (0.4, None, 0.0), None),
+        (
+            "<bounce><restitution_coefficient>0.25</restitution_coefficient></bounce>",
+            (1.0, None, 0.25),
+            None,
+        ),
+        (
+            "<friction><ode><mu>0.6</mu><mu2>0.5</mu2></ode></friction>",
+            (0.5, None, 0.0),
+            "the smaller one",
+        ),
+        (
+            "<friction><torsional/><ode><mu>0.6</mu></ode></friction>",
+            (0.6, None, 0.0),
+            "friction against turning",
+        ),
+        ("<friction><ode><mu>-3</mu></ode></friction>", None, "mu must be a number"),
+        (
+            "<bounce><restitution_coefficient>2</restitution_coefficient></bounce>",
+            None,
+            "restitution must be between 0 and 1",
+        ),
+        ("<contact><collide_bitmask>1</collide_bitmask></contact>", None, None),
+    ],
+)
+def test_sdf_surfaces(tmp_path, surface, expected, warning):
+    text = SDF.format(surface=surface)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        robot = load(tmp_path, text, "robot.sdf")
+    if warning is None:
+        assert not caught
+    else:
+        assert warning in str(caught[0].message)
+    found = materials(robot)
+    wanted = None if expected is None else tb.ContactMaterial(*expected)
+    assert found["a"] == [wanted]
+    assert found["b"] == [None]
+    apart = [(p.first, p.second, p.touches) for p in robot.contact_pairs]
+    assert apart == ([("a", "b", False)] if "<contact>" in surface else [])
+
+
+URDF = """<robot name="r"><link name="a"><inertial><mass value="1"/>
+<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+<visual><geometry><sphere radius="0.2"/></geometry></visual>
+<collision><geometry><sphere radius="0.1"/></geometry></collision></link>
+<gazebo reference="a">{gazebo}</gazebo>
+<gazebo><plugin name="p"><mu1>9</mu1></plugin></gazebo></robot>"""
+
+
+@pytest.mark.parametrize(
+    ("gazebo", "expected", "warning"),
+    [
+        ("<mu1>0.7</mu1><mu2>0.7</mu2><kp>1e6</kp>", 0.7, None),
+        ('<mu1 value="0.7"/>', 0.7, None),
+        ("<material>Gazebo/Blue</material>", None, None),
+        ("<mu1>0.7</mu1><mu2>0.3</mu2>", 0.3, "the smaller one"),
+        ("<mu1>${mu}</mu1>", None, "mu1 must be a number"),
+    ],
+)
+def test_urdf_friction_of_gazebo(tmp_path, gazebo, expected, warning):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        robot = load(tmp_path, URDF.format(gazebo=gazebo), "robot.urdf")
+    assert bool(caught) == (warning is not None)
+    if warning is not None:
+        assert warning in str(caught[0].message)
+    visual, collision = robot.bodies[0].shapes
+    assert visual.material is None
+    assert collision.material == (None if expected is None else tb.ContactMaterial(expected))
+
+
+def test_urdf_files_keep_friction_and_report_the_rest(tmp_path):
+    """One coefficient per link; restitution, kinetic friction and pairs are lost."""
+    shape = tb.Shape(tb.SphereShape(0.1), role="collision", material=tb.ContactMaterial(0.6))
+    bouncy = tb.Shape(
+        tb.SphereShape(0.1), role="collision", material=tb.ContactMaterial(0.5, 0.4, 0.3)
+    )
+
+    def robot(*shapes, **parts):
+        ball = tb.Body("ball", joint=tb.Free("root"), inertia=tb.Inertia.sphere(1.0, 0.1),
+                       shapes=shapes)  # fmt: skip
+        return tb.Model("robot", [ball], **parts)
+
+    tb.save(robot(shape, shape), tmp_path / "plain.urdf")
+    again = tb.load(tmp_path / "plain.urdf")
+    assert materials(again)["ball"] == [tb.ContactMaterial(0.6)] * 2
+    (loss,) = tb.save(robot(shape, bouncy), tmp_path / "two.urdf")
+    assert "'ball': of its surfaces only the static friction 0.5 was kept" in loss
+    assert materials(tb.load(tmp_path / "two.urdf"))["ball"] == [tb.ContactMaterial(0.5)] * 2
+    left_out = [tb.ContactPair("ball", "world", touches=False)]
+    losses = tb.save(robot(shape, contact_pairs=left_out), tmp_path / "pairs.urdf")
+    assert losses == ("contact pairs were left out: ball/world",)
+
+
+def test_contact_pairs_of_a_model():
+    """Native files keep them; composition renames and removes them; bad ones are refused."""
+
+    def link(name, parent):
+        return tb.Body(name, parent, joint=tb.Revolute(f"j_{name}", axis=(0, 1, 0)),
+                       inertia=tb.Inertia.sphere(1.0, 0.1, com=(0, 0, -0.3)),
+                       shapes=(tb.Shape(tb.SphereShape(0.1)),))  # fmt: skip
+
+    pairs = [
+        tb.ContactPair("a", "c", material=tb.ContactMaterial(0.2, 0.1, 0.3)),
+        tb.ContactPair("b", "world", touches=False),
+    ]
+    arm = tb.Model("arm", [link("a", "world"), link("b", "a"), link("c", "b")], contact_pairs=pairs)
+    floor = tb.World(ground=tb.Ground(height=-2.0))
+    names = [one.name for one in candidates_of(arm, floor)]
+    assert names == ["a/ground", "c/ground", "a/c"]
+    assert candidates_of(arm, floor)[-1].material.kinetic_friction == 0.1
+    two = arm.attach(arm, at="world", prefix="second_")
+    assert [pair.name for pair in two.contact_pairs] == [
+        "a/c",
+        "b/world",
+        "second_a/second_c",
+        "second_b/world",
+    ]
+    assert [pair.name for pair in arm.without("c").contact_pairs] == ["b/world"]
+    # the pairs of a run replace those of the model, not their material
+    (named,) = candidates_of(arm, floor, [("c", "a")])
+    assert named.material.kinetic_friction == 0.1
+    with pytest.raises(tb.UnknownNameError, match="contact pair 'a/x'"):
+        tb.Model("arm", arm.bodies, contact_pairs=[tb.ContactPair("a", "x")])
+    with pytest.raises(tb.ModelError, match="expected two bodies, got 'a' twice"):
+        tb.ContactPair("a", "a")
+    twice = [tb.ContactPair("a", "b"), tb.ContactPair("b", "a")]
+    with pytest.raises(tb.ModelError, match="contact pair name 'a/b' is used twice"):
+        tb.Model("arm", arm.bodies, contact_pairs=twice)
