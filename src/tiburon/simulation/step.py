@@ -132,11 +132,15 @@ class Stepping:
         def step(
             q: Scalars, w: Scalars, memory: Any, u: Scalars, h: Scalar, time: Scalar
         ) -> tuple[Any, ...]:
-            start = q, w
-            q, w, memory = method.advance(manifold, under(u), q, w, memory, h, time)
-            held = ()
+            start, held = (q, w, memory), ()
+
+            def free() -> tuple[Scalars, Scalars, Any]:
+                return method.advance(manifold, under(u), *start, h, time)
+
             if system.ends_in_contact:
-                q, w, held = system.touch(manifold, rates, start, (q, w), u, h, time, p)
+                q, w, memory, held = system.touch(manifold, rates, start, free, u, h, time, p)
+            else:
+                q, w, memory = free()
             if system.model.loops:
                 q, w = settled(q, w, time + h)
             return q, w, memory, held

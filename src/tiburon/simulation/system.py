@@ -81,6 +81,7 @@ from tiburon.trace.digest import program_digest
 from tiburon.trace.primitives.table_rows import HANDLE, Table
 from tiburon.trace.primitives.tree import FactorTree, SolveTree
 from tiburon.trace.program import Input, Program, current_graph, input_array
+from tiburon.trace.regions import where_needed
 from tiburon.trace.value import Value, require
 
 __all__ = [
@@ -529,14 +530,14 @@ class System:
         self,
         manifold: Any,
         rates: Callable[..., Scalars],
-        start: tuple[Scalars, Scalars],
-        free: tuple[Scalars, Scalars],
+        start: tuple[Scalars, Scalars, Any],
+        free: Callable[[], tuple[Scalars, Scalars, Any]],
         u: Scalars,
         h: Scalar,
         time: Scalar,
         p: Sequence[Scalar],
-    ) -> tuple[Scalars, Scalars, Scalars]:
-        """Return position, w and held values at the end of a step with contact.
+    ) -> tuple[Scalars, Scalars, Any, Scalars]:
+        """Return position, w, memory of the method and held values at the end of a contact step.
 
         Where contacts act, forces are those in the middle of the step of constant velocity: what
         the robot would do if contacts did not hold it enters nothing.
@@ -544,8 +545,9 @@ class System:
         Args:
             manifold: Positions of the robot.
             rates: Returns the rates of w for q, w, held values and time.
-            start: Position, and velocity with inner states, at the start of the step.
-            free: The same at its end without contact.
+            start: Position, velocity with inner states, and memory, at the start of the step.
+            free: Returns the same at its end without contact; called where nothing touches, or
+                where there are inner states or memory.
             u: Held values.
             h: Length of the step [s].
             time: Time at its start [s].
@@ -554,7 +556,7 @@ class System:
         assert self.contact is not None
         element, at_z, at_p = self.contact
         assert isinstance(element, RigidContact)
-        (q, w), (q_free, w_free), nv = start, free, self.model.nv
+        (q, w, memory), nv = start, self.model.nv
         v, z = w[:nv], u[self.discrete]
         # what an event leaves of a step may be nothing, and forces are impulses over time
         h = np.maximum(h, SHORTEST_STEP)
@@ -568,16 +570,23 @@ class System:
         found, states = element.finish_step(gaps, points, compliance, z[at_z], own, v, v_ahead, h)
         q_after = manifold.normalize(manifold.displaced(q, found.mean, h))
         v_after = manifold.reexpress(found.v, ahead, q_after)
-        q_end, v_end = (
-            tuple(np.where(found.touched, a, b) for a, b in zip(touched, untouched, strict=True))
-            for touched, untouched in ((q_after, q_free), (v_after, w_free[:nv]))
-        )
+        if self.nx or memory:
+            q_free, w_free, memory = free()
+            q_end, v_end = (
+                tuple(np.where(found.touched, a, b) for a, b in zip(*pair, strict=True))
+                for pair in ((q_after, q_free), (v_after, w_free[:nv]))
+            )
+            w_end = (*v_end, *w_free[nv:])
+        else:
+            q_end, w_end = where_needed(
+                ~found.touched, lambda: free()[:2], (q_after, tuple(v_after))
+            )
         solved = found.residual <= MAX_CONTACT_RESIDUAL
         # gaps of points beyond the grid of the ground are not numbers, which comparisons hide
         over = sum((point.geometry.gap for point in points), 0.0) < MAX_GAP
         q_end = tuple(require(solved & over, x, UNSOLVED_CONTACT) for x in q_end)
         held = (*u[: self.discrete.start], *z[: at_z.start], *states, *z[at_z.stop :])
-        return q_end, (*v_end, *w_free[nv:]), held
+        return q_end, w_end, memory, held
 
     def _loops_at(self, plan: Plan, q: Sequence[Scalar], x: Sequence[Scalar]) -> tuple[Any, ...]:
         """Return the Jacobian of closed loops and its rank cut; nothing for a tree."""
