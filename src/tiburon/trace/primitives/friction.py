@@ -42,6 +42,7 @@ from typing import Any, NamedTuple
 
 from tiburon.trace.graph import Graph
 from tiburon.trace.primitives.friction_derivative import FrictionAdjoint, FrictionTangent
+from tiburon.trace.primitives.friction_newton import MOST_COLUMNS, FrictionNewton
 from tiburon.trace.primitives.primitive import (
     Index,
     Machine,
@@ -76,6 +77,13 @@ MOST_ROOT_STEPS = 30
 
 UNROLLED = 16
 """Columns of a support that are multiplied in straight-line code."""
+
+PATIENCE = 12.0
+"""Sweeps without convergence before Newton's method is tried; twice as many before each further
+attempt."""
+
+NEWTON_TOLERANCE = 1e-9
+"""Change of impulses, relative to the largest, that Newton's method resolves."""
 
 FIRST_RATE = 0.1
 """Decrease of the changes from sweep to sweep that is expected after the first one."""
@@ -131,7 +139,7 @@ class Outcome(NamedTuple):
     """Largest residual of a contact, relative to the largest impulse."""
 
     sweeps: Row
-    """Number of sweeps."""
+    """Number of sweeps and Newton steps."""
 
     worst: Row
     """Contact with the largest residual."""
@@ -246,6 +254,12 @@ class GaussSeidel:
         self._change, self._largest, self._reach, self._number, self.softest = (
             Row(m.memory(1)) for _ in range(5)
         )
+        self._wait, self._patience = Row(m.memory(1)), Row(m.memory(1))
+        rows = ((problem.p, 3 * len(supports)), (problem.y, size), (problem.alpha, len(supports)))
+        self._kept = [(row, Row(m.memory(count)), count) for row, count in rows]
+        self._newton: FrictionNewton | None = None
+        if len(supports) > 1 and size <= MOST_COLUMNS:
+            self._newton = FrictionNewton(self, supports, convex=False)
 
     @property
     def contacts(self) -> int:
@@ -299,6 +313,8 @@ class GaussSeidel:
         outcome.sweeps.store(m, 0, zero)
         outcome.residual.store(m, 0, one)
         outcome.worst.store(m, 0, zero)
+        for row in (self._wait, self._patience):
+            row.store(m, 0, m.constant(PATIENCE))
 
         def busy() -> Truth:
             return m.less(half, going.load(m, 0))
@@ -322,20 +338,53 @@ class GaussSeidel:
                 bound = larger(m, bound, least)
             due = m.both(active, m.less_equal(m.mul(change, rate), bound))
             before.store(m, 0, change)
+            if self._newton is not None:
+                due = m.either(due, self._accelerate(active, tolerance))
             for _ in m.iterate(1, lambda due=due: due):  # type: ignore[misc]
                 small = m.less_equal(self._evaluate(due), bound)
                 going.store(m, 0, m.choose(m.both(due, small), zero, going.load(m, 0)))
         for _ in m.iterate(1, busy):
             self._evaluate(busy())
 
+    def _accelerate(self, active: Truth, tolerance: Number) -> Truth:
+        """Solve by Newton's method where sweeps have not converged for a while; return where.
+
+        What it finds counts only if its residual is smaller and its power is not larger: where the
+        convex problems have no solution, impulses grow while the residual shrinks.
+        """
+        m, newton = self.m, self._newton
+        assert newton is not None
+        wait = m.add(self._wait.load(m, 0), m.constant(-1.0))
+        due = m.both(active, m.less(wait, m.constant(0.5)))
+        for _ in m.iterate(1, lambda: due):
+            before, power = self._evaluate(due), self._power()
+            for row, kept, count in self._kept:
+                for i in m.loop(0, count):
+                    kept.store(m, i, row.load(m, i))
+            newton.solve(due, larger(m, tolerance, m.constant(NEWTON_TOLERANCE)))
+            # also false for what is not a number
+            better = m.less(self._evaluate(due), before)
+            better = m.both(better, m.less_equal(self._power(), power))
+            for row, kept, count in self._kept:
+                for i in m.loop(0, count):
+                    row.store(m, i, m.choose(better, row.load(m, i), kept.load(m, i)))
+            patience = self._patience.load(m, 0)
+            patience = m.choose(due, m.add(patience, patience), patience)
+            self._patience.store(m, 0, patience)
+        self._wait.store(m, 0, m.choose(due, self._patience.load(m, 0), wait))
+        return due
+
     def _square(self) -> Number:
         """Return y . y."""
+        return self._sum_of_squares(self.problem.y, self.size)
+
+    def _sum_of_squares(self, row: Row, count: int) -> Number:
         m = self.m
         total = Row(m.memory(1))
         total.store(m, 0, m.constant(0.0))
-        for i in m.loop(0, self.size):
-            y = self.problem.y.load(m, i)
-            total.store(m, 0, m.add_product(y, y, total.load(m, 0)))
+        for i in m.loop(0, count):
+            x = row.load(m, i)
+            total.store(m, 0, m.add_product(x, x, total.load(m, 0)))
         return total.load(m, 0)
 
     def _evaluate(self, due: Truth) -> Number:
@@ -362,6 +411,17 @@ class GaussSeidel:
         outcome.residual.store(m, 0, m.choose(due, relative, outcome.residual.load(m, 0)))
         outcome.worst.store(m, 0, m.choose(due, worst.load(m, 0), outcome.worst.load(m, 0)))
         return residual.load(m, 0)
+
+    def _power(self) -> Number:
+        """Return the largest power that the laws do not allow, over all contacts [J]."""
+        m = self.m
+        found = Row(m.memory(1))
+        found.store(m, 0, m.constant(0.0))
+        for visit in self.visits():
+            pushed = visit.is_pushed(visit.impulse())
+            for _ in m.iterate(1, lambda pushed=pushed: pushed):  # type: ignore[misc]
+                self._raise(found, visit.power())
+        return found.load(m, 0)
 
     def _visit(self, visit: Visit, active: Truth) -> None:
         """Solve the problem of one contact and move its impulse there."""
@@ -415,8 +475,11 @@ class Visit:
         self._columns = columns
         self._first = place * length
         self._start = place * (3 * length) + start
+        self.offset = place * length + start // 3
+        """Columns of the supports of all contacts before it."""
 
-    def _entry(self, axis: int, i: Index) -> Number:
+    def entry(self, axis: int, i: Index) -> Number:
+        """Return an element of a row of A, by its place in the support."""
         return self.problem.A.load(self.m, self._start + axis * self.length + i)
 
     def column(self, i: Index) -> Index:
@@ -473,7 +536,7 @@ class Visit:
         zero, one = m.constant(0.0), m.constant(1.0)
 
         def terms(i: Index) -> list[tuple[Number, Number]]:
-            x, y, n = (self._entry(axis, i) for axis in range(3))
+            x, y, n = (self.entry(axis, i) for axis in range(3))
             return [(x, x), (x, y), (x, n), (y, y), (y, n), (n, n)]
 
         xx, xy, xn, yy, yn, nn = self._sums(6, terms)
@@ -506,6 +569,10 @@ class Visit:
             self._stored.store(m, place, value)
         return trace
 
+    def rho(self) -> Number:
+        """Return 3 / trace G; 0 where nothing can move."""
+        return self._stored.load(self.m, STEP)
+
     def _loaded(self, first: int, count: int) -> list[Number]:
         return [self._stored.load(self.m, first + i) for i in range(count)]
 
@@ -532,7 +599,7 @@ class Visit:
 
         def terms(i: Index) -> list[tuple[Number, Number]]:
             y = self.problem.y.load(m, self.column(i))
-            return [(self._entry(axis, i), y) for axis in range(3)]
+            return [(self.entry(axis, i), y) for axis in range(3)]
 
         b = [self.problem.b.load(m, self.row + axis) for axis in range(3)]
         return [m.add(x, y) for x, y in zip(self._sums(3, terms), b, strict=True)]
@@ -546,7 +613,7 @@ class Visit:
         m = self.m
 
         def terms(i: Index) -> list[tuple[Number, Number]]:
-            return [(self._entry(2, i), y.load(m, self.column(i)))]
+            return [(self.entry(2, i), y.load(m, self.column(i)))]
 
         return self._sums(1, terms)[0]
 
@@ -559,14 +626,14 @@ class Visit:
                 place = self.column(first + i)
                 total = y.load(m, place)
                 for axis in range(3):
-                    total = m.add_product(self._entry(axis, first + i), p[axis], total)
+                    total = m.add_product(self.entry(axis, first + i), p[axis], total)
                 y.store(m, place, total)
 
     def residual(self) -> Number:
         """Return how far the impulse is from its projection."""
         m = self.m
         zero, one = m.constant(0.0), m.constant(1.0)
-        u, p, rho = self.velocity(), self.impulse(), self._stored.load(m, STEP)
+        u, p, rho = self.velocity(), self.impulse(), self.rho()
         least, mu = self.problem.least.load(m, self.k), self.problem.mu.load(m, self.k)
         x, y, n = (m.sub_product(rho, a, b) for a, b in zip(u, p, strict=True))
         n = larger(m, n, least)
@@ -578,6 +645,16 @@ class Visit:
         for a, b in zip((m.mul(scale, x), m.mul(scale, y), n), p, strict=True):
             found = larger(m, found, absolute(m, difference(m, a, b)))
         return found
+
+    def power(self) -> Number:
+        """Return the power of friction beyond that of sliding, plus that of the normal impulse."""
+        m = self.m
+        u, p = self.velocity(), self.impulse()
+        least, mu = self.problem.least.load(m, self.k), self.problem.mu.load(m, self.k)
+        speed = m.sqrt(m.add_product(u[0], u[0], m.mul(u[1], u[1])))
+        total = m.mul(m.mul(mu, p[2]), speed)
+        total = m.add_product(p[0], u[0], m.add_product(p[1], u[1], total))
+        return m.add(absolute(m, total), absolute(m, m.mul(difference(m, p[2], least), u[2])))
 
     def solved(self, u: list[Number], p: list[Number], active: Truth) -> list[Number]:
         """Return the impulse that solves the contact with the impulses of all others fixed.

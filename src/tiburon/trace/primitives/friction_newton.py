@@ -1,0 +1,509 @@
+"""Impulses of contacts by Newton's method on velocities, with a line search.
+
+Sweeps over contacts pass impulses on from contact to contact: in stacks, and where masses differ
+much, they converge slowly. This method moves all at once. Symbols beyond those of `friction.py`,
+per contact:
+
+    K       impulses with |p_t| <= mu p_n and p_n >= p_0
+    shift   mu |u_t| of the iterate before for Coulomb's law (De Saxce), 0 for the convex law
+    c       impulse of the iterate before
+    r       1e6 / trace G
+    g(y)    proj_K(c - r (u + shift n)): the impulse at u = A y + b
+
+    minimize |y|^2 / 2 + sum |g|^2 / (2 r):    y = A^T g
+
+This is a convex problem without constraints for any c and shift, and Newton's method with a line
+search solves it from anywhere. Its solution with g = c solves the contact problem, whatever r is:
+c is replaced by g, and the shift by that of the new velocities, until they stay (a proximal, or
+augmented Lagrangian, method). Dependent contacts do no harm.
+
+The Hessian 1 + A^T W A, with W = -dg/du positive semidefinite, has as many rows as there are
+velocities, and two of them are coupled only where a contact has both in its support. Columns are
+eliminated by least degree: for robots on the ground, whose supports are paths to the root, that
+creates no further entries.
+
+Convex law (Anitescu 2006): p in K, u in the dual cone, p . u = 0. A point that slides lifts off
+with u_n = mu |u_t|.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from tiburon.trace.primitives.primitive import Index, Machine, Number, Truth
+
+if TYPE_CHECKING:
+    from tiburon.trace.primitives.friction import GaussSeidel, Row, Visit
+
+__all__ = ["MOST_COLUMNS", "FrictionNewton", "Projection", "elimination", "project"]
+
+MOST_COLUMNS = 120
+"""Velocities up to which the method is used; its matrix is stored with all its zeros."""
+
+STIFFNESS = 1e6
+"""r times the mean diagonal element of a block."""
+
+MOST_STEPS = 60
+"""Newton steps in one solution."""
+
+MOST_TRIALS = 12
+"""Evaluations of a line search."""
+
+FLAT = 0.1
+"""Slope along a step, relative to that at its start, at which the line search ends."""
+
+STATIONARY = 1e-7
+"""Gradient relative to y at which c and shift are replaced."""
+
+
+def elimination(size: int, supports: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
+    """Return the order of elimination, and for each column those coupled to it that come later.
+
+    Args:
+        size: Number of columns.
+        supports: Sets of columns that are coupled to each other.
+
+    Returns:
+        The columns in order; for each place in that order the later places, ascending.
+    """
+    coupled = [set[int]() for _ in range(size)]
+    for support in supports:
+        for i in support:
+            coupled[i].update(support)
+    for i, others in enumerate(coupled):
+        others.discard(i)
+    left = set(range(size))
+    order: list[int] = []
+    after: list[set[int]] = []
+    while left:
+        # of equal degrees the last column first: leaves before their ancestors
+        k = min(left, key=lambda i: (len(coupled[i]), -i))
+        left.discard(k)
+        order.append(k)
+        after.append(coupled[k])
+        for i in coupled[k]:
+            coupled[i] |= coupled[k]
+            coupled[i] -= {i, k}
+    place = {column: k for k, column in enumerate(order)}
+    return order, [sorted(place[i] for i in others) for others in after]
+
+
+class Projection(NamedTuple):
+    """Projection of an impulse onto K, and the parts of its derivative."""
+
+    value: list[Number]
+    """The projection."""
+
+    t: tuple[Number, Number]
+    """Direction of the tangential part; zero where there is none."""
+
+    along: Number
+    """Change of the tangential part along t with that of x along t, the normal one fixed."""
+
+    across: Number
+    """Change of the tangential part across t."""
+
+    normal: Number
+    """Change of the normal part with x_n."""
+
+    mixed: Number
+    """Change of the normal part with x along t, and of the tangential one with x_n."""
+
+
+def project(m: Machine, x: Sequence[Number], mu: Number, least: Number) -> Projection:
+    """Project onto K = {|p_t| <= mu p_n, p_n >= p_0}; without friction onto p_n >= p_0.
+
+    Where the nearest point of the cone is below p_0, the nearest point of K is on the disc there.
+    """
+    zero, one = m.constant(0.0), m.constant(1.0)
+    square = m.add_product(x[0], x[0], m.mul(x[1], x[1]))
+    some = m.less(zero, square)
+    T = m.sqrt(m.choose(some, square, one))
+    T = m.choose(some, T, zero)
+    over = m.div(one, m.choose(some, T, one))
+    t = m.mul(over, x[0]), m.mul(over, x[1])
+    rough = m.less(zero, mu)
+    # on the surface of the cone
+    scale = m.div(one, m.add_product(mu, mu, one))
+    lifted = m.mul(m.add_product(mu, T, x[2]), scale)
+    inside = m.less_equal(T, m.mul(mu, x[2]))
+    n = m.choose(m.both(inside, rough), x[2], m.choose(rough, lifted, x[2]))
+    low = m.less_equal(n, least)
+    n = m.choose(low, least, n)
+    radius = m.mul(mu, m.choose(m.less(zero, n), n, zero))
+    sticks = m.less_equal(T, radius)
+    length = m.choose(sticks, T, radius)
+    value = [m.mul(length, t[0]), m.mul(length, t[1]), n]
+    # a point inside of the disc at p_0, or of the cone, follows x
+    surface = m.less(m.choose(low, one, zero), m.choose(inside, zero, one))
+    surface = m.both(surface, rough)
+    across = m.choose(sticks, m.choose(rough, one, zero), m.mul(length, over))
+    along = m.choose(sticks, m.choose(rough, one, zero), zero)
+    along = m.choose(surface, m.mul(m.mul(mu, mu), scale), along)
+    normal = m.choose(low, zero, m.choose(surface, scale, one))
+    mixed = m.choose(surface, m.mul(mu, scale), zero)
+    return Projection(value, t, along, across, normal, mixed)
+
+
+class FrictionNewton:
+    """Write the iteration for the contacts of a problem."""
+
+    def __init__(
+        self, solver: GaussSeidel, supports: Sequence[Sequence[int]], *, convex: bool
+    ) -> None:
+        """Take memory for the matrix, and tables of its structure.
+
+        Args:
+            solver: Visits the contacts; its problem is solved.
+            supports: For each contact the columns where its rows are not zero.
+            convex: Whether points obey the convex law instead of Coulomb's.
+        """
+        from tiburon.trace.primitives.friction import Row
+
+        m = self.m = solver.m
+        self.solver, self.convex = solver, convex
+        n = self.size = solver.size
+        order, after = elimination(n, supports)
+        places = [0] * n
+        for k, column in enumerate(order):
+            places[column] = k
+        self._order = m.table(order)
+        # supports by place in that order: where in the support, and which place
+        sorted_supports = [
+            sorted((places[column], where) for where, column in enumerate(support))
+            for support in supports
+        ]
+        self._places = m.table([place for one in sorted_supports for place, _ in one])
+        self._wheres = m.table([where for one in sorted_supports for _, where in one])
+        self._starts = m.table(list(itertools.accumulate(map(len, after), initial=0)))
+        self._after = m.table([*(i for others in after for i in others), 0])
+        used = [k * n + k for k in range(n)]
+        used += [k * n + i for k, others in enumerate(after) for i in others]
+        self._used, self._used_count = m.table(used), len(used)
+        self._matrix, self._step = m.memory(n * n), Row(m.memory(n))
+        count = solver.contacts
+        self._center, self._u, self._w, self._g = (Row(m.memory(3 * count)) for _ in range(4))
+        self._shift, self._near = Row(m.memory(count)), Row(m.memory(count))
+        self._scalars = [Row(m.memory(1)) for _ in range(11)]
+
+    def _later(self, k: Index, start: Index | None = None) -> Iterator[tuple[Index, Index]]:
+        """Go through the columns that are coupled to one and come later."""
+        m = self.m
+        first = m.lookup(self._starts, k) if start is None else start
+        for place in m.loop(first, m.lookup(self._starts, k + 1)):
+            yield place, m.lookup(self._after, place)
+
+    def solve(self, pending: Truth, tolerance: Number) -> None:
+        """Move the impulses of cases to a solution, and y with them.
+
+        Args:
+            pending: Cases to solve; the others keep everything as it is.
+            tolerance: Change of the impulses, relative to the largest, at which to end.
+        """
+        m, n, problem = self.m, self.size, self.solver.problem
+        zero, one, half = (m.constant(x) for x in (0.0, 1.0, 0.5))
+        going, slope, other, low, high, at, size, gradient, change, largest, low_slope = (
+            self._scalars
+        )
+        going.store(m, 0, m.choose(pending, one, zero))
+        for visit in self.solver.visits():
+            slips = m.less(zero, problem.alpha.load(m, visit.k))
+            start = m.mul(problem.mu.load(m, visit.k), _speed(m, visit.velocity()))
+            start = zero if self.convex else m.choose(slips, start, zero)
+            self._shift.store(m, visit.k, start)
+            for axis, value in enumerate(visit.impulse()):
+                self._center.store(m, visit.row + axis, value)
+
+        def busy() -> Truth:
+            return m.less(half, going.load(m, 0))
+
+        for _ in m.iterate(MOST_STEPS, busy):
+            active = busy()
+            count = self.solver.outcome.sweeps
+            count.store(m, 0, m.add(count.load(m, 0), m.choose(active, one, zero)))
+            self._assemble(size, gradient)
+            # where y is stationary, the next problem
+            bound = m.mul(m.constant(STATIONARY * STATIONARY), size.load(m, 0))
+            settled = m.both(active, m.less_equal(gradient.load(m, 0), bound))
+            for _ in m.iterate(1, lambda settled=settled: settled):  # type: ignore[misc]
+                self._replace(settled, change, largest)
+                small = m.mul(tolerance, largest.load(m, 0))
+                done = m.both(settled, m.less_equal(change.load(m, 0), small))
+                going.store(m, 0, m.choose(done, zero, going.load(m, 0)))
+            moves = m.less(m.choose(settled, one, zero), m.choose(active, one, zero))
+            for _ in m.iterate(1, lambda moves=moves: moves):  # type: ignore[misc]
+                self._eliminate()
+                self._search(moves, slope, other, low, high, at, low_slope)
+                for k in m.loop(0, n):
+                    place = m.lookup(self._order, k)
+                    step = m.mul(at.load(m, 0), self._step.load(m, k))
+                    step = m.choose(moves, step, zero)
+                    problem.y.store(m, place, m.add(problem.y.load(m, place), step))
+        self._finish(pending)
+
+    def _assemble(self, size: Row, gradient: Row) -> None:
+        """Write the Hessian, the step against the gradient, and their sizes squared."""
+        m, n, problem = self.m, self.size, self.solver.problem
+        zero, one = m.constant(0.0), m.constant(1.0)
+        for place in m.loop(0, self._used_count):
+            m.store(self._matrix, m.lookup(self._used, place), zero)
+        size.store(m, 0, zero)
+        for k in m.loop(0, n):
+            m.store(self._matrix, k * (n + 1), one)
+            y = problem.y.load(m, m.lookup(self._order, k))
+            size.store(m, 0, m.add_product(y, y, size.load(m, 0)))
+            self._step.store(m, k, m.sub_product(one, y, zero))
+        reach = m.mul(m.constant(4.0), size.load(m, 0))
+        for visit in self.solver.visits():
+            near = m.either(visit.is_near(reach), self._is_centered(visit))
+            self._near.store(m, visit.k, m.choose(near, one, zero))
+            for axis in range(3):
+                self._g.store(m, visit.row + axis, zero)
+            for _ in m.iterate(1, lambda near=near: near):  # type: ignore[misc]
+                self._add(visit)
+        gradient.store(m, 0, zero)
+        for k in m.loop(0, n):
+            g = self._step.load(m, k)
+            gradient.store(m, 0, m.add_product(g, g, gradient.load(m, 0)))
+
+    def _is_centered(self, visit: Visit) -> Truth:
+        """Return whether a contact had an impulse."""
+        m = self.m
+        return visit.is_pushed([self._center.load(m, visit.row + axis) for axis in range(3)])
+
+    def _projected(self, visit: Visit, u: Sequence[Number]) -> tuple[Projection, Number]:
+        """Return the impulse at a relative velocity, and r."""
+        m, problem = self.m, self.solver.problem
+        r = m.mul(m.constant(STIFFNESS / 3.0), visit.rho())
+        shifted = [u[0], u[1], m.add(u[2], self._shift.load(m, visit.k))]
+        x = [
+            m.sub_product(r, a, self._center.load(m, visit.row + axis))
+            for axis, a in enumerate(shifted)
+        ]
+        mu, least = problem.mu.load(m, visit.k), problem.least.load(m, visit.k)
+        return project(m, x, mu, least), r
+
+    def _add(self, visit: Visit) -> None:
+        """Add A_k^T g and A_k^T W A_k of a contact."""
+        m, n = self.m, self.size
+        u = visit.velocity()
+        found, r = self._projected(visit, u)
+        for axis in range(3):
+            self._u.store(m, visit.row + axis, u[axis])
+            self._g.store(m, visit.row + axis, found.value[axis])
+        (tx, ty), across = found.t, m.mul(r, found.across)
+        bend = m.sub_product(r, found.across, m.mul(r, found.along))
+        mixed = m.mul(r, found.mixed)
+        xx = m.add_product(m.mul(bend, tx), tx, across)
+        xy = m.mul(m.mul(bend, tx), ty)
+        yy = m.add_product(m.mul(bend, ty), ty, across)
+        xn, yn, nn = m.mul(mixed, tx), m.mul(mixed, ty), m.mul(r, found.normal)
+        law = ((xx, xy, xn), (xy, yy, yn), (xn, yn, nn))
+        for j in m.loop(0, visit.length):
+            column, entries = self._entries(visit, j)
+            total = self._step.load(m, column)
+            for a, b in zip(entries, found.value, strict=True):
+                total = m.add_product(a, b, total)
+            self._step.store(m, column, total)
+            pulled = []
+            for x, y, z in law:
+                value = m.add_product(y, entries[1], m.mul(x, entries[0]))
+                pulled.append(m.add_product(z, entries[2], value))
+            for i in m.loop(0, j + 1):
+                row, entries = self._entries(visit, i)
+                total = m.load(self._matrix, row * n + column)
+                for axis in range(3):
+                    total = m.add_product(entries[axis], pulled[axis], total)
+                m.store(self._matrix, row * n + column, total)
+
+    def _entries(self, visit: Visit, j: Index) -> tuple[Index, list[Number]]:
+        """Return the place of a column of a contact in the order of elimination, and A there."""
+        m = self.m
+        where = m.lookup(self._wheres, visit.offset + j)
+        entries = [visit.entry(axis, where) for axis in range(3)]
+        return m.lookup(self._places, visit.offset + j), entries
+
+    def _eliminate(self) -> None:
+        """Replace the right-hand side by the solution."""
+        m, n, one = self.m, self.size, self.m.constant(1.0)
+        for k in m.loop(0, n):
+            inverse = m.div(one, m.load(self._matrix, k * (n + 1)))
+            m.store(self._matrix, k * (n + 1), inverse)
+            here = self._step.load(m, k)
+            for place, i in self._later(k):
+                factor = m.mul(m.load(self._matrix, k * n + i), inverse)
+                self._step.store(m, i, m.sub_product(factor, here, self._step.load(m, i)))
+                for _, j in self._later(k, place):
+                    old = m.load(self._matrix, i * n + j)
+                    upper = m.load(self._matrix, k * n + j)
+                    m.store(self._matrix, i * n + j, m.sub_product(factor, upper, old))
+        total = m.memory(1)
+        for k in m.loop(0, n, down=True):
+            m.store(total, 0, self._step.load(m, k))
+            for _, j in self._later(k):
+                known = m.mul(m.load(self._matrix, k * n + j), self._step.load(m, j))
+                m.store(total, 0, m.sub_product(one, known, m.load(total, 0)))
+            self._step.store(m, k, m.mul(m.load(total, 0), m.load(self._matrix, k * (n + 1))))
+
+    def _search(
+        self,
+        moves: Truth,
+        slope: Row,
+        other: Row,
+        low: Row,
+        high: Row,
+        at: Row,
+        low_slope: Row,
+    ) -> None:
+        """Find the length of the step at which the slope is small: the whole step, or less."""
+        m, n, problem = self.m, self.size, self.solver.problem
+        zero, one, half = (m.constant(x) for x in (0.0, 1.0, 0.5))
+        # change of the relative velocities with the step
+        for visit in self.solver.visits():
+            near = m.less(half, self._near.load(m, visit.k))
+            for _ in m.iterate(1, lambda near=near: near):  # type: ignore[misc]
+                for axis in range(3):
+                    self._w.store(m, visit.row + axis, zero)
+                for j in m.loop(0, visit.length):
+                    column, entries = self._entries(visit, j)
+                    step = self._step.load(m, column)
+                    for axis in range(3):
+                        known = self._w.load(m, visit.row + axis)
+                        total = m.add_product(entries[axis], step, known)
+                        self._w.store(m, visit.row + axis, total)
+        # y . d and d . d: the slope of |y|^2 / 2 is linear
+        slope.store(m, 0, zero)
+        other.store(m, 0, zero)
+        for k in m.loop(0, n):
+            step, y = self._step.load(m, k), problem.y.load(m, m.lookup(self._order, k))
+            slope.store(m, 0, m.add_product(step, y, slope.load(m, 0)))
+            other.store(m, 0, m.add_product(step, step, other.load(m, 0)))
+        base, rise = slope.load(m, 0), other.load(m, 0)
+        at.store(m, 0, zero)
+        first = self._slope(base, rise, at)
+        low.store(m, 0, zero)
+        low_slope.store(m, 0, first)
+        high.store(m, 0, one)
+        at.store(m, 0, one)
+        last = self._slope(base, rise, at)
+        flat = m.mul(m.constant(-FLAT), first)
+        slope.store(m, 0, m.choose(m.both(moves, m.less(flat, last)), one, zero))
+        other.store(m, 0, last)
+
+        def open_step() -> Truth:
+            return m.less(half, slope.load(m, 0))
+
+        for _ in m.iterate(MOST_TRIALS, open_step):
+            pending = open_step()
+            below, above = low_slope.load(m, 0), other.load(m, 0)
+            share = m.div(below, m.sub_product(one, above, below))
+            # the secant, kept away from the ends
+            edge = m.constant(0.1)
+            share = m.choose(m.less(share, edge), edge, share)
+            edge = m.constant(0.9)
+            share = m.choose(m.less(edge, share), edge, share)
+            wide = m.sub_product(one, low.load(m, 0), high.load(m, 0))
+            then = m.add_product(share, wide, low.load(m, 0))
+            at.store(m, 0, m.choose(pending, then, at.load(m, 0)))
+            found = self._slope(base, rise, at)
+            up = m.both(pending, m.less(zero, found))
+            down = m.both(pending, m.less_equal(found, zero))
+            for row, where, value in (
+                (high, up, then),
+                (other, up, found),
+                (low, down, then),
+                (low_slope, down, found),
+            ):
+                row.store(m, 0, m.choose(where, value, row.load(m, 0)))
+            magnitude = m.choose(m.less(found, zero), m.sub_product(one, found, zero), found)
+            ended = m.both(pending, m.less_equal(magnitude, flat))
+            slope.store(m, 0, m.choose(ended, zero, slope.load(m, 0)))
+
+    def _slope(self, base: Number, rise: Number, at: Row) -> Number:
+        """Return the slope of the function to minimize at a share of the step."""
+        m, half = self.m, self.m.constant(0.5)
+        total = m.memory(1)
+        m.store(total, 0, m.add_product(at.load(m, 0), rise, base))
+        for visit in self.solver.visits():
+            near = m.less(half, self._near.load(m, visit.k))
+            for _ in m.iterate(1, lambda near=near: near):  # type: ignore[misc]
+                w = [self._w.load(m, visit.row + axis) for axis in range(3)]
+                u = [
+                    m.add_product(at.load(m, 0), w[axis], self._u.load(m, visit.row + axis))
+                    for axis in range(3)
+                ]
+                found, _ = self._projected(visit, u)
+                value = m.load(total, 0)
+                for a, b in zip(found.value, w, strict=True):
+                    value = m.sub_product(a, b, value)
+                m.store(total, 0, m.choose(near, value, m.load(total, 0)))
+        return m.load(total, 0)
+
+    def _replace(self, settled: Truth, change: Row, largest: Row) -> None:
+        """Take the impulses and the slip of a stationary point for the next problem."""
+        m, problem = self.m, self.solver.problem
+        half = m.constant(0.5)
+        change.store(m, 0, m.constant(0.0))
+        largest.store(m, 0, m.constant(0.0))
+        for visit in self.solver.visits():
+            near = m.less(half, self._near.load(m, visit.k))
+            for _ in m.iterate(1, lambda near=near: near):  # type: ignore[misc]
+                taken = m.both(settled, near)
+                for axis in range(3):
+                    place = visit.row + axis
+                    new, old = self._g.load(m, place), self._center.load(m, place)
+                    _raise(m, change, m.sub_product(m.constant(1.0), old, new), taken)
+                    _raise(m, largest, new, taken)
+                    self._center.store(m, place, m.choose(taken, new, old))
+                if self.convex:
+                    continue
+                speed = _speed(m, [self._u.load(m, visit.row + axis) for axis in range(2)])
+                new = m.mul(problem.mu.load(m, visit.k), speed)
+                old = self._shift.load(m, visit.k)
+                # as an impulse
+                moved = m.mul(visit.rho(), m.sub_product(m.constant(1.0), old, new))
+                _raise(m, change, moved, taken)
+                self._shift.store(m, visit.k, m.choose(taken, new, old))
+
+    def _finish(self, pending: Truth) -> None:
+        """Write the impulses, and y = A^T p."""
+        m, n, problem = self.m, self.size, self.solver.problem
+        zero = m.constant(0.0)
+        for k in m.loop(0, n):
+            problem.y.store(m, k, m.choose(pending, zero, problem.y.load(m, k)))
+        for visit in self.solver.visits():
+            new = []
+            for axis, old in enumerate(visit.impulse()):
+                value = m.choose(pending, self._center.load(m, visit.row + axis), old)
+                problem.p.store(m, visit.row + axis, value)
+                new.append(m.choose(pending, value, zero))
+            pushed = visit.is_pushed(new)
+            for _ in m.iterate(1, lambda pushed=pushed: pushed):  # type: ignore[misc]
+                visit.push(new)
+        # how a point slips follows from its velocity
+        for visit in self.solver.visits():
+            p, slips = visit.impulse(), m.less(zero, self._shift.load(m, visit.k))
+            force = _speed(m, p)
+            some = m.both(slips, m.less(zero, force))
+            alpha = m.div(_speed(m, visit.velocity()), m.choose(some, force, m.constant(1.0)))
+            limit = m.mul(problem.mu.load(m, visit.k), p[2])
+            edge = m.less_equal(m.mul(m.constant(1.0 - 1e-9), limit), force)
+            alpha = m.choose(m.both(some, edge), alpha, zero)
+            kept = problem.alpha.load(m, visit.k)
+            problem.alpha.store(m, visit.k, m.choose(pending, alpha, kept))
+
+
+def _speed(m: Machine, u: Sequence[Number]) -> Number:
+    """Return the length of the tangential part."""
+    return m.sqrt(m.add_product(u[0], u[0], m.mul(u[1], u[1])))
+
+
+def _raise(m: Machine, largest: Row, value: Number, where: Truth) -> None:
+    """Raise the largest magnitude to that of a value, in the cases where a condition holds."""
+    zero = m.constant(0.0)
+    size = m.choose(m.less(value, zero), m.sub_product(m.constant(1.0), value, zero), value)
+    known = largest.load(m, 0)
+    larger = m.both(where, m.less(known, size))
+    largest.store(m, 0, m.choose(larger, size, known))
