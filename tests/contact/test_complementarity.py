@@ -365,3 +365,37 @@ def test_pivoting_does_not_cycle_on_symmetric_problems():
     found = solve_pivoting(A @ A.T, -9.81 * np.ones(24))
     assert found.rank == 3
     np.testing.assert_allclose(found.forces, 9.81 / 24, rtol=1e-10)
+
+
+def test_slot_that_closes_on_a_moving_point_is_a_collision_of_second_order():
+    """Unit mass at speed 2 between y >= x^2 / 4 and y <= -x^2 / 4 (Fig. 9-8)."""
+    # second derivatives of the gaps y - x^2 / 4 and -y - x^2 / 4
+    C, d = np.array([[1.0, -1.0], [-1.0, 1.0]]), np.array([-2.0, -2.0])
+    for solve in (solve_brute_force, solve_pivoting):
+        with pytest.raises(tb.SecondOrderCollisionError, match="second order") as caught:
+            solve(C, d)
+        assert caught.value.certificate == pytest.approx({"0": 1.0, "1": 1.0})
+        assert caught.value.closing == pytest.approx(-4.0)
+    # slower on one side than the other opens: a wider slot has forces
+    found = solve_pivoting(C, np.array([-2.0, 2.0]))
+    assert found.rank == 1
+    np.testing.assert_allclose(found.accelerations, 0.0, atol=1e-14)
+
+
+def test_second_order_collision_of_a_robot_names_its_contact():
+    """A bob at the top of its circle, moving along ground that it will curve into."""
+    length, rate = 0.5, 3.0
+    arm = tb.Body(
+        "arm",
+        joint=tb.Revolute("pivot", axis=(0, 1, 0)),
+        inertia=tb.Inertia(1.0, (0, 0, length), 0.01 * np.eye(3)),
+    )
+    bob = tb.ContactPoint("bob", "arm", (0.0, 0.0, length))
+    model = tb.Model("pendulum", [arm], contacts=[bob])
+    world = tb.World(ground=tb.Ground(height=length))
+    with pytest.raises(tb.SecondOrderCollisionError, match="'bob' 1") as caught:
+        tb.contact_dynamics(model, [0.0], [rate], [0.0], world=world)
+    assert caught.value.closing == pytest.approx(-length * rate**2)
+    # at rest there is no curvature: the contact touches without force
+    now = tb.contact_dynamics(model, [0.0], [0.0], [0.0], world=world)
+    assert now.modes.tolist() == ["inactive"]

@@ -19,6 +19,7 @@ EXAMPLES = """
 tiburon reproduce operation-counts --summary
 tiburon reproduce added-mass --coarse
 tiburon reproduce iftomm bricard andrews
+tiburon reproduce contact-statistics
 """
 
 
@@ -112,6 +113,37 @@ def print_added_mass(
         count += 1
     print(f"\n{count} values: {count - bad} within 1.5 % with {heads[-1]}, {bad} not")
     raise typer.Exit(1 if bad else 0)
+
+
+@application.command("contact-statistics")
+def print_contact_statistics(
+    problems: Annotated[
+        int, typer.Option(min=20, max=100000, help="Random problems per number of contacts.")
+    ] = 400,
+) -> None:
+    """Compare searches for contact forces with the statistics of their source.
+
+    Featherstone 1987, section 9.8.1: the pruned search tries about 1.5^n of 2^n patterns, and
+    choosing the contact with the most negative acceleration is right in 98 to 99 % of all cases
+    for random problems, 95 to 100 % for single rigid bodies. Problems are random with a fixed seed.
+    Exits with 1 if a value differs from the published one by more than three standard errors.
+    """
+    from tiburon.reproduce.contact_statistics import count_rows, statistics_tables
+
+    tables = statistics_tables(problems)
+    for table in tables:
+        print(f"Featherstone 1987, section 9.8.1: {table.title}")
+        print(f"  {'contacts':>8} {'problems':>8} {'published':>16} {'ours':>8} {'error':>7}")
+        for row in table.rows:
+            share = "%" in row.published
+            factor, unit = (100.0, " %") if share else (1.0, "  ")
+            values = f"{factor * row.ours:>8.2f} {factor * row.error:>7.2f}{unit}"
+            verdict = "" if row.good else "  FAILED"
+            print(f"  {row.contacts:>8} {row.problems:>8} {row.published:>16} {values}{verdict}")
+        print()
+    count, good = count_rows(tables)
+    print(f"{count} values: {good} agree with the published ones, {count - good} do not")
+    raise typer.Exit(0 if good == count else 1)
 
 
 @application.command("iftomm")

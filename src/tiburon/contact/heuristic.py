@@ -37,7 +37,7 @@ class Guesses(NamedTuple):
     """Patterns tried."""
 
     decisions: int
-    """Guesses, without those that are certain."""
+    """Contacts chosen to carry force, those that carry it for certain included."""
 
     wrong: int
     """Guesses that were wrong."""
@@ -69,11 +69,10 @@ def guess(C: Array, d: Array) -> Guesses:
         return Guesses(np.zeros(len(d)), 1, 0, 0)
     i = int(d.argmin())
     others = np.arange(len(d)) != i
-    is_certain = int((d < 0.0).sum()) == 1
     forces = np.zeros(len(d))
     held = guess(*eliminated(C, d, i))
     force = -(C[i, others] @ held.forces + d[i]) / C[i, i]
-    decisions = held.decisions + (0 if is_certain else 1)
+    decisions = held.decisions + 1
     if force >= 0.0:
         forces[others], forces[i] = held.forces, force
         return Guesses(forces, held.patterns, decisions, held.wrong)

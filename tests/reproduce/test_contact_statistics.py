@@ -1,0 +1,65 @@
+"""Statistics of the searches for contact forces, beside the published ones."""
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from tiburon.cli.application import application
+from tiburon.contact.brute_force import solve_brute_force
+from tiburon.reproduce import contact_statistics
+from tiburon.reproduce.contact_statistics import (
+    BODY_SIZES,
+    SIZES,
+    StatisticsRow,
+    StatisticsTable,
+    body_problem,
+    random_problem,
+    statistics_tables,
+)
+
+
+@pytest.fixture(scope="module")
+def tables():
+    return statistics_tables(60)
+
+
+def test_pruned_search_tries_the_published_number_of_patterns(tables):
+    """1.5^n of 2^n, 58 of 1024 for ten contacts."""
+    rows = {row.contacts: row for row in tables[0].rows}
+    assert tuple(rows) == SIZES
+    assert rows[10].published == "57.7 of 1024"
+    assert all(row.good for row in rows.values())
+    # not by wide errors alone: a full search would be far away
+    assert all(row.ours < 0.6 * 2**row.contacts for row in rows.values())
+
+
+def test_choices_are_right_as_often_as_published(tables):
+    """98 to 99 % on random problems, 95 to 100 % on single bodies."""
+    for table, sizes in ((tables[1], SIZES), (tables[2], BODY_SIZES)):
+        assert tuple(row.contacts for row in table.rows) == sizes
+        assert all(row.good and row.ours > 0.94 for row in table.rows)
+
+
+def test_problems_are_those_described():
+    """Definite matrices; brute force agrees with what the statistics were made from."""
+    rng = np.random.default_rng(1)
+    for problem in (random_problem, body_problem):
+        C, d = problem(rng, 5)
+        assert np.linalg.eigvalsh(C)[0] > 0.0
+        assert solve_brute_force(C, d).residual < 1e-9
+
+
+def test_the_command_prints_both_and_fails_where_they_differ(monkeypatch):
+    """Published beside ours, and an exit code."""
+    monkeypatch.setattr(contact_statistics, "SIZES", (4,))
+    monkeypatch.setattr(contact_statistics, "BODY_SIZES", (3,))
+    found = CliRunner().invoke(application, ["reproduce", "contact-statistics", "--problems", "40"])
+    assert found.exit_code == 0
+    assert "5.1 of 16" in found.output
+    assert "98 to 99 %" in found.output
+    assert "3 values: 3 agree" in found.output
+    bad = StatisticsTable("made up", (StatisticsRow(4, 40, "5.1 of 16", 16.0, 0.1, False),))
+    monkeypatch.setattr(contact_statistics, "statistics_tables", lambda _: (bad,))
+    found = CliRunner().invoke(application, ["reproduce", "contact-statistics"])
+    assert found.exit_code == 1
+    assert "FAILED" in found.output
