@@ -191,13 +191,13 @@ def test_each_part_of_the_code_is_compiled_when_it_is_needed():
     source = ProgramSource(trace(lambda x: np.sin(x) * 3.0, {"x": (2,)}, name="wave"))
     kernel = make_kernel(source, part="many")
     code = kernel.__self__._code
-    assert set(code._loaded) == {"many"}
+    assert code.many.size() > 0 == code.one.size()
     x = np.array([[0.1, 0.2], [0.3, 0.4]])
     many = kernel(x)
-    assert set(code._loaded) == {"many"}
+    assert code.many.size() > 0 == code.one.size()
     np.testing.assert_array_equal(kernel(x[1]), many[1])
     np.testing.assert_array_equal(make_kernel(source)(x[0]), many[0])
-    assert set(code._loaded) == {"many", "one"}
+    assert min(code.many.size(), code.one.size()) > 0
 
 
 def test_codes_in_memory_are_bounded(monkeypatch):

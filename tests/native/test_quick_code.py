@@ -1,4 +1,4 @@
-"""Functions for one case, compiled quickly for the first calls and optimized for many."""
+"""Functions that are compiled quickly for their first cases and optimized for many."""
 
 import numpy as np
 import pytest
@@ -12,13 +12,15 @@ from tiburon.native.module import has_own_generator
 
 pytestmark = pytest.mark.skipif(has_own_generator(), reason="long functions compile quickly anyway")
 
+PARTS = ("one", "many")
+
 
 @pytest.fixture
 def quick(monkeypatch, kernel_directory):
-    """Compile every function quickly at first, and count only few calls."""
-    monkeypatch.setattr(code, "MIN_QUICK_LINES", 0)
+    """Compile every function quickly at first, and count only few cases."""
+    monkeypatch.setattr(code, "QUICK_LINES", dict.fromkeys(PARTS, (0, 100_000)))
     for module in (code, kernel):
-        monkeypatch.setattr(module, "QUICK_CALLS", 5)
+        monkeypatch.setattr(module, "QUICK_CASES", 5)
     monkeypatch.setattr(kernel, "CALLS_BETWEEN_LOOKS", 2)
     code.forget_codes()
     yield
@@ -31,21 +33,29 @@ def made(name):
     return found, found.__self__.owner._code
 
 
+def is_quick(part):
+    """Return whether a function has quick code alone."""
+    return part._quick is not None and not part.is_optimized
+
+
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
 def test_quick_code_gives_the_bits_of_optimized_code(name, quick, monkeypatch):
-    """One case of every kind of program, with lists and with arrays."""
-    x, y = cases(3)
+    """Single cases and a batch of every kind of program, with lists and with arrays."""
+    x, y = cases(2)
+
+    def results(run):
+        found = [bits(run(a, b)) for a, b in zip(x, y, strict=True)]
+        return [*found, bits(run(list(x[0]), list(y[0]))), bits(run(x, y))]
+
     run, own = made(name)
-    assert not own.is_optimized
-    first = [bits(run(a, b)) for a, b in zip(x, y, strict=True)]
-    first += [bits(run(list(x[0]), list(y[0])))]
+    first = results(run)
+    assert is_quick(own.one)
+    assert is_quick(own.many)
     monkeypatch.setenv("TIBURON_COMPILER", "optimized")
     code.forget_codes()
     run, own = made(name)
-    assert own.is_optimized
-    second = [bits(run(a, b)) for a, b in zip(x, y, strict=True)]
-    second += [bits(run(list(x[0]), list(y[0])))]
-    assert first == second
+    assert results(run) == first
+    assert own.one._quick is own.many._quick is None
 
 
 def test_quick_code_of_a_robot_gives_the_bits_of_optimized_code(quick, monkeypatch):
@@ -54,8 +64,8 @@ def test_quick_code_of_a_robot_gives_the_bits_of_optimized_code(quick, monkeypat
     rng = np.random.default_rng(5)
     state = [rng.standard_normal(size) for size in (model.nq, model.nv, model.nv)]
     quickly = tb.compile(tb.forward_dynamics_derivatives, model)
-    assert not quickly.__self__.owner._code.is_optimized
     first = quickly(*state)
+    assert is_quick(quickly.__self__.owner._code.one)
     monkeypatch.setenv("TIBURON_COMPILER", "optimized")
     code.forget_codes()
     second = tb.compile(tb.forward_dynamics_derivatives, model)(*state)
@@ -69,47 +79,65 @@ def test_optimized_code_replaces_quick_code_that_is_called_often(quick):
     other = run.__self__.owner.with_parameters()
     before = run.__self__[0]
     results = [bits(run(x, y)) for _ in range(4)]
-    assert own._optimizer is None
+    assert own.one._optimizer is None
     results.append(bits(run(x, y)))
-    assert own._optimizer is not None
-    own.wait_for_optimizer()
-    assert own.is_optimized
+    assert own.one._optimizer is not None
+    own.one.wait_for_optimizer()
+    assert own.one.is_optimized
     results += [bits(run(x, y)) for _ in range(2)]
-    assert run.__self__[0] == own.one_address != before
+    assert run.__self__[0] == own.one.address() != before
     results += [bits(other(x, y)) for _ in range(6)]
-    assert other.__self__[0] == own.one_address
+    assert other.__self__[0] == own.one.address()
     assert all(found == results[0] for found in results)
+
+
+def test_optimized_code_replaces_quick_code_of_batches(quick):
+    """Small batches are counted by their cases; a large first one takes optimized code."""
+    x, y = cases(4)
+    run, own = made("elementary")
+    first = bits(run(x, y))
+    assert is_quick(own.many)
+    assert bits(run(x, y)) == first
+    own.many.wait_for_optimizer()
+    assert own.many.is_optimized
+    assert bits(run(x, y)) == first
+    run, own = made("arithmetic")
+    run(*cases(6))
+    assert own.many.is_optimized
+    assert own.many._quick is None
 
 
 def test_loops_of_many_calls_take_optimized_code(quick):
     """Those of a run are counted before it starts, together with those of earlier runs."""
-    own = made("arithmetic")[1]
-    first = own.loop_address(3)
-    assert not own.is_optimized
-    assert own.loop_address(2) == first
-    assert own.loop_address(1) == own.one_address != first
+    one = made("arithmetic")[1].one
+    first = one.address_for(3, wait=True)
+    assert not one.is_optimized
+    assert one.address_for(2, wait=True) == first
+    assert one.address_for(1, wait=True) == one.address() != first
 
 
 def test_the_cache_keeps_both_and_prefers_optimized_code(quick):
     """Another process finds quick code, until optimized code was stored."""
-    own = made("arithmetic")[1]
+    own = made("arithmetic")[1].one
     code.forget_codes()
-    other = made("arithmetic")[1]
-    assert set(other._loaded) == {"quick"}
-    assert other._loaded["quick"].code == own._loaded["quick"].code
+    other = made("arithmetic")[1].one
+    assert is_quick(other)
+    assert other._quick.code == own._quick.code
     # without the assembly that it was compiled from
     other.optimize_in_background()
     other.wait_for_optimizer()
     assert other.is_optimized
     code.forget_codes()
-    assert set(made("arithmetic")[1]._loaded) == {"one"}
+    last = made("arithmetic")[1].one
+    assert last.is_optimized
+    assert last._quick is None
 
 
 def test_short_functions_are_optimized_at_once(kernel_directory):
     """Where that takes some milliseconds, nothing is counted."""
     code.forget_codes()
     run, own = made("arithmetic")
-    assert own.is_optimized
+    assert own.one.is_optimized
     assert run.__self__.calls_left() > 1 << 61
 
 

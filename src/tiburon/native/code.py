@@ -96,100 +96,167 @@ _making = threading.RLock()
 Part = Literal["one", "many"]
 """The function for one case, or that for many; each is compiled when it is first needed."""
 
-Stage = Literal["quick", "one", "many"]
-"""Compiled code: "quick" is the function for one case, compiled quickly; see `Code`."""
+Stage = Literal["one", "many", "quick one", "quick many"]
+"""A part compiled with all optimizations, or quickly."""
 
-QUICK_CALLS = 10000
-"""Calls of quickly compiled code after which optimized code is compiled."""
+QUICK_CASES = 10000
+"""Cases that quickly compiled code computes before optimized code is compiled."""
 
-MIN_QUICK_LINES = 1000
-"""Lines of assembly from which on a function for one case is compiled quickly at first."""
+QUICK_LINES = {"one": (500, 100_000), "many": (500, 8000)}
+"""Least and most lines of assembly that are compiled quickly at first, for each part. Quick code
+keeps nearly every value on the stack, a whole vector each in the function for many cases."""
 
 
-class Code:
-    """Machine code of one program.
+class _Origin:
+    """Where the code of one program comes from: the disk cache, or the compiler."""
 
-    Long functions for one case are compiled twice: quickly when first called, which takes a
-    fraction of the time for code that is about half as fast, and with all optimizations once they
-    are called often. The bits of both are the same.
-
-    Attributes:
-        signature: What it takes and gives.
-    """
-
-    def __init__(self, source: Source, part: Part = "one") -> None:
-        """Compile one part, or load it.
-
-        Args:
-            source: The source of the program.
-            part: The part that is needed first.
-        """
+    def __init__(self, source: Source) -> None:
         self._source = source
         self._key = source.key
-        self._loaded: dict[Stage, LoadedCode] = {}
+
+    def obtain(
+        self, stages: Sequence[Stage], module: _Module | None, *, announce: bool
+    ) -> tuple[Stage, _Module | None, bytes, dict[str, Any]]:
+        """Load one of some kinds of code from the disk cache, or compile and store the last.
+
+        Args:
+            stages: Kinds of code of one part, best first.
+            module: What code of this part was compiled from before.
+            announce: Whether to say on a terminal what is compiled.
+
+        Returns:
+            Kind, what it was compiled from if it was, object code and header.
+        """
+        link = cache.link_key(self._key)
+        linked = cache.load_link(link)
+        found = None if linked is None else _cached(stages, linked)
+        if found is not None:
+            return found
+        with _announced(self._source) if announce else contextlib.nullcontext():
+            return self._compile(stages, module, link, linked)
+
+    def _compile(
+        self, stages: Sequence[Stage], module: _Module | None, link: str, linked: str | None
+    ) -> tuple[Stage, _Module | None, bytes, dict[str, Any]]:
+        """Trace the program; find its code by its graph, or compile and store it."""
+        stage = stages[-1]
+        if module is None:
+            program = self._trace()
+            graph = _graph_key(program)
+            if graph is not None and graph != linked:
+                cache.store_link(link, graph)
+                found = _cached(stages, graph)
+                if found is not None:
+                    return found
+            from tiburon.native.module import has_own_generator, write_module
+
+            part = stages[0]
+            text = write_module(program, part)
+            least, most = QUICK_LINES[part]
+            if has_own_generator() or not least <= text.count("\n") <= most:
+                stage = part
+            header = Signature.of(program).to_header()
+            module = _Module(graph, header, zlib.compress(text.encode(), 1), program.has_calls)
+        quick = stage.startswith("quick")
+        assembly = zlib.decompress(module.text).decode()
+        code = compile_module(assembly, optimize=module.has_calls, quick=quick)
+        header = {"name": f"{self._source.name} ({_STAGES[stage]})", **module.header}
+        # files edited meanwhile: the version of the generator that wrote the code is unknown
+        if module.graph is not None and cache.generator_stamp() is not None:
+            cache.store_entry(cache.code_key(stage, module.graph), header, code)
+        return stage, module, code, header
+
+    def _trace(self) -> Program:
+        """Return the program of the source, which must still be what its key says."""
+        program = self._source.program()
+        self._source.retrace()
+        if self._source.key != self._key:
+            raise TraceError(
+                f"kernel {self._source.name!r}: your code gives other results than when the "
+                "kernel was made: an array, a global or an attribute that it reads has changed; "
+                "make the kernel again"
+            )
+        return program
+
+
+class _Function:
+    """One part of a code.
+
+    A long function is compiled twice: quickly when it is first called, which takes a fraction of
+    the time for code that is about half as fast, and with all optimizations once it has computed
+    many cases. The bits of both are the same.
+    """
+
+    def __init__(self, origin: _Origin, part: Part) -> None:
+        self._origin = origin
+        self._part: Part = part
+        self._optimized: LoadedCode | None = None
+        self._quick: LoadedCode | None = None
         # what quick code was compiled from, until there is optimized code
         self._module: _Module | None = None
         self._optimizer: threading.Thread | None = None
-        self._loop_calls = 0
-        # time of one case in a batch, 0 until it was measured [s]
-        self._seconds = 0.0
-        self.signature = Signature.from_header(self._load(self._stages(part)))
-
-    @staticmethod
-    def _stages(part: Part) -> tuple[Stage, ...]:
-        """Return the kinds of code that may serve a first call, best first."""
-        return ("one", "quick") if part == "one" and quick_code_wanted() else (part,)
-
-    def _load(self, stages: Sequence[Stage]) -> dict[str, Any]:
-        """Make one of some kinds of code callable; return its header."""
-        stage, code, header = self._obtain(stages)
-        self._loaded[stage] = LoadedCode(code)
-        return header
-
-    def _address(self, part: Part) -> int:
-        """Return the address of a part, compiled when first needed."""
-        if part not in self._loaded:
-            if part == "one":
-                self.wait_for_optimizer()
-            with _making:
-                if part not in self._loaded:
-                    self._load((part,))
-        return self._loaded[part].address(part)
-
-    @functools.cached_property
-    def one_address(self) -> int:
-        """Address of the function for one case, optimized."""
-        return self._address("one")
-
-    @functools.cached_property
-    def many_address(self) -> int:
-        """Address of the function for many cases."""
-        return self._address("many")
+        self._cases = 0
 
     @property
     def is_optimized(self) -> bool:
-        """Whether there is optimized code of the function for one case."""
-        return "one" in self._loaded
+        """Whether there is optimized code."""
+        return self._optimized is not None
+
+    def load_first(self) -> dict[str, Any]:
+        """Load the best code there is, or compile what a first call takes; return its header."""
+        quick: Stage = "quick one" if self._part == "one" else "quick many"
+        return self._load((self._part, quick) if quick_code_wanted() else (self._part,))
+
+    def _load(self, stages: Sequence[Stage], *, announce: bool = True) -> dict[str, Any]:
+        stage, module, code, header = self._origin.obtain(stages, self._module, announce=announce)
+        loaded = LoadedCode(code)
+        with _making:
+            if stage == self._part:
+                self._optimized = self._optimized or loaded
+                self._module = None
+            else:
+                self._quick, self._module = loaded, module
+        return header
+
+    def address(self) -> int:
+        """Return the address of optimized code, compiled when first needed."""
+        if self._optimized is None:
+            self.wait_for_optimizer()
+            with _making:
+                if self._optimized is None:
+                    self._load((self._part,))
+        assert self._optimized is not None
+        return self._optimized.address(self._part)
 
     def first_address(self) -> int:
-        """Return the address of the function for one case, optimized or not."""
-        if "one" not in self._loaded and "quick" not in self._loaded:
+        """Return the address of optimized code if it is there, else of quick code."""
+        if self._best() is None:
             with _making:
-                if "one" not in self._loaded and "quick" not in self._loaded:
-                    self._load(self._stages("one"))
-        return self.one_address if self.is_optimized else self._loaded["quick"].address("one")
+                if self._best() is None:
+                    self.load_first()
+        found = self._best()
+        assert found is not None
+        return found.address(self._part)
 
-    def loop_address(self, calls: int) -> int:
-        """Return the address of the function for one case, optimized if it is called often.
+    def _best(self) -> LoadedCode | None:
+        return self._optimized or self._quick
+
+    def address_for(self, cases: int, *, wait: bool) -> int:
+        """Return the address for some more cases: optimized code if they are many in all.
 
         Args:
-            calls: Number of calls that a loop is going to make.
+            cases: How many are going to be computed.
+            wait: Whether to wait until there is optimized code, where it is needed.
         """
-        self._loop_calls += calls
-        return self.one_address if self._loop_calls > QUICK_CALLS else self.first_address()
+        self._cases += cases
+        if self._optimized is None and self._cases > QUICK_CASES:
+            if wait or self._quick is None:
+                return self.address()
+            self.optimize_in_background()
+        return self.first_address()
 
     def optimize_in_background(self) -> None:
-        """Start to compile optimized code of the function for one case, unless it is there."""
+        """Start to compile optimized code, unless it is there or on its way."""
         with _making:
             alive = self._optimizer is not None and self._optimizer.is_alive()
             if alive or self.is_optimized:
@@ -204,80 +271,57 @@ class Code:
     def _optimize(self) -> None:
         # where user code has changed since, quick code stays
         with contextlib.suppress(TiburonError):
-            _, code, _ = self._obtain(("one",), announce=False)
-            loaded = LoadedCode(code)
-            with _making:
-                self._loaded.setdefault("one", loaded)
+            self._load((self._part,), announce=False)
 
     def wait_for_optimizer(self) -> None:
         """Wait until no optimized code is being compiled."""
         if self._optimizer is not None:
             self._optimizer.join()
 
-    def _one(self, given: int, made: int) -> int:
-        address = self.first_address()
-        if self._one_function is None or self._one_function[0] != address:
-            self._one_function = address, _ONE(address)
-        return self._one_function[1](given, made)
+    def size(self) -> int:
+        """Return the size of optimized code, estimated from quick code; 0 if there is none yet."""
+        if self._optimized is not None:
+            return len(self._optimized.code)
+        return 0 if self._quick is None else len(self._quick.code) // 2
 
-    _one_function: tuple[int, Callable[..., int]] | None = None
 
-    @functools.cached_property
-    def _many(self) -> Callable[..., int]:
-        return _MANY(self.many_address)
+class Code:
+    """Machine code of one program.
 
-    def _obtain(
-        self, stages: Sequence[Stage], *, announce: bool = True
-    ) -> tuple[Stage, bytes, dict[str, Any]]:
-        """Load one of some kinds of code from the disk cache, or compile and store the last."""
-        link = cache.link_key(self._key)
-        linked = cache.load_link(link)
-        found = None if linked is None else _cached(stages, linked)
-        if found is not None:
-            return found
-        with _announced(self._source) if announce else contextlib.nullcontext():
-            return self._compile(stages, link, linked)
+    Attributes:
+        signature: What it takes and gives.
+        one: The function for one case.
+        many: The function for many cases.
+    """
 
-    def _compile(
-        self, stages: Sequence[Stage], link: str, linked: str | None
-    ) -> tuple[Stage, bytes, dict[str, Any]]:
-        """Trace the program; find its code by its graph, or compile and store it."""
-        stage, module = stages[-1], self._module
-        if module is None or stage != "one":
-            program = self._trace()
-            graph = _graph_key(program)
-            if graph is not None and graph != linked:
-                cache.store_link(link, graph)
-                found = _cached(stages, graph)
-                if found is not None:
-                    return found
-            from tiburon.native.module import has_own_generator, write_module
+    def __init__(self, source: Source, part: Part = "one") -> None:
+        """Compile one part, or load it.
 
-            text = write_module(program, "many" if stage == "many" else "one")
-            if stage == "quick" and (has_own_generator() or text.count("\n") < MIN_QUICK_LINES):
-                stage = "one"
-            header = Signature.of(program).to_header()
-            module = _Module(graph, header, zlib.compress(text.encode(), 1), program.has_calls)
-        assembly = zlib.decompress(module.text).decode()
-        code = compile_module(assembly, optimize=module.has_calls, quick=stage == "quick")
-        self._module = module if stage == "quick" else None
-        header = {"name": f"{self._source.name} ({_STAGES[stage]})", **module.header}
-        # files edited meanwhile: the version of the generator that wrote the code is unknown
-        if module.graph is not None and cache.generator_stamp() is not None:
-            cache.store_entry(cache.code_key(stage, module.graph), header, code)
-        return stage, code, header
+        Args:
+            source: The source of the program.
+            part: The part that is needed first.
+        """
+        origin = _Origin(source)
+        self.one, self.many = _Function(origin, "one"), _Function(origin, "many")
+        # time of one case in a batch, 0 until it was measured [s]
+        self._seconds = 0.0
+        self._called: dict[int, Callable[..., int]] = {}
+        first = self.one if part == "one" else self.many
+        self.signature = Signature.from_header(first.load_first())
 
-    def _trace(self) -> Program:
-        """Return the program of the source, which must still be what its key says."""
-        program = self._source.program()
-        self._source.retrace()
-        if self._source.key != self._key:
-            raise TraceError(
-                f"kernel {self._source.name!r}: your code gives other results than when the "
-                "kernel was made: an array, a global or an attribute that it reads has changed; "
-                "make the kernel again"
-            )
-        return program
+    @property
+    def one_address(self) -> int:
+        """Address of the function for one case, optimized."""
+        return self.one.address()
+
+    def _call(self, kind: Callable[..., Any], address: int) -> Callable[..., int]:
+        """Return the function of Python for an address of machine code."""
+        found = self._called.get(address)
+        if found is None:
+            # measured times are those of other code
+            self._seconds = 0.0
+            found = self._called[address] = kind(address)
+        return found
 
     def run(
         self,
@@ -300,7 +344,8 @@ class Code:
         if batch == ():
             plain = [np.require(array, requirements=("C", "A")) for array in arrays]
             given, made = pointers(plain), pointers(results)
-            status = self._one(given.ctypes.data, made.ctypes.data)
+            one = self._call(_ONE, self.one.first_address())
+            status = one(given.ctypes.data, made.ctypes.data)
             # the fast call needs no check of bound parameters, so the function has none
             sound = all(
                 np.isfinite(array).all()
@@ -329,7 +374,7 @@ class Code:
         Returns:
             0, or 1 if an input or a result may hold a number that is not finite.
         """
-        many = self._many
+        many = self._call(_MANY, self.many.address_for(count, wait=False))
         seconds = self._seconds or self.guess_seconds()
         useful = int(count * seconds / MIN_THREAD_WORK)
         if useful > 1:
@@ -350,9 +395,7 @@ class Code:
     def guess_seconds(self) -> float:
         """Guess the time of one case in a batch before it was ever measured [s]."""
         # about 6 bytes an instruction, two instructions a cycle at 3 GHz
-        loaded = self._loaded.get("many") or self._loaded.get("one")
-        # quick code is about twice as long
-        size = len(loaded.code) if loaded else len(self._loaded["quick"].code) // 2
+        size = self.many.size() or self.one.size()
         return size / 6 / 2 / 3e9 / host().lanes
 
 
@@ -373,15 +416,22 @@ class _Module:
     has_calls: bool
 
 
-_STAGES = {"quick": "one case, quick", "one": "one case", "many": "many cases"}
+_STAGES = {
+    "one": "one case",
+    "many": "many cases",
+    "quick one": "one case, quick",
+    "quick many": "many cases, quick",
+}
 
 
-def _cached(stages: Sequence[Stage], graph: str) -> tuple[Stage, bytes, dict[str, Any]] | None:
+def _cached(
+    stages: Sequence[Stage], graph: str
+) -> tuple[Stage, _Module | None, bytes, dict[str, Any]] | None:
     """Load the first of some kinds of code that the disk cache holds; None if it holds none."""
     for stage in stages:
         entry = cache.load_entry(cache.code_key(stage, graph))
         if entry is not None:
-            return stage, entry[1], entry[0]
+            return stage, None, entry[1], entry[0]
     return None
 
 

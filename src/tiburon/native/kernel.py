@@ -25,7 +25,7 @@ from tiburon.native.arguments import (
     checked_targets,
     deliver,
 )
-from tiburon.native.code import QUICK_CALLS, Code, Part, ProgramSource, Source, code_for
+from tiburon.native.code import QUICK_CASES, Code, Part, ProgramSource, Source, code_for
 from tiburon.native.layout import Layout, object_layout
 from tiburon.native.trampoline import UNLIMITED, AddressTable, Form, make_builtin
 from tiburon.trace.diagnose import diagnose
@@ -203,7 +203,9 @@ class Kernel:
         code = self._code
         if self._part != "one" or not isinstance(code, Code):
             return None
-        address = code.first_address()
+        # asked first: optimized code may arrive at any time
+        optimized = code.one.is_optimized
+        address = code.one.first_address()
         signature = self._code.signature
         slots = range(len(signature.inputs))
         form = Form(
@@ -218,7 +220,7 @@ class Kernel:
             name=self._builtin_name(),
             doc=self._doc(),
             kernel_address=address,
-            calls=UNLIMITED if code.is_optimized else QUICK_CALLS,
+            calls=UNLIMITED if optimized else QUICK_CASES,
             form=form,
             argument_names=[item.name for item in signature.arguments],
             argument_shapes=[item.shape for item in signature.arguments],
@@ -226,7 +228,7 @@ class Kernel:
             result_shapes=[result.shape for result in signature.outputs],
             fallback=self.evaluate,
         )
-        if builtin is not None and not code.is_optimized:
+        if builtin is not None and not optimized:
             self._counted = builtin.__self__  # type: ignore[attr-defined]
         return builtin
 
@@ -309,12 +311,12 @@ class Kernel:
         """Take optimized code if it is there, else have it compiled and look again later."""
         code = self._code
         assert isinstance(code, Code)
-        if code.is_optimized:
+        if code.one.is_optimized:
             table.set_kernel(code.one_address, UNLIMITED)
             self._counted = None
         else:
-            code.optimize_in_background()
-            table.set_kernel(code.first_address(), CALLS_BETWEEN_LOOKS)
+            code.one.optimize_in_background()
+            table.set_kernel(code.one.first_address(), CALLS_BETWEEN_LOOKS)
 
     def _in_order(self, arguments: Sequence[Any], named: dict[str, Any]) -> Sequence[Any] | None:
         """Return arguments in order if keywords are exactly those that are missing, else None."""

@@ -213,17 +213,18 @@ class RowLoop:
         pace = self._seconds or self._code.guess_seconds()
         return pace * (host().lanes if cases is None else cases)
 
-    def job(self, table: AddressTable, calls: int, *, batch: bool) -> Job:
+    def job(self, table: AddressTable, cases: int, *, batch: bool) -> Job:
         """Return the calls of a table: for `run_many` if they are those of a batch, else `run_one`.
 
         Args:
             table: Where calls read and write.
-            calls: How many there will be, about.
+            cases: How many all calls together compute, about.
             batch: Whether each call computes many cases.
         """
         lines, strides = table
+        function = self._code.many if batch else self._code.one
         listed = [
-            self._code.many_address if batch else self._code.loop_address(calls),
+            function.address_for(cases, wait=True),
             address_of(lines),
             address_of(strides),
             self._inputs,

@@ -259,8 +259,8 @@ class _Plan:
         times: Array = begin + steps.astype(np.float64) * dt
         return times
 
-    def job(self, step: _Step, *, batch: bool) -> Job:
-        """List the calls of the native loop, those of a batch or of one robot."""
+    def job(self, step: _Step, cases: int | None) -> Job:
+        """List the calls of the native loop, for a number of cases or for one robot."""
         loop, every = step.loop, self._every
         assert loop is not None
         period = every if self._alike else self.last - self.first
@@ -294,7 +294,8 @@ class _Plan:
         size, clock = self.clocks.strides[0], step.given["clock"]
         lines[:, clock] = np.arange(period) * size + address_of(self.clocks)
         strides[:, clock] = period * size
-        self.calls = loop.job(AddressTable(lines, strides), self.last - self.first, batch=batch)
+        computed = (self.last - self.first) * (cases or 1)
+        self.calls = loop.job(AddressTable(lines, strides), computed, batch=cases is not None)
         return self.calls
 
 
@@ -507,7 +508,7 @@ class FixedRun(RunCases):
         if loop is None:
             return self._run_interpreted(plan, begin, end)
         if job is None:
-            job = plan.job(self._step, batch=not self._one)
+            job = plan.job(self._step, None if self._one else len(self.running))
         if self._one:
             return first + loop.run_one(job.address, begin - first, end - first)
         if begin == end:
@@ -886,7 +887,7 @@ class FixedRun(RunCases):
                 for name, values in made.items():
                     line[step.made[name]] = address_of(values)
             table = AddressTable(lines, np.zeros_like(lines))
-            job = loop.job(table, calls, batch=not self._one)
+            job = loop.job(table, calls * len(cases), batch=not self._one)
             if self._one:
                 reached = loop.run_one(job.address, 0, calls)
             else:
