@@ -257,7 +257,8 @@ def _carrier(now: ElementContext, name: str) -> _Carrier:
 def _placed(carrier: _Carrier, part: Part, origin: Vec3) -> tuple[Any, Vec3]:
     """Return rotation and position of a shape, its body at a given origin."""
     R, pose = carrier.place.R, part.pose
-    return matrix_product(R, pose.rotation), add_matrix_vector(origin, R, pose.translation)
+    arm = matrix_vector(R, pose.translation)
+    return matrix_product(R, pose.rotation), arm if origin is ZERO3 else add(origin, arm)
 
 
 def _touch(
@@ -278,10 +279,12 @@ def _touch(
     fx, fy, fz, sticking = state
     *place, bx, by, bz = anchor
     ax, ay, az = place or candidate.first.pose.translation
-    on_first = add_matrix_vector(first.place.p, first.place.R, (ax, ay, az))
-    on_second = (bx, by, bz)
+    # both as seen from the origin of the first body
+    on_first = matrix_vector(first.place.R, (ax, ay, az))
+    on_second = subtract((bx, by, bz), first.place.p)
     if candidate.second.body != WORLD:
-        on_second = add_matrix_vector(second.place.p, second.place.R, on_second)
+        apart = subtract(second.place.p, first.place.p)
+        on_second = add_matrix_vector(apart, second.place.R, (bx, by, bz))
     # the force on the first body is against the normal where the contact was closed
     was_closed = dot((fx, fy, fz), n) < 0.0
     x, y, z = (np.where(was_closed, s, 0.0) for s in tangential(subtract(on_first, on_second), n))

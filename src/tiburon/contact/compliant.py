@@ -126,15 +126,15 @@ def point_force(touch: Touch, law: ContactLaw | None = None) -> PointForce:
     most = np.where(touch.sticking > 0.5, surface.static_friction * normal, kinetic)
     stiffness, damping = surface.planar_stiffness, surface.planar_damping
     s, u = touch.displacement, touch.slip
-    trial = (
-        -(stiffness * s[0] + damping * u[0]),
-        -(stiffness * s[1] + damping * u[1]),
-        -(stiffness * s[2] + damping * u[2]),
+    pull = (
+        stiffness * s[0] + damping * u[0],
+        stiffness * s[1] + damping * u[1],
+        stiffness * s[2] + damping * u[2],
     )
-    square = dot(trial, trial)
+    square = dot(pull, pull)
     slides = square > most * most
     size = np.sqrt(np.where(slides, square, 1.0))
-    tangent = scale(trial, np.where(slides, kinetic / size, 1.0))
+    tangent = scale(pull, np.where(slides, -kinetic / size, -1.0))
     # the spring of a point that slides is at most on the cone
     stretch = stiffness * stiffness * dot(s, s)
     beyond = slides & (stretch > kinetic * kinetic)

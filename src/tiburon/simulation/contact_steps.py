@@ -35,8 +35,8 @@ __all__ = ["Oscillator", "contact_modes", "largest_step", "refuse_long_contact_s
 
 Array = NDArray[np.float64]
 
-CASES = 4
-"""Cases of a batch whose start is looked at."""
+KNOWN = 64
+"""Starts of a system that are remembered as accepted."""
 
 GROWTH = 1e-9
 """Growth per step that counts as rounding."""
@@ -186,7 +186,7 @@ def refuse_long_contact_steps(
         system: The system.
         method: The integrator.
         dt: Length of a step [s].
-        positions: Start positions of all cases, shape (cases, nq).
+        positions: Start positions of all cases, shape (cases, nq); the first one is looked at.
         time: Time at the start [s].
 
     Raises:
@@ -195,35 +195,44 @@ def refuse_long_contact_steps(
     contact = None if system.contact is None else system.contact[0]
     if not isinstance(contact, CompliantContact) or contact.law is not None or method.is_implicit:
         return
-    for q in positions[:CASES]:
-        modes = contact_modes(system, q, time)
-        worst = min(
-            ((largest_step(method, mode, dt), mode) for mode in _stiffest(modes)),
-            key=lambda pair: pair[0],
-            default=None,
+    accepted = system.kept.setdefault("contact steps", {})
+    key = (method.name, dt, time, positions[0].tobytes())
+    if key in accepted:
+        return
+    modes = contact_modes(system, positions[0], time)
+    worst = min(
+        ((largest_step(method, mode, dt), mode) for mode in _stiffest(modes)),
+        key=lambda pair: pair[0],
+        default=None,
+    )
+    if worst is not None and worst[0] < dt:
+        raise _refusal(method, dt, *worst)
+    accepted[key] = True
+    if len(accepted) > KNOWN:
+        del accepted[next(iter(accepted))]
+
+
+def _refusal(method: Method, dt: float, step: float, mode: Oscillator) -> DomainError:
+    """Return the error of a step that is too long for a mode."""
+    others = "method='rosenbrock' with adaptive=False, a smaller stiffness, or contact='rigid'"
+    if not step:
+        return DomainError(
+            f"method with compliant contact {mode.point!r}",
+            f"one that holds its springs, which vibrate at {mode.frequency:.3g} rad/s with the "
+            "mass they carry",
+            f"{method.name!r}, which adds energy to them at every step",
+            advice=f"pass method='rk4', damping, {others}",
         )
-        if worst is None or worst[0] == dt:
-            continue
-        step, mode = worst
-        others = "method='rosenbrock' with adaptive=False, a smaller stiffness, or contact='rigid'"
-        if not step:
-            raise DomainError(
-                f"method with compliant contact {mode.point!r}",
-                f"one that holds its springs, which vibrate at {mode.frequency:.3g} rad/s with the "
-                "mass they carry",
-                f"{method.name!r}, which adds energy to them at every step",
-                advice=f"pass method='rk4', damping, {others}",
-            )
-        # two digits, rounded down
-        unit = 10.0 ** np.floor(np.log10(step) - 1.0)
-        shorter = f"{np.floor(step / unit) * unit:.2g}"
-        raise DomainError(
-            f"dt with compliant contact {mode.point!r}",
-            f"steps of at most {shorter} s, with which {method.name!r} holds its springs (they "
-            f"vibrate at {mode.frequency:.3g} rad/s with the mass they carry)",
-            f"{dt:g} s",
-            advice=f"pass dt={shorter}, {others}",
-        )
+    # two digits, rounded down
+    unit = 10.0 ** np.floor(np.log10(step) - 1.0)
+    shorter = f"{np.floor(step / unit) * unit:.2g}"
+    return DomainError(
+        f"dt with compliant contact {mode.point!r}",
+        f"steps of at most {shorter} s, with which {method.name!r} holds its springs (they "
+        f"vibrate at {mode.frequency:.3g} rad/s with the mass they carry)",
+        f"{dt:g} s",
+        advice=f"pass dt={shorter}, {others}",
+    )
 
 
 def _stiffest(modes: Sequence[Oscillator]) -> list[Oscillator]:
