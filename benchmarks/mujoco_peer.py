@@ -49,6 +49,9 @@ def _add_joint(body: Any, joint: Any) -> None:
     if joint.kind == "free":
         body.add_joint(name=joint.name, type=mujoco.mjtJoint.mjJNT_FREE)
         return
+    if joint.kind == "spherical":
+        body.add_joint(name=joint.name, type=mujoco.mjtJoint.mjJNT_BALL)
+        return
     if joint.kind == "universal":
         for letter, axis in zip("xy", (joint.axis, joint.second_axis), strict=True):
             body.add_joint(

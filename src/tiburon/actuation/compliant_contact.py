@@ -35,6 +35,7 @@ from tiburon.spatial.vec3 import (
     subtract,
     transpose_vector,
 )
+from tiburon.trace.declared import is_declared
 
 __all__ = ["CompliantContact"]
 
@@ -110,6 +111,11 @@ class CompliantContact(ContactElement):
 
     law: ContactLaw | None = field(default=None, kw_only=True)
     """A law of the user instead of spring and damper; see `Touch`."""
+
+    @property
+    def is_declared(self) -> bool:
+        """Whether its law is its own."""
+        return is_declared(self.law)
 
     def own_state_names(self) -> tuple[str, ...]:
         """Return the names of the anchors."""

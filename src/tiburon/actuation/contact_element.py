@@ -2,18 +2,43 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Self
 
 from tiburon.actuation.element import Element
 from tiburon.contact.candidates import Candidate, candidates_of, tables_of
 from tiburon.model import Ground, Model, World
 from tiburon.record import record
+from tiburon.trace.declared import structure_text
 from tiburon.trace.primitives.table_rows import Table
 
-__all__ = ["POINT_STATES", "ContactElement"]
+__all__ = ["POINT_STATES", "Candidates", "ContactElement"]
 
 POINT_STATES = ("force_x", "force_y", "force_z", "sticking")
 """Discrete states of a contact point: force on the first body, world axes [N]; 1 if it sticks."""
+
+
+CANDIDATES = "contact candidates"
+"""What models remember: their last ground, and the candidates on it."""
+
+
+class Candidates(tuple[Candidate, ...]):
+    """Candidates that know their hash and their form: repeated runs ask for both at every call."""
+
+    is_declared = True
+    """Candidates hold data of this package only."""
+
+    @cached_property
+    def _hash(self) -> int:
+        return tuple.__hash__(self)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def form(self) -> str:
+        """Text of the pairs of shapes without dimensions and materials."""
+        return structure_text(tuple(candidate.form() for candidate in self))
 
 
 @record
@@ -39,12 +64,29 @@ class ContactElement(Element):
         name: str = "contact",
     ) -> Self | None:
         """Return the contacts of a robot with its world; None if nothing can touch."""
-        found = candidates_of(model, world, pairs)
+        # runs of one robot on one ground have the same
+        known = model.derived.get(CANDIDATES)
+        if pairs is None and known is not None and known[0] is world.ground:
+            found: Candidates = known[1]
+        else:
+            found = Candidates(candidates_of(model, world, pairs))
+            if pairs is None:
+                model.derived[CANDIDATES] = (world.ground, found)
         return cls(name, found) if found else None
 
     def on(self, ground: Ground | None) -> Self:
         """Return the same contacts on another ground, where it is uneven."""
         return replace(self, candidates=tuple(one.on(ground) for one in self.candidates))
+
+    @property
+    def is_declared(self) -> bool:
+        """Whether it holds no user code."""
+        return True
+
+    @property
+    def _known(self) -> Candidates:
+        found = self.candidates
+        return found if isinstance(found, Candidates) else Candidates(found)
 
     @property
     def point_names(self) -> tuple[str, ...]:
@@ -78,4 +120,4 @@ class ContactElement(Element):
 
     def structure(self) -> Hashable:
         """Return the pairs of shapes without dimensions and materials."""
-        return tuple(candidate.form() for candidate in self.candidates)
+        return self._known.form
