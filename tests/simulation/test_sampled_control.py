@@ -63,3 +63,22 @@ def test_events_do_not_ask_again():
         acted = run(control, events=[kick])
         assert np.array_equal(acted.u, plain.u)
         assert not np.array_equal(acted.q, plain.q)
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5"])
+def test_commands_may_be_a_list_of_numbers_and_traced_values(method):
+    """Sampled commands hold between samples: the mass moves by half the acceleration a second."""
+    body = tb.Body(
+        "mass",
+        "world",
+        joint=tb.Cylindrical("slide", axis=(1, 0, 0)),
+        inertia=tb.Inertia(2.0, (0, 0, 0), np.eye(3)),
+    )
+
+    @tb.traced
+    def push(state):
+        return [0, 4.0 + 0.0 * state.q[0]]
+
+    model = tb.Model("mass", [body])
+    moved = tb.simulate(model, 1.0, control=push, control_dt=0.1, method=method)
+    assert abs(moved.q[-1, 1] - 1.0) < 1e-9

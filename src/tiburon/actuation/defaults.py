@@ -7,6 +7,7 @@ from tiburon.actuation.compliant_contact import CompliantContact
 from tiburon.actuation.contact_element import ContactElement
 from tiburon.actuation.cylinder_drive import CylinderDrive
 from tiburon.actuation.element import Element
+from tiburon.actuation.exact_contact import ExactContact
 from tiburon.actuation.force_drive import ForceDrive
 from tiburon.actuation.joint_access import per_degree_of_freedom
 from tiburon.actuation.joint_stops import STOP_FREQUENCY, JointStops, apparent_joint_inertia
@@ -28,7 +29,7 @@ __all__ = ["CONTACTS", "PASSIVES", "as_elements", "contact_elements", "elements_
 PASSIVES = (True, False, "stick_slip")
 """Options for passive forces."""
 
-CONTACTS = ("rigid", "compliant", False)
+CONTACTS = ("rigid", "compliant", "exact", False)
 """Models of contact; None chooses by the ground."""
 
 RIGID_LAWS = ("coulomb",)
@@ -117,9 +118,9 @@ def contact_elements(
     Args:
         model: The robot.
         world: Its surroundings.
-        contact: "rigid", "compliant", False for none, or None where there is ground and something
-            of the robot can touch it, or where pairs are named: compliant if the ground has a
-            stiffness, else rigid.
+        contact: "rigid", "compliant", "exact", False for none, or None where there is ground and
+            something of the robot can touch it, or where pairs are named: compliant if the ground
+            has a stiffness, else rigid.
         pairs: Names of two bodies each that may touch, "world" for the ground.
         law: "coulomb" of rigid contact, or a function of compliant contact; their own by default.
 
@@ -156,7 +157,8 @@ def contact_elements(
     else:
         if not (law is None or (isinstance(law, str) and law in RIGID_LAWS)):
             raise OptionError("contact_law with rigid contact", RIGID_LAWS, law)
-        found = RigidContact.of(model, world, pairs)
+        kind = ExactContact if contact == "exact" else RigidContact
+        found = kind.of(model, world, pairs)
     if found is None and contact is not None:
         raise ModelError(
             f"model {model.name!r}: contact={contact!r} needs shapes that may touch, got none; "

@@ -71,6 +71,10 @@ class ContactProblem(NamedTuple):
     kinetic_friction: Array
     """Shape (n,)."""
 
+    spent: NDArray[np.bool_] | None = None
+    """Points at rest whose static friction is known to be used up: these stick only with other
+    forces that leave some; None for none."""
+
     force_tolerance: float = 1e-9
     """Relative to the largest force: forces count as zero below it."""
 
@@ -271,7 +275,12 @@ def _solved(
             solved = _checked(problem, pattern, frame, *_forces(problem, frame, start))
             if solved is not None:
                 return solved
-        return None
+        forces, rank, left = _forces(problem, frame, None)
+        if STICKING not in pattern or rank == frame.columns.shape[1]:
+            return None
+        # forces of least norm leave the cone: others with the same accelerations may not
+        forces = centered_forces(problem, pattern, forces.reshape(-1, 3), 1.0).reshape(-1)
+        return _checked(problem, pattern, frame, forces, rank, left)
     for angles in _first_angles(problem, starting, guess):
         turned = _directed(problem, pattern, directions, starting, angles)
         if turned is None:
@@ -373,8 +382,10 @@ def _checked(
         if mode == BREAKING:
             fine = a[k, 2] >= -least_acceleration
         elif mode == STICKING:
+            spent = problem.spent is not None and bool(problem.spent[k])
+            allowed = -10.0 * least_force if spent else least_force
             fine = f[k, 2] >= -least_force and (
-                tangential <= problem.static_friction[k] * f[k, 2] + least_force
+                tangential <= problem.static_friction[k] * f[k, 2] + allowed
             )
         else:
             fine = f[k, 2] >= -least_force
@@ -385,21 +396,25 @@ def _checked(
     return ModeSolution(pattern, f, a, rank, frame.columns.shape[1])
 
 
-def centered_forces(problem: ContactProblem, solution: ModeSolution, margin: float) -> Array:
+def centered_forces(
+    problem: ContactProblem, pattern: Sequence[int], forces: Array, margin: float
+) -> Array:
     """Return forces of sticking contacts that are not unique, away from the limits of friction.
 
-    Of all forces with the same accelerations, those with nearly the least ratio of tangential to
-    static limit: by an augmented Lagrangian, along the directions that no acceleration sees.
+    Of all forces with the same accelerations, those with nearly the most friction left: Newton's
+    method minimizes a smooth maximum of |f_t| / mu - f_n along the directions that no acceleration
+    sees.
 
     Args:
         problem: The contact problem.
-        solution: Its solution.
-        margin: Ratio at which to stop.
+        pattern: Mode of each point.
+        forces: Forces along the axes of each point [N], shape (n, 3).
+        margin: Share of static friction below which forces may be used.
     """
-    held = [k for k, mode in enumerate(solution.modes) if mode == STICKING]
+    held = [k for k, mode in enumerate(pattern) if mode == STICKING]
     places = np.array([3 * k + i for k in held for i in range(3)], dtype=np.intp)
-    f = solution.f.copy()
-    if solution.rank == solution.unknowns or not len(places):
+    f = forces.copy()
+    if not len(places) or _usage(f[held].reshape(-1), problem.static_friction[held]) < margin:
         return f
     _, s, V = np.linalg.svd(problem.G[:, places])
     null = V[int(np.sum(s > RANK_CUT * s[0])) :]

@@ -259,6 +259,7 @@ def contact_dynamics(
             np.where(moves[:, None], slip, 0.0),
             friction[case][closed, 0],
             friction[case][closed, 1],
+            None,
             *tolerances,
         )
         # forces on the first body in world axes: the negated ones along the axes of a point

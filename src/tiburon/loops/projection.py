@@ -27,6 +27,7 @@ __all__ = [
     "CLOSURE_TOLERANCE",
     "MAX_RESIDUAL",
     "Projected",
+    "moved_configuration",
     "projected_configuration",
     "projected_velocity",
 ]
@@ -103,7 +104,7 @@ def projected_configuration(
         ).vd
         # limit the step, for loops that cannot close
         part = 1.0 / np.maximum(1.0, max_abs(step) / MAX_NEWTON_STEP)
-        moved = JointVector(_moved(model, position, [part * x for x in step]))
+        moved = JointVector(moved_configuration(model, position, [part * x for x in step]))
         after = (tuple(moved), residual_of(moved), taken + 1.0)
         return (*after, max_abs(step)) if tolerance else after
 
@@ -161,7 +162,9 @@ def _least_motion(
     return solve_augmented(model, plan, mass, rows, free, rhs, cut=cut)
 
 
-def _moved(model: Model, q: Sequence[Scalar], step: Sequence[Scalar]) -> tuple[Scalar, ...]:
+def moved_configuration(
+    model: Model, q: Sequence[Scalar], step: Sequence[Scalar]
+) -> tuple[Scalar, ...]:
     """Integrate a configuration by a velocity step; quaternions are normalized."""
     found: list[Scalar] = []
     for joint in model.joints:

@@ -1,7 +1,7 @@
 """Runs of adaptive steps: each case its own, all of them on one grid of recorded times."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -202,7 +202,7 @@ class AdaptiveSource:
         acceleration: Any = partial(under, u)
         if METHODS[self.method].is_implicit:
             acceleration = ImplicitRates(system, p).under(u)
-        settle = _settling(system)
+        settle = _settling(system, u, p)
         at: AdaptiveState = rebuild(form, iter(before))
         started = start_adaptive(
             pair, manifold, acceleration, q, w, clock.time, tolerances, clock.first
@@ -299,17 +299,21 @@ class AdaptiveSource:
         return last.at, last.met
 
 
-def _settling(system: System) -> Settle | None:
-    """Return what brings states back onto the loops; None for trees."""
-    if not system.model.loops:
+def _settling(system: System, u: Scalars, p: Sequence[Scalar]) -> Settle | None:
+    """Return what brings states back onto loops and held contacts; None for trees."""
+    if not system.is_constrained:
         return None
 
     @function
-    def settled(q: Scalars, w: Scalars, time: Scalar) -> tuple[Scalars, Scalars, Scalar]:
-        return system.settle(q, w, time)
+    def settled(
+        q: Scalars, w: Scalars, u: Scalars, time: Scalar
+    ) -> tuple[Scalars, Scalars, Scalar]:
+        return system.settle(q, w, time, u, p)
+
+    held = u if system.is_exact else ()
 
     def settle(q: Scalars, w: Scalars, time: Scalar) -> tuple[Scalars, Scalars, Any]:
-        q, w, gap = settled(q, w, time)
+        q, w, gap = settled(q, w, held, time)
         return q, w, gap <= system.most_open
 
     return settle
@@ -391,11 +395,15 @@ class AdaptiveRun(RunCases):
         self._values: EventValues | None = None
         self._instants: Instants | None = None
         if events is not None:
-            self._values = values = EventValues(system, events, setup.parameters, cases)
+            self._values = values = self._event_values(setup, events, cases)
             self._instants = Instants(system, events, values, self._ahead, self.event_records)
         # located events that have not happened yet: time, number, side they come from
         self._pending: dict[int, list[tuple[float, int, float]]] = {}
         self._acted: dict[int, int] = {}
+
+    def _event_values(self, setup: "RunSetup", events: Watch, cases: int | None) -> EventValues:
+        """Return what computes the values of all events."""
+        return EventValues(self.system, events, setup.parameters, cases)
 
     def first_steps(self, seconds: float) -> int:
         """Return a number of steps of the grid for the first call."""

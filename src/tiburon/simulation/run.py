@@ -22,6 +22,12 @@ from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.adaptive_run import AdaptiveRun
 from tiburon.simulation.diagnosis import tell_rank_changes
 from tiburon.simulation.events import Watch
+from tiburon.simulation.exact_run import (
+    ContactWatch,
+    ExactRun,
+    exact_watch,
+    refuse_other_discrete_states,
+)
 from tiburon.simulation.fixed_run import FixedRun
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.progress import INTERVAL, FirstSecond, Interruption, Progress, progress_of
@@ -262,7 +268,9 @@ def _run(
     if system.sensed and sensing is not None:
         # held values also jump at new sensor readings
         jumps = math.gcd(sensing.every, setup.hold or 0)
-    if system.z_names and (setup.adaptive or METHODS[setup.method].has_memory):
+    if system.is_exact:
+        refuse_other_discrete_states(system)
+    elif system.z_names and (setup.adaptive or METHODS[setup.method].has_memory):
         kind, cure = "multi-step", 'take method="rk4"'
         if setup.adaptive:
             kind, cure = "adaptive", f"{cure}, or pass adaptive=False"
@@ -271,14 +279,18 @@ def _run(
             f"got {kind} method {setup.method!r}; {cure}"
         )
     watch = Watch(setup.events, setup.begin, setup.dt) if setup.events else None
+    if system.is_exact:
+        watch = exact_watch(system, setup.events, setup.begin, setup.dt)
     state, held = checkpoint.arrays["state"], checkpoint.arrays["held"]
     if earlier is not None:
         state, held = state.copy(), held.copy()
     else:
         state.flags.writeable = held.flags.writeable = True
     run: FixedRun | AdaptiveRun
-    if setup.adaptive:
-        memory = checkpoint.arrays.get("memory")
+    memory = checkpoint.arrays.get("memory")
+    if isinstance(watch, ContactWatch):
+        run = ExactRun(system, setup, watch, state, held, jumps, one=one, memory=memory)
+    elif setup.adaptive:
         run = AdaptiveRun(system, setup, watch, state, held, jumps, one=one, memory=memory)
     else:
         run = FixedRun(system, setup, watch, state, held, one=one)

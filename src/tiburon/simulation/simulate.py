@@ -35,7 +35,7 @@ from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.contact_steps import refuse_long_contact_steps
 from tiburon.simulation.events import Event, TimeEvent
 from tiburon.simulation.integrators.kept_inertia import keep_inertia as keeping
-from tiburon.simulation.integrators.method import refuse_contact_method
+from tiburon.simulation.integrators.method import refuse_contact_method, refuse_exact_method
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.progress import Progress
 from tiburon.simulation.run import RunSetup, carry_out, check_control, check_sensors
@@ -81,10 +81,10 @@ def simulate(
     contact_law: ContactLaw | str | None = None,
     sensors: Sequence[Sensor] = (),
     events: Sequence[Event | TimeEvent] = (),
-    method: str = "rk4",
+    method: str | None = None,
     dt: float = 1e-3,
-    rtol: float = 1e-6,
-    atol: float = 1e-8,
+    rtol: float | None = None,
+    atol: float | None = None,
     adaptive: bool | None = None,
     keep_inertia: int | None = None,
     redundancy_tolerance: float = 0.0,
@@ -146,11 +146,14 @@ def simulate(
         sensors: Sensors; a controller finds readings in `state.sensors`, and
             they are recorded.
         events: Events to detect.
-        method: Name of the integrator: "rk4", "semi_implicit_euler", "dopri5", ...
+        method: Name of the integrator: "rk4", "semi_implicit_euler", "dopri5", ...; "rk4" by
+            default, "dop853" with exact contact.
         dt: Length of a step [s]; of adaptive methods, the distance of the times at which they
             can be recorded and controlled.
-        rtol: Relative tolerance of velocities; adaptive methods only.
-        atol: Absolute tolerance in the units of the states.
+        rtol: Relative tolerance of velocities; adaptive methods only. 1e-6 by default, 1e-12 with
+            exact contact.
+        atol: Absolute tolerance in the units of the states; 1e-8 by default, 1e-13 with exact
+            contact.
         adaptive: Whether steps adapt; by default those of methods that can.
         keep_inertia: Steps that share the factored mass matrix and the bias force; equal steps of
             one-step methods only. None to compute both at every stage.
@@ -193,6 +196,9 @@ def simulate(
             run.plot("joint_position")
     """
     check_places(model, world)
+    exact = isinstance(contact, str) and contact == "exact"
+    if method is None:
+        method = "dop853" if exact else "rk4"
     if method not in METHODS:
         raise OptionError("method", METHODS, method)
     check_control(control)
@@ -231,6 +237,8 @@ def simulate(
         refuse_long_steps(elements, dt, {} if varied is None else varied.named)
     if any(isinstance(element, RigidContact) for element in elements):
         refuse_contact_method(METHODS[method], adapting)
+    if exact:
+        refuse_exact_method(METHODS[method], adapting)
     setup = RunSetup(
         model=model,
         world=surroundings,
@@ -239,8 +247,8 @@ def simulate(
         hold=hold,
         method=method,
         adaptive=adapting,
-        rtol=_time("rtol", rtol, positive=True),
-        atol=_time("atol", atol, positive=True),
+        rtol=_time("rtol", rtol or (1e-12 if exact else 1e-6), positive=True),
+        atol=_time("atol", atol or (1e-13 if exact else 1e-8), positive=True),
         dt=dt,
         begin=_time("time", time),
         steps=_whole_steps("duration", _time("duration", duration), dt),

@@ -318,6 +318,9 @@ def _last_dimension(value: Any) -> list[Any]:
         raise ShapeError("control", "commands by name or a vector", f"{value!r}", advice=EXAMPLE)
     refuse_unusable("control", value)
     array = value if isinstance(value, np.ndarray) else np.asarray(value)
+    if array.ndim == 1:
+        # scalars, not arrays without dimensions; integers would count as constants of the code
+        return [float(x) if isinstance(x, (int, np.integer)) else x for x in array]
     return [array[..., place] for place in range(array.shape[-1])]
 
 

@@ -401,5 +401,5 @@ def _controller_kernel(
 def chosen(condition: Any, a: Any, b: Any) -> Any:
     """Return one of two values of the same structure."""
     (x, structure), (y, _) = flatten(a), flatten(b)
-    chosen = (np.where(condition, one, other) for one, other in zip(x, y, strict=True))
+    chosen = [np.where(condition, one, other) for one, other in zip(x, y, strict=True)]
     return rebuild(structure, iter(chosen))

@@ -29,6 +29,7 @@ from tiburon.actuation.compliant_contact import CompliantContact
 from tiburon.actuation.contact_element import ContactElement
 from tiburon.actuation.defaults import PASSIVES, elements_of
 from tiburon.actuation.element import Action, Element, ElementContext, StateKinematics, structure_of
+from tiburon.actuation.exact_contact import ExactContact
 from tiburon.actuation.loop_switch import LoopSwitch
 from tiburon.actuation.rigid_contact import RigidContact
 from tiburon.algorithms.crba import mass_elements
@@ -45,9 +46,16 @@ from tiburon.algorithms.surroundings import (
 )
 from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.arguments import public
-from tiburon.contact.candidates import Candidate
+from tiburon.contact.candidates import Candidate, Surface, surfaces_of
+from tiburon.contact.complementarity import ContactAccelerations, contact_accelerations
+from tiburon.contact.mode_forces import (
+    PointMode,
+    closing_step,
+    mode_forces,
+    stopping_impulse,
+)
 from tiburon.contact.rigid import compliance_of
-from tiburon.contact.rows import contact_geometry
+from tiburon.contact.rows import along, contact_geometry, contact_rows
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
 from tiburon.functions.dynamics import method_of_runs
 from tiburon.functions.kernel_source import parameter_values, trace_with_parameters
@@ -63,7 +71,12 @@ from tiburon.loops.constraints import (
 from tiburon.loops.derivatives import add_constraints, constrained_solver
 from tiburon.loops.methods import constrained_motion
 from tiburon.loops.metric import MIN_CUT, rank_cut
-from tiburon.loops.projection import MAX_RESIDUAL, projected_configuration, projected_velocity
+from tiburon.loops.projection import (
+    MAX_RESIDUAL,
+    moved_configuration,
+    projected_configuration,
+    projected_velocity,
+)
 from tiburon.model import Model, Plan, Water, World
 from tiburon.results.header import Column, state_columns
 from tiburon.simulation.state import CommandRow, Readings, State, unique_names
@@ -89,6 +102,7 @@ __all__ = [
     "ELEMENTS",
     "TABLES",
     "Driving",
+    "HeldContacts",
     "Surrounded",
     "System",
     "summed_wrenches",
@@ -121,6 +135,19 @@ CONTROL = "control"
 
 TABLES = "tables"
 """Name of the kernel parameter with the handles of all tables; users cannot set it."""
+
+
+class HeldContacts(NamedTuple):
+    """Contacts of an event-driven run in one state, as `mode_forces` takes them."""
+
+    problem: ContactAccelerations
+    """All contact points."""
+
+    surfaces: list[Surface]
+    """Their materials."""
+
+    modes: list[PointMode]
+    """Their modes."""
 
 
 class Driving:
@@ -353,7 +380,53 @@ class System:
         q, v, x = self._parts(q, w)
         here, driving, own = self._acting(q, v, x, u, time, p)
         vd, forces = self._accelerations(here, q, v, x, driving.force)
+        if self.is_exact:
+            held = self._held_contacts(here, q, v, x, vd, u, p)
+            pushed = held.problem.compliance.response(mode_forces(*held).x)
+            vd = tuple(a + b for a, b in zip(vd, pushed, strict=True))
         return (*vd, *driving.rates, *own), tuple(forces)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether contacts constrain accelerations, in modes that events change."""
+        return self.contact is not None and isinstance(self.contact[0], ExactContact)
+
+    def held_contacts(
+        self,
+        q: Sequence[Scalar],
+        w: Sequence[Scalar],
+        u: Sequence[Scalar],
+        time: Scalar,
+        p: Sequence[Scalar] | None = None,
+    ) -> tuple["HeldContacts", Scalars]:
+        """Return the contacts of an event-driven run, and joint accelerations without them.
+
+        The arguments are those of `rates`.
+        """
+        q, v, x = self._parts(q, w)
+        here, driving, _ = self._acting(q, v, x, u, time, p)
+        vd = tuple(self._accelerations(here, q, v, x, driving.force)[0])
+        return self._held_contacts(here, q, v, x, vd, u, p), vd
+
+    def _held_contacts(
+        self,
+        here: Setting,
+        q: JointVector,
+        v: JointVector,
+        x: Sequence[Scalar],
+        vd: Sequence[Scalar],
+        u: Sequence[Scalar],
+        p: Sequence[Scalar] | None,
+    ) -> "HeldContacts":
+        assert self.contact is not None
+        element, at_z, at_p = self.contact
+        assert isinstance(element, ExactContact)
+        own = (self._run_time(ELEMENTS) if p is None else p)[at_p]
+        loops = self._loops_at(here.plan, q, x)
+        candidates = element.candidates
+        problem = contact_accelerations(here.plan, q, v, vd, candidates, own, *loops)
+        surfaces = surfaces_of(candidates, own, [point.geometry for point in problem.points])
+        return HeldContacts(problem, surfaces, element.modes(u[self.discrete][at_z]))
 
     def residual(
         self,
@@ -457,16 +530,66 @@ class System:
         solve = method_of_runs(self.model, here.plan)
         return solve(here.plan, q, v, tau, here.gravity, here.external), ()
 
-    def settle(self, q: Scalars, w: Scalars, time: Scalar) -> tuple[Scalars, Scalars, Scalar]:
-        """Project a state onto the loop constraints after a step; a tree stays as it is.
+    @property
+    def is_constrained(self) -> bool:
+        """Whether steps leave constraints by their error, onto which `settle` projects."""
+        return bool(self.model.loops) or self.is_exact
+
+    def settle(
+        self,
+        q: Scalars,
+        w: Scalars,
+        time: Scalar,
+        u: Sequence[Scalar] = (),
+        p: Sequence[Scalar] | None = None,
+    ) -> tuple[Scalars, Scalars, Scalar]:
+        """Project a state onto its constraints after a step; a tree stays as it is.
 
         The configuration moves by the least motion that closes the loops; then the velocity is
-        projected by an impulse of the constraint forces.
+        projected by an impulse of the constraint forces. The same with the contacts of event-driven
+        runs, whose modes are among the held values u.
 
         Returns:
             Configuration, velocity with continuous states, and the largest loop-closure error [m or
             rad]; above `most_open` the loops could not be closed.
         """
+        q, w, residual = self._settle_loops(q, w, time)
+        if self.is_exact:
+            q, w = self._settle_contacts(q, w, time, u, p)
+            # contacts move within what loops allow to first order
+            q, w, residual = self._settle_loops(q, w, time)
+        return q, w, residual
+
+    def _settle_contacts(
+        self,
+        q: Scalars,
+        w: Scalars,
+        time: Scalar,
+        u: Sequence[Scalar],
+        p: Sequence[Scalar] | None,
+    ) -> tuple[Scalars, Scalars]:
+        """Close the gaps of closed contacts, and stop what they hold."""
+        assert self.contact is not None
+        element, at_z, at_p = self.contact
+        assert isinstance(element, ExactContact)
+        nv, x = self.model.nv, w[self.model.nv :]
+        own = (self._run_time(ELEMENTS) if p is None else p)[at_p]
+        modes = element.modes(u[self.discrete][at_z])
+        v = w[:nv]
+        for last in (False, True):
+            plan = self._plan(q, v, time)
+            points = contact_rows(plan, q, element.candidates, own)
+            compliance = compliance_of(plan, q, points, *self._loops_at(plan, q, x))
+            if not last:
+                q = moved_configuration(self.model, q, closing_step(points, compliance, modes))
+        velocity = [along(row, v) for point in points for row in point.rows]
+        change = stopping_impulse(velocity, compliance, modes)
+        return q, (*(a + b for a, b in zip(v, change, strict=True)), *x)
+
+    def _settle_loops(
+        self, q: Scalars, w: Scalars, time: Scalar
+    ) -> tuple[Scalars, Scalars, Scalar]:
+        """Project a state onto the loop constraints."""
         if not self.model.loops:
             return q, w, 0.0
         nv = self.model.nv

@@ -21,6 +21,7 @@ __all__ = [
     "interpolate",
     "later",
     "refuse_contact_method",
+    "refuse_exact_method",
 ]
 
 
@@ -255,5 +256,19 @@ def refuse_contact_method(method: Method, adaptive: bool) -> None:
         raise OptionError(
             "method with rigid contact",
             ("rk4", "semi_implicit_euler", "other one-step methods with adaptive=False"),
+            method.name,
+        )
+
+
+def refuse_exact_method(method: Method, adaptive: bool) -> None:
+    """Refuse integrators with which event-driven contact cannot run.
+
+    Raises:
+        OptionError: If steps do not adapt, or are implicit.
+    """
+    if not adaptive or method.is_implicit:
+        raise OptionError(
+            "method with exact contact",
+            ("dop853", "dopri5", "other explicit methods with adaptive steps"),
             method.name,
         )

@@ -1,0 +1,56 @@
+"""Contact of event-driven runs as an element: contact points and the modes they are in."""
+
+from collections.abc import Sequence
+
+from tiburon.actuation.contact_element import POINT_STATES, ContactElement
+from tiburon.actuation.element import Action, ElementContext
+from tiburon.contact.mode_forces import PointMode
+from tiburon.record import record
+from tiburon.spatial import Scalar
+
+__all__ = ["MODE_STATES", "ExactContact"]
+
+MODE_STATES = (
+    "mode",
+    "slip_x",
+    "slip_y",
+    "slip_z",
+    "near_x",
+    "near_y",
+    "near_z",
+    "since",
+)
+"""Further discrete states of a contact point, in the order of `PointMode`."""
+
+
+@record
+class ExactContact(ContactElement):
+    """Shapes that cannot penetrate each other, in runs that locate every change of contact.
+
+    Its discrete states are those of each contact point, then per point its mode (0 open, 1
+    sticking, 2 sliding, 3 touching without force), the direction of its slip, the forces that those
+    which are not unique are nearest to [N], and the time since when [s]. They change at events
+    only, but for the forces, which are those of the recorded time.
+    """
+
+    def own_state_names(self) -> tuple[str, ...]:
+        """Return the names of modes and what belongs to them."""
+        return tuple(f"{point}.{part}" for point in self.point_names for part in MODE_STATES)
+
+    def act(self, now: ElementContext) -> Action:
+        """Return no force: contacts constrain the accelerations of the system."""
+        return Action()
+
+    def update_discrete_state(self, now: ElementContext) -> Sequence[Scalar]:
+        """Return the same states: events change them."""
+        return now.z
+
+    def modes(self, z: Sequence[Scalar]) -> list[PointMode]:
+        """Return the modes of all points from the discrete states of the element."""
+        count, width = len(self.point_names), len(MODE_STATES)
+        found = []
+        for k in range(count):
+            start = len(POINT_STATES) * count + width * k
+            mode, a, b, c, d, e, f, since = z[start : start + width]
+            found.append(PointMode(mode, (a, b, c), (d, e, f), since))
+        return found

@@ -1,0 +1,268 @@
+"""Contact points in given modes: forces, what ends a mode, and the way back onto the constraints.
+
+Modes are run-time values, so that one piece of code serves all of them. Closed points hold the
+normal acceleration at zero, sticking ones the tangential accelerations too; the friction of sliding
+ones acts against their slip.
+
+Symbols:
+    A, x        J H^-1/2 (`Compliance`), and H^-1/2 J^T f: the change of accelerations as A sees it
+    B           rows of A combined as forces of each mode act: x = B^T y
+    y           unknown force components: all of sticking points, the normals of sliding ones
+    d, a        relative accelerations without contact forces, and with them
+
+Slip is measured along a direction that is kept while a point slides. Past its zero, forces continue
+smoothly: the force keeps its direction and the slip changes sign, so that integrators can step over
+the end of a slide and the instant is located afterwards. Forces that are not unique are those
+nearest to given ones.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiburon.contact.candidates import Surface
+from tiburon.contact.complementarity import ContactAccelerations
+from tiburon.contact.rigid import Compliance
+from tiburon.contact.rows import PointRows, in_frame, in_world
+from tiburon.spatial import Scalar, Vec3
+from tiburon.trace.array import as_traced
+from tiburon.trace.primitives.orthogonal import solve_least_squares
+from tiburon.trace.primitives.row_products import Piece, RowProducts
+
+__all__ = [
+    "IDLE",
+    "OPEN",
+    "SLIDES",
+    "STICKS",
+    "ModeForces",
+    "PointMode",
+    "closing_step",
+    "force_on_first",
+    "mode_forces",
+    "mode_margins",
+    "stopping_impulse",
+]
+
+OPEN, STICKS, SLIDES, IDLE = 0.0, 1.0, 2.0, 3.0
+"""Modes of a contact point in a run: apart; closed without slip; closed with slip; touching without
+force, because other points carry it or because it is just about to separate."""
+
+RANK_CUT = 1e-9
+"""Singular values of the equations below this part of the largest are zero."""
+
+NO_SLIP = 1e-11
+"""Slip below which the direction of friction is the given one [m/s]."""
+
+MARGIN, MARGIN_TIME = 1e-12, 1e-4
+"""Margin of what ends a mode [m, N or m/s], and how long after a change it takes to vanish [s]: a
+gap that opens, a slip that begins and a force that grows start at zero, give or take rounding."""
+
+IDLE_ACCELERATION, IDLE_GAP = 1e-7, 1e-9
+"""Approach [m/s^2] and gap [m] of an idle point that end its mode."""
+
+
+class PointMode(NamedTuple):
+    """Mode of one contact point: run-time values."""
+
+    mode: Scalar
+    """One of `OPEN`, `STICKS`, `SLIDES`, `IDLE`."""
+
+    direction: Vec3
+    """Direction of slip that is kept, world axes: of the second body relative to the first."""
+
+    force: Vec3
+    """Force on the first body to which forces that are not unique are nearest, world axes [N]."""
+
+    since: Scalar
+    """Time at which the mode began [s]."""
+
+
+class ModeForces(NamedTuple):
+    """Forces of all contact points in their modes."""
+
+    f: list[Scalar]
+    """Two tangents and the normal of each point [N]."""
+
+    x: list[Scalar]
+    """A^T f."""
+
+    a: list[Scalar]
+    """Relative accelerations [m/s^2], 3 per point."""
+
+    slip: list[Scalar]
+    """Slip of each point along its direction [m/s]; past the end of a slide negative."""
+
+
+def mode_forces(
+    problem: ContactAccelerations, surfaces: Sequence[Surface], modes: Sequence[PointMode]
+) -> ModeForces:
+    """Return the forces with which all contact points stay in their modes.
+
+    Args:
+        problem: All contact points in a state.
+        surfaces: Their materials.
+        modes: Their modes.
+    """
+    size, count = problem.compliance.size, len(modes)
+    A = [[row.get(i, 0.0) for i in range(size)] for row in problem.compliance.rows]
+    B: list[list[Scalar]] = []
+    active: list[Scalar] = []
+    start: list[Scalar] = []
+    friction: list[tuple[Scalar, Scalar]] = []
+    slips: list[Scalar] = []
+    for k, (point, surface, mode) in enumerate(zip(problem.points, surfaces, modes, strict=True)):
+        sticks = np.where(mode.mode == STICKS, 1.0, 0.0)
+        slides = np.where(mode.mode == SLIDES, 1.0, 0.0)
+        closed = sticks + slides
+        e1, e2, slip = _direction(point, problem.velocity[3 * k : 3 * k + 2], mode)
+        share = slides * surface.kinetic_friction
+        friction.append((-share * e1, -share * e2))
+        slips.append(slip)
+        one, two, normal = A[3 * k : 3 * k + 3]
+        B += [[sticks * x for x in one], [sticks * x for x in two]]
+        B.append(
+            [
+                closed * n - share * (e1 * a + e2 * b)
+                for n, a, b in zip(normal, one, two, strict=True)
+            ]
+        )
+        active += [sticks, sticks, closed]
+        given = in_frame(point, mode.force)
+        start += [-on * g for on, g in zip((sticks, sticks, closed), given, strict=True)]
+    x = _combined(B, start, size)
+    rest = [on * (d + g) for on, d, g in zip(active, problem.free, _products(A, x), strict=True)]
+    n = 3 * count
+    held = [[on * z for z in row] for on, row in zip(active, A, strict=True)]
+    sizes, pieces = ((size, n), (size, n)), [Piece(i, 0, n, 0, i * n) for i in range(n)]
+    products = RowProducts(sizes, (((0, 1),),), pieces).apply(
+        [row[i] for rows in (held, B) for i in range(size) for row in rows]
+    )
+    matrix: Any = as_traced(list(products))
+    change = solve_least_squares(
+        matrix.reshape(n, n), as_traced([-z for z in rest]), cut=RANK_CUT
+    ).x.tolist()
+    y = [a + b for a, b in zip(start, change, strict=True)]
+    x = _combined(B, y, size)
+    f: list[Scalar] = []
+    for k, (f1, f2) in enumerate(friction):
+        normal_force = y[3 * k + 2]
+        f += [y[3 * k] + f1 * normal_force, y[3 * k + 1] + f2 * normal_force, normal_force]
+    a = [d + g for d, g in zip(problem.free, _products(A, x), strict=True)]
+    return ModeForces(f, x, a, slips)
+
+
+def _direction(
+    point: PointRows, velocity: Sequence[Scalar], mode: PointMode
+) -> tuple[Scalar, Scalar, Scalar]:
+    """Return the direction of slip that friction acts against, in two tangents, and the slip."""
+    d1, d2, _ = in_frame(point, mode.direction)
+    length = np.sqrt(d1 * d1 + d2 * d2)
+    scale = 1.0 / np.where(length > 0.0, length, 1.0)
+    d1, d2 = scale * d1, scale * d2
+    u1, u2 = velocity
+    slip = u1 * d1 + u2 * d2
+    speed = np.sqrt(u1 * u1 + u2 * u2)
+    moves = speed > NO_SLIP
+    factor = np.where(slip < 0.0, -1.0, 1.0) / np.where(moves, speed, 1.0)
+    return np.where(moves, factor * u1, d1), np.where(moves, factor * u2, d2), slip
+
+
+def _combined(rows: Sequence[Sequence[Scalar]], y: Sequence[Scalar], size: int) -> list[Scalar]:
+    """Return the sum of rows times factors."""
+    found: list[Scalar] = [0.0] * size
+    for row, factor in zip(rows, y, strict=True):
+        found = [a + b * factor for a, b in zip(found, row, strict=True)]
+    return found
+
+
+def _products(rows: Sequence[Sequence[Scalar]], x: Sequence[Scalar]) -> list[Scalar]:
+    """Return the product of each row with a vector."""
+    found = []
+    for row in rows:
+        total: Scalar = 0.0
+        for a, b in zip(row, x, strict=True):
+            total = total + a * b
+        found.append(total)
+    return found
+
+
+def mode_margins(
+    problem: ContactAccelerations,
+    forces: ModeForces,
+    surfaces: Sequence[Surface],
+    modes: Sequence[PointMode],
+    time: Scalar,
+) -> list[Scalar]:
+    """Return two values per contact point that are positive while its mode lasts.
+
+    The first is the gap of an open point, the normal force of a closed one, and the normal
+    acceleration of an idle one. The second is the friction that is left of a sticking point, the
+    slip of a sliding one, and what is left to the gap of an idle one.
+    """
+    found: list[Scalar] = []
+    for k, (point, surface, mode) in enumerate(zip(problem.points, surfaces, modes, strict=True)):
+        f1, f2, normal = forces.f[3 * k : 3 * k + 3]
+        age = (time - mode.since) * (1.0 / MARGIN_TIME)
+        margin = MARGIN * np.maximum(1.0 - age, 0.0)
+        closed = (mode.mode == STICKS) | (mode.mode == SLIDES)
+        idle = forces.a[3 * k + 2] + IDLE_ACCELERATION
+        first = np.where(mode.mode == IDLE, idle, point.geometry.gap + margin)
+        first = np.where(closed, normal + margin, first)
+        left = surface.static_friction * normal - np.sqrt(f1 * f1 + f2 * f2) + margin
+        second = np.where(mode.mode == SLIDES, forces.slip[k] + margin, 1.0)
+        second = np.where(mode.mode == STICKS, left, second)
+        second = np.where(mode.mode == IDLE, IDLE_GAP - point.geometry.gap, second)
+        found += [first, second]
+    return found
+
+
+def closing_step(
+    points: Sequence[PointRows], compliance: Compliance, modes: Sequence[PointMode]
+) -> tuple[Scalar, ...]:
+    """Return the least motion in the mass metric that closes the gaps of closed points."""
+    rows: list[list[Scalar]] = []
+    gaps: list[Scalar] = []
+    for k, (point, mode) in enumerate(zip(points, modes, strict=True)):
+        closed = np.where((mode.mode == STICKS) | (mode.mode == SLIDES), 1.0, 0.0)
+        row = compliance.rows[3 * k + 2]
+        rows.append([closed * row.get(i, 0.0) for i in range(compliance.size)])
+        gaps.append(-closed * point.geometry.gap)
+    return _response(compliance, rows, gaps)
+
+
+def stopping_impulse(
+    velocity: Sequence[Scalar], compliance: Compliance, modes: Sequence[PointMode]
+) -> tuple[Scalar, ...]:
+    """Return the change of joint velocities that stops what closed and sticking points hold.
+
+    Args:
+        velocity: Relative velocities of all points [m/s], 3 per point.
+        compliance: The inverse mass matrix as contacts see it.
+        modes: Modes of all points.
+    """
+    rows: list[list[Scalar]] = []
+    rest: list[Scalar] = []
+    for k, mode in enumerate(modes):
+        sticks = np.where(mode.mode == STICKS, 1.0, 0.0)
+        closed = np.where((mode.mode == STICKS) | (mode.mode == SLIDES), 1.0, 0.0)
+        for axis, on in enumerate((sticks, sticks, closed)):
+            row = compliance.rows[3 * k + axis]
+            rows.append([on * row.get(i, 0.0) for i in range(compliance.size)])
+            rest.append(-on * velocity[3 * k + axis])
+    return _response(compliance, rows, rest)
+
+
+def _response(
+    compliance: Compliance, rows: Sequence[Sequence[Scalar]], rest: Sequence[Scalar]
+) -> tuple[Scalar, ...]:
+    matrix: Any = as_traced([x for row in rows for x in row])
+    found = solve_least_squares(
+        matrix.reshape(len(rows), compliance.size), as_traced(list(rest)), cut=RANK_CUT
+    )
+    return tuple(compliance.response(found.x.tolist()))
+
+
+def force_on_first(point: PointRows, f: Sequence[Scalar]) -> Vec3:
+    """Return the force on the first body in world axes, from that along the axes of a point."""
+    return in_world(point, [-x for x in f])

@@ -1,0 +1,853 @@
+"""Event-driven runs: smooth motion between located changes of contact.
+
+Between two events all contact points stay in their modes, and adaptive steps integrate the
+constrained motion. A mode ends where one of its margins crosses zero (`mode_margins`): a gap
+closes, a normal force vanishes, friction is used up, slip ends. At that instant, located to
+1e-12 s,
+
+1. contacts that approach collide, by Poisson's law with friction on the exact cone;
+2. accelerations decide which contacts break, stick and slide (`solve_modes`); where Coulomb's law
+   has no answer (Painleve) the impulse of a short time step acts;
+3. states are projected onto what is held from then on, and steps start anew.
+
+Bounces of a contact whose flights have become short form a geometric series: with a speed v after
+the last one, an acceleration a toward each other and a coefficient e, they end after
+2 v / (a (1 - e)). Once that is shorter than `SHORT_SERIES`, the last impact is taken as inelastic:
+impulses that hold the contact during that time add up to those of the bounces.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tiburon.actuation.contact_element import POINT_STATES
+from tiburon.actuation.exact_contact import MODE_STATES, ExactContact
+from tiburon.algorithms.tape_calls import scalars
+from tiburon.arrays import NDArray
+from tiburon.contact.mode_forces import (
+    IDLE,
+    OPEN,
+    SLIDES,
+    STICKS,
+    force_on_first,
+    mode_forces,
+    mode_margins,
+)
+from tiburon.contact.modes import (
+    BREAKING,
+    SLIDING,
+    ContactProblem,
+    ModeSolution,
+    centered_forces,
+    solve_modes,
+)
+from tiburon.contact.rigid import Compliance, solve_impulses
+from tiburon.errors import ModelError, SecondOrderCollisionError
+from tiburon.results.outcome import EventRecord
+from tiburon.simulation.adaptive_run import AdaptiveRun
+from tiburon.simulation.cases import Cases
+from tiburon.simulation.events import (
+    MOST_EVENTS,
+    TIME_TOLERANCE,
+    Event,
+    EventValues,
+    Instants,
+    Meeting,
+    TimeEvent,
+    Watch,
+    simultaneous,
+)
+from tiburon.simulation.run_parameters import bind_parameters
+from tiburon.simulation.system import System
+from tiburon.spatial import Scalar
+from tiburon.trace.array import as_traced
+from tiburon.trace.program import Input, trace
+
+if TYPE_CHECKING:
+    from tiburon.simulation.run import RunSetup
+
+__all__ = ["ContactWatch", "ExactRun", "exact_watch", "refuse_other_discrete_states"]
+
+Array = NDArray[np.float64]
+
+TOUCHING = 1e-7
+"""Gap up to which shapes touch at the start [m]: rounding of configurations typed with seven
+digits."""
+
+NEAR = 1e-10
+"""Gap up to which shapes touch at an event [m]."""
+
+AT_REST = 1e-10
+"""Normal velocity that is neither approach nor separation, relative to 1 m/s and the largest."""
+
+NO_SLIP = 1e-8
+"""Slip that counts as none where it ends or a contact closes, relative to 1 m/s and the largest."""
+
+STILL = 1e-12
+"""Slip that counts as none while a point slides, likewise."""
+
+SHORT_SERIES, SHORT_FLIGHT = 3e-6, 2e-8
+"""Time that is left of a series of bounces, or of one of them, when it is ended by its sum [s]:
+rounding of gaps hides shorter flights."""
+
+SHORT = 1e-6
+"""Time step whose impulses guess the modes of contacts [s]."""
+
+TOLERANCE = 1e-13
+"""Residual to which impulses are solved for, relative to the largest."""
+
+REMOTE = 1e9
+"""Normal velocity that keeps a contact point out of a problem [m/s]."""
+
+MOST_ROUNDS = 100
+"""Impacts at one instant, after which a case ends."""
+
+SECANT = 1e-9
+"""Time before an event from which its slope is taken [s]."""
+
+MARGINS = 2
+"""Events of each contact point."""
+
+CENTERED = 0.5
+"""Share of static friction below which forces that are not unique need not be moved."""
+
+
+def _none(state: Any) -> float:
+    """Stand for the expression of a margin, which is computed with those of all others."""
+    return 1.0
+
+
+class ContactWatch(Watch):
+    """The margins of all contact points, then the events of the user."""
+
+    def __init__(
+        self,
+        element: ExactContact,
+        events: Sequence[Event | TimeEvent],
+        begin: float,
+        dt: float,
+    ) -> None:
+        """List the margins and the user's events."""
+        super().__init__(events, begin, dt)
+        self.own = Watch(events, begin, dt)
+        self.points = element.point_names
+        margins = [
+            Event(f"{point}.{part}", _none, direction=-1)
+            for point in self.points
+            for part in ("normal margin", "tangential margin")
+        ]
+        self.events = (*margins, *self.own.events)
+
+    @property
+    def first(self) -> int:
+        """Number of the first event of the user."""
+        return MARGINS * len(self.points)
+
+    def values(
+        self,
+        system: System,
+        q: Sequence[Scalar],
+        w: Sequence[Scalar],
+        u: Sequence[Scalar],
+        time: Scalar,
+    ) -> tuple[Scalar, ...]:
+        """Return all margins, then the values of the user's events."""
+        held, _ = system.held_contacts(q, w, u, time)
+        margins = mode_margins(held.problem, mode_forces(*held), held.surfaces, held.modes, time)
+        return (*margins, *(self.own.values(system, q, w, u, time) if self.own.events else ()))
+
+    def key(self, system: System) -> str:
+        """Return text that is equal exactly if the code of all values is."""
+        return f"contact margins {self.own.key(system) if self.own.events else system.key}"
+
+
+def exact_watch(
+    system: System, events: Sequence[Event | TimeEvent], begin: float, dt: float
+) -> ContactWatch:
+    """Return what native loops look for in an event-driven run."""
+    assert system.contact is not None
+    element = system.contact[0]
+    assert isinstance(element, ExactContact)
+    return ContactWatch(element, events, begin, dt)
+
+
+def refuse_other_discrete_states(system: System) -> None:
+    """Refuse elements that need equal steps in an event-driven run.
+
+    Raises:
+        ModelError: If another element than contact has discrete states.
+    """
+    for element in system.elements:
+        if not isinstance(element, ExactContact) and element.discrete_state_names(system.model):
+            raise ModelError(
+                f"element {element.name!r}: has discrete states, which equal steps update; "
+                "contact='exact' takes steps of its own: leave the element out, or pass "
+                "contact='rigid'",
+                name=element.name,
+            )
+
+
+class _Contacts(NamedTuple):
+    """All contact points of one case at one instant."""
+
+    gap: Array
+    """[m], shape (points,)."""
+    axes: Array
+    """Two tangents and the normal of each point, world axes, shape (points, 3, 3)."""
+    velocity: Array
+    """Relative velocities along them [m/s], shape (points, 3)."""
+    free: Array
+    """Relative accelerations without contact forces [m/s^2], shape (points, 3)."""
+    rows: Array
+    """A = J H^-1/2, shape (3 points, nv)."""
+    columns: Array
+    """H^-1 J^T, transposed, shape (3 points, nv)."""
+    surfaces: Array
+    """Static and kinetic friction and restitution, shape (points, 3)."""
+    force: Array
+    """Forces on the first bodies in the present modes, world axes [N], shape (points, 3)."""
+    margins: Array
+    """Margins of the present modes, shape (points, 2)."""
+
+    @property
+    def scale(self) -> float:
+        """Size of velocities [m/s]."""
+        return 1.0 + float(np.abs(self.velocity[self.gap < 1.0]).max(initial=0.0))
+
+
+class _Kernels:
+    """Kernels of one run that look at single cases."""
+
+    def __init__(self, system: System, setup: "RunSetup", cases: int | None) -> None:
+        kept = system.kept.get("exact")
+        if kept is None:
+            kept = system.kept["exact"] = (
+                _made(system, _look(system), "contact_state"),
+                _made(system, _settled(system), "contact_settle"),
+                _solver(system),
+            )
+        look, settle, self.impulses = kept
+        self._system = system
+        self._bound = [self._bind(kernel, setup, cases) for kernel in (look, settle)]
+
+    @staticmethod
+    def _bind(kernel: Any, setup: "RunSetup", cases: int | None) -> Any:
+        known = kernel.__self__.parameters
+        own = {name: value for name, value in setup.parameters.items() if name in known}
+        return bind_parameters(kernel, own, cases)
+
+    def _call(self, place: int, case: int, row: Array, held: Array, time: float) -> Any:
+        kernel, rows = self._bound[place]
+        u = np.ascontiguousarray(held[: self._system.drive_size])
+        own = {name: values[case] for name, values in rows.items()}
+        return kernel(np.ascontiguousarray(row), u, time, errors="flag", **own)[0]
+
+    def look(self, case: int, row: Array, held: Array, time: float) -> _Contacts:
+        """Return all contact points of a case."""
+        return _Contacts(*map(np.asarray, self._call(0, case, row, held, time)))
+
+    def settle(self, case: int, row: Array, held: Array, time: float) -> Array:
+        """Return a state on what contacts hold."""
+        return np.asarray(self._call(1, case, row, held, time))
+
+
+def _made(system: System, run: Callable[[Any], Any], name: str) -> Any:
+    from tiburon.native.kernel import ProgramSource, make_kernel
+
+    model = system.model
+    inputs = [
+        Input("state", (model.nq + model.nv + system.nx,)),
+        Input("u", (system.drive_size,)),
+        Input("time", ()),
+    ]
+    return make_kernel(ProgramSource(system.trace(run, inputs, name)), system.parameters())
+
+
+def _look(system: System) -> Callable[[Any], Any]:
+    """Return the program that looks at all contact points."""
+    nq = system.model.nq
+
+    def run(given: Any) -> Any:
+        state, u, time = scalars(given["state"]), scalars(given["u"]), given["time"]
+        held, _ = system.held_contacts(state[:nq], state[nq:], u, time)
+        problem, surfaces, modes = held
+        forces = mode_forces(*held)
+        points, compliance = problem.points, problem.compliance
+        count, nv = len(points), system.model.nv
+        rows = [[row.get(i, 0.0) for i in range(nv)] for row in compliance.rows]
+        columns = [compliance.response(row) for row in rows]
+        world = [force_on_first(p, forces.f[3 * k : 3 * k + 3]) for k, p in enumerate(points)]
+        margins = mode_margins(problem, forces, surfaces, modes, time)
+
+        def shaped(values: Sequence[Scalar], *shape: int) -> Any:
+            return as_traced(list(values)).reshape(*shape)
+
+        return {
+            "gap": as_traced([point.geometry.gap for point in points]),
+            "axes": shaped([x for p in points for axis in p.axes for x in axis], count, 3, 3),
+            "velocity": shaped(problem.velocity, count, 3),
+            "free": shaped(problem.free, count, 3),
+            "rows": shaped([x for row in rows for x in row], 3 * count, nv),
+            "columns": shaped([x for one in columns for x in one], 3 * count, nv),
+            "surfaces": shaped([x for s in surfaces for x in s[:3]], count, 3),
+            "force": shaped([x for one in world for x in one], count, 3),
+            "margins": shaped(margins, count, MARGINS),
+        }
+
+    return run
+
+
+def _settled(system: System) -> Callable[[Any], Any]:
+    """Return the program that projects a state onto its constraints."""
+    nq = system.model.nq
+
+    def run(given: Any) -> Any:
+        state, u = scalars(given["state"]), scalars(given["u"])
+        q, w, _ = system.settle(tuple(state[:nq]), tuple(state[nq:]), given["time"], u)
+        return as_traced([*q, *w])
+
+    return run
+
+
+def _solver(system: System) -> Any:
+    """Return a kernel of impulses with friction, from the rows of all contact points."""
+    from tiburon.native.kernel import ProgramSource, make_kernel
+
+    assert system.contact is not None
+    element = system.contact[0]
+    count, nv = len(element.point_names), system.model.nv
+
+    def run(rows: Any, b: Any, mu: Any, least: Any, start: Any) -> Any:
+        sparse = [dict(enumerate(row)) for row in rows.tolist()]
+        compliance = Compliance(sparse, tuple, nv)
+        given = (scalars(x) for x in (b, mu, least, start))
+        found = solve_impulses(compliance, *given, tolerance=TOLERANCE)
+        return {"p": as_traced(list(found.p)), "residual": found.residual}
+
+    shapes = {
+        "rows": (3 * count, nv),
+        "b": (3 * count,),
+        "mu": (count,),
+        "least": (count,),
+        "start": (3 * count,),
+    }
+    inputs = [Input(name, shape) for name, shape in shapes.items()]
+    return make_kernel(ProgramSource(trace(run, inputs)))
+
+
+class _Values(EventValues):
+    """Margins of contacts, then the values of the user's events."""
+
+    def __init__(self, kernels: _Kernels, own: EventValues | None) -> None:
+        self._kernels, self._own = kernels, own
+
+    def __call__(self, state: Array, held: Array, time: Array, cases: Cases) -> Array:
+        """Return the values in some states of given cases, shape (states, events)."""
+        look = self._kernels.look
+        parts = zip(cases, state, held, time, strict=True)
+        margins = np.array(
+            [look(int(c), x, u, float(t)).margins.reshape(-1) for c, x, u, t in parts]
+        )
+        if self._own is None:
+            return margins
+        return np.concatenate([margins, self._own(state, held, time, cases)], axis=1)
+
+
+class _Change(NamedTuple):
+    """What an instant makes of one case."""
+
+    row: Array
+    """State after it."""
+    held: Array
+    """Held values after it, with the new modes."""
+    records: list[tuple[str, float]]
+    """Names and times of what happened."""
+    problem: str
+    """Why the case cannot continue; empty if it can."""
+
+
+class _Decision(NamedTuple):
+    """Modes of closed contact points."""
+
+    solution: ModeSolution | None
+    """Modes and forces of the closed points; None if there are none that satisfy all conditions."""
+    closed: NDArray[np.bool_]
+    """Points that touch and do not separate."""
+    slip: Array
+    """Slip of all points [m/s], zero for those at rest, shape (points, 2)."""
+    impulse: Array | None
+    """Impulses that act where no forces satisfy Coulomb's law [N s]."""
+
+
+class ExactRun(AdaptiveRun):
+    """All cases of an event-driven run; one robot is one case."""
+
+    def __init__(
+        self,
+        system: System,
+        setup: "RunSetup",
+        events: ContactWatch,
+        state: Array,
+        held: Array,
+        hold: int | None,
+        *,
+        one: bool,
+        memory: Array | None = None,
+    ) -> None:
+        """Prepare a run; the arguments are those of `AdaptiveRun`."""
+        self._watch = events
+        self._kernels = _Kernels(system, setup, None if one else len(state))
+        super().__init__(system, setup, events, state, held, hold, one=one, memory=memory)
+        assert system.contact is not None
+        element, at_z, _ = system.contact
+        assert isinstance(element, ExactContact)
+        self._names = element.point_names
+        count = len(self._names)
+        start = system.discrete.start + at_z.start
+        width = len(POINT_STATES)
+        self._point_states = slice(start, start + width * count)
+        self._mode_states = slice(start + width * count, start + (width + len(MODE_STATES)) * count)
+        own = self._own_values
+        self._instants = None
+        if own is not None:
+            self._instants = Instants(system, events.own, own, self._ahead, self.event_records)
+        # when cases changed last, and how often at that instant
+        self._latest: dict[int, tuple[float, int]] = {}
+
+    def _event_values(self, setup: "RunSetup", events: Watch, cases: int | None) -> EventValues:
+        own = self._watch.own
+        self._own_values = None
+        if own.events:
+            self._own_values = EventValues(self.system, own, setup.parameters, cases)
+        return _Values(self._kernels, self._own_values)
+
+    # steps end at recorded times: contacts are looked for in eighths of steps
+
+    def _stop(self) -> float:
+        recorded = self.done - self.done % self._every + self._every
+        return min(super()._stop(), self.begin + recorded * self.dt)
+
+    def advance(self, end: int) -> None:
+        """Continue by steps of the grid; the forces are those of the time reached."""
+        super().advance(end)
+        self._show_forces()
+
+    def start_events(self) -> None:
+        """Decide the modes of contacts at the start, then let the events there happen."""
+        for case in [int(c) for c in self.running]:
+            self._change(case, self.time, self.state[case], (), TOUCHING)
+        self._show_forces()
+        if self._instants is None:
+            return
+        cases = self.running
+        found = self._instants.starting(cases, self.state[cases], self.held[cases], self.time)
+        for _, met in found:
+            instant = self._instants.happen(met)
+            self.state = self.state.copy()
+            self.state[met.case] = instant.row
+            self._take_sides(met.case, instant.sides, instant.until)
+            if instant.ended is not None or instant.endless is not None:
+                self._end(met.case, instant.ended, instant.endless, self.time)
+            elif instant.acted:
+                self._change(met.case, self.time, instant.row, (), NEAR)
+        self._show_forces()
+
+    def sample(self) -> None:
+        """Ask the traced controller; forces jump, and with them modes may end."""
+        super().sample()
+        self._check_modes()
+
+    def _restart(self, cases: Cases) -> None:
+        self._check_modes()
+        super()._restart(np.intersect1d(cases, self.running))
+
+    def _check_modes(self) -> None:
+        """Decide modes anew where a jump of commands has ended them."""
+        for case in [int(c) for c in self.running]:
+            now = self._kernels.look(case, self.state[case], self.held[case], self.time)
+            if (now.margins < -1e-9).any():
+                self._change(case, self.time, self.state[case], (), NEAR)
+                self._go_on_from(case, self.state[case], self.time)
+
+    def _show_forces(self) -> None:
+        """Write contact forces of the time reached among the held values, for records."""
+        self.held = self.held.copy()
+        count = len(self._names)
+        for case in [int(c) for c in self.running]:
+            now = self._kernels.look(case, self.state[case], self.held[case], self.time)
+            shown = self.held[case, self._point_states].reshape(count, -1)
+            modes = self._modes(self.held[case])[:, 0]
+            closed = (modes == STICKS) | (modes == SLIDES)
+            shown[:, :3] = np.where(closed[:, None], now.force, 0.0)
+            shown[:, 3] = modes == STICKS
+
+    def _modes(self, held: Array) -> Array:
+        """Return the modes of all points in held values; a view, as `MODE_STATES` lists them."""
+        return held[self._mode_states].reshape(len(self._names), -1)
+
+    # instants
+
+    def _handle_pending(self, time: float) -> None:
+        """Let events up to a time happen."""
+        for case in [int(c) for c in self.running]:
+            known = self._pending.get(case, [])
+            while known and known[0][0] <= time + TIME_TOLERANCE:
+                times = np.array([when for when, _, _ in known])
+                when, places = next(simultaneous(times, np.arange(len(known))))
+                sides = {known[place][1]: known[place][2] for place in places}
+                del known[: len(places)]
+                # located at the end of a bracket, which may reach beyond the time
+                when = min(when, max(time, float(times[0])))
+                when, row = self._sharpened(case, when, min(sides))
+                if not self._happen(case, when, row, sides):
+                    continue
+                known.clear()
+                self._acted[case] = self._acted.get(case, 0) + 1
+                if case in self.outcomes:
+                    break
+                if self._acted[case] > MOST_EVENTS:
+                    self._end_endless(case, when, min(sides))
+                    break
+                self._go_on_from(case, self.state[case], when)
+
+    def _sharpened(self, case: int, when: float, event: int) -> tuple[float, Array]:
+        """Return time and state of an event, which was located to 1e-12 s, to rounding.
+
+        Errors of location accumulate over thousands of bounces.
+        """
+        one, held = np.array([case]), self.held[[case]]
+
+        def value(time: float) -> tuple[Array, float]:
+            row = self._at(one, np.array([time]))
+            assert self._values is not None
+            return row[0], float(self._values(row, held, np.array([time]), one)[0, event])
+
+        row, g = value(when)
+        if event >= self._watch.first:
+            return when, row
+        _, earlier = value(when - SECANT)
+        slope = (g - earlier) / SECANT
+        if not (slope < 0.0 and g <= 0.0):
+            return when, row
+        sharper = when - min(g / slope, 4.0 * TIME_TOLERANCE)
+        return sharper, self._at(one, np.array([sharper]))[0]
+
+    def _happen(self, case: int, when: float, row: Array, sides: Mapping[int, float]) -> bool:
+        """Let events of one case happen; return whether its motion changes."""
+        first = self._watch.first
+        own = {k - first: side for k, side in sides.items() if k >= first}
+        acted = False
+        if own:
+            assert self._instants is not None
+            instant = self._instants.happen(Meeting(case, when, row, self.held[case], own))
+            row, acted = instant.row, instant.acted
+            if instant.ended is not None or instant.endless is not None:
+                self.state[case] = row
+                self._end(case, instant.ended, instant.endless, when)
+                return True
+            if acted:
+                self._take_sides(case, instant.sides, instant.until)
+        met = [k for k in sides if k < first]
+        if not (met or acted):
+            return False
+        self._change(case, when, row, met, NEAR)
+        return True
+
+    def _take_sides(self, case: int, sides: Array, until: Array) -> None:
+        """Assume sides of zero of the user's events."""
+        first = self._watch.first
+        self.sides[case, first:], self.until[case, first:] = sides, until
+
+    def _end(self, case: int, ended: str | None, endless: str | None, when: float) -> None:
+        self._end_by_events(
+            np.array([case]),
+            {} if ended is None else {0: ended},
+            {} if endless is None else {0: endless},
+            np.array([when]),
+        )
+
+    def _end_endless(self, case: int, when: float, event: int) -> None:
+        name = self._watch.events[event].name
+        if event < self._watch.first:
+            name = self._names[event // MARGINS]
+        message = (
+            f"contact {name!r} changes without end from {when:.9g} s on (Zeno behavior); record "
+            "more often, or simulate with contact='rigid'"
+        )
+        self.close_as(case, "zeno", when, message, event=name)
+        self.leave(np.array([case]))
+
+    def _change(self, case: int, when: float, row: Array, met: Sequence[int], near: float) -> None:
+        """Change the modes of the contacts of a case; its state is the one after it.
+
+        Args:
+            case: The case.
+            when: Time [s].
+            row: State before.
+            met: Numbers of the margins that have vanished.
+            near: Gap up to which shapes touch [m].
+        """
+        last, times = self._latest.get(case, (-np.inf, 0))
+        times = times + 1 if when - last <= TIME_TOLERANCE else 1
+        self._latest[case] = (when, times)
+        found = self._decided(case, when, row, met, near)
+        self.state, self.held = self.state.copy(), self.held.copy()
+        self.state[case], self.held[case] = found.row, found.held
+        nq, nv = self.system.model.nq, self.system.model.nq + self.system.model.nv
+        parts = row[:nq].copy(), row[nq:nv].copy(), row[nv:].copy()
+        self.event_records += [EventRecord(name, t, case, *parts) for name, t in found.records]
+        first = self._watch.first
+        self.sides[case, :first], self.until[case, :first] = 1.0, when
+        problem = found.problem
+        if not problem and times > MOST_ROUNDS:
+            problem = f"contacts of {self.system.model.name!r} change without end"
+        if problem:
+            message = f"diverged at {when:.9g} s: {problem}"
+            self.close_as(case, "diverged", when, message, quantity="contact force")
+            self.leave(np.array([case]))
+
+    def _decided(
+        self, case: int, when: float, row: Array, met: Sequence[int], near: float
+    ) -> _Change:
+        """Return state, modes and records after an instant."""
+        look, names = self._kernels.look, self._names
+        held = self.held[case].copy()
+        before = self._modes(held)[:, 0].copy()
+        records: list[tuple[str, float]] = []
+        ended = np.zeros((len(names), MARGINS), dtype=bool)
+        ended.reshape(-1)[list(met)] = True
+        ends = np.full(len(names), np.nan)
+        elastic = np.ones(len(names))
+        now = look(case, row, held, when)
+        touched = now.gap <= near
+        for _ in range(MOST_ROUNDS):
+            approaching = touched & (now.velocity[:, 2] < -AT_REST * now.scale)
+            if not approaching.any():
+                decision = self._accelerations(now, touched, before, ended[:, 1])
+                if decision.solution is not None:
+                    break
+                if decision.impulse is None:
+                    return _Change(row, held, records, self._undecided(decision.closed))
+                # no forces satisfy Coulomb's law: an impulse without a collision
+                row = self._pushed(row, now, decision.impulse)
+                records += [(f"{names[k]}.jam", when) for k in np.flatnonzero(decision.closed)]
+            else:
+                after = self._pushed(row, now, self._collided(now, touched, elastic))
+                series = self._series(case, when, after, held, touched, elastic)
+                ending = ~np.isnan(series)
+                if ending.any():
+                    ends[ending], elastic[ending] = series[ending], 0.0
+                    after = self._pushed(row, now, self._collided(now, touched, elastic))
+                row = after
+                records += [(f"{names[k]}.impact", when) for k in np.flatnonzero(approaching)]
+            now = look(case, row, held, when)
+        else:
+            names_left = ", ".join(names[k] for k in np.flatnonzero(touched))
+            return _Change(row, held, records, f"impacts without end at {names_left}")
+        self._write_modes(held, when, now, decision, ended[:, 0] & (before != OPEN))
+        after_modes = self._modes(held)[:, 0]
+        for k, (a, b) in enumerate(zip(before, after_modes, strict=True)):
+            kind = _kind(a, b)
+            if not np.isnan(ends[k]) and b != OPEN:
+                records.append((f"{names[k]}.rest", float(ends[k])))
+            elif kind:
+                records.append((f"{names[k]}.{kind}", when))
+        return _Change(self._kernels.settle(case, row, held, when), held, records, "")
+
+    def _undecided(self, closed: NDArray[np.bool_]) -> str:
+        listed = ", ".join(repr(self._names[k]) for k in np.flatnonzero(closed))
+        return (
+            f"no modes of the contacts {listed} were found that satisfy Coulomb's law; simulate "
+            "with contact='rigid'"
+        )
+
+    def _pushed(self, row: Array, now: _Contacts, impulse: Array) -> Array:
+        """Return a state after impulses along the axes of the contact points [N s]."""
+        nq, nv = self.system.model.nq, self.system.model.nv
+        found = row.copy()
+        found[nq : nq + nv] += now.columns.T @ impulse
+        return found
+
+    def _collided(self, now: _Contacts, touched: NDArray[np.bool_], elastic: Array) -> Array:
+        """Return the impulses of a collision (Featherstone 1987, eqs. 9.75-9.83, with friction).
+
+        Where coefficients differ, decompression with friction may create energy; it is reduced
+        until it does not.
+        """
+        b = now.velocity.copy()
+        b[:, 2] = np.where(touched, b[:, 2], REMOTE)
+        mu = now.surfaces[:, 1]
+        nothing = np.zeros(len(mu))
+        compressed = self._solve(now, b, mu, nothing, np.zeros(b.size))
+        normal = compressed.reshape(-1, 3)[:, 2]
+        restitution = now.surfaces[:, 2] * elastic
+        if not (restitution * normal).any():
+            return compressed
+        share = 1.0
+        for _ in range(60):
+            least = (1.0 + share * restitution) * normal
+            found = self._solve(now, b, mu, least, compressed)
+            after = now.velocity.reshape(-1) + now.rows @ (now.rows.T @ found)
+            work = 0.5 * found @ (now.velocity.reshape(-1) + after)
+            energy = float(np.abs(0.5 * found * now.velocity.reshape(-1)).sum())
+            if work <= 1e-12 * energy:
+                return found
+            share *= 0.5
+        return compressed
+
+    def _solve(self, now: _Contacts, b: Array, mu: Array, least: Array, start: Array) -> Array:
+        found: Array = np.asarray(
+            self._kernels.impulses(now.rows, b.reshape(-1), mu, least, start)[0]
+        )
+        return found
+
+    def _series(
+        self,
+        case: int,
+        when: float,
+        after: Array,
+        held: Array,
+        touched: NDArray[np.bool_],
+        elastic: Array,
+    ) -> Array:
+        """Return when the bounces of contacts end whose flights have become short [s], else NaN.
+
+        Args:
+            case: The case.
+            when: Time of the impact [s].
+            after: State after it.
+            held: Held values before it.
+            touched: Points that touch.
+            elastic: 0 for points whose impact is inelastic already.
+        """
+        now = self._kernels.look(case, after, held, when)
+        speed = now.velocity[:, 2]
+        restitution = now.surfaces[:, 2] * elastic
+        bouncing = touched & (speed > AT_REST * now.scale)
+        bouncing &= (restitution > 0.0) & (restitution < 1.0)
+        if not bouncing.any():
+            return np.full(len(speed), np.nan)
+        found = self._accelerations(
+            now, touched & ~bouncing, self._modes(held)[:, 0], np.zeros(len(speed), dtype=bool)
+        )
+        forces = np.zeros_like(now.free)
+        if found.solution is not None:
+            forces[found.closed] = found.solution.f
+        a = (now.free.reshape(-1) + now.rows @ (now.rows.T @ forces.reshape(-1))).reshape(-1, 3)
+        approach = np.where(a[:, 2] < 0.0, -a[:, 2], 1e-300)
+        flight = 2.0 * speed / approach
+        left = flight / (1.0 - np.where(bouncing, restitution, 0.0))
+        ends = bouncing & ((left < SHORT_SERIES) | (flight < SHORT_FLIGHT))
+        return np.where(ends, when + left, np.nan)
+
+    def _accelerations(
+        self,
+        now: _Contacts,
+        touched: NDArray[np.bool_],
+        modes: Array,
+        ended: NDArray[np.bool_],
+    ) -> _Decision:
+        """Decide the modes of closed points by the accelerations that forces permit.
+
+        Args:
+            now: All contact points.
+            touched: Points that touch.
+            modes: Modes before.
+            ended: Points whose slip has ended, or whose static friction is used up.
+        """
+        closed = touched & (now.velocity[:, 2] <= AT_REST * now.scale)
+        speed = np.hypot(now.velocity[:, 0], now.velocity[:, 1])
+        slides = (modes == SLIDES) & ~ended
+        moves = speed > np.where(slides, STILL, NO_SLIP) * now.scale
+        slip = np.where(moves[:, None], now.velocity[:, :2], 0.0)
+        if not closed.any():
+            nothing = ModeSolution((), np.zeros((0, 3)), np.zeros((0, 3)), 0, 0)
+            return _Decision(nothing, closed, slip, None)
+        A = now.rows[np.repeat(closed, 3)]
+        problem = ContactProblem(
+            A @ A.T,
+            now.free[closed].reshape(-1),
+            slip[closed],
+            now.surfaces[closed, 0],
+            now.surfaces[closed, 1],
+            ((modes == STICKS) & ended)[closed],
+        )
+        b = SHORT * now.free
+        b[:, :2] += slip
+        b[:, 2] = np.where(closed, b[:, 2], REMOTE)
+        mu = np.where(moves, now.surfaces[:, 1], now.surfaces[:, 0])
+        impulse = self._solve(now, b, mu, np.zeros(len(mu)), np.zeros(b.size))
+        guess = (impulse / SHORT).reshape(-1, 3)[closed]
+        try:
+            answers = solve_modes(problem, guess, all_patterns=False)
+        except SecondOrderCollisionError:
+            return _Decision(None, closed, slip, None)
+        if not answers.found:
+            return _Decision(None, closed, slip, impulse if answers.complete else None)
+        solution = answers.found[0]
+        forces = centered_forces(problem, solution.modes, solution.f, CENTERED)
+        return _Decision(solution._replace(f=forces), closed, slip, None)
+
+    def _write_modes(
+        self,
+        held: Array,
+        when: float,
+        now: _Contacts,
+        decision: _Decision,
+        loose: NDArray[np.bool_],
+    ) -> None:
+        """Write the modes of all points into held values; forces of `loose` ones have vanished."""
+        states, solution = self._modes(held), decision.solution
+        assert solution is not None
+        largest = float(np.abs(solution.f).max(initial=0.0))
+        fastest = float(np.abs(now.free[decision.closed]).max(initial=0.0))
+        modes = np.full(len(states), OPEN)
+        for place, k in enumerate(np.flatnonzero(decision.closed)):
+            mode, force, a = solution.modes[place], solution.f[place], solution.a[place]
+            if mode == BREAKING or force[2] <= 1e-9 * largest:
+                modes[k] = OPEN if a[2] > 1e-9 * fastest else IDLE
+                if loose[k] and _can_open(now, k, decision):
+                    modes[k] = OPEN
+                continue
+            axes = now.axes[k]
+            states[k, 4:7] = -(force @ axes)
+            modes[k] = STICKS
+            if mode == SLIDING:
+                modes[k] = SLIDES
+                slip = decision.slip[k]
+                direction = slip if slip.any() else a[:2]
+                # without friction a point at rest may have none
+                length = float(np.hypot(*direction)) or 1.0
+                states[k, 1:4] = (direction / length) @ axes[:2]
+        states[:, 7] = np.where(states[:, 0] != modes, when, states[:, 7])
+        states[:, 0] = modes
+
+
+def _can_open(now: _Contacts, k: int, decision: _Decision) -> bool:
+    """Return whether the contacts that carry force let another point separate."""
+    assert decision.solution is not None
+    places = []
+    for place, j in enumerate(np.flatnonzero(decision.closed)):
+        mode, force = decision.solution.modes[place], decision.solution.f[place]
+        if j != k and mode != BREAKING and force[2] > 0.0:
+            places += [3 * j + 2] if mode == SLIDING else [3 * j, 3 * j + 1, 3 * j + 2]
+    row = now.rows[3 * k + 2]
+    if not places:
+        return True
+    others = now.rows[places].T
+    rest = row - others @ np.linalg.lstsq(others, row, rcond=1e-9)[0]
+    return bool(np.linalg.norm(rest) > 1e-6 * np.linalg.norm(row))
+
+
+def _kind(before: float, after: float) -> str:
+    """Return what a change of mode is called; empty if nothing happened."""
+    if before == OPEN and after != OPEN:
+        return "touch_down"
+    if before != OPEN and after == OPEN:
+        return "lift_off"
+    if (before, after) == (STICKS, SLIDES):
+        return "slip"
+    if (before, after) == (SLIDES, STICKS):
+        return "stick"
+    return ""
