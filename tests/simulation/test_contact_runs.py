@@ -135,7 +135,7 @@ def test_penetration_at_the_start_is_refused_and_lifted_out():
     [
         (
             lambda: run(0.1, STAND, None, contact="soft"),
-            "contact: expected 'rigid' or 'compliant' or False",
+            "contact: expected 'rigid' or 'compliant' or 'exact' or False",
         ),
         (lambda: run(0.1, STAND, None, method="dopri5"), "method with rigid contact"),
         (lambda: run(0.1, STAND, None, contact_pairs=[("trunk",)]), "contact_pairs: expected"),

@@ -619,6 +619,7 @@ class ExactRun(AdaptiveRun):
         ended.reshape(-1)[list(met)] = True
         ends = np.full(len(names), np.nan)
         elastic = np.ones(len(names))
+        bounced = np.zeros(len(names), dtype=bool)
         now = look(case, row, held, when)
         touched = now.gap <= near
         for _ in range(MOST_ROUNDS):
@@ -626,7 +627,13 @@ class ExactRun(AdaptiveRun):
             if not approaching.any():
                 decision = self._accelerations(now, touched, before, ended[:, 1])
                 if decision.solution is not None:
-                    break
+                    returning = self._returning(now, touched & ~bounced, decision)
+                    if not returning.any():
+                        break
+                    # impacts of others throw points off so little that they come to rest
+                    decision = self._accelerations(now, touched, before, ended[:, 1], returning)
+                    if decision.solution is not None:
+                        break
                 if decision.impulse is None:
                     return _Change(row, held, records, self._undecided(decision.closed))
                 # no forces satisfy Coulomb's law: an impulse without a collision
@@ -640,6 +647,7 @@ class ExactRun(AdaptiveRun):
                     ends[ending], elastic[ending] = series[ending], 0.0
                     after = self._pushed(row, now, self._collided(now, touched, elastic))
                 row = after
+                bounced |= approaching & (now.surfaces[:, 2] * elastic > 0.0)
                 records += [(f"{names[k]}.impact", when) for k in np.flatnonzero(approaching)]
             now = look(case, row, held, when)
         else:
@@ -731,15 +739,18 @@ class ExactRun(AdaptiveRun):
         found = self._accelerations(
             now, touched & ~bouncing, self._modes(held)[:, 0], np.zeros(len(speed), dtype=bool)
         )
-        forces = np.zeros_like(now.free)
-        if found.solution is not None:
-            forces[found.closed] = found.solution.f
-        a = (now.free.reshape(-1) + now.rows @ (now.rows.T @ forces.reshape(-1))).reshape(-1, 3)
-        approach = np.where(a[:, 2] < 0.0, -a[:, 2], 1e-300)
-        flight = 2.0 * speed / approach
+        flight = _flights(now, found)
         left = flight / (1.0 - np.where(bouncing, restitution, 0.0))
         ends = bouncing & ((left < SHORT_SERIES) | (flight < SHORT_FLIGHT))
         return np.where(ends, when + left, np.nan)
+
+    def _returning(
+        self, now: _Contacts, touched: NDArray[np.bool_], decision: _Decision
+    ) -> NDArray[np.bool_]:
+        """Return which points separate so slowly that they are back in no time."""
+        leaves = touched & (now.velocity[:, 2] > AT_REST * now.scale)
+        found: NDArray[np.bool_] = leaves & (_flights(now, decision) < SHORT_SERIES)
+        return found
 
     def _accelerations(
         self,
@@ -747,6 +758,7 @@ class ExactRun(AdaptiveRun):
         touched: NDArray[np.bool_],
         modes: Array,
         ended: NDArray[np.bool_],
+        also: NDArray[np.bool_] | None = None,
     ) -> _Decision:
         """Decide the modes of closed points by the accelerations that forces permit.
 
@@ -755,8 +767,11 @@ class ExactRun(AdaptiveRun):
             touched: Points that touch.
             modes: Modes before.
             ended: Points whose slip has ended, or whose static friction is used up.
+            also: Points that separate slowly and count as closed.
         """
         closed = touched & (now.velocity[:, 2] <= AT_REST * now.scale)
+        if also is not None:
+            closed |= also
         speed = np.hypot(now.velocity[:, 0], now.velocity[:, 1])
         slides = (modes == SLIDES) & ~ended
         moves = speed > np.where(slides, STILL, NO_SLIP) * now.scale
@@ -807,7 +822,7 @@ class ExactRun(AdaptiveRun):
             mode, force, a = solution.modes[place], solution.f[place], solution.a[place]
             if mode == BREAKING or force[2] <= 1e-9 * largest:
                 modes[k] = OPEN if a[2] > 1e-9 * fastest else IDLE
-                if loose[k] and _can_open(now, k, decision):
+                if loose[k] and _can_open(now, int(k), decision):
                     modes[k] = OPEN
                 continue
             axes = now.axes[k]
@@ -822,6 +837,16 @@ class ExactRun(AdaptiveRun):
                 states[k, 1:4] = (direction / length) @ axes[:2]
         states[:, 7] = np.where(states[:, 0] != modes, when, states[:, 7])
         states[:, 0] = modes
+
+
+def _flights(now: _Contacts, decision: _Decision) -> Array:
+    """Return after what time points that separate would be back [s]; large if they would not."""
+    forces = np.zeros_like(now.free)
+    if decision.solution is not None:
+        forces[decision.closed] = decision.solution.f
+    a = (now.free.reshape(-1) + now.rows @ (now.rows.T @ forces.reshape(-1))).reshape(-1, 3)
+    approach = np.where(a[:, 2] < 0.0, -a[:, 2], 1e-300)
+    return 2.0 * now.velocity[:, 2] / approach
 
 
 def _can_open(now: _Contacts, k: int, decision: _Decision) -> bool:

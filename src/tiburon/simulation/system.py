@@ -421,7 +421,7 @@ class System:
         assert self.contact is not None
         element, at_z, at_p = self.contact
         assert isinstance(element, ExactContact)
-        own = (self._run_time(ELEMENTS) if p is None else p)[at_p]
+        own = (*(self._run_time(ELEMENTS) if p is None else p)[at_p], *self.contact_handle)
         loops = self._loops_at(here.plan, q, x)
         candidates = element.candidates
         problem = contact_accelerations(here.plan, q, v, vd, candidates, own, *loops)
@@ -573,11 +573,11 @@ class System:
         element, at_z, at_p = self.contact
         assert isinstance(element, ExactContact)
         nv, x = self.model.nv, w[self.model.nv :]
-        own = (self._run_time(ELEMENTS) if p is None else p)[at_p]
+        own = (*(self._run_time(ELEMENTS) if p is None else p)[at_p], *self.contact_handle)
         modes = element.modes(u[self.discrete][at_z])
         v = w[:nv]
         for last in (False, True):
-            plan = self._plan(q, v, time)
+            plan = self.plan_at(q, v, time)
             points = contact_rows(plan, q, element.candidates, own)
             compliance = compliance_of(plan, q, points, *self._loops_at(plan, q, x))
             if not last:

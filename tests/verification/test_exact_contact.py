@@ -1,0 +1,327 @@
+"""Event-driven contact against closed forms (g = 9.81 m/s^2), kicked and tilted off the axes."""
+
+import math
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+
+G = 9.81
+
+
+def single_body(shape, mass, inertia):
+    body = tb.Body(
+        "body",
+        "world",
+        joint=tb.Free("body"),
+        inertia=tb.Inertia(mass=mass, com=(0, 0, 0), tensor=np.diag(inertia)),
+        shapes=(tb.Shape(shape, role="collision"),),
+    )
+    return tb.Model("body", [body])
+
+
+RADIUS = 0.1
+BALL = single_body(tb.SphereShape(RADIUS), 1.0, [0.4 * RADIUS**2] * 3)
+BLOCK = single_body(
+    tb.BoxShape((0.4, 0.3, 0.2)),
+    2.0,
+    [(a * a + b * b) / 6 for a, b in ((0.3, 0.2), (0.4, 0.2), (0.4, 0.3))],
+)
+
+
+def slope(degrees, heading=0.7, **ground):
+    """A plane that slopes: gravity is tilted instead."""
+    angle = math.radians(degrees)
+    down = np.array([math.cos(heading), math.sin(heading), 0.0])
+    gravity = G * math.sin(angle) * down + np.array([0, 0, -G * math.cos(angle)])
+    return tb.World(gravity=tuple(gravity), ground=tb.Ground(**ground))
+
+
+def turned(angle, height):
+    return np.array([math.cos(angle / 2), 0, 0, math.sin(angle / 2), 0.1, -0.2, height])
+
+
+def exact(model, duration, **more):
+    return tb.simulate(model, duration, contact="exact", **more)
+
+
+def kinds(run):
+    return [event.name.rpartition(".")[2] for event in run.events]
+
+
+def moved(run):
+    return float(np.linalg.norm(run.q[-1, 4:] - run.q[0, 4:]))
+
+
+# one ball: all these share their kernels
+
+
+def test_bouncing_ball_comes_to_rest_after_the_sum_of_its_bounces():
+    """All bounces end after sqrt(2 h / g) (1 + e) / (1 - e)."""
+    world = tb.World(ground=tb.Ground(restitution=0.8, static_friction=0.3))
+    run = exact(BALL, 5.0, q=turned(0.3, 1.0 + RADIUS), world=world, record_dt=1.0)
+    assert run.outcome.status == "finished"
+    first, last = run.events[0], run.events[-1]
+    assert abs(first.time - math.sqrt(2 / G)) < 1e-13
+    assert (kinds(run)[0], kinds(run)[-1]) == ("impact", "rest")
+    # gaps of the last bounces are known to 1e-17 of 1e-11 m
+    assert abs(last.time - 4.063712768872) < 2e-10
+    assert np.abs(run.v[-1]).max() == 0.0
+    assert abs(run.q[-1, 6] - RADIUS) < 1e-15
+
+
+def test_elastic_ball_keeps_its_energy():
+    """With e = 1 every bounce returns all of the speed."""
+    world = tb.World(ground=tb.Ground(restitution=1.0, static_friction=0.0, kinetic_friction=0.0))
+    q, v = turned(0.3, 0.01 + RADIUS), np.array([0, 0, 0, 0.3, -0.1, 0.0])
+    run = exact(BALL, 2.0, q=q, v=v, world=world, record_dt=1.0)
+    assert kinds(run).count("impact") == 22
+    energy = 0.5 * np.sum(run.v[:, 3:] ** 2, axis=1) + G * (run.q[:, 6] - RADIUS)
+    assert np.abs(energy - energy[0]).max() < 1e-13
+
+
+@pytest.mark.slow
+def test_elastic_ball_keeps_its_energy_over_a_thousand_bounces():
+    """Nothing accumulates but rounding."""
+    world = tb.World(ground=tb.Ground(restitution=1.0, static_friction=0.0, kinetic_friction=0.0))
+    run = exact(BALL, 92.0, q=turned(0.3, 0.01 + RADIUS), world=world, record_dt=4.0)
+    assert kinds(run).count("impact") >= 1000
+    energy = 0.5 * np.sum(run.v[:, 3:] ** 2, axis=1) + G * (run.q[:, 6] - RADIUS)
+    assert np.abs(energy - energy[0]).max() < 1e-10 * energy[0]
+
+
+def test_ball_rolls_down_a_slope_at_five_sevenths_of_g_sin():
+    """2.396584004 m/s^2 at 20 degrees."""
+    run = exact(BALL, 1.0, q=turned(0.4, RADIUS), world=slope(20, static_friction=0.11))
+    assert abs(2.0 * moved(run) - 2.396584004) < 1e-9
+    assert np.all(run.get("contact_mode")[:, 0] == 2.0)
+
+
+def test_ball_slips_down_a_slope_steeper_than_seven_halves_of_mu():
+    """It slides at g (sin - mu cos), and spins up by 5/2 mu g cos / r."""
+    mu, angle = 0.1, math.radians(20)
+    run = exact(BALL, 1.0, q=turned(0.4, RADIUS), world=slope(20, static_friction=mu))
+    assert abs(2.0 * moved(run) - G * (math.sin(angle) - mu * math.cos(angle))) < 1e-9
+    spin = 2.5 * mu * G * math.cos(angle) / RADIUS
+    assert abs(np.linalg.norm(run.v[-1, :3]) - spin) < 1e-8
+    assert np.all(run.get("contact_mode")[:, 0] == 1.0)
+
+
+def test_sliding_ball_starts_to_roll():
+    """After 2 v / (7 mu g), 12 v^2 / (49 mu g) m on, at 5/7 v."""
+    v, mu = 1.3, 0.25
+    world = tb.World(ground=tb.Ground(static_friction=mu))
+    start = np.array([0, 0, 0, v * math.cos(0.3), v * math.sin(0.3), 0.0])
+    run = exact(BALL, 1.0, q=turned(0.4, RADIUS), v=start, world=world)
+    rolls = 2.0 * v / (7.0 * mu * G)
+    assert kinds(run) == ["touch_down", "stick"]
+    assert abs(run.events[1].time - rolls) < 1e-12
+    there = np.linalg.norm(run.events[1].q[4:] - run.q[0, 4:])
+    assert abs(there - 12.0 * v**2 / (49.0 * mu * G)) < 1e-12
+    assert abs(np.linalg.norm(run.v[-1, 3:]) - 5.0 / 7.0 * v) < 1e-12
+
+
+def test_a_ball_lifts_off_when_a_growing_force_exceeds_its_weight():
+    """The normal force vanishes at m g / k; the gap then opens by k t^3 / 6 m."""
+
+    @tb.traced
+    def lift(state):
+        return [0.0, 0.0, 0.0, 0.0, 0.0, 12.0 * state.time]
+
+    world = tb.World(ground=tb.Ground(static_friction=0.3))
+    run = exact(BALL, 1.0, q=turned(0.0, RADIUS), world=world, control=lift)
+    assert kinds(run) == ["touch_down", "lift_off"]
+    assert abs(run.events[1].time - G / 12.0) < 1e-12
+    assert abs(run.q[-1, 6] - RADIUS - 2.0 * (1.0 - G / 12.0) ** 3) < 1e-12
+
+
+def test_one_run_a_batch_and_a_resumed_run_agree_in_bits():
+    """Also while contacts open and close; forces and modes too."""
+    world = tb.World(ground=tb.Ground(restitution=0.5, static_friction=0.3))
+    q = np.array([turned(0.1 * k, h + RADIUS) for k, h in enumerate((0.3, 0.0))])
+    v = np.array([[1, 2, 3, 0.5, 0.2, 0], [0, 0, 0, 1, 0, 0]], dtype=float)
+    batch = exact(BALL, 0.8, q=q, v=v, world=world)
+    for case in range(2):
+        one = exact(BALL, 0.8, q=q[case], v=v[case], world=world)
+        for a, b in ((one.q, batch.q), (one.v, batch.v), (one.z, batch.z)):
+            assert np.array_equal(a, b[:, case])
+        same = [(e.name, e.time) for e in batch.events if e.case == case]
+        assert [(e.name, e.time) for e in one.events] == same
+    one = exact(BALL, 0.8, q=q[0], v=v[0], world=world)
+    later = exact(BALL, 0.4, q=q[0], v=v[0], world=world).resume(0.4)
+    for a, b in ((one.q, later.q), (one.v, later.v), (one.z, later.z)):
+        assert np.array_equal(a, b)
+
+
+def test_events_without_action_change_no_bit_and_actions_change_contacts():
+    """A kick off the ground lifts a resting ball at the time of its event."""
+    world = tb.World(ground=tb.Ground(restitution=0.0, static_friction=0.3))
+    q = turned(0.2, RADIUS + 0.1)
+    plain = exact(BALL, 0.5, q=q, world=world)
+
+    @tb.traced
+    def low(state):
+        return state.q[6] - 0.15
+
+    watched = exact(BALL, 0.5, q=q, world=world, events=[tb.Event("low", low)])
+    assert np.array_equal(plain.q, watched.q)
+    assert "low" in [event.name for event in watched.events]
+    up = np.array([0, 0, 0, 0, 0, 1.0])
+    kick = tb.TimeEvent("kick", 0.3, action=lambda state: {"v": up})
+    kicked = exact(BALL, 0.5, q=q, world=world, events=[kick])
+    assert ("body/ground.lift_off", 0.3) in [(e.name, e.time) for e in kicked.events]
+    assert abs(kicked.q[-1, 6] - RADIUS - (0.2 - 0.5 * G * 0.04)) < 1e-12
+
+
+def test_what_exact_runs_cannot_do_is_refused():
+    """Methods without adaptive steps, and elements that need equal steps."""
+    world = tb.World(ground=tb.Ground())
+    with pytest.raises(tb.OptionError, match="method with exact contact"):
+        exact(BALL, 1.0, q=turned(0, RADIUS), world=world, method="rk4")
+    with pytest.raises(tb.OptionError, match="method with exact contact"):
+        exact(BALL, 1.0, q=turned(0, RADIUS), world=world, adaptive=False)
+
+
+# blocks: forces that are not unique
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("heading", [0.0, 0.7, 2.5])
+def test_block_slides_in_every_heading(heading):
+    """At g (sin - mu cos) = 1.511540684 m/s^2, without turning."""
+    run = exact(BLOCK, 1.0, q=turned(0.4, 0.1), world=slope(20, heading, static_friction=0.2))
+    assert abs(2.0 * moved(run) - 1.511540684043) < 1e-11
+    assert np.abs(run.q[-1, :4] - run.q[0, :4]).max() < 1e-14
+
+
+@pytest.mark.slow
+def test_block_sticks_for_an_hour_below_the_angle_of_friction():
+    """At 0.999 atan(mu) it moves less than 1e-9 m in 3600 s."""
+    mu = 0.4
+    world = slope(math.degrees(0.999 * math.atan(mu)), static_friction=mu)
+    run = exact(BLOCK, 3600.0, q=turned(0.4, 0.1), world=world, dt=1.0, record_dt=600.0)
+    assert np.abs(run.q[-1] - run.q[0]).max() < 1e-9
+    assert kinds(run) == ["touch_down"] * 4
+
+
+@pytest.mark.slow
+def test_dropped_block_comes_to_rest():
+    """Hundreds of impacts, slips and sticks later nothing moves, and no corner is below."""
+    q = np.array([0.9, 0.2, 0.3, 0.1, 0, 0, 0.5])
+    q[:4] /= np.linalg.norm(q[:4])
+    world = tb.World(ground=tb.Ground(static_friction=0.5, restitution=0.3))
+    run = exact(BLOCK, 2.0, q=q, v=np.array([1, 2, 3, 1, 0.5, 0.0]), world=world)
+    assert run.outcome.status == "finished"
+    assert np.abs(run.v[-1]).max() < 1e-15
+    assert run.contact_summary().depth.max() < 1e-12
+    assert abs(run.get("contact_force")[-1, :, 2].sum() - 2.0 * G) < 1e-9
+    energy = run.get("kinetic_energy") + run.get("potential_energy")
+    # friction and inelastic impacts only ever take energy
+    assert np.diff(np.ravel(energy)).max() < 1e-11
+
+
+# machines
+
+
+@pytest.mark.slow
+def test_rimless_wheel_walks_down_at_its_steady_speed():
+    """8 spokes of 0.5 m, I = m l^2 / 4, 6 degrees: 2.463799064 before impact, 1.886495033 after."""
+    length, count = 0.5, 8
+    half = math.pi / count
+    inertia = length**2 / 4 * np.eye(3)
+    ends = [
+        tb.ContactPoint(
+            f"spoke_{k}",
+            "wheel",
+            (length * math.cos(2 * k * half), 0.0, length * math.sin(2 * k * half)),
+        )
+        for k in range(count)
+    ]
+    wheel = tb.Body(
+        "wheel", "world", joint=tb.Free("wheel"), inertia=tb.Inertia(1.0, (0, 0, 0), inertia)
+    )
+    model = tb.Model("rimless", [wheel], contacts=ends)
+    angle = math.radians(6)
+    world = tb.World(
+        gravity=(G * math.sin(angle), 0, -G * math.cos(angle)),
+        ground=tb.Ground(static_friction=0.5),
+    )
+    q = np.array([math.cos(half / 2), 0, math.sin(half / 2), 0, 0, 0, length * math.cos(half)])
+    # about the end of the leading spoke
+    w = 1.886495
+    reach = np.array([length * math.sin(half), 0.0, -length * math.cos(half)])
+    linear = -np.cross([0.0, w, 0.0], reach)
+    turn = np.array(
+        [[math.cos(half), 0, -math.sin(half)], [0, 1, 0], [math.sin(half), 0, math.cos(half)]]
+    )
+    run = exact(model, 6.0, q=q, v=np.concatenate([[0, w, 0], turn @ linear]), world=world)
+    impacts = [event for event in run.events if event.name.endswith("impact")]
+    assert len(impacts) >= 12
+    before = impacts[-1].v[1]
+    # closed form: momentum about the new end, energy in between
+    share = (math.cos(2 * half) * length**2 + length**2 / 4) / (1.25 * length**2)
+    gained = 2.0 * G * length * 2.0 * math.sin(half) * math.sin(angle) / (1.25 * length**2)
+    steady = math.sqrt(gained / (1.0 - share**2))
+    assert abs(steady - 2.463799064) < 1e-9
+    assert abs(steady * share - 1.886495033) < 1e-9
+    # the deviation falls by the square of the share in each turn of a spoke
+    assert abs(before - steady) < 1e-8
+
+
+@pytest.mark.slow
+def test_block_on_a_moving_belt_sticks_and_slips_with_its_period():
+    """2 A / V + (2 / w) (pi - atan(A w / V)), A = (mu_s - mu_k) g / w^2: 0.669357062342 s."""
+    material = tb.ContactMaterial(static_friction=0.4, kinetic_friction=0.3)
+
+    def body(name, parent, axis, mass, shape):
+        return tb.Body(
+            name,
+            parent,
+            joint=tb.Prismatic(name, axis=axis),
+            inertia=tb.Inertia(mass, (0, 0, 0), mass * np.eye(3)),
+            shapes=() if shape is None else (tb.Shape(shape, role="collision", material=material),),
+        )
+
+    # a belt that friction does not slow down, and a slider free to move up
+    parts = [
+        body("belt", "world", (1, 0, 0), 1e15, tb.BoxShape((8.0, 1.0, 0.2))),
+        body("rail", "world", (0, 0, 1), 1e-12, None),
+        body("slider", "rail", (1, 0, 0), 1.0, tb.SphereShape(0.1)),
+    ]
+    model = tb.Model("belt", parts)
+
+    speed, stiffness = 0.1, 100.0
+
+    @tb.traced
+    def spring(state):
+        return [0.0, 0.0, -stiffness * state.q[2]]
+
+    q, v = [0.0, 0.2, 0.0], [speed, 0.0, speed]
+    run = exact(model, 3.0, q=q, v=v, control=spring)
+    slips = [event.time for event in run.events if event.name.endswith("slip")]
+    w = math.sqrt(stiffness)
+    reach = (0.4 - 0.3) * G / w**2
+    period = 2 * reach / speed + 2 / w * (math.pi - math.atan(reach * w / speed))
+    assert abs(period - 0.669357062342) < 1e-12
+    assert len(slips) >= 4
+    assert np.abs(np.diff(slips)[1:] - period).max() < 1e-10
+
+
+@pytest.mark.slow
+def test_rigid_steps_converge_to_the_event_driven_run():
+    """A ball that slides, then rolls, off the axes: positions to second order in the step."""
+    world = slope(8, static_friction=0.25)
+    q = turned(0.4, RADIUS)
+    v = np.array([3.0, -2.0, 1.0, 0.8, -0.4, 0.0])
+    end = exact(BALL, 0.5, q=q, v=v, world=world).q[-1, 4:]
+    steps = np.array([4e-3, 2e-3, 1e-3, 5e-4])
+    errors = [
+        np.linalg.norm(
+            tb.simulate(BALL, 0.5, q=q, v=v, world=world, contact="rigid", dt=dt).q[-1, 4:] - end
+        )
+        for dt in steps
+    ]
+    order = np.polyfit(np.log(steps), np.log(errors), 1)[0]
+    assert 0.8 < order < 2.5
+    assert errors[-1] < 1e-4
