@@ -192,6 +192,8 @@ class _Function:
         self._part: Part = part
         self._optimized: LoadedCode | None = None
         self._quick: LoadedCode | None = None
+        # address of the best code, 0 while there is none
+        self._address = 0
         # what quick code was compiled from, until there is optimized code
         self._module: _Module | None = None
         self._optimizer: threading.Thread | None = None
@@ -212,10 +214,11 @@ class _Function:
         loaded = LoadedCode(code)
         with _making:
             if stage == self._part:
-                self._optimized = self._optimized or loaded
+                loaded = self._optimized = self._optimized or loaded
                 self._module = None
             else:
                 self._quick, self._module = loaded, module
+            self._address = loaded.address(self._part)
         return header
 
     def address(self) -> int:
@@ -225,21 +228,15 @@ class _Function:
             with _making:
                 if self._optimized is None:
                     self._load((self._part,))
-        assert self._optimized is not None
-        return self._optimized.address(self._part)
+        return self._address
 
     def first_address(self) -> int:
         """Return the address of optimized code if it is there, else of quick code."""
-        if self._best() is None:
+        if not self._address:
             with _making:
-                if self._best() is None:
+                if not self._address:
                     self.load_first()
-        found = self._best()
-        assert found is not None
-        return found.address(self._part)
-
-    def _best(self) -> LoadedCode | None:
-        return self._optimized or self._quick
+        return self._address
 
     def address_for(self, cases: int, *, wait: bool) -> int:
         """Return the address for some more cases: optimized code if they are many in all.

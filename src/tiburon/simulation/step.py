@@ -24,7 +24,7 @@ from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.method import Method
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.rate_jacobian import ImplicitRates
-from tiburon.simulation.system import ELEMENTS, System
+from tiburon.simulation.system import ELEMENTS, System, put_latest
 from tiburon.spatial import Scalar
 from tiburon.trace.program import Input, Program
 from tiburon.trace.regions import function, where_needed
@@ -330,14 +330,8 @@ class StepSource:
         return (before, signs(g)), crossed > 0.0
 
 
-_kernels: dict[str, tuple[dict[str, Any], Callable[..., Any]]] = {}
-
-KERNELS = 32
-"""Step kernels that are kept, by the key of their code, with the parameters they are bound to."""
-
-
 def step_kernel(source: StepSource, part: "Part" = "one") -> Callable[..., Any]:
-    """Return the kernel of a step; one with the same code and parameters is taken again.
+    """Return the kernel of a step; runs of one system share it while its parameters are equal.
 
     Binding parameters takes as long as hundreds of steps of a small robot.
 
@@ -347,16 +341,11 @@ def step_kernel(source: StepSource, part: "Part" = "one") -> Callable[..., Any]:
     """
     from tiburon.native.kernel import make_kernel
 
-    key, parameters = source.key, source.system.parameters()
-    known = _kernels.pop(key, None)
+    key, kept, parameters = ("step", source.key), source.system.kept, source.system.parameters()
+    known: tuple[dict[str, Any], Callable[..., Any]] | None = kept.get(key)
     if known is None or known[0] != parameters:
-        known = (parameters, make_kernel(source, parameters, part=part))
-    # the oldest is dropped first
-    _kernels[key] = known
-    if len(_kernels) > KERNELS:
-        # a list, and no error: another thread may do the same at this moment
-        oldest, *_ = list(_kernels)
-        _kernels.pop(oldest, None)
+        known = parameters, make_kernel(source, parameters, part=part)
+    put_latest(kept, key, known)
     return known[1]
 
 

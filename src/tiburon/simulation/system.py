@@ -105,6 +105,7 @@ __all__ = [
     "HeldContacts",
     "Surrounded",
     "System",
+    "put_latest",
     "summed_wrenches",
     "surrounded",
 ]
@@ -1254,7 +1255,7 @@ class Surrounded:
         )
         found.fixed = self._fixed
         known = None if key is None else found.fingerprint()
-        _put_latest(self._systems, key, (found, known))
+        put_latest(self._systems, key, (found, known))
         return found
 
 
@@ -1281,7 +1282,8 @@ class _Recent(threading.local):
 _recent = _Recent()
 
 
-def _put_latest(known: dict[Any, Any], key: Any, value: Any) -> None:
+def put_latest(known: dict[Any, Any], key: Any, value: Any) -> None:
+    """Put an entry last into a table of at most `SYSTEMS`; the first is dropped."""
     known.pop(key, None)
     known[key] = value
     if len(known) > SYSTEMS:
@@ -1309,5 +1311,5 @@ def surrounded(
     found = _recent.known.get(key)
     if found is None:
         found = Surrounded(model, world, fluid, passive, limits)
-        _put_latest(_recent.known, key, found)
+        put_latest(_recent.known, key, found)
     return found
