@@ -13,7 +13,7 @@ and its axes turn, as the two shapes are displaced: the narrow phase is differen
 the columns of a joint depend on its position, their own change adds.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tiburon.algorithms.kinematics import Place, body_places
@@ -72,8 +72,11 @@ class _Turned(NamedTuple):
 class RowChanges(NamedTuple):
     """Changes with steps of all velocity variables, as rows of matrices."""
 
-    velocity: list[list[list[Scalar]]]
-    """For each joint velocity x, the derivative of J x, 3 rows per point of nv columns."""
+    tangential: list[list[Scalar]]
+    """Derivative of J x for the first joint velocity, two rows per point of nv columns."""
+
+    normal: list[list[list[Scalar]]]
+    """For each joint velocity x, the derivative of J x, one row per point of nv columns."""
 
     force: list[list[list[Scalar]]]
     """For each set of impulses, the derivative of J^T f, nv rows of nv columns."""
@@ -99,7 +102,8 @@ def row_changes(
     """
     position = JointVector(q)
     places = body_places(plan, position)
-    rows: list[list[list[Scalar]]] = [[] for _ in velocities]
+    tangential: list[list[Scalar]] = []
+    normal: list[list[list[Scalar]]] = [[] for _ in velocities]
     forces: list[list[list[Scalar]]] = [[[0.0] * plan.nv for _ in range(plan.nv)] for _ in impulses]
     at_point = _folded(_at_point)
     handle = p[parameter_count(candidates) :]
@@ -122,18 +126,24 @@ def row_changes(
                 [tuple(f[3 * number : 3 * number + 3]) for f in impulses],
             )
             every = [i for path in variables for i in path]
-            for of, three in zip(rows, found[0], strict=True):
-                for row in three:
-                    dense: list[Scalar] = [0.0] * plan.nv
-                    for i, x in zip(every, row, strict=True):
-                        dense[i] = dense[i] + x
-                    of.append(dense)
+            first, *others = found[0]
+            tangential += [_spread(plan.nv, every, row) for row in first[:2]]
+            for of, row in zip(normal, (first[2], *(x[0] for x in others)), strict=True):
+                of.append(_spread(plan.nv, every, row))
             for matrix, entries in zip(forces, found[1], strict=True):
                 for j, row in zip(every, entries, strict=True):
                     for k, x in zip(every, row, strict=True):
                         matrix[j][k] = matrix[j][k] + x
             number += 1
-    return RowChanges(rows, forces)
+    return RowChanges(tangential, normal, forces)
+
+
+def _spread(size: int, places: Sequence[int], row: Sequence[Scalar]) -> list[Scalar]:
+    """Return a row with entries at some places, added where they meet."""
+    found: list[Scalar] = [0.0] * size
+    for i, x in zip(places, row, strict=True):
+        found[i] = found[i] + x
+    return found
 
 
 def _folded(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -291,7 +301,10 @@ def _at_point(
         for axis in path
     ]
     return (
-        [_velocity_changes(axes, paths, moved, x) for x in velocities],
+        [
+            _velocity_changes(axes, paths, moved, x, range(3) if k == 0 else range(2, 3))
+            for k, x in enumerate(velocities)
+        ],
         [_force_changes(axes, paths, moved, f) for f in impulses],
     )
 
@@ -301,8 +314,9 @@ def _velocity_changes(
     paths: list[list[_Axis]],
     moved: list[_Turned],
     x: list[Scalars],
+    rows: Iterable[int],
 ) -> list[list[Scalar]]:
-    """Return the change of J x, three rows."""
+    """Return the change of some rows of J x."""
     V = W = ZERO3
     changes: list[Vec3] = []
     for path, rates, sign in zip(paths, x, SIGNS, strict=True):
@@ -324,12 +338,10 @@ def _velocity_changes(
                 changes.append(scale(change, sign))
             place = end
         V, W = add(V, scale(linear, sign)), add(W, scale(angular, sign))
+    shifted = [add(x, cross(W, one.point)) for x, one in zip(changes, moved, strict=True)]
     return [
-        [
-            dot(axis, add(change, cross(W, one.point))) + dot(one.axes[row], V)
-            for change, one in zip(changes, moved, strict=True)
-        ]
-        for row, axis in enumerate(axes)
+        [dot(axes[k], x) + dot(one.axes[k], V) for x, one in zip(shifted, moved, strict=True)]
+        for k in rows
     ]
 
 

@@ -70,7 +70,7 @@ from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar
 from tiburon.spatial.vec3 import ZERO3
 from tiburon.trace.array import as_traced
 from tiburon.trace.derivative import values_and_tangents
-from tiburon.trace.primitives.contact_chain import CompressionChain, ContactChain
+from tiburon.trace.primitives.contact_chain import ContactChain
 from tiburon.trace.primitives.contact_phases import (
     ContactMatrix,
     ContactPhases,
@@ -263,17 +263,10 @@ class _Contacts(NamedTuple):
         square = 9 * self.points**2
         return found[:square], found[square:]
 
-    def arguments(
-        self, changes: RowChanges, E: Any, by_b: Sequence[Scalar], blocks: Sequence[Scalar]
-    ) -> list[Scalar]:
-        """Return the arguments of a chain that belong to contacts."""
-        rows = changes.velocity
-        found = [*_flat(self.J), *_flat(self.J0), *scalars(E)]
-        for k in range(self.points):
-            found += _flat(rows[0][3 * k : 3 * k + 2])
-        for k in range(self.points):
-            found += [x for part in rows for x in part[3 * k + 2]]
-        return [*found, *self.slopes, *by_b, *blocks]
+    def arguments(self, changes: RowChanges, E: Any, by_b: Sequence[Scalar]) -> list[Scalar]:
+        """Return what a chain takes of one contact problem."""
+        normal = [x for k in range(self.points) for rows in changes.normal for x in rows[k]]
+        return [*scalars(E), *_flat(changes.tangential), *normal, *by_b]
 
 
 def step_changes(
@@ -317,23 +310,14 @@ def step_changes(
     blocks = [x for one in rotating for x in one.blocks(q, v, vd, mean, after, h)]
     places = [(one.v.start, one.joint.nv) for one in rotating]
     solver = _TreeSolver(plan, ahead)
-    of_state = [h, *(x for part in slopes for x in part)]
 
-    def returned() -> list[Scalar]:
+    def compressed() -> list[Scalar]:
         first = phases.compression
         reached = _sum(v_free, compliance.response(first.y))
         own = row_changes(plan, ahead, candidates, p, [reached, v_free, v, mean], [first.p])
         (E,) = solver.solved(solver.unbalanced(_difference(reached, v_free), own.force[0]))
-        by_b, _ = contacts.response(first)
-        given = [*of_state, *contacts.arguments(own, E, by_b, blocks)]
-        pairs = zip(contacts.surfaces, contacts.problem.closing, strict=True)
-        for k, (surface, one) in enumerate(pairs):
-            factor = 1.0 + surface.restitution
-            given += [factor * first.p[3 * k + 2], factor * one.approach]
-        return list(CompressionChain(n, contacts.points, places).apply(given))
+        return contacts.arguments(own, E, contacts.response(first)[0])
 
-    none: list[Scalar] = [0.0] * (3 * n * contacts.points)
-    bounce = where_needed(phases.returns, returned, none)
     # impulses on the mean velocity, with those that close gaps
     acting = [a + b for a, b in zip(phases.timed, phases.closing.p, strict=True)]
     changes = row_changes(
@@ -345,20 +329,24 @@ def step_changes(
         as_traced(contacts.J).T,
     )
     by_b, by_least = contacts.response(phases.final)
-    of_gaps, _ = contacts.response(phases.closing)
-    width = 3 * contacts.points
-    normal = [of_gaps[i * width + j] for i in range(2, width, 3) for j in range(2, width, 3)]
+    problem = contacts.arguments(changes, E, by_b)
+    # without restitution, decompression changes nothing
+    first = where_needed(phases.returns, compressed, [0.0] * len(problem))
     whole = ContactChain(n, contacts.points, places).apply(
         [
-            *of_state,
-            *contacts.arguments(changes, E, by_b, blocks),
+            h,
+            *(x for part in slopes for x in part),
+            *_flat(contacts.J),
+            *_flat(contacts.J0),
+            *contacts.slopes,
+            *blocks,
+            *problem,
+            *first,
             *scalars(G),
             *scalars(Es),
             *by_least,
-            *normal,
             *phases.final.p,
-            *_shares(phases, contacts.problem.closing),
-            *bounce,
+            *_shares(contacts),
         ]
     )
     matrices = as_traced(whole).reshape(2 * n, 3 * n)
@@ -440,16 +428,30 @@ def _closing_changes(
     return [*bound, *(np.where(lands, x, 0.0) for part in others for x in part)]
 
 
-def _shares(phases: ContactPhases, closing: Sequence[Closing]) -> list[Scalar]:
-    """Return for each contact what the chain takes of the time over which its impulse acts."""
+def _shares(contacts: _Contacts) -> list[Scalar]:
+    """Return for each contact what the chain takes of its impulse, in the order of `SHARES`."""
+    phases, shift = contacts.phases, contacts.phases.closing
     found: list[Scalar] = []
-    for k, one in enumerate(closing):
+    for k, (surface, one) in enumerate(
+        zip(contacts.surfaces, contacts.problem.closing, strict=True)
+    ):
         normal, sudden = phases.final.p[3 * k + 2], phases.sudden[k]
         # a sudden share of 1 is a bound
         counts = phases.returns & (sudden < 1.0) & (normal > 0.0)
         over = np.where(counts, 1.0 / np.where(counts, normal, 1.0), 0.0)
-        found += [phases.lasting[k], one.share, sudden, np.where(phases.returns, 0.0, 1.0)]
-        found += [over, -sudden * over, np.where(phases.final.least[k] > 0.0, 1.0, 0.0)]
+        factor = np.where(phases.returns, 1.0 + surface.restitution, 0.0)
+        found += [
+            phases.lasting[k],
+            one.share,
+            sudden,
+            np.where(phases.returns, 0.0, 1.0),
+            over,
+            -sudden * over,
+            np.where(phases.final.least[k] > 0.0, 1.0, 0.0),
+            np.where(shift.p[3 * k + 2] > shift.least[k], 1.0, 0.0),
+            factor * phases.compression.p[3 * k + 2],
+            factor * one.approach,
+        ]
     return found
 
 

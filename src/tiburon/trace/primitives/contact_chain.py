@@ -14,7 +14,8 @@ Symbols, as in `tiburon.contact.rigid`:
                 for the velocities after impulses, before, at the start, and the mean one
     S           derivatives of bound, approach and share of each contact by the gap at the start,
                 the gap at a, and the normal velocities at a at the start and at the end
-    P, Q, R     derivatives of impulses by velocities, by least impulses; of those that close gaps
+    P, Q        derivatives of impulses by velocities, by least impulses
+    R           minus the inverse of J_n G_n, for contacts that are held: impulses that close gaps
 
 Directions are the columns of all matrices below:
 
@@ -26,6 +27,10 @@ Directions are the columns of all matrices below:
     dmean = (dv + dv_f) / 2 + G (d(timed) + d(lambda)) - E_s da
     dq+ = M dq + C dmean            dv_end = O_v dv + O_m dmean + O_p dv+
 
+The bound changes with the normal velocity at the end by 1 in all cases, so that r = J (dv_f - E da)
+and parts that are sparse. Directions are taken a few at a time: what belongs to them stays close to
+the processor while matrices pass by.
+
 M_a to O_p are block diagonal, a block per joint. For joints whose variables simply add they are 1,
 0 or a part of the step; blocks are arguments for the other joints only.
 """
@@ -33,28 +38,48 @@ M_a to O_p are block diagonal, a block per joint. For joints whose variables sim
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from tiburon.errors import TraceError
 from tiburon.trace.graph import Graph
+from tiburon.trace.primitives.friction_derivative import write_negative_inverse
 from tiburon.trace.primitives.primitive import Index, Machine, Memory, Number, Primitive
 
-__all__ = ["BLOCKS", "CompressionChain", "ContactChain"]
+__all__ = ["BLOCKS", "SHARES", "ContactChain"]
 
 BLOCKS = ("Mm", "Cm", "Ma", "Ca", "V", "U", "M", "C", "Ov", "Om", "Op")
 """Order of the matrices of one block among the arguments."""
 
-UNROLLED = 6
+SHARES = (
+    "lasting",
+    "share",
+    "sudden",
+    "of_approach",
+    "of_returned",
+    "of_impulse",
+    "has_least",
+    "is_closed",
+    "returned_by_approach",
+    "returned_by_impulse",
+)
+"""Values of a contact: the share of the step over which its impulse lasts, the time left, the
+sudden share and the factors of approach, returned impulse and normal impulse in its change; whether
+it has a least impulse, and whether its gap is closed; the factors of approach and normal impulse of
+compression in the impulse that restitution returns."""
+
+UNROLLED = 24
 """Terms of a matrix product that are added before the sum is stored."""
 
 ONCE = "linearizations of steps with contact have no derivatives"
 
 
-class _Chain(Primitive):
-    """What both chains share: impulses of one contact problem along all directions.
+class ContactChain(Primitive):
+    """Multiply the derivatives of all parts of a step with contact to those of the step.
 
-    Arguments: h; A, B, T; J; J_0; E; T; N, four rows per contact; S, twelve per contact; P; blocks
-    in the order of `BLOCKS`; then those of the subclass.
+    Arguments: h; A, B, T; J; J_0; S, twelve per contact; blocks in the order of `BLOCKS`; the final
+    contact problem: E, T, N (four rows per contact) and P; that of compression, zeros without
+    restitution; G; E_s; Q; impulses p; ten values per contact: `SHARES`. Results: dq+ and dv_end,
+    2 n rows of 3 n columns.
 
     Attributes:
         size: Number of velocity variables, n.
@@ -62,22 +87,32 @@ class _Chain(Primitive):
         blocks: First variable and number of variables of each joint with blocks of its own.
     """
 
-    def __init__(
-        self, name: str, size: int, contacts: int, blocks: Sequence[tuple[int, int]]
-    ) -> None:
-        super().__init__(name, size, contacts, *(x for block in blocks for x in block))
+    def __init__(self, size: int, contacts: int, blocks: Sequence[tuple[int, int]]) -> None:
+        super().__init__("contact_chain", size, contacts, *(x for block in blocks for x in block))
         self.size, self.contacts, self.blocks = size, contacts, tuple(blocks)
         n, c = size, contacts
-        own = sum(count * count for _, count in self.blocks)
-        sizes = (1, 3 * n * n, 3 * c * n, c * n, n * n, 2 * c * n, 4 * c * n, 12 * c, 9 * c * c)
-        places = (*itertools.accumulate((*sizes, len(BLOCKS) * own), initial=0),)
-        self._slopes, self._J, self._J0, self._E, self._T, self._N, self._S, self._P = places[1:9]
-        self._own, self.more = places[9:]
+        own = len(BLOCKS) * sum(count * count for _, count in self.blocks)
+        problem = n * n + 6 * c * n + 9 * c * c
+        sizes = (1, 3 * n * n, 3 * c * n, c * n, 12 * c, own, problem, problem)
+        sizes += (3 * n * c, n * n, 3 * c * c, 3 * c, len(SHARES) * c)
+        places = (*itertools.accumulate(sizes, initial=0),)
+        self.slopes, self.J, self.J0, self.S, self.own, self.final, self.first = places[1:8]
+        self.G, self.Es, self.Q, self.p, self.shares, self.argument_count = places[8:]
+        self.result_count = 6 * n * n
 
     @property
     def width(self) -> int:
         """Number of directions."""
         return 3 * self.size
+
+    @property
+    def few(self) -> int:
+        """Directions that are taken at a time."""
+        return 6 if self.size % 2 == 0 else 3
+
+    def share(self, m: Machine, given: Memory, k: Index, name: str) -> Number:
+        """Return one of the `SHARES` of a contact."""
+        return m.load(given, k * len(SHARES) + (SHARES.index(name) + self.shares))
 
     def tangent(
         self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
@@ -91,23 +126,232 @@ class _Chain(Primitive):
         """Raise an error: there are no second derivatives."""
         raise TraceError(ONCE)
 
+    def write(self, m: Machine, given: Memory, found: Memory) -> None:
+        """Go from impulses to velocities, mean velocities and the end of the step."""
+        work = _Work(m, given, self)
+        n, c, width, few = self.size, self.contacts, self.width, self.few
+        zero, one, half = (m.constant(x) for x in (0.0, 1.0, 0.5))
+        final = _Problem(work, self.final)
+        final.prepare()
+        returned, returns = self._returned(m, given, work)
+        times = self._times(m, given)
+        mean_part = self._mean_part(m, given, work)
+        gaps, JG = self._gap_rows(m, given, work)
+        R = self._closed_gaps(m, given, JG)
+        for i in m.loop(0, self.result_count, independent=True):
+            m.store(found, i, zero)
+        work.add_blocks("M", found, 0, one, 1.0)
+        starts = work.zeros(n * width)
+        work.add_blocks("Ov", starts, n, zero, 1.0)
+        least, timed, after, mean, end = (m.memory(x * few) for x in (c, 3 * c, n, n, n))
+        for column in work.columns():
+            final.impulses(column)
+            for _ in m.iterate(1, lambda: m.less(zero, m.load(returns, 0))):
+                for k in m.loop(0, c):
+                    flag = self.share(m, given, k, "has_least")
+                    for x, entry in enumerate(work.row_of(returned, k, column)):
+                        m.store(least, k * few + x, m.mul(flag, entry))
+                work.product(given, self.Q, least, final.p, 3 * c, c)
+            work.product(
+                given,
+                self.G,
+                final.p,
+                after,
+                n,
+                3 * c,
+                lambda i: [m.load(final.free, i * few + x) for x in range(few)],
+            )
+            for k in m.loop(0, c):
+                weight = self.share(m, given, k, "lasting")
+                for i in m.loop(0, 3 * few, independent=True):
+                    place = k * (3 * few) + i
+                    m.store(timed, place, m.mul(weight, m.load(final.p, place)))
+            for _ in m.iterate(1, lambda: m.less(zero, m.load(times, 0))):
+                self._add_lasting(m, given, work, final, (returned, timed), column)
+            for i in m.loop(0, n):
+                for x, value in enumerate(work.row_of(mean_part, i, column)):
+                    total = m.add_product(half, m.load(final.free, i * few + x), value)
+                    m.store(mean, i * few + x, total)
+            self._close(m, work, column, (gaps, JG, R), (mean, timed))
+            work.product(given, self.G, timed, mean, n, 3 * c)
+            for to, first, parts in (
+                (0, found, (("C", mean, work.h),)),
+                (n, starts, (("Om", mean, None), ("Op", after, one))),
+            ):
+                for i in m.loop(0, n):
+                    for x, value in enumerate(work.row_of(first, i, column)):
+                        m.store(end, i * few + x, value)
+                for name, right, plain in parts:
+                    work.block_product(name, right, end, plain)
+                for i in m.loop(0, n):
+                    for x in range(few):
+                        value = m.load(end, i * few + x)
+                        m.store(found, (i + to) * width + column + x, value)
+
+    def _returned(self, m: Machine, given: Memory, work: _Work) -> tuple[Memory, Memory]:
+        """Return the changes of the impulses that restitution returns, and whether there are any.
+
+        They follow from the approach and from the impulses of compression.
+        """
+        c, few, zero = self.contacts, self.few, m.constant(0.0)
+        found, some = work.zeros(c * self.width), m.memory(1)
+        m.store(some, 0, zero)
+        for k in m.loop(0, c):
+            factor = self.share(m, given, k, "returned_by_approach")
+            m.store(some, 0, m.add_product(factor, factor, m.load(some, 0)))
+        for _ in m.iterate(1, lambda: m.less(zero, m.load(some, 0))):
+            first = _Problem(work, self.first)
+            first.prepare()
+            for column in work.columns():
+                first.impulses(column)
+                for k in m.loop(0, c):
+                    of_approach = self.share(m, given, k, "returned_by_approach")
+                    of_impulse = self.share(m, given, k, "returned_by_impulse")
+                    for x, change in enumerate(first.closing(k, column, 1)):
+                        normal = m.load(first.p, (k * 3 + 2) * few + x)
+                        total = m.add_product(of_impulse, normal, m.mul(of_approach, change))
+                        m.store(found, k * self.width + column + x, total)
+        return found, some
+
+    def _times(self, m: Machine, given: Memory) -> Memory:
+        """Return a sum of squares that is zero where no lasting share changes."""
+        found = m.memory(1)
+        m.store(found, 0, m.constant(0.0))
+
+        def add(value: Number) -> None:
+            m.store(found, 0, m.add_product(value, value, m.load(found, 0)))
+
+        for k in m.loop(0, self.contacts):
+            for part in range(4, 12):
+                add(m.load(given, k * 12 + (part + self.S)))
+            add(self.share(m, given, k, "of_returned"))
+        return found
+
+    def _mean_part(self, m: Machine, given: Memory, work: _Work) -> Memory:
+        """Return (dv + E da) / 2 - E_s da: what mean velocities are beside impulses."""
+        n, width, half = self.size, self.width, m.constant(0.5)
+        found = work.zeros(n * width)
+        for i in m.loop(0, n):
+            place = i * width + n + i
+            m.store(found, place, m.add(half, m.load(found, place)))
+
+            def entry(j: Index, i: Index = i) -> Number:
+                of_end = m.mul(half, m.load(given, i * n + j + self.final))
+                return m.sub_product(m.constant(1.0), m.load(given, i * n + j + self.Es), of_end)
+
+            work.add_times(entry, work.a, found, i)
+        return found
+
+    def _gap_rows(self, m: Machine, given: Memory, work: _Work) -> tuple[Memory, Memory]:
+        """Return the gap at the end over h, gap_a / h + J_n (mean - v), without J_n mean; J_n G."""
+        n, c, width = self.size, self.contacts, self.width
+        one, over_h = m.constant(1.0), m.div(m.constant(1.0), work.h)
+        gaps, JG = work.zeros(c * width), work.zeros(3 * c * c)
+        N = self.final + n * n + 2 * c * n
+        for k in m.loop(0, c):
+            normal = (k * 3 + 2) * n + self.J
+            for j in m.loop(0, n, independent=True):
+                entry = m.load(given, normal + j)
+                m.store(gaps, k * width + n + j, m.mul(m.constant(-1.0), entry))
+
+            def change(j: Index, k: Index = k, normal: Index = normal) -> Number:
+                mean = m.load(given, (k * 4 + 3) * n + j + N)
+                apart = m.sub_product(one, m.load(given, (k * 4 + 2) * n + j + N), mean)
+                return m.add_product(over_h, m.load(given, normal + j), apart)
+
+            work.add_times(change, work.a, gaps, k)
+            for j in m.loop(0, n):
+                entry = m.load(given, normal + j)
+                for i in m.loop(0, 3 * c, independent=True):
+                    place = k * (3 * c) + i
+                    other = m.load(given, j * (3 * c) + i + self.G)
+                    m.store(JG, place, m.add_product(entry, other, m.load(JG, place)))
+        return gaps, JG
+
+    def _closed_gaps(self, m: Machine, given: Memory, JG: Memory) -> Memory:
+        """Return R: minus the inverse of J_n G_n among contacts that are closed, c x c."""
+        c = self.contacts
+        matrix, flags = m.memory(c * c), m.memory(c)
+        for k in m.loop(0, c):
+            m.store(flags, k, self.share(m, given, k, "is_closed"))
+            for i in m.loop(0, c):
+                m.store(matrix, k * c + i, m.load(JG, k * (3 * c) + i * 3 + 2))
+        R = m.memory(c * c)
+        write_negative_inverse(m, matrix, flags, R, c)
+        return R
+
+    def _add_lasting(
+        self,
+        m: Machine,
+        given: Memory,
+        work: _Work,
+        final: _Problem,
+        found: tuple[Memory, Memory],
+        column: Index,
+    ) -> None:
+        """Add impulses times the changes of their lasting shares to `timed`."""
+        few, half, (returned, timed) = self.few, m.constant(0.5), found
+        for k in m.loop(0, self.contacts):
+            share, sudden, of_approach, of_returned, of_impulse = (
+                self.share(m, given, k, name) for name in SHARES[1:6]
+            )
+            half_share = m.mul(half, share)
+            of_share = m.add_product(half, sudden, half)
+            approach, shares = (final.closing(k, column, which) for which in (1, 2))
+            for x, entry in enumerate(work.row_of(returned, k, column)):
+                normal = m.load(final.p, (k * 3 + 2) * few + x)
+                change = m.add_product(of_returned, entry, m.mul(of_impulse, normal))
+                change = m.add_product(of_approach, approach[x], change)
+                lasting = m.add_product(half_share, change, m.mul(of_share, shares[x]))
+                for axis in range(3):
+                    place = (k * 3 + axis) * few + x
+                    impulse = m.load(given, k * 3 + (axis + self.p))
+                    m.store(timed, place, m.add_product(impulse, lasting, m.load(timed, place)))
+
+    def _close(
+        self,
+        m: Machine,
+        work: _Work,
+        column: Index,
+        of_gaps: tuple[Memory, Memory, Memory],
+        found: tuple[Memory, Memory],
+    ) -> None:
+        """Add the impulses that keep gaps closed to those on the mean velocity."""
+        n, c, few = self.size, self.contacts, self.few
+        (rows, JG, R), (mean, timed) = of_gaps, found
+        left = m.memory(c * few)
+        for k in m.loop(0, c):
+            totals = work.row_of(rows, k, column)
+            for j in range(n):
+                entry = m.load(work.given, (k * 3 + 2) * n + (j + self.J))
+                for x in range(few):
+                    totals[x] = m.add_product(entry, m.load(mean, j * few + x), totals[x])
+            for x in range(few):
+                m.store(left, k * few + x, totals[x])
+        work.product(JG, 0, timed, left, c, 3 * c)
+        for k in m.loop(0, c):
+            totals = [m.load(timed, (k * 3 + 2) * few + x) for x in range(few)]
+            for i in range(c):
+                entry = m.load(R, k * c + i)
+                for x in range(few):
+                    totals[x] = m.add_product(entry, m.load(left, i * few + x), totals[x])
+            for x in range(few):
+                m.store(timed, (k * 3 + 2) * few + x, totals[x])
+
 
 class _Work:
-    """Matrices along all directions, row by row, up to the impulses."""
+    """What all contact problems of a step share."""
 
-    def __init__(self, m: Machine, given: Memory, of: _Chain) -> None:
+    def __init__(self, m: Machine, given: Memory, of: ContactChain) -> None:
         self.m, self.given, self.of = m, given, of
-        n, c, width = of.size, of.contacts, of.width
+        n = of.size
         self.h = m.load(given, 0)
-        self.a = self.zeros(n * width)
+        self.a = self.zeros(n * of.width)
         """da."""
-        self.free = self.zeros(n * width)
-        """dv_f."""
-        self.r = self.zeros(3 * c * width)
-        self.rows = self.zeros(4 * c * width)
-        """Gap at the start and at a, normal velocities at a at the start and at the end."""
-        self.p = self.zeros(3 * c * width)
-        """dp."""
+        self.vd = self.zeros(n * of.width)
+        """Change of the acceleration."""
+        self._row = m.memory(n)
+        self._accelerate()
 
     def zeros(self, size: int) -> Memory:
         """Return memory filled with zeros."""
@@ -116,107 +360,9 @@ class _Work:
             m.store(found, i, m.constant(0.0))
         return found
 
-    def add_product(
-        self,
-        left: Memory,
-        first: Index,
-        right: Memory,
-        found: Memory,
-        rows: int,
-        inner: int,
-        *,
-        to: Index = 0,
-        stride: int | None = None,
-        begin: Index = 0,
-        scale: Number | None = None,
-    ) -> None:
-        """Add a matrix times a matrix of directions to another one.
+    # sparse parts, along all directions
 
-        Args:
-            left: Has rows x inner elements from `first` on, `stride` apart (inner by default).
-            first: Place of the first one.
-            right: Has inner rows of directions from row `begin` on.
-            found: Receives rows of directions from row `to` on.
-            rows: Rows.
-            inner: Columns of the left one.
-            to: First row of the result.
-            stride: Distance of rows of the left matrix.
-            begin: First row of the right matrix.
-            scale: Factor of the product.
-        """
-        m, width = self.m, self.of.width
-        stride = inner if stride is None else stride
-        whole, rest = divmod(inner, UNROLLED)
-        for i in m.loop(0, rows):
-            for part in m.loop(0, whole):
-                self._add_terms(
-                    left,
-                    i * stride + first + part * UNROLLED,
-                    right,
-                    (begin + part * UNROLLED),
-                    found,
-                    to + i,
-                    UNROLLED,
-                    width,
-                    scale,
-                )
-            if rest:
-                self._add_terms(
-                    left,
-                    i * stride + (whole * UNROLLED) + first,
-                    right,
-                    begin + whole * UNROLLED,
-                    found,
-                    to + i,
-                    rest,
-                    width,
-                    scale,
-                )
-
-    def _add_terms(
-        self,
-        left: Memory,
-        place: Index,
-        right: Memory,
-        row: Index,
-        found: Memory,
-        to: Index,
-        count: int,
-        width: int,
-        scale: Number | None,
-    ) -> None:
-        m = self.m
-        entries = [m.load(left, place + k) for k in range(count)]
-        if scale is not None:
-            entries = [m.mul(scale, entry) for entry in entries]
-        for column in m.loop(0, width, independent=True):
-            total = m.load(found, to * width + column)
-            for k, entry in enumerate(entries):
-                other = m.load(right, (row + k) * width + column)
-                total = m.add_product(entry, other, total)
-            m.store(found, to * width + column, total)
-
-    def add_rows(
-        self, found: Memory, to: Index, factor: Number, right: Memory, row: Index, rows: int
-    ) -> None:
-        """Add rows of directions times a factor to others."""
-        m, width = self.m, self.of.width
-        for i in m.loop(0, rows * width, independent=True):
-            old = m.load(found, to * width + i)
-            m.store(
-                found, to * width + i, m.add_product(factor, m.load(right, row * width + i), old)
-            )
-
-    def add_unit(self, found: Memory, first: int, shift: int, value: Number) -> None:
-        """Add a multiple of the identity to the columns `shift` and beyond, in rows from first."""
-        m, width = self.m, self.of.width
-        for i in m.loop(0, self.of.size):
-            place = (i + first) * width + shift + i
-            m.store(found, place, m.add(m.load(found, place), value))
-
-    # block diagonal matrices
-
-    def ranges(self) -> list[tuple[int, int]]:
+    def _ranges(self) -> list[tuple[int, int]]:
         """Return the ranges of variables between blocks."""
         found, place = [], 0
         for start, count in (*self.of.blocks, (self.of.size, 0)):
@@ -227,303 +373,231 @@ class _Work:
 
     def _places(self, name: str) -> Iterator[tuple[int, int, int]]:
         """Yield the first variable, the size and the place of a matrix of each block."""
-        place = self.of._own
+        place = self.of.own
         for start, count in self.of.blocks:
             yield start, count, place + BLOCKS.index(name) * count * count
             place += len(BLOCKS) * count * count
 
-    def add_blocks(self, name: str, found: Memory, shift: int, plain: Number) -> None:
-        """Add a block diagonal matrix to columns `shift` and beyond; `plain` between blocks."""
-        m, width = self.m, self.of.width
-        for start, stop in self.ranges():
+    def add_blocks(self, name: str, found: Memory, shift: int, plain: Number, sign: float) -> None:
+        """Add a block diagonal matrix, or subtract it, in columns `shift` and beyond.
+
+        `plain` is its diagonal between blocks.
+        """
+        m, width, factor = self.m, self.of.width, self.m.constant(sign)
+        for start, stop in self._ranges():
             for i in m.loop(start, stop):
                 place = i * width + shift + i
-                m.store(found, place, m.add(m.load(found, place), plain))
+                m.store(found, place, m.add_product(factor, plain, m.load(found, place)))
         for start, count, place in self._places(name):
             for i in m.loop(0, count):
                 for k in m.loop(0, count):
                     at = (i + start) * width + (start + shift) + k
                     entry = m.load(self.given, i * count + k + place)
-                    m.store(found, at, m.add(m.load(found, at), entry))
+                    m.store(found, at, m.add_product(factor, entry, m.load(found, at)))
 
-    def add_block_product(
-        self, name: str, right: Memory, found: Memory, to: int, plain: Number | None
+    def add_times(
+        self, entry: Callable[[Index], Number], near: Memory, found: Memory, to: Index
     ) -> None:
-        """Add a block diagonal matrix times directions; `plain` times them between blocks."""
-        if plain is not None:
-            for start, stop in self.ranges():
-                self.add_rows(found, to + start, plain, right, start, stop - start)
-        for start, count, place in self._places(name):
-            self.add_product(
-                self.given, place, right, found, count, count, to=to + start, begin=start
-            )
-
-    # the step
-
-    def impulses(self) -> None:
-        """Go on to the impulses."""
-        m, of = self.m, self.of
-        n, c, width = of.size, of.contacts, of.width
-        one, h = m.constant(1.0), self.h
-        self.add_blocks("Ma", self.a, 0, one)
-        self.add_blocks("Ca", self.a, n, h)
-        middle, vd = self.zeros(n * width), self.zeros(n * width)
-        self.add_blocks("Mm", middle, 0, one)
-        self.add_blocks("Cm", middle, n, m.mul(m.constant(0.5), h))
-        # slopes by velocity and force are columns of their own
-        for part in (1, 2):
-            for i in m.loop(0, n):
-                for k in m.loop(0, n, independent=True):
-                    entry = m.load(self.given, i * n + k + (of._slopes + part * n * n))
-                    m.store(vd, i * width + (part * n) + k, entry)
-        self._times_near(of._slopes, n, middle, vd, 0)
-        self.add_blocks("V", self.free, n, one)
-        self.add_block_product("U", vd, self.free, 0, h)
-        # velocities and gaps of contacts at constant impulses
-        velocity = self.zeros(3 * c * width)
-        self.add_product(self.given, of._J, self.free, velocity, 3 * c, n)
-        JE = m.memory(3 * c * n)
-        for i in m.loop(0, 3 * c * n):
-            m.store(JE, i, m.constant(0.0))
-        self._multiply(of._J, of._E, JE)
-        near = m.memory(n)
-        for k in m.loop(0, c):
-            for axis in range(2):
-                row = k * 3 + axis
-                for j in m.loop(0, n, independent=True):
-                    change = m.load(self.given, (k * 2 + axis) * n + j + of._T)
-                    m.store(near, j, m.sub_product(one, m.load(JE, row * n + j), change))
-                self.add_rows(self.r, row, one, velocity, row, 1)
-                self._row_near(near, self.r, row)
-            self._normal(velocity, JE, near, k)
-        self.add_product(self.given, of._P, self.r, self.p, 3 * c, 3 * c)
-
-    def _normal(self, velocity: Memory, JE: Memory, near: Memory, k: Index) -> None:
-        """Write the four rows of the normal, and that of the bound."""
-        m, of, given = self.m, self.of, self.given
-        n, width = of.size, of.width
-        one, minus = m.constant(1.0), m.constant(-1.0)
-        row, first = k * 3 + 2, k * 4
+        """Add a row of n entries times da or dm, which have entries in blocks alone, to a row."""
+        m, n, width, row = self.m, self.of.size, self.of.width, self._row
         for j in m.loop(0, n, independent=True):
-            # gap at the start: steps of position only
-            m.store(self.rows, first * width + j, m.load(given, k * n + j + of._J0))
-            m.store(near, j, m.load(given, row * n + j + of._J))
-        self._row_near(near, self.rows, first + 1)
-        for j in m.loop(0, n, independent=True):
-            entry = m.load(near, j)
-            place = (first + 2) * width + n + j
-            m.store(self.rows, place, m.add(m.load(self.rows, place), entry))
-            m.store(near, j, m.load(given, (k * 4 + 2) * n + j + of._N))
-        self._row_near(near, self.rows, first + 2)
-        for j in m.loop(0, n, independent=True):
-            m.store(near, j, m.load(given, (k * 4 + 1) * n + j + of._N))
-        self.add_rows(self.rows, first + 3, one, velocity, row, 1)
-        self._row_near(near, self.rows, first + 3)
-        for part in range(4):
-            factor = m.load(given, k * 12 + (part + of._S))
-            self.add_rows(self.r, row, factor, self.rows, first + part, 1)
-        # what impulses cause
-        for j in m.loop(0, n, independent=True):
-            after = m.load(given, k * 4 * n + j + of._N)
-            before = m.load(given, (k * 4 + 1) * n + j + of._N)
-            change = m.add_product(minus, before, after)
-            m.store(near, j, m.sub_product(one, m.load(JE, row * n + j), change))
-        self._row_near(near, self.r, row)
-
-    def _multiply(self, left: int, right: int, found: Memory) -> None:
-        """Add the product of two arguments, J and an n x n matrix."""
-        m, n = self.m, self.of.size
-        for i in m.loop(0, 3 * self.of.contacts):
-            for k in m.loop(0, n):
-                entry = m.load(self.given, i * n + k + left)
-                for j in m.loop(0, n, independent=True):
-                    total = m.load(found, i * n + j)
-                    other = m.load(self.given, k * n + j + right)
-                    m.store(found, i * n + j, m.add_product(entry, other, total))
-
-    def _times_near(self, first: int, rows: int, near: Memory, found: Memory, to: int) -> None:
-        """Add an argument with n columns times rows near the identity, like da or dm."""
-        m, n = self.m, self.of.size
-        row = m.memory(n)
-        for i in m.loop(0, rows):
-            for j in m.loop(0, n, independent=True):
-                m.store(row, j, m.load(self.given, i * n + j + first))
-            self._row_of(row, near, found, to + i)
-
-    def _row_near(self, row: Memory, found: Memory, to: Index) -> None:
-        """Add a row times da."""
-        self._row_of(row, self.a, found, to)
-
-    def _row_of(self, row: Memory, near: Memory, found: Memory, to: Index) -> None:
-        """Add a row times da or dm, which have entries in their blocks alone, to a row."""
-        m, n, width = self.m, self.of.size, self.of.width
+            m.store(row, j, entry(j))
         for shift in (0, n):
-            for start, stop in self.ranges():
+            for start, stop in self._ranges():
                 for j in m.loop(start, stop, independent=True):
-                    entry = m.load(near, j * width + shift + j)
+                    diagonal = m.load(near, j * width + shift + j)
                     place = to * width + shift + j
-                    total = m.add_product(m.load(row, j), entry, m.load(found, place))
+                    total = m.add_product(m.load(row, j), diagonal, m.load(found, place))
                     m.store(found, place, total)
             for start, count in self.of.blocks:
                 for j in m.loop(start, start + count):
                     place = to * width + shift + j
                     total = m.load(found, place)
                     for k in range(count):
-                        entry = m.load(near, (start + k) * width + shift + j)
-                        total = m.add_product(m.load(row, start + k), entry, total)
+                        other = m.load(near, (start + k) * width + shift + j)
+                        total = m.add_product(m.load(row, start + k), other, total)
                     m.store(found, place, total)
 
-    def add_times_a(self, first: int, rows: int, found: Memory) -> None:
-        """Subtract an argument with n columns times da."""
-        m, n = self.m, self.of.size
-        row = m.memory(n)
-        for i in m.loop(0, rows):
-            for j in m.loop(0, n, independent=True):
-                m.store(row, j, m.mul(m.constant(-1.0), m.load(self.given, i * n + j + first)))
-            self._row_near(row, found, i)
+    def at(self, place: Index) -> Callable[[Index], Number]:
+        """Return a function of the elements of a row among the arguments."""
+        return lambda j: self.m.load(self.given, place + j)
 
+    def _accelerate(self) -> None:
+        """Write da and the change of the acceleration."""
+        m, of = self.m, self.of
+        n, width, one, h = of.size, of.width, m.constant(1.0), self.h
+        middle = self.zeros(n * width)
+        self.add_blocks("Ma", self.a, 0, one, 1.0)
+        self.add_blocks("Ca", self.a, n, h, 1.0)
+        self.add_blocks("Mm", middle, 0, one, 1.0)
+        self.add_blocks("Cm", middle, n, m.mul(m.constant(0.5), h), 1.0)
+        for i in m.loop(0, n):
+            # slopes by velocity and force are columns of their own
+            for part in (1, 2):
+                for k in m.loop(0, n, independent=True):
+                    slope = m.load(self.given, i * n + k + (of.slopes + part * n * n))
+                    m.store(self.vd, i * width + (part * n) + k, slope)
+            self.add_times(self.at(i * n + of.slopes), middle, self.vd, i)
 
-class CompressionChain(_Chain):
-    """Change of the impulses that restitution returns, with those of compression.
+    # dense parts, along a few directions
 
-    Further arguments: for each contact the factors of its approach and of its normal impulse.
-    Results: c rows of 3 n columns.
-    """
+    def columns(self) -> Iterator[Index]:
+        """Yield the first of a few directions."""
+        for number in self.m.loop(0, self.of.width // self.of.few):
+            yield number * self.of.few
 
-    def __init__(self, size: int, contacts: int, blocks: Sequence[tuple[int, int]]) -> None:
-        super().__init__("compression_chain", size, contacts, blocks)
-        self.argument_count = self.more + 2 * contacts
-        self.result_count = contacts * self.width
+    def product(
+        self,
+        left: Memory,
+        first: Index,
+        right: Memory,
+        found: Memory,
+        rows: int,
+        inner: int,
+        start: Callable[[Index], list[Number]] | None = None,
+    ) -> None:
+        """Write a matrix times a few directions, added to what `start` returns for each row.
 
-    def write(self, m: Machine, given: Memory, found: Memory) -> None:
-        """Weight the changes of approach and normal impulse."""
-        work = _Work(m, given, self)
-        work.impulses()
-        for i in m.loop(0, self.result_count, independent=True):
-            m.store(found, i, m.constant(0.0))
-        for k in m.loop(0, self.contacts):
-            of_approach, of_impulse = (m.load(given, k * 2 + (i + self.more)) for i in range(2))
-            for part in range(4):
-                slope = m.load(given, k * 12 + (4 + part + self._S))
-                factor = m.mul(of_approach, slope)
-                work.add_rows(found, k, factor, work.rows, k * 4 + part, 1)
-            work.add_rows(found, k, of_impulse, work.p, k * 3 + 2, 1)
-
-
-class ContactChain(_Chain):
-    """Multiply the derivatives of all parts of a step with contact to those of the step.
-
-    Further arguments: G; E_s; Q; R, c x c; impulses p; for each contact its lasting share, share
-    and sudden share, the factors of approach, returned impulse and normal impulse in the change of
-    the sudden share, and whether it has a least impulse; the changes of returned impulses, c rows
-    of 3 n columns. Results: dq+ and dv_end, 2 n rows of 3 n columns.
-    """
-
-    def __init__(self, size: int, contacts: int, blocks: Sequence[tuple[int, int]]) -> None:
-        super().__init__("contact_chain", size, contacts, blocks)
-        n, c = size, contacts
-        sizes = (3 * n * c, n * n, 3 * c * c, c * c, 3 * c, 7 * c, c * self.width)
-        places = (*itertools.accumulate(sizes, initial=self.more),)
-        self._G, self._Es, self._Q, self._R, self._p, self._shares, self._returned = places[:-1]
-        self.argument_count = places[-1]
-        self.result_count = 6 * n * n
-
-    def write(self, m: Machine, given: Memory, found: Memory) -> None:
-        """Go on from the impulses to velocities, mean velocities and the end of the step."""
-        work = _Work(m, given, self)
-        n, c, width = self.size, self.contacts, self.width
-        zero, one, half = (m.constant(x) for x in (0.0, 1.0, 0.5))
-        work.impulses()
-        least = work.zeros(c * width)
-        for k in m.loop(0, c):
-            flag = m.load(given, k * 7 + (6 + self._shares))
-            for i in m.loop(0, width, independent=True):
-                entry = m.load(given, k * width + i + self._returned)
-                m.store(least, k * width + i, m.mul(flag, entry))
-        work.add_product(given, self._Q, least, work.p, 3 * c, c)
-        after = work.zeros(n * width)
-        work.add_rows(after, 0, one, work.free, 0, n)
-        work.add_product(given, self._G, work.p, after, n, 3 * c)
-        work.add_times_a(self._E, n, after)
-        timed = self._timed(m, given, work)
-        mean = work.zeros(n * width)
-        work.add_rows(mean, 0, half, work.free, 0, n)
-        work.add_unit(mean, 0, n, half)
-        work.add_times_a(self._Es, n, mean)
-        self._close(m, given, work, mean, timed)
-        work.add_product(given, self._G, timed, mean, n, 3 * c)
-        for i in m.loop(0, self.result_count, independent=True):
-            m.store(found, i, zero)
-        work.add_blocks("M", found, 0, one)
-        work.add_block_product("C", mean, found, 0, work.h)
-        last = work.zeros(n * width)
-        work.add_blocks("Ov", last, n, zero)
-        work.add_block_product("Om", mean, last, 0, None)
-        work.add_block_product("Op", after, last, 0, one)
-        for i in m.loop(0, n * width, independent=True):
-            m.store(found, i + n * width, m.load(last, i))
-
-    def _timed(self, m: Machine, given: Memory, work: _Work) -> Memory:
-        """Return the changes of impulses times their lasting shares."""
-        c, width = self.contacts, self.width
-        half = m.constant(0.5)
-        timed, lasting = work.zeros(3 * c * width), work.zeros(width)
-        for k in m.loop(0, c):
-            weight, share, sudden, of_approach, of_returned, of_impulse = (
-                m.load(given, k * 7 + (i + self._shares)) for i in range(6)
-            )
-            half_share = m.mul(half, share)
-            of_share = m.add_product(half, sudden, half)
-            for i in m.loop(0, width, independent=True):
-                entry = m.load(given, k * width + i + self._returned)
-                normal = m.load(work.p, (k * 3 + 2) * width + i)
-                change = m.add_product(of_returned, entry, m.mul(of_impulse, normal))
-                m.store(lasting, i, m.mul(half_share, change))
-            for part in range(4):
-                slope = m.load(given, k * 12 + (4 + part + self._S))
-                factor = m.mul(m.mul(half_share, of_approach), slope)
-                of_part = m.load(given, k * 12 + (8 + part + self._S))
-                factor = m.add_product(of_share, of_part, factor)
-                work.add_rows(lasting, 0, factor, work.rows, k * 4 + part, 1)
-            for axis in range(3):
-                row = k * 3 + axis
-                work.add_rows(timed, row, weight, work.p, row, 1)
-                work.add_rows(timed, row, m.load(given, row + self._p), lasting, 0, 1)
-        return timed
-
-    def _close(self, m: Machine, given: Memory, work: _Work, mean: Memory, timed: Memory) -> None:
-        """Add the impulses that close the gaps of contacts that are held.
-
-        The gap at the end over h is gap_a / h + J_n (mean - v).
+        Args:
+            left: Has rows x inner elements, row by row.
+            first: Place of the first one.
+            right: Has inner rows of a few directions.
+            found: Receives rows of a few directions.
+            rows: Rows.
+            inner: Columns of the left matrix.
+            start: Returns the values to add to for a row; what `found` holds by default.
         """
-        n, c, width = self.size, self.contacts, self.width
-        one, minus = m.constant(1.0), m.constant(-1.0)
-        over_h = m.div(one, work.h)
-        gaps, near = work.zeros(c * width), m.memory(n)
-        products = m.memory(3 * c)
+        m, few = self.m, self.of.few
+        for place in range(0, inner, UNROLLED):
+            terms = range(place, min(place + UNROLLED, inner))
+            for i in m.loop(0, rows):
+                if place == 0 and start is not None:
+                    totals = start(i)
+                else:
+                    totals = [m.load(found, i * few + x) for x in range(few)]
+                for k in terms:
+                    entry = m.load(left, i * inner + first + k)
+                    for x in range(few):
+                        other = m.load(right, k * few + x)
+                        totals[x] = m.add_product(entry, other, totals[x])
+                for x in range(few):
+                    m.store(found, i * few + x, totals[x])
+
+    def row_of(self, memory: Memory, row: Index, column: Index) -> list[Number]:
+        """Return a few directions of a row of a matrix of all."""
+        m, width = self.m, self.of.width
+        return [m.load(memory, row * width + column + x) for x in range(self.of.few)]
+
+    def block_product(self, name: str, right: Memory, found: Memory, plain: Number | None) -> None:
+        """Add a block diagonal matrix times a few directions to others."""
+        m, few = self.m, self.of.few
+        if plain is not None:
+            for start, stop in self._ranges():
+                for i in m.loop(start * few, stop * few, independent=True):
+                    m.store(found, i, m.add_product(plain, m.load(right, i), m.load(found, i)))
+        for start, count, place in self._places(name):
+            for i in m.loop(0, count):
+                totals = [m.load(found, (i + start) * few + x) for x in range(few)]
+                for k in range(count):
+                    entry = m.load(self.given, i * count + k + place)
+                    for x in range(few):
+                        other = m.load(right, (start + k) * few + x)
+                        totals[x] = m.add_product(entry, other, totals[x])
+                for x in range(few):
+                    m.store(found, (i + start) * few + x, totals[x])
+
+
+class _Problem:
+    """One contact problem: impulses along a few directions."""
+
+    def __init__(self, work: _Work, first: int) -> None:
+        self.work, of = work, work.of
+        m, n, c, width, few = work.m, of.size, of.contacts, of.width, of.few
+        self.E, self.T = first, first + n * n
+        self.N, self.P = self.T + 2 * c * n, self.T + 6 * c * n
+        self._lean = work.zeros(n * width)
+        """E da - V dv."""
+        self._r = work.zeros(3 * c * width)
+        """r without J (dv_f - E da)."""
+        self._rows = work.zeros(4 * c * width)
+        """Gap at the start and at a, normal velocities at a at the start and at the end; the last
+        without J (dv_f - E da)."""
+        self.free = m.memory(n * few)
+        """dv_f - E da along a few directions."""
+        self._u = m.memory(3 * c * few)
+        """J times that."""
+        self.p = m.memory(3 * c * few)
+        """dp along a few directions."""
+        self._right = m.memory(3 * c * few)
+        self._part = m.memory(n * few)
+
+    def prepare(self) -> None:
+        """Compute what is sparse, along all directions."""
+        work, of = self.work, self.work.of
+        m, n, c = work.m, of.size, of.contacts
+        work.add_blocks("V", self._lean, n, m.constant(1.0), -1.0)
+        for i in m.loop(0, n):
+            work.add_times(work.at(i * n + self.E), work.a, self._lean, i)
+        product = m.memory(n)
         for k in m.loop(0, c):
-            work.add_rows(gaps, k, over_h, work.rows, k * 4 + 1, 1)
+            for axis in range(2):
+                row = work.at((k * 2 + axis) * n + self.T)
+                work.add_times(row, work.a, self._r, k * 3 + axis)
+            self._prepare_normal(k, product)
+
+    def _prepare_normal(self, k: Index, product: Memory) -> None:
+        """Write the four rows of the normal of a contact, and that of the bound."""
+        work, of = self.work, self.work.of
+        m, given, n, width = work.m, work.given, of.size, of.width
+        first, row, normal = k * 4, k * 3 + 2, (k * 3 + 2) * n + of.J
+        for j in m.loop(0, n, independent=True):
+            # the gap at the start changes with steps of position only
+            m.store(self._rows, first * width + j, m.load(given, k * n + j + of.J0))
+            m.store(self._rows, (first + 2) * width + n + j, m.load(given, normal + j))
+            m.store(product, j, m.load(given, (k * 4 + 1) * n + j + self.N))
+        work.add_times(work.at(normal), work.a, self._rows, first + 1)
+        work.add_times(work.at((k * 4 + 2) * n + self.N), work.a, self._rows, first + 2)
+        for i in m.loop(0, n):
+            entry = m.load(given, normal + i)
             for j in m.loop(0, n, independent=True):
-                mean_row = m.load(given, (k * 4 + 3) * n + j + self._N)
-                start_row = m.load(given, (k * 4 + 2) * n + j + self._N)
-                m.store(near, j, m.add_product(minus, start_row, mean_row))
-            work._row_near(near, gaps, k)
-            normal = (k * 3 + 2) * n + self._J
-            for j in m.loop(0, n, independent=True):
-                place = k * width + n + j
-                entry = m.load(given, normal + j)
-                m.store(gaps, place, m.sub_product(one, entry, m.load(gaps, place)))
-            work.add_product(given, normal, mean, gaps, 1, n, to=k)
-            # J_n G, for impulses that are not yet in the mean velocity
-            for i in m.loop(0, 3 * c):
-                m.store(products, i, m.constant(0.0))
-            for j in m.loop(0, n):
-                entry = m.load(given, normal + j)
-                for i in m.loop(0, 3 * c, independent=True):
-                    other = m.load(given, j * (3 * c) + i + self._G)
-                    m.store(products, i, m.add_product(entry, other, m.load(products, i)))
-            work.add_product(products, 0, timed, gaps, 1, 3 * c, to=k)
-        for k in m.loop(0, c):
-            for i in m.loop(0, c):
-                entry = m.load(given, k * c + i + self._R)
-                work.add_rows(timed, k * 3 + 2, entry, gaps, i, 1)
+                other = m.load(given, i * n + j + self.E)
+                m.store(product, j, m.add_product(entry, other, m.load(product, j)))
+        work.add_times(lambda j: m.load(product, j), work.a, self._rows, first + 3)
+        for part in range(3):
+            factor = m.load(given, k * 12 + (part + of.S))
+            for i in m.loop(0, width, independent=True):
+                old = m.load(self._r, row * width + i)
+                other = m.load(self._rows, (first + part) * width + i)
+                m.store(self._r, row * width + i, m.add_product(factor, other, old))
+        work.add_times(work.at(k * 4 * n + self.N), work.a, self._r, row)
+
+    def impulses(self, column: Index) -> None:
+        """Write velocities and impulses along a few directions."""
+        work, of = self.work, self.work.of
+        m, few, n, c = work.m, of.few, of.size, of.contacts
+        zero, minus = m.constant(0.0), m.constant(-1.0)
+        for i in m.loop(0, n):
+            for x, value in enumerate(work.row_of(work.vd, i, column)):
+                m.store(self._part, i * few + x, value)
+            for x, value in enumerate(work.row_of(self._lean, i, column)):
+                m.store(self.free, i * few + x, m.mul(minus, value))
+        work.block_product("U", self._part, self.free, work.h)
+        work.product(work.given, of.J, self.free, self._u, 3 * c, n, lambda _: [zero] * few)
+        for i in m.loop(0, 3 * c):
+            for x, value in enumerate(work.row_of(self._r, i, column)):
+                total = m.add(value, m.load(self._u, i * few + x))
+                m.store(self._right, i * few + x, total)
+        work.product(work.given, self.P, self._right, self.p, 3 * c, 3 * c, lambda _: [zero] * few)
+
+    def closing(self, k: Index, column: Index, which: int) -> list[Number]:
+        """Return the change of approach (which = 1) or share (2) of a contact."""
+        work, of = self.work, self.work.of
+        m, few = work.m, of.few
+        found = [m.constant(0.0)] * few
+        for part in range(4):
+            slope = m.load(work.given, k * 12 + (4 * which + part + of.S))
+            row = work.row_of(self._rows, k * 4 + part, column)
+            if part == 3:
+                row = [m.add(y, m.load(self._u, (k * 3 + 2) * few + x)) for x, y in enumerate(row)]
+            found = [m.add_product(slope, y, total) for y, total in zip(row, found, strict=True)]
+        return found

@@ -32,7 +32,14 @@ from collections.abc import Callable, Sequence
 from tiburon.errors import TraceError
 from tiburon.trace.graph import Graph
 from tiburon.trace.primitives.orthogonal import ApplyOrthogonal, FactorOrthogonal, factor_size
-from tiburon.trace.primitives.primitive import Index, Machine, Memory, Number, Primitive
+from tiburon.trace.primitives.primitive import (
+    Index,
+    Machine,
+    Memory,
+    Number,
+    Primitive,
+    Truth,
+)
 
 __all__ = ["FrictionAdjoint", "FrictionResponse", "FrictionTangent"]
 
@@ -111,10 +118,12 @@ class _Modes:
         """A in these axes, dense."""
         self._factor = m.memory(factor_size(self.n, self.n) + max(self.n, 2))
         self._solution = m.memory(self.n)
+        self.matrix = m.memory(self.n * self.n + 1)
+        """M, and the cut of its rank."""
         self._spread()
         self._classify()
         self._turn_rows()
-        self._factor_matrix()
+        self._write_matrix()
 
     # A
 
@@ -222,10 +231,9 @@ class _Modes:
 
     # M
 
-    def _factor_matrix(self) -> None:
-        """Write M = C^T A A^T B + D and factor it."""
-        m, n, size = self.m, self.n, self.of.size
-        matrix = m.memory(n * n + 1)
+    def _write_matrix(self) -> None:
+        """Write M = C^T A A^T B + D."""
+        m, n, size, matrix = self.m, self.n, self.of.size, self.matrix
         for k in m.loop(0, self.of.contacts):
             mu = m.load(self.sliding, k)
             for i in m.loop(0, n):
@@ -248,8 +256,11 @@ class _Modes:
             alpha = m.mul(m.load(self.slides, k), m.load(self.given, k + self.of.alpha))
             alpha = m.mul(alpha, m.load(self.flags, k * 3 + 1))
             m.store(matrix, across, m.add(m.load(matrix, across), alpha))
-        m.store(matrix, n * n, m.constant(CUT))
-        FactorOrthogonal(n, n).write(m, matrix, self._factor)
+
+    def factor(self) -> None:
+        """Factor M."""
+        self.m.store(self.matrix, self.n * self.n, self.m.constant(CUT))
+        FactorOrthogonal(self.n, self.n).write(self.m, self.matrix, self._factor)
 
     def solve(self, right: Memory, mode: str = "P") -> Memory:
         """Return M^+ times a vector, or the transpose of M^+ with mode "T"."""
@@ -315,6 +326,7 @@ class FrictionTangent(_AtSolution):
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
         """Change y and u at constant impulses, solve for those, and add their effect."""
         modes = _Modes(m, given, self)
+        modes.factor()
         n, size, count, zero = modes.n, self.size, self.contacts, m.constant(0.0)
         at_b = self.more + self.entries
         at_mu, at_least = at_b + n, at_b + n + count
@@ -391,6 +403,7 @@ class FrictionAdjoint(_AtSolution):
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
         """Run the steps of `FrictionTangent` backward, each transposed."""
         modes = _Modes(m, given, self)
+        modes.factor()
         n, size, count, zero = modes.n, self.size, self.contacts, m.constant(0.0)
         at_y, at_alpha = self.more + n, self.more + n + size
         # adjoints of dp and of du, in the axes of the contacts, and of dy
@@ -470,55 +483,146 @@ class FrictionResponse(_AtSolution):
         self.result_count = 12 * self.contacts**2
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
-        """Solve for one unit change after the other; all share one factorization."""
+        """Invert M, and turn rows and columns into the axes of the caller."""
         modes = _Modes(m, given, self)
         n, size, count = modes.n, self.size, self.contacts
         zero, one = m.constant(0.0), m.constant(1.0)
-        u, f, none, y, p = (m.memory(x) for x in (n, n, n, size, n))
-        for i in m.loop(0, n):
-            m.store(none, i, zero)
-            m.store(u, i, zero)
-        for k in m.loop(0, count):
-            for axis in range(3):
-                units = [one if i == axis else zero for i in range(3)]
-                x, z = modes.turned(k, units[0], units[1])
-                for i, value in enumerate((x, z, units[2])):
-                    m.store(u, k * 3 + i, value)
-                self._column(m, modes, u, none, p, found, k * 3 + axis, n)
-            for i in range(3):
-                m.store(u, k * 3 + i, zero)
+        inverse = m.memory(n * n)
+        write_negative_inverse(m, modes.matrix, modes.flags, inverse, n)
         for k in m.loop(0, count):
             for i in m.loop(0, n):
-                m.store(f, i, zero)
-                m.store(u, i, zero)
-            for j in m.loop(0, size):
-                m.store(y, j, zero)
-            modes.forced(k, zero, one, f)
-            modes.pushed(f, y)
-            modes.seen(y, u)
-            self._column(m, modes, u, f, p, found, k + n * n, count)
+                first, second = (i * n + k * 3 + axis for axis in range(2))
+                x, y = modes.turned_back(k, m.load(inverse, first), m.load(inverse, second))
+                m.store(inverse, first, x)
+                m.store(inverse, second, y)
+        # dp = B z, row by row
+        for k in m.loop(0, count):
+            mu = m.load(modes.sliding, k)
+            for j in m.loop(0, n):
+                along, across, normal = (
+                    m.load(inverse, (k * 3 + axis) * n + j) for axis in range(3)
+                )
+                x, y = modes.turned_back(k, m.sub_product(mu, normal, along), across)
+                for axis, value in enumerate((x, y, normal)):
+                    m.store(found, (k * 3 + axis) * n + j, value)
+        for i in m.loop(n * n, n * (n + count)):
+            m.store(found, i, zero)
+        some = m.memory(1)
+        m.store(some, 0, zero)
+        for k in m.loop(0, count):
+            m.store(some, 0, m.add(m.load(some, 0), m.load(modes.holds, k)))
+        for _ in m.iterate(1, lambda: m.less(zero, m.load(some, 0))):
+            f, y, u = m.memory(n), m.memory(size), m.memory(n)
+            for k in m.loop(0, count):
+                for i in m.loop(0, n):
+                    m.store(f, i, zero)
+                    m.store(u, i, zero)
+                for j in m.loop(0, size):
+                    m.store(y, j, zero)
+                modes.forced(k, zero, one, f)
+                modes.pushed(f, y)
+                modes.seen(y, u)
+                self._add_least(m, modes, (u, f), found, k)
 
-    def _column(
+    def _add_least(
         self,
         m: Machine,
         modes: _Modes,
-        u: Memory,
-        f: Memory,
-        p: Memory,
+        change: tuple[Memory, Memory],
         found: Memory,
-        place: Index,
-        width: int,
+        k: Index,
     ) -> None:
-        """Write the impulses that keep the modes while u and f change."""
-        right = m.memory(modes.n)
-        for i in m.loop(0, modes.n):
-            flag = m.mul(m.load(modes.flags, i), m.constant(-1.0))
-            m.store(right, i, m.mul(flag, m.load(u, i)))
-        modes.impulses(modes.solve(right), f, p)
-        for k in m.loop(0, self.contacts):
-            x, y = modes.turned_back(k, m.load(p, k * 3), m.load(p, k * 3 + 1))
-            for axis, value in enumerate((x, y, m.load(p, k * 3 + 2))):
-                m.store(found, (k * 3 + axis) * width + place, value)
+        """Write f, and the impulses that keep the modes while f changes u, as column k."""
+        n, count, (u, f) = modes.n, self.contacts, change
+        for vector in (u, f):
+            for i in m.loop(0, count):
+                x, y = modes.turned_back(i, m.load(vector, i * 3), m.load(vector, i * 3 + 1))
+                m.store(vector, i * 3, x)
+                m.store(vector, i * 3 + 1, y)
+        for i in m.loop(0, n):
+            place = i * count + k + n * n
+            m.store(found, place, m.load(f, i))
+            for j in m.loop(0, n):
+                entry = m.load(found, i * n + j)
+                m.store(found, place, m.add_product(entry, m.load(u, j), m.load(found, place)))
+
+
+SAFE = 1e-6
+"""Share of a diagonal element that must be left as its pivot, else the matrix is factored."""
+
+
+def write_negative_inverse(
+    m: Machine, matrix: Memory, flags: Memory, found: Memory, size: int
+) -> None:
+    """Write minus the inverse of a matrix over the unknowns that there are, zero elsewhere.
+
+    Elimination on the diagonal, in place: matrices of contact problems are symmetric and positive,
+    or close to it. Where a pivot vanishes, the pseudo-inverse by an orthogonal factorization.
+
+    Args:
+        m: The machine.
+        matrix: Row by row; only read.
+        flags: Whether there is each unknown: 1 or 0.
+        found: Receives the inverse, row by row.
+        size: Rows.
+    """
+    zero, one, minus = (m.constant(x) for x in (0.0, 1.0, -1.0))
+    unsafe, row = m.memory(1), m.memory(size)
+    m.store(unsafe, 0, zero)
+    for i in m.loop(0, size):
+        flag = m.load(flags, i)
+        for j in m.loop(0, size, independent=True):
+            value = m.mul(m.mul(flag, m.load(flags, j)), m.load(matrix, i * size + j))
+            m.store(found, i * size + j, value)
+        place = i * size + i
+        m.store(found, place, m.add(m.load(found, place), m.sub_product(one, flag, one)))
+    for k in m.loop(0, size):
+        pivot = m.load(found, k * size + k)
+        flag = m.load(flags, k)
+        first = m.mul(flag, m.load(matrix, k * size + k))
+        first = m.add(first, m.sub_product(one, flag, one))
+        small = m.less_equal(_absolute(m, pivot), m.mul(m.constant(SAFE), _absolute(m, first)))
+        m.store(unsafe, 0, m.choose(small, one, m.load(unsafe, 0)))
+        inverse = m.div(one, m.choose(small, one, pivot))
+        for j in m.loop(0, size, independent=True):
+            m.store(row, j, m.mul(inverse, m.load(found, k * size + j)))
+        for i in m.loop(0, size):
+            factor = m.load(found, i * size + k)
+            for j in m.loop(0, size, independent=True):
+                value = m.sub_product(factor, m.load(row, j), m.load(found, i * size + j))
+                m.store(found, i * size + j, value)
+            m.store(found, i * size + k, m.mul(m.mul(factor, inverse), minus))
+        for j in m.loop(0, size, independent=True):
+            m.store(found, k * size + j, m.load(row, j))
+        m.store(found, k * size + k, inverse)
+    for i in m.loop(0, size):
+        flag = m.mul(minus, m.load(flags, i))
+        for j in m.loop(0, size, independent=True):
+            value = m.mul(m.mul(flag, m.load(flags, j)), m.load(found, i * size + j))
+            m.store(found, i * size + j, value)
+
+    def failed() -> Truth:
+        return m.less(zero, m.load(unsafe, 0))
+
+    for _ in m.iterate(1, failed):
+        bad, place = failed(), factor_size(size, size)
+        given, factor, column = m.memory(size * size + 1), m.memory(place + max(size, 2)), row
+        for i in m.loop(0, size):
+            flag = m.mul(minus, m.load(flags, i))
+            for j in m.loop(0, size, independent=True):
+                value = m.mul(m.mul(flag, m.load(flags, j)), m.load(matrix, i * size + j))
+                m.store(given, i * size + j, value)
+        m.store(given, size * size, m.constant(CUT))
+        FactorOrthogonal(size, size).write(m, given, factor)
+        for k in m.loop(0, size):
+            # rank and ratio of the factor make room for the vector
+            for i in m.loop(0, size):
+                m.store(factor, i + place, zero)
+            m.store(factor, k + place, one)
+            ApplyOrthogonal(size, size, "P").write(m, factor, column)
+            for i in m.loop(0, size):
+                old = m.load(found, i * size + k)
+                m.store(found, i * size + k, m.choose(bad, m.load(column, i), old))
 
 
 def _absolute(m: Machine, a: Number) -> Number:
