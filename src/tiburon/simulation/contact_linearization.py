@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.actuation.contact_element import POINT_STATES
-from tiburon.actuation.element import Element
+from tiburon.actuation.defaults import contact_elements
 from tiburon.actuation.rigid_contact import RigidContact
 from tiburon.algorithms.crba import mass_elements
 from tiburon.algorithms.derivatives.inverse_dynamics import (
@@ -31,7 +31,7 @@ from tiburon.algorithms.root_frame import Place
 from tiburon.algorithms.setting import Options, Setting
 from tiburon.algorithms.sweep import each
 from tiburon.algorithms.tape_calls import JointVector, scalars
-from tiburon.arrays import ArrayLike
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.contact.candidates import (
     Candidate,
     Surface,
@@ -55,7 +55,7 @@ from tiburon.contact.rows import ContactRow, contact_rows
 from tiburon.errors import ModelError
 from tiburon.functions.keywords import DYNAMICS_CALL, DynamicsCall
 from tiburon.functions.library import LibraryFunction, inputs_of
-from tiburon.model import Joint, Model, Plan, PlanBody
+from tiburon.model import Joint, Model, Plan, PlanBody, World
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.linearization import (
     ContactLinearization,
@@ -82,7 +82,9 @@ from tiburon.trace.primitives.tree import solve_tree_columns
 from tiburon.trace.program import Input
 from tiburon.trace.regions import function, where_needed
 
-__all__ = ["StepChanges", "linearize_contact", "step_changes"]
+__all__ = ["StepChanges", "contacts_of", "linearize_contact", "step_changes"]
+
+Array = NDArray[np.float64]
 
 HELD = 0.01
 """Share of the speed of approach in what a contact removes below which it is closed throughout."""
@@ -556,9 +558,71 @@ _STEP: LibraryFunction[Any] = LibraryFunction(
 )
 
 
+class ContactsOf(NamedTuple):
+    """Contacts of a robot with its world, as the kernel takes them."""
+
+    names: tuple[str, ...]
+    """Names of the contact points."""
+
+    form: tuple[Candidate, ...]
+    """The shapes that may touch, without dimensions and materials."""
+
+    numbers: Array
+    """Those dimensions and materials."""
+
+    start: Array
+    """Initial states of the contact points."""
+
+
+_RECENT: dict[Any, tuple[Any, ContactsOf | None]] = {}
+"""Contacts by identity of robot and world, which are kept alive with them."""
+
+MOST_RECENT = 16
+"""Contacts that are kept."""
+
+
+def contacts_of(
+    model: Model, world: World, contact: str | bool | None, pairs: Sequence[tuple[str, str]] | None
+) -> ContactsOf | None:
+    """Return the rigid contacts of a robot with its world; None for none.
+
+    Raises:
+        ModelError: If contact is not rigid, or the robot has loops.
+    """
+    chosen = None if pairs is None else tuple(tuple(pair) for pair in pairs)
+    key = (id(model), id(world), contact, chosen)
+    known = _RECENT.get(key)
+    if known is not None:
+        return known[1]
+    elements = contact_elements(model, world, contact, pairs)
+    found = None
+    if elements:
+        (element,) = elements
+        if not isinstance(element, RigidContact):
+            raise ModelError(
+                f"linearize of model {model.name!r}: expected rigid contact, got "
+                f"{type(element).__name__}; pass contact='rigid', or contact=False for none"
+            )
+        if model.loops:
+            raise ModelError(
+                f"linearize of model {model.name!r}: contact is for robots without loops; pass "
+                "contact=False"
+            )
+        names = element.point_names
+        start = element.initial_discrete_state(model)[: len(POINT_STATES) * len(names)]
+        form = tuple(candidate.form() for candidate in element.candidates)
+        found = ContactsOf(
+            names, form, np.array(numbers_of(element.candidates)), np.array(start, np.float64)
+        )
+    if len(_RECENT) >= MOST_RECENT:
+        _RECENT.clear()
+    _RECENT[key] = ((model, world), found)
+    return found
+
+
 def linearize_contact(
     model: Model,
-    element: Element,
+    contacts: ContactsOf,
     arrays: tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike, ArrayLike | None],
     conditions: DynamicsCall,
 ) -> ContactLinearization:
@@ -566,32 +630,14 @@ def linearize_contact(
 
     Args:
         model: The robot.
-        element: Its contacts.
+        contacts: Its contacts.
         arrays: Configuration, velocity, joint force, step, and states of the contact points.
         conditions: Shared keywords.
-
-    Raises:
-        ModelError: If contact is not rigid, or the robot has loops.
     """
-    if not isinstance(element, RigidContact):
-        raise ModelError(
-            f"linearize of model {model.name!r}: expected rigid contact, got "
-            f"{type(element).__name__}; pass contact='rigid', or contact=False for none"
-        )
-    if model.loops:
-        raise ModelError(
-            f"linearize of model {model.name!r}: contact is for robots without loops; pass "
-            "contact=False"
-        )
     *state, z = arrays
-    names, candidates = element.point_names, element.candidates
-    count = len(POINT_STATES) * len(names)
-    if z is None:
-        z = element.initial_discrete_state(model)[:count]
-    form = tuple(candidate.form() for candidate in candidates)
-    given = (*state, z, np.array(numbers_of(candidates)))
-    found = _STEP.call(model, given, conditions, (("candidates", form),))
+    given = (*state, contacts.start if z is None else z, contacts.numbers)
+    found = _STEP.call(model, given, conditions, (("candidates", contacts.form),))
     flagged = conditions.get("errors") == "flag"
     A, B, modes, margin = found[0] if flagged else found
-    near = ContactLinearization(A, B, modes, margin, names)
+    near = ContactLinearization(A, B, modes, margin, contacts.names)
     return (near, found[1]) if flagged else near  # type: ignore[return-value]

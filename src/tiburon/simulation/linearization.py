@@ -450,16 +450,20 @@ def linearize(
         ``A, B = tb.linearize(arm, q, v, tau, dt=0.01)``
     """
     world = world_with(conditions.get("world"), conditions.get("fluid")) or DEFAULT_WORLD
-    elements = contact_elements(model, world, contact, contact_pairs)
-    if elements:
-        if dt is None:
-            raise ModelError(
-                f"linearize of model {model.name!r}: rigid contact acts in steps, got continuous "
-                "time; pass dt=, or contact=False to leave contact out"
-            )
-        from tiburon.simulation.contact_linearization import linearize_contact
+    if contact is not False and (contact or world.ground is not None or contact_pairs is not None):
+        from tiburon.simulation.contact_linearization import contacts_of, linearize_contact
 
-        return linearize_contact(model, elements[0], (q, v, tau, dt, contact_state), conditions)
+        contacts = contacts_of(model, world, contact, contact_pairs)
+        if contacts is not None:
+            if dt is None:
+                raise ModelError(
+                    f"linearize of model {model.name!r}: rigid contact acts in steps, got "
+                    "continuous time; pass dt=, or contact=False to leave contact out"
+                )
+            return linearize_contact(model, contacts, (q, v, tau, dt, contact_state), conditions)
+    elif contact is False:
+        # pairs without contact are refused
+        contact_elements(model, world, contact, contact_pairs)
     if contact_state is not None:
         raise ModelError("contact_state: expected a world with contact, got none; leave it out")
     kind, step = (_CONTINUOUS, ()) if dt is None else (_STEP, (dt,))
