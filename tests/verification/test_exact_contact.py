@@ -325,3 +325,108 @@ def test_rigid_steps_converge_to_the_event_driven_run():
     order = np.polyfit(np.log(steps), np.log(errors), 1)[0]
     assert 0.8 < order < 2.5
     assert errors[-1] < 1e-4
+
+
+# tops: curved shapes that roll and slide
+
+
+def rotation(quaternion):
+    w, x, y, z = quaternion
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+def jellett(model, run):
+    """Angular momentum about the center of mass along the vector to the contact [kg m^3 / s]."""
+    inertia = model.bodies[0].inertia
+    xx, xy, xz, yy, yz, zz = inertia.tensor
+    tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    found = []
+    for q, v in zip(run.q, run.v, strict=True):
+        arm = rotation(q[:4]).T @ [0, 0, -0.02] - np.array(inertia.com)
+        found.append(tensor @ v[:3] @ arm)
+    return np.array(found)
+
+
+def total_energy(run):
+    return np.ravel(run.get("kinetic_energy")) + np.ravel(run.get("potential_energy"))
+
+
+@pytest.mark.slow
+def test_tippe_top_inverts_and_keeps_jellett_integral():
+    """Friction acts at the contact, along the vector from there to the center of mass it does not.
+
+    The top hops on its way; rigid steps keep the integral to their order.
+    """
+    top = tb.load("tippe_top")
+    world = tb.World(ground=tb.Ground(static_friction=0.03))
+    q, v = np.array(top.poses["leaning"]), np.array([0, 0, 155.0, 0, 0, 0])
+    run = exact(top, 16.0, q=q, v=v, world=world)
+    kept = jellett(top, run)
+    assert np.abs(kept / kept[0] - 1.0).max() < 1e-11
+    assert rotation(run.q[0, :4])[2, 2] > 0.9
+    assert rotation(run.q[-1, :4])[2, 2] < -0.99
+    assert np.diff(total_energy(run)).max() < 1e-14
+    errors = [
+        np.abs(jellett(top, tb.simulate(top, 1.0, q=q, v=v, world=world, dt=dt)) / kept[0] - 1)
+        for dt in (1e-3, 5e-4, 2.5e-4)
+    ]
+    order = np.polyfit(np.log([4.0, 2.0, 1.0]), np.log([error.max() for error in errors]), 1)[0]
+    assert order > 0.9
+
+
+@pytest.mark.slow
+def test_rattleback_turns_round_and_keeps_its_energy():
+    """Spun the wrong way, a stone that rolls without slip reverses; rolling loses nothing."""
+    stone = tb.load("rattleback")
+    world = tb.World(ground=tb.Ground(static_friction=1.0))
+    q = np.array(stone.poses["rest"])
+    spin = np.array([0.05, 0.02, -5.0])
+    reach = tb.contacts(stone, q, world=world).point[0] - q[4:]
+    run = exact(stone, 8.0, q=q, v=np.concatenate([spin, -np.cross(spin, reach)]), world=world)
+    assert run.v[-1, 2] > 4.9
+    energy = total_energy(run)
+    assert np.abs(energy - energy[0]).max() < 1e-11 * energy[0]
+
+
+@pytest.mark.slow
+def test_rolling_disc_keeps_its_energy():
+    """A coin that rolls and precesses on the edge of its rim."""
+    disc = single_body(tb.CylinderShape(0.2, 0.02), 1.0, [0.01, 0.01, 0.02])
+    world = tb.World(ground=tb.Ground(static_friction=1.0))
+    lean = math.radians(70)
+    q = np.array([math.cos(lean / 2), math.sin(lean / 2), 0, 0, 0, 0, 1.0])
+    q[6] -= tb.contacts(disc, q, world=world).gap.min()
+    here = tb.contacts(disc, q, world=world)
+    reach = rotation(q[:4]).T @ (here.point[np.argmin(here.gap)] - q[4:])
+    spin = np.array([0.1, 0.2, 9.0])
+    run = exact(disc, 5.0, q=q, v=np.concatenate([spin, -np.cross(spin, reach)]), world=world)
+    energy = total_energy(run)
+    assert np.abs(energy - energy[0]).max() < 1e-11 * energy[0]
+    assert np.ptp(run.q[:, 6]) > 0.01
+
+
+@pytest.mark.slow
+def test_painleve_rod_jams_and_continues_by_an_impulse():
+    """Where no force satisfies Coulomb's law, an impulse stops the tip; energy is only lost."""
+    length = 0.5
+    mass = tb.Inertia(1.3, (0, 0, 0), 1.3 * length**2 / 3 * np.diag([1e-3, 1, 1]))
+    body = tb.Body("rod", "world", joint=tb.Free("rod"), inertia=mass)
+    rod = tb.Model("rod", [body], contacts=[tb.ContactPoint("tip", "rod", (length, 0, 0))])
+    theta = math.radians(70)
+    c, s = math.cos(theta), math.sin(theta)
+    q = np.array([math.cos(theta / 2), 0, math.sin(theta / 2), 0, 0, 0, length * s])
+    world = tb.World(ground=tb.Ground(static_friction=2.5))
+    assert 1 + 3 * c * (c - 2.5 * s) < 0
+    run = exact(rod, 0.3, q=q, v=np.array([0, 0, 0, 2 * c, 0, 2 * s]), world=world)
+    assert run.events[0].name == "tip.jam"
+    assert run.events[0].time == 0.0
+    energy = total_energy(run)
+    assert energy[1] < 1.3 * (2.0 + G * length * s)
+    assert np.diff(energy).max() < 1e-12
+    assert run.contact_summary().depth.max() < 1e-12

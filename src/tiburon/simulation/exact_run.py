@@ -820,7 +820,9 @@ class ExactRun(AdaptiveRun):
         modes = np.full(len(states), OPEN)
         for place, k in enumerate(np.flatnonzero(decision.closed)):
             mode, force, a = solution.modes[place], solution.f[place], solution.a[place]
-            if mode == BREAKING or force[2] <= 1e-9 * largest:
+            # where no other contact carries force, the last one of this point is the measure
+            measure = max(largest, float(np.linalg.norm(states[k, 4:7]))) if loose[k] else largest
+            if mode == BREAKING or force[2] <= 1e-9 * measure:
                 modes[k] = OPEN if a[2] > 1e-9 * fastest else IDLE
                 if loose[k] and _can_open(now, int(k), decision):
                     modes[k] = OPEN
