@@ -98,6 +98,7 @@ def test_every_function_of_the_library_has_decided():
         "contact_motion",
         "contact_problem",
         "shared_load",
+        "load_matrices",
         "cross_inverse_inertia",
         "forward_dynamics",
         "forward_dynamics_derivatives",

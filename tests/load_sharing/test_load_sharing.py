@@ -207,3 +207,61 @@ def test_missing_data_are_named():
         tb.LoadSharing.of(dog, driven=["knee"])
     with pytest.raises(tb.ModelError, match="objective"):
         tb.LoadSharing.of(dog, objective="least")
+
+
+def test_infeasible_loads_are_explained():
+    """A foot that would have to pull is named with its force; the certificate proves it."""
+    dog = tb.load("quadruped")
+    q = np.array(dog.poses["stand"])
+    plan = tb.LoadSharing.of(dog, world=FLOOR, torque_limits=False)
+    share = plan.share(q, touching=[1, 1, 0, 1])
+    assert share.status == "infeasible"
+    assert np.all(np.isnan(share.tau))
+    found = share.explain()
+    assert found.certificate.holds
+    assert list(found.lifted) == ["front_right_foot: pushes"]
+    pull = found.lifted["front_right_foot: pushes"]
+    assert f"front_right_foot would have to pull with {pull:.3g} N" in share.summary
+    # moments about the line through the other two feet balance
+    points = tb.contacts(dog, q, world=FLOOR).point
+    line = points[3] - points[0]
+    mass = sum(body.inertia.mass for body in dog.bodies)
+    center = tb.center_of_mass(dog, q)
+    across = np.cross([0.0, 0.0, 1.0], line)
+    weight = mass * 9.81 * (across @ (center - points[0])) / (across @ (points[1] - points[0]))
+    assert pull == pytest.approx(-weight, rel=1e-6)
+    with pytest.raises(tb.DomainError, match="case"):
+        plan.share(q).explain()
+
+
+def test_nearest_motion_can_be_produced():
+    """A push beyond friction: the nearest acceleration is on the border of what is possible."""
+    dog = tb.load("quadruped")
+    q = np.array(dog.poses["stand"])
+    plan = tb.LoadSharing.of(dog, world=FLOOR, torque_limits=False, sides=16, inscribed=False)
+    vd = np.zeros(dog.nv)
+    vd[3] = 9.0
+    share = plan.share(q, vd=vd)
+    assert share.status == "infeasible"
+    short = share.explain().shortfall
+    for part, status in ((1.001, "optimal"), (0.99, "infeasible")):
+        nearer = vd.copy()
+        nearer[:6] -= part * short
+        assert plan.share(q, vd=nearer).status == status
+
+
+def test_problems_are_returned_with_names():
+    """The program that `problem` returns has the solution that `share` finds."""
+    dog = tb.load("quadruped")
+    rng = np.random.default_rng(8)
+    q, v, vd = kicked(dog, "stand", rng)
+    plan = tb.LoadSharing.of(dog, world=FLOOR, sides=6, objective=tb.TorqueNorm())
+    share = plan.share(q, v, vd)
+    problem = plan.problem(q, v, vd)
+    np.testing.assert_allclose(problem.A1 @ share.x, problem.b1, atol=1e-9)
+    assert np.all(problem.A2 @ share.x >= problem.b2 - 1e-9)
+    assert problem.A1.shape == (len(plan.equation_names), len(plan.names))
+    assert problem.A2.shape == (len(plan.limit_names), len(plan.names))
+    gradient = problem.W @ share.x + problem.c
+    balance = problem.A1.T @ share.equation_multipliers + problem.A2.T @ share.multipliers
+    np.testing.assert_allclose(gradient, balance, atol=1e-8 * np.abs(gradient).max())

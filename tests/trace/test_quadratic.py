@@ -264,7 +264,12 @@ def test_dependent_equations_agree_or_contradict():
     once = solve_qp(np.eye(3), np.ones(3), A[:1], [1.0])
     assert found.status == OPTIMAL
     np.testing.assert_allclose(found.x, once.x, atol=1e-14)
-    assert solve_qp(np.eye(3), np.ones(3), A, [1.0, 2.1]).status == INFEASIBLE
+    more = np.vstack([A, [[0.3, -1.0, 2.0]]])
+    for right in ([1.0, 2.1, 0.5], [1.0, 1.9, 0.5]):
+        none = solve_qp(np.eye(3), np.ones(3), more, right)
+        assert none.status == INFEASIBLE
+        np.testing.assert_allclose(more.T @ none.equation_multipliers, 0.0, atol=1e-12)
+        assert right @ none.equation_multipliers > 0.0
 
 
 def test_wrong_shapes_are_named():

@@ -1,7 +1,7 @@
 """Load sharing for users: joint torques and contact forces that produce a motion within limits."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Unpack
 
@@ -16,6 +16,12 @@ from tiburon.contact.candidates import Candidate, candidates_of, number_count, n
 from tiburon.errors import DomainError, ModelError, ShapeError, UnknownNameError, shown
 from tiburon.functions.keywords import DYNAMICS_CALL, Conditions
 from tiburon.functions.library import LibraryFunction, check_places, inputs_of
+from tiburon.load_sharing.certificate import (
+    Contradiction,
+    contradiction_of,
+    least_excess,
+    nearest_right_hand_side,
+)
 from tiburon.load_sharing.objectives import InternalForce, Objective
 from tiburon.load_sharing.problem import Grip, Group, Layout, layout_of
 from tiburon.load_sharing.solution import Limits, row_names
@@ -27,13 +33,23 @@ from tiburon.spatial import Scalar
 from tiburon.trace.declared import is_declared
 from tiburon.trace.program import Input, current_graph
 
-__all__ = ["GripLimit", "LoadShare", "LoadSharing", "share_load"]
+__all__ = [
+    "GripLimit",
+    "Infeasibility",
+    "LoadProblem",
+    "LoadShare",
+    "LoadSharing",
+    "share_load",
+]
 
 Array = NDArray[np.float64]
 Pairs = Sequence[tuple[str, str]]
 
 _STATUS_NAMES = np.array(("optimal", "infeasible", "not convex", "unfinished"))
 """Names of the status of a solution, by code."""
+
+SIDES = 16
+"""Sides of the pyramids around friction cones in explanations."""
 
 ACTIVE = 1e-9
 """Multiplier relative to the largest above which a limit is active."""
@@ -111,6 +127,29 @@ class LoadShare(NamedTuple):
     iterations: Array
     """Steps of the solver, shape (...)."""
 
+    motion: tuple[Any, ...]
+    """Configuration, velocity, acceleration and touching contacts, as given."""
+
+    def explain(self, case: tuple[int, ...] | int = ()) -> "Infeasibility":
+        """Explain why a case has no solution: the limits that contradict the motion, and a remedy.
+
+        Friction cones count as pyramids of 16 sides around them.
+
+        Args:
+            case: Index of the case in a batch.
+
+        Raises:
+            DomainError: If the case has a solution.
+        """
+        place = (case,) if isinstance(case, int) else tuple(case)
+        status = str(np.asarray(self.status)[place])
+        if status != "infeasible":
+            raise DomainError("case", "a case without solution", f"status {status!r} at {place}")
+        shape = np.shape(self.status)
+        given = [np.asarray(x, dtype=np.float64) for x in self.motion]
+        one = [np.broadcast_to(x, (*shape, x.shape[-1]))[place] for x in given]
+        return self.plan._explained(*one)
+
     @property
     def summary(self) -> str:
         """One sentence per case: feasible or not, which limits are active."""
@@ -128,7 +167,7 @@ class LoadShare(NamedTuple):
             if value > ACTIVE * max(largest, 1e-300)
         ]
         if status == "infeasible":
-            return f"{lead}infeasible: the motion contradicts {', '.join(active) or 'itself'}"
+            return f"{lead}{self.explain(case).sentence}"
         if status != "optimal":
             return f"{lead}{status}"
         parts = [f"at its limit: {name}" for name in active]
@@ -159,24 +198,13 @@ def _inputs(model: Model, options: Options) -> list[Input]:
     ]
 
 
-def _share(
-    setting: Setting,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    vd: Sequence[Scalar],
-    touching: Sequence[Scalar],
-    before: Sequence[Scalar],
-    prefer: Sequence[Scalar],
-    friction: Sequence[Scalar],
-    torsion: Sequence[Scalar],
-    bounds: Sequence[Scalar],
-    weights: Sequence[Scalar],
-    surfaces: Sequence[Scalar],
-) -> Any:
+def _programmed(setting: Setting, given: Sequence[Sequence[Scalar]]) -> tuple[Any, Any]:
+    """Return the problem of a state and its quadratic program, from the inputs in order."""
     from tiburon.load_sharing.problem import problem_of
-    from tiburon.load_sharing.solution import shared
+    from tiburon.load_sharing.solution import program_of
 
     choices = dict(setting.options)
+    q, v, vd, touching, before, _, friction, torsion, bounds, weights, surfaces = given
     problem = problem_of(
         setting,
         choices["layout"],
@@ -189,13 +217,30 @@ def _share(
         touching,
         friction,
     )
-    return shared(
-        problem, choices["objective"], choices["limits"], weights, bounds, torsion, before, prefer
+    program = program_of(
+        problem, choices["objective"], choices["limits"], weights, bounds, torsion, before
     )
+    return problem, program
+
+
+def _share(setting: Setting, *given: Sequence[Scalar]) -> Any:
+    from tiburon.load_sharing.solution import shared
+
+    problem, program = _programmed(setting, given)
+    return shared(problem, program, dict(setting.options)["limits"], given[8], given[5])
+
+
+def _matrices(setting: Setting, *given: Sequence[Scalar]) -> Any:
+    from tiburon.load_sharing.solution import matrices
+
+    return matrices(_programmed(setting, given)[1])
 
 
 _SHARE: LibraryFunction[Any] = LibraryFunction(
     "shared_load", _inputs, _share, keywords=DYNAMICS_CALL
+)
+_MATRICES: LibraryFunction[Any] = LibraryFunction(
+    "load_matrices", _inputs, _matrices, keywords=DYNAMICS_CALL
 )
 
 
@@ -384,7 +429,87 @@ class LoadSharing:
             equations[..., : len(layout.undriven)],
             status,
             iterations,
+            given[:4],
         )
+
+    @public
+    def problem(
+        self,
+        q: ArrayLike,
+        v: ArrayLike | None = None,
+        vd: ArrayLike | None = None,
+        *,
+        touching: ArrayLike | None = None,
+    ) -> "LoadProblem":
+        """Return the quadratic program of a motion; arguments as in `share`."""
+        rest = np.zeros(self.model.nv)
+        given = (
+            q,
+            rest if v is None else v,
+            rest if vd is None else vd,
+            self._all if touching is None else self._taking_part(touching),
+            *self._none,
+            *self._constants,
+        )
+        W, c, A1, b1, A2, b2 = _MATRICES.call(
+            self.model, given, {"world": self.world}, self._options
+        )
+        rows, limits = len(self.layout.undriven), len(self.limit_names)
+        if self.limits.sides is None:
+            limits -= sum(group.normal is not None for group in self.layout.groups)
+        return LoadProblem(
+            self,
+            W,
+            c,
+            A1[..., :rows, :],
+            b1[..., :rows],
+            A2[..., :limits, :],
+            b2[..., :limits],
+        )
+
+    def _explained(self, q: Array, v: Array, vd: Array, touching: Array) -> "Infeasibility":
+        """Explain why a motion has no solution."""
+        from tiburon.functions.dynamics import mass_matrix
+
+        outer = self
+        if self.limits.sides is None:
+            outer = replace(self, limits=self.limits._replace(sides=SIDES, inscribed=False))
+        _, _, A1, b1, A2, b2 = (
+            np.asarray(x) for x in outer.problem(q, v, vd, touching=touching)[1:]
+        )
+        names = outer.limit_names
+        H = np.asarray(mass_matrix(self.model, q))[
+            np.ix_(self.layout.undriven, self.layout.undriven)
+        ]
+        found = contradiction_of(A1, b1, A2, b2)
+        if found is None or not found.holds:
+            sentence = "infeasible, though not beyond pyramids of 16 sides around friction cones"
+            return Infeasibility((), {}, found, None, None, sentence)
+        rows = [k for k, y in enumerate(found.y2) if y > ACTIVE]
+        lifted = {}
+        for k in rows:
+            # a contact that pulls has no friction limit
+            element, _, limit = names[k].partition(": ")
+            others = [
+                i
+                for i, name in enumerate(names)
+                if not (limit == "pushes" and name.startswith(f"{element}: friction"))
+            ]
+            excess = least_excess(A1, b1, A2[others], b2[others], [others.index(k)])
+            if excess is not None:
+                lifted[names[k]] = float(excess[0])
+        nearest = nearest_right_hand_side(A1, b1, A2, b2, 1.0 / np.diag(H))
+        shortfall: Any = None if nearest is None else np.linalg.solve(H, b1 - nearest)
+        involved = tuple(names[k] for k in rows)
+        parts = [f"infeasible: the motion contradicts {_listed(involved)}"]
+        parts += [_lifted_text(name, amount) for name, amount in lifted.items()]
+        if shortfall is not None:
+            worst = int(np.argmax(np.abs(shortfall)))
+            parts.append(
+                f"or change the acceleration of {self.equation_names[worst]} by "
+                f"{-shortfall[worst]:.3g} (the nearest possible motion)"
+            )
+        return Infeasibility(involved, lifted, found, nearest, shortfall, "; ".join(parts))
 
     def _taking_part(self, touching: ArrayLike) -> Any:
         """Return which contacts and loops take part."""
@@ -438,6 +563,76 @@ class LoadSharing:
     def __getstate__(self) -> dict[str, Any]:
         """Pickle without what is made on first use."""
         return {item.name: getattr(self, item.name) for item in fields(self)}
+
+
+class LoadProblem(NamedTuple):
+    """A load-sharing problem: minimize c^T x + x^T W x / 2 with A1 x = b1 and A2 x >= b2.
+
+    Friction cones are further limits where the plan has no pyramids.
+    """
+
+    plan: LoadSharing
+    """Names rows and columns: `names`, `equation_names`, `limit_names`."""
+
+    W: Array
+    """Quadratic term, shape (..., unknowns, unknowns)."""
+
+    c: Array
+    """Linear term, shape (..., unknowns)."""
+
+    A1: Array
+    """Equations, shape (..., equations, unknowns)."""
+
+    b1: Array
+    """Generalized forces that the motion needs [N or N m], shape (..., equations)."""
+
+    A2: Array
+    """Limits, shape (..., limits, unknowns)."""
+
+    b2: Array
+    """Their right-hand sides, shape (..., limits)."""
+
+
+class Infeasibility(NamedTuple):
+    """Why a load cannot be shared."""
+
+    limits: tuple[str, ...]
+    """Names of the limits that contradict the motion."""
+
+    lifted: dict[str, float]
+    """Limits any one of which, if lifted, lets the load be shared, and by how much it is then
+    exceeded at least [N or N m]."""
+
+    certificate: Contradiction | None
+    """Factors of equations and limits that prove it (Farkas)."""
+
+    nearest: Array | None
+    """Generalized forces of the nearest motion that can be produced [N or N m]; None if the limits
+    contradict each other."""
+
+    shortfall: Array | None
+    """Acceleration of the motion less that of the nearest one, for the variables that nothing
+    drives [m/s^2 or rad/s^2]."""
+
+    sentence: str
+    """All of this in words."""
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown_names = list(names[:4]) + ([f"{len(names) - 4} more"] if len(names) > 4 else [])
+    return ", ".join(shown_names) or "itself"
+
+
+def _lifted_text(name: str, amount: float) -> str:
+    """Say what lifting one limit means."""
+    element, _, limit = name.partition(": ")
+    if limit == "pushes":
+        return f"{element} would have to pull with {amount:.3g} N"
+    if limit.startswith("friction"):
+        return f"{element} would need {amount:.3g} N more friction"
+    if limit.startswith("torsion"):
+        return f"{element} would need {amount:.3g} N m more torsional friction"
+    return f"{element} would need {amount:.3g} N m (or N) beyond its limit"
 
 
 @public

@@ -19,7 +19,15 @@ from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.quadratic import solve_qp
 
-__all__ = ["Limits", "friction_directions", "row_names", "shared"]
+__all__ = [
+    "Limits",
+    "QuadraticProgram",
+    "friction_directions",
+    "matrices",
+    "program_of",
+    "row_names",
+    "shared",
+]
 
 TIE_BREAK = 1e-8
 """Weight of the least torque norm relative to the objective, where that is not definite; the least
@@ -63,7 +71,33 @@ def row_names(problem: Any, limits: Limits, v_names: Sequence[str]) -> tuple[str
     return tuple(found)
 
 
-def shared(
+class QuadraticProgram(NamedTuple):
+    """A load-sharing problem as a quadratic program; floats or traced values."""
+
+    W: list[dict[int, Scalar]]
+    """Quadratic term by rows, without structural zeros."""
+
+    c: list[Scalar]
+    """Linear term."""
+
+    A1: list[ContactRow]
+    """Equations, one row per velocity variable that nothing drives."""
+
+    b1: list[Scalar]
+
+    A2: list[ContactRow]
+    """Limits A2 x >= b2, in the order of `row_names`."""
+
+    b2: list[Scalar]
+
+    cones: list[tuple[int, int, int]]
+    """Two tangents and the normal of each friction cone."""
+
+    mu: list[Scalar]
+    """Coefficients of the cones."""
+
+
+def program_of(
     problem: Problem,
     objective: Objective,
     limits: Limits,
@@ -71,9 +105,8 @@ def shared(
     bounds: Sequence[Scalar],
     torsion: Sequence[Scalar],
     before: Sequence[Scalar],
-    prefer: Sequence[Scalar],
-) -> dict[str, Any]:
-    """Return the shared load by name; see `tiburon.functions.load_sharing.LoadShare`.
+) -> QuadraticProgram:
+    """Return a problem with its limits and objective as a quadratic program.
 
     Args:
         problem: The problem in one state.
@@ -83,12 +116,10 @@ def shared(
         bounds: Smallest and largest force of each limited joint [N or N m].
         torsion: Coefficient of friction of moments about the normal, per group [m].
         before: Forces x of the step before.
-        prefer: Multipliers of the inequalities of the step before.
     """
     layout = problem.layout
     n = layout.size
-    squares = objective.squares(problem, p, before)
-    W, c = _quadratic(squares, n)
+    W, c = _quadratic(objective.squares(problem, p, before), n)
     largest: Scalar = 0.0
     for i in range(n):
         largest = np.maximum(largest, W[i][i])
@@ -113,25 +144,66 @@ def shared(
                 if j != i and j in group.places:
                     W[i][j] = problem.touching[k] * W[i][j]
     rows, right = _inequalities(problem, limits, bounds, torsion)
-    cones = [
-        (group.normal - 2, group.normal - 1, group.normal)
-        for group in layout.groups
-        if group.normal is not None and limits.sides is None
+    normals = [
+        (k, group.normal) for k, group in enumerate(layout.groups) if group.normal is not None
     ]
-    mu = [
-        problem.friction[k]
-        for k, group in enumerate(layout.groups)
-        if group.normal is not None and limits.sides is None
+    cones = normals if limits.sides is None else []
+    equations: list[ContactRow] = [
+        {k: column[i] for k, column in enumerate(problem.columns) if i in column}
+        for i in layout.undriven
     ]
+    return QuadraticProgram(
+        W,
+        c,
+        equations,
+        [problem.needed[i] for i in layout.undriven],
+        rows,
+        right,
+        [(normal - 2, normal - 1, normal) for _, normal in cones],
+        [problem.friction[k] for k, _ in cones],
+    )
+
+
+def matrices(program: QuadraticProgram) -> dict[str, Any]:
+    """Return a quadratic program as dense arrays, by name."""
+    n = len(program.c)
+    return {
+        "W": _matrix(program.W, n),
+        "c": as_traced(program.c),
+        "A1": _matrix(program.A1 or [{}], n),
+        "b1": as_traced(program.b1 or [0.0]),
+        "A2": _matrix(program.A2 or [{}], n),
+        "b2": as_traced(program.b2 or [0.0]),
+    }
+
+
+def shared(
+    problem: Problem,
+    program: QuadraticProgram,
+    limits: Limits,
+    bounds: Sequence[Scalar],
+    prefer: Sequence[Scalar],
+) -> dict[str, Any]:
+    """Return the shared load by name; see `tiburon.functions.load_sharing.LoadShare`.
+
+    Args:
+        problem: The problem in one state.
+        program: Its quadratic program.
+        limits: Structure of the inequalities.
+        bounds: Smallest and largest force of each limited joint [N or N m].
+        prefer: Multipliers of the inequalities of the step before.
+    """
+    layout = problem.layout
+    n = layout.size
     found = solve_qp(
-        _matrix([W[i] for i in range(n)], n),
-        as_traced(c),
-        _equations(problem),
-        as_traced([problem.needed[i] for i in layout.undriven]),
-        _matrix(rows, n) if rows else None,
-        as_traced(right) if rows else None,
-        cones=cones,
-        mu=as_traced(mu) if mu else (),
+        _matrix(program.W, n),
+        as_traced(program.c),
+        _matrix(program.A1, n) if program.A1 else None,
+        as_traced(program.b1) if program.A1 else None,
+        _matrix(program.A2, n) if program.A2 else None,
+        as_traced(program.b2) if program.A2 else None,
+        cones=program.cones,
+        mu=as_traced(program.mu) if program.cones else (),
         prefer=as_traced(list(prefer)),
     )
     x = list(found.x)
@@ -159,18 +231,12 @@ def shared(
         "forces": as_traced([y for force in forces for y in force] or [0.0]),
         "friction_margins": as_traced(margins or [0.0]),
         "torque_margins": as_traced(spare or [0.0]),
-        "multipliers": as_traced(
-            [*_list(found.inequality_multipliers), *_list(found.cone_multipliers)] or [0.0]
-        ),
-        "equation_multipliers": as_traced(_list(found.equation_multipliers) or [0.0]),
+        "multipliers": as_traced([*found.inequality_multipliers, *found.cone_multipliers] or [0.0]),
+        "equation_multipliers": as_traced(list(found.equation_multipliers) or [0.0]),
         "status": found.status,
         "iterations": found.iterations,
         "active": found.active,
     }
-
-
-def _list(values: Any) -> list[Scalar]:
-    return list(values)
 
 
 def _quadratic(squares: Sequence[Square], n: int) -> tuple[list[dict[int, Scalar]], list[Scalar]]:
@@ -184,15 +250,6 @@ def _quadratic(squares: Sequence[Square], n: int) -> tuple[list[dict[int, Scalar
             for j, b in row.items():
                 W[i][j] = W[i].get(j, 0.0) + scaled * b
     return W, c
-
-
-def _equations(problem: Problem) -> Any:
-    layout = problem.layout
-    rows: list[ContactRow] = [
-        {k: column[i] for k, column in enumerate(problem.columns) if i in column}
-        for i in layout.undriven
-    ]
-    return _matrix(rows, layout.size) if rows else None
 
 
 def _inequalities(

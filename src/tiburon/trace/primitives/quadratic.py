@@ -713,26 +713,32 @@ class _Work:
     def enter_equation(self, e: Index) -> None:
         """Make an equation active; one that depends on others must agree with them."""
         m, n = self.m, self.n
-        for j in m.loop(0, n):
-            m.store(self.a, j, m.load(self.given, e * n + self.of._A1 + j))
+        running = self.flag(self.going())
+        on = self.is_set(running)
         b = m.load(self.given, e + self.of._b1)
         total = m.mul(b, b)
         for j in range(n):
-            a = m.load(self.a, j)
+            a = m.load(self.given, e * n + (self.of._A1 + j))
+            m.store(self.a, j, m.choose(on, a, m.load(self.a, j)))
             total = m.add_product(a, a, total)
+        total = m.choose(on, total, self.zero)
         # rows of zeros say nothing
         for _ in m.iterate(1, lambda: m.less(self.zero, total)):
             s, size = self.residual(b)
             square, whole = self.directions()
             independent = m.less(m.mul(m.constant(DEPENDENT), whole), square)
+            enters = m.choose(on, self.flag(independent), self.zero)
             step = m.div(s, m.choose(independent, square, self.one))
-            self.move(m.choose(independent, step, self.zero))
+            self.move(m.choose(self.is_set(enters), step, self.zero))
             # a residual that independent equations leave is of no x
             wrong = m.less(m.mul(m.constant(CONTRADICTS * CONTRADICTS), size), m.mul(s, s))
             contradiction = m.choose(independent, self.zero, self.flag(wrong))
+            contradiction = m.choose(on, contradiction, self.zero)
             self.put_where(self.is_set(contradiction), AT.status, m.constant(INFEASIBLE))
-            self.put(AT.which, self.number(e))
-            self.add(independent, square)
+            sign = m.choose(m.less(s, self.zero), m.constant(-1.0), self.one)
+            self.put_where(self.is_set(contradiction), AT.multiplier, sign)
+            self.put_where(on, AT.which, self.number(e))
+            self.add(self.is_set(enters), square)
             self.put(AT.equations, self.get(AT.q))
 
     def residual(self, b: Number) -> tuple[Number, Number]:
@@ -953,6 +959,7 @@ class _Work:
             slight = m.choose(self.is_set(stuck), self.flag(m.less(m.mul(s, s), bound)), self.zero)
             hopeless = m.choose(self.is_set(slight), self.zero, stuck)
             self.put_where(self.is_set(hopeless), AT.status, m.constant(INFEASIBLE))
+            self.put_where(self.is_set(hopeless), AT.multiplier, self.one)
             self._mark(slight, self.get(AT.which), m.constant(PARKED))
             self.put_where(self.is_set(slight), AT.parked, self.one)
             self.put_where(self.is_set(slight), AT.fresh, self.one)
@@ -962,7 +969,7 @@ class _Work:
             for k in m.loop(0, n, independent=True):
                 old = m.load(self.multipliers, k)
                 m.store(self.multipliers, k, m.sub_product(step, m.load(self.r, k), old))
-            self.put(AT.multiplier, m.add(self.get(AT.multiplier), step))
+            self.put_where(on, AT.multiplier, m.add(self.get(AT.multiplier), step))
             enters = m.choose(on, self.flag(m.less_equal(full, bounded)), self.zero)
             enters = m.choose(self.is_set(stuck), self.zero, enters)
             leaves = m.choose(on, self.flag(m.less(bounded, full)), self.zero)
@@ -1091,15 +1098,15 @@ class _Work:
         self._multiplier_direction(self.zero)
         for k in m.loop(0, of.constraints):
             m.store(found, k + n, self.zero)
-        self.put(AT.length, self.zero)
+        sign = self._negative(self.get(AT.multiplier))
         for k in m.loop(0, n):
             inside = self.flag(m.less(self.number(k), self.get(AT.q)))
             for _ in m.iterate(1, lambda inside=inside: self.is_set(inside)):  # type: ignore[misc]
                 r = m.load(self.r, k)
-                y = m.choose(solved, r, self._negative(r))
+                y = m.choose(solved, r, m.mul(sign, r))
                 y = m.choose(self.is_set(inside), y, self.zero)
                 self._write_multiplier(m.load(self.who, k), y)
-        entering = m.choose(solved, self.zero, self.one)
+        entering = m.choose(solved, self.zero, self.get(AT.multiplier))
         self._write_multiplier(self.get(AT.which), entering)
         for i in m.loop(0, n):
             m.store(found, i, m.load(self.x, i))
