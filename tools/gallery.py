@@ -5,6 +5,7 @@
     python tools/gallery.py pictures FOLDER        # docs/gallery/pictures, from those; Chromium
     python tools/gallery.py readme FOLDER          # docs/images of the README; Chromium
     python tools/gallery.py animation FOLDER       # docs/images/dive.webp, of the demo; Chromium
+    python tools/gallery.py demos FOLDER           # docs/images/demo_*.webp, contacts.webp
 
 Each robot has one command (`gallery_scenes.py`). It is printed on the robot's page, makes its
 replay, and its picture is taken from that: nothing is shown that a reader cannot repeat.
@@ -43,6 +44,17 @@ FLAGS = (
     "--enable-unsafe-swiftshader",
     "--ignore-gpu-blocklist",
 )
+
+TARGETS = ("pages", "replays", "pictures", "readme", "animation", "demos")
+
+DEMO_PICTURES = {
+    "quadruped": (0.52, 0.9),
+    "hexapod": (0.55, 0.62),
+    "aquarobot": (0.38, 0.8),
+    "hand": (0.5, 0.8),
+    "strandbeest": (0.5, 0.55),
+}
+"""By demo with contact: the share of the run at which its picture is taken, and how close."""
 
 BARE = "#heading, #overlays, #panel, #message { display: none !important; }"
 """A page without its buttons, for pictures."""
@@ -232,10 +244,25 @@ def make_animation(folder: Path) -> None:
     _say(f"wrote {path.relative_to(ROOT)}, {packed.tell() / 1000:.1f} kB")
 
 
+def make_demos(folder: Path) -> None:
+    """Run the demos with contact and take their pictures."""
+    for name in DEMO_PICTURES:
+        if not (folder / name / "replay.html").exists():
+            words = [sys.executable, "-m", "tiburon", "demo", name, "--output", str(folder / name)]
+            subprocess.run(words, check=True)
+    with _pages(viewport={"width": 640, "height": 400}) as page:
+        for name, (share, closer) in DEMO_PICTURES.items():
+            _open(page, folder / name / "replay.html", bare=True)
+            _seek(page, share, closer)
+            _save(page.screenshot(), IMAGES / f"demo_{name}.webp", 40_000)
+    figure = (folder / "quadruped" / "contacts.png").read_bytes()
+    _save(figure, IMAGES / "contacts.webp", 60_000, width=900)
+
+
 def main() -> None:
     """Make what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("pages", "replays", "pictures", "readme", "animation"))
+    parser.add_argument("what", choices=(*TARGETS,))
     parser.add_argument("folder", nargs="?", type=Path, help="where replays are")
     parser.add_argument("names", nargs="*", help="robots; all by default")
     asked = parser.parse_args()
@@ -250,6 +277,8 @@ def main() -> None:
         make_pictures(asked.folder, names)
     elif asked.what == "readme":
         make_readme(asked.folder)
+    elif asked.what == "demos":
+        make_demos(asked.folder)
     else:
         make_animation(asked.folder)
 

@@ -1,7 +1,9 @@
-"""`tiburon demo`: an underwater vehicle keeps station in a current while its arm moves.
+"""`tiburon demo`: robots at work, with facts, figures and a replay of each.
 
-Two built-in controllers run side by side at 100 Hz, as on-board computers do. They are part of the
-native loop; the vehicle moves in a current with hydrodynamic forces on each of its links.
+The first one is an underwater vehicle that keeps station in a current while its arm moves. Two
+built-in controllers run side by side at 100 Hz, as on-board computers do. They are part of the
+native loop; the vehicle moves in a current with hydrodynamic forces on each of its links. The
+others touch something: `tiburon.demos` has them.
 """
 
 from pathlib import Path
@@ -24,25 +26,95 @@ if TYPE_CHECKING:
 
 EXAMPLES = """
 tiburon demo
-tiburon demo --duration 10 --current 0.5 --output figures
+tiburon demo --list
+tiburon demo quadruped --output trot
+tiburon demo station --duration 10 --current 0.5 --output figures
 """
 
 MILLIMETERS = 1e3
 """Millimeters per meter."""
 
 
+STATION = "station"
+"""Name of the demo that runs by default."""
+
+DURATION, STEP, CURRENT = 20.0, 1e-3, 0.3
+"""Simulated time [s], step of the integrator [s] and current [m/s] of that demo."""
+
+
 def run(
+    name: Annotated[str, typer.Argument(help="Name of the demo; --list shows all.")] = STATION,
+    listing: Annotated[bool, typer.Option("--list", help="List the demos and end.")] = False,
     output: Annotated[Path, typer.Option(help="Directory for figures and the page.")] = Path(
         "tiburon-demo"
     ),
-    duration: Annotated[float, typer.Option(min=0.1, help="Simulated time [s].")] = 20.0,
-    step: Annotated[float, typer.Option(min=1e-4, max=0.01, help="Integrator step [s].")] = 1e-3,
-    current: Annotated[float, typer.Option(min=-1.0, max=1.0, help="Current [m/s].")] = 0.3,
+    duration: Annotated[
+        float | None, typer.Option(min=0.1, help="Simulated time [s]; by the demo by default.")
+    ] = None,
+    step: Annotated[
+        float | None,
+        typer.Option(min=1e-4, max=0.01, help="Integrator step of station [s]; 1e-3 by default."),
+    ] = None,
+    current: Annotated[
+        float | None,
+        typer.Option(min=-1.0, max=1.0, help="Current of station [m/s]; 0.3 by default."),
+    ] = None,
 ) -> None:
-    """Simulate an underwater vehicle that keeps station in a current while its arm moves.
+    """Simulate a robot at work; print what it shows; write figures and a replay page.
 
-    Writes three figures and a replay page for any browser.
+    By default an underwater vehicle keeps station in a current while its arm moves. The others are
+    about contact: robots walk over a hill, on the sea floor and on sand, a hand lifts a glass.
     """
+    from tiburon.demos.index import DEMOS
+    from tiburon.errors import OptionError, UnknownNameError
+
+    if listing:
+        print(f"{STATION:<12} an underwater vehicle keeps station in a current, its arm moves")
+        for known, (_, _, about) in DEMOS.items():
+            print(f"{known:<12} {about}")
+        return
+    if name == STATION:
+        _keep_station(
+            output,
+            DURATION if duration is None else duration,
+            STEP if step is None else step,
+            CURRENT if current is None else current,
+        )
+        return
+    if name not in DEMOS:
+        raise UnknownNameError("demo", name, (STATION, *DEMOS), listing="`tiburon demo --list`")
+    for option, value in (("--step", step), ("--current", current)):
+        if value is not None:
+            raise OptionError(f"demo {name}: {option}", ("no value: it is of station",), value)
+    _show(name, duration, output)
+
+
+def _show(name: str, duration: float | None, output: Path) -> None:
+    """Run a demo of `tiburon.demos`, print its facts and write its files."""
+    from tiburon.cli.console import EXIT_CODES
+    from tiburon.cli.simulate import make_folder
+    from tiburon.demos.index import DEMOS, find
+    from tiburon.viewer.plots import save_figure
+
+    print(f"{name}: {DEMOS[name][2]}", flush=True)
+    start = perf_counter()
+    found = find(name)(duration)
+    outcome = found.run.outcome
+    print(f"{outcome}: {perf_counter() - start:.1f} s with compilation")
+    for fact in found.facts:
+        print(f"- {fact}")
+    make_folder(output)
+    for file, figure in found.figures.items():
+        save_figure(figure, output / file)
+        print(f"wrote {output / file}")
+    page = found.run.save_html(output / "replay.html", title=found.title)
+    print(f"wrote {page}: open it in a browser to replay the run")
+    if not outcome.ok:
+        raise typer.Exit(EXIT_CODES[outcome.status])
+
+
+def _keep_station(output: Path, duration: float, step: float, current: float) -> None:
+    """Simulate the vehicle; write three figures and a replay page."""
     import numpy as np
     from rich.console import Console
     from rich.progress import Progress

@@ -1,0 +1,153 @@
+"""What a demonstration is: a run, what it shows in words, its figures."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tiburon.arrays import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from tiburon.results.trajectory import Trajectory
+
+__all__ = ["Demonstration", "contact_facts", "contact_figure", "forces_by_group", "walk_figure"]
+
+Array = NDArray[np.float64]
+
+
+class Demonstration(NamedTuple):
+    """The result of a demonstration."""
+
+    run: "Trajectory"
+    """The run."""
+
+    facts: tuple[str, ...]
+    """What it shows, one sentence each."""
+
+    figures: "dict[str, Figure]"
+    """Figures by file name."""
+
+    title: str
+    """Heading of the replay."""
+
+
+def forces_by_group(run: "Trajectory", groups: Sequence[str]) -> Array:
+    """Return the size of the contact force of each group [N], shape (n, groups).
+
+    Args:
+        run: A run of one robot.
+        groups: Beginnings of the names of contact points: "leg_1_pad" for all points of the pad.
+    """
+    force = run.get("contact_force")
+    names = force.contact.values.tolist()
+    found = [
+        np.linalg.norm(
+            force.values[:, [k for k, name in enumerate(names) if name.startswith(group)]].sum(
+                axis=1
+            ),
+            axis=-1,
+        )
+        for group in groups
+    ]
+    return np.stack(found, axis=-1)
+
+
+def contact_facts(run: "Trajectory", groups: Sequence[str]) -> tuple[str, ...]:
+    """Return sentences about peak force, slip and depth.
+
+    Args:
+        run: A run of one robot.
+        groups: As in `forces_by_group`.
+    """
+    summary = run.contact_summary()
+    forces = forces_by_group(run, groups)
+    row, group = divmod(int(np.argmax(forces)), len(groups))
+    slips = int(np.argmax(summary.slip))
+    touching = summary.touching > 0.0
+    sticking = summary.sticking[touching].sum() / summary.touching[touching].sum()
+    return (
+        f"peak force {forces.max():.4g} N at {groups[group]}, {run.time[row]:.2f} s",
+        f"longest slip of a contact point {1e3 * summary.slip[slips]:.3g} mm "
+        f"({summary.names[slips]}); points that touch stick {100.0 * sticking:.0f} % of the time",
+        f"deepest penetration {1e6 * summary.depth.max():.2g} um",
+    )
+
+
+def contact_figure(run: "Trajectory", groups: Sequence[str], title: str) -> "Figure":
+    """Plot the size of contact forces, and when each group touches.
+
+    Args:
+        run: A run of one robot.
+        groups: As in `forces_by_group`.
+        title: Heading.
+    """
+    from matplotlib.figure import Figure
+
+    forces = forces_by_group(run, groups)
+    mode = run.get("contact_mode")
+    names = mode.contact.values.tolist()
+    figure = Figure(figsize=(9.0, 5.5), layout="constrained")
+    upper, lower = figure.subplots(2, sharex=True, height_ratios=(3, 2))
+    for k, group in enumerate(groups):
+        upper.plot(run.time, forces[:, k], linewidth=1.2, label=group.replace("_", " "))
+        own = mode.values[:, [i for i, name in enumerate(names) if name.startswith(group)]]
+        for value, color in ((2.0, "#18a558"), (1.0, "#e5373d")):
+            shown = (own.max(axis=1) > 0.0) & ((own == 1.0).any(axis=1) == (value == 1.0))
+            lower.fill_between(
+                run.time, k - 0.4, k + 0.4, where=shown, color=color, linewidth=0, step="post"
+            )
+    # impacts of single steps would hide all else
+    usual = forces[forces > 0.0]
+    if len(usual):
+        upper.set_ylim(0.0, 1.3 * float(np.percentile(usual, 99.0)))
+    upper.set(ylabel="contact force [N]")
+    upper.set_title(title, loc="left")
+    upper.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    lower.set(xlabel="time [s]", ylim=(len(groups) - 0.5, -0.5))
+    lower.set_yticks(range(len(groups)), [group.replace("_", " ") for group in groups])
+    lower.set_title("sticking (green), slipping (red)", loc="left", fontsize=10)
+    _format(upper, lower)
+    return figure
+
+
+def walk_figure(run: "Trajectory", title: str) -> "Figure":
+    """Plot the way and the attitude of the first body of a walker.
+
+    Args:
+        run: A run of one robot whose first body floats.
+        title: Heading.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.0, 5.5), layout="constrained")
+    upper, lower = figure.subplots(2, sharex=True)
+    for k, axis in enumerate("xyz"):
+        upper.plot(run.time, run.q[:, 4 + k] - run.q[0, 4 + k], label=axis, linewidth=1.4)
+    for name, angle in zip(("roll", "pitch", "yaw"), attitude(run.q), strict=True):
+        lower.plot(run.time, np.degrees(angle), label=name, linewidth=1.2)
+    upper.set(ylabel="way of the body [m]")
+    upper.set_title(title, loc="left")
+    lower.set(xlabel="time [s]", ylabel="attitude [deg]")
+    for axes in (upper, lower):
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    _format(upper, lower)
+    return figure
+
+
+def attitude(q: Array) -> tuple[Array, Array, Array]:
+    """Return roll, pitch and yaw of a floating first body [rad], shape (n,) each."""
+    w, x, y, z = q[:, :4].T
+    return (
+        np.arctan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y)),
+        np.arcsin(np.clip(2.0 * (w * y - z * x), -1.0, 1.0)),
+        np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z)),
+    )
+
+
+def _format(*places: Any) -> None:
+    for axes in places:
+        axes.margins(x=0.0)
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
