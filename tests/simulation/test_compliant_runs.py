@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tiburon.model.contact_kinds import disc_points
 
 DOG = tb.load("quadruped")
 STAND = np.array(DOG.poses["stand"])
@@ -171,3 +172,101 @@ def test_closed_loops_touch_alike_however_they_are_cut():
 def test_what_compliant_contact_cannot_do_is_refused(options, message):
     with pytest.raises(tb.TiburonError, match=message):
         run(0.01, **options)
+
+
+RUBBER = tb.ContactMaterial(0.6, normal_stiffness=2e4, normal_damping=40.0)
+
+
+def _leg(**foot):
+    """A mass of 3 kg on a leg that moves up and down, with a foot of 0.2 kg on a ball joint."""
+    contacts, shapes = foot.get("contacts", ()), foot.get("shapes", ())
+    bodies = [
+        tb.Body(
+            "leg",
+            joint=tb.Prismatic("leg", axis=(0, 0, 1)),
+            inertia=tb.Inertia(3.0, (0, 0, 0), 0.1 * np.eye(3)),
+        ),
+        tb.Body(
+            "foot",
+            "leg",
+            joint=tb.Revolute("ankle", axis=(0, 1, 0)),
+            inertia=tb.Inertia(0.2, (0, 0, -0.02), 1e-3 * np.eye(3)),
+            shapes=shapes,
+        ),
+    ]
+    return tb.Model("leg", bodies, contacts=contacts)
+
+
+def test_end_effectors_are_replaceable():
+    """Ball, pad and disc on one leg, each with its law, carry the same weight."""
+    ball = tb.ContactPoint("ball", "foot", (0, 0, -0.03), 0.02, material=RUBBER)
+    disc = [
+        tb.ContactPoint(f"rim_{k}", "foot", (x, y, -0.05), material=RUBBER)
+        for k, (x, y, _) in enumerate(disc_points(0.04, 6))
+    ]
+    pad = tb.Shape(
+        tb.BoxShape((0.1, 0.08, 0.02)),
+        pose=tb.Pose(translation=(0, 0, -0.04)),
+        role="collision",
+        material=RUBBER,
+    )
+    ground = tb.World(ground=tb.Ground(height=-0.051, static_friction=0.9))
+    depths = []
+    for foot, points in (
+        ({"contacts": [ball]}, 1),
+        ({"contacts": disc}, 6),
+        ({"shapes": (pad,)}, 4),
+    ):
+        model = _leg(**foot)
+        found = tb.simulate(
+            model, 3.0, q=[0.0, 0.0], world=ground, contact="compliant", control=_level
+        )
+        states = found.z[-1, : 4 * len(found.contact_summary().names)].reshape(-1, 4)
+        assert states[:, 2].sum() == pytest.approx(3.2 * 9.81, rel=1e-6)
+        assert np.count_nonzero(states[:, 2]) == points
+        depths.append(found.contact_summary().depth.max())
+    assert depths[1] < depths[0]
+
+
+@tb.traced
+def _level(state):
+    return [0.0, -2.0 * state.q[1] - 0.05 * state.v[1]]
+
+
+def test_fingers_hold_a_block_that_does_not_creep():
+    """Two fingers press with 20 N each; friction 0.5 carries 1 kg, and nothing slides in 20 s."""
+    tip = tb.Shape(tb.SphereShape(0.02), material=RUBBER)
+    steel = tb.ContactMaterial(0.5, normal_stiffness=1e5, normal_damping=50.0)
+    fingers = [
+        tb.Body(
+            name,
+            joint=tb.Prismatic(name, axis=(side, 0, 0)),
+            inertia=tb.Inertia(0.3, (0, 0, 0), 1e-3 * np.eye(3)),
+            shapes=(tb.Shape(tip.geometry, tb.Pose(translation=(0, 0, 0)), material=RUBBER),),
+        )
+        for name, side in (("left", 1), ("right", -1))
+    ]
+    block = tb.Body(
+        "block",
+        joint=tb.Free("block"),
+        inertia=tb.Inertia(1.0, (0, 0, 0), 2e-3 * np.eye(3)),
+        shapes=(tb.Shape(tb.BoxShape((0.1, 0.1, 0.1)), material=steel),),
+    )
+    model = tb.Model("gripper", [*fingers, block])
+    q = [-0.0699, -0.0699, 1, 0, 0, 0, 0, 0, 0]
+    found = tb.simulate(
+        model,
+        25.0,
+        q=q,
+        contact="compliant",
+        contact_pairs=[("left", "block"), ("right", "block")],
+        command=[20.0, 20.0, *[0.0] * 6],
+        record_dt=5.0,
+    )
+    height = found.q[:, 8]
+    assert height[-1] > -0.02
+    assert abs(height[-1] - height[1]) < 1e-9
+    forces = found.z[-1, :8].reshape(2, 4)
+    # on the fingers, which are the first bodies
+    assert forces[:, 2].sum() == pytest.approx(-9.81, rel=1e-6)
+    assert np.all(forces[:, 3] == 1.0)
