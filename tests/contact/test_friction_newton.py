@@ -98,7 +98,7 @@ def stack(boxes: int, ratio: float) -> Problem:
 
 @pytest.mark.parametrize(("boxes", "ratio"), [(4, 1.0), (3, 1e4), (3, 1e-4)])
 def test_stacks_are_held_whatever_their_masses(boxes, ratio, monkeypatch):
-    """Light boxes under heavy ones: sweeps alone are far from a solution."""
+    """Also where sweeps alone are far from a solution: many boxes, light ones below heavy ones."""
     problem = stack(boxes, ratio)
     arguments = [*problem.arguments[:-1], 1e-8]
     solver = FrictionGaussSeidel(problem.columns, problem.supports, 60)
@@ -110,5 +110,7 @@ def test_stacks_are_held_whatever_their_masses(boxes, ratio, monkeypatch):
     masses = ratio ** (np.arange(boxes) / (boxes - 1))
     assert np.abs(u).max() < 1e-8 * np.abs(p).max() * 10.0 / masses.min()
     assert p[2:12:3].sum() == pytest.approx(9.81e-3 * masses.sum(), rel=1e-6)
+    if ratio < 1.0:
+        return
     monkeypatch.setattr(friction, "MOST_COLUMNS", 0)
     assert solver.apply(arguments)[-3] > 1e-5
