@@ -1,7 +1,9 @@
 """Default force elements of a robot, from its own data."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from tiburon.actuation.compliant_contact import CompliantContact
 from tiburon.actuation.contact_element import ContactElement
@@ -14,15 +16,17 @@ from tiburon.actuation.joint_stops import STOP_FREQUENCY, JointStops, apparent_j
 from tiburon.actuation.motor_drive import MotorDrive
 from tiburon.actuation.passive import FRICTION_SPEED, PassiveJoints
 from tiburon.actuation.point_spring import PointSpring
-from tiburon.actuation.rigid_contact import RigidContact
+from tiburon.actuation.rigid_contact import LAWS, RigidContact
 from tiburon.actuation.stick_slip import StickSlip
 from tiburon.actuation.thruster_drive import ThrusterDrive
 from tiburon.argument_checks import positive
 from tiburon.arguments import public
 from tiburon.contact.compliant import ContactLaw
-from tiburon.errors import ModelError, OptionError, shown
+from tiburon.contact.rigid import TOLERANCE
+from tiburon.errors import DomainError, ModelError, OptionError, shown
 from tiburon.model import Actuator, Coupled, Model, Thruster, World
 from tiburon.model.attachments import HydraulicCylinder, Spring
+from tiburon.trace.primitives.friction_newton import MOST_COLUMNS
 
 __all__ = ["CONTACTS", "PASSIVES", "as_elements", "contact_elements", "elements_of"]
 
@@ -32,8 +36,8 @@ PASSIVES = (True, False, "stick_slip")
 CONTACTS = ("rigid", "compliant", "exact", False)
 """Models of contact; None chooses by the ground."""
 
-RIGID_LAWS = ("coulomb",)
-"""Laws of friction of rigid contact."""
+LEAST_TOLERANCE, MOST_TOLERANCE = 1e-13, 1e-3
+"""Tolerances of contact impulses: rounding limits them, and with coarser ones contacts slide."""
 
 
 @public
@@ -106,12 +110,35 @@ def _as_element(part: object) -> Element:
     )
 
 
+def _tolerance(tolerance: Any) -> float:
+    """Return the residual of contact impulses.
+
+    Raises:
+        DomainError: If it cannot be reached, or is no tolerance.
+    """
+    if tolerance is None:
+        return TOLERANCE
+    try:
+        found = math.nan if isinstance(tolerance, (str, bool)) else float(tolerance)
+    except (TypeError, ValueError):
+        found = math.nan
+    if not LEAST_TOLERANCE <= found <= MOST_TOLERANCE:
+        raise DomainError(
+            "contact_tolerance",
+            f"a value from {LEAST_TOLERANCE:g} to {MOST_TOLERANCE:g}",
+            f"{tolerance!r}" if found != found else f"{found:g}",
+            advice="leave it out for 1e-8 of the largest impulse",
+        )
+    return found
+
+
 def contact_elements(
     model: Model,
     world: World,
     contact: str | bool | None,
     pairs: Sequence[tuple[str, str]] | None = None,
     law: ContactLaw | str | None = None,
+    tolerance: float | None = None,
 ) -> tuple[Element, ...]:
     """Return the contacts of a robot with its world as elements.
 
@@ -122,7 +149,9 @@ def contact_elements(
             something of the robot can touch it, or where pairs are named: compliant if the ground
             has a stiffness, else rigid.
         pairs: Names of two bodies each that may touch, "world" for the ground.
-        law: "coulomb" of rigid contact, or a function of compliant contact; their own by default.
+        law: "coulomb" or "convex" of rigid contact, or a function of compliant contact; their own
+            by default.
+        tolerance: Residual of the impulses of rigid contact, relative to the largest impulse.
 
     Raises:
         OptionError: If there is no such model or law of contact.
@@ -133,17 +162,22 @@ def contact_elements(
     ):
         raise OptionError("contact", CONTACTS, contact)
     if contact is False:
-        for name, given in (("contact_pairs", pairs), ("contact_law", law)):
+        for name, given in (
+            ("contact_pairs", pairs),
+            ("contact_law", law),
+            ("contact_tolerance", tolerance),
+        ):
             if given is not None:
                 raise ModelError(f"{name}: expected a model of contact with it, got contact=False")
         return ()
     ground = world.ground
     if contact is None and ground is None and pairs is None:
-        if law is not None:
-            raise ModelError(
-                "contact_law: expected contact with it, got a world without ground; give the world "
-                "a Ground, or contact_pairs"
-            )
+        for name, given in (("contact_law", law), ("contact_tolerance", tolerance)):
+            if given is not None:
+                raise ModelError(
+                    f"{name}: expected contact with it, got a world without ground; give the world "
+                    "a Ground, or contact_pairs"
+                )
         return ()
     compliant = contact == "compliant"
     if contact is None:
@@ -152,13 +186,34 @@ def contact_elements(
     if compliant:
         if law is not None and not callable(law):
             raise OptionError("contact_law with compliant contact", ("a function", None), law)
+        if tolerance is not None:
+            raise ModelError(
+                "contact_tolerance: expected rigid contact with it, got compliant; leave it out"
+            )
         found = CompliantContact.of(model, world, pairs)
         found = None if found is None else replace(found, law=law)
     else:
-        if not (law is None or (isinstance(law, str) and law in RIGID_LAWS)):
-            raise OptionError("contact_law with rigid contact", RIGID_LAWS, law)
-        kind = ExactContact if contact == "exact" else RigidContact
-        found = kind.of(model, world, pairs)
+        if not (law is None or (isinstance(law, str) and law in LAWS)):
+            raise OptionError("contact_law with rigid contact", LAWS, law)
+        enough = _tolerance(tolerance)
+        if contact == "exact":
+            for name, given in (("contact_law", law), ("contact_tolerance", tolerance)):
+                if given not in (None, "coulomb"):
+                    raise ModelError(
+                        f"{name}: expected contact='rigid' with it, got 'exact'; leave it out"
+                    )
+            found = ExactContact.of(model, world, pairs)
+        else:
+            rigid = RigidContact.of(model, world, pairs)
+            found = rigid
+            if rigid is not None:
+                named = LAWS[0] if law is None else str(law)
+                found = replace(rigid, law=named, tolerance=enough)
+                if named == "convex" and model.nv > MOST_COLUMNS:
+                    raise ModelError(
+                        f"contact_law: 'convex' is solved for up to {MOST_COLUMNS} velocities, got "
+                        f"{model.nv} of model {model.name!r}; use 'coulomb'"
+                    )
     if found is None and contact is not None:
         raise ModelError(
             f"model {model.name!r}: contact={contact!r} needs shapes that may touch, got none; "

@@ -1,11 +1,12 @@
 """Rigid contact as an element: the contact points of a robot and what they carry between steps."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from tiburon.actuation.contact_element import POINT_STATES, ContactElement
 from tiburon.actuation.element import Action, ElementContext
 from tiburon.contact.candidates import surfaces_of
 from tiburon.contact.rigid import (
+    TOLERANCE,
     Compliance,
     PointState,
     RigidStep,
@@ -13,10 +14,16 @@ from tiburon.contact.rigid import (
 )
 from tiburon.contact.rows import PointRows, swept_rows
 from tiburon.model import Plan
-from tiburon.record import record
+from tiburon.record import field, record
 from tiburon.spatial import Scalar
 
-__all__ = ["RigidContact"]
+__all__ = ["LAWS", "RigidContact"]
+
+LAWS = ("coulomb", "convex")
+"""Laws of friction: Coulomb's, and the convex one of other engines (docs/contact.md)."""
+
+OWN_STATES = ("residual", "iterations", "worst")
+"""Discrete states beside those of the points."""
 
 
 @record
@@ -25,12 +32,27 @@ class RigidContact(ContactElement):
 
     Its discrete states are those of each contact point at the end of the last step: the mean force
     over the step on the first body, world axes [N], and whether the point sticks; then the residual
-    of the impulses.
+    of the impulses, the number of iterations that found them, and the number of the point with the
+    largest residual.
     """
 
+    law: str = field(default="coulomb", kw_only=True)
+    """The law of friction, one of `LAWS`."""
+
+    tolerance: float = field(default=TOLERANCE, kw_only=True)
+    """Residual of the impulses at which solvers end, relative to the largest impulse."""
+
     def own_state_names(self) -> tuple[str, ...]:
-        """Return the name of the residual."""
-        return (f"{self.name}.residual",)
+        """Return the names of residual, iterations and worst point."""
+        return tuple(f"{self.name}.{part}" for part in OWN_STATES)
+
+    def parameters(self) -> tuple[float, ...]:
+        """Return dimensions and materials of all candidates, then the tolerance."""
+        return (*ContactElement.parameters(self), self.tolerance)
+
+    def structure(self) -> Hashable:
+        """Return the pairs of shapes, and the law."""
+        return (ContactElement.structure(self), self.law)
 
     def act(self, now: ElementContext) -> Action:
         """Return no force: contacts act at the end of each step."""
@@ -62,6 +84,7 @@ class RigidContact(ContactElement):
         v: Sequence[Scalar],
         v_free: Sequence[Scalar],
         h: Scalar,
+        tolerance: Scalar,
     ) -> tuple[RigidStep, tuple[Scalar, ...]]:
         """Return what contacts make of a step, and the states after it; see `rigid_step`."""
         width = len(POINT_STATES)
@@ -70,6 +93,17 @@ class RigidContact(ContactElement):
             for k in range(len(points))
         ]
         surfaces = surfaces_of(self.candidates, p, [point.geometry for point in points])
-        found = rigid_step(gaps, points, compliance, surfaces, states, v, v_free, h)
+        found = rigid_step(
+            gaps,
+            points,
+            compliance,
+            surfaces,
+            states,
+            v,
+            v_free,
+            h,
+            tolerance,
+            convex=self.law == "convex",
+        )
         after = [y for state in found.states for y in (*state.force, state.sticking)]
-        return found, (*after, found.residual)
+        return found, (*after, found.residual, found.sweeps, found.worst)

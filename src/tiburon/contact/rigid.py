@@ -306,6 +306,8 @@ def rigid_step(
     v_free: Sequence[Scalar],
     h: Scalar,
     tolerance: Scalar = TOLERANCE,
+    *,
+    convex: bool = False,
 ) -> RigidStep:
     """Return what contacts make of a step.
 
@@ -319,12 +321,13 @@ def rigid_step(
         v_free: Joint velocity at the end without contact [m/s or rad/s], nv scalars.
         h: Length of the step [s].
         tolerance: Residual of the impulses at which to end, relative to the largest impulse.
+        convex: Whether points obey the convex law instead of Coulomb's.
     """
     count = len(points)
     problem = contact_problem(gaps, points, surfaces, states, v, v_free, h)
     b, mu, closing, guess = problem.b, problem.mu, problem.closing, problem.guess
     supports = compliance.supports
-    found = ContactStep(compliance.size, supports, MOST_SWEEPS).apply(
+    found = ContactStep(compliance.size, supports, MOST_SWEEPS, convex=convex).apply(
         [
             *compliance.entries(supports),
             *b,

@@ -47,6 +47,9 @@ class ContactSummary(NamedTuple):
     """Largest residual of the impulses, relative to the largest impulse of its step; 0 where
     contact forces follow from the state."""
 
+    iterations: int
+    """Most iterations that the impulses of a recorded step took; 0 like the residual."""
+
     def __str__(self) -> str:
         heads = ("contact", "touching", "sticking", "slipping", "peak force", "depth", "slip path")
         rows = [
@@ -74,7 +77,10 @@ class ContactSummary(NamedTuple):
         ]
         if apart:
             lines.append(f"and {apart} that never touched")
-        return "\n".join([*lines, f"largest residual of impulses: {self.residual:.1e}"])
+        last = f"largest residual of impulses: {self.residual:.1e}"
+        if self.iterations:
+            last += f", after at most {self.iterations} iterations"
+        return "\n".join([*lines, last])
 
 
 def summarize_contacts(run: "Trajectory") -> ContactSummary:
@@ -119,11 +125,12 @@ def summarize_contacts(run: "Trajectory") -> ContactSummary:
         np.nanmax(np.where(alive, force, 0.0), axis=(0, 1)),
         depth.max(axis=(0, 1)),
         path.max(axis=0),
-        _largest_residual(cases, column.labels),
+        _largest(cases, column.labels, "contact.residual"),
+        int(_largest(cases, column.labels, "contact.iterations")),
     )
 
 
-def _largest_residual(cases: Array, labels: tuple[str, ...]) -> float:
-    """Return the largest residual of impulses; 0 for models of contact without any."""
-    where = [place for place, label in enumerate(labels) if label == "contact.residual"]
+def _largest(cases: Array, labels: tuple[str, ...], name: str) -> float:
+    """Return the largest value of a discrete state; 0 for models of contact without it."""
+    where = [place for place, label in enumerate(labels) if label == name]
     return float(np.nanmax(cases[..., where])) if where else 0.0

@@ -15,13 +15,16 @@ from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.recorder import Recorder
 from tiburon.simulation.system import System
 
-__all__ = ["BEYOND_GRID", "Cause", "first_to_diverge", "tell_rank_changes"]
+__all__ = ["BEYOND_GRID", "UNSOLVED", "Cause", "first_to_diverge", "tell_rank_changes"]
 
 Array = NDArray[np.float64]
 
 
 BEYOND_GRID = "beyond the grid of the ground"
 """Where a contact is that has left uneven ground."""
+
+UNSOLVED = "whose impulses do not meet the tolerance"
+"""What a contact is that solvers did not solve."""
 
 GROWTH = 100.0
 """Growth of states within a step beyond which commands are not the cause."""
@@ -101,7 +104,8 @@ def first_to_diverge(
             after = METHODS[method].step(
                 Manifold(model), rates, q, w, np.float64(dt), np.float64(time)
             )
-            opened = _off_grid(system, q, w, dt, time) or _opened(system, *after, time + dt)
+            opened = _off_grid(system, q, w, dt, time) or _unsolved(system, q, w, held, dt, time)
+            opened = opened or _opened(system, *after, time + dt)
             if opened is None and system.held:
                 # a sampled controller is asked at the end of a step
                 opened = _bad_command(system, *after, held, time + dt)
@@ -142,6 +146,23 @@ def _off_grid(system: System, q: Scalars, w: Scalars, dt: float, time: float) ->
     if candidate is None:
         return None
     return Cause(f"contact {candidate.name!r} {BEYOND_GRID}", candidate.first.body)
+
+
+def _unsolved(
+    system: System, q: Scalars, w: Scalars, held: Array, dt: float, time: float
+) -> Cause | None:
+    """Return which contact has the largest residual of a step that was not solved, if any."""
+    if not system.ends_in_contact:
+        return None
+    u = tuple(np.float64(x) for x in held)
+    now = np.float64(dt), np.float64(time)
+    found = system.contact_failure(Manifold(system.model), q, w, u, *now)
+    if found is None or system.contact is None:
+        return None
+    point, residual = found
+    candidate = next(one for one in system.contact[0].candidates if point in one.point_names)
+    words = f"contact {point!r}, of a residual of {residual:.2g}, {UNSOLVED}"
+    return Cause(words, candidate.first.body)
 
 
 def _opened(system: System, q: Scalars, w: Scalars, time: float) -> Cause | None:

@@ -22,7 +22,7 @@ from tiburon.native.code import Code
 from tiburon.native.kernel import Kernel
 from tiburon.native.row_loop import AddressTable, Job, RowLoop, address_of
 from tiburon.simulation.cases import Cases, RunCases
-from tiburon.simulation.diagnosis import BEYOND_GRID, first_to_diverge
+from tiburon.simulation.diagnosis import BEYOND_GRID, UNSOLVED, first_to_diverge
 from tiburon.simulation.events import EventSearch, Taken, Watch
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.recorder import SENSED, Room
@@ -973,6 +973,11 @@ def _advice(method: str, quantity: str, tolerance: float) -> str:
         return "check the controller, which returned a non-finite command"
     if quantity.endswith(BEYOND_GRID):
         return "enlarge the grid, or stop the robot before its border"
+    if quantity.endswith(UNSOLVED):
+        return (
+            "take a smaller dt or a larger contact_tolerance; look for bodies that others press "
+            "into each other, and for friction too large for a step without jamming"
+        )
     change = "a smaller dt (`tiburon check` advises one)"
     if quantity.startswith("gap of loop"):
         change = "a smaller dt, a motion that its loops can follow"

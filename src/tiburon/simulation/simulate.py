@@ -79,6 +79,7 @@ def simulate(
     contact: str | bool | None = None,
     contact_pairs: Sequence[tuple[str, str]] | None = None,
     contact_law: ContactLaw | str | None = None,
+    contact_tolerance: float | None = None,
     sensors: Sequence[Sensor] = (),
     events: Sequence[Event | TimeEvent] = (),
     method: str | None = None,
@@ -140,9 +141,12 @@ def simulate(
         contact_pairs: Names of two bodies each whose collision shapes may touch, "world" for the
             ground; by default the contact points of the robot, or the collision shapes of a tree
             without any, and the ground, and collision shapes of different trees.
-        contact_law: The law of contact. Rigid: "coulomb". Compliant: a function of a `Touch` that
+        contact_law: The law of contact. Rigid: "coulomb", the default, or "convex", under which
+            points that slide lift off (docs/contact.md). Compliant: a function of a `Touch` that
             returns the normal force [N], or the normal force and the tangential force on the first
             body; spring and damper of the materials by default.
+        contact_tolerance: Residual of the laws of rigid contact at which its impulses are
+            accepted, relative to the largest impulse of the step: 1e-8 by default, 1e-13 to 1e-3.
         sensors: Sensors; a controller finds readings in `state.sensors`, and
             they are recorded.
         events: Events to detect.
@@ -209,10 +213,9 @@ def simulate(
     extra = as_elements(forces)
     place = None if world is None and fluid is None else world_with(world, fluid)
     touching: tuple[Element, ...] = ()
-    if not (place is None and contact is None and contact_pairs is None and contact_law is None):
-        touching = contact_elements(
-            model, place or DEFAULT_WORLD, contact, contact_pairs, contact_law
-        )
+    contact_options = (contact, contact_pairs, contact_law, contact_tolerance)
+    if not (place is None and all(option is None for option in contact_options)):
+        touching = contact_elements(model, place or DEFAULT_WORLD, *contact_options)
         extra = (*extra, *touching)
     several = place is not None and place.cases is not None
     varied = None

@@ -54,8 +54,8 @@ from tiburon.contact.mode_forces import (
     mode_forces,
     stopping_impulse,
 )
-from tiburon.contact.rigid import compliance_of
-from tiburon.contact.rows import along, contact_geometry, contact_rows
+from tiburon.contact.rigid import RigidStep, compliance_of
+from tiburon.contact.rows import PointRows, along, contact_geometry, contact_rows
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
 from tiburon.functions.dynamics import method_of_runs
 from tiburon.functions.kernel_source import parameter_values, trace_with_parameters
@@ -112,9 +112,6 @@ __all__ = [
 
 Scalars = tuple[Scalar, ...]
 
-
-MAX_CONTACT_RESIDUAL = 1e-3
-"""Relative residual of contact impulses above which a step has failed."""
 
 MAX_GAP = 1e100
 """Sum of gaps that is a number [m]."""
@@ -678,20 +675,12 @@ class System:
             p: Run-time parameters of the elements.
         """
         assert self.contact is not None
-        element, at_z, at_p = self.contact
-        assert isinstance(element, RigidContact)
+        _, at_z, at_p = self.contact
         (q, w, memory), nv = start, self.model.nv
-        v, z = w[:nv], u[self.discrete]
         # what an event leaves of a step may be nothing, and forces are impulses over time
         h = np.maximum(h, SHORTEST_STEP)
-        middle, ahead = manifold.displaced(q, v, 0.5 * h), manifold.displaced(q, v, h)
-        acceleration = rates(middle, w, u, time + 0.5 * h)[:nv]
-        v_ahead = manifold.velocity_ahead(q, middle, ahead, v, acceleration, h)
-        plan = self.plan_at(ahead, v, time)
-        own = (*p[at_p], *self.contact_handle)
-        gaps, points = element.approach(plan, q, ahead, v, h, own)
-        compliance = compliance_of(plan, ahead, points, *self._loops_at(plan, ahead, w[nv:]))
-        found, states = element.finish_step(gaps, points, compliance, z[at_z], own, v, v_ahead, h)
+        found, states, points, ahead = self._solved_contact(manifold, rates, q, w, u, h, time, p)
+        z = u[self.discrete]
         q_after = manifold.normalize(manifold.displaced(q, found.mean, h))
         v_after = manifold.reexpress(found.v, ahead, q_after)
         if self.nx or memory:
@@ -705,12 +694,61 @@ class System:
             q_end, w_end = where_needed(
                 ~found.touched, lambda: free()[:2], (q_after, tuple(v_after))
             )
-        solved = found.residual <= MAX_CONTACT_RESIDUAL
+        solved = found.residual <= p[at_p][-1]
         # gaps of points beyond the grid of the ground are not numbers, which comparisons hide
         over = sum((point.geometry.gap for point in points), 0.0) < MAX_GAP
         q_end = tuple(require(solved & over, x, UNSOLVED_CONTACT) for x in q_end)
         held = (*u[: self.discrete.start], *z[: at_z.start], *states, *z[at_z.stop :])
         return q_end, w_end, memory, held
+
+    def _solved_contact(
+        self,
+        manifold: Any,
+        rates: Callable[..., Scalars],
+        q: Scalars,
+        w: Scalars,
+        u: Scalars,
+        h: Scalar,
+        time: Scalar,
+        p: Sequence[Scalar],
+    ) -> tuple[RigidStep, Scalars, list[PointRows], Scalars]:
+        """Return what contacts make of a step, their states, the points, and where those are."""
+        assert self.contact is not None
+        element, at_z, at_p = self.contact
+        assert isinstance(element, RigidContact)
+        nv = self.model.nv
+        v, z = w[:nv], u[self.discrete]
+        middle, ahead = manifold.displaced(q, v, 0.5 * h), manifold.displaced(q, v, h)
+        acceleration = rates(middle, w, u, time + 0.5 * h)[:nv]
+        v_ahead = manifold.velocity_ahead(q, middle, ahead, v, acceleration, h)
+        plan = self.plan_at(ahead, v, time)
+        *numbers, tolerance = p[at_p]
+        own = (*numbers, *self.contact_handle)
+        gaps, points = element.approach(plan, q, ahead, v, h, own)
+        compliance = compliance_of(plan, ahead, points, *self._loops_at(plan, ahead, w[nv:]))
+        found, states = element.finish_step(
+            gaps, points, compliance, z[at_z], own, v, v_ahead, h, tolerance
+        )
+        return found, states, points, ahead
+
+    def contact_failure(
+        self, manifold: Any, q: Scalars, w: Scalars, u: Scalars, h: Scalar, time: Scalar
+    ) -> tuple[str, float] | None:
+        """Return the contact point with the largest residual of a step, and the residual.
+
+        None if the impulses meet the tolerance. Arguments are floats, as of `touch`.
+        """
+        assert self.contact is not None
+        element, _, at_p = self.contact
+        p = self._run_time(ELEMENTS)
+
+        def rates(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
+            return self.rates(q, w, u, time, p)
+
+        found, *_ = self._solved_contact(manifold, rates, q, w, u, h, time, p)
+        if found.residual <= p[at_p][-1]:
+            return None
+        return element.point_names[int(found.worst)], float(found.residual)
 
     def _loops_at(self, plan: Plan, q: Sequence[Scalar], x: Sequence[Scalar]) -> tuple[Any, ...]:
         """Return the Jacobian of closed loops and its rank cut; nothing for a tree."""

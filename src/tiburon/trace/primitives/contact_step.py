@@ -22,6 +22,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+from tiburon.errors import TraceError
 from tiburon.trace.graph import Graph
 from tiburon.trace.primitives.friction import (
     GaussSeidel,
@@ -50,6 +51,11 @@ LEAST_HOLD = 1e-8
 UNBOUNDED = 1e30
 """Bound of impulses without a bound [N s]."""
 
+CONVEX_DERIVATIVE = (
+    "impulses of the convex law of contact have no derivatives; use contact_law='coulomb'"
+)
+"""What asking for derivatives of the convex law raises."""
+
 COMPRESSION, DECOMPRESSION, GAPS = 0.0, 1.0, 2.0
 """The three problems."""
 
@@ -65,10 +71,19 @@ class ContactStep(Primitive):
         size: Columns of A.
         supports: For each contact the columns where its rows are not zero.
         most: Most sweeps of each problem.
+        convex: Whether points obey the convex law instead of Coulomb's.
     """
 
-    def __init__(self, size: int, supports: Sequence[Sequence[int]], most: int) -> None:
-        super().__init__("contact_step", size, most, *support_form(supports))
+    def __init__(
+        self,
+        size: int,
+        supports: Sequence[Sequence[int]],
+        most: int,
+        *,
+        convex: bool = False,
+    ) -> None:
+        super().__init__("contact_step", size, most, int(convex), *support_form(supports))
+        self.convex = convex
         self.size = size
         self.supports = tuple(tuple(support) for support in supports)
         self.most = most
@@ -105,6 +120,7 @@ class ContactStep(Primitive):
         self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
     ) -> list[int]:
         """Return the tangents of the results, by the rules of the three problems."""
+        self._refuse_convex()
         found: list[int] = self._separate.tangent(
             graph, self._solved(args, results), results, tangents
         )
@@ -114,10 +130,15 @@ class ContactStep(Primitive):
         self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
     ) -> list[int]:
         """Return the adjoints of the arguments, by the rules of the three problems."""
+        self._refuse_convex()
         found: list[int] = self._separate.adjoint(
             graph, self._solved(args, results), results, adjoints
         )
         return found
+
+    def _refuse_convex(self) -> None:
+        if self.convex:
+            raise TraceError(CONVEX_DERIVATIVE)
 
     def _solved(self, args: list[int], results: list[int]) -> list[int]:
         """Return the arguments with the solution as the initial impulses."""
@@ -173,7 +194,9 @@ class _Phases:
             *(Row(m.memory(k)) for k in (n, count, count, n, size, count)),
         )
         self.outcome = Outcome(*(Row(m.memory(1)) for _ in range(3)))
-        self.solver = GaussSeidel(m, step.supports, size, self.problem, self.outcome, step.most)
+        self.solver = GaussSeidel(
+            m, step.supports, size, self.problem, self.outcome, step.most, convex=step.convex
+        )
         self.jumps = Row(m.memory(count))
         self.returned = m.memory(1)
         self.pending, self.phase, self.error, self.largest = (Row(m.memory(1)) for _ in range(4))

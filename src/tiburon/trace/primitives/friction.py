@@ -42,7 +42,7 @@ from typing import Any, NamedTuple
 
 from tiburon.trace.graph import Graph
 from tiburon.trace.primitives.friction_derivative import FrictionAdjoint, FrictionTangent
-from tiburon.trace.primitives.friction_newton import MOST_COLUMNS, FrictionNewton
+from tiburon.trace.primitives.friction_newton import MOST_COLUMNS, FrictionNewton, project
 from tiburon.trace.primitives.primitive import (
     Index,
     Machine,
@@ -81,6 +81,9 @@ UNROLLED = 16
 PATIENCE = 12.0
 """Sweeps without convergence before Newton's method is tried; twice as many before each further
 attempt."""
+
+MOST_RESTARTS = 4
+"""Attempts of Newton's method at the convex law."""
 
 NEWTON_TOLERANCE = 1e-9
 """Change of impulses, relative to the largest, that Newton's method resolves."""
@@ -232,6 +235,8 @@ class GaussSeidel:
         problem: Problem,
         outcome: Outcome,
         most: int,
+        *,
+        convex: bool = False,
     ) -> None:
         """Take memory for what is stored per contact.
 
@@ -242,6 +247,7 @@ class GaussSeidel:
             problem: The problem; p, y and alpha are its solution afterwards.
             outcome: Where residual, sweeps and the worst contact go.
             most: Most sweeps.
+            convex: Whether points obey the convex law, which Newton's method solves alone.
         """
         self.m = m
         self.size = size
@@ -258,8 +264,9 @@ class GaussSeidel:
         rows = ((problem.p, 3 * len(supports)), (problem.y, size), (problem.alpha, len(supports)))
         self._kept = [(row, Row(m.memory(count)), count) for row, count in rows]
         self._newton: FrictionNewton | None = None
-        if len(supports) > 1 and size <= MOST_COLUMNS:
-            self._newton = FrictionNewton(self, supports, convex=False)
+        self._convex = convex
+        if convex or (len(supports) > 1 and size <= MOST_COLUMNS):
+            self._newton = FrictionNewton(self, supports, convex=convex)
 
     @property
     def contacts(self) -> int:
@@ -319,6 +326,10 @@ class GaussSeidel:
         def busy() -> Truth:
             return m.less(half, going.load(m, 0))
 
+        if self._convex:
+            for _ in m.iterate(MOST_RESTARTS, busy):
+                self._solve_convex(busy(), tolerance, least, going)
+            return
         for _ in m.iterate(self.most, busy):
             active = busy()
             sweeps = outcome.sweeps.load(m, 0)
@@ -345,6 +356,22 @@ class GaussSeidel:
                 going.store(m, 0, m.choose(m.both(due, small), zero, going.load(m, 0)))
         for _ in m.iterate(1, busy):
             self._evaluate(busy())
+
+    def _solve_convex(
+        self, active: Truth, tolerance: Number, least: Number | None, going: Row
+    ) -> None:
+        """Solve by Newton's method; cases that are solved stop going."""
+        m, newton = self.m, self._newton
+        assert newton is not None
+        newton.solve(active, larger(m, tolerance, m.constant(NEWTON_TOLERANCE)))
+        self._largest.store(m, 0, m.constant(0.0))
+        for i in m.loop(0, 3 * self.contacts):
+            self._raise(self._largest, self.problem.p.load(m, i))
+        bound = m.mul(tolerance, self._largest.load(m, 0))
+        if least is not None:
+            bound = larger(m, bound, least)
+        small = m.both(active, m.less_equal(self._evaluate(active), bound))
+        going.store(m, 0, m.choose(small, m.constant(0.0), going.load(m, 0)))
 
     def _accelerate(self, active: Truth, tolerance: Number) -> Truth:
         """Solve by Newton's method where sweeps have not converged for a while; return where.
@@ -399,7 +426,7 @@ class GaussSeidel:
         for visit in self.visits():
             near = visit.is_near(self._reach.load(m, 0))
             for _ in m.iterate(1, lambda near=near: near):  # type: ignore[misc]
-                found, known = visit.residual(), residual.load(m, 0)
+                found, known = visit.residual(convex=self._convex), residual.load(m, 0)
                 more = m.both(near, m.less(known, found))
                 residual.store(m, 0, m.choose(more, found, known))
                 number = self._number.load(m, 0)
@@ -629,9 +656,11 @@ class Visit:
                     total = m.add_product(self.entry(axis, first + i), p[axis], total)
                 y.store(m, place, total)
 
-    def residual(self) -> Number:
+    def residual(self, *, convex: bool) -> Number:
         """Return how far the impulse is from its projection."""
         m = self.m
+        if convex:
+            return self._convex_residual()
         zero, one = m.constant(0.0), m.constant(1.0)
         u, p, rho = self.velocity(), self.impulse(), self.rho()
         least, mu = self.problem.least.load(m, self.k), self.problem.mu.load(m, self.k)
@@ -643,6 +672,17 @@ class Visit:
         scale = m.choose(slips, m.div(limit, m.sqrt(m.choose(slips, square, one))), one)
         found = zero
         for a, b in zip((m.mul(scale, x), m.mul(scale, y), n), p, strict=True):
+            found = larger(m, found, absolute(m, difference(m, a, b)))
+        return found
+
+    def _convex_residual(self) -> Number:
+        """Return how far the impulse is from its projection onto the cone."""
+        m = self.m
+        u, p = self.velocity(), self.impulse()
+        least, mu = self.problem.least.load(m, self.k), self.problem.mu.load(m, self.k)
+        x = [m.sub_product(self.rho(), a, b) for a, b in zip(u, p, strict=True)]
+        found = m.constant(0.0)
+        for a, b in zip(project(m, x, mu, least).value, p, strict=True):
             found = larger(m, found, absolute(m, difference(m, a, b)))
         return found
 

@@ -484,9 +484,9 @@ class FrictionNewton:
                 visit.push(new)
         # how a point slips follows from its velocity
         for visit in self.solver.visits():
-            p, slips = visit.impulse(), m.less(zero, self._shift.load(m, visit.k))
+            p = visit.impulse()
             force = _speed(m, p)
-            some = m.both(slips, m.less(zero, force))
+            some = m.less(zero, force)
             alpha = m.div(_speed(m, visit.velocity()), m.choose(some, force, m.constant(1.0)))
             limit = m.mul(problem.mu.load(m, visit.k), p[2])
             edge = m.less_equal(m.mul(m.constant(1.0 - 1e-9), limit), force)

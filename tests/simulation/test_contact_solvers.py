@@ -1,0 +1,108 @@
+"""Laws and tolerance of rigid contact in runs: lift-off, stacks, residuals, what is refused."""
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+
+FLOOR = tb.World(ground=tb.Ground(static_friction=0.3))
+
+
+def box(name="box", mass=2.0, size=(0.4, 0.3, 0.2)):
+    inertia = (
+        mass / 12 * np.diag([size[(k + 1) % 3] ** 2 + size[(k + 2) % 3] ** 2 for k in range(3)])
+    )
+    return tb.Body(
+        name,
+        "world",
+        joint=tb.Free(name),
+        inertia=tb.Inertia(mass, (0, 0, 0), inertia),
+        shapes=(tb.Shape(tb.BoxShape(size)),),
+    )
+
+
+BOX = tb.Model("box", [box()])
+LYING = [1, 0, 0, 0, 0, 0, 0.1]
+
+
+def slide(law, **options):
+    given = {"dt": 1e-3, "contact_law": law, "record_every": 1} | options
+    return tb.simulate(BOX, 0.02, q=LYING, v=[0, 0, 0, 0.9, 0.4, 0], world=FLOOR, **given)
+
+
+def test_points_that_slide_lift_off_with_the_convex_law_only():
+    """u_n = mu |u_t| after the first step; Coulomb's law keeps the box on the ground."""
+    convex, coulomb = slide("convex"), slide("coulomb")
+    up, along = convex.v[1, 5], np.linalg.norm(convex.v[1, 3:5])
+    assert up == pytest.approx(0.3 * along, rel=1e-6)
+    assert np.abs(coulomb.v[:, 5]).max() < 1e-9
+    # what sliding friction does, in the heading of the motion
+    speed = np.linalg.norm(coulomb.v[-1, 3:5])
+    assert speed == pytest.approx(np.hypot(0.9, 0.4) - 0.3 * 9.81 * 0.02, rel=1e-9)
+
+
+def test_laws_agree_where_nothing_slides():
+    """A box that rests on a slope below the angle of friction."""
+    angle = np.deg2rad(10.0)
+    gravity = 9.81 * np.array([0.6 * np.sin(angle), 0.8 * np.sin(angle), -np.cos(angle)])
+    slope = tb.World(gravity=tuple(gravity), ground=FLOOR.ground)
+    runs = [
+        tb.simulate(BOX, 0.05, q=LYING, world=slope, contact_law=law)
+        for law in ("coulomb", "convex")
+    ]
+    np.testing.assert_allclose(runs[0].q, runs[1].q, atol=1e-9)
+
+
+def test_the_tolerance_bounds_the_residual_of_each_step():
+    for tolerance in (1e-6, 1e-12):
+        run = slide("coulomb", contact_tolerance=tolerance)
+        assert run.contact_summary().residual <= tolerance
+        assert run.contact_summary().iterations > 0
+
+
+CUBE = (0.2, 0.2, 0.2)
+TWO = tb.Model("two", [box("light", 1.0, CUBE), box("heavy", 1e4, CUBE)])
+PILED = [1, 0, 0, 0, 0, 0, 0.1, 1, 0, 0, 0, 0, 0, 0.3]
+
+
+def piled(tolerance):
+    """Return a run of a heavy box on a light one, a mass ratio of 10^4."""
+    return tb.simulate(
+        TWO,
+        0.02,
+        q=PILED,
+        world=FLOOR,
+        contact_pairs=[("light", "world"), ("light", "heavy")],
+        contact_tolerance=tolerance,
+        method="semi_implicit_euler",
+    )
+
+
+def test_a_heavy_box_stands_on_a_light_one():
+    """Sweeps over contacts alone do not resolve it."""
+    # the residual is relative to the impulses of the heavy one, which the light one also feels
+    run = piled(1e-11)
+    assert np.abs(run.q[-1] - PILED).max() < 1e-9
+    assert run.contact_summary().residual <= 1e-11
+
+
+def test_a_step_that_misses_the_tolerance_names_the_contact():
+    """Rounding limits what can be solved at this mass ratio: the outcome says where."""
+    said = str(piled(1e-13).outcome)
+    assert "contact 'light/" in said
+    assert "of a residual of" in said
+    assert "larger contact_tolerance" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"contact_tolerance": 0.0}, "contact_tolerance: expected a value from 1e-13 to 0.001"),
+        ({"contact_tolerance": "fine"}, "contact_tolerance: expected a value"),
+        ({"contact_law": "coloumb"}, "contact_law with rigid contact"),
+        ({"contact_tolerance": 1e-9, "contact": False}, "contact_tolerance: expected a model"),
+    ],
+)
+def test_wrong_tolerances_and_laws_are_refused(options, words):
+    with pytest.raises(tb.TiburonError, match=words):
+        tb.simulate(BOX, 0.01, q=LYING, world=FLOOR, **options)
