@@ -12,7 +12,7 @@ WORLDS = [
     tb.World(gravity=(1.0, 0.0, -9.0), ground=tb.Ground(0.3, static_friction=0.5)),
     tb.World(
         ground=tb.Ground(
-            grid=tb.GroundGrid((0.5, 0.25), ((0.0, 0.1, 0.2), (0.3, -0.1, 0.0)), (1.0, -2.0)),
+            grid=tb.GroundGrid((0.5, 0.25), ((0.0, 0.1, 0.2), (0.3, -0.1, 0.0)), (1.0, -2.0), True),
             static_friction=0.8,
             kinetic_friction=0.6,
             restitution=0.25,

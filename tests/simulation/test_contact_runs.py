@@ -205,7 +205,7 @@ def test_bodies_fixed_to_the_world_touch_nothing_fixed():
     assert tb.contacts(model, run.q[-1], world=world).gap == pytest.approx([0.0], abs=1e-9)
 
 
-def test_prescribed_motion_is_refused():
+def test_prescribed_motion_is_refused_where_its_time_is_unknown():
     inertia = tb.Inertia(1.0, (0, 0, 0), np.eye(3))
     joint = tb.Driven("belt", tb.Prismatic("belt", (1, 0, 0)), tb.Polynomial((0.0, 0.1)))
     body = tb.Body(
@@ -214,4 +214,6 @@ def test_prescribed_motion_is_refused():
     ball = tb.Body("ball", "world", joint=tb.Free("ball"), inertia=inertia, shapes=body.shapes)
     model = tb.Model("belt", [body, ball])
     with pytest.raises(tb.ModelError, match=r"joint 'belt'.*prescribed motion"):
-        tb.contacts(model, model.neutral(), world=tb.World(ground=tb.Ground(height=-1.0)))
+        tb.impact(
+            model, model.neutral(), np.zeros(6), world=tb.World(ground=tb.Ground(height=-1.0))
+        )

@@ -64,7 +64,7 @@ class RigidContact(ContactElement):
 
     def approach(
         self,
-        plan: Plan,
+        plans: tuple[Plan, Plan],
         start: Sequence[Scalar],
         end: Sequence[Scalar],
         v: Sequence[Scalar],
@@ -72,7 +72,7 @@ class RigidContact(ContactElement):
         p: Sequence[Scalar],
     ) -> tuple[list[Scalar], list[PointRows]]:
         """Return gaps at the start of a step, and all contact points at its end: `swept_rows`."""
-        return swept_rows(plan, start, end, v, h, self.candidates, p)
+        return swept_rows(plans, start, end, v, h, self.candidates, p)
 
     def finish_step(
         self,

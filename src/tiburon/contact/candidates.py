@@ -40,6 +40,7 @@ __all__ = [
     "number_count",
     "numbers_of",
     "parameter_count",
+    "refuse_prescribed",
     "surfaces_of",
     "tables_of",
 ]
@@ -257,6 +258,25 @@ def surfaces_of(
     return found
 
 
+def refuse_prescribed(model: Model, what: str) -> None:
+    """Refuse robots with prescribed motion.
+
+    Args:
+        model: The robot.
+        what: What is for joints that move freely, for the message.
+
+    Raises:
+        ModelError: If a joint is driven.
+    """
+    driven = [joint.name for joint in model.joints if isinstance(joint, Driven)]
+    if driven:
+        raise ModelError(
+            f"joint {driven[0]!r}: {what} is for joints that move freely, got prescribed motion; "
+            "drive the joint by a controller",
+            name=driven[0],
+        )
+
+
 def tables_of(candidates: Sequence[Candidate]) -> tuple[Table, ...]:
     """Return the table of heights that candidates need, if any: there is one ground."""
     for candidate in candidates:
@@ -301,13 +321,6 @@ def candidates_of(
         UnknownNameError: If there is no such body.
     """
     pairs = _checked(model, pairs)
-    driven = [joint.name for joint in model.joints if isinstance(joint, Driven)]
-    if driven and (world.ground is not None or pairs is not None):
-        raise ModelError(
-            f"joint {driven[0]!r}: contact needs joints that move freely, got prescribed motion; "
-            "drive the joint by a controller, or pass contact=False",
-            name=driven[0],
-        )
     found: list[Candidate] = []
     if world.ground is not None and (pairs is None or any(WORLD in pair for pair in pairs)):
         named = (
@@ -364,11 +377,11 @@ def _checked(model: Model, pairs: Any) -> list[tuple[str, str]] | None:
             f"contact_pairs: expected a list of pairs of body names, got {shown(pairs)}; write "
             "[('finger', 'block'), ('block', 'world')]"
         )
-    known = [WORLD, *(body.name for body in model.bodies)]
+    known = model.frame_names
     for a, b in rows:
         for name in (a, b):
             if name not in known:
-                raise UnknownNameError("body", name, known)
+                raise UnknownNameError("body", name, list(known))
         if a == b:
             raise ModelError(f"contact pair ({a!r}, {b!r}): expected two bodies, got one twice")
     return [(row[0], row[1]) for row in rows]
@@ -454,6 +467,7 @@ def _between_trees(model: Model) -> list[Candidate]:
 
 
 def _between(model: Model, a: str, b: str) -> list[Candidate]:
+    a, b = _carrier(model, a), _carrier(model, b)
     found = []
     for first_name, first, one in _parts(model, a):
         for second_name, second, other in _parts(model, b):

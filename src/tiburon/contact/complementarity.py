@@ -162,7 +162,7 @@ def contact_accelerations(
     rows = [row for point in points for row in point.rows]
     return ContactAccelerations(
         points,
-        [along(row, v) for row in rows],
+        [x for point in points for x in point.velocity(v)],
         [along(row, vd) + u for row, u in zip(rows, bias, strict=True)],
         compliance_of(plan, q, points, loops, cut),
     )

@@ -126,7 +126,7 @@ def collide(
         np.where(given >= 0.0, given, surface.restitution)
         for given, surface in zip(restitution, surfaces, strict=True)
     ]
-    before = [along(row, v) for point in points for row in point.rows]
+    before = [x for point in points for x in point.velocity(v)]
     closed = [point.geometry.gap <= touching for point in points]
     still: Scalar = 0.0
     for k, one in enumerate(closed):
@@ -160,7 +160,7 @@ def collide(
     ran = while_loop(approaches, proceed, start, MOST_ROUNDS)
     state = ran.state
     after = [a + b for a, b in zip(v, compliance.response(state.y), strict=True)]
-    ends = [along(row, after) for point in points for row in point.rows]
+    ends = [x for point in points for x in point.velocity(after)]
     stays = [np.where(one & (ends[3 * k + 2] <= still), 1.0, 0.0) for k, one in enumerate(closed)]
     impulses = [
         in_world(point, [-x for x in state.p[3 * k : 3 * k + 3]]) for k, point in enumerate(points)

@@ -275,9 +275,9 @@ def contact_problem(
     h: Scalar,
 ) -> ContactProblem:
     """Pose the contact problem of a step; see `rigid_step`."""
-    b = [along(row, v_free) for point in points for row in point.rows]
+    b = [x for point in points for x in point.velocity(v_free)]
     after = b[2::3]
-    steady = [along(point.rows[2], v) for point in points]
+    steady = [point.velocity(v)[2] for point in points]
     closing = []
     for k, (gap, point) in enumerate(zip(gaps, points, strict=True)):
         closing.append(closing_of(gap, point.geometry.gap, steady[k], after[k], h))

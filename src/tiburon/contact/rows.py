@@ -9,7 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.algorithms.kinematics import WORLD_PLACE, Place, body_places, jacobian_columns
+from tiburon.algorithms.kinematics import (
+    WORLD_PLACE,
+    Place,
+    body_motions,
+    body_places,
+    jacobian_columns,
+)
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.contact.candidates import Candidate, Part, parameter_count
 from tiburon.contact.geometry.contact_geometry import NO_CONTACT, ContactGeometry
@@ -18,7 +24,16 @@ from tiburon.contact.geometry.vectors import perpendicular, select
 from tiburon.model import Plan
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Scalar, Vec3
-from tiburon.spatial.vec3 import ZERO3, add, cross, dot, matrix_product, matrix_vector, scale
+from tiburon.spatial.vec3 import (
+    ZERO3,
+    add,
+    cross,
+    dot,
+    matrix_product,
+    matrix_vector,
+    scale,
+    subtract,
+)
 from tiburon.trace.regions import where_needed
 from tiburon.trace.value import where
 
@@ -38,6 +53,11 @@ ContactRow = dict[int, Scalar]
 """One row of a Jacobian by velocity variable; zeros are left out."""
 
 
+Scalars3 = tuple[Scalar, Scalar, Scalar]
+
+NO_DRIFT: Scalars3 = (0.0, 0.0, 0.0)
+
+
 class PointRows(NamedTuple):
     """One contact point."""
 
@@ -49,6 +69,18 @@ class PointRows(NamedTuple):
 
     rows: tuple[ContactRow, ContactRow, ContactRow]
     """Jacobian of the relative velocity along each axis."""
+
+    drift: Scalars3 = NO_DRIFT
+    """Relative velocity that prescribed motion causes with all joints at rest, along each axis
+    [m/s]."""
+
+    def velocity(self, v: Sequence[Scalar]) -> Scalars3:
+        """Return the relative velocity along each axis [m/s], for joint velocities v."""
+        x, y, z = (along(row, v) for row in self.rows)
+        if self.drift is NO_DRIFT:
+            return x, y, z
+        a, b, c = self.drift
+        return x + a, y + b, z + c
 
 
 def contact_geometry(
@@ -90,7 +122,7 @@ def contact_rows(
 
 
 def swept_rows(
-    plan: Plan,
+    plans: tuple[Plan, Plan],
     start: Sequence[Scalar],
     end: Sequence[Scalar],
     v: Sequence[Scalar],
@@ -104,7 +136,7 @@ def swept_rows(
     normal of the instant of first contact, and its gap changes at the constant rate of then.
 
     Args:
-        plan: Layout of the model.
+        plans: Layout of the model at the start and at the end, which differ in prescribed motion.
         start: Position at the start [m or rad], nq scalars.
         end: Position at the end, with constant velocity, nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
@@ -112,7 +144,8 @@ def swept_rows(
         candidates: The shapes that may touch.
         p: Run-time parameters; see `contact_geometry`.
     """
-    before, places_before = contact_geometry(plan, start, candidates, p)
+    plan = plans[1]
+    before, places_before = contact_geometry(plans[0], start, candidates, p)
     after, places = contact_geometry(plan, end, candidates, p)
     points: list[tuple[ContactGeometry, tuple[Vec3, Vec3]]] = []
     when: list[Scalar | None] = []
@@ -128,7 +161,11 @@ def swept_rows(
             continue
         parts = (candidate.first, candidate.second)
         placed = [
-            [part_place(plan, there, part) for there in (places_before, places)] for part in parts
+            [
+                part_place(of, there, part)
+                for of, there in zip(plans, (places_before, places), strict=True)
+            ]
+            for part in parts
         ]
         crossing = candidate.crossing([[(at.R, at.p) for at in one] for one in placed], own)
 
@@ -136,8 +173,10 @@ def swept_rows(
             """Return displacements per step of both origins, at the start and at the end."""
             return tuple(
                 tuple(
-                    _displacement(plan, q, there, part, at.p, v, h)
-                    for q, there, at in zip((start, end), (places_before, places), one, strict=True)
+                    _displacement(of, q, there, part, at.p, v, h)
+                    for of, q, there, at in zip(
+                        plans, (start, end), (places_before, places), one, strict=True
+                    )
                 )
                 for part, one in zip(parts, placed, strict=True)
             )
@@ -151,7 +190,7 @@ def swept_rows(
         if share is None:
             continue
         # gaps of swept contacts are those at first contact
-        rate, gap, swept = h * along(rows[k].rows[2], v), rows[k].geometry.gap, share < 1.0
+        rate, gap, swept = h * rows[k].velocity(v)[2], rows[k].geometry.gap, share < 1.0
         gaps[k] = np.where(swept, gap - share * rate, gaps[k])
         ahead = np.where(swept, gap + (1.0 - share) * rate, gap)
         rows[k] = rows[k]._replace(geometry=rows[k].geometry._replace(gap=ahead))
@@ -191,11 +230,28 @@ def _displacement(
     h: Scalar,
 ) -> Vec3:
     """Return how far a point of a body moves in a step, at its velocity in a configuration [m]."""
-    columns = jacobian_columns(plan, JointVector(q), places, plan.frame(part.body).body, point)
-    total = ZERO3
+    body = plan.frame(part.body).body
+    columns = jacobian_columns(plan, JointVector(q), places, body, point)
+    total = scale(_prescribed(plan, q, places, body, point), h)
     for index, column in columns.items():
         total = add(total, scale(column.linear, h * v[index]))
     return total
+
+
+def _prescribed(
+    plan: Plan, q: Sequence[Scalar], places: Sequence[Place], body: int, point: Vec3
+) -> Vec3:
+    """Return the velocity of a body's point with all joints at rest, world axes [m/s].
+
+    It is zero but for bodies that driven joints carry.
+    """
+    if body == WORLD_BODY or not plan.depends_on_time:
+        return ZERO3
+    moving = body_motions(plan, JointVector(q), JointVector((0.0,) * plan.nv), None)[body].vel
+    place = places[body]
+    arm = subtract(point, place.p)
+    turning = cross(matrix_vector(place.R, moving.angular), arm)
+    return add(matrix_vector(place.R, moving.linear), turning)
 
 
 def _rows(
@@ -218,15 +274,21 @@ def _rows(
         t = perpendicular(n)
         axes = (t, cross(n, t), n)
         columns: dict[int, Vec3] = {}
+        drift = ZERO3
         for name, point, sign in zip(bodies, sides, (-1.0, 1.0), strict=True):
             body = plan.frame(name).body
+            if plan.depends_on_time:
+                drift = add(drift, scale(_prescribed(plan, q, places, body, point), sign))
             moved = jacobian_columns(plan, position, places, body, point)
             for index, column in moved.items():
                 linear = scale(column.linear, sign)
                 known = columns.get(index)
                 columns[index] = linear if known is None else add(known, linear)
         rows = [{i: dot(axis, column) for i, column in columns.items()} for axis in axes]
-        found.append(PointRows(geometry, axes, (rows[0], rows[1], rows[2])))
+        point_rows = PointRows(geometry, axes, (rows[0], rows[1], rows[2]))
+        if drift is not ZERO3:
+            point_rows = point_rows._replace(drift=in_frame(point_rows, drift))
+        found.append(point_rows)
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tiburon.errors import ModelError, ModelFileError
 from tiburon.formats.limits import Budget, read_bytes
-from tiburon.formats.native_read import check_version, read_material, read_record, read_values
+from tiburon.formats.native_read import check_version, read_material, read_values
 from tiburon.formats.native_schema import Record
 from tiburon.formats.native_write import material_table, record_table
 from tiburon.formats.toml_table import Table, parse_toml
@@ -67,7 +67,12 @@ def _read_ground(table: Table) -> Ground:
     values = read_values(GROUND, table)
     grid = table.table("grid")
     if grid is not None:
-        values["grid"] = read_record(GRID, grid)
+        given = read_values(GRID, grid)
+        smooth = grid.get("smooth")
+        if smooth not in (None, True, False):
+            grid.fail(f"smooth must be true or false, got {smooth!r}", "smooth")
+        grid.finish()
+        values["grid"] = grid.build(GroundGrid, smooth=bool(smooth), **given)
     patches = []
     for patch in table.tables("patch"):
         given = read_values(PATCH, patch)
@@ -92,7 +97,8 @@ def world_table(world: World) -> dict[str, Any]:
         if ground.kinetic_friction == ground.static_friction:
             table["ground"].pop("kinetic_friction", None)
         if ground.grid is not None:
-            table["ground"]["grid"] = record_table(GRID, ground.grid)
+            smooth = {"smooth": True} if ground.grid.smooth else {}
+            table["ground"]["grid"] = {**record_table(GRID, ground.grid), **smooth}
         if ground.patches:
             table["ground"]["patch"] = [
                 {**record_table(PATCH, patch), **material_table(patch.material)}

@@ -11,9 +11,15 @@ from tiburon.algorithms.surroundings import DEFAULT_WORLD
 from tiburon.argument_checks import choice, is_number, positive, vector
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
-from tiburon.contact.candidates import Candidate, candidates_of, number_count, numbers_of
+from tiburon.contact.candidates import (
+    Candidate,
+    candidates_of,
+    number_count,
+    numbers_of,
+    refuse_prescribed,
+)
 from tiburon.errors import DomainError, ModelError, ModelWarning, UnknownNameError, shown
-from tiburon.functions.keywords import MODEL_CALL
+from tiburon.functions.keywords import MODEL_CALL, TIMED_CALL
 from tiburon.functions.library import INERTIA, LibraryFunction, check_places, inputs_of
 from tiburon.model import Model, TracedClosure, World
 from tiburon.model.configuration import as_batch
@@ -126,11 +132,11 @@ def _geometry(setting: Setting, q: Sequence[Scalar], p: Sequence[Scalar]) -> Any
 
 
 def _motion(setting: Setting, q: Sequence[Scalar], v: Sequence[Scalar], p: Sequence[Scalar]) -> Any:
-    from tiburon.contact.rows import along, contact_rows, in_world
+    from tiburon.contact.rows import contact_rows, in_world
 
     candidates = dict(setting.options)["candidates"]
     points = contact_rows(setting.plan, q, candidates, p)
-    found = [in_world(point, [along(row, v) for row in point.rows]) for point in points]
+    found = [in_world(point, point.velocity(v)) for point in points]
     velocity = as_traced([x for one in found for x in one]).reshape(-1, 3)
     return {**_geometry(setting, q, p), "velocity": velocity}
 
@@ -176,16 +182,16 @@ def _impact_inputs(model: Model, options: Options) -> list[Input]:
 
 
 _GEOMETRY: LibraryFunction[Any] = LibraryFunction(
-    "contact_geometry", _inputs("q"), _geometry, parameters=(), keywords=frozenset()
+    "contact_geometry", _inputs("q"), _geometry, parameters=(), keywords=TIMED_CALL
 )
 _MOTION: LibraryFunction[Any] = LibraryFunction(
-    "contact_motion", _inputs("q", "v"), _motion, parameters=(), keywords=frozenset()
+    "contact_motion", _inputs("q", "v"), _motion, parameters=(), keywords=TIMED_CALL
 )
 _NORMALS: LibraryFunction[Any] = LibraryFunction(
     "contact_normals", _inputs("q"), _normals, parameters=(INERTIA,), keywords=frozenset()
 )
 _LIFT: LibraryFunction[Any] = LibraryFunction(
-    "contact_lift", _inputs("q"), _lift, parameters=(INERTIA,), keywords=frozenset()
+    "contact_lift", _inputs("q"), _lift, parameters=(INERTIA,), keywords=TIMED_CALL
 )
 _COLLIDE: LibraryFunction[Any] = LibraryFunction(
     "contact_impact", _impact_inputs, _collide, parameters=(INERTIA,), keywords=MODEL_CALL
@@ -197,15 +203,21 @@ def _called(
     model: Model,
     candidates: Sequence[Candidate],
     *arrays: Any,
+    time: ArrayLike | None = None,
 ) -> Any:
     """Call a function of contacts: dimensions and materials are arguments, the rest is code."""
     form = tuple(candidate.form() for candidate in candidates)
     numbers = np.array(numbers_of(candidates))
-    return function.call(model, (*arrays, numbers), None, (("candidates", form),))
+    when: Any = None if time is None else {"time": time}
+    return function.call(model, (*arrays, numbers), when, (("candidates", form),))
 
 
-def _some(model: Model, world: World | None, pairs: Pairs | None) -> tuple[Candidate, ...]:
+def _some(
+    model: Model, world: World | None, pairs: Pairs | None, *, timed: bool = False
+) -> tuple[Candidate, ...]:
     check_places(model, world)
+    if not timed:
+        refuse_prescribed(model, "this function of contacts")
     found = candidates_of(model, world or DEFAULT_WORLD, pairs)
     if not found:
         raise ModelError(
@@ -227,6 +239,7 @@ def contacts(
     *,
     world: World | None = None,
     pairs: Pairs | None = None,
+    time: ArrayLike | None = None,
 ) -> Contacts:
     """List the contact points of a configuration: gaps, points and normals, touching or not.
 
@@ -238,6 +251,7 @@ def contacts(
         pairs: Names of two bodies each that may touch, "world" for the ground; by default the
             contact points of the robot, or the collision shapes of a tree without any, and the
             ground, and collision shapes of different trees.
+        time: When [s], shape (...), where driven joints move; zero by default.
 
     Raises:
         ModelError: If nothing can touch.
@@ -245,29 +259,36 @@ def contacts(
     Example:
         ``tb.contacts(dog, q, world=tb.World(ground=tb.Ground())).gap``
     """
-    candidates = _some(model, world, pairs)
-    return contacts_among(model, candidates, q, v)
+    candidates = _some(model, world, pairs, timed=True)
+    return contacts_among(model, candidates, q, v, time=time)
 
 
 def contacts_among(
-    model: Model, candidates: Sequence[Candidate], q: ArrayLike, v: ArrayLike | None = None
+    model: Model,
+    candidates: Sequence[Candidate],
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    *,
+    time: ArrayLike | None = None,
 ) -> Contacts:
     """Return the contact points of given candidates; see `contacts`."""
     found = (
-        _called(_GEOMETRY, model, candidates, q)
+        _called(_GEOMETRY, model, candidates, q, time=time)
         if v is None
-        else _called(_MOTION, model, candidates, q, v)
+        else _called(_MOTION, model, candidates, q, v, time=time)
     )
     return Contacts(_names(candidates), *found)
 
 
-def check_gaps(model: Model, q: Array, world: World, pairs: Pairs | None) -> None:
+def check_gaps(
+    model: Model, q: Array, world: World, pairs: Pairs | None, time: float = 0.0
+) -> None:
     """Refuse to start a run from a penetration.
 
     Raises:
         DomainError: If shapes overlap by more than `TOUCHING`; the message names them.
     """
-    here = contacts(model, q, world=world, pairs=pairs)
+    here = contacts(model, q, world=world, pairs=pairs, time=time)
     if np.all(here.gap >= -TOUCHING):
         return
     case, point = np.unravel_index(np.argmin(here.gap), here.gap.shape)
@@ -281,7 +302,12 @@ def check_gaps(model: Model, q: Array, world: World, pairs: Pairs | None) -> Non
 
 @public
 def lift_out(
-    model: Model, q: ArrayLike, *, world: World | None = None, pairs: Pairs | None = None
+    model: Model,
+    q: ArrayLike,
+    *,
+    world: World | None = None,
+    pairs: Pairs | None = None,
+    time: ArrayLike | None = None,
 ) -> Array:
     """Move a configuration out of penetration by the least motion in the mass metric.
 
@@ -290,6 +316,7 @@ def lift_out(
         q: Position [m or rad], shape (..., nq).
         world: Surroundings with the ground.
         pairs: As in `contacts`.
+        time: When [s], shape (...), where driven joints move; zero by default.
 
     Returns:
         A position without penetration beyond rounding, shape (..., nq).
@@ -298,7 +325,7 @@ def lift_out(
         DomainError: If penetrations are left: shapes enclose each other.
         ModelError: If the robot has loops, or nothing can touch.
     """
-    candidates = _some(model, world, pairs)
+    candidates = _some(model, world, pairs, timed=True)
     if model.loops:
         raise ModelError(
             f"model {model.name!r}: lift_out is for robots without loops; move the robot and close "
@@ -306,11 +333,11 @@ def lift_out(
         )
     found: Array = as_batch(q, model.nq, "q", model.describe_q()).copy()
     for _ in range(MOST_LIFTS):
-        if np.all(contacts(model, found, world=world, pairs=pairs).gap >= -1e-12):
+        if np.all(contacts_among(model, candidates, found, time=time).gap >= -1e-12):
             return found
-        step = np.asarray(_called(_LIFT, model, candidates, found))
+        step = np.asarray(_called(_LIFT, model, candidates, found, time=time))
         found = np.asarray(model.integrate(found, step))
-    here = contacts(model, found, world=world, pairs=pairs)
+    here = contacts_among(model, candidates, found, time=time)
     worst = int(np.argmin(here.gap.reshape(-1, len(here.names)).min(axis=0)))
     raise DomainError(
         f"contact {here.names[worst]!r}",

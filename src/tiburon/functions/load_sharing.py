@@ -12,7 +12,13 @@ from tiburon.algorithms.surroundings import DEFAULT_WORLD
 from tiburon.argument_checks import at_least, is_number
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
-from tiburon.contact.candidates import Candidate, candidates_of, number_count, numbers_of
+from tiburon.contact.candidates import (
+    Candidate,
+    candidates_of,
+    number_count,
+    numbers_of,
+    refuse_prescribed,
+)
 from tiburon.errors import DomainError, ModelError, ShapeError, UnknownNameError, shown
 from tiburon.functions.keywords import DYNAMICS_CALL, Conditions
 from tiburon.functions.library import LibraryFunction, check_places, inputs_of
@@ -663,6 +669,8 @@ def share_load(
 
 def _contacts_of(model: Model, world: World, pairs: Pairs | None) -> tuple[Candidate, ...]:
     """Return the contacts that carry load: those of contact points with the ground, or as named."""
+    if pairs is not None or (world.ground is not None and model.contacts):
+        refuse_prescribed(model, "load sharing among contacts")
     if pairs is not None:
         return candidates_of(model, world, pairs)
     if world.ground is None or not model.contacts:

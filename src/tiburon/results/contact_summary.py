@@ -104,7 +104,8 @@ def summarize_contacts(run: "Trajectory") -> ContactSummary:
     alive: NDArray[np.bool_] = np.all(np.isfinite(q), axis=-1, keepdims=True)
     shown = alive[..., 0]
     depth, speed = np.zeros(force.shape), np.zeros(force.shape)
-    found = contacts_among(run.model, candidates, q[shown], v[shown])
+    times = np.broadcast_to(run.time[:, None], shown.shape)[shown]
+    found = contacts_among(run.model, candidates, q[shown], v[shown], time=times)
     assert found.velocity is not None
     depth[shown] = np.maximum(-found.gap, 0.0)
     normal = np.sum(found.velocity * found.normal, axis=-1, keepdims=True) * found.normal

@@ -8,7 +8,7 @@ import numpy as np
 from tiburon.arrays import NDArray
 from tiburon.errors import ModelError, UnknownNameError
 from tiburon.functions.closed_loops import constraint_residual, loop_reactions
-from tiburon.functions.contact import contacts_among
+from tiburon.functions.contact import Contacts, contacts_among
 from tiburon.functions.dynamics import joint_reactions
 from tiburon.functions.kinematics import (
     center_of_mass,
@@ -287,8 +287,19 @@ def _contact_mode(states: States) -> Array:
     return np.where(touching, np.where(points[..., 3] > 0.5, 2.0, 1.0), 0.0)
 
 
+def _touching(states: States, moving: bool = False) -> Contacts:
+    """Return the contact points of states, with relative velocities where asked for."""
+    return contacts_among(
+        states.model,
+        states.dynamics.candidates,
+        states.q,
+        states.v if moving else None,
+        time=states.time,
+    )
+
+
 def _contact_slip(states: States) -> Array:
-    found = contacts_among(states.model, states.dynamics.candidates, states.q, states.v)
+    found = _touching(states, moving=True)
     assert found.velocity is not None
     along = np.sum(found.velocity * found.normal, axis=-1, keepdims=True)
     touching = (_contact_mode(states) > 0.0)[..., None]
@@ -297,11 +308,11 @@ def _contact_slip(states: States) -> Array:
 
 
 def _contact_point(states: States) -> Array:
-    return contacts_among(states.model, states.dynamics.candidates, states.q).point
+    return _touching(states).point
 
 
 def _contact_gap(states: States) -> Array:
-    return contacts_among(states.model, states.dynamics.candidates, states.q).gap
+    return _touching(states).gap
 
 
 def _kinetic(states: States) -> Array:

@@ -37,6 +37,7 @@ from tiburon.contact.candidates import (
     Surface,
     number_count,
     numbers_of,
+    refuse_prescribed,
     surfaces_of,
 )
 from tiburon.contact.rigid import (
@@ -634,6 +635,7 @@ def linearize_contact(
         arrays: Configuration, velocity, joint force, step, and states of the contact points.
         conditions: Shared keywords.
     """
+    refuse_prescribed(model, "linearize with contact")
     *state, z = arrays
     given = (*state, contacts.start if z is None else z, contacts.numbers)
     found = _STEP.call(model, given, conditions, (("candidates", contacts.form),))

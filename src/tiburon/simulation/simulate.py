@@ -289,7 +289,8 @@ def simulate(
     if model.loops:
         _close(system, state, setup.begin)
     if any(isinstance(element, RigidContact) for element in touching):
-        check_gaps(model, state[:, : model.nq], place or DEFAULT_WORLD, contact_pairs)
+        around_start = place or DEFAULT_WORLD
+        check_gaps(model, state[:, : model.nq], around_start, contact_pairs, setup.begin)
     refuse_long_contact_steps(system, METHODS[method], dt, state[:, : model.nq], setup.begin)
     if rows:
         setup = setup._replace(parameters=rows)

@@ -721,10 +721,12 @@ class System:
         middle, ahead = manifold.displaced(q, v, 0.5 * h), manifold.displaced(q, v, h)
         acceleration = rates(middle, w, u, time + 0.5 * h)[:nv]
         v_ahead = manifold.velocity_ahead(q, middle, ahead, v, acceleration, h)
-        plan = self.plan_at(ahead, v, time)
+        plan = self.plan_at(ahead, v, time + h)
+        # prescribed motion goes on between the ends of the step
+        earlier = self.plan_at(q, v, time) if plan.depends_on_time else plan
         *numbers, tolerance = p[at_p]
         own = (*numbers, *self.contact_handle)
-        gaps, points = element.approach(plan, q, ahead, v, h, own)
+        gaps, points = element.approach((earlier, plan), q, ahead, v, h, own)
         compliance = compliance_of(plan, ahead, points, *self._loops_at(plan, ahead, w[nv:]))
         found, states = element.finish_step(
             gaps, points, compliance, z[at_z], own, v, v_ahead, h, tolerance

@@ -1,0 +1,122 @@
+"""Contact with prescribed motion: belt, platform, press."""
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+
+G = 9.81
+
+
+def carrier(name, drive, path, size, below=0.5):
+    """A box whose upper face is the origin's plane, moved as prescribed."""
+    shape = tb.Shape(tb.BoxShape(size), tb.Pose(translation=(0, 0, -below * size[2])))
+    return tb.Body(
+        name, "world", joint=tb.Driven(name, drive, path), inertia=tb.Inertia.box(1.0, size),
+        shapes=(shape,),
+    )  # fmt: skip
+
+
+def block(material, joint=None, shape=None):
+    shape = shape or tb.BoxShape((0.2, 0.2, 0.2))
+    return tb.Body(
+        "block", "world", joint=joint or tb.Free("block"), inertia=tb.Inertia.box(1.0, (0.2,) * 3),
+        shapes=(tb.Shape(shape, material=material),),
+    )  # fmt: skip
+
+
+def test_a_slider_on_a_belt_sticks_and_slips_with_the_period_of_the_closed_form():
+    """M 1, k 100, mu 0.4 and 0.3, V 0.1: 2 A/V + (2/w)(pi - atan(A w/V)), A = (mus - muk) g/w^2."""
+    k, mus, muk, V = 100.0, 0.4, 0.3, 0.1
+    rail = tb.Body(
+        "rail", "world", joint=tb.Prismatic("lift", axis=(0, 0, 1)),
+        inertia=tb.Inertia(1e-9, (0, 0, 0), 1e-12 * np.eye(3)),
+    )  # fmt: skip
+    spring = tb.Prismatic("slide", axis=(1, 0, 0), passive=tb.JointPassive(stiffness=k))
+    slider = tb.Body(
+        "block", "rail", joint=spring, inertia=tb.Inertia.sphere(1.0, 0.1),
+        shapes=(tb.Shape(tb.SphereShape(0.1), material=tb.ContactMaterial(mus, muk)),),
+    )  # fmt: skip
+    belt = carrier("belt", tb.Prismatic("run", (1, 0, 0)), tb.Polynomial((0.0, V)), (9, 1, 0.02))
+    model = tb.Model("belt", [rail, slider, belt])
+    w = np.sqrt(k)
+    A = (mus - muk) * G / w**2
+    period = 2 * A / V + 2 / w * (np.pi - np.arctan(A * w / V))
+    assert period == pytest.approx(0.669357062342, abs=1e-12)
+    errors = []
+    for dt in (1e-3, 2.5e-4):
+        run = tb.simulate(
+            model, 7.5, q=[0.1, 0.0], world=tb.World(), contact_pairs=[("block", "belt")], dt=dt,
+            record_dt=dt,
+        )  # fmt: skip
+        sticks = np.abs(run.v[:, 1] - V) < 1e-9
+        (slips,) = np.nonzero(sticks[:-1] & ~sticks[1:])
+        assert len(slips) > 9
+        # one period is known to a step, ten of them to a tenth of it
+        errors.append(abs((run.time[slips[-1]] - run.time[slips[0]]) / (len(slips) - 1) - period))
+        assert errors[-1] < dt
+    assert errors[1] < 0.5 * errors[0] + 1e-5
+
+
+def test_a_platform_carries_a_block_and_loses_it_where_it_falls_faster():
+    """Up and down by 0.05 m: contact while the platform accelerates by less than g downward."""
+    for hertz, stays in ((2.0, True), (3.0, False)):
+        path = tb.Harmonic(0.05, frequency=hertz)
+        lift = carrier("platform", tb.Prismatic("up", (0, 0, 1)), path, (1, 1, 0.1))
+        model = tb.Model("lift", [block(tb.ContactMaterial(0.5)), lift])
+        run = tb.simulate(
+            model, 1.0, q=[1, 0, 0, 0, 0, 0, 0.1], v=[0, 0, 0, 0, 0, 0.1 * np.pi * hertz],
+            world=tb.World(), contact_pairs=[("block", "platform")], record_dt=0.01,
+        )  # fmt: skip
+        height = run.q[:, 6] - 0.1 - 0.05 * np.sin(2 * np.pi * hertz * run.time)
+        assert height.min() > -1e-9
+        # forces of constant acceleration within a step: gaps of second order
+        assert (height.max() < 1e-5) == stays
+        assert ((0.05 * (2 * np.pi * hertz) ** 2) < G) == stays
+        depth = run.contact_summary().depth
+        assert depth.max() < 1e-9
+
+
+def test_a_turntable_carries_a_block_until_friction_is_exceeded():
+    """Centripetal acceleration w^2 r up to mu g: it stays on the table, else it slides off."""
+    for speed, stays in ((3.0, True), (3.7, False)):
+        table = carrier(
+            "table", tb.Revolute("turn", (0, 0, 1)), tb.Polynomial((0.0, speed)), (3, 3, 0.1)
+        )
+        model = tb.Model("table", [block(tb.ContactMaterial(0.5)), table])
+        r = 0.4
+        run = tb.simulate(
+            model, 0.6, q=[1, 0, 0, 0, r, 0, 0.1], v=[0, 0, speed, 0, r * speed, 0],
+            world=tb.World(), contact_pairs=[("block", "table")], dt=1e-3,
+        )  # fmt: skip
+        assert (speed**2 * r < 0.5 * G) == stays
+        radius = np.hypot(run.q[-1, 4], run.q[-1, 5])
+        assert (abs(radius - r) < 1e-4) == stays
+        angle = np.arctan2(run.q[-1, 5], run.q[-1, 4])
+        assert not stays or abs(angle - speed * 0.6) < 1e-4
+
+
+def test_contacts_know_the_time():
+    path = tb.Polynomial((0.0, -0.5))
+    lift = carrier("platform", tb.Prismatic("up", (0, 0, 1)), path, (1, 1, 0.1))
+    model = tb.Model("lift", [block(None, shape=tb.SphereShape(0.1)), lift])
+    q, pairs = [1, 0, 0, 0, 0, 0, 0.1], [("block", "platform")]
+    here = tb.contacts(model, np.tile(q, (2, 1)), np.zeros(6), pairs=pairs, time=[0.0, 0.2])
+    np.testing.assert_allclose(here.gap[:, 0], [0.0, 0.1], atol=1e-12)
+    np.testing.assert_allclose(here.velocity[:, 0], [[0, 0, -0.5]] * 2, atol=1e-12)
+    lowered = tb.lift_out(model, [1, 0, 0, 0, 0, 0, -0.05], pairs=pairs, time=0.2)
+    np.testing.assert_allclose(lowered[6], 0.0, atol=1e-12)
+
+
+def test_a_press_against_the_ground_contradicts_itself():
+    """A block between a press and the ground: the outcome names the contact and the cause."""
+    press = carrier(
+        "press", tb.Prismatic("down", (0, 0, 1)), tb.Polynomial((0.35, -0.2)), (0.2,) * 3, 0.0
+    )
+    model = tb.Model("press", [block(tb.ContactMaterial(0.5)), press])
+    floor = tb.World(ground=tb.Ground(static_friction=0.5))
+    run = tb.simulate(model, 1.0, q=[1, 0, 0, 0, 0, 0, 0.1], world=floor)
+    assert run.status == "diverged"
+    assert 0.2 < run.outcome.time < 0.3
+    assert "impulses of contact 'block/" in run.outcome.message
+    assert "prescribed motion may contradict it" in run.outcome.message
