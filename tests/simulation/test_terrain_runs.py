@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import tiburon as tb
-from tiburon.native import code
+from tiburon.actuation.rigid_contact import RigidContact
+from tiburon.simulation.step import StepSource
+from tiburon.simulation.system import System
 from tiburon.spatial import axis_angle_to_matrix
 
 DOG = tb.load("quadruped")
@@ -80,20 +82,17 @@ def test_sliding_over_tile_edges_keeps_the_velocity(shape):
     assert np.linalg.norm(run.q[-1, 4:] - q[4:]) > 1.6
 
 
-def test_changed_heights_compile_nothing(monkeypatch):
+def test_changed_heights_compile_nothing():
     """Heights, spacing, origin, height of the ground and size of the grid are data."""
-    q, v = standing_dog(1)
-    rng = np.random.default_rng(4)
-    tb.simulate(DOG, 0.01, q=q[0], v=v[0], world=uneven(np.zeros((31, 31))), control=hold)
-    made = []
-    obtain = code.Code._obtain
-    monkeypatch.setattr(
-        code.Code, "_obtain", lambda self, part: made.append(part) or obtain(self, part)
-    )
-    rough = uneven(rng.uniform(-0.03, 0.03, (25, 25)), spacing=0.2, height=0.02)
-    found = tb.simulate(DOG, 0.05, q=q[0], v=v[0], world=rough, control=hold)
-    assert found.status == "finished"
-    assert not made
+    rough = uneven(np.random.default_rng(4).uniform(-0.03, 0.03, (25, 27)), 0.2, 0.3, height=0.02)
+    keys = set()
+    for world in (uneven(np.zeros((31, 31))), rough):
+        system = System(DOG, world, (RigidContact.of(DOG, world),), steps=True)
+        keys.add(StepSource(system, "rk4").key)
+    assert len(keys) == 1
+    smooth = uneven(np.zeros((31, 31)), smooth=True)
+    system = System(DOG, smooth, (RigidContact.of(DOG, smooth),), steps=True)
+    assert StepSource(system, "rk4").key not in keys
 
 
 @pytest.mark.parametrize("smooth", [False, True])

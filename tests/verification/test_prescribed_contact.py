@@ -118,5 +118,5 @@ def test_a_press_against_the_ground_contradicts_itself():
     run = tb.simulate(model, 1.0, q=[1, 0, 0, 0, 0, 0, 0.1], world=floor)
     assert run.status == "diverged"
     assert 0.2 < run.outcome.time < 0.3
-    assert "impulses of contact 'block/" in run.outcome.message
-    assert "prescribed motion may contradict it" in run.outcome.message
+    assert "contact 'block/" in run.outcome.message
+    assert "prescribed motion" in run.outcome.message

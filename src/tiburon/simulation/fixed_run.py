@@ -975,8 +975,9 @@ def _advice(method: str, quantity: str, tolerance: float) -> str:
         return "enlarge the grid, or stop the robot before its border"
     if quantity.endswith(UNSOLVED):
         return (
-            "take a smaller dt or a larger contact_tolerance; look for bodies that others press "
-            "into each other, and for friction too large for a step without jamming"
+            "take a smaller dt or a larger contact_tolerance; look for bodies that others or "
+            "prescribed motion press into each other, and for friction too large for a step "
+            "without jamming"
         )
     change = "a smaller dt (`tiburon check` advises one)"
     if quantity.startswith("gap of loop"):
