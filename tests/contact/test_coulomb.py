@@ -5,6 +5,7 @@ import pytest
 
 from tiburon.contact.coulomb import natural_residual, solve_coulomb
 from tiburon.contact.pivoting import solve_pivoting
+from tiburon.trace.primitives.friction import FrictionGaussSeidel
 
 
 def problem(rng, friction, *, planar=False):
@@ -79,3 +80,20 @@ def test_what_is_not_solved_says_so():
     right = solve_coulomb(W, b, mu, none)
     np.testing.assert_allclose(right.p, [[0, 0, 1], [-1, 0, 2]], atol=1e-13)
     assert natural_residual(W, b, mu, none, np.zeros((2, 3))) == pytest.approx(1.0)
+
+
+def test_sweeps_over_contacts_find_the_same_velocities():
+    """Gauss-Seidel and Newton's method, two solvers that share no code."""
+    rng = np.random.default_rng(15)
+    count, columns = 4, 9
+    supports = [list(range(columns))] * count
+    solver = FrictionGaussSeidel(columns, supports, 5000)
+    for _ in range(12):
+        A = rng.normal(size=(3 * count, columns))
+        b, mu = A @ rng.normal(size=columns), rng.uniform(0.0, 0.6, count)
+        least = np.where(rng.random(count) < 0.5, 0.3, 0.0)
+        found = solver.apply([*A.reshape(-1), *b, *mu, *least, *[0.0] * (3 * count), 1e-12])
+        swept = np.array(found[: 3 * count], dtype=float)
+        exact = solve_coulomb(A @ A.T, b, mu, least)
+        assert exact.residual < 1e-11
+        np.testing.assert_allclose(A @ A.T @ swept, A @ A.T @ exact.p.reshape(-1), atol=1e-9)

@@ -8,7 +8,8 @@ a step r = 1 / W_kk per contact and q_n = max(p_0, p_n - r u_n),
 Newton's method on it converges quadratically where modes are right. Where it does not, friction
 grows from zero in steps that adapt, each solved from the one before; without friction the problem
 is that of `pivoting`. Sweeps over contacts (`FrictionGaussSeidel`) are faster and run in batches,
-but stall where contacts depend on each other.
+but stall where contacts depend on each other. Where both fail, Newton's method starts at random
+impulses inside the cones; the same ones in every call.
 
 Symbols: p impulses, u velocities, b those without impulses: two tangents and the normal of each
 contact; W = A A^T; mu friction; p_0 least normal impulse.
@@ -41,7 +42,10 @@ PATIENCE = 6
 HALVINGS = 12
 """Halvings of a step that does not reduce the residual."""
 
-SMALLEST_GROWTH = 1e-4
+STARTS = 30
+"""Starts of Newton's method at most, random ones last."""
+
+SMALLEST_GROWTH = 1e-3
 """Share of the friction by which it grows at least."""
 
 RANK_CUT = 1e-11
@@ -186,6 +190,9 @@ def solve_coulomb(
         tried.append(_newton(problem, start[near].reshape(-1)))
     if not tried or tried[0][1] > GOOD * problem.size:
         tried.append(_continued(problem))
+    rng = np.random.default_rng(len(near))
+    while len(tried) < STARTS and min(error for _, error in tried) > GOOD * problem.size:
+        tried.append(_newton(problem, _scattered(problem, tried[-1][0], rng)))
     p, error = min(tried, key=lambda one: one[1])
     found[near] = p.reshape(-1, 3)
     worst = int(np.abs(_map(problem, p)[0]).argmax()) // 3
@@ -204,6 +211,16 @@ def _continued(problem: _Problem) -> tuple[Array, float]:
         else:
             growth *= 0.5
     return _newton(problem, p)
+
+
+def _scattered(problem: _Problem, p: Array, rng: np.random.Generator) -> Array:
+    """Return random impulses inside the cones, of the size of given ones."""
+    count = len(problem.mu)
+    size = np.maximum(np.abs(p.reshape(-1, 3)[:, 2]).max(), problem.size)
+    normal = problem.least + size * rng.uniform(0.0, 1.0, count) * (rng.random(count) < 0.7)
+    angle, share = rng.uniform(0.0, 2.0 * np.pi, count), rng.uniform(0.0, 1.0, count)
+    length = share * problem.mu * normal
+    return np.stack([length * np.cos(angle), length * np.sin(angle), normal], axis=1).reshape(-1)
 
 
 def _smooth(problem: _Problem) -> Array:

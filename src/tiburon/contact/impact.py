@@ -63,6 +63,9 @@ STILL = 1e-10
 MOST_ROUNDS = 1000
 """Collisions in a row at most, of rebuilt sets or of single contacts."""
 
+UNSOLVED = 1e-6
+"""Residual of a round after which no other follows."""
+
 NO_ENERGY = 1e-9
 """Energy, relative to that of the impulses, that the tolerance of the solver may create."""
 
@@ -140,7 +143,8 @@ def collide(
         found: Any = False
         for k, one in enumerate(closed):
             found = found | (one & (u[3 * k + 2] < -still))
-        return found
+        # after a round that is not solved, further ones would repeat it
+        return found & (state.residual <= UNSOLVED)
 
     def proceed(state: _Impulses) -> _Impulses:
         u = velocities(state.y)

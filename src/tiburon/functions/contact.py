@@ -19,7 +19,7 @@ from tiburon.contact.candidates import (
     refuse_prescribed,
 )
 from tiburon.errors import DomainError, ModelError, ModelWarning, UnknownNameError, shown
-from tiburon.functions.keywords import MODEL_CALL, TIMED_CALL
+from tiburon.functions.keywords import TIMED_CALL, WORLD_CALL
 from tiburon.functions.library import INERTIA, LibraryFunction, check_places, inputs_of
 from tiburon.model import Model, TracedClosure, World
 from tiburon.model.configuration import as_batch
@@ -194,7 +194,7 @@ _LIFT: LibraryFunction[Any] = LibraryFunction(
     "contact_lift", _inputs("q"), _lift, parameters=(INERTIA,), keywords=TIMED_CALL
 )
 _COLLIDE: LibraryFunction[Any] = LibraryFunction(
-    "contact_impact", _impact_inputs, _collide, parameters=(INERTIA,), keywords=MODEL_CALL
+    "contact_impact", _impact_inputs, _collide, parameters=(INERTIA,), keywords=WORLD_CALL
 )
 
 

@@ -49,6 +49,7 @@ from tiburon.spatial.vec3 import (
     matrix_vector,
     scale,
     subtract,
+    transpose_vector,
 )
 from tiburon.trace.regions import while_loop
 from tiburon.trace.value import where
@@ -176,16 +177,16 @@ def support_contact(
     found = while_loop(goes_on, step, begin, ITERATIONS)
     n = select(found.converged, found.state.normal, start)
     one, two = _support(first_parts, n, least), _support(second_parts, n, least)
-    gap = dot(n, subtract(offset, add(one.point, two.point)))
+    apart = subtract(offset, add(one.point, two.point))
+    gap = dot(n, apart)
     curvature = _tangent_inverse(add_matrices(one.radii, two.radii), gap, n)
     middle = add_matrices(one.radii, scale_matrix(tangent_projector(n), 0.5 * gap))
-    return ContactGeometry(
-        gap,
-        scale(add(add(first, one.point), subtract(second, two.point)), 0.5),
-        n,
-        curvature,
-        matrix_product(curvature, middle),
-    )
+    share = matrix_product(curvature, middle)
+    # on a flat face the closest point moves far with the rounding of the normal: its place, and
+    # its velocity, follow from what is left between the closest points
+    missed = subtract(apart, scale(n, gap))
+    place = add(add(first, one.point), scale(n, 0.5 * gap))
+    return ContactGeometry(gap, add(place, transpose_vector(share, missed)), n, curvature, share)
 
 
 def _best_axis(offset: Vec3, parts: Parts) -> Vec3:
