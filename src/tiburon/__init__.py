@@ -195,6 +195,7 @@ if TYPE_CHECKING:
     from tiburon.load_sharing.objectives import MotorLoss as MotorLoss
     from tiburon.load_sharing.objectives import Smoothness as Smoothness
     from tiburon.load_sharing.objectives import TorqueNorm as TorqueNorm
+    from tiburon.load_sharing.objectives import TorqueSmoothness as TorqueSmoothness
     from tiburon.loops.constraints import constraint_names as constraint_names
     from tiburon.loops.recut import recut as recut
     from tiburon.loops.recut import recut_state as recut_state

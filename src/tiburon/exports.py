@@ -83,7 +83,7 @@ _NAMES = {
     "hydro.mesh": "Mesh load_mesh",
     "hydro.panels": "PanelAddedMass panel_added_mass",
     "load_sharing.objectives": """
-        EqualShare InternalForce LoadTarget MotorLoss Smoothness TorqueNorm
+        EqualShare InternalForce LoadTarget MotorLoss Smoothness TorqueNorm TorqueSmoothness
     """,
     "loops.constraints": "constraint_names",
     "loops.recut": "recut recut_state",

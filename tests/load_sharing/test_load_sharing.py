@@ -265,3 +265,45 @@ def test_problems_are_returned_with_names():
     gradient = problem.W @ share.x + problem.c
     balance = problem.A1.T @ share.equation_multipliers + problem.A2.T @ share.multipliers
     np.testing.assert_allclose(gradient, balance, atol=1e-8 * np.abs(gradient).max())
+
+
+def test_steps_are_bounded_from_call_to_call():
+    """A foot lands: forces or torques change by at most the bound, and reach the optimum."""
+    dog = tb.load("quadruped")
+    q = np.array(dog.poses["stand"])
+    for what, bound in (("forces", 4.0), ("torques", 1.0)):
+        plan = tb.LoadSharing.of(dog, world=FLOOR, step_limits=what, torque_limits=False)
+        last = plan.share(q, touching=[0, 1, 1, 1])
+        assert last.status == "optimal"
+        changes = []
+        for _ in range(60):
+            share = plan.share(q, before=last, max_step=bound)
+            assert share.status == "optimal"
+            value = (lambda s: s.x) if what == "forces" else (lambda s: s.tau)
+            changes.append(np.abs(value(share) - value(last)).max())
+            last = share
+        assert max(changes) <= bound * (1 + 1e-9)
+        assert changes[0] > 0.5 * bound
+        assert changes[-1] < 1e-6
+        np.testing.assert_allclose(last.x, plan.share(q).x, atol=1e-6)
+    with pytest.raises(tb.DomainError, match="max_step"):
+        plan.share(q, max_step=1.0)
+
+
+def test_relaxed_motions_are_the_nearest_possible():
+    """Two feet cannot hold a turn about their line: all else is produced, and the lack reported."""
+    dog = tb.load("quadruped")
+    q = np.array(dog.poses["stand"])
+    plan = tb.LoadSharing.of(dog, world=FLOOR, relax=True, torque_limits=False)
+    assert plan.share(q).status == "optimal"
+    np.testing.assert_allclose(plan.share(q).shortfall, 0.0, atol=1e-9)
+    share = plan.share(q, touching=[1, 0, 0, 1])
+    assert share.status == "relaxed"
+    assert "lacks" in share.summary
+    strict = tb.LoadSharing.of(dog, world=FLOOR, torque_limits=False)
+    explained = strict.share(q, touching=[1, 0, 0, 1]).explain()
+    mass = np.asarray(tb.mass_matrix(dog, q))[:6, :6]
+    short = mass @ explained.shortfall
+    np.testing.assert_allclose(share.shortfall, short, atol=1e-3 * np.abs(short).max())
+    force = share.forces
+    assert np.all(np.hypot(force[:, 0], force[:, 1]) <= 0.6 * force[:, 2] + 1e-6)

@@ -337,3 +337,98 @@ def test_derivatives_follow_the_active_constraints(cones):
         assert total == pytest.approx(weight @ np.asarray(tangent), rel=1e-7, abs=1e-9)
     assert checked >= 6
     assert curved >= 3 or not cones
+
+
+WALKER = np.array([[1.5, -0.5, -0.7], [1.5, 0.5, -1.0], [0.0, -0.5, -0.6], [0.0, 0.5, -0.7]])
+"""Feet of a walking machine relative to its center of mass at x = 0 [m] (Nahon 1991, eq. 6.65)."""
+
+
+def walker_program(x, feet, weight=1.0, mu=0.5):
+    """Return A1, b1, A2, b2 of a machine at rest: forces of the feet, pyramids of four sides."""
+    n = 3 * len(feet)
+    A1, A2, b1 = np.zeros((6, n)), [], np.array([0, 0, weight, 0, 0, 0.0])
+    for k, foot in enumerate(feet):
+        c = WALKER[foot] - (x, 0.0, 0.0)
+        A1[:3, 3 * k : 3 * k + 3] = np.eye(3)
+        A1[3:, 3 * k : 3 * k + 3] = np.cross(np.eye(3), -c)
+        for axis, sign in ((0, 1.0), (0, -1.0), (1, 1.0), (1, -1.0)):
+            row = np.zeros(n)
+            row[3 * k + 2], row[3 * k + axis] = mu, sign
+            A2.append(row)
+        A2.append(np.eye(n)[3 * k + 2])
+    return A1, b1, np.array(A2), np.zeros(5 * len(feet))
+
+
+@pytest.mark.parametrize(
+    ("x", "feet", "norms"),
+    [
+        (0.6, (0, 1, 2, 3), (0.20113, 0.20273, 0.29789, 0.29896)),
+        (0.7, (1, 2, 3), (0.46438, 0.49720, 0.04803)),
+        (0.5, (0, 1, 2, 3), (0.16859, 0.17204, 0.32991, 0.33165)),
+    ],
+)
+def test_walker_at_rest(x, feet, norms):
+    """Least forces of a standing machine of unit weight, with and without active friction."""
+    A1, b1, A2, b2 = walker_program(x, feet)
+    found = solve_qp(np.eye(A1.shape[1]), np.zeros(A1.shape[1]), A1, b1, A2, b2)
+    forces = found.x.reshape(-1, 3)
+    np.testing.assert_allclose(np.linalg.norm(forces, axis=1), norms, atol=6e-6)
+    if x == 0.7:
+        np.testing.assert_allclose(forces[2], [-0.01961, -0.01961, 0.03922], atol=6e-6)
+        assert found.active == 2
+    else:
+        # no force between feet
+        points = WALKER[list(feet)]
+        for i in range(len(feet)):
+            for j in range(i):
+                assert abs((forces[i] - forces[j]) @ (points[i] - points[j])) < 1e-15
+
+
+def test_touch_down_of_a_walker():
+    """Jump of the forces when a foot lands: free, bounded, and with a penalty (Nahon, E13)."""
+    weight, dt = 1000.0, 0.01
+
+    def program(t):
+        feet = (0, 1, 2, 3) if t >= 0.5 - 1e-9 else (1, 2, 3)
+        A1, b1, A2, b2 = walker_program(0.45 + 0.3 * t, feet, weight)
+        wide = np.zeros((6, 12))
+        limits = np.zeros((len(b2), 12))
+        columns = [3 * foot + k for foot in feet for k in range(3)]
+        wide[:, columns], limits[:, columns] = A1, A2
+        if len(feet) == 3:
+            wide = np.vstack([wide, np.eye(12)[:3]])
+            b1 = np.concatenate([b1, np.zeros(3)])
+        return wide, b1, limits, b2
+
+    def run(bound=None, rho=0.0, since=0.0):
+        before, jumps, norms = None, [], None
+        for step in range(60):
+            t = step * dt
+            A1, b1, A2, b2 = program(t)
+            ramp = rho * max(0.0, 1.0 - (t - 0.5) / 0.5) if t >= 0.5 - 1e-9 else 0.0
+            W, c = (1.0 + ramp) * np.eye(12), np.zeros(12)
+            if before is not None:
+                c = -ramp * before
+                if bound is not None and t >= since:
+                    A2 = np.vstack([A2, np.eye(12), -np.eye(12)])
+                    b2 = np.concatenate([b2, before - bound, -before - bound])
+            found = solve_qp(W, c, A1, b1, A2, b2)
+            if found.status == INFEASIBLE:
+                return None
+            x = np.asarray(found.x)
+            if before is not None:
+                jumps.append(np.abs(x - before).max())
+            if step == 55:
+                norms = np.linalg.norm(x.reshape(4, 3), axis=1)
+            before = x
+        return max(jumps), norms
+
+    assert run()[0] == pytest.approx(201.10, abs=5e-3)
+    jump, norms = run(bound=20.0)
+    assert jump == pytest.approx(20.0, abs=1e-9)
+    np.testing.assert_allclose(norms, [121.17, 289.64, 373.65, 217.69], atol=6e-3)
+    jump, norms = run(rho=10.0)
+    assert jump == pytest.approx(19.17, abs=6e-3)
+    np.testing.assert_allclose(norms, [96.30, 313.63, 400.30, 191.47], atol=6e-3)
+    assert run(bound=2.0) is not None
+    assert run(bound=1.0) is None

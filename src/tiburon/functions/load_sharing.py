@@ -9,7 +9,7 @@ import numpy as np
 
 from tiburon.algorithms.setting import Options, Setting
 from tiburon.algorithms.surroundings import DEFAULT_WORLD
-from tiburon.argument_checks import at_least, is_number
+from tiburon.argument_checks import at_least, choice, is_number
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.contact.candidates import (
@@ -29,8 +29,8 @@ from tiburon.load_sharing.certificate import (
     nearest_right_hand_side,
 )
 from tiburon.load_sharing.objectives import InternalForce, Objective
-from tiburon.load_sharing.problem import Grip, Group, Layout, layout_of
-from tiburon.load_sharing.solution import Limits, row_names
+from tiburon.load_sharing.problem import Before, Grip, Group, Layout, layout_of
+from tiburon.load_sharing.solution import RELAXED, Limits, row_names
 from tiburon.model import WORLD, Model, World
 from tiburon.model.closure import LoopClosure
 from tiburon.model.joint_constraints import Offset
@@ -51,8 +51,11 @@ __all__ = [
 Array = NDArray[np.float64]
 Pairs = Sequence[tuple[str, str]]
 
-_STATUS_NAMES = np.array(("optimal", "infeasible", "not convex", "unfinished"))
+_STATUS_NAMES = np.array(("optimal", "infeasible", "not convex", "unfinished", "relaxed"))
 """Names of the status of a solution, by code."""
+
+UNBOUNDED = 1e30
+"""Change of forces where none is bounded [N or N m]."""
 
 SIDES = 16
 """Sides of the pyramids around friction cones in explanations."""
@@ -127,8 +130,13 @@ class LoadShare(NamedTuple):
     equation_multipliers: Array
     """Multiplier of each equation, in the order of `plan.equation_names`."""
 
+    shortfall: Array
+    """Generalized forces that the motion needs and does not get [N or N m], shape (...,
+    equations), in the order of `plan.equation_names`: zero but for relaxed motions."""
+
     status: Any
-    """"optimal", "infeasible", "not convex" or "unfinished", an array of strings of shape (...)."""
+    """"optimal", "infeasible", "not convex", "unfinished" or "relaxed" (the nearest
+    motion that can be produced), an array of strings of shape (...)."""
 
     iterations: Array
     """Steps of the solver, shape (...)."""
@@ -174,7 +182,7 @@ class LoadShare(NamedTuple):
         ]
         if status == "infeasible":
             return f"{lead}{self.explain(case).sentence}"
-        if status != "optimal":
+        if status not in ("optimal", "relaxed"):
             return f"{lead}{status}"
         parts = [f"at its limit: {name}" for name in active]
         for k, index in enumerate(plan.limits.torques):
@@ -183,7 +191,12 @@ class LoadShare(NamedTuple):
             share = abs(float(self.tau[case][index])) / bound if bound > 0.0 else np.inf
             if 0.8 <= share < 1.0 - 1e-9:
                 parts.append(f"{plan.model.v_names[index]} at {100 * share:.0f} % of its limit")
-        return lead + "; ".join(["feasible", *parts])
+        first = "feasible"
+        if status == "relaxed":
+            worst = int(np.argmax(np.abs(self.shortfall[case])))
+            amount = float(self.shortfall[case][worst])
+            first = f"relaxed: {plan.equation_names[worst]} lacks {amount:.3g} N or N m"
+        return lead + "; ".join([first, *parts])
 
 
 def _inputs(model: Model, options: Options) -> list[Input]:
@@ -195,6 +208,8 @@ def _inputs(model: Model, options: Options) -> list[Input]:
         *inputs_of("q", "v", "vd")(model, options),
         Input("touching", (groups,)),
         Input("before", (layout.size,)),
+        Input("before_tau", (len(layout.driven),)),
+        Input("max_step", ()),
         Input("prefer", (len(row_names(layout, limits, model.v_names)),)),
         Input("friction", (groups,)),
         Input("torsion", (groups,)),
@@ -210,7 +225,7 @@ def _programmed(setting: Setting, given: Sequence[Sequence[Scalar]]) -> tuple[An
     from tiburon.load_sharing.solution import program_of
 
     choices = dict(setting.options)
-    q, v, vd, touching, before, _, friction, torsion, bounds, weights, surfaces = given
+    q, v, vd, touching, x, tau, max_step, _, friction, torsion, bounds, weights, surfaces = given
     problem = problem_of(
         setting,
         choices["layout"],
@@ -224,7 +239,14 @@ def _programmed(setting: Setting, given: Sequence[Sequence[Scalar]]) -> tuple[An
         friction,
     )
     program = program_of(
-        problem, choices["objective"], choices["limits"], weights, bounds, torsion, before
+        problem,
+        choices["objective"],
+        choices["limits"],
+        weights,
+        bounds,
+        torsion,
+        Before(x, tau),
+        max_step[0],
     )
     return problem, program
 
@@ -233,7 +255,7 @@ def _share(setting: Setting, *given: Sequence[Scalar]) -> Any:
     from tiburon.load_sharing.solution import shared
 
     problem, program = _programmed(setting, given)
-    return shared(problem, program, dict(setting.options)["limits"], given[8], given[5])
+    return shared(problem, program, dict(setting.options)["limits"], given[10], given[7])
 
 
 def _matrices(setting: Setting, *given: Sequence[Scalar]) -> Any:
@@ -286,6 +308,8 @@ class LoadSharing:
         inscribed: bool = True,
         torque_limits: bool | Mapping[str, tuple[float, float]] = True,
         objective: Objective | None = None,
+        step_limits: str | None = None,
+        relax: bool = False,
     ) -> "LoadSharing":
         """Return how a robot shares its load.
 
@@ -304,6 +328,9 @@ class LoadSharing:
             torque_limits: True for those of the actuators, False for none, or smallest and largest
                 force by joint name [N or N m].
             objective: What to minimize; `InternalForce()` by default.
+            step_limits: "forces" or "torques" to bound their change from step to step.
+            relax: Whether to produce the nearest motion where the given one cannot be produced:
+                with the least sum of squares of missing generalized forces over apparent masses.
 
         Raises:
             ModelError: If nothing is shared, or data are missing.
@@ -331,7 +358,8 @@ class LoadSharing:
         if sides is not None:
             sides = at_least("sides", sides, 3)
         bounds = _bounds(model, names, torque_limits)
-        limits = Limits(sides, bool(inscribed), tuple(bounds))
+        choice("step_limits", step_limits, (None, "forces", "torques"))
+        limits = Limits(sides, bool(inscribed), tuple(bounds), step_limits, bool(relax))
         return cls(
             model,
             around,
@@ -378,6 +406,7 @@ class LoadSharing:
         *,
         touching: ArrayLike | None = None,
         before: LoadShare | None = None,
+        max_step: ArrayLike | None = None,
         **conditions: Unpack[Conditions],
     ) -> LoadShare:
         """Share the load of a motion.
@@ -390,20 +419,29 @@ class LoadSharing:
                 shape (..., contacts); all by default. Contacts alone may be given.
             before: Solution of a similar problem: its forces are those that `Smoothness` compares
                 with, and its limits are tried first.
+            max_step: Largest change of each force or torque since `before` [N or N m], shape (...),
+                where the plan has `step_limits`.
             conditions: What acts on the robot, and when: see `Conditions`.
         """
         model, layout = self.model, self.layout
         rest = np.zeros(model.nv)
-        x, prefer = self._none
+        x, last, prefer = self._none
         if before is not None:
-            x = np.nan_to_num(before.x)
-            prefer = (before.multipliers > 0.0).astype(np.float64)
+            x, last, prefer = self._last(before)
+        if (max_step is None) != (self.limits.steps is None or before is None):
+            raise DomainError(
+                "max_step",
+                "a bound where the plan has step_limits and `before` is given, and only there",
+                shown(max_step),
+            )
         given = (
             q,
             rest if v is None else v,
             rest if vd is None else vd,
             self._all if touching is None else self._taking_part(touching),
             x,
+            last,
+            UNBOUNDED if max_step is None else max_step,
             prefer,
             *self._constants,
         )
@@ -414,15 +452,17 @@ class LoadSharing:
         else:
             model.check_unchanged()
             found = self._kernel(*given)
-        tau, x, forces, friction, torque, multipliers, equations, status, iterations, _ = found
-        parts: tuple[Any, ...] = tau, forces, x, friction, torque
+        tau, x, forces, friction, torque, multipliers, equations, short, status, iterations, _ = (
+            found
+        )
+        parts: tuple[Any, ...] = tau, forces, x, friction, torque, short
         if current_graph() is None:
             codes = np.asarray(status)
             if codes.any():
-                failed = codes[..., None] != 0.0
+                failed = (codes != 0.0)[..., None] & (codes != RELAXED)[..., None]
                 parts = tuple(np.where(failed, np.nan, part) for part in parts)
             status = _STATUS_NAMES[codes.astype(np.int64)]
-        tau, forces, x, friction, torque = parts
+        tau, forces, x, friction, torque, short = parts
         points = layout.points
         return LoadShare(
             self,
@@ -433,10 +473,19 @@ class LoadSharing:
             torque[..., : len(self.bounds)],
             multipliers[..., : len(prefer)],
             equations[..., : len(layout.undriven)],
+            short[..., : len(layout.undriven)],
             status,
             iterations,
             given[:4],
         )
+
+    def _last(self, before: LoadShare) -> tuple[Any, Any, Any]:
+        """Return forces, driven joint forces and active limits of the step before."""
+        tau = before.tau[..., list(self.layout.driven)]
+        active = before.multipliers > 0.0
+        if current_graph() is not None:
+            return before.x, tau, np.where(active, 1.0, 0.0)
+        return np.nan_to_num(before.x), np.nan_to_num(tau), active.astype(np.float64)
 
     @public
     def problem(
@@ -454,7 +503,9 @@ class LoadSharing:
             rest if v is None else v,
             rest if vd is None else vd,
             self._all if touching is None else self._taking_part(touching),
-            *self._none,
+            *self._none[:2],
+            UNBOUNDED,
+            self._none[2],
             *self._constants,
         )
         W, c, A1, b1, A2, b2 = _MATRICES.call(
@@ -551,8 +602,9 @@ class LoadSharing:
         return np.ones(len(self.layout.groups))
 
     @cached_property
-    def _none(self) -> tuple[Array, Array]:
-        return np.zeros(self.layout.size), np.zeros(len(self.limit_names))
+    def _none(self) -> tuple[Array, Array, Array]:
+        sizes = (self.layout.size, len(self.layout.driven), len(self.limit_names))
+        return np.zeros(sizes[0]), np.zeros(sizes[1]), np.zeros(sizes[2])
 
     @cached_property
     def _constants(self) -> tuple[Array, ...]:

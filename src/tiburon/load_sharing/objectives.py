@@ -14,7 +14,7 @@ import numpy as np
 from tiburon.argument_checks import positive
 from tiburon.contact.rows import ContactRow
 from tiburon.errors import ModelError, UnknownNameError, shown
-from tiburon.load_sharing.problem import MOMENT, Problem
+from tiburon.load_sharing.problem import MOMENT, Before, Problem
 from tiburon.model import Model
 from tiburon.model.value_checks import finite_array
 from tiburon.record import record
@@ -30,6 +30,7 @@ __all__ = [
     "Square",
     "Sum",
     "TorqueNorm",
+    "TorqueSmoothness",
 ]
 
 
@@ -57,15 +58,13 @@ class Objective:
         """Return the same objective with neutral run-time parameters: what code depends on."""
         return self
 
-    def squares(
-        self, problem: Problem, p: Sequence[Scalar], before: Sequence[Scalar]
-    ) -> list[Square]:
+    def squares(self, problem: Problem, p: Sequence[Scalar], before: Before) -> list[Square]:
         """Return its terms.
 
         Args:
             problem: The problem in one state.
             p: Run-time parameters, as `parameters` lists them.
-            before: Forces x of the step before.
+            before: Forces of the step before.
         """
         raise NotImplementedError
 
@@ -118,9 +117,7 @@ class Sum(Objective):
         for _, part in self.parts:
             part.check(model, driven)
 
-    def squares(
-        self, problem: Problem, p: Sequence[Scalar], before: Sequence[Scalar]
-    ) -> list[Square]:
+    def squares(self, problem: Problem, p: Sequence[Scalar], before: Before) -> list[Square]:
         """Return the weighted terms of all parts."""
         found: list[Square] = []
         given = list(p)
@@ -159,9 +156,7 @@ class InternalForce(Objective):
         """Return the same objective with a lever of 1 m, if it has one."""
         return self if self.length is None else replace(self, length=1.0)
 
-    def squares(
-        self, problem: Problem, p: Sequence[Scalar], before: Sequence[Scalar]
-    ) -> list[Square]:
+    def squares(self, problem: Problem, p: Sequence[Scalar], before: Before) -> list[Square]:
         """Return the square of each component."""
         lever = p[0] if p else problem.lever
         found = []
@@ -176,9 +171,7 @@ class InternalForce(Objective):
 class TorqueNorm(Objective):
     """Least sum of the squares of the driven joint forces (6.26)-(6.28)."""
 
-    def squares(
-        self, problem: Problem, p: Sequence[Scalar], before: Sequence[Scalar]
-    ) -> list[Square]:
+    def squares(self, problem: Problem, p: Sequence[Scalar], before: Before) -> list[Square]:
         """Return the square of each driven joint force."""
         return [Square(1.0, *problem.torque(i)) for i in problem.layout.driven]
 
@@ -229,9 +222,7 @@ class MotorLoss(Objective):
             )
         return tuple(found)
 
-    def squares(
-        self, problem: Problem, p: Sequence[Scalar], before: Sequence[Scalar]
-    ) -> list[Square]:
+    def squares(self, problem: Problem, p: Sequence[Scalar], before: Before) -> list[Square]:
         """Return the loss in each winding."""
         found = []
         for k, actuator in enumerate(problem.model.actuators):
@@ -280,9 +271,7 @@ class LoadTarget(Objective):
         """Return the targets."""
         return tuple(x for _, row in self.forces for x in row)
 
-    def squares(
-        self, problem: Problem, p: Sequence[Scalar], before: Sequence[Scalar]
-    ) -> list[Square]:
+    def squares(self, problem: Problem, p: Sequence[Scalar], before: Before) -> list[Square]:
         """Return the squares of the differences."""
         groups = {group.name: group for group in problem.layout.groups}
         found, at = [], 0
@@ -299,9 +288,7 @@ class LoadTarget(Objective):
 class EqualShare(Objective):
     """Normal forces as equal as possible: the least sum of their squares (6.22), (6.23)."""
 
-    def squares(
-        self, problem: Problem, p: Sequence[Scalar], before: Sequence[Scalar]
-    ) -> list[Square]:
+    def squares(self, problem: Problem, p: Sequence[Scalar], before: Before) -> list[Square]:
         """Return the squares of the normal forces."""
         groups = [group for group in problem.layout.groups if group.normal is not None]
         return [Square(1.0, {group.normal: 1.0}, 0.0) for group in groups if group.normal]
@@ -313,8 +300,19 @@ class Smoothness(Objective):
 
     is_definite = True
 
-    def squares(
-        self, problem: Problem, p: Sequence[Scalar], before: Sequence[Scalar]
-    ) -> list[Square]:
+    def squares(self, problem: Problem, p: Sequence[Scalar], before: Before) -> list[Square]:
         """Return the squares of the changes."""
-        return [Square(1.0, {k: 1.0}, -before[k]) for k in range(problem.layout.size)]
+        return [Square(1.0, {k: 1.0}, -before.x[k]) for k in range(problem.layout.size)]
+
+
+@record
+class TorqueSmoothness(Objective):
+    """Driven joint forces near those of the step before (6.62)."""
+
+    def squares(self, problem: Problem, p: Sequence[Scalar], before: Before) -> list[Square]:
+        """Return the squares of the changes."""
+        found = []
+        for index, last in zip(problem.layout.driven, before.tau, strict=True):
+            row, offset = problem.torque(index)
+            found.append(Square(1.0, row, offset - last))
+        return found

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tiburon.algorithms.crba import chosen_mass_elements
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import JointVector
@@ -33,7 +34,17 @@ from tiburon.model.closure import LoopClosure
 from tiburon.model.joint_constraints import Offset
 from tiburon.spatial import Scalar
 
-__all__ = ["FORCE", "MOMENT", "Group", "Layout", "Problem", "layout_of", "problem_of"]
+__all__ = [
+    "FORCE",
+    "MOMENT",
+    "Before",
+    "Grip",
+    "Group",
+    "Layout",
+    "Problem",
+    "layout_of",
+    "problem_of",
+]
 
 FORCE, MOMENT = "force", "moment"
 """What a component of x is."""
@@ -98,6 +109,16 @@ class Layout(NamedTuple):
         return tuple(found)
 
 
+class Before(NamedTuple):
+    """Forces of the step before."""
+
+    x: Sequence[Scalar]
+    """Unknown forces [N, N m]."""
+
+    tau: Sequence[Scalar]
+    """Driven joint forces, in the order of `Layout.driven` [N or N m]."""
+
+
 class Problem(NamedTuple):
     """The problem in one state; floats or traced values."""
 
@@ -128,6 +149,10 @@ class Problem(NamedTuple):
 
     points: list[PointRows]
     """Geometry of the contact points."""
+
+    masses: list[Scalar]
+    """Apparent masses of the velocity variables that nothing drives: diagonal of the mass matrix
+    [kg or kg m^2]."""
 
     def torque(self, index: int) -> tuple[ContactRow, Scalar]:
         """Return a driven joint force as a row over x and a constant: tau' - J^T x."""
@@ -248,6 +273,7 @@ def problem_of(
         coefficients,
         _lever(points),
         points,
+        chosen_mass_elements(plan, JointVector(q), [(i, i) for i in layout.undriven]),
     )
 
 

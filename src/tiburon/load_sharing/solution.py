@@ -14,12 +14,14 @@ import numpy as np
 
 from tiburon.contact.rows import ContactRow, in_world
 from tiburon.load_sharing.objectives import Objective, Square, TorqueNorm
-from tiburon.load_sharing.problem import Problem
+from tiburon.load_sharing.problem import Before, Problem
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
-from tiburon.trace.primitives.quadratic import solve_qp
+from tiburon.trace.primitives.quadratic import NOT_CONVEX, OPTIMAL, QPSolution, solve_qp
+from tiburon.trace.regions import where_needed
 
 __all__ = [
+    "RELAXED",
     "Limits",
     "QuadraticProgram",
     "friction_directions",
@@ -28,6 +30,12 @@ __all__ = [
     "row_names",
     "shared",
 ]
+
+RELAXED = 4.0
+"""Status of a solution for the nearest motion."""
+
+LIGHT = 1e-10
+"""Weight of the objective relative to that of missing forces, where the motion is relaxed."""
 
 TIE_BREAK = 1e-8
 """Weight of the least torque norm relative to the objective, where that is not definite; the least
@@ -45,6 +53,12 @@ class Limits(NamedTuple):
 
     torques: tuple[int, ...]
     """Driven velocity variables with limits."""
+
+    steps: str | None = None
+    """What may change by a bounded amount from step to step: "forces", "torques" or None."""
+
+    relaxed: bool = False
+    """Whether the motion may be changed where it cannot be produced."""
 
 
 def friction_directions(sides: int) -> list[tuple[float, float]]:
@@ -66,6 +80,10 @@ def row_names(problem: Any, limits: Limits, v_names: Sequence[str]) -> tuple[str
             found += [f"{group.name}: torsion {sign}" for sign in ("+", "-")]
     for index in limits.torques:
         found += [f"{v_names[index]}: least force", f"{v_names[index]}: largest force"]
+    if limits.steps == "forces":
+        found += [f"{name}: {way}" for name in problem.names for way in ("falls", "rises")]
+    if limits.steps == "torques":
+        found += [f"{v_names[i]}: {way}" for i in problem.driven for way in ("falls", "rises")]
     if limits.sides is None:
         found += [f"{group.name}: friction cone" for group in groups]
     return tuple(found)
@@ -104,7 +122,8 @@ def program_of(
     p: Sequence[Scalar],
     bounds: Sequence[Scalar],
     torsion: Sequence[Scalar],
-    before: Sequence[Scalar],
+    before: Before,
+    max_step: Scalar,
 ) -> QuadraticProgram:
     """Return a problem with its limits and objective as a quadratic program.
 
@@ -115,7 +134,8 @@ def program_of(
         p: Run-time parameters of the objective.
         bounds: Smallest and largest force of each limited joint [N or N m].
         torsion: Coefficient of friction of moments about the normal, per group [m].
-        before: Forces x of the step before.
+        before: Forces of the step before.
+        max_step: Largest change of a force or torque from step to step [N or N m].
     """
     layout = problem.layout
     n = layout.size
@@ -143,7 +163,7 @@ def program_of(
             for j in list(W[i]):
                 if j != i and j in group.places:
                     W[i][j] = problem.touching[k] * W[i][j]
-    rows, right = _inequalities(problem, limits, bounds, torsion)
+    rows, right = _inequalities(problem, limits, bounds, torsion, before, max_step)
     normals = [
         (k, group.normal) for k, group in enumerate(layout.groups) if group.normal is not None
     ]
@@ -194,18 +214,11 @@ def shared(
         prefer: Multipliers of the inequalities of the step before.
     """
     layout = problem.layout
-    n = layout.size
-    found = solve_qp(
-        _matrix(program.W, n),
-        as_traced(program.c),
-        _matrix(program.A1, n) if program.A1 else None,
-        as_traced(program.b1) if program.A1 else None,
-        _matrix(program.A2, n) if program.A2 else None,
-        as_traced(program.b2) if program.A2 else None,
-        cones=program.cones,
-        mu=as_traced(program.mu) if program.cones else (),
-        prefer=as_traced(list(prefer)),
-    )
+    solve = _relaxed if limits.relaxed else _solved
+    found = solve(problem, program, prefer)
+    shortfall = [
+        b - _along(row, list(found.x)) for row, b in zip(program.A1, program.b1, strict=True)
+    ]
     x = list(found.x)
     tau: list[Scalar] = [0.0] * len(problem.needed)
     for index in layout.driven:
@@ -233,10 +246,68 @@ def shared(
         "torque_margins": as_traced(spare or [0.0]),
         "multipliers": as_traced([*found.inequality_multipliers, *found.cone_multipliers] or [0.0]),
         "equation_multipliers": as_traced(list(found.equation_multipliers) or [0.0]),
+        "shortfall": as_traced(shortfall or [0.0]),
         "status": found.status,
         "iterations": found.iterations,
         "active": found.active,
     }
+
+
+def _solved(problem: Problem, program: QuadraticProgram, prefer: Sequence[Scalar]) -> QPSolution:
+    """Solve a program."""
+    n = problem.layout.size
+    return solve_qp(
+        _matrix(program.W, n),
+        as_traced(program.c),
+        _matrix(program.A1, n) if program.A1 else None,
+        as_traced(program.b1) if program.A1 else None,
+        _matrix(program.A2, n) if program.A2 else None,
+        as_traced(program.b2) if program.A2 else None,
+        cones=program.cones,
+        mu=as_traced(program.mu) if program.cones else (),
+        prefer=as_traced(list(prefer)),
+    )
+
+
+def _relaxed(problem: Problem, program: QuadraticProgram, prefer: Sequence[Scalar]) -> QPSolution:
+    """Solve a program; where it has no solution, that of the nearest motion.
+
+    Nearest in the sum of the squares of missing generalized forces over apparent masses: a unit of
+    energy per time squared, whatever their units. The objective decides what that leaves open.
+    """
+    found = _solved(problem, program, prefer)
+    n, m = problem.layout.size, len(program.b1)
+    weights = [1.0 / mass for mass in problem.masses]
+
+    def nearest() -> QPSolution:
+        least, largest = weights[0], program.W[0][0]
+        for weight in weights[1:]:
+            least = np.minimum(least, weight)
+        for i in range(1, n):
+            largest = np.maximum(largest, program.W[i][i])
+        light = LIGHT * least / largest
+        W = [{j: light * x for j, x in row.items()} for row in program.W]
+        W += [{n + k: weight} for k, weight in enumerate(weights)]
+        A1 = [{**row, n + k: 1.0} for k, row in enumerate(program.A1)]
+        wider = solve_qp(
+            _matrix(W, n + m),
+            as_traced([*(light * x for x in program.c), *([0.0] * m)]),
+            _matrix(A1, n + m),
+            as_traced(program.b1),
+            _matrix(program.A2, n + m) if program.A2 else None,
+            as_traced(program.b2) if program.A2 else None,
+            cones=program.cones,
+            mu=as_traced(program.mu) if program.cones else (),
+            prefer=as_traced(list(prefer)),
+        )
+        status = np.where(wider.status > OPTIMAL, wider.status, RELAXED)
+        return wider._replace(x=wider.x[:n], status=status)
+
+    if not m:
+        return found
+    none = (found.status > OPTIMAL) & (found.status < NOT_CONVEX)
+    chosen: QPSolution = where_needed(none, nearest, found)
+    return chosen
 
 
 def _quadratic(squares: Sequence[Square], n: int) -> tuple[list[dict[int, Scalar]], list[Scalar]]:
@@ -253,7 +324,12 @@ def _quadratic(squares: Sequence[Square], n: int) -> tuple[list[dict[int, Scalar
 
 
 def _inequalities(
-    problem: Problem, limits: Limits, bounds: Sequence[Scalar], torsion: Sequence[Scalar]
+    problem: Problem,
+    limits: Limits,
+    bounds: Sequence[Scalar],
+    torsion: Sequence[Scalar],
+    before: Before,
+    max_step: Scalar,
 ) -> tuple[list[ContactRow], list[Scalar]]:
     """Return the rows A2 and b2, in the order of `row_names`."""
     layout = problem.layout
@@ -284,6 +360,16 @@ def _inequalities(
         right.append(low - offset)
         rows.append({i: -x for i, x in row.items()})
         right.append(offset - high)
+    changes: list[tuple[ContactRow, Scalar]] = []
+    if limits.steps == "forces":
+        changes = [({i: 1.0}, -last) for i, last in enumerate(before.x)]
+    if limits.steps == "torques":
+        for index, last in zip(layout.driven, before.tau, strict=True):
+            row, offset = problem.torque(index)
+            changes.append((row, offset - last))
+    for row, change in changes:
+        rows += [row, {i: -x for i, x in row.items()}]
+        right += [-max_step - change, change - max_step]
     return rows, right
 
 
