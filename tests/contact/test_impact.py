@@ -268,6 +268,18 @@ def test_loops_stay_closed_in_a_collision(e):
     assert after.energy_change == pytest.approx(change, rel=1e-6, abs=1e-10)
 
 
+def test_lifting_out_keeps_loops_closed():
+    """The coupler 3 cm below the ground: the crank turns until its middle is on it."""
+    model, q, world = four_bar({})
+    deep = tb.World(ground=tb.Ground(height=world.ground.height + 0.03))
+    found = tb.lift_out(model, q, world=deep)
+    assert abs(tb.contacts(model, found, world=deep).gap[0]) < 1e-9
+    assert np.abs(tb.constraint_residual(model, found)).max() < 1e-9
+    assert 0.01 < np.abs(found - q).max() < 0.4
+    with pytest.raises(tb.DomainError, match=r"'middle'|loops"):
+        tb.lift_out(model, q, world=tb.World(ground=tb.Ground(height=3.0)))
+
+
 def lowest(model, q):
     """Return a closed configuration in which the coupler's middle is lowest, crank turning."""
 

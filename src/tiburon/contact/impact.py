@@ -43,7 +43,6 @@ from tiburon.contact.rigid import Compliance, Impulses, compliance_of, solve_imp
 from tiburon.contact.rows import ContactRow, along, contact_rows, in_world
 from tiburon.loops.constraints import constraints
 from tiburon.loops.metric import rank_cut
-from tiburon.model import Plan
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import current_graph
@@ -299,11 +298,14 @@ def _work(p: Sequence[Scalar], before: Sequence[Scalar], after: Sequence[Scalar]
 
 
 def lifting(
-    plan: Plan, q: Sequence[Scalar], candidates: Sequence[Candidate], p: Sequence[Scalar]
+    setting: Setting, q: Sequence[Scalar], candidates: Sequence[Candidate], p: Sequence[Scalar]
 ) -> Sequence[Scalar]:
-    """Return the least motion in the mass metric that opens all gaps to first order, nv scalars."""
-    points = contact_rows(plan, q, candidates, p)
-    compliance = compliance_of(plan, q, points)
+    """Return the least motion in the mass metric that opens all gaps to first order, nv scalars.
+
+    Loops stay closed to first order.
+    """
+    points = contact_rows(setting.plan, q, candidates, p)
+    compliance = compliance_of(setting.plan, q, points, *loops_at(setting, q))
     b = [x for point in points for x in (0.0, 0.0, point.geometry.gap)]
     none = [0.0] * len(points)
     found = solve_impulses(compliance, b, none, none, [0.0] * len(b))

@@ -55,6 +55,9 @@ STALLED = 1e-12
 UNSOLVED = 1e-8
 """Residual of impulses that is reported."""
 
+LOOPS_CLOSED = 1e-9
+"""Residual of loops that are closed [m or rad]."""
+
 MOST_LIFTS = 50
 """Steps of `lift_out` at most."""
 
@@ -158,7 +161,7 @@ def _normals(setting: Setting, q: Sequence[Scalar], p: Sequence[Scalar]) -> Any:
 def _lift(setting: Setting, q: Sequence[Scalar], p: Sequence[Scalar]) -> Any:
     from tiburon.contact.impact import lifting
 
-    found = lifting(setting.plan, q, dict(setting.options)["candidates"], p)
+    found = lifting(setting, q, dict(setting.options)["candidates"], p)
     return as_traced(list(found))
 
 
@@ -322,21 +325,18 @@ def lift_out(
         A position without penetration beyond rounding, shape (..., nq).
 
     Raises:
-        DomainError: If penetrations are left: shapes enclose each other.
-        ModelError: If the robot has loops, or nothing can touch.
+        DomainError: If penetrations are left: shapes enclose each other, or loops do not close.
+        ModelError: If nothing can touch.
     """
     candidates = _some(model, world, pairs, timed=True)
-    if model.loops:
-        raise ModelError(
-            f"model {model.name!r}: lift_out is for robots without loops; move the robot and close "
-            "its loops with project_configuration"
-        )
     found: Array = as_batch(q, model.nq, "q", model.describe_q()).copy()
     for _ in range(MOST_LIFTS):
         if np.all(contacts_among(model, candidates, found, time=time).gap >= -1e-12):
             return found
         step = np.asarray(_called(_LIFT, model, candidates, found, time=time))
         found = np.asarray(model.integrate(found, step))
+        if model.loops:
+            found = _closed(model, found, time)
     here = contacts_among(model, candidates, found, time=time)
     worst = int(np.argmin(here.gap.reshape(-1, len(here.names)).min(axis=0)))
     raise DomainError(
@@ -344,6 +344,30 @@ def lift_out(
         "a configuration without penetration nearby",
         f"a depth of {-float(here.gap.min()):.3g} m after {MOST_LIFTS} steps",
     )
+
+
+def _closed(model: Model, q: Array, time: ArrayLike | None) -> Array:
+    """Close the loops of a robot near a configuration.
+
+    Raises:
+        DomainError: If they stay open.
+    """
+    from tiburon.functions.closed_loops import project_configuration
+
+    found = (
+        project_configuration(model, q)
+        if time is None
+        else project_configuration(model, q, time=time)
+    )
+    residual = float(np.max(found.residual))
+    if not residual <= LOOPS_CLOSED:
+        raise DomainError(
+            "q",
+            "a configuration with closed loops",
+            f"one that stays open by {residual:.3g} m or rad when it is lifted",
+            advice="close its loops with assemble first",
+        )
+    return np.asarray(found.q)
 
 
 @public
