@@ -86,6 +86,20 @@ def test_info_shortens_long_lists_unless_told():
     assert "more" not in whole
 
 
+def test_info_lists_what_may_touch_and_its_materials():
+    """With the ground of the robot's own world, or level ground under contact points."""
+    text = output_of("info", "gripper_block", "--all")
+    (row,) = (line.split() for line in text.splitlines() if "right_finger.pad_2/block" in line)
+    assert row == ["right_finger.pad_2/block", "sphere", "on", "box", "1", "0.8", "/", "0.6", "0"]
+    assert "block/ground" in text
+    assert "Warnings" not in text
+    assert "hind_left_foot" in output_of("info", "quadruped").split("What may touch")[1]
+    assert "What may touch" not in output_of("info", "panda")
+    data = json.loads(output_of("info", "newtons_cradle", "--json"))
+    assert data["contact_candidates"][0]["restitution"] == 0.95
+    assert data["contact_candidates"][0]["bodies"] == ["ball_1", "ball_2"]
+
+
 def test_info_as_json_is_the_description():
     """For programs: the same data as `tiburon.describe`."""
     assert json.loads(output_of("info", "delta", "--json")) == tb.describe(tb.load("delta"))

@@ -779,6 +779,7 @@ def check_model(
     *,
     pose: str | None = None,
     fluid: Water | None = None,
+    world: World | None = None,
     warnings: Sequence[str] = (),
     motion: bool = True,
     seed: int = 0,
@@ -794,6 +795,8 @@ def check_model(
             first named one.
         fluid: Water for additional checks of bodies with hydrodynamic coefficients; its current is
             ignored.
+        world: Surroundings with ground, for checks of contact; level ground with friction 0.8 for
+            robots with contact points by default, none for others.
         warnings: Warnings raised when its file was read, reported as findings.
         motion: Whether to compute and simulate; False checks parameters only.
         seed: Seed of the random states.
@@ -812,7 +815,11 @@ def check_model(
     found: list[Finding] = []
     checks = _parameter_checks(model, warnings)
     if motion:
-        checks = chain(checks, _motion_checks(model, start, fluid, seed))
+        checks = chain(
+            checks,
+            _motion_checks(model, start, fluid, seed),
+            _contact_checks(model, start, world, seed),
+        )
     for name, check in checks:
         if progress is not None:
             progress(name)
@@ -871,6 +878,19 @@ def _motion_checks(model: Model, start: Array, fluid: Water | None, seed: int) -
         dt = min(advice.dt, DEFAULT_STEP)
         yield "step size", lambda: [advice.finding()]
     yield "power balance", lambda: list(power_balance(model, world, states, dt))
+
+
+def _contact_checks(model: Model, start: Array, world: World | None, seed: int) -> Iterator[Check]:
+    """Yield checks of contact, where the robot has contact points or the world has ground."""
+    from tiburon.checks.contact_check import contact_checks, default_world
+
+    if (world is None or world.ground is None) and not model.contacts:
+        return
+    if model.nv == 0 or model.immovable_joint_names:
+        return
+    around = default_world() if world is None or world.ground is None else world
+    # water is checked apart
+    yield from contact_checks(model, start, World(around.gravity, around.ground), seed)
 
 
 def _implausible(model: Model, warnings: Sequence[str]) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from tiburon.cli.console import FAILURE, AsJson, PackagePath, Robot, load_quietl
 if TYPE_CHECKING:
     from tiburon.checks.model_check import ModelCheck
     from tiburon.functions.water import CylinderFlow
-    from tiburon.model import Model, Water
+    from tiburon.model import Model, Water, World
 
 EXAMPLES = """
 tiburon check arm.urdf
@@ -62,19 +62,26 @@ def run(
 
     Reports implausible parameters (units, placeholders), agreement of algorithms, derivatives,
     conservation of energy and momentum, power balance with motors, friction and water, loop
-    closures, and a recommended step. For every drag cylinder it lists the flow in a current around
+    closures, contacts (geometry, momentum, weight at rest, bits of batches), and a recommended
+    step. For every drag cylinder it lists the flow in a current around
     the robot at rest: Reynolds number, flow regime, vortex shedding frequency.
 
     Exit codes: 0 passed, 1 failed (with --strict also on warnings), 2 usage.
     """
     import tiburon as tb
+    from tiburon.cli.run_options import world_of
 
     model, warnings = load_quietly(robot, package_path or ())
     if pose is not None and pose not in model.poses:
         raise tb.UnknownNameError("pose", pose, tuple(model.poses))
     water = tb.Water(density, current, viscosity)
     flows = _flows(model, pose, water)
-    found = _check(model, pose, water, [*warnings, *_drag_crises(flows)], quick, seed)
+    world = world_of(robot)
+    if pose is None and world.ground is not None and model.poses:
+        # robots that come with ground stand on it in their first pose
+        pose = next(iter(model.poses))
+    notes = [*warnings, *_drag_crises(flows)]
+    found = _check(model, pose, water, world, notes, quick, seed)
     if html is not None:
         _save(found, flows, html)
     if as_json:
@@ -92,7 +99,13 @@ def run(
 
 
 def _check(
-    model: "Model", pose: str | None, water: "Water", warnings: list[str], quick: bool, seed: int
+    model: "Model",
+    pose: str | None,
+    water: "Water",
+    world: "World",
+    warnings: list[str],
+    quick: bool,
+    seed: int,
 ) -> "ModelCheck":
     """Check a robot and show progress on a terminal."""
     from rich.console import Console
@@ -105,6 +118,7 @@ def _check(
             model,
             pose=pose,
             fluid=water,
+            world=world,
             warnings=warnings,
             motion=not quick,
             seed=seed,

@@ -37,6 +37,9 @@ def run(
 
     model, warnings = load_quietly(robot, package_path or ())
     described = describe(model)
+    touching = _candidates(model, robot)
+    if touching:
+        described["contact_candidates"] = touching
     described["warnings"] = [*warnings, *described["warnings"], *_assembly(model)]
     if as_json:
         import json
@@ -44,6 +47,36 @@ def run(
         print(json.dumps(described, indent=2))
         return
     _print(open_console(), described, None if everything else MAX_ROWS)
+
+
+def _candidates(model: "Model", robot: str) -> list[dict[str, Any]]:
+    """Return what may touch: with the ground of the robot's world or level ground, and itself."""
+    from tiburon.checks.contact_check import default_world
+    from tiburon.cli.run_options import world_of
+    from tiburon.contact.candidates import candidates_of
+    from tiburon.errors import ModelError
+
+    world = world_of(robot)
+    if world.ground is None and model.contacts:
+        world = default_world()
+    try:
+        found = candidates_of(model, world)
+    except ModelError:
+        # meshes and prescribed motions touch nothing; a run says so
+        return []
+    return [
+        {
+            "name": candidate.name,
+            "bodies": [candidate.first.body, candidate.second.body],
+            "shapes": [candidate.first.kind, candidate.second.kind],
+            "points": candidate.point_count,
+            "static_friction": candidate.material.static_friction,
+            "kinetic_friction": candidate.material.kinetic_friction,
+            "restitution": candidate.material.restitution,
+            "stiffness": candidate.material.normal_stiffness,
+        }
+        for candidate in found
+    ]
 
 
 def _assembly(model: "Model") -> list[str]:
@@ -228,6 +261,19 @@ def _parts(console: "Console", robot: dict[str, Any], limit: int | None) -> None
         console.print(Text(_mobility_summary(robot)))
     contacts = [(c["name"], c["body"], _vector(c["position"])) for c in robot["contacts"]]
     _table(console, "Contact points", ("name", "body", "position [m]"), contacts, limit)
+    touching = [
+        (
+            c["name"],
+            f"{c['shapes'][0]} on {c['shapes'][1]}",
+            str(c["points"]),
+            f"{c['static_friction']:g} / {c['kinetic_friction']:g}",
+            f"{c['restitution']:g}",
+            f"{c['stiffness']:g}" if c["stiffness"] else "",
+        )
+        for c in robot.get("contact_candidates", ())
+    ]
+    surfaces = ("friction static / kinetic", "restitution", "stiffness [N/m]")
+    _table(console, "What may touch", ("pair", "shapes", "points", *surfaces), touching, limit)
     frames = [(frame["name"], frame["body"]) for frame in robot["frames"]]
     _table(console, "Frames", ("name", "body"), frames, limit)
     if robot["poses"]:
