@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tiburon.contact.impact import collision_impulses
 from tiburon.contact.two_bodies import collide_two_bodies, inverse_spatial_inertia
 
 AROUND_X = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
@@ -428,6 +429,54 @@ def test_one_coefficient_never_creates_energy(mu, e):
     assert after.residual.max() < 1e-11
     if mu == 0.0 and e == 1.0:
         assert np.abs(after.energy_change / energy).max() < 1e-9
+
+
+def planar_problem(rng):
+    """Return rows, velocities, friction and restitution of a body between two random walls."""
+    points = rng.normal(size=(2, 2))
+    points *= (rng.uniform(0.3, 1.0, 2) / np.linalg.norm(points, axis=1))[:, None]
+    angles, gyration = rng.uniform(0.0, 2.0 * math.pi, 2), math.sqrt(rng.uniform(0.02, 0.5))
+    rows = np.zeros((6, 3))
+    for k, (point, angle) in enumerate(zip(points, angles, strict=True)):
+        n = np.array([math.cos(angle), math.sin(angle)])
+        for axis, way in ((0, np.array([-n[1], n[0]])), (2, n)):
+            moment = (point[0] * way[1] - point[1] * way[0]) / gyration
+            rows[3 * k + axis] = [*way, moment]
+    e = np.where(rng.random(2) < 0.5, rng.integers(0, 2, 2), rng.uniform(0.0, 1.0, 2))
+    return rows, rng.normal(size=3), rng.uniform(0.0, 2.0, 2), e
+
+
+def count_reductions(seed, problems):
+    """Collide random bodies with two walls; return how often restitution had to be reduced."""
+    rng = np.random.default_rng(seed)
+    collided = reduced = 0
+    while collided < problems:
+        rows, v, mu, e = planar_problem(rng)
+        b = rows @ v
+        if (b[2::3] > 0.0).any():
+            continue
+        collided += 1
+        p, factor, residual = collision_impulses(rows, b, mu, e)
+        change = rows.T @ p
+        energy = v @ change + 0.5 * change @ change
+        assert residual < 1e-9
+        assert energy <= 1e-8 * (0.5 * v @ v)
+        reduced += factor < 1.0
+        if e[0] == e[1] or not mu.any():
+            assert factor == 1.0
+    return reduced
+
+
+def test_random_collisions_never_create_energy():
+    """Different coefficients and friction, wedged and free."""
+    # energies and residuals are checked on the way
+    assert count_reductions(1, 40) <= 4
+
+
+@pytest.mark.slow
+def test_many_random_collisions_never_create_energy():
+    """About one in two hundred would have created energy."""
+    assert 1 <= count_reductions(2, 1000) <= 30
 
 
 def test_coefficients_by_name_and_their_errors():

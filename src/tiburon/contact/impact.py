@@ -37,6 +37,7 @@ import numpy as np
 
 from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import JointVector
+from tiburon.arrays import NDArray
 from tiburon.contact.candidates import Candidate, surfaces_of
 from tiburon.contact.coulomb import solve_coulomb
 from tiburon.contact.rigid import Compliance, Impulses, compliance_of, solve_impulses
@@ -48,10 +49,12 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.program import current_graph
 from tiburon.trace.regions import while_loop
 
-__all__ = ["collide", "lifting", "loops_at"]
+__all__ = ["REMOTE", "collide", "collision_impulses", "lifting", "loops_at"]
 
 TOLERANCE = 1e-13
 """Residual of the impulses at which solvers end, relative to the largest impulse."""
+
+Array = NDArray[np.float64]
 
 REMOTE = 1e9
 """Normal velocity that keeps a contact point out of a problem [m/s]."""
@@ -255,6 +258,27 @@ def _round(
         else:
             low, best = middle, tried
     return best
+
+
+def collision_impulses(
+    rows: Array, b: Array, mu: Array, restitution: Array
+) -> tuple[Array, float, float]:
+    """Return the impulses of one collision on floats, to rounding.
+
+    Args:
+        rows: A, three rows per contact point, shape (3 n, nv).
+        b: Relative velocities before, two tangents and the normal of each point [m/s], shape
+            (3 n,); a normal velocity of `REMOTE` leaves a point out.
+        mu: Friction of each point, shape (n,).
+        restitution: Coefficient of restitution of each point, shape (n,).
+
+    Returns:
+        Impulses [N s], shape (3 n,); the factor on the coefficients that acted, below 1 where
+        friction would have created energy; the residual of the laws of contact.
+    """
+    compliance = Compliance([dict(enumerate(row)) for row in rows.tolist()], tuple, rows.shape[1])
+    found = _round(compliance, b.tolist(), mu.tolist(), restitution.tolist())
+    return np.array(found.p), float(found.factor), float(found.residual)
 
 
 def _solved(
