@@ -4,21 +4,22 @@ Symbols:
     A       thruster configuration matrix: wrench of unit thrusts, one column per thruster
     b       desired wrench
     W       inverse costs of the thrusters, a diagonal matrix
-    f       thrusts W A' (A W A')^+ b: least error, then least cost
+    f       thrusts: least error, then least cost, within their limits
 
-Thrusts saturate at their limits, and the remaining wrench is redistributed among the others: the
-redistributed pseudo-inverse (Johansen and Fossen 2013, "Control allocation: a survey", sec. 3.1.2).
-Without saturation this is the weighted least-squares solution.
+Where no limit is reached, f = W A' (A W A')^+ b. Otherwise a quadratic program finds the optimum
+within the limits (Johansen and Fossen 2013, "Control allocation: a survey", sec. 3.2): either the
+wrench with the least error, or the largest part of the wrench in its own direction.
 """
 
 import math
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.argument_checks import refuse_unusable, vector
+from tiburon.argument_checks import choice, refuse_unusable, vector
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.control.piecewise import entries, joined
@@ -29,6 +30,9 @@ from tiburon.model import LinearThrust, Model, QuadraticThrust, TableThrust, Thr
 from tiburon.record import named_line, record
 from tiburon.spatial import Scalar
 from tiburon.spatial.rotations import select
+from tiburon.trace.primitives.quadratic import DualActiveSet
+from tiburon.trace.program import current_graph
+from tiburon.trace.regions import where_needed
 
 __all__ = ["AllocatedThrusts", "ThrusterAllocation", "command_of_thrust"]
 
@@ -37,9 +41,15 @@ Array = NDArray[np.float64]
 RANK_TOLERANCE = 1e-10
 """Relative singular value of A below which a direction has no control authority."""
 
-REGULARIZATION = 1e-9
-"""Added to the diagonal of A W A' in redistribution, relative to its largest entry; the relative
-error of the thrusts is about the same."""
+COST_WEIGHT = 1e-9
+"""Weight of the cost relative to that of the error, where limits are reached; the relative error of
+the wrench is about the same."""
+
+EDGE = 1e-9
+"""Distance from a limit, relative to it, up to which a thruster is saturated."""
+
+KEEPS = ("wrench", "direction")
+"""What saturated thrusters keep as well as they can: the wrench, or its direction."""
 
 
 class AllocatedThrusts(NamedTuple):
@@ -87,8 +97,9 @@ class ThrusterAllocation:
     importance: tuple[float, ...] = (1.0,) * 6
     """Weight of each component of the wrench error."""
 
-    rounds: int = 2
-    """Number of redistributions after saturation."""
+    keep: str = "wrench"
+    """What thrusters keep where limits are reached: "wrench" for the least error, "direction" for
+    the largest part of the wrench in its own direction."""
 
     @classmethod
     @public
@@ -100,7 +111,7 @@ class ThrusterAllocation:
         thrusters: Sequence[str] | None = None,
         costs: ArrayLike = 1.0,
         importance: ArrayLike = 1.0,
-        rounds: int = 2,
+        keep: str = "wrench",
     ) -> "ThrusterAllocation":
         """Return the allocation of a vehicle.
 
@@ -110,7 +121,8 @@ class ThrusterAllocation:
             thrusters: Names of thrusters; all that are fixed to the body by default.
             costs: Cost of the square of each thrust, one value or one per thruster.
             importance: Weight of each component of the wrench error [moments, forces], one or six.
-            rounds: Number of redistributions after saturation.
+            keep: What thrusters keep where limits are reached: "wrench" for the least error,
+                "direction" for the largest part of the wrench in its own direction.
 
         Raises:
             ModelError: If the body has no thrusters.
@@ -157,8 +169,30 @@ class ThrusterAllocation:
             tuple(thrust_range(t) for t in chosen),
             tuple(cost.tolist()),
             tuple(weight.tolist()),
-            rounds,
+            keep,
         )
+
+    def __post_init__(self) -> None:
+        choice("keep", self.keep, KEEPS)
+
+    def without(self, *names: str) -> "ThrusterAllocation":
+        """Return the allocation after some thrusters have failed: they give no thrust.
+
+        Args:
+            names: Names of the thrusters.
+
+        Raises:
+            UnknownNameError: If there is no such thruster.
+        """
+        known = [thruster.name for thruster in self.thrusters]
+        for name in names:
+            if name not in known:
+                raise UnknownNameError("thruster", name, known)
+        limits = [
+            (0.0, 0.0) if name in names else pair
+            for name, pair in zip(known, self.limits, strict=True)
+        ]
+        return replace(self, limits=tuple(limits))
 
     def _weighted(self) -> tuple[Array, Array]:
         """Return A with weighted rows, and its weighted pseudo-inverse."""
@@ -178,7 +212,7 @@ class ThrusterAllocation:
         """Return thrust curves and finite limits, which compiled code depends on."""
         curves = tuple((thruster.name, thruster.curve) for thruster in self.thrusters)
         limited = tuple(tuple(map(math.isfinite, pair)) for pair in self.limits)
-        return (curves, limited, self.rounds)
+        return (curves, limited, self.keep)
 
     def allocate(self, wrench: Any, parameters: Sequence[Any] | None = None) -> AllocatedThrusts:
         """Compute thrusts and commands for a wrench.
@@ -194,12 +228,15 @@ class ThrusterAllocation:
         to = self._geometry(self.parameters() if parameters is None else parameters)
         b = [w * x for w, x in zip(to.importance, entries(given), strict=True)]
         f = [_dot(row, b) for row in to.inverse]
-        f, saturated = self._limited(to, f, [0.0] * len(f))
-        for _ in range(self.rounds):
-            again = _redistributed(to, b, f, saturated)
-            total = sum(saturated[1:], saturated[0])
-            f = [select(total > 0.5, new, old) for new, old in zip(again, f, strict=True)]
-            f, saturated = self._limited(to, f, saturated)
+        beyond: Any = 0.0
+        for x, (low, high) in zip(f, to.limits, strict=True):
+            beyond = np.maximum(beyond, select((x < low) | (x > high), 1.0, 0.0))
+        if any(math.isfinite(x) for pair in self.limits for x in pair):
+            f = self._within_limits(to, b, f, beyond)
+        saturated = [
+            beyond * _at_limits(x, limits, own)
+            for x, limits, own in zip(f, to.limits, self.limits, strict=True)
+        ]
         done = [_dot(row, f) for row in to.matrix]
         missing = [x - y for x, y in zip(entries(given), done, strict=True)]
         commands = [command_of_thrust(t, x) for t, x in zip(self.thrusters, f, strict=True)]
@@ -219,21 +256,58 @@ class ThrusterAllocation:
         (costs,), (importance,), ((largest,),) = rows(1, count), rows(1, 6), rows(1, 1)
         return _Geometry(A, inverse, matrix, costs, importance, largest, rows(count, 2))
 
-    def _limited(
-        self, to: "_Geometry", f: Sequence[Scalar], saturated: Sequence[Scalar]
-    ) -> tuple[list[Scalar], list[Scalar]]:
-        """Limit thrusts; return them, and 1 for each saturated thruster."""
-        kept: list[Scalar] = []
-        marks: list[Scalar] = []
-        for x, mark, (low, high), own in zip(f, saturated, to.limits, self.limits, strict=True):
-            inside = x
-            if math.isfinite(own[0]):
-                inside = np.maximum(inside, low)
-            if math.isfinite(own[1]):
-                inside = np.minimum(inside, high)
-            kept.append(inside)
-            marks.append(np.maximum(mark, select(inside != x, 1.0, 0.0)))
-        return kept, marks
+    def _within_limits(
+        self, to: "_Geometry", b: Sequence[Any], f: Sequence[Any], beyond: Any
+    ) -> list[Any]:
+        """Return the optimum within the limits where a thrust is beyond its own, else f."""
+        n = len(f)
+        bounds = [
+            (k, sign, sign * to.limits[k][side])
+            for k, own in enumerate(self.limits)
+            for side, sign in ((0, 1.0), (1, -1.0))
+            if math.isfinite(own[side])
+        ]
+        weight = COST_WEIGHT * to.largest
+        if self.keep == "wrench":
+            W = [
+                [
+                    _dot([row[i] for row in to.A], [row[j] for row in to.A])
+                    + (weight * to.costs[i] / sum(to.costs) if i == j else 0.0)
+                    for j in range(n)
+                ]
+                for i in range(n)
+            ]
+            c = [-_dot([row[i] for row in to.A], b) for i in range(n)]
+            equations: list[Any] = []
+            size = n
+        else:
+            # the last variable is the share of the wrench
+            size = n + 1
+            W = [[0.0] * size for _ in range(size)]
+            for i, cost in enumerate(to.costs):
+                W[i][i] = COST_WEIGHT * cost / sum(to.costs)
+            W[n][n] = _dot(b, b) / to.largest
+            c = [0.0] * n + [-W[n][n]]
+            equations = [x for row, y in zip(to.A, b, strict=True) for x in (*row, -y)]
+            bounds = [*bounds, (n, -1.0, -1.0), (n, 1.0, 0.0)]
+        primitive = DualActiveSet(
+            [size], 0 if self.keep == "wrench" else 6, [(k,) for k, *_ in bounds]
+        )
+        given = [
+            *(x for row in W for x in row),
+            *c,
+            *equations,
+            *([0.0] * primitive.equations),
+            *(sign for _, sign, _ in bounds),
+            *(limit for *_, limit in bounds),
+            *([0.0] * len(bounds)),
+        ]
+        if current_graph() is not None:
+            return list(
+                where_needed(beyond > 0.5, lambda: tuple(primitive.apply(given)[:n]), tuple(f))
+            )
+        found = primitive.evaluate(list(np.broadcast_arrays(*given)))
+        return [select(beyond > 0.5, new, old) for new, old in zip(found, f, strict=False)]
 
 
 class _Geometry(NamedTuple):
@@ -257,25 +331,14 @@ class _Geometry(NamedTuple):
     """Smallest and largest thrust [N]."""
 
 
-def _redistributed(
-    to: _Geometry, b: Sequence[Scalar], f: Sequence[Scalar], saturated: Sequence[Scalar]
-) -> list[Scalar]:
-    """Redistribute the remaining wrench among thrusters that are not saturated."""
-    rest = [
-        x - _dot(row, [h * y for h, y in zip(saturated, f, strict=True)])
-        for x, row in zip(b, to.A, strict=True)
-    ]
-    use = [(1.0 - h) / c for h, c in zip(saturated, to.costs, strict=True)]
-    gram: list[list[Scalar]] = []
-    for i, row in enumerate(to.A):
-        line = [
-            _dot([x * y for x, y in zip(row, other, strict=True)], use) for other in to.A[: i + 1]
-        ]
-        line[i] = line[i] + REGULARIZATION * to.largest
-        gram.append(line)
-    y = _solve_definite(gram, rest)
-    free = [w * _dot([row[k] for row in to.A], y) for k, w in enumerate(use)]
-    return [h * old + new for h, old, new in zip(saturated, f, free, strict=True)]
+def _at_limits(x: Any, limits: Sequence[Any], own: Sequence[float]) -> Any:
+    """Return 1 where a thrust is at one of its finite limits, else 0."""
+    found: Any = 0.0
+    for limit, known in zip(limits, own, strict=True):
+        if math.isfinite(known):
+            near = np.abs(x - limit) <= EDGE * (1.0 + np.abs(limit))
+            found = np.maximum(found, select(near, 1.0, 0.0))
+    return found
 
 
 def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
@@ -283,31 +346,6 @@ def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
     for x, y in zip(a, b, strict=True):
         total = total + x * y
     return total
-
-
-def _solve_definite(lower: list[list[Scalar]], b: Sequence[Scalar]) -> list[Scalar]:
-    """Solve with a positive definite matrix by L D L'; its lower triangle is overwritten."""
-    n = len(b)
-    D: list[Scalar] = []
-    L = lower
-    x = list(b)
-    for i in range(n):
-        for j in range(i):
-            total = L[i][j]
-            for k in range(j):
-                total = total - L[i][k] * L[j][k] * D[k]
-            L[i][j] = total / D[j]
-        total = L[i][i]
-        for k in range(i):
-            total = total - L[i][k] * L[i][k] * D[k]
-        D.append(total)
-        for k in range(i):
-            x[i] = x[i] - L[i][k] * x[k]
-    x = [value / d for value, d in zip(x, D, strict=True)]
-    for i in reversed(range(n)):
-        for k in range(i + 1, n):
-            x[i] = x[i] - L[k][i] * x[k]
-    return x
 
 
 def command_of_thrust(thruster: Thruster, thrust: Scalar) -> Scalar:
