@@ -17,7 +17,8 @@ from tiburon.actuation.element import Action, ElementContext
 from tiburon.algorithms.kinematics import WORLD_PLACE, Place
 from tiburon.contact.candidates import FIELDS, Candidate, Part
 from tiburon.contact.compliant import ContactLaw, PointForce, Touch, point_force, tangential
-from tiburon.contact.geometry.contact_geometry import ContactGeometry
+from tiburon.contact.geometry.bounds import bounding_radius
+from tiburon.contact.geometry.contact_geometry import NO_CONTACT, ContactGeometry
 from tiburon.errors import ModelError
 from tiburon.model import WORLD, Model
 from tiburon.record import field, record
@@ -36,6 +37,7 @@ from tiburon.spatial.vec3 import (
     transpose_vector,
 )
 from tiburon.trace.declared import is_declared
+from tiburon.trace.regions import where_needed
 
 __all__ = ["CompliantContact"]
 
@@ -227,7 +229,7 @@ class CompliantContact(ContactElement):
                 _placed(second, candidate.second, add(origin, offset)),
             ]
             sizes = (0.0, *own[1:]) if sharp else own
-            for geometry in candidate.geometry(placed, sizes, now.tables):
+            for geometry in _geometry(candidate, placed, sizes, now.tables):
                 if uneven:
                     geometry = geometry._replace(point=subtract(geometry.point, origin))
                 k = len(found)
@@ -248,6 +250,31 @@ def _is_sharp(candidate: Candidate) -> bool:
 
 def _anchor_states(candidate: Candidate) -> tuple[str, ...]:
     return ANCHOR if _is_sharp(candidate) else (*PLACE, *ANCHOR)
+
+
+def _geometry(
+    candidate: Candidate,
+    placed: Sequence[tuple[Any, Vec3]],
+    sizes: Sequence[Scalar],
+    tables: Sequence[Scalar],
+) -> Sequence[ContactGeometry]:
+    """Return the contact points of two shapes; costly ones only where bounding spheres meet."""
+    parts = candidate.first, candidate.second
+    if not candidate.can_be_crossed or {part.kind for part in parts} <= {"sphere", "capsule"}:
+        return candidate.geometry(placed, sizes, tables)
+    split = len(candidate.first.size)
+    own = sizes[:split], sizes[split : split + len(candidate.second.size)]
+    reach = sum(bounding_radius(part.kind, size) for part, size in zip(parts, own, strict=True))
+    offset = subtract(placed[1][1], placed[0][1])
+
+    def narrow() -> Any:
+        found = candidate.geometry(placed, sizes, tables)
+        return tuple((one.gap, one.point, one.normal) for one in found)
+
+    far = (NO_CONTACT, ZERO3, (0.0, 0.0, 1.0))
+    near = dot(offset, offset) < reach * reach
+    found = where_needed(near, narrow, (far,) * candidate.point_count)
+    return [ContactGeometry(*one) for one in found]
 
 
 def _carrier(now: ElementContext, name: str) -> _Carrier:
