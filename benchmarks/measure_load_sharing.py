@@ -1,0 +1,213 @@
+"""Load sharing: from contact points and Jacobians to forces, against the solver daqp alone.
+
+Hands, walking machines and arms in motion: problems of the size of Nahon 1991, chapter 6, with
+least forces or torques, friction pyramids of four sides and torque limits. Our side includes
+building the problem; daqp gets finished matrices. Solutions are compared before times.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.figure import Figure, Measurement, MeasurementError
+from benchmarks.timing import measure
+
+SIZE = 4096
+STEPS = 200
+"""Consecutive states of a motion."""
+
+MASS, INERTIA = 30.0, np.diag([0.5, 0.9, 1.1])
+FRICTION, TORQUE, ARM_TORQUE = 0.5, 60.0, 16.0
+ONE, ONE_AIM, BATCH, BATCH_AIM = 2.5, 3.5, 10.0, 15.0
+AGREEMENT = 1e-8
+"""Largest difference of the solutions, relative to the largest force."""
+
+
+class Case(NamedTuple):
+    """A kind of problem: its motion, and what turns a state into a quadratic program."""
+
+    name: str
+    inputs: dict[str, tuple[int, ...]]
+    states: dict[str, Any]
+    build: Callable[..., tuple[Any, ...]]
+
+
+def run(duration: float) -> Iterator[Figure]:
+    """Measure hands, walking machines and arms.
+
+    Args:
+        duration: Time to spend on each side [s].
+    """
+    try:
+        import daqp
+    except ImportError as error:
+        raise MeasurementError("needs daqp: pip install daqp") from error
+    for case in (_legs(3), _legs(4), _legs(6), _arms(4)):
+        yield from _figures(case, daqp, duration)
+
+
+def _legs(count: int) -> Case:
+    """Return legs or fingers under a body that sways: forces of points, least internal force."""
+    random = np.random.default_rng(count)
+    angle = 2.0 * np.pi * np.arange(count) / count
+    feet = np.c_[
+        0.5 * np.cos(angle), 0.3 * np.sin(angle), -0.4 + 0.05 * random.standard_normal(count)
+    ]
+    jacobians = 0.1 * random.standard_normal((count, 3, 3)) + 0.25 * np.eye(3)
+    t = np.arange(STEPS) / STEPS
+    turn = 2.0 * np.pi * t
+    # three legs tip over sooner
+    wide = 0.6 if count == 3 else 1.0
+    sway = wide * np.c_[0.24 * np.sin(turn), 0.11 * np.cos(turn), 0.0 * t]
+    states = {
+        "points": feet - sway[:, None],
+        "force": MASS
+        * np.c_[2.4 * wide * np.cos(turn), 1.4 * wide * np.sin(2 * turn), 9.81 + 0.0 * t],
+        "moment": np.sin(turn)[:, None] * (INERTIA @ np.array([0.9, -0.5, 0.4])),
+        "jacobians": (1.0 + 0.05 * np.sin(turn[:, None] + np.arange(count)))[..., None, None]
+        * jacobians,
+    }
+
+    def build(points: Any, force: Any, moment: Any, jacobians: Any) -> tuple[Any, ...]:
+        n, mu = 3 * count, FRICTION / np.sqrt(2.0)
+        A1 = [[0.0] * n for _ in range(6)]
+        A2: list[list[Any]] = []
+        b2: list[Any] = []
+        total = 0.0
+        for k in range(count):
+            x, y, z = points[k]
+            total = total + x * x + y * y + z * z
+            cross = ((0.0, -z, y), (z, 0.0, -x), (-y, x, 0.0))
+            for i in range(3):
+                A1[i][3 * k + i] = 1.0
+                for j in range(3):
+                    A1[3 + i][3 * k + j] = cross[i][j]
+            rows = [(0.0, 0.0, 1.0), (1, 0, mu), (-1, 0, mu), (0, 1, mu), (0, -1, mu)]
+            sides = [[jacobians[k][i][j] for i in range(3)] for j in range(3)]
+            rows += sides + [[-x for x in row] for row in sides]
+            for row in rows:
+                A2.append([*([0.0] * (3 * k)), *row, *([0.0] * (n - 3 * k - 3))])
+            b2 += [0.0] * 5 + [-TORQUE] * 6
+        W = [[total / count if i == j else 0.0 for j in range(n)] for i in range(n)]
+        return W, [0.0] * n, A1, [*force, *moment], A2, b2
+
+    names = {3: "three fingers", 4: "four legs", 6: "six legs"}
+    inputs = {"points": (count, 3), "force": (3,), "moment": (3,), "jacobians": (count, 3, 3)}
+    return Case(names[count], inputs, states, build)
+
+
+def _arms(count: int) -> Case:
+    """Return arms that hold a load rigidly: wrenches, least torques."""
+    random = np.random.default_rng(3)
+    base = 0.5 * np.eye(6) + 0.25 * random.standard_normal((count, 6, 6))
+    points = 0.4 * random.standard_normal((count, 3))
+    needed = 5.0 * random.standard_normal((count, 6))
+    t = np.arange(STEPS) / STEPS
+    states = {
+        "points": np.broadcast_to(points, (STEPS, count, 3)),
+        "force": MASS * np.c_[3 * np.cos(6 * t), 2 * np.sin(6 * t), 9.81 + 0.0 * t],
+        "moment": np.sin(6 * t)[:, None] * (INERTIA @ np.array([2.0, -1.0, 1.0])),
+        "jacobians": (1.0 + 0.05 * np.sin(6 * t))[:, None, None, None] * base,
+        "needed": np.broadcast_to(needed, (STEPS, count, 6)),
+    }
+
+    def build(points: Any, force: Any, moment: Any, jacobians: Any, needed: Any) -> tuple[Any, ...]:
+        n = 6 * count
+        A1 = [[0.0] * n for _ in range(6)]
+        A2: list[list[Any]] = []
+        b2: list[Any] = []
+        W = [[0.0] * n for _ in range(n)]
+        c: list[Any] = [0.0] * n
+        for k in range(count):
+            x, y, z = points[k]
+            cross = ((0.0, -z, y), (z, 0.0, -x), (-y, x, 0.0))
+            J = jacobians[k]
+            for i in range(3):
+                A1[i][6 * k + 3 + i] = 1.0
+                A1[3 + i][6 * k + i] = 1.0
+                for j in range(3):
+                    A1[3 + i][6 * k + 3 + j] = cross[i][j]
+            for i in range(6):
+                c[6 * k + i] = sum(J[i][m] * needed[k][m] for m in range(6))
+                for j in range(6):
+                    square = sum(J[i][m] * J[j][m] for m in range(6))
+                    W[6 * k + i][6 * k + j] = square + (1e-6 if i == j else 0.0)
+            for sign in (1.0, -1.0):
+                for j in range(6):
+                    row = [sign * J[i][j] for i in range(6)]
+                    A2.append([*([0.0] * (6 * k)), *row, *([0.0] * (n - 6 * k - 6))])
+                    b2.append(-sign * needed[k][j] - ARM_TORQUE)
+        return W, c, A1, [*force, *moment], A2, b2
+
+    inputs = {
+        "points": (count, 3),
+        "force": (3,),
+        "moment": (3,),
+        "jacobians": (count, 6, 6),
+        "needed": (count, 6),
+    }
+    return Case("four arms", inputs, states, build)
+
+
+def _figures(case: Case, daqp: Any, duration: float) -> Iterator[Figure]:
+    import tiburon as tb
+    from tiburon.trace import solve_qp
+
+    @wraps(case.build)
+    def share(*state: Any) -> Any:
+        found = solve_qp(*case.build(*state))
+        return {"x": found.x, "active": found.active, "status": found.status}
+
+    kernel = tb.compile(share, shapes=case.inputs, name="shared_load")
+    arrays = list(case.states.values())
+    x, active, status = kernel(*arrays)
+    programs = [
+        [np.array(part, dtype=np.float64) for part in case.build(*(a[k] for a in arrays))]
+        for k in range(STEPS)
+    ]
+    sense = np.zeros(len(programs[0][3]) + len(programs[0][5]), dtype=np.intc)
+    sense[: len(programs[0][3])] = 5
+    calls = []
+    for W, c, A1, b1, A2, b2 in programs:
+        upper = np.r_[b1, np.full(len(b2), 1e30)]
+        calls.append((W, c, np.vstack([A1, A2]), upper, np.r_[b1, b2], sense))
+    for k, call in enumerate(calls):
+        theirs, _, code, _ = daqp.solve(*call)
+        worst = np.abs(x[k] - theirs).max() / np.abs(theirs).max()
+        if code <= 0 or status[k] or worst > AGREEMENT:
+            raise MeasurementError(f"{case.name}: solutions of state {k} differ by {worst:.1e}")
+    # the state with the median number of active rows stands for all
+    k = int(np.argsort(active, kind="stable")[STEPS // 2])
+    one = [np.ascontiguousarray(a[k]) for a in arrays]
+    rows = len(programs[0][5])
+    note = (
+        f"{x.shape[1]} unknowns, {rows} limits, {active.mean():.1f} active on average; daqp gets "
+        "finished matrices"
+    )
+    times = measure({"ours": (kernel, *one), "peer": (daqp.solve, *calls[k])}, duration=duration)
+    yield Figure(
+        f"{case.name}, one call", times["ours"], "daqp", times["peer"], ONE, ONE_AIM, note=note
+    )
+    many = [np.resize(a, (SIZE, *a.shape[1:])) for a in arrays]
+
+    def batch() -> Any:
+        return kernel(*many, threads=1)
+
+    def loop() -> None:
+        for call in calls:
+            daqp.solve(*call)
+
+    times = measure({"ours": batch, "peer": loop}, duration=duration)
+    yield Figure(
+        f"{case.name}, {SIZE} cases, one thread",
+        times["ours"].per(SIZE),
+        "daqp",
+        times["peer"].per(STEPS),
+        BATCH,
+        BATCH_AIM,
+    )
+
+
+MEASUREMENT = Measurement("load-sharing", "Load sharing, time of a problem", run, place=20)
