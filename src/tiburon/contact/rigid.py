@@ -44,6 +44,7 @@ from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.contact_step import ContactStep
 from tiburon.trace.primitives.friction import FrictionGaussSeidel
+from tiburon.trace.primitives.frozen import frozen
 from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.primitives.tree import FactorTree
 
@@ -68,6 +69,10 @@ TOLERANCE = 1e-8
 
 MOST_SWEEPS = 500
 """Sweeps of Gauss-Seidel in one step at most."""
+
+HELD = 0.01
+"""Share of the speed of approach in what a contact removes below which it is closed throughout the
+step, and stays so in derivatives."""
 
 LEAST_SLIP = 1e-6
 """Share of the largest tangential velocity without impulses below which a point does not slip."""
@@ -388,10 +393,14 @@ def closing_of(gap: Scalar, ahead: Scalar, steady: Scalar, after: Scalar, h: Sca
     approach = np.maximum(rate * left - after, 0.0)
     hold = np.maximum(-rate * left, 0.0)
     closes = end < 0.0
+    removed = np.where(closes, _ratio(approach, approach + hold), 0.0)
+    share = np.where(closes, left / h, 1.0)
+    # the instant of closing changes with the root of the gap: not where there is none
+    lands = removed > HELD
     return Closing(
         np.where(closes, after, 2.0 * end / h),
-        np.where(closes, _ratio(approach, approach + hold), 0.0),
-        np.where(closes, left / h, 1.0),
+        np.where(lands, removed, frozen(removed)),
+        np.where(lands, share, frozen(share)),
     )
 
 

@@ -87,9 +87,6 @@ __all__ = ["StepChanges", "contacts_of", "linearize_contact", "step_changes"]
 
 Array = NDArray[np.float64]
 
-HELD = 0.01
-"""Share of the speed of approach in what a contact removes below which it is closed throughout."""
-
 LEAST_SLIP = 1e-6
 """Share of the largest velocity without impulses below which a point does not slip."""
 
@@ -424,11 +421,8 @@ def _closing_changes(
     def call(given: list[Any]) -> tuple[Closing, list[list[float]]]:
         return closing_of(given[0], given[1], given[2], given[3], h), np.eye(4).tolist()
 
-    (_, approach, _), tangents = values_and_tangents(call, [gap, ahead, steady, after])
-    bound, *others = ([tangent[i] for tangent in tangents] for i in range(3))
-    # a contact that is closed throughout stays so
-    lands = approach > HELD
-    return [*bound, *(np.where(lands, x, 0.0) for part in others for x in part)]
+    _, tangents = values_and_tangents(call, [gap, ahead, steady, after])
+    return [tangent[i] for i in range(3) for tangent in tangents]
 
 
 def _shares(contacts: _Contacts) -> list[Scalar]:

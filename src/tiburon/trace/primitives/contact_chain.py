@@ -93,8 +93,8 @@ class ContactChain(Primitive):
         n, c = size, contacts
         own = len(BLOCKS) * sum(count * count for _, count in self.blocks)
         problem = n * n + 6 * c * n + 9 * c * c
-        sizes = (1, 3 * n * n, 3 * c * n, c * n, 12 * c, own, problem, problem)
-        sizes += (3 * n * c, n * n, 3 * c * c, 3 * c, len(SHARES) * c)
+        sizes = [1, 3 * n * n, 3 * c * n, c * n, 12 * c, own, problem, problem]
+        sizes += [3 * n * c, n * n, 3 * c * c, 3 * c, len(SHARES) * c]
         places = (*itertools.accumulate(sizes, initial=0),)
         self.slopes, self.J, self.J0, self.S, self.own, self.final, self.first = places[1:8]
         self.G, self.Es, self.Q, self.p, self.shares, self.argument_count = places[8:]
