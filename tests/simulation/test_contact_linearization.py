@@ -15,8 +15,12 @@ import tiburon as tb
 from tests.model.samples import turn
 from tiburon.actuation.rigid_contact import RigidContact
 from tiburon.errors import ModelError, OptionError
+from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.simulation.step import StepSource, step_kernel
+from tiburon.simulation.step_derivative import step_derivative_kernel
 from tiburon.simulation.system import System
+from tiburon.trace.derivative import forward_derivative, reverse_derivative
+from tiburon.trace.interpret import interpret
 
 STEP = 1e-6
 """Of central differences; impulses are solved for to 8 digits."""
@@ -202,6 +206,42 @@ def test_two_balls_and_a_lever():
     assert found.modes != "open"
 
 
+def test_closed_loops():
+    """The coupler of a falling four-bar lands within the step; states near it keep loops closed."""
+    bar = tb.load("four_bar")
+    middle = tb.ContactPoint("knee", "coupler", (0.3, 0.0, 0.0))
+    model = tb.Model(
+        "bar", bar.bodies, bar.frames, loops=bar.loops, contacts=(middle,), poses=bar.poses
+    )
+    low = tb.Ground(height=0.2, static_friction=0.1)
+    options = {"dt": 2e-3, "record_every": 1, "progress": False, "passive": False}
+    fall = tb.simulate(
+        model, 0.6, q=np.array(bar.poses["home"]), world=tb.World(ground=low), **options
+    )
+    first = int(np.argmax(fall.z[:, 2] != 0.0)) - 1
+    q, v, tau = fall.q[first], fall.v[first], np.array([0.2, -0.1, 0.3])[: model.nv]
+    world = tb.World(ground=low)
+    found = tb.linearize(model, q, v, tau, dt=2e-3, world=world)
+    assert found.modes == "sliding"
+    step = stepper(model, world)
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        dq, dv, dtau = STEP * rng.normal(size=(3, model.nv))
+        states, changes = [], []
+        for sign in (1.0, -1.0):
+            near = tb.project_configuration(model, model.integrate(q, sign * dq)).q
+            rate = tb.project_velocity(model, near, v + sign * dv)
+            states.append((near, rate, tau + sign * dtau))
+            moved = [model.difference(q, near), rate - v, sign * dtau]
+            changes.append(np.concatenate(moved))
+        ends = [
+            np.concatenate([part[0] for part in step(*map(np.atleast_2d, x), 2e-3)]) for x in states
+        ]
+        expected = ends[0] - ends[1]
+        got = np.concatenate([found.A, found.B], axis=1) @ (changes[0] - changes[1])
+        np.testing.assert_allclose(got / STEP, expected / STEP, atol=2e-4)
+
+
 def hopper():
     """Return a body with two legs of two joints and spherical feet."""
     bodies = [
@@ -259,6 +299,102 @@ def test_robot_along_a_run():
             found = check(model, q, v, tau, 2e-3, world, z=z)
             seen.update(found.modes.tolist())
     assert seen == {"open", "sticking", "sliding"}
+
+
+def step_program(model, world):
+    """Return the step of a run as a program, with its run-time parameters."""
+    system = System(model, world, [RigidContact.of(model, world)], steps=True)
+    return StepSource(system, "rk4").program(), system
+
+
+@pytest.mark.parametrize(("height", "speed", "restitution"), [(0.0, 0.0, 0.0), (0.004, -1.0, 0.6)])
+def test_two_ways_to_differentiate_a_step_agree(height, speed, restitution):
+    """Analytical parts and forward mode of the whole step: different algorithms, one result."""
+    model, world = ball(restitution)
+    q, v = ball_state(height, (1.0, 0.4, speed))
+    near = tb.linearize(model, q, v, FORCE, dt=0.01, world=world)
+    system = System(model, world, [RigidContact.of(model, world)], steps=True)
+    A, B, modes, margin = step_derivative_kernel(system)(q, v, FORCE, 0.01, system.z0, 0.0)
+    np.testing.assert_allclose(A, near.A, atol=1e-11)
+    np.testing.assert_allclose(B, near.B, atol=1e-11)
+    assert near.modes == ("open", "sticking", "sliding")[int(modes[0])]
+    np.testing.assert_allclose(margin, near.margin, atol=1e-9)
+
+
+def test_adjoint_of_a_step_is_its_transposed_tangent():
+    """Reverse and forward mode of the step of a run, by state, commands and parameters."""
+    model, world = ball(0.5)
+    program, system = step_program(model, world)
+    q, v = ball_state(0.004, (1.0, 0.4, -1.0))
+    rng = np.random.default_rng(2)
+    u = np.concatenate([FORCE, system.z0])
+    given = {"q": q, "v": v, "u": u, "clock": np.array([0.0, 0.01, 0.01, 0.0])}
+    given |= system.parameters()
+    by = ["q", "v", "u", "inertia", "elements"]
+    forward = forward_derivative(program, of=["q", "v"], by=by)
+    directions = {f"{name}_tangent": rng.normal(size=np.shape(given[name])) for name in by}
+    change = interpret(forward, given | directions)
+    reverse = reverse_derivative(program, of=["q", "v"], by=by)
+    weights = {"q_adjoint": rng.normal(size=7), "v_adjoint": rng.normal(size=6)}
+    back = interpret(reverse, given | weights)
+    left = sum(np.dot(w, x) for w, x in zip(weights.values(), change, strict=True))
+    right = sum(np.dot(x, d) for x, d in zip(back, directions.values(), strict=True))
+    assert np.isfinite(left)
+    assert right == pytest.approx(left, rel=1e-9)
+
+
+def test_stopping_distance_of_a_sliding_block():
+    """Gradients through 100 steps: d = v^2 / (2 mu g), by the speed and by the friction.
+
+    Constant deceleration is integrated exactly, so that the chain of all steps is exact while the
+    block slides: its position after a time t is v t - mu g t^2 / 2, its speed v - mu g t.
+    """
+    g, mu, speed, dt, steps = 9.81, 0.4, 2.0, 1e-3, 100
+    slide = tb.Prismatic("slide", (1, 0, 0))
+    lift = tb.Prismatic("lift", (0, 0, 1))
+    mass = tb.Inertia.box(3.0, (0.2, 0.2, 0.2))
+    point = tb.ContactPoint("foot", "block", (0.0, 0.0, -0.1))
+    model = tb.Model(
+        "block",
+        [tb.Body("cart", joint=slide), tb.Body("block", "cart", joint=lift, inertia=mass)],
+        contacts=[point],
+    )
+    world = tb.World(gravity=(0, 0, -g), ground=tb.Ground(static_friction=mu))
+    run = tb.simulate(
+        model, steps * dt, q=[0.0, 0.1], v=[speed, 0.0], world=world, record_every=1, progress=False
+    )
+    near = tb.linearize(
+        model, run.q[:-1], run.v[:-1], np.zeros(2), dt=dt, world=world, contact_state=run.z[:-1, :4]
+    )
+    assert np.all(near.modes == "sliding")
+    total = np.eye(4)
+    for A in near.A:
+        total = A @ total
+    t = steps * dt
+    # by the initial speed: t for the position, 1 for the speed
+    np.testing.assert_allclose(total[[0, 2], 2], [t, 1.0], rtol=1e-9)
+    x, v = run.q[-1, 0], run.v[-1, 0]
+    distance = x + v * v / (2.0 * mu * g)
+    assert distance == pytest.approx(speed**2 / (2.0 * mu * g), rel=1e-9)
+    by_speed = total[0, 2] + v / (mu * g) * total[2, 2]
+    assert by_speed == pytest.approx(speed / (mu * g), rel=1e-9)
+    # by friction: a parameter of the step, through the same chain
+    program, system = step_program(model, world)
+    derivative = forward_derivative(program, of=["q", "v"], by=["elements"])
+    given = system.parameters()
+    # static and kinetic friction together
+    direction = np.where(np.asarray(given["elements"]) == mu, 1.0, 0.0)
+    assert direction.sum() == 2.0
+    change = np.zeros(4)
+    clock = np.array([0.0, dt, dt, 0.0])
+    u = np.concatenate([np.broadcast_to(np.zeros(2), (steps, 2)), run.z[:-1]], axis=1)
+    kernel = make_kernel(ProgramSource(derivative), given)
+    own = kernel(run.q[:-1], run.v[:-1], u, clock, direction)
+    for A, *part in zip(near.A, *own, strict=True):
+        change = A @ change + np.concatenate(part)
+    np.testing.assert_allclose(change[[0, 2]], [-0.5 * g * t * t, -g * t], rtol=1e-9)
+    by_friction = change[0] + v / (mu * g) * change[2] - v * v / (2.0 * mu * mu * g)
+    assert by_friction == pytest.approx(-(speed**2) / (2.0 * mu * mu * g), rel=1e-9)
 
 
 def test_batches_equal_single_states_in_bits():

@@ -55,8 +55,9 @@ from tiburon.contact.row_changes import RowChanges, row_changes
 from tiburon.contact.rows import ContactRow, contact_rows
 from tiburon.errors import ModelError
 from tiburon.functions.keywords import DYNAMICS_CALL, DynamicsCall
-from tiburon.functions.library import LibraryFunction, inputs_of
+from tiburon.functions.library import LibraryFunction, depends_on_time, inputs_of
 from tiburon.model import Joint, Model, Plan, PlanBody, World
+from tiburon.simulation.contact_modes import contact_modes
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.linearization import (
     ContactLinearization,
@@ -67,6 +68,8 @@ from tiburon.simulation.linearization import (
     rk4_changes,
     stage_derivatives,
 )
+from tiburon.simulation.step_derivative import step_derivative_kernel
+from tiburon.simulation.system import System
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar
 from tiburon.spatial.vec3 import ZERO3
 from tiburon.trace.array import as_traced
@@ -86,12 +89,6 @@ from tiburon.trace.regions import function, where_needed
 __all__ = ["StepChanges", "contacts_of", "linearize_contact", "step_changes"]
 
 Array = NDArray[np.float64]
-
-LEAST_SLIP = 1e-6
-"""Share of the largest velocity without impulses below which a point does not slip."""
-
-TINY = 1e-300
-"""Keeps quotients of zeros finite."""
 
 
 class _RotatingJoint:
@@ -350,7 +347,8 @@ def step_changes(
         ]
     )
     matrices = as_traced(whole).reshape(2 * n, 3 * n)
-    modes, margin = _modes(contacts, after, h)
+    u = [sum((a * b for a, b in zip(row, after, strict=True)), 0.0) for row in contacts.J]
+    modes, margin = contact_modes(contacts.problem, phases.final.p, phases.final.least, u, h)
     return StepChanges(
         matrices[:, : 2 * n],
         matrices[:, 2 * n :],
@@ -452,39 +450,6 @@ def _shares(contacts: _Contacts) -> list[Scalar]:
     return found
 
 
-def _modes(
-    contacts: _Contacts, after: Sequence[Scalar], h: Scalar
-) -> tuple[list[Scalar], list[Scalar]]:
-    """Return the mode of each contact, and its relative distance to another one.
-
-    Velocities are relative to the largest one without impulses, impulses to the largest.
-    """
-    problem, final = contacts.problem, contacts.phases.final
-    u = [sum((a * b for a, b in zip(row, after, strict=True)), 0.0) for row in contacts.J]
-    speed = np.maximum(_largest(problem.b), TINY)
-    impulse = np.maximum(_largest(final.p), TINY)
-    modes, margins = [], []
-    for k in range(contacts.points):
-        x, y, normal = final.p[3 * k : 3 * k + 3]
-        friction = np.sqrt(x * x + y * y)
-        slip = np.sqrt(u[3 * k] * u[3 * k] + u[3 * k + 1] * u[3 * k + 1])
-        # velocity of the normal with which Signorini's condition is set
-        leaving = u[3 * k + 2] - problem.after[k] + problem.b[3 * k + 2]
-        closed = normal > 0.0
-        slides = closed & (slip > LEAST_SLIP * speed)
-        limit = final.mu[k] * normal
-        room = np.where(limit > 0.0, 1.0 - friction / np.where(limit > 0.0, limit, 1.0), 1.0)
-        least = final.least[k]
-        pressed = np.where(normal > least, (normal - least) / impulse, leaving / speed)
-        # a gap that just closes at the end of the step
-        late = np.abs(2.0 * problem.ends[k] / h) / speed
-        touching = np.minimum(np.minimum(pressed, late), np.where(slides, slip / speed, room))
-        margin = np.where(closed, touching, leaving / speed)
-        modes.append(np.where(slides, 2.0, np.where(closed, 1.0, 0.0)))
-        margins.append(np.minimum(np.maximum(margin, 0.0), 1.0))
-    return modes, margins
-
-
 def _dense(row: ContactRow, size: int) -> list[Scalar]:
     return [row.get(i, 0.0) for i in range(size)]
 
@@ -568,6 +533,10 @@ class ContactsOf(NamedTuple):
     start: Array
     """Initial states of the contact points."""
 
+    system: System | None
+    """Where the step of a run itself is differentiated: with loops, prescribed motion, hulls at a
+    free surface, and shapes that may cross each other within a step."""
+
 
 _RECENT: dict[Any, tuple[Any, ContactsOf | None]] = {}
 """Contacts by identity of robot and world, which are kept alive with them."""
@@ -598,16 +567,18 @@ def contacts_of(
                 f"linearize of model {model.name!r}: expected rigid contact, got "
                 f"{type(element).__name__}; pass contact='rigid', or contact=False for none"
             )
-        if model.loops:
-            raise ModelError(
-                f"linearize of model {model.name!r}: contact is for robots without loops; pass "
-                "contact=False"
-            )
         names = element.point_names
         start = element.initial_discrete_state(model)[: len(POINT_STATES) * len(names)]
         form = tuple(candidate.form() for candidate in element.candidates)
+        at_surface = world.fluid is not None and world.fluid.surface is not None
+        crossed = any(candidate.can_be_crossed for candidate in element.candidates)
+        general = model.loops or at_surface or crossed or depends_on_time(model, world)
         found = ContactsOf(
-            names, form, np.array(numbers_of(element.candidates)), np.array(start, np.float64)
+            names,
+            form,
+            np.array(numbers_of(element.candidates)),
+            np.array(start, np.float64),
+            System(model, world, elements, steps=True) if general else None,
         )
     if len(_RECENT) >= MOST_RECENT:
         _RECENT.clear()
@@ -631,9 +602,36 @@ def linearize_contact(
     """
     refuse_prescribed(model, "linearize with contact")
     *state, z = arrays
-    given = (*state, contacts.start if z is None else z, contacts.numbers)
+    z = contacts.start if z is None else z
+    if contacts.system is not None:
+        return _linearize_system(contacts.system, contacts.names, (*state, z), conditions)
+    given = (*state, z, contacts.numbers)
     found = _STEP.call(model, given, conditions, (("candidates", contacts.form),))
     flagged = conditions.get("errors") == "flag"
     A, B, modes, margin = found[0] if flagged else found
     near = ContactLinearization(A, B, modes, margin, contacts.names)
     return (near, found[1]) if flagged else near  # type: ignore[return-value]
+
+
+def _linearize_system(
+    system: System,
+    names: tuple[str, ...],
+    arrays: tuple[ArrayLike, ...],
+    conditions: DynamicsCall,
+) -> ContactLinearization:
+    """Return the linear model of a step by differentiating the step of a run."""
+    for name, value in conditions.items():
+        if name not in ("world", "fluid", "time") and value is not None:
+            raise ModelError(
+                f"linearize of model {system.model.name!r}: steps with contact of robots with "
+                "loops, prescribed motion, hulls at a free surface or shapes that touch each other "
+                f"take no {name}=; leave it out, or pass contact=False"
+            )
+    q, v, tau, dt, z = arrays
+    shape = np.shape(z)
+    own = np.zeros((*shape[:-1], len(system.z_names)))
+    own[..., : shape[-1]] = z
+    time = conditions.get("time")
+    kernel = step_derivative_kernel(system)
+    A, B, modes, margin = kernel(q, v, tau, dt, own, 0.0 if time is None else time)
+    return ContactLinearization(A, B, modes, margin, names)

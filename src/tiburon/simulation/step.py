@@ -103,8 +103,17 @@ class Stepping:
         under: Returns, for held values, the rates that the method integrates.
     """
 
-    def __init__(self, system: System, method: Method, p: Sequence[Scalar] = ()) -> None:
-        """Prepare for steps of a method, with run-time parameters p of the elements."""
+    def __init__(
+        self, system: System, method: Method, p: Sequence[Scalar] = (), *, settles: bool = True
+    ) -> None:
+        """Prepare for steps of a method.
+
+        Args:
+            system: The robot.
+            method: The integrator.
+            p: Run-time parameters of the elements.
+            settles: Whether states are moved back onto loops after a step.
+        """
         self.manifold = manifold = Manifold(system.model)
         kept = KeptSystem(system, p) if method.keeps_inertia else None
 
@@ -141,7 +150,7 @@ class Stepping:
                 q, w, memory, held = system.touch(manifold, rates, start, free, u, h, time, p)
             else:
                 q, w, memory = free()
-            if system.model.loops:
+            if system.model.loops and settles:
                 q, w = settled(q, w, time + h)
             return q, w, memory, held
 

@@ -54,7 +54,7 @@ from tiburon.contact.mode_forces import (
     mode_forces,
     stopping_impulse,
 )
-from tiburon.contact.rigid import RigidStep, compliance_of
+from tiburon.contact.rigid import Compliance, RigidStep, compliance_of
 from tiburon.contact.rows import PointRows, along, contact_geometry, contact_rows
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
 from tiburon.functions.dynamics import method_of_runs
@@ -199,6 +199,31 @@ def summed_wrenches(
         known = found.get(frame)
         found[frame] = wrench if known is None else tuple(map(add, known, wrench))
     return found
+
+
+class PosedContact(NamedTuple):
+    """Rigid contacts of a step before their impulses are known."""
+
+    gaps: list[Scalar]
+    """Gaps at the start [m]."""
+
+    points: list[PointRows]
+    """The contact points at the end of a step of constant velocity."""
+
+    compliance: Compliance
+    """The inverse mass matrix there."""
+
+    numbers: Scalars
+    """Run-time parameters of the contacts."""
+
+    tolerance: Scalar
+    """Residual of impulses at which to end."""
+
+    ahead: Scalars
+    """Position there."""
+
+    v: Scalars
+    """Joint velocity there without contact [m/s or rad/s]."""
 
 
 class System:
@@ -713,11 +738,40 @@ class System:
         p: Sequence[Scalar],
     ) -> tuple[RigidStep, Scalars, list[PointRows], Scalars]:
         """Return what contacts make of a step, their states, the points, and where those are."""
+        posed = self.posed_contact(manifold, rates, q, w, u, h, time, p)
         assert self.contact is not None
-        element, at_z, at_p = self.contact
+        element, at_z, _ = self.contact
+        assert isinstance(element, RigidContact)
+        found, states = element.finish_step(
+            posed.gaps,
+            posed.points,
+            posed.compliance,
+            u[self.discrete][at_z],
+            posed.numbers,
+            w[: self.model.nv],
+            posed.v,
+            h,
+            posed.tolerance,
+        )
+        return found, states, posed.points, posed.ahead
+
+    def posed_contact(
+        self,
+        manifold: Any,
+        rates: Callable[..., Scalars],
+        q: Scalars,
+        w: Scalars,
+        u: Scalars,
+        h: Scalar,
+        time: Scalar,
+        p: Sequence[Scalar],
+    ) -> "PosedContact":
+        """Return the contacts of a step before their impulses are known; arguments of `touch`."""
+        assert self.contact is not None
+        element, _, at_p = self.contact
         assert isinstance(element, RigidContact)
         nv = self.model.nv
-        v, z = w[:nv], u[self.discrete]
+        v = w[:nv]
         middle, ahead = manifold.displaced(q, v, 0.5 * h), manifold.displaced(q, v, h)
         acceleration = rates(middle, w, u, time + 0.5 * h)[:nv]
         v_ahead = manifold.velocity_ahead(q, middle, ahead, v, acceleration, h)
@@ -728,10 +782,7 @@ class System:
         own = (*numbers, *self.contact_handle)
         gaps, points = element.approach((earlier, plan), q, ahead, v, h, own)
         compliance = compliance_of(plan, ahead, points, *self._loops_at(plan, ahead, w[nv:]))
-        found, states = element.finish_step(
-            gaps, points, compliance, z[at_z], own, v, v_ahead, h, tolerance
-        )
-        return found, states, points, ahead
+        return PosedContact(gaps, points, compliance, own, tolerance, ahead, v_ahead)
 
     def contact_failure(
         self, manifold: Any, q: Scalars, w: Scalars, u: Scalars, h: Scalar, time: Scalar

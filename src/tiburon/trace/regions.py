@@ -774,6 +774,39 @@ class WhileLoop(GraphRegion):
         return found
 
 
+class OnceIfNeeded(WhileLoop):
+    """A loop that runs at most once: the first state tells whether; see `where_needed`.
+
+    Its derivative is that of the body where it ran, else that of the state.
+    """
+
+    __slots__ = ()
+
+    def tangent(
+        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
+    ) -> list[int]:
+        """Return the tangents of the body or of the state."""
+        size, zero = len(self.states), graph.const(0.0)
+        ran, body = graph.to_truth(args[0]), self._body()
+        changes = body.tangent(graph, args, results, tangents)
+        pairs = zip(changes, tangents[:size], strict=True)
+        return [*(graph.where(ran, a, b) for a, b in pairs), zero, zero]
+
+    def adjoint(
+        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
+    ) -> list[int]:
+        """Return the adjoints of the arguments of the body, or of the state."""
+        size, zero = len(self.states), graph.const(0.0)
+        ran, body = graph.to_truth(args[0]), self._body()
+        back = body.adjoint(graph, args, results, adjoints[:size])
+        passed = [*adjoints[:size], *[zero] * (len(args) - size)]
+        return [graph.where(ran, a, b) for a, b in zip(back, passed, strict=True)]
+
+    def _body(self) -> FunctionRegion:
+        """Return the body as a function of state and other arguments."""
+        return FunctionRegion(self.name, self.graph, self.inputs, self.roots[1:])
+
+
 class _FixedPoint:
     """One more iteration from the last state, and the equations its derivative obeys.
 
@@ -876,7 +909,10 @@ def _dependent_places(loop: WhileLoop, constant: list[int]) -> list[int]:
 
 
 def while_loop(
-    condition: Callable[[Any], Any], body: Callable[[Any], Any], state: Any, max_iterations: int
+    condition: Callable[[Any], Any],
+    body: Callable[[Any], Any],
+    state: Any,
+    max_iterations: int,
 ) -> WhileResult:
     """Run a body as long as a condition holds.
 
@@ -897,6 +933,17 @@ def while_loop(
     Raises:
         TraceError: If the body returns a state of another structure.
     """
+    return _iterated(WhileLoop, condition, body, state, max_iterations)
+
+
+def _iterated(
+    kind: type[WhileLoop],
+    condition: Callable[[Any], Any],
+    body: Callable[[Any], Any],
+    state: Any,
+    max_iterations: int,
+) -> WhileResult:
+    """Run a loop; see `while_loop`. The kind has the derivative rules."""
     graph = current_graph()
     if graph is None:
         iterations = 0
@@ -922,7 +969,7 @@ def while_loop(
     around = zip(capture_nodes(inner), inner.captures, strict=True)
     kept = [(node, given) for node, given in around if node in live]
     name = getattr(body, "__name__", "body")
-    loop = WhileLoop(
+    loop = kind(
         f"while_loop_{name}" if name.isidentifier() else "while_loop",
         inner,
         max_iterations,
@@ -945,9 +992,14 @@ def while_loop(
 
 
 def where_needed(condition: Any, changed: Callable[[], Any], state: Any) -> Any:
-    """Return a changed state where a condition holds; it is computed only if it does."""
+    """Return a changed state where a condition holds; it is computed only if it does.
+
+    Derivatives are those of the changed state there, and of the state elsewhere.
+    """
     once = np.where(condition, 1.0, 0.0)
-    return while_loop(lambda s: s[0] > 0.5, lambda s: (0.0, changed()), (once, state), 1).state[1]
+    return _iterated(
+        OnceIfNeeded, lambda s: s[0] > 0.5, lambda s: (0.0, changed()), (once, state), 1
+    ).state[1]
 
 
 def _truth_node(graph: Graph, value: Any) -> int:

@@ -18,7 +18,7 @@ import numpy as np
 
 from tiburon.trace.primitives.contact_step import GAP_TOLERANCE, LEAST_HOLD, UNBOUNDED, split
 from tiburon.trace.primitives.friction import FrictionGaussSeidel
-from tiburon.trace.regions import where_needed
+from tiburon.trace.regions import where_needed, while_loop
 
 __all__ = ["ContactMatrix", "ContactPhases", "Solution", "contact_phases"]
 
@@ -181,7 +181,11 @@ def contact_phases(
         return solved(rest, none, bounds, nothing)[:3]
 
     still: list[list[Scalar]] = [nothing, [0.0] * matrix.size, none]
-    shift = where_needed(_largest(errors) > GAP_TOLERANCE, closed_gaps, still)
+    # closed gaps are a fixed point of the problem, whose derivative holds also where it is not run
+    once = np.where(_largest(errors) > GAP_TOLERANCE, 1.0, 0.0)
+    _, shift = while_loop(
+        lambda s: s[0] > 0.5, lambda _: (0.0, closed_gaps()), (once, still), 1
+    ).state
     closing = Solution(rest, none, bounds, *shift)
     z = [a + c for a, c in zip(z, closing.y, strict=True)]
     return ContactPhases(

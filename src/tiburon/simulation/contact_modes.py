@@ -1,0 +1,63 @@
+"""Modes of contact points in a step, and how far they are from changing."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tiburon.contact.rigid import LEAST_SLIP, ContactProblem
+from tiburon.spatial import Scalar
+
+__all__ = ["contact_modes"]
+
+TINY = 1e-300
+"""Keeps quotients of zeros finite."""
+
+
+def contact_modes(
+    problem: ContactProblem,
+    p: Sequence[Scalar],
+    least: Sequence[Scalar],
+    u: Sequence[Scalar],
+    h: Scalar,
+) -> tuple[list[Scalar], list[Scalar]]:
+    """Return the mode of each contact (0 open, 1 sticking, 2 sliding), and its margin.
+
+    Velocities are relative to the largest one without impulses, impulses to the largest, friction
+    to its limit; margins are at most 1.
+
+    Args:
+        problem: The contact problem of the step.
+        p: Impulses, three per point [N s].
+        least: Least normal impulses [N s].
+        u: Velocities after the impulses, three per point [m/s].
+        h: Length of the step [s].
+    """
+    speed = np.maximum(_largest(problem.b), TINY)
+    impulse = np.maximum(_largest(p), TINY)
+    modes, margins = [], []
+    for k, end in enumerate(problem.ends):
+        x, y, normal = p[3 * k : 3 * k + 3]
+        friction = np.sqrt(x * x + y * y)
+        slip = np.sqrt(u[3 * k] * u[3 * k] + u[3 * k + 1] * u[3 * k + 1])
+        # the normal velocity on which Signorini's condition is set
+        leaving = u[3 * k + 2] - problem.after[k] + problem.b[3 * k + 2]
+        closed = normal > 0.0
+        slides = closed & (slip > LEAST_SLIP * speed)
+        limit = problem.mu[k] * normal
+        room = np.where(limit > 0.0, 1.0 - friction / np.where(limit > 0.0, limit, 1.0), 1.0)
+        above = normal - least[k]
+        pressed = np.where(above > 0.0, above / impulse, leaving / speed)
+        # a gap that just closes at the end of the step
+        late = np.abs(2.0 * end / h) / speed
+        touching = np.minimum(np.minimum(pressed, late), np.where(slides, slip / speed, room))
+        margin = np.where(closed, touching, leaving / speed)
+        modes.append(np.where(slides, 2.0, np.where(closed, 1.0, 0.0)))
+        margins.append(np.minimum(np.maximum(margin, 0.0), 1.0))
+    return modes, margins
+
+
+def _largest(values: Sequence[Scalar]) -> Scalar:
+    found: Scalar = 0.0
+    for value in values:
+        found = np.maximum(found, np.abs(value))
+    return found
