@@ -172,10 +172,10 @@ class _Face(NamedTuple):
 def terrain_contacts(
     center: Vec3, radius: Scalar, field: Placed, count: int, reach: int = 1
 ) -> tuple[ContactGeometry, ...]:
-    """Return the contacts of a sphere with a height field, nearest first.
+    """Return the nearest contacts of a sphere with a height field, in an order of their normals.
 
-    The first is always a contact: where no minimum is in reach, that with the plane of the triangle
-    under the center. Further ones that do not exist have the gap `NO_CONTACT`.
+    One of them is always a contact: where no minimum is in reach, that with the plane of the triangle
+    under the center. Those that do not exist come last, with the gap `NO_CONTACT`.
 
     Args:
         center: Center of the sphere, world axes [m].
@@ -214,7 +214,29 @@ def terrain_contacts(
         one._replace(distance=where(abs(one.distance) <= farthest, one.distance, NO_CONTACT))
         for one in best[1:]
     ]
-    return tuple(_contact(one, center, radius, field) for one in (first, *others))
+    return tuple(_contact(one, center, radius, field) for one in _ordered([first, *others]))
+
+
+def _ordered(minima: list[_Minimum]) -> list[_Minimum]:
+    """Return minima in an order of their normals, those that do not exist last.
+
+    Distances of contacts that rest differ by rounding: an order by distance would exchange them
+    from step to step, and with them what each carries on.
+    """
+    found = list(minima)
+    for end in range(len(found) - 1, 0, -1):
+        for k in range(end):
+            one, other = found[k], found[k + 1]
+            exists = other.distance < NO_CONTACT
+            later = (one.distance >= NO_CONTACT) | (_heading(one) > _heading(other))
+            found[k] = select(exists & later, other, one)
+            found[k + 1] = select(exists & later, one, other)
+    return found
+
+
+def _heading(minimum: _Minimum) -> Scalar:
+    """Return a coordinate that tells normals apart."""
+    return 0.8 * minimum.outward[0] + 0.6 * minimum.outward[1]
 
 
 def _triangle_under(local: Vec3, dx: Scalar, dy: Scalar, handle: list[Scalar]) -> _Face:
