@@ -81,9 +81,10 @@ def piled(tolerance):
 def test_a_heavy_box_stands_on_a_light_one():
     """Sweeps over contacts alone do not resolve it."""
     # the residual is relative to the impulses of the heavy one, which the light one also feels
-    run = piled(1e-11)
-    assert np.abs(run.q[-1] - PILED).max() < 1e-9
-    assert run.contact_summary().residual <= 1e-11
+    run = piled(1e-10)
+    assert str(run.outcome) == "finished at 0.02 s"
+    assert np.abs(run.q[-1] - PILED).max() < 1e-8
+    assert run.contact_summary().residual <= 1e-10
 
 
 def test_a_step_that_misses_the_tolerance_names_the_contact():

@@ -111,6 +111,7 @@ def test_robots_on_rough_terrain_in_a_batch_have_the_bits_of_single_runs(smooth,
     again = tb.load_run(tmp_path / "run").resume(0.2, control=hold)
     assert np.array_equal(again.q[-1], many.q[-1])
     summary = many.contact_summary()
+    assert all(outcome.status == "finished" for outcome in many.outcomes)
     assert summary.touching[0] > 0.3
     assert summary.depth.max() < 1e-6
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Hashable, Sequence
 
+import numpy as np
+
 from tiburon.actuation.contact_element import POINT_STATES, ContactElement
 from tiburon.actuation.element import Action, ElementContext
 from tiburon.contact.candidates import surfaces_of
@@ -22,7 +24,7 @@ __all__ = ["LAWS", "RigidContact"]
 LAWS = ("coulomb", "convex")
 """Laws of friction: Coulomb's, and the convex one of other engines (docs/contact.md)."""
 
-OWN_STATES = ("residual", "iterations", "worst")
+OWN_STATES = ("residual", "iterations", "worst", "largest_residual", "largest_at")
 """Discrete states beside those of the points."""
 
 
@@ -43,7 +45,7 @@ class RigidContact(ContactElement):
     """Residual of the impulses at which solvers end, relative to the largest impulse."""
 
     def own_state_names(self) -> tuple[str, ...]:
-        """Return the names of residual, iterations and worst point."""
+        """Return the names of residual, iterations and worst point, and of the largest so far."""
         return tuple(f"{self.name}.{part}" for part in OWN_STATES)
 
     def parameters(self) -> tuple[float, ...]:
@@ -106,4 +108,8 @@ class RigidContact(ContactElement):
             convex=self.law == "convex",
         )
         after = [y for state in found.states for y in (*state.force, state.sticking)]
-        return found, (*after, found.residual, found.sweeps, found.worst)
+        largest, place = z[-2:]
+        larger = found.residual > largest
+        own = (found.residual, found.sweeps, found.worst)
+        largest, place = (np.where(larger, a, b) for a, b in ((own[0], largest), (own[2], place)))
+        return found, (*after, *own, largest, place)

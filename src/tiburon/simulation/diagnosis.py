@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiburon.actuation.rigid_contact import RigidContact
 from tiburon.arrays import NDArray
 from tiburon.errors import DomainError, NonFiniteError
 from tiburon.functions.assembly import RANK_TOLERANCE, open_loops
@@ -15,7 +16,14 @@ from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.recorder import Recorder
 from tiburon.simulation.system import System
 
-__all__ = ["BEYOND_GRID", "UNSOLVED", "Cause", "first_to_diverge", "tell_rank_changes"]
+__all__ = [
+    "BEYOND_GRID",
+    "UNSOLVED",
+    "Cause",
+    "first_to_diverge",
+    "tell_rank_changes",
+    "tell_unsolved_contacts",
+]
 
 Array = NDArray[np.float64]
 
@@ -197,6 +205,32 @@ def _cause(system: System, place: int) -> Cause:
             name = model.v_names[place]
             return Cause(f"velocity {name!r} of body {body.name!r}", body.name)
     return Cause(f"velocity {model.v_names[place]!r}", None)
+
+
+def tell_unsolved_contacts(system: System, held: Array, outcomes: Outcomes) -> None:
+    """Add to the outcomes of a run which contact missed the tolerance of its impulses, and how far.
+
+    Args:
+        system: The system.
+        held: Held values of all cases at the end.
+        outcomes: Their messages are changed in place.
+    """
+    if not system.ends_in_contact or system.contact is None:
+        return
+    element, at_z, _ = system.contact
+    assert isinstance(element, RigidContact)
+    states = held.reshape(len(outcomes), -1)[:, system.discrete][:, at_z]
+    largest, places = states[:, -2], states[:, -1]
+    for case in np.flatnonzero(largest > element.tolerance).tolist():
+        if outcomes[case].status == "diverged":
+            continue
+        point = element.point_names[int(places[case])]
+        outcomes.add(
+            case,
+            f"; contact {point!r} had impulses of a residual of {largest[case]:.2g} in some step, "
+            f"above the tolerance {element.tolerance:.2g}: take a smaller dt or a larger "
+            "contact_tolerance",
+        )
 
 
 # rank changes of the constraints, which mark singular configurations

@@ -113,6 +113,9 @@ __all__ = [
 Scalars = tuple[Scalar, ...]
 
 
+MAX_CONTACT_RESIDUAL = 1e-3
+"""Relative residual of contact impulses above which a step has failed, whatever its tolerance."""
+
 MAX_GAP = 1e100
 """Sum of gaps that is a number [m]."""
 
@@ -719,7 +722,8 @@ class System:
             q_end, w_end = where_needed(
                 ~found.touched, lambda: free()[:2], (q_after, tuple(v_after))
             )
-        solved = found.residual <= p[at_p][-1]
+        # what is off by little is told at the end of the run
+        solved = found.residual <= np.maximum(p[at_p][-1], MAX_CONTACT_RESIDUAL)
         # gaps of points beyond the grid of the ground are not numbers, which comparisons hide
         over = sum((point.geometry.gap for point in points), 0.0) < MAX_GAP
         q_end = tuple(require(solved & over, x, UNSOLVED_CONTACT) for x in q_end)
@@ -799,7 +803,7 @@ class System:
             return self.rates(q, w, u, time, p)
 
         found, *_ = self._solved_contact(manifold, rates, q, w, u, h, time, p)
-        if found.residual <= p[at_p][-1]:
+        if found.residual <= max(p[at_p][-1], MAX_CONTACT_RESIDUAL):
             return None
         return element.point_names[int(found.worst)], float(found.residual)
 

@@ -67,6 +67,11 @@ MARGIN = 1e-12
 """Fraction of a cell by which a foot may be beyond a triangle: rounding must not open a hole
 between a triangle and its edges."""
 
+SAME_NORMAL = 0.985
+"""Cosine between normals above which the nearer of two contacts counts alone: 10 degrees. Two
+contacts of a small sphere that are nearly the same have forces that hardly any method tells apart,
+and friction holds the sphere on one of them."""
+
 CREASE = 1e-7
 """Distance, relative to the spacing, by which minima differ that count as one: rounding must not
 open a hole in a valley for a center that is on the ground."""
@@ -174,8 +179,8 @@ def terrain_contacts(
 ) -> tuple[ContactGeometry, ...]:
     """Return the nearest contacts of a sphere with a height field, in an order of their normals.
 
-    One of them is always a contact: where no minimum is in reach, that with the plane of the triangle
-    under the center. Those that do not exist come last, with the gap `NO_CONTACT`.
+    One of them is always a contact: where no minimum is in reach, that with the plane of the
+    triangle under the center. Those that do not exist come last, with the gap `NO_CONTACT`.
 
     Args:
         center: Center of the sphere, world axes [m].
@@ -210,11 +215,15 @@ def terrain_contacts(
     first = select(best[0].distance < NO_CONTACT, best[0], under)
     # below the ground, what is farther than the nearest way out does not count
     farthest = where(above > 0.0, NO_CONTACT, abs(first.distance) + tolerance)
-    others = [
-        one._replace(distance=where(abs(one.distance) <= farthest, one.distance, NO_CONTACT))
-        for one in best[1:]
-    ]
-    return tuple(_contact(one, center, radius, field) for one in _ordered([first, *others]))
+    kept = [first]
+    for one in best[1:]:
+        counts = abs(one.distance) <= farthest
+        for nearer in kept:
+            counts = counts & (
+                (nearer.distance >= NO_CONTACT) | (dot(nearer.outward, one.outward) < SAME_NORMAL)
+            )
+        kept.append(one._replace(distance=where(counts, one.distance, NO_CONTACT)))
+    return tuple(_contact(one, center, radius, field) for one in _ordered(kept))
 
 
 def _ordered(minima: list[_Minimum]) -> list[_Minimum]:
