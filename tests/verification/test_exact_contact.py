@@ -136,53 +136,6 @@ def test_a_ball_lifts_off_when_a_growing_force_exceeds_its_weight():
     assert abs(run.q[-1, 6] - RADIUS - 2.0 * (1.0 - G / 12.0) ** 3) < 1e-12
 
 
-def test_one_run_a_batch_and_a_resumed_run_agree_in_bits():
-    """Also while contacts open and close; forces and modes too."""
-    world = tb.World(ground=tb.Ground(restitution=0.5, static_friction=0.3))
-    q = np.array([turned(0.1 * k, h + RADIUS) for k, h in enumerate((0.3, 0.0))])
-    v = np.array([[1, 2, 3, 0.5, 0.2, 0], [0, 0, 0, 1, 0, 0]], dtype=float)
-    batch = exact(BALL, 0.8, q=q, v=v, world=world)
-    for case in range(2):
-        one = exact(BALL, 0.8, q=q[case], v=v[case], world=world)
-        for a, b in ((one.q, batch.q), (one.v, batch.v), (one.z, batch.z)):
-            assert np.array_equal(a, b[:, case])
-        same = [(e.name, e.time) for e in batch.events if e.case == case]
-        assert [(e.name, e.time) for e in one.events] == same
-    one = exact(BALL, 0.8, q=q[0], v=v[0], world=world)
-    later = exact(BALL, 0.4, q=q[0], v=v[0], world=world).resume(0.4)
-    for a, b in ((one.q, later.q), (one.v, later.v), (one.z, later.z)):
-        assert np.array_equal(a, b)
-
-
-def test_events_without_action_change_no_bit_and_actions_change_contacts():
-    """A kick off the ground lifts a resting ball at the time of its event."""
-    world = tb.World(ground=tb.Ground(restitution=0.0, static_friction=0.3))
-    q = turned(0.2, RADIUS + 0.1)
-    plain = exact(BALL, 0.5, q=q, world=world)
-
-    @tb.traced
-    def low(state):
-        return state.q[6] - 0.15
-
-    watched = exact(BALL, 0.5, q=q, world=world, events=[tb.Event("low", low)])
-    assert np.array_equal(plain.q, watched.q)
-    assert "low" in [event.name for event in watched.events]
-    up = np.array([0, 0, 0, 0, 0, 1.0])
-    kick = tb.TimeEvent("kick", 0.3, action=lambda state: {"v": up})
-    kicked = exact(BALL, 0.5, q=q, world=world, events=[kick])
-    assert ("body/ground.lift_off", 0.3) in [(e.name, e.time) for e in kicked.events]
-    assert abs(kicked.q[-1, 6] - RADIUS - (0.2 - 0.5 * G * 0.04)) < 1e-12
-
-
-def test_what_exact_runs_cannot_do_is_refused():
-    """Methods without adaptive steps, and elements that need equal steps."""
-    world = tb.World(ground=tb.Ground())
-    with pytest.raises(tb.OptionError, match="method with exact contact"):
-        exact(BALL, 1.0, q=turned(0, RADIUS), world=world, method="rk4")
-    with pytest.raises(tb.OptionError, match="method with exact contact"):
-        exact(BALL, 1.0, q=turned(0, RADIUS), world=world, adaptive=False)
-
-
 # blocks: forces that are not unique
 
 
@@ -430,3 +383,31 @@ def test_painleve_rod_jams_and_continues_by_an_impulse():
     assert energy[1] < 1.3 * (2.0 + G * length * s)
     assert np.diff(energy).max() < 1e-12
     assert run.contact_summary().depth.max() < 1e-12
+
+
+@pytest.mark.slow
+def test_rigid_steps_of_a_landing_quadruped_converge_to_the_event_driven_run():
+    """42 impacts, slips and sticks of four feet, in order; positions to first order in the step."""
+    dog = tb.load("quadruped")
+    world = tb.World(ground=tb.Ground(static_friction=0.8, kinetic_friction=0.7))
+    stand = np.array(dog.poses["stand"])
+
+    @tb.traced
+    def hold(state):
+        torque = [100.0 * (float(a) - q) for a, q in zip(stand[7:], state.q[7:], strict=True)]
+        return [0.0] * 6 + [t - 3.0 * v for t, v in zip(torque, state.v[6:], strict=True)]
+
+    q = stand.copy()
+    q[6] += 0.05
+    q[:4] = np.array([0.995, 0.08, 0.05, 0.02]) / np.linalg.norm([0.995, 0.08, 0.05, 0.02])
+    start = {"q": q, "v": np.r_[np.zeros(3), 0.3, 0.1, np.zeros(13)], "world": world}
+    run = exact(dog, 0.5, control=hold, **start)
+    assert run.outcome.status == "finished"
+    assert {"impact", "touch_down", "slip", "stick", "lift_off"} <= set(kinds(run))
+    steps = np.array([1e-3, 5e-4, 2.5e-4])
+    errors = [
+        np.abs(tb.simulate(dog, 0.5, control=hold, dt=dt, **start).q[-1] - run.q[-1]).max()
+        for dt in steps
+    ]
+    assert np.polyfit(np.log(steps), np.log(errors), 1)[0] > 0.9
+    assert errors[-1] < 5e-4

@@ -10,10 +10,10 @@ Symbols:
     y           unknown force components: all of sticking points, the normals of sliding ones
     d, a        relative accelerations without contact forces, and with them
 
-Slip is measured along a direction that is kept while a point slides. Past its zero, forces continue
-smoothly: the force keeps its direction and the slip changes sign, so that integrators can step over
-the end of a slide and the instant is located afterwards. Forces that are not unique are those
-nearest to given ones.
+Slip is measured along a direction that is kept while a point slides, until it has turned by 53
+degrees. Past its zero, forces continue smoothly: the force keeps its direction and the slip changes
+sign, so that integrators can step over the end of a slide and the instant is located afterwards.
+Forces that are not unique are those nearest to given ones.
 """
 
 from collections.abc import Sequence
@@ -54,6 +54,10 @@ RANK_CUT = 1e-9
 NO_SLIP = 1e-11
 """Slip below which the direction of friction is the given one [m/s]."""
 
+ALIGNED, PAST = 0.6, 0.55
+"""Cosines of the angle by which slip may turn before its direction is taken anew, and beyond which
+it has reversed: it ends where it would."""
+
 MARGIN, MARGIN_TIME = 1e-12, 1e-4
 """Margin of what ends a mode [m, N or m/s], and how long after a change it takes to vanish [s]: a
 gap that opens, a slip that begins and a force that grows start at zero, give or take rounding."""
@@ -91,7 +95,8 @@ class ModeForces(NamedTuple):
     """Relative accelerations [m/s^2], 3 per point."""
 
     slip: list[Scalar]
-    """Slip of each point along its direction [m/s]; past the end of a slide negative."""
+    """Slip of each point along its direction [m/s]; negative past the end of a slide, and where it
+    has turned away from that direction."""
 
 
 def mode_forces(
@@ -155,7 +160,10 @@ def mode_forces(
 def _direction(
     point: PointRows, velocity: Sequence[Scalar], mode: PointMode
 ) -> tuple[Scalar, Scalar, Scalar]:
-    """Return the direction of slip that friction acts against, in two tangents, and the slip."""
+    """Return the direction of slip that friction acts against, in two tangents, and what is left.
+
+    What is left of the slip is that along the direction which is kept; none where it has turned.
+    """
     d1, d2, _ = in_frame(point, mode.direction)
     length = np.sqrt(d1 * d1 + d2 * d2)
     scale = 1.0 / np.where(length > 0.0, length, 1.0)
@@ -164,8 +172,11 @@ def _direction(
     slip = u1 * d1 + u2 * d2
     speed = np.sqrt(u1 * u1 + u2 * u2)
     moves = speed > NO_SLIP
-    factor = np.where(slip < 0.0, -1.0, 1.0) / np.where(moves, speed, 1.0)
-    return np.where(moves, factor * u1, d1), np.where(moves, factor * u2, d2), slip
+    back = slip < -PAST * speed
+    factor = np.where(back, -1.0, 1.0) / np.where(moves, speed, 1.0)
+    # the speed while aligned, zero at the angle at which it has turned too far
+    left = np.where(back, slip, (slip - ALIGNED * speed) * (1.0 / (1.0 - ALIGNED)))
+    return np.where(moves, factor * u1, d1), np.where(moves, factor * u2, d2), left
 
 
 def _combined(rows: Sequence[Sequence[Scalar]], y: Sequence[Scalar], size: int) -> list[Scalar]:

@@ -34,6 +34,7 @@ __all__ = [
     "STICKING",
     "ContactProblem",
     "ModeSolution",
+    "Solutions",
     "centered_forces",
     "solve_modes",
 ]
@@ -49,8 +50,11 @@ MOST_PATTERNS = 1024
 RANK_CUT = 1e-10
 """Singular values of a pattern's equations below this part of the largest are zero."""
 
-SEARCH_STEPS, NEWTON_STEPS = 12, 8
+SEARCH_STEPS, NEWTON_STEPS = 12, 12
 """Iterations for the directions of contacts that begin to slide, at most."""
+
+SCANNED = 24
+"""Angles at which the direction of one contact that begins to slide is looked for."""
 
 
 class ContactProblem(NamedTuple):
@@ -117,17 +121,24 @@ class Solutions(NamedTuple):
     """With different accelerations, that of the guess first."""
 
     complete: bool
-    """Whether all patterns were tried."""
+    """Whether all patterns were tried, so that no solution means that there is none."""
 
 
 def solve_modes(
-    problem: ContactProblem, guess: Array, *, all_patterns: bool = True, trust_sticking: bool = True
+    problem: ContactProblem,
+    guess: Array,
+    slips: NDArray[np.bool_] | None = None,
+    *,
+    all_patterns: bool = True,
+    trust_sticking: bool = True,
 ) -> Solutions:
     """Return the answers of a contact problem.
 
     Args:
         problem: The closed contact points.
         guess: Forces of a guess [N], shape (n, 3): those of a short time step.
+        slips: Points at rest that slip in the guess; by default those with all of their static
+            friction in use.
         all_patterns: Whether to look for further answers after the guess has turned out right.
         trust_sticking: Whether sticking contacts may keep the forces of the guess where those of
             least norm leave the cone.
@@ -140,7 +151,7 @@ def solve_modes(
         return Solutions([ModeSolution((), np.zeros((0, 3)), np.zeros((0, 3)), 0, 0)], True)
     if not (problem.static_friction.any() or problem.kinetic_friction.any()):
         return Solutions([_smooth(problem)], True)
-    first = _guessed(problem, guess)
+    first = _guessed(problem, guess, slips)
     for pattern in first:
         solved = _solved(problem, pattern, guess if trust_sticking else None)
         if solved is not None:
@@ -164,7 +175,9 @@ def solve_modes(
         stuck.append(solved.modes)
         if all(_differ(problem, solved, known) for known in found):
             found.append(solved)
-    return Solutions(found, True)
+    # directions of several contacts that begin to slide are searched, not all found
+    at_rest = int(np.sum(~problem.moving))
+    return Solutions(found, bool(found) or at_rest < 2)
 
 
 def _smooth(problem: ContactProblem) -> ModeSolution:
@@ -195,7 +208,9 @@ def _differ(problem: ContactProblem, one: ModeSolution, other: ModeSolution) -> 
     return bool(power > 1e-7 * size * scale + 1e-300 or np.abs(change).max() > 1e-6 * scale)
 
 
-def _guessed(problem: ContactProblem, guess: Array) -> list[tuple[int, ...]]:
+def _guessed(
+    problem: ContactProblem, guess: Array, slips: NDArray[np.bool_] | None
+) -> list[tuple[int, ...]]:
     """Return patterns that forces of a short time step suggest."""
     largest = np.abs(guess).max(initial=0.0)
     closed = guess[:, 2] > 1e-7 * largest
@@ -203,6 +218,8 @@ def _guessed(problem: ContactProblem, guess: Array) -> list[tuple[int, ...]]:
     sticks = ~problem.moving & (
         tangential <= problem.static_friction * guess[:, 2] * (1.0 - 1e-7) + 1e-300
     )
+    if slips is not None:
+        sticks &= ~slips
     loose = tuple(
         int(np.where(c, STICKING if s else SLIDING, BREAKING))
         for c, s in zip(closed, sticks, strict=True)
@@ -281,10 +298,7 @@ def _solved(
         # forces of least norm leave the cone: others with the same accelerations may not
         forces = centered_forces(problem, pattern, forces.reshape(-1, 3), 1.0).reshape(-1)
         return _checked(problem, pattern, frame, forces, rank, left)
-    for angles in _first_angles(problem, starting, guess):
-        turned = _directed(problem, pattern, directions, starting, angles)
-        if turned is None:
-            continue
+    for turned in _directions(problem, pattern, directions, starting, guess):
         frame = _frame(problem, pattern, turned)
         solved = _checked(problem, pattern, frame, *_forces(problem, frame, None))
         if solved is not None:
@@ -292,67 +306,88 @@ def _solved(
     return None
 
 
-def _first_angles(
-    problem: ContactProblem, starting: Sequence[int], guess: Array | None
-) -> Iterator[Array]:
-    """Yield directions in which contacts at rest may begin to slide [rad]."""
-    if guess is not None:
-        yield np.arctan2(-guess[starting, 1], -guess[starting, 0])
-    free = problem.d.reshape(-1, 3)[starting]
-    along = np.arctan2(free[:, 1], free[:, 0])
-    yield along
-    yield along + np.pi
-
-
-def _directed(
+def _directions(
     problem: ContactProblem,
     pattern: tuple[int, ...],
     directions: Array,
     starting: Sequence[int],
-    angles: Array,
-) -> Array | None:
-    """Return directions of slip that agree with the accelerations, from first angles [rad]."""
+    guess: Array | None,
+) -> Iterator[Array]:
+    """Yield directions of slip, with which contacts at rest accelerate against their friction.
+
+    One contact that begins to slide has few of them, which a scan over all angles finds. Several
+    have those near a guess, or that a fixed-point iteration finds.
+
+    Args:
+        problem: The contact problem.
+        pattern: Mode of each point.
+        directions: Directions of slip of points that move, shape (n, 2).
+        starting: Points that begin to slide.
+        guess: Forces of a guess [N], or None.
+    """
     frame = _frame(problem, pattern, directions)
     # columns of sliding contacts come one by one, those of sticking ones by threes
     ends = np.cumsum([{BREAKING: 0, STICKING: 3, SLIDING: 1}[mode] for mode in pattern])
-    places = ends[starting] - 1
+    places = ends[list(starting)] - 1
     tangents = 3 * np.array(starting)[:, None] + np.arange(2)
-    slipping = -problem.kinetic_friction[starting][:, None]
-    columns = frame.columns.copy()
+    slipping = -problem.kinetic_friction[list(starting)][:, None]
+    columns, rest = frame.columns.copy(), -problem.d[frame.held]
 
-    def wanted(angles: Array) -> Array:
+    def off(angles: Array) -> Array:
         units = np.stack([np.cos(angles), np.sin(angles)], axis=1)
         columns[tangents, places[:, None]] = slipping * units
         M = problem.G[frame.held] @ columns
         try:
-            y = np.linalg.solve(M, -problem.d[frame.held])
+            y = np.linalg.solve(M, rest)
         except np.linalg.LinAlgError:
-            y = np.linalg.lstsq(M, -problem.d[frame.held], rcond=RANK_CUT)[0]
+            y = np.linalg.lstsq(M, rest, rcond=RANK_CUT)[0]
         a = problem.d[tangents] + problem.G[tangents] @ (columns @ y)
-        return np.arctan2(a[:, 1], a[:, 0])
+        return _turn(np.arctan2(a[:, 1], a[:, 0]) - angles)
 
-    for _ in range(SEARCH_STEPS):
-        off = _turn(wanted(angles) - angles)
-        if np.abs(off).max() < 0.05:
-            break
-        angles = angles + 0.8 * off
-    else:
-        return None
-    for _ in range(NEWTON_STEPS):
-        here = wanted(angles)
-        off = _turn(here - angles)
-        if np.abs(off).max() < 1e-13:
-            break
-        # Newton's method with differences
-        slope = np.empty((len(angles), len(angles)))
-        for k, unit in enumerate(np.eye(len(angles))):
-            slope[:, k] = _turn(wanted(angles + 1e-7 * unit) - here) / 1e-7 - unit
-        angles = angles - np.linalg.lstsq(slope, off, rcond=None)[0]
-    if np.abs(_turn(wanted(angles) - angles)).max() > 1e-9:
-        return None
-    turned = directions.copy()
-    turned[starting] = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    return turned
+    def solved(angles: Array) -> Array | None:
+        """Return directions by Newton's method with differences."""
+        for _ in range(NEWTON_STEPS):
+            here = off(angles)
+            if np.abs(here).max() < 1e-13:
+                break
+            slope = np.empty((len(angles), len(angles)))
+            for k, unit in enumerate(np.eye(len(angles))):
+                slope[:, k] = _turn(off(angles + 1e-7 * unit) - here) / 1e-7
+            step = np.linalg.lstsq(slope, -here, rcond=None)[0]
+            angles = angles + np.clip(step, -0.3, 0.3)
+        if np.abs(off(angles)).max() > 1e-9:
+            return None
+        turned = directions.copy()
+        turned[list(starting)] = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        return turned
+
+    def starts() -> Iterator[Array]:
+        if guess is not None:
+            yield np.arctan2(-guess[list(starting), 1], -guess[list(starting), 0])
+        if len(starting) == 1:
+            angles = np.linspace(0.0, 2.0 * np.pi, SCANNED + 1)
+            values = np.array([off(np.array([angle]))[0] for angle in angles])
+            for k in range(SCANNED):
+                a, b = values[k], values[k + 1]
+                # values that jump by a turn are not zeros
+                if a * b <= 0.0 and abs(a - b) < np.pi:
+                    share = 0.5 if a == b else a / (a - b)
+                    yield np.array([angles[k] + share * (angles[k + 1] - angles[k])])
+            return
+        free = problem.d.reshape(-1, 3)[list(starting)]
+        for turn in (0.0, np.pi):
+            angles = np.arctan2(free[:, 1], free[:, 0]) + turn
+            for _ in range(SEARCH_STEPS):
+                here = off(angles)
+                if np.abs(here).max() < 0.05:
+                    yield angles
+                    break
+                angles = angles + 0.8 * here
+
+    for angles in starts():
+        found = solved(angles)
+        if found is not None:
+            yield found
 
 
 def _turn(angles: Array) -> Array:

@@ -18,7 +18,14 @@ from tiburon.contact.candidates import (
     surfaces_of,
 )
 from tiburon.contact.certificate import refuse
-from tiburon.contact.modes import BREAKING, SLIDING, ContactProblem, ModeSolution, solve_modes
+from tiburon.contact.modes import (
+    BREAKING,
+    SLIDING,
+    ContactProblem,
+    ModeSolution,
+    Solutions,
+    solve_modes,
+)
 from tiburon.errors import DomainError, ModelError, SecondOrderCollisionError, ShapeError
 from tiburon.functions.contact import TOUCHING, Pairs
 from tiburon.functions.keywords import (
@@ -135,9 +142,15 @@ def _problem(
         b.append(np.where(closed, SHORT * d[3 * k + 2], REMOTE))
         mu.append(np.where(moves, surface.kinetic_friction, surface.static_friction))
     count = len(points)
-    guess = solve_impulses(
-        compliance, b, mu, [0.0] * count, [0.0] * (3 * count), tolerance=TOLERANCE
-    )
+    none = [0.0] * count
+    guess = solve_impulses(compliance, b, mu, none, [0.0] * (3 * count), tolerance=TOLERANCE)
+    # what slips has kinetic friction
+    slips = [np.where(x > 0.0, 1.0, 0.0) for x in guess.slip]
+    mu = [
+        np.where(x > 0.5, s.kinetic_friction, m)
+        for x, s, m in zip(slips, surfaces, mu, strict=True)
+    ]
+    guess = solve_impulses(compliance, b, mu, none, guess.p, tolerance=TOLERANCE)
     rows = [[row.get(i, 0.0) for i in range(compliance.size)] for row in compliance.rows]
     columns = [compliance.response(row) for row in rows]
     axes = [x for point in points for axis in point.axes for x in axis]
@@ -151,6 +164,7 @@ def _problem(
         "friction": as_traced([x for one in surfaces for x in one[:2]]).reshape(count, 2),
         "vd": as_traced(list(vd)),
         "guess": as_traced([x / SHORT for x in guess.p]).reshape(count, 3),
+        "slips": as_traced(slips),
     }
 
 
@@ -222,7 +236,7 @@ def contact_dynamics(
     form = tuple(candidate.form() for candidate in candidates)
     numbers = np.array(numbers_of(candidates))
     options = (("candidates", form),)
-    gap, axes, velocity, free, rows, columns, friction, vd, guess = (
+    gap, axes, velocity, free, rows, columns, friction, vd, guess, slips = (
         np.asarray(x)
         for x in _PROBLEM.call(model, (q, v, tau, numbers), conditions, options)  # type: ignore[arg-type]
     )
@@ -265,10 +279,11 @@ def contact_dynamics(
         # forces on the first body in world axes: the negated ones along the axes of a point
         turned = np.einsum("kij,kj->ki", axes[case][closed], -before[case][closed])
         try:
-            _fill(found, case, closed, problem, guess[case][closed], turned, axes, columns)
+            answers = solve_modes(problem, guess[case][closed], slips[case][closed] > 0.5)
         except SecondOrderCollisionError:
             C, d = problem.G[2::3, 2::3], problem.d[2::3]
             raise refuse(C, d, [names[k] for k in closed]) from None
+        _fill(found, case, closed, problem, answers, turned, axes, columns)
     return found
 
 
@@ -277,13 +292,12 @@ def _fill(
     case: tuple[int, ...],
     closed: NDArray[np.intp],
     problem: ContactProblem,
-    guess: Array,
+    answers: Solutions,
     before: Array,
     axes: Array,
     columns: Array,
 ) -> None:
-    """Solve one state and store what is found."""
-    answers = solve_modes(problem, guess)
+    """Store what is found for one state."""
     if not answers.found:
         found.solutions[case] = "none" if answers.complete else "unknown"
         found.vd[case] = np.nan

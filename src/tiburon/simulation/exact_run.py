@@ -45,7 +45,7 @@ from tiburon.contact.modes import (
 from tiburon.contact.rigid import Compliance, solve_impulses
 from tiburon.errors import ModelError, SecondOrderCollisionError
 from tiburon.results.outcome import EventRecord
-from tiburon.simulation.adaptive_run import AdaptiveRun
+from tiburon.simulation.adaptive_run import START, TIME, TRIES, AdaptiveRun
 from tiburon.simulation.cases import Cases
 from tiburon.simulation.events import (
     MOST_EVENTS,
@@ -412,6 +412,8 @@ class ExactRun(AdaptiveRun):
         self._instants = None
         if own is not None:
             self._instants = Instants(system, events.own, own, self._ahead, self.event_records)
+        # whether the latest change left the motion smooth
+        self._is_smooth = False
         # when cases changed last, and how often at that instant
         self._latest: dict[int, tuple[float, int]] = {}
 
@@ -481,6 +483,15 @@ class ExactRun(AdaptiveRun):
             closed = (modes == STICKS) | (modes == SLIDES)
             shown[:, :3] = np.where(closed[:, None], now.force, 0.0)
             shown[:, 3] = modes == STICKS
+            if self.done % self._every == 0:
+                self._turn_slips(case, now)
+
+    def _turn_slips(self, case: int, now: _Contacts) -> None:
+        """Take the directions of slip anew at recorded times, at which steps end; forces stay."""
+        states = self._modes(self.held[case])
+        speed = np.hypot(now.velocity[:, 0], now.velocity[:, 1])
+        for k in np.flatnonzero((states[:, 0] == SLIDES) & (speed > NO_SLIP * now.scale)):
+            states[k, 1:4] = (now.velocity[k, :2] / speed[k]) @ now.axes[k, :2]
 
     def _modes(self, held: Array) -> Array:
         """Return the modes of all points in held values; a view, as `MODE_STATES` lists them."""
@@ -509,7 +520,17 @@ class ExactRun(AdaptiveRun):
                 if self._acted[case] > MOST_EVENTS:
                     self._end_endless(case, when, min(sides))
                     break
-                self._go_on_from(case, self.state[case], when)
+                self._continue(case, when)
+
+    def _continue(self, case: int, when: float) -> None:
+        """Go on from the state of an instant; steps stay as long where modes have not changed."""
+        if not self._is_smooth:
+            self._go_on_from(case, self.state[case], when)
+            return
+        one = np.array([case])
+        clock = self._clocks(one, when)
+        clock[:, START], clock[:, TIME], clock[:, TRIES] = 2.0, when, 0.0
+        self._keep(self._call(self.memory[one], self.state[one], one, clock), one)
 
     def _sharpened(self, case: int, when: float, event: int) -> tuple[float, Array]:
         """Return time and state of an event, which was located to 1e-12 s, to rounding.
@@ -552,6 +573,7 @@ class ExactRun(AdaptiveRun):
         if not (met or acted):
             return False
         self._change(case, when, row, met, NEAR)
+        self._is_smooth &= not acted
         return True
 
     def _take_sides(self, case: int, sides: Array, until: Array) -> None:
@@ -588,6 +610,8 @@ class ExactRun(AdaptiveRun):
             met: Numbers of the margins that have vanished.
             near: Gap up to which shapes touch [m].
         """
+        impacts = len(self.event_records)
+        before = self._modes(self.held[case])[:, 0].copy()
         last, times = self._latest.get(case, (-np.inf, 0))
         times = times + 1 if when - last <= TIME_TOLERANCE else 1
         self._latest[case] = (when, times)
@@ -597,6 +621,8 @@ class ExactRun(AdaptiveRun):
         nq, nv = self.system.model.nq, self.system.model.nq + self.system.model.nv
         parts = row[:nq].copy(), row[nq:nv].copy(), row[nv:].copy()
         self.event_records += [EventRecord(name, t, case, *parts) for name, t in found.records]
+        after = self._modes(self.held[case])[:, 0]
+        self._is_smooth = len(self.event_records) == impacts and np.array_equal(before, after)
         first = self._watch.first
         self.sides[case, :first], self.until[case, :first] = 1.0, when
         problem = found.problem
@@ -792,10 +818,21 @@ class ExactRun(AdaptiveRun):
         b[:, :2] += slip
         b[:, 2] = np.where(closed, b[:, 2], REMOTE)
         mu = np.where(moves, now.surfaces[:, 1], now.surfaces[:, 0])
-        impulse = self._solve(now, b, mu, np.zeros(len(mu)), np.zeros(b.size))
-        guess = (impulse / SHORT).reshape(-1, 3)[closed]
+        spent = (modes == STICKS) & ended
+        slips, impulse = spent.copy(), np.zeros(b.size)
+        for _ in range(len(mu)):
+            # what slips has kinetic friction
+            mu = np.where(slips, now.surfaces[:, 1], mu)
+            impulse = self._solve(now, b, mu, np.zeros(len(mu)), impulse)
+            p = impulse.reshape(-1, 3)
+            used = np.hypot(p[:, 0], p[:, 1]) >= mu * p[:, 2] * (1.0 - 1e-9)
+            fresh = closed & ~moves & ~slips & used & (p[:, 2] > 0.0)
+            if not fresh.any():
+                break
+            slips |= fresh
+        guess = p[closed] / SHORT
         try:
-            answers = solve_modes(problem, guess, all_patterns=False)
+            answers = solve_modes(problem, guess, slips[closed], all_patterns=False)
         except SecondOrderCollisionError:
             return _Decision(None, closed, slip, None)
         if not answers.found:

@@ -288,7 +288,7 @@ def simulate(
     batch, state, held, rows = _start(system, q, v, x, command, varied)
     if model.loops:
         _close(system, state, setup.begin)
-    if any(isinstance(element, RigidContact) for element in touching):
+    if exact or any(isinstance(element, RigidContact) for element in touching):
         around_start = place or DEFAULT_WORLD
         check_gaps(model, state[:, : model.nq], around_start, contact_pairs, setup.begin)
     refuse_long_contact_steps(system, METHODS[method], dt, state[:, : model.nq], setup.begin)
