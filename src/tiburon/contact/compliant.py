@@ -134,7 +134,9 @@ def point_force(touch: Touch, law: ContactLaw | None = None) -> PointForce:
     square = dot(pull, pull)
     slides = square > most * most
     size = np.sqrt(np.where(slides, square, 1.0))
-    tangent = scale(pull, np.where(slides, -kinetic / size, -1.0))
+    # open contacts have no damping either, which matters to derivatives
+    held = np.where(opened, 0.0, -1.0)
+    tangent = scale(pull, np.where(slides, -kinetic / size, held))
     # the spring of a point that slides is at most on the cone
     stretch = stiffness * stiffness * dot(s, s)
     beyond = slides & (stretch > kinetic * kinetic)

@@ -419,6 +419,9 @@ def linearize(
     J v + (dJ/dt) dq = 0 to first order, as two closed states near each other do. A keeps them so.
     In equilibrium its eigenvalues along directions that open loops are zero: gaps keep their rates.
 
+    On compliant contacts time is continuous: their springs, dampers and friction act about anchors
+    that stay where they are.
+
     With rigid contact, the step is that of `simulate` with `method="rk4"`. Contact points keep
     their modes, and those that are closed throughout the step stay closed. The result then names
     the points, tells their modes and how far they are from changing them.
@@ -430,10 +433,12 @@ def linearize(
         v: Joint velocity [m/s or rad/s], shape (..., nv).
         tau: Joint force [N or N m], shape (..., nv).
         dt: Length of a step [s], shape (...); None for continuous time.
-        contact: "rigid", False for none, or None: as in `simulate`, by the ground of the world.
+        contact: "rigid", "compliant", False for none, or None: as in `simulate`, by the ground of
+            the world.
         contact_pairs: As in `simulate`.
-        contact_state: Discrete states of the contact points, shape (..., 4 points): the columns of
-            `run.z` of a run. By default all points stick where they touch.
+        contact_state: Discrete states of the contact points as in `run.z` of a run, shape
+            (..., 4 points); with compliant contact all discrete states of contacts. By default all
+            points stick where they touch, compliant ones at the end of an unloaded spring.
         **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
             `errors`: those of `Delivery`.
 
@@ -444,12 +449,19 @@ def linearize(
     Raises:
         ModelError: If a joint rolls: its positions have more degrees of freedom than its
             velocities; or if the world has ground that the robot can touch and the time is
-            continuous, or its contact is not rigid.
+            continuous with rigid contact, or a step with compliant contact.
 
     Example:
         ``A, B = tb.linearize(arm, q, v, tau, dt=0.01)``
     """
     world = world_with(conditions.get("world"), conditions.get("fluid")) or DEFAULT_WORLD
+    soft = contact == "compliant" or (
+        contact is None and world.ground is not None and world.ground.normal_stiffness > 0.0
+    )
+    if soft:
+        return _with_springs(
+            model, (q, v, tau), dt, (contact, contact_pairs, contact_state), conditions
+        )
     if contact is not False and (contact or world.ground is not None or contact_pairs is not None):
         from tiburon.simulation.contact_linearization import contacts_of, linearize_contact
 
@@ -468,3 +480,24 @@ def linearize(
         raise ModelError("contact_state: expected a world with contact, got none; leave it out")
     kind, step = (_CONTINUOUS, ()) if dt is None else (_STEP, (dt,))
     return kind.call(model, (q, v, tau, *step), conditions)
+
+
+def _with_springs(
+    model: Model,
+    arrays: tuple[ArrayLike, ArrayLike, ArrayLike],
+    dt: ArrayLike | None,
+    contact: tuple[str | bool | None, Any, ArrayLike | None],
+    conditions: DynamicsCall,
+) -> Linearization:
+    """Return the linear model of a robot on compliant contacts; see `linearize`."""
+    from tiburon.simulation.compliant_linearization import compliant_changes
+
+    if dt is not None:
+        raise ModelError(
+            f"linearize of model {model.name!r}: with compliant contact time is continuous, got a "
+            "step; leave dt out, or pass contact='rigid' or contact=False"
+        )
+    chosen, pairs, state = contact
+    found = _CONTINUOUS.call(model, arrays, conditions)
+    A = compliant_changes(model, (chosen, pairs), arrays, state, conditions)
+    return found if A is None else found._replace(A=A)
