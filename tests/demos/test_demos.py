@@ -6,8 +6,8 @@ from typer.testing import CliRunner
 
 import tiburon as tb
 from tiburon.cli.application import application
+from tiburon.control.gait import HARMONICS, Gait, _fourier, gait_control, gait_waves, leg_joints
 from tiburon.demos.demo import attitude
-from tiburon.demos.gait import HARMONICS, Gait, _fourier, _waves, gait_control, leg_joints
 from tiburon.demos.index import DEMOS, find
 
 TROT = Gait(
@@ -67,7 +67,7 @@ def test_series_and_their_slopes_are_those_of_the_samples():
     table = _fourier(wave(2 * np.pi * np.arange(96) / 96))
     assert table.shape == (2, 2 * HARMONICS + 1)
     for x in (0.1, 2.0, -7.3):
-        waves, slopes = _waves(x)
+        waves, slopes = gait_waves(x)
         np.testing.assert_allclose(table @ waves, wave(x), atol=1e-12)
         slope = (wave(x + 1e-5) - wave(x - 1e-5)) / 2e-5
         np.testing.assert_allclose(table @ np.array(slopes), slope, atol=1e-8)

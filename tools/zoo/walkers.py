@@ -23,6 +23,9 @@ from tools.zoo.sheet import Sheet
 
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
+GROUND = tb.World(ground=tb.Ground(static_friction=0.8, kinetic_friction=0.7))
+"""Level ground of walkers: rubber on a dry floor."""
+
 COLORS = {"hip": STEEL, "thigh": ORANGE, "shank": BLUE}
 
 
@@ -92,7 +95,7 @@ x 0.35 x 0.25 m, taken as a solid box; links are solid round bars of 0.06, 0.42 
         "body": "Estimated from photographs: a solid box.",
         "left_front_hip": "Estimated, as all links: solid round bars.",
     }
-    return Sheet(model, sources, notes)
+    return Sheet(model, sources, notes, world=GROUND)
 
 
 def planar_walker() -> Sheet:
@@ -325,7 +328,7 @@ hips, thighs and shanks are solid round bars of 0.6, 0.9 and 0.2 kg. Pose "stand
         "trunk": "Estimated: a solid box.",
         "front_left_hip": "Estimated, as all links: solid round bars; torque limits likewise.",
     }
-    return Sheet(model, sources, notes)
+    return Sheet(model, sources, notes, world=GROUND)
 
 
 def sheets() -> list[Sheet]:

@@ -17,6 +17,7 @@ EXAMPLES = """
 tiburon drive tiburon_titan --water
 tiburon drive bluerov2_heavy --current 0.3 0 0 --surface 2
 tiburon drive panda --pose ready
+tiburon drive quadruped
 tiburon drive tiburon_titan --water --headless --port 9000 --rate 100
 tiburon drive tiburon_titan --water --measure 60 --priority
 """
@@ -62,6 +63,7 @@ def run(
     pose: console.Pose = None,
     q: console.Position = None,
     world: console.WorldFile = None,
+    ground: console.Ground = None,
     water: Annotated[bool, typer.Option("--water", help="Put the robot into sea water.")] = False,
     density: console.Density = None,
     current: console.Current = None,
@@ -106,7 +108,7 @@ def run(
     model, warnings = console.load_quietly(source, package_path or [])
     for line in warnings:
         print(f"note: {line}")
-    around = surroundings(world, None, density, current, surface)
+    around = surroundings(world, None, density, current, surface, ground, source)
     if water and around.fluid is None:
         around = tb.World(around.gravity, around.ground, tb.Water())
     if pose is None and q is None and model.poses and _beyond_limits(model):

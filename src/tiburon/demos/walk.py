@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import tiburon as tb
+from tiburon.control.gait import Gait, gait_control
 from tiburon.demos.demo import Demonstration, attitude, contact_facts, contact_figure, walk_figure
-from tiburon.demos.gait import Gait, gait_control
 
 if TYPE_CHECKING:
     from tiburon.results.trajectory import Trajectory

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tiburon.actuation.contact_element import POINT_STATES
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.arrays import NDArray
 from tiburon.functions.kinematics import forward_kinematics
@@ -35,7 +36,7 @@ class _ReadingSource:
     @property
     def key(self) -> str:
         """Text that is equal if and only if the code is."""
-        text = repr(("dashboard 1", self.system.key))
+        text = repr(("dashboard 2", self.system.key))
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def retrace(self) -> None:
@@ -53,7 +54,7 @@ class _ReadingSource:
             q, v, x = system._parts(state[:nq], state[nq:])
             commands = system.commands_at(state[:nq], state[nq:], u, time)
             here = system._setting(q, v, time)
-            driving = system.drive(here, q, v, x, commands, time, p)
+            driving = system.drive(here, q, v, x, commands, time, p, u[system.discrete])
             reported = [driving.outputs[name] for name in system.output_names]
             # a kernel needs an output, also if elements report nothing
             return {
@@ -116,7 +117,8 @@ class Dashboard:
         Returns:
             `poses` of bodies (quaternion, origin [m]), `joint_force` [N m or N] by velocity,
             `thrust` [N] by thruster, `commands` by name, and `depth` [m], `speed` [m/s] where the
-            robot has a floating base, `depth` in water only.
+            robot has a floating base, `depth` in water only; with contact `contact_force` [N],
+            world axes, of the points that touch, by name.
         """
         model, system = self.system.model, self.system
         q, v, x = np.split(state, [model.nq, model.nq + model.nv])
@@ -134,6 +136,15 @@ class Dashboard:
             "thrust": thrust,
             "commands": dict(zip(system.command_names, commands.tolist(), strict=True)),
         }
+        if system.contact is not None:
+            names = system.contact[0].point_names
+            start = system.discrete.start + system.contact[1].start
+            states = held[start : start + len(POINT_STATES) * len(names)].reshape(len(names), -1)
+            found["contact_force"] = {
+                name: force.tolist()
+                for name, force in zip(names, states[:, :3], strict=True)
+                if force.any()
+            }
         if self.base is not None:
             where = model.slice(self.base.joint.name, of="v").start
             found["speed"] = math.hypot(*v[where + 3 : where + 6].tolist())

@@ -81,9 +81,10 @@ def forecast(
     begin = wall.perf_counter()
     now = ticker.present()
     held, numbers = ticker.posted()
-    ahead = _Ahead(ticker, now.state, now.steps, held, numbers)
+    start = ticker.whole_state(now)
+    ahead = _Ahead(ticker, start, now.steps, held, numbers)
     count = max(1, round(horizon / (rows * ticker.dt)))
-    states, steps, outcome = [now.state], [now.steps], "finished"
+    states, steps, outcome = [start], [now.steps], "finished"
     while outcome == "finished" and len(states) <= rows:
         outcome = ahead.advance(steps[0] + count * len(states), begin + limit, stop)
         if outcome == "finished":

@@ -1,6 +1,7 @@
 """The pilot: turns the inputs of an operator into commands, manually or holding a pose.
 
-The panel holds the inputs: sticks for the vehicle and its joints, switches and gains, by name.
+The panel holds the inputs: sticks for the vehicle and its joints, switches and gains, by name. A
+robot that stands on legs walks: the sticks of a vehicle, ahead and turning, steer its gait.
 
 Symbols:
     e       error from the current to the target configuration [rad, m]
@@ -15,18 +16,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiburon.actuation.contact_element import ContactElement
 from tiburon.actuation.defaults import elements_of
 from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.argument_checks import is_number
 from tiburon.arrays import NDArray
 from tiburon.control.allocation import ThrusterAllocation
+from tiburon.control.gait import Gait, gait_waves, leg_joints
 from tiburon.control.piecewise import entries, joined
 from tiburon.errors import DomainError, ModelError, shown
 from tiburon.functions.assembly import resting_position
 from tiburon.functions.closed_loops import constraint_residual, loop_jacobian
 from tiburon.functions.dynamics import gravity_force, mass_matrix
+from tiburon.functions.kinematics import forward_kinematics
 from tiburon.loops.metric import rank_cut
-from tiburon.model import Actuator, Coupled, Model, World
+from tiburon.model import Actuator, Coupled, Frame, Model, Pose, World
 from tiburon.record import record
 from tiburon.simulation.state import CommandRow, State
 from tiburon.simulation.system import System
@@ -122,6 +126,43 @@ class JointActuation(NamedTuple):
     """Resistance, torque constant, back-EMF constant and ratio if its command is a voltage."""
     direct: bool = False
     """Whether it has no actuator: the command is the joint force itself."""
+
+
+class LegJoint(NamedTuple):
+    """A joint of a leg that walks."""
+
+    q: int
+    """Index in q."""
+    v: int
+    """Index in v."""
+    command: str
+    """Name of its command."""
+    rest: float
+    """Position in which the robot stands [rad]."""
+    lift: tuple[float, ...]
+    """Fourier coefficients of a walk on the spot, of full speed ahead, of a full turn."""
+    ahead: tuple[float, ...]
+    turn: tuple[float, ...]
+    level: tuple[float, float]
+    """Change per roll and pitch that keeps the body level."""
+    stiffness: float
+    """[N m/rad]"""
+    damping: float
+    """[N m s/rad]"""
+    most: float
+    """Force limit [N m]."""
+
+
+class Walker(NamedTuple):
+    """Actuation of a legged robot: its joints follow a gait."""
+
+    base: int
+    """Index of the quaternion of the body in q."""
+    body: int
+    """Index of its angular velocity in v."""
+    period: float
+    """Time of one cycle [s]."""
+    joints: tuple[LegJoint, ...]
 
 
 class ExternalForce(NamedTuple):
@@ -373,6 +414,12 @@ TARGET_RATE = 20.0
 INTEGRAL_DECAY = 5.0
 """Decay rate of integrals in manual mode [1/s]."""
 
+WALK_STATES = ("phase", "effort", "speed", "turn")
+"""States of a walker: cycles done, and how much it lifts its legs, goes ahead and turns."""
+
+WALK_LAG = 0.4
+"""Time constant with which a walker follows the sticks [s]."""
+
 TARGETS = ("qw", "qx", "qy", "qz", "x", "y", "z")
 
 
@@ -395,11 +442,14 @@ class Pilot:
     compensates_gravity: bool
     """Whether gravity and buoyancy are compensated in every state; with loops, those of the
     initial configuration are."""
+    walker: Walker | None = None
+    """Legs that walk by the sticks surge and yaw, and stand where these rest."""
 
     def state_names(self, model: Model) -> tuple[str, ...]:
         """Return targets [1, m, rad] and integrals [rad s, m s]."""
         names = [f"pilot.target.{word}" for word in TARGETS] if self.vehicle else []
         names += [f"pilot.integral.{word}" for word in AXES] if self.vehicle else []
+        names += [f"pilot.walk.{word}" for word in WALK_STATES] if self.walker else []
         names += [f"pilot.target.{unit.joint}" for unit in self.joints]
         return (*names, *(f"pilot.integral.{unit.joint}" for unit in self.joints))
 
@@ -412,6 +462,8 @@ class Pilot:
         found: list[float] = []
         if self.vehicle is not None:
             found += [*q[model.slice(self.vehicle.joint, of="q")], *[0.0] * 6]
+        if self.walker is not None:
+            found += [0.0] * len(WALK_STATES)
         found += [q[unit.q] for unit in self.joints]
         return (*found, *[0.0] * len(self.joints))
 
@@ -421,7 +473,7 @@ class Pilot:
 
     def __call__(self, state: State) -> Any:
         """Return commands, and the time derivatives of targets and integrals."""
-        if self.vehicle is None and not self.joints:
+        if self.vehicle is None and self.walker is None and not self.joints:
             # nothing to control
             return {}
         u = dict(zip(state.system.command_names, entries(state.u), strict=True))
@@ -439,6 +491,10 @@ class Pilot:
         if self.vehicle is not None:
             rates += self._steer(self.vehicle, state, u, held, own[:13], weight, commands)
             own = own[13:]
+        if self.walker is not None:
+            count = len(WALK_STATES)
+            rates += self._walk(self.walker, state, held, own[:count], commands)
+            own = own[count:]
         rates += self._move(state, u, held, own, weight, commands)
         return commands, joined(rates, state.v)
 
@@ -499,6 +555,47 @@ class Pilot:
         way = matrix_vector(quaternion_to_matrix(aim), tuple(wanted[3:]))
         return [*(0.5 * s + short * x for s, x in zip(spin, own[:4], strict=True)), *way]
 
+    @staticmethod
+    def _walk(
+        unit: Walker,
+        state: State,
+        held: dict[str, Any],
+        own: list[Any],
+        commands: dict[str, Any],
+    ) -> list[Any]:
+        """Command the legs; return the time derivatives of phase, effort, speed and turn."""
+        phase, effort, speed, turning = own
+        wanted = (held["surge"], held["yaw"])
+        walks = np.minimum(1.0, 4.0 * (np.abs(wanted[0]) + np.abs(wanted[1])))
+        waves, slopes = gait_waves(2.0 * np.pi * phase)
+        pace = 2.0 * np.pi / unit.period
+        q, v = entries(state.q), entries(state.v)
+        w, x, y, z = q[unit.base : unit.base + 4]
+        roll = np.arctan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
+        pitch = 2.0 * (w * y - z * x)
+        tilt = [
+            np.clip(angle + 0.05 * rate, -0.3, 0.3)
+            for angle, rate in ((roll, v[unit.body]), (pitch, v[unit.body + 1]))
+        ]
+        for leg in unit.joints:
+            parts = [
+                effort * a + speed * b + turning * c
+                for a, b, c in zip(leg.lift, leg.ahead, leg.turn, strict=True)
+            ]
+            target = leg.rest + sum(part * f for part, f in zip(parts, waves, strict=True))
+            target = target + leg.level[0] * tilt[0] + leg.level[1] * tilt[1]
+            rate = pace * sum(part * f for part, f in zip(parts, slopes, strict=True))
+            force = leg.stiffness * (target - q[leg.q]) + leg.damping * (rate - v[leg.v])
+            if math.isfinite(leg.most):
+                force = np.minimum(np.maximum(force, -leg.most), leg.most)
+            commands[leg.command] = force
+        return [
+            1.0 / unit.period,
+            (walks - effort) / WALK_LAG,
+            (wanted[0] - speed) / WALK_LAG,
+            (wanted[1] - turning) / WALK_LAG,
+        ]
+
     def _move(
         self,
         state: State,
@@ -549,6 +646,108 @@ def _command(unit: JointActuation, force: Any, speed: Any) -> Any:
     return R * force / (K * n) + B * n * speed
 
 
+STAND = "stand"
+"""Pose of legged robots from which they walk."""
+
+STRIDE, LIFT, TURN = 0.7, 0.3, 0.3
+"""Way of one cycle and height of the feet, relative to the height of the hips; turn of one cycle
+[rad]; all at full stick."""
+
+TROT_PERIOD, WALK_PERIOD = 0.4, 1.2
+"""Time of one cycle with four legs, and with six and more [s]."""
+
+SAG = 0.05
+"""Angle by which joints yield under the weight on half of the legs [rad]."""
+
+DAMPING_TIME = 0.012
+"""Damping of leg joints per stiffness [s], at most what their own inertia bears."""
+
+
+def walker_of(model: Model, joints: Sequence[JointActuation]) -> Walker | None:
+    """Return the legs of a robot that can walk: four or more of three motors each, with a foot.
+
+    Args:
+        model: The robot, with a floating first body and a pose "stand".
+        joints: Its driven joints.
+    """
+    by_name = {unit.joint: unit for unit in joints}
+    first = model.bodies[0]
+    if first.joint.kind != "free" or STAND not in model.poses or model.loops:
+        return None
+    parents = {body.name: body for body in model.bodies}
+    legs: dict[str, tuple[str, ...]] = {}
+    for point in model.contacts:
+        chain, body = [], parents.get(point.body)
+        while body is not None and body.name != first.name:
+            chain.append(body.joint.name)
+            body = parents.get(body.parent)
+        own = tuple(name for name in chain if name in by_name)
+        if len(own) == LEG_JOINTS == len(chain) and own not in legs.values():
+            legs[point.name] = own
+    if len(legs) < MIN_LEGS or LEG_JOINTS * len(legs) != len(joints):
+        return None
+    if any(by_name[name].motor or by_name[name].direct for own in legs.values() for name in own):
+        return None
+    stand = model.poses[STAND]
+    points = {point.name: point for point in model.contacts}
+    frames = [Frame(name, points[name].body, Pose(translation=points[name].position))
+              for name in legs]  # fmt: skip
+    marked = Model(model.name, model.bodies, [*model.frames, *frames])
+    _, found = forward_kinematics(marked, np.array(stand), tuple(legs))
+    base = model.slice(first.joint.name).start
+    height = float(stand[base + 6] - found[:, 2].mean())
+    phases = _phases(dict(zip(legs, found[:, :2].tolist(), strict=True)))
+    period = TROT_PERIOD if len(legs) == MIN_LEGS else WALK_PERIOD
+    gait = Gait(phases, period, 0.6, (STRIDE * height, 0.0), LIFT * height)
+    try:
+        series = gait.series(model, stand)
+    except DomainError:
+        # the legs do not reach far enough
+        return None
+    load = 9.81 * model.total_mass / (0.5 * len(legs))
+    stiffness = load * STRIDE * height / SAG
+    limbs = []
+    for k, name in enumerate(leg_joints(model)):
+        unit = by_name[name]
+        # explicit steps of 1 ms bear a damping of about one inertia per step
+        damping = min(DAMPING_TIME * stiffness, 1e3 * unit.inertia)
+        limbs.append(
+            LegJoint(
+                unit.q,
+                unit.v,
+                unit.command,
+                float(stand[unit.q]),
+                tuple(series.lift[k].tolist()),
+                tuple(series.stride[k].tolist()),
+                tuple((TURN * series.turn[k]).tolist()),
+                (float(series.level[k, 0]), float(series.level[k, 1])),
+                stiffness,
+                damping,
+                unit.most,
+            )
+        )
+    body = model.slice(first.joint.name, of="v").start
+    return Walker(base, body, period, tuple(limbs))
+
+
+LEG_JOINTS, MIN_LEGS = 3, 4
+"""Motors of a leg, and legs of a robot that walks."""
+
+
+def _phases(feet: dict[str, list[float]]) -> dict[str, float]:
+    """Return half a cycle between feet that are neighbors, along or across the body.
+
+    Args:
+        feet: Places x and y of the feet [m], by name.
+    """
+    found: dict[str, float] = {}
+    for side in (1.0, -1.0):
+        row = sorted((n for n, (_, y) in feet.items() if y * side > 0.0), key=lambda n: -feet[n][0])
+        for place, name in enumerate(row):
+            found[name] = 0.5 * ((place + (side < 0.0)) % 2)
+    return found | {name: 0.0 for name in feet if name not in found}
+
+
 def piloted(
     model: Model,
     world: World,
@@ -556,6 +755,8 @@ def piloted(
     *,
     passive: bool | str = True,
     limits: bool = True,
+    contact: str | bool | None = None,
+    contact_pairs: Sequence[tuple[str, str]] | None = None,
 ) -> tuple[System, dict[str, float]]:
     """Return the system of a robot with a pilot.
 
@@ -565,13 +766,19 @@ def piloted(
         forces: Elements that act beside the robot's own.
         passive: As in `elements_of`.
         limits: As in `elements_of`.
+        contact: As in `simulate`.
+        contact_pairs: As in `simulate`.
 
     Returns:
         The system, and the initial values of the panel by name of the command.
     """
-    from tiburon.actuation.defaults import as_elements
+    from tiburon.actuation.defaults import as_elements, contact_elements
 
-    own = (*elements_of(model, world, passive=passive, limits=limits), *as_elements(forces))
+    own = (
+        *elements_of(model, world, passive=passive, limits=limits),
+        *as_elements(forces),
+        *contact_elements(model, world, contact, contact_pairs),
+    )
     vehicle, joints = actuation_of(model, world, CommandRow(model, own))
     start: dict[str, float] = {}
     if vehicle is not None:
@@ -579,10 +786,16 @@ def piloted(
         # bandwidth well below that of the thrusters
         pace = min(2.0, 0.16 / vehicle.lag) if vehicle.lag > 0.0 else 2.0
         start |= {"station": 0.0, "station_frequency": pace, "speed": 0.5, "turn_rate": 0.3}
+    touches = any(isinstance(element, ContactElement) for element in own)
+    walker = walker_of(model, joints) if touches and vehicle is None else None
+    if walker is not None:
+        legs = {leg.v for leg in walker.joints}
+        joints = tuple(unit for unit in joints if unit.v not in legs)
+        start |= {"surge": 0.0, "yaw": 0.0}
     if joints:
         start |= {f"joint.{unit.joint}": 0.0 for unit in joints}
         start |= {"arm_hold": 1.0, "arm_frequency": 6.0, "arm_rate": 0.4}
     panel = Panel("panel", tuple(start))
-    pilot = Pilot(vehicle, joints, panel, not model.loops)
-    system = System(model, world, (*own, panel), pilot)
+    pilot = Pilot(vehicle, joints, panel, not model.loops, walker)
+    system = System(model, world, (*own, panel), pilot, steps=True)
     return system, {f"panel.{word}": value for word, value in start.items()}

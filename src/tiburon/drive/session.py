@@ -19,11 +19,14 @@ from tiburon.drive.forecast import Forecast, forecast
 from tiburon.drive.pilot import Pilot, checked_command, external_forces_of, piloted, sticks_of
 from tiburon.drive.recording import Recording
 from tiburon.drive.ticker import Row, Ticker, TickReport
-from tiburon.errors import DomainError, ModelError, TiburonError, UnknownNameError
+from tiburon.errors import DomainError, ModelError, OptionError, TiburonError, UnknownNameError
 from tiburon.functions.assembly import closed_start, resting_position
+from tiburon.functions.contact import check_gaps
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.results.trajectory import Trajectory
+from tiburon.simulation.contact_steps import refuse_long_contact_steps
+from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.sensing import Sensing, Sensor
 from tiburon.simulation.system import System
 
@@ -48,7 +51,13 @@ class Snapshot(NamedTuple):
     """A stored state."""
 
     steps: int
+    """Steps since the start."""
+
     state: Array
+    """(*q, *v, *x)."""
+
+    discrete: Array
+    """Discrete states of elements."""
 
 
 class Drive:
@@ -76,6 +85,8 @@ class Drive:
         sensors: Sequence[Sensor] = (),
         passive: bool | str = True,
         limits: bool = True,
+        contact: str | bool | None = None,
+        contact_pairs: Sequence[tuple[str, str]] | None = None,
         method: str = "rk4",
         dt: float = 1e-3,
         steps: int = 1,
@@ -98,6 +109,8 @@ class Drive:
             sensors: Sensors; the step must divide their periods.
             passive: Whether friction and springs act, as in `simulate`.
             limits: Whether joints stop at their limits.
+            contact: "rigid", "compliant", False for none, or None: by the ground, as in `simulate`.
+            contact_pairs: Names of two bodies each that may touch, as in `simulate`.
             method: One-step integrator with fixed steps.
             dt: Step [s].
             steps: Steps per tick: the period of ticks is ``steps * dt``.
@@ -109,7 +122,15 @@ class Drive:
         """
         around = world_with(world, fluid, one_case="Drive") or DEFAULT_WORLD
         surroundings = edits.ready_for_edits(around)
-        self._settings: dict[str, Any] = {"forces": forces, "passive": passive, "limits": limits}
+        if isinstance(contact, str) and contact == "exact":
+            raise OptionError("contact of ticks", ("rigid", "compliant", False, None), contact)
+        self._settings: dict[str, Any] = {
+            "forces": forces,
+            "passive": passive,
+            "limits": limits,
+            "contact": contact,
+            "contact_pairs": contact_pairs,
+        }
         self.system, panel = piloted(model, surroundings, **self._settings)
         refuse_long_steps(self.system.elements, dt, {})
         self.method = method
@@ -122,9 +143,15 @@ class Drive:
         if model.loops:
             closed = closed_start(model, position[None], velocity[None], 0.0)
             position, velocity = closed.q[0], closed.v[0]
-        self._start = Snapshot(0, self._state_at(position, velocity))
+        if self.system.contact is not None:
+            if self.system.ends_in_contact:
+                check_gaps(model, position[None], around, contact_pairs)
+            if method in METHODS:
+                refuse_long_contact_steps(self.system, METHODS[method], dt, position[None], 0.0)
+        self._start = Snapshot(0, self._state_at(position, velocity), self.system.z0)
         self._places = {name: k for k, name in enumerate(self.system.command_names)}
         self._held = np.zeros(self.system.drive_size)
+        self._held[self.system.discrete] = self.system.z0
         self.system.commands.write(self._held, panel)
         self.panel_start = panel
         self.external_forces = external_forces_of(
@@ -310,7 +337,7 @@ class Drive:
     def snapshot(self, name: str = "quick") -> Snapshot:
         """Store the current state under a name."""
         row = self.ticker.present()
-        found = Snapshot(row.steps, row.state)
+        found = Snapshot(row.steps, row.state, row.held[self.system.discrete])
         self.snapshots[name] = found
         return found
 
@@ -328,7 +355,7 @@ class Drive:
         with self._lock:
             # time would decrease: the recording ends here
             self._end_recording(why)
-            self.ticker.post_state(to.state, to.steps)
+            self.ticker.post_state(to.state, to.steps, to.discrete)
             self._pace.clear()
 
     # -- parameters --------------------------------------------------------------------------------
@@ -355,7 +382,8 @@ class Drive:
                 )
             # large robots take a while: built before any lock is held
             model, world, factors = edits.edited(self.model, self.world, changes, self._factors)
-            system = System(model, world, self._elements(model, world), self.system.control)
+            elements = self._elements(model, world)
+            system = System(model, world, elements, self.system.control, steps=True)
             if not edits.same_code(self.system, system):
                 raise ModelError(
                     f"parameters {', '.join(changes)}: expected a change that needs no other code, "
@@ -372,11 +400,12 @@ class Drive:
 
     def _elements(self, model: Model, world: World) -> tuple[Any, ...]:
         """Return the elements of the robot with other parameters; stops keep their stiffness."""
-        from tiburon.actuation.defaults import as_elements, elements_of
+        from tiburon.actuation.defaults import as_elements, contact_elements, elements_of
 
-        passive, limits = self._settings["passive"], self._settings["limits"]
-        own = elements_of(model, world, passive=passive, limits=limits)
-        return (*own, *as_elements(self._settings["forces"]), self.system.elements[-1])
+        settings = self._settings
+        own = elements_of(model, world, passive=settings["passive"], limits=settings["limits"])
+        touching = contact_elements(model, world, settings["contact"], settings["contact_pairs"])
+        return (*own, *as_elements(settings["forces"]), *touching, self.system.elements[-1])
 
     def save(self, path: str | Path) -> tuple[str, ...]:
         """Save the robot with its current parameters as a native file."""

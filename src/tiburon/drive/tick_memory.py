@@ -45,7 +45,11 @@ class TickClock(NamedTuple):
 
 @record(slots=False, eq=False)
 class TickSource:
-    """Source of the kernel of a tick: ``kernel(state, u, clock)`` returns the state after it."""
+    """Source of the kernel of a tick: ``kernel(state, u, clock)`` returns the state after it.
+
+    Discrete states of elements, such as contact forces, are the last part of the state here; those
+    among the held values are not read.
+    """
 
     system: System
     method: str
@@ -58,7 +62,7 @@ class TickSource:
     @property
     def key(self) -> str:
         """Text that is equal if and only if the code is."""
-        text = repr(("tick 1", self.method, self.system.key))
+        text = repr(("tick 2", self.method, self.system.key))
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def retrace(self) -> None:
@@ -69,7 +73,7 @@ class TickSource:
         """Return the arguments of the kernel."""
         system, model = self.system, self.system.model
         return [
-            Input("state", (model.nq + model.nv + system.nx,)),
+            Input("state", (model.nq + model.nv + system.nx + len(system.z_names),)),
             Input("u", (system.drive_size,)),
             Input("clock", (len(TickClock._fields),)),
         ]
@@ -77,6 +81,7 @@ class TickSource:
     def program(self) -> Program:
         """Trace the steps."""
         system, nq = self.system, self.system.model.nq
+        moving = nq + system.model.nv + system.nx
 
         def run(given: Any) -> Any:
             state, u = tuple(scalars(given["state"])), tuple(scalars(given["u"]))
@@ -84,15 +89,21 @@ class TickSource:
             p = scalars(given[ELEMENTS]) if ELEMENTS in given else ()
             step = Stepping(system, METHODS[self.method], p).step
 
-            def following(now: Any) -> Any:
-                taken, q, w = now
-                time = clock.begin + (clock.done + taken) * clock.dt
-                q, w, *_ = step(q, w, (), u, clock.dt, time)
-                return taken + 1.0, q, w
+            commands = u[: system.discrete.start]
 
-            start = (0.0, state[:nq], state[nq:])
-            _, q, w = while_loop(lambda now: now[0] < clock.count, following, start, MOST_STEPS)[0]
-            return [*q, *w]
+            def following(now: Any) -> Any:
+                taken, q, w, z = now
+                time = clock.begin + (clock.done + taken) * clock.dt
+                q, w, _, held = step(q, w, (), (*commands, *z), clock.dt, time)
+                if system.z_names:
+                    held = system.update(q, w, held, time + clock.dt, p)
+                return taken + 1.0, q, w, held[system.discrete]
+
+            start = (0.0, state[:nq], state[nq:moving], state[moving:])
+            _, q, w, z = while_loop(lambda now: now[0] < clock.count, following, start, MOST_STEPS)[
+                0
+            ]
+            return [*q, *w, *z]
 
         return system.trace(run, self.inputs(), self.name)
 

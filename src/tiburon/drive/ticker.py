@@ -528,7 +528,7 @@ class Row(NamedTuple):
     """(*q, *v, *x)."""
 
     held: Array
-    """Posted commands."""
+    """Posted commands, and discrete states of elements."""
 
 
 class Jump(NamedTuple):
@@ -569,7 +569,7 @@ class Ticker:
         Args:
             system: The system; its controller is evaluated at every stage.
             state: Initial state, (*q, *v, *x).
-            held: Initial commands, shape (`System.drive_size`,).
+            held: Initial commands, and discrete states of elements, shape (`System.drive_size`,).
             method: One-step integrator with fixed steps.
             dt: Step [s].
             steps: Steps per tick.
@@ -594,9 +594,10 @@ class Ticker:
         self.kernel = Kernel(TickSource(system, method), system.parameters())
         clock = np.array(TickClock(begin, dt, 0.0, float(steps)))
         self._names = list(self.kernel.parameters)
+        begun = np.asarray(held, dtype=np.float64)
         self.memory = TickMemory(
-            np.asarray(state, dtype=np.float64),
-            np.asarray(held, dtype=np.float64),
+            np.concatenate([np.asarray(state, dtype=np.float64), begun[system.discrete]]),
+            begun,
             [self.kernel.parameters[name] for name in self._names],
             clock,
         )
@@ -763,18 +764,27 @@ class Ticker:
             place += part.size
         return numbers[: self.memory.held_size], found
 
-    def post_state(self, state: Array, steps: int) -> None:
-        """Post a state at a number of steps; ends a divergence."""
-        numbers = np.append(np.asarray(state, dtype=np.float64), float(steps))
+    def post_state(self, state: Array, steps: int, discrete: Array | None = None) -> None:
+        """Post a state at a number of steps; ends a divergence.
+
+        Args:
+            state: (*q, *v, *x).
+            steps: Steps since the start.
+            discrete: Discrete states of elements; their initial ones by default.
+        """
+        z = self.system.z0 if discrete is None else discrete
+        numbers = np.concatenate([np.asarray(state, dtype=np.float64), z, [float(steps)]])
         if numbers.shape != self.memory.posted_state.shape:
-            raise ShapeError("state", len(self.memory.found), len(numbers) - 1)
+            raise ShapeError("state", len(self.memory.found) - len(z), len(numbers) - 1 - len(z))
         if not np.isfinite(numbers).all():
             raise NonFiniteError("state", int(np.argmin(np.isfinite(numbers))), float("nan"))
         with self._posting:
             # cancel single ticks requested for the state before
             self.memory.words[Word.STEPS_WANTED] = self._peek(Word.STEPS_DONE)
             held = self.memory.posted[: self.memory.held_size].copy()
-            row = Row(int(steps), self.begin + steps * self.dt, 0.0, numbers[:-1].copy(), held)
+            held[self.system.discrete] = z
+            moving = numbers[: len(numbers) - 1 - len(z)].copy()
+            row = Row(int(steps), self.begin + steps * self.dt, 0.0, moving, held)
             self._jump = Jump(self.head, row)
             self._write_posted(Word.STATE_SEQ, numbers, self.memory.posted_state)
 
@@ -832,11 +842,17 @@ class Ticker:
 
     def rows_of(self, row: Array) -> Row:
         """Return the parts of a row."""
-        n = len(self.memory.found)
-        steps = int(row[0])
-        return Row(
-            steps, self.begin + steps * self.dt, 1e-9 * float(row[1]), row[2 : 2 + n], row[2 + n :]
-        )
+        whole, count = len(self.memory.found), len(self.system.z_names)
+        steps, held = int(row[0]), row[2 + whole :]
+        if count:
+            held = held.copy()
+            held[self.system.discrete] = row[2 + whole - count : 2 + whole]
+        moving = row[2 : 2 + whole - count]
+        return Row(steps, self.begin + steps * self.dt, 1e-9 * float(row[1]), moving, held)
+
+    def whole_state(self, row: Row) -> Array:
+        """Return what the kernel steps: the state of a row, and its discrete states."""
+        return np.concatenate([row.state, row.held[self.system.discrete]])
 
     def rows(self, since: int) -> tuple[Array, int, int]:
         """Return rows of the ring buffer, the index of the next, and the number of missed rows.

@@ -6,12 +6,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import tiburon as tb
 from tiburon.arrays import NDArray
-from tiburon.model import Model
+from tiburon.errors import DomainError
+from tiburon.functions.inverse_kinematics import FrameTarget, inverse_kinematics
+from tiburon.functions.kinematics import forward_kinematics
+from tiburon.model import Fixed, Frame, Model, Pose
 from tiburon.record import record
+from tiburon.trace.declared import traced
 
-__all__ = ["Gait", "GaitSeries", "gait_control", "leg_joints"]
+__all__ = ["Gait", "GaitSeries", "gait_control", "gait_waves", "leg_joints"]
 
 Array = NDArray[np.float64]
 
@@ -96,15 +99,15 @@ class Gait:
             DomainError: If a foot path leaves the reach of its leg.
         """
         fixed, start = _on_a_stand(model, stand, tuple(self.phases))
-        _, places = tb.forward_kinematics(fixed, start, tuple(self.phases))
+        _, places = forward_kinematics(fixed, start, tuple(self.phases))
         cycle = np.arange(SAMPLES) / SAMPLES
         targets = [
-            tb.FrameTarget(name, position=place + self.offsets(cycle + phase, place))
+            FrameTarget(name, position=place + self.offsets(cycle + phase, place))
             for (name, phase), place in zip(self.phases.items(), places, strict=True)
         ]
-        found = tb.inverse_kinematics(fixed, np.tile(start, (SAMPLES, 1)), targets)
+        found = inverse_kinematics(fixed, np.tile(start, (SAMPLES, 1)), targets)
         if not np.all(found.reached):
-            raise tb.DomainError(
+            raise DomainError(
                 "gait",
                 "foot paths within the reach of the legs",
                 f"{np.max(found.error):.3g} m beyond it",
@@ -132,21 +135,21 @@ class Gait:
     def _leveling(self, model: Model, stand: Sequence[float], rest: Array) -> Array:
         """Return how joints change with the angles of the ground under a level body."""
         fixed, start = _on_a_stand(model, stand, tuple(self.phases))
-        _, places = tb.forward_kinematics(fixed, start, tuple(self.phases))
+        _, places = forward_kinematics(fixed, start, tuple(self.phases))
         at = [fixed.slice(joint).start for joint in leg_joints(model)]
         found = []
         small = 0.02
         for slope in ((1.0, 0.0), (0.0, 1.0)):
             # the side of the body that is up needs shorter legs: their feet come closer
             targets = [
-                tb.FrameTarget(
+                FrameTarget(
                     name,
                     position=place
                     + np.array([0.0, 0.0, small * (slope[0] * place[1] - slope[1] * place[0])]),
                 )
                 for name, place in zip(self.phases, places, strict=True)
             ]
-            solved = tb.inverse_kinematics(fixed, start, targets)
+            solved = inverse_kinematics(fixed, start, targets)
             found.append((solved.q[at] - rest) / small)
         return np.stack(found, axis=-1)
 
@@ -194,13 +197,13 @@ def gait_control(
     body = model.slice(model.bodies[0].joint.name, of="v").start
     most_turn = 0.3
 
-    @tb.traced
+    @traced
     def control(state: Any) -> Any:
         cycles = (state.time - start) / gait.period
         left = (stop - state.time) / gait.period if np.isfinite(stop) else ramp
         grown = np.clip(np.minimum(cycles, left) / ramp, 0.0, 1.0)
         pace = 2.0 * np.pi / gait.period
-        waves, slopes = _waves(2.0 * np.pi * cycles)
+        waves, slopes = gait_waves(2.0 * np.pi * cycles)
         w, x, y, z = (state.q[base + k] for k in range(4))
         # direction of the body's x axis on the ground, and how far it is off that of the world
         yaw = np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
@@ -229,7 +232,7 @@ def gait_control(
     return control_of
 
 
-def _waves(angle: Any) -> tuple[list[Any], list[Any]]:
+def gait_waves(angle: Any) -> tuple[list[Any], list[Any]]:
     """Return 1, cosines and sines of multiples of an angle, and their derivatives."""
     c1, s1 = np.cos(angle), np.sin(angle)
     cosines, sines = [c1], [s1]
@@ -253,13 +256,13 @@ def _fourier(samples: Array) -> Array:
 def _on_a_stand(model: Model, stand: Sequence[float], feet: tuple[str, ...]) -> tuple[Model, Array]:
     """Return the robot with its body fixed and its feet as frames, and its configuration."""
     body = model.bodies[0]
-    fixed = replace(body, joint=tb.Fixed("stand"))
+    fixed = replace(body, joint=Fixed("stand"))
     known = {frame.name for frame in model.frames} | {part.name for part in model.bodies}
     points = {point.name: point for point in model.contacts}
     frames: list[Any] = [
-        tb.Frame(name, points[name].body, tb.Pose(translation=points[name].position))
+        Frame(name, points[name].body, Pose(translation=points[name].position))
         for name in feet
         if name not in known
     ]
-    tree = tb.Model(model.name, [fixed, *model.bodies[1:]], [*model.frames, *frames])
+    tree = Model(model.name, [fixed, *model.bodies[1:]], [*model.frames, *frames])
     return tree, np.array(stand, dtype=np.float64)[body.joint.nq :]
