@@ -83,7 +83,8 @@ def test_a_heavy_box_stands_on_a_light_one():
     # the residual is relative to the impulses of the heavy one, which the light one also feels
     run = piled(1e-10)
     assert str(run.outcome) == "finished at 0.02 s"
-    assert np.abs(run.q[-1] - PILED).max() < 1e-8
+    # 1e-10 of 98 N s turn the light one by 1e-7 rad/s in a step, over 20 ms
+    assert np.abs(run.q[-1] - PILED).max() < 1e-6
     assert run.contact_summary().residual <= 1e-10
 
 
