@@ -270,6 +270,14 @@ def _traced_around(graph: Graph, key: Any) -> tuple[_Traced | None, Graph]:
     return None, graph
 
 
+def _is_inside(graph: Graph, outer: Graph) -> bool:
+    """Return whether a graph is another one, or that of a region in it."""
+    found: Graph | None = graph
+    while found is not None and found is not outer:
+        found = found.parent
+    return found is outer
+
+
 def function(call: Callable[..., Any]) -> Callable[..., Any]:
     """Turn a function into a region: traced once per structure of arguments, called many times.
 
@@ -286,6 +294,8 @@ def function(call: Callable[..., Any]) -> Callable[..., Any]:
         A function with the same arguments and results.
     """
 
+    home = current_graph()
+
     @functools.wraps(call)
     def region(*args: Any, **kwargs: Any) -> Any:
         graph = current_graph()
@@ -295,7 +305,11 @@ def function(call: Callable[..., Any]) -> Callable[..., Any]:
         nodes = [float_node(graph, leaf) for leaf in leaves]
         traced, around = _traced_around(graph, (region, structure))
         if traced is None:
-            traced = graph.regions[region, structure] = _Traced(graph, call, len(nodes), structure)
+            # where it was made, so that calls in other regions there share it
+            around = home if home is not None and _is_inside(graph, home) else graph
+            traced = around.regions[region, structure] = _Traced(
+                around, call, len(nodes), structure
+            )
         name = getattr(call, "__name__", "function")
         captures = (float_node(graph, Value(around, node)) for node in traced.graph.captures)
         arguments = [*nodes, *captures]
