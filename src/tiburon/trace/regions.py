@@ -293,7 +293,6 @@ def function(call: Callable[..., Any]) -> Callable[..., Any]:
     Returns:
         A function with the same arguments and results.
     """
-
     home = current_graph()
 
     @functools.wraps(call)
