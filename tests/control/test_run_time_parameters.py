@@ -111,9 +111,9 @@ def test_a_new_path_compiles_nothing(monkeypatch):
     Runs along tables agree with the path itself, evaluated on floats.
     """
     made = []
-    obtain = code.Code._obtain
+    load = code._Function._load
     monkeypatch.setattr(
-        code.Code, "_obtain", lambda self, part: made.append(part) or obtain(self, part)
+        code._Function, "_load", lambda self, stages: made.append(stages) or load(self, stages)
     )
     model, q = arm(), np.zeros(3)
     for k, path in enumerate((PATH, OTHER)):
