@@ -25,6 +25,7 @@ from tiburon.actuation.contact_element import POINT_STATES
 from tiburon.actuation.exact_contact import MODE_STATES, ExactContact
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.arrays import NDArray
+from tiburon.contact.impact import collision_impulses
 from tiburon.contact.mode_forces import (
     IDLE,
     OPEN,
@@ -711,24 +712,9 @@ class ExactRun(AdaptiveRun):
         """
         b = now.velocity.copy()
         b[:, 2] = np.where(touched, b[:, 2], REMOTE)
-        mu = now.surfaces[:, 1]
-        nothing = np.zeros(len(mu))
-        compressed = self._solve(now, b, mu, nothing, np.zeros(b.size))
-        normal = compressed.reshape(-1, 3)[:, 2]
         restitution = now.surfaces[:, 2] * elastic
-        if not (restitution * normal).any():
-            return compressed
-        share = 1.0
-        for _ in range(60):
-            least = (1.0 + share * restitution) * normal
-            found = self._solve(now, b, mu, least, compressed)
-            after = now.velocity.reshape(-1) + now.rows @ (now.rows.T @ found)
-            work = 0.5 * found @ (now.velocity.reshape(-1) + after)
-            energy = float(np.abs(0.5 * found * now.velocity.reshape(-1)).sum())
-            if work <= 1e-12 * energy:
-                return found
-            share *= 0.5
-        return compressed
+        found, _, _ = collision_impulses(now.rows, b.reshape(-1), now.surfaces[:, 1], restitution)
+        return found
 
     def _solve(self, now: _Contacts, b: Array, mu: Array, least: Array, start: Array) -> Array:
         found: Array = np.asarray(
