@@ -227,20 +227,21 @@ def test_block_on_a_moving_belt_sticks_and_slips_with_its_period():
     """2 A / V + (2 / w) (pi - atan(A w / V)), A = (mu_s - mu_k) g / w^2: 0.669357062342 s."""
     material = tb.ContactMaterial(static_friction=0.4, kinetic_friction=0.3)
 
-    def body(name, parent, axis, mass, shape):
+    def body(name, parent, joint, mass, shape):
         return tb.Body(
             name,
             parent,
-            joint=tb.Prismatic(name, axis=axis),
+            joint=joint,
             inertia=tb.Inertia(mass, (0, 0, 0), mass * np.eye(3)),
             shapes=() if shape is None else (tb.Shape(shape, role="collision", material=material),),
         )
 
-    # a belt that friction does not slow down, and a slider free to move up
+    # a belt with prescribed motion, and a slider free to move up
+    belt = tb.Driven("belt", tb.Prismatic("belt", (1, 0, 0)), tb.Polynomial((0.0, 0.1)))
     parts = [
-        body("belt", "world", (1, 0, 0), 1e15, tb.BoxShape((8.0, 1.0, 0.2))),
-        body("rail", "world", (0, 0, 1), 1e-12, None),
-        body("slider", "rail", (1, 0, 0), 1.0, tb.SphereShape(0.1)),
+        body("belt", "world", belt, 1.0, tb.BoxShape((8.0, 1.0, 0.2))),
+        body("rail", "world", tb.Prismatic("rail", axis=(0, 0, 1)), 1e-12, None),
+        body("slider", "rail", tb.Prismatic("slider", axis=(1, 0, 0)), 1.0, tb.SphereShape(0.1)),
     ]
     model = tb.Model("belt", parts)
 
@@ -248,9 +249,9 @@ def test_block_on_a_moving_belt_sticks_and_slips_with_its_period():
 
     @tb.traced
     def spring(state):
-        return [0.0, 0.0, -stiffness * state.q[2]]
+        return [0.0, -stiffness * state.q[1]]
 
-    q, v = [0.0, 0.2, 0.0], [speed, 0.0, speed]
+    q, v = [0.2, 0.0], [0.0, speed]
     run = exact(model, 3.0, q=q, v=v, control=spring)
     slips = [event.time for event in run.events if event.name.endswith("slip")]
     w = math.sqrt(stiffness)
@@ -411,3 +412,26 @@ def test_rigid_steps_of_a_landing_quadruped_converge_to_the_event_driven_run():
     ]
     assert np.polyfit(np.log(steps), np.log(errors), 1)[0] > 0.9
     assert errors[-1] < 5e-4
+
+
+@pytest.mark.slow
+def test_ball_leaves_a_shaking_table_where_it_falls_faster_than_the_ball():
+    """Table at A sin(w t): the ball lifts off where A w^2 sin(w t) = g, and flies from there."""
+    amplitude, w = 0.02, 30.0
+    path = tb.Harmonic(amplitude, frequency=w / (2.0 * math.pi))
+    table = tb.Body(
+        "table",
+        "world",
+        joint=tb.Driven("table", tb.Prismatic("table", (0, 0, 1)), path),
+        inertia=tb.Inertia(1.0, (0, 0, 0), np.eye(3)),
+        shapes=(tb.Shape(tb.BoxShape((1.0, 1.0, 0.2)), role="collision"),),
+    )
+    model = tb.Model("shaker", [table, BALL.bodies[0]])
+    q = turned(0.3, 0.1 + RADIUS)
+    run = exact(model, 0.06, q=q, v=np.array([0, 0, 0, 0, 0, amplitude * w]))
+    leaves = math.asin(G / (amplitude * w**2)) / w
+    assert kinds(run) == ["touch_down", "lift_off"]
+    assert abs(run.events[1].time - leaves) < 1e-12
+    flight = 0.06 - leaves
+    height = amplitude * math.sin(w * leaves) + amplitude * w * math.cos(w * leaves) * flight
+    assert abs(run.q[-1, 6] - q[6] - height + 0.5 * G * flight**2) < 1e-12

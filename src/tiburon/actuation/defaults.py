@@ -21,7 +21,6 @@ from tiburon.actuation.stick_slip import StickSlip
 from tiburon.actuation.thruster_drive import ThrusterDrive
 from tiburon.argument_checks import positive
 from tiburon.arguments import public
-from tiburon.contact.candidates import refuse_prescribed
 from tiburon.contact.compliant import ContactLaw
 from tiburon.contact.rigid import TOLERANCE
 from tiburon.errors import DomainError, ModelError, OptionError, shown
@@ -197,8 +196,6 @@ def contact_elements(
         if not (law is None or (isinstance(law, str) and law in LAWS)):
             raise OptionError("contact_law with rigid contact", LAWS, law)
         enough = _tolerance(tolerance)
-        if contact == "exact":
-            refuse_prescribed(model, "exact contact")
         if contact == "exact":
             for name, given in (("contact_law", law), ("contact_tolerance", tolerance)):
                 if given not in (None, "coulomb"):

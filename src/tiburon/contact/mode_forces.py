@@ -221,7 +221,9 @@ def mode_margins(
         first = np.where(mode.mode == IDLE, idle, point.geometry.gap + margin)
         first = np.where(closed, normal + margin, first)
         left = surface.static_friction * normal - np.sqrt(f1 * f1 + f2 * f2) + margin
-        second = np.where(mode.mode == SLIDES, forces.slip[k] + margin, 1.0)
+        # without friction nothing changes where slip ends
+        slides = (mode.mode == SLIDES) & (surface.static_friction > 0.0)
+        second = np.where(slides, forces.slip[k] + margin, 1.0)
         second = np.where(mode.mode == STICKS, left, second)
         second = np.where(mode.mode == IDLE, IDLE_GAP - point.geometry.gap, second)
         found += [first, second]

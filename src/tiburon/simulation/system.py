@@ -55,7 +55,7 @@ from tiburon.contact.mode_forces import (
     stopping_impulse,
 )
 from tiburon.contact.rigid import Compliance, RigidStep, compliance_of
-from tiburon.contact.rows import PointRows, along, contact_geometry, contact_rows
+from tiburon.contact.rows import PointRows, contact_geometry, contact_rows
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
 from tiburon.functions.dynamics import method_of_runs
 from tiburon.functions.kernel_source import parameter_values, trace_with_parameters
@@ -608,7 +608,7 @@ class System:
             compliance = compliance_of(plan, q, points, *self._loops_at(plan, q, x))
             if not last:
                 q = moved_configuration(self.model, q, closing_step(points, compliance, modes))
-        velocity = [along(row, v) for point in points for row in point.rows]
+        velocity = [x for point in points for x in point.velocity(v)]
         change = stopping_impulse(velocity, compliance, modes)
         return q, (*(a + b for a, b in zip(v, change, strict=True)), *x)
 
