@@ -84,6 +84,37 @@ def test_summary_shows_shares_of_time_and_the_path_of_slip():
     assert "box/ground[3]" in text
 
 
+@pytest.mark.parametrize("contact", ["rigid", "compliant", "exact"])
+def test_all_models_of_contact_record_the_same_way(contact):
+    """A hollow ball that slides until it rolls: friction, weight, and the path of its slip."""
+    radius, speed = 0.1, 1.0
+    inertia = tb.Inertia(MASS, (0, 0, 0), np.eye(3) * MASS * radius**2)
+    shapes = (tb.Shape(tb.SphereShape(radius)),)
+    body = tb.Body("ball", "world", joint=tb.Free("ball"), inertia=inertia, shapes=shapes)
+    stiff = {"normal_stiffness": 1e5, "normal_damping": 500.0} if contact == "compliant" else {}
+    world = tb.World(ground=tb.Ground(static_friction=0.3, **stiff))
+    run = tb.simulate(
+        tb.Model("ball", [body]), 0.3, q=[1, 0, 0, 0, 0, 0, radius], v=[0, 0, 0, speed, 0, 0],
+        world=world, contact=contact, record=RECORDED,
+    )  # fmt: skip
+    data = run.data
+    at_ten = data.isel(time=10, contact=0)
+    # springs of the ground still swing by some thousandths
+    exact = 1e-6 if contact != "compliant" else 0.02
+    np.testing.assert_allclose(
+        at_ten["contact_force"].values, [-0.3 * MASS * G, 0.0, MASS * G], rtol=exact, atol=1e-9
+    )
+    assert at_ten["contact_mode"] == 1
+    assert data["contact_mode"].values[-1, 0] == 2
+    # slip ends after v / (mu g (1 + m r^2 / I)); its speed falls linearly
+    end = speed / (0.3 * G * 2.0)
+    slip = at_ten["contact_slip"].values
+    assert slip[0] == pytest.approx(speed * (1.0 - 0.1 / end), rel=0.01)
+    assert run.contact_summary().slip[0] == pytest.approx(0.5 * speed * end, rel=0.01)
+    assert abs(at_ten["contact_gap"].values) < 1e-3
+    assert at_ten["contact_point"].values[2] == pytest.approx(0.0, abs=1e-3)
+
+
 def test_contacts_of_loaded_runs_and_parts_are_the_same(tmp_path):
     RUN.save(tmp_path / "run.zarr")
     again = tb.load_run(tmp_path / "run.zarr")
@@ -108,3 +139,11 @@ def test_runs_without_contact_refuse_to_record_it():
     assert "contact_force" not in run.names
     with pytest.raises(tb.ModelError, match="'contact_gap': expected a run with contact"):
         run.get("contact_gap")
+
+
+def test_reports_list_the_contacts_that_touched(tmp_path):
+    text = RUN.part(case=0).report(tmp_path / "run.html").read_text()
+    assert "Contacts" in text
+    assert "slip path" in text
+    touched = np.flatnonzero(RUN.part(case=0).contact_summary().touching)
+    assert all(f"box/ground[{k}]" in text for k in touched)

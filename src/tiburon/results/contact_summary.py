@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tiburon.arrays import NDArray
-from tiburon.functions.contact import contacts_among
+from tiburon.functions.contact import TOUCHING, contacts_among
 from tiburon.results.quantities import contact_names, contact_states, without_contact
 
 if TYPE_CHECKING:
@@ -107,10 +107,15 @@ def summarize_contacts(run: "Trajectory") -> ContactSummary:
     times = np.broadcast_to(run.time[:, None], shown.shape)[shown]
     found = contacts_among(run.model, candidates, q[shown], v[shown], time=times)
     assert found.velocity is not None
+    gap = np.full(force.shape, np.inf)
+    gap[shown] = found.gap
     depth[shown] = np.maximum(-found.gap, 0.0)
     normal = np.sum(found.velocity * found.normal, axis=-1, keepdims=True) * found.normal
     speed[shown] = np.linalg.norm(found.velocity - normal, axis=-1)
-    speed[~touched] = 0.0
+    slides = touched.copy()
+    # no step has been taken at the first time: points that touch there have no force yet
+    slides[0] |= alive[0] & (gap[0] <= TOUCHING)
+    speed[~slides] = 0.0
     path = np.sum(0.5 * (speed[1:] + speed[:-1]) * np.diff(run.time)[:, None, None], axis=0)
     count = max(int(alive.sum()), 1)
     sticks = values[..., 3] > 0.5

@@ -156,6 +156,8 @@ def write_run_report(run: "Trajectory", path: Path) -> Path:
         case = ["case"] if run.batch else []
         events = [(e.name, f"{e.time:.9g} s", *(e.case for _ in case)) for e in run.events]
         sections.append(_table("Events", events, ("event", "time", *case)))
+    if len(run) and touches(run.header.elements) and run.system is not None:
+        sections.append(_contact_table(run))
     verdicts = _verdicts(run)
     if len(run):
         sections += _figures(run)
@@ -168,6 +170,26 @@ def write_run_report(run: "Trajectory", path: Path) -> Path:
     )
     write_file(path, page, RunFileError)
     return path
+
+
+def _contact_table(run: "Trajectory") -> Section:
+    """Return a section with the contact points that touched."""
+    found = run.contact_summary()
+    rows = [
+        (name, *(f"{100.0 * share:.1f} %" for share in shares), f"{f:.4g} N", f"{p:.3g} m")
+        for name, *shares, f, p in zip(
+            found.names,
+            found.touching,
+            found.sticking,
+            found.slipping,
+            found.peak_force,
+            found.slip,
+            strict=True,
+        )
+        if shares[0] > 0.0
+    ]
+    head = ("contact", "touching", "sticking", "slipping", "peak force", "slip path")
+    return _table("Contacts", rows, head)
 
 
 def _table(title: str, rows: list[tuple[Any, ...]], head: tuple[str, ...]) -> Section:
