@@ -8,7 +8,7 @@ differentiated one by one and multiplied (`ContactChain`).
 Symbols: as in `tiburon.contact.rigid` and `tiburon.trace.primitives.contact_chain`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -86,7 +86,7 @@ from tiburon.trace.primitives.tree import solve_tree_columns
 from tiburon.trace.program import Input
 from tiburon.trace.regions import function, where_needed
 
-__all__ = ["StepChanges", "contacts_of", "linearize_contact", "step_changes"]
+__all__ = ["StepChanges", "contacts_of", "linearize_contact", "step_changes", "step_kernel_of"]
 
 Array = NDArray[np.float64]
 
@@ -584,6 +584,11 @@ def contacts_of(
         _RECENT.clear()
     _RECENT[key] = ((model, world), found)
     return found
+
+
+def step_kernel_of(model: Model, world: World, contacts: ContactsOf) -> Callable[..., Any]:
+    """Return the kernel of q, v, tau, dt, contact states and numbers that `linearize` calls."""
+    return _STEP.kernel(model, world, (("candidates", contacts.form),))
 
 
 def linearize_contact(
