@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from tiburon.checks.model_check import check_model as check_model
     from tiburon.contact.compliant import Touch as Touch
     from tiburon.contact.compliant import hunt_crossley_dissipation as hunt_crossley_dissipation
+    from tiburon.contact.covers import cover_mesh as cover_mesh
+    from tiburon.contact.covers import cover_meshes as cover_meshes
     from tiburon.control.allocation import ThrusterAllocation as ThrusterAllocation
     from tiburon.control.cartesian_path import CartesianPath as CartesianPath
     from tiburon.control.combined import CombinedControl as CombinedControl
@@ -258,6 +260,7 @@ if TYPE_CHECKING:
     from tiburon.model.closure_kinds import RollingDisc as RollingDisc
     from tiburon.model.closure_kinds import TendonCoupling as TendonCoupling
     from tiburon.model.contact_kinds import ContactMaterial as ContactMaterial
+    from tiburon.model.contact_pads import contact_pad as contact_pad
     from tiburon.model.conversions import JointValues as JointValues
     from tiburon.model.conversions import from_fossen as from_fossen
     from tiburon.model.conversions import from_mujoco as from_mujoco

@@ -14,6 +14,7 @@ _NAMES = {
     "checks.energy_flow": "EnergyFlow energy_flow",
     "checks.model_check": "Finding ModelCheck check_model",
     "contact.compliant": "Touch hunt_crossley_dissipation",
+    "contact.covers": "cover_mesh cover_meshes",
     "control.allocation": "ThrusterAllocation",
     "control.cartesian_path": "CartesianPath",
     "control.combined": "CombinedControl",
@@ -100,6 +101,7 @@ _NAMES = {
     "model.attachments": "HydraulicCylinder Spring",
     "model.closure_kinds": "Blade ConstraintFunction RollingDisc TendonCoupling",
     "model.contact_kinds": "ContactMaterial",
+    "model.contact_pads": "contact_pad",
     "model.conversions": """
         JointValues from_fossen from_mujoco from_pinocchio matrix_from_fossen matrix_to_fossen
         motion_from_mujoco motion_to_mujoco six_vector_from_fossen six_vector_from_pinocchio

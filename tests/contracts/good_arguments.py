@@ -313,6 +313,17 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
     "hybrid_dynamics": {"known_acceleration": lambda m: [m.moving_joint_names[-1]]},
     "lift_out": {"world": lambda m: _ground()},
     "latch": {"state": lambda m: _state()},
+    "cover_mesh": {
+        "mesh": lambda m: tb.MeshShape(
+            str(_file("cover.obj", lambda p: p.write_text(_obj()))),
+        ),
+        "kind": lambda m: "box",
+    },
+    "cover_meshes": {"kind": lambda m: "box"},
+    "contact_pad": {
+        "body": lambda m: "arm",
+        "outline": lambda m: [(0.0, 0.0), (0.1, 0.0), (0.0, 0.1)],
+    },
     "load_mesh": {"path": lambda m: _file("cube.obj", lambda p: p.write_text(_obj()))},
     "load_run": {"path": lambda m: _file("run.zarr", lambda p: _run().save(p))},
     "load_world": {"source": lambda m: _file("world.xml", lambda p: p.write_text(WORLD))},

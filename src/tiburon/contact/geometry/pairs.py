@@ -203,7 +203,7 @@ def _described(geometry: Geometry, element: str) -> tuple[str, tuple[float, ...]
             return "plane", ()
         case MeshShape(path=path):
             raise ModelError(
-                f"{element}: contact needs a simple shape, got mesh {path!r}; cover it by spheres, "
-                "capsules or boxes"
+                f"{element}: contact needs a simple shape, got mesh {path!r}; cover it with "
+                "tb.cover_mesh, or all meshes of a robot with tb.cover_meshes"
             )
     raise ModelError(f"{element}: expected a shape such as SphereShape(0.1), got {shown(geometry)}")
