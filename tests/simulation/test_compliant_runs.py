@@ -270,3 +270,24 @@ def test_fingers_hold_a_block_that_does_not_creep():
     # on the fingers, which are the first bodies
     assert forces[:, 2].sum() == pytest.approx(-9.81, rel=1e-6)
     assert np.all(forces[:, 3] == 1.0)
+
+
+def test_surfaces_of_the_ground_are_parameters_of_cases():
+    """Each case has the ground that a world of its own would give it, in bits."""
+    stiffness, friction = [5e3, 1e4, 2e4], [0.3, 0.8, 0.9]
+    q = np.tile(STAND, (3, 1))
+    given = {"ground.normal_stiffness": stiffness, "ground.static_friction": friction}
+    world = tb.World(ground=tb.Ground(0.0, None, 1e4, 40.0, static_friction=0.8))
+    found = run(0.2, q, world=world, parameters=given)
+    for case, (k, mu) in enumerate(zip(stiffness, friction, strict=True)):
+        own = tb.World(ground=tb.Ground(0.0, None, k, 40.0, static_friction=mu))
+        assert run(0.2, world=own).q.tobytes() == found.q[:, case].tobytes()
+    one = {"contact.front_left_foot.normal_stiffness": 3e4}
+    assert run(0.1, parameters=one).q.tobytes() != run(0.1).q.tobytes()
+    assert "ground.dissipation" in tb.parameters(DOG, world=FLOOR)
+    with pytest.raises(tb.ModelError, match=r"case 1.*static_friction must be at least 0"):
+        run(0.1, q[:2], world=world, parameters={"ground.static_friction": [0.3, -0.1]})
+    with pytest.raises(tb.DomainError, match="at most"):
+        run(0.1, q[:2], world=world, parameters={"ground.normal_stiffness": [1e4, 1e8]})
+    with pytest.raises(tb.UnknownNameError, match=r"ground\.static_friction"):
+        run(0.1, contact=False, parameters={"ground.static_friction": 0.3})

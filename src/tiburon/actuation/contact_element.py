@@ -8,6 +8,7 @@ from typing import Self
 from tiburon.actuation.element import Element
 from tiburon.contact.candidates import Candidate, candidates_of, tables_of
 from tiburon.model import Ground, Model, World
+from tiburon.model.contact_kinds import ContactMaterial
 from tiburon.record import record
 from tiburon.trace.declared import structure_text
 from tiburon.trace.primitives.table_rows import Table
@@ -77,6 +78,12 @@ class ContactElement(Element):
     def on(self, ground: Ground | None) -> Self:
         """Return the same contacts on another ground, where it is uneven."""
         return replace(self, candidates=tuple(one.on(ground) for one in self.candidates))
+
+    def over(self, surface: ContactMaterial) -> Self:
+        """Return the same contacts with another surface of the ground outside of its patches."""
+        return replace(
+            self, candidates=tuple(candidate.over(surface) for candidate in self.candidates)
+        )
 
     @property
     def is_declared(self) -> bool:

@@ -89,6 +89,9 @@ class Candidate:
     reach: Reach = NEAR
     """Cells of a height field that are searched around the first shape."""
 
+    own: ContactMaterial | None = None
+    """Surface of the first shape alone, where the second is the ground."""
+
     @property
     def pair(self) -> Pair:
         """The narrow phase of the two shapes."""
@@ -122,8 +125,19 @@ class Candidate:
             for patch in self.patches
         )
         return replace(
-            self, first=parts[0], second=parts[1], material=ContactMaterial(), patches=patches
+            self,
+            first=parts[0],
+            second=parts[1],
+            material=ContactMaterial(),
+            patches=patches,
+            own=None,
         )
+
+    def over(self, surface: ContactMaterial) -> Self:
+        """Return the same pair with another surface of the ground outside of its patches."""
+        if self.second.body != WORLD:
+            return self
+        return replace(self, material=combined_material(self.own, surface))
 
     def on(self, ground: Ground | None) -> Self:
         """Return the same pair on another ground, where the second shape is a height field."""
@@ -397,7 +411,7 @@ def _on_ground(model: Model, world: World, named: set[str] | None) -> list[Candi
             for patch in ground.patches
         )
         material = combined_material(own, ground.material)
-        return Candidate(name, part, below, material, patches, _reach(name, part, below))
+        return Candidate(name, part, below, material, patches, _reach(name, part, below), own)
 
     below = _ground_part(ground)
     found = []

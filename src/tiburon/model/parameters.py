@@ -34,6 +34,11 @@ ROWS = ("inertia", "gravity", "fluid", "immersion", "elements", "control")
 """Names of the tables of run-time parameters in compiled code."""
 
 UNITS = {
+    "normal_stiffness": "N/m",
+    "normal_damping": "N s/m",
+    "planar_stiffness": "N/m",
+    "planar_damping": "N s/m",
+    "dissipation": "s/m",
     "mass": "kg",
     "center_of_mass": "m",
     "inertia": "kg m^2",

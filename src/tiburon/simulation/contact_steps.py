@@ -61,7 +61,9 @@ class Oscillator(NamedTuple):
     """t [s]."""
 
 
-def contact_modes(system: System, q: Sequence[float], time: float) -> list[Oscillator]:
+def contact_modes(
+    system: System, q: Sequence[float], time: float, own: Sequence[float] | None = None
+) -> list[Oscillator]:
     """Return the stiffest modes of compliant contact in a configuration.
 
     Points are looked at one by one; together, where they touch; and together, where they belong to
@@ -71,6 +73,7 @@ def contact_modes(system: System, q: Sequence[float], time: float) -> list[Oscil
         system: The system, with compliant contact.
         q: Position [m or rad], nq numbers.
         time: Time [s].
+        own: Run-time parameters of the contacts; their own by default.
     """
     assert system.contact is not None
     element = system.contact[0]
@@ -78,6 +81,8 @@ def contact_modes(system: System, q: Sequence[float], time: float) -> list[Oscil
     plan = system.plan_at(position, (0.0,) * system.model.nv, time)
     candidates = element.candidates
     numbers = numbers_of(candidates)
+    if own is not None:
+        numbers = (*own, *numbers[len(own) :])
     points = contact_rows(plan, position, candidates, numbers)
     surfaces = surfaces_of(candidates, numbers, [point.geometry for point in points])
     J = _dense(points, plan)
@@ -176,7 +181,12 @@ def largest_step(method: Method, mode: Oscillator, dt: float) -> float:
 
 
 def refuse_long_contact_steps(
-    system: System, method: Method, dt: float, positions: Array, time: float
+    system: System,
+    method: Method,
+    dt: float,
+    positions: Array,
+    time: float,
+    rows: Array | None = None,
 ) -> None:
     """Refuse steps with which a method is not stable on the springs of compliant contact.
 
@@ -188,6 +198,8 @@ def refuse_long_contact_steps(
         dt: Length of a step [s].
         positions: Start positions of all cases, shape (cases, nq); the first one is looked at.
         time: Time at the start [s].
+        rows: Run-time parameters of the elements in each case, or the same in all; the stiffest
+            case is looked at.
 
     Raises:
         DomainError: If a step is too long; the message names the contact and the largest step.
@@ -197,9 +209,14 @@ def refuse_long_contact_steps(
         return
     accepted = system.kept.setdefault("contact steps", {})
     key = (method.name, dt, time, positions[0].tobytes())
-    if key in accepted:
+    if rows is None and key in accepted:
         return
-    modes = contact_modes(system, positions[0], time)
+    own = None
+    if rows is not None:
+        # the sum is that of stiffnesses, next to which other numbers are small
+        mine = np.atleast_2d(rows)[:, system.contact[2]] if system.contact else rows
+        own = mine.reshape(-1, mine.shape[-1])[int(np.argmax(mine.sum(axis=-1)))].tolist()
+    modes = contact_modes(system, positions[0], time, own)
     worst = min(
         ((largest_step(method, mode, dt), mode) for mode in _stiffest(modes)),
         key=lambda pair: pair[0],

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.actuation.defaults import as_elements, elements_of
+from tiburon.actuation.contact_element import ContactElement
+from tiburon.actuation.defaults import as_elements, contact_elements, elements_of
 from tiburon.actuation.element import Element, structure_of
 from tiburon.actuation.joint_stops import JointStops
 from tiburon.actuation.stick_slip import StickSlip
@@ -26,7 +27,8 @@ from tiburon.functions.parameters import (
     model_of_case,
     rows_of,
 )
-from tiburon.model import Model, Water, World
+from tiburon.model import Ground, Model, Water, World
+from tiburon.model.contact_kinds import MATERIAL, ContactMaterial
 from tiburon.model.joints.joint import JointPassive
 from tiburon.model.parameters import (
     Parameter,
@@ -105,6 +107,7 @@ def parameters(
     check_places(model, world)
     around = world_with(world, fluid) or DEFAULT_WORLD
     extra = as_elements(forces) if forces else ()
+    extra = (*extra, *contact_elements(model, around, None))
     return ParameterTable(_known(model, around, extra, control, passive, limits))
 
 
@@ -121,6 +124,7 @@ def _known(
         *_joint_parameters(model, passive, limits),
         *_part_parameters(model, passive),
         *_force_parameters(forces),
+        *_ground_parameters(world, forces),
         *_control_parameters(control),
     ):
         if item.name in found:
@@ -168,8 +172,25 @@ def _code_of_part(part: Any) -> tuple[object, Sequence[float]]:
     return structure_of((element,)), element.parameters()
 
 
+def _ground_parameters(world: World, forces: Sequence[Element]) -> Iterator[Parameter]:
+    """Yield the surface of the ground, where contacts act."""
+    if world.ground is None or not any(isinstance(element, ContactElement) for element in forces):
+        return
+    for word in MATERIAL:
+        yield parameter(GROUND, GROUND, word, getattr(world.ground, word), (word,))
+
+
 def _force_parameters(forces: Sequence[Element]) -> Iterator[Parameter]:
     for element in forces:
+        if isinstance(element, ContactElement):
+            # those of surfaces alone, without trying all of them: there may be hundreds
+            for k, candidate in enumerate(element.candidates):
+                for word in MATERIAL:
+                    value = getattr(candidate.material, word)
+                    path = ("candidates", k, "material", word)
+                    full = f"{candidate.name}.{word}"
+                    yield parameter("element", element.name, full, value, path)
+            continue
         part: object = element
         if not is_declared(element) or not is_dataclass(part):
             numbers = tuple(element.parameters())
@@ -181,6 +202,9 @@ def _force_parameters(forces: Sequence[Element]) -> Iterator[Parameter]:
             inner = word.partition(".")[2] if path[0] in _PARTS else word
             yield parameter("element", element.name, inner, value, path)
 
+
+GROUND = "ground"
+"""Name of the ground as the owner of parameters."""
 
 _PARTS = ("actuator", "thruster", "cylinder", "spring")
 """Fields by which elements hold the part of a robot that they stand for."""
@@ -284,7 +308,7 @@ def vary_run(
     start = None
     elements = (*own, *forces)
     if moving:
-        found = _element_rows(varied.model, make, forces, moving)
+        found = _element_rows(varied.model, make, forces, moving, world.ground)
         elements, rows["elements"], start = found
         if not rows["elements"].shape[-1]:
             del rows["elements"]
@@ -301,7 +325,7 @@ def _acts_on_elements(item: Parameter, felt: bool) -> bool:
     """
     if item.part == "joint":
         return felt or item.path[0] != "armature"
-    return item.part in (*_PARTS, "element") or (felt and item.part == "body")
+    return item.part in (*_PARTS, "element", GROUND) or (felt and item.part == "body")
 
 
 def _element_rows(
@@ -309,6 +333,7 @@ def _element_rows(
     make: Callable[[Model], tuple[Element, ...]],
     forces: Sequence[Element],
     arrays: Mapping[Parameter, Array],
+    ground: Ground | None,
 ) -> tuple[tuple[Element, ...], Array, Array]:
     """Return elements of the first case, and numbers and continuous states at the start of all."""
     lead = lead_of(arrays)
@@ -316,10 +341,10 @@ def _element_rows(
     start: list[tuple[float, ...]] = []
 
     def row(_: tuple[int, ...], values: Mapping[Parameter, Any]) -> Sequence[float]:
-        of_model = {item: x for item, x in values.items() if item.part != "element"}
+        of_model = {item: x for item, x in values.items() if item.part not in ("element", GROUND)}
         robot = model_of_case(model, of_model) if of_model else model
         own = make(robot)
-        changed = [_changed(element, values) for element in forces]
+        changed = [_changed(_over(element, values, ground), values) for element in forces]
         elements = (*own, *(element for element, _ in changed))
         if not first:
             first.append(elements)
@@ -335,6 +360,19 @@ def _element_rows(
 
     table = rows_of(arrays, lead, row)
     return first[0], table, np.array(start, dtype=np.float64).reshape(*lead, -1)
+
+
+def _over(element: Element, values: Mapping[Parameter, Any], ground: Ground | None) -> Element:
+    """Return an element with the surface that the ground has in one case."""
+    given = {item.path[0]: value for item, value in values.items() if item.part == GROUND}
+    if not given or not isinstance(element, ContactElement):
+        return element
+    assert ground is not None
+    own = dict(zip(MATERIAL, ground.material.values, strict=True))
+    if own["kinetic_friction"] == own["static_friction"]:
+        # one coefficient for both: kinetic friction follows
+        given = {"kinetic_friction": given.get("static_friction", own["static_friction"]), **given}
+    return element.over(ContactMaterial(**{**own, **given}))
 
 
 def _changed(

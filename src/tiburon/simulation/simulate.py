@@ -43,7 +43,7 @@ from tiburon.simulation.run_parameters import RunNumbers, vary_run
 from tiburon.simulation.sensing import Sensor
 from tiburon.simulation.state import State
 from tiburon.simulation.step import MOST_STEPS
-from tiburon.simulation.system import System, surrounded
+from tiburon.simulation.system import ELEMENTS, System, surrounded
 from tiburon.trace.declared import is_traced
 
 __all__ = ["resume_run", "simulate"]
@@ -291,7 +291,9 @@ def simulate(
     if exact or any(isinstance(element, RigidContact) for element in touching):
         around_start = place or DEFAULT_WORLD
         check_gaps(model, state[:, : model.nq], around_start, contact_pairs, setup.begin)
-    refuse_long_contact_steps(system, METHODS[method], dt, state[:, : model.nq], setup.begin)
+    refuse_long_contact_steps(
+        system, METHODS[method], dt, state[:, : model.nq], setup.begin, rows.get(ELEMENTS)
+    )
     if rows:
         setup = setup._replace(parameters=rows)
     # no other object holds these arrays
