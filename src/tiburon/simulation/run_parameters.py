@@ -187,9 +187,10 @@ def _force_parameters(forces: Sequence[Element]) -> Iterator[Parameter]:
             for k, candidate in enumerate(element.candidates):
                 for word in MATERIAL:
                     value = getattr(candidate.material, word)
-                    path = ("candidates", k, "material", word)
                     full = f"{candidate.name}.{word}"
-                    yield parameter("element", element.name, full, value, path)
+                    yield parameter(
+                        "element", element.name, full, value, ("candidates", k, "material", word)
+                    )
             continue
         part: object = element
         if not is_declared(element) or not is_dataclass(part):
@@ -364,11 +365,11 @@ def _element_rows(
 
 def _over(element: Element, values: Mapping[Parameter, Any], ground: Ground | None) -> Element:
     """Return an element with the surface that the ground has in one case."""
-    given = {item.path[0]: value for item, value in values.items() if item.part == GROUND}
+    given = {str(item.path[0]): value for item, value in values.items() if item.part == GROUND}
     if not given or not isinstance(element, ContactElement):
         return element
     assert ground is not None
-    own = dict(zip(MATERIAL, ground.material.values, strict=True))
+    own: dict[str, Any] = dict(zip(MATERIAL, ground.material.values, strict=True))
     if own["kinetic_friction"] == own["static_friction"]:
         # one coefficient for both: kinetic friction follows
         given = {"kinetic_friction": given.get("static_friction", own["static_friction"]), **given}
