@@ -1,16 +1,16 @@
-"""Where a system stays as it is, and how it moves near there.
+"""Equilibrium of a system, and its linearized motion there.
 
 Symbols:
-    z = [dq, v, x]   steps of position, velocities, continuous states
+    z = [dq, v, x]   changes of configuration, velocities, continuous states
     A                rate of z per z
     Q                joint forces of commands and elements, wrenches on bodies included
 
 Inverse dynamics Q = ID(q, v, vd) has derivatives in closed form, the mass matrix H among them;
-those of Q and of the rates of continuous states are taken of their graph. An equilibrium, Q =
-ID(q, v, 0) with constant continuous states, is found by Newton's method with steps that are halved
-until they help (Nocedal and Wright 2006, "Numerical optimization", sec. 11.2). Directions in which
-nothing drives back make the equations singular: of all steps that solve them, the smallest is
-taken. Robots with loops step along what their loops allow: see `ClosedMotion`.
+those of Q and of the rates of continuous states come from their graph. An equilibrium, Q =
+ID(q, v, 0) with constant continuous states, is found by Newton's method with step halving (Nocedal
+and Wright 2006, "Numerical optimization", sec. 11.2). Directions without restoring force make the
+equations singular: the solution of least norm is used. Steps of robots with loops satisfy the
+constraints to first order: see `ClosedMotion`.
 """
 
 from collections.abc import Mapping
@@ -58,26 +58,27 @@ __all__ = ["Balance", "ClosedMotion", "ClosedStates", "SmallMotion", "settle"]
 Array = NDArray[np.float64]
 
 MAX_NEWTON_STEP = 0.5
-"""Longest step of one iteration [rad or m]: beyond, sines and cosines are no straight lines."""
+"""Longest step of one iteration [rad or m]: sines and cosines are nearly linear over it."""
 
 HALVINGS = 30
-"""After so many a step has left no digit of the position."""
+"""Halvings of a step after which it no longer changes the configuration in float64."""
 
 ROUNDING = 1e-15
-"""Forces below this fraction of the weight are rounding."""
+"""Forces below this fraction of the weight count as rounding errors."""
 
 ITERATIONS = 100
-"""Steps of at most half a radian; the last ones double the digits."""
+"""Maximum number of Newton iterations."""
 
 SMALLEST_SIZE = 1e-300
-"""Stands for sizes of what nothing depends on: a division by it changes nothing."""
+"""Lower bound of scales in divisions, for states that nothing depends on."""
 
 RANK_CUT = 1e-10
-"""Singular values below this fraction of the largest are rounding: nothing drives back there."""
+"""Singular values below this fraction of the largest are rounding errors: directions without
+restoring force."""
 
 
 class Balance(NamedTuple):
-    """What acts in a state, and how that changes."""
+    """Generalized forces in a state, and their derivatives."""
 
     force: Array
     """Q [N or N m], shape (nv,)."""
@@ -86,23 +87,23 @@ class Balance(NamedTuple):
     """Rates of continuous states, shape (nx,)."""
 
     by_step: Array
-    """Change of both by steps of position, shape (nv + nx, nv)."""
+    """Derivative of both by changes of configuration, shape (nv + nx, nv)."""
 
     by_w: Array
-    """Change of both by velocities and continuous states, shape (nv + nx, nv + nx)."""
+    """Derivative of both by velocities and continuous states, shape (nv + nx, nv + nx)."""
 
 
 class SmallMotion:
-    """How a system moves at given velocities and commands, exactly and near a state."""
+    """Motion of a system at given velocities and commands, and its linearization."""
 
     def __init__(self, system: System, v: Array, u: Array, time: float) -> None:
-        """Store what is constant: velocity [m/s or rad/s], commands, time [s]."""
+        """Store velocity [m/s or rad/s], commands and time [s]."""
         self.system, self.v, self.u, self.time = system, v, u, time
         self.model, self.world = system.model, system.world
 
     @cached_property
     def _program(self) -> Program:
-        """What acts, of position, (v, x) and commands, with its Jacobian."""
+        """Generalized forces as a function of q, (v, x) and commands, with its Jacobian."""
         system, model = self.system, self.model
 
         def run(given: Mapping[str, Any]) -> Any:
@@ -134,7 +135,7 @@ class SmallMotion:
         return jacobian(program, by=("q", "w"), values=True)
 
     def balance(self, q: Array, x: Array) -> Balance:
-        """Return what acts at a position with given continuous states."""
+        """Return the generalized forces in a configuration with given continuous states."""
         nv, nx = self.model.nv, self.system.nx
         if not self.system.elements and self.system.control is None:
             change = np.zeros((nv, nv))
@@ -154,7 +155,7 @@ class SmallMotion:
         return Balance(values[:nv], values[nv:], by_q @ self._rate_matrix(q), by_w)
 
     def _rate_matrix(self, q: Array) -> Array:
-        """Return the rate of the numbers q per velocity, shape (nq, nv)."""
+        """Return the matrix that maps v to the rate of q, shape (nq, nv)."""
         found = np.zeros((self.model.nq, self.model.nv))
         for joint in self.model.joints:
             if joint.nv:
@@ -167,7 +168,7 @@ class SmallMotion:
         return found
 
     def _needed(self, q: Array, vd: Array) -> InverseDynamicsDerivatives:
-        """Return the joint forces of an acceleration, and how they change."""
+        """Return the joint forces of an acceleration, and their derivatives."""
         now: dict[str, Any] = {"time": self.time} if self.system.time_matters else {}
         return inverse_dynamics_derivatives(self.model, q, self.v, vd, world=self.world, **now)
 
@@ -182,11 +183,11 @@ class SmallMotion:
         return here.force - self._needed(q, np.zeros(self.model.nv)).tau, here.rates
 
     def directions(self, q: Array) -> Array:
-        """Return the steps of position that are open, one column each, shape (nv, steps)."""
+        """Return a basis of the permitted changes of configuration, shape (nv, columns)."""
         return np.eye(self.model.nv)
 
     def moved(self, q: Array, step: Array) -> Array | None:
-        """Return the position after a step; None if there is none."""
+        """Return the configuration after a step; None if there is none."""
         return self.model.integrate(q, step)
 
     def by_joint(self, q: Array, force: Array) -> Array:
@@ -194,7 +195,7 @@ class SmallMotion:
         return force
 
     def slopes(self, q: Array, x: Array) -> tuple[Array, Array]:
-        """Return how `unbalanced` changes with steps along `directions` and continuous states."""
+        """Return the derivative of `unbalanced` by steps along `directions` and by x."""
         nv, here = self.model.nv, self.balance(q, x)
         whole = np.hstack([here.by_step, here.by_w[:, nv:]])
         whole[:nv, :nv] -= self._needed(q, np.zeros(nv)).by_q
@@ -224,7 +225,7 @@ class SmallMotion:
         return A
 
     def _turning(self) -> Array:
-        """Return how steps change at constant velocity, seen from bodies that turn."""
+        """Return the rate of changes of configuration at constant velocity, in rotating frames."""
         found = np.zeros((self.model.nv,) * 2)
         for joint, _, own in movable_joints(self.model):
             for k, unit in enumerate(np.eye(joint.nv).tolist(), start=own.start):
@@ -232,7 +233,7 @@ class SmallMotion:
         return found
 
     def members(self, A: Array, q: Array, x: Array, slowest: float) -> EigenModes:
-        """Return eigenvalues of A, but for zeros, and vectors of [dq, v, x]."""
+        """Return the nonzero eigenvalues of A, and eigenvectors [dq, v, x]."""
         return eigen_modes(A, self.mass(q), slowest)
 
     def mass(self, q: Array) -> Array:
@@ -247,7 +248,7 @@ class SmallMotion:
 
 
 def settle(motion: SmallMotion, q: Array, x: Array, tolerance: float) -> tuple[Array, Array]:
-    """Return the equilibrium nearest a position: position and continuous states.
+    """Find an equilibrium near a configuration; return its configuration and continuous states.
 
     Args:
         motion: The motion of the system.
@@ -291,7 +292,7 @@ def settle(motion: SmallMotion, q: Array, x: Array, tolerance: float) -> tuple[A
                     break
             step = 0.5 * step
         else:
-            # no step helps: the last digit is reached, or there is nothing to reach
+            # no step reduces the residual: converged to rounding, or no equilibrium
             break
         q, x = there, inner
     borne = len(left) - len(x)
@@ -311,21 +312,22 @@ def settle(motion: SmallMotion, q: Array, x: Array, tolerance: float) -> tuple[A
 
 
 PROBE_STEP = 1e-3
-"""How far a pose is left along what its loops allow, to see whether they do [m or rad]."""
+"""Length of trial steps along the null space of J, which detect singular configurations
+[m or rad]."""
 
 CURVATURE_TOLERANCE = 0.1
-"""How far off, by the length of a step, closed loops may be beside it; curves are off by steps
-squared."""
+"""Largest residual after closing the loops, relative to the trial step; that of a smooth constraint
+manifold is of second order."""
 
 PROBES = 3
-"""Directions in which to look: where some are none, nearly all sums of them are none."""
+"""Number of random trial directions: a blocked direction shows in almost any combination."""
 
 
 class ClosedStates:
-    """States of a system that keep its loops closed."""
+    """States of a system that satisfy its loop constraints."""
 
     def __init__(self, system: System, v: Array, time: float) -> None:
-        """Store what is constant: velocity [m/s or rad/s], time [s]; switched loops are refused."""
+        """Store velocity [m/s or rad/s] and time [s]; refuse switched loops."""
         if system.switch_places:
             raise ModelError(
                 f"forces: modes are those of loops that stay as they are, got a LoopSwitch of loop "
@@ -336,11 +338,11 @@ class ClosedStates:
         self._is_velocity = np.array(is_velocity_constraint(self.model), dtype=bool)
 
     def start(self, q: Array, *, is_guess: bool) -> Array:
-        """Return a position with closed loops to start from, near a guess or at a closed position.
+        """Return an initial configuration with closed loops: near a guess, or the given one.
 
         Raises:
-            LoopError: If a guess leads to no closed position.
-            DomainError: If another position is open, or if a guess is so at this time.
+            LoopError: If loops cannot be closed near a guess.
+            DomainError: If a given configuration violates the constraints at this time.
         """
         gaps = np.abs(self._gaps(self.held(self.model.normalize(q), self.v)))
         found = self.closed(q) if is_guess or gaps.max(initial=0.0) <= START_TOLERANCE else None
@@ -359,7 +361,7 @@ class ClosedStates:
         )
 
     def held(self, q: Array, v: Array) -> Constraints:
-        """Return what loops ask for in a state."""
+        """Return the constraints in a state."""
         position, rate = q.tolist(), v.tolist()
         plan = self.system.plan_at(position, rate, self.time)
         return constraints(self.model, plan, JointVector(position), JointVector(rate))
@@ -369,7 +371,7 @@ class ClosedStates:
         return self._dense(self.held(q, self.v))
 
     def permitted(self, q: Array) -> Array:
-        """Return an orthonormal basis of the velocities that J maps to zero, one column each."""
+        """Return an orthonormal basis of the null space of J, one column each."""
         return self._allowed(self.jacobian(q))
 
     def _dense(self, held: Constraints) -> Array:
@@ -380,7 +382,7 @@ class ClosedStates:
         return J
 
     def _allowed(self, J: Array) -> Array:
-        """Return an orthonormal basis of what a Jacobian maps to zero, one column each."""
+        """Return an orthonormal basis of the null space of a Jacobian, one column each."""
         if not J.size:
             return np.eye(self.model.nv)
         _, sizes, rows = np.linalg.svd(J)
@@ -403,7 +405,7 @@ class ClosedStates:
         return np.hstack([Z, left[:, : steps.shape[1] - Z.shape[1]]])
 
     def closed(self, q: Array) -> Array | None:
-        """Return a position moved onto the loops by Newton steps; None where they do not lead."""
+        """Project a configuration onto the constraints by Newton's method; None if it diverges."""
         found, rest = self.model.normalize(q), np.zeros(self.model.nv)
         done = False
         for _ in range(MOST_STEPS):
@@ -412,7 +414,7 @@ class ClosedStates:
             is_closed = bool(np.abs(gaps).max(initial=0.0) <= CLOSURE_TOLERANCE)
             if not gaps.any() or (is_closed and done):
                 return found
-            # one step more leaves nothing but rounding
+            # one more step reduces the residual to rounding errors
             done = is_closed
             J = self._dense(held)
             J[self._is_velocity] = 0.0
@@ -422,17 +424,17 @@ class ClosedStates:
         return None
 
     def _gaps(self, held: Constraints) -> Array:
-        """Return values of the constraints on positions; those on velocities have none."""
+        """Return the residuals of position constraints; zero for velocity constraints."""
         return np.where(self._is_velocity, 0.0, np.array(held.value, dtype=np.float64))
 
     def check(self, q: Array) -> None:
-        """Refuse singular configurations, and velocities that open loops or cannot be kept."""
+        """Refuse singular configurations, and velocities that are inconsistent or not steady."""
         self._check_velocity(q)
         self._check_kept(q)
         self._check_regular(q)
 
     def _check_velocity(self, q: Array) -> None:
-        """Refuse velocities that open loops."""
+        """Refuse velocities that violate the constraints."""
         rates = np.abs(np.array(self.held(q, self.v).rate, dtype=np.float64))
         if rates.max(initial=0.0) > START_TOLERANCE * (1.0 + np.abs(self.v).max(initial=0.0)):
             row = int(np.argmax(rates))
@@ -445,7 +447,7 @@ class ClosedStates:
             )
 
     def _check_kept(self, q: Array) -> None:
-        """Refuse velocities that loops do not let a robot keep."""
+        """Refuse velocities that cannot stay constant under the constraints."""
         bias = np.abs(np.array(self.held(q, self.v).bias, dtype=np.float64))
         if bias.max(initial=0.0) > START_TOLERANCE * (1.0 + float(self.v @ self.v)):
             row = int(np.argmax(bias))
@@ -459,14 +461,14 @@ class ClosedStates:
             )
 
     def _check_regular(self, q: Array) -> None:
-        """Refuse poses at which loops do not allow what they seem to allow to first order.
+        """Refuse singular configurations.
 
-        Constraints that are independent leave a smooth set of positions. Where they are not, steps
-        along what they allow are tried: those of constraints that repeat others everywhere lead to
-        closed loops nearby, those of singular poses do not, or constraints part beside them.
+        Independent constraints leave a smooth manifold of configurations. Otherwise trial steps
+        along the null space of J decide: if constraints are redundant everywhere, loops close again
+        nearby; in a singular configuration they do not, or the rank of J changes.
 
         Raises:
-            DomainError: If the pose is singular.
+            DomainError: If the configuration is singular.
         """
         J = self.jacobian(q)
         rank = _rank(np.linalg.svd(J, compute_uv=False))
@@ -500,21 +502,21 @@ def _rank(sizes: NDArray[np.floating[Any]]) -> int:
 
 
 class _Here(NamedTuple):
-    """What acts and what is allowed in a state."""
+    """Generalized forces and permitted velocities in a state."""
 
     balance: Balance
     by: ForwardDynamicsDerivatives
     Z: Array
-    """Of velocities, shape (nv, degrees of freedom)."""
+    """Basis of permitted velocities, shape (nv, degrees of freedom)."""
     K: Array
     """Shape (degrees of freedom, degrees of freedom)."""
 
 
 class ClosedMotion(SmallMotion):
-    """How a system with loops moves at given velocities and commands, exactly and near a state."""
+    """Motion of a system with loops at given velocities and commands, and its linearization."""
 
     def __init__(self, system: System, v: Array, u: Array, time: float) -> None:
-        """Hold what does not change; see `SmallMotion`."""
+        """Store the arguments of `SmallMotion`."""
         super().__init__(system, v, u, time)
         self.loops = ClosedStates(system, v, time)
         self._last: tuple[bytes, _Here] | None = None
@@ -524,7 +526,7 @@ class ClosedMotion(SmallMotion):
         return self.loops.steps(q)
 
     def moved(self, q: Array, step: Array) -> Array | None:
-        """Return the position after a step, brought back onto the loops."""
+        """Return the configuration after a step, projected onto the constraints."""
         return self.loops.closed(self.model.integrate(q, step))
 
     def _at(self, q: Array, x: Array) -> _Here:
@@ -556,10 +558,10 @@ class ClosedMotion(SmallMotion):
         return np.asarray(Z @ force)
 
     def slopes(self, q: Array, x: Array) -> tuple[Array, Array]:
-        """Return how `unbalanced` changes with steps along `directions` and continuous states.
+        """Return the derivative of `unbalanced` by steps along `directions` and by x.
 
-        Forces are those of accelerations; that the degrees of freedom turn
-        changes nothing where there are none.
+        Forces are those of accelerations. The rotation of the basis Z contributes nothing at an
+        equilibrium.
         """
         nv, here = self.model.nv, self._at(q, x)
         directions = self.directions(q)
@@ -569,13 +571,13 @@ class ClosedMotion(SmallMotion):
         return _forces(here, accelerations), rows
 
     def matrix(self, q: Array, x: Array) -> Array:
-        """Return A, shape (2 nv + nx, 2 nv + nx): with gaps that stay as they are off the loops."""
+        """Return A, shape (2 nv + nx, 2 nv + nx); off the constraints, residuals stay constant."""
         here, nv = self._at(q, x), self.model.nv
         rates = np.hstack([here.balance.by_step[nv:], here.balance.by_w[nv:]])
         return self._stacked(self._change(here), rates)
 
     def _change(self, here: _Here) -> Array:
-        """Return how accelerations change with [dq, v, x], shape (nv, 2 nv + nx)."""
+        """Return the derivative of accelerations by [dq, v, x], shape (nv, 2 nv + nx)."""
         nv = self.model.nv
         found = here.by.by_tau @ np.hstack([here.balance.by_step[:nv], here.balance.by_w[:nv]])
         found[:, :nv] += here.by.by_q
@@ -583,10 +585,10 @@ class ClosedMotion(SmallMotion):
         return np.asarray(found)
 
     def members(self, A: Array, q: Array, x: Array, slowest: float) -> EigenModes:
-        """Return eigenvalues of A on the loops, but for zeros, and vectors of [dq, v, x]."""
+        """Return nonzero eigenvalues of A on the constraint manifold, and eigenvectors."""
         here, nv = self._at(q, x), self.model.nv
         steps, dof = self.directions(q), here.Z.shape[1]
-        # in the metric of the mass matrix; further steps, which carry no energy, of like size
+        # in the metric of the mass matrix; steps without kinetic energy are scaled alike
         scale = np.eye(steps.shape[1]) * (np.abs(here.K).max(initial=0.0) or 1.0)
         scale[:dof, :dof] = here.K
         N = steps @ scale
@@ -596,7 +598,7 @@ class ClosedMotion(SmallMotion):
         into[nv : 2 * nv, :count] = self._turned(q, N)
         into[nv : 2 * nv, count : count + dof] = here.Z @ here.K
         into[2 * nv :, count + dof :] = np.eye(len(x))
-        # C has no part along Z, so that coordinates are read off apart
+        # C is orthogonal to Z, so that coordinates separate
         back = np.zeros(into.T.shape)
         back[:count, :nv] = np.linalg.solve(scale, steps.T)
         back[count : count + dof, nv : 2 * nv] = np.linalg.solve(here.K, here.Z.T)
@@ -605,10 +607,10 @@ class ClosedMotion(SmallMotion):
         return modes_within(back @ A @ into, np.eye(count), unit, into, slowest)
 
     def _turned(self, q: Array, steps: Array) -> Array:
-        """Return C N: changes of velocity that go with steps, so that loops stay closed.
+        """Return C N: the changes of velocity that keep J v = 0 along steps.
 
-        Along a step d, J v changes by B(v, d) + J [d, v] / 2, B being the form of which the bias is
-        the square: its values for v + d and v - d tell it exactly.
+        Along a step d, J v changes by B(v, d) + J [d, v] / 2, where B is the bilinear form whose
+        quadratic form is the bias; the bias at v + d and v - d determines it exactly.
         """
         found = np.zeros(steps.shape)
         if not self.v.any():

@@ -40,26 +40,26 @@ __all__ = ["Mode", "Modes", "along_loops", "film_of_mode", "modes", "swing"]
 Array = NDArray[np.float64]
 
 NEUTRAL_FRACTION = 1e-9
-"""Real parts up to this fraction of an eigenvalue neither grow nor decay: rounding."""
+"""Real parts up to this fraction of an eigenvalue count as rounding errors: neutral modes."""
 
 
 @record(eq=False)
 class Mode:
-    """One way to move about an equilibrium."""
+    """One mode of small motions about an equilibrium."""
 
     eigenvalue: complex
-    """Of the linearized motion [1/s]; the one with a positive imaginary part of a pair."""
+    """Eigenvalue of the linearized motion [1/s]; of a pair, that with positive imaginary part."""
 
     shape: NDArray[np.complex128]
-    """Steps of position, the largest being 1 [rad or m], shape (nv,). Real parts alone where all
-    joints pass through zero together; phases give the order."""
+    """Changes of configuration, the largest being 1 [rad or m], shape (nv,). Real if all joints
+    pass through zero at the same time; otherwise complex, with phases."""
 
     states: NDArray[np.complex128]
-    """Continuous states of springs, motors and thrusters that go with it, shape (nx,)."""
+    """Changes of the continuous states of springs, motors and thrusters, shape (nx,)."""
 
     @property
     def kind(self) -> str:
-        """What it does: "free", "oscillation", "decay", "growth" or "growing oscillation"."""
+        """Kind: "free", "oscillation", "decay", "growth" or "growing oscillation"."""
         if self.eigenvalue == 0.0:
             return "free"
         grows = self.eigenvalue.real > NEUTRAL_FRACTION * abs(self.eigenvalue)
@@ -69,28 +69,28 @@ class Mode:
 
     @property
     def natural_frequency(self) -> float:
-        """|lambda| [rad/s]: the frequency without damping, where damping is in proportion."""
+        """|lambda| [rad/s]: the undamped frequency, for proportional damping."""
         return abs(self.eigenvalue)
 
     @property
     def damping_ratio(self) -> float:
-        """-Re(lambda) / |lambda|: 1 and more for what does not oscillate; NaN if free."""
+        """-Re(lambda) / |lambda|: at least 1 for overdamped modes; NaN for free ones."""
         size = abs(self.eigenvalue)
         return -self.eigenvalue.real / size if size else float("nan")
 
     @property
     def period(self) -> float:
-        """Time of one oscillation, damped as it is [s]; infinite without one."""
+        """Period of the damped oscillation [s]; infinite for modes that do not oscillate."""
         return 2.0 * np.pi / self.eigenvalue.imag if self.eigenvalue.imag else float("inf")
 
     @property
     def frequency(self) -> float:
-        """Oscillations per second, damped as they are [Hz]."""
+        """Damped frequency [Hz]."""
         return self.eigenvalue.imag / (2.0 * np.pi)
 
     @property
     def time_constant(self) -> float:
-        """Time in which it decays to 1/e [s]; negative if it grows, infinite if it does neither."""
+        """Time constant of the decay [s]; negative if the mode grows, infinite if neutral."""
         real = self.eigenvalue.real
         return -1.0 / real if abs(real) > NEUTRAL_FRACTION * abs(self.eigenvalue) else float("inf")
 
@@ -106,16 +106,16 @@ class Modes:
     """The robot."""
 
     q: Array
-    """Position of the equilibrium [m or rad], shape (nq,)."""
+    """Configuration of the equilibrium [m or rad], shape (nq,)."""
 
     v: Array
-    """Velocity that is kept [m/s or rad/s], shape (nv,): zero by default."""
+    """Constant velocity [m/s or rad/s], shape (nv,): zero by default."""
 
     x: Array
     """Continuous states at the equilibrium, shape (nx,)."""
 
     residual: Array
-    """Acceleration that is left there [m/s^2 or rad/s^2], shape (nv,)."""
+    """Residual acceleration [m/s^2 or rad/s^2], shape (nv,)."""
 
     A: Array
     """The linearized motion of [dq, v, x], shape (2 nv + nx, 2 nv + nx); with loops as that of
@@ -125,11 +125,11 @@ class Modes:
     """Free modes, then the others, slowest first."""
 
     zeros: int
-    """How often zero is an eigenvalue of A, on the loops: twice for a direction in which a body
-    drifts on."""
+    """Multiplicity of the eigenvalue zero of A on the constraint manifold: two for a direction of
+    free drift."""
 
     time: float = 0.0
-    """Time [s], where joints or water move by themselves."""
+    """Time [s], for driven joints and unsteady water."""
 
     def __len__(self) -> int:
         """Return the number of modes."""
@@ -141,7 +141,7 @@ class Modes:
 
     @property
     def free(self) -> tuple[Mode, ...]:
-        """Directions in which nothing drives the robot back."""
+        """Modes without restoring force."""
         return tuple(mode for mode in self.members if mode.kind == "free")
 
     @property
@@ -165,7 +165,7 @@ class Modes:
         return not any("grow" in mode.kind for mode in self.members)
 
     def position(self, mode: int, amplitude: float, phase: ArrayLike = 0.0) -> Array:
-        """Return where a mode takes the robot, for pictures.
+        """Return configurations along a mode, for figures.
 
         Args:
             mode: Its place in the table.
@@ -193,7 +193,7 @@ class Modes:
         amplitude: float | None = None,
         **options: Any,
     ) -> Path:
-        """Write a page on which a mode swings, the equilibrium as a ghost.
+        """Write a page that animates a mode, with the equilibrium shown translucent.
 
         Args:
             path: Where to write; an existing file is replaced.
@@ -212,7 +212,7 @@ class Modes:
     def view(
         self, mode: int | None = None, *, amplitude: float | None = None, **options: Any
     ) -> Any:
-        """Show how a mode swings in the browser; arguments as in `save_html`.
+        """Animate a mode in the browser; arguments as in `save_html`.
 
         Where viser is installed, in the live scene; scripts then stay here until Ctrl-C, unless
         ``wait=False``. Else as a page. Returns the live replay, or the path of the page.
@@ -284,7 +284,7 @@ def _described(mode: Mode) -> str:
 
 
 ROUNDING_FRACTION = 1e-12
-"""Parts of a shape below this fraction of its largest are rounding."""
+"""Components of a shape below this fraction of the largest are rounding errors."""
 
 
 @public
@@ -309,30 +309,29 @@ def modes(
 ) -> Modes:
     """Find an equilibrium, and frequencies, damping and shapes of small motions about it.
 
-    All that acts in `simulate` acts here: water, springs and damping of joints, stops, thrusters
-    and motors at held commands, further elements, a traced controller. Coulomb friction alone is
-    left out: near rest it is no small change of force but a jump. Robots with loops move along
-    them: there are as many degrees of freedom as loops leave.
+    Forces are those of `simulate`: water, springs and damping of joints, stops, thrusters and
+    motors at constant commands, further elements, a traced controller. Coulomb friction is left
+    out, since it is discontinuous at rest. With loops, motions satisfy the constraints.
 
     Args:
         model: The robot; its joints must have as many velocities as degrees of freedom of
             position.
-        q: Position to start from [m or rad], shape (nq,); the neutral one by default. With loops
-            a guess of a closed one, the pose "home" by default.
-        v: Velocity that is kept [m/s or rad/s], shape (nv,): a steady motion; at rest by default.
+        q: Initial configuration [m or rad], shape (nq,); the neutral one by default. With loops a
+            guess from which loops are closed, the pose "home" by default.
+        v: Constant velocity [m/s or rad/s], shape (nv,): a steady motion; at rest by default.
         x: Continuous states of elements to start from, shape (nx,); as in `simulate` by default.
-        tau: Joint forces that are held [N or N m], shape (nv,); none by default.
-        commands: Of actuators and thrusters, held: by name, or one number for each.
+        tau: Constant joint forces [N or N m], shape (nv,); none by default.
+        commands: Constant commands of actuators and thrusters: by name, or one value for each.
         world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
         fluid: The water the robot is in: short for a world of this fluid.
         forces: Elements that act beside those of the robot itself, as `simulate` takes them.
         control: A controller marked with `traced`: the modes are then those of the closed loop.
         passive: Whether joints have their damping and springs.
         limits: Whether joints have their stops.
-        time: Time [s], where joints or water move by themselves.
+        time: Time [s], for driven joints and unsteady water.
         solve: Whether to move to the nearest equilibrium; otherwise q is taken as it is, and
             `Modes.residual` holds the acceleration there.
-        tolerance: Largest force missing at an equilibrium, relative to the weight of the robot and
+        tolerance: Largest residual force at an equilibrium, relative to the weight of the robot,
             at least 1 N.
         slowest: Frequencies below this fraction of the highest count as zero.
 
@@ -340,8 +339,7 @@ def modes(
         The equilibrium and its modes, a sequence that prints as a table.
 
     Raises:
-        DomainError: If there is no equilibrium near the start, or if it is a singular pose of
-            loops.
+        DomainError: If no equilibrium is found, or if it is a singular configuration.
         LoopError: If loops cannot be closed from the start.
         ModelError: If a joint rolls.
 
@@ -392,7 +390,7 @@ def modes(
 
 
 def _smooth(element: Element) -> Element:
-    """Return an element without Coulomb friction, which has no slope at rest."""
+    """Return an element without Coulomb friction, which is discontinuous at rest."""
     return replace(element, coulomb=False) if isinstance(element, PassiveJoints) else element
 
 
@@ -410,42 +408,42 @@ def _mode(value: complex, eigenvector: NDArray[np.complex128], nv: int) -> Mode:
 
 
 def _rounded(shape: NDArray[np.complex128]) -> NDArray[np.complex128]:
-    """Return a shape without what is rounding beside its largest part."""
+    """Return a shape with rounding errors set to zero."""
     least = ROUNDING_FRACTION * float(np.abs(shape).max(initial=0.0))
     real = np.where(np.abs(shape.real) > least, shape.real, 0.0)
     return np.asarray(real + 1j * np.where(np.abs(shape.imag) > least, shape.imag, 0.0))
 
 
 FRAMES_PER_SWING = 61
-"""Of one swing, both ends included."""
+"""Frames of one period, both ends included."""
 
 SHOWN_PERIOD = 2.0
-"""How long a swing takes on the screen [s], however fast or slow it is."""
+"""Period of an animation [s], independent of that of the mode."""
 
 SHOWN_FRACTION = 0.2
-"""How far the body that moves most goes by default, by the size of the robot."""
+"""Default displacement of the body that moves most, relative to the size of the robot."""
 
 LARGEST_ANGLE = 0.5
-"""Largest amplitude by default [rad or m]: shapes are those of small motions."""
+"""Largest default amplitude [rad or m]: mode shapes hold for small motions."""
 
 HALVINGS = 10
-"""How often an amplitude is halved before loops are said to allow none."""
+"""Maximum number of halvings of an amplitude at which loops cannot be closed."""
 
 MAX_JOINT_STEP = 0.05
-"""Longest step of a joint before loops are closed again [rad or m]."""
+"""Longest step of a joint between projections onto the constraints [rad or m]."""
 
 MAX_STEP_RATIO = 4.0
-"""How much longer than the step to be made a step with closed loops may be."""
+"""Largest ratio of a projected step to the step before projection."""
 
 CLOSURE_TOLERANCE = 1e-12
-"""Gap at which a loop counts as closed [m or rad]."""
+"""Constraint residual of closed loops [m or rad]."""
 
 REST: tuple[float, float, float, float] = (0.62, 0.66, 0.70, 0.25)
 """Color of the equilibrium beside the mode."""
 
 
 def along_loops(model: Model, q: Array, steps: Array, time: float) -> Array:
-    """Follow steps with closed loops, in short parts so that none jumps to another branch.
+    """Take steps projected onto the constraints, short ones so that none jumps to another branch.
 
     Args:
         model: The robot; it has loops.
@@ -463,7 +461,7 @@ def along_loops(model: Model, q: Array, steps: Array, time: float) -> Array:
     when = np.full(q.shape[:-1], time) if model.plan.depends_on_time else None
     for part in range(1, parts + 1):
         found = project_configuration(model, model.integrate(q, steps / parts), time=when)
-        # a projection that leaps has met the end of what loops allow
+        # a long projection: the end of the range of motion is reached
         gone = np.abs(model.difference(q, found.q)).max(initial=0.0)
         if (
             np.max(found.residual, initial=0.0) > CLOSURE_TOLERANCE
@@ -493,7 +491,7 @@ def swing(modes: Modes, place: int, amplitude: float | None = None) -> tuple[Arr
 
 
 def _visible(modes: Modes, place: int) -> float:
-    """Return an amplitude at which the motion is seen and no joint turns far."""
+    """Return an amplitude at which the motion is visible and joint displacements stay small."""
     from tiburon.functions.kinematics import forward_kinematics
     from tiburon.viewer.scene import robot_size
 
@@ -509,7 +507,7 @@ def _visible(modes: Modes, place: int) -> float:
 
 
 def _within_loops(modes: Modes, place: int, amplitude: float) -> float:
-    """Return an amplitude, halved until loops allow it all around."""
+    """Return an amplitude, halved until loops can be closed over the whole period."""
     phase = np.linspace(0.0, 2.0 * np.pi, FRAMES_PER_SWING)
     for _ in range(HALVINGS):
         try:
@@ -543,7 +541,7 @@ def _title(modes: Modes, place: int, mode: Mode) -> str:
 def film_of_mode(
     modes: Modes, mode: int | None, amplitude: float | None = None
 ) -> tuple[Array, Array, dict[str, Any]]:
-    """Return times, positions, and how they are shown."""
+    """Return times, configurations, and display options."""
     from tiburon.viewer.motion import Track
 
     place = _chosen(modes, mode)

@@ -42,7 +42,7 @@ from tiburon.trace.declared import has_structure, is_declared, is_traced
 
 __all__ = [
     "ParameterTable",
-    "RunNumbers",
+    "VariedRun",
     "bind_parameters",
     "parameters",
     "vary_run",
@@ -84,16 +84,16 @@ def parameters(
     passive: bool | str = True,
     limits: bool = True,
 ) -> ParameterTable:
-    """List all numbers that ``parameters=`` of `simulate` takes by name, with their values.
+    """List all parameters that ``parameters=`` of `simulate` accepts by name, with their values.
 
-    Those of bodies, armatures, gravity and water are taken by functions of dynamics and by kernels
-    of `compile` too; friction, limits, motors and the like act in runs alone.
+    Dynamics functions and kernels of `compile` also accept those of bodies, armatures, gravity and
+    water; friction, limits and motors act in runs only.
 
     Args:
         model: The robot.
         world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
         fluid: The water the robot is in: short for a world of this fluid.
-        forces: Elements and parts that act beside the robot's own.
+        forces: Further elements, besides the robot's own.
         control: A traced controller.
         passive: As `simulate` takes it.
         limits: As `simulate` takes it.
@@ -199,7 +199,7 @@ def _force_parameters(forces: Sequence[Element]) -> Iterator[Parameter]:
                 yield parameter("element", element.name, NUMBERS, numbers, (NUMBERS,))
             continue
         for word, value, path in run_time_leaves(element, _code_of_part):
-            # an element around a part of a robot: numbers are those of the part
+            # an element that stands for a part of a robot has the parameters of that part
             inner = word.partition(".")[2] if path[0] in _PARTS else word
             yield parameter("element", element.name, inner, value, path)
 
@@ -208,7 +208,7 @@ GROUND = "ground"
 """Name of the ground as the owner of parameters."""
 
 _PARTS = ("actuator", "thruster", "cylinder", "spring")
-"""Fields by which elements hold the part of a robot that they stand for."""
+"""Fields of elements that refer to the part of a robot they stand for."""
 
 
 def _control_parameters(control: Any) -> Iterator[Parameter]:
@@ -248,21 +248,21 @@ def _code_of_control(control: Any) -> tuple[object, Sequence[float]]:
     return repr(control.structure()), control_numbers(control)
 
 
-class RunNumbers(NamedTuple):
-    """What a run is of, where numbers differ from those of the robot or from case to case."""
+class VariedRun(NamedTuple):
+    """Robot, surroundings, elements and controller of a run with parameters set by name."""
 
     model: Model
     world: World
     elements: tuple[Element, ...]
     control: Any
     rows: CaseRows
-    """Tables of run-time parameters, with leading dimensions of cases where they differ."""
+    """Tables of run-time parameters, with leading batch dimensions where cases differ."""
 
     named: dict[str, Array]
-    """Values by name, with leading dimensions of cases or none."""
+    """Values by name, with or without leading batch dimensions."""
 
     start: Array | None
-    """Continuous states of the elements at the start where they differ, shape (..., states)."""
+    """Initial continuous states of the elements where they differ, shape (..., states)."""
 
 
 def vary_run(
@@ -273,8 +273,8 @@ def vary_run(
     given: Mapping[str, Any],
     passive: bool | str,
     limits: bool,
-) -> RunNumbers:
-    """Return a run with values by name in place of its own.
+) -> VariedRun:
+    """Return a run with parameters set by name.
 
     Args:
         model: The robot.
@@ -316,7 +316,7 @@ def vary_run(
     held = {item: array for item, array in arrays.items() if item.part == "control"}
     if held:
         control, rows["control"] = _control_rows(control, held)
-    return RunNumbers(varied.model, varied.world, elements, control, rows, named, start)
+    return VariedRun(varied.model, varied.world, elements, control, rows, named, start)
 
 
 def _acts_on_elements(item: Parameter, felt: bool) -> bool:
@@ -336,7 +336,7 @@ def _element_rows(
     arrays: Mapping[Parameter, Array],
     ground: Ground | None,
 ) -> tuple[tuple[Element, ...], Array, Array]:
-    """Return elements of the first case, and numbers and continuous states at the start of all."""
+    """Return the elements of the first case; parameters and initial states of all cases."""
     lead = lead_of(arrays)
     first: list[tuple[Element, ...]] = []
     start: list[tuple[float, ...]] = []
@@ -379,7 +379,7 @@ def _over(element: Element, values: Mapping[Parameter, Any], ground: Ground | No
 def _changed(
     element: Element, values: Mapping[Parameter, Any]
 ) -> tuple[Element, tuple[float, ...]]:
-    """Return an element with the values of one case, and its numbers."""
+    """Return an element with the values of one case, and its parameters."""
     for item, value in values.items():
         if item.part == "element" and item.owner == element.name:
             if item.path == (NUMBERS,):
@@ -411,7 +411,7 @@ def _control_rows(control: Any, arrays: Mapping[Parameter, Array]) -> tuple[Any,
 def _controller(
     control: Any, values: Mapping[Parameter, Any], path: tuple[str | int, ...] = ()
 ) -> tuple[Any, tuple[float, ...]]:
-    """Return a controller with the values of one case, and its numbers in order."""
+    """Return a controller with the values of one case, and its parameters in order."""
     parts = getattr(control, "parts", None)
     if isinstance(parts, tuple):
         found = [_controller(p, values, (*path, "parts", k)) for k, p in enumerate(parts)]
@@ -435,7 +435,7 @@ def _form_of_control(control: Any) -> object:
 
 
 def with_named(model: Model, world: World, names: Sequence[str]) -> tuple[Model, World]:
-    """Return robot and world of a run, of which code takes all that is named at run time."""
+    """Return robot and world of a run with all named values as run-time parameters."""
     if not names:
         return model, world
     known = _known(model, world, (), None, True, True)

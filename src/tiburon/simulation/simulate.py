@@ -39,7 +39,7 @@ from tiburon.simulation.integrators.method import refuse_contact_method, refuse_
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.progress import Progress
 from tiburon.simulation.run import RunSetup, carry_out, check_control, check_sensors
-from tiburon.simulation.run_parameters import RunNumbers, vary_run
+from tiburon.simulation.run_parameters import VariedRun, vary_run
 from tiburon.simulation.sensing import Sensor
 from tiburon.simulation.state import State
 from tiburon.simulation.step import MOST_STEPS
@@ -355,7 +355,7 @@ def _start(
     v: ArrayLike | None,
     x: ArrayLike | None,
     command: Any,
-    varied: RunNumbers | None,
+    varied: VariedRun | None,
 ) -> tuple[tuple[int, ...], Array, Array, dict[str, Array]]:
     """Return batch, states and held values of all cases, and parameters; checked."""
     model = system.model

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tiburon.errors import ShapeError
-from tiburon.trace.graph import Graph
-from tiburon.trace.primitives.primitive import Machine, Memory, Primitive
+from tiburon.trace.primitives.primitive import Lookup, Machine, Memory
 
 __all__ = ["GRID_HANDLE", "GridPatch", "read_patch"]
 
@@ -20,7 +19,7 @@ GRID_HANDLE = 3
 """Values that identify a grid: address of its elements, row count, column count."""
 
 
-class GridPatch(Primitive):
+class GridPatch(Lookup):
     """Read a square patch of a grid.
 
     From a handle and the first row and column (whole numbers as floats) to the elements, row by
@@ -55,18 +54,6 @@ class GridPatch(Primitive):
             start = m.mul(clamped(row, i, rows), columns)
             for j in range(side):
                 m.store(found, side * i + j, m.fetch(address, m.add(start, along[j])))
-
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
-        """Return zeros: the elements are constant."""
-        return [graph.const(0.0)] * self.result_count
-
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
-        """Return zeros."""
-        return [graph.const(0.0)] * self.argument_count
 
 
 def read_patch(side: int, handle: Sequence[Any], row: Any, column: Any) -> list[list[Any]]:

@@ -503,6 +503,22 @@ class ElementaryPrimitive(Primitive):
         return found
 
 
+class Lookup(Primitive):
+    """Values read from tables: piecewise constant in the arguments."""
+
+    def tangent(
+        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
+    ) -> list[int]:
+        """Return zeros."""
+        return [graph.const(0.0)] * self.result_count
+
+    def adjoint(
+        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
+    ) -> list[int]:
+        """Return zeros."""
+        return [graph.const(0.0)] * self.argument_count
+
+
 class Factorization(Primitive):
     """A symmetric matrix to its factor: a handle for solving and for derivatives."""
 

@@ -17,8 +17,7 @@ import numpy as np
 
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, NonFiniteError, ShapeError
-from tiburon.trace.graph import Graph
-from tiburon.trace.primitives.primitive import Machine, Memory, Primitive, address_of
+from tiburon.trace.primitives.primitive import Lookup, Machine, Memory, address_of
 from tiburon.trace.value import where
 
 HANDLE = 3
@@ -110,7 +109,7 @@ def _own(numbers: ArrayLike) -> NDArray[np.float64]:
     return np.array(numbers, dtype=np.float64, order="C")
 
 
-class TableRows(Primitive):
+class TableRows(Lookup):
     """Find the rows around a value.
 
     From a handle and x to: the last place at or before x, or the first of all; the place after it,
@@ -152,18 +151,6 @@ class TableRows(Primitive):
                 number = m.load(at, 0)
                 m.store(found, j + (2 + side * width), m.fetch(rows, number))
                 m.store(at, 0, m.add(number, m.constant(1.0)))
-
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
-        """Return zeros: the rows are constant in the value that is looked up."""
-        return [graph.const(0.0)] * self.result_count
-
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
-        """Return zeros."""
-        return [graph.const(0.0)] * self.argument_count
 
 
 def read_rows(form: TableForm, handle: Sequence[Any], x: Any, *, line: bool) -> list[Any]:
