@@ -86,9 +86,27 @@ def write_pages() -> None:
         lines.append("")
         for name in names:
             _page(name, tb.load(name))
+    lines += _at_work()
     names = [name for group in GROUPS.values() for name in group]
     lines += ["```{toctree}", ":hidden:", "", *names, "```", ""]
     (GALLERY / "index.md").write_text("\n".join(lines), encoding="utf-8")
+
+
+def _at_work() -> list[str]:
+    """Return the section about demonstrations with contact."""
+    from tiburon.demos.index import DEMOS
+
+    lines = [
+        "## At work",
+        "",
+        "`tiburon demo NAME` runs each, prints what it shows, and writes figures and a replay.",
+        "",
+        "| | |",
+        "|---|---|",
+    ]
+    for name, (_, _, about) in DEMOS.items():
+        lines.append(f"| ![{name}](../images/demo_{name}.webp) | `tiburon demo {name}`: {about} |")
+    return [*lines, ""]
 
 
 def _page(name: str, model: Any) -> None:

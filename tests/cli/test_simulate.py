@@ -319,3 +319,11 @@ def test_pairs_that_may_touch_are_named():
     assert data["v"]["string_3"] == 0.0
     result = invoke("simulate", "newtons_cradle", "--pair", "ball_1")
     assert "--pair" in str(result.exception)
+
+
+def test_legs_that_are_held_carry_the_robot():
+    """On the ground of its own world the dog stands; computed torque would let it fall."""
+    code, data = data_of("simulate", "quadruped", "--pose", "stand", "--control", "hold", "-t", "1")
+    assert code == 0
+    assert data["q"]["base.z"] > 0.28
+    assert abs(data["q"]["base.x"]) < 0.02

@@ -1,14 +1,13 @@
 """Checks of a robot's contacts: geometry, momentum, weight, and bits of runs with rigid contact."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
-from tiburon.actuation.joint_stops import apparent_joint_inertia
 from tiburon.arrays import NDArray
 from tiburon.checks.model_check import FAILED, SKIPPED, Finding, judged
 from tiburon.contact.candidates import Candidate, candidates_of
+from tiburon.control.standing import hold_stance
 from tiburon.errors import DomainError, ModelError
 from tiburon.functions.contact import contacts_among, lift_out
 from tiburon.functions.kinematics import momentum
@@ -45,9 +44,6 @@ held joints still swing a little."""
 
 FALL, REST = 0.1, 1.0
 """Simulated times of the fall and of the rest [s]."""
-
-HOLD_FREQUENCY = 40.0
-"""Closed-loop frequency of held joints [rad/s]."""
 
 
 def contact_checks(
@@ -210,7 +206,7 @@ def _weight(
         q=place,
         world=world,
         contact="rigid",
-        control=_hold(model, place),
+        control=hold_stance(model, place),
         record_every=1,
         progress=False,
     )
@@ -227,26 +223,6 @@ def _weight(
     error = float(np.linalg.norm(force[later].mean(axis=0) + weight - accelerated))
     text = f"mean contact force of {np.linalg.norm(weight):.4g} N of weight, joints held"
     yield judged(name, error / float(np.linalg.norm(weight)), WEIGHT_TOLERANCE, text)
-
-
-def _hold(model: Model, place: Array) -> Any:
-    """Return a controller that holds all joints but floating bases."""
-    from tiburon.control.pd import PD
-
-    held = [
-        joint for joint in model.joints if joint.nv == 1 and joint.nq == 1 and joint.follows is None
-    ]
-    if not held:
-        return None
-    inertia = apparent_joint_inertia(model)
-    own = [float(inertia[model.slice(joint.name, of="v").start]) for joint in held]
-    return PD(
-        tuple(float(place[model.slice(joint.name).start]) for joint in held),
-        # legs carry the robot: much more than their own inertia
-        tuple(HOLD_FREQUENCY**2 * 20.0 * x for x in own),
-        tuple(2.0 * HOLD_FREQUENCY * 4.0 * x for x in own),
-        joints=tuple(joint.name for joint in held),
-    )
 
 
 def default_world() -> World:

@@ -187,6 +187,7 @@ def controller(
         OptionError: If the option is none of these.
     """
     import tiburon as tb
+    from tiburon.control.standing import hold_stance, stands
 
     if word is None:
         return None
@@ -199,6 +200,9 @@ def controller(
             return load_function(word)
     if word == "gravity":
         return tb.GravityCompensation()
+    if word == "hold" and stands(model, world):
+        # legs carry the robot, which computed torque of a floating base does not know
+        return hold_stance(model, start)
     if word == "hold":
         holding: Callable[..., Any] = _hold(model, start)
         return holding
