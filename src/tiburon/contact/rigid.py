@@ -27,6 +27,7 @@ throughout the step has no speed of approach: this is what distinguishes resting
 bounce that would end within the step it began in goes over into rest that way.
 """
 
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -42,11 +43,12 @@ from tiburon.loops.metric import MIN_CUT, TreeMetric
 from tiburon.model import Plan
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
-from tiburon.trace.primitives.contact_step import ContactStep
+from tiburon.trace.primitives.contact_step import GAP_TOLERANCE, ContactStep
 from tiburon.trace.primitives.friction import FrictionGaussSeidel
 from tiburon.trace.primitives.frozen import frozen
 from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.primitives.tree import FactorTree
+from tiburon.trace.regions import function
 
 __all__ = [
     "Closing",
@@ -73,6 +75,9 @@ MOST_SWEEPS = 500
 HELD = 0.01
 """Share of the speed of approach in what a contact removes below which it is closed throughout the
 step, and stays so in derivatives."""
+
+INLINED_POINTS = 6
+"""Contact points up to which each has code of its own; more share it, which compiles faster."""
 
 LEAST_SLIP = 1e-6
 """Share of the largest tangential velocity without impulses below which a point does not slip."""
@@ -212,7 +217,10 @@ def compliance_of(
     def scaled(row: ContactRow) -> ContactRow:
         return {i: x * roots[i] for i, x in metric.solve_transpose(row).items()}
 
-    rows = [scaled(row) for point in points for row in point.rows]
+    if len(points) > INLINED_POINTS:
+        rows = [row for point in points for row in _scaled_once(metric, roots, point.rows)]
+    else:
+        rows = [scaled(row) for point in points for row in point.rows]
     if loops:
         held = [scaled(row) for row in loops]
         factor = factor_orthogonal(_columns(held, plan.nv), cut=cut)
@@ -225,6 +233,51 @@ def compliance_of(
         return metric.solve_lower([a * b for a, b in zip(roots, y, strict=True)])
 
     return Compliance(rows, response, plan.nv)
+
+
+def _scaled_once(
+    metric: TreeMetric, roots: Sequence[Scalar], rows: Sequence[ContactRow]
+) -> list[ContactRow]:
+    """Return D^-1/2 L^-T of the rows of a contact point, by code that similar points share.
+
+    Points are similar where their bodies have the same number of ancestors.
+    """
+    known = sorted({i for row in rows for i in row})
+    support = sorted({j for i in known for j in metric.ancestors(i)})
+    local = {column: place for place, column in enumerate(support)}
+    ancestors = tuple(tuple(local[j] for j in metric.ancestors(i)[:-1]) for i in support)
+    places = tuple(local[i] for i in known)
+    factors = [metric.factors(i) for i in support]
+    given = [[row.get(i, 0.0) for i in known] for row in rows]
+    found = _eliminated(places, ancestors)(given, factors, [roots[i] for i in support])
+    return [dict(zip(support, row, strict=True)) for row in found]
+
+
+@functools.cache
+def _eliminated(places: tuple[int, ...], ancestors: tuple[tuple[int, ...], ...]) -> Any:
+    """Return the function that solves with L^T for the rows of one point.
+
+    Args:
+        places: Where the elements of the rows are in their support.
+        ancestors: For each column of the support the places of its ancestors, root first.
+    """
+
+    @function
+    def rows_in_metric(
+        rows: list[list[Scalar]], factors: list[list[Scalar]], roots: list[Scalar]
+    ) -> list[list[Scalar]]:
+        found = []
+        for row in rows:
+            x: list[Scalar] = [0.0] * len(ancestors)
+            for place, value in zip(places, row, strict=True):
+                x[place] = value
+            for i in range(len(x) - 1, -1, -1):
+                for j, factor in zip(ancestors[i], factors[i], strict=True):
+                    x[j] = x[j] - factor * x[i]
+            found.append([a * b for a, b in zip(x, roots, strict=True)])
+        return found
+
+    return rows_in_metric
 
 
 def _columns(rows: Sequence[ContactRow], size: int) -> Any:
@@ -392,7 +445,11 @@ def closing_of(gap: Scalar, ahead: Scalar, steady: Scalar, after: Scalar, h: Sca
     left = np.minimum(np.maximum(left, 0.0), h)
     approach = np.maximum(rate * left - after, 0.0)
     hold = np.maximum(-rate * left, 0.0)
-    closes = end < 0.0
+    # gaps and speeds that the tolerance of gaps leaves are those of rest
+    closes = end < GAP_TOLERANCE
+    slow = approach * h <= 2.0 * GAP_TOLERANCE
+    approach = np.where(slow, 0.0, approach)
+    left = np.where(slow & (gap <= GAP_TOLERANCE), h, left)
     removed = np.where(closes, _ratio(approach, approach + hold), 0.0)
     share = np.where(closes, left / h, 1.0)
     # the instant of closing changes with the root of the gap: not where there is none

@@ -239,6 +239,14 @@ class TreeMetric:
         self.inverse_D = [self._entries[end - 1] for end in self._starts[1:]]
         """1/D, one per velocity variable."""
 
+    def ancestors(self, i: int) -> list[int]:
+        """Return the velocity variables from the root to one of them, which is the last."""
+        return self._columns[i]
+
+    def factors(self, i: int) -> list[Scalar]:
+        """Return row i of L, left of the diagonal, in the order of `ancestors`."""
+        return self._entries[self._starts[i] : self._starts[i + 1] - 1]
+
     def solve_transpose(self, force: dict[int, Scalar]) -> dict[int, Scalar]:
         """Return L^-T times joint forces, by velocity variable, without zeros."""
         found = dict(force)

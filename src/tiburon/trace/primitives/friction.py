@@ -82,6 +82,9 @@ PATIENCE = 12.0
 """Sweeps without convergence before Newton's method is tried; twice as many before each further
 attempt."""
 
+SLIGHT_POWER = 1e-6
+"""Power of contacts that the laws do not allow, relative to |y|^2, that is rounding."""
+
 MOST_RESTARTS = 4
 """Attempts of Newton's method at the convex law."""
 
@@ -391,7 +394,8 @@ class GaussSeidel:
             newton.solve(due, larger(m, tolerance, m.constant(NEWTON_TOLERANCE)))
             # also false for what is not a number
             better = m.less(self._evaluate(due), before)
-            better = m.both(better, m.less_equal(self._power(), power))
+            slight = m.mul(m.constant(SLIGHT_POWER), self._square())
+            better = m.both(better, m.less_equal(self._power(), larger(m, power, slight)))
             for row, kept, count in self._kept:
                 for i in m.loop(0, count):
                     row.store(m, i, m.choose(better, row.load(m, i), kept.load(m, i)))

@@ -7,7 +7,7 @@ per contact:
     K       impulses with |p_t| <= mu p_n and p_n >= p_0
     shift   mu |u_t| of the iterate before for Coulomb's law (De Saxce), 0 for the convex law
     c       impulse of the iterate before
-    r       1e6 / trace G
+    r       1e6 / trace G, ten times larger with each further problem up to 1e8 / trace G
     g(y)    proj_K(c - r (u + shift n)): the impulse at u = A y + b
 
     minimize |y|^2 / 2 + sum |g|^2 / (2 r):    y = A^T g
@@ -44,6 +44,9 @@ MOST_COLUMNS = 120
 
 STIFFNESS = 1e6
 """r times the mean diagonal element of a block."""
+
+STIFFENING, MOST_STIFFER = 10.0, 100.0
+"""Growth of r from problem to problem, and its bound."""
 
 MOST_STEPS = 60
 """Newton steps in one solution."""
@@ -186,6 +189,7 @@ class FrictionNewton:
         count = solver.contacts
         self._center, self._u, self._w, self._g = (Row(m.memory(3 * count)) for _ in range(4))
         self._shift, self._near = Row(m.memory(count)), Row(m.memory(count))
+        self._stiffer = Row(m.memory(1))
         self._scalars = [Row(m.memory(1)) for _ in range(11)]
 
     def _later(self, k: Index, start: Index | None = None) -> Iterator[tuple[Index, Index]]:
@@ -208,6 +212,7 @@ class FrictionNewton:
             self._scalars
         )
         going.store(m, 0, m.choose(pending, one, zero))
+        self._stiffer.store(m, 0, one)
         for visit in self.solver.visits():
             slips = m.less(zero, problem.alpha.load(m, visit.k))
             start = m.mul(problem.mu.load(m, visit.k), _speed(m, visit.velocity()))
@@ -232,6 +237,11 @@ class FrictionNewton:
                 small = m.mul(tolerance, largest.load(m, 0))
                 done = m.both(settled, m.less_equal(change.load(m, 0), small))
                 going.store(m, 0, m.choose(done, zero, going.load(m, 0)))
+                # contacts that all but contradict each other share their impulses slowly
+                stiffer = self._stiffer.load(m, 0)
+                more = m.mul(m.constant(STIFFENING), stiffer)
+                more = m.choose(m.less(m.constant(MOST_STIFFER), more), stiffer, more)
+                self._stiffer.store(m, 0, m.choose(settled, more, stiffer))
             moves = m.less(m.choose(settled, one, zero), m.choose(active, one, zero))
             for _ in m.iterate(1, lambda moves=moves: moves):  # type: ignore[misc]
                 self._eliminate()
@@ -276,7 +286,7 @@ class FrictionNewton:
     def _projected(self, visit: Visit, u: Sequence[Number]) -> tuple[Projection, Number]:
         """Return the impulse at a relative velocity, and r."""
         m, problem = self.m, self.solver.problem
-        r = m.mul(m.constant(STIFFNESS / 3.0), visit.rho())
+        r = m.mul(m.mul(m.constant(STIFFNESS / 3.0), self._stiffer.load(m, 0)), visit.rho())
         shifted = [u[0], u[1], m.add(u[2], self._shift.load(m, visit.k))]
         x = [
             m.sub_product(r, a, self._center.load(m, visit.row + axis))
