@@ -23,7 +23,7 @@ from tiburon.trace.derivative import forward_derivative, reverse_derivative
 from tiburon.trace.interpret import interpret
 
 STEP = 1e-6
-"""Of central differences; impulses are solved for to 8 digits."""
+"""Of central differences; impulses are solved for to 12 digits."""
 
 TOLERANCE = 2e-5
 """Rounding and the tolerance of the solver over `STEP`, for velocities below 10."""
@@ -31,7 +31,7 @@ TOLERANCE = 2e-5
 
 def stepper(model, world, pairs=None):
     """Return a function of one step of a run, for a batch of states, joint forces and z."""
-    element = RigidContact.of(model, world, pairs)
+    element = replace(RigidContact.of(model, world, pairs), tolerance=1e-12)
     system = System(model, world, [element], steps=True)
     kernel = step_kernel(StepSource(system, "rk4"), "many")
     count = len(system.z0)

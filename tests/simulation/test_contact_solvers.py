@@ -88,12 +88,20 @@ def test_a_heavy_box_stands_on_a_light_one():
     assert run.contact_summary().residual <= 1e-10
 
 
-def test_a_step_that_misses_the_tolerance_names_the_contact():
-    """Rounding limits what can be solved at this mass ratio: the outcome says where."""
-    said = str(piled(1e-13).outcome)
-    assert "contact 'light/" in said
+def test_a_step_without_solution_names_the_contact():
+    """A joint that is driven into the ground: no impulse can stop it."""
+    inertia = tb.Inertia(1.0, (0, 0, 0), 0.01 * np.eye(3))
+    ball = tb.Shape(tb.SphereShape(0.1))
+    down, aside = tb.Prismatic("down", (0, 0, 1)), tb.Prismatic("aside", (1, 0, 0))
+    press = tb.Driven("press", down, tb.Polynomial((0.11, -1.0)), carried=aside)
+    ram = tb.Body("ram", "world", joint=press, inertia=inertia, shapes=(ball,))
+    model = tb.Model("press", [ram])
+    run = tb.simulate(model, 0.02, world=FLOOR, method="semi_implicit_euler")
+    said = str(run.outcome)
+    assert "contact 'ram/ground'" in said
     assert "of a residual of" in said
     assert "larger contact_tolerance" in said
+    assert run.time[-1] < 0.02
 
 
 @pytest.mark.parametrize(

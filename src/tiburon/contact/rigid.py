@@ -38,7 +38,7 @@ from tiburon.algorithms.crba import chosen_mass_elements
 from tiburon.algorithms.joint_space import expanded_parents
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.contact.candidates import Surface
-from tiburon.contact.rows import ContactRow, PointRows, along, in_frame, in_world
+from tiburon.contact.rows import INLINED_POINTS, ContactRow, PointRows, in_frame, in_world
 from tiburon.loops.metric import MIN_CUT, TreeMetric
 from tiburon.model import Plan
 from tiburon.spatial import Scalar
@@ -75,9 +75,6 @@ MOST_SWEEPS = 500
 HELD = 0.01
 """Share of the speed of approach in what a contact removes below which it is closed throughout the
 step, and stays so in derivatives."""
-
-INLINED_POINTS = 6
-"""Contact points up to which each has code of its own; more share it, which compiles faster."""
 
 LEAST_SLIP = 1e-6
 """Share of the largest tangential velocity without impulses below which a point does not slip."""
@@ -333,12 +330,17 @@ def contact_problem(
     h: Scalar,
 ) -> ContactProblem:
     """Pose the contact problem of a step; see `rigid_step`."""
-    b = [x for point in points for x in point.velocity(v_free)]
+    b: list[Scalar] = []
+    steady: list[Scalar] = []
+    closed = closing_of if len(points) <= INLINED_POINTS else _called_closing
+    for point in points:
+        now, then = _velocities(point, v_free, v, inline=len(points) <= INLINED_POINTS)
+        b += now
+        steady.append(then)
     after = b[2::3]
-    steady = [point.velocity(v)[2] for point in points]
     closing = []
     for k, (gap, point) in enumerate(zip(gaps, points, strict=True)):
-        closing.append(closing_of(gap, point.geometry.gap, steady[k], after[k], h))
+        closing.append(closed(gap, point.geometry.gap, steady[k], after[k], h))
         b[3 * k + 2] = closing[k].bound
     mu = [
         np.where(state.sticking > 0.5, surface.static_friction, surface.kinetic_friction)
@@ -349,9 +351,38 @@ def contact_problem(
         for point, state in zip(points, states, strict=True)
         for x in in_frame(point, (state.force[0], state.force[1], state.force[2]))
     ]
-    apart = [0.5 * (a - b) for a, b in zip(v_free, v, strict=True)]
-    ends = [point.geometry.gap + h * along(point.rows[2], apart) for point in points]
+    ends = [
+        point.geometry.gap + 0.5 * h * (a - b)
+        for point, a, b in zip(points, after, steady, strict=True)
+    ]
     return ContactProblem(b, mu, closing, guess, steady, after, ends)
+
+
+def _velocities(
+    point: PointRows, v_free: Sequence[Scalar], v: Sequence[Scalar], *, inline: bool
+) -> tuple[Sequence[Scalar], Scalar]:
+    """Return the relative velocity of a point at v_free, and the normal one at v."""
+    if inline:
+        return point.velocity(v_free), point.velocity(v)[2]
+    columns = sorted({i for row in point.rows for i in row})
+    rows = [[row.get(i, 0.0) for i in columns] for row in point.rows]
+    now, then = _products(rows, [v_free[i] for i in columns], [v[i] for i in columns])
+    return [a + b for a, b in zip(now, point.drift, strict=True)], then + point.drift[2]
+
+
+@function
+def _products(
+    rows: list[list[Scalar]], x: list[Scalar], y: list[Scalar]
+) -> tuple[list[Scalar], Scalar]:
+    """Return the products of three rows with x, and of the last one with y."""
+
+    def product(row: list[Scalar], x: list[Scalar]) -> Scalar:
+        total: Scalar = 0.0
+        for a, b in zip(row, x, strict=True):
+            total = total + a * b
+        return total
+
+    return [product(row, x) for row in rows], product(rows[2], y)
 
 
 def rigid_step(
@@ -459,6 +490,10 @@ def closing_of(gap: Scalar, ahead: Scalar, steady: Scalar, after: Scalar, h: Sca
         np.where(lands, removed, frozen(removed)),
         np.where(lands, share, frozen(share)),
     )
+
+
+_called_closing = function(closing_of)
+"""How a gap closes, by code that all points share."""
 
 
 def _ratio(a: Scalar, b: Scalar) -> Scalar:

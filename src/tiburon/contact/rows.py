@@ -23,10 +23,11 @@ from tiburon.contact.geometry.sweep import Crossing, SweptContact, is_fast, swep
 from tiburon.contact.geometry.vectors import perpendicular, select
 from tiburon.model import Plan
 from tiburon.model.plan import WORLD_BODY
-from tiburon.spatial import Scalar, Vec3
+from tiburon.spatial import Motion, Scalar, Vec3
 from tiburon.spatial.vec3 import (
     ZERO3,
     add,
+    add_cross,
     cross,
     dot,
     matrix_product,
@@ -34,10 +35,11 @@ from tiburon.spatial.vec3 import (
     scale,
     subtract,
 )
-from tiburon.trace.regions import where_needed
+from tiburon.trace.regions import function, where_needed
 from tiburon.trace.value import where
 
 __all__ = [
+    "INLINED_POINTS",
     "ContactRow",
     "PointRows",
     "along",
@@ -48,6 +50,9 @@ __all__ = [
     "part_place",
     "swept_rows",
 ]
+
+INLINED_POINTS = 6
+"""Contact points up to which each has code of its own; more share it, which compiles faster."""
 
 ContactRow = dict[int, Scalar]
 """One row of a Jacobian by velocity variable; zeros are left out."""
@@ -269,7 +274,18 @@ def _rows(
         for _ in range(candidate.point_count)
     ]
     found = []
+    many = len(points) > INLINED_POINTS
+    columns_of: dict[int, dict[int, Motion]] = {}
     for (geometry, sides), bodies in zip(points, pairs, strict=True):
+        if many and not plan.depends_on_time:
+            moving: list[tuple[int, Motion, Vec3, float]] = []
+            for name, point, sign in zip(bodies, sides, (-1.0, 1.0), strict=True):
+                body = plan.frame(name).body
+                if body not in columns_of:
+                    columns_of[body] = jacobian_columns(plan, position, places, body, ZERO3)
+                moving += [(i, column, point, sign) for i, column in columns_of[body].items()]
+            found.append(_called_rows(geometry, moving))
+            continue
         n = geometry.normal
         t = perpendicular(n)
         axes = (t, cross(n, t), n)
@@ -290,6 +306,38 @@ def _rows(
             point_rows = point_rows._replace(drift=in_frame(point_rows, drift))
         found.append(point_rows)
     return found
+
+
+def _called_rows(
+    geometry: ContactGeometry, moving: Sequence[tuple[int, Motion, Vec3, float]]
+) -> PointRows:
+    """Return a contact point, by code that points with as many joint axes share.
+
+    Args:
+        geometry: Gap, point and normal.
+        moving: For each joint axis its velocity variable, its motion at the origin of the world,
+            the point on its body, and the sign of that body.
+    """
+    axes, parts = _point_rows(geometry.normal, [tuple(one[1:]) for one in moving])
+    rows: list[ContactRow] = [{}, {}, {}]
+    for (i, *_), entries in zip(moving, parts, strict=True):
+        for row, x in zip(rows, entries, strict=True):
+            row[i] = row[i] + x if i in row else x
+    return PointRows(geometry, axes, (rows[0], rows[1], rows[2]))
+
+
+@function
+def _point_rows(
+    n: Vec3, moving: list[tuple[Motion, Vec3, Scalar]]
+) -> tuple[tuple[Vec3, Vec3, Vec3], list[list[Scalar]]]:
+    """Return the axes of a contact point, and the velocities along them that joint axes cause."""
+    t = perpendicular(n)
+    axes = (t, cross(n, t), n)
+    found = []
+    for column, point, sign in moving:
+        linear = scale(add_cross(column.linear, column.angular, point), sign)
+        found.append([dot(axis, linear) for axis in axes])
+    return axes, found
 
 
 def part_place(plan: Plan, places: Sequence[Place], part: Part) -> Place:

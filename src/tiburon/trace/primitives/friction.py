@@ -69,6 +69,9 @@ __all__ = [
 PROXIMAL = 1e-9
 """Regularization of a block, relative to its trace."""
 
+IMMOBILE = 1e-12
+"""Normal element of a block, relative to its trace, below which nothing can open the contact."""
+
 ROOT_TOLERANCE = 1e-13
 """Residual of the slip equation at which Newton's method ends."""
 
@@ -81,6 +84,9 @@ UNROLLED = 16
 PATIENCE = 12.0
 """Sweeps without convergence before Newton's method is tried; twice as many before each further
 attempt."""
+
+FEW_CONTACTS, SHORT_PATIENCE = 12, 4.0
+"""With more contacts than these Newton's method is tried sooner."""
 
 SLIGHT_POWER = 1e-6
 """Power of contacts that the laws do not allow, relative to |y|^2, that is rounding."""
@@ -323,8 +329,9 @@ class GaussSeidel:
         outcome.sweeps.store(m, 0, zero)
         outcome.residual.store(m, 0, one)
         outcome.worst.store(m, 0, zero)
+        patience = PATIENCE if self.contacts <= FEW_CONTACTS else SHORT_PATIENCE
         for row in (self._wait, self._patience):
-            row.store(m, 0, m.constant(PATIENCE))
+            row.store(m, 0, m.constant(patience))
 
         def busy() -> Truth:
             return m.less(half, going.load(m, 0))
@@ -572,11 +579,12 @@ class Visit:
 
         xx, xy, xn, yy, yn, nn = self._sums(6, terms)
         trace = m.add(m.add(xx, yy), nn)
-        # a contact that nothing can move has no impulse
-        stuck = m.less_equal(trace, zero)
-        proximal = m.choose(stuck, one, m.mul(m.constant(PROXIMAL), trace))
+        empty = m.less_equal(trace, zero)
+        # a contact that nothing can open has no impulse: an approach remains as a residual
+        stuck = m.less_equal(nn, m.mul(m.constant(IMMOBILE), trace))
+        proximal = m.choose(empty, one, m.mul(m.constant(PROXIMAL), trace))
         xx, yy, nn = (m.add(x, proximal) for x in (xx, yy, nn))
-        over_n = m.div(one, nn)
+        over_n = m.choose(stuck, zero, m.div(one, nn))
         cx, cy = m.mul(xn, over_n), m.mul(yn, over_n)
         sxx, sxy, syy = (
             m.sub_product(a, b, c) for a, b, c in ((cx, xn, xx), (cx, yn, xy), (cy, yn, yy))
@@ -587,7 +595,7 @@ class Visit:
         ixn = m.sub_product(ixx, cx, m.sub_product(ixy, cy, zero))
         iyn = m.sub_product(ixy, cx, m.sub_product(iyy, cy, zero))
         inn = m.sub_product(cx, ixn, m.sub_product(cy, iyn, over_n))
-        rho = m.choose(stuck, zero, m.div(m.constant(3.0), m.choose(stuck, one, trace)))
+        rho = m.div(m.constant(3.0), m.choose(empty, m.constant(3.0), trace))
         values = (
             *(ixx, ixy, ixn, iyy, iyn, inn),
             *(sxx, sxy, syy),
@@ -601,7 +609,7 @@ class Visit:
         return trace
 
     def rho(self) -> Number:
-        """Return 3 / trace G; 0 where nothing can move."""
+        """Return 3 / trace G; 1 where nothing can move."""
         return self._stored.load(self.m, STEP)
 
     def _loaded(self, first: int, count: int) -> list[Number]:
