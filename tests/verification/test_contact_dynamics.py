@@ -212,3 +212,26 @@ def test_accelerations_differentiate_contact_velocities():
     second = (gap(h) - 2 * gap(0.0) + gap(-h)) / h**2
     # differences of second order: h^2 times fourth derivatives, and rounding 1e-16 / h^2
     assert abs(second) < 1e-4 * G
+
+
+def test_a_falling_table_unloads_what_lies_on_it():
+    """Prescribed motion: force m (g + a) on a table that accelerates by a, none where a < -g."""
+    amplitude, w = 0.02, 30.0
+    path = tb.Harmonic(amplitude, frequency=w / (2.0 * math.pi))
+    table = tb.Body(
+        "table",
+        "world",
+        joint=tb.Driven("table", tb.Prismatic("table", (0, 0, 1)), path),
+        inertia=tb.Inertia(1.0, (0, 0, 0), np.eye(3)),
+        shapes=(tb.Shape(tb.BoxShape((1.0, 1.0, 0.2)), role="collision"),),
+    )
+    model = tb.Model("shaker", [table, BALL.bodies[0]])
+    times = np.array([0.0, 0.01, 0.02, 0.03])
+    height = amplitude * np.sin(w * times)
+    q = np.array([turned(0.4, 0.1 + RADIUS + z) for z in height])
+    v = np.zeros((4, 6))
+    v[:, 5] = amplitude * w * np.cos(w * times)
+    found = tb.contact_dynamics(model, q, v, np.zeros(6), time=times)
+    expected = np.maximum(G - w**2 * height, 0.0)
+    assert np.abs(np.abs(found.forces[:, 0, 2]) - expected).max() < 1e-12
+    assert list(found.modes[:, 0] == "breaking") == [False, False, True, True]

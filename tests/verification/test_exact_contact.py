@@ -435,3 +435,55 @@ def test_ball_leaves_a_shaking_table_where_it_falls_faster_than_the_ball():
     flight = 0.06 - leaves
     height = amplitude * math.sin(w * leaves) + amplitude * w * math.cos(w * leaves) * flight
     assert abs(run.q[-1, 6] - q[6] - height + 0.5 * G * flight**2) < 1e-12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shape", "inertia"),
+    [
+        (tb.CapsuleShape(0.1, 0.3), (0.01, 0.01, 0.004)),
+        (tb.EllipsoidShape((0.1, 0.15, 0.2)), (0.012, 0.01, 0.006)),
+        (tb.CylinderShape(0.15, 0.2), (0.01, 0.01, 0.011)),
+    ],
+    ids=["capsule", "ellipsoid", "cylinder"],
+)
+def test_bodies_thrown_at_random_never_gain_energy(shape, inertia):
+    """Tumbling, bouncing, sliding and rolling: no energy gained, no penetration, no early end."""
+    rng = np.random.default_rng(3)
+    body = single_body(shape, 1.0, inertia)
+    for restitution in (0.0, 0.3, 0.6):
+        q = np.r_[rng.normal(size=4), 0, 0, 0.6]
+        q[:4] /= np.linalg.norm(q[:4])
+        mu = rng.uniform(0.05, 1.0)
+        ground = tb.Ground(static_friction=mu, kinetic_friction=0.8 * mu, restitution=restitution)
+        v = rng.normal(size=6) * [3, 3, 3, 1, 1, 1]
+        run = exact(body, 1.2, q=q, v=v, world=tb.World(ground=ground))
+        assert run.outcome.status == "finished"
+        assert run.contact_summary().depth.max() < 1e-11
+        assert np.diff(total_energy(run)).max() < 1e-11
+
+
+@pytest.mark.slow
+def test_box_that_slides_on_another_one_stops():
+    """After v / (mu g), v^2 / (2 mu g) m on; the box below stays where it is."""
+    size, mu, v = (0.2, 0.2, 0.2), 0.4, 0.3
+    material = tb.ContactMaterial(static_friction=0.5, kinetic_friction=mu)
+    boxes = [
+        tb.Body(
+            name,
+            "world",
+            joint=tb.Free(name),
+            inertia=tb.Inertia.box(1.0, size),
+            shapes=(tb.Shape(tb.BoxShape(size), role="collision", material=material),),
+        )
+        for name in ("below", "above")
+    ]
+    model = tb.Model("boxes", boxes)
+    q = np.r_[1, 0, 0, 0, 0, 0, 0.1, 1, 0, 0, 0, 0.03, 0.02, 0.3]
+    start = np.r_[np.zeros(9), v, 0, 0]
+    run = exact(model, 0.2, q=q, v=start, world=tb.World(ground=tb.Ground(static_friction=0.5)))
+    stops = [event.time for event in run.events if event.name.endswith("stick")]
+    assert stops
+    assert max(abs(time - v / (mu * G)) for time in stops) < 1e-12
+    assert abs(run.q[-1, 11] - q[11] - v**2 / (2.0 * mu * G)) < 1e-12
+    assert np.abs(run.q[-1, :7] - q[:7]).max() < 1e-14
