@@ -42,7 +42,11 @@ def test_ticks_are_the_steps_of_a_run(drive):
     np.testing.assert_allclose(row.state[:7], run.q[row.steps], atol=1e-10)
     np.testing.assert_allclose(row.held[drive.system.discrete], run.z[row.steps], atol=1e-6)
     assert run.contact_summary().touching.max() > 0.1
-    assert drive.readings(row)["contact_force"]
+    read = drive.readings(row)
+    assert set(read["contact_force"]) == set(read["contact_point"]) != set()
+    here = tb.contacts(box(), row.state[:7], world=FLOOR)
+    for name, point in read["contact_point"].items():
+        np.testing.assert_allclose(point, here.point[here.names.index(name)])
 
 
 def test_snapshots_keep_contact_forces(drive):

@@ -10,6 +10,7 @@ import numpy as np
 from tiburon.actuation.contact_element import POINT_STATES
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.arrays import NDArray
+from tiburon.functions.contact import contacts_among
 from tiburon.functions.kinematics import forward_kinematics
 from tiburon.native.kernel import make_kernel
 from tiburon.record import record
@@ -92,6 +93,10 @@ class Dashboard:
         }
         bases = [body for body in model.bodies if body.joint.kind == "free"]
         self.base = bases[0] if bases else None
+        if system.contact is not None:
+            # compiled now rather than at the first touch
+            everywhere = np.ones(len(system.contact[0].point_names), dtype=bool)
+            self._touching(0.0, model.neutral(), everywhere, np.zeros((len(everywhere), 3)))
 
     def kernel_of(self, system: System) -> Any:
         """Return the kernel of the same robot with other parameters, for `exchange`."""
@@ -118,7 +123,7 @@ class Dashboard:
             `poses` of bodies (quaternion, origin [m]), `joint_force` [N m or N] by velocity,
             `thrust` [N] by thruster, `commands` by name, and `depth` [m], `speed` [m/s] where the
             robot has a floating base, `depth` in water only; with contact `contact_force` [N],
-            world axes, of the points that touch, by name.
+            and `contact_point` [m], world axes, of the points that touch, by name.
         """
         model, system = self.system.model, self.system
         q, v, x = np.split(state, [model.nq, model.nq + model.nv])
@@ -140,11 +145,8 @@ class Dashboard:
             names = system.contact[0].point_names
             start = system.discrete.start + system.contact[1].start
             states = held[start : start + len(POINT_STATES) * len(names)].reshape(len(names), -1)
-            found["contact_force"] = {
-                name: force.tolist()
-                for name, force in zip(names, states[:, :3], strict=True)
-                if force.any()
-            }
+            touching = states[:, :3].any(axis=-1)
+            found |= self._touching(time, q, touching, states[:, :3])
         if self.base is not None:
             where = model.slice(self.base.joint.name, of="v").start
             found["speed"] = math.hypot(*v[where + 3 : where + 6].tolist())
@@ -153,6 +155,21 @@ class Dashboard:
                 place = model.body_names.index(self.base.name)
                 found["depth"] = (fluid.surface or 0.0) - found["poses"][place][6]
         return found
+
+    def _touching(
+        self, time: float, q: Array, touching: NDArray[np.bool_], force: Array
+    ) -> dict[str, Any]:
+        """Return forces and places of the contact points that touch, by name."""
+        if not touching.any():
+            return {"contact_force": {}, "contact_point": {}}
+        assert self.system.contact is not None
+        element = self.system.contact[0]
+        here = contacts_among(self.system.model, element.candidates, q, time=time)
+        names = [name for name, on in zip(element.point_names, touching, strict=True) if on]
+        return {
+            "contact_force": dict(zip(names, force[touching].tolist(), strict=True)),
+            "contact_point": dict(zip(names, here.point[touching].tolist(), strict=True)),
+        }
 
     def poses(self, time: Any, q: Array) -> Array:
         """Return quaternion (w, x, y, z) and origin [m] of each body, shape (..., bodies, 7)."""

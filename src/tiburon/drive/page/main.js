@@ -43,6 +43,9 @@ class LiveRobot {
     this.robot.poses = new Float32Array([...this.robot.poses.slice(0, this.count), ...this.robot.poses.slice(0, this.count)]);
     if (this.robot.thrust) this.robot.thrust = new Float32Array(2 * record.thrusters.length);
     this.jets = record.thrusters.map(() => new Arrow(this.robot.group, "thrust", 0.45 * record.size));
+    this.touching = [];
+    // half the weight has an arrow of full length
+    this.usual = 0.5 * 9.81 * record.bodies.reduce((sum, body) => sum + body.mass, 0);
     this.times = [0, 1];
     this.turn = new THREE.Quaternion().setFromRotationMatrix(new THREE.Matrix4().set(
       turn[0][0], turn[0][1], turn[0][2], 0, turn[1][0], turn[1][1], turn[1][2], 0, turn[2][0], turn[2][1], turn[2][2], 0, 0, 0, 0, 1));
@@ -64,6 +67,27 @@ class LiveRobot {
     });
     this.times = [this.times[1], Math.max(now, this.times[1] + 1)];
     this.thrust = this.robot.record.thrusters.map(({ name }) => state.thrust[name] ?? 0);
+    this.showContacts(state.contact_force ?? {}, state.contact_point ?? {});
+  }
+
+  // Draws the forces of contacts: arrows are made as they are needed.
+  showContacts(forces, points) {
+    const names = Object.keys(points);
+    while (this.touching.length < names.length) {
+      const arrow = new Arrow(this.robot.group, "contact", 0.5 * this.robot.record.size);
+      Object.assign(arrow.mesh.material, { depthTest: false, transparent: true, opacity: 0.92 });
+      arrow.mesh.renderOrder = 15;
+      this.touching.push(arrow);
+    }
+    this.touching.forEach((arrow, k) => {
+      if (k >= names.length) {
+        arrow.hide();
+        return;
+      }
+      const vector = (entries) => new THREE.Vector3(...entries).applyQuaternion(this.turn);
+      const force = vector(forces[names[k]]).clampLength(0, 1.8 * this.usual);
+      arrow.show(vector(points[names[k]]), force, this.usual);
+    });
   }
 
   update(now) {
@@ -102,7 +126,7 @@ class Picture {
     this.floor = new Floor(this.scene, record.surroundings, size, 24 * size, tables);
     const { water } = record.surroundings;
     this.sea = water ? new Sea(this.scene, water, size, 24 * size, tables) : null;
-    if (this.floor.shown && this.floor.flat) this.rig.floor = record.surroundings.floor;
+    if (this.floor.shown && this.floor.flat && this.floor.level) this.rig.floor = record.surroundings.floor;
     this.live = new LiveRobot(this.scene, record.robots[0], tables, record.axes);
     this.current = new THREE.Vector3();
     this.sunk = false;
@@ -171,9 +195,9 @@ class Picture {
     return now - this.last >= (this.saved ? 1.5 * this.cost : 0);
   }
 
-  // The floor has no contact: it is hidden once the robot is below it.
+  // Without contact a robot may sink: the floor is hidden once it is below.
   leaveFloor(center) {
-    if (!this.floor.shown || !this.floor.flat) return;
+    if (!this.floor.shown || !this.floor.flat || !this.floor.level) return;
     const { floor } = this.record.surroundings;
     this.sunk = center.z < floor - 0.3 * this.size;
     this.floor.mesh.visible = !this.sunk;
