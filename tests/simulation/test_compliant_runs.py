@@ -167,6 +167,14 @@ def test_closed_loops_touch_alike_however_they_are_cut():
             "dt with compliant contact .*foot.*at most .* s.*rosenbrock",
         ),
         ({"contact_law": lambda touch: (1.0, 2.0, 3.0)}, "contact law"),
+        (
+            {
+                "world": tb.World(ground=tb.Ground(static_friction=0.8)),
+                "contact": "compliant",
+                "contact_law": lambda touch: 1e4 * touch.depth,
+            },
+            "'front_left_foot': friction of compliant contact hangs on a planar_stiffness",
+        ),
     ],
 )
 def test_what_compliant_contact_cannot_do_is_refused(options, message):

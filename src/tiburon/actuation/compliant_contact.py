@@ -16,7 +16,14 @@ from tiburon.actuation.contact_element import POINT_STATES, ContactElement
 from tiburon.actuation.element import Action, ElementContext
 from tiburon.algorithms.kinematics import WORLD_PLACE, Place
 from tiburon.contact.candidates import FIELDS, Candidate, Part
-from tiburon.contact.compliant import ContactLaw, PointForce, Touch, point_force, tangential
+from tiburon.contact.compliant import (
+    ContactLaw,
+    PointForce,
+    Touch,
+    gives_friction,
+    point_force,
+    tangential,
+)
 from tiburon.contact.geometry.bounds import bounding_radius
 from tiburon.contact.geometry.contact_geometry import NO_CONTACT, ContactGeometry
 from tiburon.errors import ModelError
@@ -138,6 +145,7 @@ class CompliantContact(ContactElement):
 
     def check(self, model: Model) -> None:
         """Raise an error if a surface has no stiffness, or restitution."""
+        hangs = self.law is None or not gives_friction(self.law)
         for candidate in self.candidates:
             patches = ((patch.name, patch.material) for patch in candidate.patches)
             for where, material in (("", candidate.material), *patches):
@@ -147,6 +155,13 @@ class CompliantContact(ContactElement):
                         f"contact {candidate.name!r}{at}: compliant contact needs a "
                         "normal_stiffness above 0, got none; give the Ground or a ContactMaterial "
                         "one, or pass contact='rigid'",
+                        name=candidate.name,
+                    )
+                if hangs and material.static_friction and not material.planar_stiffness:
+                    raise ModelError(
+                        f"contact {candidate.name!r}{at}: friction of compliant contact hangs on a "
+                        "planar_stiffness above 0, got none; give the Ground or a ContactMaterial "
+                        "one, leave the friction out, or let the law return a tangential force",
                         name=candidate.name,
                     )
                 if material.restitution:

@@ -34,6 +34,7 @@ __all__ = [
     "ContactLaw",
     "PointForce",
     "Touch",
+    "gives_friction",
     "hunt_crossley_dissipation",
     "point_force",
     "spring_damper",
@@ -142,6 +143,14 @@ def point_force(touch: Touch, law: ContactLaw | None = None) -> PointForce:
     beyond = slides & (stretch > kinetic * kinetic)
     left = np.where(beyond, kinetic / np.sqrt(np.where(beyond, stretch, 1.0)), 1.0)
     return PointForce(normal, tangent, scale(s, left), ~(opened | slides))
+
+
+def gives_friction(law: ContactLaw) -> bool:
+    """Return whether a law gives a tangential force, by calling it for a point at rest."""
+    surface = Surface(*(0.0,) * len(Surface._fields))
+    zero = (0.0, 0.0, 0.0)
+    given = law(Touch(1e-3, 0.0, zero, zero, (0.0, 0.0, -1.0), 1.0, surface))
+    return isinstance(given, (tuple, list)) or bool(np.ndim(given))
 
 
 def _both(given: Any) -> tuple[Scalar, Vec3]:
