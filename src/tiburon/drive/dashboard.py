@@ -145,7 +145,7 @@ class Dashboard:
             names = system.contact[0].point_names
             start = system.discrete.start + system.contact[1].start
             states = held[start : start + len(POINT_STATES) * len(names)].reshape(len(names), -1)
-            touching = states[:, :3].any(axis=-1)
+            touching = np.asarray(states[:, :3].any(axis=-1))
             found |= self._touching(time, q, touching, states[:, :3])
         if self.base is not None:
             where = model.slice(self.base.joint.name, of="v").start
