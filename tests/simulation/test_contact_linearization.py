@@ -206,6 +206,20 @@ def test_two_balls_and_a_lever():
     assert found.modes != "open"
 
 
+@pytest.mark.slow
+def test_ball_on_terrain():
+    """A ball that rolls over triangles: points that do not exist disturb nothing."""
+    heights = 0.05 * np.sin(0.7 * np.arange(20))[:, None] + 0.03 * np.cos(0.9 * np.arange(20))
+    grid = tb.GroundGrid((0.3, 0.3), tuple(map(tuple, heights)), origin=(-3.0, -3.0))
+    model, _ = ball()
+    world = tb.World(ground=tb.Ground(static_friction=0.3, grid=grid))
+    q, v = ball_state(0.3, (1.0, 0.4, 0.0))
+    run = tb.simulate(model, 0.6, q=q, v=v, world=world, progress=False, record_every=1)
+    q, v, z = run.q[590], run.v[590], run.z[590, :12]
+    found = check(model, q, v, FORCE, 1e-3, world, z=np.where(np.arange(12) % 4 == 3, z, 0.0))
+    assert found.modes.tolist() == ["sticking", "open", "open"]
+
+
 def test_closed_loops():
     """The coupler of a falling four-bar lands within the step; states near it keep loops closed."""
     bar = tb.load("four_bar")

@@ -22,8 +22,8 @@ def contact_modes(
 ) -> tuple[list[Scalar], list[Scalar]]:
     """Return the mode of each contact (0 open, 1 sticking, 2 sliding), and its margin.
 
-    Velocities are relative to the largest one without impulses, impulses to the largest, friction
-    to its limit; margins are at most 1.
+    Normal and tangential velocities are relative to the largest without impulses of contacts that
+    touch, impulses to the largest, friction to its limit; margins are at most 1.
 
     Args:
         problem: The contact problem of the step.
@@ -32,7 +32,19 @@ def contact_modes(
         u: Velocities after the impulses, three per point [m/s].
         h: Length of the step [s].
     """
-    speed = np.maximum(_largest(problem.b), TINY)
+    touching = [normal > 0.0 for normal in p[2::3]]
+    slips = [
+        np.maximum(np.abs(x), np.abs(y))
+        for x, y in zip(problem.b[0::3], problem.b[1::3], strict=True)
+    ]
+    normal_speed, sliding = (
+        np.maximum(
+            _largest([np.where(one, x, 0.0) for one, x in zip(touching, of, strict=True)]), TINY
+        )
+        for of in (problem.after, slips)
+    )
+    # at rest there is no slip to compare with
+    sliding = np.maximum(sliding, normal_speed)
     impulse = np.maximum(_largest(p), TINY)
     modes, margins = [], []
     for k, end in enumerate(problem.ends):
@@ -41,16 +53,17 @@ def contact_modes(
         slip = np.sqrt(u[3 * k] * u[3 * k] + u[3 * k + 1] * u[3 * k + 1])
         # the normal velocity on which Signorini's condition is set
         leaving = u[3 * k + 2] - problem.after[k] + problem.b[3 * k + 2]
-        closed = normal > 0.0
-        slides = closed & (slip > LEAST_SLIP * speed)
+        closed = touching[k]
+        speed = np.maximum(normal_speed, np.abs(problem.after[k]))
+        slides = closed & (slip > LEAST_SLIP * sliding)
         limit = problem.mu[k] * normal
         room = np.where(limit > 0.0, 1.0 - friction / np.where(limit > 0.0, limit, 1.0), 1.0)
         above = normal - least[k]
         pressed = np.where(above > 0.0, above / impulse, leaving / speed)
         # a gap that just closes at the end of the step
         late = np.abs(2.0 * end / h) / speed
-        touching = np.minimum(np.minimum(pressed, late), np.where(slides, slip / speed, room))
-        margin = np.where(closed, touching, leaving / speed)
+        stays = np.minimum(np.minimum(pressed, late), np.where(slides, slip / sliding, room))
+        margin = np.where(closed, stays, leaving / speed)
         modes.append(np.where(slides, 2.0, np.where(closed, 1.0, 0.0)))
         margins.append(np.minimum(np.maximum(margin, 0.0), 1.0))
     return modes, margins

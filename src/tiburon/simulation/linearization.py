@@ -69,8 +69,8 @@ class ContactLinearization(Linearization):
         points: Names of the contact points.
         modes: Mode of each point, shape (..., points): "open", "sticking" or "sliding".
         margin: How far each point is from another mode, 0 to 1, shape (..., points): impulses
-            relative to the largest, velocities to the largest without impulses, friction to its
-            limit. A and B hold for changes smaller than that.
+            relative to the largest, normal and slip velocities to the largest without impulses,
+            friction to its limit. A and B hold for changes smaller than that.
     """
 
     points: tuple[str, ...]
