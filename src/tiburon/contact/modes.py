@@ -19,7 +19,7 @@ Symbols:
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -333,7 +333,7 @@ def _directions(
     slipping = -problem.kinetic_friction[list(starting)][:, None]
     columns, rest = frame.columns.copy(), -problem.d[frame.held]
 
-    def off(angles: Array) -> Array:
+    def accelerations(angles: Array) -> Array:
         units = np.stack([np.cos(angles), np.sin(angles)], axis=1)
         columns[tangents, places[:, None]] = slipping * units
         M = problem.G[frame.held] @ columns
@@ -341,8 +341,17 @@ def _directions(
             y = np.linalg.solve(M, rest)
         except np.linalg.LinAlgError:
             y = np.linalg.lstsq(M, rest, rcond=RANK_CUT)[0]
-        a = problem.d[tangents] + problem.G[tangents] @ (columns @ y)
+        found: Array = problem.d[tangents] + problem.G[tangents] @ (columns @ y)
+        return found
+
+    def off(angles: Array) -> Array:
+        a = accelerations(angles)
         return _turn(np.arctan2(a[:, 1], a[:, 0]) - angles)
+
+    def across(angle: float) -> float:
+        """Return the acceleration of the one contact across a direction: zero along it."""
+        a = accelerations(np.array([angle]))[0]
+        return float(np.cos(angle) * a[1] - np.sin(angle) * a[0])
 
     def solved(angles: Array) -> Array | None:
         """Return directions by Newton's method with differences."""
@@ -365,14 +374,10 @@ def _directions(
         if guess is not None:
             yield np.arctan2(-guess[list(starting), 1], -guess[list(starting), 0])
         if len(starting) == 1:
-            angles = np.linspace(0.0, 2.0 * np.pi, SCANNED + 1)
-            values = np.array([off(np.array([angle]))[0] for angle in angles])
-            for k in range(SCANNED):
-                a, b = values[k], values[k + 1]
-                # values that jump by a turn are not zeros
-                if a * b <= 0.0 and abs(a - b) < np.pi:
-                    share = 0.5 if a == b else a / (a - b)
-                    yield np.array([angles[k] + share * (angles[k + 1] - angles[k])])
+            for low in np.linspace(0.0, 2.0 * np.pi, SCANNED, endpoint=False):
+                root = _root(across, float(low), float(low) + 2.0 * np.pi / SCANNED)
+                if root is not None:
+                    yield np.array([root])
             return
         free = problem.d.reshape(-1, 3)[list(starting)]
         for turn in (0.0, np.pi):
@@ -388,6 +393,23 @@ def _directions(
         found = solved(angles)
         if found is not None:
             yield found
+
+
+def _root(value: Callable[[float], float], low: float, high: float) -> float | None:
+    """Return a zero between two places by false position (Illinois), or None if signs agree."""
+    a, b = value(low), value(high)
+    if a * b > 0.0 or not np.isfinite(a * b):
+        return None
+    for _ in range(60):
+        middle = high - b * (high - low) / (b - a) if b != a else 0.5 * (low + high)
+        c = value(middle)
+        if c == 0.0 or high - low < 1e-15 * (1.0 + abs(high)):
+            return middle
+        if (c > 0.0) == (b > 0.0):
+            high, b, a = middle, c, 0.5 * a
+        else:
+            low, a, b = middle, c, 0.5 * b
+    return 0.5 * (low + high)
 
 
 def _turn(angles: Array) -> Array:
