@@ -88,6 +88,7 @@ def test_feet_that_are_neighbors_take_turns():
     assert _phases(six) == {"l1": 0.0, "l0": 0.5, "l-1": 0.0, "r1": 0.5, "r0": 0.0, "r-1": 0.5}
 
 
+@pytest.mark.slow
 def test_a_dog_stands_trots_turns_and_stands_again():
     """Sticks of a vehicle steer it; without them it stays where it is."""
     dog, floor = tb.load("quadruped"), tb.load_world("quadruped")
