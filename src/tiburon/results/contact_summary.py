@@ -35,7 +35,7 @@ class ContactSummary(NamedTuple):
     """Share of recorded times with a contact force and slip."""
 
     peak_force: Array
-    """Largest magnitude of the mean force over a step [N]."""
+    """Largest magnitude of the mean force over a step [N], of steps that end at recorded times."""
 
     depth: Array
     """Deepest penetration [m]; 0 if there is none."""
