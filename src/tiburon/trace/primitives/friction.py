@@ -82,11 +82,11 @@ UNROLLED = 16
 """Columns of a support that are multiplied in straight-line code."""
 
 PATIENCE = 12.0
-"""Sweeps without convergence before Newton's method is tried; twice as many before each further
-attempt."""
+"""Sweeps before Newton's method is tried where they converge slowly; twice as many before each
+further attempt."""
 
-FEW_CONTACTS, SHORT_PATIENCE = 12, 4.0
-"""With more contacts than these Newton's method is tried sooner."""
+SLOW = 0.3
+"""Share of the changes that is left after `PATIENCE` sweeps that converge slowly."""
 
 SLIGHT_POWER = 1e-6
 """Power of contacts that the laws do not allow, relative to |y|^2, that is rounding."""
@@ -269,7 +269,7 @@ class GaussSeidel:
         self._change, self._largest, self._reach, self._number, self.softest = (
             Row(m.memory(1)) for _ in range(5)
         )
-        self._wait, self._patience = Row(m.memory(1)), Row(m.memory(1))
+        self._wait, self._patience, self._mark = (Row(m.memory(1)) for _ in range(3))
         rows = ((problem.p, 3 * len(supports)), (problem.y, size), (problem.alpha, len(supports)))
         self._kept = [(row, Row(m.memory(count)), count) for row, count in rows]
         self._newton: FrictionNewton | None = None
@@ -329,9 +329,9 @@ class GaussSeidel:
         outcome.sweeps.store(m, 0, zero)
         outcome.residual.store(m, 0, one)
         outcome.worst.store(m, 0, zero)
-        patience = PATIENCE if self.contacts <= FEW_CONTACTS else SHORT_PATIENCE
         for row in (self._wait, self._patience):
-            row.store(m, 0, m.constant(patience))
+            row.store(m, 0, m.constant(PATIENCE))
+        self._mark.store(m, 0, m.constant(-1.0))
 
         def busy() -> Truth:
             return m.less(half, going.load(m, 0))
@@ -384,7 +384,7 @@ class GaussSeidel:
         going.store(m, 0, m.choose(small, m.constant(0.0), going.load(m, 0)))
 
     def _accelerate(self, active: Truth, tolerance: Number) -> Truth:
-        """Solve by Newton's method where sweeps have not converged for a while; return where.
+        """Solve by Newton's method where sweeps converge slowly, after a while; return where.
 
         What it finds counts only if its residual is smaller and its power is not larger: where the
         convex problems have no solution, impulses grow while the residual shrinks.
@@ -392,7 +392,11 @@ class GaussSeidel:
         m, newton = self.m, self._newton
         assert newton is not None
         wait = m.add(self._wait.load(m, 0), m.constant(-1.0))
-        due = m.both(active, m.less(wait, m.constant(0.5)))
+        over = m.less(wait, m.constant(0.5))
+        change, mark = self._change.load(m, 0), self._mark.load(m, 0)
+        due = m.both(m.both(active, over), m.less(m.mul(m.constant(SLOW), mark), change))
+        first = m.less(mark, m.constant(0.0))
+        self._mark.store(m, 0, m.choose(m.either(over, first), change, mark))
         for _ in m.iterate(1, lambda: due):
             before, power = self._evaluate(due), self._power()
             for row, kept, count in self._kept:
@@ -409,7 +413,7 @@ class GaussSeidel:
             patience = self._patience.load(m, 0)
             patience = m.choose(due, m.add(patience, patience), patience)
             self._patience.store(m, 0, patience)
-        self._wait.store(m, 0, m.choose(due, self._patience.load(m, 0), wait))
+        self._wait.store(m, 0, m.choose(over, self._patience.load(m, 0), wait))
         return due
 
     def _square(self) -> Number:
