@@ -138,11 +138,6 @@ class ContactChain(Primitive):
         mean_part = self._mean_part(m, given, work)
         gaps, JG = self._gap_rows(m, given, work)
         R = self._closed_gaps(m, given, JG)
-        for i in m.loop(0, self.result_count, independent=True):
-            m.store(found, i, zero)
-        work.add_blocks("M", found, 0, one, 1.0)
-        starts = work.zeros(n * width)
-        work.add_blocks("Ov", starts, n, zero, 1.0)
         least, timed, after, mean, end = (m.memory(x * few) for x in (c, 3 * c, n, n, n))
         for column in work.columns():
             final.impulses(column)
@@ -174,19 +169,20 @@ class ContactChain(Primitive):
                     m.store(mean, i * few + x, total)
             self._close(m, work, column, (gaps, JG, R), (mean, timed))
             work.product(given, self.G, timed, mean, n, 3 * c)
-            for to, first, parts in (
-                (0, found, (("C", mean, work.h),)),
-                (n, starts, (("Om", mean, None), ("Op", after, one))),
+            for to, parts in (
+                (0, (("C", mean, work.h),)),
+                (n, (("Om", mean, None), ("Op", after, one))),
             ):
-                for i in m.loop(0, n):
-                    for x, value in enumerate(work.row_of(first, i, column)):
-                        m.store(end, i * few + x, value)
+                for i in m.loop(0, n * few, independent=True):
+                    m.store(end, i, zero)
                 for name, right, plain in parts:
                     work.block_product(name, right, end, plain)
                 for i in m.loop(0, n):
                     for x in range(few):
                         value = m.load(end, i * few + x)
                         m.store(found, (i + to) * width + column + x, value)
+        work.add_blocks("M", found, 0, one, 1.0)
+        work.add_blocks("Ov", found, n, zero, 1.0, row=n)
 
     def _returned(self, m: Machine, given: Memory, work: _Work) -> tuple[Memory, Memory]:
         """Return the changes of the impulses that restitution returns, and whether there are any.
@@ -239,7 +235,7 @@ class ContactChain(Primitive):
                 of_end = m.mul(half, m.load(given, i * n + j + self.final))
                 return m.sub_product(m.constant(1.0), m.load(given, i * n + j + self.Es), of_end)
 
-            work.add_times(entry, work.a, found, i)
+            work.add_times(entry, found, i)
         return found
 
     def _gap_rows(self, m: Machine, given: Memory, work: _Work) -> tuple[Memory, Memory]:
@@ -259,7 +255,7 @@ class ContactChain(Primitive):
                 apart = m.sub_product(one, m.load(given, (k * 4 + 2) * n + j + N), mean)
                 return m.add_product(over_h, m.load(given, normal + j), apart)
 
-            work.add_times(change, work.a, gaps, k)
+            work.add_times(change, gaps, k)
             for j in m.loop(0, n):
                 entry = m.load(given, normal + j)
                 for i in m.loop(0, 3 * c, independent=True):
@@ -346,8 +342,6 @@ class _Work:
         self.m, self.given, self.of = m, given, of
         n = of.size
         self.h = m.load(given, 0)
-        self.a = self.zeros(n * of.width)
-        """da."""
         self.vd = self.zeros(n * of.width)
         """Change of the acceleration."""
         self._row = m.memory(n)
@@ -378,43 +372,57 @@ class _Work:
             yield start, count, place + BLOCKS.index(name) * count * count
             place += len(BLOCKS) * count * count
 
-    def add_blocks(self, name: str, found: Memory, shift: int, plain: Number, sign: float) -> None:
-        """Add a block diagonal matrix, or subtract it, in columns `shift` and beyond.
+    def add_blocks(
+        self,
+        name: str,
+        found: Memory,
+        shift: int,
+        plain: Number,
+        sign: float,
+        *,
+        row: int = 0,
+    ) -> None:
+        """Add a block diagonal matrix, or subtract it, in columns `shift` and rows `row` on.
 
         `plain` is its diagonal between blocks.
         """
         m, width, factor = self.m, self.of.width, self.m.constant(sign)
         for start, stop in self._ranges():
             for i in m.loop(start, stop):
-                place = i * width + shift + i
+                place = (i + row) * width + shift + i
                 m.store(found, place, m.add_product(factor, plain, m.load(found, place)))
         for start, count, place in self._places(name):
             for i in m.loop(0, count):
                 for k in m.loop(0, count):
-                    at = (i + start) * width + (start + shift) + k
+                    at = (i + (start + row)) * width + (start + shift) + k
                     entry = m.load(self.given, i * count + k + place)
                     m.store(found, at, m.add_product(factor, entry, m.load(found, at)))
 
     def add_times(
-        self, entry: Callable[[Index], Number], near: Memory, found: Memory, to: Index
+        self,
+        entry: Callable[[Index], Number],
+        found: Memory,
+        to: Index,
+        names: tuple[str, str] = ("Ma", "Ca"),
+        share: float = 1.0,
     ) -> None:
-        """Add a row of n entries times da or dm, which have entries in blocks alone, to a row."""
+        """Add a row of n entries times da to a row; times dm with its names and share of h."""
         m, n, width, row = self.m, self.of.size, self.of.width, self._row
         for j in m.loop(0, n, independent=True):
             m.store(row, j, entry(j))
-        for shift in (0, n):
+        h = m.mul(m.constant(share), self.h)
+        for name, shift, plain in zip(names, (0, n), (m.constant(1.0), h), strict=True):
             for start, stop in self._ranges():
                 for j in m.loop(start, stop, independent=True):
-                    diagonal = m.load(near, j * width + shift + j)
                     place = to * width + shift + j
-                    total = m.add_product(m.load(row, j), diagonal, m.load(found, place))
+                    total = m.add_product(m.load(row, j), plain, m.load(found, place))
                     m.store(found, place, total)
-            for start, count in self.of.blocks:
-                for j in m.loop(start, start + count):
-                    place = to * width + shift + j
+            for start, count, block in self._places(name):
+                for j in m.loop(0, count):
+                    place = to * width + (shift + start) + j
                     total = m.load(found, place)
                     for k in range(count):
-                        other = m.load(near, (start + k) * width + shift + j)
+                        other = m.load(self.given, j + (block + k * count))
                         total = m.add_product(m.load(row, start + k), other, total)
                     m.store(found, place, total)
 
@@ -423,21 +431,16 @@ class _Work:
         return lambda j: self.m.load(self.given, place + j)
 
     def _accelerate(self) -> None:
-        """Write da and the change of the acceleration."""
+        """Write the change of the acceleration."""
         m, of = self.m, self.of
-        n, width, one, h = of.size, of.width, m.constant(1.0), self.h
-        middle = self.zeros(n * width)
-        self.add_blocks("Ma", self.a, 0, one, 1.0)
-        self.add_blocks("Ca", self.a, n, h, 1.0)
-        self.add_blocks("Mm", middle, 0, one, 1.0)
-        self.add_blocks("Cm", middle, n, m.mul(m.constant(0.5), h), 1.0)
+        n, width = of.size, of.width
         for i in m.loop(0, n):
             # slopes by velocity and force are columns of their own
             for part in (1, 2):
                 for k in m.loop(0, n, independent=True):
                     slope = m.load(self.given, i * n + k + (of.slopes + part * n * n))
                     m.store(self.vd, i * width + (part * n) + k, slope)
-            self.add_times(self.at(i * n + of.slopes), middle, self.vd, i)
+            self.add_times(self.at(i * n + of.slopes), self.vd, i, ("Mm", "Cm"), 0.5)
 
     # dense parts, along a few directions
 
@@ -537,12 +540,12 @@ class _Problem:
         m, n, c = work.m, of.size, of.contacts
         work.add_blocks("V", self._lean, n, m.constant(1.0), -1.0)
         for i in m.loop(0, n):
-            work.add_times(work.at(i * n + self.E), work.a, self._lean, i)
+            work.add_times(work.at(i * n + self.E), self._lean, i)
         product = m.memory(n)
         for k in m.loop(0, c):
             for axis in range(2):
                 row = work.at((k * 2 + axis) * n + self.T)
-                work.add_times(row, work.a, self._r, k * 3 + axis)
+                work.add_times(row, self._r, k * 3 + axis)
             self._prepare_normal(k, product)
 
     def _prepare_normal(self, k: Index, product: Memory) -> None:
@@ -555,21 +558,21 @@ class _Problem:
             m.store(self._rows, first * width + j, m.load(given, k * n + j + of.J0))
             m.store(self._rows, (first + 2) * width + n + j, m.load(given, normal + j))
             m.store(product, j, m.load(given, (k * 4 + 1) * n + j + self.N))
-        work.add_times(work.at(normal), work.a, self._rows, first + 1)
-        work.add_times(work.at((k * 4 + 2) * n + self.N), work.a, self._rows, first + 2)
+        work.add_times(work.at(normal), self._rows, first + 1)
+        work.add_times(work.at((k * 4 + 2) * n + self.N), self._rows, first + 2)
         for i in m.loop(0, n):
             entry = m.load(given, normal + i)
             for j in m.loop(0, n, independent=True):
                 other = m.load(given, i * n + j + self.E)
                 m.store(product, j, m.add_product(entry, other, m.load(product, j)))
-        work.add_times(lambda j: m.load(product, j), work.a, self._rows, first + 3)
+        work.add_times(lambda j: m.load(product, j), self._rows, first + 3)
         for part in range(3):
             factor = m.load(given, k * 12 + (part + of.S))
             for i in m.loop(0, width, independent=True):
                 old = m.load(self._r, row * width + i)
                 other = m.load(self._rows, (first + part) * width + i)
                 m.store(self._r, row * width + i, m.add_product(factor, other, old))
-        work.add_times(work.at(k * 4 * n + self.N), work.a, self._r, row)
+        work.add_times(work.at(k * 4 * n + self.N), self._r, row)
 
     def impulses(self, column: Index) -> None:
         """Write velocities and impulses along a few directions."""
