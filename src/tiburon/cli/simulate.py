@@ -41,10 +41,24 @@ def run(
     ] = None,
     dt: Annotated[float, typer.Option(help="Step size [s].")] = 1e-3,
     method: Annotated[
-        str, typer.Option(help="Integrator: rk4, semi_implicit_euler, dopri5, rosenbrock, ...")
-    ] = "rk4",
-    rtol: Annotated[float, typer.Option(help="Relative tolerance of adaptive methods.")] = 1e-6,
-    atol: Annotated[float, typer.Option(help="Absolute tolerance of adaptive methods.")] = 1e-8,
+        str | None,
+        typer.Option(
+            help="Integrator: rk4, semi_implicit_euler, dopri5, rosenbrock, ...; rk4 by default, "
+            "dop853 with exact contact."
+        ),
+    ] = None,
+    rtol: Annotated[
+        float | None,
+        typer.Option(
+            help="Relative tolerance of adaptive methods; 1e-6, or 1e-12 with exact contact."
+        ),
+    ] = None,
+    atol: Annotated[
+        float | None,
+        typer.Option(
+            help="Absolute tolerance of adaptive methods; 1e-8, or 1e-13 with exact contact."
+        ),
+    ] = None,
     pose: console.Pose = None,
     q: console.Position = None,
     v: Annotated[
