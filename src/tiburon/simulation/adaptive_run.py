@@ -213,14 +213,16 @@ class AdaptiveSource:
         limit = at.steps + at.refused + clock.attempts
         met: Scalars = (0.0,) * (0 if self.watch is None else len(self.watch))
         sides: Scalars = () if self.watch is None else tuple(scalars(given["sides"]))
-        rows = []
-        for target in numbers[ADAPTIVE_CLOCK:]:
+
+        @function
+        def reach(at: AdaptiveState, target: Scalar) -> tuple[AdaptiveState, Scalars, Scalars]:
+            found: Scalars = met
             if self.watch is None:
                 at = advance_adaptive(
                     pair, manifold, acceleration, at, target, clock.stop, limit, tolerances, settle
                 )
             else:
-                at, met = self._watching(
+                at, found = self._watching(
                     manifold, acceleration, at, u, sides, target, clock, limit, settle
                 )
             q, w = state_at(manifold, at, target)
@@ -229,7 +231,12 @@ class AdaptiveSource:
                 closed = settle(q, w, target)
                 within = target < at.time
                 q, w = chosen(within, closed[0], q), chosen(within, closed[1], w)
-            rows.append((*q, *w))
+            return at, found, (*q, *w)
+
+        rows = []
+        for target in numbers[ADAPTIVE_CLOCK:]:
+            at, met, row = reach(at, target)
+            rows.append(row)
         results: dict[str, Any] = {"states": rows, "memory": flatten(at)[0], "held": list(u)}
         if self.watch is not None:
             results["met"] = list(met)
