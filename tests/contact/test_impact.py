@@ -494,6 +494,27 @@ def test_coefficients_by_name_and_their_errors():
     np.testing.assert_allclose(after.restitution, [0.0, 0.0, 0.25])
 
 
+def test_overlapping_shapes_do_not_collide_but_are_refused():
+    """With the contact, its depth and the case."""
+    with pytest.raises(tb.DomainError, match=r"'b0/b1'.*0\.1 m in case 1.*lift_out"):
+        tb.impact(ROW, [[0.0, 0.0, 0.0], [0.1, 0.0, 0.0]], np.zeros((2, 3)))
+
+
+def test_a_stack_of_boxes_collides_at_all_its_corners():
+    """Forty points that touch of 440 candidates: solved on floats; the whole stack stops."""
+    stack = tb.load("box_stack")
+    q = np.array(stack.poses["stack"])
+    v = np.zeros(stack.nv)
+    v[5::6] = -1.0
+    after = tb.impact(stack, q, v, world=tb.World(ground=tb.Ground(static_friction=0.5)))
+    assert after.residual < 1e-10
+    assert np.abs(after.v).max() < 1e-9
+    assert after.touching.sum() == 40
+    mass = sum(body.inertia.mass for body in stack.bodies)
+    on_ground = ["ground" in name for name in after.names]
+    assert after.impulses[on_ground, 2].sum() == pytest.approx(mass, rel=1e-9)
+
+
 def test_at_rest_nothing_collides():
     """No approach, no impulse, no round; all that touches still touches."""
     after = tb.impact(ROW, np.zeros(3), [0.3, 0.3, 0.3], restitution=1.0)

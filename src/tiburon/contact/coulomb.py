@@ -45,6 +45,9 @@ HALVINGS = 12
 STARTS = 30
 """Starts of Newton's method at most, random ones last."""
 
+FEW = 12
+"""Contacts up to which all of these attempts are made; more would take too long."""
+
 SMALLEST_GROWTH = 1e-3
 """Share of the friction by which it grows at least."""
 
@@ -191,7 +194,8 @@ def solve_coulomb(
     if not tried or tried[0][1] > GOOD * problem.size:
         tried.append(_continued(problem))
     rng = np.random.default_rng(len(near))
-    while len(tried) < STARTS and min(error for _, error in tried) > GOOD * problem.size:
+    starts = STARTS if len(near) <= FEW else 0
+    while len(tried) < starts and min(error for _, error in tried) > GOOD * problem.size:
         tried.append(_newton(problem, _scattered(problem, tried[-1][0], rng)))
     p, error = min(tried, key=lambda one: one[1])
     found[near] = p.reshape(-1, 3)
@@ -203,7 +207,8 @@ def _continued(problem: _Problem) -> tuple[Array, float]:
     """Return impulses found by letting friction grow, and their residual."""
     p = _smooth(problem)
     share, growth = 0.0, 1.0
-    while share < 1.0 and growth >= SMALLEST_GROWTH:
+    smallest = SMALLEST_GROWTH if len(problem.mu) <= FEW else 0.1
+    while share < 1.0 and growth >= smallest:
         ahead = min(1.0, share + growth)
         moved, error = _newton(problem._replace(mu=ahead * problem.mu), p)
         if error <= GOOD * problem.size:

@@ -52,6 +52,9 @@ ORDERS = ("simultaneous", "sequential")
 STALLED = 1e-12
 """Residual of impulses from which on a collision is solved again, to rounding."""
 
+MOST_NATIVE = 64
+"""Contact points up to which collisions are compiled; more are solved on floats, one by one."""
+
 UNSOLVED = 1e-8
 """Residual of impulses that is reported."""
 
@@ -291,14 +294,27 @@ def check_gaps(
     Raises:
         DomainError: If shapes overlap by more than `TOUCHING`; the message names them.
     """
-    here = contacts(model, q, world=world, pairs=pairs, time=time)
-    if np.all(here.gap >= -TOUCHING):
+    check_overlap(contacts(model, q, world=world, pairs=pairs, time=time), "start")
+
+
+def check_overlap(here: Contacts, element: str) -> None:
+    """Refuse shapes that overlap by more than `TOUCHING`.
+
+    Args:
+        here: The contacts of a configuration, or of many.
+        element: Leads the message.
+
+    Raises:
+        DomainError: With the contact, its depth and the case.
+    """
+    if not here.gap.size or here.gap.min() >= -TOUCHING:
         return
-    case, point = np.unravel_index(np.argmin(here.gap), here.gap.shape)
+    *case, point = np.unravel_index(int(np.argmin(here.gap)), here.gap.shape)
+    at = f" in case {', '.join(str(int(k)) for k in case)}" if case else ""
     raise DomainError(
-        f"start: contact {here.names[point]!r}",
+        f"{element}: contact {here.names[point]!r}",
         "shapes that touch at most",
-        f"a penetration of {-float(here.gap[case, point]):.3g} m in case {case}",
+        f"a penetration of {-float(here.gap.min()):.3g} m{at}",
         advice="move the robot, or use q=tb.lift_out(model, q, world=world)",
     )
 
@@ -401,7 +417,7 @@ def impact(
     Raises:
         ModelError: If nothing can touch.
         UnknownNameError: If there is no contact of that name.
-        DomainError: If a coefficient is not between 0 and 1.
+        DomainError: If a coefficient is not between 0 and 1, or shapes overlap.
 
     Warns:
         ModelWarning: If friction and different coefficients would have created energy; it names
@@ -414,18 +430,16 @@ def impact(
     choice("order", order, ORDERS)
     names = _names(candidates)
     given = _coefficients(candidates, restitution)
-    form = tuple(candidate.form() for candidate in candidates)
-    options: Options = (("candidates", form), ("order", order))
     # water moves with the robot; all else of a world does not enter
     around = World(fluid=world.fluid) if world is not None and world.fluid is not None else None
-    numbers = np.array(numbers_of(candidates))
-    arrays = (q, v, given, numbers)
-    found = _COLLIDE.call(model, arrays, {} if around is None else {"world": around}, options)
-    parts = {name: np.array(x) for name, x in zip(_COLLISION, found, strict=True)}
-    _solve_exactly(parts, model, around, options, q, v, given, numbers)
+    call = _Collision(model, around, candidates, order)
+    check_overlap(contacts_among(model, candidates, q), "impact")
+    compute = call.native if len(names) <= MOST_NATIVE else call.unsolved
+    parts = compute(q, v, given)
+    call.solve_exactly(parts, q, v, given)
     _report_collision(names, parts)
-    parts["touching"] = parts["touching"] > 0.5
-    return Impact(names, *(parts[name] for name in Impact._fields[1:]))
+    found: dict[str, Any] = {**parts, "touching": parts["touching"] > 0.5}
+    return Impact(names, *(found[name] for name in Impact._fields[1:]))
 
 
 _COLLISION = (
@@ -442,28 +456,86 @@ _COLLISION = (
 """Results of `collide`, in order."""
 
 
-def _solve_exactly(
-    parts: dict[str, Array],
-    model: Model,
-    around: World | None,
-    options: Options,
-    q: ArrayLike,
-    v: ArrayLike,
-    *given: Array,
-) -> None:
-    """Solve cases again, one by one to rounding, where sweeps over the contacts have stalled."""
-    residual = parts["residual"]
-    cases = residual.shape
-    every_q, every_v = (
-        np.broadcast_to(np.asarray(x, dtype=np.float64), (*cases, size))
-        for x, size in ((q, model.nq), (v, model.nv))
-    )
-    for case in zip(*np.nonzero(np.atleast_1d(residual > STALLED)), strict=True):
-        place = case if cases else ()
-        found = _COLLIDE.run(model, around, options, every_q[place], every_v[place], *given)
-        if found["residual"] < residual[place]:
-            for name in _COLLISION:
-                parts[name][place] = np.asarray(found[name], dtype=np.float64)
+class _Collision(NamedTuple):
+    """A collision of a robot, as kernels and functions on floats compute it."""
+
+    model: Model
+    around: World | None
+    candidates: tuple[Candidate, ...]
+    order: str
+
+    def options(self, candidates: Sequence[Candidate]) -> Options:
+        """Return the options of code for some candidates."""
+        form = tuple(candidate.form() for candidate in candidates)
+        return (("candidates", form), ("order", self.order))
+
+    def native(self, q: ArrayLike, v: ArrayLike, given: Array) -> dict[str, Array]:
+        """Return the results of all cases, by sweeps over the contacts."""
+        arrays = (q, v, given, np.array(numbers_of(self.candidates)))
+        where: Any = {} if self.around is None else {"world": self.around}
+        found = _COLLIDE.call(self.model, arrays, where, self.options(self.candidates))
+        return {name: np.array(x) for name, x in zip(_COLLISION, found, strict=True)}
+
+    def unsolved(self, q: ArrayLike, v: ArrayLike, given: Array) -> dict[str, Array]:
+        """Return what is known before: no impulses, and a residual that says so."""
+        gap = contacts_among(self.model, self.candidates, q).gap
+        cases = np.broadcast_shapes(gap.shape[:-1], np.shape(v)[:-1])
+        shape = (*cases, gap.shape[-1])
+        after = np.broadcast_to(np.asarray(v, dtype=np.float64), (*cases, self.model.nv)).copy()
+        return {
+            "v": after,
+            "impulses": np.zeros((*shape, 3)),
+            "energy_change": np.zeros(cases),
+            "touching": np.broadcast_to(gap <= TOUCHING, shape).astype(np.float64),
+            "restitution": np.broadcast_to(np.maximum(given, 0.0), shape).copy(),
+            "factor": np.ones(cases),
+            "rounds": np.zeros(cases),
+            "worst": np.zeros(cases),
+            "residual": np.full(cases, np.inf),
+        }
+
+    def solve_exactly(
+        self, parts: dict[str, Array], q: ArrayLike, v: ArrayLike, given: Array
+    ) -> None:
+        """Solve cases one by one, to rounding, where sweeps over the contacts have stalled."""
+        residual = parts["residual"]
+        cases, model = residual.shape, self.model
+        every_q, every_v = (
+            np.broadcast_to(np.asarray(x, dtype=np.float64), (*cases, size))
+            for x, size in ((q, model.nq), (v, model.nv))
+        )
+        for case in zip(*np.nonzero(np.atleast_1d(residual > STALLED)), strict=True):
+            place = case if cases else ()
+            self._solve_case(parts, place, every_q[place], every_v[place], given)
+
+    def _solve_case(
+        self, parts: dict[str, Array], case: tuple[Any, ...], q: Array, v: Array, given: Array
+    ) -> None:
+        """Solve one case, with those candidates that touch."""
+        gap = contacts_among(self.model, self.candidates, q).gap
+        chosen: list[Candidate] = []
+        points: list[int] = []
+        start = 0
+        for candidate in self.candidates:
+            own = range(start, start + candidate.point_count)
+            start = own.stop
+            if gap[own].min() <= TOUCHING:
+                chosen.append(candidate)
+                points += own
+        if not chosen:
+            parts["residual"][case] = 0.0
+            return
+        numbers = np.array(numbers_of(chosen))
+        options = self.options(chosen)
+        found = _COLLIDE.run(self.model, self.around, options, q, v, given[points], numbers)
+        if not found["residual"] < parts["residual"][case]:
+            return
+        parts["impulses"][case] = 0.0
+        for name in ("impulses", "touching", "restitution"):
+            parts[name][case][points] = np.asarray(found[name], dtype=np.float64)
+        for name in ("v", "energy_change", "factor", "rounds", "residual"):
+            parts[name][case] = np.asarray(found[name], dtype=np.float64)
+        parts["worst"][case] = points[int(found["worst"])]
 
 
 def _coefficient(argument: str, value: object) -> float:
