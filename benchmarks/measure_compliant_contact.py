@@ -11,8 +11,8 @@ from benchmarks.figure import Figure, Measurement, MeasurementError
 from benchmarks.measure_contact import SETTINGS, WEIGHT
 from benchmarks.timing import measure
 
-SIZE, PEER_SIZE = 1024, 4
-"""Cases of our batch and of MuJoCo's, whose time per step does not depend on their number."""
+SIZE, WALKER_SIZE, PEER_SIZE = 1024, 256, 4
+"""Cases of our batches and of MuJoCo's, whose time per step does not depend on their number."""
 
 STEPS, DOG_STEPS = 50, 200
 STEP = 1e-3
@@ -39,6 +39,7 @@ class _Robot:
         stiffness: float,
         damping: float,
         gains: tuple[float, float],
+        size: int,
     ) -> None:
         """Let a robot settle.
 
@@ -48,6 +49,7 @@ class _Robot:
             stiffness: Of one contact point [N/m].
             damping: Of one contact point [N s/m].
             gains: Stiffness and damping of the joints [N m/rad, N m s/rad].
+            size: Cases of the batch.
         """
         import numpy as np
 
@@ -78,8 +80,8 @@ class _Robot:
         self.depth = -float(here.gap.min())
         self.touching = int((here.gap < 0.0).sum())
         generator = np.random.default_rng(5)
-        self.q = np.broadcast_to(self.settled.q[-1], (SIZE, model.nq))
-        self.v = self.settled.v[-1] + 0.02 * generator.standard_normal((SIZE, model.nv))
+        self.q = np.broadcast_to(self.settled.q[-1], (size, model.nq))
+        self.v = self.settled.v[-1] + 0.02 * generator.standard_normal((size, model.nv))
 
     def _controller(self) -> Any:
         import tiburon as tb
@@ -124,7 +126,7 @@ def run(duration: float) -> Iterator[Figure]:
     Args:
         duration: Time to spend on each side [s].
     """
-    dog = _Robot("quadruped", "rk4", 1e4, 40.0, (100.0, 3.0))
+    dog = _Robot("quadruped", "rk4", 1e4, 40.0, (100.0, 3.0), SIZE)
     times = measure(
         {
             kind: (dog.run, dog.q, dog.v, DOG_STEPS * STEP, contact)
@@ -148,7 +150,7 @@ def _walker(duration: float) -> Iterator[Figure]:
     from mujoco import rollout
 
     for method, (must, aim) in WALKER.items():
-        robot = _Robot("aquarobot", method, 3e4, 300.0, (3e4, 2e3))
+        robot = _Robot("aquarobot", method, 3e4, 300.0, (3e4, 2e3), WALKER_SIZE)
         peers, sunk = {}, []
         for cone, solver in SETTINGS:
             peer, data, rows, depth = _peer(robot, cone, solver)
@@ -157,9 +159,10 @@ def _walker(duration: float) -> Iterator[Figure]:
         ours = (robot.run, robot.q, robot.v, STEPS * STEP)
         times = measure({"ours": ours, **_called(peers)}, duration=duration)
         fastest = min(peers, key=lambda name: times[name].minimum)
+        points = len(robot.model.contacts)
         yield Figure(
-            f"aquarobot, {len(robot.model.contacts)} points, {method}, {SIZE} cases, one thread",
-            times["ours"].per(STEPS * SIZE),
+            f"aquarobot, {points} points, {method}, {WALKER_SIZE} cases, one thread",
+            times["ours"].per(STEPS * WALKER_SIZE),
             f"mujoco.rollout, {fastest}",
             times[fastest].per(STEPS * PEER_SIZE),
             must,

@@ -10,8 +10,9 @@ Symbols:
 The normal force is k d (1 + c d') + b d', and never pulls. Friction hangs on a spring and a damper
 between the first body and an anchor, which is set where the contact closes. It sticks as long as
 |k_t s + b_t u| is at most mu_s times the normal force. Beyond, it slides with mu_k times the normal
-force, and drags its anchor along: once per step the spring is shortened to the friction cone. It
-sticks again as soon as spring and damper are within the cone of kinetic friction.
+force, and drags its anchor along: once per step the spring is shortened in the ratio in which
+spring and damper exceed that force. It sticks again as soon as both are within the cone of kinetic
+friction.
 
 Springs take up energy only by displacement, and anchors only shorten them: in a closed cycle the
 contact gives back no more than it has taken.
@@ -134,14 +135,10 @@ def point_force(touch: Touch, law: ContactLaw | None = None) -> PointForce:
     )
     square = dot(pull, pull)
     slides = square > most * most
-    size = np.sqrt(np.where(slides, square, 1.0))
+    left = np.where(slides, kinetic / np.sqrt(np.where(slides, square, 1.0)), 1.0)
     # open contacts have no damping either, which matters to derivatives
-    held = np.where(opened, 0.0, -1.0)
-    tangent = scale(pull, np.where(slides, -kinetic / size, held))
-    # the spring of a point that slides is at most on the cone
-    stretch = stiffness * stiffness * dot(s, s)
-    beyond = slides & (stretch > kinetic * kinetic)
-    left = np.where(beyond, kinetic / np.sqrt(np.where(beyond, stretch, 1.0)), 1.0)
+    tangent = scale(pull, np.where(opened, 0.0, -left))
+    # the spring of a point that slides gives way in the ratio of its force
     return PointForce(normal, tangent, scale(s, left), ~(opened | slides))
 
 
