@@ -176,3 +176,20 @@ def test_contact_dynamics_on_a_slope_of_triangles():
     now = tb.contact_dynamics(ball, q, [0, 0, 0, *(1.5 * along)], np.zeros(6), world=world)
     expected = 9.81 * (np.sin(angle) - 0.05 * np.cos(angle))
     np.testing.assert_allclose(now.vd[3:], expected * along, atol=1e-9)
+
+
+def test_a_beam_lies_on_the_ridge_below_it():
+    """A capsule across an edge and a box over a peak stay there, balanced by their own weight."""
+    ridge = -0.3 * np.abs(np.arange(9) - 4)[:, None] * np.ones((1, 9))
+    capsule = body(tb.CapsuleShape(0.05, 0.5), moment=(0.03, 0.03, 0.03))
+    q = [np.sqrt(0.5), 0, np.sqrt(0.5), 0, 0, 0.4, 0.05]
+    run = tb.simulate(capsule, 0.3, q=q, world=uneven(ridge, spacing=1.0))
+    assert run.status == "finished"
+    np.testing.assert_allclose(run.q[-1], q, atol=1e-6)
+    # a point carries a plate of little weight for a while
+    peak = np.zeros((9, 9))
+    peak[4, 4] = 0.1
+    plate = body(tb.BoxShape((0.4, 0.4, 0.02)), moment=(0.3, 0.3, 0.3))
+    q = [1, 0, 0, 0, 0, 0, 0.11]
+    run = tb.simulate(plate, 0.2, q=q, world=uneven(peak, spacing=1.0))
+    np.testing.assert_allclose(run.q[-1], q, atol=1e-6)

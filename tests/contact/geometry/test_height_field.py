@@ -9,6 +9,7 @@ from tests.contact.geometry.cases import Terrain, flat, kernel, random_shape, ro
 from tests.tolerances import assert_close
 from tiburon.contact.geometry.contact_geometry import NO_CONTACT, Placed
 from tiburon.contact.geometry.height_field import (
+    Reach,
     is_over_grid,
     placed_field,
     reach_of,
@@ -216,12 +217,14 @@ def test_corners_of_boxes_and_ends_of_capsules_meet_the_terrain():
     box = random_shape(rng, "box")
     there = pair("box", "height field").function(box, holder.placed)
     expected = pair("box", "plane").function(box, plane)
-    assert_close([c.gap for c in there], [c.gap for c in expected])
-    assert_close([c.point for c in there], [c.point for c in expected])
+    assert_close([c.gap for c in there[:8]], [c.gap for c in expected])
+    assert_close([c.point for c in there[:8]], [c.point for c in expected])
+    assert all(c.gap == NO_CONTACT for c in there[8:])
     capsule = random_shape(rng, "capsule")
     there = pair("capsule", "height field").function(capsule, holder.placed)
     expected = pair("capsule", "plane").function(capsule, plane)
-    assert_close([c.gap for c in there[::2]], [c.gap for c in expected])
+    assert_close([c.gap for c in there[:4:2]], [c.gap for c in expected])
+    assert all(c.gap == NO_CONTACT for c in there[4:])
 
 
 def test_reach_covers_the_radius():
@@ -304,3 +307,25 @@ def test_a_large_ball_touches_what_is_far_from_its_center():
     peaks = np.array([[1.6, 2.0, 0.2], [2.5, 1.9, 0.2]])
     expected = [*(np.linalg.norm(peaks - center, axis=1) - r), 0.1]
     assert_close(sorted(one.gap for one in found), sorted(expected))
+
+
+def test_boxes_and_capsules_touch_peaks_and_ridges_between_their_corners():
+    """A peak under a face, and a ridge of one long edge: the gap of the face above it."""
+    heights = np.zeros((9, 9))
+    heights[4, 4] = 0.1
+    peak = field_of(heights, (0.5, 0.5), (0.0, 0.0))
+    box = Placed(UPRIGHT, (2.1, 1.95, 0.2), (1.2, 1.2, 0.1))
+    found = pair("box", "height field").function(box, peak.placed, Reach(1, 3))
+    assert_close(min(c.gap for c in found), 0.05)
+    lowest = min(found, key=lambda c: c.gap)
+    assert_close(lowest.normal, [0.0, 0.0, -1.0])
+    assert_close(lowest.point[:2], [2.0, 2.0])
+    i = np.meshgrid(np.arange(9), np.arange(9), indexing="ij")[0]
+    ridge = field_of(-0.5 * np.abs(i - 4), (0.5, 0.5), (0.0, 0.0))
+    # across the ridge, between two vertices of it
+    along_x = tuples([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]])
+    capsule = Placed(along_x, (2.1, 1.7, 0.2), (0.05, 0.4))
+    found = pair("capsule", "height field").function(capsule, ridge.placed, Reach(1, 1))
+    lowest = min(found, key=lambda c: c.gap)
+    assert_close(lowest.gap, 0.15)
+    assert_close(lowest.point[:2], [2.0, 1.7])

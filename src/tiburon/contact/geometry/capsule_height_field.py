@@ -1,9 +1,12 @@
 """Contacts of a capsule with a height field."""
 
+from tiburon.contact.geometry.capsule_capsule import capsule_capsule
 from tiburon.contact.geometry.capsule_plane import capsule_ends
 from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed
 from tiburon.contact.geometry.height_field import NEAR, Reach, terrain_contacts
 from tiburon.contact.geometry.smooth_height_field import smooth_terrain_contact
+from tiburon.contact.geometry.sphere_capsule import point_capsule
+from tiburon.contact.geometry.terrain_features import ridge_contacts, segment
 from tiburon.trace.regions import function
 
 __all__ = ["capsule_height_field", "capsule_smooth_height_field"]
@@ -12,7 +15,7 @@ __all__ = ["capsule_height_field", "capsule_smooth_height_field"]
 def capsule_height_field(
     first: Placed, second: Placed, reach: Reach = NEAR
 ) -> tuple[ContactGeometry, ...]:
-    """Return two contacts of each hemisphere, at -z and +z; ridges between them are not seen.
+    """Return two contacts of each hemisphere, at -z and +z, and two of peaks and ridges between.
 
     Args:
         first: The capsule.
@@ -22,7 +25,15 @@ def capsule_height_field(
     contacts: tuple[ContactGeometry, ...] = ()
     for end in capsule_ends(first):
         contacts += terrain_contacts(end, first.size[0], second, 2, reach.point)
-    return contacts
+    ridges = ridge_contacts(
+        first.position,
+        second,
+        reach.body,
+        2,
+        lambda point: point_capsule(point, 0.0, first),
+        lambda start, edge: capsule_capsule(segment(start, edge), first),
+    )
+    return (*contacts, *ridges)
 
 
 def capsule_smooth_height_field(

@@ -1,0 +1,181 @@
+"""Peaks and ridges of a height field that touch a convex shape.
+
+Points of a shape that meet the triangles below them do not see what rises between them: the peak
+under a box, the ridge under a capsule, the rim of a ledge. These are vertices and edges of the
+terrain that touch the shape, each at one point. An edge or vertex counts if the normal of the
+contact lies among the normals of the triangles around it, so that coplanar triangles have no
+contacts at their edges, and shapes slide over them undisturbed.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tiburon.contact.geometry.contact_geometry import (
+    NO_CONTACT,
+    ZERO33,
+    ContactGeometry,
+    Placed,
+    exchanged,
+)
+from tiburon.contact.geometry.vectors import (
+    perpendicular,
+    root,
+    select,
+)
+from tiburon.spatial.vec3 import (
+    Mat3,
+    Scalar,
+    Vec3,
+    add,
+    cross,
+    dot,
+    matrix_vector,
+    scale,
+    subtract,
+    transpose_vector,
+)
+from tiburon.trace.primitives.grid_patch import read_patch
+from tiburon.trace.regions import fixed_loop, function
+from tiburon.trace.value import unary, where
+
+__all__ = ["ridge_contacts", "segment"]
+
+PointContact = Callable[[Vec3], ContactGeometry]
+"""Contact of a point of the terrain with the shape, from the point to the shape."""
+
+EdgeContacts = Callable[[Vec3, Vec3], tuple[ContactGeometry, ...]]
+"""Contacts of an edge of the terrain with the shape, from its start and the edge, world axes."""
+
+AMONG = 1e-6
+"""Sine by which a normal may be beyond those of the triangles around an edge or vertex."""
+
+ACROSS = 0.1
+"""Sine by which the normal of a contact of an edge may lean along the edge."""
+
+STEEP = 1e-3
+"""Sine by which a triangle must fall off beside an edge or vertex that touches by itself."""
+
+
+class _Touch(NamedTuple):
+    gap: Scalar
+    point: Vec3
+    normal: Vec3
+    relative_curvature: Mat3
+    first_share: Mat3
+
+
+def ridge_contacts(
+    center: Vec3,
+    field: Placed,
+    reach: int,
+    count: int,
+    point_contact: PointContact,
+    edge_contacts: EdgeContacts,
+) -> tuple[ContactGeometry, ...]:
+    """Return the contacts of a shape with vertices and edges of a height field, from the shape.
+
+    Those of smallest gap, in an order of their places; unused ones have the gap `NO_CONTACT`.
+
+    Args:
+        center: Origin of the shape, world axes [m].
+        field: The height field.
+        reach: Cells around it that the shape covers; `reach_of`.
+        count: Number of contacts.
+        point_contact: Contact of a point with the shape.
+        edge_contacts: Contacts of an edge with the shape.
+    """
+    dx, dy, *handle = field.size
+    local = transpose_vector(field.rotation, subtract(center, field.position))
+    side = 2 * reach + 1
+    i = unary("floor", local[0] / dx + 0.5) - float(reach)
+    j = unary("floor", local[1] / dy + 0.5) - float(reach)
+    at_vertex, at_edge = function(point_contact), function(edge_contacts)
+
+    def visit(index: Scalar, best: tuple[_Touch, ...]) -> tuple[_Touch, ...]:
+        a = unary("floor", (index + 0.5) * (1.0 / side))
+        row, column = i + a, j + (index - side * a)
+        z = read_patch(3, handle, row - 1.0, column - 1.0)
+        here = (row * dx, column * dy, z[1][1])
+        vertex = add(field.position, matrix_vector(field.rotation, here))
+
+        def to(p: int, q: int) -> Vec3:
+            arm = (float(p) * dx, float(q) * dy, z[1 + p][1 + q] - z[1][1])
+            return matrix_vector(field.rotation, arm)
+
+        around = [to(*k) for k in ((1, 0), (1, 1), (0, 1), (-1, 0), (-1, -1), (0, -1))]
+        best = _inserted(best, _on_vertex(at_vertex(vertex), around))
+        # edges to (1, 0), (1, 1) and (0, 1), with the opposite corners of both triangles
+        for k, others in ((0, (1, 5)), (1, (0, 2)), (2, (1, 3))):
+            edge = around[k]
+            e = scale(edge, 1.0 / root(dot(edge, edge)))
+            # into both triangles, across the edge
+            beside = [subtract(around[o], scale(e, dot(e, around[o]))) for o in others]
+            for contact in at_edge(vertex, edge):
+                s = dot(subtract(contact.point, vertex), edge) / dot(edge, edge)
+                best = _inserted(best, _on_edge(contact, e, s, beside))
+        return best
+
+    up = (field.rotation[0][2], field.rotation[1][2], field.rotation[2][2])
+    none = _Touch(NO_CONTACT, center, up, ZERO33, ZERO33)
+    best = fixed_loop(side * side, visit, (none,) * count)
+    along = matrix_vector(field.rotation, (0.8, 0.6, 0.0))
+    return tuple(exchanged(ContactGeometry(*one)) for one in _ordered(list(best), along))
+
+
+def _falls(normal: Vec3, arms: list[Vec3]) -> tuple[Scalar, Scalar]:
+    """Return whether terrain along all arms is below a tangent plane, and some clearly."""
+    below: Scalar = True
+    clearly: Scalar = False
+    for arm in arms:
+        length = root(dot(arm, arm))
+        rise = dot(normal, arm)
+        below = below & (rise <= AMONG * length)
+        clearly = clearly | (rise < -STEEP * length)
+    return below, clearly
+
+
+def _on_vertex(contact: ContactGeometry, around: list[Vec3]) -> _Touch:
+    """Return the contact of a vertex; it does not exist where terrain around it is higher."""
+    below, clearly = _falls(contact.normal, around)
+    return _Touch(*contact._replace(gap=where(below & clearly, contact.gap, NO_CONTACT)))
+
+
+def _on_edge(contact: ContactGeometry, e: Vec3, s: Scalar, beside: list[Vec3]) -> _Touch:
+    """Return the contact of an inner point of an edge, at a normal across the edge."""
+    below, clearly = _falls(contact.normal, beside)
+    exists = (s > AMONG) & (s < 1.0 - AMONG) & (abs(dot(e, contact.normal)) < ACROSS)
+    exists = exists & below & clearly
+    return _Touch(*contact._replace(gap=where(exists, contact.gap, NO_CONTACT)))
+
+
+def segment(vertex: Vec3, edge: Vec3) -> Placed:
+    """Return an edge as a capsule of radius 0."""
+    length = root(dot(edge, edge))
+    z = scale(edge, 1.0 / length)
+    x = perpendicular(z)
+    y = cross(z, x)
+    rotation = ((x[0], y[0], z[0]), (x[1], y[1], z[1]), (x[2], y[2], z[2]))
+    return Placed(rotation, add(vertex, scale(edge, 0.5)), (0.0, length))
+
+
+def _inserted(best: tuple[_Touch, ...], found: _Touch) -> tuple[_Touch, ...]:
+    """Return the touches of smallest gap with one more."""
+    kept = []
+    for one in best:
+        nearer = found.gap < one.gap
+        kept.append(select(nearer, found, one))
+        found = select(nearer, one, found)
+    return tuple(kept)
+
+
+def _ordered(touches: list[_Touch], along: Vec3) -> list[_Touch]:
+    """Return touches in an order of their places, which lasts while gaps change."""
+    found = list(touches)
+    for end in range(len(found) - 1, 0, -1):
+        for k in range(end):
+            one, other = found[k], found[k + 1]
+            exists = other.gap < NO_CONTACT
+            later = (one.gap >= NO_CONTACT) | (dot(along, one.point) > dot(along, other.point))
+            found[k] = select(exists & later, other, one)
+            found[k + 1] = select(exists & later, one, other)
+    return found
