@@ -1,10 +1,11 @@
-"""Rigid contact: a quadruped that stands and trots, against MuJoCo's rollout at its fastest.
+"""Rigid contact against MuJoCo's rollout at its fastest: robots that stand and trot, a stack.
 
 Both sides hold the joints by position control (100 N m/rad, 3 N m s/rad) with steps of 1 ms.
 MuJoCo's contacts are soft: before times are compared, both must carry the weight, and what either
 side lets the feet sink and slide stands beside the times.
 """
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,7 +33,7 @@ WEIGHT = 1e-2
 
 
 def run(duration: float) -> Iterator[Figure]:
-    """Measure a standing and a trotting quadruped.
+    """Measure a quadruped that stands and trots, with few and many points, and a stack.
 
     Args:
         duration: Time to spend on each side [s].
@@ -40,6 +41,9 @@ def run(duration: float) -> Iterator[Figure]:
     for gait in ("standing", "trotting"):
         yield _figure(gait, (SIZE,), STEPS, BATCH, BATCH_AIM, duration)
     yield _figure("standing", (), STEPS_OF_ONE, ONE, ONE_AIM, duration)
+    yield _many_points(duration)
+    yield _foot_pads(duration)
+    yield _stack(duration)
 
 
 def _peer(model: Any, cone: str, solver: str, gravity: tuple[float, float, float]) -> Any:
@@ -105,7 +109,9 @@ def _controller(model: Any, trotting: bool) -> Any:
     return control
 
 
-def _sides(gait: str, shape: tuple[int, ...], steps: int) -> tuple[Any, dict[str, Any], str]:
+def _sides(
+    gait: str, shape: tuple[int, ...], steps: int, model: Any = None
+) -> tuple[Any, dict[str, Any], str]:
     """Return our run, MuJoCo's by setting, and what each side lets the feet do."""
     import mujoco
     import numpy as np
@@ -113,7 +119,7 @@ def _sides(gait: str, shape: tuple[int, ...], steps: int) -> tuple[Any, dict[str
 
     import tiburon as tb
 
-    model = tb.load("quadruped")
+    model = tb.load("quadruped") if model is None else model
     trotting = gait == "trotting"
     control = _controller(model, trotting)
     ground = tb.Ground(static_friction=FRICTION)
@@ -231,6 +237,206 @@ def _figure(
         must,
         aim,
         note=note if gait == "standing" and shape else "",
+    )
+
+
+def _many_points(duration: float) -> Figure:
+    """Measure a quadruped with 24 candidate points, of which the four feet touch."""
+    from dataclasses import replace
+
+    import tiburon as tb
+
+    model = tb.load("quadruped")
+    points = list(model.contacts)
+    for point in model.contacts:
+        x, y, z = point.position
+        points += [
+            replace(point, name=f"{point.name}_{k}", position=(x, y, z + 0.03 * k))
+            for k in range(1, 6)
+        ]
+    model = tb.Model(
+        "quadruped with 24 points",
+        model.bodies,
+        actuators=model.actuators,
+        contacts=points,
+        poses=model.poses,
+    )
+    ours, peers, _ = _sides("standing", (SIZE,), STEPS, model)
+    peers = {name: call for name, call in peers.items() if name.endswith("NEWTON")}
+    times = measure({"ours": ours, **peers}, duration=duration)
+    fastest = min(peers, key=lambda name: times[name].minimum)
+    return Figure(
+        f"quadruped with {len(points)} candidate points, {SIZE} cases, one thread",
+        times["ours"].per(STEPS * SIZE),
+        f"mujoco.rollout, {fastest}",
+        times[fastest].per(STEPS * PEER_SIZE),
+        3.0,
+        6.0,
+    )
+
+
+PAD_SIZE, PAD_STIFFNESS, PAD_DAMPING = 256, 20000.0, 300.0
+"""Cases of our batch of robots with foot pads, and their position control [N m/rad, N m s/rad]."""
+
+
+def _foot_pads(duration: float) -> Figure:
+    """Measure `aquarobot`, which stands on six pads of nine points each."""
+    import mujoco
+    import numpy as np
+    from mujoco import rollout
+
+    import tiburon as tb
+    from benchmarks.mujoco_peer import write_spec
+
+    model = tb.load("aquarobot")
+    stand = np.array(model.poses["stand"])
+    hinges = [
+        (model.slice(joint.name, of="q").start, model.slice(joint.name, of="v").start)
+        for joint in model.joints
+        if joint.nv == 1
+    ]
+
+    @tb.traced
+    def hold(state: Any) -> Any:
+        force: list[Any] = [0.0] * model.nv
+        for place, k in hinges:
+            error = float(stand[place]) - state.q[place]
+            force[k] = PAD_STIFFNESS * error - PAD_DAMPING * state.v[k]
+        return force
+
+    world = tb.World(gravity=(0.0, 0.0, -GRAVITY), ground=tb.Ground(static_friction=0.6))
+    options = {"contact": "rigid", "method": "semi_implicit_euler", "dt": STEP, "progress": False}
+    options |= {"world": world, "control": hold, "limits": False}
+    settled = tb.simulate(model, 0.5, q=stand, record_dt=0.5, **options)
+    generator = np.random.default_rng(5)
+    q = np.tile(settled.q[-1], (PAD_SIZE, 1))
+    v = settled.v[-1] + 1e-3 * generator.standard_normal((PAD_SIZE, model.nv))
+
+    def ours() -> Any:
+        return tb.simulate(model, STEPS * STEP, q=q, v=v, threads=1, record_every=STEPS, **options)
+
+    peers = {}
+    for cone, solver in SETTINGS:
+        spec, bodies = write_spec(model, world.gravity)
+        for point in model.contacts:
+            bodies[point.body].add_geom(
+                type=mujoco.mjtGeom.mjGEOM_SPHERE,
+                size=[0.005, 0, 0],
+                pos=list(point.position),
+                mass=0,
+                contype=1,
+                conaffinity=2,
+            )
+        plane = mujoco.mjtGeom.mjGEOM_PLANE
+        spec.worldbody.add_geom(type=plane, size=[50, 50, 1], contype=2, conaffinity=1)
+        spec.option.timestep = STEP
+        spec.option.cone = getattr(mujoco.mjtCone, f"mjCONE_{cone}")
+        spec.option.solver = getattr(mujoco.mjtSolver, f"mjSOL_{solver}")
+        spec.option.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
+        peer = spec.compile()
+        start = np.r_[stand[4:7], stand[:4], stand[7:]]
+        start[2] += 0.005
+        peer.dof_damping[6:], peer.jnt_stiffness[1:] = PAD_DAMPING, PAD_STIFFNESS
+        peer.qpos_spring[:] = start
+        data = mujoco.MjData(peer)
+        data.qpos[:] = start
+        mujoco.mj_step(peer, data, nstep=200)
+        peers[f"{cone.lower()} {solver}"] = (rollout.rollout, peer, data, *_rows(peer, data, 4))
+    times = measure({"ours": ours, **peers}, duration=duration)
+    fastest = min(peers, key=lambda name: times[name].minimum)
+    summary = settled.contact_summary()
+    return Figure(
+        f"aquarobot standing, {len(model.contacts)} points, {PAD_SIZE} cases, one thread",
+        times["ours"].per(STEPS * PAD_SIZE),
+        f"mujoco.rollout, {fastest}",
+        times[fastest].per(STEPS * 4),
+        4.0,
+        8.0,
+        note=f"largest depth {summary.depth.max():.1e} m, residual {summary.residual:.1e}",
+    )
+
+
+def _rows(peer: Any, data: Any, count: int) -> tuple[Any, Any]:
+    """Return initial states of some cases and commands of all steps for a rollout."""
+    import mujoco
+    import numpy as np
+
+    kind = mujoco.mjtState.mjSTATE_FULLPHYSICS
+    rows = np.zeros((count, mujoco.mj_stateSize(peer, kind)))
+    for row in rows:
+        mujoco.mj_getState(peer, data, row, kind)
+    return rows, np.zeros((count, STEPS, peer.nu))
+
+
+BOXES, SIDE = 10, 0.2
+"""Boxes of a stack, and their side [m]."""
+
+
+def _stack(duration: float) -> Figure:
+    """Measure a stack of boxes at rest, each a little beside the one below."""
+    import mujoco
+    import numpy as np
+    from mujoco import rollout
+
+    import tiburon as tb
+
+    material = tb.ContactMaterial(static_friction=FRICTION, kinetic_friction=FRICTION)
+    shape = tb.Shape(tb.BoxShape((SIDE, SIDE, SIDE)), material=material)
+    inertia = tb.Inertia.box(1.0, (SIDE, SIDE, SIDE))
+    names = [f"box{k}" for k in range(BOXES)]
+    bodies = [
+        tb.Body(name, joint=tb.Free(name), inertia=inertia, shapes=(shape,)) for name in names
+    ]
+    model = tb.Model("stack", bodies)
+    places = [(3e-3 * (-1) ** k, 2e-3 * (-1) ** (k // 2), SIDE * (k + 0.5)) for k in range(BOXES)]
+    q = np.concatenate([(1.0, 0.0, 0.0, 0.0, *place) for place in places])
+    ground = tb.Ground(static_friction=FRICTION)
+    options: dict[str, Any] = {
+        "world": tb.World(gravity=(0.0, 0.0, -GRAVITY), ground=ground),
+        "contact_pairs": [*itertools.pairwise(names), (names[0], "world")],
+        "method": "semi_implicit_euler",
+        "dt": STEP,
+        "progress": False,
+    }
+    settled = tb.simulate(model, 0.5, q=q, record_dt=0.5, **options)
+    sunk = float(np.abs(settled.q[-1] - q)[6::7].max())
+    if sunk > 1e-8:
+        raise MeasurementError(f"our stack sinks {sunk:.2g} m")
+
+    def ours() -> Any:
+        return tb.simulate(
+            model, 100 * STEP, q=settled.q[-1], v=settled.v[-1], record_every=100, **options
+        )
+
+    peers, sinks = {}, {}
+    for cone, solver in SETTINGS:
+        spec = mujoco.MjSpec()
+        spec.option.timestep, spec.option.gravity = STEP, [0.0, 0.0, -GRAVITY]
+        spec.option.cone = getattr(mujoco.mjtCone, f"mjCONE_{cone}")
+        spec.option.solver = getattr(mujoco.mjtSolver, f"mjSOL_{solver}")
+        surface = {"friction": [FRICTION, 0.005, 0.0001], "condim": 3}
+        plane, cube = mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_BOX
+        spec.worldbody.add_geom(type=plane, size=[5, 5, 1], **surface)
+        for place in places:
+            made = spec.worldbody.add_body(pos=list(place))
+            made.add_freejoint()
+            made.add_geom(type=cube, size=[SIDE / 2] * 3, mass=1.0, **surface)
+        peer = spec.compile()
+        data = mujoco.MjData(peer)
+        mujoco.mj_step(peer, data, nstep=1000)
+        name = f"{cone.lower()} {solver}"
+        sinks[name] = places[-1][2] - data.qpos[-5]
+        peers[name] = (rollout.rollout, peer, data, *_rows(peer, data, 1))
+    times = measure({"ours": ours, **peers}, duration=duration)
+    fastest = min(peers, key=lambda name: times[name].minimum)
+    return Figure(
+        f"stack of {BOXES} boxes at rest, one case",
+        times["ours"].per(100),
+        f"mujoco.rollout, {fastest}",
+        times[fastest].per(STEPS),
+        1.0 / 3.0,
+        1.0,
+        note=f"boxes sink {sunk:.1e} m, MuJoCo's top {1e3 * sinks[fastest]:.2g} mm",
     )
 
 
