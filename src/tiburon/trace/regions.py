@@ -163,7 +163,7 @@ class FunctionRegion(GraphRegion):
         self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
     ) -> list[int]:
         """Return the tangents of the results: one call of the derived function."""
-        inner, seeds, arguments = self._seeds(graph, self.inputs, tangents)
+        inner, seeds, arguments = self.seeds(graph, self.inputs, tangents)
         roots = push_forward(inner, self.roots, seeds)
         inputs = [*self.inputs, *seeds.values()]
         return call_function(
@@ -174,14 +174,14 @@ class FunctionRegion(GraphRegion):
         self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
     ) -> list[int]:
         """Return the adjoints of the arguments: one call of the derived function."""
-        inner, seeds, arguments = self._seeds(graph, self.roots, adjoints)
+        inner, seeds, arguments = self.seeds(graph, self.roots, adjoints)
         roots = pull_back(inner, list(seeds), list(seeds.values()), self.inputs)
         inputs = [*self.inputs, *seeds.values()]
         return call_function(
             graph, f"{self.name}_adjoint", inner, inputs, roots, [*args, *arguments]
         )
 
-    def _seeds(
+    def seeds(
         self, graph: Graph, nodes: Sequence[int], given: list[int]
     ) -> tuple[Graph, dict[int, int], list[int]]:
         """Make an input for each derivative that is not zero."""
@@ -798,26 +798,75 @@ class OnceIfNeeded(WhileLoop):
     def tangent(
         self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
     ) -> list[int]:
-        """Return the tangents of the body or of the state."""
+        """Return the tangents of the body, computed only if it ran, or of the state."""
         size, zero = len(self.states), graph.const(0.0)
-        ran, body = graph.to_truth(args[0]), self._body()
-        changes = body.tangent(graph, args, results, tangents)
-        pairs = zip(changes, tangents[:size], strict=True)
-        return [*(graph.where(ran, a, b) for a, b in pairs), zero, zero]
+        inner, seeds, given = self._seeded(graph, self.inputs, tangents)
+        if not seeds:
+            return [zero] * (size + 2)
+        changes = push_forward(inner, self.roots[1:], seeds)
+        found = self._again(
+            graph, args, seeds, given, tangents[1:size], changes[1:], f"{self.name}_tangent"
+        )
+        return [zero, *found, zero, zero]
 
     def adjoint(
         self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
     ) -> list[int]:
-        """Return the adjoints of the arguments of the body, or of the state."""
+        """Return the adjoints of the body, computed only if it ran, or of the state."""
         size, zero = len(self.states), graph.const(0.0)
-        ran, body = graph.to_truth(args[0]), self._body()
-        back = body.adjoint(graph, args, results, adjoints[:size])
-        passed = [*adjoints[:size], *[zero] * (len(args) - size)]
-        return [graph.where(ran, a, b) for a, b in zip(back, passed, strict=True)]
+        # a value may be several results
+        weights: dict[int, int] = {}
+        for root, adjoint in zip(self.roots[1:], adjoints[:size], strict=True):
+            known = weights.get(root)
+            weights[root] = adjoint if known is None else graph.add(known, adjoint)
+        inner, seeds, given = self._seeded(graph, list(weights), list(weights.values()))
+        passed = [*adjoints[1:size], *[zero] * (len(args) - size)]
+        if not seeds:
+            return [zero, *passed]
+        back = pull_back(inner, list(seeds), list(seeds.values()), self.inputs[1:])
+        return [
+            zero,
+            *self._again(graph, args, seeds, given, passed, back, f"{self.name}_adjoint"),
+        ]
 
-    def _body(self) -> FunctionRegion:
-        """Return the body as a function of state and other arguments."""
-        return FunctionRegion(self.name, self.graph, self.inputs, self.roots[1:])
+    def _seeded(
+        self, graph: Graph, nodes: Sequence[int], given: list[int]
+    ) -> tuple[Graph, dict[int, int], list[int]]:
+        """Make an input of the body for each derivative that is not zero."""
+        body = FunctionRegion(self.name, self.graph, self.inputs, self.roots[1:])
+        return body.seeds(graph, nodes, given)
+
+    def _again(
+        self,
+        graph: Graph,
+        args: list[int],
+        seeds: dict[int, int],
+        given: list[int],
+        start: Sequence[int],
+        changed: Sequence[int],
+        name: str,
+    ) -> list[int]:
+        """Call a region that returns nodes of the body where it ran, else what it started from.
+
+        Args:
+            graph: Receives the call.
+            args: Arguments of this region.
+            seeds: Inputs of the body for derivatives, by node.
+            given: Their values.
+            start: Values where the body did not run.
+            changed: Nodes of the body.
+            name: Name of the region.
+        """
+        inner = self.graph
+        argument = fresh_argument(inner, [*self.inputs, *seeds.values()])
+        states = [self.states[0], *(inner.input(argument, k) for k in range(len(start)))]
+        roots = [self.condition, inner.const(0.0), *changed]
+        live = set(inner.live(roots))
+        nodes = zip([*self.inputs[1:], *seeds.values()], [*args[1:], *given], strict=True)
+        kept = [(node, value) for node, value in nodes if node in live]
+        region = OnceIfNeeded(name, inner, 1, states, [node for node, _ in kept], roots)
+        found = graph.call(region, [args[0], *start, *(value for _, value in kept)])
+        return found[1 : len(states)]
 
 
 class _FixedPoint:

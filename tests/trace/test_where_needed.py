@@ -1,0 +1,61 @@
+"""Regions that run only where they are needed: values and derivatives on both sides."""
+
+import numpy as np
+import pytest
+
+from tests.native.lanes import LANES, run_lanes, run_one
+from tiburon.trace.array import as_traced
+from tiburon.trace.derivative import jacobian
+from tiburon.trace.interpret import interpret
+from tiburon.trace.program import Input, trace
+from tiburon.trace.regions import where_needed
+
+
+def changed_where_positive(x):
+    """Return (sin x0 x1, the same, x1) where x0 > 0, else (x1, x0, 3)."""
+
+    def changed():
+        first = np.sin(x[0] * x[1])
+        # one value twice, and one that comes from outside
+        return first, first, x[1]
+
+    a, b, c = where_needed(x[0] > 0.0, changed, (x[1], x[0], 3.0))
+    return as_traced([a, b * x[1], c])
+
+
+PROGRAM = trace(changed_where_positive, [Input("x", (2,))], name="changed")
+
+
+def expected(x):
+    """Return the Jacobian by hand."""
+    a, b = x
+    if a > 0.0:
+        slope, sine = np.cos(a * b), np.sin(a * b)
+        return np.array([[b, a], [b * b, a * b], [0.0, 0.0]]) * slope + [[0, 0], [0, sine], [0, 1]]
+    return np.array([[0.0, 1.0], [b, a], [0.0, 0.0]])
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+@pytest.mark.parametrize("x", [(0.7, 1.3), (-0.7, 1.3)])
+def test_derivative_is_that_of_the_side_taken(mode, x):
+    found = interpret(jacobian(PROGRAM, mode=mode), [np.array(x)])
+    np.testing.assert_allclose(found, expected(x), atol=1e-15)
+
+
+def test_infinite_slopes_of_the_side_not_taken_do_no_harm_in_forward_mode():
+    def rooted(x):
+        (found,) = where_needed(x[0] > 0.0, lambda: (np.sqrt(x[0]),), (2.0 * x[0],))
+        return as_traced([found])
+
+    program = trace(rooted, [Input("x", (1,))], name="rooted")
+    found = interpret(jacobian(program, mode="forward"), [np.array([0.0])])
+    assert np.array_equal(found, [[2.0]])
+
+
+def test_lanes_on_different_sides_agree_in_bits():
+    x = np.random.default_rng(1).normal(size=(13, 2))
+    single = run_one(jacobian(PROGRAM, mode="reverse"), x)
+    for lanes in LANES:
+        assert np.array_equal(run_lanes(jacobian(PROGRAM, mode="reverse"), x, lanes), single)
+    for row, of in zip(single, x, strict=True):
+        np.testing.assert_allclose(row.reshape(3, 2), expected(of), atol=1e-14)
