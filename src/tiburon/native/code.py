@@ -182,9 +182,9 @@ class _Origin:
 class _Function:
     """One part of a code.
 
-    A long function is compiled twice: quickly when it is first called, which takes a fraction of
-    the time for code that is about half as fast, and with all optimizations once it has computed
-    many cases. The bits of both are the same.
+    A long function is compiled twice: quickly when it is first called, which takes about a fourth
+    of the time for slower code, and with all optimizations once it has computed many cases. The
+    bits of both are the same.
     """
 
     def __init__(self, origin: _Origin, part: Part) -> None:

@@ -205,8 +205,8 @@ def compile_module(assembly: str, *, optimize: bool = True, quick: bool = False)
         assembly: A module as text.
         optimize: Improve the module before choosing instructions. Straight-line code comes out of
             the graph as good as it gets: there it only takes time.
-        quick: Choose instructions and registers the quick way: about a fifth of the time, for code
-            that takes about twice as long and gives the same bits.
+        quick: Choose instructions and registers the quick way: about a fourth of the time, for code
+            that runs 1.2 to 4 times as long and gives the same bits.
 
     Returns:
         Object code.
