@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.contact.solver_residuals import SOLVERS, problems, residuals
 from tests.contact.test_friction_solver import Problem
 from tiburon.trace.primitives import friction
 from tiburon.trace.primitives.friction import FrictionGaussSeidel
@@ -67,6 +68,21 @@ def test_paths_to_the_root_are_eliminated_without_new_entries():
     pairs = {(order[k], order[i]) for k, later in enumerate(after) for i in later}
     allowed = {(a, b) for support in supports for a in support for b in support}
     assert pairs <= allowed
+
+
+@pytest.mark.parametrize("seed", [0, 3, 8, 13])
+def test_solvers_agree(seed):
+    """Sweeps and Newton's method find the same impulses; the convex law other ones that slide."""
+    problem = problems()[seed]
+    solutions = [solve(problem)[0] for solve in SOLVERS.values()]
+    largest = np.abs(solutions[0]).max()
+    for p in solutions[1:3]:
+        np.testing.assert_allclose(p, solutions[0], atol=1e-6 * largest)
+    signorini, cone, power = residuals(problem, solutions[3])
+    assert cone < 1e-12
+    assert power < 1e-7
+    slides = np.abs(residuals(problem, solutions[0])[0] - signorini) > 1e-3
+    assert slides == (np.abs(solutions[3] - solutions[0]).max() > 1e-3 * largest)
 
 
 def stack(boxes: int, ratio: float) -> Problem:
