@@ -193,3 +193,19 @@ def test_a_beam_lies_on_the_ridge_below_it():
     q = [1, 0, 0, 0, 0, 0, 0.11]
     run = tb.simulate(plate, 0.2, q=q, world=uneven(peak, spacing=1.0))
     np.testing.assert_allclose(run.q[-1], q, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("shape", "height"),
+    [(tb.CylinderShape(0.1, 0.3), 0.15), (tb.EllipsoidShape((0.2, 0.15, 0.1)), 0.1)],
+)
+def test_cylinders_and_ellipsoids_move_on_a_flat_grid_as_on_a_plane(shape, height):
+    """One stands, the other rocks after a kick: to the tolerance of the impulses."""
+    thing = body(shape)
+    q, v = [1, 0, 0, 0, 0.03, 0.05, height], [0.0, 0.3, 0.1, 0.1, 0.0, 0.0]
+    if isinstance(shape, tb.CylinderShape):
+        v = [0.0] * 6
+    flat, plane = uneven(np.zeros((21, 21)), 0.25), tb.World(ground=tb.Ground(static_friction=0.8))
+    runs = [tb.simulate(thing, 0.2, q=q, v=v, world=world) for world in (flat, plane)]
+    assert [run.status for run in runs] == ["finished"] * 2
+    np.testing.assert_allclose(runs[0].q[-1], runs[1].q[-1], atol=1e-6)

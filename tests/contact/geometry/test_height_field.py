@@ -329,3 +329,18 @@ def test_boxes_and_capsules_touch_peaks_and_ridges_between_their_corners():
     lowest = min(found, key=lambda c: c.gap)
     assert_close(lowest.gap, 0.15)
     assert_close(lowest.point[:2], [2.0, 1.7])
+
+
+def test_cylinders_and_ellipsoids_on_a_flat_grid_touch_as_on_a_plane():
+    """The lowest gap, at any orientation; tilted ground, too."""
+    rng = np.random.default_rng(9)
+    level = field_of(np.zeros((9, 9)), (1.0, 1.0), (-4.0, -4.0))
+    plane = Placed(UPRIGHT, (0.0, 0.0, 0.0))
+    for kind in ("cylinder", "ellipsoid"):
+        for _ in range(20):
+            shape = random_shape(rng, kind)
+            there = pair(kind, "height field").function(shape, level.placed)
+            expected = pair(kind, "plane").function(shape, plane)
+            assert_close(min(c.gap for c in there), min(c.gap for c in expected))
+            lowest = min(there, key=lambda c: c.gap)
+            assert_close(lowest.normal, [0.0, 0.0, -1.0])

@@ -28,8 +28,10 @@ from tiburon.contact.geometry.capsule_plane import capsule_plane
 from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed, exchanged
 from tiburon.contact.geometry.cylinder_cylinder import cylinder_cylinder
 from tiburon.contact.geometry.cylinder_ellipsoid import cylinder_ellipsoid
+from tiburon.contact.geometry.cylinder_height_field import cylinder_height_field
 from tiburon.contact.geometry.cylinder_plane import cylinder_plane
 from tiburon.contact.geometry.ellipsoid_ellipsoid import ellipsoid_ellipsoid
+from tiburon.contact.geometry.ellipsoid_height_field import ellipsoid_height_field
 from tiburon.contact.geometry.ellipsoid_plane import ellipsoid_plane
 from tiburon.contact.geometry.sphere_box import sphere_box
 from tiburon.contact.geometry.sphere_capsule import sphere_capsule
@@ -116,6 +118,8 @@ PAIRS: dict[tuple[str, str], Pair] = {
     ("sphere", "height field"): Pair(function(sphere_height_field), 3),
     ("capsule", "height field"): Pair(function(capsule_height_field), 6),
     ("box", "height field"): Pair(function(box_height_field), 12),
+    ("cylinder", "height field"): Pair(function(cylinder_height_field), 8),
+    ("ellipsoid", "height field"): Pair(function(ellipsoid_height_field), 8),
     ("sphere", "smooth height field"): Pair(function(sphere_smooth_height_field), 1),
     ("capsule", "smooth height field"): Pair(function(capsule_smooth_height_field), 2),
     ("box", "smooth height field"): Pair(function(box_smooth_height_field), 8),
