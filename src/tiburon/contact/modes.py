@@ -130,7 +130,6 @@ def solve_modes(
     slips: NDArray[np.bool_] | None = None,
     *,
     all_patterns: bool = True,
-    trust_sticking: bool = True,
 ) -> Solutions:
     """Return the answers of a contact problem.
 
@@ -140,8 +139,6 @@ def solve_modes(
         slips: Points at rest that slip in the guess; by default those with all of their static
             friction in use.
         all_patterns: Whether to look for further answers after the guess has turned out right.
-        trust_sticking: Whether sticking contacts may keep the forces of the guess where those of
-            least norm leave the cone.
 
     Raises:
         SecondOrderCollisionError: If there is no friction, and no solution either.
@@ -153,7 +150,7 @@ def solve_modes(
         return Solutions([_smooth(problem)], True)
     first = _guessed(problem, guess, slips)
     for pattern in first:
-        solved = _solved(problem, pattern, guess if trust_sticking else None)
+        solved = _solved(problem, pattern, guess)
         if solved is not None:
             found.append(solved)
             break
