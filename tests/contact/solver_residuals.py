@@ -5,6 +5,7 @@ Run from the top of a checkout::
     python -m tests.contact.solver_residuals
 """
 
+import sys
 from unittest import mock
 
 import numpy as np
@@ -84,5 +85,6 @@ def table():
 
 
 if __name__ == "__main__":
-    for _name, (_signorini, _cone, _power, _iterations) in table().items():
-        pass
+    for title, (signorini, cone, power, iterations) in table().items():
+        columns = f"{signorini:.1e} | {cone:.1e} | {power:.1e} | {iterations:.0f}"
+        sys.stdout.write(f"| {title} | {columns} |\n")
