@@ -72,7 +72,8 @@ class Contacts(NamedTuple):
     """Name of each contact point."""
 
     gap: Array
-    """Signed distance [m], shape (..., points); negative where shapes overlap."""
+    """Signed distance [m], shape (..., points); negative where shapes overlap, 1e9 where a pair has
+    fewer points in this configuration."""
 
     point: Array
     """Midpoint of the closest points, world axes [m], shape (..., points, 3)."""
