@@ -16,6 +16,7 @@ the last one, an acceleration a toward each other and a coefficient e, they end 
 impulses that hold the contact during that time add up to those of the bounces.
 """
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -44,7 +45,7 @@ from tiburon.contact.modes import (
     solve_modes,
 )
 from tiburon.contact.rigid import Compliance, solve_impulses
-from tiburon.errors import ModelError, SecondOrderCollisionError
+from tiburon.errors import ModelError, SecondOrderCollisionError, TiburonWarning
 from tiburon.results.outcome import EventRecord
 from tiburon.simulation.adaptive_run import START, TIME, TRIES, AdaptiveRun
 from tiburon.simulation.cases import Cases
@@ -97,6 +98,9 @@ SHORT = 1e-6
 
 TOLERANCE = 1e-13
 """Residual to which impulses are solved for, relative to the largest."""
+
+UNSOLVED = 1e-8
+"""Residual of the impulses of a collision that is reported."""
 
 REMOTE = 1e9
 """Normal velocity that keeps a contact point out of a problem [m/s]."""
@@ -713,7 +717,17 @@ class ExactRun(AdaptiveRun):
         b = now.velocity.copy()
         b[:, 2] = np.where(touched, b[:, 2], REMOTE)
         restitution = now.surfaces[:, 2] * elastic
-        found, _, _ = collision_impulses(now.rows, b.reshape(-1), now.surfaces[:, 1], restitution)
+        found, _, residual = collision_impulses(
+            now.rows, b.reshape(-1), now.surfaces[:, 1], restitution
+        )
+        if residual > UNSOLVED:
+            listed = ", ".join(repr(self._names[k]) for k in np.flatnonzero(touched))
+            warnings.warn(
+                f"exact run: impulses of the contacts {listed} satisfy the laws of contact to "
+                f"{residual:.3g} of the largest only; compare with contact='rigid'",
+                TiburonWarning,
+                stacklevel=2,
+            )
         return found
 
     def _solve(self, now: _Contacts, b: Array, mu: Array, least: Array, start: Array) -> Array:
