@@ -10,6 +10,20 @@ DOG = tb.load("quadruped")
 STAND = np.array(DOG.poses["stand"])
 
 
+BARE = tb.Model(
+    "bare",
+    [
+        tb.Body("rod", joint=tb.Free("rod"), inertia=tb.Inertia.sphere(1.0, 0.1)),
+        tb.Body(
+            "ball",
+            joint=tb.Free("ball"),
+            inertia=tb.Inertia.sphere(1.0, 0.1),
+            shapes=(tb.Shape(tb.SphereShape(0.1)),),
+        ),
+    ],
+)
+
+
 @tb.traced
 def hold(state):
     forces = [100.0 * (float(a) - q) for a, q in zip(STAND[7:], state.q[7:], strict=True)]
@@ -64,6 +78,35 @@ def test_standing_dog_carries_its_weight_and_stays():
     assert summary.depth.max() < 1e-9
     assert summary.residual < 1e-8
     assert "front_left_foot" in str(summary)
+
+
+@pytest.mark.parametrize("friction", [0.0, 0.4])
+def test_bodies_that_fall_together_slip_on_each_other_without_a_force(friction):
+    """Their relative normal velocity is rounding, and so is every impulse."""
+    surface = tb.ContactMaterial(static_friction=friction)
+    sizes = {"box": (0.2, 0.2, 0.1), "plate": (0.6, 0.6, 0.1)}
+    bodies = [
+        tb.Body(
+            name,
+            joint=tb.Free(name),
+            inertia=tb.Inertia.box(2.0, size),
+            shapes=(tb.Shape(tb.BoxShape(size), material=surface),),
+        )
+        for name, size in sizes.items()
+    ]
+    model = tb.Model("pair", bodies)
+    rng = np.random.default_rng(0)
+    v = np.zeros((40, 12))
+    v[:, [2, 3, 4, 9, 10]] = rng.standard_normal((40, 5))
+    # some land on the plate, however slowly
+    v[1::2, 5] = -(10.0 ** rng.integers(-17, -4, 20))
+    q = [1, 0, 0, 0, 0.02, 0, 2.3, 1, 0, 0, 0, 0, 0, 2.2]
+    falling = tb.simulate(model, 0.02, q=np.tile(q, (40, 1)), v=v, world=FLOOR, contact="rigid")
+    assert {outcome.message for outcome in falling.outcomes} == {"finished at 0.02 s"}
+    # 1e-4 m/s is the fastest landing
+    assert np.abs(falling.q[-1, :, 3] - np.sin(0.01 * v[:, 2])).max() < 1e-4
+    np.testing.assert_allclose(falling.q[-1, :, 13], 2.2 - 0.5 * 9.81 * 0.02**2, atol=1e-5)
+    assert falling.contact_summary().residual < 1e-8
 
 
 def test_friction_of_the_ground_is_a_parameter_that_compiles_nothing():
@@ -156,6 +199,18 @@ def test_penetration_at_the_start_is_refused_and_lifted_out():
         (lambda: tb.contacts(DOG, STAND, pairs=[("a", "b")]), "'a'"),
         (lambda: tb.contacts(DOG, STAND, world=FLOOR, pairs=[("trnk", "world")]), "'trunk'"),
         (lambda: tb.contacts(DOG, STAND, pairs=[("trunk", "trunk")]), "got one twice"),
+        (
+            lambda: tb.simulate(DOG, 0.1, q=STAND, contact_pairs=[("trunk", "world")]),
+            r"\('trunk', 'world'\): expected a world with ground, got none",
+        ),
+        (
+            lambda: tb.simulate(BARE, 0.1, world=FLOOR, contact_pairs=[("rod", "world")]),
+            "expected contact points or collision shapes of 'rod', got none",
+        ),
+        (
+            lambda: tb.simulate(BARE, 0.1, world=FLOOR, contact_pairs=[("rod", "ball")]),
+            "expected collision shapes of 'rod', got none",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(call, message):

@@ -335,6 +335,8 @@ def candidates_of(
         UnknownNameError: If there is no such body.
     """
     pairs = _checked(model, pairs)
+    if pairs is not None:
+        _check_surfaces(model, world, pairs)
     found: list[Candidate] = []
     if world.ground is not None and (pairs is None or any(WORLD in pair for pair in pairs)):
         named = (
@@ -399,6 +401,34 @@ def _checked(model: Model, pairs: Any) -> list[tuple[str, str]] | None:
         if a == b:
             raise ModelError(f"contact pair ({a!r}, {b!r}): expected two bodies, got one twice")
     return [(row[0], row[1]) for row in rows]
+
+
+def _check_surfaces(model: Model, world: World, pairs: Sequence[tuple[str, str]]) -> None:
+    """Check that both sides of every pair have something that can touch.
+
+    Raises:
+        ModelError: If one has nothing.
+    """
+    pointed = {point.body for point in model.contacts}
+    pointed |= {_carrier(model, name) for name in pointed}
+    for a, b in pairs:
+        on_ground = WORLD in (a, b)
+        if on_ground and world.ground is None:
+            raise ModelError(
+                f"contact pair ({a!r}, {b!r}): expected a world with ground, got none; pass "
+                "world=tb.World(ground=tb.Ground())"
+            )
+        for name in (a, b):
+            if name == WORLD or (on_ground and name in pointed):
+                continue
+            carrier = _carrier(model, name)
+            # on the ground a frame stands for its contact points alone
+            if (on_ground and carrier != name) or not _parts(model, carrier):
+                what = "contact points or collision shapes" if on_ground else "collision shapes"
+                raise ModelError(
+                    f"contact pair ({a!r}, {b!r}): expected {what} of {name!r}, got none; give it "
+                    "some, or leave the pair out"
+                )
 
 
 def _on_ground(model: Model, world: World, named: set[str] | None) -> list[Candidate]:

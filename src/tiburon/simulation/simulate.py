@@ -135,9 +135,10 @@ def simulate(
             friction that holds them at rest (see `elements_of`).
         limits: Whether joints stop at their limits.
         contact: "rigid" for contact with Coulomb friction and restitution by impulses at the end of
-            each step, "compliant" for forces of springs, dampers and friction, False for none; by
-            default, where the world has ground that the robot can touch, compliant if the ground
-            has a stiffness, else rigid (docs/contact.md).
+            each step, "compliant" for forces of springs, dampers and friction, "exact" for rigid
+            contact whose changes are located as events, False for none; by default, where the
+            world has ground that the robot can touch, compliant if the ground has a stiffness,
+            else rigid (docs/contact.md).
         contact_pairs: Names of two bodies each whose collision shapes may touch, "world" for the
             ground; by default the contact points of the robot, or the collision shapes of a tree
             without any, and the ground, and collision shapes of different trees.

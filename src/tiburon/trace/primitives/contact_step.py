@@ -45,6 +45,10 @@ GAP_TOLERANCE = 1e-11
 GAP_SHARE = 0.5
 """Share of `GAP_TOLERANCE` that the solution of the third problem may miss."""
 
+IDLE_SHARE = 1e-8
+"""Share of the residual at which gaps are closed that impulses may miss in any case: those of
+bodies that fall together are rounding, and none may be their solution."""
+
 LEAST_HOLD = 1e-8
 """Share of the largest impulse above which a force holds a contact closed."""
 
@@ -104,7 +108,8 @@ class ContactStep(Primitive):
             active = m.less(half, steps.pending.load(m, 0))
             phase = steps.phase.load(m, 0)
             last = m.less(m.constant(0.5 * (DECOMPRESSION + GAPS)), phase)
-            enough = m.choose(last, steps.fine, m_zero)
+            idle = m.mul(m.constant(IDLE_SHARE), steps.fine)
+            enough = m.choose(last, steps.fine, idle)
             steps.solver.solve(active, m.choose(last, m_zero, steps.tolerance), enough)
             over = m.both(active, last)
             first = m.less(phase, half)

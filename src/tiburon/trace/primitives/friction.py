@@ -269,7 +269,7 @@ class GaussSeidel:
         self._change, self._largest, self._reach, self._number, self.softest = (
             Row(m.memory(1)) for _ in range(5)
         )
-        self._wait, self._patience, self._mark = (Row(m.memory(1)) for _ in range(3))
+        self._wait, self._patience, self._mark, self._none = (Row(m.memory(1)) for _ in range(4))
         rows = ((problem.p, 3 * len(supports)), (problem.y, size), (problem.alpha, len(supports)))
         self._kept = [(row, Row(m.memory(count)), count) for row, count in rows]
         self._newton: FrictionNewton | None = None
@@ -319,9 +319,10 @@ class GaussSeidel:
         Args:
             pending: Cases to solve; the others keep everything as it is.
             tolerance: Residual at which to end, relative to the largest impulse.
-            least: Residual [N s] below which to end in any case.
+            least: Residual [N s] that is none, whatever the impulses are.
         """
         m, outcome = self.m, self.outcome
+        self._none.store(m, 0, m.constant(0.0) if least is None else least)
         zero, one, half = (m.constant(x) for x in (0.0, 1.0, 0.5))
         going, before = Row(m.memory(1)), Row(m.memory(1))
         going.store(m, 0, m.choose(pending, one, zero))
@@ -449,7 +450,8 @@ class GaussSeidel:
             self._number.store(m, 0, m.add(self._number.load(m, 0), one))
         largest = self._largest.load(m, 0)
         scale = m.choose(m.less(zero, largest), largest, one)
-        relative = m.div(residual.load(m, 0), scale)
+        none = m.less_equal(residual.load(m, 0), self._none.load(m, 0))
+        relative = m.choose(none, zero, m.div(residual.load(m, 0), scale))
         outcome.residual.store(m, 0, m.choose(due, relative, outcome.residual.load(m, 0)))
         outcome.worst.store(m, 0, m.choose(due, worst.load(m, 0), outcome.worst.load(m, 0)))
         return residual.load(m, 0)
@@ -730,8 +732,10 @@ class Visit:
             m.sub_product(a, u[0], m.sub_product(b, u[1], m.sub_product(c, u[2], old)))
             for (a, b, c), old in zip(((xx, xy, xn), (xy, yy, yn), (xn, yn, nn)), p, strict=True)
         ]
-        # the normal impulse without a tangential one
-        alone = m.add_product(cx, new[0], m.add_product(cy, new[1], new[2]))
+        # the normal impulse without a tangential one; not from `new`, whose rounding is that of
+        # the slip velocity: where bodies fall together and slip, it would be the whole impulse
+        over_n = self._loaded(OVER_NORMAL, 1)[0]
+        alone = m.add_product(cx, p[0], m.add_product(cy, p[1], m.sub_product(over_n, u[2], p[2])))
         normal = larger(m, alone, least)
         limit = m.mul(mu, new[2])
         square = m.add_product(new[0], new[0], m.mul(new[1], new[1]))
