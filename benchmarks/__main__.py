@@ -21,6 +21,9 @@ from tiburon.errors import TiburonError
 
 PREFIX = "measure_"
 
+COMPILER = "TIBURON_COMPILER"
+"""Variable that chooses how functions are compiled."""
+
 INTERRUPTED = 130
 """Exit code of what the keyboard stopped, as shells have it."""
 
@@ -76,8 +79,6 @@ def main(words: list[str]) -> int:
         package is not installed, which is found out before anything is measured; 130 if it was
         interrupted. Figures are written as they come.
     """
-    # of repeated calls, those of optimized code count
-    os.environ.setdefault("TIBURON_COMPILER", "optimized")
     known = find_measurements()
     options = parse(words, known)
     if options.list:
@@ -106,6 +107,9 @@ def main(words: list[str]) -> int:
             write_json(options.json, run, families)
 
     good = True
+    # of repeated calls, those of optimized code count
+    before = os.environ.get(COMPILER)
+    os.environ[COMPILER] = before or "optimized"
     try:
         for measurement in chosen:
             good = _measure(measurement, options.duration, families, keep, console) and good
@@ -113,6 +117,8 @@ def main(words: list[str]) -> int:
         print("benchmarks: interrupted; what was measured is kept", file=sys.stderr)
         return INTERRUPTED
     finally:
+        if before is None:
+            del os.environ[COMPILER]
         _report(options, run, families, known, console)
     return 0 if good else 1
 
