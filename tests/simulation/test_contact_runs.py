@@ -272,3 +272,19 @@ def test_prescribed_motion_is_refused_where_its_time_is_unknown():
         tb.impact(
             model, model.neutral(), np.zeros(6), world=tb.World(ground=tb.Ground(height=-1.0))
         )
+
+
+def test_resumed_runs_keep_their_ground():
+    """Another ground would be ignored: it is refused."""
+    body = tb.Body(
+        "ball",
+        joint=tb.Free("ball"),
+        inertia=tb.Inertia(1.0, (0, 0, 0), 0.004 * np.eye(3)),
+        shapes=(tb.Shape(tb.SphereShape(0.1)),),
+    )
+    ball = tb.Model("ball", [body])
+    floor = tb.World(ground=tb.Ground(static_friction=0.5))
+    run = tb.simulate(ball, 0.01, q=[1, 0, 0, 0, 0, 0, 0.1], world=floor)
+    run.resume(0.01, world=floor)
+    with pytest.raises(tb.ModelError, match="resume: the ground"):
+        run.resume(0.01, world=tb.World(ground=tb.Ground(static_friction=0.1)))

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiburon.actuation.contact_element import ContactElement
 from tiburon.argument_checks import check_signature
 from tiburon.arrays import NDArray
 from tiburon.errors import DomainError, ModelError, OptionError, RunFileError, shown
@@ -146,6 +147,13 @@ class RunSetup(NamedTuple):
         kept |= {"world": run.world, "elements": run.header.elements, **run.header.setup, **changes}
         kept |= {name: tuple(kept[name] or ()) for name in ("events", "sensors", "elements")}
         kept["parameters"] = kept["parameters"] or {}
+        touches = any(isinstance(element, ContactElement) for element in kept["elements"])
+        known, given = (getattr(world, "ground", None) for world in (run.world, kept["world"]))
+        if touches and given != known:
+            raise ModelError(
+                "resume: the ground of a run with contact stays that of its start, got another; "
+                "start a new run with tiburon.simulate from run.q[-1] and run.v[-1]"
+            )
         check_control(kept["control"])
         check_sensors(kept["sensors"])
         return cls(**{**kept, "model": run.model})
