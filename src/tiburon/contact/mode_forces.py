@@ -162,7 +162,7 @@ def _direction(
 ) -> tuple[Scalar, Scalar, Scalar]:
     """Return the direction of slip that friction acts against, in two tangents, and what is left.
 
-    What is left of the slip is that along the direction which is kept; none where it has turned.
+    Slip remains along the direction that is kept, and is zero where it has turned.
     """
     d1, d2, _ = in_frame(point, mode.direction)
     length = np.sqrt(d1 * d1 + d2 * d2)

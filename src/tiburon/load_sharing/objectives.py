@@ -66,7 +66,7 @@ class Objective:
             p: Run-time parameters, as `parameters` lists them.
             before: Forces of the step before.
         """
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} does not define its squares")
 
     def check(self, model: Model, driven: Sequence[int]) -> None:
         """Raise an error if the robot lacks data that the objective needs."""

@@ -722,7 +722,7 @@ class System:
             q_end, w_end = where_needed(
                 ~found.touched, lambda: free()[:2], (q_after, tuple(v_after))
             )
-        # what is off by little is told at the end of the run
+        # the outcome reports smaller misses at the end of the run
         solved = found.residual <= np.maximum(p[at_p][-1], MAX_CONTACT_RESIDUAL)
         # gaps of points beyond the grid of the ground are not numbers, which comparisons hide
         over = sum((point.geometry.gap for point in points), 0.0) < MAX_GAP

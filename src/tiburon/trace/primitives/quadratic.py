@@ -199,30 +199,13 @@ class DualActiveSet(Primitive):
             return [graph.const(0.0)] * self.result_count
         at = _Optimum(self, *([Value(graph, x) for x in row] for row in (args, results)))
         change = self._split([Value(graph, node) for node in tangents])
-        linear, right = list(change.c), list(change.b1)
-        for (i, j), dw in zip(self._entries(), change.W, strict=True):
-            linear[i] = linear[i] + dw * at.x[j]
-        n = self.size
-        for k, y in enumerate(at.y1):
-            for j in range(n):
-                entry = change.A1[k * n + j]
-                linear[j] = linear[j] - y * entry
-                right[k] = right[k] - entry * at.x[j]
-        place = 0
-        for support, y, on, db in zip(self.supports, at.y2, at.on, change.b2, strict=True):
-            total = db
-            for j in support:
-                entry = change.A2[place]
-                linear[j] = linear[j] - y * entry
-                total = total - entry * at.x[j]
-                place += 1
-            right.append(on * total)
+        linear, right = at.conditions(change)
         for (_, _, j), y, on, dmu in zip(self.cones, at.yc, at.cone_on, change.mu, strict=True):
             linear[j] = linear[j] - on * y * dmu
             right.append(-on * at.x[j] * dmu)
         found = at.solve(linear, right)
         still = [graph.const(0.0)] * 3
-        return [*nodes_of(graph, found[: n + self.constraints]), *still]
+        return [*nodes_of(graph, found[: self.size + self.constraints]), *still]
 
     def adjoint(
         self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
@@ -342,6 +325,31 @@ class _Optimum:
         a, b = (self.x[j] for j in cone[:2])
         return np.sqrt(a * a + b * b)
 
+    def conditions(self, data: _Arguments) -> tuple[list[Any], list[Any]]:
+        """Return W x + c - A1^T y1 - A2^T y2 and b - A x of active rows, of some data at x and y.
+
+        Without cones. Data may be those of the problem, or their changes.
+        """
+        of, n = self._of, self._of.size
+        linear, right = list(data.c), list(data.b1)
+        for (i, j), w in zip(of._entries(), data.W, strict=True):
+            linear[i] = linear[i] + w * self.x[j]
+        for k, y in enumerate(self.y1):
+            for j in range(n):
+                entry = data.A1[k * n + j]
+                linear[j] = linear[j] - y * entry
+                right[k] = right[k] - entry * self.x[j]
+        place = 0
+        for support, y, on, b in zip(of.supports, self.y2, self.on, data.b2, strict=True):
+            total = b
+            for j in support:
+                entry = data.A2[place]
+                linear[j] = linear[j] - y * entry
+                total = total - entry * self.x[j]
+                place += 1
+            right.append(on * total)
+        return linear, right
+
     def improved(self) -> list[Any]:
         """Return x and the multipliers after a step of Newton's method on the active constraints.
 
@@ -349,24 +357,7 @@ class _Optimum:
         solutions whose step is not small, stay as they are.
         """
         of, n, given = self._of, self._of.size, self._given
-        linear = list(given.c)
-        for (i, j), w in zip(of._entries(), given.W, strict=True):
-            linear[i] = linear[i] + w * self.x[j]
-        right = list(given.b1)
-        for k, y in enumerate(self.y1):
-            for j in range(n):
-                entry = given.A1[k * n + j]
-                linear[j] = linear[j] - y * entry
-                right[k] = right[k] - entry * self.x[j]
-        place = 0
-        for support, y, on, b in zip(of.supports, self.y2, self.on, given.b2, strict=True):
-            total = b
-            for j in support:
-                entry = given.A2[place]
-                linear[j] = linear[j] - y * entry
-                total = total - entry * self.x[j]
-                place += 1
-            right.append(on * total)
+        linear, right = self.conditions(given)
         for cone, on, y, mu in zip(of.cones, self.cone_on, self.yc, given.mu, strict=True):
             u, _ = self._direction(cone)
             normal = (-u[0], -u[1], mu)
