@@ -228,3 +228,43 @@ def test_time_constants_are_run_time_numbers():
     assert repr(slow.structure()) == repr(slower.structure())
     assert (slow.parameters(), quick.parameters()) == ((0.1, 1.0), (1.0,))
     assert FREE.gravity == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("ratio", [20.0, -30.0])
+@pytest.mark.parametrize("limits", [{}, {"voltage_limit": 24.0}, {"current_limit": 9.0}])
+@pytest.mark.parametrize("drop", [0.0, 0.7])
+def test_force_limits_at_a_speed_are_the_largest_forces_of_the_drive(ratio, limits, drop):
+    """Commands far beyond the supply give the ends of `force_limits_at`, at any speed."""
+    bound = {"voltage_limit": 30.0, "current_limit": 12.0} | limits
+    motor = tb.Motor(0.8, 0.05, 0.06, damping=1e-4, friction=2e-3, brush_drop=drop, **bound)
+    model = driven(ratio=ratio, motor=motor, force_limits=(-14.0, 11.0))
+    actuator = model.actuators[0]
+    # up to beyond the speed without load, 24 / 0.06 / 20 = 20 rad/s
+    for v in (-31.0, -12.0, -1.0, 2.0, 17.0, 31.0):
+        ends = sorted(acting(model, v, u=u).joint_force["hinge"][0] for u in (-1e6, 1e6))
+        # smooth friction of the drive is within 1e-16 of Coulomb's at 1 rad/s and 0.01 rad/s
+        np.testing.assert_allclose(actuator.force_limits_at(v), ends, rtol=1e-12)
+    speeds = np.linspace(-25.0, 25.0, 7)
+    low, high = actuator.force_limits_at(speeds)
+    np.testing.assert_array_equal(low, [actuator.force_limits_at(v)[0] for v in speeds])
+    assert (low <= high).all()
+
+
+def test_torque_limits_fall_with_speed_to_zero_at_the_speed_without_load():
+    """K (u - B w) / R: stall torque K u / R, none at u / B; unlimited without a supply limit."""
+    motor = tb.Motor(0.8, 0.05, voltage_limit=24.0)
+    low, high = motor.torque_limits(np.array([0.0, 240.0, 480.0]))
+    np.testing.assert_allclose(high, [1.5, 0.75, 0.0], atol=1e-15)
+    np.testing.assert_allclose(low, [-1.5, -2.25, -3.0], atol=1e-15)
+    assert tb.Motor(0.8, 0.05).torque_limits(3.0) == (-math.inf, math.inf)
+    with pytest.raises(tb.ModelError, match="resistance"):
+        tb.Motor(0.0, 0.05, voltage_limit=24.0).torque_limits(1.0)
+
+
+def test_force_limits_of_ideal_actuators_fade_as_their_drives_do():
+    """Along the motion, over the last tenth of the speed limit."""
+    model = driven(speed_limit=10.0, force_limits=(-4.0, 6.0))
+    for v in (-12.0, -9.5, -3.0, 0.0, 9.5, 10.0):
+        ends = [acting(model, v, u=u).joint_force["hinge"][0] for u in (-1e6, 1e6)]
+        np.testing.assert_allclose(model.actuators[0].force_limits_at(v), ends, atol=1e-12)
+    assert tb.Actuator("a", "j", speed_limit=2.0).force_limits_at(3.0) == (-math.inf, 0.0)

@@ -8,13 +8,10 @@ import numpy as np
 from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.actuation.joint_access import joint_force, joint_velocities
 from tiburon.model import Actuator, Model
+from tiburon.model.actuator import clipped, speed_fade
 from tiburon.record import record
-from tiburon.spatial import Scalar
 
-__all__ = ["ForceDrive", "saturated"]
-
-SPEED_FADE_FRACTION = 0.1
-"""Fraction of the speed limit over which the driving force fades to zero."""
+__all__ = ["ForceDrive"]
 
 
 @record
@@ -59,11 +56,11 @@ class ForceDrive(Element):
         joint = now.model.joint(self.actuator.joint)
         force = []
         for u, v in zip(now.u, joint_velocities(now, joint), strict=True):
-            f = saturated(u, low, high)
+            f = clipped(u, low, high)
             if speed is not None:
-                left = (1.0 - np.abs(v) / speed) / SPEED_FADE_FRACTION
+                left = speed_fade(v, speed)
                 # only the force along the motion fades
-                f = np.where(f * v > 0.0, f * np.minimum(np.maximum(left, 0.0), 1.0), f)
+                f = np.where(f * v > 0.0, f * left, f)
             force.append(f)
         outputs = {
             f"{name}.force": f for name, f in zip(self.command_names(now.model), force, strict=True)
@@ -73,9 +70,3 @@ class ForceDrive(Element):
     def _limits(self) -> tuple[float, float, float]:
         low, high = self.actuator.force_limits
         return (low, high, self.actuator.speed_limit)
-
-
-def saturated(x: Scalar, low: Scalar | None, high: Scalar | None) -> Scalar:
-    """Return x saturated at limits; None for no limit."""
-    x = x if low is None else np.maximum(x, low)
-    return x if high is None else np.minimum(x, high)

@@ -18,11 +18,11 @@ from collections.abc import Hashable
 import numpy as np
 
 from tiburon.actuation.element import Action, Element, ElementContext
-from tiburon.actuation.force_drive import saturated
 from tiburon.actuation.joint_access import joint_force, joint_velocities, require_single_dof
 from tiburon.actuation.passive import FRICTION_SPEED, friction_force
 from tiburon.errors import ModelError
 from tiburon.model import Actuator, Model, Motor
+from tiburon.model.actuator import clipped, steady_current, supply_limits
 from tiburon.record import record
 from tiburon.spatial import Scalar
 
@@ -113,26 +113,22 @@ class MotorDrive(Element):
         w = n * v
         emf = B * w
         u: Scalar = now.u[0]
-        lost: Scalar = 0.0 if drop is None else drop
-        if limit is not None:
-            reach = R * limit + lost
-            u = saturated(u, emf - reach, emf + reach)
-        if most is not None:
-            u = saturated(u, -most, most)
+        reach = None if limit is None else R * limit + (0.0 if drop is None else drop)
+        u = clipped(u, *supply_limits(emf, reach, most))
         rates: tuple[Scalar, ...] = ()
         brushes: Scalar = 0.0
         if L is None:
             if drop is not None:
-                brushes = saturated(u - emf, -drop, drop)
+                brushes = clipped(u - emf, -drop, drop)
             # steady state of the winding
-            i = (u - emf - brushes) / R
+            i = steady_current(u, emf, R, drop)
         else:
             (i,) = now.x
             if drop is not None:
-                brushes = saturated(BRUSH_RESISTANCE * R * i, -drop, drop)
+                brushes = clipped(BRUSH_RESISTANCE * R * i, -drop, drop)
             rates = ((u - R * i - emf - brushes) / L,)
         rubbing = c * w - friction_force(f, np.abs(n) * s, w)
-        force = saturated(n * (K * i - rubbing), low, high)
+        force = clipped(n * (K * i - rubbing), low, high)
         outputs = {
             f"{self.name}.voltage": u,
             f"{self.name}.force": force,

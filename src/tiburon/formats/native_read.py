@@ -11,7 +11,8 @@ from tiburon.formats.lenient import Findings, lenient_body, lenient_model
 from tiburon.formats.limits import Budget, read_bytes
 from tiburon.formats.native_schema import Record
 from tiburon.formats.toml_table import Table, parse_toml
-from tiburon.model.attachments import Actuator, HydraulicCylinder, LinearThrust, Spring, Thruster
+from tiburon.model.actuator import Actuator
+from tiburon.model.attachments import HydraulicCylinder, LinearThrust, Spring, Thruster
 from tiburon.model.body import WORLD, Body, ContactPair, ContactPoint, Frame, Shape
 from tiburon.model.body_fluid import BodyFluid, Fin, added_mass_from, six_by_six_from
 from tiburon.model.closure import Closure, JointCoupling, LoopClosure

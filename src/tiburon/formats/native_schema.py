@@ -9,10 +9,10 @@ from dataclasses import MISSING, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
+from tiburon.model.actuator import Motor
 from tiburon.model.attachments import (
     HydraulicCylinder,
     LinearThrust,
-    Motor,
     QuadraticThrust,
     Spring,
     TableThrust,

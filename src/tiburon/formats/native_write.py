@@ -16,7 +16,8 @@ from tiburon.errors import ModelError
 from tiburon.formats import native_schema as schema
 from tiburon.formats.native_schema import Record, kind_of
 from tiburon.formats.save import SavedMeshes
-from tiburon.model.attachments import Actuator, Thruster
+from tiburon.model.actuator import Actuator
+from tiburon.model.attachments import Thruster
 from tiburon.model.body import WORLD, Body, MeshShape, Shape
 from tiburon.model.body_fluid import BodyFluid, Fin, ThinFoil
 from tiburon.model.closure import Closure, JointCoupling, LoopClosure, TracedClosure

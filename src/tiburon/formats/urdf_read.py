@@ -23,7 +23,7 @@ from tiburon.formats.limits import Budget, read_bytes
 from tiburon.formats.mesh_paths import MeshPaths
 from tiburon.formats.surface import coefficient, surface_material
 from tiburon.formats.xml_tree import XmlElement, parse_xml
-from tiburon.model.attachments import Actuator
+from tiburon.model.actuator import Actuator
 from tiburon.model.body import (
     WORLD,
     Body,

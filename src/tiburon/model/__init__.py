@@ -1,13 +1,11 @@
 """Robot models: bodies, joints, frames, loops, actuators, and the world around them."""
 
+from tiburon.model.actuator import Actuator, Motor, rotor
 from tiburon.model.attachments import (
-    Actuator,
     LinearThrust,
-    Motor,
     QuadraticThrust,
     TableThrust,
     Thruster,
-    rotor,
 )
 from tiburon.model.body import (
     WORLD,

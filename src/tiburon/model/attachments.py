@@ -1,4 +1,4 @@
-"""Springs, hydraulic cylinders, thrusters, motors and rotors: attachments of bodies and joints."""
+"""Springs, hydraulic cylinders and thrusters: attachments of bodies and joints."""
 
 import math
 from itertools import pairwise
@@ -6,13 +6,16 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tiburon.arguments import public
 from tiburon.errors import ModelError, shown
-from tiburon.model.body import Body
-from tiburon.model.inertia import Inertia
-from tiburon.model.joints import Coupled, Joint, Revolute
-from tiburon.model.pose import Pose
-from tiburon.model.value_checks import Vec3, check_name, finite_array, number, unit_vector, vec3
+from tiburon.model.value_checks import (
+    Vec3,
+    check_name,
+    finite_array,
+    limit_pair,
+    number,
+    unit_vector,
+    vec3,
+)
 from tiburon.record import field, record
 
 
@@ -326,25 +329,6 @@ class Thruster:
             object.__setattr__(self, quantity, pair)
 
 
-def limit_pair(
-    value: object, element: str, quantity: str, name: str | None = None
-) -> tuple[float, float]:
-    """Convert to a lower and an upper limit, either of which may be infinite."""
-    if not isinstance(value, (tuple, list)) or len(value) != 2:
-        raise ModelError(
-            f"{element}: {quantity} must be two numbers, smallest and largest, got {shown(value)}",
-            name=name,
-        )
-    low, high = (number(x, element, quantity, name, infinite=True) for x in value)
-    if not low <= high:
-        raise ModelError(
-            f"{element}: {quantity} must be smallest and largest in this order, got {low:g} and "
-            f"{high:g}; swap them",
-            name=name,
-        )
-    return low, high
-
-
 def _dead_band(value: object, element: str) -> tuple[float, float]:
     low, high = limit_pair(value, element, "dead_band")
     if not low <= 0.0 <= high:
@@ -354,182 +338,3 @@ def _dead_band(value: object, element: str) -> tuple[float, float]:
             "first"
         )
     return low, high
-
-
-@record
-class Motor:
-    """Parameters of a direct-current motor (Nahon 1991, eqs. 6.44 to 6.47).
-
-    voltage = R i + L di/dt + B w and K i = J dw/dt + c w + sign(w) f + load, all at the motor's own
-    shaft. Torque and back-EMF constants are equal in SI units, unless the manufacturer states
-    otherwise.
-    """
-
-    resistance: float
-    """R [ohm]."""
-
-    torque_constant: float
-    """K [N m/A]."""
-
-    back_emf_constant: float | None = None
-    """B [V s/rad]; that of `torque_constant` if None."""
-
-    inductance: float = 0.0
-    """L [H]."""
-
-    damping: float = 0.0
-    """c, viscous friction at the shaft [N m s/rad]."""
-
-    friction: float = 0.0
-    """f, Coulomb friction at the shaft [N m]."""
-
-    brush_drop: float = 0.0
-    """Voltage lost at the brushes [V]."""
-
-    voltage_limit: float = math.inf
-    """Largest voltage in either direction [V]."""
-
-    current_limit: float = math.inf
-    """Largest current in either direction [A]."""
-
-    def __post_init__(self) -> None:
-        element = "motor"
-        for quantity in ("resistance", "inductance", "damping", "friction", "brush_drop"):
-            value = number(getattr(self, quantity), element, quantity, least=0.0)
-            object.__setattr__(self, quantity, value)
-        for quantity in ("torque_constant", "back_emf_constant"):
-            if getattr(self, quantity) is not None:
-                value = number(getattr(self, quantity), element, quantity)
-                object.__setattr__(self, quantity, value)
-        for quantity in ("voltage_limit", "current_limit"):
-            given = getattr(self, quantity)
-            value = number(given, element, quantity, least=0.0, infinite=True)
-            object.__setattr__(self, quantity, value)
-
-
-@record
-class Actuator:
-    """An actuator of a joint; immutable, compares by value.
-
-    `rotor_inertia` is data of the motor. Dynamics uses the joint's `armature` (ratio squared times
-    the rotor inertia), or a `rotor` body.
-
-    Example:
-        ``Actuator("elbow motor", "elbow", ratio=100, rotor_inertia=2e-4, force_limits=(-60, 60))``
-    """
-
-    name: str
-    """Unique among the actuators of a model."""
-
-    joint: str
-    """Name of the joint it drives."""
-
-    ratio: float = 1.0
-    """Gear ratio: motor angle per joint angle (or displacement); signed."""
-
-    force_limits: tuple[float, float] = (-math.inf, math.inf)
-    """Smallest and largest force at the joint [N m or N]."""
-
-    speed_limit: float = math.inf
-    """Largest joint speed in either direction [rad/s or m/s]."""
-
-    rotor_inertia: float = 0.0
-    """Inertia of the rotor about its own axis, before the gear [kg m^2]."""
-
-    motor: Motor | None = None
-    """Electrical parameters, where known."""
-
-    def __post_init__(self) -> None:
-        check_name(self.name, "actuator")
-        element = f"actuator {self.name!r}"
-        check_name(self.joint, f"{element}: joint")
-        object.__setattr__(self, "ratio", number(self.ratio, element, "ratio", self.name))
-        if self.ratio == 0.0:
-            raise ModelError(
-                f"{element}: ratio must not be zero, got 0; use 1 for a motor without a gear",
-                name=self.name,
-            )
-        pair = limit_pair(self.force_limits, element, "force_limits", self.name)
-        object.__setattr__(self, "force_limits", pair)
-        for quantity, infinite in [("speed_limit", True), ("rotor_inertia", False)]:
-            given = getattr(self, quantity)
-            value = number(given, element, quantity, self.name, least=0.0, infinite=infinite)
-            object.__setattr__(self, quantity, value)
-        motor: object = self.motor
-        if motor is not None and not isinstance(motor, Motor):
-            raise ModelError(
-                f"{element}: motor must be a Motor, "
-                f"got {shown(motor)}; write Motor(resistance=..., "
-                "torque_constant=...)",
-                name=self.name,
-            )
-
-
-@public
-def rotor(
-    name: str,
-    housing: str,
-    drives: Joint | str,
-    *,
-    ratio: float,
-    inertia: float,
-    mass: float,
-    axis: Vec3 = (0.0, 0.0, 1.0),
-    pose: Pose | None = None,
-    transverse: float | None = None,
-) -> Body:
-    """Build the rotor of a motor as a body of the robot.
-
-    It rotates by `ratio` times the position of the driven joint, relative to the housing. It adds
-    its inertia times ratio^2 to the joint, its inertia to the housing, and gyroscopic moments. Its
-    mass is that of the rotor alone, which must not be part of the housing's.
-
-    Args:
-        name: Name of the body; its joint has the suffix "_spin".
-        housing: Name of the body that carries the motor.
-        drives: The joint it drives, or its name.
-        ratio: Gear ratio, rotor angle per joint angle (or displacement); negative for opposite
-            directions.
-        inertia: Moment of inertia about its axis [kg m^2].
-        mass: Mass [kg].
-        axis: Unit axis of the spin, in axes of `pose`.
-        pose: Center of the rotor in the housing's frame.
-        transverse: Moment of inertia about a transverse axis [kg m^2]; by default half of
-            `inertia`, that of a thin disk.
-
-    Returns:
-        A body to list in a model.
-
-    Example:
-        ``rotor("elbow_rotor", "upper_arm", "elbow", ratio=100, inertia=2e-5, mass=0.1)``
-    """
-    check_name(name, "rotor")
-    element = f"rotor {name!r}"
-    check_name(housing, f"{element}: housing")
-    if not isinstance(drives, Joint):
-        check_name(drives, f"{element}: drives")
-    along, across = (
-        float(finite_array(value, (), element, what, name))
-        for value, what in ((inertia, "inertia"), (transverse or 0.5 * inertia, "transverse"))
-    )
-    if along <= 0.0 or across < 0.5 * along:
-        raise ModelError(
-            f"{element}: inertia must be positive and transverse at least half of it, got "
-            f"{along:g} and {across:g} kg m^2; no body of revolution has less",
-            name=name,
-        )
-    leader = drives if isinstance(drives, str) else drives.name
-    spin = Revolute(f"{name}_spin", axis)
-    x, y, z = spin.axis
-    # body of revolution: I = across 1 + (along - across) a a^T
-    more = along - across
-    tensor = (
-        across + more * x * x,
-        more * x * y,
-        more * x * z,
-        across + more * y * y,
-        more * y * z,
-        across + more * z * z,
-    )
-    joint = Coupled(f"{name}_spin", spin, leader, ratio, pose=pose or Pose())
-    return Body(name, housing, joint=joint, inertia=Inertia(mass, (0.0, 0.0, 0.0), tensor))

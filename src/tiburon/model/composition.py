@@ -13,7 +13,8 @@ import numpy as np
 
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError, ShapeError, UnknownNameError
-from tiburon.model.attachments import Actuator, HydraulicCylinder, Spring, Thruster
+from tiburon.model.actuator import Actuator
+from tiburon.model.attachments import HydraulicCylinder, Spring, Thruster
 from tiburon.model.body import WORLD, Body, ContactPair, ContactPoint, Frame
 from tiburon.model.closure import (
     Closure,

@@ -10,7 +10,8 @@ from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError, shown
 from tiburon.model import composition
-from tiburon.model.attachments import Actuator, HydraulicCylinder, Spring, Thruster
+from tiburon.model.actuator import Actuator
+from tiburon.model.attachments import HydraulicCylinder, Spring, Thruster
 from tiburon.model.body import Body, ContactPair, ContactPoint, Frame
 from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.closure import Closure, structure_of

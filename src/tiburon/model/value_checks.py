@@ -214,6 +214,25 @@ def unit_vector(value: ArrayLike, element: str, quantity: str, name: str | None 
     return (x / length, y / length, z / length)
 
 
+def limit_pair(
+    value: object, element: str, quantity: str, name: str | None = None
+) -> tuple[float, float]:
+    """Convert to a lower and an upper limit, either of which may be infinite."""
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise ModelError(
+            f"{element}: {quantity} must be two numbers, smallest and largest, got {shown(value)}",
+            name=name,
+        )
+    low, high = (number(x, element, quantity, name, infinite=True) for x in value)
+    if not low <= high:
+        raise ModelError(
+            f"{element}: {quantity} must be smallest and largest in this order, got {low:g} and "
+            f"{high:g}; swap them",
+            name=name,
+        )
+    return low, high
+
+
 def matrix6(value: ArrayLike, element: str, quantity: str, name: str | None = None) -> Matrix6:
     """Convert a 6 x 6 matrix, or the six entries of a diagonal, to nested tuples."""
     if is_numeric(value) and np.shape(value) == (6,):
