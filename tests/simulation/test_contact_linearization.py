@@ -126,6 +126,25 @@ def test_sliding_ball():
     assert check(model, q, v, FORCE, 0.01, world).modes == "sliding"
 
 
+def test_points_that_slip_have_kinetic_friction():
+    """Of two coefficients the kinetic one acts where a state slips, as in the step of a run."""
+    world = tb.World(ground=tb.Ground(static_friction=0.4, kinetic_friction=0.1))
+    slide, lift = tb.Prismatic("slide", (1, 0, 0)), tb.Prismatic("lift", (0, 0, 1))
+    bodies = [
+        tb.Body("cart", joint=slide),
+        tb.Body("block", "cart", joint=lift, inertia=tb.Inertia.box(3.0, (0.2, 0.2, 0.2))),
+    ]
+    foot = tb.ContactPoint("foot", "block", (0, 0, -0.1))
+    block = tb.Model("block", bodies, contacts=[foot])
+    q, v, tau = np.array([0.3, 0.1]), np.array([2.0, 0.0]), np.array([0.0, -7.0])
+    step = tb.linearize(block, q, v, tau, dt=1e-3, world=world)
+    # one more newton of load costs mu_k h / m of speed
+    assert step.B[2, 1] == pytest.approx(0.1 * 1e-3 / 3.0, rel=1e-9)
+    both = tb.linearize(block, q, np.array([v, 0.0 * v]), tau, dt=1e-3, world=world)
+    np.testing.assert_array_equal(both.A[0], step.A)
+    assert both.modes[:, 0].tolist() == ["sliding", "sticking"]
+
+
 def test_rolling_ball():
     model, world = ball(friction=0.9)
     q, v = ball_state(0.0, (0.0, 0.0, 0.0), spin=(0.0, 0.0, 0.0))

@@ -55,6 +55,19 @@ def at(height, *more):
 SOFT = {"normal_stiffness": 2e4, "normal_damping": 60.0}
 
 
+def test_a_start_with_slip_slides_at_once():
+    """At the depth of its weight: mu_k m g from the first step on, where mu_s would hold it."""
+    mass, k = 2.0, SOFT["normal_stiffness"]
+    ground = {**SOFT, "static_friction": 0.9, "kinetic_friction": 0.1}
+    start = [0.0, 0.0, -mass * G / k]
+    run = tb.simulate(
+        SLIDER, 1e-3, q=start, v=[0.2, 0, 0], world=slope(0, **ground), dt=1e-4, record_every=1
+    )
+    # spring and damper pull with 12 N and more: between both limits of friction
+    assert 0.1 * mass * G < 60.0 * 0.2 < 0.9 * mass * G
+    np.testing.assert_allclose(run.v[:, 0], 0.2 - 0.1 * G * run.time, atol=1e-9)
+
+
 def test_a_ball_at_rest_is_carried_at_the_depth_of_its_spring():
     world = tb.World(ground=tb.Ground(**SOFT))
     run = tb.simulate(BALL, 3.0, q=at(RADIUS), world=world)

@@ -89,8 +89,26 @@ def test_static_friction_holds_what_kinetic_friction_lets_slide():
     v = np.array([0, 0, 0, 0.3, 0, 0])
     run = tb.simulate(BLOCK, 1.0, q=resting(0.1, HEADING), v=v, world=world, record_dt=0.5)
     travel = (run.q[-1, 4:7] - run.q[0, 4:7]) @ ALONG
-    # one step may still carry the static coefficient: 0.2 g cos 20 deg h off in speed
-    assert travel == pytest.approx(0.3 + 0.5 * 1.511540684, abs=3e-3)
+    assert travel == pytest.approx(0.3 + 0.5 * 1.511540684, abs=1e-9)
+
+
+@pytest.mark.parametrize("speed", [2.0, 1e-3])
+def test_a_start_with_slip_has_kinetic_friction_from_the_first_step(speed):
+    """A ball without spin loses mu_k g h in the first step, one that rolls nothing."""
+    world = tb.World(ground=tb.Ground(static_friction=0.5, kinetic_friction=0.02))
+    h = 1e-3
+    v = np.zeros((2, 6))
+    v[:, 3:5] = speed * np.array([math.cos(0.3), math.sin(0.3)])
+    v[1, :3] = np.cross([0, 0, 1 / RADIUS], v[1, 3:])
+    q = np.tile([1.0, 0, 0, 0, 0.1, -0.2, RADIUS], (2, 1))
+    run = tb.simulate(BALL, h, q=q, v=v, world=world, dt=h, record_every=1)
+    after = np.linalg.norm(run.v[-1, :, 3:], axis=-1)
+    # body axes turn with the ball: the integral of its velocity does not depend on them
+    moved = np.linalg.norm(run.q[-1, :, 4:] - q[:, 4:], axis=-1)
+    assert after[0] == pytest.approx(speed - 0.02 * G * h, abs=1e-9)
+    assert moved[0] == pytest.approx(speed * h - 0.5 * 0.02 * G * h * h, abs=1e-10)
+    assert moved[1] == pytest.approx(speed * h, rel=1e-4)
+    assert run.z[0, :, 3].tolist() == [0.0, 1.0]
 
 
 def order(errors):

@@ -25,6 +25,7 @@ from tiburon.functions.contact import check_gaps
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.results.trajectory import Trajectory
+from tiburon.simulation.contact_start import starting_states
 from tiburon.simulation.contact_steps import refuse_long_contact_steps
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.sensing import Sensing, Sensor
@@ -148,10 +149,11 @@ class Drive:
                 check_gaps(model, position[None], around, contact_pairs)
             if method in METHODS:
                 refuse_long_contact_steps(self.system, METHODS[method], dt, position[None], 0.0)
-        self._start = Snapshot(0, self._state_at(position, velocity), self.system.z0)
+        z = starting_states(self.system, position[None], velocity[None], 0.0)[0]
+        self._start = Snapshot(0, self._state_at(position, velocity), z)
         self._places = {name: k for k, name in enumerate(self.system.command_names)}
         self._held = np.zeros(self.system.drive_size)
-        self._held[self.system.discrete] = self.system.z0
+        self._held[self.system.discrete] = z
         self.system.commands.write(self._held, panel)
         self.panel_start = panel
         self.external_forces = external_forces_of(

@@ -46,6 +46,10 @@ Pairs = Sequence[tuple[str, str]]
 TOUCHING = 1e-7
 """Gap up to which shapes touch [m]: rounding of configurations typed with seven digits."""
 
+AT_REST = 1e-7
+"""Relative speed up to which contact points neither slip nor separate [m/s]: rounding of velocities
+typed with seven digits."""
+
 ORDERS = ("simultaneous", "sequential")
 """Whether contacts of a collision are compressed together or one after the other."""
 

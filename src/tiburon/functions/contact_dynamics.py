@@ -27,7 +27,7 @@ from tiburon.contact.modes import (
     solve_modes,
 )
 from tiburon.errors import DomainError, ModelError, SecondOrderCollisionError, ShapeError
-from tiburon.functions.contact import TOUCHING, Pairs
+from tiburon.functions.contact import AT_REST, TOUCHING, Pairs
 from tiburon.functions.keywords import (
     DYNAMICS_CALL,
     Conditions,
@@ -47,10 +47,6 @@ Array = NDArray[np.float64]
 
 MODES = ("separated", "breaking", "inactive", "remaining", "sticking", "sliding")
 """What a contact point can be doing."""
-
-AT_REST = 1e-7
-"""Relative speed up to which contact points neither slip nor separate [m/s]: rounding of velocities
-typed with seven digits."""
 
 SHORT = 1e-6
 """Time step whose impulses guess the modes [s]."""

@@ -17,6 +17,7 @@ from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError, ShapeError
 from tiburon.functions.keywords import DynamicsCall
 from tiburon.model import Model
+from tiburon.simulation.contact_start import contact_states
 from tiburon.simulation.integrators.manifold import Chart, Manifold
 from tiburon.simulation.integrators.rate_jacobian import ImplicitRates, rate_changes
 from tiburon.simulation.system import System, surrounded
@@ -71,7 +72,11 @@ def compliant_changes(
     assert isinstance(element, CompliantContact)
     system = surrounded(model, world, None, None, False).system((element,))
     fresh = contact_state is None
-    z = system.z0 if fresh else np.asarray(contact_state, dtype=np.float64)
+    if contact_state is None:
+        when = conditions.get("time")
+        z = contact_states(model, element.candidates, system.z0, *arrays[:2], when)
+    else:
+        z = np.asarray(contact_state, dtype=np.float64)
     if z.shape[-1:] != system.z0.shape:
         raise ShapeError(
             "contact_state", f"{len(system.z0)} discrete states of contacts", f"shape {z.shape}"

@@ -58,6 +58,7 @@ from tiburon.functions.keywords import DYNAMICS_CALL, DynamicsCall
 from tiburon.functions.library import LibraryFunction, depends_on_time, inputs_of
 from tiburon.model import Joint, Model, Plan, PlanBody, World
 from tiburon.simulation.contact_modes import contact_modes
+from tiburon.simulation.contact_start import contact_states
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.linearization import (
     ContactLinearization,
@@ -530,6 +531,9 @@ class ContactsOf(NamedTuple):
     numbers: Array
     """Those dimensions and materials."""
 
+    candidates: tuple[Candidate, ...]
+    """The shapes with both."""
+
     start: Array
     """Initial states of the contact points."""
 
@@ -577,6 +581,7 @@ def contacts_of(
             names,
             form,
             np.array(numbers_of(element.candidates)),
+            element.candidates,
             np.array(start, np.float64),
             System(model, world, elements, steps=True) if general else None,
         )
@@ -607,7 +612,10 @@ def linearize_contact(
     """
     refuse_prescribed(model, "linearize with contact")
     *state, z = arrays
-    z = contacts.start if z is None else z
+    if z is None:
+        q, v = arrays[:2]
+        time = conditions.get("time")
+        z = contact_states(model, contacts.candidates, contacts.start, q, v, time)
     if contacts.system is not None:
         return _linearize_system(contacts.system, contacts.names, (*state, z), conditions)
     given = (*state, z, contacts.numbers)

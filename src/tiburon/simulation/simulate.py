@@ -32,6 +32,7 @@ from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.results.checkpoint import Checkpoint
 from tiburon.results.trajectory import Trajectory
+from tiburon.simulation.contact_start import starting_states
 from tiburon.simulation.contact_steps import refuse_long_contact_steps
 from tiburon.simulation.events import Event, TimeEvent
 from tiburon.simulation.integrators.kept_inertia import keep_inertia as keeping
@@ -292,6 +293,11 @@ def simulate(
     if exact or any(isinstance(element, RigidContact) for element in touching):
         around_start = place or DEFAULT_WORLD
         check_gaps(model, state[:, : model.nq], around_start, contact_pairs, setup.begin)
+    if system.contact is not None:
+        nq, moving = model.nq, model.nq + model.nv
+        held[:, system.discrete] = starting_states(
+            system, state[:, :nq], state[:, nq:moving], setup.begin
+        )
     refuse_long_contact_steps(
         system, METHODS[method], dt, state[:, : model.nq], setup.begin, rows.get(ELEMENTS)
     )

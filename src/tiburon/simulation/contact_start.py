@@ -1,0 +1,75 @@
+"""Contact points at the start of a run: those that slip there have kinetic friction."""
+
+import numpy as np
+
+from tiburon.actuation.compliant_contact import CompliantContact
+from tiburon.actuation.contact_element import POINT_STATES
+from tiburon.actuation.rigid_contact import RigidContact
+from tiburon.arrays import ArrayLike, NDArray
+from tiburon.contact.candidates import Candidate
+from tiburon.functions.contact import AT_REST, contacts_among
+from tiburon.model import Model
+from tiburon.model.configuration import as_batch
+from tiburon.model.joints import Driven
+from tiburon.simulation.system import System
+
+__all__ = ["contact_states", "starting_states"]
+
+Array = NDArray[np.float64]
+
+STICKING = POINT_STATES.index("sticking")
+"""Place of the mark among the states of a point."""
+
+
+def starting_states(system: System, q: Array, v: Array, time: float) -> Array:
+    """Return the discrete states of a system at a start, shape (cases, nz).
+
+    Contact points that slip do not stick; all else is as the elements say.
+
+    Args:
+        system: The system.
+        q: Position [m or rad], shape (cases, nq).
+        v: Joint velocity [m/s or rad/s], shape (cases, nv).
+        time: When [s].
+    """
+    found = np.repeat(system.z0[None], len(q), axis=0)
+    if system.contact is not None:
+        element, at, _ = system.contact
+        # event-driven runs decide all modes themselves
+        if isinstance(element, (RigidContact, CompliantContact)):
+            own = system.z0[at]
+            found[:, at] = contact_states(system.model, element.candidates, own, q, v, time)
+    return found
+
+
+def contact_states(
+    model: Model,
+    candidates: tuple[Candidate, ...],
+    states: Array,
+    q: ArrayLike,
+    v: ArrayLike,
+    time: ArrayLike | None = None,
+) -> Array:
+    """Return the states of contact points at a start, shape (..., states).
+
+    Args:
+        model: The robot.
+        candidates: The shapes that may touch.
+        states: Initial states of all points, in the order of `POINT_STATES`, and what follows.
+        q: Position [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        time: When [s]; zero by default.
+    """
+    position = as_batch(q, model.nq, "q", model.describe_q())
+    velocity = as_batch(v, model.nv, "v", model.describe_v())
+    driven = any(isinstance(joint, Driven) for joint in model.joints)
+    if not (velocity.any() or driven):
+        return states
+    here = contacts_among(model, candidates, position, velocity, time=time)
+    assert here.velocity is not None
+    along = np.sum(here.velocity * here.normal, axis=-1, keepdims=True)
+    slip = np.linalg.norm(here.velocity - along * here.normal, axis=-1)
+    found = np.broadcast_to(states, (*slip.shape[:-1], states.size)).copy()
+    width, count = len(POINT_STATES), slip.shape[-1]
+    found[..., STICKING : width * count : width] *= slip <= AT_REST
+    return found
