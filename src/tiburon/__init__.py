@@ -182,6 +182,8 @@ if TYPE_CHECKING:
     from tiburon.functions.water import thrust_after as thrust_after
     from tiburon.functions.water import thruster_force as thruster_force
     from tiburon.functions.water import thruster_force_of_thrust as thruster_force_of_thrust
+    from tiburon.functions.wrench_map import WrenchMap as WrenchMap
+    from tiburon.functions.wrench_map import wrench_map as wrench_map
     from tiburon.hydro.coefficients import AddedHydrodynamics as AddedHydrodynamics
     from tiburon.hydro.coefficients import BodyHydrodynamics as BodyHydrodynamics
     from tiburon.hydro.coefficients import HydrodynamicEstimate as HydrodynamicEstimate
@@ -198,6 +200,10 @@ if TYPE_CHECKING:
     from tiburon.load_sharing.objectives import Smoothness as Smoothness
     from tiburon.load_sharing.objectives import TorqueNorm as TorqueNorm
     from tiburon.load_sharing.objectives import TorqueSmoothness as TorqueSmoothness
+    from tiburon.load_sharing.performance import MotorPower as MotorPower
+    from tiburon.load_sharing.performance import PerformanceIndices as PerformanceIndices
+    from tiburon.load_sharing.performance import motor_power as motor_power
+    from tiburon.load_sharing.performance import performance_indices as performance_indices
     from tiburon.loops.constraints import constraint_names as constraint_names
     from tiburon.loops.recut import recut as recut
     from tiburon.loops.recut import recut_state as recut_state

@@ -77,6 +77,7 @@ _NAMES = {
         CylinderFlow FossenForm cylinder_flows fin_force fossen_form steerable_fins thrust_after
         thruster_force thruster_force_of_thrust
     """,
+    "functions.wrench_map": "WrenchMap wrench_map",
     "hydro.coefficients": """
         AddedHydrodynamics BodyHydrodynamics HydrodynamicEstimate add_hydrodynamics
         estimate_hydrodynamics
@@ -85,6 +86,9 @@ _NAMES = {
     "hydro.panels": "PanelAddedMass panel_added_mass",
     "load_sharing.objectives": """
         EqualShare InternalForce LoadTarget MotorLoss Smoothness TorqueNorm TorqueSmoothness
+    """,
+    "load_sharing.performance": """
+        MotorPower PerformanceIndices motor_power performance_indices
     """,
     "loops.constraints": "constraint_names",
     "loops.recut": "recut recut_state",

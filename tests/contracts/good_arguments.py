@@ -298,6 +298,19 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
     "compile": {"function": lambda m: tb.mass_matrix, "model": lambda m: m},
     "LoadTarget": {"forces": lambda m: {"foot": (0.0, 0.0, 10.0)}},
     "share_load": {"q": lambda m: m.neutral()},
+    "motor_power": {
+        "model": lambda m: tb.load("two_pumas"),
+        "v": lambda m: np.zeros(18),
+        "vd": lambda m: np.zeros(18),
+        "tau": lambda m: np.zeros(18),
+    },
+    "performance_indices": {
+        "time": lambda m: (0.0, 1.0),
+        "internal_force": lambda m: (1.0, 1.0),
+        "force_at_least_power": lambda m: (2.0, 2.0),
+        "internal_power": lambda m: (2.0, 2.0),
+        "least_power": lambda m: (1.0, 1.0),
+    },
     "contact_dynamics": {"world": lambda m: _ground()},
     "contact_closure": {
         "world": lambda m: _ground(),
@@ -347,6 +360,9 @@ RESULTS = frozenset(
         *(
             "LoadShare",
             "LoadSharing",
+            "MotorPower",
+            "PerformanceIndices",
+            "WrenchMap",
             "Action",
             "AddedHydrodynamics",
             "ApparentInertia",

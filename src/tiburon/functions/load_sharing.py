@@ -28,6 +28,13 @@ from tiburon.load_sharing.certificate import (
     least_excess,
     nearest_right_hand_side,
 )
+from tiburon.load_sharing.formulation import (
+    COMPACT,
+    FORMULATIONS,
+    completed_objective,
+    formulated,
+    formulation_names,
+)
 from tiburon.load_sharing.objectives import InternalForce, Objective
 from tiburon.load_sharing.problem import Before, Grip, Group, Layout, layout_of
 from tiburon.load_sharing.solution import RELAXED, Limits, row_names
@@ -37,11 +44,13 @@ from tiburon.model.joint_constraints import Offset
 from tiburon.record import record
 from tiburon.spatial import Scalar
 from tiburon.trace.declared import is_declared
+from tiburon.trace.primitives.quadratic import QPSolution, solve_qp
 from tiburon.trace.program import Input, current_graph
 
 __all__ = [
     "GripLimit",
     "Infeasibility",
+    "JointWrenches",
     "LoadProblem",
     "LoadShare",
     "LoadSharing",
@@ -226,6 +235,7 @@ def _programmed(setting: Setting, given: Sequence[Sequence[Scalar]]) -> tuple[An
 
     choices = dict(setting.options)
     q, v, vd, touching, x, tau, max_step, _, friction, torsion, bounds, weights, surfaces = given
+    formulation = choices.get("formulation", COMPACT)
     problem = problem_of(
         setting,
         choices["layout"],
@@ -237,6 +247,9 @@ def _programmed(setting: Setting, given: Sequence[Sequence[Scalar]]) -> tuple[An
         surfaces,
         touching,
         friction,
+    )
+    problem = formulated(
+        formulation, setting, problem, choices["candidates"], choices["grips"], q, v, vd
     )
     program = program_of(
         problem,
@@ -264,11 +277,28 @@ def _matrices(setting: Setting, *given: Sequence[Scalar]) -> Any:
     return matrices(_programmed(setting, given)[1])
 
 
+def _wrenches(setting: Setting, *given: Sequence[Scalar]) -> Any:
+    from tiburon.load_sharing.problem import problem_of
+    from tiburon.load_sharing.recovery import recovered
+
+    choices = dict(setting.options)
+    candidates, grips = choices["candidates"], choices["grips"]
+    q, v, vd, touching, *_, surfaces = given
+    none = [0.0] * len(touching)
+    problem = problem_of(
+        setting, choices["layout"], candidates, grips, q, v, vd, surfaces, touching, none
+    )
+    return recovered(setting, problem, candidates, grips, q, v, vd)
+
+
 _SHARE: LibraryFunction[Any] = LibraryFunction(
     "shared_load", _inputs, _share, keywords=DYNAMICS_CALL
 )
 _MATRICES: LibraryFunction[Any] = LibraryFunction(
     "load_matrices", _inputs, _matrices, keywords=DYNAMICS_CALL
+)
+_WRENCHES: LibraryFunction[Any] = LibraryFunction(
+    "load_wrenches", _inputs, _wrenches, keywords=DYNAMICS_CALL
 )
 
 
@@ -495,8 +525,20 @@ class LoadSharing:
         vd: ArrayLike | None = None,
         *,
         touching: ArrayLike | None = None,
+        formulation: str = COMPACT,
     ) -> "LoadProblem":
-        """Return the quadratic program of a motion; arguments as in `share`."""
+        """Return the quadratic program of a motion.
+
+        Args:
+            q: Configuration [m or rad], shape (..., nq).
+            v: Joint velocity [m/s or rad/s], shape (..., nv); at rest by default.
+            vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv); zero by default.
+            touching: As in `share`.
+            formulation: "compact" for contact and loop forces as unknowns (4.27), "superposition"
+                for the efforts of actuators too (4.24), "complete" for all joint wrenches (4.8).
+                All have the same optimum, and the same number of unknowns less equations.
+        """
+        choice("formulation", formulation, FORMULATIONS)
         rest = np.zeros(self.model.nv)
         given = (
             q,
@@ -508,12 +550,12 @@ class LoadSharing:
             self._none[2],
             *self._constants,
         )
-        W, c, A1, b1, A2, b2 = _MATRICES.call(
-            self.model, given, {"world": self.world}, self._options
-        )
-        rows, limits = len(self.layout.undriven), len(self.limit_names)
-        if self.limits.sides is None:
-            limits -= sum(group.normal is not None for group in self.layout.groups)
+        options = (*self._options, ("formulation", formulation))
+        W, c, A1, b1, A2, b2, mu = _MATRICES.call(self.model, given, {"world": self.world}, options)
+        names, equations = formulation_names(formulation, self.model, self.layout)
+        rows, limits = len(equations), len(self.limit_names)
+        cones = self._cones
+        limits -= len(cones)
         return LoadProblem(
             self,
             W,
@@ -522,7 +564,40 @@ class LoadSharing:
             b1[..., :rows],
             A2[..., :limits, :],
             b2[..., :limits],
+            mu[..., : len(cones)],
+            names,
+            equations,
+            formulation,
         )
+
+    @public
+    def joint_wrenches(self, share: LoadShare, **conditions: Unpack[Conditions]) -> "JointWrenches":
+        """Return what each joint of the tree transmits under a shared load (4.29).
+
+        Args:
+            share: A load that this plan shared.
+            conditions: As in the call of `share`.
+        """
+        given = (
+            *share.motion,
+            *self._none[:2],
+            UNBOUNDED,
+            self._none[2],
+            *self._constants,
+        )
+        around: Any = {"world": self.world, **conditions}
+        constant, rows = _WRENCHES.call(self.model, given, around, self._options)
+        joints = tuple(self.model.body(body.name).joint.name for body in self.model.plan.bodies)
+        wrenches = constant + np.einsum("...jkc,...k->...jc", rows, np.asarray(share.x))
+        return JointWrenches(joints, wrenches, constant, rows)
+
+    @property
+    def _cones(self) -> tuple[tuple[int, int, int], ...]:
+        """Places of two tangents and the normal of each exact friction cone."""
+        if self.limits.sides is not None:
+            return ()
+        normals = [group.normal for group in self.layout.groups if group.normal is not None]
+        return tuple((n - 2, n - 1, n) for n in normals)
 
     def _explained(self, q: Array, v: Array, vd: Array, touching: Array) -> "Infeasibility":
         """Explain why a motion has no solution."""
@@ -532,7 +607,7 @@ class LoadSharing:
         if self.limits.sides is None:
             outer = replace(self, limits=self.limits._replace(sides=SIDES, inscribed=False))
         _, _, A1, b1, A2, b2 = (
-            np.asarray(x) for x in outer.problem(q, v, vd, touching=touching)[1:]
+            np.asarray(x) for x in outer.problem(q, v, vd, touching=touching)[1:7]
         )
         names = outer.limit_names
         H = np.asarray(mass_matrix(self.model, q))[
@@ -630,7 +705,7 @@ class LoadProblem(NamedTuple):
     """
 
     plan: LoadSharing
-    """Names rows and columns: `names`, `equation_names`, `limit_names`."""
+    """Whose problem it is; names the limits (`limit_names`)."""
 
     W: Array
     """Quadratic term, shape (..., unknowns, unknowns)."""
@@ -649,6 +724,60 @@ class LoadProblem(NamedTuple):
 
     b2: Array
     """Their right-hand sides, shape (..., limits)."""
+
+    mu: Array
+    """Coefficients of exact friction cones, shape (..., cones)."""
+
+    names: tuple[str, ...]
+    """Name of each unknown; the first are those of the plan."""
+
+    equation_names: tuple[str, ...]
+    """Name of each equation."""
+
+    formulation: str
+    """"compact", "superposition" or "complete"."""
+
+    @property
+    def redundancy(self) -> int:
+        """Unknowns less equations: the same in all formulations (4.14), (4.26), (4.28)."""
+        return len(self.names) - len(self.equation_names)
+
+    def solve(self) -> QPSolution:
+        """Return the optimum of one case, with multipliers.
+
+        Where the objective leaves unknowns open that the equations determine, their residuals are
+        added to it, which changes nothing on the solutions.
+        """
+        if np.ndim(self.b1) != 1:
+            raise ShapeError("problem", "that of one case", f"shape {np.shape(self.b1)} of b1")
+        W, c = self.W, self.c
+        if self.formulation != COMPACT:
+            W, c = completed_objective(W, c, self.A1, self.b1)
+        return solve_qp(
+            W, c, self.A1, self.b1, self.A2, self.b2, cones=self.plan._cones, mu=self.mu
+        )
+
+
+class JointWrenches(NamedTuple):
+    """What joints transmit to their bodies, about the bodies' origins in world axes [N m, N]."""
+
+    joints: tuple[str, ...]
+    """Names of the joints."""
+
+    wrenches: Array
+    """Moment and force on the body of each joint, shape (..., joints, 6)."""
+
+    constant: Array
+    """Their part without the unknown forces, shape (..., joints, 6)."""
+
+    rows: Array
+    """Wrench per unit of each unknown, shape (..., joints, unknowns, 6)."""
+
+    def of(self, joint: str) -> Array:
+        """Return the wrench of one joint, shape (..., 6)."""
+        if joint not in self.joints:
+            raise UnknownNameError("joint", joint, list(self.joints))
+        return self.wrenches[..., self.joints.index(joint), :]
 
 
 class Infeasibility(NamedTuple):

@@ -28,7 +28,7 @@ from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.contact.candidates import Candidate, surfaces_of
 from tiburon.contact.rows import ContactRow, PointRows, contact_rows
-from tiburon.loops.constraints import constraints
+from tiburon.loops.constraints import constraints, jacobian_pattern
 from tiburon.model import Model
 from tiburon.model.closure import LoopClosure
 from tiburon.model.joint_constraints import Offset
@@ -42,6 +42,8 @@ __all__ = [
     "Group",
     "Layout",
     "Problem",
+    "System",
+    "constraint_kinds",
     "layout_of",
     "problem_of",
 ]
@@ -67,6 +69,10 @@ class Group(NamedTuple):
 
     torsion: int | None = None
     """Place of the moment about the normal, for a soft finger; None without."""
+
+    rows: tuple[int, ...] = ()
+    """Of a loop: which of its constraints the components are. Constraints that no joint can feel,
+    such as those across the plane of a planar mechanism, carry no load here."""
 
     @property
     def places(self) -> range:
@@ -104,7 +110,7 @@ class Layout(NamedTuple):
         """Name of each component of x."""
         found = []
         for group in self.groups:
-            labels = ("t1", "t2", "n", "m") if group.normal is not None else range(6)
+            labels = ("t1", "t2", "n", "m") if group.normal is not None else group.rows
             found += [f"{group.name}.{x}" for x, _ in zip(labels, group.kinds, strict=False)]
         return tuple(found)
 
@@ -117,6 +123,22 @@ class Before(NamedTuple):
 
     tau: Sequence[Scalar]
     """Driven joint forces, in the order of `Layout.driven` [N or N m]."""
+
+
+class System(NamedTuple):
+    """Equations of a formulation over all its unknowns, of which x are the first."""
+
+    size: int
+    """Number of unknowns."""
+
+    rows: list[ContactRow]
+    """A1."""
+
+    right: list[Scalar]
+    """b1 [N or N m]."""
+
+    torques: dict[int, int]
+    """Place of each driven joint force, by velocity variable, where it is an unknown."""
 
 
 class Problem(NamedTuple):
@@ -154,13 +176,34 @@ class Problem(NamedTuple):
     """Apparent masses of the velocity variables that nothing drives: diagonal of the mass matrix
     [kg or kg m^2]."""
 
+    system: System | None = None
+    """Unknowns and equations of another formulation than the compact one."""
+
+    @property
+    def size(self) -> int:
+        """Number of unknowns."""
+        return self.layout.size if self.system is None else self.system.size
+
+    @property
+    def equations(self) -> tuple[list[ContactRow], list[Scalar]]:
+        """A1 and b1; in the compact formulation J_u^T x = tau'_u (4.27)."""
+        if self.system is not None:
+            return self.system.rows, self.system.right
+        undriven = self.layout.undriven
+        return [self.row(i) for i in undriven], [self.needed[i] for i in undriven]
+
+    def row(self, index: int) -> ContactRow:
+        """Return J^T x along a velocity variable, as a row over x."""
+        return {k: column[index] for k, column in enumerate(self.columns) if index in column}
+
     def torque(self, index: int) -> tuple[ContactRow, Scalar]:
-        """Return a driven joint force as a row over x and a constant: tau' - J^T x."""
-        row: ContactRow = {}
-        for place, column in enumerate(self.columns):
-            if index in column:
-                row[place] = -column[index]
-        return row, self.needed[index]
+        """Return a driven joint force as a row over the unknowns and a constant.
+
+        In the compact formulation tau' - J^T x; where it is an unknown itself, that.
+        """
+        if self.system is not None and index in self.system.torques:
+            return {self.system.torques[index]: 1.0}, 0.0
+        return {k: -x for k, x in self.row(index).items()}, self.needed[index]
 
 
 def layout_of(
@@ -182,14 +225,22 @@ def layout_of(
             at += 3
     points = len(groups)
     by_loop = {grip.loop: grip for grip in grips}
+    felt = jacobian_pattern(model) if model.loops else ()
+    start = 0
     for loop in model.loops:
-        kinds = _kinds(loop)
+        kinds = constraint_kinds(loop)
         grip = by_loop.get(loop.name)
+        # three forces of a grip belong together, whether felt or not
+        rows = tuple(
+            k for k in range(len(kinds)) if felt[start + k] or (grip is not None and k < 3)
+        )
+        start += len(kinds)
+        kinds = tuple(kinds[k] for k in rows)
         if grip is None:
-            groups.append(Group(loop.name, kinds, at))
+            groups.append(Group(loop.name, kinds, at, rows=rows))
         else:
             torsion = at + 3 if len(kinds) > 3 else None
-            groups.append(Group(loop.name, kinds, at, at + 2, torsion))
+            groups.append(Group(loop.name, kinds, at, at + 2, torsion, rows))
         at += len(kinds)
     undriven = tuple(i for i in range(model.nv) if i not in set(driven))
     return Layout(tuple(groups), points, tuple(driven), undriven)
@@ -203,7 +254,8 @@ class Grip(NamedTuple):
     """Two tangents and the normal, toward the second body, in axes of the loop's joint frame."""
 
 
-def _kinds(loop: object) -> tuple[str, ...]:
+def constraint_kinds(loop: object) -> tuple[str, ...]:
+    """Return the kind of each constraint of a loop: `FORCE` or `MOMENT`."""
     if isinstance(loop, LoopClosure):
         return tuple(
             FORCE if isinstance(measure, Offset) else MOMENT
@@ -247,9 +299,9 @@ def problem_of(
         rows = constraints(model, plan, q).jacobian
         by_loop = {grip.loop: grip for grip in grips}
         start = 0
-        for group in layout.groups[layout.points :]:
-            own = list(rows[start : start + len(group.kinds)])
-            start += len(group.kinds)
+        for loop, group in zip(model.loops, layout.groups[layout.points :], strict=True):
+            own = [rows[start + k] for k in group.rows]
+            start += len(constraint_kinds(loop))
             grip = by_loop.get(group.name)
             if grip is not None:
                 own[:3] = [_combined(own[:3], axis) for axis in grip.basis]

@@ -138,7 +138,7 @@ def program_of(
         max_step: Largest change of a force or torque from step to step [N or N m].
     """
     layout = problem.layout
-    n = layout.size
+    n = problem.size
     W, c = _quadratic(objective.squares(problem, p, before), n)
     largest: Scalar = 0.0
     for i in range(n):
@@ -168,15 +168,10 @@ def program_of(
         (k, group.normal) for k, group in enumerate(layout.groups) if group.normal is not None
     ]
     cones = normals if limits.sides is None else []
-    equations: list[ContactRow] = [
-        {k: column[i] for k, column in enumerate(problem.columns) if i in column}
-        for i in layout.undriven
-    ]
     return QuadraticProgram(
         W,
         c,
-        equations,
-        [problem.needed[i] for i in layout.undriven],
+        *problem.equations,
         rows,
         right,
         [(normal - 2, normal - 1, normal) for _, normal in cones],
@@ -194,6 +189,7 @@ def matrices(program: QuadraticProgram) -> dict[str, Any]:
         "b1": as_traced(program.b1 or [0.0]),
         "A2": _matrix(program.A2 or [{}], n),
         "b2": as_traced(program.b2 or [0.0]),
+        "mu": as_traced(program.mu or [0.0]),
     }
 
 

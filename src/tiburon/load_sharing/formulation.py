@@ -1,0 +1,83 @@
+"""Three formulations of one problem: complete, superposition, compact (Nahon 1991, section 4.2).
+
+| formulation | unknowns | equations |
+|---|---|---|
+| compact | contact and loop forces x | one per velocity variable that nothing drives |
+| superposition | x and actuator efforts | one per velocity variable |
+| complete | x, efforts and joint wrenches | d per link: 6, or 3 in a plane |
+
+Unknowns less equations are the same in all: the degree of actuation redundancy r, where the loops
+are independent of each other (4.14), (4.26), (4.28).
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tiburon.algorithms.setting import Setting
+from tiburon.arrays import NDArray
+from tiburon.contact.candidates import Candidate
+from tiburon.load_sharing.complete import complete, complete_names
+from tiburon.load_sharing.problem import Grip, Layout, Problem
+from tiburon.load_sharing.superposition import superposition
+from tiburon.model import Model
+from tiburon.spatial import Scalar
+
+__all__ = [
+    "COMPACT",
+    "COMPLETE",
+    "FORMULATIONS",
+    "SUPERPOSITION",
+    "completed_objective",
+    "formulated",
+    "formulation_names",
+]
+
+Array = NDArray[np.float64]
+
+COMPACT, SUPERPOSITION, COMPLETE = "compact", "superposition", "complete"
+
+FORMULATIONS = (COMPACT, SUPERPOSITION, COMPLETE)
+
+
+def formulated(
+    formulation: str,
+    setting: Setting,
+    problem: Problem,
+    candidates: Sequence[Candidate],
+    grips: Sequence[Grip],
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    vd: Sequence[Scalar],
+) -> Problem:
+    """Return a problem with the unknowns and equations of a formulation."""
+    if formulation == COMPACT:
+        return problem
+    if formulation == SUPERPOSITION:
+        return problem._replace(system=superposition(problem))
+    return problem._replace(system=complete(setting, problem, candidates, grips, q, v, vd))
+
+
+def formulation_names(
+    formulation: str, model: Model, layout: Layout
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the unknowns and of the equations of a formulation."""
+    if formulation == COMPLETE:
+        return complete_names(model, layout)
+    if formulation == SUPERPOSITION:
+        efforts = (f"{model.v_names[i]}: effort" for i in layout.driven)
+        return (*layout.names, *efforts), tuple(model.v_names)
+    return layout.names, tuple(model.v_names[i] for i in layout.undriven)
+
+
+def completed_objective(W: Array, c: Array, A1: Array, b1: Array) -> tuple[Array, Array]:
+    """Return an objective with the squares of the equations' residuals added.
+
+    On solutions of A1 x = b1 the sum is the same; beyond them it is positive definite wherever W is
+    on the null space of A1.
+    """
+    sizes = np.linalg.norm(A1, axis=1)
+    some = sizes > 0.0
+    scale = float(np.diag(W)[np.diag(W) > 0.0].mean()) if np.any(np.diag(W) > 0.0) else 1.0
+    A, b = A1[some] / sizes[some, None], b1[some] / sizes[some]
+    return W + scale * A.T @ A, c - scale * A.T @ b

@@ -1,0 +1,193 @@
+"""Joint wrenches of a shared load: what each joint transmits, as a function of the unknown forces.
+
+Symbols (Nahon 1991, section 4.2.4):
+    x       unknown forces
+    w'      wrench that each joint transmits without x, by inverse dynamics of the tree
+    F       wrench per unit of x: a component of x acts on all bodies that a joint carries
+
+        tau = tau' - J^T x,     w = w' + F^T x                              (4.20), (4.29)
+
+The source transmits wrenches on the moving pole; here x acts on the second body of a contact or
+loop, so that joints that carry that body transmit less. All wrenches are taken about the origin of
+the world and in its axes, where transmission over a joint changes nothing.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tiburon.algorithms.kinematics import Place, body_places, jacobian_columns
+from tiburon.algorithms.rnea import transmitted
+from tiburon.algorithms.setting import Setting
+from tiburon.algorithms.sweep import ancestors
+from tiburon.algorithms.tape_calls import JointVector
+from tiburon.contact.candidates import Candidate
+from tiburon.contact.rows import ContactRow
+from tiburon.load_sharing.problem import Grip, Problem, constraint_kinds
+from tiburon.loops.constraints import loop_joint_load, traced_wrenches
+from tiburon.model import JointCoupling, LoopClosure
+from tiburon.model.plan import WORLD_BODY
+from tiburon.spatial import Force, Scalar, Vec3
+from tiburon.spatial.vec3 import ZERO3, add_cross, cross, matrix_vector, subtract
+from tiburon.trace.array import as_traced
+
+__all__ = ["JointWrenches", "UnitLoad", "at_origin", "joint_wrenches", "recovered", "unit_loads"]
+
+
+class UnitLoad(NamedTuple):
+    """What one unit of a component of x does."""
+
+    wrenches: tuple[tuple[int, Force], ...]
+    """Plan bodies and the wrenches on them, about the origin of the world [N m, N]."""
+
+    along: ContactRow
+    """Forces along joints, by velocity variable: those of gears between joints [N or N m]."""
+
+
+class JointWrenches(NamedTuple):
+    """The wrench that each joint of the tree transmits to its body, one entry per plan body."""
+
+    constant: list[Force]
+    """w', about the origin of the world [N m, N]."""
+
+    rows: list[dict[int, Force]]
+    """F, by component of x."""
+
+
+def at_origin(place: Place, wrench: Force) -> Force:
+    """Return a wrench given in a body's frame about the origin of the world and in its axes."""
+    f = matrix_vector(place.R, wrench.force)
+    return Force(add_cross(matrix_vector(place.R, wrench.moment), place.p, f), f)
+
+
+def unit_loads(
+    setting: Setting,
+    problem: Problem,
+    candidates: Sequence[Candidate],
+    grips: Sequence[Grip],
+    q: Sequence[Scalar],
+    places: Sequence[Place],
+) -> list[UnitLoad]:
+    """Return what each component of x does; nothing where a contact does not touch.
+
+    Args:
+        setting: The robot and its surroundings.
+        problem: The problem in this state.
+        candidates: Shapes that may touch.
+        grips: Loops that stand for contacts.
+        q: Configuration [m or rad], nq scalars.
+        places: Poses of all plan bodies.
+    """
+    plan, model, layout = setting.plan, setting.model, problem.layout
+    found: list[UnitLoad] = []
+    pairs = [
+        (candidate.first.body, candidate.second.body)
+        for candidate in candidates
+        for _ in range(candidate.point_count)
+    ]
+    for point, (first, second), on in zip(
+        problem.points, pairs, problem.touching[: layout.points], strict=True
+    ):
+        for axis in point.axes:
+            on_second = Force(cross(point.geometry.point, axis), axis) * on
+            ends = ((plan.frame(first).body, -on_second), (plan.frame(second).body, on_second))
+            found.append(UnitLoad(tuple(end for end in ends if end[0] != WORLD_BODY), {}))
+    by_loop = {grip.loop: grip for grip in grips}
+    for loop, group, on in zip(
+        model.loops, layout.groups[layout.points :], problem.touching[layout.points :], strict=True
+    ):
+        grip = by_loop.get(group.name)
+        for place, row in zip(group.places, group.rows, strict=True):
+            column = problem.columns[place]
+            if isinstance(loop, JointCoupling):
+                found.append(UnitLoad((), dict(column)))
+                continue
+            unit = [1.0 if k == row else 0.0 for k in range(len(constraint_kinds(loop)))]
+            if isinstance(loop, LoopClosure):
+                if grip is not None and row < 3:
+                    unit[:3] = grip.basis[row]
+                on_bodies = loop_joint_load(loop, plan, places, unit).on_bodies
+            else:
+                on_bodies = traced_wrenches(loop, model, plan, q, places, unit)
+            wrenches = [(body, at_origin(places[body], w) * on) for body, w in on_bodies]
+            along: ContactRow = {}
+            for name in getattr(loop, "seen_joints", ()):
+                # what acts along a joint directly is what its wrenches do not explain
+                own = model.slice(name, of="v")
+                for i in range(own.start, own.stop):
+                    rest = column.get(i, 0.0)
+                    for body, w in wrenches:
+                        columns = jacobian_columns(plan, JointVector(q), places, body, ZERO3)
+                        if i in columns:
+                            rest = rest - columns[i].dot(w)
+                    along[i] = rest
+            found.append(UnitLoad(tuple(wrenches), along))
+    return found
+
+
+def joint_wrenches(
+    setting: Setting,
+    loads: Sequence[UnitLoad],
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    vd: Sequence[Scalar],
+    places: Sequence[Place],
+) -> JointWrenches:
+    """Return the wrenches of all joints of the tree as functions of x (4.29).
+
+    Args:
+        setting: The robot and its surroundings.
+        loads: From `unit_loads`.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
+        places: Poses of all plan bodies.
+    """
+    plan = setting.plan
+    alone = transmitted(plan, q, v, JointVector(vd), setting.gravity, setting.external)
+    constant = [at_origin(place, f) for place, f in zip(places, alone, strict=True)]
+    rows: list[dict[int, Force]] = [{} for _ in plan.bodies]
+    for k, load in enumerate(loads):
+        for body, wrench in load.wrenches:
+            for carrier in ancestors(plan, body):
+                known = rows[carrier].get(k)
+                rows[carrier][k] = -wrench if known is None else known - wrench
+    return JointWrenches(constant, rows)
+
+
+def recovered(
+    setting: Setting,
+    problem: Problem,
+    candidates: Sequence[Candidate],
+    grips: Sequence[Grip],
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    vd: Sequence[Scalar],
+) -> dict[str, Any]:
+    """Return w' and F about the origins of the user's bodies, world axes, by name.
+
+    "constant" has shape (joints, 6), "rows" (joints, unknowns, 6); joints in the order of the
+    plan's bodies.
+    """
+    plan = setting.plan
+    places = body_places(plan, JointVector(q))
+    loads = unit_loads(setting, problem, candidates, grips, q, places)
+    wrenches = joint_wrenches(setting, loads, q, v, vd, places)
+    constant: list[Scalar] = []
+    rows: list[Scalar] = []
+    n = problem.layout.size
+    for body, w, own in zip(plan.bodies, wrenches.constant, wrenches.rows, strict=True):
+        origin = places[body.index].moved(plan.frame(body.name).transform).p
+        constant += _about(origin, w)
+        for k in range(n):
+            rows += _about(origin, own[k]) if k in own else [0.0] * 6
+    count = len(plan.bodies)
+    return {
+        "constant": as_traced(constant).reshape(count, 6),
+        "rows": as_traced(rows).reshape(count, n, 6),
+    }
+
+
+def _about(point: Vec3, wrench: Force) -> list[Scalar]:
+    """Return the six elements of a wrench given about the origin, about another point."""
+    moment = subtract(wrench.moment, cross(point, wrench.force))
+    return [*moment, *wrench.force]
