@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tiburon.spatial import axis_angle_to_matrix
 
 G = 9.81
 
@@ -487,3 +488,72 @@ def test_box_that_slides_on_another_one_stops():
     assert max(abs(time - v / (mu * G)) for time in stops) < 1e-12
     assert abs(run.q[-1, 11] - q[11] - v**2 / (2.0 * mu * G)) < 1e-12
     assert np.abs(run.q[-1, :7] - q[:7]).max() < 1e-14
+
+
+def test_bodies_that_fall_together_touch_without_force():
+    """A ball on a plate, both thrown, turned off the axes; it slips on the plate and spins or not.
+
+    Accelerations of the contact are rounding of terms that cancel: no mode may hang on them.
+    """
+    rng = np.random.default_rng(0)
+    plate, ball = (
+        tb.Body(
+            name,
+            "world",
+            joint=tb.Free(name),
+            inertia=tb.Inertia(mass, (0, 0, 0), np.diag(inertia)),
+            shapes=(tb.Shape(shape, material=tb.ContactMaterial(0.5)),),
+        )
+        for name, mass, inertia, shape in (
+            ("plate", 2.0, [0.2, 0.2, 0.35], tb.BoxShape((1, 1, 0.1))),
+            ("ball", 1.0, [0.004] * 3, tb.SphereShape(RADIUS)),
+        )
+    )
+    model = tb.Model("thrown", [plate, ball])
+    q, v = np.zeros((6, 14)), np.zeros((6, 12))
+    for k in range(6):
+        axis = rng.standard_normal(3)
+        axis, angle = axis / np.linalg.norm(axis), rng.uniform(0.5, 3.0)
+        R = np.array(axis_angle_to_matrix(tuple(axis), angle))
+        center, velocity = rng.standard_normal((2, 3))
+        slip = R[:, 0] * rng.uniform(-0.3, 0.3) * (k % 2)
+        q[k] = [
+            *(math.cos(angle / 2), *(math.sin(angle / 2) * axis), *center),
+            *(1, 0, 0, 0, *(center + R @ [0.1, -0.2, 0.05 + RADIUS])),
+        ]
+        v[k] = [0, 0, 0, *(R.T @ velocity), *(5.0 * (k % 3) * R[:, 2]), *(velocity + slip)]
+    run = exact(
+        model, 0.3, q=q, v=v, world=tb.World(), contact_pairs=[("plate", "ball")], record_dt=0.1
+    )
+    assert run.outcome.status == "finished"
+    assert [event.name for event in run.events] == ["plate/ball.touch_down"] * 6
+    now = tb.contact_dynamics(model, q, v, np.zeros(12), pairs=[("plate", "ball")])
+    assert np.all(now.modes == "inactive")
+    # the axes of the ball are those of the world
+    np.testing.assert_allclose(now.vd[:, 9:], [[0, 0, -G]] * 6, atol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(now.vd[:, 3:6], axis=1), G, atol=1e-12)
+
+
+def test_a_contact_without_friction_never_sticks():
+    """A ball at rest on a smooth plate on rough ground: nothing slips, as nothing stuck."""
+    plate, ball = (
+        tb.Body(
+            name,
+            "world",
+            joint=tb.Free(name),
+            inertia=tb.Inertia(mass, (0, 0, 0), np.diag(inertia)),
+            shapes=(tb.Shape(shape),),
+        )
+        for name, mass, inertia, shape in (
+            ("plate", 2.0, [0.2, 0.2, 0.35], tb.BoxShape((1, 1, 0.1))),
+            ("ball", 1.0, [0.004] * 3, tb.SphereShape(RADIUS)),
+        )
+    )
+    model = tb.Model("smooth", [plate, ball])
+    q = [1, 0, 0, 0, 0, 0, 0.05, 1, 0, 0, 0, 0.1, 0.2, 0.1 + RADIUS]
+    pairs = [("plate", "ball"), ("plate", "world")]
+    floor = tb.World(ground=tb.Ground(static_friction=0.5))
+    run = exact(model, 0.1, q=q, world=floor, contact_pairs=pairs, record_dt=0.05)
+    assert run.outcome.status == "finished"
+    assert set(kinds(run)) == {"touch_down"}
+    assert np.abs(run.v[-1]).max() < 1e-12

@@ -112,6 +112,10 @@ class ContactAccelerations(NamedTuple):
     compliance: Compliance
     """A = J H^-1/2 as sparse rows; H^-1 J^T p is its response to A^T p."""
 
+    terms: list[Scalar]
+    """Sum of the magnitudes of the terms of `free` [m/s^2]: its rounding is in proportion to them,
+    and all that is left of bodies that fall together."""
+
 
 def free_acceleration(
     setting: Setting,
@@ -158,13 +162,18 @@ def contact_accelerations(
         cut: Length, relative to the longest, below which a loop constraint is redundant.
     """
     points = contact_rows(plan, q, candidates, p)
-    bias = _velocity_products(plan, q, v, candidates, p, points)
+    bias, bias_terms = _velocity_products(plan, q, v, candidates, p, points)
     rows = [row for point in points for row in point.rows]
+    magnitudes = [np.abs(x) for x in vd]
     return ContactAccelerations(
         points,
         [x for point in points for x in point.velocity(v)],
         [along(row, vd) + u for row, u in zip(rows, bias, strict=True)],
         compliance_of(plan, q, points, loops, cut),
+        [
+            along({i: np.abs(x) for i, x in row.items()}, magnitudes) + u
+            for row, u in zip(rows, bias_terms, strict=True)
+        ],
     )
 
 
@@ -201,13 +210,16 @@ def _velocity_products(
     candidates: Sequence[Candidate],
     p: Sequence[Scalar],
     points: Sequence[PointRows],
-) -> list[Scalar]:
+) -> tuple[list[Scalar], list[Scalar]]:
     """Compute u: relative accelerations at zero joint acceleration, three per contact point.
 
     The point where bodies touch moves over both, and the normal turns. Their rates are derivatives
     of the geometry along the motion of the shapes; curvature enters through them (see also
     `normal_rate`). For bodies that roll, the rate of the velocity at the moving point is zero
     while that of material points is not.
+
+    Returns:
+        The accelerations, and the sums of the magnitudes of their terms [m/s^2].
     """
     position = JointVector(q)
     places = contact_geometry(plan, q, candidates, p)[1]
@@ -222,6 +234,7 @@ def _velocity_products(
         return _BodyMotion(places[body], *(matrix_vector(R, x) for x in (w, pd, wd, a)))
 
     found: list[Scalar] = []
+    terms: list[Scalar] = []
     start = 0
     remaining = iter(points)
     handle = p[parameter_count(candidates) :]
@@ -234,11 +247,17 @@ def _velocity_products(
         ):
             rows = next(remaining)
             x = rows.geometry.point
-            rate = subtract(second.rate(x, point_rate), first.rate(x, point_rate))
+            rates = second.rate(x, point_rate), first.rate(x, point_rate)
             velocity = subtract(second.velocity(x), first.velocity(x))
-            one, two, normal = in_frame(rows, rate)
-            found += [one, two, normal + dot(normal_rate, velocity)]
-    return found
+            one, two, normal = in_frame(rows, subtract(*rates))
+            turning = dot(normal_rate, velocity)
+            found += [one, two, normal + turning]
+            a, b, c = (
+                np.abs(x) + np.abs(y)
+                for x, y in zip(*(in_frame(rows, rate) for rate in rates), strict=True)
+            )
+            terms += [a, b, c + np.abs(turning)]
+    return found, terms
 
 
 def _geometry_rates(

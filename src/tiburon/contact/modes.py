@@ -47,6 +47,9 @@ BREAKING, STICKING, SLIDING = 0, 1, 2
 MOST_PATTERNS = 1024
 """Patterns of modes that are all tried; beyond, only the guess is."""
 
+ROUNDING = 1e-12
+"""Share of the terms of an acceleration below which their sum is rounding."""
+
 RANK_CUT = 1e-10
 """Singular values of a pattern's equations below this part of the largest are zero."""
 
@@ -85,6 +88,10 @@ class ContactProblem(NamedTuple):
     acceleration_tolerance: float = 1e-9
     """Relative to the largest acceleration without forces."""
 
+    terms: float = 0.0
+    """Size of the terms whose sum d is [m/s^2]: of bodies that fall together only rounding is left
+    of them."""
+
     @property
     def size(self) -> int:
         """Number of points."""
@@ -92,9 +99,22 @@ class ContactProblem(NamedTuple):
 
     @property
     def moving(self) -> NDArray[np.bool_]:
-        """Whether each point slips."""
-        found: NDArray[np.bool_] = (self.slip != 0.0).any(axis=1)
+        """Whether each point slips, or could not stick."""
+        found: NDArray[np.bool_] = (self.slip != 0.0).any(axis=1) | (self.static_friction == 0.0)
         return found
+
+    @property
+    def least_acceleration(self) -> float:
+        """Acceleration up to which there is none [m/s^2]."""
+        largest = float(np.abs(self.d).max(initial=0.0))
+        return max(self.acceleration_tolerance * largest, ROUNDING * self.terms, 1e-300)
+
+    def least_force(self, f: Array) -> float:
+        """Return the force up to which there is none, among given ones [N]."""
+        largest = float(np.abs(f).max(initial=0.0))
+        stiffest = float(np.diag(self.G).max(initial=0.0))
+        rounding = ROUNDING * self.terms / stiffest if stiffest > 0.0 else 0.0
+        return max(self.force_tolerance * largest, rounding, 1e-300)
 
 
 class ModeSolution(NamedTuple):
@@ -200,7 +220,7 @@ def _differ(problem: ContactProblem, one: ModeSolution, other: ModeSolution) -> 
     change = problem.G @ (one.f - other.f).reshape(-1)
     # accelerations of the robot are alike if those of all contacts and their power are
     power = (one.f - other.f).reshape(-1) @ change
-    scale = np.abs(problem.d).max(initial=0.0)
+    scale = max(float(np.abs(problem.d).max(initial=0.0)), 1e3 * problem.least_acceleration)
     size = max(np.abs(one.f).max(initial=0.0), np.abs(other.f).max(initial=0.0))
     return bool(power > 1e-7 * size * scale + 1e-300 or np.abs(change).max() > 1e-6 * scale)
 
@@ -425,10 +445,7 @@ def _checked(
     """Return a solution if forces and accelerations satisfy all conditions, else None."""
     f = forces.reshape(-1, 3)
     a = (problem.d + problem.G @ forces).reshape(-1, 3)
-    size = max(np.abs(f).max(initial=0.0), 1e-300)
-    scale = max(np.abs(problem.d).max(initial=0.0), 1e-300)
-    least_force = problem.force_tolerance * size
-    least_acceleration = problem.acceleration_tolerance * scale
+    least_force, least_acceleration = problem.least_force(f), problem.least_acceleration
     if left > least_acceleration or not np.isfinite(forces).all():
         return None
     for k, mode in enumerate(pattern):

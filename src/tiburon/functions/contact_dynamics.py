@@ -124,7 +124,7 @@ def _problem(
         held = constraints(model, plan, q)
         loops = held.jacobian, rank_cut(model, held.value, MIN_CUT)
     vd = free_acceleration(setting, q, v, tau)
-    points, c, d, compliance = contact_accelerations(plan, q, v, vd, candidates, p, *loops)
+    points, c, d, compliance, terms = contact_accelerations(plan, q, v, vd, candidates, p, *loops)
     surfaces = surfaces_of(candidates, p, [point.geometry for point in points])
     b: list[Scalar] = []
     mu: list[Scalar] = []
@@ -155,6 +155,7 @@ def _problem(
         "axes": as_traced(axes).reshape(count, 3, 3),
         "velocity": as_traced(c).reshape(count, 3),
         "free": as_traced(d).reshape(count, 3),
+        "terms": as_traced(terms).reshape(count, 3),
         "rows": as_traced([x for row in rows for x in row]).reshape(3 * count, compliance.size),
         "columns": as_traced([x for one in columns for x in one]).reshape(3 * count, plan.nv),
         "friction": as_traced([x for one in surfaces for x in one[:2]]).reshape(count, 2),
@@ -232,7 +233,7 @@ def contact_dynamics(
     form = tuple(candidate.form() for candidate in candidates)
     numbers = np.array(numbers_of(candidates))
     options = (("candidates", form),)
-    gap, axes, velocity, free, rows, columns, friction, vd, guess, slips = (
+    gap, axes, velocity, free, terms, rows, columns, friction, vd, guess, slips = (
         np.asarray(x)
         for x in _PROBLEM.call(model, (q, v, tau, numbers), conditions, options)  # type: ignore[arg-type]
     )
@@ -271,6 +272,7 @@ def contact_dynamics(
             friction[case][closed, 1],
             None,
             *tolerances,
+            float(terms[case][closed].max()),
         )
         # forces on the first body in world axes: the negated ones along the axes of a point
         turned = np.einsum("kij,kj->ki", axes[case][closed], -before[case][closed])
@@ -315,14 +317,13 @@ def _fill(
 
 def _mode_names(problem: ContactProblem, solution: ModeSolution) -> list[str]:
     """Return the modes of closed points in words."""
-    size = float(np.abs(solution.f).max(initial=0.0))
-    scale = float(np.abs(problem.d).max(initial=0.0))
+    least_force, least_acceleration = problem.least_force(solution.f), problem.least_acceleration
     names = []
     for k, mode in enumerate(solution.modes):
         force, acceleration = solution.f[k, 2], solution.a[k, 2]
         smooth = not (problem.static_friction[k] or problem.kinetic_friction[k])
-        if force <= problem.force_tolerance * size:
-            opens = acceleration > problem.acceleration_tolerance * scale
+        if force <= least_force:
+            opens = acceleration > least_acceleration
             names.append("breaking" if mode == BREAKING and opens else "inactive")
         elif smooth:
             names.append("remaining")

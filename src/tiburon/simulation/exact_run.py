@@ -204,6 +204,8 @@ class _Contacts(NamedTuple):
     """Relative velocities along them [m/s], shape (points, 3)."""
     free: Array
     """Relative accelerations without contact forces [m/s^2], shape (points, 3)."""
+    terms: Array
+    """Sums of the magnitudes of their terms [m/s^2], shape (points, 3)."""
     rows: Array
     """A = J H^-1/2, shape (3 points, nv)."""
     columns: Array
@@ -293,6 +295,7 @@ def _look(system: System) -> Callable[[Any], Any]:
             "axes": shaped([x for p in points for axis in p.axes for x in axis], count, 3, 3),
             "velocity": shaped(problem.velocity, count, 3),
             "free": shaped(problem.free, count, 3),
+            "terms": shaped(problem.terms, count, 3),
             "rows": shaped([x for row in rows for x in row], 3 * count, nv),
             "columns": shaped([x for one in columns for x in one], 3 * count, nv),
             "surfaces": shaped([x for s in surfaces for x in s[:3]], count, 3),
@@ -383,6 +386,10 @@ class _Decision(NamedTuple):
     """Slip of all points [m/s], zero for those at rest, shape (points, 2)."""
     impulse: Array | None
     """Impulses that act where no forces satisfy Coulomb's law [N s]."""
+    least_force: float = 0.0
+    """Force up to which there is none [N]."""
+    least_acceleration: float = 0.0
+    """Acceleration up to which there is none [m/s^2]."""
 
 
 class ExactRun(AdaptiveRun):
@@ -813,6 +820,7 @@ class ExactRun(AdaptiveRun):
             now.surfaces[closed, 0],
             now.surfaces[closed, 1],
             ((modes == STICKS) & ended)[closed],
+            terms=float(now.terms[closed].max()),
         )
         b = SHORT * now.free
         b[:, :2] += slip
@@ -839,7 +847,8 @@ class ExactRun(AdaptiveRun):
             return _Decision(None, closed, slip, impulse if answers.complete else None)
         solution = answers.found[0]
         forces = centered_forces(problem, solution.modes, solution.f, CENTERED)
-        return _Decision(solution._replace(f=forces), closed, slip, None)
+        least = problem.least_force(forces), problem.least_acceleration
+        return _Decision(solution._replace(f=forces), closed, slip, None, *least)
 
     def _write_modes(
         self,
@@ -852,15 +861,13 @@ class ExactRun(AdaptiveRun):
         """Write the modes of all points into held values; forces of `loose` ones have vanished."""
         states, solution = self._modes(held), decision.solution
         assert solution is not None
-        largest = float(np.abs(solution.f).max(initial=0.0))
-        fastest = float(np.abs(now.free[decision.closed]).max(initial=0.0))
         modes = np.full(len(states), OPEN)
         for place, k in enumerate(np.flatnonzero(decision.closed)):
             mode, force, a = solution.modes[place], solution.f[place], solution.a[place]
             # where no other contact carries force, the last one of this point is the measure
-            measure = max(largest, float(np.linalg.norm(states[k, 4:7]))) if loose[k] else largest
-            if mode == BREAKING or force[2] <= 1e-9 * measure:
-                modes[k] = OPEN if a[2] > 1e-9 * fastest else IDLE
+            last = 1e-9 * float(np.linalg.norm(states[k, 4:7])) if loose[k] else 0.0
+            if mode == BREAKING or force[2] <= max(decision.least_force, last):
+                modes[k] = OPEN if a[2] > decision.least_acceleration else IDLE
                 if loose[k] and _can_open(now, int(k), decision):
                     modes[k] = OPEN
                 continue
