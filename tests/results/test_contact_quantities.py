@@ -147,3 +147,68 @@ def test_reports_list_the_contacts_that_touched(tmp_path):
     assert "slip path" in text
     touched = np.flatnonzero(RUN.part(case=0).contact_summary().touching)
     assert all(f"box/ground[{k}]" in text for k in touched)
+
+
+def drop(dt, record_dt, **options):
+    """A box bounces on its face between two recorded rows: it falls for 30 ms, rows are 200 ms."""
+    ground = tb.Ground(**{"static_friction": 0.0, "restitution": 0.5, **options.pop("ground", {})})
+    q = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, SIZE / 2 + 0.05]
+    v = [0.0, 0.0, 0.0, 0.0, 0.0, -1.5]
+    return tb.simulate(
+        box(), 0.2, q=q, v=v, world=tb.World(ground=ground), dt=dt, record_dt=record_dt, **options
+    )
+
+
+def test_peak_forces_include_impacts_between_recorded_rows():
+    """Momentum m v (1 + e) in one step of 1 ms, on four corners; rows show no force at all."""
+    run = drop(1e-3, 0.2)
+    assert not run.get("contact_force").any()
+    summary = run.contact_summary()
+    speed = np.hypot(1.5, np.sqrt(2 * G * 0.05))
+    touched = summary.peak_force > 0.0
+    assert touched.sum() == 4
+    impulse = summary.peak_force[touched].sum() * 1e-3
+    # the weight over the rest of the step adds at most m g dt
+    assert impulse == pytest.approx(1.5 * MASS * speed, abs=MASS * G * 1e-3)
+    assert not summary.touching.any()
+    assert "N" in str(summary)
+    # whatever is recorded, each step counts once
+    fine = drop(1e-3, 1e-3).contact_summary()
+    np.testing.assert_array_equal(summary.peak_force, fine.peak_force)
+    assert summary.residual == fine.residual
+
+
+def test_peaks_of_resumed_runs_are_those_of_whole_runs():
+    whole = drop(1e-3, 0.1)
+    part = tb.simulate(
+        box(),
+        0.1,
+        q=whole.q[0],
+        v=whole.v[0],
+        world=whole.world,
+        dt=1e-3,
+        record_dt=0.1,
+    )
+    part = part.resume(0.1)
+    assert part.z[-1].tobytes() == whole.z[-1].tobytes()
+    assert part.contact_summary().peak_force.max() > 1000.0
+
+
+def test_peaks_of_compliant_contact_include_depth():
+    """Undamped springs on four corners: k d^2 / 2 each is the energy, but for order of the step."""
+    stiff = {"restitution": 0.0, "normal_stiffness": 1e5}
+    summary = drop(1e-4, 0.2, ground=stiff).contact_summary()
+    touched = summary.peak_force > 0.0
+    assert touched.sum() == 4
+    energy = 0.5 * MASS * (1.5**2 + 2 * G * 0.05)
+    depth = np.sqrt(2 * energy / 4e5)
+    np.testing.assert_allclose(summary.depth[touched], depth, rtol=0.02)
+    np.testing.assert_allclose(summary.peak_force[touched], 1e5 * depth, rtol=0.02)
+
+
+def test_event_driven_runs_report_the_largest_impulse_of_a_collision():
+    """Momentum m v (1 + e), shared by four corners."""
+    summary = drop(1e-3, 0.2, contact="exact").contact_summary()
+    speed = np.hypot(1.5, np.sqrt(2 * G * 0.05))
+    assert summary.peak_impulse.sum() == pytest.approx(1.5 * MASS * speed, rel=1e-9)
+    assert "peak impulse" in str(summary)

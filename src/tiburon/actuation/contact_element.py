@@ -5,19 +5,23 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Self
 
+import numpy as np
+
 from tiburon.actuation.element import Element
 from tiburon.contact.candidates import Candidate, candidates_of, tables_of
 from tiburon.model import Ground, Model, World
-from tiburon.model.contact_kinds import ContactMaterial
 from tiburon.record import record
+from tiburon.spatial import Scalar
 from tiburon.trace.declared import structure_text
 from tiburon.trace.primitives.table_rows import Table
 
-__all__ = ["POINT_STATES", "Candidates", "ContactElement"]
+__all__ = ["PEAK_FORCE", "POINT_STATES", "Candidates", "ContactElement"]
 
 POINT_STATES = ("force_x", "force_y", "force_z", "sticking")
 """Discrete states of a contact point: force on the first body, world axes [N]; 1 if it sticks."""
 
+PEAK_FORCE = "peak_force_squared"
+"""Discrete state of a contact point: square of its largest force in any step so far [N^2]."""
 
 CANDIDATES = "contact candidates"
 """What models remember: their last ground, and the candidates on it."""
@@ -47,7 +51,8 @@ class ContactElement(Element):
     """Contact of a robot with its world, by any model of contact.
 
     Its discrete states are those of each contact point at the end of the last step, in the order of
-    `POINT_STATES`; further states of a model of contact follow after those of all points.
+    `POINT_STATES`; then come further states of a model of contact, and the peaks of each point,
+    which every step raises, recorded or not.
     """
 
     name: str
@@ -79,12 +84,6 @@ class ContactElement(Element):
         """Return the same contacts on another ground, where it is uneven."""
         return replace(self, candidates=tuple(one.on(ground) for one in self.candidates))
 
-    def over(self, surface: ContactMaterial) -> Self:
-        """Return the same contacts with another surface of the ground outside of its patches."""
-        return replace(
-            self, candidates=tuple(candidate.over(surface) for candidate in self.candidates)
-        )
-
     @property
     def is_declared(self) -> bool:
         """Whether it holds no user code."""
@@ -108,14 +107,38 @@ class ContactElement(Element):
         """Return the initial discrete states beside those of the points: zeros by default."""
         return (0.0,) * len(self.own_state_names())
 
+    def peak_names(self) -> tuple[str, ...]:
+        """Return what is largest so far of each point: the square of its force [N^2]."""
+        return (PEAK_FORCE,)
+
+    @property
+    def own_states(self) -> slice:
+        """Place of its own states among its discrete states."""
+        start = len(POINT_STATES) * len(self.point_names)
+        return slice(start, start + len(self.own_state_names()))
+
+    def raised_peaks(self, z: Sequence[Scalar], now: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return the peaks of all points after a step.
+
+        Args:
+            z: Discrete states of the element before.
+            now: Values of the step, point by point in the order of `peak_names`.
+        """
+        before = z[self.own_states.stop :]
+        return tuple(np.maximum(a, b) for a, b in zip(before, now, strict=True))
+
     def discrete_state_names(self, model: Model) -> tuple[str, ...]:
-        """Return the names of the states of all contact points, then of its own."""
-        points = (f"{point}.{part}" for point in self.point_names for part in POINT_STATES)
-        return (*points, *self.own_state_names())
+        """Return the names of the states of all contact points, of its own, and of peaks."""
+        names = self.point_names
+        points = (f"{point}.{part}" for point in names for part in POINT_STATES)
+        peaks = (f"{point}.{part}" for point in names for part in self.peak_names())
+        return (*points, *self.own_state_names(), *peaks)
 
     def initial_discrete_state(self, model: Model) -> tuple[float, ...]:
         """Return no force; points that touch without slip at the start stick."""
-        return (*(0.0, 0.0, 0.0, 1.0) * len(self.point_names), *self.initial_own_state())
+        count = len(self.point_names)
+        peaks = (0.0,) * (count * len(self.peak_names()))
+        return (*(0.0, 0.0, 0.0, 1.0) * count, *self.initial_own_state(), *peaks)
 
     def parameters(self) -> tuple[float, ...]:
         """Return dimensions and materials of all candidates."""

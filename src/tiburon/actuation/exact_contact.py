@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from tiburon.actuation.contact_element import POINT_STATES, ContactElement
+from tiburon.actuation.contact_element import PEAK_FORCE, POINT_STATES, ContactElement
 from tiburon.actuation.element import Action, ElementContext
 from tiburon.contact.mode_forces import PointMode
 from tiburon.record import record
 from tiburon.spatial import Scalar
 
-__all__ = ["MODE_STATES", "ExactContact"]
+__all__ = ["MODE_STATES", "PEAK_IMPULSE", "ExactContact"]
 
 MODE_STATES = (
     "mode",
@@ -22,6 +22,9 @@ MODE_STATES = (
 )
 """Further discrete states of a contact point, in the order of `PointMode`."""
 
+PEAK_IMPULSE = "peak_impulse_squared"
+"""Discrete state of a contact point: square of its largest impulse in a collision [N^2 s^2]."""
+
 
 @record
 class ExactContact(ContactElement):
@@ -29,13 +32,18 @@ class ExactContact(ContactElement):
 
     Its discrete states are those of each contact point, then per point its mode (0 open, 1
     sticking, 2 sliding, 3 touching without force), the direction of its slip, the forces that those
-    which are not unique are nearest to [N], and the time since when [s]. They change at events
-    only, but for the forces, which are those of the recorded time.
+    which are not unique are nearest to [N], and the time since when [s]. Its peak
+    force and impulse follow. They change at events only, but for the forces, which are those of the
+    recorded time, and their peak.
     """
 
     def own_state_names(self) -> tuple[str, ...]:
         """Return the names of modes and what belongs to them."""
         return tuple(f"{point}.{part}" for point in self.point_names for part in MODE_STATES)
+
+    def peak_names(self) -> tuple[str, ...]:
+        """Return what is largest so far of each point: squares of force and impulse."""
+        return (PEAK_FORCE, PEAK_IMPULSE)
 
     def act(self, now: ElementContext) -> Action:
         """Return no force: contacts constrain the accelerations of the system."""

@@ -34,8 +34,9 @@ class RigidContact(ContactElement):
 
     Its discrete states are those of each contact point at the end of the last step: the mean force
     over the step on the first body, world axes [N], and whether the point sticks; then the residual
-    of the impulses, the number of iterations that found them, and the number of the point with the
-    largest residual.
+    of the impulses, the number of iterations that found them, the number of the point with the
+    largest residual, and the largest residual so far with its point; then the peak force of each
+    point.
     """
 
     law: str = field(default="coulomb", kw_only=True)
@@ -108,8 +109,15 @@ class RigidContact(ContactElement):
             convex=self.law == "convex",
         )
         after = [y for state in found.states for y in (*state.force, state.sticking)]
-        largest, place = z[-2:]
+        peaks = self.raised_peaks(z, [_square(state.force) for state in found.states])
+        *_, largest, place = z[self.own_states]
         larger = found.residual > largest
         own = (found.residual, found.sweeps, found.worst)
         largest, place = (np.where(larger, a, b) for a, b in ((own[0], largest), (own[2], place)))
-        return found, (*after, *own, largest, place)
+        return found, (*after, *own, largest, place, *peaks)
+
+
+def _square(a: Sequence[Scalar]) -> Scalar:
+    """Return the squared length of a vector."""
+    x, y, z = a
+    return x * x + y * y + z * z

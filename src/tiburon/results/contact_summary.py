@@ -1,9 +1,13 @@
 """Contacts of a run in short: how long each point touched and stuck, forces, depth and slip."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from tiburon.actuation.compliant_contact import PEAK_DEPTH
+from tiburon.actuation.contact_element import PEAK_FORCE
+from tiburon.actuation.exact_contact import PEAK_IMPULSE
 from tiburon.arrays import NDArray
 from tiburon.functions.contact import TOUCHING, contacts_among
 from tiburon.results.quantities import contact_names, contact_states, without_contact
@@ -35,36 +39,45 @@ class ContactSummary(NamedTuple):
     """Share of recorded times with a contact force and slip."""
 
     peak_force: Array
-    """Largest magnitude of the mean force over a step [N], of steps that end at recorded times."""
+    """Largest magnitude of the force in any step, recorded or not [N]: of rigid contact the mean
+    over the step, of compliant contact the force at its end, of event-driven runs the force at
+    recorded times and events."""
+
+    peak_impulse: Array
+    """Largest impulse of a collision [N s] in event-driven runs; zero in others, where collisions
+    are forces over one step."""
 
     depth: Array
-    """Deepest penetration [m]; 0 if there is none."""
+    """Deepest penetration [m], 0 if there is none: of compliant contact in any step, of others at
+    recorded times."""
 
     slip: Array
     """Longest path slipped while touching [m], from recorded times."""
 
     residual: float
-    """Largest residual of the impulses, relative to the largest impulse of its step; 0 where
-    contact forces follow from the state."""
+    """Largest residual of the impulses in any step, relative to the largest impulse of that step; 0
+    where contact forces follow from the state."""
 
     iterations: int
     """Most iterations that the impulses of a recorded step took; 0 like the residual."""
 
     def __str__(self) -> str:
-        heads = ("contact", "touching", "sticking", "slipping", "peak force", "depth", "slip path")
+        heads = ["contact", "touching", "sticking", "slipping", "peak force", "depth", "slip path"]
+        columns: list[Sequence[str]] = [
+            self.names,
+            *([f"{100 * x:.1f} %" for x in shares] for shares in self[1:4]),
+            [f"{x:.4g} N" for x in self.peak_force],
+            [f"{x:.1e} m" for x in self.depth],
+            [f"{x:.3g} m" for x in self.slip],
+        ]
+        if self.peak_impulse.any():
+            heads.insert(5, "peak impulse")
+            columns.insert(5, [f"{x:.4g} N s" for x in self.peak_impulse])
+        acted = (self.peak_force > 0.0) | (self.peak_impulse > 0.0) | (self.depth > 0.0)
         rows = [
-            (name, *(f"{100 * share:.1f} %" for share in shares), f"{f:.4g} N", f"{d:.1e} m", path)
-            for name, *shares, f, d, path in zip(
-                self.names,
-                self.touching,
-                self.sticking,
-                self.slipping,
-                self.peak_force,
-                self.depth,
-                [f"{path:.3g} m" for path in self.slip],
-                strict=True,
-            )
-            if shares[0] > 0.0 or d > 0.0 or len(self.names) <= MOST_NAMED
+            row
+            for row, shown in zip(zip(*columns, strict=True), acted, strict=True)
+            if shown or len(self.names) <= MOST_NAMED
         ]
         apart = len(self.names) - len(rows)
         widths = [max(len(row[k]) for row in (heads, *rows)) for k in range(len(heads))]
@@ -118,6 +131,12 @@ def summarize_contacts(run: "Trajectory") -> ContactSummary:
     speed[~slides] = 0.0
     path = np.sum(0.5 * (speed[1:] + speed[:-1]) * np.diff(run.time)[:, None, None], axis=0)
     count = max(int(alive.sum()), 1)
+    # peaks of all steps, and of the last row, which an event-driven run may reach after them
+    peaks = {
+        name: _peaks(cases, column.labels, name, force.shape[-1])
+        for name in (PEAK_FORCE, PEAK_IMPULSE, PEAK_DEPTH)
+    }
+    largest = np.nanmax(np.where(alive, force, 0.0), axis=(0, 1))
     sticks = values[..., 3] > 0.5
     touching, sticking, slipping = (
         np.sum(mode & alive, axis=(0, 1)) / count
@@ -128,12 +147,19 @@ def summarize_contacts(run: "Trajectory") -> ContactSummary:
         touching,
         sticking,
         slipping,
-        np.nanmax(np.where(alive, force, 0.0), axis=(0, 1)),
-        depth.max(axis=(0, 1)),
+        np.maximum(np.sqrt(peaks[PEAK_FORCE]), largest),
+        np.sqrt(peaks[PEAK_IMPULSE]),
+        np.maximum(peaks[PEAK_DEPTH], depth.max(axis=(0, 1))),
         path.max(axis=0),
-        _largest(cases, column.labels, "contact.residual"),
+        _largest(cases, column.labels, "contact.largest_residual"),
         int(_largest(cases, column.labels, "contact.iterations")),
     )
+
+
+def _peaks(cases: Array, labels: tuple[str, ...], name: str, points: int) -> Array:
+    """Return the largest value of a state of all contact points; 0 where there is none."""
+    where = [place for place, label in enumerate(labels) if label.endswith(f".{name}")]
+    return np.nanmax(cases[..., where], axis=(0, 1)) if where else np.zeros(points)
 
 
 def _largest(cases: Array, labels: tuple[str, ...], name: str) -> float:

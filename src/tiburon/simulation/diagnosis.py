@@ -220,7 +220,7 @@ def tell_unsolved_contacts(system: System, held: Array, outcomes: Outcomes) -> N
     element, at_z, _ = system.contact
     assert isinstance(element, RigidContact)
     states = held.reshape(len(outcomes), -1)[:, system.discrete][:, at_z]
-    largest, places = states[:, -2], states[:, -1]
+    *_, largest, places = states[:, element.own_states].T
     for case in np.flatnonzero(largest > element.tolerance).tolist():
         if outcomes[case].status == "diverged":
             continue

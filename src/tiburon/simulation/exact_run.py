@@ -420,6 +420,9 @@ class ExactRun(AdaptiveRun):
         width = len(POINT_STATES)
         self._point_states = slice(start, start + width * count)
         self._mode_states = slice(start + width * count, start + (width + len(MODE_STATES)) * count)
+        self._peak_states = slice(
+            self._mode_states.stop, self._mode_states.stop + len(element.peak_names()) * count
+        )
         own = self._own_values
         self._instants = None
         if own is not None:
@@ -496,7 +499,20 @@ class ExactRun(AdaptiveRun):
             shown[:, :3] = np.where(closed[:, None], now.force, 0.0)
             shown[:, 3] = modes == STICKS
             if self.done % self._every == 0:
+                # elsewhere native calls end as the wall clock has it
+                self._raise_peaks(self.held[case], shown[:, :3], 0)
                 self._turn_slips(case, now)
+
+    def _raise_peaks(self, held: Array, now: Array, place: int) -> None:
+        """Raise the peaks of all points among held values.
+
+        Args:
+            held: Held values of a case, changed in place.
+            now: Force [N] or impulse [N s] of each point, shape (points, 3).
+            place: 0 for forces, 1 for impulses.
+        """
+        peaks = held[self._peak_states].reshape(len(self._names), -1)[:, place]
+        np.maximum(peaks, np.sum(now * now, axis=1), out=peaks)
 
     def _turn_slips(self, case: int, now: _Contacts) -> None:
         """Take the directions of slip anew at recorded times, at which steps end; forces stay."""
@@ -676,14 +692,18 @@ class ExactRun(AdaptiveRun):
                     return _Change(row, held, records, self._undecided(decision.closed))
                 # no forces satisfy Coulomb's law: an impulse without a collision
                 row = self._pushed(row, now, decision.impulse)
+                self._raise_peaks(held, decision.impulse.reshape(-1, 3), 1)
                 records += [(f"{names[k]}.jam", when) for k in np.flatnonzero(decision.closed)]
             else:
-                after = self._pushed(row, now, self._collided(now, touched, elastic))
+                impulse = self._collided(now, touched, elastic)
+                after = self._pushed(row, now, impulse)
                 series = self._series(case, when, after, held, touched, elastic)
                 ending = ~np.isnan(series)
                 if ending.any():
                     ends[ending], elastic[ending] = series[ending], 0.0
-                    after = self._pushed(row, now, self._collided(now, touched, elastic))
+                    impulse = self._collided(now, touched, elastic)
+                    after = self._pushed(row, now, impulse)
+                self._raise_peaks(held, impulse.reshape(-1, 3), 1)
                 row = after
                 bounced |= approaching & (now.surfaces[:, 2] * elastic > 0.0)
                 records += [(f"{names[k]}.impact", when) for k in np.flatnonzero(approaching)]
@@ -883,6 +903,9 @@ class ExactRun(AdaptiveRun):
                 states[k, 1:4] = (direction / length) @ axes[:2]
         states[:, 7] = np.where(states[:, 0] != modes, when, states[:, 7])
         states[:, 0] = modes
+        forces = np.zeros((len(states), 3))
+        forces[decision.closed] = solution.f
+        self._raise_peaks(held, forces, 0)
 
 
 def _flights(now: _Contacts, decision: _Decision) -> Array:
