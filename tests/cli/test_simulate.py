@@ -327,3 +327,28 @@ def test_legs_that_are_held_carry_the_robot():
     assert code == 0
     assert data["q"]["base.z"] > 0.28
     assert abs(data["q"]["base.x"]) < 0.02
+
+
+def test_a_start_that_penetrates_the_ground_is_replaced_by_the_standing_pose():
+    """Without --pose a robot starts in its pose "stand", or in its only clear one; this is said."""
+    result = invoke("simulate", "quadruped", "--control", "hold", "-t", "0.1", "--json")
+    assert result.exit_code == 0
+    assert "note: starts in pose 'stand', since at q = 0 contact" in result.stderr
+    assert "--pose" in result.stderr
+    assert json.loads(result.stdout)["q"]["base.z"] > 0.28
+    result = invoke("simulate", "block_slope", "-t", "0.01")
+    assert "note: starts in pose 'rest'" in result.stderr
+    # a start that is asked for is taken as it is, and without contact there is nothing to avoid
+    result = invoke("simulate", "block_slope", "-t", "0.01", "--contact", "none")
+    assert result.exit_code == 0
+    assert "starts in pose" not in result.stderr
+
+
+def test_a_start_that_penetrates_is_refused_with_the_poses_that_do_not():
+    for words, message in (
+        (("gripper_block",), "pass --pose open or --pose closed, or move the robot with --q"),
+        (("block_slope", "--q", "float.z=0.05"), "a penetration of 0.05 m; pass --pose rest"),
+    ):
+        result = invoke("simulate", *words, "-t", "0.1")
+        assert isinstance(result.exception, tb.DomainError)
+        assert message in str(result.exception)

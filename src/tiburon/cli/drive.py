@@ -102,7 +102,7 @@ def run(
     deadline misses.
     """
     import tiburon as tb
-    from tiburon.cli.run_options import closed_start, surroundings
+    from tiburon.cli.run_options import clear_start, surroundings
     from tiburon.drive.session import Drive
 
     model, warnings = console.load_quietly(source, package_path or [])
@@ -114,7 +114,7 @@ def run(
     if pose is None and q is None and model.poses and _beyond_limits(model):
         pose = next(iter(model.poses))
         print(f"note: starts in pose {pose!r}, since q = 0 violates its joint limits")
-    start = closed_start(model, pose, q)
+    start = clear_start(model, around, pose, q)
     print(f"{model.name}: {model.about}" if model.about else model.name, flush=True)
     drive = Drive(
         model,

@@ -350,6 +350,84 @@ def closed_start(
     return position
 
 
+STAND = "stand"
+"""Pose in which robots stand on level ground."""
+
+
+def clear_start(
+    model: "Model",
+    world: "World",
+    pose: str | None,
+    q: str | None,
+    contact: str | bool | None = None,
+    pairs: Sequence[tuple[str, str]] | None = None,
+) -> "NDArray[np.float64]":
+    """Return the initial configuration of the options, closed and without penetration.
+
+    Where neither a pose nor values are given and the neutral configuration penetrates what it
+    touches, the pose "stand" is taken, or the only pose without penetration; this is printed to
+    standard error.
+
+    Args:
+        model: The robot.
+        world: Its surroundings.
+        pose: Named configuration, as in `start_of`.
+        q: Values that replace those of the pose.
+        contact: As in `simulate`.
+        pairs: Pairs of bodies that may touch, as in `simulate`.
+
+    Raises:
+        DomainError: If shapes of rigid contact overlap; the message names the poses in which they
+            do not.
+    """
+    import numpy as np
+
+    import tiburon as tb
+    from tiburon.actuation.compliant_contact import CompliantContact
+    from tiburon.actuation.contact_element import ContactElement
+    from tiburon.actuation.defaults import contact_elements
+    from tiburon.functions.contact import TOUCHING, contacts_among
+
+    start = closed_start(model, pose, q)
+    elements = contact_elements(model, world, contact, pairs)
+    if not elements:
+        return start
+    (element,) = elements
+    assert isinstance(element, ContactElement)
+
+    def deepest(position: Any) -> tuple[float, str]:
+        here = contacts_among(model, element.candidates, position)
+        point = int(np.argmin(here.gap))
+        return -float(here.gap[point]), here.names[point]
+
+    depth, point = deepest(start)
+    if depth <= TOUCHING:
+        return start
+    clear = [name for name, known in model.poses.items() if deepest(np.array(known))[0] <= TOUCHING]
+    if pose is None and q is None:
+        chosen = STAND if STAND in clear else clear[0] if len(clear) == 1 else None
+        if chosen is not None:
+            print(
+                f"note: starts in pose {chosen!r}, since at q = 0 contact {point!r} is {depth:.3g} "
+                "m deep; --pose or --q choose another start",
+                file=sys.stderr,
+            )
+            return closed_start(model, chosen, None)
+    if isinstance(element, CompliantContact):
+        return start
+    advice = "move the robot with --q, or pass --contact none"
+    if clear:
+        advice = f"pass {' or '.join(f'--pose {name}' for name in clear)}, or {advice}"
+    elif model.poses:
+        advice += f"; its poses ({', '.join(model.poses)}) penetrate, too"
+    raise tb.DomainError(
+        f"start: contact {point!r}",
+        "shapes that touch at most",
+        f"a penetration of {depth:.3g} m",
+        advice=advice,
+    )
+
+
 def closed_velocity(
     model: "Model", q: "NDArray[np.float64]", text: str | None
 ) -> "NDArray[np.float64]":

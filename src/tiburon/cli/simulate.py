@@ -231,7 +231,7 @@ def _start(
 
     import tiburon as tb
     from tiburon.cli.run_options import (
-        closed_start,
+        clear_start,
         closed_velocity,
         commands_by_name,
         controller,
@@ -243,9 +243,9 @@ def _start(
     for warning in warnings if print_warnings else ():
         print(f"warning: {warning}", file=sys.stderr)
     pose, position, velocity = place
-    q = closed_start(model, pose, position)
-    v = closed_velocity(model, q, velocity)
     world = surroundings(*around)
+    q = clear_start(model, world, pose, position, options["contact"], options.get("contact_pairs"))
+    v = closed_velocity(model, q, velocity)
     held = commands_by_name("--command", commands)
     chosen = controller(control, model, world, q)
     with user_code_errors(control):
