@@ -7,7 +7,7 @@ import pytest
 
 import tiburon as tb
 from tiburon.contact.brute_force import solve_brute_force
-from tiburon.contact.candidates import candidates_of
+from tiburon.contact.candidates import candidates_of, numbers_of
 from tiburon.contact.certificate import find_certificate
 from tiburon.contact.complementarity import (
     Tolerances,
@@ -17,7 +17,7 @@ from tiburon.contact.complementarity import (
 from tiburon.contact.heuristic import solve_heuristic
 from tiburon.contact.pivoting import solve_pivoting
 from tiburon.contact.pruned import solve_pruned
-from tiburon.contact.rows import along, contact_rows
+from tiburon.contact.rows import along, contact_rows, in_world
 
 SOLVERS = (solve_brute_force, solve_pruned, solve_heuristic, solve_pivoting)
 
@@ -129,6 +129,21 @@ def test_rolling_ball_has_no_acceleration_where_it_touches():
     found = contact_accelerations(ball.plan, list(q), list(v), list(vd), candidates, p)
     np.testing.assert_allclose(found.velocity, 0.0, atol=1e-15)
     np.testing.assert_allclose(found.free, 0.0, atol=1e-14)
+
+
+def test_relative_velocities_are_those_of_the_jacobian_rows():
+    """Of bodies of a gripper and its block in motion, in world axes."""
+    model, world = tb.load("gripper_block"), tb.load_world("gripper_block")
+    rng = np.random.default_rng(3)
+    q = np.array(model.integrate(model.poses["open"], rng.uniform(-0.01, 0.01, model.nv)))
+    v = rng.uniform(-1, 1, model.nv)
+    candidates = candidates_of(model, world)
+    points = contact_rows(model.plan, list(q), candidates, numbers_of(candidates))
+    expected = [in_world(point, point.velocity(list(v))) for point in points]
+    found = tb.contacts(model, q, v, world=world)
+    shown = found.gap < 1.0
+    assert shown.sum() > 8
+    np.testing.assert_allclose(found.velocity[shown], np.array(expected)[shown], atol=1e-13)
 
 
 def definite(rng, count):

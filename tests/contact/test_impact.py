@@ -576,3 +576,53 @@ def test_rimless_wheel_rolls_steadily():
     assert rate == pytest.approx(1.886495033, abs=1e-9)
     # the foot behind lifts off, the one ahead sticks
     assert after.touching.tolist() == [True] + 7 * [False]
+
+
+def test_surfaces_and_masses_by_name_are_those_of_other_models():
+    """Friction, restitution and masses of each case of a batch, as with a robot of that kind."""
+
+    def ball(mass):
+        inertia = tb.Inertia(mass, (0, 0, 0), np.eye(3) * 0.004)
+        shapes = (tb.Shape(tb.SphereShape(0.1)),)
+        joint = tb.Free("ball")
+        return tb.Model("ball", [tb.Body("ball", joint=joint, inertia=inertia, shapes=shapes)])
+
+    def floor(mu, e):
+        return tb.World(ground=tb.Ground(static_friction=mu, restitution=e))
+
+    q, v = [1.0, 0, 0, 0, 0, 0, 0.1], [0.3, -0.2, 1.0, 1.0, 0.4, -2.0]
+    cases = [(0.1, 0.2, 1.0), (0.3, 0.9, 2.0), (0.05, 0.0, 0.5)]
+    mu, e, mass = (list(x) for x in zip(*cases, strict=True))
+    given = {"ground.static_friction": mu, "ground.restitution": e, "ball.mass": mass}
+    found = tb.impact(ball(1.0), q, v, world=floor(0.5, 0.5), parameters=given)
+    for k, (a, b, m) in enumerate(cases):
+        alone = tb.impact(ball(m), q, v, world=floor(a, b))
+        np.testing.assert_allclose(found.v[k], alone.v, atol=1e-12)
+        np.testing.assert_allclose(found.impulses[k], alone.impulses, atol=1e-12)
+    for name, words in (
+        ("ground.normal_stiffness", "does not"),
+        ("ground.statik_friction", "ground.static_friction"),
+    ):
+        with pytest.raises(tb.TiburonError, match=words):
+            tb.impact(ball(1.0), q, v, world=floor(0.5, 0.5), parameters={name: 1.0})
+    with pytest.raises(tb.TiburonError, match=r"ground.restitution.*does not"):
+        tb.impact(
+            ball(1.0),
+            q,
+            v,
+            world=floor(0.5, 0.5),
+            restitution=0.5,
+            parameters={"ground.restitution": 0.1},
+        )
+
+
+def test_cases_solved_one_by_one_have_their_own_parameters(monkeypatch):
+    """Collisions on floats take masses and surfaces of their case, as kernels do."""
+    row = balls(3)
+    given = {"b1.mass": [1.0, 3.0], "contact.b0/b1.restitution": [0.2, 0.9]}
+    args = (row, np.zeros(3), [1.0, 0.0, 0.0])
+    native = tb.impact(*args, parameters=given)
+    monkeypatch.setattr("tiburon.functions.contact.MOST_NATIVE", 0)
+    floats = tb.impact(*args, parameters=given)
+    np.testing.assert_allclose(floats.v, native.v, atol=1e-12)
+    assert np.abs(native.v[0] - native.v[1]).max() > 0.1

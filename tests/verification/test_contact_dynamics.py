@@ -235,3 +235,36 @@ def test_a_falling_table_unloads_what_lies_on_it():
     expected = np.maximum(G - w**2 * height, 0.0)
     assert np.abs(np.abs(found.forces[:, 0, 2]) - expected).max() < 1e-12
     assert list(found.modes[:, 0] == "breaking") == [False, False, True, True]
+
+
+def test_friction_and_masses_by_name_are_those_of_each_case():
+    """Accelerations g (sin - mu cos) with a coefficient per case, or rest where that holds."""
+    mu = np.array([0.1, 0.2, 0.5])
+    given = {"ground.static_friction": mu, "body.mass": [1.0, 2.0, 3.0]}
+    world = slope(20, 0.7, static_friction=0.9)
+    found = dynamics(BLOCK, turned(0.4, 0.1), world=world, parameters=given)
+    angle = math.radians(20)
+    expected = np.maximum(G * (math.sin(angle) - mu * math.cos(angle)), 0.0)
+    np.testing.assert_allclose(np.linalg.norm(found.vd[:, 3:], axis=1), expected, atol=1e-9)
+    load = np.array([1.0, 2.0, 3.0]) * G * math.cos(angle)
+    np.testing.assert_allclose(found.forces[..., 2].sum(axis=1), load, rtol=1e-9)
+    # one contact alone, whose kinetic coefficient is given too
+    names = {f"contact.body/ground.{word}_friction": 0.2 for word in ("static", "kinetic")}
+    alone = dynamics(BLOCK, turned(0.4, 0.1), world=world, parameters=names)
+    assert abs(np.linalg.norm(alone.vd[3:]) - 1.511540684043) < 1e-9
+    listed = tb.parameters(BLOCK, world=world)
+    assert set(given) | set(names) <= set(listed)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"ground.static_friction": -0.1}, "at least 0"),
+        ({"ground.static_friction": [0.1, -0.1]}, "case 1"),
+        ({"ground.restitution": 0.5}, "does not"),
+        ({"ground.friction": 0.5}, "static_friction"),
+    ],
+)
+def test_parameters_that_no_surface_can_have_are_refused(given, words):
+    with pytest.raises(tb.TiburonError, match=words):
+        dynamics(BLOCK, turned(0.4, 0.1), world=slope(20, 0.7), parameters=given)

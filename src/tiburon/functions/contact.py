@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,12 +19,16 @@ from tiburon.contact.candidates import (
     numbers_of,
     refuse_prescribed,
 )
+from tiburon.contact.geometry.contact_geometry import ContactGeometry
 from tiburon.errors import DomainError, ModelError, ModelWarning, UnknownNameError, shown
+from tiburon.functions.contact_parameters import surfaces_by_name
 from tiburon.functions.keywords import TIMED_CALL, WORLD_CALL
 from tiburon.functions.library import INERTIA, LibraryFunction, check_places, inputs_of
+from tiburon.functions.parameters import dynamics_parameters, lead_of, model_of_case
 from tiburon.model import Model, TracedClosure, World
 from tiburon.model.configuration import as_batch
 from tiburon.model.contact_kinds import contact_kind
+from tiburon.model.parameters import Parameter, plain, read_values, with_value
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
@@ -61,6 +66,9 @@ MOST_NATIVE = 64
 
 UNSOLVED = 1e-8
 """Residual of impulses that is reported."""
+
+COLLISION = ("kinetic_friction", "restitution")
+"""Coefficients of surfaces that enter a collision."""
 
 LOOPS_CLOSED = 1e-9
 """Residual of loops that are closed [m or rad]."""
@@ -134,7 +142,11 @@ def _inputs(*names: str) -> Any:
 def _geometry(setting: Setting, q: Sequence[Scalar], p: Sequence[Scalar]) -> Any:
     from tiburon.contact.rows import contact_geometry
 
-    found = contact_geometry(setting.plan, q, dict(setting.options)["candidates"], p)[0]
+    return _arrays(contact_geometry(setting.plan, q, dict(setting.options)["candidates"], p)[0])
+
+
+def _arrays(found: Sequence[ContactGeometry]) -> dict[str, Any]:
+    """Return gaps, points and normals as arrays."""
     return {
         "gap": as_traced([one.gap for one in found]),
         "point": as_traced([x for one in found for x in one.point]).reshape(-1, 3),
@@ -143,13 +155,13 @@ def _geometry(setting: Setting, q: Sequence[Scalar], p: Sequence[Scalar]) -> Any
 
 
 def _motion(setting: Setting, q: Sequence[Scalar], v: Sequence[Scalar], p: Sequence[Scalar]) -> Any:
-    from tiburon.contact.rows import contact_rows, in_world
+    from tiburon.contact.rows import contact_geometry, relative_velocities
 
-    candidates = dict(setting.options)["candidates"]
-    points = contact_rows(setting.plan, q, candidates, p)
-    found = [in_world(point, point.velocity(v)) for point in points]
-    velocity = as_traced([x for one in found for x in one]).reshape(-1, 3)
-    return {**_geometry(setting, q, p), "velocity": velocity}
+    plan, candidates = setting.plan, dict(setting.options)["candidates"]
+    found, places = contact_geometry(plan, q, candidates, p)
+    velocities = relative_velocities(plan, q, v, candidates, found, places)
+    velocity = as_traced([x for one in velocities for x in one]).reshape(-1, 3)
+    return {**_arrays(found), "velocity": velocity}
 
 
 def _normals(setting: Setting, q: Sequence[Scalar], p: Sequence[Scalar]) -> Any:
@@ -401,6 +413,7 @@ def impact(
     pairs: Pairs | None = None,
     restitution: float | Mapping[str, float] | None = None,
     order: str = "simultaneous",
+    parameters: Mapping[str, ArrayLike] | None = None,
 ) -> Impact:
     """Compute a collision: velocities and impulses after contacts have closed.
 
@@ -418,9 +431,11 @@ def impact(
             that of their materials by default.
         order: "simultaneous", all contacts are compressed together; "sequential", one after the
             other, the fastest first. Rigid bodies cannot decide it, and results differ.
+        parameters: Values by name in place of those of robot, water and surfaces, such as
+            "ball.mass" or "ground.kinetic_friction", one or one per case; see `tiburon.parameters`.
 
     Raises:
-        ModelError: If nothing can touch.
+        ModelError: If nothing can touch, or a parameter does not enter.
         UnknownNameError: If there is no contact of that name.
         DomainError: If a coefficient is not between 0 and 1, or shapes overlap.
 
@@ -435,9 +450,13 @@ def impact(
     choice("order", order, ORDERS)
     names = _names(candidates)
     given = _coefficients(candidates, restitution)
+    words = COLLISION if restitution is None else ("kinetic_friction",)
+    numbers, others = surfaces_by_name(
+        "impact", words, model, world or DEFAULT_WORLD, candidates, parameters
+    )
     # water moves with the robot; all else of a world does not enter
     around = World(fluid=world.fluid) if world is not None and world.fluid is not None else None
-    call = _Collision(model, around, candidates, order)
+    call = _Collision(model, around, candidates, order, numbers, others)
     check_overlap(contacts_among(model, candidates, q), "impact")
     compute = call.native if len(names) <= MOST_NATIVE else call.unsolved
     parts = compute(q, v, given)
@@ -468,6 +487,10 @@ class _Collision(NamedTuple):
     around: World | None
     candidates: tuple[Candidate, ...]
     order: str
+    numbers: Array
+    """Dimensions and surfaces of the candidates, with leading dimensions of cases or none."""
+    others: Mapping[str, Any] | None
+    """Parameters of robot and water by name."""
 
     def options(self, candidates: Sequence[Candidate]) -> Options:
         """Return the options of code for some candidates."""
@@ -476,15 +499,18 @@ class _Collision(NamedTuple):
 
     def native(self, q: ArrayLike, v: ArrayLike, given: Array) -> dict[str, Array]:
         """Return the results of all cases, by sweeps over the contacts."""
-        arrays = (q, v, given, np.array(numbers_of(self.candidates)))
+        arrays = (q, v, given, self.numbers)
         where: Any = {} if self.around is None else {"world": self.around}
+        if self.others is not None:
+            where["parameters"] = self.others
         found = _COLLIDE.call(self.model, arrays, where, self.options(self.candidates))
         return {name: np.array(x) for name, x in zip(_COLLISION, found, strict=True)}
 
     def unsolved(self, q: ArrayLike, v: ArrayLike, given: Array) -> dict[str, Array]:
         """Return what is known before: no impulses, and a residual that says so."""
         gap = contacts_among(self.model, self.candidates, q).gap
-        cases = np.broadcast_shapes(gap.shape[:-1], np.shape(v)[:-1])
+        leads = (gap.shape[:-1], np.shape(v)[:-1], self.numbers.shape[:-1], lead_of(self.varied))
+        cases = np.broadcast_shapes(*leads)
         shape = (*cases, gap.shape[-1])
         after = np.broadcast_to(np.asarray(v, dtype=np.float64), (*cases, self.model.nv)).copy()
         return {
@@ -499,6 +525,32 @@ class _Collision(NamedTuple):
             "residual": np.full(cases, np.inf),
         }
 
+    @property
+    def varied(self) -> dict[Parameter, Array]:
+        """Parameters of robot and water that are given by name."""
+        if self.others is None:
+            return {}
+        known = dynamics_parameters(self.model, self.around or DEFAULT_WORLD)
+        return {known[name]: array for name, array in read_values(known, self.others).items()}
+
+    def _of_case(
+        self, case: tuple[Any, ...], cases: tuple[int, ...]
+    ) -> tuple[Model, World | None, Array]:
+        """Return robot, water, and dimensions and surfaces of the candidates, of one case."""
+        model, around, varied = self.model, self.around, self.varied
+        numbers = np.broadcast_to(self.numbers, (*cases, self.numbers.shape[-1]))[case]
+        values = {
+            item: plain(np.broadcast_to(array, (*cases, *item.shape))[case])
+            for item, array in varied.items()
+        }
+        own = {item: x for item, x in values.items() if item.part not in ("gravity", "fluid")}
+        if own:
+            model = model_of_case(model, own)
+        for item, value in values.items():
+            if item.part == "fluid" and around is not None:
+                around = replace(around, fluid=with_value(around.fluid, item.path, value))
+        return model, around, numbers
+
     def solve_exactly(
         self, parts: dict[str, Array], q: ArrayLike, v: ArrayLike, given: Array
     ) -> None:
@@ -511,12 +563,22 @@ class _Collision(NamedTuple):
         )
         for case in zip(*np.nonzero(np.atleast_1d(residual > STALLED)), strict=True):
             place = case if cases else ()
-            self._solve_case(parts, place, every_q[place], every_v[place], given)
+            whole = self._of_case(place, cases)
+            self._solve_case(parts, place, every_q[place], every_v[place], given, whole)
 
     def _solve_case(
-        self, parts: dict[str, Array], case: tuple[Any, ...], q: Array, v: Array, given: Array
+        self,
+        parts: dict[str, Array],
+        case: tuple[Any, ...],
+        q: Array,
+        v: Array,
+        given: Array,
+        whole: tuple[Model, World | None, Array],
     ) -> None:
         """Solve one case, with those candidates that touch."""
+        model, around, every = whole
+        numbers: list[float] = []
+        at = 0
         gap = contacts_among(self.model, self.candidates, q).gap
         chosen: list[Candidate] = []
         points: list[int] = []
@@ -524,15 +586,20 @@ class _Collision(NamedTuple):
         for candidate in self.candidates:
             own = range(start, start + candidate.point_count)
             start = own.stop
+            mine = every[at : at + len(candidate.parameters())]
+            at += len(mine)
             if gap[own].min() <= TOUCHING:
                 chosen.append(candidate)
                 points += own
+                numbers += mine.tolist()
         if not chosen:
             parts["residual"][case] = 0.0
             return
-        numbers = np.array(numbers_of(chosen))
+        if number_count(chosen) > len(numbers):
+            # handle of the heights of uneven ground
+            numbers += every[at:].tolist()
         options = self.options(chosen)
-        found = _COLLIDE.run(self.model, self.around, options, q, v, given[points], numbers)
+        found = _COLLIDE.run(model, around, options, q, v, given[points], np.array(numbers))
         if not found["residual"] < parts["residual"][case]:
             return
         parts["impulses"][case] = 0.0

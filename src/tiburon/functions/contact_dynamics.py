@@ -14,7 +14,6 @@ from tiburon.contact.candidates import (
     Candidate,
     candidates_of,
     number_count,
-    numbers_of,
     surfaces_of,
 )
 from tiburon.contact.certificate import refuse
@@ -28,6 +27,7 @@ from tiburon.contact.modes import (
 )
 from tiburon.errors import DomainError, ModelError, SecondOrderCollisionError, ShapeError
 from tiburon.functions.contact import AT_REST, TOUCHING, Pairs
+from tiburon.functions.contact_parameters import surfaces_by_name
 from tiburon.functions.keywords import (
     DYNAMICS_CALL,
     Conditions,
@@ -47,6 +47,9 @@ Array = NDArray[np.float64]
 
 MODES = ("separated", "breaking", "inactive", "remaining", "sticking", "sliding")
 """What a contact point can be doing."""
+
+FRICTION = ("static_friction", "kinetic_friction")
+"""Coefficients of surfaces that enter."""
 
 SHORT = 1e-6
 """Time step whose impulses guess the modes [s]."""
@@ -203,7 +206,8 @@ def contact_dynamics(
         force_tolerance: Forces below this part of the largest count as zero.
         acceleration_tolerance: Accelerations below this part of the largest without contact count
             as zero.
-        conditions: What acts on the robot, and when: see `Conditions`; `parameters`.
+        conditions: What acts on the robot, and when: see `Conditions`; `parameters`, also friction
+            of the ground and of contacts, such as "ground.static_friction".
 
     Raises:
         DomainError: If shapes overlap, or approach each other: `impact` computes collisions.
@@ -231,7 +235,12 @@ def contact_dynamics(
         _share("acceleration_tolerance", acceleration_tolerance),
     )
     form = tuple(candidate.form() for candidate in candidates)
-    numbers = np.array(numbers_of(candidates))
+    given = conditions.pop("parameters", None)
+    numbers, others = surfaces_by_name(
+        "contact_dynamics", FRICTION, model, place, candidates, given
+    )
+    if others is not None:
+        conditions["parameters"] = others
     options = (("candidates", form),)
     gap, axes, velocity, free, terms, rows, columns, friction, vd, guess, slips = (
         np.asarray(x)
@@ -242,11 +251,11 @@ def contact_dynamics(
     batch, count = gap.shape[:-1], len(names)
     before = np.zeros((*batch, count, 3))
     if last is not None:
-        given = np.asarray(last, dtype=np.float64)
+        earlier = np.asarray(last, dtype=np.float64)
         try:
-            before = np.broadcast_to(given, before.shape)
+            before = np.broadcast_to(earlier, before.shape)
         except ValueError:
-            raise ShapeError("last", f"{(*batch, count, 3)}", f"{given.shape}") from None
+            raise ShapeError("last", f"{(*batch, count, 3)}", f"{earlier.shape}") from None
     found = ContactDynamics(
         names,
         np.full(gap.shape, "separated", dtype="U9"),

@@ -16,6 +16,12 @@ from tiburon.argument_checks import refuse_unusable
 from tiburon.arguments import public
 from tiburon.arrays import NDArray
 from tiburon.errors import ModelError, OptionError, ShapeError
+from tiburon.functions.contact_parameters import (
+    GROUND,
+    contact_parameters,
+    ground_parameters,
+    with_surfaces,
+)
 from tiburon.functions.library import check_places
 from tiburon.functions.parameters import (
     PASSIVE,
@@ -28,7 +34,6 @@ from tiburon.functions.parameters import (
     rows_of,
 )
 from tiburon.model import Ground, Model, Water, World
-from tiburon.model.contact_kinds import MATERIAL, ContactMaterial
 from tiburon.model.joints.joint import JointPassive
 from tiburon.model.parameters import (
     Parameter,
@@ -87,7 +92,8 @@ def parameters(
     """List all parameters that ``parameters=`` of `simulate` accepts by name, with their values.
 
     Dynamics functions and kernels of `compile` also accept those of bodies, armatures, gravity and
-    water; friction, limits and motors act in runs only.
+    water; `contact_dynamics` and `impact` those of the ground and of contacts, too. Friction of
+    joints, limits and motors act in runs only.
 
     Args:
         model: The robot.
@@ -120,11 +126,12 @@ def _known(
     limits: bool,
 ) -> dict[str, Parameter]:
     found = dynamics_parameters(model, world)
+    touches = any(isinstance(element, ContactElement) for element in forces)
     for item in (
         *_joint_parameters(model, passive, limits),
         *_part_parameters(model, passive),
         *_force_parameters(forces),
-        *_ground_parameters(world, forces),
+        *ground_parameters(world.ground if touches else None),
         *_control_parameters(control),
     ):
         if item.name in found:
@@ -172,25 +179,11 @@ def _code_of_part(part: Any) -> tuple[object, Sequence[float]]:
     return structure_of((element,)), element.parameters()
 
 
-def _ground_parameters(world: World, forces: Sequence[Element]) -> Iterator[Parameter]:
-    """Yield the surface of the ground, where contacts act."""
-    if world.ground is None or not any(isinstance(element, ContactElement) for element in forces):
-        return
-    for word in MATERIAL:
-        yield parameter(GROUND, GROUND, word, getattr(world.ground, word), (word,))
-
-
 def _force_parameters(forces: Sequence[Element]) -> Iterator[Parameter]:
     for element in forces:
         if isinstance(element, ContactElement):
             # those of surfaces alone, without trying all of them: there may be hundreds
-            for k, candidate in enumerate(element.candidates):
-                for word in MATERIAL:
-                    value = getattr(candidate.material, word)
-                    full = f"{candidate.name}.{word}"
-                    yield parameter(
-                        "element", element.name, full, value, ("candidates", k, "material", word)
-                    )
+            yield from contact_parameters(element.candidates, element.name)
             continue
         part: object = element
         if not is_declared(element) or not is_dataclass(part):
@@ -203,9 +196,6 @@ def _force_parameters(forces: Sequence[Element]) -> Iterator[Parameter]:
             inner = word.partition(".")[2] if path[0] in _PARTS else word
             yield parameter("element", element.name, inner, value, path)
 
-
-GROUND = "ground"
-"""Name of the ground as the owner of parameters."""
 
 _PARTS = ("actuator", "thruster", "cylinder", "spring")
 """Fields of elements that refer to the part of a robot they stand for."""
@@ -345,7 +335,7 @@ def _element_rows(
         of_model = {item: x for item, x in values.items() if item.part not in ("element", GROUND)}
         robot = model_of_case(model, of_model) if of_model else model
         own = make(robot)
-        changed = [_changed(_over(element, values, ground), values) for element in forces]
+        changed = [_changed(element, values, ground) for element in forces]
         elements = (*own, *(element for element, _ in changed))
         if not first:
             first.append(elements)
@@ -363,23 +353,14 @@ def _element_rows(
     return first[0], table, np.array(start, dtype=np.float64).reshape(*lead, -1)
 
 
-def _over(element: Element, values: Mapping[Parameter, Any], ground: Ground | None) -> Element:
-    """Return an element with the surface that the ground has in one case."""
-    given = {str(item.path[0]): value for item, value in values.items() if item.part == GROUND}
-    if not given or not isinstance(element, ContactElement):
-        return element
-    assert ground is not None
-    own: dict[str, Any] = dict(zip(MATERIAL, ground.material.values, strict=True))
-    if own["kinetic_friction"] == own["static_friction"]:
-        # one coefficient for both: kinetic friction follows
-        given = {"kinetic_friction": given.get("static_friction", own["static_friction"]), **given}
-    return element.over(ContactMaterial(**{**own, **given}))
-
-
 def _changed(
-    element: Element, values: Mapping[Parameter, Any]
+    element: Element, values: Mapping[Parameter, Any], ground: Ground | None
 ) -> tuple[Element, tuple[float, ...]]:
     """Return an element with the values of one case, and its parameters."""
+    if isinstance(element, ContactElement):
+        surfaces = with_surfaces(element.candidates, ground, values, element.name)
+        element = replace(element, candidates=surfaces)
+        return element, tuple(element.parameters())
     for item, value in values.items():
         if item.part == "element" and item.owner == element.name:
             if item.path == (NUMBERS,):
