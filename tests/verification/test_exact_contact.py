@@ -529,9 +529,8 @@ def test_bodies_that_fall_together_touch_without_force():
     assert [event.name for event in run.events] == ["plate/ball.touch_down"] * 6
     now = tb.contact_dynamics(model, q, v, np.zeros(12), pairs=[("plate", "ball")])
     assert np.all(now.modes == "inactive")
-    # the axes of the ball are those of the world
-    np.testing.assert_allclose(now.vd[:, 9:], [[0, 0, -G]] * 6, atol=1e-12)
-    np.testing.assert_allclose(np.linalg.norm(now.vd[:, 3:6], axis=1), G, atol=1e-12)
+    alone = tb.forward_dynamics(model, q, v, np.zeros(12))
+    np.testing.assert_allclose(now.vd, alone, atol=1e-12)
 
 
 def test_a_contact_without_friction_never_sticks():
