@@ -193,6 +193,8 @@ if TYPE_CHECKING:
     from tiburon.hydro.mesh import load_mesh as load_mesh
     from tiburon.hydro.panels import PanelAddedMass as PanelAddedMass
     from tiburon.hydro.panels import panel_added_mass as panel_added_mass
+    from tiburon.load_sharing.limits.contact import NormalForceLimit as NormalForceLimit
+    from tiburon.load_sharing.limits.joint_wrench import JointWrenchLimit as JointWrenchLimit
     from tiburon.load_sharing.objectives import EqualShare as EqualShare
     from tiburon.load_sharing.objectives import InternalForce as InternalForce
     from tiburon.load_sharing.objectives import LoadTarget as LoadTarget
@@ -204,6 +206,7 @@ if TYPE_CHECKING:
     from tiburon.load_sharing.performance import PerformanceIndices as PerformanceIndices
     from tiburon.load_sharing.performance import motor_power as motor_power
     from tiburon.load_sharing.performance import performance_indices as performance_indices
+    from tiburon.load_sharing.sites import ContactSite as ContactSite
     from tiburon.loops.constraints import constraint_names as constraint_names
     from tiburon.loops.recut import recut as recut
     from tiburon.loops.recut import recut_state as recut_state

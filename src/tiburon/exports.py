@@ -84,12 +84,15 @@ _NAMES = {
     """,
     "hydro.mesh": "Mesh load_mesh",
     "hydro.panels": "PanelAddedMass panel_added_mass",
+    "load_sharing.limits.contact": "NormalForceLimit",
+    "load_sharing.limits.joint_wrench": "JointWrenchLimit",
     "load_sharing.objectives": """
         EqualShare InternalForce LoadTarget MotorLoss Smoothness TorqueNorm TorqueSmoothness
     """,
     "load_sharing.performance": """
         MotorPower PerformanceIndices motor_power performance_indices
     """,
+    "load_sharing.sites": "ContactSite",
     "loops.constraints": "constraint_names",
     "loops.recut": "recut recut_state",
     "loops.topology": "JointLine Topology topology",

@@ -19,7 +19,14 @@ from tiburon.contact.candidates import (
     numbers_of,
     refuse_prescribed,
 )
-from tiburon.errors import DomainError, ModelError, ShapeError, UnknownNameError, shown
+from tiburon.errors import (
+    DomainError,
+    ModelError,
+    NonFiniteError,
+    ShapeError,
+    UnknownNameError,
+    shown,
+)
 from tiburon.functions.keywords import DYNAMICS_CALL, Conditions
 from tiburon.functions.library import LibraryFunction, check_places, inputs_of
 from tiburon.load_sharing.certificate import (
@@ -28,6 +35,7 @@ from tiburon.load_sharing.certificate import (
     least_excess,
     nearest_right_hand_side,
 )
+from tiburon.load_sharing.drives import drives_of
 from tiburon.load_sharing.formulation import (
     COMPACT,
     FORMULATIONS,
@@ -35,14 +43,27 @@ from tiburon.load_sharing.formulation import (
     formulated,
     formulation_names,
 )
+from tiburon.load_sharing.limits.center_of_pressure import CenterOfPressure
+from tiburon.load_sharing.limits.contact import (
+    FrictionCone,
+    FrictionPyramid,
+    Torsion,
+    Unilateral,
+)
+from tiburon.load_sharing.limits.drive import DriveLimit
+from tiburon.load_sharing.limits.limit import Limit, RunTime
+from tiburon.load_sharing.limits.step import StepLimit
+from tiburon.load_sharing.limits.torque import UNBOUNDED, DrivenJoint, TorqueLimit
 from tiburon.load_sharing.objectives import InternalForce, Objective
 from tiburon.load_sharing.problem import Before, Grip, Group, Layout, layout_of
+from tiburon.load_sharing.sites import SITE_VALUES, ContactSite
 from tiburon.load_sharing.solution import RELAXED, Limits, row_names
 from tiburon.model import WORLD, Model, World
 from tiburon.model.closure import LoopClosure
 from tiburon.model.joint_constraints import Offset
 from tiburon.record import record
 from tiburon.spatial import Scalar
+from tiburon.trace.array import as_traced
 from tiburon.trace.declared import is_declared
 from tiburon.trace.primitives.quadratic import QPSolution, solve_qp
 from tiburon.trace.program import Input, current_graph
@@ -62,9 +83,6 @@ Pairs = Sequence[tuple[str, str]]
 
 _STATUS_NAMES = np.array(("optimal", "infeasible", "not convex", "unfinished", "relaxed"))
 """Names of the status of a solution, by code."""
-
-UNBOUNDED = 1e30
-"""Change of forces where none is bounded [N or N m]."""
 
 SIDES = 16
 """Sides of the pyramids around friction cones in explanations."""
@@ -132,6 +150,10 @@ class LoadShare(NamedTuple):
     torque_margins: Array
     """Distance of each limited joint force from its nearer limit [N or N m]."""
 
+    torque_bounds: Array
+    """Smallest and largest force of each limited joint in this state [N or N m], shape (...,
+    joints, 2)."""
+
     multipliers: Array
     """Multiplier of each limit, in the order of `plan.limit_names`: what the objective gains per
     unit of the limit. Where there is no solution, the Farkas vector of the limits."""
@@ -153,6 +175,9 @@ class LoadShare(NamedTuple):
     motion: tuple[Any, ...]
     """Configuration, velocity, acceleration and touching contacts, as given."""
 
+    changes: tuple[Any, ...]
+    """Failed actuators and values of contact sites, as given."""
+
     def explain(self, case: tuple[int, ...] | int = ()) -> "Infeasibility":
         """Explain why a case has no solution: the limits that contradict the motion, and a remedy.
 
@@ -169,9 +194,25 @@ class LoadShare(NamedTuple):
         if status != "infeasible":
             raise DomainError("case", "a case without solution", f"status {status!r} at {place}")
         shape = np.shape(self.status)
-        given = [np.asarray(x, dtype=np.float64) for x in self.motion]
+        given = [np.asarray(x, dtype=np.float64) for x in (*self.motion, *self.changes)]
         one = [np.broadcast_to(x, (*shape, x.shape[-1]))[place] for x in given]
         return self.plan._explained(*one)
+
+    def centers_of_pressure(self) -> Array:
+        """Return the centers of pressure of flat feet [m], shape (..., feet, 2).
+
+        Along the length of each foot and along its second tangent, normal x length, from its
+        center; in the order of `plan.sites` with a size. NaN where a foot carries nothing.
+        """
+        feet = [site.name for site in self.plan.sites if site.half_size is not None]
+        found = []
+        for group in self.plan.layout.groups:
+            if group.name in feet:
+                n, m1, m2 = (self.x[..., group.first + k] for k in (2, 3, 4))
+                carried = np.where(n > 0.0, n, np.nan)
+                found.append(np.stack([-m2 / carried, m1 / carried], axis=-1))
+        empty = np.zeros((*np.shape(self.status), 0, 2))
+        return np.stack(found, axis=-2) if found else empty
 
     @property
     def summary(self) -> str:
@@ -195,7 +236,7 @@ class LoadShare(NamedTuple):
             return f"{lead}{status}"
         parts = [f"at its limit: {name}" for name in active]
         for k, index in enumerate(plan.limits.torques):
-            low, high = plan.bounds[k]
+            low, high = self.torque_bounds[case][k]
             bound = high if self.tau[case][index] > 0.0 else -low
             share = abs(float(self.tau[case][index])) / bound if bound > 0.0 else np.inf
             if 0.8 <= share < 1.0 - 1e-9:
@@ -219,76 +260,95 @@ def _inputs(model: Model, options: Options) -> list[Input]:
         Input("before", (layout.size,)),
         Input("before_tau", (len(layout.driven),)),
         Input("max_step", ()),
-        Input("prefer", (len(row_names(layout, limits, model.v_names)),)),
+        Input("prefer", (len(row_names(model, layout, limits)),)),
+        Input("failed", (len(layout.driven),)),
+        Input("sites", (SITE_VALUES * len(choices["sites"]),)),
         Input("friction", (groups,)),
         Input("torsion", (groups,)),
-        Input("bounds", (2 * len(limits.torques),)),
+        Input("limit_values", (len(limits.parameters(model, layout)),)),
         Input("weights", (len(choices["objective"].parameters(model)),)),
         Input("surfaces", (number_count(choices["candidates"]),)),
     ]
 
 
-def _programmed(setting: Setting, given: Sequence[Sequence[Scalar]]) -> tuple[Any, Any]:
-    """Return the problem of a state and its quadratic program, from the inputs in order."""
+class _Given(NamedTuple):
+    """Inputs of the kernels, in order."""
+
+    q: Sequence[Scalar]
+    v: Sequence[Scalar]
+    vd: Sequence[Scalar]
+    touching: Sequence[Scalar]
+    x: Sequence[Scalar]
+    tau: Sequence[Scalar]
+    max_step: Sequence[Scalar]
+    prefer: Sequence[Scalar]
+    failed: Sequence[Scalar]
+    sites: Sequence[Scalar]
+    friction: Sequence[Scalar]
+    torsion: Sequence[Scalar]
+    limit_values: Sequence[Scalar]
+    weights: Sequence[Scalar]
+    surfaces: Sequence[Scalar]
+
+
+def _problem(setting: Setting, given: _Given) -> Any:
+    """Return the problem of a state."""
     from tiburon.load_sharing.problem import problem_of
-    from tiburon.load_sharing.solution import program_of
 
     choices = dict(setting.options)
-    q, v, vd, touching, x, tau, max_step, _, friction, torsion, bounds, weights, surfaces = given
-    formulation = choices.get("formulation", COMPACT)
-    problem = problem_of(
+    return problem_of(
         setting,
         choices["layout"],
         choices["candidates"],
         choices["grips"],
-        q,
-        v,
-        vd,
-        surfaces,
-        touching,
-        friction,
+        given.q,
+        given.v,
+        given.vd,
+        given.surfaces,
+        given.touching,
+        given.friction,
+        choices["sites"],
+        given.sites,
+        choices["drives"],
     )
-    problem = formulated(
-        formulation, setting, problem, choices["candidates"], choices["grips"], q, v, vd
-    )
+
+
+def _programmed(setting: Setting, given: _Given) -> tuple[Any, Any]:
+    """Return the problem of a state and its quadratic program."""
+    from tiburon.load_sharing.solution import program_of
+
+    choices = dict(setting.options)
+    problem = formulated(choices.get("formulation", COMPACT), _problem(setting, given))
     program = program_of(
         problem,
         choices["objective"],
         choices["limits"],
-        weights,
-        bounds,
-        torsion,
-        Before(x, tau),
-        max_step[0],
+        given.weights,
+        given.limit_values,
+        RunTime(given.torsion, given.failed, Before(given.x, given.tau), given.max_step[0]),
     )
     return problem, program
 
 
-def _share(setting: Setting, *given: Sequence[Scalar]) -> Any:
-    from tiburon.load_sharing.solution import shared
+def _share(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
+    from tiburon.load_sharing.solution import shared, torque_bounds
 
+    given, limits = _Given(*inputs), dict(setting.options)["limits"]
     problem, program = _programmed(setting, given)
-    return shared(problem, program, dict(setting.options)["limits"], given[10], given[7])
+    bounds = torque_bounds(problem, limits, given.limit_values, given.failed)
+    return shared(problem, program, limits, bounds, given.prefer)
 
 
-def _matrices(setting: Setting, *given: Sequence[Scalar]) -> Any:
+def _matrices(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
     from tiburon.load_sharing.solution import matrices
 
-    return matrices(_programmed(setting, given)[1])
+    return matrices(_programmed(setting, _Given(*inputs))[1])
 
 
-def _wrenches(setting: Setting, *given: Sequence[Scalar]) -> Any:
-    from tiburon.load_sharing.problem import problem_of
+def _wrenches(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
     from tiburon.load_sharing.recovery import recovered
 
-    choices = dict(setting.options)
-    candidates, grips = choices["candidates"], choices["grips"]
-    q, v, vd, touching, *_, surfaces = given
-    none = [0.0] * len(touching)
-    problem = problem_of(
-        setting, choices["layout"], candidates, grips, q, v, vd, surfaces, touching, none
-    )
-    return recovered(setting, problem, candidates, grips, q, v, vd)
+    return recovered(_problem(setting, _Given(*inputs)))
 
 
 _SHARE: LibraryFunction[Any] = LibraryFunction(
@@ -317,9 +377,7 @@ class LoadSharing:
     objective: Objective
     layout: Layout
     limits: Limits
-    bounds: tuple[tuple[float, float], ...]
-    """Smallest and largest force of each limited joint [N or N m]."""
-
+    sites: tuple[ContactSite, ...]
     friction: tuple[float, ...]
     """Coefficient of each contact and loop; -1 for that of the surfaces."""
 
@@ -331,12 +389,14 @@ class LoadSharing:
         *,
         world: World | None = None,
         pairs: Pairs | None = None,
+        sites: Sequence[ContactSite] = (),
         grips: Sequence[GripLimit] = (),
         driven: Sequence[str] | None = None,
         friction: float | Mapping[str, float] | None = None,
         sides: int | None = None,
         inscribed: bool = True,
         torque_limits: bool | Mapping[str, tuple[float, float]] = True,
+        limits: Sequence[Limit] = (),
         objective: Objective | None = None,
         step_limits: str | None = None,
         relax: bool = False,
@@ -344,19 +404,24 @@ class LoadSharing:
         """Return how a robot shares its load.
 
         Args:
-            model: The robot. Its loops carry unknown forces as contacts do.
+            model: The robot. Its loops carry unknown forces as contacts do, and so do its
+                thrusters and cables.
             world: Surroundings with the ground; level ground at z = 0 by default, if the robot has
                 contact points.
             pairs: Names of two bodies each that touch, "world" for the ground; by default the
-                contact points of the robot touch the ground.
+                contact points of the robot touch the ground, unless `sites` are given.
+            sites: Contacts given by a point and a normal: flat feet, soft fingertips, contacts
+                whose place is measured.
             grips: Loops that stand for contacts with friction.
             driven: Names of the driven joints; those with actuators by default.
             friction: Coefficient of static friction of all contacts, or by name; by default that
                 of the surfaces.
             sides: Sides of friction pyramids, at least 3; exact cones by default.
             inscribed: Whether pyramids lie inside the cone, or around it.
-            torque_limits: True for those of the actuators, False for none, or smallest and largest
-                force by joint name [N or N m].
+            torque_limits: True for those of the actuators, also where they depend on the speed,
+                False for none, or smallest and largest force by joint name [N or N m]; infinite
+                for joints that may fail and have no limit else.
+            limits: Further limits, such as `JointWrenchLimit` and `NormalForceLimit`.
             objective: What to minimize; `InternalForce()` by default.
             step_limits: "forces" or "torques" to bound their change from step to step.
             relax: Whether to produce the nearest motion where the given one cannot be produced:
@@ -368,28 +433,47 @@ class LoadSharing:
         """
         check_places(model, world)
         around = world or _default_world(model)
-        candidates = _contacts_of(model, around, pairs)
+        given_sites = _sites_of(model, sites)
+        candidates = () if given_sites and pairs is None else _contacts_of(model, around, pairs)
         chosen = InternalForce() if objective is None else objective
         if not isinstance(chosen, Objective) or not is_declared(chosen):  # type: ignore[redundant-expr]
             raise ModelError(
                 f"objective: expected objectives such as InternalForce(), got {shown(objective)}; "
                 "write InternalForce() + 0.1 * TorqueNorm()"
             )
-        names = _driven_names(model, driven)
-        places = tuple(int(i) for i in model.indices(names, of="v"))
+        drives = drives_of(model)
+        names = _driven_names(model, driven, bool(drives))
+        places = tuple(int(i) for i in model.indices(names, of="v")) if names else ()
         found_grips = tuple(_basis(model, grip) for grip in grips)
-        layout = layout_of(model, candidates, places, found_grips)
+        layout = layout_of(model, candidates, places, found_grips, given_sites, drives)
         if not layout.groups:
             raise ModelError(
-                f"model {model.name!r}: expected contacts or loops that share a load, got none; "
-                "give the world a Ground, or the robot loops"
+                f"model {model.name!r}: expected contacts, loops, thrusters or cables that share a "
+                "load, got none; give the world a Ground, or the robot loops"
+            )
+        twice = [name for name in _group_names(layout) if _group_names(layout).count(name) > 1]
+        if twice:
+            raise ModelError(
+                f"model {model.name!r}: contacts, loops, thrusters and cables must have different "
+                f"names, got {twice[0]!r} twice; rename one",
+                name=twice[0],
             )
         chosen.check(model, places)
         if sides is not None:
             sides = at_least("sides", sides, 3)
-        bounds = _bounds(model, names, torque_limits)
         choice("step_limits", step_limits, (None, "forces", "torques"))
-        limits = Limits(sides, bool(inscribed), tuple(bounds), step_limits, bool(relax))
+        bounded = _bounds(model, names, torque_limits)
+        parts: list[Limit | None] = [
+            Unilateral(),
+            None if sides is None else FrictionPyramid(sides, bool(inscribed)),
+            Torsion(),
+            CenterOfPressure.of(given_sites),
+            TorqueLimit(bounded) if bounded else None,
+            DriveLimit(drives) if drives else None,
+            *_further_limits(model, layout, limits),
+            None if step_limits is None else StepLimit(step_limits),
+            FrictionCone() if sides is None else None,
+        ]
         return cls(
             model,
             around,
@@ -397,9 +481,9 @@ class LoadSharing:
             tuple(grips),
             chosen,
             layout,
-            limits,
-            tuple(bounds.values()),
-            _friction(layout, grips, friction),
+            Limits(tuple(part for part in parts if part is not None), bool(relax)),
+            given_sites,
+            _friction(layout, grips, given_sites, friction),
         )
 
     @property
@@ -420,7 +504,7 @@ class LoadSharing:
     @property
     def limit_names(self) -> tuple[str, ...]:
         """Name of each limit."""
-        return row_names(self.layout, self.limits, self.model.v_names)
+        return row_names(self.model, self.layout, self.limits)
 
     @property
     def redundancy(self) -> int:
@@ -437,6 +521,8 @@ class LoadSharing:
         touching: ArrayLike | None = None,
         before: LoadShare | None = None,
         max_step: ArrayLike | None = None,
+        failed: Sequence[str] | ArrayLike | None = None,
+        sites: Mapping[str, ArrayLike] | None = None,
         **conditions: Unpack[Conditions],
     ) -> LoadShare:
         """Share the load of a motion.
@@ -451,6 +537,10 @@ class LoadSharing:
                 with, and its limits are tried first.
             max_step: Largest change of each force or torque since `before` [N or N m], shape (...),
                 where the plan has `step_limits`.
+            failed: Names of driven joints whose actuators have failed and give no force; or 1 for
+                each that has, 0 for the others, shape (..., driven joints).
+            sites: Points of contact sites by name, in axes of their body [m], shape (..., 3), or
+                points and normals, shape (..., 6); others are where the plan has them.
             conditions: What acts on the robot, and when: see `Conditions`.
         """
         model, layout = self.model, self.layout
@@ -473,6 +563,8 @@ class LoadSharing:
             last,
             UNBOUNDED if max_step is None else max_step,
             prefer,
+            self._working if failed is None else self._failed(failed),
+            self._site_values if sites is None else self._moved_sites(sites),
             *self._constants,
         )
         if conditions or current_graph() is not None:
@@ -482,9 +574,8 @@ class LoadSharing:
         else:
             model.check_unchanged()
             found = self._kernel(*given)
-        tau, x, forces, friction, torque, multipliers, equations, short, status, iterations, _ = (
-            found
-        )
+        tau, x, forces, friction, torque, bounds = found[:6]
+        multipliers, equations, short, status, iterations, _ = found[6:]
         parts: tuple[Any, ...] = tau, forces, x, friction, torque, short
         if current_graph() is None:
             codes = np.asarray(status)
@@ -493,20 +584,22 @@ class LoadSharing:
                 parts = tuple(np.where(failed, np.nan, part) for part in parts)
             status = _STATUS_NAMES[codes.astype(np.int64)]
         tau, forces, x, friction, torque, short = parts
-        points = layout.points
+        points, limited = layout.points, len(self.limits.torques)
         return LoadShare(
             self,
             tau,
             forces[..., : 3 * points].reshape(*forces.shape[:-1], points, 3),
             x,
             friction,
-            torque[..., : len(self.bounds)],
+            torque[..., :limited],
+            bounds[..., : 2 * limited].reshape(*bounds.shape[:-1], limited, 2),
             multipliers[..., : len(prefer)],
             equations[..., : len(layout.undriven)],
             short[..., : len(layout.undriven)],
             status,
             iterations,
             given[:4],
+            given[8:10],
         )
 
     def _last(self, before: LoadShare) -> tuple[Any, Any, Any]:
@@ -525,6 +618,8 @@ class LoadSharing:
         vd: ArrayLike | None = None,
         *,
         touching: ArrayLike | None = None,
+        failed: Sequence[str] | ArrayLike | None = None,
+        sites: Mapping[str, ArrayLike] | None = None,
         formulation: str = COMPACT,
     ) -> "LoadProblem":
         """Return the quadratic program of a motion.
@@ -534,20 +629,36 @@ class LoadSharing:
             v: Joint velocity [m/s or rad/s], shape (..., nv); at rest by default.
             vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv); zero by default.
             touching: As in `share`.
+            failed: As in `share`.
+            sites: As in `share`.
             formulation: "compact" for contact and loop forces as unknowns (4.27), "superposition"
                 for the efforts of actuators too (4.24), "complete" for all joint wrenches (4.8).
                 All have the same optimum, and the same number of unknowns less equations.
         """
         choice("formulation", formulation, FORMULATIONS)
         rest = np.zeros(self.model.nv)
-        given = (
+        motion = (
             q,
             rest if v is None else v,
             rest if vd is None else vd,
             self._all if touching is None else self._taking_part(touching),
+        )
+        changes = (
+            self._working if failed is None else self._failed(failed),
+            self._site_values if sites is None else self._moved_sites(sites),
+        )
+        return self._problem(motion, changes, formulation)
+
+    def _problem(
+        self, motion: Sequence[Any], changes: Sequence[Any], formulation: str = COMPACT
+    ) -> "LoadProblem":
+        """Return the quadratic program of inputs of the kernel."""
+        given = (
+            *motion,
             *self._none[:2],
             UNBOUNDED,
             self._none[2],
+            *changes,
             *self._constants,
         )
         options = (*self._options, ("formulation", formulation))
@@ -583,6 +694,8 @@ class LoadSharing:
             *self._none[:2],
             UNBOUNDED,
             self._none[2],
+            self._working,
+            share.changes[1],
             *self._constants,
         )
         around: Any = {"world": self.world, **conditions}
@@ -599,15 +712,17 @@ class LoadSharing:
         normals = [group.normal for group in self.layout.groups if group.normal is not None]
         return tuple((n - 2, n - 1, n) for n in normals)
 
-    def _explained(self, q: Array, v: Array, vd: Array, touching: Array) -> "Infeasibility":
+    def _explained(
+        self, q: Array, v: Array, vd: Array, touching: Array, failed: Array, sites: Array
+    ) -> "Infeasibility":
         """Explain why a motion has no solution."""
         from tiburon.functions.dynamics import mass_matrix
 
         outer = self
         if self.limits.sides is None:
-            outer = replace(self, limits=self.limits._replace(sides=SIDES, inscribed=False))
+            outer = replace(self, limits=self.limits.with_pyramids(SIDES, inscribed=False))
         _, _, A1, b1, A2, b2 = (
-            np.asarray(x) for x in outer.problem(q, v, vd, touching=touching)[1:7]
+            np.asarray(x) for x in outer._problem((q, v, vd, touching), (failed, sites))[1:7]
         )
         names = outer.limit_names
         H = np.asarray(mass_matrix(self.model, q))[
@@ -643,6 +758,61 @@ class LoadSharing:
             )
         return Infeasibility(involved, lifted, found, nearest, shortfall, "; ".join(parts))
 
+    def _failed(self, failed: Any) -> Any:
+        """Return 1 for each driven joint whose actuator has failed."""
+        driven = self.layout.driven
+        if current_graph() is not None and not _is_names(failed):
+            return failed
+        if not _is_names(failed):
+            marks = np.asarray(failed, dtype=np.float64)
+            if marks.shape[-1:] != (len(driven),):
+                raise ShapeError(
+                    "failed", f"(..., {len(driven)}), one per driven joint", marks.shape
+                )
+            if not np.all((marks == 0.0) | (marks == 1.0)):
+                raise DomainError("failed", "0 or 1 for each driven joint", shown(failed))
+        else:
+            known = {
+                joint.name: [driven.index(i) for i in self.model.indices([joint.name], of="v")]
+                for joint in self.model.joints
+                if joint.nv and set(self.model.indices([joint.name], of="v")) <= set(driven)
+            }
+            marks = np.zeros(len(driven))
+            for name in (failed,) if isinstance(failed, str) else failed:
+                if name not in known:
+                    raise UnknownNameError("driven joint", name, list(known), where="failed")
+                marks[known[name]] = 1.0
+        for k, index in enumerate(driven):
+            if np.any(marks[..., k]) and index not in self.limits.torques:
+                raise DomainError(
+                    "failed",
+                    "joints with torque limits in the plan",
+                    f"{self.model.v_names[index]!r} without",
+                    advice="give torque_limits={name: (-np.inf, np.inf)} to `LoadSharing.of`",
+                )
+        return marks
+
+    def _moved_sites(self, sites: Mapping[str, ArrayLike]) -> Any:
+        """Return the run-time values of all contact sites, some of them given."""
+        known = {site.name: k for k, site in enumerate(self.sites)}
+        tracing = current_graph() is not None
+        found: list[Any] = list(self._site_values)
+        for name, given in sites.items():
+            if name not in known:
+                raise UnknownNameError("contact site", name, list(known), where="sites")
+            value: Any = given if tracing else np.asarray(given, dtype=np.float64)
+            size = int(np.shape(value)[-1]) if np.ndim(value) else 0
+            if size not in (3, 6):
+                raise ShapeError(f"sites: {name!r}", "(..., 3) or (..., 6)", np.shape(value))
+            if not tracing and not np.isfinite(value).all():
+                raise NonFiniteError(f"sites: {name!r}")
+            start = SITE_VALUES * known[name]
+            for k in range(size):
+                found[start + k] = value[..., k]
+        if tracing:
+            return as_traced(found)
+        return np.stack(np.broadcast_arrays(*found), axis=-1) if found else np.zeros(0)
+
     def _taking_part(self, touching: ArrayLike) -> Any:
         """Return which contacts and loops take part."""
         points, groups = self.layout.points, len(self.layout.groups)
@@ -664,8 +834,10 @@ class LoadSharing:
             ("candidates", tuple(candidate.form() for candidate in self.candidates)),
             ("layout", self.layout),
             ("grips", tuple(_basis(self.model, grip) for grip in self.grips)),
-            ("limits", self.limits),
+            ("limits", self.limits.form()),
             ("objective", self.objective.form()),
+            ("sites", tuple(site.form() for site in self.sites)),
+            ("drives", tuple(drive.form() for drive in drives_of(self.model))),
         )
 
     @cached_property
@@ -677,6 +849,14 @@ class LoadSharing:
         return np.ones(len(self.layout.groups))
 
     @cached_property
+    def _working(self) -> Array:
+        return np.zeros(len(self.layout.driven))
+
+    @cached_property
+    def _site_values(self) -> Array:
+        return np.array([x for site in self.sites for x in site.values])
+
+    @cached_property
     def _none(self) -> tuple[Array, Array, Array]:
         sizes = (self.layout.size, len(self.layout.driven), len(self.limit_names))
         return np.zeros(sizes[0]), np.zeros(sizes[1]), np.zeros(sizes[2])
@@ -685,10 +865,11 @@ class LoadSharing:
     def _constants(self) -> tuple[Array, ...]:
         """Run-time parameters that do not change from call to call."""
         torsion = {grip.loop: grip.torsion for grip in self.grips}
+        torsion |= {site.name: site.torsion for site in self.sites}
         return (
             np.array(self.friction),
             np.array([torsion.get(group.name, 0.0) for group in self.layout.groups]),
-            np.array([x for pair in self.bounds for x in pair]),
+            np.array(self.limits.parameters(self.model, self.layout)),
             np.array(self.objective.parameters(self.model)),
             np.array(numbers_of(self.candidates)),
         )
@@ -868,10 +1049,50 @@ def _default_world(model: Model) -> World:
     return World(ground=Ground()) if model.contacts else DEFAULT_WORLD
 
 
-def _driven_names(model: Model, driven: Sequence[str] | None) -> list[str]:
+def _group_names(layout: Layout) -> list[str]:
+    return [group.name for group in layout.groups]
+
+
+def _is_names(failed: Any) -> bool:
+    """Return whether names were given, and not numbers."""
+    if isinstance(failed, str):
+        return True
+    return isinstance(failed, (tuple, list, set, frozenset)) and all(
+        isinstance(name, str) for name in failed
+    )
+
+
+def _sites_of(model: Model, sites: Sequence[ContactSite]) -> tuple[ContactSite, ...]:
+    """Return the contact sites, or raise if they do not fit the robot."""
+    known = (WORLD, *model.frame_names)
+    for site in sites:
+        given: object = site
+        if not isinstance(given, ContactSite):
+            raise ModelError(f"sites: expected ContactSite(...), got {shown(given)}")
+        for name in (site.body, site.other):
+            if name not in known:
+                raise UnknownNameError(
+                    "body or frame", name, known, where=f"contact site {site.name!r}"
+                )
+    return tuple(sites)
+
+
+def _further_limits(model: Model, layout: Layout, limits: Sequence[Limit]) -> tuple[Limit, ...]:
+    """Return limits that fit the robot."""
+    for limit in limits:
+        if not isinstance(limit, Limit) or not is_declared(limit):  # type: ignore[redundant-expr]
+            raise ModelError(
+                f"limits: expected limits such as NormalForceLimit({{...}}), got {shown(limit)}"
+            )
+        limit.check(model, layout)
+    return tuple(limits)
+
+
+def _driven_names(model: Model, driven: Sequence[str] | None, drives: bool) -> list[str]:
+    """Return the names of driven joints; thrusters and cables may drive a robot alone."""
     if driven is None:
         found = [actuator.joint for actuator in model.actuators]
-        if not found:
+        if not found and not drives:
             raise ModelError(
                 f"model {model.name!r}: expected driven joints, got no actuators; pass "
                 "driven=[...] with the names of the joints"
@@ -886,32 +1107,52 @@ def _driven_names(model: Model, driven: Sequence[str] | None) -> list[str]:
 
 def _bounds(
     model: Model, names: Sequence[str], given: bool | Mapping[str, tuple[float, float]]
-) -> dict[int, tuple[float, float]]:
-    """Return the limits of joint forces by velocity variable."""
-    wanted: dict[str, tuple[float, float]] = {}
+) -> tuple[DrivenJoint, ...]:
+    """Return the limits of driven joint forces."""
+    found = []
     if isinstance(given, Mapping):
-        for name in given:
+        for name, pair in given.items():
             if name not in names:
                 raise UnknownNameError("driven joint", name, list(names))
-        wanted = {name: tuple(map(float, pair)) for name, pair in given.items()}  # type: ignore[misc]
+            what = f"torque limits of {name!r}"
+            try:
+                low, high = (float(x) for x in pair)
+            except (TypeError, ValueError):
+                raise DomainError(what, "a smallest and a largest value", shown(pair)) from None
+            if not low <= high:
+                raise DomainError(
+                    what, "the smallest first", f"{low:g}, {high:g}", advice="swap them"
+                )
+            found += [DrivenJoint(int(i), low, high) for i in model.indices([name], of="v")]
     elif given:
-        wanted = {a.joint: a.force_limits for a in model.actuators if a.joint in names}
-    found = {}
-    for name, (low, high) in wanted.items():
-        if not low <= high:
-            raise DomainError(f"torque limits of {name!r}", "low <= high", f"{low:g}, {high:g}")
-        if np.isfinite(low) and np.isfinite(high):
-            for index in model.indices([name], of="v"):
-                found[int(index)] = (low, high)
-    return found
+        for actuator in model.actuators:
+            if actuator.joint in names:
+                own = [
+                    DrivenJoint.of(int(i), actuator)
+                    for i in model.indices([actuator.joint], of="v")
+                ]
+                found += [joint for joint in own if joint.is_limited]
+    indices = [joint.index for joint in found]
+    for index in indices:
+        if indices.count(index) > 1:
+            raise ModelError(
+                f"joint {model.v_names[index]!r}: expected one actuator with limits, got "
+                f"{indices.count(index)}; give torque_limits={{...}} by joint",
+                name=model.v_names[index],
+            )
+    return tuple(found)
 
 
 def _friction(
-    layout: Layout, grips: Sequence[GripLimit], given: float | Mapping[str, float] | None
+    layout: Layout,
+    grips: Sequence[GripLimit],
+    sites: Sequence[ContactSite],
+    given: float | Mapping[str, float] | None,
 ) -> tuple[float, ...]:
     """Return the coefficient of each group; -1 for that of the surfaces."""
     found = {group.name: -1.0 for group in layout.groups}
     found |= {grip.loop: grip.friction for grip in grips}
+    found |= {site.name: site.friction for site in sites}
     points: Sequence[Group] = layout.groups[: layout.points]
     if given is not None:
         by_name: Mapping[str, Any] = (

@@ -23,12 +23,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tiburon.algorithms.kinematics import Place, body_places
-from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import JointVector, taping
 from tiburon.arrays import NDArray
-from tiburon.contact.candidates import Candidate
 from tiburon.contact.rows import ContactRow
-from tiburon.load_sharing.problem import Grip, Layout, Problem, System
+from tiburon.load_sharing.problem import Layout, Problem, System
 from tiburon.load_sharing.recovery import at_origin, joint_wrenches, unit_loads
 from tiburon.model import Model, PlanBody
 from tiburon.model.model import per_model
@@ -192,32 +190,15 @@ def complete_names(model: Model, layout: Layout) -> tuple[tuple[str, ...], tuple
     return tuple(unknowns), tuple(rows)
 
 
-def complete(
-    setting: Setting,
-    problem: Problem,
-    candidates: Sequence[Candidate],
-    grips: Sequence[Grip],
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    vd: Sequence[Scalar],
-) -> System:
-    """Return unknowns and equations of the complete formulation.
-
-    Args:
-        setting: The robot and its surroundings.
-        problem: The problem in this state.
-        candidates: Shapes that may touch.
-        grips: Loops that stand for contacts.
-        q: Configuration [m or rad], nq scalars.
-        v: Joint velocity [m/s or rad/s], nv scalars.
-        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
-    """
+def complete(problem: Problem) -> System:
+    """Return unknowns and equations of the complete formulation of a problem in one state."""
+    setting, q, vd = problem.setting, problem.q, problem.vd
     plan, layout = setting.plan, problem.layout
     basis = motion_basis(setting.model)
     d = basis.dimension
     places = body_places(plan, JointVector(q))
-    loads = unit_loads(setting, problem, candidates, grips, q, places)
-    alone = joint_wrenches(setting, loads, q, v, vd, places).constant
+    loads = unit_loads(problem, places)
+    alone = joint_wrenches(problem, loads, places).constant
     at = layout.size
     torques = {index: at + k for k, index in enumerate(layout.driven)}
     at += len(torques)

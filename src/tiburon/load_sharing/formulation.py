@@ -10,18 +10,13 @@ Unknowns less equations are the same in all: the degree of actuation redundancy 
 are independent of each other (4.14), (4.26), (4.28).
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from tiburon.algorithms.setting import Setting
 from tiburon.arrays import NDArray
-from tiburon.contact.candidates import Candidate
 from tiburon.load_sharing.complete import complete, complete_names
-from tiburon.load_sharing.problem import Grip, Layout, Problem
+from tiburon.load_sharing.problem import Layout, Problem
 from tiburon.load_sharing.superposition import superposition
 from tiburon.model import Model
-from tiburon.spatial import Scalar
 
 __all__ = [
     "COMPACT",
@@ -40,22 +35,13 @@ COMPACT, SUPERPOSITION, COMPLETE = "compact", "superposition", "complete"
 FORMULATIONS = (COMPACT, SUPERPOSITION, COMPLETE)
 
 
-def formulated(
-    formulation: str,
-    setting: Setting,
-    problem: Problem,
-    candidates: Sequence[Candidate],
-    grips: Sequence[Grip],
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    vd: Sequence[Scalar],
-) -> Problem:
+def formulated(formulation: str, problem: Problem) -> Problem:
     """Return a problem with the unknowns and equations of a formulation."""
     if formulation == COMPACT:
         return problem
     if formulation == SUPERPOSITION:
         return problem._replace(system=superposition(problem))
-    return problem._replace(system=complete(setting, problem, candidates, grips, q, v, vd))
+    return problem._replace(system=complete(problem))
 
 
 def formulation_names(

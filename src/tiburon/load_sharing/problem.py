@@ -23,16 +23,20 @@ from typing import NamedTuple
 import numpy as np
 
 from tiburon.algorithms.crba import chosen_mass_elements
+from tiburon.algorithms.kinematics import body_places
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.contact.candidates import Candidate, surfaces_of
 from tiburon.contact.rows import ContactRow, PointRows, contact_rows
+from tiburon.load_sharing.drives import Drive, drive_row
+from tiburon.load_sharing.sites import SITE_VALUES, ContactSite, Wrenches, opposed, site_rows
 from tiburon.loops.constraints import constraints, jacobian_pattern
-from tiburon.model import Model
+from tiburon.model import Model, Plan
 from tiburon.model.closure import LoopClosure
 from tiburon.model.joint_constraints import Offset
 from tiburon.spatial import Scalar
+from tiburon.spatial.vec3 import cross, scale
 
 __all__ = [
     "FORCE",
@@ -50,6 +54,12 @@ __all__ = [
 
 FORCE, MOMENT = "force", "moment"
 """What a component of x is."""
+
+CONTACT_LABELS = ("t1", "t2", "n", "m")
+"""Components of a contact: two tangents, the normal, the moment about it."""
+
+FOOT_LABELS = ("t1", "t2", "n", "m1", "m2", "m")
+"""Components of a flat foot: forces, and moments about the same axes."""
 
 
 class Group(NamedTuple):
@@ -74,6 +84,9 @@ class Group(NamedTuple):
     """Of a loop: which of its constraints the components are. Constraints that no joint can feel,
     such as those across the plane of a planar mechanism, carry no load here."""
 
+    labels: tuple[str, ...] = ()
+    """Names of the components; numbers by default."""
+
     @property
     def places(self) -> range:
         """Places of its components."""
@@ -84,10 +97,10 @@ class Layout(NamedTuple):
     """What is unknown and what is given: the structure of the problem."""
 
     groups: tuple[Group, ...]
-    """Contact points first, then loops."""
+    """Contact points and sites first, then loops, then thrusters and cables."""
 
     points: int
-    """Number of contact points."""
+    """Number of contact points and sites."""
 
     driven: tuple[int, ...]
     """Velocity variables that actuators drive."""
@@ -110,8 +123,8 @@ class Layout(NamedTuple):
         """Name of each component of x."""
         found = []
         for group in self.groups:
-            labels = ("t1", "t2", "n", "m") if group.normal is not None else group.rows
-            found += [f"{group.name}.{x}" for x, _ in zip(labels, group.kinds, strict=False)]
+            labels = group.labels or tuple(map(str, group.rows))
+            found += [f"{group.name}.{x}" for x in labels]
         return tuple(found)
 
 
@@ -176,6 +189,18 @@ class Problem(NamedTuple):
     """Apparent masses of the velocity variables that nothing drives: diagonal of the mass matrix
     [kg or kg m^2]."""
 
+    setting: Setting
+    """The robot and its surroundings."""
+
+    q: Sequence[Scalar]
+    """Configuration [m or rad]."""
+
+    wrenches: list[Wrenches]
+    """Wrenches of unit components of x on plan bodies; none for loops, see `joint_wrench.py`."""
+
+    grips: dict[str, "Grip"]
+    """Loops that stand for contacts, by name."""
+
     system: System | None = None
     """Unknowns and equations of another formulation than the compact one."""
 
@@ -207,7 +232,12 @@ class Problem(NamedTuple):
 
 
 def layout_of(
-    model: Model, candidates: Sequence[Candidate], driven: Sequence[int], grips: Sequence["Grip"]
+    model: Model,
+    candidates: Sequence[Candidate],
+    driven: Sequence[int],
+    grips: Sequence["Grip"],
+    sites: Sequence[ContactSite] = (),
+    drives: Sequence[Drive] = (),
 ) -> Layout:
     """Return the unknowns and equations of a robot.
 
@@ -216,13 +246,22 @@ def layout_of(
         candidates: Shapes that may touch: point contacts with friction.
         driven: Velocity variables that actuators drive.
         grips: Loops that stand for contacts, with their normals.
+        sites: Contacts given by a point and a normal.
+        drives: Thrusters and cables.
     """
     groups: list[Group] = []
     at = 0
     for candidate in candidates:
         for name in candidate.point_names:
-            groups.append(Group(name, (FORCE,) * 3, at, at + 2))
+            groups.append(Group(name, (FORCE,) * 3, at, at + 2, labels=CONTACT_LABELS[:3]))
             at += 3
+    for site in sites:
+        moments = site.moment_count
+        kinds = (FORCE,) * 3 + (MOMENT,) * moments
+        torsion = at + 2 + moments if moments else None
+        labels = FOOT_LABELS if moments == 3 else CONTACT_LABELS[: len(kinds)]
+        groups.append(Group(site.name, kinds, at, at + 2, torsion, labels=labels))
+        at += len(kinds)
     points = len(groups)
     by_loop = {grip.loop: grip for grip in grips}
     felt = jacobian_pattern(model) if model.loops else ()
@@ -240,8 +279,12 @@ def layout_of(
             groups.append(Group(loop.name, kinds, at, rows=rows))
         else:
             torsion = at + 3 if len(kinds) > 3 else None
-            groups.append(Group(loop.name, kinds, at, at + 2, torsion, rows))
+            labels = CONTACT_LABELS + tuple(map(str, rows[4:]))
+            groups.append(Group(loop.name, kinds, at, at + 2, torsion, rows, labels[: len(kinds)]))
         at += len(kinds)
+    for drive in drives:
+        groups.append(Group(drive.name, (FORCE,), at, labels=(drive.kind,)))
+        at += 1
     undriven = tuple(i for i in range(model.nv) if i not in set(driven))
     return Layout(tuple(groups), points, tuple(driven), undriven)
 
@@ -276,6 +319,9 @@ def problem_of(
     p: Sequence[Scalar],
     touching: Sequence[Scalar],
     friction: Sequence[Scalar],
+    sites: Sequence[ContactSite] = (),
+    site_values: Sequence[Scalar] = (),
+    drives: Sequence[Drive] = (),
 ) -> Problem:
     """Return the problem in one state.
 
@@ -290,29 +336,49 @@ def problem_of(
         p: Run-time parameters of the candidates.
         touching: 1 for each contact point and loop that takes part, else 0.
         friction: Coefficient of each group; negative for that of the surfaces.
+        sites: Contacts given by a point and a normal.
+        site_values: Their run-time values, `SITE_VALUES` each.
+        drives: Thrusters and cables.
     """
     model, plan = setting.model, setting.plan
     points = contact_rows(plan, q, candidates, p) if candidates else []
     surfaces = surfaces_of(candidates, p, [point.geometry for point in points])
     columns: list[ContactRow] = [row for point in points for row in point.rows]
+    wrenches = _contact_wrenches(plan, candidates, points)
+    places = body_places(plan, JointVector(q)) if sites or drives else ()
+    for k, site in enumerate(sites):
+        own = site_values[SITE_VALUES * k : SITE_VALUES * (k + 1)]
+        at = site_rows(plan, q, places, site, own)
+        points.append(at.point)
+        columns += [*at.point.rows, *at.moments]
+        wrenches += at.wrenches
     if model.loops:
         rows = constraints(model, plan, q).jacobian
         by_loop = {grip.loop: grip for grip in grips}
         start = 0
-        for loop, group in zip(model.loops, layout.groups[layout.points :], strict=True):
+        for loop, group in zip(model.loops, layout.groups[layout.points :], strict=False):
             own = [rows[start + k] for k in group.rows]
             start += len(constraint_kinds(loop))
             grip = by_loop.get(group.name)
             if grip is not None:
                 own[:3] = [_combined(own[:3], axis) for axis in grip.basis]
             columns += own
+            wrenches += [[] for _ in own]
+    for drive in drives:
+        row, pulled = drive_row(plan, q, places, drive)
+        columns.append(row)
+        wrenches.append(pulled)
     coefficients: list[Scalar] = []
     for k, group in enumerate(layout.groups):
-        own_friction = surfaces[k].static_friction if k < layout.points else 0.0
+        own_friction = surfaces[k].static_friction if k < len(surfaces) else 0.0
         given = np.where(friction[k] < 0.0, own_friction, friction[k])
         coefficients.append(given if group.normal is not None else 0.0)
         for place in group.places:
             columns[place] = {i: touching[k] * x for i, x in columns[place].items()}
+            wrenches[place] = [
+                (body, scale(n, touching[k]), scale(f, touching[k]))
+                for body, n, f in wrenches[place]
+            ]
     needed = rnea(plan, q, v, JointVector(vd), setting.gravity, setting.external)
     return Problem(
         model,
@@ -326,7 +392,27 @@ def problem_of(
         _lever(points),
         points,
         chosen_mass_elements(plan, JointVector(q), [(i, i) for i in layout.undriven]),
+        setting,
+        q,
+        wrenches,
+        {grip.loop: grip for grip in grips},
     )
+
+
+def _contact_wrenches(
+    plan: Plan, candidates: Sequence[Candidate], points: Sequence[PointRows]
+) -> list[Wrenches]:
+    """Return the wrenches of unit forces along the axes of contact points on plan bodies."""
+    pairs = [
+        (plan.frame(candidate.first.body).body, plan.frame(candidate.second.body).body)
+        for candidate in candidates
+        for _ in range(candidate.point_count)
+    ]
+    return [
+        opposed(bodies, cross(point.geometry.point, axis), axis)
+        for bodies, point in zip(pairs, points, strict=True)
+        for axis in point.axes
+    ]
 
 
 def _combined(rows: Sequence[ContactRow], axis: Sequence[float]) -> ContactRow:

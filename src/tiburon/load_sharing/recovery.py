@@ -17,15 +17,12 @@ from typing import Any, NamedTuple
 
 from tiburon.algorithms.kinematics import Place, body_places, jacobian_columns
 from tiburon.algorithms.rnea import transmitted
-from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.sweep import ancestors
 from tiburon.algorithms.tape_calls import JointVector
-from tiburon.contact.candidates import Candidate
 from tiburon.contact.rows import ContactRow
-from tiburon.load_sharing.problem import Grip, Problem, constraint_kinds
+from tiburon.load_sharing.problem import Problem, constraint_kinds
 from tiburon.loops.constraints import loop_joint_load, traced_wrenches
 from tiburon.model import JointCoupling, LoopClosure
-from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.spatial.vec3 import ZERO3, add_cross, cross, matrix_vector, subtract
 from tiburon.trace.array import as_traced
@@ -59,43 +56,27 @@ def at_origin(place: Place, wrench: Force) -> Force:
     return Force(add_cross(matrix_vector(place.R, wrench.moment), place.p, f), f)
 
 
-def unit_loads(
-    setting: Setting,
-    problem: Problem,
-    candidates: Sequence[Candidate],
-    grips: Sequence[Grip],
-    q: Sequence[Scalar],
-    places: Sequence[Place],
-) -> list[UnitLoad]:
+def unit_loads(problem: Problem, places: Sequence[Place]) -> list[UnitLoad]:
     """Return what each component of x does; nothing where a contact does not touch.
 
     Args:
-        setting: The robot and its surroundings.
-        problem: The problem in this state.
-        candidates: Shapes that may touch.
-        grips: Loops that stand for contacts.
-        q: Configuration [m or rad], nq scalars.
+        problem: The problem in one state.
         places: Poses of all plan bodies.
     """
-    plan, model, layout = setting.plan, setting.model, problem.layout
-    found: list[UnitLoad] = []
-    pairs = [
-        (candidate.first.body, candidate.second.body)
-        for candidate in candidates
-        for _ in range(candidate.point_count)
+    plan, model, q = problem.setting.plan, problem.model, problem.q
+    layout = problem.layout
+    groups = layout.groups[layout.points : layout.points + len(model.loops)]
+    # contacts, thrusters and cables push bodies
+    pushed = [
+        UnitLoad(tuple((body, Force(n, f)) for body, n, f in wrenches), {})
+        for wrenches in problem.wrenches
     ]
-    for point, (first, second), on in zip(
-        problem.points, pairs, problem.touching[: layout.points], strict=True
-    ):
-        for axis in point.axes:
-            on_second = Force(cross(point.geometry.point, axis), axis) * on
-            ends = ((plan.frame(first).body, -on_second), (plan.frame(second).body, on_second))
-            found.append(UnitLoad(tuple(end for end in ends if end[0] != WORLD_BODY), {}))
-    by_loop = {grip.loop: grip for grip in grips}
+    start = groups[0].first if groups else layout.size
+    found: list[UnitLoad] = pushed[:start]
     for loop, group, on in zip(
-        model.loops, layout.groups[layout.points :], problem.touching[layout.points :], strict=True
+        model.loops, groups, problem.touching[layout.points :], strict=False
     ):
-        grip = by_loop.get(group.name)
+        grip = problem.grips.get(group.name)
         for place, row in zip(group.places, group.rows, strict=True):
             column = problem.columns[place]
             if isinstance(loop, JointCoupling):
@@ -121,27 +102,20 @@ def unit_loads(
                             rest = rest - columns[i].dot(w)
                     along[i] = rest
             found.append(UnitLoad(tuple(wrenches), along))
-    return found
+    return [*found, *pushed[len(found) :]]
 
 
 def joint_wrenches(
-    setting: Setting,
-    loads: Sequence[UnitLoad],
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    vd: Sequence[Scalar],
-    places: Sequence[Place],
+    problem: Problem, loads: Sequence[UnitLoad], places: Sequence[Place]
 ) -> JointWrenches:
     """Return the wrenches of all joints of the tree as functions of x (4.29).
 
     Args:
-        setting: The robot and its surroundings.
+        problem: The problem in one state.
         loads: From `unit_loads`.
-        q: Configuration [m or rad], nq scalars.
-        v: Joint velocity [m/s or rad/s], nv scalars.
-        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
         places: Poses of all plan bodies.
     """
+    setting, q, v, vd = problem.setting, problem.q, problem.v, problem.vd
     plan = setting.plan
     alone = transmitted(plan, q, v, JointVector(vd), setting.gravity, setting.external)
     constant = [at_origin(place, f) for place, f in zip(places, alone, strict=True)]
@@ -154,24 +128,15 @@ def joint_wrenches(
     return JointWrenches(constant, rows)
 
 
-def recovered(
-    setting: Setting,
-    problem: Problem,
-    candidates: Sequence[Candidate],
-    grips: Sequence[Grip],
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    vd: Sequence[Scalar],
-) -> dict[str, Any]:
+def recovered(problem: Problem) -> dict[str, Any]:
     """Return w' and F about the origins of the user's bodies, world axes, by name.
 
     "constant" has shape (joints, 6), "rows" (joints, unknowns, 6); joints in the order of the
     plan's bodies.
     """
-    plan = setting.plan
+    plan, q = problem.setting.plan, problem.q
     places = body_places(plan, JointVector(q))
-    loads = unit_loads(setting, problem, candidates, grips, q, places)
-    wrenches = joint_wrenches(setting, loads, q, v, vd, places)
+    wrenches = joint_wrenches(problem, unit_loads(problem, places), places)
     constant: list[Scalar] = []
     rows: list[Scalar] = []
     n = problem.layout.size

@@ -1,7 +1,4 @@
-"""Solution of a load-sharing problem: limits as rows, the quadratic program, forces and margins.
-
-Limits: normal forces push, friction stays in its cone (exact, or a pyramid of k sides inside or
-around it), joint forces stay within those of the actuators (Nahon 1991, section 4.4).
+"""Solution of a load-sharing problem: the quadratic program, forces and margins.
 
 Objectives that do not determine all forces are completed by two small terms, in this order: the
 least torque norm, then the least forces.
@@ -13,8 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.contact.rows import ContactRow, in_world
+from tiburon.load_sharing.limits.contact import FrictionCone, FrictionPyramid
+from tiburon.load_sharing.limits.limit import Limit, RunTime
+from tiburon.load_sharing.limits.step import StepLimit
+from tiburon.load_sharing.limits.torque import TorqueLimit
 from tiburon.load_sharing.objectives import Objective, Square, TorqueNorm
-from tiburon.load_sharing.problem import Before, Problem
+from tiburon.load_sharing.problem import Layout, Problem
+from tiburon.model import Model
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.quadratic import NOT_CONVEX, OPTIMAL, QPSolution, solve_qp
@@ -24,11 +26,11 @@ __all__ = [
     "RELAXED",
     "Limits",
     "QuadraticProgram",
-    "friction_directions",
     "matrices",
     "program_of",
     "row_names",
     "shared",
+    "torque_bounds",
 ]
 
 RELAXED = 4.0
@@ -43,50 +45,77 @@ forces have its square root less than that again."""
 
 
 class Limits(NamedTuple):
-    """Which limits a problem has: the structure of its inequalities."""
+    """Which limits a problem has, in the order of their rows; cones come last."""
 
-    sides: int | None
-    """Sides of friction pyramids; None for exact cones."""
-
-    inscribed: bool
-    """Whether pyramids lie inside their cones."""
-
-    torques: tuple[int, ...]
-    """Driven velocity variables with limits."""
-
-    steps: str | None = None
-    """What may change by a bounded amount from step to step: "forces", "torques" or None."""
+    parts: tuple[Limit, ...]
+    """The limits."""
 
     relaxed: bool = False
     """Whether the motion may be changed where it cannot be produced."""
 
+    @property
+    def sides(self) -> int | None:
+        """Sides of friction pyramids; None for exact cones."""
+        found = [part.sides for part in self.parts if isinstance(part, FrictionPyramid)]
+        return found[0] if found else None
 
-def friction_directions(sides: int) -> list[tuple[float, float]]:
-    """Return the directions of the sides of a pyramid."""
-    angles = 2.0 * np.pi * np.arange(sides) / sides
-    return [(float(c), float(s)) for c, s in zip(np.cos(angles), np.sin(angles), strict=True)]
+    @property
+    def torques(self) -> tuple[int, ...]:
+        """Driven velocity variables with limits."""
+        return () if self.torque is None else self.torque.indices
+
+    @property
+    def torque(self) -> TorqueLimit | None:
+        """The limit of driven joint forces."""
+        found = [part for part in self.parts if isinstance(part, TorqueLimit)]
+        return found[0] if found else None
+
+    @property
+    def steps(self) -> str | None:
+        """What may change by a bounded amount from step to step: "forces", "torques" or None."""
+        found = [part.what for part in self.parts if isinstance(part, StepLimit)]
+        return found[0] if found else None
+
+    def form(self) -> "Limits":
+        """Return the limits with neutral run-time parameters: what code depends on."""
+        return self._replace(parts=tuple(part.form() for part in self.parts))
+
+    def with_pyramids(self, sides: int, *, inscribed: bool) -> "Limits":
+        """Return the same limits with pyramids in place of exact cones."""
+        pyramid = FrictionPyramid(sides, inscribed)
+        rest = tuple(part for part in self.parts if not isinstance(part, FrictionCone))
+        return self._replace(parts=(rest[0], pyramid, *rest[1:]))
+
+    def parameters(self, model: Model, layout: Layout) -> tuple[float, ...]:
+        """Return the run-time parameters of all limits."""
+        return tuple(x for part in self.parts for x in part.parameters(model, layout))
+
+    def own(
+        self, model: Model, layout: Layout, p: Sequence[Scalar]
+    ) -> list[tuple[Limit, Sequence[Scalar]]]:
+        """Return each limit with its run-time parameters."""
+        found: list[tuple[Limit, Sequence[Scalar]]] = []
+        at = 0
+        for part in self.parts:
+            count = len(part.parameters(model, layout))
+            found.append((part, p[at : at + count]))
+            at += count
+        return found
 
 
-def row_names(problem: Any, limits: Limits, v_names: Sequence[str]) -> tuple[str, ...]:
+def row_names(model: Model, layout: Layout, limits: Limits) -> tuple[str, ...]:
     """Return the names of the inequalities, cones last."""
-    groups = [group for group in problem.groups if group.normal is not None]
-    found = [f"{group.name}: pushes" for group in groups]
-    if limits.sides is not None:
-        found += [
-            f"{group.name}: friction side {k}" for group in groups for k in range(limits.sides)
-        ]
-    for group in groups:
-        if group.torsion is not None:
-            found += [f"{group.name}: torsion {sign}" for sign in ("+", "-")]
-    for index in limits.torques:
-        found += [f"{v_names[index]}: least force", f"{v_names[index]}: largest force"]
-    if limits.steps == "forces":
-        found += [f"{name}: {way}" for name in problem.names for way in ("falls", "rises")]
-    if limits.steps == "torques":
-        found += [f"{v_names[i]}: {way}" for i in problem.driven for way in ("falls", "rises")]
-    if limits.sides is None:
-        found += [f"{group.name}: friction cone" for group in groups]
-    return tuple(found)
+    return tuple(name for part in limits.parts for name in part.names(model, layout))
+
+
+def torque_bounds(
+    problem: Problem, limits: Limits, p: Sequence[Scalar], failed: Sequence[Scalar]
+) -> list[tuple[Scalar, Scalar]]:
+    """Return smallest and largest force of each limited joint in one state [N or N m]."""
+    for part, own in limits.own(problem.model, problem.layout, p):
+        if isinstance(part, TorqueLimit):
+            return part.bounds(problem, own, failed)
+    return []
 
 
 class QuadraticProgram(NamedTuple):
@@ -120,23 +149,20 @@ def program_of(
     objective: Objective,
     limits: Limits,
     p: Sequence[Scalar],
-    bounds: Sequence[Scalar],
-    torsion: Sequence[Scalar],
-    before: Before,
-    max_step: Scalar,
+    limit_values: Sequence[Scalar],
+    now: RunTime,
 ) -> QuadraticProgram:
     """Return a problem with its limits and objective as a quadratic program.
 
     Args:
         problem: The problem in one state.
         objective: What to minimize.
-        limits: Structure of the inequalities.
+        limits: The inequalities.
         p: Run-time parameters of the objective.
-        bounds: Smallest and largest force of each limited joint [N or N m].
-        torsion: Coefficient of friction of moments about the normal, per group [m].
-        before: Forces of the step before.
-        max_step: Largest change of a force or torque from step to step [N or N m].
+        limit_values: Run-time parameters of the limits.
+        now: Data of one call.
     """
+    before = now.before
     layout = problem.layout
     n = problem.size
     W, c = _quadratic(objective.squares(problem, p, before), n)
@@ -163,7 +189,12 @@ def program_of(
             for j in list(W[i]):
                 if j != i and j in group.places:
                     W[i][j] = problem.touching[k] * W[i][j]
-    rows, right = _inequalities(problem, limits, bounds, torsion, before, max_step)
+    rows: list[ContactRow] = []
+    right: list[Scalar] = []
+    for part, own in limits.own(problem.model, layout, limit_values):
+        for limit in part.rows(problem, own, now):
+            rows.append(limit.row)
+            right.append(limit.right)
     normals = [
         (k, group.normal) for k, group in enumerate(layout.groups) if group.normal is not None
     ]
@@ -197,7 +228,7 @@ def shared(
     problem: Problem,
     program: QuadraticProgram,
     limits: Limits,
-    bounds: Sequence[Scalar],
+    bounds: Sequence[tuple[Scalar, Scalar]],
     prefer: Sequence[Scalar],
 ) -> dict[str, Any]:
     """Return the shared load by name; see `tiburon.functions.load_sharing.LoadShare`.
@@ -221,8 +252,8 @@ def shared(
         row, offset = problem.torque(index)
         tau[index] = offset + _along(row, x)
     forces = [
-        in_world(point, [-y for y in x[3 * k : 3 * k + 3]])
-        for k, point in enumerate(problem.points)
+        in_world(point, [-y for y in x[group.first : group.first + 3]])
+        for point, group in zip(problem.points, layout.groups, strict=False)
     ]
     margins = []
     for k, group in enumerate(layout.groups):
@@ -231,8 +262,7 @@ def shared(
         t1, t2, normal = x[group.normal - 2 : group.normal + 1]
         margins.append(problem.friction[k] * normal - np.sqrt(t1 * t1 + t2 * t2))
     spare = []
-    for k, index in enumerate(limits.torques):
-        low, high = bounds[2 * k : 2 * k + 2]
+    for index, (low, high) in zip(limits.torques, bounds, strict=True):
         spare.append(np.minimum(tau[index] - low, high - tau[index]))
     return {
         "tau": as_traced(tau),
@@ -240,6 +270,7 @@ def shared(
         "forces": as_traced([y for force in forces for y in force] or [0.0]),
         "friction_margins": as_traced(margins or [0.0]),
         "torque_margins": as_traced(spare or [0.0]),
+        "torque_bounds": as_traced([x for pair in bounds for x in pair] or [0.0]),
         "multipliers": as_traced([*found.inequality_multipliers, *found.cone_multipliers] or [0.0]),
         "equation_multipliers": as_traced(list(found.equation_multipliers) or [0.0]),
         "shortfall": as_traced(shortfall or [0.0]),
@@ -317,56 +348,6 @@ def _quadratic(squares: Sequence[Square], n: int) -> tuple[list[dict[int, Scalar
             for j, b in row.items():
                 W[i][j] = W[i].get(j, 0.0) + scaled * b
     return W, c
-
-
-def _inequalities(
-    problem: Problem,
-    limits: Limits,
-    bounds: Sequence[Scalar],
-    torsion: Sequence[Scalar],
-    before: Before,
-    max_step: Scalar,
-) -> tuple[list[ContactRow], list[Scalar]]:
-    """Return the rows A2 and b2, in the order of `row_names`."""
-    layout = problem.layout
-    rows: list[ContactRow] = []
-    right: list[Scalar] = []
-    groups = [(k, group) for k, group in enumerate(layout.groups) if group.normal is not None]
-    for _, group in groups:
-        assert group.normal is not None
-        rows.append({group.normal: 1.0})
-        right.append(0.0)
-    if limits.sides is not None:
-        shrink = float(np.cos(np.pi / limits.sides)) if limits.inscribed else 1.0
-        for k, group in groups:
-            assert group.normal is not None
-            mu = shrink * problem.friction[k]
-            for a, b in friction_directions(limits.sides):
-                rows.append({group.normal - 2: -a, group.normal - 1: -b, group.normal: mu})
-                right.append(0.0)
-    for k, group in groups:
-        if group.torsion is not None and group.normal is not None:
-            for sign in (-1.0, 1.0):
-                rows.append({group.normal: torsion[k], group.torsion: sign})
-                right.append(0.0)
-    for k, index in enumerate(limits.torques):
-        low, high = bounds[2 * k : 2 * k + 2]
-        row, offset = problem.torque(index)
-        rows.append(row)
-        right.append(low - offset)
-        rows.append({i: -x for i, x in row.items()})
-        right.append(offset - high)
-    changes: list[tuple[ContactRow, Scalar]] = []
-    if limits.steps == "forces":
-        changes = [({i: 1.0}, -last) for i, last in enumerate(before.x)]
-    if limits.steps == "torques":
-        for index, last in zip(layout.driven, before.tau, strict=True):
-            row, offset = problem.torque(index)
-            changes.append((row, offset - last))
-    for row, change in changes:
-        rows += [row, {i: -x for i, x in row.items()}]
-        right += [-max_step - change, change - max_step]
-    return rows, right
 
 
 def _along(row: ContactRow, x: Sequence[Scalar]) -> Scalar:

@@ -111,12 +111,12 @@ def torque_range(
     reach = None if limit is None else R * limit + (0.0 if drop is None else drop)
     ends = supply_limits(emf, reach, most)
     rubbing = c * w + f * np.sign(w)
-    torques = [
+    a, b = (
         side * math.inf if u is None else K * steady_current(u, emf, R, drop) - rubbing
         for u, side in zip(ends, (-1.0, 1.0), strict=True)
-    ]
+    )
     # the torque constant may be negative
-    return np.minimum(*torques), np.maximum(*torques)
+    return np.minimum(a, b), np.maximum(a, b)
 
 
 def speed_fade(v: Scalar, most: Scalar) -> Scalar:
@@ -273,7 +273,7 @@ class Actuator:
             if not math.isfinite(self.speed_limit):
                 return low, high
             left = speed_fade(velocity, self.speed_limit)
-            ends = [low, high]
+            ends: list[Any] = [low, high]
             for k, side in enumerate((-1.0, 1.0)):
                 if math.isfinite(ends[k]):
                     ends[k] = np.where(ends[k] * velocity > 0.0, left * ends[k], ends[k])
@@ -285,7 +285,7 @@ class Actuator:
         ends = [self.ratio * a, self.ratio * b]
         if self.ratio < 0.0:
             ends.reverse()
-        return tuple(clipped(x, low, high) for x in ends)  # type: ignore[return-value]
+        return clipped(ends[0], low, high), clipped(ends[1], low, high)
 
 
 @public

@@ -1,0 +1,41 @@
+"""Step limits: forces or torques change by a bounded amount from call to call (4.56)-(4.61)."""
+
+from collections.abc import Sequence
+
+from tiburon.contact.rows import ContactRow
+from tiburon.load_sharing.limits.limit import Limit, LimitRow, RunTime
+from tiburon.load_sharing.problem import Layout, Problem
+from tiburon.model import Model
+from tiburon.record import record
+from tiburon.spatial import Scalar
+
+__all__ = ["StepLimit"]
+
+
+@record
+class StepLimit(Limit):
+    """Bounded changes of all forces, or of all driven joint forces."""
+
+    what: str
+    """"forces" or "torques"."""
+
+    def names(self, model: Model, layout: Layout) -> tuple[str, ...]:
+        """Return two names per force or torque."""
+        forces = self.what == "forces"
+        names = layout.names if forces else [model.v_names[i] for i in layout.driven]
+        return tuple(f"{name}: {way}" for name in names for way in ("falls", "rises"))
+
+    def rows(self, problem: Problem, p: Sequence[Scalar], now: RunTime) -> list[LimitRow]:
+        """Return x - x^- >= -step and x^- - x >= -step."""
+        changes: list[tuple[ContactRow, Scalar]] = []
+        if self.what == "forces":
+            changes = [({i: 1.0}, -last) for i, last in enumerate(now.before.x)]
+        else:
+            for index, last in zip(problem.layout.driven, now.before.tau, strict=True):
+                row, offset = problem.torque(index)
+                changes.append((row, offset - last))
+        found = []
+        for row, change in changes:
+            found.append(LimitRow(row, -now.max_step - change))
+            found.append(LimitRow({i: -x for i, x in row.items()}, change - now.max_step))
+        return found
