@@ -50,7 +50,7 @@ def run(duration: float) -> Iterator[Figure]:
 
 def _legs(count: int) -> Case:
     """Return legs or fingers under a body that sways: forces of points, least internal force."""
-    random = np.random.default_rng(count)
+    random = np.random.default_rng(0)
     angle = 2.0 * np.pi * np.arange(count) / count
     feet = np.c_[
         0.5 * np.cos(angle), 0.3 * np.sin(angle), -0.4 + 0.05 * random.standard_normal(count)
@@ -59,13 +59,13 @@ def _legs(count: int) -> Case:
     t = np.arange(STEPS) / STEPS
     turn = 2.0 * np.pi * t
     # three legs tip over sooner
-    wide = 0.6 if count == 3 else 1.0
-    sway = wide * np.c_[0.24 * np.sin(turn), 0.11 * np.cos(turn), 0.0 * t]
+    wide = 0.9 if count == 3 else 1.0
+    sway = wide * np.c_[0.25 * np.sin(turn), 0.12 * np.cos(turn), 0.0 * t]
     states = {
         "points": feet - sway[:, None],
         "force": MASS
-        * np.c_[2.4 * wide * np.cos(turn), 1.4 * wide * np.sin(2 * turn), 9.81 + 0.0 * t],
-        "moment": np.sin(turn)[:, None] * (INERTIA @ np.array([0.9, -0.5, 0.4])),
+        * np.c_[2.5 * wide * np.cos(turn), 1.5 * wide * np.sin(2 * turn), 9.81 + 0.0 * t],
+        "moment": wide * np.sin(turn)[:, None] * (INERTIA @ np.array([1.0, -0.6, 0.4])),
         "jacobians": (1.0 + 0.05 * np.sin(turn[:, None] + np.arange(count)))[..., None, None]
         * jacobians,
     }

@@ -23,6 +23,7 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.graph import BOOL_FUNCTIONS, FLOAT_FUNCTIONS, Graph
 from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.primitives.primitive import norm
+from tiburon.trace.primitives.quadratic import solve_qp
 from tiburon.trace.primitives.row_products import ZERO, Piece, RowProducts
 from tiburon.trace.primitives.spd import solve_spd
 from tiburon.trace.primitives.tree import solve_tree
@@ -225,6 +226,20 @@ def test_positive_definite_solutions_give_the_same_bits(tmp_path, size):
         return solve_spd(np.outer(x, x) + np.eye(size), x, inline=False)
 
     program = trace(solve, {"x": (size,)})
+    assert assert_same(program, tmp_path, random_states(program, 20)) == 20
+
+
+@needs_compiler
+def test_quadratic_programs_give_the_same_bits(tmp_path):
+    """Indices that are computed, and branches."""
+    A = np.random.default_rng(2).standard_normal((9, 4))
+
+    def solve(x):
+        W = np.outer(x, x) + np.eye(4)
+        found = solve_qp(W, 3.0 * x, A2=A, b2=-1.0 + 0.3 * A @ x, cones=[(0, 1, 2)], mu=[0.4])
+        return [*found.x, *found.inequality_multipliers, *found.cone_multipliers, found.status]
+
+    program = trace(solve, {"x": (4,)})
     assert assert_same(program, tmp_path, random_states(program, 20)) == 20
 
 

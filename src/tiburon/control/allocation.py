@@ -302,12 +302,18 @@ class ThrusterAllocation:
             *(limit for *_, limit in bounds),
             *([0.0] * len(bounds)),
         ]
+
+        def inside(found: Sequence[Any]) -> list[Any]:
+            """Return thrusts without the rounding that leaves them beyond their limits."""
+            rows = zip(found[:n], to.limits, self.limits, strict=True)
+            return [_between(x, limits, own) for x, limits, own in rows]
+
         if current_graph() is not None:
             return list(
-                where_needed(beyond > 0.5, lambda: tuple(primitive.apply(given)[:n]), tuple(f))
+                where_needed(beyond > 0.5, lambda: tuple(inside(primitive.apply(given))), tuple(f))
             )
-        found = primitive.evaluate(list(np.broadcast_arrays(*given)))
-        return [select(beyond > 0.5, new, old) for new, old in zip(found, f, strict=False)]
+        found = inside(primitive.evaluate(list(np.broadcast_arrays(*given))))
+        return [select(beyond > 0.5, new, old) for new, old in zip(found, f, strict=True)]
 
 
 class _Geometry(NamedTuple):
@@ -329,6 +335,13 @@ class _Geometry(NamedTuple):
 
     limits: list[list[Scalar]]
     """Smallest and largest thrust [N]."""
+
+
+def _between(x: Any, limits: Sequence[Any], own: Sequence[float]) -> Any:
+    """Return a thrust between its finite limits."""
+    least, largest = limits
+    x = np.maximum(x, least) if math.isfinite(own[0]) else x
+    return np.minimum(x, largest) if math.isfinite(own[1]) else x
 
 
 def _at_limits(x: Any, limits: Sequence[Any], own: Sequence[float]) -> Any:

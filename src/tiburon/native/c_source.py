@@ -296,6 +296,18 @@ class CMachine(NativeMachine):
         """Read a constant index."""
         return self._index(f"{table}[{_index_text(place)}]")
 
+    def index(self, value: Ref) -> NativeIndex:
+        """Convert a whole number to an index."""
+        return self._index(f"(int64_t)({value})")
+
+    def number_of_index(self, place: NativeIndex) -> Ref:
+        """Convert an index to a float."""
+        return self.target.emit("double", f"(double){place.ref}")
+
+    def largest(self, value: Ref, limit: int) -> NativeIndex:
+        """Convert a whole number to an index."""
+        return self.index(value)
+
     # loops
 
     def counted_loop(
@@ -318,6 +330,12 @@ class CMachine(NativeMachine):
         yield
         self._line("}")
         self._exits.pop()
+
+    def branch(self, condition: Ref) -> Iterator[None]:
+        """Write an `if` statement."""
+        self._line(f"if ({condition}) {{")
+        yield
+        self._line("}")
 
     def leave_unless(self, condition: Ref) -> None:
         """Write the exit of the innermost `repeat`."""

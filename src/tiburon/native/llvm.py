@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tiburon.native.target import NativeIndex, NativeMachine, Ref, Slots
+from tiburon.native.target import LaneIndex, NativeIndex, NativeMachine, Ref, Slots
 
 _VECTOR_LOOP = ("!100 = distinct !{!100, !101}", '!101 = !{!"llvm.loop.vectorize.enable", i1 true}')
 """Requests vectorization, which is off elsewhere; shared by all loops that request it."""
@@ -290,13 +290,29 @@ class LlvmMachine(NativeMachine):
         kind, index = self.target.float_type, index_text(place + slots.offset)
         return self.target.emit(f"getelementptr inbounds {kind}, ptr {slots.address}, i64 {index}")
 
+    def _lane_addresses(self, slots: Slots, place: LaneIndex) -> list[Ref]:
+        """Return the address of each lane's float, at an index of its own."""
+        found = []
+        for lane, index in enumerate(place.lanes):
+            number = (index + slots.offset) * self.target.lanes + lane
+            text = f"getelementptr inbounds double, ptr {slots.address}, i64 {index_text(number)}"
+            found.append(self.target.emit(text))
+        return found
+
     def load_slot(self, slots: Slots, place: Any) -> Ref:
         """Read a float."""
+        if isinstance(place, LaneIndex):
+            addresses = self._lane_addresses(slots, place)
+            return pack(self.target, [self.target.emit(f"load double, ptr {a}") for a in addresses])
         address = self._address(slots, place)
         return self.target.emit(f"load {self.target.float_type}, ptr {address}")
 
     def store_slot(self, slots: Slots, place: Any, value: Ref) -> None:
         """Write a float."""
+        if isinstance(place, LaneIndex):
+            for lane, address in enumerate(self._lane_addresses(slots, place)):
+                self._line(f"store double {unpack(self.target, value, lane)}, ptr {address}")
+            return
         address = self._address(slots, place)
         self._line(f"store {self.target.float_type} {value}, ptr {address}")
 
@@ -365,12 +381,63 @@ class LlvmMachine(NativeMachine):
         self.globals.append(f"{name} = internal constant [{len(values)} x i32] [{listed}]")
         return name
 
-    def lookup_index(self, table: Ref, place: Any) -> NativeIndex:
+    def lookup_index(self, table: Ref, place: Any) -> Any:
         """Read a constant index."""
+        if isinstance(place, LaneIndex):
+            return LaneIndex([self.lookup_index(table, lane) for lane in place.lanes])
         address = self.target.emit(
             f"getelementptr inbounds i32, ptr {table}, i64 {index_text(place)}"
         )
         return self._index(f"sext i32 {self.target.emit(f'load i32, ptr {address}')} to i64")
+
+    def index(self, value: Ref) -> Any:
+        """Convert a whole number to an index, or to one for each lane."""
+        target = self.target
+        whole = target.emit(f"fptosi {target.float_type} {value} to {target.int_type}")
+        if target.lanes == 1:
+            return NativeIndex(self, whole)
+        kind = target.int_type
+        return LaneIndex(
+            [self._index(f"extractelement {kind} {whole}, i64 {k}") for k in range(target.lanes)]
+        )
+
+    def number_of_index(self, place: NativeIndex) -> Ref:
+        """Convert an index to a float, the same in all lanes."""
+        value = self.target.emit(f"sitofp i64 {place.ref} to double")
+        if self.target.lanes == 1:
+            return value
+        kind, lanes = self.target.float_type, self.target.lanes
+        one = self.target.emit(f"insertelement {kind} poison, double {value}, i64 0")
+        return self.target.emit(
+            f"shufflevector {kind} {one}, {kind} poison, <{lanes} x i32> zeroinitializer"
+        )
+
+    def largest(self, value: Ref, limit: int) -> NativeIndex:
+        """Convert the largest lane of a whole number to an index."""
+        target, width = self.target, self.target.lanes
+        while width > 1:
+            # the larger ones of the two halves
+            kind, width = f"<{width} x double>", width // 2
+            halves = [
+                target.emit(
+                    f"shufflevector {kind} {value}, {kind} poison, <{width} x i32> "
+                    f"<{', '.join(f'i32 {k}' for k in range(start, start + width))}>"
+                )
+                for start in (0, width)
+            ]
+            half = f"<{width} x double>"
+            less = target.emit(f"fcmp olt {half} {halves[0]}, {halves[1]}")
+            value = target.emit(
+                f"select <{width} x i1> {less}, {half} {halves[1]}, {half} {halves[0]}"
+            )
+        if target.lanes > 1:
+            value = target.emit(f"extractelement <1 x double> {value}, i64 0")
+        return self._index(f"fptosi double {value} to i64")
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether values are vectors of several cases."""
+        return self.target.lanes > 1
 
     # loops
 
@@ -410,15 +477,29 @@ class LlvmMachine(NativeMachine):
         self._label(done)
         self._exits.pop()
 
+    def branch(self, condition: Ref) -> Iterator[None]:
+        """Write a block that is skipped where the condition holds in no lane."""
+        body, done = self._new_labels("body", "done")
+        self._line(f"br i1 {self._some(condition)}, label %{body}, label %{done}")
+        self._label(body)
+        yield
+        self._line(f"br label %{done}")
+        self._label(done)
+
+    def _some(self, condition: Ref) -> Ref:
+        """Return whether a condition holds in some lane."""
+        target = self.target
+        if target.lanes == 1:
+            return condition
+        mask = target.emit(f"bitcast {target.bool_type} {condition} to i{target.lanes}")
+        return target.emit(f"icmp ne i{target.lanes} {mask}, 0")
+
     def leave_unless(self, condition: Ref) -> None:
         """Write the exit of the innermost `repeat`."""
         counter, limit, done = self._exits[-1]
         (body,) = self._new_labels("body")
         target = self.target
-        some = condition
-        if target.lanes > 1:
-            mask = target.emit(f"bitcast {target.bool_type} {condition} to i{target.lanes}")
-            some = target.emit(f"icmp ne i{target.lanes} {mask}, 0")
+        some = self._some(condition)
         below = target.emit(f"icmp slt i64 {self._load_index(counter).ref}, {limit}")
         go_on = target.emit(f"and i1 {some}, {below}")
         self._line(f"br i1 {go_on}, label %{body}, label %{done}")

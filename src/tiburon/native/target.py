@@ -179,6 +179,21 @@ class NativeIndex:
         return self * other
 
 
+class LaneIndex:
+    """An integer of each lane, known at run time only."""
+
+    __slots__ = ("lanes",)
+
+    def __init__(self, lanes: Sequence[NativeIndex]) -> None:
+        self.lanes = tuple(lanes)
+
+    def __add__(self, other: Any) -> LaneIndex:
+        return LaneIndex([lane + other for lane in self.lanes])
+
+    def __mul__(self, other: Any) -> LaneIndex:
+        return LaneIndex([lane * other for lane in self.lanes])
+
+
 def _is(value: Any, number: int) -> bool:
     return isinstance(value, int) and value == number
 
@@ -278,6 +293,23 @@ class UnrolledMachine:
         """Read a constant index."""
         return table[place]
 
+    def index(self, value: Ref) -> Any:
+        """Raise an error: the index is known at run time only."""
+        raise AssertionError("primitives that compute indices are not unrolled")
+
+    def number(self, place: Any) -> Ref:
+        """Return an index as a constant."""
+        return self.target.const(float(place))
+
+    def largest(self, value: Ref, limit: int) -> Any:
+        """Raise an error: the index is known at run time only."""
+        raise AssertionError("primitives that compute indices are not unrolled")
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether values are vectors of several cases."""
+        return False
+
     # loops
 
     def loop(
@@ -367,8 +399,24 @@ class NativeMachine(UnrolledMachine, ABC):
         return table[place] if isinstance(table, tuple) else self.lookup_index(table, place)
 
     @abstractmethod
-    def lookup_index(self, table: Ref, place: Any) -> NativeIndex:
-        """Read a constant index from memory."""
+    def lookup_index(self, table: Ref, place: Any) -> Any:
+        """Read a constant index from memory, or one for each lane."""
+
+    @abstractmethod
+    def index(self, value: Ref) -> Any:
+        """Convert a whole number to an index, or to one for each lane."""
+
+    def number(self, place: Any) -> Ref:
+        """Convert an index to a float, the same in all lanes."""
+        return super().number(place) if isinstance(place, int) else self.number_of_index(place)
+
+    @abstractmethod
+    def number_of_index(self, place: NativeIndex) -> Ref:
+        """Convert an index to a float, the same in all lanes."""
+
+    @abstractmethod
+    def largest(self, value: Ref, limit: int) -> NativeIndex:
+        """Convert the largest lane of a whole number to an index."""
 
     # loops
 
@@ -390,9 +438,16 @@ class NativeMachine(UnrolledMachine, ABC):
 
     def iterate(self, limit: int, condition: Callable[[], Ref]) -> Iterator[None]:
         """Write a loop around the instructions of the body that a condition ends."""
+        if limit == 1:
+            yield from self.branch(condition())
+            return
         for _ in self.repeat(limit):
             self.leave_unless(condition())
             yield
+
+    @abstractmethod
+    def branch(self, condition: Ref) -> Iterator[None]:
+        """Write the instructions of the body so that they run if a condition holds in a lane."""
 
     @abstractmethod
     def repeat(self, limit: int) -> Iterator[None]:

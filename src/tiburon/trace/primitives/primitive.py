@@ -98,6 +98,19 @@ class Machine(Protocol):
     def lookup(self, table: Table, place: Index) -> Index:
         """Read a constant."""
 
+    def index(self, value: Number) -> Index:
+        """Return a whole number as an index, in each case its own: to load, store and look up."""
+
+    def number(self, place: Index) -> Number:
+        """Return an index that is the same in all cases as a float."""
+
+    def largest(self, value: Number, limit: int) -> Index:
+        """Return the largest of the whole numbers of all cases, at most `limit`: to bound loops."""
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether values are vectors of several cases; then it pays to unroll loops over them."""
+
     def loop(
         self, start: Index, stop: Index, *, down: bool = False, independent: bool = False
     ) -> Iterator[Index]:
@@ -190,11 +203,20 @@ class DirectMachine:
 
     def load(self, memory: Memory, place: Index) -> Number:
         """Read a float."""
+        if isinstance(place, np.ndarray):
+            places = np.unique(place)
+            found = np.stack([np.broadcast_to(memory[k], place.shape) for k in places])
+            return np.take_along_axis(found, np.searchsorted(places, place)[None], axis=0)[0]
         return memory[place]
 
     def store(self, memory: Memory, place: Index, value: Number) -> None:
         """Write a float."""
-        memory[place] = value
+        if isinstance(place, np.ndarray):
+            for k in np.unique(place):
+                old = np.nan if memory[k] is None else memory[k]
+                memory[k] = np.where(place == k, value, old)
+        else:
+            memory[place] = value
 
     def fetch(self, address: Number, place: Number) -> Number:
         """Read a float of an external row, for each case from its own."""
@@ -210,7 +232,24 @@ class DirectMachine:
 
     def lookup(self, table: Table, place: Index) -> Index:
         """Read a constant."""
-        return table[place]
+        return np.asarray(table)[place] if isinstance(place, np.ndarray) else table[place]
+
+    def index(self, value: Number) -> Index:
+        """Return a whole number as an index."""
+        return np.asarray(value).astype(np.int64) if _is_array(value) else int(value)
+
+    def number(self, place: Index) -> Number:
+        """Return an index as a float."""
+        return float(place)
+
+    def largest(self, value: Number, limit: int) -> Index:
+        """Return the largest of the whole numbers of all cases."""
+        return min(int(np.max(value)), limit)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether values are vectors of several cases."""
+        return False
 
     def loop(
         self, start: Index, stop: Index, *, down: bool = False, independent: bool = False
@@ -334,6 +373,10 @@ class CountingMachine(DirectMachine):
     def fetch(self, address: Number, place: Number) -> Number:
         """Return zero: moves are not counted."""
         return 0.0
+
+    def largest(self, value: Number, limit: int) -> Index:
+        """Return the limit, so that loops run to their full length."""
+        return limit
 
     def require(self, condition: Truth, value: Number, message: str) -> Number:
         """Count a choice."""

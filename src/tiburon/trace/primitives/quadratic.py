@@ -11,18 +11,22 @@ constraints, not with that of all.
 
 Symbols:
     W = L L^T   Cholesky factor
-    JT          Q^T L^-1; its leading rows belong to the active constraints
-    R           upper triangle, L^-1 N = Q [R; 0], N the normals of the active constraints
+    N = L Q R   normals of the active constraints: Q orthonormal columns, R an upper triangle
     q           number of active constraints, the equations first
-    a, b        the entering constraint a . x >= b, and s = a . x - b its violation
-    d, z, r     JT a; direction of x; R^-1 d, direction of the multipliers
+    a, b        the entering constraint a . x >= b, and s = b - a . x its violation
+    d, p        Q^T L^-1 a, and L^-1 a - Q d, which is independent of the active constraints
+    L^-T p, r   directions of x and, R^-1 d, of the multipliers
+
+Q and R come from the orthogonalization of Gram and Schmidt, repeated where little is left of a
+normal (Daniel, Gragg, Kaufman and Stewart 1976): both grow with the active constraints, where the
+orthogonal transformations of the source (5.41), (5.42) change a whole matrix with each of them.
 
 The exact friction cone is the limit of its tangent planes: where it is violated, the plane that
 touches it in the direction of x_t enters as a constraint of its own. Constraints that differ little
 in direction are independent as long as `DEPENDENT` allows.
 
-All cases of a batch run the same instructions; a case's own place in a row is found by comparison,
-and parts that no case of a vector needs are skipped.
+All cases of a batch run the same instructions. Parts that no case of a vector needs are skipped:
+blocks of variables that the entering rows do not concern, columns that no case has, rotations.
 """
 
 from __future__ import annotations
@@ -102,8 +106,27 @@ PARKED = 0.75
 PREFERRED = 1e12
 """Factor of the squared violation of preferred constraints."""
 
-TREE = 8
-"""Scores that are compared in a tree at a time."""
+AGAIN = 1e-2
+"""Square of the share of a normal that is independent of the active ones, below which these are
+subtracted once more."""
+
+PART = 3
+"""Variables of small blocks of W that are treated together."""
+
+SMALL = 6
+"""Size of blocks of W up to which their loops are unrolled."""
+
+LONGEST_PATTERN = 24
+"""Rows of A2 after which a pattern is looked for that repeats."""
+
+SIDE_BY_SIDE = 8
+"""Rows of A2 whose violations are computed at a time, if they are alike."""
+
+REGISTERS = 24
+"""Sums that stay in registers."""
+
+SUMS = 4
+"""Sums of a product of rows that do not wait for each other."""
 
 FAR = 1e300
 """Length of a step that nothing bounds."""
@@ -165,6 +188,7 @@ class DualActiveSet(Primitive):
         self._A2 = self._b1 + equations
         self._starts = list(itertools.accumulate(lengths, initial=self._A2))
         self._b2 = self._starts[-1]
+        self.patterns = _patterns(self.supports)
         self._mu = self._b2 + rows
         self._prefer = self._mu + k
         self.argument_count = self._prefer + rows + k
@@ -181,9 +205,12 @@ class DualActiveSet(Primitive):
         work.start()
         for e in m.loop(0, self.equations):
             work.enter_equation(e)
-        for _ in m.iterate(self.most, work.going):
-            work.choose_constraint()
-            work.step()
+        if work.others:
+            for _ in m.iterate(self.most, work.going):
+                work.choose_constraint()
+                work.step()
+        else:
+            work.put_where(work.going(), AT.status, m.constant(OPTIMAL))
         work.finish()
 
     def tangent(
@@ -271,6 +298,8 @@ class _Optimum:
         self._given = of._split(given)
         ends = itertools.accumulate((n, of.equations, len(of.supports), len(of.cones)), initial=0)
         self.x, self.y1, self.y2, self.yc = (found[a:b] for a, b in itertools.pairwise(ends))
+        self.solved = found[-3] <= OPTIMAL
+        """Whether it is optimal."""
         self.on = [where(y > 0.0, 1.0, 0.0) for y in self.y2]
         """1 for each active inequality."""
         largest: Any = 0.0
@@ -372,7 +401,8 @@ class _Optimum:
         step: Any = 0.0
         for x in found[:n]:
             step = np.maximum(step, np.abs(x))
-        good = where(step <= NEWTON * self.largest, 1.0, 0.0)
+        # certificates stay as they are
+        good = where(self.solved & (step <= NEWTON * self.largest), 1.0, 0.0)
         held = [1.0] * (n + of.equations) + [*self.on, *self.cone_on]
         before = [*self.x, *self.y1, *self.y2, *self.yc]
         changes = found[: len(before)]
@@ -518,14 +548,97 @@ class _Entering(NamedTuple):
     """Its multiplier so far: the sum of all steps since it was chosen."""
     iterations: int = 7
     best: int = 8
-    """Square of the worst violation so far, and below it the square of that normal's length."""
-    length: int = 9
+    """Score of the most violated constraint so far, and its number."""
+    number: int = 9
     parked: int = 10
     """1 where a constraint is left out until another one enters."""
-    total: int = 11
+    careful: int = 11
+    """1 where the next choice must tell violations from rounding in every row."""
+    picked: int = 12
+    """1 where a constraint was chosen since the last step."""
+    s: int = 13
+    """b - a . x, and the sum of the squares of its terms."""
+    size: int = 14
+    square: int = 15
+    """Squares of the lengths of p and of L^-1 a."""
+    whole: int = 16
+    touched: int = 17
+    """Number of columns of Q and R that hold something; the same in all cases."""
+    weight: int = 18
+    """Weight of the squared violation of the entering constraint."""
+    total: int = 19
 
 
 AT = _Entering()
+
+
+class _Part(NamedTuple):
+    """Neighboring blocks of W that are treated as one."""
+
+    blocks: tuple[int, ...]
+    """Their sizes."""
+
+    @property
+    def size(self) -> int:
+        """Number of variables."""
+        return sum(self.blocks)
+
+    @property
+    def entries(self) -> int:
+        """Number of entries of W."""
+        return sum(size * size for size in self.blocks)
+
+
+def _parts(blocks: Sequence[int]) -> list[_Part]:
+    """Return the blocks of W, small ones together."""
+    found: list[_Part] = []
+    for size in blocks:
+        if found and found[-1].size + size <= PART:
+            found[-1] = _Part((*found[-1].blocks, size))
+        else:
+            found.append(_Part((size,)))
+    return found
+
+
+class _Rows(NamedTuple):
+    """Neighboring rows of A2 in which a pattern repeats, each time some columns further."""
+
+    begin: int
+    """First row."""
+
+    period: int
+    """Rows of the pattern."""
+
+    repeats: int
+    """Repetitions."""
+
+    shift: int
+    """Columns from one repetition to the next."""
+
+
+def _patterns(supports: Sequence[Sequence[int]]) -> list[_Rows]:
+    """Return the rows of A2 as repeated patterns."""
+    found, begin, rows = [], 0, len(supports)
+    while begin < rows:
+        best = _Rows(begin, 1, 1, 0)
+        for period in range(1, min(LONGEST_PATTERN, (rows - begin) // 2) + 1):
+            first, second = supports[begin], supports[begin + period]
+            shift = second[0] - first[0] if first and second else 0
+            count = 1
+            while begin + (count + 1) * period <= rows and all(
+                tuple(supports[begin + count * period + k])
+                == tuple(column + count * shift for column in supports[begin + k])
+                for k in range(period)
+            ):
+                count += 1
+            if count > 1 and count * period > best.repeats * best.period:
+                best = _Rows(begin, period, count, shift)
+        # short patterns in pairs: their rows are computed side by side
+        while best.period < SIDE_BY_SIDE and best.repeats % 2 == 0:
+            best = _Rows(begin, 2 * best.period, best.repeats // 2, 2 * best.shift)
+        found.append(best)
+        begin += best.period * best.repeats
+    return found
 
 
 class _Work:
@@ -535,14 +648,15 @@ class _Work:
         self.m, self.given, self.found, self.of = m, given, found, of
         n = self.n = of.size
         self.zero, self.one = m.constant(0.0), m.constant(1.0)
-        self.J, self.R = m.memory(n * n), m.memory(n * n)
-        self.x, self.a, self.d, self.z, self.r, self.w = (m.memory(n) for _ in range(6))
-        self.multipliers, self.who = m.memory(n), m.memory(n)
+        self.L = m.memory(of._c)
+        self.Q, self.R = m.memory(n * n), m.memory(n * n)
+        self.x, self.p, self.d, self.r = (m.memory(n) for _ in range(4))
+        # the last place takes what belongs nowhere
+        self.a = m.memory(n + 1)
+        self.inverse, self.multipliers, self.who, self.weight = (m.memory(n) for _ in range(4))
+        self.others = of.constraints - of.equations
+        self.weights = m.memory(self.others + 1) if self.others else None
         self.one_values = m.memory(AT.total)
-        parts = -(-(of.constraints - of.equations) // TREE) * TREE
-        self.lengths, self.active, self.scores = (m.memory(parts) for _ in range(3))
-        self.numbers = max(n, of.constraints, parts) + 1
-        self.count = m.memory(self.numbers)
 
     # single values and conditions
 
@@ -555,10 +669,6 @@ class _Work:
     def put_where(self, condition: Truth, place: int, value: Number) -> None:
         self.put(place, self.m.choose(condition, value, self.get(place)))
 
-    def number(self, k: Index) -> Number:
-        """Return an index as a float."""
-        return self.m.load(self.count, k)
-
     def going(self) -> Truth:
         """Return whether a case is neither solved nor given up."""
         return self.m.less(self.get(AT.status), self.zero)
@@ -566,146 +676,164 @@ class _Work:
     def flag(self, condition: Truth) -> Number:
         return self.m.choose(condition, self.one, self.zero)
 
-    def is_set(self, flag: Number) -> Truth:
-        return self.m.less(self.m.constant(0.5), flag)
+    def is_set(self, place: int) -> Truth:
+        return self.m.less(self.m.constant(0.5), self.get(place))
 
-    def equal(self, a: Number, b: Number) -> Truth:
-        """Return whether two whole numbers are equal."""
-        apart = self.m.sub_product(self.one, b, a)
-        return self.m.less(self.m.mul(apart, apart), self.m.constant(0.25))
+    def when(self, condition: Truth) -> Iterator[None]:
+        """Run the body of a `for` once, if a condition holds in some case."""
+        yield from self.m.iterate(1, lambda: condition)
 
-    def dot(self, a: Memory, start: Index, b: Memory, count: int, at: Index = 0) -> Number:
-        """Return a product of two rows, in two sums that do not wait for each other."""
-        m = self.m
-        sums = [self.zero, self.zero]
-        for j in range(count):
-            sums[j % 2] = m.add_product(m.load(a, start + j), m.load(b, at + j), sums[j % 2])
-        return m.add(sums[0], sums[1])
+    def top(self) -> Index:
+        """Return the largest number of active constraints of all cases."""
+        return self.m.largest(self.get(AT.q), self.n)
 
-    def among(self, k: Index, start: Number) -> Truth:
-        """Return whether a place is at or behind a start."""
-        return self.m.less_equal(start, self.number(k))
+    def smallest(self, value: Number) -> Index:
+        """Return the smallest of a whole number up to n of all cases."""
+        m, n = self.m, self.n
+        return m.largest(m.sub_product(self.one, value, m.constant(float(n))), n) * -1 + n
+
+    def parts(self) -> Iterator[tuple[Index, _Part, Index]]:
+        """Visit the parts of W: first variable, part, place of the first entry."""
+        at, entry = 0, 0
+        for part, group in itertools.groupby(_parts(self.of.blocks)):
+            count = len(list(group))
+            for k in self.m.loop(0, count):
+                yield k * part.size + at, part, k * part.entries + entry
+            at, entry = at + count * part.size, entry + count * part.entries
+
+    @staticmethod
+    def blocks(first: Index, part: _Part, entry: Index) -> Iterator[tuple[Index, int, Index]]:
+        """Visit the blocks of a part: first variable, size, place of the first entry."""
+        for size in part.blocks:
+            yield first, size, entry
+            first, entry = first + size, entry + size * size
 
     # the optimum without constraints
 
     def start(self) -> None:
-        """Factor W, invert the factor into JT, and start at x = -W^-1 c."""
-        m, n, given = self.m, self.n, self.given
-        m.store(self.count, 0, self.zero)
-        for k in m.loop(1, self.numbers):
-            m.store(self.count, k, m.add(m.load(self.count, k - 1), self.one))
+        """Factor W, invert the factor, and start at x = -W^-1 c."""
+        m, of = self.m, self.of
         self.put(AT.status, m.constant(-1.0))
-        for place in (AT.q, AT.equations, AT.which, AT.b, AT.multiplier, AT.iterations, AT.parked):
+        zero = (AT.q, AT.equations, AT.which, AT.b, AT.multiplier, AT.iterations, AT.parked)
+        for place in (*zero, AT.careful, AT.picked, AT.touched, AT.weight):
             self.put(place, self.zero)
         self.put(AT.fresh, self.one)
-        for place in m.loop(0, n * n):
-            m.store(self.J, place, self.zero)
-        for first, size, given_at in self.blocks():
-            self._invert_block(first, size, given_at)
-        # t = L^-1 c, x = -L^-T t
-        for i in m.loop(0, n):
-            m.store(self.x, i, self.zero)
-            m.store(self.a, i, m.load(given, self.of._c + i))
-        for first, size, _ in self.blocks():
-            for i in m.loop(0, size):
-                row = (first + i) * n + first
-                t = self.dot(self.J, row, self.a, size, first)
-                for j in range(size):
-                    old = m.load(self.x, first + j)
-                    m.store(self.x, first + j, m.sub_product(t, m.load(self.J, row + j), old))
-        for place in m.loop(0, n * n):
-            m.store(self.R, place, self.zero)
-        for i in m.loop(0, n):
-            m.store(self.multipliers, i, self.zero)
-            m.store(self.who, i, m.constant(-1.0))
-        rows, others = len(self.of.supports), self.of.constraints - self.of.equations
-        for i in m.loop(0, others):
-            m.store(self.active, i, self.zero)
-        for i in range(others, -(-others // TREE) * TREE):
-            m.store(self.scores, i, self.zero)
-        for k in range(len(self.of.cones)):
-            mu = m.load(given, self.of._mu + k)
+        for first, part, entry in self.parts():
+            for begin, size, at in self.blocks(first, part, entry):
+                self._invert_block(size, at)
+                # x = -L^-T L^-1 c
+                for i in range(size):
+                    m.store(self.a, begin + i, m.load(self.given, begin + (of._c + i)))
+                    m.store(self.x, begin + i, self.zero)
+                self._forward(begin, size, at, self.a, self.p)
+                self._backward(begin, size, at, m.constant(-1.0))
+        if self.others:
+            m.store(self.weights, self.others, self.zero)
+        for group in of.patterns:
+            for row, terms in self._visit(group):
+                for place, (_, entries) in enumerate(terms):
+                    total = self.zero
+                    for _, entry in entries:
+                        total = m.add_product(entry, entry, total)
+                    some = m.less(self.zero, total)
+                    inverse = m.div(self.one, m.choose(some, total, self.one))
+                    self._weigh(row + place, m.choose(some, inverse, m.constant(FAR)))
+        for k in range(len(of.cones)):
+            mu = m.load(self.given, of._mu + k)
             inverse = m.div(self.one, m.add_product(mu, mu, self.one))
-            m.store(self.lengths, rows + k, inverse)
-        for i, entries in self.rows():
-            total = self.zero
-            for column, entry in entries:
-                del column
-                total = m.add_product(entry, entry, total)
-            some = m.less(self.zero, total)
-            inverse = m.div(self.one, m.choose(some, total, self.one))
-            m.store(self.lengths, i, m.choose(some, inverse, m.constant(FAR)))
+            self._weigh(len(of.supports) + k, inverse)
 
-    def blocks(self) -> Iterator[tuple[Index, int, Index]]:
-        """Visit the blocks of W: first variable, size, place of the first entry."""
-        at, entry = 0, 0
-        for size, group in itertools.groupby(self.of.blocks):
-            count = len(list(group))
-            for k in self.m.loop(0, count):
-                yield k * size + at, size, k * (size * size) + entry
-            at, entry = at + count * size, entry + count * size * size
+    def _weigh(self, i: Index, weight: Number) -> None:
+        """Write the weight of a squared violation."""
+        m = self.m
+        prefer = m.less(m.constant(0.5), m.load(self.given, i + self.of._prefer))
+        m.store(self.weights, i, m.choose(prefer, m.mul(weight, m.constant(PREFERRED)), weight))
 
-    def _invert_block(self, first: Index, size: int, given_at: Index) -> None:
-        """Write the inverse Cholesky factor of a block of W into JT."""
-        m, n, L = self.m, self.n, self.R
-        for i in m.loop(0, size):
-            for j in m.loop(0, i + 1):
-                m.store(L, i * size + j, m.load(self.given, i * size + j + given_at))
-        for k in m.loop(0, size):
-            pivot = m.load(L, k * size + k)
-            whole = m.load(self.given, k * size + k + given_at)
+    def _invert_block(self, size: int, at: Index) -> None:
+        """Write the inverse Cholesky factor of a block of W."""
+        m = self.m
+        loop = range if size <= SMALL else m.loop
+        C = m.memory(size * size)
+        for i in loop(0, size):
+            for j in loop(0, i + 1):
+                m.store(C, i * size + j, m.load(self.given, at + (i * size + j)))
+        for k in loop(0, size):
+            pivot = m.load(C, k * size + k)
+            whole = m.load(self.given, at + (k * size + k))
             bad = m.less_equal(pivot, m.mul(m.constant(LOST_PIVOT), whole))
             bad = m.either(bad, m.less_equal(whole, self.zero))
             self.put_where(bad, AT.status, m.constant(NOT_CONVEX))
             inverse = m.div(self.one, m.sqrt(m.choose(bad, self.one, pivot)))
-            m.store(L, k * size + k, inverse)
-            for i in m.loop(k + 1, size):
-                m.store(L, i * size + k, m.mul(m.load(L, i * size + k), inverse))
-            for i in m.loop(k + 1, size):
-                entry = m.load(L, i * size + k)
-                for j in m.loop(k + 1, i + 1):
-                    old = m.load(L, i * size + j)
-                    m.store(L, i * size + j, m.sub_product(entry, m.load(L, j * size + k), old))
-        for i in m.loop(0, size):
-            inverse = m.load(L, i * size + i)
-            row = (first + i) * n + first
-            m.store(self.J, row + i, inverse)
-            for k in m.loop(0, i):
-                entry = m.mul(m.load(L, i * size + k), inverse)
-                known_at = (first + k) * n + first
-                for j in m.loop(0, k + 1):
-                    known, old = m.load(self.J, known_at + j), m.load(self.J, row + j)
-                    m.store(self.J, row + j, m.sub_product(entry, known, old))
+            m.store(C, k * size + k, inverse)
+            for i in loop(k + 1, size):
+                m.store(C, i * size + k, m.mul(m.load(C, i * size + k), inverse))
+            for i in loop(k + 1, size):
+                entry = m.load(C, i * size + k)
+                for j in loop(k + 1, i + 1):
+                    old = m.load(C, i * size + j)
+                    m.store(C, i * size + j, m.sub_product(entry, m.load(C, j * size + k), old))
+        if size > SMALL:
+            for place in m.loop(0, size * size):
+                m.store(self.L, at + place, self.zero)
+        for i in loop(0, size):
+            inverse = m.load(C, i * size + i)
+            for j in loop(0, i):
+                m.store(self.L, at + (i * size + j), self.zero)
+            for k in loop(0, i):
+                entry = m.mul(m.load(C, i * size + k), inverse)
+                for j in loop(0, k + 1):
+                    known, old = (m.load(self.L, at + (row * size + j)) for row in (k, i))
+                    m.store(self.L, at + (i * size + j), m.sub_product(entry, known, old))
+            m.store(self.L, at + (i * size + i), inverse)
 
-    def rows(self) -> Iterator[tuple[Index, list[tuple[Index, Number]]]]:
-        """Visit the rows of A2: place, columns and entries; neighbors of one length in a loop."""
+    def _forward(self, begin: Index, size: int, at: Index, source: Memory, to: Memory) -> None:
+        """Write L^-1 times a block of a vector."""
+        m = self.m
+        values = [m.load(source, begin + j) for j in range(size)]
+        for i in range(size) if size <= SMALL else m.loop(0, size):
+            end = i + 1 if isinstance(i, int) and size <= SMALL else size
+            sums = [self.zero, self.zero]
+            for j in range(end):
+                entry = m.load(self.L, at + (i * size + j))
+                sums[j % 2] = m.add_product(entry, values[j], sums[j % 2])
+            m.store(to, begin + i, m.add(*sums) if end > 1 else sums[0])
+
+    def _backward(self, begin: Index, size: int, at: Index, step: Number) -> None:
+        """Move a block of x by a step along L^-T p."""
+        m = self.m
+        for i in range(size) if size <= SMALL else m.loop(0, size):
+            t = m.mul(step, m.load(self.p, begin + i))
+            small = isinstance(i, int) and size <= SMALL
+            for j in range(i + 1) if small else m.loop(0, size, independent=True):
+                entry, old = m.load(self.L, at + (i * size + j)), m.load(self.x, begin + j)
+                m.store(self.x, begin + j, m.add_product(t, entry, old))
+
+    def _visit(
+        self, group: _Rows
+    ) -> Iterator[tuple[Index, list[tuple[Number, list[tuple[Index, Number]]]]]]:
+        """Visit rows of A2, some at a time: the first of them; right-hand sides and entries."""
         m, of = self.m, self.of
-        begin = 0
-        while begin < len(of.supports):
-            length, end = len(of.supports[begin]), begin + 1
-            while end < len(of.supports) and len(of.supports[end]) == length:
-                end += 1
-            group = of.supports[begin:end]
-            columns = m.table([column for support in group for column in support] or [0])
-            start = of._starts[begin]
-            for place in m.loop(0, end - begin):
+        begin, period = group.begin, group.period
+        stride = of._starts[begin + period] - of._starts[begin]
+        for k in m.loop(0, group.repeats):
+            terms = []
+            for i in range(begin, begin + period):
                 entries = [
                     (
-                        m.lookup(columns, place * length + k),
-                        m.load(self.given, place * length + (start + k)),
+                        k * group.shift + column,
+                        m.load(self.given, k * stride + (of._starts[i] + place)),
                     )
-                    for k in range(length)
+                    for place, column in enumerate(of.supports[i])
                 ]
-                yield place + begin, entries
-            begin = end
+                terms.append((m.load(self.given, k * period + (of._b2 + i)), entries))
+            yield k * period + begin, terms
 
     # constraints that enter
 
     def enter_equation(self, e: Index) -> None:
         """Make an equation active; one that depends on others must agree with them."""
         m, n = self.m, self.n
-        running = self.flag(self.going())
-        on = self.is_set(running)
+        on = self.going()
         b = m.load(self.given, e + self.of._b1)
         total = m.mul(b, b)
         for j in range(n):
@@ -714,165 +842,246 @@ class _Work:
             total = m.add_product(a, a, total)
         total = m.choose(on, total, self.zero)
         # rows of zeros say nothing
-        for _ in m.iterate(1, lambda: m.less(self.zero, total)):
-            s, size = self.residual(b)
-            square, whole = self.directions()
-            independent = m.less(m.mul(m.constant(DEPENDENT), whole), square)
-            enters = m.choose(on, self.flag(independent), self.zero)
-            step = m.div(s, m.choose(independent, square, self.one))
-            self.move(m.choose(self.is_set(enters), step, self.zero))
+        for _ in self.when(m.less(self.zero, total)):
+            self.directions(b)
+            s, size = self.get(AT.s), self.get(AT.size)
+            square, whole = self.get(AT.square), self.get(AT.whole)
+            share = m.mul(m.constant(DEPENDENT), whole)
+            enters = m.both(on, m.less(share, square))
+            step = m.div(s, m.choose(enters, square, self.one))
+            self.move(m.choose(enters, step, self.zero))
             # a residual that independent equations leave is of no x
             wrong = m.less(m.mul(m.constant(CONTRADICTS * CONTRADICTS), size), m.mul(s, s))
-            contradiction = m.choose(independent, self.zero, self.flag(wrong))
-            contradiction = m.choose(on, contradiction, self.zero)
-            self.put_where(self.is_set(contradiction), AT.status, m.constant(INFEASIBLE))
+            contradiction = m.both(m.both(on, m.less_equal(square, share)), wrong)
+            self.put_where(contradiction, AT.status, m.constant(INFEASIBLE))
             sign = m.choose(m.less(s, self.zero), m.constant(-1.0), self.one)
-            self.put_where(self.is_set(contradiction), AT.multiplier, sign)
-            self.put_where(on, AT.which, self.number(e))
-            self.add(self.is_set(enters), square)
+            self.put_where(contradiction, AT.multiplier, sign)
+            self.put_where(on, AT.which, m.number(e))
+            self.add(enters)
             self.put(AT.equations, self.get(AT.q))
 
-    def residual(self, b: Number) -> tuple[Number, Number]:
-        """Return b - a . x, and the sum of the squares of its terms."""
-        m = self.m
-        totals, squares = [b, self.zero], [m.mul(b, b), self.zero]
-        for j in range(self.n):
-            term = m.mul(m.load(self.a, j), m.load(self.x, j))
-            totals[j % 2] = m.sub_product(self.one, term, totals[j % 2])
-            squares[j % 2] = m.add_product(term, term, squares[j % 2])
-        return m.add(*totals), m.add(*squares)
+    def directions(self, b: Number) -> None:
+        """Write d = Q^T L^-1 a and p = L^-1 a - Q d; note b - a . x and squares of lengths."""
+        m, n = self.m, self.n
+        top = self.top()
+        self.put(AT.s, b)
+        self.put(AT.size, m.mul(b, b))
+        self.put(AT.whole, self.zero)
+        for k in m.loop(0, top, independent=True):
+            m.store(self.d, k, self.zero)
+        for j in m.loop(0, n, independent=True):
+            m.store(self.p, j, self.zero)
+        for first, part, entry in self.parts():
+            a = [m.load(self.a, first + j) for j in range(part.size)]
+            some = self.zero
+            for value in a:
+                some = m.add_product(value, value, some)
+            # most rows concern few variables
+            for _ in self.when(m.less(self.zero, some)):
+                self._project(first, part, entry, a, top)
+        self._remove(self.d, top)
+        self.put(AT.square, self._square())
+        whole = m.mul(m.constant(AGAIN), self.get(AT.whole))
+        again = m.less(self.get(AT.square), whole)
+        for _ in self.when(again):
+            # rounding left parts along Q: once more is enough
+            for k in m.loop(0, top):
+                more = m.choose(again, self.dot(self.Q, k * n, self.p, n), self.zero)
+                m.store(self.r, k, more)
+                m.store(self.d, k, m.add(m.load(self.d, k), more))
+            self._remove(self.r, top)
+            self.put(AT.square, self._square())
 
-    def directions(self) -> tuple[Number, Number]:
-        """Write d and z; return the squares of the independent part of d and of all of it."""
-        m, n, q = self.m, self.n, self.get(AT.q)
-        for j in m.loop(0, n):
-            m.store(self.z, j, self.zero)
-        self.put(AT.best, self.zero)
-        self.put(AT.length, self.zero)
-        for k in m.loop(0, n):
-            d = self.dot(self.J, k * n, self.a, n)
+    def _project(
+        self, first: Index, part: _Part, entry: Index, a: list[Number], top: Index
+    ) -> None:
+        """Add what a part of a gives to the residual, to L^-1 a and to d."""
+        m, n = self.m, self.n
+        s, squares, whole = self.get(AT.s), self.get(AT.size), self.get(AT.whole)
+        for j, value in enumerate(a):
+            x = m.load(self.x, first + j)
+            term = m.mul(value, x)
+            s = m.sub_product(value, x, s)
+            squares = m.add_product(term, term, squares)
+        for begin, size, at in self.blocks(first, part, entry):
+            self._forward(begin, size, at, self.a, self.p)
+        found = [m.load(self.p, first + j) for j in range(part.size)]
+        for value in found:
+            whole = m.add_product(value, value, whole)
+        for place, value in ((AT.s, s), (AT.size, squares), (AT.whole, whole)):
+            self.put(place, value)
+        for k in m.loop(0, top):
+            d = m.load(self.d, k)
+            for j, value in enumerate(found):
+                d = m.add_product(m.load(self.Q, k * n + first + j), value, d)
             m.store(self.d, k, d)
-            self.put(AT.length, m.add_product(d, d, self.get(AT.length)))
-            for _ in m.iterate(1, lambda k=k: self.among(k, q)):  # type: ignore[misc]
-                free = m.choose(self.among(k, q), m.load(self.d, k), self.zero)
-                self.put(AT.best, m.add_product(free, free, self.get(AT.best)))
+
+    def _remove(self, factors: Memory, top: Index) -> None:
+        """Subtract multiples of the columns of Q from p."""
+        m, n = self.m, self.n
+        if not m.is_wide:
+            for k in m.loop(0, top):
+                factor = m.load(factors, k)
                 for j in m.loop(0, n, independent=True):
-                    old = m.load(self.z, j)
-                    m.store(self.z, j, m.add_product(free, m.load(self.J, k * n + j), old))
-        return self.get(AT.best), self.get(AT.length)
+                    old = m.load(self.p, j)
+                    m.store(self.p, j, m.sub_product(factor, m.load(self.Q, k * n + j), old))
+            return
+        # sums stay in registers
+        for first in range(0, n, REGISTERS):
+            width = min(REGISTERS, n - first)
+            sums = m.memory(width)
+            for j in range(width):
+                m.store(sums, j, m.load(self.p, first + j))
+            for k in m.loop(0, top):
+                factor = m.load(factors, k)
+                for j in range(width):
+                    column = m.load(self.Q, k * n + (first + j))
+                    m.store(sums, j, m.sub_product(factor, column, m.load(sums, j)))
+            for j in range(width):
+                m.store(self.p, first + j, m.load(sums, j))
+
+    def _square(self) -> Number:
+        """Return the square of the length of p."""
+        return self.dot(self.p, 0, self.p, self.n)
+
+    def dot(self, a: Memory, start: Index, b: Memory, count: int, at: Index = 0) -> Number:
+        """Return a product of two rows, in sums that do not wait for each other."""
+        m = self.m
+        sums = [self.zero] * SUMS
+        for j in range(count):
+            k = j % SUMS
+            sums[k] = m.add_product(m.load(a, start + j), m.load(b, at + j), sums[k])
+        while len(sums) > 1:
+            sums = [m.add(*sums[k : k + 2]) for k in range(0, len(sums), 2)]
+        return sums[0]
 
     def move(self, step: Number) -> None:
-        """Move x along z."""
-        m = self.m
-        for j in m.loop(0, self.n, independent=True):
-            m.store(self.x, j, m.add_product(step, m.load(self.z, j), m.load(self.x, j)))
+        """Move x along L^-T p."""
+        for first, part, entry in self.parts():
+            for begin, size, at in self.blocks(first, part, entry):
+                self._backward(begin, size, at, step)
 
-    def add(self, condition: Truth, square: Number) -> None:
-        """Make the entering constraint active, where the condition holds, by one reflection."""
-        m, n, q = self.m, self.n, self.get(AT.q)
-        chosen = self.flag(condition)
-        length = m.sqrt(square)
-        for _ in m.iterate(1, lambda: self.is_set(chosen)):
-            # w = v^T JT with v = d2 + sign |d2| e_q: z, and the row of JT at q
-            for j in m.loop(0, n):
-                m.store(self.w, j, m.load(self.z, j))
-            for k in m.loop(0, n):
-                here = self.flag(self.equal(self.number(k), q))
-                here = m.choose(self.is_set(chosen), here, self.zero)
-                for _ in m.iterate(1, lambda here=here: self.is_set(here)):  # type: ignore[misc]
-                    d = m.load(self.d, k)
-                    signed = m.choose(m.less(d, self.zero), self._negative(length), length)
-                    # v . v / 2 = |d2| (|d2| + |d_q|)
-                    half = m.mul(length, m.add(length, self.absolute(d)))
-                    sure = self.is_set(here)
-                    old = self.get(AT.best)
-                    self.put(AT.best, m.choose(sure, m.div(self.one, half), old))
-                    shift = m.choose(sure, signed, self.zero)
-                    for j in m.loop(0, n, independent=True):
-                        row = m.load(self.J, k * n + j)
-                        m.store(self.w, j, m.add_product(shift, row, m.load(self.w, j)))
-                    m.store(self.d, k, m.choose(sure, m.add(d, signed), d))
-                    # column of R
-                    for i in m.loop(0, k):
-                        entry = m.load(self.R, i * n + k)
-                        m.store(self.R, i * n + k, m.choose(sure, m.load(self.d, i), entry))
-                    entry = m.load(self.R, k * n + k)
-                    m.store(self.R, k * n + k, m.choose(sure, self._negative(signed), entry))
-                    entry = m.load(self.multipliers, k)
-                    new = self.get(AT.multiplier)
-                    m.store(self.multipliers, k, m.choose(sure, new, entry))
-                    entry = m.load(self.who, k)
-                    m.store(self.who, k, m.choose(sure, self.get(AT.which), entry))
-            scale = m.choose(self.is_set(chosen), self.get(AT.best), self.zero)
-            for k in m.loop(0, n):
-                for _ in m.iterate(1, lambda k=k: self.among(k, q)):  # type: ignore[misc]
-                    v = m.mul(m.load(self.d, k), scale)
-                    v = m.choose(self.among(k, q), v, self.zero)
-                    for j in m.loop(0, n, independent=True):
-                        old = m.load(self.J, k * n + j)
-                        m.store(self.J, k * n + j, m.sub_product(v, m.load(self.w, j), old))
-        self.put(AT.q, m.add(q, chosen))
+    def add(self, enters: Truth) -> None:
+        """Make the entering constraint active, where the condition holds: p is its column of Q."""
+        m, q = self.m, self.get(AT.q)
+        length = m.sqrt(m.choose(enters, self.get(AT.square), self.one))
+        inverse = m.div(self.one, length)
+        # cases in which nothing enters look for no place
+        place = m.choose(enters, q, m.constant(-1.0))
+        for _ in self.when(enters):
+            lowest = self.smallest(m.choose(enters, q, m.constant(float(self.n))))
+            for k in m.loop(lowest, m.largest(place, self.n - 1) + 1):
+                self._add_column(k, place, length, inverse)
+        self.put(AT.q, m.add(q, self.flag(enters)))
+
+    def _add_column(self, k: Index, place: Number, length: Number, inverse: Number) -> None:
+        """Write a column of Q and R, in cases whose next column it is."""
+        m, n = self.m, self.n
+        number = m.number(k)
+        mine = self._equal(number, place)
+        fresh = m.less_equal(self.get(AT.touched), number)
+        for _ in self.when(fresh):
+            for j in range(n):
+                m.store(self.Q, k * n + j, self.zero)
+            for i in m.loop(0, k + 1):
+                m.store(self.R, k * n + i, self.zero)
+            for row in (self.inverse, self.multipliers, self.weight):
+                m.store(row, k, self.zero)
+            m.store(self.who, k, m.constant(-1.0))
+            self.put(AT.touched, m.add(number, self.one))
+        for _ in self.when(mine):
+            for j in range(n) if m.is_wide else m.loop(0, n, independent=True):
+                unit = m.mul(m.load(self.p, j), inverse)
+                m.store(self.Q, k * n + j, m.choose(mine, unit, m.load(self.Q, k * n + j)))
+            for i in m.loop(0, k, independent=True):
+                old = m.load(self.R, k * n + i)
+                m.store(self.R, k * n + i, m.choose(mine, m.load(self.d, i), old))
+            news = (
+                (self.R, k * n + k, length),
+                (self.inverse, k, inverse),
+                (self.multipliers, k, self.get(AT.multiplier)),
+                (self.who, k, self.get(AT.which)),
+                (self.weight, k, self.get(AT.weight)),
+            )
+            for row, at, value in news:
+                m.store(row, at, m.choose(mine, value, m.load(row, at)))
+
+    def _equal(self, a: Number, b: Number) -> Truth:
+        """Return whether two whole numbers are equal."""
+        apart = self.m.sub_product(self.one, b, a)
+        return self.m.less(self.m.mul(apart, apart), self.m.constant(0.25))
 
     # inequalities
 
     def choose_constraint(self) -> None:
         """Choose the most violated inequality or cone where none is entering; none: solved."""
-        m, of = self.m, self.of
-        picking = self.flag(self.going())
-        picking = m.choose(self.is_set(self.get(AT.fresh)), picking, self.zero)
-        for _ in m.iterate(1, lambda: self.is_set(picking)):
-            sure = self.is_set(picking)
-            for i, entries in self.rows():
-                b = m.load(self.given, i + of._b2)
-                s, size = b, m.mul(b, b)
-                for column, entry in entries:
-                    term = m.mul(entry, m.load(self.x, column))
-                    s = m.sub_product(self.one, term, s)
-                    size = m.add_product(term, term, size)
-                self._score(i, s, m.mul(m.constant(VIOLATED * VIOLATED), size))
-            for k, cone in enumerate(of.cones):
-                x, y, normal = (m.load(self.x, column) for column in cone)
-                mu = m.load(self.given, of._mu + k)
-                square = m.add_product(x, x, m.mul(y, y))
-                s = m.sub_product(mu, normal, m.sqrt(square))
-                size = m.add_product(normal, normal, square)
-                self._score(len(of.supports) + k, s, m.mul(m.constant(CONE_VIOLATED**2), size))
-            self._pick(sure)
-            none = m.choose(sure, self.flag(m.less(self.get(AT.which), self.zero)), self.zero)
-            self.put_where(self.is_set(none), AT.status, m.constant(OPTIMAL))
-            self._fetch(picking)
-            self.put_where(sure, AT.multiplier, self.zero)
-            self.put_where(sure, AT.fresh, self.zero)
-
-    def _score(self, i: Index, s: Number, bound: Number) -> None:
-        """Write how far x is from an inequality or cone, squared; 0 where it holds."""
         m = self.m
-        square = m.mul(s, s)
-        score = m.mul(square, m.load(self.lengths, i))
-        prefer = self.is_set(m.load(self.given, i + self.of._prefer))
-        score = m.choose(prefer, m.mul(score, m.constant(PREFERRED)), score)
-        violated = m.choose(m.less(self.zero, s), self.flag(m.less(bound, square)), self.zero)
-        violated = m.choose(self.is_set(m.load(self.active, i)), self.zero, violated)
-        m.store(self.scores, i, m.choose(self.is_set(violated), score, self.zero))
+        picking = m.both(self.going(), self.is_set(AT.fresh))
+        for _ in self.when(picking):
+            self._rate(careful=False)
+            careful = self.is_set(AT.careful)
+            for _ in self.when(careful):
+                best, number = self.get(AT.best), self.get(AT.number)
+                self._rate(careful=True)
+                self.put(AT.best, m.choose(careful, self.get(AT.best), best))
+                self.put(AT.number, m.choose(careful, self.get(AT.number), number))
+            self.put(AT.careful, self.zero)
+            some = m.less(self.zero, self.get(AT.best))
+            none = m.both(picking, m.less_equal(self.get(AT.best), self.zero))
+            self.put_where(none, AT.status, m.constant(OPTIMAL))
+            self._fetch(picking, m.both(picking, some))
 
-    def _pick(self, sure: Truth) -> None:
-        """Choose the largest score, or -1 if all are 0."""
-        m, count = self.m, self.of.constraints - self.of.equations
+    def _rate(self, *, careful: bool) -> None:
+        """Find the largest score: the squared violation over the squared length of the normal.
+
+        Args:
+            careful: Whether to leave out violations by rounding. Without that, what is chosen may
+                be one of them.
+        """
+        m, of = self.m, self.of
         self.put(AT.best, self.zero)
-        self.put(AT.length, m.constant(-1.0))
-        for part in m.loop(0, -(-count // TREE)):
-            row = [
-                (m.load(self.scores, part * TREE + k), self.number(part * TREE + k))
-                for k in range(TREE)
-            ]
-            row.append((self.get(AT.best), self.get(AT.length)))
-            while len(row) > 1:
-                row = [self._better(row[k : k + 2]) for k in range(0, len(row), 2)]
-            self.put(AT.best, row[0][0])
-            self.put(AT.length, row[0][1])
-        none = m.less_equal(self.get(AT.best), self.zero)
-        number = m.add(self.get(AT.length), m.constant(float(self.of.equations)))
-        self.put_where(sure, AT.which, m.choose(none, m.constant(-1.0), number))
+        self.put(AT.number, self.zero)
+        for group in of.patterns:
+            for row, terms in self._visit(group):
+                scores = []
+                for k, (b, entries) in enumerate(terms):
+                    s = b
+                    for column, entry in entries:
+                        s = m.sub_product(entry, m.load(self.x, column), s)
+                    score = self._score(row + k, s)
+                    if careful:
+                        size = m.mul(b, b)
+                        for column, entry in entries:
+                            term = m.mul(entry, m.load(self.x, column))
+                            size = m.add_product(term, term, size)
+                        bound = m.mul(m.constant(VIOLATED * VIOLATED), size)
+                        score = m.choose(m.less(bound, m.mul(s, s)), score, self.zero)
+                    scores.append((score, m.constant(float(k))))
+                self._note(row, scores)
+        for k, cone in enumerate(of.cones):
+            x, y, normal = (m.load(self.x, column) for column in cone)
+            square = m.add_product(x, x, m.mul(y, y))
+            s = m.sub_product(m.load(self.given, of._mu + k), normal, m.sqrt(square))
+            bound = m.mul(m.constant(CONE_VIOLATED**2), m.add_product(normal, normal, square))
+            score = self._score(len(of.supports) + k, s)
+            score = m.choose(m.less(bound, m.mul(s, s)), score, self.zero)
+            self._note(len(of.supports) + k, [(score, self.zero)])
+
+    def _score(self, i: Index, s: Number) -> Number:
+        """Return the score of a constraint; 0 where it holds or is active."""
+        m = self.m
+        square = m.choose(m.less(self.zero, s), m.mul(s, s), self.zero)
+        return m.mul(square, m.load(self.weights, i))
+
+    def _note(self, first: Index, scores: list[tuple[Number, Number]]) -> None:
+        """Compare scores with the best so far; of equal ones the first counts."""
+        m = self.m
+        while len(scores) > 1:
+            scores = [self._better(scores[k : k + 2]) for k in range(0, len(scores), 2)]
+        score, place = scores[0]
+        better = m.less(self.get(AT.best), score)
+        self.put_where(better, AT.best, score)
+        self.put_where(better, AT.number, m.add(m.number(first), place))
 
     def _better(self, pair: Sequence[tuple[Number, Number]]) -> tuple[Number, Number]:
         """Return the pair of score and place with the larger score, the first of equal ones."""
@@ -883,241 +1092,269 @@ class _Work:
         less = m.less(a[0], b[0])
         return m.choose(less, b[0], a[0]), m.choose(less, b[1], a[1])
 
-    def _fetch(self, picking: Number) -> None:
+    def _fetch(self, picking: Truth, some: Truth) -> None:
         """Write normal and right-hand side of the chosen constraint."""
-        m, of = self.m, self.of
-        sure = self.is_set(picking)
-        which = self.get(AT.which)
-        for j in m.loop(0, self.n):
-            m.store(self.a, j, m.choose(sure, self.zero, m.load(self.a, j)))
-        self.put_where(sure, AT.b, self.zero)
-        for i, entries in self.rows():
-            number = m.add(self.number(i), m.constant(float(of.equations)))
-            here = m.choose(sure, self.flag(self.equal(which, number)), self.zero)
-            for _ in m.iterate(1, lambda here=here: self.is_set(here)):  # type: ignore[misc]
-                mine = self.is_set(here)
-                for column, entry in entries:
-                    old = m.load(self.a, column)
-                    m.store(self.a, column, m.choose(mine, entry, old))
-                self.put_where(mine, AT.b, m.load(self.given, i + of._b2))
-                active = m.load(self.active, i)
-                m.store(self.active, i, m.choose(mine, self.one, active))
+        m, of, n = self.m, self.of, self.n
+        rows = len(of.supports)
+        number = self.get(AT.number)
+        # the row behind the last one stands for none
+        is_row = m.both(some, m.less(number, m.constant(float(rows))))
+        row = m.index(m.choose(is_row, number, m.constant(float(rows))))
+        for j in range(n) if m.is_wide else m.loop(0, n, independent=True):
+            m.store(self.a, j, m.choose(some, self.zero, m.load(self.a, j)))
+        if rows:
+            width = max(map(len, of.supports))
+            columns = [[*support, *[n] * (width - len(support))] for support in of.supports]
+            table = m.table([column for line in (*columns, [n] * width) for column in line])
+            starts = m.table([*of._starts[:-1], 0])
+            start = m.lookup(starts, row)
+            # columns beyond the end of a row take what is behind it to no place
+            for k in range(width):
+                m.store(self.a, m.lookup(table, row * width + k), m.load(self.given, start + k))
+            b = m.load(self.given, row + of._b2)
+            self.put_where(some, AT.b, m.choose(is_row, b, self.zero))
+            at = m.index(m.choose(is_row, number, m.constant(float(self.others))))
+            self.put_where(is_row, AT.weight, m.load(self.weights, at))
+            m.store(self.weights, at, self.zero)
         for k, cone in enumerate(of.cones):
-            number = m.constant(float(of.equations + len(of.supports) + k))
-            here = m.choose(sure, self.flag(self.equal(which, number)), self.zero)
-            for _ in m.iterate(1, lambda here=here: self.is_set(here)):  # type: ignore[misc]
-                mine = self.is_set(here)
-                x, y = (m.load(self.x, column) for column in cone[:2])
-                length = m.sqrt(m.add_product(x, x, m.mul(y, y)))
-                scale = m.div(m.constant(-1.0), m.choose(mine, length, self.one))
-                normal = (m.mul(scale, x), m.mul(scale, y), m.load(self.given, of._mu + k))
-                for column, entry in zip(cone, normal, strict=True):
-                    old = m.load(self.a, column)
-                    m.store(self.a, column, m.choose(mine, entry, old))
+            mine = m.both(some, self._equal(number, m.constant(float(rows + k))))
+            for _ in self.when(mine):
+                self._fetch_cone(k, cone, mine)
+        equations = m.constant(float(of.equations))
+        self.put_where(some, AT.which, m.add(number, equations))
+        self.put_where(some, AT.multiplier, self.zero)
+        self.put_where(picking, AT.fresh, self.zero)
+        self.put_where(some, AT.picked, self.one)
+
+    def _fetch_cone(self, k: int, cone: Sequence[int], mine: Truth) -> None:
+        """Write the tangent plane of a cone in the direction of x_t."""
+        m = self.m
+        x, y = (m.load(self.x, column) for column in cone[:2])
+        length = m.sqrt(m.add_product(x, x, m.mul(y, y)))
+        scale = m.div(m.constant(-1.0), m.choose(mine, length, self.one))
+        normal = (m.mul(scale, x), m.mul(scale, y), m.load(self.given, self.of._mu + k))
+        for column, entry in zip(cone, normal, strict=True):
+            m.store(self.a, column, m.choose(mine, entry, m.load(self.a, column)))
+        self.put_where(mine, AT.b, self.zero)
 
     def step(self) -> None:
         """Take one step: until the entering constraint holds, or a multiplier vanishes."""
-        m, n = self.m, self.n
-        running = self.going()
-        run = self.flag(running)
-        for _ in m.iterate(1, lambda: self.is_set(run)):
-            on = self.is_set(run)
-            s, size = self.residual(self.get(AT.b))
-            square, whole = self.directions()
-            independent = m.less(m.mul(m.constant(DEPENDENT), whole), square)
-            self._multiplier_direction(self.get(AT.equations))
-            # the first active inequality whose multiplier vanishes, and the length until then
-            self.put(AT.best, m.constant(FAR))
-            self.put(AT.length, m.constant(-1.0))
-            first = self.get(AT.equations)
-            for k in m.loop(0, n):
-                r, number = m.load(self.r, k), self.number(k)
-                falls = m.choose(m.less(number, first), self.zero, self.flag(m.less(self.zero, r)))
-                ratio = m.div(
-                    m.load(self.multipliers, k), m.choose(self.is_set(falls), r, self.one)
-                )
-                ratio = m.choose(self.is_set(falls), ratio, m.constant(FAR))
-                sooner = m.less(ratio, self.get(AT.best))
-                self.put_where(sooner, AT.best, ratio)
-                self.put_where(sooner, AT.length, number)
-            bounded, leaving = self.get(AT.best), self.get(AT.length)
-            full = m.div(s, m.choose(independent, square, self.one))
-            full = m.choose(independent, full, m.constant(FAR))
-            step = m.choose(m.less(bounded, full), bounded, full)
-            stuck = m.choose(on, self.flag(m.less_equal(m.constant(FAR), step)), self.zero)
-            # rounding violates a constraint that follows from active ones
-            bound = m.mul(m.constant(CONTRADICTS * CONTRADICTS), size)
-            slight = m.choose(self.is_set(stuck), self.flag(m.less(m.mul(s, s), bound)), self.zero)
-            hopeless = m.choose(self.is_set(slight), self.zero, stuck)
-            self.put_where(self.is_set(hopeless), AT.status, m.constant(INFEASIBLE))
-            self.put_where(self.is_set(hopeless), AT.multiplier, self.one)
-            self._mark(slight, self.get(AT.which), m.constant(PARKED))
-            self.put_where(self.is_set(slight), AT.parked, self.one)
-            self.put_where(self.is_set(slight), AT.fresh, self.one)
-            step = m.choose(on, step, self.zero)
-            step = m.choose(self.is_set(stuck), self.zero, step)
-            self.move(m.choose(independent, step, self.zero))
-            for k in m.loop(0, n, independent=True):
-                old = m.load(self.multipliers, k)
-                m.store(self.multipliers, k, m.sub_product(step, m.load(self.r, k), old))
-            self.put_where(on, AT.multiplier, m.add(self.get(AT.multiplier), step))
-            enters = m.choose(on, self.flag(m.less_equal(full, bounded)), self.zero)
-            enters = m.choose(self.is_set(stuck), self.zero, enters)
-            leaves = m.choose(on, self.flag(m.less(bounded, full)), self.zero)
-            leaves = m.choose(self.is_set(stuck), self.zero, leaves)
-            self.add(self.is_set(enters), square)
-            self.put_where(self.is_set(enters), AT.fresh, self.one)
-            self._unpark(m.choose(self.is_set(enters), self.get(AT.parked), self.zero))
-            self._drop(leaves, leaving)
-            self.put(AT.iterations, m.add(self.get(AT.iterations), run))
-
-    def _multiplier_direction(self, first: Number) -> None:
-        """Write r = R^-1 d over the active constraints from a place on, 0 elsewhere."""
-        m, n, q = self.m, self.n, self.get(AT.q)
-        for k in m.loop(0, n):
-            inside = m.choose(self.among(k, first), self.flag(m.less(self.number(k), q)), self.zero)
-            m.store(self.r, k, m.choose(self.is_set(inside), m.load(self.d, k), self.zero))
-        for k in m.loop(0, n, down=True):
-            inside = m.choose(self.among(k, first), self.flag(m.less(self.number(k), q)), self.zero)
-            for _ in m.iterate(1, lambda inside=inside: self.is_set(inside)):  # type: ignore[misc]
-                used = self.is_set(inside)
-                pivot = m.choose(used, m.load(self.R, k * n + k), self.one)
-                r = m.div(m.load(self.r, k), pivot)
-                m.store(self.r, k, r)
-                for i in m.loop(0, k):
-                    old = m.load(self.r, i)
-                    m.store(self.r, i, m.sub_product(m.load(self.R, i * n + k), r, old))
-
-    def _mark(self, condition: Number, which: Number, value: Number) -> None:
-        """Note that an inequality is active or no longer so."""
         m = self.m
-        for _ in m.iterate(1, lambda: self.is_set(condition)):
-            for i in m.loop(0, len(self.of.supports)):
-                number = m.add(self.number(i), m.constant(float(self.of.equations)))
-                mine = m.choose(
-                    self.is_set(condition), self.flag(self.equal(which, number)), self.zero
-                )
-                old = m.load(self.active, i)
-                m.store(self.active, i, m.choose(self.is_set(mine), value, old))
+        running = self.going()
+        for _ in self.when(running):
+            self.directions(self.get(AT.b))
+            s, size = self.get(AT.s), self.get(AT.size)
+            rounding = m.mul(m.constant(VIOLATED * VIOLATED), size)
+            rounding = m.choose(self.is_set(AT.picked), rounding, m.constant(-1.0))
+            self.put(AT.picked, self.zero)
+            slight = m.both(running, m.less_equal(m.mul(s, s), rounding))
+            self._return(slight)
+            self._step(m.both(running, m.less(rounding, m.mul(s, s))), s, size)
 
-    def _unpark(self, condition: Number) -> None:
+    def _return(self, slight: Truth) -> None:
+        """Give back a constraint that was chosen for its rounding; choose again with care."""
+        for _ in self.when(slight):
+            self._put_weight(slight, self.get(AT.which), self.get(AT.weight))
+            self.put_where(slight, AT.fresh, self.one)
+            self.put_where(slight, AT.careful, self.one)
+
+    def _put_weight(self, condition: Truth, which: Number, weight: Number) -> None:
+        """Write the weight of a constraint; cones keep theirs."""
+        m, of = self.m, self.of
+        number = m.add(which, m.constant(-float(of.equations)))
+        is_row = m.both(condition, m.less(number, m.constant(float(len(of.supports)))))
+        at = m.choose(is_row, number, m.constant(float(self.others)))
+        m.store(self.weights, m.index(at), weight)
+
+    def _step(self, on: Truth, s: Number, size: Number) -> None:
+        m = self.m
+        square, whole = self.get(AT.square), self.get(AT.whole)
+        independent = m.less(m.mul(m.constant(DEPENDENT), whole), square)
+        first, last = self.smallest(self.get(AT.equations)), self.top()
+        self._multiplier_direction(self.get(AT.equations), first, last)
+        # the first active inequality whose multiplier vanishes, and the length until then
+        self.put(AT.best, self.one)
+        self.put(AT.size, self.zero)
+        self.put(AT.number, m.constant(-1.0))
+        for k in m.loop(first, last):
+            r, y = m.load(self.r, k), m.load(self.multipliers, k)
+            # compare ratios without dividing
+            sooner = m.less(m.mul(y, self.get(AT.size)), m.mul(self.get(AT.best), r))
+            sooner = m.both(sooner, m.less(self.zero, r))
+            self.put_where(sooner, AT.best, y)
+            self.put_where(sooner, AT.size, r)
+            self.put_where(sooner, AT.number, m.number(k))
+        falls = m.less(self.zero, self.get(AT.size))
+        bounded = m.div(self.get(AT.best), m.choose(falls, self.get(AT.size), self.one))
+        bounded = m.choose(falls, bounded, m.constant(FAR))
+        full = m.div(s, m.choose(independent, square, self.one))
+        full = m.choose(independent, full, m.constant(FAR))
+        step = m.choose(m.less(bounded, full), bounded, full)
+        stuck = m.both(on, m.less_equal(m.constant(FAR), step))
+        free = m.both(on, m.less(step, m.constant(FAR)))
+        for _ in self.when(stuck):
+            self._give_up(stuck, s, size)
+        step = m.choose(free, step, self.zero)
+        self.move(m.choose(independent, step, self.zero))
+        for k in m.loop(first, last, independent=True):
+            old = m.load(self.multipliers, k)
+            m.store(self.multipliers, k, m.sub_product(step, m.load(self.r, k), old))
+        self.put(AT.multiplier, m.add(self.get(AT.multiplier), step))
+        enters = m.both(free, m.less_equal(full, bounded))
+        leaves = m.both(free, m.less(bounded, full))
+        leaving = self.get(AT.number)
+        self.add(enters)
+        self.put_where(enters, AT.fresh, self.one)
+        self._unpark(m.both(enters, self.is_set(AT.parked)))
+        for _ in self.when(leaves):
+            self._drop(leaves, leaving)
+        self.put(AT.iterations, m.add(self.get(AT.iterations), self.flag(on)))
+
+    def _give_up(self, stuck: Truth, s: Number, size: Number) -> None:
+        """Note that there is no solution; leave out what rounding violates."""
+        m = self.m
+        bound = m.mul(m.constant(CONTRADICTS * CONTRADICTS), size)
+        # rounding violates a constraint that follows from active ones
+        slight = m.both(stuck, m.less(m.mul(s, s), bound))
+        hopeless = m.both(stuck, m.less_equal(bound, m.mul(s, s)))
+        self.put_where(hopeless, AT.status, m.constant(INFEASIBLE))
+        self.put_where(hopeless, AT.multiplier, self.one)
+        self._put_weight(slight, self.get(AT.which), self._negative(self.get(AT.weight)))
+        self.put_where(slight, AT.parked, self.one)
+        self.put_where(slight, AT.fresh, self.one)
+
+    def _multiplier_direction(self, start: Number, first: Index, last: Index) -> None:
+        """Write r = R^-1 d over the active constraints from a place on, 0 before.
+
+        Args:
+            start: The place, in each case.
+            first: The smallest of all cases.
+            last: Most active constraints of all cases.
+        """
+        m, n = self.m, self.n
+        for k in m.loop(first, last, independent=True):
+            m.store(self.r, k, m.load(self.d, k))
+        for k in m.loop(first, last, down=True):
+            r = m.mul(m.load(self.r, k), m.load(self.inverse, k))
+            r = m.choose(m.less_equal(start, m.number(k)), r, self.zero)
+            m.store(self.r, k, r)
+            for i in m.loop(first, k, independent=True):
+                old = m.load(self.r, i)
+                m.store(self.r, i, m.sub_product(r, m.load(self.R, k * n + i), old))
+
+    def _unpark(self, condition: Truth) -> None:
         """Look at constraints again that were left out."""
         m = self.m
-        for _ in m.iterate(1, lambda: self.is_set(condition)):
+        for _ in self.when(condition):
             for i in m.loop(0, len(self.of.supports)):
-                old = m.load(self.active, i)
-                parked = m.choose(
-                    self.is_set(condition), self.flag(m.less(old, self.one)), self.zero
-                )
-                m.store(self.active, i, m.choose(self.is_set(parked), self.zero, old))
-            self.put_where(self.is_set(condition), AT.parked, self.zero)
+                old = m.load(self.weights, i)
+                parked = m.both(condition, m.less(old, self.zero))
+                m.store(self.weights, i, m.choose(parked, self._negative(old), old))
+            self.put_where(condition, AT.parked, self.zero)
 
-    def _drop(self, condition: Number, leaving: Number) -> None:
+    def _drop(self, leaves: Truth, leaving: Number) -> None:
         """Remove an active constraint; rotations make R a triangle again."""
         m, n = self.m, self.n
-        for _ in m.iterate(1, lambda: self.is_set(condition)):
-            q = self.get(AT.q)
-            for k in m.loop(0, n):
-                gone = m.choose(
-                    self.is_set(condition),
-                    self.flag(self.equal(self.number(k), leaving)),
-                    self.zero,
-                )
-                for _ in m.iterate(1, lambda gone=gone: self.is_set(gone)):  # type: ignore[misc]
-                    self._mark(gone, m.load(self.who, k), self.zero)
-            last = m.add(q, m.constant(-1.0))
-            for k in m.loop(0, n - 1):
-                number = self.number(k)
-                moved = m.choose(
-                    m.less(number, leaving), self.zero, self.flag(m.less(number, last))
-                )
-                moved = m.choose(self.is_set(condition), moved, self.zero)
-                for _ in m.iterate(1, lambda moved=moved: self.is_set(moved)):  # type: ignore[misc]
-                    self._rotate(k, self.is_set(moved))
-            # nothing is left at the last place
-            for k in m.loop(0, n):
-                end = m.choose(
-                    self.is_set(condition), self.flag(self.equal(self.number(k), last)), self.zero
-                )
-                for _ in m.iterate(1, lambda end=end: self.is_set(end)):  # type: ignore[misc]
-                    ends = self.is_set(end)
-                    for i in m.loop(0, n):
-                        old = m.load(self.R, i * n + k)
-                        m.store(self.R, i * n + k, m.choose(ends, self.zero, old))
-                    for row, value in ((self.multipliers, 0.0), (self.who, -1.0)):
-                        m.store(row, k, m.choose(ends, m.constant(value), m.load(row, k)))
-            self.put_where(self.is_set(condition), AT.q, last)
+        last = m.add(self.get(AT.q), m.constant(-1.0))
+        at = m.index(m.choose(leaves, leaving, self.zero))
+        self._put_weight(leaves, m.load(self.who, at), m.load(self.weight, at))
+        top = self.top()
+        for k in m.loop(0, top + -1):
+            number = m.number(k)
+            moved = m.both(m.less_equal(leaving, number), m.less(number, last))
+            moved = m.both(leaves, moved)
+            for _ in self.when(moved):
+                self._rotate(k, moved, top)
+        # nothing is left at the last place
+        for k in m.loop(self.smallest(m.choose(leaves, last, m.constant(float(n)))), top):
+            end = m.both(leaves, self._equal(m.number(k), last))
+            for _ in self.when(end):
+                for j in m.loop(0, n, independent=True):
+                    old = m.load(self.Q, k * n + j)
+                    m.store(self.Q, k * n + j, m.choose(end, self.zero, old))
+                for i in m.loop(0, k + 1, independent=True):
+                    old = m.load(self.R, k * n + i)
+                    m.store(self.R, k * n + i, m.choose(end, self.zero, old))
+                for row in (self.inverse, self.multipliers, self.weight):
+                    m.store(row, k, m.choose(end, self.zero, m.load(row, k)))
+                m.store(self.who, k, m.choose(end, m.constant(-1.0), m.load(self.who, k)))
+        self.put_where(leaves, AT.q, last)
 
-    def _rotate(self, k: Index, moved: Truth) -> None:
+    def _rotate(self, k: Index, moved: Truth, top: Index) -> None:
         """Shift the constraint after k to k, and rotate rows k and k + 1 to a triangle."""
         m, n = self.m, self.n
-        for i in m.loop(0, k + 2):
-            new, old = m.load(self.R, i * n + k + 1), m.load(self.R, i * n + k)
-            m.store(self.R, i * n + k, m.choose(moved, new, old))
-        for row in (self.multipliers, self.who):
+        after = (k + 1) * n
+        a, b = m.load(self.R, after + k), m.load(self.R, after + k + 1)
+        for i in m.loop(0, k, independent=True):
+            old = m.load(self.R, k * n + i)
+            m.store(self.R, k * n + i, m.choose(moved, m.load(self.R, after + i), old))
+        for row in (self.multipliers, self.who, self.weight):
             m.store(row, k, m.choose(moved, m.load(row, k + 1), m.load(row, k)))
-        a, b = m.load(self.R, k * n + k), m.load(self.R, (k + 1) * n + k)
-        length = m.sqrt(m.add_product(a, a, m.mul(b, b)))
+        length = m.sqrt(m.choose(moved, m.add_product(a, a, m.mul(b, b)), self.one))
         some = m.less(self.zero, length)
         inverse = m.div(self.one, m.choose(some, length, self.one))
-        c = m.choose(some, m.mul(a, inverse), self.one)
-        s = m.choose(some, m.mul(b, inverse), self.zero)
-        c, s = m.choose(moved, c, self.one), m.choose(moved, s, self.zero)
-        for matrix, start in ((self.R, k), (self.J, 0)):
-            for j in m.loop(start, n, independent=True):
-                upper, lower = m.load(matrix, k * n + j), m.load(matrix, (k + 1) * n + j)
-                m.store(matrix, k * n + j, m.add_product(c, upper, m.mul(s, lower)))
-                m.store(matrix, (k + 1) * n + j, m.sub_product(s, upper, m.mul(c, lower)))
+        m.store(self.R, k * n + k, m.choose(moved, length, m.load(self.R, k * n + k)))
+        m.store(self.inverse, k, m.choose(moved, inverse, m.load(self.inverse, k)))
+        turns = m.both(moved, some)
+        c = m.choose(turns, m.mul(a, inverse), self.one)
+        s = m.choose(turns, m.mul(b, inverse), self.zero)
+        for j in m.loop(k + 2, top, independent=True):
+            self._turn(self.R, j * n + k, j * n + k + 1, c, s)
+        for j in m.loop(0, n, independent=True):
+            self._turn(self.Q, k * n + j, after + j, c, s)
+
+    def _turn(self, row: Memory, i: Index, j: Index, c: Number, s: Number) -> None:
+        """Rotate two numbers."""
+        m = self.m
+        a, b = m.load(row, i), m.load(row, j)
+        m.store(row, i, m.add_product(c, a, m.mul(s, b)))
+        m.store(row, j, m.sub_product(s, a, m.mul(c, b)))
 
     # results
 
     def finish(self) -> None:
         """Write x, the multipliers of all constraints and the status."""
         m, n, of, found = self.m, self.n, self.of, self.found
-        solved = m.either(
-            m.less(self.get(AT.status), self.zero), m.less_equal(self.get(AT.status), self.zero)
-        )
+        status = self.get(AT.status)
+        solved = m.less_equal(status, self.zero)
         # the gradient W x + c; where there is no solution, the entering constraint
-        for first, size, given_at in self.blocks():
-            for i in m.loop(0, size):
-                product = self.dot(self.given, i * size + given_at, self.x, size, first)
-                gradient = m.add(m.load(self.given, i + (first + of._c)), product)
-                old = m.load(self.a, first + i)
-                m.store(self.a, first + i, m.choose(solved, gradient, old))
-        for k in m.loop(0, n):
-            m.store(self.d, k, self.dot(self.J, k * n, self.a, n))
-        self._multiplier_direction(self.zero)
-        for k in m.loop(0, of.constraints):
-            m.store(found, k + n, self.zero)
+        for first, part, entry in self.parts():
+            for begin, size, at in self.blocks(first, part, entry):
+                for i in range(size) if size <= SMALL else m.loop(0, size):
+                    product = self.dot(self.given, at + i * size, self.x, size, begin)
+                    gradient = m.add(m.load(self.given, begin + i + of._c), product)
+                    old = m.load(self.a, begin + i)
+                    m.store(self.a, begin + i, m.choose(solved, gradient, old))
+                self._forward(begin, size, at, self.a, self.p)
+        top = self.top()
+        for k in m.loop(0, top):
+            m.store(self.d, k, self.dot(self.Q, k * n, self.p, n))
+        self._multiplier_direction(self.zero, 0, top)
+        for k in m.loop(n - 1, n + of.constraints, independent=True):
+            m.store(found, k, self.zero)
         sign = self._negative(self.get(AT.multiplier))
-        for k in m.loop(0, n):
-            inside = self.flag(m.less(self.number(k), self.get(AT.q)))
-            for _ in m.iterate(1, lambda inside=inside: self.is_set(inside)):  # type: ignore[misc]
-                r = m.load(self.r, k)
-                y = m.choose(solved, r, m.mul(sign, r))
-                y = m.choose(self.is_set(inside), y, self.zero)
-                self._write_multiplier(m.load(self.who, k), y)
-        entering = m.choose(solved, self.zero, self.get(AT.multiplier))
-        self._write_multiplier(self.get(AT.which), entering)
-        for i in m.loop(0, n):
+        for k in m.loop(0, top):
+            r = m.load(self.r, k)
+            self._add_multiplier(m.load(self.who, k), m.choose(solved, r, m.mul(sign, r)))
+        entering = m.less(self.zero, status)
+        for _ in self.when(entering):
+            which = m.choose(entering, self.get(AT.which), m.constant(-1.0))
+            self._add_multiplier(which, self.get(AT.multiplier))
+        # places that nothing belongs to are before the first multiplier, where x comes now
+        for i in m.loop(0, n, independent=True):
             m.store(found, i, m.load(self.x, i))
         end = n + of.constraints
-        status = self.get(AT.status)
         unfinished = m.less(status, self.zero)
         m.store(found, end, m.choose(unfinished, m.constant(UNFINISHED), status))
         m.store(found, end + 1, self.get(AT.iterations))
         count = m.sub_product(self.one, self.get(AT.equations), self.get(AT.q))
         m.store(found, end + 2, count)
 
-    def _write_multiplier(self, which: Number, y: Number) -> None:
+    def _add_multiplier(self, which: Number, y: Number) -> None:
+        """Add to the multiplier of a constraint; -1 for none."""
         m = self.m
-        for i in m.loop(0, self.of.constraints):
-            mine = self.equal(which, self.number(i))
-            old = m.load(self.found, i + self.n)
-            m.store(self.found, i + self.n, m.choose(mine, m.add(old, y), old))
+        place = m.index(m.add(which, m.constant(float(self.n))))
+        m.store(self.found, place, m.add(m.load(self.found, place), y))
 
     def _negative(self, a: Number) -> Number:
         return self.m.sub_product(self.one, a, self.zero)
-
-    def absolute(self, a: Number) -> Number:
-        return self.m.choose(self.m.less(a, self.zero), self._negative(a), a)
