@@ -1,0 +1,146 @@
+"""Problems of Nahon 1991 as matrices, from the numbers that the source prints.
+
+Where a figure or a matrix of the source is lost, the function says what stands for it.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tiburon.arrays import NDArray
+from tiburon.load_sharing.solution import friction_directions
+
+__all__ = [
+    "Constraints",
+    "kerr_roth",
+    "legged_walker",
+    "walker_problem",
+]
+
+Array = NDArray[np.float64]
+
+HEIGHT = float(np.sqrt(2.0))
+"""Height of the body of the planar walker [m]."""
+
+HIPS = (1.0, 0.0, -1.0)
+"""Places of its hips along the body [m]."""
+
+
+class Constraints(NamedTuple):
+    """Equations A1 x = b1 and limits A2 x >= b2."""
+
+    A1: Array
+    b1: Array
+    A2: Array
+    b2: Array
+
+
+def walker_problem(
+    feet: Sequence[float] = HIPS, load: float = 0.0, weight: float = 1000.0
+) -> tuple[Array, Array]:
+    """Return A1 and b1 of the planar walker on three legs: 9 equations, 12 unknowns (E5, E8).
+
+    Unknown are the forces of the ground on three feet (x, y each) and the torques of hips 1 to 3
+    and knees 4 to 6. Legs have no weight (section 2.6.1); geometry of Fig. 3.4: leg links of 1 m,
+    knees bent forward by 45 degrees, feet below the hips.
+
+    Args:
+        feet: Places of the feet along the ground [m].
+        load: Place of the load along the body [m].
+        weight: The load [N].
+    """
+    A, b = np.zeros((9, 12)), np.zeros(9)
+    A[0, 0:6:2] = 1.0
+    A[1, 1:6:2] = 1.0
+    for leg, x in enumerate(feet):
+        # moment about the body's center: x f_y - y f_x, the feet are below
+        A[2, 2 * leg], A[2, 2 * leg + 1] = HEIGHT, x
+    b[1:3] = weight, weight * load
+    half = HEIGHT / 2.0
+    joints = [(hip, 0.0) for hip in HIPS] + [(hip + half, -half) for hip in HIPS]
+    for k, (x, y) in enumerate(joints):
+        leg = k % 3
+        # tau = (foot - joint) x f
+        A[3 + k, 2 * leg] = -HEIGHT - y
+        A[3 + k, 2 * leg + 1] = -(feet[leg] - x)
+        A[3 + k, 6 + k] = 1.0
+    return A, b
+
+
+def kerr_roth() -> Constraints:
+    """Return the grasp of Kerr and Roth with two soft fingers (E9).
+
+    x = [fx1 fy1 fN1 fT1 fx2 fy2 fN2 fT2]; A1 and b1 as printed, (6.9) and (6.10). The matrix of the
+    20 limits (6.11) is lost; friction is 0.25, that of torsion 0.5, torques at most 5 N m. The
+    torque rows here are ours: fN and fN - fx of finger 1, fN and fN - fy of finger 2, which
+    reproduce the printed optimum.
+    """
+    A1 = np.array([
+        [0, 1, 0, 0, 1, 0, 0, 0],
+        [0, 0, 1, 0, 0, 0, -1, 0],
+        [1, 0, 0, 0, 0, 1, 0, 0],
+        [-1, 0, 0, 0, 0, 1, 0, 0],
+        [0, 0, 0, 1, 0, 0, 0, -1],
+        [0, 1, 0, 0, -1, 0, 0, 0],
+    ], dtype=np.float64)  # fmt: skip
+    b1 = np.array([0, -1, -1, 0, 0, 0], dtype=np.float64)
+    rows: list[Array] = []
+    right: list[float] = []
+    axes = np.eye(8)
+    for first in (0, 4):
+        x, y, normal, torsion = axes[first : first + 4]
+        for coefficient, part in ((0.25, x), (0.25, y), (0.5, torsion)):
+            rows += [coefficient * normal + part, coefficient * normal - part]
+            right += [0.0, 0.0]
+    for torque in (axes[2], axes[2] - axes[0], axes[6], axes[6] - axes[5]):
+        rows += [torque, -torque]
+        right += [-5.0, -5.0]
+    return Constraints(A1, b1, np.array(rows), np.array(right))
+
+
+def legged_walker(
+    x: float,
+    touching: Sequence[int] = (0, 1, 2, 3),
+    weight: float = 1.0,
+    friction: float = 0.5,
+    sides: int = 4,
+) -> Constraints:
+    """Return the walker with four legs over uneven ground (E13), forces of the touching feet.
+
+    Feet relative to the center of mass by (6.65); legs have no mass, the body does not accelerate.
+    Friction is a circumscribed pyramid, mu' = 0.5; the source does not say which.
+
+    Args:
+        x: How far the center of mass has come [m].
+        touching: Feet that touch, counted from 0.
+        weight: Weight [N]; the source's is lost.
+        friction: mu' of the pyramid.
+        sides: Its sides.
+    """
+    feet = feet_of_walker(x)[list(touching)]
+    n = 3 * len(feet)
+    A1 = np.zeros((6, n))
+    rows: list[Array] = []
+    for k, foot in enumerate(feet):
+        own = slice(3 * k, 3 * k + 3)
+        A1[:3, own] = np.eye(3)
+        A1[3:, own] = _skew(foot)
+        normal = np.eye(n)[3 * k + 2]
+        rows.append(normal)
+        for a, b in friction_directions(sides):
+            rows.append(friction * normal - a * np.eye(n)[3 * k] - b * np.eye(n)[3 * k + 1])
+    b1 = np.array([0.0, 0.0, weight, 0.0, 0.0, 0.0])
+    return Constraints(A1, b1, np.array(rows), np.zeros(len(rows)))
+
+
+def feet_of_walker(x: float) -> Array:
+    """Return the feet of the walker with four legs relative to its center of mass (6.65) [m]."""
+    return np.array([
+        [1.5 - x, -0.5, -0.7], [1.5 - x, 0.5, -1.0], [-x, -0.5, -0.6], [-x, 0.5, -0.7]
+    ])  # fmt: skip
+
+
+def _skew(c: Array) -> Array:
+    """Return the matrix of c x."""
+    return np.array([[0, -c[2], c[1]], [c[2], 0, -c[0]], [-c[1], c[0], 0]])
