@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -67,6 +67,9 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.declared import is_declared
 from tiburon.trace.primitives.quadratic import QPSolution, solve_qp
 from tiburon.trace.program import Input, current_graph
+
+if TYPE_CHECKING:
+    from tiburon.load_sharing.linear_program import LinearObjective, LinearSolution
 
 __all__ = [
     "GripLimit",
@@ -937,6 +940,54 @@ class LoadProblem(NamedTuple):
         return solve_qp(
             W, c, self.A1, self.b1, self.A2, self.b2, cones=self.plan._cones, mu=self.mu
         )
+
+    def solve_linear(
+        self, objective: "LinearObjective", *, form: str = "compact dual"
+    ) -> "LinearSolution":
+        """Return an optimum of one case under a linear objective; of several, one.
+
+        Needs SciPy, and friction as pyramids (`sides`).
+
+        Args:
+            objective: What to minimize, from `tiburon.load_sharing.linear_program`.
+            form: "original", "compact primal" or "compact dual" (5.26), (5.22), (5.23).
+        """
+        from tiburon.load_sharing.linear_program import LinearData, solve_linear
+
+        if np.ndim(self.b1) != 1:
+            raise ShapeError("problem", "that of one case", f"shape {np.shape(self.b1)} of b1")
+        if self.plan._cones:
+            raise ModelError(
+                "linear programs: expected friction pyramids, got exact cones; pass sides= to "
+                "LoadSharing.of"
+            )
+        # nothing determines forces that enter no equation: those of contacts that do not touch
+        n = len(self.plan.names)
+        kept = [k for k in range(len(self.names)) if k >= n or self.A1[:, k].any()]
+        rows = [k for k, row in enumerate(self.A2) if row[kept].any() or self.b2[k] > 0.0]
+        place = {k: i for i, k in enumerate(kept)}
+        groups = [group for group in self.plan.layout.groups if group.normal in place]
+        data = LinearData(
+            self.A1[:, kept],
+            self.b1,
+            self.A2[np.ix_(rows, kept)],
+            self.b2[rows],
+            tuple(place[group.normal] for group in groups if group.normal is not None),
+            tuple(i for i, k in enumerate(rows) if ": friction" in self.plan.limit_names[k]),
+            tuple(
+                place[k]
+                for group in groups
+                if group.normal is not None
+                for k in (group.normal - 2, group.normal - 1)
+            ),
+            tuple(place[k] for k, name in enumerate(self.names) if name.endswith(": effort")),
+        )
+        found = solve_linear(objective.program(data), form)
+        x = np.full(len(self.names), np.nan if found.status != "optimal" else 0.0)
+        x[kept] = found.x[: len(kept)]
+        multipliers = np.zeros(len(self.b2))
+        multipliers[rows] = found.multipliers[: len(rows)]
+        return found._replace(x=x, multipliers=multipliers)
 
 
 class JointWrenches(NamedTuple):

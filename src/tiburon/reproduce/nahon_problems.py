@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tiburon.arrays import NDArray
-from tiburon.load_sharing.solution import friction_directions
+from tiburon.load_sharing.limits.contact import friction_directions
 
 __all__ = [
     "Constraints",

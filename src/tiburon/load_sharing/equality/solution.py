@@ -59,4 +59,4 @@ def cholesky(W: Array) -> Array:
 def with_multipliers(W: Array, c: Array, A1: Array, x: Array) -> EqualitySolution:
     """Return a solution with the multipliers that its gradient needs."""
     gradient = W @ x + c
-    return EqualitySolution(x, np.linalg.lstsq(A1.T, gradient, rcond=None)[0])
+    return EqualitySolution(x, np.asarray(np.linalg.lstsq(A1.T, gradient, rcond=None)[0]))

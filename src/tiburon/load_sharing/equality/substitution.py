@@ -271,11 +271,11 @@ def substituted(
     # N^T W N and N^T (c + W x0)
     WN: list[Row] = []
     for i in range(n):
-        row: Row = {}
+        product: Row = {}
         for k, w in W[i].items():
             for j, x in N[k].items():
-                row[j] = row[j] + w * x if j in row else w * x
-        WN.append(row)
+                product[j] = product[j] + w * x if j in product else w * x
+        WN.append(product)
     place = {k: p for p, k in enumerate(free)}
     H: list[list[Scalar]] = [[0.0] * len(free) for _ in free]
     g: list[Scalar] = [0.0] * len(free)
