@@ -269,6 +269,39 @@ def test_loops_stay_closed_in_a_collision(e):
     assert after.energy_change == pytest.approx(change, rel=1e-6, abs=1e-10)
 
 
+def test_friction_takes_the_rebound_of_a_mechanism_alike_in_all_kinds_of_contact():
+    """One degree of freedom: velocities along ground and normal keep their ratio t.
+
+    Compression ends at rest, c_n (1 + mu t) = p_n without friction, for t above mu. The impulse
+    (1 + e) c_n then returns (1 + e) (1 - mu t) / (1 + mu t) - 1 of the speed, if positive:
+    friction on its cone against the rebound, else at rest. Impact, event-driven and rigid runs.
+    """
+    linkage, q, world = four_bar({})
+    v = closed_velocity(linkage, q, -3.0)
+    here = tb.contacts(linkage, q, v, world=world).velocity[0]
+    # the ground relative to the coupler
+    assert here[2] > 0.0
+    t = abs(here[0] / here[2])
+    start = np.array(tb.assemble(linkage, q - 5e-6 * v, hold=["input"]).q)
+    for mu, e in ((0.1, 0.5), (0.1, 1.0), (0.3, 0.5), (0.3, 1.0), (1.0, 0.5), (0.0, 0.5)):
+        ground = tb.Ground(
+            height=world.ground.height, static_friction=mu, kinetic_friction=mu, restitution=e
+        )
+        floor = tb.World(gravity=(0, 0, 0), ground=ground)
+        expected = -max(0.0, (1 + e) * (1 - mu * t) / (1 + mu * t) - 1) if mu else -e
+        after = tb.impact(linkage, q, v, world=floor)
+        # blocks of the solver, singular here, are regularized by 1e-9
+        assert after.v[0] / v[0] == pytest.approx(expected, abs=1e-8)
+        # in two steps of 10 us the mechanism turns by 6e-5 rad
+        before = closed_velocity(linkage, start, -3.0)
+        for contact in ("exact", "rigid"):
+            run = tb.simulate(
+                linkage, 2e-5, q=start, v=before, world=floor, contact=contact, dt=1e-5,
+                record_dt=1e-5,
+            )  # fmt: skip
+            assert run.v[-1, 0] / v[0] == pytest.approx(expected, abs=2e-4), (contact, mu, e)
+
+
 def test_lifting_out_keeps_loops_closed():
     """The coupler 3 cm below the ground: the crank turns until its middle is on it."""
     model, q, world = four_bar({})

@@ -50,6 +50,9 @@ MOST_PATTERNS = 1024
 ROUNDING = 1e-12
 """Share of the terms of an acceleration below which their sum is rounding."""
 
+SMALLEST = 1e-140
+"""Force whose square is still a number [N]: without gravity forces at rest are none at all."""
+
 RANK_CUT = 1e-10
 """Singular values of a pattern's equations below this part of the largest are zero."""
 
@@ -493,7 +496,9 @@ def centered_forces(
     if not len(null) or (mu <= 0.0).any():
         return f
     y = f.reshape(-1)[places]
-    size = max(float(np.abs(y).max()), 1e-300)
+    size = float(np.abs(y).max())
+    if size < SMALLEST:
+        return f
     best, least = y, _usage(y, mu)
     z = np.zeros(len(null))
     # smooth maximum of the ratios, sharper and sharper

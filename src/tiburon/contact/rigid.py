@@ -102,6 +102,10 @@ class Compliance(NamedTuple):
     size: int
     """Columns of A."""
 
+    closing: Callable[[Sequence[Scalar]], Scalars] | None = None
+    """Returns the least change of joint velocities in the metric of H that changes the rates of
+    loop constraints by given ones; None without loops."""
+
     @property
     def supports(self) -> list[list[int]]:
         """For each contact point the columns where its rows of A are not zero."""
@@ -229,7 +233,10 @@ def compliance_of(
     def response(y: Sequence[Scalar]) -> Scalars:
         return metric.solve_lower([a * b for a, b in zip(roots, y, strict=True)])
 
-    return Compliance(rows, response, plan.nv)
+    def closing(rates: Sequence[Scalar]) -> Scalars:
+        return response(factor.solve_transpose(as_traced(list(rates))).tolist())
+
+    return Compliance(rows, response, plan.nv, closing if loops else None)
 
 
 def _scaled_once(

@@ -102,6 +102,10 @@ TOLERANCE = 1e-13
 UNSOLVED = 1e-8
 """Residual of the impulses of a collision that is reported."""
 
+VANISHED = 1e-20
+"""Acceleration that is none at all [m/s^2]: products of what rounding leaves of velocities at rest;
+in hours it moves nothing by 1e-12 m."""
+
 REMOTE = 1e9
 """Normal velocity that keeps a contact point out of a problem [m/s]."""
 
@@ -252,7 +256,8 @@ class _Kernels:
 
     def look(self, case: int, row: Array, held: Array, time: float) -> _Contacts:
         """Return all contact points of a case."""
-        return _Contacts(*map(np.asarray, self._call(0, case, row, held, time)))
+        found = _Contacts(*map(np.asarray, self._call(0, case, row, held, time)))
+        return found._replace(free=np.where(np.abs(found.free) < VANISHED, 0.0, found.free))
 
     def settle(self, case: int, row: Array, held: Array, time: float) -> Array:
         """Return a state on what contacts hold."""

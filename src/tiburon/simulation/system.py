@@ -786,6 +786,12 @@ class System:
         own = (*numbers, *self.contact_handle)
         gaps, points = element.approach((earlier, plan), q, ahead, v, h, own)
         compliance = compliance_of(plan, ahead, points, *self._loops_at(plan, ahead, w[nv:]))
+        if compliance.closing is not None:
+            # what loops forbid would be slip that no impulse can stop, and friction would act on it
+            moving = constraints(self.model, plan, JointVector(ahead), JointVector(v_ahead))
+            opening = switched(moving, self.switches(w[nv:])).rate
+            change = compliance.closing([-rate for rate in opening])
+            v_ahead = tuple(a + b for a, b in zip(v_ahead, change, strict=True))
         return PosedContact(gaps, points, compliance, own, tolerance, ahead, v_ahead)
 
     def contact_failure(
