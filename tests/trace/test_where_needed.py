@@ -8,7 +8,7 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.derivative import jacobian
 from tiburon.trace.interpret import interpret
 from tiburon.trace.program import Input, trace
-from tiburon.trace.regions import where_needed
+from tiburon.trace.regions import trace_body, where_needed
 
 
 def changed_where_positive(x):
@@ -59,3 +59,24 @@ def test_lanes_on_different_sides_agree_in_bits():
         assert np.array_equal(run_lanes(jacobian(PROGRAM, mode="reverse"), x, lanes), single)
     for row, of in zip(single, x, strict=True):
         np.testing.assert_allclose(row.reshape(3, 2), expected(of), atol=1e-14)
+
+
+def test_operations_on_captured_values_stay_in_the_body():
+    """What only the changed state needs is not computed around the region."""
+
+    def twice(given):
+        (x,) = given
+
+        # the inner region, too, works on values of the outermost graph only
+        def changed():
+            return where_needed(x > 2.0, lambda: np.sin(-x * x), np.cos(abs(x)))
+
+        return where_needed(x > 1.0, changed, x)
+
+    graph, _, _ = trace_body(None, (1,), twice)
+    assert not {"sin", "cos", "mul", "abs", "neg"} & set(graph.ops)
+    (outer,) = [
+        callee for op, callee in zip(graph.ops, graph.payloads, strict=True) if op == "call"
+    ]
+    assert "cos" in outer.graph.ops
+    assert "sin" not in outer.graph.ops

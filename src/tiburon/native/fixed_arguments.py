@@ -14,7 +14,13 @@ from tiburon.native.tape import calls_few_functions
 from tiburon.record import record
 from tiburon.trace.graph import Callee, Graph
 from tiburon.trace.program import Program
-from tiburon.trace.regions import FixedLoop, FunctionRegion, GraphRegion, WhileLoop
+from tiburon.trace.regions import (
+    FixedLoop,
+    FunctionRegion,
+    GraphRegion,
+    OnceIfNeeded,
+    WhileLoop,
+)
 
 TABLE = "%fixed"
 """Pointer to the table, in every function that reads it."""
@@ -143,7 +149,12 @@ class _Search:
 
 
 def _reads_table(callee: Callee) -> bool:
-    """Return whether a callee can read from the table; primitives and tapes cannot."""
+    """Return whether a callee reads from the table; primitives and tapes cannot.
+
+    Regions that run only if needed do not: their arguments are stored only if they run.
+    """
+    if isinstance(callee, OnceIfNeeded):
+        return False
     if isinstance(callee, FunctionRegion):
         return not calls_few_functions(callee.graph, callee.roots)
     return isinstance(callee, GraphRegion)

@@ -18,6 +18,9 @@ from tiburon.native.target import LaneIndex, NativeIndex, NativeMachine, Ref, Sl
 _VECTOR_LOOP = ("!100 = distinct !{!100, !101}", '!101 = !{!"llvm.loop.vectorize.enable", i1 true}')
 """Requests vectorization, which is off elsewhere; shared by all loops that request it."""
 
+_SELDOM = '!102 = !{!"branch_weights", i32 1, i32 2000}'
+"""Weights of a branch whose first destination is rarely taken."""
+
 
 class LlvmTarget:
     """Write LLVM assembly; see `Target` for the meaning of the instructions.
@@ -52,6 +55,7 @@ class LlvmTarget:
         self._count = 0
         self._intrinsics: dict[str, int] = {}
         self._has_vector_loops = False
+        self._has_rare_code = False
         self._tables: dict[str, str] = {}
 
     def _of(self, scalar: str) -> str:
@@ -77,7 +81,8 @@ class LlvmTarget:
     def declarations(self) -> list[str]:
         """Return the declarations of everything used so far, one line each, sorted."""
         loops = list(_VECTOR_LOOP) if self._has_vector_loops else []
-        return [*loops, *self._tables.values()] + [
+        weights = [_SELDOM] if self._has_rare_code else []
+        return [*loops, *weights, *self._tables.values()] + [
             f"declare {self.float_type} @llvm.{name}.{self._suffix}"
             f"({', '.join([self.float_type] * arity)})"
             for name, arity in sorted(self._intrinsics.items())
@@ -95,6 +100,11 @@ class LlvmTarget:
         """Return the suffix of the back edge of a loop that is to be vectorized."""
         self._has_vector_loops = True
         return ", !llvm.loop !100"
+
+    def seldom(self) -> str:
+        """Return the suffix of a branch whose first destination is rarely taken."""
+        self._has_rare_code = True
+        return ", !prof !102"
 
     def _intrinsic(self, name: str, *arguments: Ref) -> Ref:
         self._intrinsics[name] = len(arguments)
@@ -477,10 +487,11 @@ class LlvmMachine(NativeMachine):
         self._label(done)
         self._exits.pop()
 
-    def branch(self, condition: Ref) -> Iterator[None]:
+    def branch(self, condition: Ref, *, seldom: bool = False) -> Iterator[None]:
         """Write a block that is skipped where the condition holds in no lane."""
         body, done = self._new_labels("body", "done")
-        self._line(f"br i1 {self._some(condition)}, label %{body}, label %{done}")
+        weights = self.target.seldom() if seldom else ""
+        self._line(f"br i1 {self._some(condition)}, label %{body}, label %{done}{weights}")
         self._label(body)
         yield
         self._line(f"br label %{done}")

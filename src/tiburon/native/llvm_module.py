@@ -76,7 +76,7 @@ from tiburon.native.target import Ref, Slots
 from tiburon.trace.graph import BOOLEAN_OPS, Callee
 from tiburon.trace.lower import Instruction, Order, lower
 from tiburon.trace.program import Output, Program
-from tiburon.trace.regions import FunctionRegion
+from tiburon.trace.regions import FunctionRegion, OnceIfNeeded
 
 _LATE = re.compile(r"%late(\d+)_(\d+)")
 
@@ -132,9 +132,17 @@ class CalleeWriter:
         given = _reserve(stack_lines, kind, len(passed))
         if found is None:
             found = _reserve(stack_lines, kind, callee.result_count)
-        store_values(target, stack_lines, passed, origins, Slots(given))
         table = f", ptr {TABLE}" if len(passed) < len(arguments) else ""
-        target.lines.append(f"  call void @{name}(ptr {given}, ptr {found}{table})")
+        m = LlvmMachine(target, "", stack_lines, labels=f"call{len(stack_lines)}_")
+        branch: Iterable[None] = (None,)
+        if isinstance(callee, OnceIfNeeded):
+            # what the region returns if it does not run; only if it does are arguments passed
+            unchanged = [*arguments[: len(callee.states)], target.const(0.0), target.const(1.0)]
+            store_values(target, stack_lines, unchanged, origins, Slots(found))
+            branch = m.branch(target.less(target.const(0.5), arguments[0]), seldom=True)
+        for _ in branch:
+            store_values(target, stack_lines, passed, origins, Slots(given))
+            target.lines.append(f"  call void @{name}(ptr {given}, ptr {found}{table})")
         if callee.result_count >= MANY_RESULTS:
             return self.late_loads(target, origins, found, range(callee.result_count))
         results = []

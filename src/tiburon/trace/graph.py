@@ -241,9 +241,21 @@ class Graph:
         parent: The graph this region is traced inside of, or None.
         captures: For a region: the parent's nodes it reads, in the order of its capture nodes.
         regions: Functions traced inside this graph, so that each is traced once.
+        body: While the body of a region that runs only if needed is traced, its graph: it receives
+            the operations on values of this graph, too, which would else run in every case.
     """
 
-    __slots__ = ("_memo", "args", "captures", "keys", "ops", "parent", "payloads", "regions")
+    __slots__ = (
+        "_memo",
+        "args",
+        "body",
+        "captures",
+        "keys",
+        "ops",
+        "parent",
+        "payloads",
+        "regions",
+    )
 
     def __init__(self, parent: Graph | None = None) -> None:
         self.ops: list[str] = []
@@ -253,6 +265,7 @@ class Graph:
         self.parent = parent
         self.captures: list[int] = []
         self.regions: dict[Any, Any] = {}
+        self.body: Graph | None = None
         self._memo: dict[Any, int] = {}
 
     def __len__(self) -> int:
@@ -267,6 +280,7 @@ class Graph:
         for name, value in state.items():
             setattr(self, name, value)
         self.regions = {}
+        self.body = None
         self._memo = {}
         nodes = zip(self.ops, self.args, self.payloads, strict=True)
         for number, (op, args, payload) in enumerate(nodes):

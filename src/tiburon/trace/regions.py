@@ -101,7 +101,7 @@ def float_node(graph: Graph, leaf: Any) -> int:
 
 
 def trace_body(
-    parent: Graph | None, inputs: Sequence[int], body: Callable[..., Any]
+    parent: Graph | None, inputs: Sequence[int], body: Callable[..., Any], *, hoisted: bool = True
 ) -> tuple[Graph, list[list[Any]], Any]:
     """Run a function on fresh traced values inside a graph of its own.
 
@@ -109,6 +109,8 @@ def trace_body(
         parent: The graph around it, from which values may be captured.
         inputs: How many values each argument has; input nodes are (argument, element).
         body: Takes one list of traced values per argument.
+        hoisted: Whether operations on captured values alone are recorded around the body, where
+            a loop computes them once.
 
     Returns:
         The graph, the arguments, and the function's result.
@@ -118,8 +120,19 @@ def trace_body(
         [Value(graph, graph.input(argument, element)) for element in range(size)]
         for argument, size in enumerate(inputs)
     ]
-    with recording(graph):
-        result = body(*arguments)
+    around: list[tuple[Graph, Graph | None]] = []
+    outer = None if hoisted else parent
+    while outer is not None:
+        around.append((outer, outer.body))
+        outer = outer.parent
+    try:
+        for outer, _ in around:
+            outer.body = graph
+        with recording(graph):
+            result = body(*arguments)
+    finally:
+        for outer, before in around:
+            outer.body = before
     return graph, arguments, result
 
 
@@ -1023,7 +1036,9 @@ def _iterated(
         go_on = condition(rebuild(structure, iter(values)))
         return go_on, flatten(body(rebuild(structure, iter(values))), numeric=True)
 
-    inner, (values,), (go_on, (results, after)) = trace_body(graph, (len(first),), step)
+    inner, (values,), (go_on, (results, after)) = trace_body(
+        graph, (len(first),), step, hoisted=kind is WhileLoop
+    )
     check_state("while_loop", structure, after)
     states = [value.node for value in values]
     roots = [_truth_node(inner, go_on), *(float_node(inner, leaf) for leaf in results)]

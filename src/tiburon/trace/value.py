@@ -73,13 +73,15 @@ class Value:
         return _combine(Graph.pow, other, self)
 
     def __neg__(self) -> Value:
-        return Value(self.graph, self.graph.neg(self.graph.to_float(self.node)))
+        graph, node = _placed(self)
+        return Value(graph, graph.neg(graph.to_float(node)))
 
     def __pos__(self) -> Value:
         return self
 
     def __abs__(self) -> Value:
-        return Value(self.graph, self.graph.unary("abs", self.graph.to_float(self.node)))
+        graph, node = _placed(self)
+        return Value(graph, graph.unary("abs", graph.to_float(node)))
 
     # comparison
 
@@ -114,7 +116,8 @@ class Value:
     __ror__ = __or__
 
     def __invert__(self) -> Value:
-        return Value(self.graph, self.graph.not_(self.graph.to_truth(self.node)))
+        graph, node = _placed(self)
+        return Value(graph, graph.not_(graph.to_truth(node)))
 
     # operations that need a value at trace time
 
@@ -194,8 +197,19 @@ def _LESS_EQUAL(graph: Graph, a: int, b: int) -> int:
 _NUMBERS = (float, int, np.floating, np.integer, np.bool_)
 
 
+def _placed(value: Value) -> tuple[Graph, int]:
+    """Return the graph that receives operations on a value, and the node of the value there."""
+    graph = value.graph
+    if graph.body is None:
+        return graph, value.node
+    return graph.body, graph.body.adopt(graph, value.node)
+
+
 def common_graph(values: tuple[Any, ...]) -> Graph | None:
-    """Return the innermost graph among traced values, None if there are none."""
+    """Return the graph that receives operations on traced values, None if there are none.
+
+    It is the innermost of theirs, or the body that is traced inside of it to run only if needed.
+    """
     graph: Graph | None = None
     for value in values:
         if isinstance(value, Value) and value.graph is not graph:
@@ -205,7 +219,7 @@ def common_graph(values: tuple[Any, ...]) -> Graph | None:
                 raise TraceError(
                     "traced values of two different traces are combined; trace both in one function"
                 )
-    return graph
+    return graph if graph is None or graph.body is None else graph.body
 
 
 def _is_inside(inner: Graph, outer: Graph) -> bool:
@@ -233,7 +247,12 @@ def node_of(graph: Graph, value: Any) -> int | None:
 def _combine(rule: Callable[[Graph, int, int], int], a: Any, b: Any) -> Any:
     """Apply a rule for floats; arrays use NumPy, bools count as 0 and 1."""
     # the common case first: two values of one graph
-    if isinstance(a, Value) and isinstance(b, Value) and a.graph is b.graph:
+    if (
+        isinstance(a, Value)
+        and isinstance(b, Value)
+        and a.graph is b.graph
+        and a.graph.body is None
+    ):
         graph = a.graph
         x, y = a.node, b.node
     else:
@@ -266,7 +285,8 @@ def _combine_truths(rule: Callable[[Graph, int, int], int], a: Any, b: Any) -> A
 def unary(op: str, a: Scalar) -> Scalar:
     """Apply a named function of one argument to a float or traced value."""
     if isinstance(a, Value):
-        return Value(a.graph, a.graph.unary(op, a.graph.to_float(a.node)))
+        graph, node = _placed(a)
+        return Value(graph, graph.unary(op, graph.to_float(node)))
     return FLOAT_FUNCTIONS[op](float(a))
 
 
