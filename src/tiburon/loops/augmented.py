@@ -6,9 +6,11 @@
 Elimination order
     Minimum degree (Tinney and Walker 1967) preserves sparsity: legs are eliminated before the body
     they carry, and the constraint forces of a leg's own loops right after its joints. A constraint
-    is eliminated only once the joints before it give it a nonzero pivot, which a generic
-    configuration shows. Large mechanisms use a safe order: a constraint waits for all joints it
-    constrains and then loses its pivot only if it is redundant.
+    is eliminated only once the joints before it give it a nonzero pivot, which configurations with
+    closed loops show: parallel axes and concurrent links are a matter of closure, and pivots that
+    look good at random joint positions vanish there. Large mechanisms, and those of which no closed
+    configuration is found, use a safe order: a constraint waits for all joints it constrains and
+    then loses its pivot only if it is redundant.
 
 Factorization
     The sparse factorization does not pivot; the pivots of the constraints show how much accuracy
@@ -31,7 +33,7 @@ Large mechanisms
 Symbols: H, C mass matrix and bias force, J, bias as in `constraints`, lambda constraint forces.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,6 +41,7 @@ import numpy as np
 from tiburon.algorithms.crba import mass_elements
 from tiburon.algorithms.joint_space import expanded_parents, joint_space_terms
 from tiburon.algorithms.tape_calls import JointVector, taping
+from tiburon.arrays import NDArray
 from tiburon.loops.constraints import Constraints, Row, constraints, jacobian_pattern
 from tiburon.loops.metric import (
     MIN_CUT,
@@ -53,16 +56,30 @@ from tiburon.model.model import per_model
 from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.trace.primitives.saddle import SaddleFactor, SaddlePattern
 from tiburon.trace.primitives.tree import FactorTree
-from tiburon.trace.regions import while_loop
+from tiburon.trace.regions import where_needed
 
 __all__ = ["LoopPattern", "constrained_acceleration", "loop_pattern", "solve_augmented"]
 
+
+Array = NDArray[np.float64]
 
 MAX_PIVOTED_SIZE = 4096
 """nv times the number of constraints up to which the pivoted factorization is available."""
 
 MIN_PIVOT = 1e-3
 """Pivot of a constraint, relative to its largest contribution, at which it may be eliminated."""
+
+SPREADS = (0.0, 0.1, 0.3, 0.6)
+"""Standard deviations of joints from the home pose [m or rad] at which orders are judged."""
+
+MAX_CLOSING_STEPS = 8
+"""Newton steps within which a configuration must close, or it is not used."""
+
+CLOSED = 1e-10
+"""Loop-closure error of configurations at which orders are judged [m or rad]."""
+
+MIN_SAMPLE_RATIO = 1e-6
+"""Relative singular value below which a constraint is redundant where orders are judged."""
 
 
 class LoopPattern:
@@ -87,25 +104,35 @@ class LoopPattern:
         entries = [*self.mass, *((nv + n, j) for n, j in self.bound)]
         count = len(self.live)
         self.is_large = nv * count > MAX_PIVOTED_SIZE
-        values = self._sample(model)
-        order = _order(nv, count, entries, values, safe=self.is_large)
+        values = None if self.is_large else self._samples(model)
+        order = _order(nv, count, entries, values)
         self.saddle = SaddlePattern(nv + count, count, entries, order)
         self.shortest: SaddlePattern | None = None
         if self.is_large:
             forces = [(n, n) for n in range(count)] + [(count + j, n) for n, j in self.bound]
-            sizes = [1.0] * count + values[len(self.mass) :]
-            order = _order(count, nv, forces, sizes, safe=True)
+            order = _order(count, nv, forces, None)
             self.shortest = SaddlePattern(nv + count, nv, forces, order)
 
-    def _sample(self, model: Model) -> list[float]:
-        """Return the entries at a generic configuration."""
-        rng = np.random.default_rng(11)
-        q = JointVector([x for joint in model.joints for x in joint.random(rng)])
-        with taping(None):
-            H = mass_elements(model.plan, q)
-            rows = constraints(model, model.plan, q).jacobian
-        mass = [float(H[i * model.nv + j]) for i, j in self.mass]
-        return [*mass, *(float(rows[self.live[n]][j]) for n, j in self.bound)]
+    def _samples(self, model: Model) -> Array | None:
+        """Return the entries at closed configurations, one row each; None if there are none.
+
+        Configurations in which more constraints are redundant than elsewhere are left out: their
+        pivots vanish in every order.
+        """
+        nv, count = model.nv, len(self.live)
+        row = np.array([n for n, _ in self.bound], int)
+        column = np.array([j for _, j in self.bound], int)
+        found = []
+        for q, jacobian in _closed_configurations(model, self.live):
+            with taping(None):
+                H = mass_elements(model.plan, JointVector(q))
+            mass = np.array([float(H[i * nv + j]) for i, j in self.mass])
+            lengths = np.diag([1.0 / np.sqrt(float(H[j * nv + j])) for j in range(nv)])
+            sizes = np.linalg.svd(jacobian @ lengths, compute_uv=False)
+            rank = int(np.sum(sizes > MIN_SAMPLE_RATIO * sizes[0])) if count else 0
+            found.append((rank, np.concatenate([mass, jacobian[row, column]])))
+        most = max((rank for rank, _ in found), default=0)
+        return np.array([x for rank, x in found if rank == most]) if found else None
 
 
 @per_model
@@ -114,13 +141,40 @@ def loop_pattern(model: Model) -> LoopPattern:
     return LoopPattern(model)
 
 
+def _closed_configurations(
+    model: Model, live: Sequence[int]
+) -> Iterator[tuple[list[float], Array]]:
+    """Yield the home pose and configurations around it, closed by Newton's method, with J."""
+    rng = np.random.default_rng(11)
+    home = np.array(model.poses.get("home", model.neutral()), float)
+    # the farther ones close less often: then the starting point was out of reach
+    for spread in SPREADS:
+        q = list(model.integrate(home, spread * rng.standard_normal(model.nv)))
+        for _ in range(MAX_CLOSING_STEPS):
+            jacobian, value = _jacobian(model, q, live)
+            if np.max(np.abs(value), initial=0.0) < CLOSED:
+                yield [float(x) for x in q], jacobian
+                break
+            step = np.linalg.lstsq(jacobian, -value, rcond=MIN_SAMPLE_RATIO)[0]
+            largest = np.max(np.abs(step))
+            if not np.isfinite(largest):
+                break
+            q = list(model.integrate(np.array(q, float), step / max(1.0, largest)))
+
+
+def _jacobian(model: Model, q: Sequence[float], live: Sequence[int]) -> tuple[Array, Array]:
+    """Return Jacobian and value of the live constraints at a configuration."""
+    with taping(None):
+        terms = constraints(model, model.plan, JointVector([float(x) for x in q]))
+    jacobian = np.zeros((len(live), model.nv))
+    for n, k in enumerate(live):
+        for j, x in terms.jacobian[k].items():
+            jacobian[n, j] = float(x)
+    return jacobian, np.array([float(terms.value[k]) for k in live])
+
+
 def _order(
-    free: int,
-    bound: int,
-    entries: Sequence[tuple[int, int]],
-    values: Sequence[float],
-    *,
-    safe: bool,
+    free: int, bound: int, entries: Sequence[tuple[int, int]], values: Array | None
 ) -> list[int]:
     """Return a minimum-degree elimination order in which constraints have nonzero pivots.
 
@@ -128,28 +182,41 @@ def _order(
         free: Number of joint variables.
         bound: Number of constraints.
         entries: Row and column of each entry.
-        values: The entries at a generic configuration.
-        safe: Whether constraints come after all joints they constrain; values are then not used.
+        values: The entries, one row per configuration in which pivots must not vanish; None for
+            an order in which constraints come after all joints they constrain.
     """
     size = free + bound
-    rows: list[dict[int, float]] = [{} for _ in range(size)]
-    diagonal, formed = [0.0] * size, [0.0] * size
+    safe = values is None
+    columns = np.zeros((len(entries), 1)) if values is None else values.T
+    rows: list[dict[int, Array]] = [{} for _ in range(size)]
+    diagonal = np.zeros((size, columns.shape[1]))
     joints_of: list[set[int]] = [set() for _ in range(size)]
-    for (i, j), x in zip(entries, values, strict=True):
+    for (i, j), x in zip(entries, columns, strict=True):
         if i == j:
-            diagonal[i] = formed[i] = x
+            diagonal[i] = x
         else:
             rows[i][j] = rows[j][i] = x
-            if safe and i >= free:
+            if i >= free:
                 joints_of[i].add(j)
-    left = set(range(size))
-    order: list[int] = []
-    while left:
+    # pivots are compared with the terms they are sums of, those of constraints also with their
+    # squared length in the diagonal metric, as in the factorization
+    formed = np.abs(diagonal)
+    if not safe:
+        for i in range(free, size):
+            for j, x in rows[i].items():
+                formed[i] += x * x / diagonal[j]
+
+    def is_ready(k: int) -> bool:
         if safe:
             # after all its joints, a constraint has a zero pivot only if it is redundant
-            ready = [k for k in left if k < free or not joints_of[k] & left]
-        else:
-            ready = [k for k in left if k < free or -diagonal[k] > MIN_PIVOT * formed[k] > 0.0]
+            return k < free or not joints_of[k] & left
+        pivots = diagonal[k] if k < free else -diagonal[k]
+        return bool(np.all(pivots > MIN_PIVOT * formed[k]) and np.all(formed[k] > 0.0))
+
+    left = set(range(size))
+    ready = {k for k in left if is_ready(k)}
+    order: list[int] = []
+    while left:
         # redundant constraints come last and are left out
         k = min(ready or left, key=lambda k: (len(rows[k]), k))
         left.remove(k)
@@ -157,16 +224,20 @@ def _order(
         column = rows[k]
         for i in column:
             del rows[i][k]
-        if not ready:
+        if k not in ready:
             continue
+        ready.remove(k)
         inverse = 0.0 if safe else 1.0 / diagonal[k]
-        for i, x in column.items():
-            for j, y in column.items():
-                if j < i:
-                    change = x * y * inverse
-                    rows[i][j] = rows[j][i] = rows[i].get(j, 0.0) - change
-            diagonal[i] -= x * x * inverse
-            formed[i] = max(formed[i], abs(diagonal[i]))
+        items = list(column.items())
+        for place, (i, x) in enumerate(items):
+            scaled = x * inverse
+            for j, y in items[:place]:
+                old = rows[i].get(j)
+                rows[i][j] = rows[j][i] = -scaled * y if old is None else old - scaled * y
+            diagonal[i] -= scaled * x
+            np.maximum(formed[i], np.abs(diagonal[i]), out=formed[i])
+        for i in column:
+            (ready.add if is_ready(i) else ready.discard)(i)
     return order
 
 
@@ -258,38 +329,23 @@ def solve_augmented(
     ratio = np.sqrt(np.maximum(smallest, TINY) / np.maximum(longest, TINY))
     if pivoted:
         # above ten times the cut, the rank is certain without pivoting
-        unsure = np.where(factor.worst > np.maximum(WELL_CONDITIONED, (10.0 * cut) ** 2), 0.0, 1.0)
+        unsure = factor.worst <= np.maximum(WELL_CONDITIONED, (10.0 * cut) ** 2)
 
-        def solve_pivoted(one: Scalar) -> tuple[Any, ...]:
-            # multiplied by a loop variable, so that nothing is computed before the branch is taken
-            metric = TreeMetric(plan, [one * x for x in mass])
+        def solve_pivoted() -> tuple[Any, ...]:
+            metric = TreeMetric(plan, mass)
             rows: list[Row] = [{} for _ in live]
             for (n, j), x in zip(pattern.bound, bound, strict=True):
-                rows[n][j] = one * x
+                rows[n][j] = x
             return solve_in_metric(metric, rows, free, right, cut)
 
-        def needed(state: Any) -> Any:
-            return state[0] > 0.5
-
-        # rank and ratio in a loop of their own: unused results are not computed, and only the
-        # first loop must be differentiable
-        start = (unsure, list(vd), forces, 1.0)
-        _, vd, forces, _ = while_loop(
-            needed, lambda s: (0.0, *solve_pivoted(s[-1])[:2], s[-1]), start, 1
-        ).state
-        start_rank = (unsure, rank, ratio, 1.0)
-        _, rank, ratio, _ = while_loop(
-            needed, lambda s: (0.0, *solve_pivoted(s[-1])[2:], s[-1]), start_rank, 1
-        ).state
+        # rank and ratio by themselves: unused results are not computed
+        vd, forces = where_needed(unsure, lambda: solve_pivoted()[:2], (list(vd), forces))
+        rank, ratio = where_needed(unsure, lambda: solve_pivoted()[2:], (rank, ratio))
     else:
         rank = sum((np.where(np.abs(x) > 0.0, 1.0, 0.0) for x in factor.kept()), start=0.0)
-        redundant = np.where(factor.worst > lost, 0.0, 1.0)
-        _, forces = while_loop(
-            lambda state: state[0] > 0.5,
-            lambda state: (0.0, _shortest(pattern, bound, state[1], nv, lost)),
-            (redundant, forces),
-            1,
-        ).state
+        forces = where_needed(
+            factor.worst <= lost, lambda: _shortest(pattern, bound, forces, nv, lost), forces
+        )
     return ConstrainedMotion(tuple(vd), scattered(forces, live, len(jacobian)), rank, ratio)
 
 
@@ -326,10 +382,10 @@ def _shortest(
 
 def _lengths(pattern: LoopPattern, mass: Sequence[Scalar], bound: Sequence[Scalar]) -> list[Scalar]:
     """Return the squared length of each constraint in the diagonal metric: sum of J_j^2 / H_jj."""
-    diagonal = {j: x for (i, j), x in zip(pattern.mass, mass, strict=True) if i == j}
+    inverse = {j: 1.0 / x for (i, j), x in zip(pattern.mass, mass, strict=True) if i == j}
     lengths: list[Scalar] = [0.0] * len(pattern.live)
     for (n, j), x in zip(pattern.bound, bound, strict=True):
-        lengths[n] = lengths[n] + x * x / diagonal[j]
+        lengths[n] = lengths[n] + x * x * inverse[j]
     return lengths
 
 
