@@ -207,6 +207,9 @@ if TYPE_CHECKING:
     from tiburon.load_sharing.performance import motor_power as motor_power
     from tiburon.load_sharing.performance import performance_indices as performance_indices
     from tiburon.load_sharing.sites import ContactSite as ContactSite
+    from tiburon.load_sharing.structural_objectives import BendingEnergy as BendingEnergy
+    from tiburon.load_sharing.structural_objectives import JointWrenchNorm as JointWrenchNorm
+    from tiburon.load_sharing.structural_objectives import StrainEnergy as StrainEnergy
     from tiburon.loops.constraints import constraint_names as constraint_names
     from tiburon.loops.recut import recut as recut
     from tiburon.loops.recut import recut_state as recut_state

@@ -93,6 +93,7 @@ _NAMES = {
         MotorPower PerformanceIndices motor_power performance_indices
     """,
     "load_sharing.sites": "ContactSite",
+    "load_sharing.structural_objectives": "BendingEnergy JointWrenchNorm StrainEnergy",
     "loops.constraints": "constraint_names",
     "loops.recut": "recut recut_state",
     "loops.topology": "JointLine Topology topology",

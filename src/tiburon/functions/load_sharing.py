@@ -461,7 +461,7 @@ class LoadSharing:
                 f"names, got {twice[0]!r} twice; rename one",
                 name=twice[0],
             )
-        chosen.check(model, places)
+        chosen.check(model, layout)
         if sides is not None:
             sides = at_least("sides", sides, 3)
         choice("step_limits", step_limits, (None, "forces", "torques"))

@@ -14,8 +14,8 @@ import numpy as np
 from tiburon.argument_checks import positive
 from tiburon.contact.rows import ContactRow
 from tiburon.errors import ModelError, UnknownNameError, shown
-from tiburon.load_sharing.problem import MOMENT, Before, Problem
-from tiburon.model import Model
+from tiburon.load_sharing.problem import MOMENT, Before, Layout, Problem
+from tiburon.model import Actuator, Model, Motor
 from tiburon.model.value_checks import finite_array
 from tiburon.record import record
 from tiburon.spatial import Scalar
@@ -68,7 +68,7 @@ class Objective:
         """
         raise TypeError(f"{type(self).__name__} does not define its squares")
 
-    def check(self, model: Model, driven: Sequence[int]) -> None:
+    def check(self, model: Model, layout: Layout) -> None:
         """Raise an error if the robot lacks data that the objective needs."""
 
     def __add__(self, other: object) -> "Sum":
@@ -112,10 +112,10 @@ class Sum(Objective):
         """Return the forms of all parts, with unit weights."""
         return replace(self, parts=tuple((1.0, part.form()) for _, part in self.parts))
 
-    def check(self, model: Model, driven: Sequence[int]) -> None:
+    def check(self, model: Model, layout: Layout) -> None:
         """Check all parts."""
         for _, part in self.parts:
-            part.check(model, driven)
+            part.check(model, layout)
 
     def squares(self, problem: Problem, p: Sequence[Scalar], before: Before) -> list[Square]:
         """Return the weighted terms of all parts."""
@@ -188,9 +188,13 @@ class MotorLoss(Objective):
     """Whether inertia and friction of the motors count; without them the objective is that of
     Kopf, which leaves out the linear term."""
 
-    def check(self, model: Model, driven: Sequence[int]) -> None:
-        """Refuse motors without resistance or torque constant."""
+    def check(self, model: Model, layout: Layout) -> None:
+        """Refuse driven joints without actuators, motors without resistance or torque constant."""
+        driven = {model.v_names[i] for i in layout.driven}
         for actuator in model.actuators:
+            if not self._counts(model, actuator, layout):
+                continue
+            driven -= {model.v_names[i] for i in model.indices([actuator.joint], of="v")}
             motor = actuator.motor
             missing = None
             if motor is None:
@@ -205,13 +209,24 @@ class MotorLoss(Objective):
                     "Motor(resistance=..., torque_constant=...), or use TorqueNorm()",
                     name=actuator.name,
                 )
+        if driven:
+            name = sorted(driven)[0]
+            raise ModelError(
+                f"joint {name!r}: MotorLoss needs an actuator with a motor at each driven joint, "
+                "got none; give it one, or use TorqueNorm()",
+                name=name,
+            )
+
+    @staticmethod
+    def _counts(model: Model, actuator: Actuator, layout: Layout) -> bool:
+        """Return whether an actuator drives its joint."""
+        return set(map(int, model.indices([actuator.joint], of="v"))) <= set(layout.driven)
 
     def parameters(self, model: Model) -> tuple[float, ...]:
         """Return weight, inertia, damping and friction at the joint, per actuator."""
         found: list[float] = []
         for actuator in model.actuators:
-            motor, n = actuator.motor, actuator.ratio
-            assert motor is not None
+            motor, n = actuator.motor or Motor(0.0, 1.0), actuator.ratio
             constant = motor.torque_constant or 1.0
             armature = np.ravel(model.joint(actuator.joint).armature or 0.0)[0]
             found += (
@@ -226,6 +241,8 @@ class MotorLoss(Objective):
         """Return the loss in each winding."""
         found = []
         for k, actuator in enumerate(problem.model.actuators):
+            if not self._counts(problem.model, actuator, problem.layout):
+                continue
             index = problem.model.slice(actuator.joint, of="v").start
             weight, inertia, damping, friction = p[4 * k : 4 * k + 4]
             row, offset = problem.torque(index)
@@ -263,6 +280,13 @@ class LoadTarget(Objective):
             rows.append((name, tuple(map(float, values))))
         object.__setattr__(self, "forces", tuple(rows))
 
+    def check(self, model: Model, layout: Layout) -> None:
+        """Refuse names that are neither contacts nor loops."""
+        known = [group.name for group in layout.groups]
+        for name, _ in self.forces:
+            if name not in known:
+                raise UnknownNameError("contact or loop", name, known, where="LoadTarget")
+
     def form(self) -> Self:
         """Return targets of zero for the same names."""
         return type(self)({name: (0.0,) * len(row) for name, row in self.forces})
@@ -276,8 +300,6 @@ class LoadTarget(Objective):
         groups = {group.name: group for group in problem.layout.groups}
         found, at = [], 0
         for name, row in self.forces:
-            if name not in groups:
-                raise UnknownNameError("contact", name, list(groups))
             for place in groups[name].places[: len(row)]:
                 found.append(Square(1.0, {place: 1.0}, -p[at]))
                 at += 1

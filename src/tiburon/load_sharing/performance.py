@@ -17,6 +17,7 @@ from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, ModelError, ShapeError
 from tiburon.load_sharing.objectives import MotorLoss
+from tiburon.load_sharing.problem import Layout
 from tiburon.model import Model
 
 __all__ = ["MotorPower", "PerformanceIndices", "motor_power", "performance_indices"]
@@ -56,8 +57,9 @@ def motor_power(model: Model, v: ArrayLike, vd: ArrayLike, tau: ArrayLike) -> Mo
         ModelError: If an actuator lacks a motor, its resistance or its torque constant.
     """
     objective = MotorLoss()
+    driven = tuple(int(i) for i in model.indices(model.actuated_joint_names, of="v"))
     try:
-        objective.check(model, ())
+        objective.check(model, Layout((), 0, driven, ()))
     except ModelError as error:
         raise ModelError(f"model {model.name!r}: {error}") from error
     arrays = []

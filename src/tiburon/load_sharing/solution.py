@@ -1,7 +1,8 @@
 """Solution of a load-sharing problem: the quadratic program, forces and margins.
 
 Objectives that do not determine all forces are completed by two small terms, in this order: the
-least torque norm, then the least forces.
+least torque norm, then the least forces; and by the squares of the equations' residuals, which are
+zero on all solutions.
 """
 
 from collections.abc import Sequence
@@ -39,9 +40,10 @@ RELAXED = 4.0
 LIGHT = 1e-10
 """Weight of the objective relative to that of missing forces, where the motion is relaxed."""
 
-TIE_BREAK = 1e-8
-"""Weight of the least torque norm relative to the objective, where that is not definite; the least
-forces have its square root less than that again."""
+TORQUE_TIE, FORCE_TIE = 1e-7, 1e-12
+"""Weights of the least torque norm and of the least forces relative to the objective, where that is
+not definite. Rounding of the objective, some 1e-16 of it, disturbs the first by 1e-9 and the second
+by 1e-4."""
 
 
 class Limits(NamedTuple):
@@ -85,6 +87,14 @@ class Limits(NamedTuple):
         pyramid = FrictionPyramid(sides, inscribed)
         rest = tuple(part for part in self.parts if not isinstance(part, FrictionCone))
         return self._replace(parts=(rest[0], pyramid, *rest[1:]))
+
+    def with_steps(self, what: str | None) -> "Limits":
+        """Return the same limits with bounded changes of "forces" or "torques", or with none."""
+        rest = [part for part in self.parts if not isinstance(part, StepLimit)]
+        if what is not None:
+            end = len(rest) - sum(isinstance(part, FrictionCone) for part in rest)
+            rest.insert(end, StepLimit(what))
+        return self._replace(parts=tuple(rest))
 
     def parameters(self, model: Model, layout: Layout) -> tuple[float, ...]:
         """Return the run-time parameters of all limits."""
@@ -170,17 +180,22 @@ def program_of(
     for i in range(n):
         largest = np.maximum(largest, W[i][i])
     if not objective.is_definite:
-        ties = TorqueNorm().squares(problem, (), before)
-        V, d = _quadratic(ties, n)
+        largest = np.where(largest > 0.0, largest, 1.0)
+        V, d = _quadratic(TorqueNorm().squares(problem, (), before), n)
         biggest: Scalar = 1e-300
         for i in range(n):
             biggest = np.maximum(biggest, V[i][i])
-        weight = TIE_BREAK * largest / biggest
+        weight = TORQUE_TIE * largest / biggest
+        # joint wrenches among the unknowns are determined by equations
+        least = FORCE_TIE if problem.system is None else FORCE_TIE * FORCE_TIE
         for i in range(n):
-            for j in V[i]:
-                W[i][j] = W[i].get(j, 0.0) + weight * V[i][j]
-            c[i] = c[i] + weight * d[i]
-            W[i][i] = W[i].get(i, 0.0) + TIE_BREAK * TIE_BREAK * largest
+            _add(W, c, i, V[i], d[i], weight)
+            W[i][i] = W[i].get(i, 0.0) + least * largest
+        if problem.system is None:
+            # zero on all solutions: what equations determine need not be determined by W
+            V, d = _quadratic(_residuals(problem, largest), n)
+            for i in range(n):
+                _add(W, c, i, V[i], d[i], 1.0)
     # groups that do not touch stay at zero
     for k, group in enumerate(layout.groups):
         for i in group.places:
@@ -348,6 +363,31 @@ def _quadratic(squares: Sequence[Square], n: int) -> tuple[list[dict[int, Scalar
             for j, b in row.items():
                 W[i][j] = W[i].get(j, 0.0) + scaled * b
     return W, c
+
+
+def _residuals(problem: Problem, weight: Scalar) -> list[Square]:
+    """Return the squares of the residuals of the equations, each row scaled to length 1."""
+    found = []
+    for row, b in zip(*problem.equations, strict=True):
+        size: Scalar = 0.0
+        for x in row.values():
+            size = size + x * x
+        found.append(Square(np.where(size > 0.0, weight / np.maximum(size, 1e-300), 0.0), row, -b))
+    return found
+
+
+def _add(
+    W: list[dict[int, Scalar]],
+    c: list[Scalar],
+    i: int,
+    row: dict[int, Scalar],
+    linear: Scalar,
+    weight: Scalar,
+) -> None:
+    """Add a row of another quadratic function, with a weight."""
+    for j, x in row.items():
+        W[i][j] = W[i].get(j, 0.0) + weight * x
+    c[i] = c[i] + weight * linear
 
 
 def _along(row: ContactRow, x: Sequence[Scalar]) -> Scalar:
