@@ -77,6 +77,8 @@ if TYPE_CHECKING:
     from tiburon.functions.assembly import AssemblyBranches as AssemblyBranches
     from tiburon.functions.assembly import assemble as assemble
     from tiburon.functions.assembly import assembly_branches as assembly_branches
+    from tiburon.functions.balancing import FrameBalance as FrameBalance
+    from tiburon.functions.balancing import balance_frame as balance_frame
     from tiburon.functions.closed_loops import LoopDynamics as LoopDynamics
     from tiburon.functions.closed_loops import LoopForces as LoopForces
     from tiburon.functions.closed_loops import LoopReactions as LoopReactions
@@ -211,6 +213,8 @@ if TYPE_CHECKING:
     from tiburon.load_sharing.structural_objectives import JointWrenchNorm as JointWrenchNorm
     from tiburon.load_sharing.structural_objectives import StrainEnergy as StrainEnergy
     from tiburon.loops.constraints import constraint_names as constraint_names
+    from tiburon.loops.driven_cut import drive_cut_joint as drive_cut_joint
+    from tiburon.loops.driven_cut import driven_cut_state as driven_cut_state
     from tiburon.loops.recut import recut as recut
     from tiburon.loops.recut import recut_state as recut_state
     from tiburon.loops.topology import JointLine as JointLine

@@ -37,6 +37,7 @@ _NAMES = {
     "formats.load": "load load_world",
     "formats.save": "save",
     "functions.assembly": "Assembly AssemblyBranches assemble assembly_branches",
+    "functions.balancing": "FrameBalance balance_frame",
     "functions.closed_loops": """
         LoopDynamics LoopForces LoopReactions ProjectedConfiguration constraint_residual
         loop_dynamics loop_inverse_dynamics loop_jacobian loop_reactions project_configuration
@@ -95,6 +96,7 @@ _NAMES = {
     "load_sharing.sites": "ContactSite",
     "load_sharing.structural_objectives": "BendingEnergy JointWrenchNorm StrainEnergy",
     "loops.constraints": "constraint_names",
+    "loops.driven_cut": "drive_cut_joint driven_cut_state",
     "loops.recut": "recut recut_state",
     "loops.topology": "JointLine Topology topology",
     "model": """

@@ -304,6 +304,20 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
     "compile": {"function": lambda m: tb.mass_matrix, "model": lambda m: m},
     "LoadTarget": {"forces": lambda m: {"foot": (0.0, 0.0, 10.0)}},
     "share_load": {"q": lambda m: m.neutral()},
+    "balance_frame": {
+        "model": lambda m: linkage(),
+        "q": lambda m: _bent(),
+        "v": lambda m: np.zeros(linkage().nv),
+        "vd": lambda m: np.zeros(linkage().nv),
+    },
+    "drive_cut_joint": {"model": lambda m: linkage(), "loop": lambda m: linkage().loops[0].name},
+    "driven_cut_state": {
+        "model": lambda m: linkage(),
+        "other": lambda m: tb.drive_cut_joint(linkage(), linkage().loops[0].name),
+        "q": lambda m: _bent(),
+        "v": lambda m: np.zeros(linkage().nv),
+        "vd": lambda m: np.zeros(linkage().nv),
+    },
     "motor_power": {
         "model": lambda m: tb.load("two_pumas"),
         "v": lambda m: np.zeros(18),
@@ -366,6 +380,7 @@ RESULTS = frozenset(
         *(
             "LoadShare",
             "LoadSharing",
+            "FrameBalance",
             "MotorPower",
             "PerformanceIndices",
             "WrenchMap",

@@ -354,6 +354,12 @@ def _wrenches(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
     return recovered(_problem(setting, _Given(*inputs)))
 
 
+def _supports(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
+    from tiburon.load_sharing.recovery import supported
+
+    return supported(_problem(setting, _Given(*inputs)))
+
+
 _SHARE: LibraryFunction[Any] = LibraryFunction(
     "shared_load", _inputs, _share, keywords=DYNAMICS_CALL
 )
@@ -362,6 +368,9 @@ _MATRICES: LibraryFunction[Any] = LibraryFunction(
 )
 _WRENCHES: LibraryFunction[Any] = LibraryFunction(
     "load_wrenches", _inputs, _wrenches, keywords=DYNAMICS_CALL
+)
+_SUPPORTS: LibraryFunction[Any] = LibraryFunction(
+    "load_supports", _inputs, _supports, keywords=DYNAMICS_CALL
 )
 
 
@@ -706,6 +715,35 @@ class LoadSharing:
         joints = tuple(self.model.body(body.name).joint.name for body in self.model.plan.bodies)
         wrenches = constant + np.einsum("...jkc,...k->...jc", rows, np.asarray(share.x))
         return JointWrenches(joints, wrenches, constant, rows)
+
+    def support_rows(self, q: Array, v: Array, vd: Array) -> tuple[Array, Array, Array]:
+        """Return wrenches of joints and reactions on the world as rows over the unknowns.
+
+        About the origin of the world and in its axes, moment first.
+
+        Args:
+            q: Configuration [m or rad], shape (..., nq).
+            v: Joint velocity [m/s or rad/s], shape (..., nv).
+            vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv).
+
+        Returns:
+            Wrench of each joint on its body without the unknowns, shape (..., joints, 6), and per
+            unit of each, (..., joints, unknowns, 6); wrench on the world per unit of each unknown
+            and the place of its contact or loop, (..., unknowns, 7).
+        """
+        given = (
+            *(q, v, vd, self._all),
+            *self._none[:2],
+            UNBOUNDED,
+            self._none[2],
+            self._working,
+            self._site_values,
+            *self._constants,
+        )
+        constant, rows, reactions = _SUPPORTS.call(
+            self.model, given, {"world": self.world}, self._options
+        )
+        return constant, rows, reactions
 
     @property
     def _cones(self) -> tuple[tuple[int, int, int], ...]:

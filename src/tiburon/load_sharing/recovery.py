@@ -27,7 +27,15 @@ from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.spatial.vec3 import ZERO3, add_cross, cross, matrix_vector, subtract
 from tiburon.trace.array import as_traced
 
-__all__ = ["JointWrenches", "UnitLoad", "at_origin", "joint_wrenches", "recovered", "unit_loads"]
+__all__ = [
+    "JointWrenches",
+    "UnitLoad",
+    "at_origin",
+    "joint_wrenches",
+    "recovered",
+    "supported",
+    "unit_loads",
+]
 
 
 class UnitLoad(NamedTuple):
@@ -149,6 +157,38 @@ def recovered(problem: Problem) -> dict[str, Any]:
     return {
         "constant": as_traced(constant).reshape(count, 6),
         "rows": as_traced(rows).reshape(count, n, 6),
+    }
+
+
+def supported(problem: Problem) -> dict[str, Any]:
+    """Return joint wrenches and reactions on the world, about its origin, by name.
+
+    "constant" and "rows" are w' and F as in `recovered`; "reactions" has for each component of x
+    the wrench on the world per unit and the place of its group, shape (unknowns, 7). Thrusters push
+    the water, not the world.
+    """
+    plan, layout = problem.setting.plan, problem.layout
+    places = body_places(plan, JointVector(problem.q))
+    loads = unit_loads(problem, places)
+    wrenches = joint_wrenches(problem, loads, places)
+    n, count = layout.size, len(plan.bodies)
+    constant = [x for wrench in wrenches.constant for x in wrench]
+    rows: list[Scalar] = []
+    for own in wrenches.rows:
+        for k in range(n):
+            rows += [*own[k]] if k in own else [0.0] * 6
+    reactions: list[Scalar] = []
+    held = layout.points + len(problem.model.loops)
+    for index, group in enumerate(layout.groups):
+        for place in group.places:
+            total = Force.zero()
+            for _, wrench in loads[place].wrenches if index < held else ():
+                total = total - wrench
+            reactions += [*total, float(index)]
+    return {
+        "constant": as_traced(constant).reshape(count, 6),
+        "rows": as_traced(rows).reshape(count, n, 6),
+        "reactions": as_traced(reactions).reshape(n, 7),
     }
 
 
