@@ -102,6 +102,10 @@ if TYPE_CHECKING:
     from tiburon.functions.contact import lift_out as lift_out
     from tiburon.functions.contact_dynamics import ContactDynamics as ContactDynamics
     from tiburon.functions.contact_dynamics import contact_dynamics as contact_dynamics
+    from tiburon.functions.contact_mobility import Feathering as Feathering
+    from tiburon.functions.contact_mobility import PhaseMobility as PhaseMobility
+    from tiburon.functions.contact_mobility import feathering as feathering
+    from tiburon.functions.contact_mobility import gait_mobility as gait_mobility
     from tiburon.functions.derivatives import (
         ForwardDynamicsDerivatives as ForwardDynamicsDerivatives,
     )

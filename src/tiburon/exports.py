@@ -49,6 +49,7 @@ _NAMES = {
         contacts impact lift_out
     """,
     "functions.contact_dynamics": "ContactDynamics contact_dynamics",
+    "functions.contact_mobility": "Feathering PhaseMobility feathering gait_mobility",
     "functions.derivatives": """
         ForwardDynamicsDerivatives InertiaDerivatives InverseDynamicsDerivatives
         forward_dynamics_derivatives inertia_derivatives inverse_dynamics_derivatives

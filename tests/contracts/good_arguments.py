@@ -114,6 +114,12 @@ def _file(name: str, write: Callable[[Path], Any]) -> Path:
 
 
 @cache
+def _standing() -> tb.Model:
+    """Return a body with a foot."""
+    body = tb.Body("body", joint=tb.Free("base"), inertia=tb.Inertia.box(1.0, (1, 1, 1)))
+    return tb.Model("standing", [body], contacts=[tb.ContactPoint("foot", "body")])
+
+
 def _rov() -> tb.Model:
     return tb.load("bluerov2_heavy")
 
@@ -302,6 +308,11 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
     "WrenchSchedule": {"wrenches": lambda m: np.zeros((3, 6))},
     "assembly_branches": {"hold": lambda m: {m.moving_joint_names[0]: 0.5}},
     "compile": {"function": lambda m: tb.mass_matrix, "model": lambda m: m},
+    "gait_mobility": {
+        "model": lambda m: _standing(),
+        "q": lambda m: _standing().neutral(),
+        "phases": lambda m: [["foot"], []],
+    },
     "LoadTarget": {"forces": lambda m: {"foot": (0.0, 0.0, 10.0)}},
     "share_load": {"q": lambda m: m.neutral()},
     "balance_frame": {
@@ -422,7 +433,7 @@ RESULTS = frozenset(
             "Impact",
             "Touch",
         ),
-        "ContactDynamics",
+        *("ContactDynamics", "Feathering", "PhaseMobility"),
         *("Trajectory", "Trim", "TrimOutcome", "HydrodynamicEstimate"),
         # bases of users' own classes
         *("Current", "Element", "Path", "Sensor"),

@@ -551,16 +551,25 @@ def mobility(
 
 
 @public
-def connectivity(model: Model, first: str, second: str, q: ArrayLike | None = None) -> int:
+def connectivity(
+    model: Model,
+    first: str,
+    second: str,
+    q: ArrayLike | None = None,
+    *,
+    driven: Iterable[str] = (),
+) -> int:
     """Count the degrees of freedom of one body relative to another in a configuration.
 
-    Mobility minus that of the robot with both fused (Nahon 1991, eqs. 2.10 and 3.44).
+    Mobility minus that of the robot with both fused (Nahon 1991, eqs. 2.10 and 3.44). With driven
+    joints locked, those that remain: C_a (eq. 2.14, whose first term is M_a and which subtracts d).
 
     Args:
         model: The robot.
         first: Name of a body or frame, or "world".
         second: Name of another.
         q: Position with closed loops [m or rad], shape (nq,); as in `mobility`.
+        driven: Names of joints that are locked by their motors; none by default.
     """
     for argument, name in (("first", first), ("second", second)):
         if name not in model.frame_names:
@@ -574,6 +583,9 @@ def connectivity(model: Model, first: str, second: str, q: ArrayLike | None = No
     at = position_of(model, q)
     residuals, J = loop_rows(model, at)
     cut = _cut(model, residuals)
+    names = (driven,) if isinstance(driven, str) else tuple(driven)
+    if names:
+        J = np.vstack([J, np.eye(model.nv)[np.unique(model.indices(names, of="v"))]])
     both = np.vstack([J, _relative_rows(model, at, first, second)])
     return rank_of(both, cut) - rank_of(J, cut)
 

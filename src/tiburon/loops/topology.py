@@ -430,6 +430,20 @@ class Topology:
         """Number of independent cycles (eq. 2.1)."""
         return len(self.cycles)
 
+    def actuated_connectivity(self, driven: Iterable[str]) -> int | None:
+        """Return C_a: degrees of freedom between the poles with driven joints locked, by counting.
+
+        Eq. 2.14 with M_a as its first term and d in place of m. None unless there are two poles.
+
+        Args:
+            driven: Names of joints.
+        """
+        names = (driven,) if isinstance(driven, str) else tuple(driven)
+        for name in names:
+            self.joint(name)
+        locked = tuple(replace(line, dof=0) if line.name in names else line for line in self.joints)
+        return _pole_connectivity(locked, self.poles, self.paths)
+
     def joint(self, name: str) -> JointLine:
         """Return a joint by its name, or by the name of the loop that it closes."""
         for line in self.joints:
@@ -475,7 +489,7 @@ def topology(model: Model, *, poles: tuple[str, str] | None = None) -> Topology:
         paths=found.paths,
         open_paths=found.open_paths,
         counted_mobility=mobility,
-        counted_connectivity=_pole_connectivity(lines, found),
+        counted_connectivity=_pole_connectivity(lines, found.poles, found.paths),
     )
 
 
@@ -506,12 +520,14 @@ def _counted_mobility(model: Model, lines: tuple[JointLine, ...]) -> int:
     return total
 
 
-def _pole_connectivity(lines: tuple[JointLine, ...], found: Chains) -> int | None:
+def _pole_connectivity(
+    lines: tuple[JointLine, ...], poles: tuple[str, ...], paths: tuple[tuple[str, ...], ...]
+) -> int | None:
     """Return C: mobility between the poles without internal mobility of paths (eq. 2.11)."""
-    if len(found.poles) != 2 or not found.paths:
+    if len(poles) != 2 or not paths:
         return None
     by_name = {line.name: line for line in lines}
-    dof = [sum(by_name[name].dof for name in path) for path in found.paths]
-    d = by_name[found.paths[0][0]].dimension
+    dof = [sum(by_name[name].dof for name in path) for path in paths]
+    d = by_name[paths[0][0]].dimension
     mobility = sum(dof) - d * (len(dof) - 1)
     return max(0, min(d, mobility - sum(max(0, f - d) for f in dof)))
