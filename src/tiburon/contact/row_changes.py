@@ -81,6 +81,15 @@ class RowChanges(NamedTuple):
     force: list[list[list[Scalar]]]
     """For each set of impulses, the derivative of J^T f, nv rows of nv columns."""
 
+    def by_contact(self) -> list[list[Scalar]]:
+        """Return all rows for the first joint velocity, three per point."""
+        normal = self.normal[0]
+        return [
+            row
+            for k, last in enumerate(normal)
+            for row in (*self.tangential[2 * k : 2 * k + 2], last)
+        ]
+
 
 def row_changes(
     plan: Plan,

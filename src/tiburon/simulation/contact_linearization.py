@@ -8,6 +8,7 @@ differentiated one by one and multiplied (`ContactChain`).
 Symbols: as in `tiburon.contact.rigid` and `tiburon.trace.primitives.contact_chain`.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -86,6 +87,7 @@ from tiburon.trace.primitives.friction_derivative import FrictionResponse
 from tiburon.trace.primitives.tree import solve_tree_columns
 from tiburon.trace.program import Input
 from tiburon.trace.regions import function, where_needed
+from tiburon.trace.value import Value
 
 __all__ = ["StepChanges", "contacts_of", "linearize_contact", "step_changes", "step_kernel_of"]
 
@@ -206,12 +208,10 @@ class _TreeSolver:
         found, _ = force_matrices(plan, vectors(list(self._q), list(w)))
         return as_traced(found).reshape(n, n) - as_traced(of_force).reshape(n, n)
 
-    def solved(self, *columns: Any) -> list[Any]:
-        """Return H^-1 times matrices of nv rows."""
+    def solved(self, *columns: Any) -> Any:
+        """Return H^-1 times matrices of nv rows, beside each other."""
         together = np.concatenate([np.asarray(part) for part in columns], axis=1)
-        found = solve_tree_columns(self._parents, self._H, as_traced(together.tolist()))
-        ends = np.cumsum([part.shape[1] for part in columns])[:-1]
-        return list(np.split(found, ends, axis=1))
+        return solve_tree_columns(self._parents, self._H, as_traced(together.tolist()))
 
 
 def _added_forces(
@@ -261,10 +261,28 @@ class _Contacts(NamedTuple):
         square = 9 * self.points**2
         return found[:square], found[square:]
 
-    def arguments(self, changes: RowChanges, E: Any, by_b: Sequence[Scalar]) -> list[Scalar]:
-        """Return what a chain takes of one contact problem."""
-        normal = [x for k in range(self.points) for rows in changes.normal for x in rows[k]]
-        return [*scalars(E), *_flat(changes.tangential), *normal, *by_b]
+    def packed(self, changes: RowChanges) -> tuple[list[list[int]], list[Scalar]]:
+        """Return the supports of all points, and their `ROWS` over them."""
+        supports, found = [], []
+        for k, start in enumerate(self.J0):
+            tangents = changes.tangential[2 * k : 2 * k + 2]
+            normal = [rows[k] for rows in changes.normal]
+            rows = [*self.J[3 * k : 3 * k + 3], start, *tangents, *normal]
+            support = [i for i, column in enumerate(zip(*rows, strict=True)) if _some(column)]
+            supports.append(support)
+            found += [row[i] for row in rows for i in support]
+        return supports, found
+
+
+def _some(values: Sequence[Scalar]) -> bool:
+    """Return whether some value is not the constant zero."""
+    return any(isinstance(x, Value) or x != 0.0 for x in values)
+
+
+def _normal_rows(matrix: Sequence[Scalar]) -> list[Scalar]:
+    """Return every third row of a square matrix."""
+    size = math.isqrt(len(matrix))
+    return [x for k in range(2, size, 3) for x in matrix[k * size : (k + 1) * size]]
 
 
 def step_changes(
@@ -309,50 +327,57 @@ def step_changes(
     places = [(one.v.start, one.joint.nv) for one in rotating]
     solver = _TreeSolver(plan, ahead)
 
-    def compressed() -> list[Scalar]:
-        first = phases.compression
-        reached = _sum(v_free, compliance.response(first.y))
-        own = row_changes(plan, ahead, candidates, p, [reached, v_free, v, mean], [first.p])
-        (E,) = solver.solved(solver.unbalanced(_difference(reached, v_free), own.force[0]))
-        return contacts.arguments(own, E, contacts.response(first)[0])
-
     # impulses on the mean velocity, with those that close gaps
     acting = [a + b for a, b in zip(phases.timed, phases.closing.p, strict=True)]
     changes = row_changes(
         plan, ahead, candidates, p, [after, v_free, v, mean], [phases.final.p, acting]
     )
-    E, Es, G = solver.solved(
+    solved = solver.solved(
         solver.unbalanced(_difference(after, v_free), changes.force[0]),
         solver.unbalanced(_difference(mean, halfway), changes.force[1]),
         as_traced(contacts.J).T,
     )
     by_b, by_least = contacts.response(phases.final)
-    problem = contacts.arguments(changes, E, by_b)
+
+    def compressed() -> list[Scalar]:
+        first = phases.compression
+        reached = _sum(v_free, compliance.response(first.y))
+        own = row_changes(plan, ahead, candidates, p, [reached], [first.p])
+        E = solver.solved(solver.unbalanced(_difference(reached, v_free), own.force[0]))
+        differences = [
+            one[i] - other[i]
+            for k, (one, other) in enumerate(
+                zip(own.by_contact(), changes.by_contact(), strict=True)
+            )
+            for i in supports[k // 3]
+        ]
+        return [*differences, *scalars(E), *_normal_rows(contacts.response(first)[0])]
+
     # without restitution, decompression changes nothing
-    first = where_needed(phases.returns, compressed, [0.0] * len(problem))
-    whole = ContactChain(n, contacts.points, places).apply(
+    supports, rows = contacts.packed(changes)
+    chain = ContactChain(n, supports, places)
+    first = where_needed(phases.returns, compressed, [0.0] * chain.compression_count)
+    whole = chain.apply(
         [
             h,
             *(x for part in slopes for x in part),
-            *_flat(contacts.J),
-            *_flat(contacts.J0),
+            *scalars(solved),
+            *rows,
             *contacts.slopes,
             *blocks,
-            *problem,
-            *first,
-            *scalars(G),
-            *scalars(Es),
+            *by_b,
             *by_least,
             *phases.final.p,
             *_shares(contacts),
+            *first,
         ]
     )
-    matrices = as_traced(whole).reshape(2 * n, 3 * n)
+    A, B = (as_traced(part).reshape(2 * n, -1) for part in (whole[: 4 * n * n], whole[4 * n * n :]))
     u = [sum((a * b for a, b in zip(row, after, strict=True)), 0.0) for row in contacts.J]
     modes, margin = contact_modes(contacts.problem, phases.final.p, phases.final.least, u, h)
     return StepChanges(
-        matrices[:, : 2 * n],
-        matrices[:, 2 * n :],
+        A,
+        B,
         _largest(phases.final.p) > 0.0,
         modes,
         margin,

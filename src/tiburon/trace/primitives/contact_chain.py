@@ -28,8 +28,12 @@ Directions are the columns of all matrices below:
     dq+ = M dq + C dmean            dv_end = O_v dv + O_m dmean + O_p dv+
 
 The bound changes with the normal velocity at the end by 1 in all cases, so that r = J (dv_f - E da)
-and parts that are sparse. Directions are taken a few at a time: what belongs to them stays close to
-the processor while matrices pass by.
+and parts that are sparse. Restitution asks for the normal impulses of compression, too, whose r
+differs by a matrix times da.
+
+Every product has rows of all directions on its right-hand side: of its left factor two rows or
+three are held in registers while a loop goes over the directions. Rows of contacts are stored where
+they are not zero: at the joints that carry one of their bodies.
 
 M_a to O_p are block diagonal, a block per joint. For joints whose variables simply add they are 1,
 0 or a part of the step; blocks are arguments for the other joints only.
@@ -39,16 +43,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from tiburon.errors import TraceError
 from tiburon.trace.graph import Graph
 from tiburon.trace.primitives.friction_derivative import write_negative_inverse
 from tiburon.trace.primitives.primitive import Index, Machine, Memory, Number, Primitive
 
-__all__ = ["BLOCKS", "SHARES", "ContactChain"]
+__all__ = ["BLOCKS", "ROWS", "SHARES", "ContactChain"]
 
 BLOCKS = ("Mm", "Cm", "Ma", "Ca", "V", "U", "M", "C", "Ov", "Om", "Op")
 """Order of the matrices of one block among the arguments."""
+
+ROWS = ("J_1", "J_2", "J_n", "J_0", "T_1", "T_2", "N_after", "N_before", "N_start", "N_mean")
+"""Order of the rows of one contact among the arguments."""
 
 SHARES = (
     "lasting",
@@ -67,8 +75,11 @@ sudden share and the factors of approach, returned impulse and normal impulse in
 it has a least impulse, and whether its gap is closed; the factors of approach and normal impulse of
 compression in the impulse that restitution returns."""
 
-UNROLLED = 24
-"""Terms of a matrix product that are added before the sum is stored."""
+UNROLLED = 12
+"""Terms of a product that are added before the sum is stored."""
+
+LANES = 8
+"""Rows of directions are filled up with zeros to a multiple of this: loops without a remainder."""
 
 ONCE = "linearizations of steps with contact have no derivatives"
 
@@ -76,43 +87,48 @@ ONCE = "linearizations of steps with contact have no derivatives"
 class ContactChain(Primitive):
     """Multiply the derivatives of all parts of a step with contact to those of the step.
 
-    Arguments: h; A, B, T; J; J_0; S, twelve per contact; blocks in the order of `BLOCKS`; the final
-    contact problem: E, T, N (four rows per contact) and P; that of compression, zeros without
-    restitution; G; E_s; Q; impulses p; ten values per contact: `SHARES`. Results: dq+ and dv_end,
-    2 n rows of 3 n columns.
+    Arguments: h; A, B, T; rows of E, E_s and G beside each other; for each contact its `ROWS`, each
+    over its support; S, twelve per contact; blocks in the order of `BLOCKS`; P; Q; impulses p; ten
+    values per contact: `SHARES`; for the compression, zeros without restitution: by how much its
+    T and N after impulses differ, three rows per contact over its support, its E, and the normal
+    rows of its P. Results: the derivatives of the step by position and velocity, 2 n rows of 2 n
+    columns; those by force, 2 n rows of n columns.
 
     Attributes:
         size: Number of velocity variables, n.
-        contacts: Number of contact points, c.
+        supports: For each contact the variables where its rows are not zero.
         blocks: First variable and number of variables of each joint with blocks of its own.
+        compression_count: Number of arguments for the compression.
     """
 
-    def __init__(self, size: int, contacts: int, blocks: Sequence[tuple[int, int]]) -> None:
-        super().__init__("contact_chain", size, contacts, *(x for block in blocks for x in block))
-        self.size, self.contacts, self.blocks = size, contacts, tuple(blocks)
-        n, c = size, contacts
+    def __init__(
+        self, size: int, supports: Sequence[Sequence[int]], blocks: Sequence[tuple[int, int]]
+    ) -> None:
+        self.supports = tuple(tuple(support) for support in supports)
+        self.size, self.contacts, self.blocks = size, len(self.supports), tuple(blocks)
+        lengths = [len(support) for support in self.supports]
+        form = [*lengths, *itertools.chain(*self.supports), *itertools.chain(*self.blocks)]
+        super().__init__("contact_chain", size, self.contacts, *form)
+        n, c = size, self.contacts
         own = len(BLOCKS) * sum(count * count for _, count in self.blocks)
-        problem = n * n + 6 * c * n + 9 * c * c
-        sizes = [1, 3 * n * n, 3 * c * n, c * n, 12 * c, own, problem, problem]
-        sizes += [3 * n * c, n * n, 3 * c * c, 3 * c, len(SHARES) * c]
+        rows = len(ROWS) * sum(lengths)
+        sizes = [1, 3 * n * n, n * self.solved_width, rows, 12 * c, own, 9 * c * c, 3 * c * c]
+        sizes += [3 * c, len(SHARES) * c, 3 * sum(lengths), n * n, 3 * c * c]
         places = (*itertools.accumulate(sizes, initial=0),)
-        self.slopes, self.J, self.J0, self.S, self.own, self.final, self.first = places[1:8]
-        self.G, self.Es, self.Q, self.p, self.shares, self.argument_count = places[8:]
+        self.slopes, self.solved, self.rows, self.S, self.own, self.P, self.Q = places[1:8]
+        self.p, self.shares, self.D, self.first_E, self.normal_P, self.argument_count = places[8:]
+        self.compression_count = self.argument_count - self.D
         self.result_count = 6 * n * n
 
     @property
-    def width(self) -> int:
-        """Number of directions."""
-        return 3 * self.size
+    def solved_width(self) -> int:
+        """Columns of E, E_s and G together."""
+        return 2 * self.size + 3 * self.contacts
 
     @property
-    def few(self) -> int:
-        """Directions that are taken at a time."""
-        return 6 if self.size % 2 == 0 else 3
-
-    def share(self, m: Machine, given: Memory, k: Index, name: str) -> Number:
-        """Return one of the `SHARES` of a contact."""
-        return m.load(given, k * len(SHARES) + (SHARES.index(name) + self.shares))
+    def width(self) -> int:
+        """Length of a row of directions."""
+        return -(-3 * self.size // LANES) * LANES
 
     def tangent(
         self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
@@ -128,479 +144,665 @@ class ContactChain(Primitive):
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
         """Go from impulses to velocities, mean velocities and the end of the step."""
-        work = _Work(m, given, self)
-        n, c, width, few = self.size, self.contacts, self.width, self.few
-        zero, one, half = (m.constant(x) for x in (0.0, 1.0, 0.5))
-        final = _Problem(work, self.final)
-        final.prepare()
-        returned, returns = self._returned(m, given, work)
-        times = self._times(m, given)
-        mean_part = self._mean_part(m, given, work)
-        gaps, JG = self._gap_rows(m, given, work)
-        R = self._closed_gaps(m, given, JG)
-        least, timed, after, mean, end = (m.memory(x * few) for x in (c, 3 * c, n, n, n))
-        for column in work.columns():
-            final.impulses(column)
-            for _ in m.iterate(1, lambda: m.less(zero, m.load(returns, 0))):
-                for k in m.loop(0, c):
-                    flag = self.share(m, given, k, "has_least")
-                    for x, entry in enumerate(work.row_of(returned, k, column)):
-                        m.store(least, k * few + x, m.mul(flag, entry))
-                work.product(given, self.Q, least, final.p, 3 * c, c)
-            work.product(
-                given,
-                self.G,
-                final.p,
-                after,
-                n,
-                3 * c,
-                lambda i: [m.load(final.free, i * few + x) for x in range(few)],
-            )
-            for k in m.loop(0, c):
-                weight = self.share(m, given, k, "lasting")
-                for i in m.loop(0, 3 * few, independent=True):
-                    place = k * (3 * few) + i
-                    m.store(timed, place, m.mul(weight, m.load(final.p, place)))
-            for _ in m.iterate(1, lambda: m.less(zero, m.load(times, 0))):
-                self._add_lasting(m, given, work, final, (returned, timed), column)
-            for i in m.loop(0, n):
-                for x, value in enumerate(work.row_of(mean_part, i, column)):
-                    total = m.add_product(half, m.load(final.free, i * few + x), value)
-                    m.store(mean, i * few + x, total)
-            self._close(m, work, column, (gaps, JG, R), (mean, timed))
-            work.product(given, self.G, timed, mean, n, 3 * c)
-            for to, parts in (
-                (0, (("C", mean, work.h),)),
-                (n, (("Om", mean, None), ("Op", after, one))),
-            ):
-                for i in m.loop(0, n * few, independent=True):
-                    m.store(end, i, zero)
-                for name, right, plain in parts:
-                    work.block_product(name, right, end, plain)
-                for i in m.loop(0, n):
-                    for x in range(few):
-                        value = m.load(end, i * few + x)
-                        m.store(found, (i + to) * width + column + x, value)
-        work.add_blocks("M", found, 0, one, 1.0)
-        work.add_blocks("Ov", found, n, zero, 1.0, row=n)
-
-    def _returned(self, m: Machine, given: Memory, work: _Work) -> tuple[Memory, Memory]:
-        """Return the changes of the impulses that restitution returns, and whether there are any.
-
-        They follow from the approach and from the impulses of compression.
-        """
-        c, few, zero = self.contacts, self.few, m.constant(0.0)
-        found, some = work.zeros(c * self.width), m.memory(1)
-        m.store(some, 0, zero)
-        for k in m.loop(0, c):
-            factor = self.share(m, given, k, "returned_by_approach")
-            m.store(some, 0, m.add_product(factor, factor, m.load(some, 0)))
-        for _ in m.iterate(1, lambda: m.less(zero, m.load(some, 0))):
-            first = _Problem(work, self.first)
-            first.prepare()
-            for column in work.columns():
-                first.impulses(column)
-                for k in m.loop(0, c):
-                    of_approach = self.share(m, given, k, "returned_by_approach")
-                    of_impulse = self.share(m, given, k, "returned_by_impulse")
-                    for x, change in enumerate(first.closing(k, column, 1)):
-                        normal = m.load(first.p, (k * 3 + 2) * few + x)
-                        total = m.add_product(of_impulse, normal, m.mul(of_approach, change))
-                        m.store(found, k * self.width + column + x, total)
-        return found, some
-
-    def _times(self, m: Machine, given: Memory) -> Memory:
-        """Return a sum of squares that is zero where no lasting share changes."""
-        found = m.memory(1)
-        m.store(found, 0, m.constant(0.0))
-
-        def add(value: Number) -> None:
-            m.store(found, 0, m.add_product(value, value, m.load(found, 0)))
-
-        for k in m.loop(0, self.contacts):
-            for part in range(4, 12):
-                add(m.load(given, k * 12 + (part + self.S)))
-            add(self.share(m, given, k, "of_returned"))
-        return found
-
-    def _mean_part(self, m: Machine, given: Memory, work: _Work) -> Memory:
-        """Return (dv + E da) / 2 - E_s da: what mean velocities are beside impulses."""
-        n, width, half = self.size, self.width, m.constant(0.5)
-        found = work.zeros(n * width)
-        for i in m.loop(0, n):
-            place = i * width + n + i
-            m.store(found, place, m.add(half, m.load(found, place)))
-
-            def entry(j: Index, i: Index = i) -> Number:
-                of_end = m.mul(half, m.load(given, i * n + j + self.final))
-                return m.sub_product(m.constant(1.0), m.load(given, i * n + j + self.Es), of_end)
-
-            work.add_times(entry, found, i)
-        return found
-
-    def _gap_rows(self, m: Machine, given: Memory, work: _Work) -> tuple[Memory, Memory]:
-        """Return the gap at the end over h, gap_a / h + J_n (mean - v), without J_n mean; J_n G."""
-        n, c, width = self.size, self.contacts, self.width
-        one, over_h = m.constant(1.0), m.div(m.constant(1.0), work.h)
-        gaps, JG = work.zeros(c * width), work.zeros(3 * c * c)
-        N = self.final + n * n + 2 * c * n
-        for k in m.loop(0, c):
-            normal = (k * 3 + 2) * n + self.J
-            for j in m.loop(0, n, independent=True):
-                entry = m.load(given, normal + j)
-                m.store(gaps, k * width + n + j, m.mul(m.constant(-1.0), entry))
-
-            def change(j: Index, k: Index = k, normal: Index = normal) -> Number:
-                mean = m.load(given, (k * 4 + 3) * n + j + N)
-                apart = m.sub_product(one, m.load(given, (k * 4 + 2) * n + j + N), mean)
-                return m.add_product(over_h, m.load(given, normal + j), apart)
-
-            work.add_times(change, gaps, k)
-            for j in m.loop(0, n):
-                entry = m.load(given, normal + j)
-                for i in m.loop(0, 3 * c, independent=True):
-                    place = k * (3 * c) + i
-                    other = m.load(given, j * (3 * c) + i + self.G)
-                    m.store(JG, place, m.add_product(entry, other, m.load(JG, place)))
-        return gaps, JG
-
-    def _closed_gaps(self, m: Machine, given: Memory, JG: Memory) -> Memory:
-        """Return R: minus the inverse of J_n G_n among contacts that are closed, c x c."""
-        c = self.contacts
-        matrix, flags = m.memory(c * c), m.memory(c)
-        for k in m.loop(0, c):
-            m.store(flags, k, self.share(m, given, k, "is_closed"))
-            for i in m.loop(0, c):
-                m.store(matrix, k * c + i, m.load(JG, k * (3 * c) + i * 3 + 2))
-        R = m.memory(c * c)
-        write_negative_inverse(m, matrix, flags, R, c)
-        return R
-
-    def _add_lasting(
-        self,
-        m: Machine,
-        given: Memory,
-        work: _Work,
-        final: _Problem,
-        found: tuple[Memory, Memory],
-        column: Index,
-    ) -> None:
-        """Add impulses times the changes of their lasting shares to `timed`."""
-        few, half, (returned, timed) = self.few, m.constant(0.5), found
-        for k in m.loop(0, self.contacts):
-            share, sudden, of_approach, of_returned, of_impulse = (
-                self.share(m, given, k, name) for name in SHARES[1:6]
-            )
-            half_share = m.mul(half, share)
-            of_share = m.add_product(half, sudden, half)
-            approach, shares = (final.closing(k, column, which) for which in (1, 2))
-            for x, entry in enumerate(work.row_of(returned, k, column)):
-                normal = m.load(final.p, (k * 3 + 2) * few + x)
-                change = m.add_product(of_returned, entry, m.mul(of_impulse, normal))
-                change = m.add_product(of_approach, approach[x], change)
-                lasting = m.add_product(half_share, change, m.mul(of_share, shares[x]))
-                for axis in range(3):
-                    place = (k * 3 + axis) * few + x
-                    impulse = m.load(given, k * 3 + (axis + self.p))
-                    m.store(timed, place, m.add_product(impulse, lasting, m.load(timed, place)))
-
-    def _close(
-        self,
-        m: Machine,
-        work: _Work,
-        column: Index,
-        of_gaps: tuple[Memory, Memory, Memory],
-        found: tuple[Memory, Memory],
-    ) -> None:
-        """Add the impulses that keep gaps closed to those on the mean velocity."""
-        n, c, few = self.size, self.contacts, self.few
-        (rows, JG, R), (mean, timed) = of_gaps, found
-        left = m.memory(c * few)
-        for k in m.loop(0, c):
-            totals = work.row_of(rows, k, column)
-            for j in range(n):
-                entry = m.load(work.given, (k * 3 + 2) * n + (j + self.J))
-                for x in range(few):
-                    totals[x] = m.add_product(entry, m.load(mean, j * few + x), totals[x])
-            for x in range(few):
-                m.store(left, k * few + x, totals[x])
-        work.product(JG, 0, timed, left, c, 3 * c)
-        for k in m.loop(0, c):
-            totals = [m.load(timed, (k * 3 + 2) * few + x) for x in range(few)]
-            for i in range(c):
-                entry = m.load(R, k * c + i)
-                for x in range(few):
-                    totals[x] = m.add_product(entry, m.load(left, i * few + x), totals[x])
-            for x in range(few):
-                m.store(timed, (k * 3 + 2) * few + x, totals[x])
+        chain = _Chain(m, given, self)
+        chain.move_freely()
+        chain.pose()
+        chain.solve()
+        chain.time()
+        chain.close_gaps()
+        chain.finish(found)
 
 
-class _Work:
-    """What all contact problems of a step share."""
+class _Contact(NamedTuple):
+    """A contact point in a loop over those with equally long supports."""
+
+    k: Index
+    """Its number."""
+
+    first: Index
+    """Place of its rows among the arguments."""
+
+    different: Index
+    """Place of what the compression changes of them."""
+
+    length: int
+    """Length of its support."""
+
+    columns: list[Index]
+    """Its support."""
+
+    def place(self, name: str, i: int) -> Index:
+        """Return the place of an element of one of its `ROWS`."""
+        return self.first + (ROWS.index(name) * self.length + i)
+
+
+class _Chain:
+    """Rows of directions, and the steps from one to the next."""
 
     def __init__(self, m: Machine, given: Memory, of: ContactChain) -> None:
         self.m, self.given, self.of = m, given, of
-        n = of.size
+        self.n, self.c, self.width = of.size, of.contacts, of.width
+        n, c, width = self.n, self.c, self.width
+        self.zero, self.one, self.half = (m.constant(x) for x in (0.0, 1.0, 0.5))
         self.h = m.load(given, 0)
-        self.vd = self.zeros(n * of.width)
-        """Change of the acceleration."""
+        self.free = m.memory(n * width)
+        """dv_f - E da; dv+ in the end."""
+        self.mean = m.memory(n * width)
+        """dmean."""
+        self.right = m.memory(3 * c * width)
+        """r."""
+        self.normal = m.memory(c * width)
+        """J_n (dv_f - E da)."""
+        self.p = m.memory(3 * c * width)
+        """dp."""
+        self.timed = m.memory(3 * c * width)
+        """Impulses on the mean velocity."""
+        self.closing = [m.memory(c * width) for _ in range(2)]
+        """Changes of approach and share of each contact."""
+        self.returned = m.memory(c * width)
+        """Changes of the impulses that restitution returns."""
+        self.gaps = m.memory(c * width)
+        """Gaps at the end of the step, over its length."""
+        self.JG = m.memory(3 * c * c)
         self._row = m.memory(n)
-        self._accelerate()
+        self.times = self._sum_of_squares(
+            [self._slope(part) for part in range(4, 12)] + [self._share("of_returned")]
+        )
+        """Zero where no lasting share changes."""
+        self.returns = self._sum_of_squares([self._share("returned_by_approach")])
+        """Zero where restitution returns nothing."""
 
-    def zeros(self, size: int) -> Memory:
-        """Return memory filled with zeros."""
-        m, found = self.m, self.m.memory(size)
-        for i in m.loop(0, size, independent=True):
-            m.store(found, i, m.constant(0.0))
+    # arguments
+
+    def _slope(self, part: int) -> Callable[[Index], Number]:
+        """Return a function of a contact: one of its twelve elements of S."""
+        return lambda k: self.m.load(self.given, k * 12 + (part + self.of.S))
+
+    def _share(self, name: str) -> Callable[[Index], Number]:
+        """Return a function of a contact: one of its `SHARES`."""
+        place = SHARES.index(name) + self.of.shares
+        return lambda k: self.m.load(self.given, k * len(SHARES) + place)
+
+    def _sum_of_squares(self, values: Sequence[Callable[[Index], Number]]) -> Memory:
+        m, found = self.m, self.m.memory(1)
+        m.store(found, 0, self.zero)
+        for k in m.loop(0, self.c):
+            for value in values:
+                x = value(k)
+                m.store(found, 0, m.add_product(x, x, m.load(found, 0)))
         return found
 
-    # sparse parts, along all directions
+    def _some(self, of: Memory) -> Iterator[None]:
+        """Run the body of a `for` where a sum of squares is not zero."""
+        return self.m.iterate(1, lambda: self.m.less(self.zero, self.m.load(of, 0)))
+
+    def _E(self, i: Index, j: Index) -> Number:
+        return self.m.load(self.given, i * self.of.solved_width + j + self.of.solved)
+
+    def _Es(self, i: Index, j: Index) -> Number:
+        return self.m.load(self.given, i * self.of.solved_width + j + (self.of.solved + self.n))
+
+    def _G(self, i: Index, j: Index) -> Number:
+        return self.m.load(self.given, i * self.of.solved_width + j + (self.of.solved + 2 * self.n))
+
+    def _contacts(self) -> Iterator[_Contact]:
+        """Visit the contacts in order, in loops over neighbors with equally long supports."""
+        m, supports, begin = self.m, self.of.supports, 0
+        start, changed = self.of.rows, self.of.D
+        while begin < len(supports):
+            length, end = len(supports[begin]), begin + 1
+            while end < len(supports) and len(supports[end]) == length:
+                end += 1
+            table = m.table([column for support in supports[begin:end] for column in support])
+            for number in m.loop(0, end - begin):
+                first = number * (len(ROWS) * length) + start
+                columns = [m.lookup(table, number * length + i) for i in range(length)]
+                different = number * (3 * length) + changed
+                yield _Contact(number + begin, first, different, length, columns)
+            start += len(ROWS) * length * (end - begin)
+            changed += 3 * length * (end - begin)
+            begin = end
 
     def _ranges(self) -> list[tuple[int, int]]:
         """Return the ranges of variables between blocks."""
         found, place = [], 0
-        for start, count in (*self.of.blocks, (self.of.size, 0)):
+        for start, count in (*self.of.blocks, (self.n, 0)):
             if start > place:
                 found.append((place, start))
             place = start + count
         return found
 
-    def _places(self, name: str) -> Iterator[tuple[int, int, int]]:
-        """Yield the first variable, the size and the place of a matrix of each block."""
+    def _blocks(self, *names: str) -> Iterator[tuple[int, int, list[int]]]:
+        """Yield first variable, size, and the places of some matrices of each block."""
         place = self.of.own
         for start, count in self.of.blocks:
-            yield start, count, place + BLOCKS.index(name) * count * count
-            place += len(BLOCKS) * count * count
+            square = count * count
+            yield start, count, [place + BLOCKS.index(name) * square for name in names]
+            place += len(BLOCKS) * square
 
-    def add_blocks(
-        self,
-        name: str,
-        found: Memory,
-        shift: int,
-        plain: Number,
-        sign: float,
-        *,
-        row: int = 0,
-    ) -> None:
-        """Add a block diagonal matrix, or subtract it, in columns `shift` and rows `row` on.
+    # rows of directions
 
-        `plain` is its diagonal between blocks.
-        """
-        m, width, factor = self.m, self.of.width, self.m.constant(sign)
-        for start, stop in self._ranges():
-            for i in m.loop(start, stop):
-                place = (i + row) * width + shift + i
-                m.store(found, place, m.add_product(factor, plain, m.load(found, place)))
-        for start, count, place in self._places(name):
-            for i in m.loop(0, count):
-                for k in m.loop(0, count):
-                    at = (i + (start + row)) * width + (start + shift) + k
-                    entry = m.load(self.given, i * count + k + place)
-                    m.store(found, at, m.add_product(factor, entry, m.load(found, at)))
-
-    def add_times(
+    def _spread(
         self,
         entry: Callable[[Index], Number],
         found: Memory,
         to: Index,
-        names: tuple[str, str] = ("Ma", "Ca"),
-        share: float = 1.0,
+        *,
+        middle: bool = False,
+        start: Callable[[Index], Number] | None = None,
     ) -> None:
-        """Add a row of n entries times da to a row; times dm with its names and share of h."""
-        m, n, width, row = self.m, self.of.size, self.of.width, self._row
-        for j in m.loop(0, n, independent=True):
-            m.store(row, j, entry(j))
-        h = m.mul(m.constant(share), self.h)
-        for name, shift, plain in zip(names, (0, n), (m.constant(1.0), h), strict=True):
-            for start, stop in self._ranges():
-                for j in m.loop(start, stop, independent=True):
-                    place = to * width + shift + j
-                    total = m.add_product(m.load(row, j), plain, m.load(found, place))
-                    m.store(found, place, total)
-            for start, count, block in self._places(name):
-                for j in m.loop(0, count):
-                    place = to * width + (shift + start) + j
-                    total = m.load(found, place)
+        """Write a row of n entries times da, in the directions of position and velocity.
+
+        Args:
+            entry: Returns an element of the row.
+            found: Rows of directions.
+            to: Number of the row.
+            middle: Whether to take dm instead of da.
+            start: Returns for each direction what to add to; nothing by default.
+        """
+        m, n, first = self.m, self.n, to * self.width
+        h = m.mul(self.half, self.h) if middle else self.h
+        for begin, end in self._ranges():
+            for j in m.loop(begin, end, independent=True):
+                x = entry(j)
+                if start is None:
+                    q, v = x, m.mul(h, x)
+                else:
+                    q, v = m.add(x, start(j)), m.add_product(h, x, start(j + n))
+                m.store(found, first + j, q)
+                m.store(found, first + n + j, v)
+        names = ("Mm", "Cm") if middle else ("Ma", "Ca")
+        for begin, count, places in self._blocks(*names):
+            entries = [entry(begin + k) for k in range(count)]
+            for shift, place in zip((0, n), places, strict=True):
+                for j in m.loop(0, count, independent=True):
+                    total = self.zero if start is None else start(j + (begin + shift))
                     for k in range(count):
-                        other = m.load(self.given, j + (block + k * count))
-                        total = m.add_product(m.load(row, start + k), other, total)
-                    m.store(found, place, total)
+                        other = m.load(self.given, j + (place + k * count))
+                        total = m.add_product(entries[k], other, total)
+                    m.store(found, first + (begin + shift) + j, total)
 
-    def at(self, place: Index) -> Callable[[Index], Number]:
-        """Return a function of the elements of a row among the arguments."""
-        return lambda j: self.m.load(self.given, place + j)
+    def _clear(self, memory: Memory, first: Index, last: Index) -> None:
+        for i in self.m.loop(first, last, independent=True):
+            self.m.store(memory, i, self.zero)
 
-    def _accelerate(self) -> None:
-        """Write the change of the acceleration."""
-        m, of = self.m, self.of
-        n, width = of.size, of.width
-        for i in m.loop(0, n):
-            # slopes by velocity and force are columns of their own
-            for part in (1, 2):
-                for k in m.loop(0, n, independent=True):
-                    slope = m.load(self.given, i * n + k + (of.slopes + part * n * n))
-                    m.store(self.vd, i * width + (part * n) + k, slope)
-            self.add_times(self.at(i * n + of.slopes), self.vd, i, ("Mm", "Cm"), 0.5)
-
-    # dense parts, along a few directions
-
-    def columns(self) -> Iterator[Index]:
-        """Yield the first of a few directions."""
-        for number in self.m.loop(0, self.of.width // self.of.few):
-            yield number * self.of.few
-
-    def product(
+    def _spread_support(
         self,
-        left: Memory,
-        first: Index,
+        contact: _Contact,
+        entry: Callable[[int], Number],
+        found: Memory,
+        to: Index,
+        dense: Callable[[Index], Number] | None = None,
+    ) -> None:
+        """Write a row over the support of a contact, and one of n entries, times da."""
+        m, first = self.m, to * self.width
+        for j in m.loop(0, self.n, independent=True):
+            m.store(self._row, j, self.zero if dense is None else dense(j))
+        for i, column in enumerate(contact.columns):
+            m.store(self._row, column, m.add(m.load(self._row, column), entry(i)))
+        self._spread(lambda j: m.load(self._row, j), found, to)
+        self._clear(found, first + 2 * self.n, first + self.width)
+
+    def _add_support(
+        self, contact: _Contact, name: str, factor: Number, found: Memory, to: Index, shift: int
+    ) -> None:
+        """Add one of the rows of a contact times a factor, from a direction on."""
+        m = self.m
+        for i, column in enumerate(contact.columns):
+            place = to * self.width + shift + column
+            entry = m.load(self.given, contact.place(name, i))
+            m.store(found, place, m.add_product(factor, entry, m.load(found, place)))
+
+    def _pairs(self, rows: int) -> Iterator[list[Index]]:
+        """Yield the numbers of rows, two at a time."""
+        for i in self.m.loop(0, rows // 2):
+            yield [i * 2, i * 2 + 1]
+        if rows % 2:
+            yield [rows - 1]
+
+    def _multiply(
+        self,
+        left: Callable[[Index, int], Number],
         right: Memory,
         found: Memory,
         rows: int,
         inner: int,
-        start: Callable[[Index], list[Number]] | None = None,
+        *,
+        start: Memory | None = None,
     ) -> None:
-        """Write a matrix times a few directions, added to what `start` returns for each row.
+        """Write a matrix times rows of directions, added to `start`; to `found` with found."""
+        m, width = self.m, self.width
+        for begin in range(0, inner, UNROLLED):
+            terms = range(begin, min(begin + UNROLLED, inner))
+            before = found if begin else start
+            for pair in self._pairs(rows):
+                entries = [[left(i, k) for k in terms] for i in pair]
+                for x in m.loop(0, width, independent=True):
+                    totals = [
+                        self.zero if before is None else m.load(before, i * width + x) for i in pair
+                    ]
+                    for place, k in enumerate(terms):
+                        other = m.load(right, x + k * width)
+                        totals = [
+                            m.add_product(row[place], other, total)
+                            for row, total in zip(entries, totals, strict=True)
+                        ]
+                    for i, total in zip(pair, totals, strict=True):
+                        m.store(found, i * width + x, total)
 
-        Args:
-            left: Has rows x inner elements, row by row.
-            first: Place of the first one.
-            right: Has inner rows of a few directions.
-            found: Receives rows of a few directions.
-            rows: Rows.
-            inner: Columns of the left matrix.
-            start: Returns the values to add to for a row; what `found` holds by default.
-        """
-        m, few = self.m, self.of.few
-        for place in range(0, inner, UNROLLED):
-            terms = range(place, min(place + UNROLLED, inner))
-            for i in m.loop(0, rows):
-                if place == 0 and start is not None:
-                    totals = start(i)
-                else:
-                    totals = [m.load(found, i * few + x) for x in range(few)]
-                for k in terms:
-                    entry = m.load(left, i * inner + first + k)
-                    for x in range(few):
-                        other = m.load(right, k * few + x)
-                        totals[x] = m.add_product(entry, other, totals[x])
-                for x in range(few):
-                    m.store(found, i * few + x, totals[x])
+    # the step
 
-    def row_of(self, memory: Memory, row: Index, column: Index) -> list[Number]:
-        """Return a few directions of a row of a matrix of all."""
-        m, width = self.m, self.of.width
-        return [m.load(memory, row * width + column + x) for x in range(self.of.few)]
-
-    def block_product(self, name: str, right: Memory, found: Memory, plain: Number | None) -> None:
-        """Add a block diagonal matrix times a few directions to others."""
-        m, few = self.m, self.of.few
-        if plain is not None:
-            for start, stop in self._ranges():
-                for i in m.loop(start * few, stop * few, independent=True):
-                    m.store(found, i, m.add_product(plain, m.load(right, i), m.load(found, i)))
-        for start, count, place in self._places(name):
-            for i in m.loop(0, count):
-                totals = [m.load(found, (i + start) * few + x) for x in range(few)]
-                for k in range(count):
-                    entry = m.load(self.given, i * count + k + place)
-                    for x in range(few):
-                        other = m.load(right, (start + k) * few + x)
-                        totals[x] = m.add_product(entry, other, totals[x])
-                for x in range(few):
-                    m.store(found, (i + start) * few + x, totals[x])
-
-
-class _Problem:
-    """One contact problem: impulses along a few directions."""
-
-    def __init__(self, work: _Work, first: int) -> None:
-        self.work, of = work, work.of
-        m, n, c, width, few = work.m, of.size, of.contacts, of.width, of.few
-        self.E, self.T = first, first + n * n
-        self.N, self.P = self.T + 2 * c * n, self.T + 6 * c * n
-        self._lean = work.zeros(n * width)
-        """E da - V dv."""
-        self._r = work.zeros(3 * c * width)
-        """r without J (dv_f - E da)."""
-        self._rows = work.zeros(4 * c * width)
-        """Gap at the start and at a, normal velocities at a at the start and at the end; the last
-        without J (dv_f - E da)."""
-        self.free = m.memory(n * few)
-        """dv_f - E da along a few directions."""
-        self._u = m.memory(3 * c * few)
-        """J times that."""
-        self.p = m.memory(3 * c * few)
-        """dp along a few directions."""
-        self._right = m.memory(3 * c * few)
-        self._part = m.memory(n * few)
-
-    def prepare(self) -> None:
-        """Compute what is sparse, along all directions."""
-        work, of = self.work, self.work.of
-        m, n, c = work.m, of.size, of.contacts
-        work.add_blocks("V", self._lean, n, m.constant(1.0), -1.0)
+    def move_freely(self) -> None:
+        """Write dv_f - E da."""
+        m, of, n, width = self.m, self.of, self.n, self.width
+        vd = m.memory(n * width)
+        given, square = self.given, n * n
         for i in m.loop(0, n):
-            work.add_times(work.at(i * n + self.E), self._lean, i)
-        product = m.memory(n)
-        for k in m.loop(0, c):
-            for axis in range(2):
-                row = work.at((k * 2 + axis) * n + self.T)
-                work.add_times(row, self._r, k * 3 + axis)
-            self._prepare_normal(k, product)
-
-    def _prepare_normal(self, k: Index, product: Memory) -> None:
-        """Write the four rows of the normal of a contact, and that of the bound."""
-        work, of = self.work, self.work.of
-        m, given, n, width = work.m, work.given, of.size, of.width
-        first, row, normal = k * 4, k * 3 + 2, (k * 3 + 2) * n + of.J
-        for j in m.loop(0, n, independent=True):
-            # the gap at the start changes with steps of position only
-            m.store(self._rows, first * width + j, m.load(given, k * n + j + of.J0))
-            m.store(self._rows, (first + 2) * width + n + j, m.load(given, normal + j))
-            m.store(product, j, m.load(given, (k * 4 + 1) * n + j + self.N))
-        work.add_times(work.at(normal), self._rows, first + 1)
-        work.add_times(work.at((k * 4 + 2) * n + self.N), self._rows, first + 2)
-        for i in m.loop(0, n):
-            entry = m.load(given, normal + i)
             for j in m.loop(0, n, independent=True):
-                other = m.load(given, i * n + j + self.E)
-                m.store(product, j, m.add_product(entry, other, m.load(product, j)))
-        work.add_times(lambda j: m.load(product, j), self._rows, first + 3)
-        for part in range(3):
-            factor = m.load(given, k * 12 + (part + of.S))
-            for i in m.loop(0, width, independent=True):
-                old = m.load(self._r, row * width + i)
-                other = m.load(self._rows, (first + part) * width + i)
-                m.store(self._r, row * width + i, m.add_product(factor, other, old))
-        work.add_times(work.at(k * 4 * n + self.N), self._r, row)
-
-    def impulses(self, column: Index) -> None:
-        """Write velocities and impulses along a few directions."""
-        work, of = self.work, self.work.of
-        m, few, n, c = work.m, of.few, of.size, of.contacts
-        zero, minus = m.constant(0.0), m.constant(-1.0)
+                place = i * n + j + of.slopes
+                m.store(vd, i * width + n + j, m.load(given, place + square))
+                m.store(vd, i * width + 2 * n + j, m.load(given, place + 2 * square))
+                m.store(vd, i * width + j, self.zero)
+            self._spread(
+                lambda j, i=i: m.load(given, i * n + j + of.slopes),  # type: ignore[misc]
+                vd,
+                i,
+                middle=True,
+                start=lambda x, i=i: m.load(vd, i * width + x),  # type: ignore[misc]
+            )
+            for j in range(3 * n, width):
+                m.store(vd, i * width + j, self.zero)
+        minus = m.constant(-1.0)
+        for begin, end in self._ranges():
+            for i in m.loop(begin * width, end * width, independent=True):
+                m.store(self.free, i, m.mul(self.h, m.load(vd, i)))
+        for begin, count, (U,) in self._blocks("U"):
+            self._block_rows(((U, vd),), begin, count, self.free)
         for i in m.loop(0, n):
-            for x, value in enumerate(work.row_of(work.vd, i, column)):
-                m.store(self._part, i * few + x, value)
-            for x, value in enumerate(work.row_of(self._lean, i, column)):
-                m.store(self.free, i * few + x, m.mul(minus, value))
-        work.block_product("U", self._part, self.free, work.h)
-        work.product(work.given, of.J, self.free, self._u, 3 * c, n, lambda _: [zero] * few)
-        for i in m.loop(0, 3 * c):
-            for x, value in enumerate(work.row_of(self._r, i, column)):
-                total = m.add(value, m.load(self._u, i * few + x))
-                m.store(self._right, i * few + x, total)
-        work.product(work.given, self.P, self._right, self.p, 3 * c, 3 * c, lambda _: [zero] * few)
+            self._spread(
+                lambda j, i=i: m.mul(minus, self._E(i, j)),  # type: ignore[misc]
+                self.free,
+                i,
+                start=lambda x, i=i: m.load(self.free, i * width + x),  # type: ignore[misc]
+            )
+        self._add_identity("V", self.free, n)
 
-    def closing(self, k: Index, column: Index, which: int) -> list[Number]:
-        """Return the change of approach (which = 1) or share (2) of a contact."""
-        work, of = self.work, self.work.of
-        m, few = work.m, of.few
-        found = [m.constant(0.0)] * few
-        for part in range(4):
-            slope = m.load(work.given, k * 12 + (4 * which + part + of.S))
-            row = work.row_of(self._rows, k * 4 + part, column)
-            if part == 3:
-                row = [m.add(y, m.load(self._u, (k * 3 + 2) * few + x)) for x, y in enumerate(row)]
-            found = [m.add_product(slope, y, total) for y, total in zip(row, found, strict=True)]
-        return found
+    def _block_rows(
+        self, parts: Sequence[tuple[int, Memory]], begin: int, count: int, found: Memory
+    ) -> None:
+        """Write the rows of a block: matrices at some places times rows of directions."""
+        m, width = self.m, self.width
+        for i in m.loop(0, count):
+            entries = [
+                [m.load(self.given, i * count + (place + k)) for k in range(count)]
+                for place, _ in parts
+            ]
+            for x in m.loop(0, width, independent=True):
+                total = self.zero
+                for row, (_, right) in zip(entries, parts, strict=True):
+                    for k in range(count):
+                        other = m.load(right, x + (begin + k) * width)
+                        total = m.add_product(row[k], other, total)
+                m.store(found, (i + begin) * width + x, total)
+
+    def _add_identity(self, name: str, found: Memory, shift: int) -> None:
+        """Add a block diagonal matrix, 1 between blocks, from a direction on."""
+        m, width = self.m, self.width
+        for begin, end in self._ranges():
+            for i in m.loop(begin, end):
+                place = i * width + shift + i
+                m.store(found, place, m.add(self.one, m.load(found, place)))
+        for begin, count, (block,) in self._blocks(name):
+            for i in m.loop(0, count):
+                for k in m.loop(0, count, independent=True):
+                    place = (i + begin) * width + (begin + shift) + k
+                    entry = m.load(self.given, i * count + k + block)
+                    m.store(found, place, m.add(entry, m.load(found, place)))
+
+    def pose(self) -> None:
+        """Write r, and what contacts know of gaps."""
+        m, n, width = self.m, self.n, self.width
+        given, over_h = self.given, m.div(self.one, self.h)
+
+        def row(contact: _Contact, name: str) -> Callable[[int], Number]:
+            return lambda i: m.load(given, contact.place(name, i))
+
+        for contact in self._contacts():
+            k = contact.k
+            first = k * 3
+            for axis, name in enumerate(("T_1", "T_2")):
+                self._spread_support(contact, row(contact, name), self.right, first + axis)
+            normal, after, begun, mean = (
+                row(contact, name) for name in ("J_n", "N_after", "N_start", "N_mean")
+            )
+            by_gap, by_begun = self._slope(1)(k), self._slope(2)(k)
+
+            def bound(
+                i: int,
+                normal: Callable[[int], Number] = normal,
+                after: Callable[[int], Number] = after,
+                begun: Callable[[int], Number] = begun,
+                by_gap: Number = by_gap,
+                by_begun: Number = by_begun,
+            ) -> Number:
+                return m.add_product(by_begun, begun(i), m.add_product(by_gap, normal(i), after(i)))
+
+            self._spread_support(contact, bound, self.right, first + 2)
+            self._add_support(contact, "J_0", self._slope(0)(k), self.right, first + 2, 0)
+            self._add_support(contact, "J_n", by_begun, self.right, first + 2, n)
+
+            def gap(
+                i: int,
+                normal: Callable[[int], Number] = normal,
+                begun: Callable[[int], Number] = begun,
+                mean: Callable[[int], Number] = mean,
+            ) -> Number:
+                apart = m.sub_product(self.one, begun(i), mean(i))
+                return m.add_product(over_h, normal(i), apart)
+
+            self._spread_support(contact, gap, self.gaps, k)
+            self._add_support(contact, "J_n", m.constant(-1.0), self.gaps, k, n)
+            # J (dv_f - E da)
+            entries = [[row(contact, name)(i) for i in range(contact.length)] for name in ROWS[:3]]
+            self._see(contact, entries)
+            for i in m.loop(0, 3 * self.c, independent=True):
+                total = self.zero
+                for entry, column in zip(entries[2], contact.columns, strict=True):
+                    total = m.add_product(entry, self._G(column, i), total)
+                m.store(self.JG, k * (3 * self.c) + i, total)
+        for part in self.closing:
+            self._clear(part, 0, self.c * width)
+        for _ in self._some(self.times):
+            self._pose_closing()
+
+    def _see(self, contact: _Contact, entries: Sequence[Sequence[Number]]) -> None:
+        """Add J (dv_f - E da) of a contact to r; keep its normal part."""
+        m, width = self.m, self.width
+        rows = [column * width for column in contact.columns]
+        for x in m.loop(0, width, independent=True):
+            totals = [self.zero] * 3
+            for i, place in enumerate(rows):
+                other = m.load(self.free, place + x)
+                totals = [
+                    m.add_product(entries[axis][i], other, total)
+                    for axis, total in enumerate(totals)
+                ]
+            for axis, total in enumerate(totals):
+                place = (contact.k * 3 + axis) * width + x
+                m.store(self.right, place, m.add(total, m.load(self.right, place)))
+            m.store(self.normal, contact.k * width + x, totals[2])
+
+    def _pose_closing(self) -> None:
+        """Write the changes of approach and share of each contact."""
+        m, n, width, given = self.m, self.n, self.width, self.given
+        dense = m.memory(n)
+        for contact in self._contacts():
+            k = contact.k
+            normal = [m.load(given, contact.place("J_n", i)) for i in range(contact.length)]
+            for j in m.loop(0, n, independent=True):
+                total = self.zero
+                for entry, column in zip(normal, contact.columns, strict=True):
+                    total = m.add_product(entry, self._E(column, j), total)
+                m.store(dense, j, total)
+            for which, found in enumerate(self.closing, start=1):
+                by_start, by_gap, by_begun, by_end = (
+                    self._slope(4 * which + part)(k) for part in range(4)
+                )
+
+                def entry(
+                    i: int,
+                    contact: _Contact = contact,
+                    slopes: tuple[Number, ...] = (by_gap, by_begun, by_end),
+                ) -> Number:
+                    total = self.zero
+                    for slope, name in zip(slopes, ("J_n", "N_start", "N_before"), strict=True):
+                        total = m.add_product(slope, m.load(given, contact.place(name, i)), total)
+                    return total
+
+                self._spread_support(
+                    contact,
+                    entry,
+                    found,
+                    k,
+                    lambda j, by_end=by_end: m.mul(by_end, m.load(dense, j)),  # type: ignore[misc]
+                )
+                self._add_support(contact, "J_0", by_start, found, k, 0)
+                self._add_support(contact, "J_n", by_begun, found, k, n)
+                for x in m.loop(0, width, independent=True):
+                    place = k * width + x
+                    total = m.add_product(by_end, m.load(self.normal, place), m.load(found, place))
+                    m.store(found, place, total)
+
+    def solve(self) -> None:
+        """Write the impulses, with those of restitution."""
+        m, of, c, width = self.m, self.of, self.c, self.width
+
+        def entry(i: Index, k: int) -> Number:
+            return m.load(self.given, i * (3 * c) + (k + of.P))
+
+        self._multiply(entry, self.right, self.p, 3 * c, 3 * c)
+        self._clear(self.returned, 0, c * width)
+        for _ in self._some(self.returns):
+            right, normal = m.memory(3 * c * width), m.memory(c * width)
+            self._compress(right)
+            for i in m.loop(0, 3 * c * width, independent=True):
+                m.store(right, i, m.add(m.load(right, i), m.load(self.right, i)))
+            self._multiply(
+                lambda i, k: m.load(self.given, i * (3 * c) + (k + of.normal_P)),
+                right,
+                normal,
+                c,
+                3 * c,
+            )
+            least = m.memory(c * width)
+            for k in m.loop(0, c):
+                by_approach = self._share("returned_by_approach")(k)
+                by_impulse = self._share("returned_by_impulse")(k)
+                flag = self._share("has_least")(k)
+                for x in m.loop(0, width, independent=True):
+                    place = k * width + x
+                    total = m.mul(by_approach, m.load(self.closing[0], place))
+                    total = m.add_product(by_impulse, m.load(normal, place), total)
+                    m.store(self.returned, place, total)
+                    m.store(least, place, m.mul(flag, total))
+            self._multiply(
+                lambda i, k: m.load(self.given, i * c + (k + of.Q)),
+                least,
+                self.p,
+                3 * c,
+                c,
+                start=self.p,
+            )
+
+    def _compress(self, right: Memory) -> None:
+        """Write by how much r of the compression differs."""
+        m, of, n, given = self.m, self.of, self.n, self.given
+        dense = m.memory(n)
+        for contact in self._contacts():
+            for axis in range(3):
+                entries = [
+                    m.load(given, contact.place(ROWS[axis], i)) for i in range(contact.length)
+                ]
+                for j in m.loop(0, n, independent=True):
+                    total = self.zero
+                    for entry, column in zip(entries, contact.columns, strict=True):
+                        other = m.load(given, column * n + j + of.first_E)
+                        total = m.add_product(entry, self._E(column, j), total)
+                        total = m.sub_product(entry, other, total)
+                    m.store(dense, j, total)
+
+                def different(i: int, contact: _Contact = contact, axis: int = axis) -> Number:
+                    return m.load(given, contact.different + (axis * contact.length + i))
+
+                self._spread_support(
+                    contact, different, right, contact.k * 3 + axis, lambda j: m.load(dense, j)
+                )
+
+    def time(self) -> None:
+        """Write impulses times the shares of the step over which they last."""
+        m, width = self.m, self.width
+        for k in m.loop(0, self.c):
+            weight = self._share("lasting")(k)
+            for i in m.loop(0, 3 * width, independent=True):
+                place = k * (3 * width) + i
+                m.store(self.timed, place, m.mul(weight, m.load(self.p, place)))
+        for _ in self._some(self.times):
+            for k in m.loop(0, self.c):
+                share, sudden, of_approach, of_returned, of_impulse = (
+                    self._share(name)(k) for name in SHARES[1:6]
+                )
+                half_share = m.mul(self.half, share)
+                of_share = m.add_product(self.half, sudden, self.half)
+                impulse = [m.load(self.given, k * 3 + (axis + self.of.p)) for axis in range(3)]
+                for x in m.loop(0, width, independent=True):
+                    place = k * width + x
+                    change = m.mul(of_impulse, m.load(self.p, (k * 3 + 2) * width + x))
+                    change = m.add_product(of_returned, m.load(self.returned, place), change)
+                    change = m.add_product(of_approach, m.load(self.closing[0], place), change)
+                    lasting = m.mul(of_share, m.load(self.closing[1], place))
+                    lasting = m.add_product(half_share, change, lasting)
+                    for axis in range(3):
+                        at = (k * 3 + axis) * width + x
+                        total = m.add_product(impulse[axis], lasting, m.load(self.timed, at))
+                        m.store(self.timed, at, total)
+
+    def close_gaps(self) -> None:
+        """Write mean velocities without impulses, and add impulses that keep gaps closed."""
+        m, n, c, width = self.m, self.n, self.c, self.width
+        # (dv + dv_f) / 2 - E_s da
+        for i in m.loop(0, n * width, independent=True):
+            m.store(self.mean, i, m.mul(self.half, m.load(self.free, i)))
+        for i in m.loop(0, n):
+            self._spread(
+                lambda j, i=i: m.sub_product(  # type: ignore[misc]
+                    self.one, self._Es(i, j), m.mul(self.half, self._E(i, j))
+                ),
+                self.mean,
+                i,
+                start=lambda x, i=i: m.load(self.mean, i * width + x),  # type: ignore[misc]
+            )
+            place = i * width + n + i
+            m.store(self.mean, place, m.add(self.half, m.load(self.mean, place)))
+        left = m.memory(c * width)
+        for contact in self._contacts():
+            k = contact.k
+            rows = [column * width for column in contact.columns]
+            entries = [m.load(self.given, contact.place("J_n", i)) for i in range(contact.length)]
+            for x in m.loop(0, width, independent=True):
+                total = m.load(self.gaps, k * width + x)
+                for entry, place in zip(entries, rows, strict=True):
+                    total = m.add_product(entry, m.load(self.mean, place + x), total)
+                m.store(left, k * width + x, total)
+        self._multiply(
+            lambda i, k: m.load(self.JG, i * (3 * c) + k), self.timed, left, c, 3 * c, start=left
+        )
+        R = self._closed_gaps()
+        for k in m.loop(0, c):
+            for begin in range(0, c, UNROLLED):
+                terms = range(begin, min(begin + UNROLLED, c))
+                entries = [m.load(R, k * c + i) for i in terms]
+                for x in m.loop(0, width, independent=True):
+                    place = (k * 3 + 2) * width + x
+                    total = m.load(self.timed, place)
+                    for entry, i in zip(entries, terms, strict=True):
+                        total = m.add_product(entry, m.load(left, x + i * width), total)
+                    m.store(self.timed, place, total)
+
+    def _closed_gaps(self) -> Memory:
+        """Return R: minus the inverse of J_n G_n among contacts that are closed, c x c."""
+        m, c = self.m, self.c
+        matrix, flags, R = m.memory(c * c), m.memory(c), m.memory(c * c)
+        for k in m.loop(0, c):
+            m.store(flags, k, self._share("is_closed")(k))
+            for i in m.loop(0, c):
+                m.store(matrix, k * c + i, m.load(self.JG, k * (3 * c) + i * 3 + 2))
+        write_negative_inverse(m, matrix, flags, R, c)
+        return R
+
+    def finish(self, found: Memory) -> None:
+        """Add G times impulses to velocities and mean velocities, and write the results."""
+        m, n = self.m, self.n
+        inner = 3 * self.c
+        parts = [range(k, min(k + UNROLLED, inner)) for k in range(0, inner, UNROLLED)]
+        for terms in parts[:-1]:
+            self._push(terms, 0, n, None)
+        # rows between blocks are results as they are
+        for begin, end in self._ranges():
+            self._push(parts[-1], begin, end, found)
+        for begin, count, (C, Om, Op) in self._blocks("C", "Om", "Op"):
+            self._push(parts[-1], begin, begin + count, None)
+            self._end_block(((C, self.mean),), begin, count, 0, found)
+            self._end_block(((Om, self.mean), (Op, self.free)), begin, count, n, found)
+        for begin, end in self._ranges():
+            for i in m.loop(begin, end):
+                place = i * (2 * n) + i
+                m.store(found, place, m.add(self.one, m.load(found, place)))
+        for row, column, name in ((0, 0, "M"), (n, n, "Ov")):
+            for begin, count, (block,) in self._blocks(name):
+                for i in m.loop(0, count):
+                    for k in m.loop(0, count, independent=True):
+                        place = (i + (begin + row)) * (2 * n) + (begin + column) + k
+                        entry = m.load(self.given, i * count + k + block)
+                        m.store(found, place, m.add(entry, m.load(found, place)))
+
+    def _push(self, terms: range, begin: int, end: int, found: Memory | None) -> None:
+        """Add G times impulses to some rows of dv+ and dmean; write those of simple joints."""
+        m, width, n = self.m, self.width, self.n
+        for pair in self._pairs(end - begin):
+            rows = [i + begin for i in pair]
+            entries = [[self._G(i, k) for k in terms] for i in rows]
+            for first, last, place, stride in self._sides():
+                if found is None:
+                    last = width
+                for x in m.loop(first, last, independent=True):
+                    totals = [
+                        m.load(part, i * width + x) for i in rows for part in (self.free, self.mean)
+                    ]
+                    for at, k in enumerate(terms):
+                        others = [m.load(part, x + k * width) for part in (self.p, self.timed)]
+                        totals = [
+                            m.add_product(entries[number // 2][at], others[number % 2], total)
+                            for number, total in enumerate(totals)
+                        ]
+                    for number, total in enumerate(totals):
+                        i = rows[number // 2]
+                        if found is None:
+                            part = self.mean if number % 2 else self.free
+                            m.store(part, i * width + x, total)
+                        elif number % 2:
+                            at = i * stride + x + (place - first)
+                            m.store(found, at, m.mul(self.h, total))
+                        else:
+                            at = (i + n) * stride + x + (place - first)
+                            m.store(found, at, total)
+                if found is None:
+                    break
+
+    def _sides(self) -> tuple[tuple[int, int, int, int], ...]:
+        """Return range of directions, place in the results and length of rows of both matrices."""
+        n = self.n
+        return (0, 2 * n, 0, 2 * n), (2 * n, 3 * n, 4 * n * n, n)
+
+    def _end_block(
+        self,
+        parts: Sequence[tuple[int, Memory]],
+        begin: int,
+        count: int,
+        row: int,
+        found: Memory,
+    ) -> None:
+        """Write the rows of a block of the results."""
+        m, width = self.m, self.width
+        for i in m.loop(0, count):
+            entries = [
+                [m.load(self.given, i * count + (place + k)) for k in range(count)]
+                for place, _ in parts
+            ]
+            for first, last, place, stride in self._sides():
+                for x in m.loop(first, last, independent=True):
+                    total = self.zero
+                    for left, (_, right) in zip(entries, parts, strict=True):
+                        for k in range(count):
+                            other = m.load(right, x + (begin + k) * width)
+                            total = m.add_product(left[k], other, total)
+                    m.store(found, (i + (begin + row)) * stride + x + (place - first), total)
