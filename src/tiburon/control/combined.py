@@ -13,6 +13,9 @@ from tiburon.trace.primitives.table_rows import HANDLE, Table
 
 __all__ = ["CombinedControl"]
 
+DISCRETE = "discrete_state_names"
+"""Attribute of controllers with discrete states."""
+
 
 @record
 class CombinedControl:
@@ -43,17 +46,34 @@ class CombinedControl:
             for x in part.initial_state(model)  # type: ignore[attr-defined]
         )
 
+    def discrete_state_names(self, model: Model) -> tuple[str, ...]:
+        """Return the names of the discrete states of all parts."""
+        return tuple(name for part in self.parts for name in _names(part, model, DISCRETE))
+
+    def initial_discrete_state(self, model: Model) -> tuple[float, ...]:
+        """Return the initial discrete states of all parts: zeros by default."""
+        found: list[float] = []
+        for part in self.parts:
+            count = len(_names(part, model, DISCRETE))
+            given = getattr(part, "initial_discrete_state", (0.0,) * count)
+            found += given(model) if callable(given) else given
+        return tuple(found)
+
     def __call__(self, state: State) -> Any:
-        """Return the summed commands, and the rates of all states if there are any."""
+        """Return the summed commands, and rates and next discrete states if there are any."""
         model = state.model
         commands: dict[str, Any] = {}
         rates: list[Any] = []
+        discrete: list[Any] = []
         place, whole = 0, state.own
+        place_z, whole_z = 0, state.own_z
         owner, values, handles = state.owner, state.p, state.tables
         at_p, at_t = 0, 0
         for part in self.parts:
             count = len(_names(part, model))
+            count_z = len(_names(part, model, DISCRETE))
             state.own = whole[..., place : place + count] if count else None
+            state.own_z = whole_z[..., place_z : place_z + count_z] if count_z else None
             if owner is self:
                 after_p = at_p + len(_listed(part, "parameters"))
                 after_t = at_t + HANDLE * len(_listed(part, "tables"))
@@ -61,20 +81,22 @@ class CombinedControl:
                 state.p, state.tables = values[at_p:after_p], handles[at_t:after_t]
                 at_p, at_t = after_p, after_t
             answer = part(state)
-            if count:
-                answer, own = answer
-                rates.append(own)
+            if count or count_z:
+                answer, *more = answer
+                if count:
+                    rates.append(more.pop(0))
+                discrete += more
             if not isinstance(answer, dict):
                 names = state.system.command_names[: model.nv]
                 answer = {name: answer[..., k] for k, name in enumerate(names)}
             for name, value in answer.items():
                 commands[name] = commands[name] + value if name in commands else value
-            place += count
-        state.own = whole
+            place, place_z = place + count, place_z + count_z
+        state.own, state.own_z = whole, whole_z
         state.owner, state.p, state.tables = owner, values, handles
-        if not rates:
+        if not rates and not discrete:
             return commands
-        return commands, np.concatenate(rates, axis=-1)
+        return (commands, *(np.concatenate(x, axis=-1) for x in (rates, discrete) if x))
 
     def parameters(self) -> tuple[float, ...]:
         """Return the run-time parameters of all parts in order."""
@@ -93,8 +115,8 @@ class CombinedControl:
         return lambda: tuple((type(part).__qualname__, part.structure()) for part in parts)
 
 
-def _names(part: Any, model: Model) -> tuple[str, ...]:
-    names = getattr(part, "state_names", ())
+def _names(part: Any, model: Model, kind: str = "state_names") -> tuple[str, ...]:
+    names = getattr(part, kind, ())
     return tuple(names(model) if callable(names) else names)
 
 

@@ -195,6 +195,11 @@ def refuse_other_discrete_states(system: System) -> None:
                 "contact='rigid'",
                 name=element.name,
             )
+    if system.own_z_names:
+        raise ModelError(
+            f"control: has the discrete state {system.own_z_names[0]!r}, which equal steps update; "
+            "contact='exact' takes steps of its own: pass contact='rigid'"
+        )
 
 
 class _Contacts(NamedTuple):

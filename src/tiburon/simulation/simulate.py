@@ -124,7 +124,9 @@ def simulate(
         control: Decides commands. Marked with `traced`, it is compiled into the loop and runs at
             every stage of the integrator, or every `control_dt` if that is given; it may have
             states of its own (`state_names`, `initial_state`) and then returns commands and their
-            rates. Any other function is called every `control_dt` while native steps run in
+            rates. One with discrete states (`discrete_state_names`, `initial_discrete_state`, found
+            in `state.own_z`) is sampled, every dt by default, and returns commands and their next
+            values. Any other function is called every `control_dt` while native steps run in
             between; in a batch it gets arrays with the cases leading. It takes a `State` and
             returns commands by name, or an array of joint forces.
         control_dt: Time between two calls of the controller [s], 0.01 by default for functions
@@ -230,7 +232,7 @@ def simulate(
         around = surrounded(model, world, fluid, passive, limits)  # type: ignore[arg-type]
         surroundings, elements = around.world, (*around.elements, *extra)
     dt = _time("dt", dt, positive=True)
-    hold = _control_steps(control, control_dt, dt)
+    hold = _control_steps(model, control, control_dt, dt)
     if keep_inertia is not None:
         # refuses what cannot keep them
         method = keeping(METHODS[method], keep_inertia).name
@@ -479,10 +481,14 @@ def _listed(argument: str, given: Any, kind: Any, words: str) -> tuple[Any, ...]
     return parts
 
 
-def _control_steps(control: Any, control_dt: float | None, dt: float) -> int | None:
+def _control_steps(model: Model, control: Any, control_dt: float | None, dt: float) -> int | None:
     """Return the steps between two samples of a controller; None if it is never sampled."""
-    if control is None or (control_dt is None and is_traced(control)):
+    if control is None:
         return None
+    if control_dt is None and is_traced(control):
+        # discrete states of a controller are updated when it is sampled
+        names = getattr(control, "discrete_state_names", ())
+        return 1 if (names(model) if callable(names) else names) else None
     return _interval("control_dt", control_dt, CONTROL_DT, dt)
 
 

@@ -42,7 +42,10 @@ EMPTY_READINGS = Readings()
 class State:
     """A robot at one time of a run, or many of them: in a batch the cases lead in all arrays."""
 
-    __slots__ = ("own", "owner", "p", "q", "sensors", "system", "tables", "time", "u", "v", "x")
+    __slots__ = (
+        *("own", "own_z", "owner", "p", "q", "sensors", "system"),
+        *("tables", "time", "u", "v", "x", "z"),
+    )
 
     time: Any
     """Time [s]; shape (...) where cases have steps of their own."""
@@ -61,6 +64,13 @@ class State:
 
     own: Any
     """Those of x that are the controller's own; None for one without states."""
+
+    z: Any
+    """Discrete states at the start of the step, in the order of `System.z_names`, shape (nz,); None
+    outside of traced controllers."""
+
+    own_z: Any
+    """Those of z that are the controller's own; None for one without discrete states."""
 
     sensors: Any
     """Latest readings by name of the sensor."""
@@ -97,6 +107,8 @@ class State:
         self.x = x
         self.u = u
         self.own = own
+        self.z = None
+        self.own_z = None
         self.sensors = EMPTY_READINGS if sensors is None else sensors
         self.p = None
         self.tables = None
@@ -135,7 +147,7 @@ def new_state(
     state.x = x
     state.u = u
     state.sensors = sensors
-    state.own = state.p = state.tables = state.owner = None
+    state.own = state.z = state.own_z = state.p = state.tables = state.owner = None
     return state
 
 

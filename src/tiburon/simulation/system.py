@@ -5,7 +5,7 @@ Symbols:
     w   (*v, *x): all that integrators move along straight lines, as one vector
     u   held values: commands (joint forces, then those of the elements in order), rates of a
         sampled controller, sensor readings of a traced controller, z
-    z   discrete states of elements, updated once per step
+    z   discrete states: of elements, updated once per step; of a sampled controller, by itself
     p   run-time parameters of the elements
 
 Run-time parameters of the controller and handles of tables are bound while a function of the system
@@ -242,7 +242,7 @@ class System:
         command_names: Their names.
         x_names: Names of the continuous states, those of the controller last.
         x0: Initial continuous states, shape (nx,).
-        z_names: Names of the discrete states of elements.
+        z_names: Names of the discrete states of elements, then of the controller.
         z0: Initial discrete states, shape (nz,).
         kept: Kernels and the like that all runs of this system share, by name.
         fixed: Number of leading elements that follow from the model alone and never change.
@@ -268,7 +268,8 @@ class System:
             world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
             elements: Elements that act on it, in order.
             control: A traced controller, called with a `State`; returns commands, or commands and
-                the rates of its own states if it has `state_names` and `initial_state`.
+                the rates of its own states if it has `state_names` and `initial_state`; then its
+                next discrete states if it has `discrete_state_names`.
             held: Whether its commands are sampled by the loop and held.
             sensed: Sensors that the controller reads, by name, with their number of channels; the
                 readings are held with the commands.
@@ -298,6 +299,13 @@ class System:
         self.command_names = self.commands.names
         own = getattr(control, "state_names", None)
         self.own_names: tuple[str, ...] = () if own is None else tuple(_called(own, model))
+        own_z = getattr(control, "discrete_state_names", ())
+        self.own_z_names: tuple[str, ...] = tuple(_called(own_z, model))
+        if self.own_z_names and not held:
+            raise ModelError(
+                f"control: expected a sampled controller, since it has the discrete state "
+                f"{self.own_z_names[0]!r}, got one that runs at every stage; pass control_dt"
+            )
         self._sizes = [
             _Sizes(
                 len(e.state_names(model)),
@@ -324,21 +332,38 @@ class System:
             start += _called(control.initial_state, model)  # type: ignore[union-attr]
         self.x0 = np.array(start, dtype=np.float64)
         self.z_names = unique_names(
-            "discrete state", [n for e in self.elements for n in e.discrete_state_names(model)]
+            "discrete state",
+            [*(n for e in self.elements for n in e.discrete_state_names(model)), *self.own_z_names],
         )
-        self.z0 = np.array([z for e in self.elements for z in e.initial_discrete_state(model)])
+        first = [z for e in self.elements for z in e.initial_discrete_state(model)]
+        self.z0 = np.array([*first, *self._own_z0(control)], dtype=np.float64)
         if self.z_names and not steps:
-            element = next(e for e in self.elements if e.discrete_state_names(model))
+            found = [e.name for e in self.elements if e.discrete_state_names(model)]
+            who = f"element {found[0]!r}" if found else "control"
             raise ModelError(
-                f"element {element.name!r}: expected a run of equal steps, which updates its "
-                "discrete states, got another use; use simulate, or leave the element out",
-                name=element.name,
+                f"{who}: expected a run of equal steps, which updates its "
+                f"discrete states, got another use; use simulate, or leave the "
+                f"{'element' if found else 'controller'} out",
+                name=found[0] if found else None,
             )
         self.time_matters = depends_on_time(model, self.world)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle without what runs of this process keep with it."""
         return {**self.__dict__, "kept": {}}
+
+    def _own_z0(self, control: Any) -> tuple[float, ...]:
+        """Return the initial discrete states of the controller: zeros by default."""
+        count = len(self.own_z_names)
+        given = getattr(control, "initial_discrete_state", (0.0,) * count) if count else ()
+        found = tuple(float(z) for z in _called(given, self.model))
+        if len(found) != count:
+            raise ShapeError(
+                "control: initial discrete states",
+                f"{count} ({', '.join(self.own_z_names)})",
+                len(found),
+            )
+        return found
 
     @property
     def nx(self) -> int:
@@ -904,7 +929,7 @@ class System:
             kinematics, x, commands, u[self.discrete], time, p
         ):
             z += _updated(element, size, now)
-        return (*u[: self.discrete.start], *z)
+        return (*u[: self.discrete.start], *z, *u[self.discrete.start + len(z) :])
 
     def _contexts(
         self,
@@ -946,10 +971,24 @@ class System:
         time: Scalar,
     ) -> tuple[Scalars, Scalars]:
         """Call the traced controller; return all commands, and the rates of its own states."""
-        count, own = len(self.command_names), len(self.own_names)
+        return self._decided(q, v, x, u, time)[:2]
+
+    def _decided(
+        self,
+        q: Sequence[Scalar],
+        v: Sequence[Scalar],
+        x: Sequence[Scalar],
+        u: Sequence[Scalar],
+        time: Scalar,
+    ) -> tuple[Scalars, Scalars, Scalars]:
+        """Call the traced controller; return commands, rates, and its next discrete states."""
+        count, own, own_z = len(self.command_names), len(self.own_names), len(self.own_z_names)
         state = State(self, time, *map(_array, (q, v, x, u[:count])))
         if own:
             state.own = state.x[len(x) - own :]
+        if self.z_names:
+            state.z = _array(u[self.discrete])
+            state.own_z = state.z[len(self.z_names) - own_z :] if own_z else None
         if self.sensed:
             state.sensors = self._readings_by_name(u)
         state.owner, state.p = self.control, _array(self._run_time(CONTROL))
@@ -958,15 +997,23 @@ class System:
         assert self.control is not None
         with at_time(time if self.time_matters else None):
             answer = self.control(state)
-        rates: Any = ()
-        if own:
-            if not (isinstance(answer, tuple) and len(answer) == 2):
-                raise ShapeError("control", "a pair (commands, rates)", type(answer).__name__)
-            answer, rates = answer
-        rates = tuple(as_traced(rates).reshape(-1).tolist())
-        if len(rates) != own:
-            raise ShapeError("control: rates", f"{own} ({', '.join(self.own_names)})", len(rates))
-        return tuple(self.commands.fill(list(u[:count]), answer)), rates
+        parts = [
+            ("rates", self.own_names),
+            ("discrete states", self.own_z_names),
+        ]
+        more: list[Scalars] = [(), ()]
+        if own or own_z:
+            names = ["commands", *(part for part, known in parts if known)]
+            if not (isinstance(answer, tuple) and len(answer) == len(names)):
+                raise ShapeError("control", f"a tuple ({', '.join(names)})", type(answer).__name__)
+            answer, *rest = answer
+            for k, (part, known) in enumerate(parts):
+                if known:
+                    more[k] = tuple(as_traced(rest.pop(0)).reshape(-1).tolist())
+                    if len(more[k]) != len(known):
+                        listed = f"{len(known)} ({', '.join(known)})"
+                        raise ShapeError(f"control: {part}", listed, len(more[k]))
+        return tuple(self.commands.fill(list(u[:count]), answer)), more[0], more[1]
 
     def _readings_by_name(self, u: Sequence[Scalar]) -> Readings:
         """Return the held sensor readings by the name of the sensor."""
@@ -980,8 +1027,9 @@ class System:
         self, q: Sequence[Scalar], w: Sequence[Scalar], u: Sequence[Scalar], time: Scalar
     ) -> Scalars:
         """Sample the traced controller: return the held values from here on."""
-        commands, own = self.decide(*self._parts(q, w), u, time)
-        return (*commands, *own, *u[self.readings.start :])
+        commands, own, own_z = self._decided(*self._parts(q, w), u, time)
+        kept = u[self.readings.start : self.discrete.stop - len(own_z)]
+        return (*commands, *own, *kept, *own_z)
 
     def commands_at(
         self, q: Sequence[Scalar], w: Sequence[Scalar], u: Sequence[Scalar], time: Scalar
@@ -1126,8 +1174,8 @@ class System:
             kinematics = _UserKinematics(self, position, v, time, more if alone else None, known)
             results: list[Scalar] = []
             if control:
-                commands, own = self.decide(position, v, x, u, time)
-                results += (*commands, *own)
+                commands, own, own_z = self._decided(position, v, x, u, time)
+                results += (*commands, *own, *own_z)
             for element, size, now in self._contexts(
                 kinematics, x, u, u[self.discrete], time, None
             ):
@@ -1173,6 +1221,8 @@ class System:
                 _bits(_called(start, model) if self.own_names else ()),
                 _bits(self.control_numbers()),
                 tuple(map(Identical, _called(getattr(control, "tables", ())))),
+                tuple(_called(getattr(control, "discrete_state_names", ()), model)),
+                _bits(self._own_z0(control)),
             ]
         return (*parts, structure_text(self.structure(self.fixed)))
 
