@@ -869,6 +869,27 @@ class LoadSharing:
             raise DomainError("touching", "0 or 1 for each contact", shown(touching))
         return taking
 
+    @property
+    def options(self) -> Options:
+        """Compile-time options: all that compiled code depends on beside the robot."""
+        return self._options
+
+    def parameters(self) -> tuple[float, ...]:
+        """Return the run-time parameters: friction, limits, objective, surfaces."""
+        return tuple(float(x) for part in self._constants for x in part)
+
+    def structure(self) -> Any:
+        """Return what compiled code of controllers depends on, beside the robot."""
+        return self._options
+
+    def split_parameters(self, values: Sequence[Any]) -> list[list[Any]]:
+        """Return `parameters` by kind: friction, torsion, bounds, weights, surfaces."""
+        found, start = [], 0
+        for part in self._constants:
+            found.append(list(values[start : start + len(part)]))
+            start += len(part)
+        return found
+
     @cached_property
     def _options(self) -> Options:
         return (

@@ -324,7 +324,7 @@ class Smoothness(Objective):
 
     def squares(self, problem: Problem, p: Sequence[Scalar], before: Before) -> list[Square]:
         """Return the squares of the changes."""
-        return [Square(1.0, {k: 1.0}, -before.x[k]) for k in range(problem.layout.size)]
+        return [Square(1.0, {k: 1.0}, -last) for k, last in enumerate(before.x)]
 
 
 @record

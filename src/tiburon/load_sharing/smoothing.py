@@ -120,6 +120,14 @@ class SmoothingPenalty:
         object.__setattr__(self, "duration", positive("duration", self.duration, "s"))
         choice("on", self.on, QUANTITIES)
 
+    def parameters(self) -> tuple[float, ...]:
+        """Return the run-time parameters: weight and duration."""
+        return self.weight, self.duration
+
+    def structure(self) -> str:
+        """Return what is kept continuous, which compiled code depends on."""
+        return self.on
+
 
 Scheme = Blending | StepLimit | SmoothingPenalty
 

@@ -1,0 +1,527 @@
+"""Control of motion and of contact forces: load sharing at every sample, inside the loop of a run.
+
+Motion feedback gives desired accelerations: of floating bodies from pose errors, of joints from
+position errors, of feet in the air from theirs. Contacts follow, and forces that produce the motion
+are shared by a `LoadSharing` plan, continuous in time. Forces and motion live in orthogonal
+subspaces: neither controller disturbs the other (Nahon 1991, chapter 8).
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tiburon.actuation.contact_element import POINT_STATES
+from tiburon.algorithms.surroundings import unbound
+from tiburon.argument_checks import choice, positive
+from tiburon.control.joint_tracking import (
+    THROUGH,
+    JointSelection,
+    commands_of,
+    model_key,
+    select_joints,
+)
+from tiburon.control.motion_path import GaitPath, MotionPath, MotionSample
+from tiburon.control.piecewise import entries, joined
+from tiburon.control.run_time import RunTimeFields, run_time_fields, table_handles
+from tiburon.errors import DomainError, ModelError, shown
+from tiburon.functions.load_sharing import LoadSharing
+from tiburon.functions.load_tracking import AIM, TrackedLoad, tracked_load
+from tiburon.load_sharing.contact_load import ContactLoad, load_weight
+from tiburon.load_sharing.objectives import Smoothness, Sum, TorqueSmoothness
+from tiburon.load_sharing.smoothing import (
+    UNBOUNDED,
+    Blending,
+    SmoothingPenalty,
+    StepLimit,
+    ramp,
+)
+from tiburon.model import Model
+from tiburon.model.body import ContactPoint
+from tiburon.record import field, record
+from tiburon.simulation.state import State
+from tiburon.spatial import (
+    Scalar,
+    quaternion_conjugate,
+    quaternion_log,
+    quaternion_multiply,
+    quaternion_to_matrix,
+)
+from tiburon.spatial.vec3 import cross, matrix_vector, subtract, transpose
+from tiburon.trace.array import TracedArray, as_traced
+from tiburon.trace.declared import traced
+
+__all__ = ["LoadSharingControl"]
+
+CONTACTS = ("planned", "measured")
+"""Where the set of touching contacts comes from."""
+
+LEAST_CAP = 1e-3
+"""Bound of normal forces relative to the full load, where contacts begin or end."""
+
+BEFORE_ALL = -1e9
+"""Time of a change of contacts before any [s]."""
+
+
+@traced
+@record(slots=False)
+class LoadSharingControl(RunTimeFields):
+    """Control of a robot with contacts: it follows a path and shares its load at every sample.
+
+    Its discrete states are the shared forces, joint forces and contacts of its last sample, and
+    the status of the solver. Where no solution exists, the last joint forces are held and the
+    status says so.
+
+    Example:
+        ``LoadSharingControl(LoadSharing.of(dog, friction=0.5), GaitPath.trot(dog), max_step=20.0)``
+    """
+
+    plan: LoadSharing
+    """How the load is shared: contacts, limits and objective."""
+
+    path: MotionPath | GaitPath
+    """The motion; a configuration to hold becomes a `MotionPath`."""
+
+    max_step: float | None = None
+    """Largest change of each force from sample to sample [N]; or of each driven joint force
+    [N or N m] where `smoothing` is on torques."""
+
+    smoothing: SmoothingPenalty | StepLimit | None = field(default_factory=SmoothingPenalty)
+    """How forces stay continuous when contacts change; None for not at all."""
+
+    transfers: bool = True
+    """Whether contacts take up their load gradually, and give it up before they end."""
+
+    full_load: float | None = None
+    """Normal force up to which the load of a contact grows, and from which it falls [N]; the weight
+    of the robot by default."""
+
+    base_frequency: float = 12.0
+    """Of pose errors of floating bodies, critically damped [rad/s]."""
+
+    joint_frequency: float = 20.0
+    """Of position errors of joints, critically damped [rad/s]."""
+
+    foot_frequency: float = 60.0
+    """Of position errors of feet in the air, critically damped [rad/s]."""
+
+    slip_damping: float = 20.0
+    """Rate at which contacts that move are brought to rest [1/s]."""
+
+    contact: str = "planned"
+    """Which contacts carry load: those "planned", or those of them that are "measured" to touch."""
+
+    through: str = "joints"
+    """How forces act: on "joints" directly, or as commands of their "actuators"."""
+
+    name: str = "share"
+    """Prefix of the names of its states."""
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        if not isinstance(self.plan, LoadSharing):
+            raise ModelError(
+                f"plan: expected a LoadSharing, got {shown(self.plan)}; write LoadSharing.of(robot)"
+            )
+        if not isinstance(self.path, (MotionPath, GaitPath)):
+            put(self, "path", MotionPath(self.path))
+        self.path.check(self.plan.model, self.plan.contact_names)
+        scheme = self.smoothing
+        if isinstance(scheme, Blending):
+            raise DomainError(
+                "smoothing",
+                "a scheme for robots that move",
+                "Blending, which is for machines that stand still",
+                advice="take SmoothingPenalty(), or StepLimit(...)",
+            )
+        if isinstance(scheme, StepLimit):
+            if self.max_step is not None:
+                raise DomainError(
+                    "max_step", "one step limit", "max_step beside smoothing=StepLimit(...)"
+                )
+            put(self, "max_step", scheme.max_step)
+        elif not (scheme is None or isinstance(scheme, SmoothingPenalty)):
+            raise ModelError(
+                f"smoothing: expected SmoothingPenalty, StepLimit or None, got {shown(scheme)}"
+            )
+        if self.max_step is not None:
+            put(self, "max_step", positive("max_step", self.max_step, "N"))
+        weight = self.full_load
+        if weight is None:
+            gravity = self.plan.world.gravity
+            weight = self.plan.model.total_mass * float(np.linalg.norm(gravity)) or UNBOUNDED
+        put(self, "full_load", positive("full_load", weight, "N"))
+        for frequency in ("base_frequency", "joint_frequency", "foot_frequency"):
+            put(self, frequency, positive(frequency, getattr(self, frequency), "rad/s"))
+        damping = float(self.slip_damping)
+        if not 0.0 <= damping < np.inf:
+            raise DomainError("slip_damping", "a finite value of at least 0", shown(damping))
+        put(self, "slip_damping", damping)
+        choice("contact", self.contact, CONTACTS)
+        choice("through", self.through, THROUGH)
+        if not self.plan.layout.undriven:
+            raise ModelError("plan: expected a floating body or object, got only driven joints")
+
+    # states
+
+    @property
+    def _on(self) -> str:
+        """What is kept continuous."""
+        return "forces" if self.smoothing is None else self.smoothing.on
+
+    def discrete_state_names(self, model: Model) -> tuple[str, ...]:
+        """Return the names of shared forces, joint forces, contacts and status."""
+        plan, own = self.plan, self.name
+        driven = (plan.model.v_names[i] for i in plan.layout.driven)
+        return (
+            *(f"{own}.{x}" for x in plan.names),
+            *(f"{own}.{x}.force" for x in driven),
+            *(f"{own}.{x}.touching" for x in plan.contact_names),
+            *(f"{own}.{x.name}.offset_{axis}" for x in self._aimed for axis in "xyz"),
+            f"{own}.changed_at",
+            f"{own}.missing",
+            f"{own}.status",
+            f"{own}.time",
+        )
+
+    def initial_discrete_state(self, model: Model) -> tuple[float, ...]:
+        """Return no force and no contact: the first sample compares with nothing."""
+        layout = self.plan.layout
+        count = layout.size + len(layout.driven) + len(layout.groups) + 3 * len(self._aimed)
+        return (*((0.0,) * count), BEFORE_ALL, 0.0, 0.0, BEFORE_ALL)
+
+    # commands
+
+    def __call__(self, state: State) -> tuple[Any, Any]:
+        """Return the commands in a state, and the next discrete states."""
+        plan, layout = self.plan, self.plan.layout
+        model = state.model
+        if model.v_names != plan.model.v_names:
+            raise ModelError(
+                f"model {model.name!r}: LoadSharingControl was made for {plan.model.name!r}, whose "
+                "joints differ; make the plan for this robot"
+            )
+        own = run_time_fields(self, state)
+        memory = self.initial_discrete_state(model) if state.own_z is None else state.own_z
+        z = list(memory) if not isinstance(memory, TracedArray) else entries(memory)
+        sizes = (layout.size, len(layout.driven), len(layout.groups), 3 * len(self._aimed))
+        at = [sum(sizes[:k]) for k in range(5)]
+        x, tau, touched, offsets = (z[at[k] : at[k + 1]] for k in range(4))
+        changed_at, _, _, last = z[at[4] :]
+        started = np.where(last > 0.5 * BEFORE_ALL, 1.0, 0.0)
+        sample = self._sampled(state, own, started * (state.time - last), offsets)
+        touching = self._touching(state, sample)
+        change: Scalar = 0.0
+        for a, b in zip(touching, touched, strict=True):
+            change = np.maximum(change, np.abs(a - b))
+        changed_at = np.where((change > 0.5) & (started > 0.5), state.time, changed_at)
+        rho: Scalar = 0.0
+        if isinstance(self.smoothing, SmoothingPenalty):
+            weight, duration = own["smoothing"]
+            rho = started * ramp(weight, state.time - changed_at, duration)
+        # contacts that were lifted carry nothing
+        before = list(x)
+        for k, group in enumerate(layout.groups):
+            for place in group.places:
+                before[place] = touching[k] * x[place]
+        found = self._shared(state, own, sample, touching, before, tau, rho, started)
+        good = found.status < 0.5
+        forces = entries(found.x)
+        missing: Scalar = 0.0
+        for d in forces[layout.size :]:
+            missing = np.maximum(missing, np.abs(d))
+        left = self._offsets(sample, entries(found.centers), touching, offsets)
+        driven = [entries(found.tau)[i] for i in layout.driven]
+        driven = [np.where(good, new, old) for new, old in zip(driven, tau, strict=True)]
+        forces = [np.where(good, new, old) for new, old in zip(forces, before, strict=False)]
+        after = (
+            *forces,
+            *driven,
+            *touching,
+            *left,
+            changed_at,
+            np.where(good, missing, 0.0),
+            found.status,
+            state.time + 0.0,
+        )
+        commands = commands_of(state, self._chosen, joined(driven, state.v), self.through)
+        return commands, as_traced(list(after)) if isinstance(state.v, TracedArray) else after
+
+    def _sampled(
+        self, state: State, own: dict[str, Any], dt: Scalar, offsets: Sequence[Scalar]
+    ) -> MotionSample:
+        """Return the motion at a time, with accelerations of the middle of the sample.
+
+        Commands are held for a sample: accelerations of its start would lag by half of it. Feet
+        swing from where they were when they lifted.
+        """
+        path, handles = self.path, table_handles(self, state)
+        now = path.sample(own["path"], state.time, handles)
+        middle = path.sample(own["path"], state.time + 0.5 * dt, handles)
+        poses = {
+            name: pose._replace(
+                acceleration=middle.poses[name].acceleration,
+                angular_acceleration=middle.poses[name].angular_acceleration,
+            )
+            for name, pose in now.poses.items()
+        }
+        joints = {
+            name: part._replace(acceleration=middle.joints[name].acceleration)
+            for name, part in now.joints.items()
+        }
+        aims = {}
+        for k, foot in enumerate(self._aimed):
+            own_offset = offsets[3 * k : 3 * k + 3]
+            aim = now.aims[foot.name].moved(own_offset)
+            ahead = middle.aims[foot.name].moved(own_offset)
+            aims[foot.name] = aim._replace(acceleration=ahead.acceleration)
+        return now._replace(poses=poses, joints=joints, aims=aims)
+
+    def _offsets(
+        self,
+        sample: MotionSample,
+        centers: Sequence[Scalar],
+        touching: Sequence[Scalar],
+        offsets: Sequence[Scalar],
+    ) -> list[Scalar]:
+        """Return how far feet are from their footholds when they lift [m]: held in the air."""
+        found: list[Scalar] = []
+        names = self.plan.contact_names
+        for k, foot in enumerate(self._aimed):
+            aim = sample.aims[foot.name]
+            held = touching[names.index(foot.name)] > 0.5
+            for i in range(3):
+                old = offsets[3 * k + i]
+                # the aim on the ground already contains the old offset
+                place = aim.position[i] - (1.0 - aim.blend[0]) * old
+                found.append(np.where(held, centers[3 * k + i] - place, old))
+        return found
+
+    def _touching(self, state: State, sample: MotionSample) -> list[Scalar]:
+        """Return 1 for each contact and loop that carries load, else 0."""
+        names = self.plan.contact_names
+        found: list[Scalar] = [sample.touching.get(name, 1.0) for name in names]
+        if self.contact == "planned":
+            return found
+        places = self._measured_places(state)
+        z = entries(state.z)
+        for k, place in enumerate(places):
+            square: Scalar = 0.0
+            for force in z[place : place + 3]:
+                square = square + force * force
+            found[k] = np.where(square > 0.0, found[k], 0.0)
+        return found
+
+    def _measured_places(self, state: State) -> list[int]:
+        """Return the place of the force of each contact point among the discrete states."""
+        system = state.system
+        if system.contact is None or state.z is None:
+            raise ModelError(
+                "LoadSharingControl: contact='measured' needs a run with contact, got none; "
+                "simulate in a world with ground, or take contact='planned'"
+            )
+        names = system.z_names
+        points = self.plan.contact_names[: self.plan.layout.points]
+        missing = [name for name in points if f"{name}.{POINT_STATES[0]}" not in names]
+        if missing:
+            raise ModelError(
+                f"LoadSharingControl: contact='measured' needs contact {missing[0]!r} in the run, "
+                "which has others; simulate with the same contact_pairs"
+            )
+        return [names.index(f"{name}.{POINT_STATES[0]}") for name in points]
+
+    def _shared(
+        self,
+        state: State,
+        own: dict[str, Any],
+        sample: MotionSample,
+        touching: Sequence[Scalar],
+        before: Sequence[Scalar],
+        tau: Sequence[Scalar],
+        rho: Scalar,
+        started: Scalar,
+    ) -> TrackedLoad:
+        """Share the load of the desired accelerations."""
+        plan = self.plan
+        limit = own.get("max_step", UNBOUNDED)
+        friction, torsion, bounds, weights, surfaces = plan.split_parameters(own["plan"])
+        if not isinstance(plan.objective, Sum):
+            weights = [1.0, *weights]
+        weights = [*weights, *([rho] if self._smooths else ()), 1.0]
+        caps: list[Scalar] = []
+        for name, touches in zip(plan.contact_names, touching, strict=True):
+            load = sample.load.get(name, 1.0) if self.transfers else 1.0
+            weights.append(load_weight(load))
+            # contacts that do not touch carry nothing anyway
+            growing = (load < 1.0) & (touches > 0.5)
+            cap = own["full_load"] * np.maximum(load, LEAST_CAP)
+            caps.append(np.where(growing, cap, UNBOUNDED))
+        aims: list[Scalar] = []
+        for foot in self._aimed:
+            aim = sample.aims[foot.name]
+            aims += [*aim.position, *aim.velocity, *aim.acceleration, aim.blend[0]]
+        k = own["foot_frequency"]
+        row = _row(state.v)
+        given = (
+            state.q,
+            state.v,
+            row(self._wanted(state, own, sample)),
+            row(touching),
+            row(aims or [0.0] * AIM),
+            row([k * k, 2.0 * k, own["slip_damping"]]),
+            row(caps),
+            row(before),
+            row(tau),
+            np.where(started > 0.5, limit, UNBOUNDED),
+            np.zeros(self._limit_count),
+            *map(row, (friction, torsion, bounds, weights, surfaces)),
+        )
+        around: Any = {"world": state.system.world, **_now(state)}
+        with unbound(model=plan.model is not state.model, world=False):
+            found = tracked_load.call(plan.model, given, around, self._options)
+        values = found.values() if isinstance(found, dict) else found
+        return TrackedLoad(*values)
+
+    def _wanted(self, state: State, own: dict[str, Any], sample: MotionSample) -> list[Scalar]:
+        """Return the desired acceleration of every velocity variable, with feedback."""
+        model = self.plan.model
+        q, v = entries(state.q), entries(state.v)
+        posture = self.path.posture_of(own["path"])
+        found: list[Scalar] = [0.0] * model.nv
+        for joint in model.joints:
+            if not joint.nv:
+                continue
+            at_q, at_v = model.slice(joint.name), model.slice(joint.name, of="v")
+            here, rate = q[at_q], v[at_v]
+            if joint.kind == "free":
+                k = own["base_frequency"]
+                wanted = _pose_feedback(here, rate, sample.poses.get(joint.name), posture[at_q], k)
+            else:
+                k = own["joint_frequency"]
+                given = sample.joints.get(joint.name)
+                goal = posture[at_q] if given is None else given.position
+                e = joint.difference(here, goal)
+                wanted = [k * k * a - 2.0 * k * b for a, b in zip(e, rate, strict=True)]
+                if given is not None:
+                    wanted = [
+                        w + a + 2.0 * k * b
+                        for w, a, b in zip(wanted, given.acceleration, given.velocity, strict=True)
+                    ]
+            found[at_v] = wanted
+        return found
+
+    # what is compiled
+
+    @property
+    def _smooths(self) -> bool:
+        return isinstance(self.smoothing, SmoothingPenalty)
+
+    @cached_property
+    def _plan(self) -> LoadSharing:
+        """The plan with smoothing, loads of contacts and step limits."""
+        steps = None if self.max_step is None else self._on
+        objective: Any = self.plan.objective
+        if self._smooths:
+            objective = objective + (Smoothness() if self._on == "forces" else TorqueSmoothness())
+        objective = objective + ContactLoad(len(self.plan.layout.groups))
+        limits = self.plan.limits._replace(steps=steps, relaxed=False)
+        return replace(self.plan, objective=objective, limits=limits)
+
+    @cached_property
+    def _limit_count(self) -> int:
+        normals = sum(group.normal is not None for group in self.plan.layout.groups)
+        return len(self._plan.limit_names) + normals
+
+    @cached_property
+    def _options(self) -> Any:
+        return (*self._plan.options, ("feet", self._feet))
+
+    @cached_property
+    def _feet(self) -> tuple[ContactPoint | None, ...]:
+        """The ball of each contact point that has an aim in the air."""
+        known = {point.name: point for point in self.path.feet}
+        names = self.plan.contact_names[: self.plan.layout.points]
+        return tuple(known.get(name) for name in names)
+
+    @cached_property
+    def _aimed(self) -> tuple[ContactPoint, ...]:
+        """Contact points with aims in the air, in the order of contacts."""
+        return tuple(foot for foot in self._feet if foot is not None)
+
+    @cached_property
+    def _chosen(self) -> JointSelection:
+        driven = set(self.plan.layout.driven)
+        model = self.plan.model
+        names = tuple(
+            joint.name
+            for joint in model.joints
+            if joint.nv and model.slice(joint.name, of="v").start in driven
+        )
+        return select_joints(model, names)
+
+    @property
+    def run_time_names(self) -> tuple[str, ...]:
+        """Names of the fields that hold run-time parameters."""
+        more = ["max_step"] if self.max_step is not None else []
+        more += ["smoothing"] if self._smooths else []
+        frequencies = ("base_frequency", "joint_frequency", "foot_frequency")
+        return (*frequencies, "slip_damping", "full_load", "path", "plan", *more)
+
+    def structure(self) -> Hashable:
+        """Return the plan, the forms of path and smoothing, and options."""
+        return (
+            self.path.structure(),
+            self._options,
+            type(self.smoothing).__name__,
+            self._on,
+            self.max_step is not None,
+            self.transfers,
+            self.contact,
+            self.through,
+            self.name,
+            model_key(self.plan.model),
+        )
+
+
+def _row(like: Any) -> Any:
+    """Return a function that makes an array of scalars, traced if the state is."""
+    if isinstance(like, TracedArray):
+        return lambda values: as_traced(list(values))
+    return lambda values: joined(list(values), like)
+
+
+def _pose_feedback(
+    q: Sequence[Scalar], v: Sequence[Scalar], sample: Any, posture: Sequence[Scalar], k: Scalar
+) -> list[Scalar]:
+    """Return the desired acceleration of a floating body, body axes [rad/s^2, m/s^2]."""
+    R = transpose(quaternion_to_matrix(q[:4]))
+    zero: list[Scalar] = [0.0, 0.0, 0.0]
+    w, velocity, wd, a = zero, zero, zero, zero
+    aim, place = list(posture[:4]), list(posture[4:])
+    if sample is not None:
+        aim, place = entries(sample.quaternion), entries(sample.position)
+        w, velocity, wd, a = (
+            list(matrix_vector(R, tuple(entries(x))))
+            for x in (
+                sample.angular_velocity,
+                sample.velocity,
+                sample.angular_acceleration,
+                sample.acceleration,
+            )
+        )
+    turn = quaternion_log(quaternion_multiply(quaternion_conjugate(q[:4]), aim))
+    shift = matrix_vector(R, subtract(tuple(place), tuple(q[4:])))
+    # components in axes that turn with the body
+    turning = cross(tuple(v[:3]), tuple(v[3:]))
+    feed = [*wd, *(x - y for x, y in zip(a, turning, strict=True))]
+    rates = [x - y for x, y in zip((*w, *velocity), v, strict=True)]
+    return [
+        f + 2.0 * k * r + k * k * e for f, r, e in zip(feed, rates, (*turn, *shift), strict=True)
+    ]
+
+
+def _now(state: State) -> dict[str, Any]:
+    """Return the time as a keyword, if anything depends on it."""
+    return {"time": state.time} if state.system.time_matters else {}

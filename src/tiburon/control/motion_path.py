@@ -1,0 +1,519 @@
+"""Motions of whole robots with contacts: floating bodies, joints, feet, times of contacts.
+
+A `MotionPath` moves floating bodies along Cartesian paths and joints along joint paths; a
+`GaitPath` lets a legged robot walk. `LoadSharingControl` follows either.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiburon.argument_checks import positive, vector
+from tiburon.arguments import public
+from tiburon.arrays import ArrayLike
+from tiburon.control.cartesian_path import CartesianPath, PoseSample
+from tiburon.control.gait import Gait
+from tiburon.control.joint_path import JointPath
+from tiburon.control.piecewise import PathSample, entries
+from tiburon.errors import DomainError, ModelError, UnknownNameError, shown
+from tiburon.functions.kinematics import forward_kinematics
+from tiburon.load_sharing.tracking import FootAim
+from tiburon.model import Model
+from tiburon.model.body import ContactPoint
+from tiburon.record import record
+from tiburon.spatial import Scalar
+from tiburon.trace.primitives.table_rows import HANDLE, Table
+
+__all__ = ["GaitPath", "MotionPath", "MotionSample"]
+
+ENDLESS = 1e9
+"""Time that never comes [s]."""
+
+TRANSFER = 0.1
+"""Time in which contacts of a `MotionPath` take up or give up their load [s]."""
+
+
+class MotionSample(NamedTuple):
+    """A motion at a time; scalars, floats or traced."""
+
+    poses: dict[str, PoseSample]
+    """Pose of each floating joint that has a path, by name."""
+
+    joints: dict[str, PathSample]
+    """Position, velocity and acceleration of other joints with a path, by name."""
+
+    touching: dict[str, Scalar]
+    """1 for each contact that may carry load, else 0, by name; others always may."""
+
+    load: dict[str, Scalar]
+    """Share of its full load that a contact carries, 0 to 1, by name; others carry all."""
+
+    aims: dict[str, FootAim]
+    """Where feet should be in the air, by name of the contact point."""
+
+
+@record
+class MotionPath:
+    """A motion of a robot: a posture, paths of floating bodies and of joints, times of contacts.
+
+    Example:
+        ``MotionPath(q, bodies={"glass": CartesianPath.through(...)})``
+    """
+
+    posture: tuple[float, ...]
+    """Configuration to hold where no path says otherwise [m or rad], shape (nq,)."""
+
+    bodies: tuple[tuple[str, CartesianPath], ...] = ()
+    """Paths of floating bodies in the world, by name of their free joint."""
+
+    joints: JointPath | None = None
+    """Path of joints, with their names."""
+
+    contacts: tuple[tuple[str, tuple[float, float]], ...] = ()
+    """Times between which a contact carries load [s], by name; others always do."""
+
+    transfer: float = TRANSFER
+    """Time in which contacts take up their load, and give it up before their end [s]."""
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        posture = np.asarray(self.posture, dtype=np.float64)
+        if posture.ndim != 1 or not np.isfinite(posture).all():
+            raise DomainError("posture", "a finite configuration, shape (nq,)", shown(self.posture))
+        put(self, "posture", tuple(posture.tolist()))
+        put(self, "bodies", _pairs("bodies", self.bodies))
+        for name, path in self.bodies:
+            if not isinstance(path, CartesianPath):
+                raise ModelError(
+                    f"bodies[{name!r}]: expected a CartesianPath, got {shown(path)}; write "
+                    "CartesianPath.through(times, positions)"
+                )
+        if self.joints is not None:
+            if not isinstance(self.joints, JointPath):
+                raise ModelError(f"joints: expected a JointPath, got {shown(self.joints)}")
+            if not self.joints.joints:
+                raise ModelError(
+                    "joints: expected a JointPath that names its joints, got one without; pass "
+                    "JointPath.through(..., joints=[...])"
+                )
+        times = []
+        for name, pair in _pairs("contacts", self.contacts):
+            begin, end = (float(x) for x in vector(f"contacts[{name!r}]", pair, 2))
+            if not begin < end:
+                raise DomainError(f"contacts[{name!r}]", "begin < end", f"{begin:g}, {end:g} s")
+            times.append((name, (begin, end)))
+        put(self, "contacts", tuple(times))
+        put(self, "transfer", positive("transfer", self.transfer, "s"))
+
+    @property
+    def feet(self) -> tuple[ContactPoint, ...]:
+        """Contact points with aims in the air: none."""
+        return ()
+
+    def check(self, model: Model, contacts: Sequence[str]) -> None:
+        """Refuse a robot that lacks a joint or contact of the path."""
+        if len(self.posture) != model.nq:
+            raise DomainError("posture", f"{model.nq} values", f"{len(self.posture)}")
+        free = [body.joint.name for body in model.bodies if body.joint.kind == "free"]
+        for name, _ in self.bodies:
+            if name not in free:
+                raise UnknownNameError("free joint", name, free, where=f"model {model.name!r}")
+        for name in self.joints.joints if self.joints is not None else ():
+            model.joint(name)
+        for name, _ in self.contacts:
+            if name not in contacts:
+                raise UnknownNameError("contact", name, list(contacts))
+
+    def parameters(self) -> tuple[float, ...]:
+        """Return the run-time parameters: posture, transfer time and times of contacts."""
+        return (*self.posture, self.transfer, *(x for _, pair in self.contacts for x in pair))
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return all paths as tables beside compiled code."""
+        paths: list[Any] = [path for _, path in self.bodies]
+        if self.joints is not None:
+            paths.append(self.joints)
+        return tuple(table for path in paths for table in path.tables())
+
+    def structure(self) -> Hashable:
+        """Return names and forms of all paths, which compiled code depends on."""
+        return (
+            len(self.posture),
+            tuple((name, path.structure()) for name, path in self.bodies),
+            None if self.joints is None else self.joints.structure(),
+            tuple(name for name, _ in self.contacts),
+        )
+
+    def sample(
+        self, p: Sequence[Scalar], time: Scalar, handles: Sequence[Any] | None = None
+    ) -> MotionSample:
+        """Return the motion at a time.
+
+        Args:
+            p: Run-time parameters, as `parameters` lists them.
+            time: Time [s].
+            handles: Handles of the tables; None for the paths themselves.
+        """
+        at = 0
+        poses: dict[str, PoseSample] = {}
+        for name, path in self.bodies:
+            count = HANDLE * len(path.tables())
+            own = None if handles is None else handles[at : at + count]
+            poses[name] = path.at(time, own)
+            at += count
+        joints: dict[str, PathSample] = {}
+        if self.joints is not None:
+            given = self.joints.at(time, None if handles is None else handles[at:])
+            for k, name in enumerate(self.joints.joints):
+                joints[name] = PathSample(*(entries(part)[k : k + 1] for part in given))
+        transfer, *times = p[len(self.posture) :]
+        touching: dict[str, Scalar] = {}
+        load: dict[str, Scalar] = {}
+        for k, (name, _) in enumerate(self.contacts):
+            begin, end = times[2 * k : 2 * k + 2]
+            touching[name] = np.where((time >= begin) & (time < end), 1.0, 0.0)
+            load[name] = _loaded(time - begin, end - time, transfer)
+        return MotionSample(poses, joints, touching, load, {})
+
+    def posture_of(self, p: Sequence[Scalar]) -> Sequence[Scalar]:
+        """Return the posture among the run-time parameters."""
+        return p[: len(self.posture)]
+
+
+def _pairs(what: str, given: Any) -> tuple[tuple[str, Any], ...]:
+    if isinstance(given, Mapping):
+        return tuple(given.items())
+    try:
+        return tuple((str(name), value) for name, value in given)
+    except (TypeError, ValueError):
+        raise ModelError(
+            f"{what}: expected a mapping by name, got {shown(given)}; write {{'name': ...}}"
+        ) from None
+
+
+def _loaded(since: Scalar, left: Scalar, transfer: Scalar) -> Scalar:
+    """Return the load of a contact, by the time since it was made and before it ends [s]."""
+    share = np.minimum(since, left) / transfer
+    return np.minimum(1.0, np.maximum(0.0, share))
+
+
+@record
+class GaitPath:
+    """A legged robot walks: its base moves ahead, feet follow a gait in the world.
+
+    Footholds lie below the hips of the reference at the middle of each stance. In the air feet
+    follow quintic curves that start and end at rest. After a foot has landed it takes up its load
+    while the feet that will lift next give theirs up.
+
+    Example:
+        ``GaitPath.trot(dog, speed=0.5, duration=10.0)``
+    """
+
+    joint: str
+    """Free joint of the base."""
+
+    base: tuple[float, ...]
+    """Its quaternion (w, x, y, z) and position at the start [m]."""
+
+    posture: tuple[float, ...]
+    """Configuration in which the robot stands [m or rad], shape (nq,)."""
+
+    points: tuple[ContactPoint, ...]
+    """Contact points of the feet."""
+
+    places: tuple[tuple[float, float, float], ...]
+    """Center of each foot at the start, world axes [m]."""
+
+    phases: tuple[float, ...]
+    """Phase of each foot, 0 to 1."""
+
+    period: float
+    """Time of one cycle [s]."""
+
+    duty: float
+    """Share of the cycle on the ground."""
+
+    velocity: tuple[float, float]
+    """Of the base in the middle of the walk, world axes x and y [m/s]."""
+
+    lift: float
+    """Height of feet in the middle of their swing [m]."""
+
+    start: float
+    """Time of the first step [s]."""
+
+    stop: float
+    """Time at which the last foot has landed [s]."""
+
+    ramp: float
+    """Time in which the base reaches its speed, and stops again [s]."""
+
+    transfer: float
+    """Time in which feet take up their load, and give it up before they lift [s]."""
+
+    @classmethod
+    @public
+    def of(
+        cls,
+        model: Model,
+        gait: Gait,
+        *,
+        posture: ArrayLike | None = None,
+        duration: float | None = None,
+        start: float = 0.3,
+        ramp: float | None = None,
+        transfer: float | None = None,
+    ) -> "GaitPath":
+        """Return the walk of a robot.
+
+        Args:
+            model: A robot whose first body floats, with contact points as feet.
+            gait: Phases of the feet by contact point, period, duty, stride and lift.
+            posture: Configuration in which it stands [m or rad], shape (nq,); its pose "stand" by
+                default.
+            duration: Time at which it stands again [s]; it walks on by default.
+            start: Time of the first step [s].
+            ramp: Time in which the base reaches its speed [s]; two periods by default.
+            transfer: Time in which load passes from feet to feet [s]; by default all of the time
+                between a landing and the next lift.
+
+        Raises:
+            DomainError: If feet lift before others have landed.
+        """
+        if posture is None:
+            if "stand" not in model.poses:
+                raise ModelError(
+                    f'model {model.name!r}: expected a pose "stand", got none; pass posture='
+                )
+            posture = model.poses["stand"]
+        q = vector("posture", posture, model.nq)
+        first = model.bodies[0].joint
+        if first.kind != "free":
+            raise ModelError(
+                f"model {model.name!r}: expected a floating first body, got a {first.kind} joint"
+            )
+        known = {point.name: point for point in model.contacts}
+        for name in gait.phases:
+            if name not in known:
+                raise UnknownNameError("contact point", name, list(known))
+        if gait.turn:
+            raise DomainError("gait", "a gait that walks straight", f"turn {gait.turn:g} rad")
+        if not 0.0 < gait.duty < 1.0:
+            raise DomainError("gait: duty", "a value between 0 and 1", f"{gait.duty:g}")
+        period = positive("gait: period", gait.period, "s")
+        points = tuple(known[name] for name in gait.phases)
+        places = []
+        for point in points:
+            rotation, origin = forward_kinematics(model, q, point.body)
+            places.append(tuple((origin + rotation @ np.array(point.position)).tolist()))
+        where = model.slice(first.name)
+        base = q[where]
+        w, x, y, z = base[:4]
+        ahead = np.array([1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y + w * z)])
+        side = np.array([-ahead[1], ahead[0]])
+        velocity = (gait.stride[0] * ahead + gait.stride[1] * side) / period
+        overlap = _overlap(tuple(gait.phases.values()), gait.duty) * period
+        if transfer is None:
+            transfer = overlap
+            if not transfer > 1e-9:
+                raise DomainError(
+                    "gait: duty",
+                    "feet that land before others lift",
+                    f"duty {gait.duty:g} without overlap",
+                    advice="raise the duty, or pass transfer=",
+                )
+        return cls(
+            first.name,
+            tuple(base.tolist()),
+            tuple(q.tolist()),
+            points,
+            tuple(places),
+            tuple(float(x) for x in gait.phases.values()),
+            period,
+            float(gait.duty),
+            (float(velocity[0]), float(velocity[1])),
+            float(gait.lift),
+            float(start),
+            ENDLESS if duration is None else float(duration),
+            2.0 * period if ramp is None else positive("ramp", ramp, "s"),
+            positive("transfer", transfer, "s"),
+        )
+
+    @classmethod
+    @public
+    def trot(
+        cls,
+        model: Model,
+        *,
+        speed: float = 0.3,
+        period: float = 0.4,
+        duty: float = 0.6,
+        lift: float = 0.06,
+        **options: Any,
+    ) -> "GaitPath":
+        """Return a trot: diagonal pairs of feet take turns.
+
+        Args:
+            model: A robot with four feet, whose first body floats.
+            speed: Of the base along its x axis [m/s].
+            period: Time of one cycle [s].
+            duty: Share of the cycle on the ground.
+            lift: Height of feet in the middle of their swing [m].
+            options: Further arguments of `GaitPath.of`.
+        """
+        if len(model.contacts) != 4:
+            raise ModelError(
+                f"model {model.name!r}: a trot needs four feet, got {len(model.contacts)} contact "
+                "points; write GaitPath.of(model, Gait(...))"
+            )
+        q = options.get("posture")
+        pose = vector("posture", model.poses["stand"] if q is None else q, model.nq)
+        places = []
+        for point in model.contacts:
+            rotation, origin = forward_kinematics(model, pose, point.body)
+            places.append(origin + rotation @ np.array(point.position))
+        middle = np.mean(places, axis=0)
+        phases = {
+            point.name: 0.0 if (place - middle)[0] * (place - middle)[1] > 0.0 else 0.5
+            for point, place in zip(model.contacts, places, strict=True)
+        }
+        length = positive("period", period, "s") * float(speed)
+        gait = Gait(phases, period=period, duty=duty, stride=(length, 0.0), lift=lift)
+        return cls.of(model, gait, **options)
+
+    @property
+    def feet(self) -> tuple[ContactPoint, ...]:
+        """Contact points with aims in the air."""
+        return self.points
+
+    def check(self, model: Model, contacts: Sequence[str]) -> None:
+        """Refuse a robot that lacks the base or a foot of the path."""
+        model.joint(self.joint)
+        for point in self.points:
+            if point.name not in contacts:
+                raise UnknownNameError("contact", point.name, list(contacts))
+
+    def parameters(self) -> tuple[float, ...]:
+        """Return the run-time parameters: all values."""
+        return (
+            *self.posture,
+            *self.base,
+            self.period,
+            self.duty,
+            *self.velocity,
+            self.lift,
+            self.start,
+            self.stop,
+            self.ramp,
+            self.transfer,
+            *self.phases,
+            *(x for place in self.places for x in place),
+        )
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return no tables."""
+        return ()
+
+    def structure(self) -> Hashable:
+        """Return base and feet, which compiled code depends on."""
+        return (self.joint, len(self.posture), self.points)
+
+    def posture_of(self, p: Sequence[Scalar]) -> Sequence[Scalar]:
+        """Return the posture among the run-time parameters."""
+        return p[: len(self.posture)]
+
+    def sample(
+        self, p: Sequence[Scalar], time: Scalar, handles: Sequence[Any] | None = None
+    ) -> MotionSample:
+        """Return the motion at a time; see `MotionPath.sample`."""
+        given = p[len(self.posture) :]
+        base, rest = given[:7], given[7:]
+        period, duty, vx, vy, lift, start, stop, ramp, transfer, *more = rest
+        phases, places = more[: len(self.points)], more[len(self.points) :]
+        zero = 0.0 * time
+
+        def traveled(at: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+            """Return the way of the base in units of its speed, and two derivatives."""
+            up, down = _eased(at - start, ramp), _eased(at - (stop - ramp), ramp)
+            return tuple(a - b for a, b in zip(up, down, strict=True))  # type: ignore[return-value]
+
+        way, rate, surge = traveled(time)
+        pose = PoseSample(
+            _vector(base[4] + vx * way, base[5] + vy * way, base[6] + zero),
+            _vector(*(x + zero for x in base[:4])),
+            _vector(vx * rate, vy * rate, zero),
+            _vector(zero, zero, zero),
+            _vector(vx * surge, vy * surge, zero),
+            _vector(zero, zero, zero),
+        )
+        touching: dict[str, Scalar] = {}
+        load: dict[str, Scalar] = {}
+        aims: dict[str, FootAim] = {}
+        for k, point in enumerate(self.points):
+            phase, place = phases[k], places[3 * k : 3 * k + 3]
+            # cycles count from lift to lift: the foot swings in those from the first to the last
+            first, last = -np.floor(duty - phase), np.floor((stop - start) / period + phase)
+            cycle = (time - start) / period + phase
+            n = np.floor(cycle)
+            share = cycle - n
+
+            def foothold(n: Scalar, first: Scalar = first, last: Scalar = last,
+                         phase: Scalar = phase) -> Scalar:  # fmt: skip
+                """Return how far ahead a foot stands in a cycle, in units of the speed."""
+                middle = start + (np.minimum(n, last) + 0.5 * duty - phase) * period
+                return np.where(n > first, traveled(middle)[0], 0.0)
+
+            swings = (n >= first) & (n < last)
+            in_air = swings & (share >= duty)
+            s = np.minimum(1.0, np.maximum(0.0, (share - duty) / (1.0 - duty)))
+            here, there = foothold(n), foothold(n + 1.0)
+            span = 1.0 / ((1.0 - duty) * period)
+            blend = (
+                s * s * s * (10.0 - 15.0 * s + 6.0 * s * s),
+                30.0 * s * s * (1.0 - s) * (1.0 - s) * span,
+                60.0 * s * (1.0 - s) * (1.0 - 2.0 * s) * span * span,
+            )
+            c = s * (1.0 - s)
+            bow = (
+                64.0 * c * c * c,
+                192.0 * c * c * (1.0 - 2.0 * s) * span,
+                (384.0 * c * (1.0 - 2.0 * s) * (1.0 - 2.0 * s) - 384.0 * c * c) * span * span,
+            )
+            ahead = np.where(swings, there - here, 0.0)
+            along = [ahead * one for one in blend]
+            along[0] = along[0] + here
+            aims[point.name] = FootAim(
+                (place[0] + vx * along[0], place[1] + vy * along[0], place[2] + lift * bow[0]),
+                (vx * along[1], vy * along[1], lift * bow[1]),
+                (vx * along[2], vy * along[2], lift * bow[2]),
+                blend,
+            )
+            touching[point.name] = np.where(in_air, 0.0, 1.0)
+            since = np.where(n > first, share * period, ENDLESS)
+            left = np.where(swings, (duty - share) * period, ENDLESS)
+            load[point.name] = np.where(in_air, 0.0, _loaded(since, left, transfer))
+        return MotionSample({self.joint: pose}, {}, touching, load, aims)
+
+
+def _vector(*parts: Scalar) -> Any:
+    from tiburon.control.piecewise import row_of
+
+    return row_of(list(parts))
+
+
+def _eased(time: Scalar, ramp: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    """Return the integral of a smooth step from 0 to 1, the step, and its rate."""
+    s = np.minimum(1.0, np.maximum(0.0, time / ramp))
+    way = ramp * s * s * s * (1.0 - 0.5 * s) + np.maximum(time - ramp, 0.0)
+    return way, s * s * (3.0 - 2.0 * s), 6.0 * s * (1.0 - s) / ramp
+
+
+def _overlap(phases: Sequence[float], duty: float) -> float:
+    """Return the shortest time between a landing and the next lift of a foot, in cycles."""
+    found = 1.0
+    for landing in phases:
+        for lifting in phases:
+            # the foot lands at -landing and lifts at duty - lifting, modulo one cycle
+            found = min(found, (duty - lifting + landing) % 1.0)
+    return found

@@ -1,0 +1,372 @@
+"""Motion and forces in one problem: desired accelerations that contacts allow, and what may change.
+
+Symbols:
+    u, a    velocity variables that nothing drives (a base, a held object), and driven ones
+    J       rows of contacts and loops: relative velocities that stay zero, or follow a foot's aim
+    b       accelerations along these rows at zero joint acceleration
+    d       change of the desired accelerations of u
+    N       how all variables accelerate with d while rows keep theirs
+
+Desired accelerations of u are kept; driven joints follow so that rows accelerate as they should:
+
+    vd = vd* + J_a^+ (r - J vd* - b) + N d,        N = [1; -J_a^+ J_u]
+
+d is zero wherever the motion can be produced. Where it cannot, as about the line between two point
+feet, d is the least change in the sense of Gauss: the sum of apparent masses times squares. It is
+one more group of unknowns, whose generalized forces are -H N d: joint forces then belong to the
+motion that takes place, so that contacts carry what was computed. Forces live in the null space of
+the equations, motion in its complement: neither disturbs the other (Nahon 1991, chapter 8).
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiburon.algorithms.crba import mass_elements
+from tiburon.algorithms.kinematics import body_motions, body_places, jacobian_columns
+from tiburon.algorithms.rnea import rnea
+from tiburon.algorithms.setting import Setting
+from tiburon.algorithms.tape_calls import JointVector
+from tiburon.contact.candidates import Candidate
+from tiburon.contact.complementarity import contact_accelerations
+from tiburon.contact.rows import ContactRow, PointRows, along, in_frame
+from tiburon.load_sharing.problem import FORCE, Group, Layout, Problem
+from tiburon.load_sharing.solution import QuadraticProgram
+from tiburon.loops.constraints import constraints
+from tiburon.model.body import ContactPoint
+from tiburon.spatial import Scalar, Vec3
+from tiburon.spatial.vec3 import add, add_cross, cross, dot, matrix_vector, scale, subtract
+from tiburon.trace.array import as_traced
+from tiburon.trace.primitives.spd import factor_spd
+
+__all__ = [
+    "MOTION",
+    "Following",
+    "FootAim",
+    "followed",
+    "foot_center",
+    "tracking_problem",
+    "with_caps",
+    "with_motion_weights",
+]
+
+MOTION = "motion"
+"""Name of the group of changed accelerations."""
+
+TRACKING = 1e6
+"""Weight of changed accelerations relative to that of forces: [N^2] per mass times squared
+acceleration."""
+
+CLOSING = 2.0
+"""Frequency at which gaps of planned contacts close, relative to that of feet in the air."""
+
+ROLLING = 0.03
+"""Share of a swing before the landing in which feet are free to be elsewhere."""
+
+SINGULAR = 1e-9
+"""Added to J J^T, relative to its mean diagonal: legs that are stretched follow as they can."""
+
+
+class FootAim(NamedTuple):
+    """Where the center of a foot should be in the air, world axes."""
+
+    position: Sequence[Scalar]
+    """[m]."""
+
+    velocity: Sequence[Scalar]
+    """[m/s]."""
+
+    acceleration: Sequence[Scalar]
+    """[m/s^2]."""
+
+    blend: tuple[Scalar, Scalar, Scalar] = (0.0, 0.0, 0.0)
+    """Completed share of the swing, 0 to 1, and its two derivatives [1, 1/s, 1/s^2]."""
+
+    def moved(self, offset: Sequence[Scalar]) -> "FootAim":
+        """Return the aim of a foot that started from elsewhere: the offset fades out [m]."""
+        b, bd, bdd = self.blend
+        return FootAim(
+            [x + (1.0 - b) * d for x, d in zip(self.position, offset, strict=True)],
+            [x - bd * d for x, d in zip(self.velocity, offset, strict=True)],
+            [x - bdd * d for x, d in zip(self.acceleration, offset, strict=True)],
+            self.blend,
+        )
+
+
+class Following(NamedTuple):
+    """Gains of rows."""
+
+    foot_stiffness: Scalar
+    """Acceleration of feet in the air per position error [1/s^2]."""
+
+    foot_damping: Scalar
+    """Acceleration of feet in the air per velocity error [1/s]."""
+
+    slip_damping: Scalar
+    """Deceleration of contacts per relative velocity [1/s]."""
+
+
+class _Rows(NamedTuple):
+    """Rows of contacts and loops."""
+
+    jacobian: list[ContactRow]
+    wanted: list[Scalar]
+    """What is missing of the accelerations along the rows, at the desired accelerations."""
+    counts: list[Scalar]
+    """1 where a row holds, else 0."""
+
+
+def followed(
+    setting: Setting,
+    layout: Layout,
+    candidates: Sequence[Candidate],
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    vd: Sequence[Scalar],
+    p: Sequence[Scalar],
+    touching: Sequence[Scalar],
+    feet: Sequence[ContactPoint | None],
+    aims: Sequence[FootAim],
+    gains: Following,
+) -> tuple[list[Scalar], list[list[Scalar]]]:
+    """Return accelerations that contacts and feet in the air follow, and the columns of N.
+
+    Args:
+        setting: The robot and its surroundings.
+        layout: Contacts and loops, driven and undriven variables.
+        candidates: Shapes that may touch.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        vd: Desired acceleration of all variables, with feedback [m/s^2 or rad/s^2], nv scalars.
+        p: Run-time parameters of the candidates.
+        touching: 1 for each contact point and loop that takes part, else 0.
+        feet: The ball of each contact point that follows an aim in the air; None for others.
+        aims: Aims of these feet, in order.
+        gains: Feedback along the rows.
+    """
+    rows = _rows(setting, layout, candidates, q, v, vd, p, touching, feet, aims, gains)
+    n = len(rows.jacobian)
+    driven, undriven = layout.driven, layout.undriven
+    J = [{i: x for i, x in row.items() if i in set(driven)} for row in rows.jacobian]
+    if not n:
+        one = [[1.0 if i == j else 0.0 for i in range(len(vd))] for j in undriven]
+        return list(vd), one
+    matrix: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
+    total: Scalar = 0.0
+    for i in range(n):
+        for j in range(i + 1):
+            common = J[i].keys() & J[j].keys()
+            value: Scalar = 0.0
+            for k in sorted(common):
+                value = value + J[i][k] * J[j][k]
+            matrix[i][j] = matrix[j][i] = value
+        total = total + matrix[i][i]
+    for i in range(n):
+        # rows that do not hold are zero
+        matrix[i][i] = matrix[i][i] + (SINGULAR / n) * total + (1.0 - rows.counts[i])
+    factor = factor_spd(as_traced(matrix))
+    right: list[list[Scalar]] = [[x] for x in rows.wanted]
+    for row, entries in zip(rows.jacobian, right, strict=True):
+        entries += [-row.get(j, 0.0) for j in undriven]
+    found = factor.solve(as_traced(right))
+    columns = [list(found[:, k]) for k in range(1 + len(undriven))]
+    moved = list(vd)
+    for i, push in enumerate(_pushed(J, columns[0], len(vd))):
+        moved[i] = moved[i] + push
+    basis = []
+    for place, column in zip(undriven, columns[1:], strict=True):
+        entries = _pushed(J, column, len(vd))
+        entries[place] = entries[place] + 1.0
+        basis.append(entries)
+    return moved, basis
+
+
+def _pushed(J: Sequence[ContactRow], y: Sequence[Scalar], nv: int) -> list[Scalar]:
+    """Return J^T y."""
+    found: list[Scalar] = [0.0] * nv
+    for row, factor in zip(J, y, strict=True):
+        for i, x in row.items():
+            found[i] = found[i] + x * factor
+    return found
+
+
+def _rows(
+    setting: Setting,
+    layout: Layout,
+    candidates: Sequence[Candidate],
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    vd: Sequence[Scalar],
+    p: Sequence[Scalar],
+    touching: Sequence[Scalar],
+    feet: Sequence[ContactPoint | None],
+    aims: Sequence[FootAim],
+    gains: Following,
+) -> _Rows:
+    model, plan = setting.model, setting.plan
+    found = _Rows([], [], [])
+    if candidates:
+        given = contact_accelerations(plan, q, v, vd, candidates, p)
+        remaining = iter(aims)
+        for k, point in enumerate(given.points):
+            at = slice(3 * k, 3 * k + 3)
+            foot = feet[k] if feet else None
+            if foot is not None:
+                rows, wanted = _foot_rows(
+                    setting, q, v, vd, point, foot, next(remaining), touching[k], gains
+                )
+                found.jacobian.extend(rows)
+                found.wanted.extend(wanted)
+                found.counts.extend([1.0] * 3)
+                continue
+            for row, a, b in zip(point.rows, given.free[at], given.velocity[at], strict=True):
+                found.jacobian.append({i: touching[k] * x for i, x in row.items()})
+                found.wanted.append(touching[k] * (-gains.slip_damping * b - a))
+                found.counts.append(touching[k])
+    if model.loops:
+        held_loops = constraints(model, plan, JointVector(q), JointVector(v))
+        start = 0
+        for k, group in enumerate(layout.groups[layout.points :], start=layout.points):
+            for _ in group.kinds:
+                row, bias = held_loops.jacobian[start], held_loops.bias[start]
+                slip = -gains.slip_damping * held_loops.rate[start]
+                found.jacobian.append({i: touching[k] * x for i, x in row.items()})
+                found.wanted.append(touching[k] * (slip - bias - along(row, vd)))
+                found.counts.append(touching[k])
+                start += 1
+    return found
+
+
+def _foot_rows(
+    setting: Setting,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    vd: Sequence[Scalar],
+    point: PointRows,
+    foot: ContactPoint,
+    aim: FootAim,
+    touching: Scalar,
+    gains: Following,
+) -> tuple[list[ContactRow], list[Scalar]]:
+    """Return the rows of the lowest point of a foot, and what is missing along them.
+
+    On the ground that point comes to rest, and gaps close; in the air it follows the aim. Signs are
+    those of contact rows: velocity of the ground relative to the foot.
+    """
+    plan = setting.plan
+    places = body_places(plan, JointVector(q))
+    motions = body_motions(plan, JointVector(q), JointVector(v), None)
+    body = plan.frame(foot.body).body
+    center = foot_center(setting, q, foot)
+    n = point.axes[2]
+    low = add(center, scale(n, foot.radius))
+    R = places[body].R
+    vel, acc = motions[body].vel, motions[body].acc
+    w, pd, wd, a = (matrix_vector(R, x) for x in (vel.angular, vel.linear, acc.angular, acc.linear))
+    arm = subtract(low, places[body].p)
+    speed = add_cross(pd, w, arm)
+    # the lowest point moves with the center, not with the body
+    moving = add_cross(pd, w, subtract(center, places[body].p))
+    now: Vec3 = add(add_cross(a, wd, arm), cross(w, moving))
+    columns = jacobian_columns(plan, JointVector(q), places, body, low)
+    for i, column in columns.items():
+        now = add(now, scale(column.linear, vd[i]))
+    stiffness, damping = gains.foot_stiffness, gains.foot_damping
+    position = aim.position
+    error = subtract((position[0], position[1], position[2]), center)
+    # toward the landing the ball rolls rather than being where it should: it does not slip then
+    rolls = np.minimum(1.0, (1.0 - aim.blend[0]) / ROLLING)
+    height = (1.0 - rolls) * dot(n, error)
+    in_air: list[Scalar] = [
+        c + damping * (b - y) + stiffness * (rolls * e + height * m)
+        for c, b, y, e, m in zip(aim.acceleration, aim.velocity, speed, error, n, strict=True)
+    ]
+    toward = dot(n, speed)
+    # gaps close faster than feet in the air follow; slip ends
+    closing = CLOSING * CLOSING * stiffness * point.geometry.gap
+    closing = closing - (CLOSING * damping - gains.slip_damping) * toward
+    on_ground = [-gains.slip_damping * x + closing * y for x, y in zip(speed, n, strict=True)]
+    wished = [np.where(touching > 0.5, x, y) for x, y in zip(on_ground, in_air, strict=True)]
+    missing = in_frame(point, subtract(now, (wished[0], wished[1], wished[2])))
+    rows: list[ContactRow] = [
+        {i: -dot(axis, c.linear) for i, c in columns.items()} for axis in point.axes
+    ]
+    return rows, list(missing)
+
+
+def foot_center(setting: Setting, q: Sequence[Scalar], foot: ContactPoint) -> Vec3:
+    """Return the center of the ball of a foot, world axes [m]."""
+    frame = setting.plan.frame(foot.body)
+    carrier = body_places(setting.plan, JointVector(q))[frame.body].moved(frame.transform)
+    return add(matrix_vector(carrier.R, foot.position), carrier.p)
+
+
+def tracking_problem(
+    setting: Setting,
+    problem: Problem,
+    q: Sequence[Scalar],
+    vd: Sequence[Scalar],
+    basis: Sequence[Sequence[Scalar]],
+) -> Problem:
+    """Return a problem for accelerations that may change: one more group of unknowns.
+
+    Args:
+        setting: The robot and its surroundings.
+        problem: The problem in this state; its accelerations do not matter.
+        q: Configuration [m or rad], nq scalars.
+        vd: Accelerations that contacts follow, from `followed`.
+        basis: Columns of N, from `followed`.
+    """
+    plan, layout = setting.plan, problem.layout
+    nv, size = plan.nv, layout.size
+    H = mass_elements(plan, JointVector(q))
+    columns: list[ContactRow] = []
+    for column in basis:
+        entries: ContactRow = {}
+        for i in range(nv):
+            total: Scalar = 0.0
+            for k in range(nv):
+                total = total + H[i * nv + k] * column[k]
+            entries[i] = -total
+        columns.append(entries)
+    motion = Group(MOTION, (FORCE,) * len(basis), size)
+    needed = rnea(plan, q, problem.v, JointVector(vd), setting.gravity, setting.external)
+    return problem._replace(
+        layout=layout._replace(groups=(*layout.groups, motion)),
+        columns=[*problem.columns, *columns],
+        needed=needed,
+        vd=vd,
+        touching=[*problem.touching, 1.0],
+        friction=[*problem.friction, 0.0],
+    )
+
+
+def with_motion_weights(program: QuadraticProgram, problem: Problem) -> QuadraticProgram:
+    """Return the program with heavy weights on changes of the motion."""
+    size = problem.layout.groups[-1].first
+    largest: Scalar = program.W[0][0] if size else 1.0
+    for i in range(1, size):
+        largest = np.maximum(largest, program.W[i][i])
+    W: list[dict[int, Any]] = [dict(row) for row in program.W]
+    for k, mass in enumerate(problem.masses):
+        W[size + k][size + k] = W[size + k].get(size + k, 0.0) + TRACKING * largest * mass
+    return program._replace(W=W)
+
+
+def with_caps(
+    program: QuadraticProgram, layout: Layout, caps: Sequence[Scalar]
+) -> QuadraticProgram:
+    """Return the program with upper bounds of normal forces, as its last limits.
+
+    Args:
+        program: The quadratic program.
+        layout: Contacts and loops.
+        caps: Largest normal force of each contact and loop [N].
+    """
+    rows, right = list(program.A2), list(program.b2)
+    for group, cap in zip(layout.groups, caps, strict=True):
+        if group.normal is not None:
+            rows.append({group.normal: -1.0})
+            right.append(-cap)
+    return program._replace(A2=rows, b2=right)
