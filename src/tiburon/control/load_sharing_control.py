@@ -61,6 +61,12 @@ CONTACTS = ("planned", "measured")
 LEAST_CAP = 1e-3
 """Bound of normal forces relative to the full load, where contacts begin or end."""
 
+MOMENT = 1e-9
+"""Time that counts as none [s]."""
+
+SLACK = 1e-6
+"""Part of a step limit that bounds of normal forces leave free."""
+
 BEFORE_ALL = -1e9
 """Time of a change of contacts before any [s]."""
 
@@ -211,7 +217,8 @@ class LoadSharingControl(RunTimeFields):
         x, tau, touched, offsets = (z[at[k] : at[k + 1]] for k in range(4))
         changed_at, _, _, last = z[at[4] :]
         started = np.where(last > 0.5 * BEFORE_ALL, 1.0, 0.0)
-        sample = self._sampled(state, own, started * (state.time - last), offsets)
+        dt = started * (state.time - last)
+        sample = self._sampled(state, own, dt, offsets)
         touching = self._touching(state, sample)
         change: Scalar = 0.0
         for a, b in zip(touching, touched, strict=True):
@@ -226,7 +233,7 @@ class LoadSharingControl(RunTimeFields):
         for k, group in enumerate(layout.groups):
             for place in group.places:
                 before[place] = touching[k] * x[place]
-        found = self._shared(state, own, sample, touching, before, tau, rho, started)
+        found = self._shared(state, own, sample, touching, before, tau, rho, started, dt)
         good = found.status < 0.5
         forces = entries(found.x)
         missing: Scalar = 0.0
@@ -342,6 +349,7 @@ class LoadSharingControl(RunTimeFields):
         tau: Sequence[Scalar],
         rho: Scalar,
         started: Scalar,
+        dt: Scalar,
     ) -> TrackedLoad:
         """Share the load of the desired accelerations."""
         plan = self.plan
@@ -350,14 +358,9 @@ class LoadSharingControl(RunTimeFields):
         if not isinstance(plan.objective, Sum):
             weights = [1.0, *weights]
         weights = [*weights, *([rho] if self._smooths else ()), 1.0]
-        caps: list[Scalar] = []
-        for name, touches in zip(plan.contact_names, touching, strict=True):
-            load = sample.load.get(name, 1.0) if self.transfers else 1.0
-            weights.append(load_weight(load))
-            # contacts that do not touch carry nothing anyway
-            growing = (load < 1.0) & (touches > 0.5)
-            cap = own["full_load"] * np.maximum(load, LEAST_CAP)
-            caps.append(np.where(growing, cap, UNBOUNDED))
+        bound = np.where(started > 0.5, limit, UNBOUNDED)
+        loads, caps = self._transfer(sample, touching, before, own["full_load"], bound, dt)
+        weights += [load_weight(load) for load in loads]
         aims: list[Scalar] = []
         for foot in self._aimed:
             aim = sample.aims[foot.name]
@@ -374,7 +377,7 @@ class LoadSharingControl(RunTimeFields):
             row(caps),
             row(before),
             row(tau),
-            np.where(started > 0.5, limit, UNBOUNDED),
+            bound,
             np.zeros(self._limit_count),
             *map(row, (friction, torsion, bounds, weights, surfaces)),
         )
@@ -383,6 +386,43 @@ class LoadSharingControl(RunTimeFields):
             found = tracked_load.call(plan.model, given, around, self._options)
         values = found.values() if isinstance(found, dict) else found
         return TrackedLoad(*values)
+
+    def _transfer(
+        self,
+        sample: MotionSample,
+        touching: Sequence[Scalar],
+        before: Sequence[Scalar],
+        full: Scalar,
+        bound: Scalar,
+        dt: Scalar,
+    ) -> tuple[list[Scalar], list[Scalar]]:
+        """Return the load of each contact, 0 to 1, and its largest normal force [N].
+
+        The bound grows to the full load after a contact was made; before its end it falls to zero
+        from what the contact carries.
+        """
+        loads: list[Scalar] = []
+        caps: list[Scalar] = []
+        for group, touches in zip(self.plan.layout.groups, touching, strict=True):
+            span = sample.spans.get(group.name) if self.transfers else None
+            if span is None or group.normal is None:
+                loads.append(1.0)
+                caps.append(UNBOUNDED)
+                continue
+            since, left = (np.maximum(x, 0.0) for x in span)
+            load = np.minimum(1.0, np.minimum(since, left) / sample.transfer)
+            least, last = LEAST_CAP * full, before[group.normal]
+            growing = np.where(since < sample.transfer, full * since / sample.transfer, UNBOUNDED)
+            kept = np.maximum(1.0 - dt / np.maximum(left, dt + MOMENT), 0.0)
+            falling = np.where(left < sample.transfer, last * kept, UNBOUNDED)
+            cap = np.maximum(np.minimum(growing, falling), least)
+            if self.max_step is not None and self._on == "forces":
+                # no faster than forces may change
+                cap = np.maximum(cap, last - (1.0 - SLACK) * bound)
+            loads.append(load)
+            # contacts that do not touch carry nothing anyway
+            caps.append(np.where(touches > 0.5, cap, UNBOUNDED))
+        return loads, caps
 
     def _wanted(self, state: State, own: dict[str, Any], sample: MotionSample) -> list[Scalar]:
         """Return the desired acceleration of every velocity variable, with feedback."""

@@ -46,8 +46,12 @@ class MotionSample(NamedTuple):
     touching: dict[str, Scalar]
     """1 for each contact that may carry load, else 0, by name; others always may."""
 
-    load: dict[str, Scalar]
-    """Share of its full load that a contact carries, 0 to 1, by name; others carry all."""
+    spans: dict[str, tuple[Scalar, Scalar]]
+    """Time since a contact was made, and until it ends [s], by name; others neither begin nor
+    end."""
+
+    transfer: Scalar
+    """Time in which contacts take up their load, and give it up before their end [s]."""
 
     aims: dict[str, FootAim]
     """Where feet should be in the air, by name of the contact point."""
@@ -169,12 +173,12 @@ class MotionPath:
                 joints[name] = PathSample(*(entries(part)[k : k + 1] for part in given))
         transfer, *times = p[len(self.posture) :]
         touching: dict[str, Scalar] = {}
-        load: dict[str, Scalar] = {}
+        spans: dict[str, tuple[Scalar, Scalar]] = {}
         for k, (name, _) in enumerate(self.contacts):
             begin, end = times[2 * k : 2 * k + 2]
             touching[name] = np.where((time >= begin) & (time < end), 1.0, 0.0)
-            load[name] = _loaded(time - begin, end - time, transfer)
-        return MotionSample(poses, joints, touching, load, {})
+            spans[name] = (time - begin, end - time)
+        return MotionSample(poses, joints, touching, spans, transfer, {})
 
     def posture_of(self, p: Sequence[Scalar]) -> Sequence[Scalar]:
         """Return the posture among the run-time parameters."""
@@ -190,12 +194,6 @@ def _pairs(what: str, given: Any) -> tuple[tuple[str, Any], ...]:
         raise ModelError(
             f"{what}: expected a mapping by name, got {shown(given)}; write {{'name': ...}}"
         ) from None
-
-
-def _loaded(since: Scalar, left: Scalar, transfer: Scalar) -> Scalar:
-    """Return the load of a contact, by the time since it was made and before it ends [s]."""
-    share = np.minimum(since, left) / transfer
-    return np.minimum(1.0, np.maximum(0.0, share))
 
 
 @record
@@ -448,7 +446,7 @@ class GaitPath:
             _vector(zero, zero, zero),
         )
         touching: dict[str, Scalar] = {}
-        load: dict[str, Scalar] = {}
+        spans: dict[str, tuple[Scalar, Scalar]] = {}
         aims: dict[str, FootAim] = {}
         for k, point in enumerate(self.points):
             phase, place = phases[k], places[3 * k : 3 * k + 3]
@@ -492,8 +490,8 @@ class GaitPath:
             touching[point.name] = np.where(in_air, 0.0, 1.0)
             since = np.where(n > first, share * period, ENDLESS)
             left = np.where(swings, (duty - share) * period, ENDLESS)
-            load[point.name] = np.where(in_air, 0.0, _loaded(since, left, transfer))
-        return MotionSample({self.joint: pose}, {}, touching, load, aims)
+            spans[point.name] = (since, left)
+        return MotionSample({self.joint: pose}, {}, touching, spans, transfer, aims)
 
 
 def _vector(*parts: Scalar) -> Any:
