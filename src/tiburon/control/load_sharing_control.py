@@ -117,7 +117,8 @@ class LoadSharingControl(RunTimeFields):
     """Rate at which contacts that move are brought to rest [1/s]."""
 
     contact: str = "planned"
-    """Which contacts carry load: those "planned", or those of them that are "measured" to touch."""
+    """Which contacts carry load: those "planned", or those of them that have been "measured" to
+    touch, from their first force on."""
 
     through: str = "joints"
     """How forces act: on "joints" directly, or as commands of their "actuators"."""
@@ -219,7 +220,8 @@ class LoadSharingControl(RunTimeFields):
         started = np.where(last > 0.5 * BEFORE_ALL, 1.0, 0.0)
         dt = started * (state.time - last)
         sample = self._sampled(state, own, dt, offsets)
-        touching = self._touching(state, sample)
+        planned = [sample.touching.get(name, 1.0) for name in plan.contact_names]
+        touching = self._touching(state, planned, touched, started)
         change: Scalar = 0.0
         for a, b in zip(touching, touched, strict=True):
             change = np.maximum(change, np.abs(a - b))
@@ -239,7 +241,7 @@ class LoadSharingControl(RunTimeFields):
         missing: Scalar = 0.0
         for d in forces[layout.size :]:
             missing = np.maximum(missing, np.abs(d))
-        left = self._offsets(sample, entries(found.centers), touching, offsets)
+        left = self._offsets(sample, entries(found.centers), planned, offsets)
         driven = [entries(found.tau)[i] for i in layout.driven]
         driven = [np.where(good, new, old) for new, old in zip(driven, tau, strict=True)]
         forces = [np.where(good, new, old) for new, old in zip(forces, before, strict=False)]
@@ -306,10 +308,18 @@ class LoadSharingControl(RunTimeFields):
                 found.append(np.where(held, centers[3 * k + i] - place, old))
         return found
 
-    def _touching(self, state: State, sample: MotionSample) -> list[Scalar]:
-        """Return 1 for each contact and loop that carries load, else 0."""
-        names = self.plan.contact_names
-        found: list[Scalar] = [sample.touching.get(name, 1.0) for name in names]
+    def _touching(
+        self,
+        state: State,
+        planned: Sequence[Scalar],
+        touched: Sequence[Scalar],
+        started: Scalar,
+    ) -> list[Scalar]:
+        """Return 1 for each contact and loop that carries load, else 0.
+
+        A measured contact carries load from its first force on, until its planned end.
+        """
+        found = list(planned)
         if self.contact == "planned":
             return found
         places = self._measured_places(state)
@@ -318,7 +328,9 @@ class LoadSharingControl(RunTimeFields):
             square: Scalar = 0.0
             for force in z[place : place + 3]:
                 square = square + force * force
-            found[k] = np.where(square > 0.0, found[k], 0.0)
+            # nothing has been measured at the start
+            felt = (square > 0.0) | (touched[k] > 0.5) | (started < 0.5)
+            found[k] = np.where(felt, found[k], 0.0)
         return found
 
     def _measured_places(self, state: State) -> list[int]:
@@ -372,6 +384,7 @@ class LoadSharingControl(RunTimeFields):
             state.v,
             row(self._wanted(state, own, sample)),
             row(touching),
+            row([sample.touching.get(name, 1.0) for name in plan.contact_names]),
             row(aims or [0.0] * AIM),
             row([k * k, 2.0 * k, own["slip_damping"]]),
             row(caps),

@@ -13,9 +13,8 @@ from tiburon.argument_checks import positive, vector
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike
 from tiburon.control.cartesian_path import CartesianPath, PoseSample
-from tiburon.control.gait import Gait
 from tiburon.control.joint_path import JointPath
-from tiburon.control.piecewise import PathSample, entries
+from tiburon.control.piecewise import PathSample, entries, row_of
 from tiburon.errors import DomainError, ModelError, UnknownNameError, shown
 from tiburon.functions.kinematics import forward_kinematics
 from tiburon.load_sharing.tracking import FootAim
@@ -255,8 +254,12 @@ class GaitPath:
     def of(
         cls,
         model: Model,
-        gait: Gait,
+        phases: Mapping[str, float],
         *,
+        speed: float | tuple[float, float] = 0.3,
+        period: float = 0.4,
+        duty: float = 0.6,
+        lift: float = 0.06,
         posture: ArrayLike | None = None,
         duration: float | None = None,
         start: float = 0.3,
@@ -267,7 +270,11 @@ class GaitPath:
 
         Args:
             model: A robot whose first body floats, with contact points as feet.
-            gait: Phases of the feet by contact point, period, duty, stride and lift.
+            phases: Phase of each foot, 0 to 1, by contact point.
+            speed: Of the base, along its x axis or along x and y [m/s].
+            period: Time of one cycle [s].
+            duty: Share of the cycle that feet are on the ground.
+            lift: Height of feet in the middle of their swing [m].
             posture: Configuration in which it stands [m or rad], shape (nq,); its pose "stand" by
                 default.
             duration: Time at which it stands again [s]; it walks on by default.
@@ -279,106 +286,81 @@ class GaitPath:
         Raises:
             DomainError: If feet lift before others have landed.
         """
-        if posture is None:
-            if "stand" not in model.poses:
-                raise ModelError(
-                    f'model {model.name!r}: expected a pose "stand", got none; pass posture='
-                )
-            posture = model.poses["stand"]
-        q = vector("posture", posture, model.nq)
+        q = _standing(model, posture)
         first = model.bodies[0].joint
         if first.kind != "free":
             raise ModelError(
                 f"model {model.name!r}: expected a floating first body, got a {first.kind} joint"
             )
+        if not isinstance(phases, Mapping) or not phases:
+            raise ModelError(
+                f"phases: expected a phase by name of a contact point, got {shown(phases)}; write "
+                "{'foot': 0.5, ...}"
+            )
         known = {point.name: point for point in model.contacts}
-        for name in gait.phases:
+        for name in phases:
             if name not in known:
                 raise UnknownNameError("contact point", name, list(known))
-        if gait.turn:
-            raise DomainError("gait", "a gait that walks straight", f"turn {gait.turn:g} rad")
-        if not 0.0 < gait.duty < 1.0:
-            raise DomainError("gait: duty", "a value between 0 and 1", f"{gait.duty:g}")
-        period = positive("gait: period", gait.period, "s")
-        points = tuple(known[name] for name in gait.phases)
-        places = []
-        for point in points:
-            rotation, origin = forward_kinematics(model, q, point.body)
-            places.append(tuple((origin + rotation @ np.array(point.position)).tolist()))
-        where = model.slice(first.name)
-        base = q[where]
+        turns = tuple(float(x) for x in vector("phases", list(phases.values()), len(phases)))
+        period = positive("period", period, "s")
+        share = float(vector("duty", duty, 1, spread=True)[0])
+        if not 0.0 < share < 1.0:
+            raise DomainError("duty", "a value between 0 and 1", f"{share:g}")
+        overlap = _overlap(turns, share) * period
+        if transfer is None and not overlap > 1e-9:
+            raise DomainError(
+                "duty",
+                "feet that land before others lift",
+                f"duty {share:g} without overlap",
+                advice="raise the duty, or pass transfer=",
+            )
+        given = np.asarray(speed, dtype=np.float64)
+        ahead = vector("speed", np.array([given, 0.0]) if given.ndim == 0 else given, 2)
+        base = q[model.slice(first.name)]
         w, x, y, z = base[:4]
-        ahead = np.array([1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y + w * z)])
-        side = np.array([-ahead[1], ahead[0]])
-        velocity = (gait.stride[0] * ahead + gait.stride[1] * side) / period
-        overlap = _overlap(tuple(gait.phases.values()), gait.duty) * period
-        if transfer is None:
-            transfer = overlap
-            if not transfer > 1e-9:
-                raise DomainError(
-                    "gait: duty",
-                    "feet that land before others lift",
-                    f"duty {gait.duty:g} without overlap",
-                    advice="raise the duty, or pass transfer=",
-                )
+        axis = np.array([1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y + w * z)])
+        velocity = ahead[0] * axis + ahead[1] * np.array([-axis[1], axis[0]])
+        points = tuple(known[name] for name in phases)
+        until = ENDLESS if duration is None else positive("duration", duration, "s")
         return cls(
             first.name,
             tuple(base.tolist()),
             tuple(q.tolist()),
             points,
-            tuple(places),
-            tuple(float(x) for x in gait.phases.values()),
+            tuple(tuple(place.tolist()) for place in _centers(model, q, points)),
+            turns,
             period,
-            float(gait.duty),
+            share,
             (float(velocity[0]), float(velocity[1])),
-            float(gait.lift),
-            float(start),
-            ENDLESS if duration is None else float(duration),
+            positive("lift", lift, "m"),
+            float(vector("start", start, 1, spread=True)[0]),
+            until,
             2.0 * period if ramp is None else positive("ramp", ramp, "s"),
-            positive("transfer", transfer, "s"),
+            overlap if transfer is None else positive("transfer", transfer, "s"),
         )
 
     @classmethod
     @public
-    def trot(
-        cls,
-        model: Model,
-        *,
-        speed: float = 0.3,
-        period: float = 0.4,
-        duty: float = 0.6,
-        lift: float = 0.06,
-        **options: Any,
-    ) -> "GaitPath":
+    def trot(cls, model: Model, **options: Any) -> "GaitPath":
         """Return a trot: diagonal pairs of feet take turns.
 
         Args:
             model: A robot with four feet, whose first body floats.
-            speed: Of the base along its x axis [m/s].
-            period: Time of one cycle [s].
-            duty: Share of the cycle on the ground.
-            lift: Height of feet in the middle of their swing [m].
-            options: Further arguments of `GaitPath.of`.
+            options: Those of `GaitPath.of`.
         """
         if len(model.contacts) != 4:
             raise ModelError(
                 f"model {model.name!r}: a trot needs four feet, got {len(model.contacts)} contact "
-                "points; write GaitPath.of(model, Gait(...))"
+                "points; write GaitPath.of(model, {'foot': phase, ...})"
             )
-        q = options.get("posture")
-        pose = vector("posture", model.poses["stand"] if q is None else q, model.nq)
-        places = []
-        for point in model.contacts:
-            rotation, origin = forward_kinematics(model, pose, point.body)
-            places.append(origin + rotation @ np.array(point.position))
+        q = _standing(model, options.get("posture"))
+        places = _centers(model, q, model.contacts)
         middle = np.mean(places, axis=0)
         phases = {
             point.name: 0.0 if (place - middle)[0] * (place - middle)[1] > 0.0 else 0.5
             for point, place in zip(model.contacts, places, strict=True)
         }
-        length = positive("period", period, "s") * float(speed)
-        gait = Gait(phases, period=period, duty=duty, stride=(length, 0.0), lift=lift)
-        return cls.of(model, gait, **options)
+        return cls.of(model, phases, **options)
 
     @property
     def feet(self) -> tuple[ContactPoint, ...]:
@@ -494,9 +476,27 @@ class GaitPath:
         return MotionSample({self.joint: pose}, {}, touching, spans, transfer, aims)
 
 
-def _vector(*parts: Scalar) -> Any:
-    from tiburon.control.piecewise import row_of
+def _standing(model: Model, posture: ArrayLike | None) -> Any:
+    """Return a configuration in which a robot stands."""
+    if posture is None:
+        if "stand" not in model.poses:
+            raise ModelError(
+                f'model {model.name!r}: expected a pose "stand", got none; pass posture='
+            )
+        posture = model.poses["stand"]
+    return vector("posture", posture, model.nq)
 
+
+def _centers(model: Model, q: Any, points: Sequence[ContactPoint]) -> list[Any]:
+    """Return the centers of feet, world axes [m]."""
+    found = []
+    for point in points:
+        rotation, origin = forward_kinematics(model, q, point.body)
+        found.append(origin + rotation @ np.array(point.position))
+    return found
+
+
+def _vector(*parts: Scalar) -> Any:
     return row_of(list(parts))
 
 

@@ -63,6 +63,7 @@ def _inputs(model: Model, options: Options) -> list[Input]:
     return [
         *inputs_of("q", "v", "vd")(model, options),
         Input("touching", (groups,)),
+        Input("planned", (groups,)),
         Input("aims", (AIM * max(feet, 1),)),
         Input("gains", (GAINS,)),
         Input("caps", (groups,)),
@@ -103,6 +104,7 @@ def _tracked(setting: Setting, *given: Sequence[Scalar]) -> Any:
         v,
         wanted,
         touching,
+        planned,
         aims,
         gains,
         caps,
@@ -127,6 +129,7 @@ def _tracked(setting: Setting, *given: Sequence[Scalar]) -> Any:
         v,
         wanted,
         surfaces,
+        planned,
         touching,
         feet,
         [

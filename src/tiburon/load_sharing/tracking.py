@@ -61,6 +61,9 @@ acceleration."""
 CLOSING = 2.0
 """Frequency at which gaps of planned contacts close, relative to that of feet in the air."""
 
+REACHING = 0.05
+"""Speed at which feet reach for the ground that they have not found [m/s]."""
+
 ROLLING = 0.03
 """Share of a swing before the landing in which feet are free to be elsewhere."""
 
@@ -126,6 +129,7 @@ def followed(
     vd: Sequence[Scalar],
     p: Sequence[Scalar],
     touching: Sequence[Scalar],
+    felt: Sequence[Scalar],
     feet: Sequence[ContactPoint | None],
     aims: Sequence[FootAim],
     gains: Following,
@@ -140,12 +144,13 @@ def followed(
         v: Joint velocity [m/s or rad/s], nv scalars.
         vd: Desired acceleration of all variables, with feedback [m/s^2 or rad/s^2], nv scalars.
         p: Run-time parameters of the candidates.
-        touching: 1 for each contact point and loop that takes part, else 0.
+        touching: 1 for each contact point and loop that should hold, else 0.
+        felt: 1 for each of them that does.
         feet: The ball of each contact point that follows an aim in the air; None for others.
         aims: Aims of these feet, in order.
         gains: Feedback along the rows.
     """
-    rows = _rows(setting, layout, candidates, q, v, vd, p, touching, feet, aims, gains)
+    rows = _rows(setting, layout, candidates, q, v, vd, p, touching, felt, feet, aims, gains)
     n = len(rows.jacobian)
     driven, undriven = layout.driven, layout.undriven
     J = [{i: x for i, x in row.items() if i in set(driven)} for row in rows.jacobian]
@@ -200,6 +205,7 @@ def _rows(
     vd: Sequence[Scalar],
     p: Sequence[Scalar],
     touching: Sequence[Scalar],
+    felt: Sequence[Scalar],
     feet: Sequence[ContactPoint | None],
     aims: Sequence[FootAim],
     gains: Following,
@@ -214,7 +220,7 @@ def _rows(
             foot = feet[k] if feet else None
             if foot is not None:
                 rows, wanted = _foot_rows(
-                    setting, q, v, vd, point, foot, next(remaining), touching[k], gains
+                    setting, q, v, vd, point, foot, next(remaining), touching[k], felt[k], gains
                 )
                 found.jacobian.extend(rows)
                 found.wanted.extend(wanted)
@@ -247,6 +253,7 @@ def _foot_rows(
     foot: ContactPoint,
     aim: FootAim,
     touching: Scalar,
+    felt: Scalar,
     gains: Following,
 ) -> tuple[list[ContactRow], list[Scalar]]:
     """Return the rows of the lowest point of a foot, and what is missing along them.
@@ -286,6 +293,9 @@ def _foot_rows(
     # gaps close faster than feet in the air follow; slip ends
     closing = CLOSING * CLOSING * stiffness * point.geometry.gap
     closing = closing - (CLOSING * damping - gains.slip_damping) * toward
+    # feet that should touch and do not reach for the ground
+    reaching = CLOSING * damping * (REACHING - toward) + gains.slip_damping * toward
+    closing = np.where(felt > 0.5, closing, reaching)
     on_ground = [-gains.slip_damping * x + closing * y for x, y in zip(speed, n, strict=True)]
     wished = [np.where(touching > 0.5, x, y) for x, y in zip(on_ground, in_air, strict=True)]
     missing = in_frame(point, subtract(now, (wished[0], wished[1], wished[2])))
