@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from tiburon.control.computed_torque import ComputedTorque as ComputedTorque
     from tiburon.control.computed_torque import GravityCompensation as GravityCompensation
     from tiburon.control.joint_path import JointPath as JointPath
+    from tiburon.control.load_sharing_control import LoadSharingControl as LoadSharingControl
+    from tiburon.control.motion_path import GaitPath as GaitPath
+    from tiburon.control.motion_path import MotionPath as MotionPath
     from tiburon.control.pd import PD as PD
     from tiburon.control.pd import PID as PID
     from tiburon.control.replay import Replay as Replay
@@ -213,6 +216,9 @@ if TYPE_CHECKING:
     from tiburon.load_sharing.performance import motor_power as motor_power
     from tiburon.load_sharing.performance import performance_indices as performance_indices
     from tiburon.load_sharing.sites import ContactSite as ContactSite
+    from tiburon.load_sharing.smoothing import Blending as Blending
+    from tiburon.load_sharing.smoothing import SmoothingPenalty as SmoothingPenalty
+    from tiburon.load_sharing.smoothing import StepBound as StepBound
     from tiburon.load_sharing.structural_objectives import BendingEnergy as BendingEnergy
     from tiburon.load_sharing.structural_objectives import JointWrenchNorm as JointWrenchNorm
     from tiburon.load_sharing.structural_objectives import StrainEnergy as StrainEnergy

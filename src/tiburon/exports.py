@@ -20,6 +20,8 @@ _NAMES = {
     "control.combined": "CombinedControl",
     "control.computed_torque": "ComputedTorque GravityCompensation",
     "control.joint_path": "JointPath",
+    "control.load_sharing_control": "LoadSharingControl",
+    "control.motion_path": "GaitPath MotionPath",
     "control.pd": "PD PID",
     "control.replay": "Replay",
     "control.sensors": """
@@ -95,6 +97,7 @@ _NAMES = {
         MotorPower PerformanceIndices motor_power performance_indices
     """,
     "load_sharing.sites": "ContactSite",
+    "load_sharing.smoothing": "Blending SmoothingPenalty StepBound",
     "load_sharing.structural_objectives": "BendingEnergy JointWrenchNorm StrainEnergy",
     "loops.constraints": "constraint_names",
     "loops.driven_cut": "drive_cut_joint driven_cut_state",

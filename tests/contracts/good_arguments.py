@@ -120,6 +120,12 @@ def _standing() -> tb.Model:
     return tb.Model("standing", [body], contacts=[tb.ContactPoint("foot", "body")])
 
 
+@cache
+def _dog_plan() -> tb.LoadSharing:
+    return tb.LoadSharing.of(tb.load("quadruped"))
+
+
+@cache
 def _rov() -> tb.Model:
     return tb.load("bluerov2_heavy")
 
@@ -313,6 +319,11 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
         "q": lambda m: _standing().neutral(),
         "phases": lambda m: [["foot"], []],
     },
+    "LoadSharingControl": {
+        "plan": lambda m: _dog_plan(),
+        "path": lambda m: _dog_plan().model.poses["stand"],
+    },
+    "MotionPath": {"posture": lambda m: (0.0, 0.1)},
     "LoadTarget": {"forces": lambda m: {"foot": (0.0, 0.0, 10.0)}},
     "share_load": {"q": lambda m: m.neutral()},
     "balance_frame": {
@@ -392,6 +403,7 @@ RESULTS = frozenset(
             "LoadShare",
             "LoadSharing",
             "FrameBalance",
+            "GaitPath",
             "MotorPower",
             "PerformanceIndices",
             "WrenchMap",

@@ -8,7 +8,7 @@ from tiburon.load_sharing.smoothing import (
     Blending,
     ForcePrograms,
     SmoothingPenalty,
-    StepLimit,
+    StepBound,
     blended,
     least_step,
     ramp,
@@ -103,7 +103,7 @@ def test_landing_jumps_without_smoothing_and_not_with_it():
     programs = walk()
     plain = smoothed_forces(programs, dt=DT, changes=[LANDING])
     assert plain.steps.max() == plain.steps[LANDING] == pytest.approx(201.10, abs=5e-3)
-    limited = smoothed_forces(programs, StepLimit(20.0), dt=DT, changes=[LANDING])
+    limited = smoothed_forces(programs, StepBound(20.0), dt=DT, changes=[LANDING])
     assert limited.steps.max() == pytest.approx(20.0, abs=1e-9)
     np.testing.assert_allclose(norms(limited.x)[55], (121.17, 289.64, 373.65, 217.69), atol=6e-3)
     soft = smoothed_forces(programs, SmoothingPenalty(10.0, 0.5), dt=DT, changes=[LANDING])
@@ -118,7 +118,7 @@ def test_landing_jumps_without_smoothing_and_not_with_it():
 
 def test_b16_several_step_limits_are_active_at_once():
     """Four limits are active in the same step: the printed remark "only one" is not general."""
-    limited = smoothed_forces(walk(), StepLimit(20.0), dt=DT, changes=[LANDING])
+    limited = smoothed_forces(walk(), StepBound(20.0), dt=DT, changes=[LANDING])
     assert limited.active.max() == 4
 
 
@@ -126,8 +126,8 @@ def test_smallest_feasible_step_is_found_and_reported():
     """From the start: 2 N feasible, 1 N not, threshold 1.8208 N; from the landing on 0.9284 N."""
     programs = walk()
     options = {"dt": DT, "changes": [LANDING]}
-    assert smoothed_forces(programs, StepLimit(2.0), **options).failed is None
-    failed = smoothed_forces(programs, StepLimit(1.0), **options)
+    assert smoothed_forces(programs, StepBound(2.0), **options).failed is None
+    failed = smoothed_forces(programs, StepBound(1.0), **options)
     assert failed.failed == 1
     assert np.isnan(failed.x[1:]).all()
     # what the first step needs is less than what the whole walk needs
@@ -192,7 +192,7 @@ def test_weights_fall_linearly_to_zero():
 def test_bad_schemes_are_refused():
     """Bounds must be positive, quantities known, shapes fit."""
     for bad in (
-        lambda: StepLimit(0.0),
+        lambda: StepBound(0.0),
         lambda: Blending(-1.0),
         lambda: SmoothingPenalty(duration=0.0),
         lambda: smoothed_forces(walk(), dt=0.0),
@@ -200,7 +200,7 @@ def test_bad_schemes_are_refused():
         with pytest.raises(tb.DomainError):
             bad()
     with pytest.raises(tb.OptionError):
-        StepLimit(1.0, on="feet")
+        StepBound(1.0, on="feet")
     programs = walk()
     with pytest.raises(tb.ShapeError, match="b2"):
         smoothed_forces(programs._replace(b2=programs.b2[:-1]), dt=DT)

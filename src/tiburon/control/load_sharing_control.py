@@ -15,7 +15,7 @@ import numpy as np
 
 from tiburon.actuation.contact_element import POINT_STATES
 from tiburon.algorithms.surroundings import unbound
-from tiburon.argument_checks import choice, positive
+from tiburon.argument_checks import choice, positive, vector
 from tiburon.control.joint_tracking import (
     THROUGH,
     JointSelection,
@@ -26,18 +26,22 @@ from tiburon.control.joint_tracking import (
 from tiburon.control.motion_path import GaitPath, MotionPath, MotionSample
 from tiburon.control.piecewise import entries, joined
 from tiburon.control.run_time import RunTimeFields, run_time_fields, table_handles
-from tiburon.errors import DomainError, ModelError, shown
+from tiburon.errors import DomainError, ModelError, ShapeError, shown
 from tiburon.functions.load_sharing import LoadSharing
 from tiburon.functions.load_tracking import AIM, TrackedLoad, tracked_load
 from tiburon.load_sharing.contact_load import ContactLoad, load_weight
+from tiburon.load_sharing.limits.contact import FrictionCone
+from tiburon.load_sharing.limits.joint_wrench import JointWrenchLimit
+from tiburon.load_sharing.limits.step import StepLimit
 from tiburon.load_sharing.objectives import Smoothness, Sum, TorqueSmoothness
 from tiburon.load_sharing.smoothing import (
     UNBOUNDED,
     Blending,
     SmoothingPenalty,
-    StepLimit,
+    StepBound,
     ramp,
 )
+from tiburon.load_sharing.solution import Limits
 from tiburon.model import Model
 from tiburon.model.body import ContactPoint
 from tiburon.record import field, record
@@ -87,14 +91,14 @@ class LoadSharingControl(RunTimeFields):
     plan: LoadSharing
     """How the load is shared: contacts, limits and objective."""
 
-    path: MotionPath | GaitPath
-    """The motion; a configuration to hold becomes a `MotionPath`."""
+    path: Any
+    """The motion: a `GaitPath`, a `MotionPath`, or a configuration to hold [m or rad]."""
 
     max_step: float | None = None
     """Largest change of each force from sample to sample [N]; or of each driven joint force
     [N or N m] where `smoothing` is on torques."""
 
-    smoothing: SmoothingPenalty | StepLimit | None = field(default_factory=SmoothingPenalty)
+    smoothing: SmoothingPenalty | StepBound | None = field(default_factory=SmoothingPenalty)
     """How forces stay continuous when contacts change; None for not at all."""
 
     transfers: bool = True
@@ -133,25 +137,48 @@ class LoadSharingControl(RunTimeFields):
                 f"plan: expected a LoadSharing, got {shown(self.plan)}; write LoadSharing.of(robot)"
             )
         if not isinstance(self.path, (MotionPath, GaitPath)):
-            put(self, "path", MotionPath(self.path))
+            size = self.plan.model.nq
+            try:
+                held = vector("path", self.path, size)
+            except ShapeError as error:
+                raise ModelError(
+                    f"path: expected a GaitPath, a MotionPath or {size} numbers of a configuration "
+                    f"to hold, got {shown(self.path)}"
+                ) from error
+            if not np.isfinite(held).all():
+                raise DomainError("path", "a finite configuration", shown(self.path))
+            put(self, "path", MotionPath(tuple(held.tolist())))
         self.path.check(self.plan.model, self.plan.contact_names)
+        for what, given in (
+            ("sites", self.plan.sites),
+            ("thrusters or cables", self.plan.layout.groups[self._first_drive :]),
+            (
+                "joint wrench limits",
+                [x for x in self.plan.limits.parts if isinstance(x, JointWrenchLimit)],
+            ),
+        ):
+            if given:
+                raise ModelError(
+                    f"plan: LoadSharingControl takes contact points, loops and driven joints, got "
+                    f"{what}; leave them out"
+                )
         scheme = self.smoothing
         if isinstance(scheme, Blending):
             raise DomainError(
                 "smoothing",
                 "a scheme for robots that move",
                 "Blending, which is for machines that stand still",
-                advice="take SmoothingPenalty(), or StepLimit(...)",
+                advice="take SmoothingPenalty(), or StepBound(...)",
             )
-        if isinstance(scheme, StepLimit):
+        if isinstance(scheme, StepBound):
             if self.max_step is not None:
                 raise DomainError(
-                    "max_step", "one step limit", "max_step beside smoothing=StepLimit(...)"
+                    "max_step", "one step limit", "max_step beside smoothing=StepBound(...)"
                 )
             put(self, "max_step", scheme.max_step)
         elif not (scheme is None or isinstance(scheme, SmoothingPenalty)):
             raise ModelError(
-                f"smoothing: expected SmoothingPenalty, StepLimit or None, got {shown(scheme)}"
+                f"smoothing: expected SmoothingPenalty, StepBound or None, got {shown(scheme)}"
             )
         if self.max_step is not None:
             put(self, "max_step", positive("max_step", self.max_step, "N"))
@@ -170,6 +197,11 @@ class LoadSharingControl(RunTimeFields):
         choice("through", self.through, THROUGH)
         if not self.plan.layout.undriven:
             raise ModelError("plan: expected a floating body or object, got only driven joints")
+
+    @property
+    def _first_drive(self) -> int:
+        """Place of the first thruster or cable among the groups of the plan."""
+        return self.plan.layout.points + len(self.plan.model.loops)
 
     # states
 
@@ -267,7 +299,7 @@ class LoadSharingControl(RunTimeFields):
         swing from where they were when they lifted.
         """
         path, handles = self.path, table_handles(self, state)
-        now = path.sample(own["path"], state.time, handles)
+        now: MotionSample = path.sample(own["path"], state.time, handles)
         middle = path.sample(own["path"], state.time + 0.5 * dt, handles)
         poses = {
             name: pose._replace(
@@ -366,7 +398,7 @@ class LoadSharingControl(RunTimeFields):
         """Share the load of the desired accelerations."""
         plan = self.plan
         limit = own.get("max_step", UNBOUNDED)
-        friction, torsion, bounds, weights, surfaces = plan.split_parameters(own["plan"])
+        friction, torsion, limits, weights, surfaces = plan.split_parameters(own["plan"])
         if not isinstance(plan.objective, Sum):
             weights = [1.0, *weights]
         weights = [*weights, *([rho] if self._smooths else ()), 1.0]
@@ -380,19 +412,21 @@ class LoadSharingControl(RunTimeFields):
         k = own["foot_frequency"]
         row = _row(state.v)
         given = (
-            state.q,
-            state.v,
-            row(self._wanted(state, own, sample)),
-            row(touching),
             row([sample.touching.get(name, 1.0) for name in plan.contact_names]),
             row(aims or [0.0] * AIM),
             row([k * k, 2.0 * k, own["slip_damping"]]),
             row(caps),
+            state.q,
+            state.v,
+            row(self._wanted(state, own, sample)),
+            row(touching),
             row(before),
             row(tau),
             bound,
-            np.zeros(self._limit_count),
-            *map(row, (friction, torsion, bounds, weights, surfaces)),
+            np.zeros(len(self._plan.limit_names)),
+            np.zeros(len(tau)),
+            np.zeros(0),
+            *map(row, (friction, torsion, limits, weights, surfaces)),
         )
         around: Any = {"world": state.system.world, **_now(state)}
         with unbound(model=plan.model is not state.model, world=False):
@@ -474,18 +508,17 @@ class LoadSharingControl(RunTimeFields):
     @cached_property
     def _plan(self) -> LoadSharing:
         """The plan with smoothing, loads of contacts and step limits."""
-        steps = None if self.max_step is None else self._on
         objective: Any = self.plan.objective
         if self._smooths:
             objective = objective + (Smoothness() if self._on == "forces" else TorqueSmoothness())
         objective = objective + ContactLoad(len(self.plan.layout.groups))
-        limits = self.plan.limits._replace(steps=steps, relaxed=False)
+        parts = [part for part in self.plan.limits.parts if not isinstance(part, StepLimit)]
+        if self.max_step is not None:
+            # exact cones come last
+            last = 1 if isinstance(parts[-1], FrictionCone) else 0
+            parts.insert(len(parts) - last, StepLimit(self._on))
+        limits = Limits(tuple(parts))
         return replace(self.plan, objective=objective, limits=limits)
-
-    @cached_property
-    def _limit_count(self) -> int:
-        normals = sum(group.normal is not None for group in self.plan.layout.groups)
-        return len(self._plan.limit_names) + normals
 
     @cached_property
     def _options(self) -> Any:

@@ -292,7 +292,7 @@ class GaitPath:
             raise ModelError(
                 f"model {model.name!r}: expected a floating first body, got a {first.kind} joint"
             )
-        if not isinstance(phases, Mapping) or not phases:
+        if not isinstance(phases, Mapping) or not phases:  # type: ignore[redundant-expr]
             raise ModelError(
                 f"phases: expected a phase by name of a contact point, got {shown(phases)}; write "
                 "{'foot': 0.5, ...}"
@@ -416,7 +416,7 @@ class GaitPath:
         def traveled(at: Scalar) -> tuple[Scalar, Scalar, Scalar]:
             """Return the way of the base in units of its speed, and two derivatives."""
             up, down = _eased(at - start, ramp), _eased(at - (stop - ramp), ramp)
-            return tuple(a - b for a, b in zip(up, down, strict=True))  # type: ignore[return-value]
+            return up[0] - down[0], up[1] - down[1], up[2] - down[2]
 
         way, rate, surge = traveled(time)
         pose = PoseSample(
@@ -470,7 +470,8 @@ class GaitPath:
                 blend,
             )
             touching[point.name] = np.where(in_air, 0.0, 1.0)
-            since = np.where(n > first, share * period, ENDLESS)
+            landed = start + (np.minimum(n, last) - phase) * period
+            since = np.where(n > first, time - landed, ENDLESS)
             left = np.where(swings, (duty - share) * period, ENDLESS)
             spans[point.name] = (since, left)
         return MotionSample({self.joint: pose}, {}, touching, spans, transfer, aims)

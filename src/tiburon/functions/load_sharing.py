@@ -252,7 +252,7 @@ class LoadShare(NamedTuple):
         return lead + "; ".join([first, *parts])
 
 
-def _inputs(model: Model, options: Options) -> list[Input]:
+def problem_inputs(model: Model, options: Options) -> list[Input]:
     choices = dict(options)
     layout: Layout = choices["layout"]
     limits: Limits = choices["limits"]
@@ -274,7 +274,7 @@ def _inputs(model: Model, options: Options) -> list[Input]:
     ]
 
 
-class _Given(NamedTuple):
+class ProblemInputs(NamedTuple):
     """Inputs of the kernels, in order."""
 
     q: Sequence[Scalar]
@@ -294,7 +294,7 @@ class _Given(NamedTuple):
     surfaces: Sequence[Scalar]
 
 
-def _problem(setting: Setting, given: _Given) -> Any:
+def stated_problem(setting: Setting, given: ProblemInputs) -> Any:
     """Return the problem of a state."""
     from tiburon.load_sharing.problem import problem_of
 
@@ -316,12 +316,12 @@ def _problem(setting: Setting, given: _Given) -> Any:
     )
 
 
-def _programmed(setting: Setting, given: _Given) -> tuple[Any, Any]:
+def _programmed(setting: Setting, given: ProblemInputs) -> tuple[Any, Any]:
     """Return the problem of a state and its quadratic program."""
     from tiburon.load_sharing.solution import program_of
 
     choices = dict(setting.options)
-    problem = formulated(choices.get("formulation", COMPACT), _problem(setting, given))
+    problem = formulated(choices.get("formulation", COMPACT), stated_problem(setting, given))
     program = program_of(
         problem,
         choices["objective"],
@@ -336,7 +336,7 @@ def _programmed(setting: Setting, given: _Given) -> tuple[Any, Any]:
 def _share(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
     from tiburon.load_sharing.solution import shared, torque_bounds
 
-    given, limits = _Given(*inputs), dict(setting.options)["limits"]
+    given, limits = ProblemInputs(*inputs), dict(setting.options)["limits"]
     problem, program = _programmed(setting, given)
     bounds = torque_bounds(problem, limits, given.limit_values, given.failed)
     return shared(problem, program, limits, bounds, given.prefer)
@@ -345,32 +345,32 @@ def _share(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
 def _matrices(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
     from tiburon.load_sharing.solution import matrices
 
-    return matrices(_programmed(setting, _Given(*inputs))[1])
+    return matrices(_programmed(setting, ProblemInputs(*inputs))[1])
 
 
 def _wrenches(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
     from tiburon.load_sharing.recovery import recovered
 
-    return recovered(_problem(setting, _Given(*inputs)))
+    return recovered(stated_problem(setting, ProblemInputs(*inputs)))
 
 
 def _supports(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
     from tiburon.load_sharing.recovery import supported
 
-    return supported(_problem(setting, _Given(*inputs)))
+    return supported(stated_problem(setting, ProblemInputs(*inputs)))
 
 
 _SHARE: LibraryFunction[Any] = LibraryFunction(
-    "shared_load", _inputs, _share, keywords=DYNAMICS_CALL
+    "shared_load", problem_inputs, _share, keywords=DYNAMICS_CALL
 )
 _MATRICES: LibraryFunction[Any] = LibraryFunction(
-    "load_matrices", _inputs, _matrices, keywords=DYNAMICS_CALL
+    "load_matrices", problem_inputs, _matrices, keywords=DYNAMICS_CALL
 )
 _WRENCHES: LibraryFunction[Any] = LibraryFunction(
-    "load_wrenches", _inputs, _wrenches, keywords=DYNAMICS_CALL
+    "load_wrenches", problem_inputs, _wrenches, keywords=DYNAMICS_CALL
 )
 _SUPPORTS: LibraryFunction[Any] = LibraryFunction(
-    "load_supports", _inputs, _supports, keywords=DYNAMICS_CALL
+    "load_supports", problem_inputs, _supports, keywords=DYNAMICS_CALL
 )
 
 
@@ -883,7 +883,7 @@ class LoadSharing:
         return self._options
 
     def split_parameters(self, values: Sequence[Any]) -> list[list[Any]]:
-        """Return `parameters` by kind: friction, torsion, bounds, weights, surfaces."""
+        """Return `parameters` by kind: friction, torsion, limits, weights, surfaces."""
         found, start = [], 0
         for part in self._constants:
             found.append(list(values[start : start + len(part)]))

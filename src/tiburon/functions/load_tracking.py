@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tiburon.algorithms.setting import Options, Setting
-from tiburon.contact.candidates import number_count
 from tiburon.functions.keywords import DYNAMICS_CALL
-from tiburon.functions.library import LibraryFunction, inputs_of
+from tiburon.functions.library import LibraryFunction
+from tiburon.functions.load_sharing import ProblemInputs, problem_inputs, stated_problem
+from tiburon.load_sharing.limits.limit import RunTime
 from tiburon.load_sharing.problem import Before, Layout
-from tiburon.load_sharing.solution import Limits, row_names
 from tiburon.model import Model
 from tiburon.spatial import Scalar
 from tiburon.trace.program import Input
@@ -57,36 +57,19 @@ class TrackedLoad(NamedTuple):
 def _inputs(model: Model, options: Options) -> list[Input]:
     choices = dict(options)
     layout: Layout = choices["layout"]
-    limits: Limits = choices["limits"]
     groups = len(layout.groups)
     feet = sum(foot is not None for foot in choices["feet"])
-    return [
-        *inputs_of("q", "v", "vd")(model, options),
-        Input("touching", (groups,)),
+    own = [
         Input("planned", (groups,)),
         Input("aims", (AIM * max(feet, 1),)),
         Input("gains", (GAINS,)),
         Input("caps", (groups,)),
-        Input("before", (layout.size,)),
-        Input("before_tau", (len(layout.driven),)),
-        Input("max_step", ()),
-        Input("prefer", (len(row_names(layout, limits, model.v_names)) + _capped(layout),)),
-        Input("friction", (groups,)),
-        Input("torsion", (groups,)),
-        Input("bounds", (2 * len(limits.torques),)),
-        Input("weights", (len(choices["objective"].parameters(model)),)),
-        Input("surfaces", (number_count(choices["candidates"]),)),
     ]
+    return [*own, *problem_inputs(model, options)]
 
 
-def _capped(layout: Layout) -> int:
-    """Return the number of contacts whose normal force has an upper bound."""
-    return sum(group.normal is not None for group in layout.groups)
-
-
-def _tracked(setting: Setting, *given: Sequence[Scalar]) -> Any:
-    from tiburon.load_sharing.problem import problem_of
-    from tiburon.load_sharing.solution import program_of, shared
+def _tracked(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
+    from tiburon.load_sharing.solution import program_of, shared, torque_bounds
     from tiburon.load_sharing.tracking import (
         Following,
         FootAim,
@@ -99,74 +82,57 @@ def _tracked(setting: Setting, *given: Sequence[Scalar]) -> Any:
     from tiburon.trace.array import as_traced
 
     choices = dict(setting.options)
-    (
-        q,
-        v,
-        wanted,
-        touching,
-        planned,
-        aims,
-        gains,
-        caps,
-        x,
-        tau,
-        max_step,
-        prefer,
-        friction,
-        torsion,
-        bounds,
-        weights,
-        surfaces,
-    ) = given
-    layout, candidates, grips = (choices[name] for name in ("layout", "candidates", "grips"))
-    feet = choices["feet"]
+    planned, aims, gains, caps = inputs[:4]
+    given = ProblemInputs(*inputs[4:])
+    layout, limits, feet = (choices[name] for name in ("layout", "limits", "feet"))
     count = sum(foot is not None for foot in feet)
     vd, basis = followed(
         setting,
         layout,
-        candidates,
-        q,
-        v,
-        wanted,
-        surfaces,
+        choices["candidates"],
+        given.q,
+        given.v,
+        given.vd,
+        given.surfaces,
         planned,
-        touching,
+        given.touching,
         feet,
         [
             FootAim(
-                *(aims[AIM * k + 3 * part : AIM * k + 3 * part + 3] for part in range(3)),
-                (aims[AIM * k + 9], 0.0, 0.0),
+                aims[k : k + 3], aims[k + 3 : k + 6], aims[k + 6 : k + 9], (aims[k + 9], 0.0, 0.0)
             )
-            for k in range(count)
+            for k in range(0, AIM * count, AIM)
         ],
         Following(*gains),
     )
-    problem = problem_of(setting, layout, candidates, grips, q, v, vd, surfaces, touching, friction)
-    problem = tracking_problem(setting, problem, q, vd, basis)
+    problem = tracking_problem(stated_problem(setting, given._replace(vd=vd)), basis)
+    now = RunTime(given.torsion, given.failed, Before(given.x, given.tau), given.max_step[0])
     program = program_of(
-        problem,
-        choices["objective"],
-        choices["limits"],
-        weights,
-        bounds,
-        torsion,
-        Before(x, tau),
-        max_step[0],
+        problem, choices["objective"], limits, given.weights, given.limit_values, now
     )
     program = with_caps(with_motion_weights(program, problem), layout, caps)
-    found = shared(problem, program, choices["limits"], bounds, prefer)
+    bounds = torque_bounds(problem, limits, given.limit_values, given.failed)
+    # upper bounds of normal forces come after the other limits, and before cones
+    rows = len(program.A2) - _capped(layout)
+    prefer = [*given.prefer[:rows], *([0.0] * _capped(layout)), *given.prefer[rows:]]
+    found = shared(problem, program, limits, bounds, prefer)
     changes = list(found["x"])[layout.size :]
     moving = [
         a + sum((column[i] * d for column, d in zip(basis, changes, strict=True)), 0.0)
         for i, a in enumerate(vd)
     ]
     names = ("tau", "x", "forces", "friction_margins", "multipliers", "status")
-    places = [foot_center(setting, q, foot) for foot in feet if foot is not None]
+    places = [foot_center(setting, given.q, foot) for foot in feet if foot is not None]
     return {
         **{name: found[name] for name in names},
         "vd": as_traced(moving),
         "centers": as_traced([x for place in places for x in place] or [0.0]),
     }
+
+
+def _capped(layout: Layout) -> int:
+    """Return the number of contacts whose normal force has an upper bound."""
+    return sum(group.normal is not None for group in layout.groups)
 
 
 tracked_load: LibraryFunction[Any] = LibraryFunction(

@@ -36,7 +36,7 @@ __all__ = [
     "ForcePrograms",
     "SmoothedForces",
     "SmoothingPenalty",
-    "StepLimit",
+    "StepBound",
     "blended",
     "least_step",
     "ramp",
@@ -81,7 +81,7 @@ class Blending:
 
 
 @record
-class StepLimit:
+class StepBound:
     """Forces change by no more than a bound from step to step (4.57), (4.60).
 
     Too small a bound leaves no solution: `smallest_step` finds the least one.
@@ -129,7 +129,7 @@ class SmoothingPenalty:
         return self.on
 
 
-Scheme = Blending | StepLimit | SmoothingPenalty
+Scheme = Blending | StepBound | SmoothingPenalty
 
 
 def blended(x: Sequence[Scalar], goal: Sequence[Scalar], max_rate: Scalar, dt: Scalar) -> list[Any]:
@@ -252,7 +252,7 @@ def smoothed_forces(
         weight, bound = 0.0, UNBOUNDED
         if isinstance(scheme, SmoothingPenalty) and k:
             weight = float(ramp(scheme.weight, since, scheme.duration))
-        if isinstance(scheme, StepLimit) and k and k >= start:
+        if isinstance(scheme, StepBound) and k and k >= start:
             bound = scheme.max_step
         last = kept[k - 1] if k else np.zeros(m)
         W, c, A1, b1, A2, b2 = (part[k] for part in programs[:6])
@@ -304,7 +304,7 @@ def smallest_step(
     """
 
     def run(bound: float) -> SmoothedForces:
-        return smoothed_forces(programs, StepLimit(bound, on), dt=dt, changes=changes, start=start)
+        return smoothed_forces(programs, StepBound(bound, on), dt=dt, changes=changes, start=start)
 
     free = smoothed_forces(programs, None, dt=dt, changes=changes)
     if free.failed is not None:

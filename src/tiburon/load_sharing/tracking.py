@@ -25,13 +25,12 @@ import numpy as np
 
 from tiburon.algorithms.crba import mass_elements
 from tiburon.algorithms.kinematics import body_motions, body_places, jacobian_columns
-from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.contact.candidates import Candidate
 from tiburon.contact.complementarity import contact_accelerations
 from tiburon.contact.rows import ContactRow, PointRows, along, in_frame
-from tiburon.load_sharing.problem import FORCE, Group, Layout, Problem
+from tiburon.load_sharing.problem import FORCE, Group, Layout, Problem, constraint_kinds
 from tiburon.load_sharing.solution import QuadraticProgram
 from tiburon.loops.constraints import constraints
 from tiburon.model.body import ContactPoint
@@ -231,16 +230,16 @@ def _rows(
                 found.wanted.append(touching[k] * (-gains.slip_damping * b - a))
                 found.counts.append(touching[k])
     if model.loops:
-        held_loops = constraints(model, plan, JointVector(q), JointVector(v))
+        held = constraints(model, plan, JointVector(q), JointVector(v))
         start = 0
-        for k, group in enumerate(layout.groups[layout.points :], start=layout.points):
-            for _ in group.kinds:
-                row, bias = held_loops.jacobian[start], held_loops.bias[start]
-                slip = -gains.slip_damping * held_loops.rate[start]
+        for k, loop in enumerate(model.loops, start=layout.points):
+            for place in layout.groups[k].rows:
+                row, bias = held.jacobian[start + place], held.bias[start + place]
+                slip = -gains.slip_damping * held.rate[start + place]
                 found.jacobian.append({i: touching[k] * x for i, x in row.items()})
                 found.wanted.append(touching[k] * (slip - bias - along(row, vd)))
                 found.counts.append(touching[k])
-                start += 1
+            start += len(constraint_kinds(loop))
     return found
 
 
@@ -312,25 +311,16 @@ def foot_center(setting: Setting, q: Sequence[Scalar], foot: ContactPoint) -> Ve
     return add(matrix_vector(carrier.R, foot.position), carrier.p)
 
 
-def tracking_problem(
-    setting: Setting,
-    problem: Problem,
-    q: Sequence[Scalar],
-    vd: Sequence[Scalar],
-    basis: Sequence[Sequence[Scalar]],
-) -> Problem:
-    """Return a problem for accelerations that may change: one more group of unknowns.
+def tracking_problem(problem: Problem, basis: Sequence[Sequence[Scalar]]) -> Problem:
+    """Return a problem whose accelerations may change: one more group of unknowns.
 
     Args:
-        setting: The robot and its surroundings.
-        problem: The problem in this state; its accelerations do not matter.
-        q: Configuration [m or rad], nq scalars.
-        vd: Accelerations that contacts follow, from `followed`.
+        problem: The problem at the accelerations that contacts follow, from `followed`.
         basis: Columns of N, from `followed`.
     """
-    plan, layout = setting.plan, problem.layout
+    plan, layout = problem.setting.plan, problem.layout
     nv, size = plan.nv, layout.size
-    H = mass_elements(plan, JointVector(q))
+    H = mass_elements(plan, JointVector(problem.q))
     columns: list[ContactRow] = []
     for column in basis:
         entries: ContactRow = {}
@@ -340,15 +330,14 @@ def tracking_problem(
                 total = total + H[i * nv + k] * column[k]
             entries[i] = -total
         columns.append(entries)
-    motion = Group(MOTION, (FORCE,) * len(basis), size)
-    needed = rnea(plan, q, problem.v, JointVector(vd), setting.gravity, setting.external)
+    labels = tuple(str(k) for k in range(len(basis)))
+    motion = Group(MOTION, (FORCE,) * len(basis), size, labels=labels)
     return problem._replace(
         layout=layout._replace(groups=(*layout.groups, motion)),
         columns=[*problem.columns, *columns],
-        needed=needed,
-        vd=vd,
         touching=[*problem.touching, 1.0],
         friction=[*problem.friction, 0.0],
+        wrenches=[*problem.wrenches, *([] for _ in basis)],
     )
 
 

@@ -131,7 +131,9 @@ def with_value(owner: Any, path: Path, value: Any) -> Any:
     step, rest = path[0], path[1:]
     if isinstance(step, int):
         inner = with_value(owner[step], rest, value)
-        return (*owner[:step], inner, *owner[step + 1 :])
+        parts = (*owner[:step], inner, *owner[step + 1 :])
+        # named tuples keep their kind
+        return type(owner)(*parts) if hasattr(owner, "_fields") else parts
     found = getattr(owner, step)
     inner = with_value(_EMPTY.get(step) if found is None else found, rest, value)
     return replace(owner, **{step: inner})
@@ -153,6 +155,9 @@ def leaves(owner: Any) -> Iterator[tuple[str, Any, Path]]:
 def _leaves_of(word: str, value: Any, path: Path) -> Iterator[tuple[str, Any, Path]]:
     if isinstance(value, float) or (isinstance(value, tuple) and value and _is_array(value)):
         yield word, value, path
+    elif isinstance(value, (Model, World)):
+        # robots and surroundings that a controller believes in are compiled in
+        return
     elif is_dataclass(value) and not isinstance(value, type):
         for inner, x, rest in leaves(value):
             yield f"{word}.{inner}", x, (*path, *rest)

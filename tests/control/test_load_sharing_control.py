@@ -1,0 +1,209 @@
+"""Load sharing in the loop: robots with contacts follow paths, and their forces stay continuous."""
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+
+FLOOR = tb.World(ground=tb.Ground(static_friction=0.8, kinetic_friction=0.7))
+PLANNED_FRICTION = 0.6
+
+
+@pytest.fixture(scope="module")
+def dog():
+    return tb.load("quadruped")
+
+
+@pytest.fixture(scope="module")
+def plan(dog):
+    return tb.LoadSharing.of(dog, world=FLOOR, friction=PLANNED_FRICTION)
+
+
+def simulated(dog, control, duration, **options):
+    return tb.simulate(
+        dog,
+        duration,
+        q=dog.poses["stand"],
+        world=FLOOR,
+        control=control,
+        record_every=1,
+        progress=False,
+        **options,
+    )
+
+
+def recorded(run, feet, part):
+    """Return a discrete state of the controller for each foot, shape (rows, ..., feet)."""
+    labels = list(run.header.column("z").labels)
+    return np.stack([run.z[..., labels.index(f"share.{foot}.{part}")] for foot in feet], axis=-1)
+
+
+class Walk:
+    """What a run of the controller shows."""
+
+    def __init__(self, run):
+        feet = [point.name for point in run.model.contacts]
+        self.run = run
+        self.shared = np.stack([recorded(run, feet, x) for x in ("t1", "t2", "n")], axis=-1)
+        self.touching = recorded(run, feet, "touching")
+        self.measured = run.get("contact_force").values
+        self.mode = run.get("contact_mode").values
+        labels = list(run.header.column("z").labels)
+        self.status = run.z[:, labels.index("share.status")]
+
+    @property
+    def steps(self):
+        """Largest change of a shared force from sample to sample [N]."""
+        return np.abs(np.diff(self.shared, axis=0)).max()
+
+    def check(self, accuracy):
+        """Feet push, stay in their cones, carry what was shared, and do not slip under load."""
+        assert self.run.outcome.status == "finished"
+        assert not self.status.any()
+        normal = self.shared[..., 2]
+        assert normal.min() > -1e-9
+        tangential = np.linalg.norm(self.shared[..., :2], axis=-1)
+        assert (PLANNED_FRICTION * normal - tangential).min() > -1e-7
+        assert self.measured[..., 2].min() > -1e-9
+        # forces of a step act between the sample before it and the next
+        error = np.abs(self.measured[1:, :, 2] - normal[:-1])
+        assert error.max() < accuracy
+        loaded = (normal[:-1] > 5.0) & (error < 0.1 * accuracy)
+        assert (self.mode[1:][loaded] == 2.0).all()
+        assert loaded.mean() > 0.4
+
+
+def test_a_robot_stands_on_the_forces_that_are_shared(dog, plan):
+    """At rest measured forces equal shared ones to rounding, and carry the weight."""
+    run = simulated(dog, tb.LoadSharingControl(plan, dog.poses["stand"]), 0.05)
+    walk = Walk(run)
+    walk.check(1e-4)
+    weight = 9.81 * dog.total_mass
+    assert walk.measured[-1, :, 2].sum() == pytest.approx(weight, rel=1e-6)
+    share = plan.share(dog.poses["stand"])
+    np.testing.assert_allclose(walk.shared[0].ravel(), share.x, atol=1e-3)
+
+
+def test_a_trot_starts_within_its_step_bound(dog, plan):
+    """Feet lift and land: forces change by no more than the bound, and are those measured."""
+    control = tb.LoadSharingControl(plan, tb.GaitPath.trot(dog), max_step=2.5)
+    walk = Walk(simulated(dog, control, 0.8))
+    walk.check(1.5)
+    assert walk.steps == pytest.approx(2.5, abs=1e-6)
+    # both diagonal pairs have been in the air
+    assert (walk.touching.min(axis=0) == 0.0).all()
+    assert np.abs(walk.run.q[:, 6] - walk.run.q[0, 6]).max() < 0.01
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("smoothing", "bound"),
+    [(tb.SmoothingPenalty(10.0, 0.1), 5.0), (tb.StepBound(2.0), 2.0 + 1e-9)],
+)
+def test_a_dog_trots_ten_seconds_with_each_scheme(dog, plan, smoothing, bound):
+    """No foot pulls, none slips under load, measured forces are shared ones, steps are bounded."""
+    path = tb.GaitPath.trot(dog, duration=9.5)
+    walk = Walk(simulated(dog, tb.LoadSharingControl(plan, path, smoothing=smoothing), 10.0))
+    walk.check(1.5)
+    assert walk.steps < bound
+    run = walk.run
+    goal = path.sample(path.parameters(), 10.0).poses["base"].position
+    np.testing.assert_allclose(run.q[-1, 4:7], goal, atol=0.01)
+    assert np.abs(run.v[-1]).max() < 0.05
+
+
+@pytest.mark.slow
+def test_without_smoothing_forces_jump(dog, plan):
+    """The same trot with all load at once: steps of more than half the weight."""
+    control = tb.LoadSharingControl(plan, tb.GaitPath.trot(dog), smoothing=None, transfers=False)
+    walk = Walk(simulated(dog, control, 1.5))
+    assert walk.steps > 60.0
+
+
+@pytest.mark.slow
+def test_measured_contacts_carry_load_from_their_first_force_on(dog, plan):
+    """Feet reach for the ground; those that have not found it carry nothing."""
+    control = tb.LoadSharingControl(plan, tb.GaitPath.trot(dog), contact="measured")
+    walk = Walk(simulated(dog, control, 1.5))
+    assert not walk.status.any()
+    first = np.argmax((walk.touching[500:] == 1.0) & (walk.measured[500:, :, 2] > 0.0), axis=0)
+    assert first.max() < 200
+    landed = (np.diff(walk.touching, axis=0) > 0.5) & (walk.run.time[1:, None] > 0.4)
+    assert landed.any()
+    assert (walk.measured[1:, :, 2][landed] > 0.0).all()
+
+
+@pytest.mark.slow
+def test_cases_of_a_batch_have_bounds_of_their_own(dog, plan):
+    """Bounds are run-time parameters: each case keeps its own, as a run of one case does."""
+    control = tb.LoadSharingControl(plan, tb.GaitPath.trot(dog), max_step=5.0)
+    bounds = [2.0, 2.5, 20.0]
+    run = simulated(dog, control, 0.6, parameters={"control.max_step": bounds})
+    feet = [point.name for point in dog.contacts]
+    shared = np.stack([recorded(run, feet, x) for x in ("t1", "t2", "n")], axis=-1)
+    steps = np.abs(np.diff(shared, axis=0)).max(axis=(0, 2, 3))
+    np.testing.assert_allclose(steps[:2], bounds[:2], atol=1e-6)
+    assert 2.6 < steps[2] < 4.0
+    one = simulated(dog, tb.LoadSharingControl(plan, tb.GaitPath.trot(dog), max_step=2.5), 0.6)
+    np.testing.assert_array_equal(one.q, run.q[:, 1])
+
+
+def test_paths_of_gaits_are_continuous(dog):
+    """Positions, velocities and accelerations of base and feet agree with differences."""
+    path = tb.GaitPath.trot(dog, speed=(0.4, 0.1), duration=2.0)
+    p, h = path.parameters(), 1e-5
+    # off the instants at which feet lift and land, where the third derivative steps
+    for time in np.linspace(0.2137, 2.1137, 77):
+        before, here, after = (path.sample(p, t) for t in (time - h, time, time + h))
+        moving = [(s.poses["base"].position, s.poses["base"].velocity, s.poses["base"].acceleration)
+                  for s in (before, here, after)]  # fmt: skip
+        parts = [moving]
+        parts += [[(s.aims[k].position, s.aims[k].velocity, s.aims[k].acceleration)
+                   for s in (before, here, after)] for k in here.aims]  # fmt: skip
+        for part in parts:
+            (x0, v0, _), (_, v, a), (x2, v2, _) = (np.array(one) for one in part)
+            np.testing.assert_allclose((x2 - x0) / (2 * h), v, atol=1e-6)
+            np.testing.assert_allclose((v2 - v0) / (2 * h), a, atol=1e-4)
+
+
+def test_feet_of_a_gait_stand_still_and_share_the_cycle(dog):
+    """Feet on the ground do not move; each is there for its duty; diagonal pairs take turns."""
+    path = tb.GaitPath.trot(dog, duty=0.6, period=0.5)
+    p = path.parameters()
+    times = np.linspace(3.0, 4.0, 2001)[:-1]
+    touching = np.array([list(path.sample(p, t).touching.values()) for t in times])
+    np.testing.assert_allclose(touching.mean(axis=0), 0.6, atol=2e-3)
+    assert (touching.sum(axis=1) >= 2.0).all()
+    for t, on_ground in zip(times, touching, strict=True):
+        aims = path.sample(p, t).aims.values()
+        for aim, held in zip(aims, on_ground, strict=True):
+            if held:
+                np.testing.assert_allclose(aim.velocity, 0.0, atol=1e-12)
+                assert aim.position[2] == pytest.approx(dog.contacts[0].radius, abs=1e-12)
+
+
+def test_wrong_plans_and_paths_are_refused(dog, plan):
+    """Blending in motion, two step bounds, unknown names, gaits without overlap."""
+    stand = dog.poses["stand"]
+    with pytest.raises(tb.DomainError, match="stand still"):
+        tb.LoadSharingControl(plan, stand, smoothing=tb.Blending())
+    with pytest.raises(tb.DomainError, match="one step limit"):
+        tb.LoadSharingControl(plan, stand, smoothing=tb.StepBound(3.0), max_step=3.0)
+    with pytest.raises(tb.DomainError, match="max_step"):
+        tb.LoadSharingControl(plan, stand, max_step=0.0)
+    with pytest.raises(tb.ModelError, match=r"LoadSharing\.of"):
+        tb.LoadSharingControl(dog, stand)
+    with pytest.raises(tb.OptionError):
+        tb.LoadSharingControl(plan, stand, contact="felt")
+    with pytest.raises(tb.UnknownNameError, match="contact"):
+        tb.LoadSharingControl(plan, tb.MotionPath(stand, contacts={"paw": (0.0, 1.0)}))
+    path = tb.CartesianPath.through([0, 1], [(0, 0, 0), (1, 0, 0)])
+    with pytest.raises(tb.UnknownNameError, match="free joint"):
+        tb.LoadSharingControl(plan, tb.MotionPath(stand, bodies={"trunk": path}))
+    with pytest.raises(tb.DomainError, match="land before others lift"):
+        tb.GaitPath.trot(dog, duty=0.5)
+    with pytest.raises(tb.UnknownNameError, match="paw"):
+        tb.GaitPath.of(dog, {"paw": 0.0})
+    other = tb.load("pendulum")
+    with pytest.raises(tb.ModelError, match="made for"):
+        tb.simulate(other, 0.01, control=tb.LoadSharingControl(plan, stand))
