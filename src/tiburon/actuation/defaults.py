@@ -24,6 +24,7 @@ from tiburon.arguments import public
 from tiburon.contact.compliant import ContactLaw
 from tiburon.contact.rigid import TOLERANCE
 from tiburon.errors import DomainError, ModelError, OptionError, shown
+from tiburon.functions.contact import refuse_meshes
 from tiburon.model import Actuator, Coupled, Model, Thruster, World
 from tiburon.model.attachments import HydraulicCylinder, Spring
 from tiburon.trace.primitives.friction_newton import MOST_COLUMNS
@@ -219,6 +220,9 @@ def contact_elements(
             f"model {model.name!r}: contact={contact!r} needs shapes that may touch, got none; "
             "give the world a Ground, and the robot contact points or collision shapes"
         )
+    if found is not None and not isinstance(found, RigidContact):
+        kind = "compliant" if isinstance(found, CompliantContact) else "exact"
+        refuse_meshes(found.candidates, f"contact={kind!r}")
     return () if found is None else (found,)
 
 

@@ -19,10 +19,12 @@ from tiburon.contact.geometry.height_field import (
     placed_field,
     reach_of,
 )
+from tiburon.contact.geometry.located import LOCATED, NOWHERE
 from tiburon.contact.geometry.pairs import Pair, pair, shape_kind, shape_size
 from tiburon.contact.geometry.sweep import Crossing
 from tiburon.errors import ModelError, UnknownNameError, shown
-from tiburon.model import WORLD, Model, Pose, World
+from tiburon.model import WORLD, Model, Pose, Shape, World
+from tiburon.model.body import Geometry, MeshShape, PlaneShape
 from tiburon.model.contact_kinds import ContactMaterial, combined_material
 from tiburon.model.joints import Driven
 from tiburon.model.world import Ground, GroundGrid, GroundPatch
@@ -65,6 +67,9 @@ class Part:
 
     grid: GroundGrid | None = field(default=None, metadata=UNSAVED)
     """Heights of a height field, which code reads from a table."""
+
+    geometry: Geometry | None = None
+    """The shape itself, where contacts are located outside of compiled code, as those of meshes."""
 
 
 @record
@@ -117,7 +122,7 @@ class Candidate:
     def form(self) -> Self:
         """Return the same pair with dimensions and material left out: what code depends on."""
         parts = [
-            replace(part, size=(0.0,) * len(part.size), grid=None)
+            replace(part, size=(0.0,) * len(part.size), grid=None, geometry=None)
             for part in (self.first, self.second)
         ]
         patches = tuple(
@@ -203,7 +208,12 @@ class Candidate:
     @property
     def can_be_crossed(self) -> bool:
         """Whether both shapes have a far side, as planes and terrain do not."""
-        return not {self.first.kind, self.second.kind} & {"plane", *FIELDS}
+        return not {self.first.kind, self.second.kind} & {"plane", LOCATED, *FIELDS}
+
+    @property
+    def is_located(self) -> bool:
+        """Whether its contacts are located outside of compiled code: one shape is a mesh."""
+        return self.first.kind == LOCATED
 
     def crossing(
         self, places: Sequence[Sequence[tuple[Any, Vec3]]], p: Sequence[Scalar]
@@ -220,6 +230,9 @@ class Candidate:
         )
         return Crossing(first, second, (self.first.kind, self.second.kind))
 
+
+MESH = "mesh"
+"""Kind of a mesh before its pair is known."""
 
 MAX_REACH = 64
 """Cells of a height field that are searched to each side of a shape at most."""
@@ -441,7 +454,8 @@ def _on_ground(model: Model, world: World, named: set[str] | None) -> list[Candi
             for patch in ground.patches
         )
         material = combined_material(own, ground.material)
-        return Candidate(name, part, below, material, patches, _reach(name, part, below), own)
+        part, under = _met(name, part, below)
+        return Candidate(name, part, under, material, patches, _reach(name, part, under), own)
 
     below = _ground_part(ground)
     found = []
@@ -456,10 +470,8 @@ def _on_ground(model: Model, world: World, named: set[str] | None) -> list[Candi
         if body.name in pointed:
             continue
         if roots[body.name] not in trees if named is None else body.name in named:
-            found += [
-                on(f"{part_name}/ground", part, own)
-                for part_name, part, own in _parts(model, body.name)
-            ]
+            for part_name, part, own in _parts(model, body.name):
+                found.append(on(f"{part_name}/ground", part, own))
     return found
 
 
@@ -467,7 +479,8 @@ def _ground_part(ground: Ground) -> Part:
     """Return the ground as a shape."""
     grid = ground.grid
     if grid is None:
-        return Part(WORLD, "plane", Pose(translation=(0.0, 0.0, ground.height)), ())
+        level = Pose(translation=(0.0, 0.0, ground.height))
+        return Part(WORLD, "plane", level, (), geometry=PlaneShape())
     return Part(WORLD, FIELDS[grid.smooth], Pose(), field_size(ground), grid)
 
 
@@ -516,7 +529,8 @@ def _between(model: Model, a: str, b: str) -> list[Candidate]:
     for first_name, first, one in _parts(model, a):
         for second_name, second, other in _parts(model, b):
             name = f"{first_name}/{second_name}"
-            found.append(Candidate(name, first, second, combined_material(one, other)))
+            both = _met(name, first, second)
+            found.append(Candidate(name, *both, combined_material(one, other)))
     return found
 
 
@@ -526,10 +540,45 @@ def _parts(model: Model, body: str) -> list[tuple[str, Part, ContactMaterial | N
     found = []
     for place, shape in enumerate(shapes):
         name = body if len(shapes) == 1 else f"{body}.{shape.name or place}"
-        kind = shape_kind(shape.geometry, f"body {body!r}")
-        part = Part(body, kind, shape.pose, shape_size(shape.geometry))
-        found.append((name, part, shape.material))
+        found.append((name, _part(body, shape), shape.material))
     return found
+
+
+def _part(body: str, shape: Shape) -> Part:
+    """Return a shape of a body; a mesh needs coal."""
+    geometry = shape.geometry
+    if isinstance(geometry, MeshShape):
+        from tiburon.contact.meshes import require_coal
+
+        require_coal(f"body {body!r}, mesh {geometry.path!r}")
+        return Part(body, MESH, shape.pose, (), geometry=geometry)
+    kind = shape_kind(geometry, f"body {body!r}")
+    return Part(body, kind, shape.pose, shape_size(geometry), geometry=geometry)
+
+
+def _met(name: str, first: Part, second: Part) -> tuple[Part, Part]:
+    """Return two shapes as code takes them: where one is a mesh, contacts are located for it.
+
+    Raises:
+        ModelError: If the other shape is uneven ground, or has no contacts with meshes.
+    """
+    if MESH not in (first.kind, second.kind):
+        return replace(first, geometry=None), replace(second, geometry=None)
+    from tiburon.contact.meshes import solid_of
+
+    element = f"contact {name!r}"
+    for part in (first, second):
+        if part.geometry is None:
+            raise ModelError(
+                f"{element}: meshes do not touch {part.kind}s; cover the mesh with simple shapes: "
+                "tb.cover_mesh, or tb.cover_meshes for all meshes of a robot"
+            )
+        solid_of(part.geometry, element)
+    one, other = (
+        replace(part, kind=LOCATED, size=size)
+        for part, size in zip((first, second), NOWHERE, strict=True)
+    )
+    return one, other
 
 
 def _carrier(model: Model, name: str) -> str:

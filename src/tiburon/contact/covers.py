@@ -12,7 +12,6 @@ several choices that of the smallest volume is taken.
 
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,8 @@ import numpy as np
 from tiburon.argument_checks import at_least, choice
 from tiburon.arguments import public
 from tiburon.arrays import NDArray
-from tiburon.errors import ModelError, ModelFileError, shown
-from tiburon.hydro.mesh import read_triangles
+from tiburon.contact.meshes import scaled_triangles
+from tiburon.errors import ModelError, shown
 from tiburon.model import BoxShape, CapsuleShape, MeshShape, Model, Pose, Shape, SphereShape
 from tiburon.model.composition import changed
 
@@ -77,7 +76,7 @@ def cover_mesh(
         )
     choice("kind", kind, COVERS)
     count = at_least("count", count, 1)
-    vertices, faces = _divided(*_scaled(shape.geometry), count)
+    vertices, faces = _divided(*scaled_triangles(shape.geometry), count)
     found = []
     size = float(np.ptp(vertices, axis=0).max())
     for number, group in enumerate(_groups(vertices[faces].mean(axis=1), count)):
@@ -118,14 +117,6 @@ def cover_meshes(model: Model, *, kind: str = "capsule", count: int = 1) -> Mode
             shapes += cover_mesh(shape, kind=kind, count=count)
         bodies.append(changed(body, shapes=tuple(shapes)))
     return model._changed(model._parts._replace(bodies=tuple(bodies)), None)
-
-
-def _scaled(mesh: MeshShape) -> tuple[Array, NDArray[np.int64]]:
-    """Read a mesh, in meters."""
-    vertices, faces = read_triangles(Path(mesh.path))
-    if not len(faces) or not np.isfinite(vertices[faces]).all():
-        raise ModelFileError(mesh.path, "expected triangles, got none; check the file")
-    return vertices * np.array(mesh.scale), faces
 
 
 def _divided(

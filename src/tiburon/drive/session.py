@@ -21,7 +21,7 @@ from tiburon.drive.recording import Recording
 from tiburon.drive.ticker import Row, Ticker, TickReport
 from tiburon.errors import DomainError, ModelError, OptionError, TiburonError, UnknownNameError
 from tiburon.functions.assembly import closed_start, resting_position
-from tiburon.functions.contact import check_gaps
+from tiburon.functions.contact import check_gaps, refuse_meshes
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.results.trajectory import Trajectory
@@ -145,6 +145,7 @@ class Drive:
             closed = closed_start(model, position[None], velocity[None], 0.0)
             position, velocity = closed.q[0], closed.v[0]
         if self.system.contact is not None:
+            refuse_meshes(self.system.contact[0].candidates, "a driven robot")
             if self.system.ends_in_contact:
                 check_gaps(model, position[None], around, contact_pairs)
             if method in METHODS:

@@ -25,7 +25,7 @@ from tiburon.functions.contact_parameters import surfaces_by_name
 from tiburon.functions.keywords import TIMED_CALL, WORLD_CALL
 from tiburon.functions.library import INERTIA, LibraryFunction, check_places, inputs_of
 from tiburon.functions.parameters import dynamics_parameters, lead_of, model_of_case
-from tiburon.model import Model, TracedClosure, World
+from tiburon.model import WORLD, Model, TracedClosure, World
 from tiburon.model.configuration import as_batch
 from tiburon.model.contact_kinds import contact_kind
 from tiburon.model.parameters import Parameter, plain, read_values, with_value
@@ -230,9 +230,64 @@ def _called(
 ) -> Any:
     """Call a function of contacts: dimensions and materials are arguments, the rest is code."""
     form = tuple(candidate.form() for candidate in candidates)
-    numbers = np.array(numbers_of(candidates))
+    numbers = located(model, candidates, np.array(numbers_of(candidates)), arrays[0], time)
     when: Any = None if time is None else {"time": time}
     return function.call(model, (*arrays, numbers), when, (("candidates", form),))
+
+
+def located(
+    model: Model,
+    candidates: Sequence[Candidate],
+    numbers: Array,
+    q: ArrayLike,
+    time: ArrayLike | None = None,
+) -> Array:
+    """Return the numbers of candidates with contacts of meshes located in a configuration.
+
+    Args:
+        model: The robot.
+        candidates: The shapes that may touch.
+        numbers: As `numbers_of` lists them, with or without leading dimensions of cases.
+        q: Position [m or rad], shape (..., nq).
+        time: When [s], shape (...).
+
+    Returns:
+        The same array without meshes, else one with leading dimensions of all cases.
+    """
+    if not any(candidate.is_located for candidate in candidates):
+        return numbers
+    from tiburon.contact.meshes import fill_located
+    from tiburon.functions.kinematics import forward_kinematics
+
+    position = as_batch(q, model.nq, "q", model.describe_q())
+    times = np.zeros(()) if time is None else np.asarray(time, dtype=np.float64)
+    lead = np.broadcast_shapes(position.shape[:-1], times.shape, numbers.shape[:-1])
+    position = np.broadcast_to(position, (*lead, model.nq))
+    parts = (part for one in candidates for part in (one.first, one.second) if one.is_located)
+    names = sorted({part.body for part in parts} - {WORLD})
+    when: Any = {} if time is None else {"time": times}
+    R, p = forward_kinematics(model, position, names, **when)
+    found = np.broadcast_to(numbers, (*lead, numbers.shape[-1])).copy()
+    for case in np.ndindex(*lead):
+        places = {name: (R[case][k], p[case][k]) for k, name in enumerate(names)}
+        fill_located(candidates, found[case], {WORLD: (np.eye(3), np.zeros(3)), **places})
+    return found
+
+
+def refuse_meshes(candidates: Sequence[Candidate], what: str) -> None:
+    """Refuse contacts of meshes.
+
+    Raises:
+        ModelError: If a shape is a mesh; the message names it and what takes none.
+    """
+    for candidate in candidates:
+        if candidate.is_located:
+            raise ModelError(
+                f"contact {candidate.name!r}: {what} takes no meshes, whose contacts are known at "
+                "the start of a step only; cover them with simple shapes: tb.cover_mesh, or "
+                "tb.cover_meshes for all meshes of a robot",
+                name=candidate.name,
+            )
 
 
 def _some(
@@ -456,6 +511,7 @@ def impact(
     )
     # water moves with the robot; all else of a world does not enter
     around = World(fluid=world.fluid) if world is not None and world.fluid is not None else None
+    numbers = located(model, candidates, numbers, q)
     call = _Collision(model, around, candidates, order, numbers, others)
     check_overlap(contacts_among(model, candidates, q), "impact")
     compute = call.native if len(names) <= MOST_NATIVE else call.unsolved
@@ -811,6 +867,7 @@ def contact_closure(
     candidates = _some(model, world, pairs)
     choice("kind", kind, ("point", "soft finger"))
     choice("friction", friction, (True, False))
+    refuse_meshes(candidates, "contact_closure")
     for candidate in candidates:
         if contact in candidate.point_names:
             point = candidate.point_names.index(contact)

@@ -26,7 +26,7 @@ from tiburon.contact.modes import (
     solve_modes,
 )
 from tiburon.errors import DomainError, ModelError, SecondOrderCollisionError, ShapeError
-from tiburon.functions.contact import AT_REST, TOUCHING, Pairs
+from tiburon.functions.contact import AT_REST, TOUCHING, Pairs, refuse_meshes
 from tiburon.functions.contact_parameters import surfaces_by_name
 from tiburon.functions.keywords import (
     DYNAMICS_CALL,
@@ -230,6 +230,7 @@ def contact_dynamics(
             f"model {model.name!r}: expected shapes that may touch, got none; give the world a "
             "Ground, and the robot contact points or collision shapes"
         )
+    refuse_meshes(candidates, "contact_dynamics")
     tolerances = (
         _share("force_tolerance", force_tolerance),
         _share("acceleration_tolerance", acceleration_tolerance),

@@ -55,6 +55,7 @@ from tiburon.contact.rigid import (
 from tiburon.contact.row_changes import RowChanges, row_changes
 from tiburon.contact.rows import ContactRow, contact_rows
 from tiburon.errors import ModelError
+from tiburon.functions.contact import refuse_meshes
 from tiburon.functions.keywords import DYNAMICS_CALL, DynamicsCall
 from tiburon.functions.library import LibraryFunction, depends_on_time, inputs_of
 from tiburon.model import Joint, Model, Plan, PlanBody, World
@@ -596,6 +597,7 @@ def contacts_of(
                 f"linearize of model {model.name!r}: expected rigid contact, got "
                 f"{type(element).__name__}; pass contact='rigid', or contact=False for none"
             )
+        refuse_meshes(element.candidates, "linearize")
         names = element.point_names
         start = element.initial_discrete_state(model)[: len(POINT_STATES) * len(names)]
         form = tuple(candidate.form() for candidate in element.candidates)

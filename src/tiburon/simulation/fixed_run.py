@@ -25,6 +25,7 @@ from tiburon.simulation.cases import Cases, RunCases
 from tiburon.simulation.diagnosis import BEYOND_GRID, UNSOLVED, first_to_diverge
 from tiburon.simulation.events import EventSearch, Taken, Watch
 from tiburon.simulation.integrators.methods import METHODS
+from tiburon.simulation.located_contact import LocatedContact, has_meshes
 from tiburon.simulation.recorder import SENSED, Room
 from tiburon.simulation.run_parameters import bind_parameters
 from tiburon.simulation.step import Clock, StepSource, sample_kernel, step_kernel
@@ -362,6 +363,11 @@ class FixedRun(RunCases):
             self.search = EventSearch(
                 self._take, system, events, parameters, cases, self.event_records, self._clock
             )
+        self._located: LocatedContact | None = None
+        if has_meshes(system):
+            self._located = LocatedContact(system, parameters, one)
+            for own in {id(x): x for x in (self._step, self._part)}.values():
+                self._located.bind(own)
 
     # where the cases are
 
@@ -464,6 +470,10 @@ class FixedRun(RunCases):
 
         A call ends early at the end of a plan, or before a step that meets a non-finite value.
         """
+        if self._located is not None:
+            # contacts of meshes are located before every step
+            end = min(end, self.done + 1)
+            self._located.locate(self.state, self.time, self._plan, self._alive)
         if self.events is not None:
             self._advance_watching(min(end, self.done - self.done % self._every + self._every))
             return

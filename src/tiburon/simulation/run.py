@@ -31,6 +31,7 @@ from tiburon.simulation.exact_run import (
 )
 from tiburon.simulation.fixed_run import FixedRun
 from tiburon.simulation.integrators.methods import METHODS
+from tiburon.simulation.located_contact import has_meshes
 from tiburon.simulation.progress import INTERVAL, FirstSecond, Interruption, Progress, progress_of
 from tiburon.simulation.recorder import SENSED, Recorder, RowWriter
 from tiburon.simulation.run_parameters import with_named
@@ -467,6 +468,9 @@ class _Loop(NamedTuple):
             waits.append(sensing.every)
         # whether nothing but a controller interrupts native calls
         alone = ask if sensing is None and not self.strict and self.budget is None else None
+        if has_meshes(system):
+            # their contacts are located before every step
+            waits, alone = [1], None
         first, recorded = run.done, -1
         now = shown = looked = clock()
         # native calls are no longer than these

@@ -38,6 +38,7 @@ from tiburon.simulation.events import Event, TimeEvent
 from tiburon.simulation.integrators.kept_inertia import keep_inertia as keeping
 from tiburon.simulation.integrators.method import refuse_contact_method, refuse_exact_method
 from tiburon.simulation.integrators.methods import METHODS
+from tiburon.simulation.located_contact import mesh_parameters
 from tiburon.simulation.progress import Progress
 from tiburon.simulation.run import RunSetup, carry_out, check_control, check_sensors
 from tiburon.simulation.run_parameters import VariedRun, vary_run
@@ -303,6 +304,7 @@ def simulate(
     refuse_long_contact_steps(
         system, METHODS[method], dt, state[:, : model.nq], setup.begin, rows.get(ELEMENTS)
     )
+    rows = mesh_parameters(system, rows, math.prod(batch) if batch else None)
     if rows:
         setup = setup._replace(parameters=rows)
     # no other object holds these arrays

@@ -33,6 +33,7 @@ from tiburon.contact.geometry.cylinder_plane import cylinder_plane
 from tiburon.contact.geometry.ellipsoid_ellipsoid import ellipsoid_ellipsoid
 from tiburon.contact.geometry.ellipsoid_height_field import ellipsoid_height_field
 from tiburon.contact.geometry.ellipsoid_plane import ellipsoid_plane
+from tiburon.contact.geometry.located import LOCATED, POINTS, located_contacts
 from tiburon.contact.geometry.sphere_box import sphere_box
 from tiburon.contact.geometry.sphere_capsule import sphere_capsule
 from tiburon.contact.geometry.sphere_cylinder import sphere_cylinder
@@ -139,6 +140,8 @@ def pair(first: str, second: str, element: str = "contact pair") -> Pair:
         OptionError: If a kind does not exist.
         ModelError: If the pair has no narrow phase.
     """
+    if first == second == LOCATED:
+        return Pair(located_contacts, POINTS)
     for argument, kind in (("first", first), ("second", second)):
         if kind not in KINDS:
             raise OptionError(argument, KINDS, kind)

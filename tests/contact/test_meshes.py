@@ -1,0 +1,238 @@
+"""Contact of meshes themselves, convex and not: features, runs, refusals."""
+
+import math
+import sys
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tiburon.contact.geometry.contact_geometry import Placed
+from tiburon.contact.geometry.located import located_contacts
+from tiburon.contact.meshes import locate, solid_of
+
+coal = pytest.importorskip("coal", reason="contact of meshes needs coal")
+trimesh = pytest.importorskip("trimesh")
+
+G = 9.81
+SIZE = 0.3
+ROOT = math.sqrt(0.5)
+
+
+def rotation(seed):
+    q, r = np.linalg.qr(np.random.default_rng(seed).normal(size=(3, 3)))
+    q = q * np.sign(np.diag(r))
+    return q * np.linalg.det(q)
+
+
+def contacts_of(first, second, places):
+    """Gaps, points and normals of the contacts that two shapes have at a pose."""
+    sizes = locate(solid_of(first), solid_of(second), places)
+    placed = [
+        Placed(tuple(map(tuple, R.tolist())), tuple(p), tuple(size))
+        for (R, p), size in zip(places, sizes, strict=True)
+    ]
+    found = [one for one in located_contacts(*placed) if one.gap < 1e8]
+    return tuple(
+        np.array([getattr(one, name) for one in found]) for name in ("gap", "point", "normal")
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("meshes")
+
+
+def saved(folder, name, vertices, faces):
+    path = folder / f"{name}.obj"
+    trimesh.Trimesh(vertices, faces, process=False).export(path)
+    return tb.MeshShape(str(path))
+
+
+@pytest.fixture(scope="module")
+def cube(folder):
+    box = trimesh.creation.box((SIZE, SIZE, SIZE))
+    return saved(folder, "cube", box.vertices, box.faces)
+
+
+@pytest.fixture(scope="module")
+def groove(folder):
+    """A block of 2 m x 1 m x 1.5 m with a notch of 90 degrees along y: not convex."""
+    outline = [(-1, -0.5), (1, -0.5), (1, 1), (0, 0), (-1, 1)]
+    vertices = [(x, y, z) for y in (-0.5, 0.5) for x, z in outline]
+    faces = []
+    for a, b, c in ((0, 1, 3), (1, 2, 3), (0, 3, 4)):
+        faces += [(a, b, c), (5 + a, 5 + c, 5 + b)]
+    for k in range(5):
+        m = (k + 1) % 5
+        faces += [(k, 5 + k, 5 + m), (k, 5 + m, m)]
+    return saved(folder, "groove", np.array(vertices, dtype=float), np.array(faces))
+
+
+def free_body(shape, mass=2.0):
+    inertia = tb.Inertia.box(mass, (SIZE, SIZE, SIZE))
+    return tb.Body("body", joint=tb.Free("body"), inertia=inertia, shapes=(tb.Shape(shape),))
+
+
+def in_groove(shape, groove, mass=2.0):
+    fixed = tb.Body("groove", joint=tb.Fixed("groove"), shapes=(tb.Shape(groove),))
+    return tb.Model("model", [free_body(shape, mass), fixed])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_smallest_gaps_are_distances_of_boxes(cube, seed):
+    """Meshes of boxes at random poses, 2 mm apart: the distance that coal finds for the boxes."""
+    R1, R2 = rotation(seed), rotation(seed + 100)
+    p = np.random.default_rng(seed).normal(size=3)
+    boxes = [coal.Box(SIZE, SIZE, SIZE), coal.Box(SIZE, SIZE, SIZE)]
+    near = coal.Transform3s(R2, np.zeros(3))
+
+    def distance(p):
+        result = coal.DistanceResult()
+        place = coal.Transform3s(R1, p)
+        gap = coal.distance(boxes[0], place, boxes[1], near, coal.DistanceRequest(), result)
+        return gap, result.getNearestPoint2() - result.getNearestPoint1()
+
+    for _ in range(60):
+        gap, apart = distance(p)
+        p = p + (gap - 2e-3) * apart / np.linalg.norm(apart)
+    gaps, _, normals = contacts_of(cube, cube, ((R1, p), (R2, np.zeros(3))))
+    gap, apart = distance(p)
+    assert gaps.min() == pytest.approx(gap, abs=1e-9)
+    np.testing.assert_allclose(normals[gaps.argmin()], apart / gap, atol=1e-5)
+
+
+def test_faces_touch_at_the_corners_of_their_overlap(cube):
+    """Turned on each other: corners of an octagon; aligned and shifted: of a rectangle."""
+    turned = np.array([[ROOT, -ROOT, 0.0], [ROOT, ROOT, 0.0], [0.0, 0.0, 1.0]])
+    above = np.array([0.0, 0.0, SIZE])
+    eye, origin = np.eye(3), np.zeros(3)
+    gaps, points, normals = contacts_of(cube, cube, ((turned, above), (eye, origin)))
+    np.testing.assert_allclose(gaps, 0.0, atol=1e-15)
+    np.testing.assert_allclose(normals, [[0.0, 0.0, -1.0]] * len(gaps), atol=1e-15)
+    # a regular octagon around the incircle of both squares
+    assert len(gaps) == 8
+    np.testing.assert_allclose(
+        np.linalg.norm(points[:, :2], axis=1), SIZE / 2 / math.cos(math.pi / 8), atol=1e-12
+    )
+    for shift in (0.0, 1e-9, 0.299):
+        moved = above + np.array([shift, 0.0, 0.0])
+        _, points, normals = contacts_of(cube, cube, ((eye, moved), (eye, origin)))
+        np.testing.assert_allclose(normals, [[0.0, 0.0, -1.0]] * len(normals), atol=1e-12)
+        assert np.ptp(points[:, 0]) == pytest.approx(SIZE - shift, abs=1e-8)
+        assert np.ptp(points[:, 1]) == pytest.approx(SIZE, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("shape", "place", "expected"),
+    [
+        (tb.SphereShape(0.1), (0.0, 0.0, 0.1 / ROOT), [(-ROOT, -ROOT), (ROOT, -ROOT)]),
+        # over the border of the left top edge, which is sharp
+        (tb.SphereShape(0.1), (-1.06, 0.0, 1.08), [(0.6, -0.8)]),
+        (tb.CapsuleShape(0.1, 0.6), (-1.0, 0.45, 1.1), [(0.0, -1.0)] * 2),
+    ],
+)
+def test_round_shapes_touch_faces_and_sharp_edges(groove, shape, place, expected):
+    """A sphere in a notch touches both sides, at an edge its nearest point; a capsule lies."""
+    lying = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]])
+    places = (lying, np.array(place)), (np.eye(3), np.zeros(3))
+    gaps, _, normals = contacts_of(shape, groove, places)
+    np.testing.assert_allclose(gaps, 0.0, atol=1e-15)
+    found = sorted(map(tuple, normals[:, [0, 2]].round(12).tolist()))
+    np.testing.assert_allclose(found, sorted(expected), atol=1e-12)
+    mirrored = contacts_of(groove, shape, places[::-1])
+    np.testing.assert_allclose(sorted(mirrored[0]), sorted(gaps), atol=1e-15)
+
+
+def test_meshes_far_apart_and_deep_inside_have_gaps(cube):
+    eye = np.eye(3)
+    for height, gap in ((2.0, 2.0 - SIZE), (0.1, 0.1 - SIZE)):
+        gaps, _, _ = contacts_of(cube, cube, ((eye, np.array([0, 0, height])), (eye, np.zeros(3))))
+        np.testing.assert_allclose(gaps, [gap], atol=1e-9)
+
+
+@pytest.mark.parametrize("factor", [0.99, 1.02])
+def test_mesh_block_on_a_slope_sticks_and_slides_as_a_block_does(cube, factor):
+    """At rest up to atan mu; above, g (sin - mu cos)."""
+    mu, angle = 0.5, factor * math.atan(0.5)
+    gravity = (G * math.sin(angle), 0.0, -G * math.cos(angle))
+    slope = tb.World(gravity=gravity, ground=tb.Ground(static_friction=mu))
+    model = tb.Model("block", [free_body(cube)])
+    q = [math.cos(0.3), 0.0, 0.0, math.sin(0.3), 0.0, 0.0, SIZE / 2]
+    run = tb.simulate(model, 0.1, q=q, world=slope)
+    path = max(0.5 * G * (math.sin(angle) - mu * math.cos(angle)) * 0.01, 0.0)
+    np.testing.assert_allclose(run.q[-1, 4:], [path, 0.0, SIZE / 2], atol=1e-8)
+    summary = run.contact_summary()
+    assert (summary.peak_force > 0.0).sum() == 4
+    assert summary.depth.max() < 1e-9
+
+
+def test_block_falls_into_a_notch_and_rests_on_both_sides(cube, groove):
+    """On edge, turned by 45 degrees: it rests on the sides, each of which carries half."""
+    model = in_groove(cube, groove)
+    q = [math.cos(math.pi / 8), 0.0, math.sin(math.pi / 8), 0.0, 0.0, 0.0, SIZE * ROOT + 1e-3]
+    run = tb.simulate(model, 0.1, q=q, contact="rigid")
+    assert run.q[-1, 6] == pytest.approx(SIZE * ROOT, abs=1e-9)
+    force = run.get("contact_force").values[-1]
+    left, right = (force[sign * force[:, 0] > 0.0].sum(axis=0) for sign in (-1.0, 1.0))
+    np.testing.assert_allclose(left + right, [0.0, 0.0, 2.0 * G], atol=1e-5)
+    np.testing.assert_allclose(left[2], right[2], rtol=1e-6)
+    here = tb.contacts(model, run.q[-1], run.v[-1])
+    assert here.gap.min() > -1e-10
+    assert (here.gap < 1e-9).sum() >= 4
+
+
+def test_batches_and_resumed_runs_agree_in_bits(cube):
+    model = tb.Model("block", [free_body(cube)])
+    floor = tb.World(ground=tb.Ground(static_friction=0.5, restitution=0.3))
+    q = np.array([[1.0, 0, 0, 0, 0, 0, 0.2], [0.9, 0.1, 0.2, 0.3, 0, 0, 0.3]])
+    both = tb.simulate(model, 0.15, q=q, world=floor)
+    alone = tb.simulate(model, 0.15, q=q[1], world=floor)
+    assert both.q[-1, 1].tobytes() == alone.q[-1].tobytes()
+    part = tb.simulate(model, 0.08, q=q[1], world=floor).resume(0.07)
+    assert part.q[-1].tobytes() == alone.q[-1].tobytes()
+    assert alone.contact_summary().peak_force.max() > 100.0
+
+
+def test_impacts_of_a_mesh_are_those_of_a_box(cube):
+    """Without friction, with which velocities after impacts at four corners are not unique."""
+    floor = tb.World(ground=tb.Ground(static_friction=0.0, restitution=0.5))
+    q, v = [math.cos(0.2), 0, 0, math.sin(0.2), 0, 0, SIZE / 2], [0.5, -0.3, 0.2, 1.0, 0.4, -2.0]
+    found, expected = (
+        tb.impact(tb.Model("block", [free_body(shape)]), q, v, world=floor)
+        for shape in (cube, tb.BoxShape((SIZE, SIZE, SIZE)))
+    )
+    np.testing.assert_allclose(found.v, expected.v, atol=1e-9)
+
+
+def test_what_meshes_cannot_do_is_refused(cube, groove, folder):
+    model = tb.Model("block", [free_body(cube)])
+    q, floor = [1.0, 0, 0, 0, 0, 0, 1.0], tb.World(ground=tb.Ground())
+    cover = "tb.cover_mesh"
+    with pytest.raises(tb.ModelError, match=cover):
+        tb.simulate(model, 0.1, q=q, world=floor, contact="exact")
+    soft = tb.World(ground=tb.Ground(normal_stiffness=1e4))
+    with pytest.raises(tb.ModelError, match="contact='compliant' takes no meshes"):
+        tb.simulate(model, 0.1, q=q, world=soft)
+    with pytest.raises(tb.ModelError, match="contact_dynamics takes no meshes"):
+        tb.contact_dynamics(model, q, np.zeros(6), np.zeros(6), world=floor)
+    with pytest.raises(tb.ModelError, match="linearize takes no meshes"):
+        tb.linearize(model, q, np.zeros(6), np.zeros(6), dt=1e-3, world=floor)
+    grid = tb.GroundGrid(spacing=(1.0, 1.0), heights=[[0.0] * 4] * 4)
+    with pytest.raises(tb.ModelError, match="meshes do not touch height fields"):
+        tb.contacts(model, q, world=tb.World(ground=tb.Ground(grid=grid)))
+    with pytest.raises(tb.ModelError, match="got CylinderShape; give it as a mesh"):
+        tb.contacts(in_groove(tb.CylinderShape(0.1, 0.2), groove), q)
+    box = trimesh.creation.box((1, 1, 1))
+    faces = box.faces.copy()
+    faces[0] = faces[0][::-1]
+    odd = saved(folder, "odd", box.vertices, faces)
+    with pytest.raises(tb.ModelFileError, match="both orientations"):
+        tb.contacts(tb.Model("odd", [free_body(odd)]), q, world=floor)
+
+
+def test_without_coal_the_extra_is_named(cube, monkeypatch):
+    monkeypatch.setitem(sys.modules, "coal", None)
+    model = tb.Model("block", [free_body(cube)])
+    with pytest.raises(tb.ModelError, match=r"cube.obj'.*pip install 'tiburon\[mesh\]'"):
+        tb.contacts(model, [1.0, 0, 0, 0, 0, 0, 1.0], world=tb.World(ground=tb.Ground()))
