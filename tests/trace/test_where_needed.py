@@ -8,7 +8,7 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.derivative import jacobian
 from tiburon.trace.interpret import interpret
 from tiburon.trace.program import Input, trace
-from tiburon.trace.regions import trace_body, where_needed
+from tiburon.trace.regions import function, trace_body, where_needed
 
 
 def changed_where_positive(x):
@@ -42,13 +42,14 @@ def test_derivative_is_that_of_the_side_taken(mode, x):
     np.testing.assert_allclose(found, expected(x), atol=1e-15)
 
 
-def test_infinite_slopes_of_the_side_not_taken_do_no_harm_in_forward_mode():
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_infinite_slopes_of_the_side_not_taken_do_no_harm(mode):
     def rooted(x):
         (found,) = where_needed(x[0] > 0.0, lambda: (np.sqrt(x[0]),), (2.0 * x[0],))
         return as_traced([found])
 
     program = trace(rooted, [Input("x", (1,))], name="rooted")
-    found = interpret(jacobian(program, mode="forward"), [np.array([0.0])])
+    found = interpret(jacobian(program, mode=mode), [np.array([0.0])])
     assert np.array_equal(found, [[2.0]])
 
 
@@ -80,3 +81,23 @@ def test_operations_on_captured_values_stay_in_the_body():
     ]
     assert "cos" in outer.graph.ops
     assert "sin" not in outer.graph.ops
+
+
+def test_function_made_around_the_region_is_shared():
+    """A function of captured values that is first called in a conditional body works outside."""
+
+    def twice(given):
+        (x,) = given
+
+        @function
+        def shifted(y):
+            return y + np.sin(x * x)
+
+        changed = where_needed(x > 1.0, lambda: shifted(x), x)
+        return changed + shifted(2.0 * x)
+
+    program = trace(lambda x: as_traced([twice([x[0]])]), [Input("x", (1,))], name="shared")
+    for x in (0.5, 1.5):
+        first = x + np.sin(x * x) if x > 1.0 else x
+        found = run_one(program, np.array([[x]]))
+        np.testing.assert_allclose(found, [[first + 2.0 * x + np.sin(x * x)]], rtol=1e-15)

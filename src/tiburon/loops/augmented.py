@@ -58,7 +58,13 @@ from tiburon.trace.primitives.saddle import SaddleFactor, SaddlePattern
 from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.regions import where_needed
 
-__all__ = ["LoopPattern", "constrained_acceleration", "loop_pattern", "solve_augmented"]
+__all__ = [
+    "AugmentedSystem",
+    "LoopPattern",
+    "constrained_acceleration",
+    "loop_pattern",
+    "solve_augmented",
+]
 
 
 Array = NDArray[np.float64]
@@ -289,6 +295,40 @@ def constrained_acceleration(
     return solve_augmented(model, plan, mass, terms.jacobian, free, [-b for b in terms.bias], cut)
 
 
+class AugmentedSystem:
+    """The augmented system in one configuration, factored without pivoting.
+
+    Attributes:
+        pattern: Its sparsity pattern.
+        bound: Entries of J, in the order of the pattern.
+        lost: Squared sine of the angle between constraints below which one is dropped.
+        longest: Largest squared length of a constraint.
+        factor: The factorization.
+        is_doubtful: Whether the rank is uncertain, or accuracy was lost.
+    """
+
+    def __init__(
+        self, model: Model, mass: Sequence[Scalar], jacobian: Sequence[Row], cut: Scalar
+    ) -> None:
+        """Factor; see `solve_augmented` for the arguments."""
+        self.pattern = pattern = loop_pattern(model)
+        live = pattern.live
+        self.bound = [jacobian[live[n]][j] for n, j in pattern.bound]
+        entries = [*mass, *self.bound]
+        inline = pattern.saddle.work <= MAX_INLINED_WORK
+        self.lost = np.maximum(LOST_PIVOT, cut * cut) if pattern.is_large else WELL_CONDITIONED
+        short = np.maximum(
+            MIN_SQUARED_LENGTH, np.minimum(1.0, (10.0 * cut) ** 2 / WELL_CONDITIONED)
+        )
+        lengths = _lengths(pattern, mass, self.bound)
+        self.longest = _longest(lengths)
+        sizes = [np.maximum(length, short * self.longest) for length in lengths]
+        self.factor = SaddleFactor(pattern.saddle, entries, self.lost, inline=inline, sizes=sizes)
+        # above ten times the cut, the rank is certain without pivoting
+        certain = np.maximum(WELL_CONDITIONED, (10.0 * cut) ** 2)
+        self.is_doubtful = self.factor.worst <= (self.lost if pattern.is_large else certain)
+
+
 def solve_augmented(
     model: Model,
     plan: Plan,
@@ -297,6 +337,8 @@ def solve_augmented(
     free: Sequence[Scalar],
     rhs: Sequence[Scalar],
     cut: Scalar = MIN_CUT,
+    *,
+    pivoted: bool = False,
 ) -> ConstrainedMotion:
     """Solve the augmented system (Featherstone 1987, eq. 9.17).
 
@@ -308,43 +350,40 @@ def solve_augmented(
         free: tau - C, joint forces without constraints [N or N m], nv scalars.
         rhs: Right-hand side of J vd = rhs [m/s^2 or rad/s^2].
         cut: Relative singular value below which a constraint is redundant.
+        pivoted: Whether to use the factorization with pivoting at once, where the mechanism is
+            small enough for it.
     """
     pattern = loop_pattern(model)
     live, nv = pattern.live, plan.nv
-    bound = [jacobian[live[n]][j] for n, j in pattern.bound]
     right = [rhs[k] for k in live]
-    pivoted = not pattern.is_large
-    entries = [*mass, *bound]
-    inline = pattern.saddle.work <= MAX_INLINED_WORK
-    lost = WELL_CONDITIONED if pivoted else np.maximum(LOST_PIVOT, cut * cut)
-    short = np.maximum(MIN_SQUARED_LENGTH, np.minimum(1.0, (10.0 * cut) ** 2 / WELL_CONDITIONED))
-    lengths = _lengths(pattern, mass, bound)
-    longest = _longest(lengths)
-    sizes = [np.maximum(length, short * longest) for length in lengths]
-    factor = SaddleFactor(pattern.saddle, entries, lost, inline=inline, sizes=sizes)
-    found = factor.solve([*free, *right])
+
+    def solve_pivoted() -> tuple[Any, ...]:
+        metric = TreeMetric(plan, mass)
+        rows: list[Row] = [{j: jacobian[k][j] for j in jacobian[k]} for k in live]
+        return solve_in_metric(metric, rows, free, right, cut)
+
+    if pivoted and not pattern.is_large:
+        vd, forces, rank, ratio = solve_pivoted()
+        return ConstrainedMotion(tuple(vd), scattered(forces, live, len(jacobian)), rank, ratio)
+    system = AugmentedSystem(model, mass, jacobian, cut)
+    found = system.factor.solve([*free, *right])
     vd, forces = found[:nv], [-x for x in found[nv:]]
-    rank: Scalar = float(len(live))
-    smallest = np.minimum(factor.least, longest)
-    ratio = np.sqrt(np.maximum(smallest, TINY) / np.maximum(longest, TINY))
-    if pivoted:
-        # above ten times the cut, the rank is certain without pivoting
-        unsure = factor.worst <= np.maximum(WELL_CONDITIONED, (10.0 * cut) ** 2)
-
-        def solve_pivoted() -> tuple[Any, ...]:
-            metric = TreeMetric(plan, mass)
-            rows: list[Row] = [{} for _ in live]
-            for (n, j), x in zip(pattern.bound, bound, strict=True):
-                rows[n][j] = x
-            return solve_in_metric(metric, rows, free, right, cut)
-
+    rank = float(len(live))
+    smallest = np.minimum(system.factor.least, system.longest)
+    ratio = np.sqrt(np.maximum(smallest, TINY) / np.maximum(system.longest, TINY))
+    if not pattern.is_large:
         # rank and ratio by themselves: unused results are not computed
-        vd, forces = where_needed(unsure, lambda: solve_pivoted()[:2], (list(vd), forces))
-        rank, ratio = where_needed(unsure, lambda: solve_pivoted()[2:], (rank, ratio))
+        vd, forces = where_needed(
+            system.is_doubtful, lambda: solve_pivoted()[:2], (list(vd), forces)
+        )
+        rank, ratio = where_needed(system.is_doubtful, lambda: solve_pivoted()[2:], (rank, ratio))
     else:
-        rank = sum((np.where(np.abs(x) > 0.0, 1.0, 0.0) for x in factor.kept()), start=0.0)
+        kept = system.factor.kept()
+        rank = sum((np.where(np.abs(x) > 0.0, 1.0, 0.0) for x in kept), start=0.0)
         forces = where_needed(
-            factor.worst <= lost, lambda: _shortest(pattern, bound, forces, nv, lost), forces
+            system.is_doubtful,
+            lambda: _shortest(pattern, system.bound, forces, nv, system.lost),
+            forces,
         )
     return ConstrainedMotion(tuple(vd), scattered(forces, live, len(jacobian)), rank, ratio)
 

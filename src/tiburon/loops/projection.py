@@ -15,13 +15,13 @@ import numpy as np
 
 from tiburon.algorithms.crba import chosen_mass_elements
 from tiburon.algorithms.tape_calls import JointVector
-from tiburon.loops.augmented import loop_pattern, solve_augmented
+from tiburon.loops.augmented import AugmentedSystem, loop_pattern, solve_augmented
 from tiburon.loops.constraints import Row, Switches, constraints, switched
 from tiburon.loops.methods import cheaper_loop_method, solve_by_handles
 from tiburon.loops.metric import MAX_CUT, ConstrainedMotion, max_abs, rank_cut
 from tiburon.model import Model, Plan
 from tiburon.spatial import Scalar
-from tiburon.trace.regions import while_loop
+from tiburon.trace.regions import where_needed, while_loop
 
 __all__ = [
     "CLOSURE_TOLERANCE",
@@ -29,6 +29,7 @@ __all__ = [
     "Projected",
     "moved_configuration",
     "projected_configuration",
+    "projected_state",
     "projected_velocity",
 ]
 
@@ -70,6 +71,7 @@ def projected_configuration(
     least_steps: int = 0,
     switches: Switches | None = None,
     tolerance: float = 0.0,
+    pivoted: bool = False,
 ) -> Projected:
     """Project a configuration onto the constraint manifold by Newton steps in the metric of H.
 
@@ -82,6 +84,7 @@ def projected_configuration(
         switches: Which loops are closed; all by default.
         tolerance: Relative singular value below which constraints are redundant; these may be
             inconsistent, and the iteration also ends at steps of zero length.
+        pivoted: Whether all factorizations pivot: shorter code for a case that is rare.
 
     Returns:
         The configuration, with the remaining residual.
@@ -100,7 +103,7 @@ def projected_configuration(
         terms = switched(constraints(model, plan, position), switches)
         cut = rank_cut(model, terms.value, max(PROJECTION_CUT, tolerance))
         step = _least_motion(
-            model, plan, position, terms.jacobian, [-e for e in terms.value], cut
+            model, plan, position, terms.jacobian, [-e for e in terms.value], cut, pivoted
         ).vd
         # limit the step, for loops that cannot close
         part = 1.0 / np.maximum(1.0, max_abs(step) / MAX_NEWTON_STEP)
@@ -128,6 +131,7 @@ def projected_velocity(
     *,
     switches: Switches | None = None,
     tolerance: float = 0.0,
+    pivoted: bool = False,
 ) -> tuple[Scalar, ...]:
     """Project a joint velocity onto J v = 0 in the metric of the mass matrix.
 
@@ -138,12 +142,86 @@ def projected_velocity(
         v: Joint velocity [m/s or rad/s], nv scalars.
         switches: Which loops are closed; all by default.
         tolerance: Relative singular value below which constraints are redundant.
+        pivoted: Whether all factorizations pivot.
     """
     q, v = JointVector(q), JointVector(v)
     terms = switched(constraints(model, plan, q, v), switches)
     cut = rank_cut(model, terms.value, max(PROJECTION_CUT, tolerance))
-    change = _least_motion(model, plan, q, terms.jacobian, [-rate for rate in terms.rate], cut).vd
+    right = [-rate for rate in terms.rate]
+    change = _least_motion(model, plan, q, terms.jacobian, right, cut, pivoted).vd
     return tuple(x + y for x, y in zip(v, change, strict=True))
+
+
+def projected_state(
+    model: Model,
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    *,
+    switches: Switches | None = None,
+    tolerance: float = 0.0,
+) -> tuple[tuple[Scalar, ...], tuple[Scalar, ...], Scalar]:
+    """Project configuration and velocity onto the constraint manifold after an integrator step.
+
+    The truncation error of a step is so small that one factorization, at the given configuration,
+    serves one Newton step and the velocity. Where that does not suffice, or the rank is uncertain,
+    both are projected as by `projected_configuration` and `projected_velocity`.
+
+    Args:
+        model: The robot.
+        plan: Its layout.
+        q: Configuration near the manifold [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        switches: Which loops are closed; all by default.
+        tolerance: Relative singular value below which constraints are redundant.
+
+    Returns:
+        Configuration, velocity and the largest remaining loop-closure error [m or rad].
+    """
+    once = switches is None and cheaper_loop_method(model) != "handles"
+
+    def general() -> tuple[list[Scalar], list[Scalar], Scalar]:
+        how: Any = {"switches": switches, "tolerance": tolerance, "pivoted": once}
+        closed = projected_configuration(model, plan, q, least_steps=1, **how)
+        velocity = projected_velocity(model, plan, closed.q, v, **how)
+        return list(closed.q), list(velocity), closed.residual
+
+    if once:
+        failed, state = _projected_once(model, plan, q, v, tolerance)
+        found = where_needed(failed, general, state)
+    else:
+        found = general()
+    return tuple(found[0]), tuple(found[1]), found[2]
+
+
+def _projected_once(
+    model: Model,
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tolerance: float,
+) -> tuple[Any, tuple[list[Scalar], list[Scalar], Scalar]]:
+    """Project with one factorization; return whether this failed, and the state."""
+    q, v = JointVector(q), JointVector(v)
+    terms = constraints(model, plan, q)
+    cut = rank_cut(model, terms.value, max(PROJECTION_CUT, tolerance))
+    mass = chosen_mass_elements(plan, q, loop_pattern(model).mass)
+    system = AugmentedSystem(model, mass, terms.jacobian, cut)
+
+    def least_motion(rhs: Sequence[Scalar]) -> list[Scalar]:
+        right = [-rhs[k] for k in system.pattern.live]
+        return system.factor.solve([*[0.0] * plan.nv, *right])[: plan.nv]
+
+    step = least_motion(terms.value)
+    moved = JointVector(moved_configuration(model, q, step))
+    after = constraints(model, plan, moved, v)
+    residual = max_abs(after.value)
+    change = least_motion(after.rate)
+    velocity = [x + y for x, y in zip(v, change, strict=True)]
+    # J moves by about the step, so this is the velocity that remains across constraints
+    missed = max_abs(step) * max_abs(change)
+    failed = system.is_doubtful | (residual > CLOSURE_TOLERANCE) | (missed > CLOSURE_TOLERANCE)
+    return failed, (list(moved), velocity, residual)
 
 
 def _least_motion(
@@ -153,13 +231,14 @@ def _least_motion(
     rows: Sequence[Row],
     rhs: Sequence[Scalar],
     cut: Scalar,
+    pivoted: bool,
 ) -> ConstrainedMotion:
     """Solve J x = rhs for the x of least kinetic energy."""
     free = [0.0] * plan.nv
     if cheaper_loop_method(model) == "handles":
         return solve_by_handles(model, plan, q, rows, free, rhs, cut=cut)
     mass = chosen_mass_elements(plan, q, loop_pattern(model).mass)
-    return solve_augmented(model, plan, mass, rows, free, rhs, cut=cut)
+    return solve_augmented(model, plan, mass, rows, free, rhs, cut=cut, pivoted=pivoted)
 
 
 def moved_configuration(

@@ -74,8 +74,7 @@ from tiburon.loops.metric import MIN_CUT, rank_cut
 from tiburon.loops.projection import (
     MAX_RESIDUAL,
     moved_configuration,
-    projected_configuration,
-    projected_velocity,
+    projected_state,
 )
 from tiburon.model import Model, Plan, Water, World
 from tiburon.results.header import Column, state_columns
@@ -646,9 +645,8 @@ class System:
         nv = self.model.nv
         plan = self.plan_at(q, w[:nv], time)
         how: Any = {"switches": self.switches(w[nv:]), "tolerance": self.redundancy_tolerance}
-        closed = projected_configuration(self.model, plan, q, least_steps=1, **how)
-        v = projected_velocity(self.model, plan, closed.q, w[:nv], **how)
-        return closed.q, (*v, *w[nv:]), closed.residual
+        closed, v, residual = projected_state(self.model, plan, q, w[:nv], **how)
+        return closed, (*v, *w[nv:]), residual
 
     @cached_property
     def contact(self) -> tuple[ContactElement, slice, slice] | None:

@@ -241,6 +241,7 @@ class Graph:
         parent: The graph this region is traced inside of, or None.
         captures: For a region: the parent's nodes it reads, in the order of its capture nodes.
         regions: Functions traced inside this graph, so that each is traced once.
+        conditional: Whether it is the body of a region that runs only if needed.
         body: While the body of a region that runs only if needed is traced, its graph: it receives
             the operations on values of this graph, too, which would else run in every case.
     """
@@ -250,6 +251,7 @@ class Graph:
         "args",
         "body",
         "captures",
+        "conditional",
         "keys",
         "ops",
         "parent",
@@ -265,6 +267,7 @@ class Graph:
         self.parent = parent
         self.captures: list[int] = []
         self.regions: dict[Any, Any] = {}
+        self.conditional = False
         self.body: Graph | None = None
         self._memo: dict[Any, int] = {}
 
@@ -280,6 +283,7 @@ class Graph:
         for name, value in state.items():
             setattr(self, name, value)
         self.regions = {}
+        self.conditional = False
         self.body = None
         self._memo = {}
         nodes = zip(self.ops, self.args, self.payloads, strict=True)

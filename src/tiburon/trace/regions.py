@@ -120,14 +120,17 @@ def trace_body(
         [Value(graph, graph.input(argument, element)) for element in range(size)]
         for argument, size in enumerate(inputs)
     ]
+    # operations on values around a conditional body belong to the innermost such body
+    graph.conditional = not hoisted
     around: list[tuple[Graph, Graph | None]] = []
-    outer = None if hoisted else parent
+    outer, body_graph = parent, None if hoisted else graph
     while outer is not None:
         around.append((outer, outer.body))
+        outer.body = body_graph
+        if body_graph is None and outer.conditional:
+            body_graph = outer
         outer = outer.parent
     try:
-        for outer, _ in around:
-            outer.body = graph
         with recording(graph):
             result = body(*arguments)
     finally:
