@@ -287,26 +287,48 @@ class LoopError(TiburonError):
 
 
 class SecondOrderCollisionError(TiburonError):
-    """Contacts that no force can keep from penetrating: surfaces curve into each other.
+    """Contacts that no force can keep from penetrating.
+
+    Surfaces curve into each other, or prescribed motion presses bodies together; then impulses
+    cannot stop them either.
 
     Attributes:
         certificate: By name of the contact, its weight in a combination of forces that cancel each
             other; empty where rounding hides it.
         closing: Sum of the contacts' accelerations with these weights, which no force changes
-            [m/s^2]; negative.
+            [m/s^2], or of their velocities, which no impulse does [m/s]; negative.
+        joints: Names of the joints whose prescribed motion presses the contacts together.
     """
 
-    def __init__(self, certificate: Mapping[str, float], closing: float) -> None:
-        """Compose the message with the contacts and their weights."""
+    def __init__(
+        self,
+        certificate: Mapping[str, float],
+        closing: float,
+        joints: Sequence[str] = (),
+        *,
+        impulses: bool = False,
+    ) -> None:
+        """Compose the message with the contacts, their weights and the joints."""
         listed = ", ".join(f"{name!r} {weight:.6g}" for name, weight in certificate.items())
+        force, sums = (
+            ("impulses", f"velocities sum to {closing:.6g} m/s")
+            if impulses
+            else ("forces", f"accelerations sum to {closing:.6g} m/s^2")
+        )
+        why, cure = "collision of second order", "stop the motion or leave one of them out"
+        if joints:
+            driven = ", ".join(repr(name) for name in joints)
+            plural = "s" if len(joints) > 1 else ""
+            why = f"prescribed motion of joint{plural} {driven} presses them together"
+            cure = f"change the path of joint{plural} {driven}, or leave one of the contacts out"
         super().__init__(
-            f"contacts {listed or 'of this state'}: expected forces that keep them from "
-            "penetrating, got none (collision of second order): forces in these proportions cancel "
-            f"each other, and accelerations sum to {closing:.6g} m/s^2 whatever forces act; the "
-            "contacts jam, so stop the motion or leave one of them out"
+            f"contacts {listed or 'of this state'}: expected {force} that keep them from "
+            f"penetrating, got none ({why}): {force} in these proportions cancel each other, and "
+            f"{sums} whatever {force} act; the contacts jam, so {cure}"
         )
         self.certificate = dict(certificate)
         self.closing = closing
+        self.joints = tuple(joints)
 
 
 class RunFileError(TiburonError):

@@ -120,3 +120,78 @@ def test_a_press_against_the_ground_contradicts_itself():
     assert 0.2 < run.outcome.time < 0.3
     assert "contact 'block/" in run.outcome.message
     assert "prescribed motion" in run.outcome.message
+
+
+def pressed(path, mu, **more):
+    """Return a ball on the ground under a press, and the ground."""
+    press = carrier("press", tb.Prismatic("down", (0, 0, 1)), path, (0.2,) * 3, -1.0)
+    ball = block(tb.ContactMaterial(mu), shape=tb.SphereShape(0.1))
+    return tb.Model("press", [ball, press]), tb.World(ground=tb.Ground(static_friction=mu))
+
+
+@pytest.mark.parametrize("mu", [0.0, 0.5])
+def test_contradictions_of_prescribed_motion_name_joint_and_contacts(mu):
+    """A press that accelerates into a ball on the ground, and one that hits it."""
+    q, v, tau = [1, 0, 0, 0, 0, 0, 0.1], np.zeros(6), np.zeros(6)
+    joint = r"prescribed motion of joint 'press' presses them together.*change the path"
+    # at rest, 0.5 m/s^2 downward
+    model, floor = pressed(tb.Polynomial((0.1, 0.0, -0.25)), mu)
+    message = r"^contacts 'block/ground' 1, 'block/press' 1: .*forces.*" + joint
+    with pytest.raises(tb.SecondOrderCollisionError, match=message) as caught:
+        tb.contact_dynamics(model, q, v, tau, world=floor)
+    assert caught.value.closing == pytest.approx(-0.5)
+    assert caught.value.joints == ("press",)
+    run = tb.simulate(model, 0.1, q=q, world=floor, contact="exact")
+    assert run.status == "diverged"
+    assert "joint 'press' presses them together" in run.outcome.message
+    # away from the ball: nothing is pressed
+    model, floor = pressed(tb.Polynomial((0.1, 0.0, 0.25)), mu)
+    assert "breaking" in tb.contact_dynamics(model, q, v, tau, world=floor).modes
+    # at 0.2 m/s into it
+    model, floor = pressed(tb.Polynomial((0.1, -0.2)), mu)
+    message = r"^contacts 'block/ground' 1, 'block/press' 1: .*impulses.*" + joint
+    with pytest.raises(tb.SecondOrderCollisionError, match=message) as caught:
+        tb.impact(model, [q, q], [v, v], world=floor)
+    assert caught.value.closing == pytest.approx(-0.2)
+    run = tb.simulate(model, 0.1, q=q, world=floor, contact="exact")
+    assert run.status == "diverged"
+    assert "joint 'press' presses them together" in run.outcome.message
+
+
+def test_a_bat_hits_a_ball_at_the_speed_of_its_path():
+    """Upward at 2 m/s at 0.5 s: e of the relative speed, friction to rolling; once it is late."""
+    path = tb.Polynomial((-1.25, 3.0, -1.0))
+    bat = carrier("bat", tb.Prismatic("up", (0, 0, 1)), path, (1, 1, 0.1))
+    model = tb.Model("bat", [block(tb.ContactMaterial(1.0), shape=tb.SphereShape(0.1)), bat])
+    height = -1.25 + 1.5 - 0.25 + 0.1
+    q = np.tile([1.0, 0, 0, 0, 0.1, 0.2, height], (3, 1))
+    v = np.array([[0, 0, 0, 1.0, 0, -1.0], [0, 0, 0, 1.0, 0, 3.0], [0, 0, 0, 0, 0, -1.0]])
+    after = tb.impact(model, q, v, pairs=[("block", "bat")], restitution=0.5, time=0.5)
+    # the block is a ball with the inertia of a box of 0.2 m: rolling takes 1 / (1 + m r^2 / I)
+    inertia = 0.2**2 / 6
+    share = inertia / (inertia + 0.1**2)
+    np.testing.assert_allclose(after.v[0, 3:], [1 - share, 0.0, 3.5], atol=1e-12)
+    np.testing.assert_allclose(after.v[0, 1], (1 - share) / 0.1, atol=1e-11)
+    np.testing.assert_array_equal(after.v[1], v[1])
+    np.testing.assert_allclose(after.v[2], [0, 0, 0, 0, 0, 3.5], atol=1e-12)
+    # dissipated at the contact: half the relative kinetic energy (1 - e^2), and the slip
+    lost = 0.5 * 3.0**2 * 0.75 + 0.5 * share
+    np.testing.assert_allclose(after.energy_change, [-lost, 0.0, -0.5 * 9 * 0.75], atol=1e-12)
+
+
+def test_a_platform_loses_a_ball_at_the_instant_of_the_closed_form():
+    """Event-driven: 0.05 m at 3 Hz falls faster than the ball from asin(g / (A w^2)) / w on."""
+    w = 2 * np.pi * 3.0
+    path = tb.Harmonic(0.05, frequency=3.0)
+    lift = carrier("platform", tb.Prismatic("up", (0, 0, 1)), path, (1, 1, 0.1))
+    model = tb.Model("lift", [block(tb.ContactMaterial(0.5), shape=tb.SphereShape(0.1)), lift])
+    run = tb.simulate(
+        model, 0.3, q=[1, 0, 0, 0, 0, 0, 0.1], v=[0, 0, 0, 0, 0, 0.05 * w], world=tb.World(),
+        contact="exact", contact_pairs=[("block", "platform")], record_dt=0.05,
+    )  # fmt: skip
+    events = {event.name.rpartition(".")[2]: event.time for event in run.events}
+    assert events["lift_off"] == pytest.approx(np.arcsin(G / (0.05 * w**2)) / w, abs=1e-12)
+    # free flight until the platform is back
+    t0, t1 = events["lift_off"], events["impact"]
+    height = 0.05 * np.sin(w * t0) + 0.05 * w * np.cos(w * t0) * (t1 - t0) - G / 2 * (t1 - t0) ** 2
+    assert height == pytest.approx(0.05 * np.sin(w * t1), abs=1e-12)

@@ -39,6 +39,7 @@ __all__ = [
     "Part",
     "Surface",
     "candidates_of",
+    "driven_joints",
     "number_count",
     "numbers_of",
     "parameter_count",
@@ -302,6 +303,30 @@ def refuse_prescribed(model: Model, what: str) -> None:
             "drive the joint by a controller",
             name=driven[0],
         )
+
+
+def driven_joints(
+    model: Model, candidates: Sequence[Candidate], points: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the joints of prescribed motion that move given contact points.
+
+    Args:
+        model: The robot.
+        candidates: The shapes that may touch.
+        points: Names of contact points.
+    """
+    found: dict[str, None] = {}
+    for candidate in candidates:
+        if not set(candidate.point_names) & set(points):
+            continue
+        for part in (candidate.first, candidate.second):
+            name = _carrier(model, part.body)
+            while name != WORLD:
+                body = model.body(name)
+                if isinstance(body.joint, Driven):
+                    found[body.joint.name] = None
+                name = _carrier(model, body.parent)
+    return tuple(found)
 
 
 def tables_of(candidates: Sequence[Candidate]) -> tuple[Table, ...]:

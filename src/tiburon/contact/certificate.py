@@ -4,10 +4,10 @@ Contacts touch, do not approach, and accelerate into each other because surfaces
 forces that would separate some press others together (Featherstone 1987, section 9.8.2, Fig. 9-8).
 C f + d >= 0 then has no solution. A certificate proves it (Farkas): y >= 0 with C y = 0 and
 d y < 0. Forces in proportion y would do work on every motion that the contacts allow, though they
-cancel each other.
+cancel each other. The same holds for bodies that prescribed motion presses together.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from tiburon.arrays import NDArray
 from tiburon.errors import SecondOrderCollisionError
 from tiburon.model.contact_kinds import nonnegative_least_squares
 
-__all__ = ["RANK_CUT", "Certificate", "find_certificate", "refuse"]
+__all__ = ["RANK_CUT", "Certificate", "contradiction", "find_certificate", "refuse"]
 
 Array = NDArray[np.float64]
 
@@ -73,10 +73,34 @@ def refuse(C: Array, d: Array, names: Sequence[str] = ()) -> SecondOrderCollisio
         d: Relative normal accelerations without contact forces [m/s^2].
         names: Names of the contacts; numbers by default.
     """
-    found = find_certificate(C, d)
     known = tuple(names) or tuple(f"{k}" for k in range(len(d)))
-    weights = {} if found is None else dict(zip(known, found.weights.tolist(), strict=True))
-    return SecondOrderCollisionError(
-        {name: weight for name, weight in weights.items() if weight > 1e-9},
-        0.0 if found is None else found.closing,
-    )
+    return contradiction(C, d, known) or SecondOrderCollisionError({}, 0.0)
+
+
+def contradiction(
+    C: Array,
+    d: Array,
+    names: Sequence[str],
+    joints_of: Callable[[Sequence[str]], Sequence[str]] | None = None,
+    *,
+    impulses: bool = False,
+) -> SecondOrderCollisionError | None:
+    """Return the error of normals that contradict each other, friction or not; None if none do.
+
+    Normal forces that cancel each other change no velocity, tangential ones included, so that
+    friction cannot help: with C y = 0, y^T (d + C f + G f_t) = y^T d for all f and f_t.
+
+    Args:
+        C: Inverse inertia at the contacts [1/kg].
+        d: Relative normal accelerations without contact forces [m/s^2], or velocities [m/s].
+        names: Names of the contacts.
+        joints_of: Returns the joints whose prescribed motion moves given contacts.
+        impulses: Whether d are velocities.
+    """
+    found = find_certificate(C, d)
+    if found is None:
+        return None
+    weights = dict(zip(names, found.weights.tolist(), strict=True))
+    pressed = {name: weight for name, weight in weights.items() if weight > 1e-9}
+    joints = () if joints_of is None else joints_of(tuple(pressed))
+    return SecondOrderCollisionError(pressed, found.closing, joints, impulses=impulses)

@@ -1,20 +1,22 @@
 """Contact for users: gaps of a configuration, impact, and how to leave a penetration."""
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiburon.algorithms.setting import Options, Setting
-from tiburon.algorithms.surroundings import DEFAULT_WORLD
+from tiburon.algorithms.surroundings import DEFAULT_WORLD, at_time
 from tiburon.argument_checks import choice, is_number, positive, vector
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.contact.candidates import (
     Candidate,
     candidates_of,
+    driven_joints,
     number_count,
     numbers_of,
     refuse_prescribed,
@@ -111,7 +113,8 @@ class Impact(NamedTuple):
     """Impulse on the first body of each point, world axes [N s], shape (..., points, 3)."""
 
     energy_change: Array
-    """Change of the kinetic energy [J], shape (...); never positive."""
+    """Change of the kinetic energy [J], shape (...); never positive. With prescribed motion, what
+    contacts dissipate, which drives may have supplied."""
 
     touching: Array
     """Whether each point still touches after it, shape (..., points)."""
@@ -178,6 +181,18 @@ def _normals(setting: Setting, q: Sequence[Scalar], p: Sequence[Scalar]) -> Any:
     }
 
 
+def _approach(
+    setting: Setting, q: Sequence[Scalar], v: Sequence[Scalar], p: Sequence[Scalar]
+) -> Any:
+    """Return gaps, normal velocities, and the rows of A along the normals."""
+    from tiburon.contact.rows import contact_rows
+
+    found = _normals(setting, q, p)
+    points = contact_rows(setting.plan, q, dict(setting.options)["candidates"], p)
+    speed = as_traced([point.velocity(v)[2] for point in points])
+    return {"gap": found["gap"], "speed": speed, "rows": found["rows"]}
+
+
 def _lift(setting: Setting, q: Sequence[Scalar], p: Sequence[Scalar]) -> Any:
     from tiburon.contact.impact import lifting
 
@@ -212,6 +227,9 @@ _MOTION: LibraryFunction[Any] = LibraryFunction(
 )
 _NORMALS: LibraryFunction[Any] = LibraryFunction(
     "contact_normals", _inputs("q"), _normals, parameters=(INERTIA,), keywords=frozenset()
+)
+_APPROACH: LibraryFunction[Any] = LibraryFunction(
+    "contact_approach", _inputs("q", "v"), _approach, parameters=(INERTIA,), keywords=WORLD_CALL
 )
 _LIFT: LibraryFunction[Any] = LibraryFunction(
     "contact_lift", _inputs("q"), _lift, parameters=(INERTIA,), keywords=TIMED_CALL
@@ -469,6 +487,7 @@ def impact(
     restitution: float | Mapping[str, float] | None = None,
     order: str = "simultaneous",
     parameters: Mapping[str, ArrayLike] | None = None,
+    time: ArrayLike | None = None,
 ) -> Impact:
     """Compute a collision: velocities and impulses after contacts have closed.
 
@@ -488,11 +507,14 @@ def impact(
             other, the fastest first. Rigid bodies cannot decide it, and results differ.
         parameters: Values by name in place of those of robot, water and surfaces, such as
             "ball.mass" or "ground.kinetic_friction", one or one per case; see `tiburon.parameters`.
+        time: When [s], shape (...), where driven joints move; zero by default.
 
     Raises:
         ModelError: If nothing can touch, or a parameter does not enter.
         UnknownNameError: If there is no contact of that name.
         DomainError: If a coefficient is not between 0 and 1, or shapes overlap.
+        SecondOrderCollisionError: If prescribed motion presses contacts together however large
+            their impulses are; the message names joint and contacts.
 
     Warns:
         ModelWarning: If friction and different coefficients would have created energy; it names
@@ -501,7 +523,7 @@ def impact(
     Example:
         ``tb.impact(ball, q, v, world=floor, restitution=0.9).v``
     """
-    candidates = _some(model, world, pairs)
+    candidates = _some(model, world, pairs, timed=True)
     choice("order", order, ORDERS)
     names = _names(candidates)
     given = _coefficients(candidates, restitution)
@@ -511,12 +533,13 @@ def impact(
     )
     # water moves with the robot; all else of a world does not enter
     around = World(fluid=world.fluid) if world is not None and world.fluid is not None else None
-    numbers = located(model, candidates, numbers, q)
-    call = _Collision(model, around, candidates, order, numbers, others)
-    check_overlap(contacts_among(model, candidates, q), "impact")
+    numbers = located(model, candidates, numbers, q, time)
+    call = _Collision(model, around, candidates, order, numbers, others, time)
+    check_overlap(contacts_among(model, candidates, q, time=time), "impact")
     compute = call.native if len(names) <= MOST_NATIVE else call.unsolved
     parts = compute(q, v, given)
     call.solve_exactly(parts, q, v, given)
+    call.refuse_contradictions(parts, q, v)
     _report_collision(names, parts)
     found: dict[str, Any] = {**parts, "touching": parts["touching"] > 0.5}
     return Impact(names, *(found[name] for name in Impact._fields[1:]))
@@ -547,6 +570,8 @@ class _Collision(NamedTuple):
     """Dimensions and surfaces of the candidates, with leading dimensions of cases or none."""
     others: Mapping[str, Any] | None
     """Parameters of robot and water by name."""
+    time: ArrayLike | None
+    """When [s], where driven joints move."""
 
     def options(self, candidates: Sequence[Candidate]) -> Options:
         """Return the options of code for some candidates."""
@@ -559,12 +584,14 @@ class _Collision(NamedTuple):
         where: Any = {} if self.around is None else {"world": self.around}
         if self.others is not None:
             where["parameters"] = self.others
+        if self.time is not None:
+            where["time"] = self.time
         found = _COLLIDE.call(self.model, arrays, where, self.options(self.candidates))
         return {name: np.array(x) for name, x in zip(_COLLISION, found, strict=True)}
 
     def unsolved(self, q: ArrayLike, v: ArrayLike, given: Array) -> dict[str, Array]:
         """Return what is known before: no impulses, and a residual that says so."""
-        gap = contacts_among(self.model, self.candidates, q).gap
+        gap = contacts_among(self.model, self.candidates, q, time=self.time).gap
         leads = (gap.shape[:-1], np.shape(v)[:-1], self.numbers.shape[:-1], lead_of(self.varied))
         cases = np.broadcast_shapes(*leads)
         shape = (*cases, gap.shape[-1])
@@ -611,16 +638,53 @@ class _Collision(NamedTuple):
         self, parts: dict[str, Array], q: ArrayLike, v: ArrayLike, given: Array
     ) -> None:
         """Solve cases one by one, to rounding, where sweeps over the contacts have stalled."""
-        residual = parts["residual"]
+        for case, position, velocity, time in self._cases(parts["residual"], STALLED, q, v):
+            whole = self._of_case(case, parts["residual"].shape)
+            with at_time(time):
+                self._solve_case(parts, case, position, velocity, time, given, whole)
+
+    def _cases(
+        self, residual: Array, above: float, q: ArrayLike, v: ArrayLike
+    ) -> Iterator[tuple[tuple[Any, ...], Array, Array, float]]:
+        """Yield cases with a residual above some value: their place, q, v and time."""
         cases, model = residual.shape, self.model
         every_q, every_v = (
             np.broadcast_to(np.asarray(x, dtype=np.float64), (*cases, size))
             for x, size in ((q, model.nq), (v, model.nv))
         )
-        for case in zip(*np.nonzero(np.atleast_1d(residual > STALLED)), strict=True):
+        when = 0.0 if self.time is None or not model.plan.depends_on_time else self.time
+        times = np.broadcast_to(np.asarray(when, dtype=np.float64), cases)
+        # also true for what is not a number
+        for case in zip(*np.nonzero(np.atleast_1d(~(residual <= above))), strict=True):
             place = case if cases else ()
-            whole = self._of_case(place, cases)
-            self._solve_case(parts, place, every_q[place], every_v[place], given, whole)
+            yield place, every_q[place], every_v[place], float(times[place])
+
+    def refuse_contradictions(self, parts: dict[str, Array], q: ArrayLike, v: ArrayLike) -> None:
+        """Refuse bodies that prescribed motion presses together.
+
+        Raises:
+            SecondOrderCollisionError: With the contacts and the joints.
+        """
+        from tiburon.contact.certificate import contradiction
+
+        names, options = _names(self.candidates), self.options(self.candidates)
+        for case, position, velocity, time in self._cases(parts["residual"], UNSOLVED, q, v):
+            model, around, numbers = self._of_case(case, parts["residual"].shape)
+            with at_time(time):
+                found = _APPROACH.run(model, around, options, position, velocity, numbers)
+            gap, speed, rows = (np.asarray(found[name], dtype=np.float64) for name in found)
+            # contacts that separate take no part
+            closed = np.flatnonzero((gap <= TOUCHING) & (speed <= AT_REST))
+            normals = rows[closed]
+            error = contradiction(
+                normals @ normals.T,
+                speed[closed],
+                [names[k] for k in closed],
+                partial(driven_joints, model, self.candidates),
+                impulses=True,
+            )
+            if error is not None:
+                raise error
 
     def _solve_case(
         self,
@@ -628,6 +692,7 @@ class _Collision(NamedTuple):
         case: tuple[Any, ...],
         q: Array,
         v: Array,
+        time: float,
         given: Array,
         whole: tuple[Model, World | None, Array],
     ) -> None:
@@ -635,7 +700,7 @@ class _Collision(NamedTuple):
         model, around, every = whole
         numbers: list[float] = []
         at = 0
-        gap = contacts_among(self.model, self.candidates, q).gap
+        gap = contacts_among(self.model, self.candidates, q, time=time).gap
         chosen: list[Candidate] = []
         points: list[int] = []
         start = 0

@@ -1,6 +1,7 @@
 """Contact forces and joint accelerations of a state, with the mode of every contact point."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -13,10 +14,11 @@ from tiburon.arrays import ArrayLike, NDArray
 from tiburon.contact.candidates import (
     Candidate,
     candidates_of,
+    driven_joints,
     number_count,
     surfaces_of,
 )
-from tiburon.contact.certificate import refuse
+from tiburon.contact.certificate import contradiction, refuse
 from tiburon.contact.modes import (
     BREAKING,
     SLIDING,
@@ -212,8 +214,8 @@ def contact_dynamics(
     Raises:
         DomainError: If shapes overlap, or approach each other: `impact` computes collisions.
         ModelError: If nothing can touch.
-        SecondOrderCollisionError: If contacts without friction press on each other however large
-            their forces are.
+        SecondOrderCollisionError: If contacts press on each other however large their forces are,
+            because surfaces curve or prescribed motion leaves no room; the message names them.
 
     Example:
         ``tb.contact_dynamics(dog, q, v, tau, world=floor).modes``
@@ -289,8 +291,15 @@ def contact_dynamics(
         try:
             answers = solve_modes(problem, guess[case][closed], slips[case][closed] > 0.5)
         except SecondOrderCollisionError:
+            answers = None
+        if answers is None or not answers.found:
             C, d = problem.G[2::3, 2::3], problem.d[2::3]
-            raise refuse(C, d, [names[k] for k in closed]) from None
+            pressed = [names[k] for k in closed]
+            error = contradiction(C, d, pressed, partial(driven_joints, model, candidates))
+            if error is not None:
+                raise error
+        if answers is None:
+            raise refuse(C, d, pressed)
         _fill(found, case, closed, problem, answers, turned, axes, columns)
     return found
 

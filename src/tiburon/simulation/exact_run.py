@@ -18,6 +18,7 @@ impulses that hold the contact during that time add up to those of the bounces.
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,8 @@ from tiburon.actuation.contact_element import POINT_STATES
 from tiburon.actuation.exact_contact import MODE_STATES, ExactContact
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.arrays import NDArray
+from tiburon.contact.candidates import driven_joints
+from tiburon.contact.certificate import contradiction
 from tiburon.contact.impact import collision_impulses
 from tiburon.contact.mode_forces import (
     IDLE,
@@ -41,6 +44,7 @@ from tiburon.contact.modes import (
     SLIDING,
     ContactProblem,
     ModeSolution,
+    Solutions,
     centered_forces,
     solve_modes,
 )
@@ -396,6 +400,8 @@ class _Decision(NamedTuple):
     """Slip of all points [m/s], zero for those at rest, shape (points, 2)."""
     impulse: Array | None
     """Impulses that act where no forces satisfy Coulomb's law [N s]."""
+    problem: str = ""
+    """Why there is neither."""
     least_force: float = 0.0
     """Force up to which there is none [N]."""
     least_acceleration: float = 0.0
@@ -653,7 +659,10 @@ class ExactRun(AdaptiveRun):
         last, times = self._latest.get(case, (-np.inf, 0))
         times = times + 1 if when - last <= TIME_TOLERANCE else 1
         self._latest[case] = (when, times)
-        found = self._decided(case, when, row, met, near)
+        try:
+            found = self._decided(case, when, row, met, near)
+        except SecondOrderCollisionError as error:
+            found = _Change(row, self.held[case].copy(), [], str(error))
         self.state, self.held = self.state.copy(), self.held.copy()
         self.state[case], self.held[case] = found.row, found.held
         nq, nv = self.system.model.nq, self.system.model.nq + self.system.model.nv
@@ -699,7 +708,8 @@ class ExactRun(AdaptiveRun):
                     if decision.solution is not None:
                         break
                 if decision.impulse is None:
-                    return _Change(row, held, records, self._undecided(decision.closed))
+                    why = decision.problem or self._undecided(decision.closed)
+                    return _Change(row, held, records, why)
                 # no forces satisfy Coulomb's law: an impulse without a collision
                 row = self._pushed(row, now, decision.impulse)
                 self._raise_peaks(held, decision.impulse.reshape(-1, 3), 1)
@@ -731,6 +741,16 @@ class ExactRun(AdaptiveRun):
                 records.append((f"{names[k]}.{kind}", when))
         return _Change(self._kernels.settle(case, row, held, when), held, records, "")
 
+    def _contradiction(
+        self, normals: Array, d: Array, some: NDArray[np.bool_], *, impulses: bool = False
+    ) -> SecondOrderCollisionError | None:
+        """Return the error of contacts that nothing keeps from penetrating, if some are such."""
+        assert self.system.contact is not None
+        model, candidates = self.system.model, self.system.contact[0].candidates
+        names = [self._names[k] for k in np.flatnonzero(some)]
+        joints = partial(driven_joints, model, candidates)
+        return contradiction(normals @ normals.T, d, names, joints, impulses=impulses)
+
     def _undecided(self, closed: NDArray[np.bool_]) -> str:
         listed = ", ".join(repr(self._names[k]) for k in np.flatnonzero(closed))
         return (
@@ -750,6 +770,9 @@ class ExactRun(AdaptiveRun):
 
         Where coefficients differ, decompression with friction may create energy; it is reduced
         until it does not.
+
+        Raises:
+            SecondOrderCollisionError: If prescribed motion presses the contacts together.
         """
         b = now.velocity.copy()
         b[:, 2] = np.where(touched, b[:, 2], REMOTE)
@@ -758,6 +781,10 @@ class ExactRun(AdaptiveRun):
             now.rows, b.reshape(-1), now.surfaces[:, 1], restitution
         )
         if residual > UNSOLVED:
+            normals = now.rows[2::3][touched]
+            why = self._contradiction(normals, b[touched, 2], touched, impulses=True)
+            if why is not None:
+                raise why
             listed = ", ".join(repr(self._names[k]) for k in np.flatnonzero(touched))
             warnings.warn(
                 f"exact run: impulses of the contacts {listed} satisfy the laws of contact to "
@@ -872,13 +899,16 @@ class ExactRun(AdaptiveRun):
         try:
             answers = solve_modes(problem, guess, slips[closed], all_patterns=False)
         except SecondOrderCollisionError:
-            return _Decision(None, closed, slip, None)
+            answers = Solutions([], False)
         if not answers.found:
+            why = self._contradiction(A[2::3], problem.d[2::3], closed)
+            if why is not None:
+                return _Decision(None, closed, slip, None, str(why))
             return _Decision(None, closed, slip, impulse if answers.complete else None)
         solution = answers.found[0]
         forces = centered_forces(problem, solution.modes, solution.f, CENTERED)
         least = problem.least_force(forces), problem.least_acceleration
-        return _Decision(solution._replace(f=forces), closed, slip, None, *least)
+        return _Decision(solution._replace(f=forces), closed, slip, None, "", *least)
 
     def _write_modes(
         self,
