@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from tiburon.contact.covers import cover_mesh as cover_mesh
     from tiburon.contact.covers import cover_meshes as cover_meshes
     from tiburon.control.allocation import ThrusterAllocation as ThrusterAllocation
+    from tiburon.control.cable_control import CableControl as CableControl
     from tiburon.control.cartesian_path import CartesianPath as CartesianPath
     from tiburon.control.combined import CombinedControl as CombinedControl
     from tiburon.control.computed_torque import ComputedTorque as ComputedTorque
@@ -82,6 +83,9 @@ if TYPE_CHECKING:
     from tiburon.functions.assembly import assembly_branches as assembly_branches
     from tiburon.functions.balancing import FrameBalance as FrameBalance
     from tiburon.functions.balancing import balance_frame as balance_frame
+    from tiburon.functions.cables import CableTensions as CableTensions
+    from tiburon.functions.cables import cable_tensions as cable_tensions
+    from tiburon.functions.cables import structure_matrix as structure_matrix
     from tiburon.functions.closed_loops import LoopDynamics as LoopDynamics
     from tiburon.functions.closed_loops import LoopForces as LoopForces
     from tiburon.functions.closed_loops import LoopReactions as LoopReactions
@@ -279,6 +283,7 @@ if TYPE_CHECKING:
     from tiburon.model import added_mass_from as added_mass_from
     from tiburon.model import joint_actuation as joint_actuation
     from tiburon.model import rotor as rotor
+    from tiburon.model.attachments import Cable as Cable
     from tiburon.model.attachments import HydraulicCylinder as HydraulicCylinder
     from tiburon.model.attachments import Spring as Spring
     from tiburon.model.closure_kinds import Blade as Blade

@@ -16,6 +16,7 @@ _NAMES = {
     "contact.compliant": "Touch hunt_crossley_dissipation",
     "contact.covers": "cover_mesh cover_meshes",
     "control.allocation": "ThrusterAllocation",
+    "control.cable_control": "CableControl",
     "control.cartesian_path": "CartesianPath",
     "control.combined": "CombinedControl",
     "control.computed_torque": "ComputedTorque GravityCompensation",
@@ -40,6 +41,7 @@ _NAMES = {
     "formats.save": "save",
     "functions.assembly": "Assembly AssemblyBranches assemble assembly_branches",
     "functions.balancing": "FrameBalance balance_frame",
+    "functions.cables": "CableTensions cable_tensions structure_matrix",
     "functions.closed_loops": """
         LoopDynamics LoopForces LoopReactions ProjectedConfiguration constraint_residual
         loop_dynamics loop_inverse_dynamics loop_jacobian loop_reactions project_configuration
@@ -112,7 +114,7 @@ _NAMES = {
         TableFoil TableThrust ThinFoil Thruster Water World actuation_report
         added_mass_from joint_actuation rotor
     """,
-    "model.attachments": "HydraulicCylinder Spring",
+    "model.attachments": "Cable HydraulicCylinder Spring",
     "model.closure_kinds": "Blade ConstraintFunction RollingDisc TendonCoupling",
     "model.contact_kinds": "ContactMaterial",
     "model.contact_pads": "contact_pad",

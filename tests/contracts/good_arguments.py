@@ -113,6 +113,10 @@ def _file(name: str, write: Callable[[Path], Any]) -> Path:
     return path
 
 
+HOME = (1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.2)
+"""Pose of the platform of the cable robot."""
+
+
 @cache
 def _standing() -> tb.Model:
     """Return a body with a foot."""
@@ -274,6 +278,15 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
     "JointStop": {"dof_index": lambda m: 0, "lower": lambda m: -1.0, "upper": lambda m: 1.0},
     "JointStops": {"stops": lambda m: tb.JointStops.of(m).stops},
     "ContactSite": {"friction": lambda m: 0.5, "half_size": lambda m: (0.1, 0.05)},
+    "Cable": {"tension_limits": lambda m: (1.0, 50.0)},
+    "CableControl.of": {"model": lambda m: tb.load("cable_robot"), "target": lambda m: HOME},
+    "CableControl": {
+        "plan": lambda m: tb.LoadSharing.of(tb.load("cable_robot"), relax=True),
+        "target": lambda m: HOME,
+        "joint": lambda m: "platform",
+    },
+    "cable_tensions": {"model": lambda m: tb.load("cable_robot"), "q": lambda m: HOME},
+    "structure_matrix": {"model": lambda m: tb.load("cable_robot"), "q": lambda m: HOME},
     "JointWrenchLimit": {"moment": lambda m: 5.0, "force": lambda m: 100.0},
     "StrainEnergy": {"compliance": lambda m: {"foot": (1e-5, 1e-5, 1e-5)}},
     "BendingEnergy": {"links": lambda m: {"knee": ((0.0, 0.0, -0.2), 30.0)}},
@@ -445,7 +458,7 @@ RESULTS = frozenset(
             "Impact",
             "Touch",
         ),
-        *("ContactDynamics", "Feathering", "PhaseMobility"),
+        *("ContactDynamics", "Feathering", "PhaseMobility", "CableTensions"),
         *("Trajectory", "Trim", "TrimOutcome", "HydrodynamicEstimate"),
         # bases of users' own classes
         *("Current", "Element", "Path", "Sensor"),

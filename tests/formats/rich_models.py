@@ -219,6 +219,10 @@ def rich_models(draw):
             tb.HydraulicCylinder("ram", joint="leader", valve_time=rng.random()),
             tb.HydraulicCylinder("strut", "hinged", "on world", second_point=rng.normal(size=3)),
         ],
+        "cables": [
+            tb.Cable("hoist", "world", last, rng.normal(size=3), rng.normal(size=3)),
+            tb.Cable("stay", "tip", "hinged", tension_limits=(2.0, 300.0)),
+        ],
         "about": draw(st.text(st.characters(exclude_categories=("Cs",)), max_size=40)),
     }
     plain = tb.Model(name, bodies, frames)

@@ -14,6 +14,7 @@ from tiburon.functions.library import LIBRARY
 FREEDOMS = {
     "four_bar": 1,
     "balanced_four_bar": 1,
+    "five_bar": 2,
     "planar_3rrr": 3,
     "n_four_bar_2": 1,
     "andrews_squeezer": 1,

@@ -46,6 +46,7 @@ def with_pose(model: tb.Model, name: str, q: np.ndarray) -> tb.Model:
         actuators=model.actuators,
         springs=model.springs,
         cylinders=model.cylinders,
+        cables=model.cables,
         poses=poses,
         about=model.about,
     )

@@ -9,7 +9,9 @@ import tiburon as tb
 WIDTH = 100
 """Longest line of a comment."""
 
-TABLES = ("body", "frame", "loop", "thruster", "contact", "actuator", "spring", "cylinder")
+TABLES = (
+    *("body", "frame", "loop", "thruster", "contact", "actuator", "spring", "cylinder", "cable"),
+)
 """Kinds of tables a note can stand before."""
 
 

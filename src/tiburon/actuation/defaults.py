@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tiburon.actuation.cable_drive import CableDrive
 from tiburon.actuation.compliant_contact import CompliantContact
 from tiburon.actuation.contact_element import ContactElement
 from tiburon.actuation.cylinder_drive import CylinderDrive
@@ -26,7 +27,7 @@ from tiburon.contact.rigid import TOLERANCE
 from tiburon.errors import DomainError, ModelError, OptionError, shown
 from tiburon.functions.contact import refuse_meshes
 from tiburon.model import Actuator, Coupled, Model, Thruster, World
-from tiburon.model.attachments import HydraulicCylinder, Spring
+from tiburon.model.attachments import Cable, HydraulicCylinder, Spring
 from tiburon.trace.primitives.friction_newton import MOST_COLUMNS
 
 __all__ = ["CONTACTS", "PASSIVES", "as_elements", "contact_elements", "elements_of"]
@@ -64,11 +65,11 @@ def elements_of(
         stop_frequency: Natural frequency of the moved inertia on its stop [rad/s].
 
     Returns:
-        Actuators, thrusters, cylinders, springs, passive forces, stops, each in model order.
+        Actuators, thrusters, cylinders, cables, springs, passive forces, stops, each in order.
     """
     if passive not in PASSIVES:
         raise OptionError("passive", PASSIVES, passive)
-    found = list(as_elements((*model.actuators, *model.thrusters, *model.cylinders)))
+    found = list(as_elements((*model.actuators, *model.thrusters, *model.cylinders, *model.cables)))
     if passive:
         found += as_elements(model.springs)
         smooth = passive != "stick_slip"
@@ -82,7 +83,7 @@ def elements_of(
 
 
 def as_elements(parts: Iterable[object]) -> tuple[Element, ...]:
-    """Convert springs, cylinders, actuators and thrusters to elements; elements stay unchanged.
+    """Convert springs, cables, cylinders, actuators and thrusters to elements; elements stay.
 
     Raises:
         ModelError: If a part cannot be converted, or `parts` is not a list.
@@ -105,9 +106,11 @@ def _as_element(part: object) -> Element:
         return PointSpring(part.name, part)
     if isinstance(part, HydraulicCylinder):
         return CylinderDrive(part.name, part)
+    if isinstance(part, Cable):
+        return CableDrive(part.name, part)
     raise ModelError(
-        f"forces: expected an element, a Spring, a HydraulicCylinder, an Actuator or a Thruster, "
-        f"got {shown(part)}; wrap functions in ForceFunction(name, function)"
+        f"forces: expected an element, a Spring, a HydraulicCylinder, a Cable, an Actuator or "
+        f"a Thruster, got {shown(part)}; wrap functions in ForceFunction(name, function)"
     )
 
 

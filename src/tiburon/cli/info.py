@@ -255,6 +255,8 @@ def _parts(console: "Console", robot: dict[str, Any], limit: int | None) -> None
     ]
     headers = ("name", "first", "second", "joint", "stroke [m, rad]")
     _table(console, "Hydraulic cylinders", headers, cylinders, limit)
+    cables = [(c["name"], *c["ends"], _range(*c["tension_limits"])) for c in robot["cables"]]
+    _table(console, "Cables", ("name", "first", "second", "tension [N]"), cables, limit)
     loops = [(x["name"], x["kind"], str(x["first"] or ""), x["second"]) for x in robot["loops"]]
     _table(console, "Loops", ("name", "closed by", "first", "second"), loops, limit)
     if robot["loops"]:

@@ -32,7 +32,7 @@ from tiburon.spatial import (
 from tiburon.spatial.vec3 import matrix_vector, subtract, transpose
 from tiburon.trace.declared import traced
 
-__all__ = ["StationKeeping"]
+__all__ = ["StationKeeping", "pose_errors"]
 
 AXES = ("rx", "ry", "rz", "x", "y", "z")
 
@@ -153,7 +153,7 @@ class StationKeeping(RunTimeFields):
         sample = None
         if isinstance(self.target, CartesianPath):
             sample = self.target.at(state.time, table_handles(self, state))
-        e, ed = _errors(given["target"], sample, q, v)
+        e, ed = pose_errors(given["target"], sample, q, v)
         own = entries(state.own)
         k = given["frequency"]
         wrench = [
@@ -183,7 +183,7 @@ class StationKeeping(RunTimeFields):
         return (form, self.joint, self.compensates_gravity, self.name)
 
 
-def _errors(
+def pose_errors(
     target: Any, sample: PoseSample | None, q: list[Any], v: list[Any]
 ) -> tuple[list[Any], list[Any]]:
     """Compute e and de/dt, body axes, for a constant pose or the sample of a path."""

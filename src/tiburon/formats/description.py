@@ -42,7 +42,7 @@ def describe(model: Model) -> dict[str, Any]:
         "name", "about", "topology", "nq", "nv", "mass" [kg], "extent" (smallest box around it [m],
         world axes, at the pose "home" or "stand" or the neutral one), "bodies", "joints",
         "frames", "loops", "mobility" (of a robot with loops, else None), "actuators", "thrusters",
-        "springs", "cylinders", "contacts", "contact_pairs", "poses",
+        "springs", "cylinders", "cables", "contacts", "contact_pairs", "poses",
         and "warnings": probable mistakes (see `model_warnings`). Infinite limits are None.
 
     Example:
@@ -98,6 +98,14 @@ def describe(model: Model) -> dict[str, Any]:
                 "stroke": cylinder.stroke,
             }
             for cylinder in model.cylinders
+        ],
+        "cables": [
+            {
+                "name": cable.name,
+                "ends": [cable.first, cable.second],
+                "tension_limits": [_finite(limit) for limit in cable.tension_limits],
+            }
+            for cable in model.cables
         ],
         "contacts": [
             {"name": contact.name, "body": contact.body, "position": list(contact.position)}

@@ -12,7 +12,7 @@ from tiburon.formats.limits import Budget, read_bytes
 from tiburon.formats.native_schema import Record
 from tiburon.formats.toml_table import Table, parse_toml
 from tiburon.model.actuator import Actuator
-from tiburon.model.attachments import HydraulicCylinder, LinearThrust, Spring, Thruster
+from tiburon.model.attachments import Cable, HydraulicCylinder, LinearThrust, Spring, Thruster
 from tiburon.model.body import WORLD, Body, ContactPair, ContactPoint, Frame, Shape
 from tiburon.model.body_fluid import BodyFluid, Fin, added_mass_from, six_by_six_from
 from tiburon.model.closure import Closure, JointCoupling, LoopClosure
@@ -80,6 +80,7 @@ def model_from_native(content: bytes, budget: Budget, folders: Iterable[str] = (
             ("actuator", read_actuator),
             ("spring", read_spring),
             ("cylinder", read_cylinder),
+            ("cable", read_cable),
             ("contact_pair", read_contact_pair),
         )
     }
@@ -471,6 +472,12 @@ def read_cylinder(table: Table) -> HydraulicCylinder:
     """Return a hydraulic cylinder."""
     cylinder: HydraulicCylinder = read_record(schema.CYLINDER, table)
     return cylinder
+
+
+def read_cable(table: Table) -> Cable:
+    """Return a cable."""
+    cable: Cable = read_record(schema.CABLE, table)
+    return cable
 
 
 def read_dh(table: Table) -> tuple[list[Body], list[Frame]]:

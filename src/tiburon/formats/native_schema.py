@@ -11,6 +11,7 @@ from typing import Any
 
 from tiburon.model.actuator import Motor
 from tiburon.model.attachments import (
+    Cable,
     HydraulicCylinder,
     LinearThrust,
     QuadraticThrust,
@@ -194,6 +195,10 @@ SPRING = Record(
     ("name", "first", "second"),
 )
 """A spring; the boolean "rope" is added."""
+
+CABLE = Record(
+    Cable, ("first_point", "second_point", "tension_limits"), ("name", "first", "second")
+)
 
 CYLINDER = Record(
     HydraulicCylinder,

@@ -102,6 +102,7 @@ def native_text(
             for s in model.springs
         ],
         "cylinder": [record_table(schema.CYLINDER, cylinder) for cylinder in model.cylinders],
+        "cable": [record_table(schema.CABLE, cable) for cable in model.cables],
         "contact_pair": [
             {
                 "first": p.first,

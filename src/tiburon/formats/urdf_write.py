@@ -513,6 +513,7 @@ class _Writer:
             ("contact pairs", [part.name for part in model.contact_pairs]),
             ("springs between points", [part.name for part in model.springs]),
             ("hydraulic cylinders", [part.name for part in model.cylinders]),
+            ("cables", [part.name for part in model.cables]),
             ("named configurations", list(model.poses)),
         ]:
             if names:

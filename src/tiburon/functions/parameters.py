@@ -236,7 +236,7 @@ def model_of_case(model: Model, values: Mapping[Parameter, Any]) -> Model:
     """Return a robot with the values of one case in place of its own, judged as every robot is."""
     parts = model._parts
     fields = {"actuator": "actuators", "thruster": "thrusters", "spring": "springs"}
-    fields["cylinder"] = "cylinders"
+    fields |= {"cylinder": "cylinders", "cable": "cables"}
     owned: dict[tuple[str, str], list[tuple[Parameter, Any]]] = {}
     for item, value in values.items():
         kind = "body" if item.part == "water" else item.part

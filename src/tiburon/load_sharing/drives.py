@@ -101,6 +101,18 @@ def drives_of(model: Model) -> tuple[Drive, ...]:
         )
         for thruster in model.thrusters
     ]
+    found += [
+        Drive(
+            cable.name,
+            CABLE,
+            cable.first,
+            cable.first_point,
+            cable.second,
+            cable.second_point,
+            limits=cable.tension_limits,
+        )
+        for cable in model.cables
+    ]
     return tuple(found)
 
 

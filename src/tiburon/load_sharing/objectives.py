@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tiburon.argument_checks import positive
+from tiburon.argument_checks import is_numeric, positive
 from tiburon.contact.rows import ContactRow
 from tiburon.errors import ModelError, UnknownNameError, shown
 from tiburon.load_sharing.problem import MOMENT, Before, Layout, Problem
@@ -258,8 +258,8 @@ class LoadTarget(Objective):
     """Forces near given ones (6.24), (6.25)."""
 
     forces: tuple[tuple[str, tuple[float, ...]], ...]
-    """Names of contact points, grips or loops, and the first three components of their forces on
-    the second body: for contacts and grips two tangents and the normal [N]."""
+    """Names of contacts, loops, thrusters or cables, and the first components of their forces on
+    the second body: for contacts and grips two tangents and the normal [N, N m]."""
 
     def __init__(self, forces: Any) -> None:
         """Store targets by name.
@@ -276,16 +276,23 @@ class LoadTarget(Objective):
         for name, row in forces.items():
             if not isinstance(name, str):
                 raise ModelError(f"LoadTarget: forces by name of a contact, got {shown(name)}")
-            values = finite_array(row, (3,), f"LoadTarget {name!r}", "forces")
+            count = max(1, np.size(row) if is_numeric(row) else 3)
+            values = finite_array(np.ravel(row), (count,), f"LoadTarget {name!r}", "forces")
             rows.append((name, tuple(map(float, values))))
         object.__setattr__(self, "forces", tuple(rows))
 
     def check(self, model: Model, layout: Layout) -> None:
         """Refuse names that are neither contacts nor loops."""
-        known = [group.name for group in layout.groups]
-        for name, _ in self.forces:
+        known = {group.name: len(group.kinds) for group in layout.groups}
+        for name, row in self.forces:
             if name not in known:
-                raise UnknownNameError("contact or loop", name, known, where="LoadTarget")
+                raise UnknownNameError("contact or loop", name, list(known), where="LoadTarget")
+            if len(row) > known[name]:
+                raise ModelError(
+                    f"LoadTarget {name!r}: forces must be at most {known[name]} components, got "
+                    f"{len(row)}",
+                    name=name,
+                )
 
     def form(self) -> Self:
         """Return targets of zero for the same names."""

@@ -1,4 +1,4 @@
-"""Springs, hydraulic cylinders and thrusters: attachments of bodies and joints."""
+"""Springs, cables, hydraulic cylinders and thrusters: attachments of bodies and joints."""
 
 import math
 from itertools import pairwise
@@ -84,6 +84,53 @@ def check_two_ends(element: str, name: str, first: object, second: object) -> No
             "other one",
             name=name,
         )
+
+
+@record
+class Cable:
+    """A cable that a winch winds up, between two points; immutable, compares by value.
+
+    It has no mass, runs straight, and pulls its ends toward each other with the tension that its
+    winch is commanded. Cable-driven robots hang on several of them; `LoadSharing` finds tensions
+    that produce a motion.
+
+    Example:
+        ``Cable("cable_1", "world", "platform", (2, 2, 3), (0.1, 0.1, 0.0), (10.0, 800.0))``
+    """
+
+    name: str
+    """Unique among the cables of a model."""
+
+    first: str
+    """Name of the body or frame at one end, such as that of the winch, or "world"."""
+
+    second: str
+    """Name of the body or frame at the other end."""
+
+    first_point: Vec3 = (0.0, 0.0, 0.0)
+    """The end in axes of the first frame [m]: where the cable leaves its last pulley."""
+
+    second_point: Vec3 = (0.0, 0.0, 0.0)
+    """The end in axes of the second frame [m]."""
+
+    tension_limits: tuple[float, float] = (0.0, math.inf)
+    """Smallest and largest tension [N]; the smallest keeps it from sagging."""
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "cable")
+        element = f"cable {self.name!r}"
+        check_two_ends(element, self.name, self.first, self.second)
+        for quantity in ("first_point", "second_point"):
+            value3 = vec3(getattr(self, quantity), element, quantity, self.name)
+            object.__setattr__(self, quantity, value3)
+        pair = limit_pair(self.tension_limits, element, "tension_limits", self.name)
+        if pair[0] < 0.0:
+            raise ModelError(
+                f"{element}: tension_limits must be at least 0, got {pair[0]:g} N; a cable only "
+                "pulls",
+                name=self.name,
+            )
+        object.__setattr__(self, "tension_limits", pair)
 
 
 @record

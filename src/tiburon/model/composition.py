@@ -14,7 +14,7 @@ import numpy as np
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError, ShapeError, UnknownNameError
 from tiburon.model.actuator import Actuator
-from tiburon.model.attachments import HydraulicCylinder, Spring, Thruster
+from tiburon.model.attachments import Cable, HydraulicCylinder, Spring, Thruster
 from tiburon.model.body import WORLD, Body, ContactPair, ContactPoint, Frame
 from tiburon.model.closure import (
     Closure,
@@ -42,8 +42,9 @@ Part = TypeVar(
     Actuator,
     Spring,
     HydraulicCylinder,
+    Cable,
 )
-Ended = TypeVar("Ended", Spring, HydraulicCylinder)
+Ended = TypeVar("Ended", Spring, HydraulicCylinder, Cable)
 
 
 class Mount(NamedTuple):
@@ -140,6 +141,10 @@ def prefixed(parts: Parts, prefix: str) -> Parts:
             for c in parts.cylinders
         ),
         tuple(
+            changed(c, name=named(c.name), first=named(c.first), second=named(c.second))
+            for c in parts.cables
+        ),
+        tuple(
             changed(p, first=named(p.first), second=named(p.second)) for p in parts.contact_pairs
         ),
         # poses of two robots that share a name belong together
@@ -193,11 +198,12 @@ def mounted(parts: Parts, mount: Mount, joint: Joint | None, name: str) -> Parts
         loops=tuple(loops),
         springs=tuple(_mounted_ends(spring, mount) for spring in parts.springs),
         cylinders=tuple(_mounted_ends(cylinder, mount) for cylinder in parts.cylinders),
+        cables=tuple(_mounted_ends(cable, mount) for cable in parts.cables),
     )
 
 
 def _mounted_ends(part: Ended, mount: Mount) -> Ended:
-    """Return a spring or cylinder with the world as an end point replaced by a frame of a robot."""
+    """Return a part with the world as an end point replaced by a frame of a robot."""
     if part.first == WORLD:
         point = (mount.pose @ Pose(translation=part.first_point)).translation
         return changed(part, first=mount.body, first_point=point)
@@ -269,7 +275,15 @@ def joined(base: Parts, other: Parts, base_name: str, other_name: str) -> Parts:
                 [x.name for x in getattr(base, kind + "s")],
                 [x.name for x in getattr(other, kind + "s")],
             )
-            for kind in ("loop", "thruster", "contact", "actuator", "spring", "cylinder")
+            for kind in (
+                "loop",
+                "thruster",
+                "contact",
+                "actuator",
+                "spring",
+                "cylinder",
+                "cable",
+            )
         ),
     ]:
         twice = set(taken).intersection(added)
@@ -292,6 +306,7 @@ def joined(base: Parts, other: Parts, base_name: str, other_name: str) -> Parts:
         base.actuators + other.actuators,
         base.springs + other.springs,
         base.cylinders + other.cylinders,
+        base.cables + other.cables,
         _joined_pairs(base.contact_pairs, other.contact_pairs),
         tuple(poses.items()),
     )
@@ -327,6 +342,7 @@ def without(parts: Parts, body: str) -> Parts:
         contacts=tuple(c for c in parts.contacts if c.body not in places),
         springs=tuple(s for s in parts.springs if not places.intersection((s.first, s.second))),
         cylinders=tuple(c for c in rest.cylinders if not places.intersection((c.first, c.second))),
+        cables=tuple(c for c in parts.cables if not places.intersection((c.first, c.second))),
         contact_pairs=tuple(p for p in parts.contact_pairs if not gone & {p.first, p.second}),
     )
 

@@ -11,7 +11,7 @@ from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError, shown
 from tiburon.model import composition
 from tiburon.model.actuator import Actuator
-from tiburon.model.attachments import HydraulicCylinder, Spring, Thruster
+from tiburon.model.attachments import Cable, HydraulicCylinder, Spring, Thruster
 from tiburon.model.body import Body, ContactPair, ContactPoint, Frame
 from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.closure import Closure, structure_of
@@ -96,6 +96,7 @@ class Model(StateSpace):
         actuators: Iterable[Actuator] = (),
         springs: Iterable[Spring] = (),
         cylinders: Iterable[HydraulicCylinder] = (),
+        cables: Iterable[Cable] = (),
         contact_pairs: Iterable[ContactPair] = (),
         poses: Mapping[str, ArrayLike | Mapping[str, ArrayLike]] | None = None,
         about: str = "",
@@ -113,6 +114,7 @@ class Model(StateSpace):
             actuators: Actuators and the joints they drive.
             springs: Springs and dampers between two points.
             cylinders: Hydraulic cylinders, between two points or at joints.
+            cables: Cables with winches, between two points.
             contact_pairs: Bodies that touch, or do not: links of one tree that touch each other,
                 pairs that are left out, friction of a pair.
             poses: Named configurations such as "home": nq values, or values by joint name; joints
@@ -128,7 +130,7 @@ class Model(StateSpace):
         if not isinstance(about, str):
             raise ModelError(f"model {name!r}: about must be a string, got {shown(about)}")
         kinds = (bodies, frames, loops, thrusters, contacts, actuators, springs, cylinders)
-        listed = [tuple(x) for x in (*kinds, contact_pairs)]
+        listed = [tuple(x) for x in (*kinds, cables, contact_pairs)]
         parts = checked(name, Parts(*listed), movable=movable)  # type: ignore[arg-type]
         ordered = parts.bodies
         nq, nv = (sum(getattr(b.joint, n) for b in ordered) for n in ("nq", "nv"))
@@ -462,6 +464,7 @@ class Model(StateSpace):
             self.actuators,
             self.springs,
             self.cylinders,
+            self.cables,
             self.contact_pairs,
             self._poses,
         )

@@ -9,7 +9,7 @@ from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError, OptionError, UnknownNameError, shown
 from tiburon.model.actuator import Actuator
-from tiburon.model.attachments import HydraulicCylinder, Spring, Thruster
+from tiburon.model.attachments import Cable, HydraulicCylinder, Spring, Thruster
 from tiburon.model.body import WORLD, Body, ContactPair, ContactPoint, Frame
 from tiburon.model.closure import (
     Closure,
@@ -147,6 +147,7 @@ class Parts(NamedTuple):
     actuators: tuple[Actuator, ...] = ()
     springs: tuple[Spring, ...] = ()
     cylinders: tuple[HydraulicCylinder, ...] = ()
+    cables: tuple[Cable, ...] = ()
     contact_pairs: tuple[ContactPair, ...] = ()
     poses: tuple[tuple[str, JointPositions], ...] = ()
     """Named configurations, joint by joint."""
@@ -169,6 +170,7 @@ _KINDS: tuple[tuple[str, tuple[type, ...], str], ...] = (
     ("actuators", (Actuator,), "an Actuator"),
     ("springs", (Spring,), "a Spring"),
     ("cylinders", (HydraulicCylinder,), "a HydraulicCylinder"),
+    ("cables", (Cable,), "a Cable"),
     ("contact_pairs", (ContactPair,), "a ContactPair"),
 )
 
@@ -181,6 +183,7 @@ SINGULAR_NAMES = {
     "actuators": "actuator",
     "springs": "spring",
     "cylinders": "hydraulic cylinder",
+    "cables": "cable",
     "contact_pairs": "contact pair",
 }
 """Singular names for messages."""
@@ -207,7 +210,7 @@ def checked(model: str, parts: Parts, *, movable: bool = True) -> Parts:
                 refuse_replaced_inside(part, f"{SINGULAR_NAMES[field]} {named.name!r}")
     check_unique(model, "body or frame", [WORLD, *parts.names()])
     check_unique(model, "joint", parts.joint_names())
-    for kind in ("loop", "thruster", "contact", "actuator", "spring", "cylinder"):
+    for kind in ("loop", "thruster", "contact", "actuator", "spring", "cylinder", "cable"):
         check_unique(model, kind, [part.name for part in getattr(parts, kind + "s")])
     check_unique(
         model, "contact pair", ["/".join(sorted((p.first, p.second))) for p in parts.contact_pairs]
@@ -248,7 +251,11 @@ def _check_places(parts: Parts) -> None:
                     name=loop.name,
                 )
     cylinders = [c for c in parts.cylinders if c.joint is None]
-    for kind, between in (("spring", parts.springs), ("cylinder", cylinders)):
+    for kind, between in (
+        ("spring", parts.springs),
+        ("cylinder", cylinders),
+        ("cable", parts.cables),
+    ):
         for part in between:
             for place in (part.first, part.second):
                 _check_known("body or frame", str(place), anywhere, f"{kind} {part.name!r}")
@@ -361,6 +368,7 @@ class NamedParts:
         "about",
         "actuators",
         "bodies",
+        "cables",
         "contact_pairs",
         "contacts",
         "cylinders",
@@ -399,6 +407,9 @@ class NamedParts:
 
     cylinders: tuple[HydraulicCylinder, ...]
     """Hydraulic cylinders."""
+
+    cables: tuple[Cable, ...]
+    """Cables with winches."""
 
     contact_pairs: tuple[ContactPair, ...]
     """Bodies that touch, or do not, beyond the rule for all."""

@@ -166,6 +166,7 @@ def _part_parameters(model: Model, passive: bool | str) -> Iterator[Parameter]:
         "actuator": model.actuators,
         "thruster": model.thrusters,
         "cylinder": model.cylinders,
+        "cable": model.cables,
         "spring": model.springs if passive else (),
     }
     for kind, parts in kinds.items():
@@ -197,7 +198,7 @@ def _force_parameters(forces: Sequence[Element]) -> Iterator[Parameter]:
             yield parameter("element", element.name, inner, value, path)
 
 
-_PARTS = ("actuator", "thruster", "cylinder", "spring")
+_PARTS = ("actuator", "thruster", "cylinder", "cable", "spring")
 """Fields of elements that refer to the part of a robot they stand for."""
 
 
