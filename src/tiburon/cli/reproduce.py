@@ -20,6 +20,7 @@ tiburon reproduce operation-counts --summary
 tiburon reproduce added-mass --coarse
 tiburon reproduce iftomm bricard andrews
 tiburon reproduce contact-statistics
+tiburon reproduce nahon E9 E14
 """
 
 
@@ -144,6 +145,52 @@ def print_contact_statistics(
     count, good = count_rows(tables)
     print(f"{count} values: {good} agree with the published ones, {count - good} do not")
     raise typer.Exit(0 if good == count else 1)
+
+
+@application.command("nahon")
+def print_nahon(
+    examples: Annotated[
+        list[str] | None, typer.Argument(help="Examples such as E9; all of E1 to E16 if none.")
+    ] = None,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="Print one line per table, and cells that differ.")
+    ] = False,
+) -> None:
+    """Compare force distribution with the tables and examples of its source.
+
+    Nahon 1991: tables 5.1, 6.1 to 6.7 and 7.1, examples E1 to E16. References are printed in the
+    source, derived from its data, or surrogate where its data are lost; what is lost is listed.
+    Ratios of times are measured in this run and not judged. Linear programs need SciPy. Exits with
+    1 if a value differs.
+    """
+    from tiburon.reproduce.nahon import count_cells, nahon_tables
+
+    tables = nahon_tables(examples or ())
+    for table in tables:
+        print(f"Nahon 1991, {table.name}: {table.title}")
+        judged, good, rest = count_cells([table])
+        if summary:
+            print(f"  {good} of {judged} agree, {rest} not judged")
+        rows = [
+            (cell.quantity, cell.published, cell.ours, cell.verdict)
+            for cell in table.cells
+            if not summary or cell.good is False
+        ]
+        if rows:
+            lines = rows if summary else [("", "published", "ours", "verdict"), *rows]
+            widths = [max(len(line[k]) for line in lines) for k in range(3)]
+            for line in lines:
+                texts = (f"{x:<{w}}" for x, w in zip(line[:3], widths, strict=True))
+                print("  " + "  ".join((*texts, line[3])).rstrip())
+        for remark in () if summary else table.remarks:
+            print(f"  {remark}")
+        print()
+    judged, good, rest = count_cells(tables)
+    print(
+        f"{judged} values: {good} agree, {judged - good} differ; {rest} more are times, lost data "
+        "or depend on lost data, and are not judged"
+    )
+    raise typer.Exit(0 if good == judged else 1)
 
 
 @application.command("iftomm")

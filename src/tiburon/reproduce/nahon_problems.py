@@ -13,6 +13,8 @@ from tiburon.load_sharing.limits.contact import friction_directions
 
 __all__ = [
     "Constraints",
+    "feet_of_walker",
+    "grasped_ball",
     "kerr_roth",
     "legged_walker",
     "walker_problem",
@@ -37,7 +39,7 @@ class Constraints(NamedTuple):
 
 
 def walker_problem(
-    feet: Sequence[float] = HIPS, load: float = 0.0, weight: float = 1000.0
+    feet: Sequence[float] | Array = HIPS, load: float = 0.0, weight: float = 1000.0
 ) -> tuple[Array, Array]:
     """Return A1 and b1 of the planar walker on three legs: 9 equations, 12 unknowns (E5, E8).
 
@@ -97,6 +99,73 @@ def kerr_roth() -> Constraints:
         rows += [torque, -torque]
         right += [-5.0, -5.0]
     return Constraints(A1, b1, np.array(rows), np.array(right))
+
+
+BALL_MASS, BALL_RADIUS = 0.91, 0.0255
+"""Of the ball that the DIGITS hand turns [kg, m]; the source gives 51 mm as its diameter."""
+
+
+def grasped_ball(
+    fingers: int, time: float, sides: int = 4, friction: float = 0.5, torque: float = 1.0
+) -> Constraints:
+    """Return the ball that two or four hard fingers turn about the vertical axis (E10).
+
+    Amplitude 30 degrees, 2 Hz. Unknown are normal and two tangential forces of each finger on the
+    ball: fN, along the horizontal tangent, and up. Two fingers cannot turn the ball about the line
+    through their contacts: that equation is left out. Torques of three joints of each finger are
+    limited, without inertia, as in the source.
+
+    Contact layout, fingers, friction and torque limits are lost with Cheng 1989: here fingers stand
+    evenly around the ball and turn with it, each with links of 50 and 40 mm that reach the ball
+    from outside, slightly above its equator, so that four of them are not symmetric.
+
+    Args:
+        fingers: Number of fingers: 2 or 4.
+        time: Time [s].
+        sides: Sides of the friction pyramids.
+        friction: Their mu'.
+        torque: Limit of all torques [N m].
+    """
+    amplitude, rate = np.pi / 6.0, 4.0 * np.pi
+    angle = amplitude * np.sin(rate * time)
+    turning = -amplitude * rate * rate * np.sin(rate * time)
+    inertia = 0.4 * BALL_MASS * BALL_RADIUS**2
+    n = 3 * fingers
+    A1 = np.zeros((6, n))
+    rows: list[Array] = []
+    right: list[float] = []
+    spread = np.arange(fingers) * 2.0 * np.pi / fingers
+    if fingers > 2:
+        spread = spread + np.array([0.0, 0.15, -0.1, 0.25])
+    for k, place in enumerate(spread):
+        around = angle + place
+        outward = np.array([np.cos(around), np.sin(around), 0.0])
+        across = np.array([-np.sin(around), np.cos(around), 0.0])
+        # fN pushes inward
+        axes = np.array([-outward, across, [0.0, 0.0, 1.0]])
+        own = slice(3 * k, 3 * k + 3)
+        A1[:3, own] = axes.T
+        A1[3:, own] = np.cross(BALL_RADIUS * outward, axes).T
+        normal = np.eye(n)[3 * k]
+        for a, b in friction_directions(sides):
+            rows.append(friction * normal - a * np.eye(n)[3 * k + 1] - b * np.eye(n)[3 * k + 2])
+            right.append(0.0)
+        # torques by the arms of the contact about three joints of the finger
+        for arms in ((0.0, 0.05, 0.0), (0.04, 0.0, 0.05), (0.03, 0.0, 0.01)):
+            row = np.zeros(n)
+            row[own] = arms
+            rows += [row, -row]
+            right += [-torque, -torque]
+    load = np.array([0.0, 0.0, 9.81 * BALL_MASS, 0.0, 0.0, inertia * turning])
+    if fingers == 2:
+        # along the contacts, across them, up; moments across them and up
+        outward = np.array([np.cos(angle), np.sin(angle), 0.0])
+        across = np.array([-np.sin(angle), np.cos(angle), 0.0])
+        kept = np.zeros((5, 6))
+        kept[0, :3], kept[1, :3], kept[2, 2] = outward, across, 1.0
+        kept[3, 3:], kept[4, 5] = across, 1.0
+        A1, load = kept @ A1, kept @ load
+    return Constraints(A1, load, np.array(rows), np.array(right))
 
 
 def legged_walker(

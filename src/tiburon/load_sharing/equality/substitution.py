@@ -210,6 +210,13 @@ class DirectSubstitution:
             )
         return Substituted(with_multipliers(W, c, A1, x), partition, least_pivot, tried)
 
+    def prepared(self, W: Array, c: Array, A1: Array, b1: Array) -> Callable[[], Any]:
+        """Return the first partition's kernel, ready to be called on data of one problem."""
+        W, c, A1, b1 = checked(W, c, A1, b1)
+        varying = [_varying(*pair) for pair in (("W", W, self.W), ("A1", A1, self.A1))]
+        kernel = self._kernels[0]
+        return lambda: kernel(varying[0], c, varying[1], b1)
+
     def _traced(self, partition: Partition) -> Callable[..., Any]:
         """Return the elimination along a partition as a function of traced values."""
 

@@ -1,0 +1,493 @@
+"""Nahon 1991, chapters 5 and 6.1: solvers, linear against quadratic programs (E7-E10, E15)."""
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tiburon.arrays import NDArray
+from tiburon.functions.compilation import compile as compile_function
+from tiburon.load_sharing.equality.inversion import solve_by_inversion
+from tiburon.load_sharing.equality.multipliers import solve_with_multipliers
+from tiburon.load_sharing.equality.orthogonal import solve_orthogonally
+from tiburon.load_sharing.equality.substitution import DirectSubstitution
+from tiburon.load_sharing.kkt import optimality
+from tiburon.load_sharing.linear_program import (
+    FORMS,
+    LargestResidual,
+    LinearData,
+    LinearProgram,
+    SumOfNormals,
+    optimal_ranges,
+    solve_linear,
+)
+from tiburon.reproduce.dual_active_set import Steps, dual_active_set
+from tiburon.reproduce.nahon_cells import (
+    DERIVED,
+    SURROGATE,
+    Cell,
+    NahonTable,
+    claim,
+    lost,
+    number,
+    shown,
+    timing,
+)
+from tiburon.reproduce.nahon_problems import Constraints, grasped_ball, kerr_roth, walker_problem
+from tiburon.trace import solve_qp
+
+__all__ = ["SOLVERS", "best_time", "compiled_qp"]
+
+Array = NDArray[np.float64]
+
+METHODS = ("explicit inversion", "orthogonal decomposition", "multipliers", "direct substitution")
+
+TABLE_5_1 = ((46.6, 58.6), (15.3, 29.2), (64.6, 65.9), (2.5, 7.5))
+"""Milliseconds for diagonal and general weights, by method (Sun 3/60)."""
+
+TABLE_6_2 = ((102.5, 1232.1), (15.7, 443.1), (11.3, 32.4), (13.1, 58.3))
+"""Milliseconds of the author's code and of IMSL: original, compact primal, compact dual LP, QP."""
+
+TABLE_6_3 = ((600.0, 7200.0), (193.0, 2932.0), (128.0, 361.0), (88.0, 177.0))
+
+
+def best_time(call: Callable[[], Any], rounds: int = 12) -> float:
+    """Return the least time of a call in microseconds, over some rounds."""
+    call()
+    best = np.inf
+    for _ in range(rounds):
+        start = time.perf_counter()
+        call()
+        best = min(best, time.perf_counter() - start)
+    return 1e6 * best
+
+
+def compiled_qp(problem: Constraints) -> Any:
+    """Return a kernel for problems of one size: W, c, A1, b1, A2, b2 to x."""
+
+    def solve(W: Any, c: Any, A1: Any, b1: Any, A2: Any, b2: Any) -> Any:
+        return solve_qp(W, c, A1, b1, A2, b2).x
+
+    n, m, rows = problem.A1.shape[1], len(problem.b1), len(problem.b2)
+    shapes = {"W": (n, n), "c": n, "A1": (m, n), "b1": m, "A2": (rows, n), "b2": rows}
+    return compile_function(solve, shapes=shapes, name="quadratic program")
+
+
+def _continuity() -> NahonTable:
+    cells: list[Cell] = []
+    A2, b2 = np.eye(2), np.zeros(2)
+    for alpha in (0.5, 1.0, 2.0):
+        A1, b1 = np.array([[alpha, 1.0]]), np.array([alpha + 1.0])
+        program = LinearProgram(np.ones(2), A1, b1, A2, b2)
+        found = solve_linear(program)
+        if alpha == 1.0:
+            low, high = optimal_ranges(program)
+            cells.append(number("LP value at alpha = 1", 2.0, found.value, 5e-9))
+            cells.append(
+                number("all its optima: least and largest x1", (0.0, 2.0), (low[0], high[0]), 5e-6)
+            )
+        else:
+            expected = (0.0, alpha + 1.0) if alpha < 1.0 else ((alpha + 1.0) / alpha, 0.0)
+            cells.append(
+                number(f"LP optimum at alpha = {alpha:g}", expected, found.x, 5e-9, DERIVED)
+            )
+        quadratic = solve_qp(2.0 * np.eye(2), np.zeros(2), A1, b1, A2, b2).x
+        closed = (alpha + 1.0) / (alpha**2 + 1.0) * np.array([alpha, 1.0])
+        cells.append(number(f"QP optimum at alpha = {alpha:g}", closed, quadratic, 5e-9))
+    steps: dict[str, list[Array]] = {"LP": [], "QP": []}
+    for alpha in np.linspace(0.9, 1.1, 41):
+        A1, b1 = np.array([[alpha, 1.0]]), np.array([alpha + 1.0])
+        steps["LP"].append(solve_linear(LinearProgram(np.ones(2), A1, b1, A2, b2)).x)
+        steps["QP"].append(np.asarray(solve_qp(2.0 * np.eye(2), np.zeros(2), A1, b1, A2, b2).x))
+    jumps = {key: float(np.abs(np.diff(x, axis=0)).max()) for key, x in steps.items()}
+    cells.append(
+        claim(
+            "largest step through alpha = 1: LP jumps (0, 2) to (2, 0), QP is continuous",
+            "2 and 0",
+            f"{jumps['LP']:.3f} and {jumps['QP']:.3f}",
+            jumps["LP"] > 1.9 and jumps["QP"] < 0.01,
+        )
+    )
+    return NahonTable("E7", "continuity of linear and quadratic programs", tuple(cells))
+
+
+def _equality() -> NahonTable:
+    rng = np.random.default_rng(51)
+    feet = np.array([1.0, 0.0, -1.0])
+    samples = [walker_problem(feet + rng.uniform(-0.2, 0.2, 3), 0.2 * k)[0] for k in range(4)]
+    A1, b1 = walker_problem(feet + 0.05, 0.3)
+    G = rng.standard_normal((12, 12))
+    general = G @ G.T + 12.0 * np.eye(12)
+    cells: list[Cell] = []
+    worst = 0.0
+    times: list[list[float]] = [[], [], [], []]
+    for W in (np.diag(rng.uniform(0.5, 2.0, 12)), general):
+        c = np.zeros(12)
+        weights = np.array([W, W + np.diag(rng.uniform(0.1, 0.2, 12))])
+        if W is general:
+            weights = np.array([W, W + rng.uniform(0.1, 0.2) * np.ones((12, 12))])
+        solver = DirectSubstitution.of(weights, np.array(samples))
+        solve = (solve_by_inversion, solve_orthogonally, solve_with_multipliers)
+        expected = solve_orthogonally(W, c, A1, b1).x
+        size = float(np.abs(expected).max())
+        for k, method in enumerate(solve):
+            worst = max(worst, float(np.abs(method(W, c, A1, b1).x - expected).max()) / size)
+            times[k].append(best_time(partial(method, W, c, A1, b1)))
+        found = solver.solve(W, c, A1, b1)
+        worst = max(worst, float(np.abs(found.solution.x - expected).max()) / size)
+        # the compiled elimination alone, as the source timed its printed code
+        times[3].append(best_time(solver.prepared(W, c, A1, b1)))
+    cells.append(claim("four methods agree, relative", "yes", f"{worst:.1e}", worst < 1e-10))
+    coincident, right = walker_problem((0.4, -0.6, 0.4), 0.2)
+    alone = DirectSubstitution.of(np.eye(12), np.array(samples), partitions=6)
+    replaced = alone.solve(np.eye(12), np.zeros(12), coincident, right)
+    exact = solve_with_multipliers(np.eye(12), np.zeros(12), coincident, right).x
+    error = float(np.abs(replaced.solution.x - exact).max() / np.abs(exact).max())
+    cells.append(
+        claim(
+            "feet 1 and 3 coincide: the partition is singular, another one is used",
+            "singular",
+            f"{replaced.tried} tried, error {error:.1e}",
+            replaced.least_pivot > 1e-6 and error < 1e-10,
+        )
+    )
+    for column, name in ((0, "diagonal"), (1, "general")):
+        for k, title in enumerate(METHODS):
+            if k == 1:
+                continue
+            cells.append(
+                timing(
+                    f"{title}, {name} weights, relative to orthogonal",
+                    TABLE_5_1[k][column] / TABLE_5_1[1][column],
+                    times[k][column] / times[1][column],
+                )
+            )
+    return NahonTable(
+        "E8, table 5.1",
+        "equations alone, planar walker, 9 equations and 12 unknowns",
+        tuple(cells),
+        (
+            "weights of the source are lost; ours are random",
+            "times: first three methods in NumPy, direct substitution as compiled code",
+        ),
+    )
+
+
+def _kerr_roth() -> NahonTable:
+    grasp = kerr_roth()
+    W, c = np.eye(8), np.zeros(8)
+    found = solve_qp(W, c, *grasp)
+    active = np.asarray(found.inequality_multipliers)
+    cells: list[Cell] = [
+        number("QP optimum", (-0.5, 0, 2.0, 0, 0, -0.5, 3.0, 0), found.x, 5e-10),
+        number("its value x^T x / 2", 6.75, 0.5 * found.x @ found.x, 5e-9, DERIVED),
+        number("its active rows", 1, np.count_nonzero(active), 0, DERIVED),
+        number("their multiplier", 20.0, active.max(), 5e-8, DERIVED),
+        number("rank of A1", 6, np.linalg.matrix_rank(grasp.A1), 0),
+    ]
+    data = LinearData(*grasp, normals=(2, 6))
+    plain = LargestResidual(normalized=False).program(data)
+    low, high = optimal_ranges(plain)
+    cells += [
+        number(
+            "LP optima, least", (-0.5, 0, 3.2, -1.3, 0, -0.5, 4.2, -1.3), low[:8], 5e-6, SURROGATE
+        ),
+        number(
+            "LP optima, largest", (-0.5, 0, 3.2, 1.3, 0, -0.5, 4.2, 1.3), high[:8], 5e-6, SURROGATE
+        ),
+        number("least residual d", 0.3, solve_linear(plain).x[8], 5e-9, SURROGATE),
+    ]
+    scaled = LargestResidual().program(data)
+    distance = solve_linear(scaled)
+    cells.append(number("normalized (6.8): d", 1.06066, distance.x[8], 5e-6, SURROGATE))
+    cells.append(
+        number("normalized: normal forces", (2.75, 3.75), distance.x[[2, 6]], 5e-8, SURROGATE)
+    )
+    # table 6.1: unknowns, equations, inequalities
+    y = LargestResidual(normalized=False).program(data)
+    reduced = solve_linear(y, "compact primal")
+    cells.append(
+        number(
+            "QP: unknowns, equations, inequalities",
+            (8, 6, 20),
+            (8, len(grasp.b1), len(grasp.b2)),
+            0,
+        )
+    )
+    cells.append(
+        claim(
+            "LP: unknowns, equations, inequalities",
+            "5 0 20",
+            f"{reduced.size[0] - 1} {reduced.size[1]} {reduced.size[2]}",
+            (reduced.size[0] - 1, *reduced.size[1:]) == (5, 0, 20),
+        )
+    )
+    kernel = compiled_qp(grasp)
+    quadratic = best_time(lambda: kernel(W, c, *grasp), 200)
+    linear = best_time(lambda: solve_linear(plain, "compact primal"))
+    cells.append(timing("time of LP over QP", 38.0 / 19.5, linear / quadratic))
+    return NahonTable(
+        "E9, table 6.1",
+        "grasp of Kerr and Roth with two soft fingers",
+        tuple(cells),
+        (
+            "the matrix of limits (6.11) is lost: torque rows are ours, which give the printed LP",
+            "LP by SciPy's HiGHS called from Python, QP compiled: the ratio says little",
+        ),
+    )
+
+
+def _swept(problems: Sequence[Constraints], normals: Sequence[int]) -> dict[str, Array]:
+    """Return the forces of a task by the forms of the LP and by the QP, and active rows."""
+    n = problems[0].A1.shape[1]
+    found: dict[str, list[Any]] = {form: [] for form in (*FORMS, "QP", "active")}
+    for problem in problems:
+        data = LinearData(*problem, normals=tuple(normals))
+        program = SumOfNormals().program(data)
+        for form in FORMS:
+            found[form].append(solve_linear(program, form).x)
+        quadratic = solve_qp(np.eye(n), np.zeros(n), *problem)
+        assert quadratic.status == 0.0
+        found["QP"].append(np.asarray(quadratic.x))
+        y = np.asarray(quadratic.inequality_multipliers)
+        found["active"].append(np.count_nonzero(y > 1e-9 * max(float(y.max()), 1e-300)))
+    return {key: np.array(rows) for key, rows in found.items()}
+
+
+def _task(fingers: int, steps: int = 101) -> list[Constraints]:
+    """Return the problems of half a second of the task."""
+    return [grasped_ball(fingers, t) for t in np.linspace(0.0, 0.5, steps)]
+
+
+def _timings(problem: Constraints, normals: Sequence[int], table: Any) -> list[Cell]:
+    n = problem.A1.shape[1]
+    program = SumOfNormals().program(LinearData(*problem, normals=tuple(normals)))
+    times = [best_time(partial(solve_linear, program, form)) for form in FORMS]
+    kernel = compiled_qp(problem)
+    times.append(best_time(lambda: kernel(np.eye(n), np.zeros(n), *problem), 200))
+    return [
+        timing(f"time of {form} over compact dual", table[k][0] / table[2][0], times[k] / times[2])
+        for k, form in enumerate((*FORMS, "QP"))
+        if k != 2
+    ]
+
+
+def _sizes(
+    problem: Constraints, normals: Sequence[int], sizes: Sequence[tuple[int, ...]]
+) -> list[Cell]:
+    program = SumOfNormals().program(LinearData(*problem, normals=tuple(normals)))
+    cells = [
+        number(
+            f"{form}: unknowns, equations, inequalities", size, solve_linear(program, form).size, 0
+        )
+        for form, size in zip(FORMS, sizes, strict=False)
+    ]
+    own = (problem.A1.shape[1], len(problem.b1), len(problem.b2))
+    cells.append(number("QP: unknowns, equations, inequalities", sizes[3], own, 0))
+    return cells
+
+
+def _two_fingers() -> NahonTable:
+    problems = _task(2)
+    normals = (0, 3)
+    cells = _sizes(problems[0], normals, ((12, 5, 20), (2, 0, 20), (20, 1, 0), (6, 5, 20)))
+    found = _swept(problems, normals)
+    size = float(np.abs(found["QP"]).max())
+    apart = max(float(np.abs(found[form] - found["QP"]).max()) for form in FORMS) / size
+    cells.append(
+        claim(
+            "LP and QP have the same, unique solution",
+            "yes",
+            f"difference {apart:.1e}",
+            apart < 1e-7,
+            SURROGATE,
+        )
+    )
+    least = int(found["active"].min())
+    cells.append(
+        claim(
+            "a friction row is active throughout", "1", f"at least {least}", least >= 1, SURROGATE
+        )
+    )
+    cells += _timings(problems[3], normals, TABLE_6_2)
+    cells.append(
+        lost("friction, torque limits, finger geometry", "mu = 0.5, 1 N m, fingers of 50 mm")
+    )
+    return NahonTable(
+        "E10, table 6.2",
+        "DIGITS hand, two fingers turn a ball",
+        tuple(cells),
+        ("one cell of the printed table (inequalities of the compact dual) is lost",),
+    )
+
+
+def _four_fingers() -> NahonTable:
+    problems = _task(4)
+    normals = (0, 3, 6, 9)
+    cells = _sizes(problems[0], normals, ((24, 6, 40), (12, 0, 40), (40, 6, 0), (12, 6, 40)))
+    found = _swept(problems, normals)
+    steps = {key: float(np.abs(np.diff(found[key], axis=0)).max()) for key in (*FORMS, "QP")}
+    worst = max(steps[form] for form in FORMS)
+    cells.append(
+        claim(
+            "largest change of a force per step of 5 ms: LP jumps, QP does not [N]",
+            "jumps, smooth",
+            f"{worst:.3f}, {steps['QP']:.3f}",
+            worst > 5.0 * steps["QP"],
+            SURROGATE,
+        )
+    )
+    apart = float(np.abs(found["original"] - found["compact dual"]).max())
+    cells.append(
+        claim(
+            "LP solutions differ between formulations [N]",
+            "yes",
+            f"by {apart:.3f}",
+            apart > 0.01,
+            SURROGATE,
+        )
+    )
+    value = max(
+        float(
+            np.abs(
+                found[form][:, list(normals)].sum(axis=1)
+                - found["original"][:, list(normals)].sum(axis=1)
+            ).max()
+        )
+        for form in FORMS
+    )
+    cells.append(
+        claim("though not in value [N]", "yes", f"by {value:.1e}", value < 1e-7, SURROGATE)
+    )
+    active = found["active"]
+    cells.append(
+        shown("active rows of the QP throughout", "3", f"{active.min()} to {active.max()}")
+    )
+    cells += _timings(problems[3], normals, TABLE_6_3)
+    return NahonTable(
+        "E10, table 6.3",
+        "DIGITS hand, four fingers turn a ball",
+        tuple(cells),
+        ('the printed 193 reads "19 3", and 12 unknowns of the QP read "19"',),
+    )
+
+
+def _random(rng: np.random.Generator) -> tuple[Array, Array, Constraints]:
+    """Return a random strictly convex program with a feasible point."""
+    n = int(rng.integers(3, 13))
+    m, rows = int(rng.integers(0, n // 2 + 1)), int(rng.integers(n, 4 * n + 1))
+    G = rng.standard_normal((n, n))
+    A1, A2, x = rng.standard_normal((m, n)), rng.standard_normal((rows, n)), rng.standard_normal(n)
+    return (
+        G @ G.T + 0.1 * np.eye(n),
+        3.0 * rng.standard_normal(n),
+        Constraints(A1, A1 @ x, A2, A2 @ x - rng.exponential(0.3, rows)),
+    )
+
+
+def _claims() -> NahonTable:
+    rng = np.random.default_rng(5)
+    problems = [_random(rng) for _ in range(300)]
+    wrong = drops = added = raw = entered = 0
+    ours_wrong = 0
+    for W, c, limits in problems:
+        prose = dual_active_set(W, c, *limits)
+        listed = dual_active_set(W, c, *limits, listing=True)
+        raw += _steps(dual_active_set(W, c, *limits, normalized=False))
+        entered += _steps(dual_active_set(W, c, *limits, equality_start=False))
+        added, drops = added + prose.added, drops + prose.dropped
+        ours_wrong += not _is_optimal(W, c, limits, prose)
+        size = 1e-6 * max(1.0, float(np.abs(prose.x).max()))
+        wrong += listed.status != "optimal" or float(np.abs(listed.x - prose.x).max()) > size
+    forces = [grasped_ball(4, t) for t in np.linspace(0.0, 0.5, 21)]
+    held = [dual_active_set(np.eye(12), np.zeros(12), *limits) for limits in forces]
+    cells = [
+        claim(
+            "prose: optimal on random problems",
+            "-",
+            f"{300 - ours_wrong} of 300",
+            ours_wrong == 0,
+            DERIVED,
+        ),
+        claim(
+            "printed listing: not optimal (402 of 3000)",
+            "13 %",
+            f"{100 * wrong / 300:.0f} %",
+            wrong > 0,
+            DERIVED,
+        ),
+        claim(
+            "constraints once added are rarely dropped, force problems",
+            "rarely",
+            f"{sum(s.dropped for s in held)} of {sum(s.added for s in held)}",
+            sum(s.dropped for s in held) <= 0.2 * sum(s.added for s in held),
+            SURROGATE,
+        ),
+        claim(
+            "on random problems they are (3372 of 16949)",
+            "20 %",
+            f"{100 * drops / added:.0f} %",
+            0.1 < drops / added < 0.3,
+            DERIVED,
+        ),
+        claim(
+            "normalized violation takes fewer steps than raw (5.40)",
+            "fewer",
+            f"{added + drops} against {raw}",
+            added + drops < raw,
+        ),
+        claim(
+            "start at the equality optimum takes fewer steps",
+            "fewer",
+            f"{added + drops} against {entered}",
+            added + drops < entered,
+        ),
+    ]
+    cells += _pyramids()
+    return NahonTable(
+        "E15",
+        "claims about the dual active set method",
+        tuple(cells),
+        (
+            "many sides are said to be free, as one of a pyramid is active at most; here as many "
+            "rows are active in the end, but sides enter and leave one after another",
+        ),
+    )
+
+
+def _steps(found: Steps) -> int:
+    return found.added + found.dropped
+
+
+def _is_optimal(W: Array, c: Array, limits: Constraints, found: Steps) -> bool:
+    if found.status != "optimal":
+        return False
+    gradient = W @ found.x + c - limits.A2.T @ found.multipliers
+    y1 = np.zeros(0)
+    if len(limits.b1):
+        y1 = np.asarray(np.linalg.lstsq(limits.A1.T, gradient, rcond=None)[0], dtype=np.float64)
+    return optimality(W, c, *limits, found.x, y1, found.multipliers).residual < 1e-7
+
+
+def _pyramids() -> list[Cell]:
+    """Return how the steps grow with the sides of friction pyramids."""
+    few, many = (
+        sum(_steps(dual_active_set(np.eye(12), np.zeros(12), *grasped_ball(4, t, sides=sides)))
+            for t in np.linspace(0.0, 0.5, 21))
+        for sides in (4, 64)
+    )  # fmt: skip
+    return [
+        shown("steps with pyramids of 64 sides, relative to 4", "1", f"{many / max(few, 1):.2f}")
+    ]
+
+
+SOLVERS = {
+    "E7": _continuity,
+    "E8": _equality,
+    "E9": _kerr_roth,
+    "E10": lambda: (_two_fingers(), _four_fingers()),
+    "E15": _claims,
+}
+"""Tables of chapters 5 and 6.1 by example."""

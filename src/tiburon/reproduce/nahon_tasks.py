@@ -1,0 +1,861 @@
+"""Nahon 1991, chapters 6.2 and 7: arms, hands and walkers at work (E11-E14, E16)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiburon.arrays import NDArray
+from tiburon.formats.load import load
+from tiburon.functions.balancing import FrameBalance, balance_frame
+from tiburon.functions.kinematics import forward_kinematics
+from tiburon.functions.load_sharing import GripLimit, LoadShare, LoadSharing
+from tiburon.load_sharing.objectives import InternalForce, MotorLoss, Objective
+from tiburon.load_sharing.performance import motor_power, performance_indices
+from tiburon.load_sharing.smoothing import (
+    ForcePrograms,
+    SmoothingPenalty,
+    StepLimit,
+    smallest_step,
+    smoothed_forces,
+)
+from tiburon.loops.constraints import constraints
+from tiburon.loops.driven_cut import drive_cut_joint, driven_cut_state
+from tiburon.model import Body, Free, Inertia, LoopClosure, Model, World
+from tiburon.reproduce.four_bar_motion import exactly_balanced, four_bar_motion
+from tiburon.reproduce.nahon_cells import (
+    DERIVED,
+    SURROGATE,
+    Cell,
+    NahonTable,
+    claim,
+    lost,
+    number,
+    shown,
+    timing,
+)
+from tiburon.reproduce.nahon_problems import Constraints, feet_of_walker, legged_walker
+from tiburon.reproduce.nahon_solvers import best_time, compiled_qp
+from tiburon.trace import solve_qp
+
+__all__ = ["TASKS", "closed_motion", "pumas_motion", "two_pumas"]
+
+Array = NDArray[np.float64]
+
+FREE = World(gravity=(0.0, 0.0, 0.0))
+
+
+# -- two arms --------------------------------------------------------------------------------------
+
+
+GRIPS = 0.45
+"""Distance of the grips from the center of the bar [m]: that of the zoo's layout."""
+
+MOTORS = {
+    "n": (62.61, 107.36, 53.69, 76.01, 71.91, 76.73),
+    "n^2 J [kg m^2]": (1.14, 4.71, 0.83, 0.2, 0.179, 0.193),
+    "n^2 c [kg m^2/s]": (4.00, 3.5, 3.5, 0.48, 0.55, 0.65),
+    "f [N m]": (5.95, 6.82, 3.91, 1.07, 0.89, 0.94),
+    "tau_lim [N m]": (97.6, 186.4, 89.4, 24.2, 20.1, 21.3),
+    "R [ohm]": (1.6, 1.6, 1.6, 3.9, 3.9, 3.9),
+    "K [N m/A]": (0.26, 0.26, 0.26, 0.09, 0.09, 0.09),
+}
+"""Table 6.6."""
+
+OBJECTIVES: dict[str, Objective] = {
+    "internal force": InternalForce(GRIPS),
+    "power": MotorLoss(),
+    "power (Kopf)": MotorLoss(friction=False),
+}
+
+
+def closed_motion(
+    model: Model, held: Sequence[int], q: Array, v_held: Array, vd_held: Array
+) -> tuple[Array, Array, Array]:
+    """Return a motion that keeps loops closed, given that of some velocity variables.
+
+    Args:
+        model: A mechanism whose loops determine all other variables.
+        held: The given velocity variables.
+        q: Configuration near the wanted one; that of the given variables is kept [m or rad].
+        v_held: Their velocities [m/s or rad/s].
+        vd_held: Their accelerations [m/s^2 or rad/s^2].
+    """
+    others = [i for i in range(model.nv) if i not in set(held)]
+
+    def rows(q: Array, v: Array | None) -> tuple[Array, Array, Array]:
+        terms = constraints(model, model.plan, q.tolist(), None if v is None else v.tolist())
+        J = np.zeros((len(terms.value), model.nv))
+        for k, row in enumerate(terms.jacobian):
+            for i, x in row.items():
+                J[k, i] = x
+        return np.array(terms.value), J, np.array(terms.bias)
+
+    for _ in range(20):
+        residual, J, _ = rows(q, None)
+        if float(np.abs(residual).max()) < 1e-13:
+            break
+        step = np.zeros(model.nv)
+        step[others] = np.linalg.lstsq(J[:, others], -residual, rcond=None)[0]
+        q = np.asarray(model.integrate(q, step))
+    _, J, _ = rows(q, None)
+    v, vd = np.zeros(model.nv), np.zeros(model.nv)
+    v[list(held)], vd[list(held)] = v_held, vd_held
+    v[others] = np.linalg.lstsq(J[:, others], -J[:, list(held)] @ v_held, rcond=None)[0]
+    _, _, bias = rows(q, v)
+    right = -J[:, list(held)] @ vd_held - bias
+    vd[others] = np.linalg.lstsq(J[:, others], right, rcond=None)[0]
+    return q, v, vd
+
+
+def _profile(s: float) -> tuple[float, float, float]:
+    """Return a share from 0 to 1 with its two derivatives, all at rest at both ends."""
+    return (
+        s**3 * (10.0 - 15.0 * s + 6.0 * s * s),
+        30.0 * s * s * (1.0 - s) ** 2,
+        60.0 * s * (1.0 - s) * (1.0 - 2.0 * s),
+    )
+
+
+def pumas_motion(model: Model, times: Array, duration: float = 2.0) -> tuple[Array, Array, Array]:
+    """Return the motion of two arms that turn the bar by 90 degrees clockwise.
+
+    A polynomial of fifth order stands for the source's spline, whose coefficients are lost; the
+    axis is horizontal and passes through the center of the bar.
+    """
+    held = list(range(*model.slice("bar", of="v").indices(model.nv)))
+    at = model.slice("bar")
+    q = np.array(model.poses["home"])
+    start = q[at].copy()
+    found = []
+    for t in times:
+        share, rate, change = _profile(min(t / duration, 1.0))
+        angle = 0.5 * np.pi * share
+        # about y of the bar, which is that of the world
+        half = 0.5 * angle
+        w, x, y, z = start[:4]
+        c, s = np.cos(half), np.sin(half)
+        q[at][:4] = (c * w - s * y, c * x - s * z, c * y + s * w, c * z + s * x)
+        turning = np.array([0.0, 1.0, 0.0, 0.0, 0.0, 0.0]) * 0.5 * np.pi
+        motion = closed_motion(
+            model, held, q, turning * rate / duration, turning * change / duration**2
+        )
+        q = motion[0].copy()
+        found.append(motion)
+    rows = [np.array(part) for part in zip(*found, strict=True)]
+    return rows[0], rows[1], rows[2]
+
+
+@cache
+def two_pumas() -> Model:
+    """Return the zoo's two arms with the friction of their joints in the motors, as in (6.45).
+
+    The zoo has it as passive friction of the joints, which simulations need.
+    """
+    model = load("two_pumas")
+    actuators = []
+    for actuator in model.actuators:
+        passive, motor = model.joint(actuator.joint).passive, actuator.motor
+        assert passive is not None
+        assert motor is not None
+        n = abs(actuator.ratio)
+        damping, friction = (float(np.ravel(x)[0]) for x in (passive.damping, passive.friction))
+        own = replace(motor, damping=damping / n**2, friction=friction / n)
+        actuators.append(replace(actuator, motor=own))
+    parts = model._parts._replace(actuators=tuple(actuators))
+    return Model._of(model.name, parts, model.about, not model.immovable_joint_names)
+
+
+class _Shared(NamedTuple):
+    """One objective over the task."""
+
+    share: LoadShare
+    squares: Array
+    """x^ . x^ [N^2 m^2] (6.20)."""
+    power: Array
+    """Of all motors [W]."""
+    loss: Array
+    """In all windings [W]."""
+    joint_power: Array
+    """Imparted at the joints [W] (6.43)."""
+
+
+@cache
+def _shared_task(steps: int = 101) -> tuple[Array, tuple[Array, Array, Array], dict[str, _Shared]]:
+    model = two_pumas()
+    times = np.linspace(0.0, 2.0, steps)
+    q, v, vd = pumas_motion(model, times)
+    found = {}
+    for name, objective in OBJECTIVES.items():
+        share = LoadSharing.of(model, world=FREE, objective=objective).share(q, v, vd)
+        x = share.x.reshape(steps, -1, 6)
+        kinds = [kind for group in share.plan.layout.groups for kind in group.kinds]
+        weights = np.array([1.0 if kind == "moment" else GRIPS**2 for kind in kinds])
+        squares = np.sum(weights * share.x**2, axis=1)
+        motors = motor_power(model, v, vd, share.tau)
+        found[name] = _Shared(
+            share, squares, motors.total, motors.loss.sum(axis=-1), np.sum(share.tau * v, axis=-1)
+        )
+        assert x.shape[1] == 2
+    return times, (q, v, vd), found
+
+
+def _two_arms() -> tuple[NahonTable, ...]:
+    model = two_pumas()
+    ours: dict[str, list[float]] = {key: [] for key in MOTORS}
+    for k in range(6):
+        joint = model.joint(f"left_joint_{k + 1}")
+        motor = next(a for a in model.actuators if a.joint == joint.name)
+        assert motor.motor is not None
+        n2 = motor.ratio**2
+        row = (
+            abs(motor.ratio),
+            n2 * motor.rotor_inertia,
+            n2 * motor.motor.damping,
+            abs(motor.ratio) * motor.motor.friction,
+            motor.force_limits[1],
+            motor.motor.resistance,
+            motor.motor.torque_constant or 0.0,
+        )
+        for key, value in zip(MOTORS, row, strict=True):
+            ours[key].append(value)
+    data = [number(key, row, ours[key], 5e-10 * max(row)) for key, row in MOTORS.items()]
+    mass = 2700.0 * 1.0 * 0.05 * 0.10
+    data.append(number("mass of the bar at 2700 kg/m^3 [kg]", 13.5, mass, 1e-9))
+    inertia = model.body("bar").inertia.tensor[3]
+    data.append(number("its moment about the depth axis [kg m^2]", 1.128, inertia, 5e-4))
+    first = NahonTable("E11, table 6.6", "motors of the PUMA 560, as in the zoo", tuple(data))
+
+    times, _, found = _shared_task()
+    energy = {key: float(np.trapezoid(one.power, times)) for key, one in found.items()}
+    force = {key: float(np.trapezoid(one.squares, times)) for key, one in found.items()}
+    loss = {key: float(np.trapezoid(one.loss, times)) for key, one in found.items()}
+    internal = found["internal force"]
+    cells: list[Cell] = []
+    for key, published in (("internal force", 77.51), ("power", 75.90), ("power (Kopf)", 76.88)):
+        cells.append(shown(f"{key}: energy [W s]", f"{published:.2f}", f"{energy[key]:.2f}"))
+    for key, published in (("internal force", 0.972), ("power", 117.2), ("power (Kopf)", 18.16)):
+        cells.append(
+            shown(f"{key}: integral of x^ . x^ [N^2 m^2 s]", f"{published:g}", f"{force[key]:.3g}")
+        )
+    cells.append(
+        claim(
+            "energy: power < Kopf < internal force",
+            "75.90 < 76.88 < 77.51",
+            " < ".join(f"{energy[key]:.2f}" for key in ("power", "power (Kopf)", "internal force")),
+            energy["power"] < energy["power (Kopf)"] < energy["internal force"],
+            SURROGATE,
+        )
+    )
+    cells.append(
+        claim(
+            "internal force: the other way round",
+            "0.972 < 18.16 < 117.2",
+            f"{force['internal force']:.3g} < {force['power (Kopf)']:.3g} < {force['power']:.3g}",
+            force["internal force"] < force["power (Kopf)"] < force["power"],
+            SURROGATE,
+        )
+    )
+    invariant = max(
+        float(np.abs(one.joint_power - internal.joint_power).max()) for one in found.values()
+    ) / float(np.abs(internal.joint_power).max())
+    cells.append(
+        claim(
+            "power imparted does not depend on the sharing (6.43)",
+            "yes",
+            f"{invariant:.1e}",
+            invariant < 1e-12,
+        )
+    )
+    for key, printed in (("power", (0.00825, 0.979)), ("power (Kopf)", (0.05300, 0.992))):
+        one = found[key]
+        index = performance_indices(times, internal.squares, one.squares, internal.power, one.power)
+        cells.append(
+            shown(
+                f"{key}: eta_f', eta_p'",
+                f"{printed[0]:g} ({printed[1]:g} derived)",
+                f"{index.global_force:.4g} {index.global_power:.4f}",
+            )
+        )
+        if key == "power (Kopf)":
+            local = one.power[internal.power > 0.0] / internal.power[internal.power > 0.0]
+            above = float(local.max())
+            cells.append(
+                claim(
+                    "Kopf: eta_p exceeds 1 at times", "yes", f"{above:.4f}", above > 1.0, SURROGATE
+                )
+            )
+        cells.append(
+            claim(
+                f"{key}: global indices between 0 and 1",
+                "yes",
+                f"{index.global_force:.3g} {index.global_power:.3g}",
+                0.0 < index.global_force < 1.0 and 0.0 < index.global_power < 1.0,
+                SURROGATE,
+            )
+        )
+    extra = 100.0 * (loss["internal force"] / loss["power"] - 1.0)
+    cells.append(
+        shown("winding loss of internal force, above that of power", "20-25 %", f"{extra:.1f} %")
+    )
+    cells.append(
+        claim(
+            "it is larger",
+            "yes",
+            f"{loss['internal force']:.2f} > {loss['power']:.2f}",
+            extra > 0.0,
+            SURROGATE,
+        )
+    )
+    cells += [
+        lost(
+            "arm bases and grips (Fig. 6.10)", "0.65 m before the bar, grips 0.05 m from its ends"
+        ),
+        lost("spline of the motion", "polynomial of fifth order"),
+        lost("column eta_p' of table 6.7", "derived from the printed energies"),
+    ]
+    second = NahonTable(
+        "E11, table 6.7",
+        "two PUMA 560 turn a bar: power against internal force",
+        tuple(cells),
+        ("the printed eta_f' do not follow from the printed integrals (0.00829, 0.0535)",),
+    )
+    return first, second
+
+
+# -- pick and pour ---------------------------------------------------------------------------------
+
+
+FULL, EMPTY = 0.4, 0.15
+"""Mass of the glass [kg]."""
+
+RADIUS, TALL = 0.03, 0.12
+"""Radius and height of the glass [m]."""
+
+
+def _carried_hand() -> Model:
+    """Return the hand with three fingers on a palm that moves."""
+    hand = load("three_finger_hand")
+    palm = Body("palm", joint=Free("palm"), inertia=Inertia.box(0.5, (0.1, 0.1, 0.02)))
+    bodies = [palm]
+    for body in hand.bodies:
+        on_palm = body.parent == "world" and body.name != "glass"
+        bodies.append(replace(body, parent="palm") if on_palm else body)
+    return Model("carried hand", bodies, loops=hand.loops, actuators=hand.actuators)
+
+
+def _glass(hand: Model, tilt: float) -> Model:
+    """Return the hand with the glass as full as its tilt leaves it: solid to shell, linearly."""
+    left = 1.0 - tilt / (0.5 * np.pi)
+    mass = EMPTY + left * (FULL - EMPTY)
+    solid = np.array([FULL * (3 * RADIUS**2 + TALL**2) / 12] * 2 + [0.5 * FULL * RADIUS**2])
+    shell = np.array([EMPTY * (6 * RADIUS**2 + TALL**2) / 12] * 2 + [EMPTY * RADIUS**2])
+    x, y, z = shell + left * (solid - shell)
+    bodies = [
+        replace(body, inertia=Inertia(mass, (0.0, 0.0, 0.0), (x, 0.0, 0.0, y, 0.0, z)))
+        if body.name == "glass"
+        else body
+        for body in hand.bodies
+    ]
+    return Model(hand.name, bodies, loops=hand.loops, actuators=hand.actuators)
+
+
+def _grips(hand: Model, q: Array, friction: float) -> list[GripLimit]:
+    """Return the contacts of the fingertips with the side of the glass."""
+    R, center = forward_kinematics(hand, q, "glass")
+    found = []
+    for loop in hand.loops:
+        assert isinstance(loop, LoopClosure)
+        tip, origin = forward_kinematics(hand, q, loop.first)
+        frame = tip @ np.array(loop.joint.pose.rotation)
+        inward = R.T @ (center - (origin + tip @ np.array(loop.joint.pose.translation)))
+        inward[2] = 0.0
+        x, y, z = frame.T @ R @ (inward / np.linalg.norm(inward))
+        found.append(GripLimit(loop.name, (float(x), float(y), float(z)), friction))
+    return found
+
+
+def _pick_and_pour() -> tuple[NahonTable, ...]:
+    hand = load("three_finger_hand")
+    cells: list[Cell] = []
+    bars = zip(("base", "middle", "tip"), (20, 35, 25), (21.6, 37.8, 27.0),
+               ((1440, 1440), (2520, 5120), (1800, 2310)), strict=True)  # fmt: skip
+    for name, length, mass, (along, across) in bars:
+        inertia = hand.body(f"finger_1_{name}").inertia
+        found = (
+            1e3 * inertia.mass,
+            1e9 * inertia.tensor[0],
+            1e9 * inertia.tensor[3],
+            2e3 * inertia.com[0],
+        )
+        # printed to ten; solid bars give 5118.75 and 2306.25
+        cells.append(
+            number(
+                f"{name}: mass [g], Ixx, Iyy [g mm^2], length [mm]",
+                (mass, along, across, length),
+                found,
+                5.0,
+            )
+        )
+    first = NahonTable("E12, table 6.4", "links of a finger, as in the zoo", tuple(cells))
+
+    carried = _carried_hand()
+    home = dict(zip(hand.joint_names, _joint_values(hand), strict=True))
+    motors = [actuator.joint for actuator in carried.actuators]
+    active, status, sizes = [], [], (0, 0, 0)
+    program: Constraints | None = None
+    for t in np.linspace(0.0, 2.0, 41):
+        q, vd, tilt = _carrying(carried, home, float(t))
+        model = _glass(carried, tilt)
+        v = _carrying_velocity(carried, float(t))
+        plan = LoadSharing.of(
+            model,
+            driven=["palm", *motors],
+            grips=_grips(carried, q, 0.5),
+            sides=4,
+            inscribed=False,
+        )
+        share = plan.share(q, v, vd)
+        status.append(str(share.status))
+        y = np.asarray(share.multipliers)
+        active.append(int(np.count_nonzero(y > 1e-9 * max(float(y.max()), 1e-300))))
+        problem = plan.problem(q, v, vd)
+        sizes = (problem.A1.shape[1], problem.A1.shape[0], problem.A2.shape[0])
+        program = Constraints(problem.A1, problem.b1, problem.A2, problem.b2)
+    assert program is not None
+    upright = active[:21]
+    kernel = compiled_qp(program)
+    mine = best_time(lambda: kernel(np.eye(9), np.zeros(9), *program), 200)
+    interpreted = best_time(lambda: solve_qp(np.eye(9), np.zeros(9), *program), 3)
+    cells = [
+        number("unknowns, equations, inequalities", (9, 6, 33), sizes, 0),
+        claim(
+            "feasible throughout",
+            "yes",
+            f"{status.count('optimal')} of 41",
+            set(status) == {"optimal"},
+            SURROGATE,
+        ),
+        claim(
+            "active rows while the glass is raised",
+            "3",
+            f"{min(upright)} to {max(upright)}",
+            set(upright) == {3},
+            SURROGATE,
+        ),
+        shown("active rows while it pours", "3", f"{min(active[21:])} to {max(active[21:])}"),
+        timing(
+            "time of another code over ours: IMSL; here our own method in Python",
+            88.3 / 38.0,
+            interpreted / mine,
+        ),
+        lost(
+            "finger bases, contacts, motion law (Fig. 6.7)",
+            "zoo's layout, polynomials of fifth order",
+        ),
+    ]
+    second = NahonTable("E12, table 6.5", "three fingers pick up a glass and pour", tuple(cells))
+    return first, second
+
+
+def _joint_values(model: Model) -> list[Array]:
+    q = np.array(model.poses["home"])
+    return [q[model.slice(name)] for name in model.joint_names]
+
+
+def _lifted(t: float) -> tuple[float, float, float]:
+    """Return height and its two derivatives [m]: 200 mm in the first second."""
+    share, rate, change = _profile(min(max(t, 0.0), 1.0))
+    return 0.2 * share, 0.2 * rate, 0.2 * change
+
+
+def _tilted(t: float) -> tuple[float, float, float]:
+    """Return tilt and its two derivatives [rad]: 90 degrees in the second second."""
+    share, rate, change = _profile(min(max(t - 1.0, 0.0), 1.0))
+    return 0.5 * np.pi * share, 0.5 * np.pi * rate, 0.5 * np.pi * change
+
+
+def _carrying(model: Model, home: dict[str, Array], t: float) -> tuple[Array, Array, float]:
+    """Return configuration, acceleration and tilt: palm and glass move as one, about the glass."""
+    height, _, lift = _lifted(t)
+    tilt, rate, change = _tilted(t)
+    half = 0.5 * tilt
+    turn = np.array([np.cos(half), 0.0, np.sin(half), 0.0])
+    R = np.array(
+        [[np.cos(tilt), 0.0, np.sin(tilt)], [0.0, 1.0, 0.0], [-np.sin(tilt), 0.0, np.cos(tilt)]]
+    )
+    # the glass hangs 30 mm below the palm, its joint is there
+    below = np.array([0.0, 0.0, -0.03])
+    q = np.array(model.neutral())
+    vd = np.zeros(model.nv)
+    up = np.array([0.0, 0.0, height])
+    q[model.slice("palm")] = [*turn, *(up + below - R @ below)]
+    q[model.slice("glass")] = [*turn, *up]
+    for name, value in home.items():
+        if name != "glass":
+            q[model.slice(name)] = value
+    # body axes at each origin; velocities in body axes, so that their rates lack w x v
+    w, wd = np.array([0.0, rate, 0.0]), np.array([0.0, change, 0.0])
+    gravity_free = R.T @ np.array([0.0, 0.0, lift])
+    for name, arm in (("glass", np.zeros(3)), ("palm", -below)):
+        speed = R.T @ np.array([0.0, 0.0, _lifted(t)[1]]) + np.cross(w, arm)
+        classical = gravity_free + np.cross(wd, arm) + np.cross(w, np.cross(w, arm))
+        vd[model.slice(name, of="v")] = [*wd, *(classical - np.cross(w, speed))]
+    return q, vd, tilt
+
+
+def _carrying_velocity(model: Model, t: float) -> Array:
+    """Return the velocity of the same motion."""
+    tilt, rate, _ = _tilted(t)
+    R = np.array(
+        [[np.cos(tilt), 0.0, np.sin(tilt)], [0.0, 1.0, 0.0], [-np.sin(tilt), 0.0, np.cos(tilt)]]
+    )
+    w = np.array([0.0, rate, 0.0])
+    v = np.zeros(model.nv)
+    for name, arm in (("glass", np.zeros(3)), ("palm", np.array([0.0, 0.0, 0.03]))):
+        v[model.slice(name, of="v")] = [*w, *(R.T @ (0.0, 0.0, _lifted(t)[1]) + np.cross(w, arm))]
+    return v
+
+
+# -- walker with four legs -------------------------------------------------------------------------
+
+
+def _walker_programs() -> ForcePrograms:
+    """Return the walker whose center of mass moves ahead at 0.3 m/s; foot 1 touches at 0.5 s."""
+    found = []
+    for k in range(101):
+        limits = legged_walker(0.45 + 0.3 * 0.01 * k, weight=1000.0)
+        A1 = limits.A1.copy()
+        if k < 50:
+            A1[:, :3] = 0.0
+        found.append((A1, limits.b1, limits.A2, limits.b2))
+    A1, b1, A2, b2 = (np.array(part) for part in zip(*found, strict=True))
+    return ForcePrograms(np.tile(np.eye(12), (101, 1, 1)), np.zeros((101, 12)), A1, b1, A2, b2)
+
+
+def _norms(x: Array) -> Array:
+    return np.asarray(np.linalg.norm(np.reshape(x, (-1, 3)), axis=-1))
+
+
+def _static(x: float, touching: Sequence[int]) -> tuple[Array, int]:
+    limits = legged_walker(x, touching)
+    n = limits.A1.shape[1]
+    found = solve_qp(np.eye(n), np.zeros(n), *limits)
+    return np.asarray(found.x), int(np.count_nonzero(np.asarray(found.inequality_multipliers)))
+
+
+def _walker() -> NahonTable:
+    cells: list[Cell] = []
+    three, four = (1, 2, 3), (0, 1, 2, 3)
+    x, rows = _static(0.6, three)
+    expected = (0.01923, -0.01282, 0.39744, 0.01923, 0.02564, 0.49359, -0.03846, -0.01282, 0.10897)
+    cells.append(number("x = 0.6, feet 2-4, forces", expected, x, 5e-6, DERIVED))
+    cells.append(number("its active rows", 0, rows, 0, DERIVED))
+    for at, norms in (
+        (0.6, (0.20113, 0.20273, 0.29789, 0.29896)),
+        (0.5, (0.16859, 0.17204, 0.32991, 0.33165)),
+    ):
+        x, _ = _static(at, four)
+        cells.append(number(f"x = {at:g}, four feet, norms", norms, _norms(x), 5e-6, DERIVED))
+        feet, force = feet_of_walker(at), x.reshape(4, 3)
+        between = max(
+            abs(float((force[i] - force[j]) @ (feet[i] - feet[j])))
+            for i in range(4)
+            for j in range(i)
+        )
+        cells.append(
+            claim(f"x = {at:g}, interaction force", "0", f"{between:.1e}", between < 1e-15)
+        )
+    x, rows = _static(0.7, three)
+    cells.append(
+        number("x = 0.7, feet 2-4, norms", (0.46438, 0.49720, 0.04803), _norms(x), 5e-6, DERIVED)
+    )
+    cells.append(number("force on foot 4", (-0.01961, -0.01961, 0.03922), x[6:], 5e-6, DERIVED))
+    cells.append(number("its active rows", 2, rows, 0, DERIVED))
+    programs = _walker_programs()
+    options: dict[str, Any] = {"dt": 0.01, "changes": (50,)}
+    plain = smoothed_forces(programs, **options)
+    limited = smoothed_forces(programs, StepLimit(20.0), **options)
+    ramped = smoothed_forces(programs, SmoothingPenalty(10.0, 0.5), **options)
+    cells += [
+        number("(a) jump at 0.5 s [N]", 201.10, plain.steps[50], 5e-3, SURROGATE),
+        number("(b) 20 N a step: step at 0.5 s [N]", 20.0, limited.steps[50], 5e-3, SURROGATE),
+        number(
+            "(b) norms at 0.55 s [N]",
+            (121.17, 289.64, 373.65, 217.69),
+            _norms(limited.x[55]),
+            5e-3,
+            SURROGATE,
+        ),
+        number("(c) rho = 10: step at 0.5 s [N]", 19.17, ramped.steps[50], 5e-3, SURROGATE),
+        number(
+            "(c) norms at 0.55 s [N]",
+            (96.30, 313.63, 400.30, 191.47),
+            _norms(ramped.x[55]),
+            5e-3,
+            SURROGATE,
+        ),
+        number(
+            "smallest feasible step [N]",
+            1.8208,
+            smallest_step(programs, **options),
+            5e-5,
+            SURROGATE,
+        ),
+        number(
+            "from touch-down only [N]",
+            0.9284,
+            smallest_step(programs, start=50, **options),
+            5e-5,
+            SURROGATE,
+        ),
+        lost(
+            "weight, x_cm(t), friction pyramid (Fig. 6.15)", "1000 N, 0.45 + 0.3 t, circumscribed"
+        ),
+    ]
+    return NahonTable("E13", "walker on four legs, foot 1 lands", tuple(cells))
+
+
+# -- four-bar --------------------------------------------------------------------------------------
+
+
+class _Balanced(NamedTuple):
+    """Derived values at one time."""
+
+    time: float
+    one: tuple[float, ...]
+    """Norms of f1 and f4 [N] and tau1 [N m] with one motor."""
+    three: tuple[float, ...]
+    """Torques with three motors [N m]."""
+    four: tuple[float, ...]
+    """Torques with four motors [N m]."""
+    moment: float
+    power: float
+
+
+BALANCED = (
+    _Balanced(
+        0.0125, (2.4067, 2.4067, 1.9513), (-3.8432, -3.8915, -2.8342),
+        (-1.2010, -1.2493, -0.1920, 2.6422), 3.8432, 8.9774,
+    ),
+    _Balanced(
+        0.025, (1.3545, 1.3545, 1.1181), (-2.2903, -2.3887, -1.3288),
+        (-0.7884, -0.8868, 0.1732, 1.5019), 2.2903, 17.5636,
+    ),
+    _Balanced(
+        0.05, (3.8351, 3.8350, 0.8115), (7.3902, 7.2528, 5.7478),
+        (2.2925, 2.1551, 0.6501, -5.0977), -7.3902, 25.4948,
+    ),
+    _Balanced(
+        0.075, (1.8419, 1.8418, -1.5883), (-3.8383, -3.8085, -3.5043),
+        (-1.0505, -1.0207, -0.7165, 2.7878), 3.8382, -24.9484,
+    ),
+    _Balanced(
+        0.0875, (1.5032, 1.5031, -1.3848), (-3.3344, -3.2920, -2.8859),
+        (-0.9563, -0.9139, -0.5078, 2.3781), 3.3344, -6.3713,
+    ),
+)  # fmt: skip
+"""Values of the balanced linkage."""
+
+
+def _four_bar() -> NahonTable:
+    model = load("balanced_four_bar")
+    four = drive_cut_joint(model, "joint_4")
+    cells: list[Cell] = [*_table_7_1(model)]
+    worst = {"force": 0.0, "moment": 0.0, "power": 0.0}
+    for t, one_motor, three_motors, four_motors, moment, power in BALANCED:
+        motion = four_bar_motion(model, t)
+        moved = driven_cut_state(model, four, *motion)
+        one = balance_frame(model, *motion, driven=["joint_1"], world=FREE)
+        three = balance_frame(model, *motion, world=FREE)
+        all_four = balance_frame(four, *moved, world=FREE)
+        norms = np.linalg.norm(one.forces, axis=-1)
+        cells += [
+            number(
+                f"t = {t:g} s, one motor: |f1|, |f4| [N], tau1 [N m]",
+                one_motor,
+                (*norms, one.tau[0]),
+                6e-5,
+                DERIVED,
+            ),
+            number("three motors: torques [N m]", three_motors, three.tau, 1e-4, DERIVED),
+            # the fourth torque of the source acts on the frame
+            number(
+                "four motors: torques [N m]",
+                four_motors,
+                all_four.tau * (1, 1, 1, -1),
+                1e-4,
+                DERIVED,
+            ),
+            number("net frame moment [N m]", moment, -one.net_moment[1], 1e-4, DERIVED),
+            number("power [W]", power, one.power, 6e-5, DERIVED),
+        ]
+        worst["force"] = max(worst["force"], _largest(three), _largest(all_four))
+        for other in (three, all_four):
+            gap = float(np.abs(other.net_moment - one.net_moment).max())
+            worst["moment"] = max(worst["moment"], gap)
+            worst["power"] = max(worst["power"], abs(float(other.power - one.power)))
+    cells += [
+        claim(
+            "f1 = f4 = 0 with three or four motors [N]",
+            "0",
+            f"{worst['force']:.1e}",
+            worst["force"] < 1e-4,
+        ),
+        claim(
+            "net frame moment is the same in all cases [N m]",
+            "same",
+            f"{worst['moment']:.1e}",
+            worst["moment"] < 1e-12,
+        ),
+        claim(
+            "power is the same in all cases [W]",
+            "same",
+            f"{worst['power']:.1e}",
+            worst["power"] < 1e-11,
+        ),
+    ]
+    exact = exactly_balanced(model)
+    rest = max(
+        _largest(balance_frame(exact, *four_bar_motion(exact, t), world=FREE)) for t, *_ in BALANCED
+    )
+    cells.append(claim("with (7.1) imposed exactly [N]", "0", f"{rest:.1e}", rest < 1e-12))
+    two = max(
+        _largest(
+            balance_frame(
+                exact, *four_bar_motion(exact, t), world=FREE, driven=["joint_1", "joint_2"]
+            )
+        )
+        for t, *_ in BALANCED
+    )
+    cells.append(claim("two motors do not suffice [N]", "more than 0", f"{two:.3f}", two > 0.1))
+    cells.append(lost("masses and inertias of the unbalanced linkage", "none"))
+    return NahonTable("E14, table 7.1", "four-bar linkage balanced by motors", tuple(cells))
+
+
+def _table_7_1(model: Model) -> list[Cell]:
+    """Return checks of the printed data: they satisfy (7.1) to their digits."""
+    m1, m2, m3 = (body.inertia.mass for body in model.bodies)
+    c11, c22, c21, c32 = 0.656, 0.856, 3.487, 3.205
+    l2 = 2.0 * float(np.sqrt(2.0))
+    one, three = (np.array(model.body(name).inertia.com) for name in ("link_1", "link_3"))
+    return [
+        number("masses [kg]", (3e-4, 6.5e-4, 5e-4), (m1, m2, m3), 1e-12),
+        number(
+            "|c11|, |c31| [m]", (0.656, 5.186), (np.hypot(*one[:2]), np.hypot(*three[:2])), 5e-4
+        ),
+        number(
+            "(7.1a): m1 |c11| and m2 |c22| l1/l2, over 1e-4",
+            m1 * c11 * 1e4,
+            m2 * c22 / l2 * 1e4,
+            5e-3,
+        ),
+        number(
+            "(7.1b): m3 |c32| and m2 |c21| l3/l2, over 1e-3",
+            m3 * c32 * 1e3,
+            m2 * c21 * 2.0 / l2 * 1e3,
+            5e-3,
+        ),
+    ]
+
+
+def _largest(balance: FrameBalance) -> float:
+    return float(np.linalg.norm(balance.forces, axis=-1).max())
+
+
+# -- shock -----------------------------------------------------------------------------------------
+
+
+def _shock() -> NahonTable:
+    """Return the task of E11 with a force of 100 N on the bar from 1 s on."""
+    model = load("two_pumas")
+    times = np.arange(0.9, 1.3, 0.01)
+    q, v, vd = pumas_motion(model, np.concatenate([np.linspace(0.0, 0.89, 60), times]))
+    q, v, vd = q[60:], v[60:], vd[60:]
+    plan = LoadSharing.of(model, world=FREE, objective=InternalForce(1.0))
+    calm = plan.problem(q, v, vd, formulation="superposition")
+    n, driven = len(plan.names), list(plan.layout.driven)
+    struck = calm.b1.copy()
+    # a force along x of the world at the center of the bar, in its axes (7.14)
+    own = model.slice("bar", of="v")
+    for k, t in enumerate(times):
+        R, _ = forward_kinematics(model, q[k], "bar")
+        if t >= 1.0 - 1e-9:
+            struck[k, own.start + 3 : own.start + 6] -= R.T @ np.array([100.0, 0.0, 0.0])
+    undriven = list(plan.layout.undriven)
+    A1, b1 = calm.A1[:, undriven, :n], struck[:, undriven]
+    T, t0 = -calm.A1[:, driven, :n], struck[:, driven]
+    A2 = calm.A2[:, :, :n] + np.einsum("kij,kjl->kil", calm.A2[:, :, n:], T)
+    b2 = calm.b2 - np.einsum("kij,kj->ki", calm.A2[:, :, n:], t0)
+    W = np.tile(np.eye(n), (len(times), 1, 1))
+    programs = ForcePrograms(W, np.zeros((len(times), n)), A1, b1, A2, b2, T, t0)
+    hit = int(np.argmin(np.abs(times - 1.0)))
+    options: dict[str, Any] = {"dt": 0.01, "changes": (hit,)}
+    plain = smoothed_forces(programs, **options)
+    least = smallest_step(programs, start=hit, **options)
+    limited = smoothed_forces(programs, StepLimit(1.02 * least, on="torques"), start=hit, **options)
+    ramped = smoothed_forces(programs, SmoothingPenalty(10.0, 1.0, on="torques"), **options)
+    hard = smoothed_forces(programs, SmoothingPenalty(100.0, 1.0, on="torques"), **options)
+    jumps = [float(run.steps[hit]) for run in (plain, limited, ramped, hard)]
+    cells = [
+        shown("(b) smallest feasible step [N m]", "11", f"{least:.2f}"),
+        claim(
+            "(b) step limits reduce the jump [N m]",
+            "less",
+            f"{jumps[0]:.2f} to {jumps[1]:.2f}",
+            jumps[1] < jumps[0],
+            SURROGATE,
+        ),
+        claim(
+            "(c) rho = 10 reduces the jump [N m]",
+            "less",
+            f"{jumps[0]:.2f} to {jumps[2]:.2f}",
+            jumps[2] < jumps[0],
+            SURROGATE,
+        ),
+        claim(
+            "the penalty always has a solution",
+            "yes",
+            f"{ramped.failed is None}",
+            ramped.failed is None,
+            SURROGATE,
+        ),
+        claim(
+            "a step below the smallest has none",
+            "infeasible",
+            "infeasible" if _fails(programs, 0.9 * least, hit) else "feasible",
+            _fails(programs, 0.9 * least, hit),
+            SURROGATE,
+        ),
+        shown(
+            "larger rho brings little: jump with rho = 100 [N m]", "no further", f"{jumps[3]:.2f}"
+        ),
+        claim(
+            "jump with step limits is the smallest of all",
+            "-",
+            f"{min(jumps):.2f}",
+            jumps[1] <= 1.03 * min(jumps),
+            SURROGATE,
+        ),
+        lost("arm bases and grips (Fig. 6.10)", "as for E11"),
+    ]
+    return NahonTable("E16", "two PUMA 560, a shock of 100 N", tuple(cells))
+
+
+def _fails(programs: ForcePrograms, bound: float, hit: int) -> bool:
+    run = smoothed_forces(
+        programs, StepLimit(bound, on="torques"), dt=0.01, changes=(hit,), start=hit
+    )
+    return run.failed is not None
+
+
+TASKS = {
+    "E11": _two_arms,
+    "E12": _pick_and_pour,
+    "E13": _walker,
+    "E14": _four_bar,
+    "E16": _shock,
+}
+"""Tables of chapters 6.2 and 7 by example."""
