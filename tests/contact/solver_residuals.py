@@ -12,6 +12,7 @@ import numpy as np
 
 from tests.contact.test_friction_solver import Problem
 from tiburon.trace.primitives import friction
+from tiburon.trace.primitives.contact_layout import ContactLayout
 from tiburon.trace.primitives.contact_step import ContactStep
 from tiburon.trace.primitives.friction import FrictionGaussSeidel
 
@@ -34,7 +35,7 @@ def coulomb(problem, most, **changed):
 
 def convex(problem):
     """Return impulses and iterations by the convex law: a step without approach and gaps."""
-    solver = ContactStep(problem.columns, problem.supports, 1, convex=True)
+    solver = ContactStep(problem.columns, ContactLayout.of(problem.supports).groups, 1, convex=True)
     entries = problem.arguments[: solver.entries]
     none = [0.0] * problem.contacts
     rest = [*problem.b, *problem.mu, *none, *none, *none, *none, *problem.start]

@@ -8,6 +8,7 @@ from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.trace.array import as_traced
 from tiburon.trace.derivative import forward_derivative
 from tiburon.trace.interpret import interpret
+from tiburon.trace.primitives.contact_layout import ContactLayout
 from tiburon.trace.primitives.contact_step import GAP_TOLERANCE, UNBOUNDED, ContactStep
 from tiburon.trace.program import Input, trace
 
@@ -74,7 +75,9 @@ class Step(Problem):
 @pytest.mark.parametrize("seed", range(8))
 def test_one_primitive_solves_the_three_problems(seed):
     step = Step(seed, contacts=2 + seed % 3, columns=18)
-    found = ContactStep(step.columns, step.supports, 20000).apply(step.step_arguments)
+    found = ContactStep(step.columns, ContactLayout.of(step.supports).groups, 20000).apply(
+        step.step_arguments
+    )
     n, size = 3 * step.contacts, step.columns
     p, y, z = step.expected()
     np.testing.assert_allclose(found[:n], p, atol=1e-9 * np.abs(p).max())
@@ -93,7 +96,7 @@ def test_one_case_and_many_have_the_same_bits():
             rows[3 * k : 3 * k + 3, support] = step.A[3 * k : 3 * k + 3, : len(support)]
         step.A = rows
     primitive, width = (
-        ContactStep(7, steps[0].supports, 2000),
+        ContactStep(7, ContactLayout.of(steps[0].supports).groups, 2000),
         len(steps[0].step_arguments),
     )
     program = trace(lambda x: as_traced(primitive.apply(list(x))), [Input("x", (width,))])
@@ -108,7 +111,7 @@ def test_one_case_and_many_have_the_same_bits():
 def test_derivatives_are_those_of_central_differences(seed):
     """Impulses, y and z change with all arguments but the initial impulses as differences say."""
     step = Step(seed, contacts=2, columns=9)
-    primitive = ContactStep(step.columns, step.supports, 2000)
+    primitive = ContactStep(step.columns, ContactLayout.of(step.supports).groups, 2000)
     x = np.array(step.step_arguments)
     rng = np.random.default_rng(seed)
     direction = rng.standard_normal(len(x)) * np.abs(x)

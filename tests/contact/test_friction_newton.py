@@ -7,8 +7,9 @@ from tests.contact.solver_residuals import SOLVERS, problems, residuals
 from tests.contact.test_friction_solver import Problem
 from tiburon.trace.primitives import friction
 from tiburon.trace.primitives.friction import FrictionGaussSeidel
-from tiburon.trace.primitives.friction_newton import elimination, project
+from tiburon.trace.primitives.friction_newton import project
 from tiburon.trace.primitives.primitive import DirectMachine
+from tiburon.trace.primitives.sparse_system import elimination
 
 
 def nearest(x, mu, least):

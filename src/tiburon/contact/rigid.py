@@ -38,11 +38,21 @@ from tiburon.algorithms.crba import chosen_mass_elements
 from tiburon.algorithms.joint_space import expanded_parents
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.contact.candidates import Surface
-from tiburon.contact.rows import INLINED_POINTS, ContactRow, PointRows, in_frame, in_world
+from tiburon.contact.rows import (
+    INLINED_POINTS,
+    Carrier,
+    ContactRow,
+    LazyRows,
+    PointRows,
+    in_frame,
+    in_world,
+)
 from tiburon.loops.metric import MIN_CUT, TreeMetric
 from tiburon.model import Plan
-from tiburon.spatial import Scalar
+from tiburon.spatial import Motion, Scalar, Vec3
+from tiburon.spatial.vec3 import IDENTITY3, add_cross, dot
 from tiburon.trace.array import as_traced
+from tiburon.trace.primitives.contact_layout import LEVEL, OWN, TURNED, PointGroup, at_point
 from tiburon.trace.primitives.contact_step import GAP_TOLERANCE, ContactStep
 from tiburon.trace.primitives.friction import FrictionGaussSeidel
 from tiburon.trace.primitives.frozen import frozen
@@ -76,6 +86,9 @@ HELD = 0.01
 """Share of the speed of approach in what a contact removes below which it is closed throughout the
 step, and stays so in derivatives."""
 
+LEAST_SHARED = 3
+"""Contact points of a body on the world from which on they share its rows."""
+
 LEAST_SLIP = 1e-6
 """Share of the largest tangential velocity without impulses below which a point does not slip."""
 
@@ -90,10 +103,47 @@ class PointState(NamedTuple):
     """Whether it touched without slipping at the end of the last step: 1 or 0."""
 
 
+class RowGroup(NamedTuple):
+    """Rows of A of one contact point, or rows of a body that its contact points share."""
+
+    form: int
+    """How the rows of points follow from them; see `ContactLayout`."""
+
+    rows: list[ContactRow]
+    """Three rows of a point, or six of a body."""
+
+    points: list[tuple[Scalar, ...]]
+    """Numbers of each point: its arm [m], and its axes where they differ."""
+
+    @property
+    def support(self) -> tuple[int, ...]:
+        """Columns where rows are not zero."""
+        return tuple(sorted({i for row in self.rows for i in row}))
+
+    @property
+    def entries(self) -> list[Scalar]:
+        """The rows over their support, one after the other."""
+        return [row.get(i, 0.0) for row in self.rows for i in self.support]
+
+    def own_rows(self) -> list[ContactRow]:
+        """Return the rows of all points."""
+        if self.form == OWN:
+            return self.rows
+        support = self.support
+        columns = [[row.get(i, 0.0) for row in self.rows] for i in support]
+        found: list[ContactRow] = []
+        for own in self.points:
+            parts = [at_point(own, column) for column in columns]
+            found += [
+                {i: part[axis] for i, part in zip(support, parts, strict=True)} for axis in range(3)
+            ]
+        return found
+
+
 class Compliance(NamedTuple):
     """The inverse mass matrix as contacts see it."""
 
-    rows: list[ContactRow]
+    rows: Sequence[ContactRow]
     """A = J H^-1/2, three rows per contact point; H^-1/2 leaves out what loops do not allow."""
 
     response: Callable[[Sequence[Scalar]], Scalars]
@@ -106,18 +156,28 @@ class Compliance(NamedTuple):
     """Returns the least change of joint velocities in the metric of H that changes the rates of
     loop constraints by given ones; None without loops."""
 
+    groups: tuple[RowGroup, ...] = ()
+    """The same rows by groups of contact points; none if each point has rows of its own."""
+
     @property
     def supports(self) -> list[list[int]]:
         """For each contact point the columns where its rows of A are not zero."""
         return [sorted({i for row in three for i in row}) for three in self._points()]
 
-    def _points(self) -> list[list[ContactRow]]:
+    def _points(self) -> list[Sequence[ContactRow]]:
         return [self.rows[k : k + 3] for k in range(0, len(self.rows), 3)]
 
     def entries(self, supports: Sequence[Sequence[int]]) -> list[Scalar]:
         """Return the rows of A over their supports, one after the other."""
         points = zip(self._points(), supports, strict=True)
         return [row.get(i, 0.0) for three, support in points for row in three for i in support]
+
+    def laid_out(self) -> tuple[list[PointGroup], list[Scalar]]:
+        """Return the layout of the rows for solvers, and the rows as their arguments."""
+        groups = self.groups or tuple(RowGroup(OWN, list(three), [()]) for three in self._points())
+        layout = [PointGroup(one.form, len(one.points), one.support) for one in groups]
+        entries = [x for one in groups for x in one.entries]
+        return layout, [*entries, *(x for one in groups for own in one.points for x in own)]
 
 
 class Impulses(NamedTuple):
@@ -218,10 +278,13 @@ def compliance_of(
     def scaled(row: ContactRow) -> ContactRow:
         return {i: x * roots[i] for i, x in metric.solve_transpose(row).items()}
 
-    if len(points) > INLINED_POINTS:
-        rows = [row for point in points for row in _scaled_once(metric, roots, point.rows)]
+    many = len(points) > INLINED_POINTS
+    forms = _forms(points)
+    given = [row for _, rows, _ in forms for row in rows]
+    if many:
+        rows = [row for one in forms for row in _scaled_once(metric, roots, one[1])]
     else:
-        rows = [scaled(row) for point in points for row in point.rows]
+        rows = [scaled(row) for row in given]
     if loops:
         held = [scaled(row) for row in loops]
         factor = factor_orthogonal(_columns(held, plan.nv), cut=cut)
@@ -229,6 +292,10 @@ def compliance_of(
         rows = [
             {i: row.get(i, 0.0) - lost[i, k] for i in range(plan.nv)} for k, row in enumerate(rows)
         ]
+    groups, start = [], 0
+    for form, own, numbers in forms:
+        groups.append(RowGroup(form, rows[start : start + len(own)], numbers))
+        start += len(own)
 
     def response(y: Sequence[Scalar]) -> Scalars:
         return metric.solve_lower([a * b for a, b in zip(roots, y, strict=True)])
@@ -236,7 +303,49 @@ def compliance_of(
     def closing(rates: Sequence[Scalar]) -> Scalars:
         return response(factor.solve_transpose(as_traced(list(rates))).tolist())
 
-    return Compliance(rows, response, plan.nv, closing if loops else None)
+    closes = closing if loops else None
+    if all(group.form == OWN for group in groups):
+        return Compliance(rows, response, plan.nv, closes)
+    every = LazyRows(lambda: [row for group in groups for row in group.own_rows()])
+    return Compliance(every, response, plan.nv, closes, tuple(groups))
+
+
+def _forms(
+    points: Sequence[PointRows],
+) -> list[tuple[int, Sequence[ContactRow], list[tuple[Scalar, ...]]]]:
+    """Return for each group of points its form, its rows of J, and the numbers of its points."""
+    found: list[tuple[int, Sequence[ContactRow], list[tuple[Scalar, ...]]]] = []
+    by_carrier = itertools.groupby(points, key=lambda point: point.carrier and point.carrier.body)
+    for _, members in by_carrier:
+        some = list(members)
+        carrier = some[0].carrier
+        if carrier is None or len(some) < LEAST_SHARED:
+            found += [(OWN, point.rows, [()]) for point in some]
+            continue
+        arms = [carrier.arm(point.geometry.point) for point in some]
+        axes = some[0].axes
+        numeric = all(isinstance(x, float) for point in some for axis in point.axes for x in axis)
+        level = numeric and all(point.axes == axes for point in some)
+        if level:
+            rows = _twist_rows(carrier, axes)
+            numbers = [tuple(dot(axis, arm) for axis in axes) for arm in arms]
+        else:
+            rows = _twist_rows(carrier, IDENTITY3)
+            numbers = [
+                (*arm, *(x for axis in point.axes for x in axis))
+                for arm, point in zip(arms, some, strict=True)
+            ]
+        found.append((LEVEL if level else TURNED, rows, numbers))
+    return found
+
+
+def _twist_rows(carrier: Carrier, axes: Sequence[Vec3]) -> list[ContactRow]:
+    """Return the Jacobian of a body's angular and linear velocity along axes."""
+    return [
+        {i: dot(axis, getattr(column, part)) for i, column in carrier.columns.items()}
+        for part in ("angular", "linear")
+        for axis in axes
+    ]
 
 
 def _scaled_once(
@@ -340,8 +449,14 @@ def contact_problem(
     b: list[Scalar] = []
     steady: list[Scalar] = []
     closed = closing_of if len(points) <= INLINED_POINTS else _called_closing
+    twists: dict[int, Any] = {}
     for point in points:
-        now, then = _velocities(point, v_free, v, inline=len(points) <= INLINED_POINTS)
+        if point.carrier is not None:
+            if point.carrier.body not in twists:
+                twists[point.carrier.body] = _twists(point.carrier, v_free, v)
+            now, then = _carried_velocities(point, *twists[point.carrier.body])
+        else:
+            now, then = _velocities(point, v_free, v, inline=len(points) <= INLINED_POINTS)
         b += now
         steady.append(then)
     after = b[2::3]
@@ -375,6 +490,41 @@ def _velocities(
     rows = [[row.get(i, 0.0) for i in columns] for row in point.rows]
     now, then = _products(rows, [v_free[i] for i in columns], [v[i] for i in columns])
     return [a + b for a, b in zip(now, point.drift, strict=True)], then + point.drift[2]
+
+
+def _twists(
+    carrier: Carrier, v_free: Sequence[Scalar], v: Sequence[Scalar]
+) -> tuple[Motion, Motion]:
+    """Return the velocities of a body at v_free and at v, at its origin, world axes."""
+    columns = list(carrier.columns)
+    moving = [tuple(carrier.columns[i]) for i in columns]
+    now, then = _motions(moving, [v_free[i] for i in columns], [v[i] for i in columns])
+    return Motion.from_array(now), Motion.from_array(then)
+
+
+@function
+def _motions(
+    columns: list[tuple[Scalar, ...]], x: list[Scalar], y: list[Scalar]
+) -> tuple[list[Scalar], list[Scalar]]:
+    """Return the sums of columns times x, and times y."""
+
+    def total(x: list[Scalar]) -> list[Scalar]:
+        found: list[Scalar] = [0.0] * 6
+        for column, rate in zip(columns, x, strict=True):
+            found = [a + b * rate for a, b in zip(found, column, strict=True)]
+        return found
+
+    return total(x), total(y)
+
+
+def _carried_velocities(
+    point: PointRows, now: Motion, then: Motion
+) -> tuple[Sequence[Scalar], Scalar]:
+    """Return the relative velocity of a point from that of its body, and the normal one."""
+    assert point.carrier is not None
+    arm = point.carrier.arm(point.geometry.point)
+    u, w = (add_cross(of.linear, of.angular, arm) for of in (now, then))
+    return in_frame(point, u), dot(point.axes[2], w)
 
 
 @function
@@ -422,10 +572,10 @@ def rigid_step(
     count = len(points)
     problem = contact_problem(gaps, points, surfaces, states, v, v_free, h)
     b, mu, closing, guess = problem.b, problem.mu, problem.closing, problem.guess
-    supports = compliance.supports
-    found = ContactStep(compliance.size, supports, MOST_SWEEPS, convex=convex).apply(
+    groups, rows = compliance.laid_out()
+    found = ContactStep(compliance.size, groups, MOST_SWEEPS, convex=convex).apply(
         [
-            *compliance.entries(supports),
+            *rows,
             *b,
             *mu,
             *(one.approach for one in closing),

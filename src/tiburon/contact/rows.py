@@ -40,7 +40,9 @@ from tiburon.trace.value import where
 
 __all__ = [
     "INLINED_POINTS",
+    "Carrier",
     "ContactRow",
+    "LazyRows",
     "PointRows",
     "along",
     "contact_geometry",
@@ -64,6 +66,45 @@ Scalars3 = tuple[Scalar, Scalar, Scalar]
 NO_DRIFT: Scalars3 = (0.0, 0.0, 0.0)
 
 
+class LazyRows(Sequence[ContactRow]):
+    """Rows that are computed when they are asked for."""
+
+    def __init__(self, make: Callable[[], Sequence[ContactRow]]) -> None:
+        """Keep the function that computes them."""
+        self._make = make
+        self._found: Sequence[ContactRow] | None = None
+
+    @property
+    def _rows(self) -> Sequence[ContactRow]:
+        if self._found is None:
+            self._found = self._make()
+        return self._found
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._rows[place]
+
+
+class Carrier(NamedTuple):
+    """A body whose contact points touch the world: what their velocities have in common."""
+
+    body: int
+    """Number of the body."""
+
+    origin: Vec3
+    """Its origin, world axes [m]."""
+
+    columns: dict[int, Motion]
+    """Its velocity relative to the world per unit rate of each joint axis, at its origin, world
+    axes; that of the world relative to it where it is the first body."""
+
+    def arm(self, point: Vec3) -> Vec3:
+        """Return the way from its origin to a point, world axes [m]."""
+        return subtract(point, self.origin)
+
+
 class PointRows(NamedTuple):
     """One contact point."""
 
@@ -73,12 +114,15 @@ class PointRows(NamedTuple):
     axes: tuple[Vec3, Vec3, Vec3]
     """Two tangents and the normal, world axes."""
 
-    rows: tuple[ContactRow, ContactRow, ContactRow]
+    rows: Sequence[ContactRow]
     """Jacobian of the relative velocity along each axis."""
 
     drift: Scalars3 = NO_DRIFT
     """Relative velocity that prescribed motion causes with all joints at rest, along each axis
     [m/s]."""
+
+    carrier: Carrier | None = None
+    """The body that it shares rows with other points of, if any."""
 
     def velocity(self, v: Sequence[Scalar]) -> Scalars3:
         """Return the relative velocity along each axis [m/s], for joint velocities v."""
@@ -317,8 +361,17 @@ def _rows(
     found = []
     many = len(points) > INLINED_POINTS
     columns_of: dict[int, dict[int, Motion]] = {}
+    carriers: dict[tuple[int, float], Carrier] = {}
     for (geometry, sides), bodies in zip(points, pairs, strict=True):
         if many and not plan.depends_on_time:
+            on_world = [plan.frame(name).body == WORLD_BODY for name in bodies]
+            if any(on_world):
+                side = 0 if on_world[1] else 1
+                key = plan.frame(bodies[side]).body, (-1.0, 1.0)[side]
+                if key not in carriers:
+                    carriers[key] = _carrier(plan, position, places, *key)
+                found.append(_carried_rows(geometry, sides[side], carriers[key]))
+                continue
             moving: list[tuple[int, Motion, Vec3, float]] = []
             for name, point, sign in zip(bodies, sides, (-1.0, 1.0), strict=True):
                 body = plan.frame(name).body
@@ -347,6 +400,39 @@ def _rows(
             point_rows = point_rows._replace(drift=in_frame(point_rows, drift))
         found.append(point_rows)
     return found
+
+
+def _carrier(
+    plan: Plan, q: Sequence[Scalar], places: Sequence[Place], body: int, sign: float
+) -> Carrier:
+    """Return a body as the carrier of its contact points."""
+    origin = places[body].p
+    columns = jacobian_columns(plan, q, places, body, origin)
+    return Carrier(
+        body,
+        origin,
+        {
+            i: Motion(scale(one.angular, sign), scale(one.linear, sign))
+            for i, one in columns.items()
+        },
+    )
+
+
+def _carried_rows(geometry: ContactGeometry, point: Vec3, carrier: Carrier) -> PointRows:
+    """Return a contact point of a carrier."""
+    n = geometry.normal
+    t = perpendicular(n)
+    axes = (t, cross(n, t), n)
+
+    def rows() -> list[ContactRow]:
+        arm = carrier.arm(point)
+        moving = [(column, arm, 1.0) for column in carrier.columns.values()]
+        parts = _point_rows(n, moving)[1]
+        return [
+            dict(zip(carrier.columns, entries, strict=True)) for entries in zip(*parts, strict=True)
+        ]
+
+    return PointRows(geometry, axes, LazyRows(rows), NO_DRIFT, carrier)
 
 
 def _called_rows(

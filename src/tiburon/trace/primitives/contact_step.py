@@ -24,6 +24,7 @@ from typing import Any
 
 from tiburon.errors import TraceError
 from tiburon.trace.graph import Graph
+from tiburon.trace.primitives.contact_layout import ContactLayout, PointGroup
 from tiburon.trace.primitives.friction import (
     GaussSeidel,
     Outcome,
@@ -33,7 +34,6 @@ from tiburon.trace.primitives.friction import (
     difference,
     larger,
     rows_of,
-    support_form,
 )
 from tiburon.trace.primitives.primitive import Machine, Memory, Primitive, Truth, nodes_of
 
@@ -67,13 +67,14 @@ COMPRESSION, DECOMPRESSION, GAPS = 0.0, 1.0, 2.0
 class ContactStep(Primitive):
     """Solve for the impulses of a step.
 
-    Arguments: A, for each contact its three rows over its support; b; mu; approach; share; e; gaps
-    at the end of the step without impulses [m]; initial impulses; h; the residual at which to end.
+    Arguments: rows of groups of contacts and numbers of contacts (`ContactLayout`); b; mu;
+    approach; share; e; gaps at the end of the step without impulses [m]; initial impulses; h; the
+    residual at which to end.
     Results: impulses; y; z; alpha; residual, sweeps and worst contact of the impulses.
 
     Attributes:
         size: Columns of A.
-        supports: For each contact the columns where its rows are not zero.
+        layout: Where the rows of contacts are, and which they share.
         most: Most sweeps of each problem.
         convex: Whether points obey the convex law instead of Coulomb's.
     """
@@ -81,24 +82,24 @@ class ContactStep(Primitive):
     def __init__(
         self,
         size: int,
-        supports: Sequence[Sequence[int]],
+        groups: Sequence[PointGroup],
         most: int,
         *,
         convex: bool = False,
     ) -> None:
-        super().__init__("contact_step", size, most, int(convex), *support_form(supports))
+        self.layout = ContactLayout(groups)
+        super().__init__("contact_step", size, most, int(convex), *self.layout.form())
         self.convex = convex
         self.size = size
-        self.supports = tuple(tuple(support) for support in supports)
         self.most = most
-        self.entries = 3 * sum(map(len, supports))
+        self.entries = self.layout.entries + self.layout.numbers
         self.argument_count = self.entries + 11 * self.contacts + 2
         self.result_count = 4 * self.contacts + 2 * size + 3
 
     @property
     def contacts(self) -> int:
         """Number of contact points."""
-        return len(self.supports)
+        return self.layout.contacts
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
         """Solve the problems that each case needs, in order."""
@@ -167,7 +168,7 @@ class ContactStep(Primitive):
         A, *parts, (h,), (tolerance,) = split(
             given, (self.entries, n, count, count, count, count, count, n, 1, 1)
         )
-        matrix = ContactMatrix(self.size, self.supports, A)
+        matrix = ContactMatrix(self.size, self.layout.supports, self.layout.own_rows(A))
         found = contact_phases(matrix, *parts, h=h, tolerance=tolerance, most=self.most)
         final = found.final
         return [*final.p, *final.y, *found.z, *final.alpha, *found.told]
@@ -196,11 +197,19 @@ class _Phases:
         )
         self.problem = Problem(
             Row(given),
+            Row(given, step.layout.entries),
             *(Row(m.memory(k)) for k in (n, count, count, n, size, count)),
         )
         self.outcome = Outcome(*(Row(m.memory(1)) for _ in range(3)))
         self.solver = GaussSeidel(
-            m, step.supports, size, self.problem, self.outcome, step.most, convex=step.convex
+            m,
+            step.layout,
+            size,
+            self.problem,
+            self.outcome,
+            step.most,
+            convex=step.convex,
+            continued=True,
         )
         self.jumps = Row(m.memory(count))
         self.returned = m.memory(1)
@@ -269,7 +278,7 @@ class _Phases:
         self._set(sweeps, 0, done, total)
         self._set(worst, 0, done, self.outcome.worst.load(m, 0))
         self.largest.store(m, 0, zero)
-        for visit in self.solver.visits():
+        for visit in self.solver.visits(self.z, pushes=True):
             p = visit.impulse()
             for axis, x in enumerate(p):
                 self._set(self.p, visit.row + axis, done, x)
@@ -285,13 +294,13 @@ class _Phases:
                 ratio = m.choose(closed, m.choose(m.less(ratio, one), ratio, one), zero)
                 weight = m.mul(self.share.load(m, visit.k), m.add_product(half, ratio, half))
                 weight = m.choose(done, weight, zero)
-                visit.push([m.mul(weight, x) for x in p], self.z)
+                visit.push([m.mul(weight, x) for x in p])
         self.error.store(m, 0, zero)
         hold = m.mul(m.constant(LEAST_HOLD), self.largest.load(m, 0))
         over_h = m.div(one, self.h)
-        for visit in self.solver.visits():
+        for visit in self.solver.visits(self.z, reads=True):
             k, n = visit.k, visit.row + 2
-            end = m.add_product(self.h, visit.normal_product(self.z), self.gaps.load(m, k))
+            end = m.add_product(self.h, visit.normal_product(), self.gaps.load(m, k))
             held = m.less(m.add(problem.least.load(m, k), hold), problem.p.load(m, n))
             wrong = m.choose(m.less(end, zero), difference(m, zero, end), zero)
             wrong = m.choose(held, absolute(m, end), wrong)

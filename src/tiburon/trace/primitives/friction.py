@@ -32,16 +32,21 @@ all contacts and relative to the largest impulse. It is evaluated when the decre
 lets it be expected below its bound.
 
 A contact without impulse is passed over while it cannot close: |A_n y| <= |A_n| |y| < b_n.
+
+Points of one body may share the rows of A (`contact_layout`). Where rows outnumber velocities, so
+that forces are not unique, the contacts are first taken to stay as they are (`friction_held`).
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tiburon.trace.graph import Graph
+from tiburon.trace.primitives.contact_layout import OWN, TURNED, ContactLayout, Run
 from tiburon.trace.primitives.friction_derivative import FrictionAdjoint, FrictionTangent
+from tiburon.trace.primitives.friction_held import FrictionHeld
 from tiburon.trace.primitives.friction_newton import MOST_COLUMNS, FrictionNewton, project
 from tiburon.trace.primitives.primitive import (
     Index,
@@ -52,13 +57,16 @@ from tiburon.trace.primitives.primitive import (
     Truth,
     is_zero_row,
 )
+from tiburon.trace.primitives.sparse_system import SparseSystem
 
 __all__ = [
     "FrictionGaussSeidel",
     "GaussSeidel",
+    "Group",
     "Outcome",
     "Problem",
     "Row",
+    "Visit",
     "absolute",
     "difference",
     "larger",
@@ -85,6 +93,9 @@ PATIENCE = 12.0
 """Sweeps before Newton's method is tried where they converge slowly; twice as many before each
 further attempt."""
 
+HELD_SWEEPS, HELD_ATTEMPTS = 4, 4.0
+"""Sweeps between attempts to solve for contacts that keep their modes; number of attempts."""
+
 SLOW = 0.3
 """Share of the changes that is left after `PATIENCE` sweeps that converge slowly."""
 
@@ -102,6 +113,9 @@ FIRST_RATE = 0.1
 
 INVERSE, SCHUR, COUPLING, OVER_NORMAL, BLOCK, STEP, STORED = 0, 6, 9, 11, 12, 18, 19
 """Places of what is stored per contact: G^-1, S, c, 1 / G_nn, G, rho; their number."""
+
+MOBILITY = 21
+"""Elements of B B^T of a group."""
 
 
 class Row(NamedTuple):
@@ -123,7 +137,10 @@ class Problem(NamedTuple):
     """A contact problem and its solution in memory."""
 
     A: Row
-    """For each contact its three rows over its support."""
+    """Rows of all groups of contacts over their supports."""
+
+    numbers: Row
+    """Arms and axes of contacts that share rows."""
 
     b: Row
     """Relative velocities without impulses, three per contact."""
@@ -189,8 +206,9 @@ class FrictionGaussSeidel(Primitive):
         count, n = self.contacts, 3 * self.contacts
         b, mu, least, start, tolerance = rows_of(given, self.entries, (n, count, count, n, 1))
         p, y, alpha, *outcome = rows_of(found, 0, (n, self.size, count, 1, 1, 1))
-        problem = Problem(Row(given), b, mu, least, p, y, alpha)
-        solver = GaussSeidel(m, self.supports, self.size, problem, Outcome(*outcome), self.most)
+        problem = Problem(Row(given), Row(given), b, mu, least, p, y, alpha)
+        layout = ContactLayout.of(self.supports)
+        solver = GaussSeidel(m, layout, self.size, problem, Outcome(*outcome), self.most)
         solver.begin(start)
         solver.solve(m.less(m.constant(0.0), m.constant(1.0)), tolerance.load(m, 0))
 
@@ -239,61 +257,84 @@ class GaussSeidel:
     def __init__(
         self,
         m: Machine,
-        supports: Sequence[Sequence[int]],
+        layout: ContactLayout,
         size: int,
         problem: Problem,
         outcome: Outcome,
         most: int,
         *,
         convex: bool = False,
+        continued: bool = False,
     ) -> None:
         """Take memory for what is stored per contact.
 
         Args:
             m: The machine.
-            supports: For each contact the columns where its rows are not zero.
+            layout: Where the rows of contacts are, and which they share.
             size: Columns of A.
             problem: The problem; p, y and alpha are its solution afterwards.
             outcome: Where residual, sweeps and the worst contact go.
             most: Most sweeps.
             convex: Whether points obey the convex law, which Newton's method solves alone.
+            continued: Whether initial impulses are those of a step before, whose modes go on.
         """
         self.m = m
         self.size = size
         self.problem = problem
         self.outcome = outcome
         self.most = most
-        self._supports = supports
-        self.stored = m.memory(STORED * len(supports))
-        self._starts = list(itertools.accumulate((3 * len(x) for x in supports), initial=0))
-        self._change, self._largest, self._reach, self._number, self.softest = (
+        self.layout = layout
+        count = layout.contacts
+        self.stored = m.memory(STORED * count)
+        shared = any(group.form != OWN for group in layout.groups)
+        self.mobility = Row(m.memory(MOBILITY * len(layout.groups) if shared else 1))
+        """B B^T of each group."""
+        self.twist, self.wrench = Row(m.memory(6)), Row(m.memory(6))
+        """B y of the present group, and the sum of E^T p that is pushed."""
+        self._change, self.largest, self._reach, self._number, self.softest = (
             Row(m.memory(1)) for _ in range(5)
         )
-        self._wait, self._patience, self._mark, self._none = (Row(m.memory(1)) for _ in range(4))
-        rows = ((problem.p, 3 * len(supports)), (problem.y, size), (problem.alpha, len(supports)))
-        self._kept = [(row, Row(m.memory(count)), count) for row, count in rows]
+        self._wait, self._patience, self._mark, self._none, self._attempts = (
+            Row(m.memory(1)) for _ in range(5)
+        )
+        rows = ((problem.p, 3 * count), (problem.y, size), (problem.alpha, count))
+        self._kept = [(row, Row(m.memory(length)), length) for row, length in rows]
         self._newton: FrictionNewton | None = None
+        self._held: FrictionHeld | None = None
         self._convex = convex
-        if convex or (len(supports) > 1 and size <= MOST_COLUMNS):
-            self._newton = FrictionNewton(self, supports, convex=convex)
+        if convex or (count > 1 and size <= MOST_COLUMNS):
+            system = SparseSystem(m, layout, size)
+            self._newton = FrictionNewton(self, system, convex=convex)
+            if continued and not convex and 3 * count > size:
+                self._held = FrictionHeld(self, system)
 
     @property
     def contacts(self) -> int:
         """Number of contact points."""
-        return len(self._supports)
+        return self.layout.contacts
 
-    def visits(self) -> Iterator[Visit]:
-        """Visit the contacts in order, in loops over neighbors with supports of the same length."""
-        m, begin = self.m, 0
-        while begin < self.contacts:
-            length, end = len(self._supports[begin]), begin + 1
-            while end < self.contacts and len(self._supports[end]) == length:
-                end += 1
-            group = self._supports[begin:end]
-            columns = m.table([column for support in group for column in support])
-            for place in m.loop(0, end - begin):
-                yield Visit(self, length, columns, place, begin, self._starts[begin])
-            begin = end
+    def groups(self) -> Iterator[Group]:
+        """Go through the groups of contacts in order, in loops over those of the same form."""
+        m = self.m
+        for run in self.layout.runs():
+            columns = m.table(run.columns)
+            for place in m.loop(0, run.length):
+                yield Group(self, run, columns, place)
+
+    def visits(
+        self, y: Row | None = None, *, reads: bool = False, pushes: bool = False
+    ) -> Iterator[Visit]:
+        """Visit the contacts in order.
+
+        Args:
+            y: Vector to multiply with rows, or to push to; by default that of the problem.
+            reads: Whether velocities are asked for.
+            pushes: Whether impulses are pushed; they change the velocities that follow.
+        """
+        for group in self.groups():
+            group.begin(y, reads=reads, pushes=pushes)
+            yield from group.points()
+            group.end()
 
     def begin(self, start: Row) -> None:
         """Set impulses and y to an initial guess, and store what sweeps need of each contact."""
@@ -304,14 +345,18 @@ class GaussSeidel:
         for i in m.loop(0, self.size):
             problem.y.store(m, i, zero)
         self.softest.store(m, 0, zero)
-        for visit in self.visits():
-            problem.alpha.store(m, visit.k, zero)
-            trace = visit.store_block()
-            self.softest.store(m, 0, larger(m, self.softest.load(m, 0), trace))
-            p = visit.impulse()
-            pushed = visit.is_pushed(p)
-            for _ in m.iterate(1, lambda pushed=pushed: pushed):  # type: ignore[misc]
-                visit.push(p)
+        for group in self.groups():
+            group.store_mobility()
+            group.begin(pushes=True)
+            for visit in group.points():
+                problem.alpha.store(m, visit.k, zero)
+                trace = visit.store_block()
+                self.softest.store(m, 0, larger(m, self.softest.load(m, 0), trace))
+                p = visit.impulse()
+                pushed = visit.is_pushed(p)
+                for _ in m.iterate(1, lambda pushed=pushed: pushed):  # type: ignore[misc]
+                    visit.push(p)
+            group.end()
 
     def solve(self, pending: Truth, tolerance: Number, least: Number | None = None) -> None:
         """Sweep until the residual is small enough.
@@ -341,21 +386,63 @@ class GaussSeidel:
             for _ in m.iterate(MOST_RESTARTS, busy):
                 self._solve_convex(busy(), tolerance, least, going)
             return
-        for _ in m.iterate(self.most, busy):
+        if self._held is None:
+            self._store_inverses(busy)
+            self._sweep(self.most, tolerance, least, going, before)
+        else:
+            self._attempts.store(m, 0, zero)
+            for _ in m.iterate(-(-self.most // HELD_SWEEPS), busy):
+                attempts = self._attempts.load(m, 0)
+                wanted = m.both(busy(), m.less(attempts, m.constant(HELD_ATTEMPTS)))
+                first = m.less(attempts, half)
+                for _ in m.iterate(1, lambda wanted=wanted: wanted):  # type: ignore[misc]
+                    self._held.solve(wanted, first, tolerance, least, going)
+                fresh = m.both(busy(), first)
+                self._store_inverses(lambda fresh=fresh: fresh)  # type: ignore[misc]
+                self._attempts.store(m, 0, m.add(attempts, one))
+                self._sweep(HELD_SWEEPS, tolerance, least, going, before)
+        for _ in m.iterate(1, busy):
+            self.evaluate(busy())
+
+    def _store_inverses(self, condition: Callable[[], Truth]) -> None:
+        """Store what sweeps need of each contact, where a condition holds in some case."""
+        for _ in self.m.iterate(1, condition):
+            for visit in self.visits():
+                visit.store_inverse()
+
+    def _sweep(
+        self, most: int, tolerance: Number, least: Number | None, going: Row, before: Row
+    ) -> None:
+        """Sweep over the contacts of cases that go on, until they are solved.
+
+        Args:
+            most: Most sweeps.
+            tolerance: Residual at which to end, relative to the largest impulse.
+            least: Residual [N s] that is none, whatever the impulses are.
+            going: Whether a case is not solved yet: 1 or 0.
+            before: Largest change in the last sweep.
+        """
+        m, outcome = self.m, self.outcome
+        zero, one, half = (m.constant(x) for x in (0.0, 1.0, 0.5))
+
+        def busy() -> Truth:
+            return m.less(half, going.load(m, 0))
+
+        for _ in m.iterate(most, busy):
             active = busy()
             sweeps = outcome.sweeps.load(m, 0)
             outcome.sweeps.store(m, 0, m.add(sweeps, m.choose(active, one, zero)))
             self._change.store(m, 0, zero)
-            self._largest.store(m, 0, zero)
+            self.largest.store(m, 0, zero)
             # a margin of two: y changes within the sweep
-            self._reach.store(m, 0, m.mul(m.constant(4.0), self._square()))
-            for visit in self.visits():
+            self._reach.store(m, 0, m.mul(m.constant(4.0), self.square()))
+            for visit in self.visits(reads=True, pushes=True):
                 self._visit(visit, active)
             change, last = self._change.load(m, 0), before.load(m, 0)
             first = m.less_equal(last, zero)
             rate = m.div(change, m.choose(first, one, last))
             rate = m.choose(first, m.constant(FIRST_RATE), m.choose(m.less(rate, one), rate, one))
-            bound = m.mul(tolerance, self._largest.load(m, 0))
+            bound = m.mul(tolerance, self.largest.load(m, 0))
             if least is not None:
                 bound = larger(m, bound, least)
             due = m.both(active, m.less_equal(m.mul(change, rate), bound))
@@ -363,10 +450,8 @@ class GaussSeidel:
             if self._newton is not None:
                 due = m.either(due, self._accelerate(active, tolerance))
             for _ in m.iterate(1, lambda due=due: due):  # type: ignore[misc]
-                small = m.less_equal(self._evaluate(due), bound)
+                small = m.less_equal(self.evaluate(due), bound)
                 going.store(m, 0, m.choose(m.both(due, small), zero, going.load(m, 0)))
-        for _ in m.iterate(1, busy):
-            self._evaluate(busy())
 
     def _solve_convex(
         self, active: Truth, tolerance: Number, least: Number | None, going: Row
@@ -375,13 +460,13 @@ class GaussSeidel:
         m, newton = self.m, self._newton
         assert newton is not None
         newton.solve(active, larger(m, tolerance, m.constant(NEWTON_TOLERANCE)))
-        self._largest.store(m, 0, m.constant(0.0))
+        self.largest.store(m, 0, m.constant(0.0))
         for i in m.loop(0, 3 * self.contacts):
-            self._raise(self._largest, self.problem.p.load(m, i))
-        bound = m.mul(tolerance, self._largest.load(m, 0))
+            self._raise(self.largest, self.problem.p.load(m, i))
+        bound = m.mul(tolerance, self.largest.load(m, 0))
         if least is not None:
             bound = larger(m, bound, least)
-        small = m.both(active, m.less_equal(self._evaluate(active), bound))
+        small = m.both(active, m.less_equal(self.evaluate(active), bound))
         going.store(m, 0, m.choose(small, m.constant(0.0), going.load(m, 0)))
 
     def _accelerate(self, active: Truth, tolerance: Number) -> Truth:
@@ -392,6 +477,7 @@ class GaussSeidel:
         """
         m, newton = self.m, self._newton
         assert newton is not None
+        zero, one = m.constant(0.0), m.constant(1.0)
         wait = m.add(self._wait.load(m, 0), m.constant(-1.0))
         over = m.less(wait, m.constant(0.5))
         change, mark = self._change.load(m, 0), self._mark.load(m, 0)
@@ -399,25 +485,34 @@ class GaussSeidel:
         first = m.less(mark, m.constant(0.0))
         self._mark.store(m, 0, m.choose(m.either(over, first), change, mark))
         for _ in m.iterate(1, lambda: due):
-            before, power = self._evaluate(due), self._power()
-            for row, kept, count in self._kept:
-                for i in m.loop(0, count):
-                    kept.store(m, i, row.load(m, i))
+            before, power = self.evaluate(due), self._power()
+            self.keep()
             newton.solve(due, larger(m, tolerance, m.constant(NEWTON_TOLERANCE)))
             # also false for what is not a number
-            better = m.less(self._evaluate(due), before)
-            slight = m.mul(m.constant(SLIGHT_POWER), self._square())
+            better = m.less(self.evaluate(due), before)
+            slight = m.mul(m.constant(SLIGHT_POWER), self.square())
             better = m.both(better, m.less_equal(self._power(), larger(m, power, slight)))
-            for row, kept, count in self._kept:
-                for i in m.loop(0, count):
-                    row.store(m, i, m.choose(better, row.load(m, i), kept.load(m, i)))
+            self.restore(m.less(m.choose(better, one, zero), one))
             patience = self._patience.load(m, 0)
             patience = m.choose(due, m.add(patience, patience), patience)
             self._patience.store(m, 0, patience)
         self._wait.store(m, 0, m.choose(over, self._patience.load(m, 0), wait))
         return due
 
-    def _square(self) -> Number:
+    def keep(self) -> None:
+        """Note impulses, y and alpha."""
+        for row, kept, count in self._kept:
+            for i in self.m.loop(0, count):
+                kept.store(self.m, i, row.load(self.m, i))
+
+    def restore(self, where: Truth) -> None:
+        """Set cases back to what was noted."""
+        m = self.m
+        for row, kept, count in self._kept:
+            for i in m.loop(0, count):
+                row.store(m, i, m.choose(where, kept.load(m, i), row.load(m, i)))
+
+    def square(self) -> Number:
         """Return y . y."""
         return self._sum_of_squares(self.problem.y, self.size)
 
@@ -430,7 +525,7 @@ class GaussSeidel:
             total.store(m, 0, m.add_product(x, x, total.load(m, 0)))
         return total.load(m, 0)
 
-    def _evaluate(self, due: Truth) -> Number:
+    def evaluate(self, due: Truth) -> Number:
         """Write the residual of cases, and the contact where it is largest; return it [N s]."""
         m, outcome = self.m, self.outcome
         zero, one = m.constant(0.0), m.constant(1.0)
@@ -438,8 +533,8 @@ class GaussSeidel:
         residual.store(m, 0, zero)
         worst.store(m, 0, zero)
         self._number.store(m, 0, zero)
-        self._reach.store(m, 0, self._square())
-        for visit in self.visits():
+        self._reach.store(m, 0, self.square())
+        for visit in self.visits(reads=True):
             near = visit.is_near(self._reach.load(m, 0))
             for _ in m.iterate(1, lambda near=near: near):  # type: ignore[misc]
                 found, known = visit.residual(convex=self._convex), residual.load(m, 0)
@@ -448,7 +543,7 @@ class GaussSeidel:
                 number = self._number.load(m, 0)
                 worst.store(m, 0, m.choose(more, number, worst.load(m, 0)))
             self._number.store(m, 0, m.add(self._number.load(m, 0), one))
-        largest = self._largest.load(m, 0)
+        largest = self.largest.load(m, 0)
         scale = m.choose(m.less(zero, largest), largest, one)
         none = m.less_equal(residual.load(m, 0), self._none.load(m, 0))
         relative = m.choose(none, zero, m.div(residual.load(m, 0), scale))
@@ -461,7 +556,7 @@ class GaussSeidel:
         m = self.m
         found = Row(m.memory(1))
         found.store(m, 0, m.constant(0.0))
-        for visit in self.visits():
+        for visit in self.visits(reads=True):
             pushed = visit.is_pushed(visit.impulse())
             for _ in m.iterate(1, lambda pushed=pushed: pushed):  # type: ignore[misc]
                 self._raise(found, visit.power())
@@ -480,7 +575,7 @@ class GaussSeidel:
                 moved.append(step)
                 p_of.store(m, visit.row + axis, m.add(p[axis], step))
                 self._raise(self._change, step)
-                self._raise(self._largest, m.choose(near, new[axis], zero))
+                self._raise(self.largest, m.choose(near, new[axis], zero))
             visit.push(moved)
 
     def _raise(self, largest: Row, value: Number) -> None:
@@ -502,33 +597,208 @@ class _Block(NamedTuple):
     """Change of the normal impulse with the tangential one."""
 
 
-class Visit:
-    """One contact: its rows of A and what they multiply."""
+class Group:
+    """Contacts that share rows."""
 
-    def __init__(
-        self, solver: GaussSeidel, length: int, columns: Any, place: Index, begin: int, start: int
-    ) -> None:
+    def __init__(self, solver: GaussSeidel, run: Run, columns: Any, place: Index) -> None:
         self.m = solver.m
-        self.problem = solver.problem
-        self.length = length
-        self.k = place + begin
-        """The contact."""
-        self.row = self.k * 3
-        """Its first row."""
-        self._stored = Row(solver.stored, self.k * STORED)
-        self._columns = columns
-        self._first = place * length
-        self._start = place * (3 * length) + start
-        self.offset = place * length + start // 3
-        """Columns of the supports of all contacts before it."""
+        self.solver, self.run, self.place = solver, run, place
+        self.form, self.rows, self.length = run.group.form, run.group.rows, len(run.group.support)
+        self.number = place + run.first
+        """The group."""
+        self._entry = place * (self.rows * self.length) + run.entry
+        self._columns, self._first = columns, place * self.length
+        self.offset = place * self.length + run.column
+        """Columns of the supports of all groups before it."""
+        self._y = solver.problem.y
+        self.reads = self.pushes = False
 
-    def entry(self, axis: int, i: Index) -> Number:
-        """Return an element of a row of A, by its place in the support."""
-        return self.problem.A.load(self.m, self._start + axis * self.length + i)
+    @property
+    def is_shared(self) -> bool:
+        """Whether it has the rows of a body."""
+        return self.form != OWN
+
+    def entry(self, row: int, i: Index) -> Number:
+        """Return an element of a row, by its place in the support."""
+        return self.solver.problem.A.load(self.m, self._entry + row * self.length + i)
 
     def column(self, i: Index) -> Index:
         """Return a column of the support."""
         return self.m.lookup(self._columns, self._first + i)
+
+    def points(self) -> Iterator[Visit]:
+        """Visit its contacts in order."""
+        for place in self.m.loop(0, self.run.group.points):
+            yield Visit(self, place)
+
+    def begin(self, y: Row | None = None, *, reads: bool = False, pushes: bool = False) -> None:
+        """Prepare for visits; arguments as of `GaussSeidel.visits`."""
+        self._y = self.solver.problem.y if y is None else y
+        self.reads, self.pushes = reads, pushes
+        if not self.is_shared:
+            return
+        if reads:
+            self.read(self._y, self.solver.twist)
+        if pushes:
+            self.clear(self.solver.wrench)
+
+    def clear(self, wrench: Row) -> None:
+        """Set what visits collect to zero."""
+        for row in range(self.rows):
+            wrench.store(self.m, row, self.m.constant(0.0))
+
+    def end(self) -> None:
+        """Push what visits have collected."""
+        if self.is_shared and self.pushes:
+            self.push(self.solver.wrench, self._y)
+
+    @property
+    def y(self) -> Row:
+        """What visits multiply with rows, and push to."""
+        return self._y
+
+    def read(self, y: Row, found: Row) -> None:
+        """Write the product of all rows with y."""
+        m = self.m
+        for row in range(self.rows):
+            found.store(m, row, m.constant(0.0))
+        for i in m.loop(0, self.length):
+            x = y.load(m, self.column(i))
+            for row in range(self.rows):
+                found.store(m, row, m.add_product(self.entry(row, i), x, found.load(m, row)))
+
+    def push(self, weights: Row, y: Row) -> None:
+        """Add the sum of all rows times weights to y."""
+        m = self.m
+        f = [weights.load(m, row) for row in range(self.rows)]
+        for i in m.loop(0, self.length):
+            place = self.column(i)
+            total = y.load(m, place)
+            for row in range(self.rows):
+                total = m.add_product(self.entry(row, i), f[row], total)
+            y.store(m, place, total)
+
+    def store_mobility(self) -> None:
+        """Store B B^T."""
+        m, found = self.m, self._mobility
+        if not self.is_shared:
+            return
+        pairs = list(itertools.combinations_with_replacement(range(6), 2))
+        for k in range(MOBILITY):
+            found.store(m, k, m.constant(0.0))
+        for i in m.loop(0, self.length):
+            x = [self.entry(row, i) for row in range(6)]
+            for k, (a, b) in enumerate(pairs):
+                found.store(m, k, m.add_product(x[a], x[b], found.load(m, k)))
+
+    @property
+    def _mobility(self) -> Row:
+        return Row(self.solver.mobility.memory, self.number * MOBILITY)
+
+    def mobility(self) -> list[list[Number]]:
+        """Return B B^T."""
+        M: list[list[Number]] = [[None] * 6 for _ in range(6)]
+        for k, (a, b) in enumerate(itertools.combinations_with_replacement(range(6), 2)):
+            M[a][b] = M[b][a] = self._mobility.load(self.m, k)
+        return M
+
+
+class Visit:
+    """One contact: its rows of A and what they multiply."""
+
+    def __init__(self, group: Group, place: Index) -> None:
+        self.m = group.m
+        self.group = group
+        self.problem = group.solver.problem
+        self.length = group.length
+        run, place = group.run, group.place * group.run.group.points + place
+        self.k = place + run.point
+        """The contact."""
+        self.row = self.k * 3
+        """Its first row."""
+        self._stored = Row(group.solver.stored, self.k * STORED)
+        self._own = place * run.group.width + run.number
+
+    def own(self, place: int) -> Number:
+        """Return a number of the contact: its arm, then its axes."""
+        return self.problem.numbers.load(self.m, self._own + place)
+
+    def relative(self, w: Sequence[Number]) -> list[Number]:
+        """Return the velocity of a contact that shares rows, of those of its body."""
+        m = self.m
+        a, b, c = (self.own(i) for i in range(3))
+        u = [
+            m.add_product(w[1], c, m.sub_product(w[2], b, w[3])),
+            m.add_product(w[2], a, m.sub_product(w[0], c, w[4])),
+            m.add_product(w[0], b, m.sub_product(w[1], a, w[5])),
+        ]
+        return self._along_axes(u)
+
+    def _along_axes(self, u: list[Number]) -> list[Number]:
+        if self.group.form != TURNED:
+            return u
+        m, found = self.m, []
+        for k in range(3):
+            x, y, z = (self.own(3 + 3 * k + i) for i in range(3))
+            found.append(m.add_product(x, u[0], m.add_product(y, u[1], m.mul(z, u[2]))))
+        return found
+
+    def wrench(self, p: Sequence[Number]) -> list[Number]:
+        """Return the moment and force on its body of an impulse of a contact that shares rows."""
+        m = self.m
+        x, y, z = p
+        if self.group.form == TURNED:
+            axes = [[self.own(3 + 3 * k + i) for i in range(3)] for k in range(3)]
+            x, y, z = (
+                m.add_product(
+                    axes[0][i], p[0], m.add_product(axes[1][i], p[1], m.mul(axes[2][i], p[2]))
+                )
+                for i in range(3)
+            )
+        a, b, c = (self.own(i) for i in range(3))
+        moment = [
+            m.sub_product(c, y, m.mul(b, z)),
+            m.sub_product(a, z, m.mul(c, x)),
+            m.sub_product(b, x, m.mul(a, y)),
+        ]
+        return [*moment, x, y, z]
+
+    def rows(self) -> list[list[Number | None]]:
+        """Return E, its rows of A in terms of those of the group; None for zeros."""
+        one, zero = self.m.constant(1.0), None
+        if not self.group.is_shared:
+            return [[one, zero, zero], [zero, one, zero], [zero, zero, one]]
+        m = self.m
+        a, b, c = (self.own(i) for i in range(3))
+        if self.group.form != TURNED:
+            A, B, C = (difference(m, m.constant(0.0), x) for x in (a, b, c))
+            return [
+                [zero, c, B, one, zero, zero],
+                [C, zero, a, zero, one, zero],
+                [b, A, zero, zero, zero, one],
+            ]
+        found: list[list[Number | None]] = []
+        for k in range(3):
+            x, y, z = (self.own(3 + 3 * k + i) for i in range(3))
+            found.append(
+                [
+                    m.sub_product(c, y, m.mul(b, z)),
+                    m.sub_product(a, z, m.mul(c, x)),
+                    m.sub_product(b, x, m.mul(a, y)),
+                    x,
+                    y,
+                    z,
+                ]
+            )
+        return found
+
+    def entry(self, axis: int, i: Index) -> Number:
+        """Return an element of a row of A, by its place in the support; of rows of its own."""
+        return self.group.entry(axis, i)
+
+    def column(self, i: Index) -> Index:
+        """Return a column of the support."""
+        return self.group.column(i)
 
     def _parts(self) -> Iterator[tuple[Index, int]]:
         """Go through the support in parts of at most `UNROLLED` columns."""
@@ -574,23 +844,44 @@ class Visit:
         """Return its impulse."""
         return [self.problem.p.load(self.m, self.row + axis) for axis in range(3)]
 
+    def _block_elements(self) -> list[Number]:
+        """Return the elements xx, xy, xn, yy, yn, nn of A_k A_k^T."""
+        m = self.m
+        if not self.group.is_shared:
+
+            def terms(i: Index) -> list[tuple[Number, Number]]:
+                x, y, n = (self.entry(axis, i) for axis in range(3))
+                return [(x, x), (x, y), (x, n), (y, y), (y, n), (n, n)]
+
+            return self._sums(6, terms)
+        M, E = self.group.mobility(), self.rows()
+        moved = [[_dot(m, row, M[i]) for i in range(6)] for row in E]
+        return [_dot(m, E[j], moved[i]) for i in range(3) for j in range(i, 3)]
+
     def store_block(self) -> Number:
-        """Store the block A_k A_k^T, regularized, and what follows from it; return its trace."""
+        """Store the block A_k A_k^T, regularized, and rho; return its trace."""
         m = self.m
         zero, one = m.constant(0.0), m.constant(1.0)
-
-        def terms(i: Index) -> list[tuple[Number, Number]]:
-            x, y, n = (self.entry(axis, i) for axis in range(3))
-            return [(x, x), (x, y), (x, n), (y, y), (y, n), (n, n)]
-
-        xx, xy, xn, yy, yn, nn = self._sums(6, terms)
+        xx, xy, xn, yy, yn, nn = self._block_elements()
         trace = m.add(m.add(xx, yy), nn)
         empty = m.less_equal(trace, zero)
         # a contact that nothing can open has no impulse: an approach remains as a residual
         stuck = m.less_equal(nn, m.mul(m.constant(IMMOBILE), trace))
         proximal = m.choose(empty, one, m.mul(m.constant(PROXIMAL), trace))
         xx, yy, nn = (m.add(x, proximal) for x in (xx, yy, nn))
-        over_n = m.choose(stuck, zero, m.div(one, nn))
+        rho = m.div(m.constant(3.0), m.choose(empty, m.constant(3.0), trace))
+        for place, value in enumerate((xx, xy, xn, yy, yn, nn, rho), start=BLOCK):
+            self._stored.store(m, place, value)
+        self._stored.store(m, OVER_NORMAL, m.choose(stuck, zero, one))
+        return trace
+
+    def store_inverse(self) -> None:
+        """Store what sweeps need of the block: its inverse and Schur complement."""
+        m = self.m
+        zero, one = m.constant(0.0), m.constant(1.0)
+        xx, xy, xn, yy, yn, nn = self._loaded(BLOCK, 6)
+        over_n = self._stored.load(m, OVER_NORMAL)
+        over_n = m.choose(m.less(zero, over_n), m.div(one, nn), zero)
         cx, cy = m.mul(xn, over_n), m.mul(yn, over_n)
         sxx, sxy, syy = (
             m.sub_product(a, b, c) for a, b, c in ((cx, xn, xx), (cx, yn, xy), (cy, yn, yy))
@@ -601,18 +892,9 @@ class Visit:
         ixn = m.sub_product(ixx, cx, m.sub_product(ixy, cy, zero))
         iyn = m.sub_product(ixy, cx, m.sub_product(iyy, cy, zero))
         inn = m.sub_product(cx, ixn, m.sub_product(cy, iyn, over_n))
-        rho = m.div(m.constant(3.0), m.choose(empty, m.constant(3.0), trace))
-        values = (
-            *(ixx, ixy, ixn, iyy, iyn, inn),
-            *(sxx, sxy, syy),
-            *(cx, cy),
-            over_n,
-            *(xx, xy, xn, yy, yn, nn),
-            rho,
-        )
+        values = (ixx, ixy, ixn, iyy, iyn, inn, sxx, sxy, syy, cx, cy, over_n)
         for place, value in enumerate(values):
             self._stored.store(m, place, value)
-        return trace
 
     def rho(self) -> Number:
         """Return 3 / trace G; 1 where nothing can move."""
@@ -638,34 +920,45 @@ class Visit:
         closing = m.mul(self._stored.load(m, BLOCK + 5), reach)
         return m.either(m.less_equal(m.mul(apart, apart), closing), m.less(zero, total))
 
+    def product(self) -> list[Number]:
+        """Return A_k y, for the y of the visit."""
+        m = self.m
+        if self.group.is_shared:
+            return self.relative([self.group.solver.twist.load(m, i) for i in range(6)])
+
+        def terms(i: Index) -> list[tuple[Number, Number]]:
+            y = self.group.y.load(m, self.column(i))
+            return [(self.entry(axis, i), y) for axis in range(3)]
+
+        return self._sums(3, terms)
+
     def velocity(self) -> list[Number]:
         """Return u = A_k y + b_k."""
         m = self.m
-
-        def terms(i: Index) -> list[tuple[Number, Number]]:
-            y = self.problem.y.load(m, self.column(i))
-            return [(self.entry(axis, i), y) for axis in range(3)]
-
         b = [self.problem.b.load(m, self.row + axis) for axis in range(3)]
-        return [m.add(x, y) for x, y in zip(self._sums(3, terms), b, strict=True)]
+        return [m.add(x, y) for x, y in zip(self.product(), b, strict=True)]
 
     def is_pushed(self, p: list[Number]) -> Truth:
         """Return whether an impulse differs from zero."""
         return _any(self.m, p)
 
-    def normal_product(self, y: Row) -> Number:
-        """Return A_n y."""
+    def normal_product(self) -> Number:
+        """Return A_n y, for the y of the visit."""
         m = self.m
+        if self.group.is_shared:
+            return self.product()[2]
 
         def terms(i: Index) -> list[tuple[Number, Number]]:
-            return [(self.entry(2, i), y.load(m, self.column(i)))]
+            return [(self.entry(2, i), self.group.y.load(m, self.column(i)))]
 
         return self._sums(1, terms)[0]
 
-    def push(self, p: list[Number], y: Row | None = None) -> None:
-        """Add A_k^T p to y, by default that of the problem."""
-        m = self.m
-        y = self.problem.y if y is None else y
+    def push(self, p: list[Number]) -> None:
+        """Add A_k^T p to the y of the visit."""
+        m, y = self.m, self.group.y
+        if self.group.is_shared:
+            self._push_shared(p)
+            return
         for first, count in self._parts():
             for i in range(count):
                 place = self.column(first + i)
@@ -673,6 +966,26 @@ class Visit:
                 for axis in range(3):
                     total = m.add_product(self.entry(axis, first + i), p[axis], total)
                 y.store(m, place, total)
+
+    def collect(self, p: list[Number], wrench: Row | None = None) -> list[Number]:
+        """Add E^T p to what the group collects; return it."""
+        m = self.m
+        wrench = self.group.solver.wrench if wrench is None else wrench
+        f = self.wrench(p) if self.group.is_shared else p
+        for i, x in enumerate(f):
+            wrench.store(m, i, m.add(wrench.load(m, i), x))
+        return f
+
+    def _push_shared(self, p: list[Number]) -> None:
+        m, twist = self.m, self.group.solver.twist
+        f = self.collect(p)
+        if self.group.reads:
+            # what follows sees the impulse already
+            for i, row in enumerate(self.group.mobility()):
+                total = twist.load(m, i)
+                for x, entry in zip(f, row, strict=True):
+                    total = m.add_product(entry, x, total)
+                twist.store(m, i, total)
 
     def residual(self, *, convex: bool) -> Number:
         """Return how far the impulse is from its projection."""
@@ -892,6 +1205,16 @@ def absolute(m: Machine, a: Number) -> Number:
 def larger(m: Machine, a: Number, b: Number) -> Number:
     """Return the larger of two numbers."""
     return m.choose(m.less(a, b), b, a)
+
+
+def _dot(m: Machine, a: Sequence[Number | None], b: Sequence[Number]) -> Number:
+    """Return the sum of products; None stands for zero."""
+    total = None
+    for x, y in zip(a, b, strict=True):
+        if x is not None:
+            total = m.mul(x, y) if total is None else m.add_product(x, y, total)
+    assert total is not None
+    return total
 
 
 def _any(m: Machine, values: list[Number]) -> Truth:

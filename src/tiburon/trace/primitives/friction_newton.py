@@ -18,9 +18,7 @@ c is replaced by g, and the shift by that of the new velocities, until they stay
 augmented Lagrangian, method). Dependent contacts do no harm.
 
 The Hessian 1 + A^T W A, with W = -dg/du positive semidefinite, has as many rows as there are
-velocities, and two of them are coupled only where a contact has both in its support. Columns are
-eliminated by least degree: for robots on the ground, whose supports are paths to the root, that
-creates no further entries.
+velocities, and is as sparse as the tree (`sparse_system`).
 
 Convex law (Anitescu 2006): p in K, u in the dual cone, p . u = 0. A point that slides lifts off
 with u_n = mu |u_t|.
@@ -28,19 +26,19 @@ with u_n = mu |u_t|.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from tiburon.trace.primitives.primitive import Index, Machine, Number, Truth
+from tiburon.trace.primitives.primitive import Machine, Number, Truth
 
 if TYPE_CHECKING:
     from tiburon.trace.primitives.friction import GaussSeidel, Row, Visit
+    from tiburon.trace.primitives.sparse_system import SparseSystem
 
-__all__ = ["MOST_COLUMNS", "FrictionNewton", "Projection", "elimination", "project"]
+__all__ = ["MOST_COLUMNS", "FrictionNewton", "Projection", "project"]
 
 MOST_COLUMNS = 120
-"""Velocities up to which the method is used; its matrix is stored with all its zeros."""
+"""Velocities up to which the method is used."""
 
 STIFFNESS = 1e6
 """r times the mean diagonal element of a block."""
@@ -59,38 +57,6 @@ FLAT = 0.1
 
 STATIONARY = 1e-7
 """Gradient relative to y at which c and shift are replaced."""
-
-
-def elimination(size: int, supports: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
-    """Return the order of elimination, and for each column those coupled to it that come later.
-
-    Args:
-        size: Number of columns.
-        supports: Sets of columns that are coupled to each other.
-
-    Returns:
-        The columns in order; for each place in that order the later places, ascending.
-    """
-    coupled = [set[int]() for _ in range(size)]
-    for support in supports:
-        for i in support:
-            coupled[i].update(support)
-    for i, others in enumerate(coupled):
-        others.discard(i)
-    left = set(range(size))
-    order: list[int] = []
-    after: list[set[int]] = []
-    while left:
-        # of equal degrees the last column first: leaves before their ancestors
-        k = min(left, key=lambda i: (len(coupled[i]), -i))
-        left.discard(k)
-        order.append(k)
-        after.append(coupled[k])
-        for i in coupled[k]:
-            coupled[i] |= coupled[k]
-            coupled[i] -= {i, k}
-    place = {column: k for k, column in enumerate(order)}
-    return order, [sorted(place[i] for i in others) for others in after]
 
 
 class Projection(NamedTuple):
@@ -153,51 +119,25 @@ def project(m: Machine, x: Sequence[Number], mu: Number, least: Number) -> Proje
 class FrictionNewton:
     """Write the iteration for the contacts of a problem."""
 
-    def __init__(
-        self, solver: GaussSeidel, supports: Sequence[Sequence[int]], *, convex: bool
-    ) -> None:
-        """Take memory for the matrix, and tables of its structure.
+    def __init__(self, solver: GaussSeidel, system: SparseSystem, *, convex: bool) -> None:
+        """Take memory.
 
         Args:
             solver: Visits the contacts; its problem is solved.
-            supports: For each contact the columns where its rows are not zero.
+            system: The equations of a Newton step.
             convex: Whether points obey the convex law instead of Coulomb's.
         """
         from tiburon.trace.primitives.friction import Row
 
         m = self.m = solver.m
-        self.solver, self.convex = solver, convex
-        n = self.size = solver.size
-        order, after = elimination(n, supports)
-        places = [0] * n
-        for k, column in enumerate(order):
-            places[column] = k
-        self._order = m.table(order)
-        # supports by place in that order: where in the support, and which place
-        sorted_supports = [
-            sorted((places[column], where) for where, column in enumerate(support))
-            for support in supports
-        ]
-        self._places = m.table([place for one in sorted_supports for place, _ in one])
-        self._wheres = m.table([where for one in sorted_supports for _, where in one])
-        self._starts = m.table(list(itertools.accumulate(map(len, after), initial=0)))
-        self._after = m.table([*(i for others in after for i in others), 0])
-        used = [k * n + k for k in range(n)]
-        used += [k * n + i for k, others in enumerate(after) for i in others]
-        self._used, self._used_count = m.table(used), len(used)
-        self._matrix, self._step = m.memory(n * n), Row(m.memory(n))
+        self.solver, self.system, self.convex = solver, system, convex
+        self.size = solver.size
+        self._step = Row(m.memory(solver.size))
         count = solver.contacts
         self._center, self._u, self._w, self._g = (Row(m.memory(3 * count)) for _ in range(4))
         self._shift, self._near = Row(m.memory(count)), Row(m.memory(count))
         self._stiffer = Row(m.memory(1))
         self._scalars = [Row(m.memory(1)) for _ in range(11)]
-
-    def _later(self, k: Index, start: Index | None = None) -> Iterator[tuple[Index, Index]]:
-        """Go through the columns that are coupled to one and come later."""
-        m = self.m
-        first = m.lookup(self._starts, k) if start is None else start
-        for place in m.loop(first, m.lookup(self._starts, k + 1)):
-            yield place, m.lookup(self._after, place)
 
     def solve(self, pending: Truth, tolerance: Number) -> None:
         """Move the impulses of cases to a solution, and y with them.
@@ -213,7 +153,7 @@ class FrictionNewton:
         )
         going.store(m, 0, m.choose(pending, one, zero))
         self._stiffer.store(m, 0, one)
-        for visit in self.solver.visits():
+        for visit in self.solver.visits(reads=True):
             slips = m.less(zero, problem.alpha.load(m, visit.k))
             start = m.mul(problem.mu.load(m, visit.k), _speed(m, visit.velocity()))
             start = zero if self.convex else m.choose(slips, start, zero)
@@ -244,35 +184,39 @@ class FrictionNewton:
                 self._stiffer.store(m, 0, m.choose(settled, more, stiffer))
             moves = m.less(m.choose(settled, one, zero), m.choose(active, one, zero))
             for _ in m.iterate(1, lambda moves=moves: moves):  # type: ignore[misc]
-                self._eliminate()
+                self.system.factor()
+                self.system.solve(self._step)
                 self._search(moves, slope, other, low, high, at, low_slope)
                 for k in m.loop(0, n):
-                    place = m.lookup(self._order, k)
                     step = m.mul(at.load(m, 0), self._step.load(m, k))
                     step = m.choose(moves, step, zero)
-                    problem.y.store(m, place, m.add(problem.y.load(m, place), step))
+                    problem.y.store(m, k, m.add(problem.y.load(m, k), step))
         self._finish(pending)
 
     def _assemble(self, size: Row, gradient: Row) -> None:
         """Write the Hessian, the step against the gradient, and their sizes squared."""
         m, n, problem = self.m, self.size, self.solver.problem
         zero, one = m.constant(0.0), m.constant(1.0)
-        for place in m.loop(0, self._used_count):
-            m.store(self._matrix, m.lookup(self._used, place), zero)
+        self.system.clear(one)
         size.store(m, 0, zero)
         for k in m.loop(0, n):
-            m.store(self._matrix, k * (n + 1), one)
-            y = problem.y.load(m, m.lookup(self._order, k))
+            y = problem.y.load(m, k)
             size.store(m, 0, m.add_product(y, y, size.load(m, 0)))
             self._step.store(m, k, m.sub_product(one, y, zero))
         reach = m.mul(m.constant(4.0), size.load(m, 0))
-        for visit in self.solver.visits():
-            near = m.either(visit.is_near(reach), self._is_centered(visit))
-            self._near.store(m, visit.k, m.choose(near, one, zero))
-            for axis in range(3):
-                self._g.store(m, visit.row + axis, zero)
-            for _ in m.iterate(1, lambda near=near: near):  # type: ignore[misc]
-                self._add(visit)
+        for group in self.solver.groups():
+            group.begin(reads=True)
+            group.clear(self.solver.wrench)
+            self.system.begin_group(group)
+            for visit in group.points():
+                near = m.either(visit.is_near(reach), self._is_centered(visit))
+                self._near.store(m, visit.k, m.choose(near, one, zero))
+                for axis in range(3):
+                    self._g.store(m, visit.row + axis, zero)
+                for _ in m.iterate(1, lambda near=near: near):  # type: ignore[misc]
+                    self._add(visit, near)
+            group.push(self.solver.wrench, self._step)
+            self.system.end_group(group)
         gradient.store(m, 0, zero)
         for k in m.loop(0, n):
             g = self._step.load(m, k)
@@ -295,14 +239,17 @@ class FrictionNewton:
         mu, least = problem.mu.load(m, visit.k), problem.least.load(m, visit.k)
         return project(m, x, mu, least), r
 
-    def _add(self, visit: Visit) -> None:
+    def _add(self, visit: Visit, near: Truth) -> None:
         """Add A_k^T g and A_k^T W A_k of a contact."""
-        m, n = self.m, self.size
+        m, zero = self.m, self.m.constant(0.0)
         u = visit.velocity()
         found, r = self._projected(visit, u)
+        # cases that are far have no part in the sums of the group
+        r = m.choose(near, r, zero)
+        value = [m.choose(near, x, zero) for x in found.value]
         for axis in range(3):
             self._u.store(m, visit.row + axis, u[axis])
-            self._g.store(m, visit.row + axis, found.value[axis])
+            self._g.store(m, visit.row + axis, value[axis])
         (tx, ty), across = found.t, m.mul(r, found.across)
         bend = m.sub_product(r, found.across, m.mul(r, found.along))
         mixed = m.mul(r, found.mixed)
@@ -310,52 +257,8 @@ class FrictionNewton:
         xy = m.mul(m.mul(bend, tx), ty)
         yy = m.add_product(m.mul(bend, ty), ty, across)
         xn, yn, nn = m.mul(mixed, tx), m.mul(mixed, ty), m.mul(r, found.normal)
-        law = ((xx, xy, xn), (xy, yy, yn), (xn, yn, nn))
-        for j in m.loop(0, visit.length):
-            column, entries = self._entries(visit, j)
-            total = self._step.load(m, column)
-            for a, b in zip(entries, found.value, strict=True):
-                total = m.add_product(a, b, total)
-            self._step.store(m, column, total)
-            pulled = []
-            for x, y, z in law:
-                value = m.add_product(y, entries[1], m.mul(x, entries[0]))
-                pulled.append(m.add_product(z, entries[2], value))
-            for i in m.loop(0, j + 1):
-                row, entries = self._entries(visit, i)
-                total = m.load(self._matrix, row * n + column)
-                for axis in range(3):
-                    total = m.add_product(entries[axis], pulled[axis], total)
-                m.store(self._matrix, row * n + column, total)
-
-    def _entries(self, visit: Visit, j: Index) -> tuple[Index, list[Number]]:
-        """Return the place of a column of a contact in the order of elimination, and A there."""
-        m = self.m
-        where = m.lookup(self._wheres, visit.offset + j)
-        entries = [visit.entry(axis, where) for axis in range(3)]
-        return m.lookup(self._places, visit.offset + j), entries
-
-    def _eliminate(self) -> None:
-        """Replace the right-hand side by the solution."""
-        m, n, one = self.m, self.size, self.m.constant(1.0)
-        for k in m.loop(0, n):
-            inverse = m.div(one, m.load(self._matrix, k * (n + 1)))
-            m.store(self._matrix, k * (n + 1), inverse)
-            here = self._step.load(m, k)
-            for place, i in self._later(k):
-                factor = m.mul(m.load(self._matrix, k * n + i), inverse)
-                self._step.store(m, i, m.sub_product(factor, here, self._step.load(m, i)))
-                for _, j in self._later(k, place):
-                    old = m.load(self._matrix, i * n + j)
-                    upper = m.load(self._matrix, k * n + j)
-                    m.store(self._matrix, i * n + j, m.sub_product(factor, upper, old))
-        total = m.memory(1)
-        for k in m.loop(0, n, down=True):
-            m.store(total, 0, self._step.load(m, k))
-            for _, j in self._later(k):
-                known = m.mul(m.load(self._matrix, k * n + j), self._step.load(m, j))
-                m.store(total, 0, m.sub_product(one, known, m.load(total, 0)))
-            self._step.store(m, k, m.mul(m.load(total, 0), m.load(self._matrix, k * (n + 1))))
+        self.system.add_law(visit, ((xx, xy, xn), (xy, yy, yn), (xn, yn, nn)))
+        visit.collect(value)
 
     def _search(
         self,
@@ -371,23 +274,16 @@ class FrictionNewton:
         m, n, problem = self.m, self.size, self.solver.problem
         zero, one, half = (m.constant(x) for x in (0.0, 1.0, 0.5))
         # change of the relative velocities with the step
-        for visit in self.solver.visits():
+        for visit in self.solver.visits(self._step, reads=True):
             near = m.less(half, self._near.load(m, visit.k))
             for _ in m.iterate(1, lambda near=near: near):  # type: ignore[misc]
-                for axis in range(3):
-                    self._w.store(m, visit.row + axis, zero)
-                for j in m.loop(0, visit.length):
-                    column, entries = self._entries(visit, j)
-                    step = self._step.load(m, column)
-                    for axis in range(3):
-                        known = self._w.load(m, visit.row + axis)
-                        total = m.add_product(entries[axis], step, known)
-                        self._w.store(m, visit.row + axis, total)
+                for axis, value in enumerate(visit.product()):
+                    self._w.store(m, visit.row + axis, value)
         # y . d and d . d: the slope of |y|^2 / 2 is linear
         slope.store(m, 0, zero)
         other.store(m, 0, zero)
         for k in m.loop(0, n):
-            step, y = self._step.load(m, k), problem.y.load(m, m.lookup(self._order, k))
+            step, y = self._step.load(m, k), problem.y.load(m, k)
             slope.store(m, 0, m.add_product(step, y, slope.load(m, 0)))
             other.store(m, 0, m.add_product(step, step, other.load(m, 0)))
         base, rise = slope.load(m, 0), other.load(m, 0)
@@ -483,7 +379,7 @@ class FrictionNewton:
         zero = m.constant(0.0)
         for k in m.loop(0, n):
             problem.y.store(m, k, m.choose(pending, zero, problem.y.load(m, k)))
-        for visit in self.solver.visits():
+        for visit in self.solver.visits(pushes=True):
             new = []
             for axis, old in enumerate(visit.impulse()):
                 value = m.choose(pending, self._center.load(m, visit.row + axis), old)
@@ -493,7 +389,7 @@ class FrictionNewton:
             for _ in m.iterate(1, lambda pushed=pushed: pushed):  # type: ignore[misc]
                 visit.push(new)
         # how a point slips follows from its velocity
-        for visit in self.solver.visits():
+        for visit in self.solver.visits(reads=True):
             p = visit.impulse()
             force = _speed(m, p)
             some = m.less(zero, force)

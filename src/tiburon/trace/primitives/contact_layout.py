@@ -1,0 +1,161 @@
+"""Rows of contact points in the metric of the mass matrix, as solvers read them.
+
+Symbols:
+    A       three rows per contact point, two tangents and the normal: its Jacobian times H^-1/2
+    B       six rows of a body: its angular velocity, then the velocity of a point of it, by the
+            same metric; world axes
+    E       what the velocity of a contact point is in terms of those of its body: A = E B
+
+A contact point has three rows of its own, or it belongs to a group: points of one body that touches
+the world. Such a group has the six rows of its body, and each point its arm from the point to which
+B refers; a pad of nine points has 6 rows instead of 27, and sweeps over its points exchange six
+numbers. Where the normal is the z axis of the world, the axes of the points are those of B.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+__all__ = ["LEVEL", "OWN", "TURNED", "ContactLayout", "PointGroup", "Run", "at_point"]
+
+OWN, LEVEL, TURNED = 0, 1, 2
+"""Forms of groups: one point with rows of its own; points whose axes are those of the world;
+points with axes of their own."""
+
+_WIDTHS = {OWN: 0, LEVEL: 3, TURNED: 12}
+
+
+class PointGroup(NamedTuple):
+    """Contact points that share rows."""
+
+    form: int
+    """`OWN`, `LEVEL` or `TURNED`."""
+
+    points: int
+    """Number of points, one after the other."""
+
+    support: tuple[int, ...]
+    """Columns where rows are not zero."""
+
+    @property
+    def rows(self) -> int:
+        """Rows of B, or of A for a point with rows of its own."""
+        return 3 if self.form == OWN else 6
+
+    @property
+    def width(self) -> int:
+        """Numbers of each point: its arm, and its axes where they are its own."""
+        return _WIDTHS[self.form]
+
+
+class Run(NamedTuple):
+    """Groups that follow each other and differ in numbers only."""
+
+    group: PointGroup
+    """The first of them."""
+
+    length: int
+    """Number of groups."""
+
+    columns: tuple[int, ...]
+    """Their supports, one after the other."""
+
+    first: int
+    """Number of the first group."""
+
+    point: int
+    """Number of the first point."""
+
+    entry: int
+    """Place of its first row among the entries of all groups."""
+
+    number: int
+    """Place of the first number of its points among those of all points."""
+
+    column: int
+    """Columns of the supports of all groups before."""
+
+
+class ContactLayout:
+    """Where rows of contact points are among the arguments of a primitive.
+
+    Attributes:
+        groups: Points that share rows.
+        contacts: Number of points.
+        entries: Number of entries of the rows of all groups, which come first.
+        numbers: Arms and axes of all points, which follow.
+        supports: For each point the columns where its rows are not zero.
+    """
+
+    def __init__(self, groups: Sequence[PointGroup]) -> None:
+        """Lay out groups in order."""
+        self.groups = tuple(groups)
+        self.contacts = sum(group.points for group in groups)
+        self.entries = sum(group.rows * len(group.support) for group in groups)
+        self.numbers = sum(group.points * group.width for group in groups)
+        self.supports = tuple(group.support for group in groups for _ in range(group.points))
+
+    @classmethod
+    def of(cls, supports: Sequence[Sequence[int]]) -> ContactLayout:
+        """Return the layout of points with rows of their own."""
+        return cls([PointGroup(OWN, 1, tuple(support)) for support in supports])
+
+    def form(self) -> list[int]:
+        """Return integers that determine the layout."""
+        heads = [x for g in self.groups for x in (g.form, g.points, len(g.support))]
+        return [len(self.groups), *heads, *(x for g in self.groups for x in g.support)]
+
+    def runs(self) -> Iterator[Run]:
+        """Return the groups in runs of the same form and size."""
+        first = point = entry = number = column = 0
+        for _, same in itertools.groupby(
+            self.groups, key=lambda g: (g.form, g.points, len(g.support))
+        ):
+            members = list(same)
+            group, count = members[0], len(members)
+            columns = tuple(x for member in members for x in member.support)
+            yield Run(group, count, columns, first, point, entry, number, column)
+            first += count
+            point += count * group.points
+            entry += count * group.rows * len(group.support)
+            number += count * group.points * group.width
+            column += len(columns)
+
+    def own_rows(self, given: Sequence[Any]) -> list[Any]:
+        """Return the rows A of all points over their supports, one after the other.
+
+        Args:
+            given: Entries of all groups, then numbers of all points.
+        """
+        found: list[Any] = []
+        entry, number = 0, self.entries
+        for group in self.groups:
+            length = len(group.support)
+            B = [list(given[entry + r * length :][:length]) for r in range(group.rows)]
+            entry += group.rows * length
+            if group.form == OWN:
+                found += [x for row in B for x in row]
+                continue
+            for _ in range(group.points):
+                own = given[number : number + group.width]
+                number += group.width
+                columns = [at_point(own, column) for column in zip(*B, strict=True)]
+                found += [column[axis] for axis in range(3) for column in columns]
+        return found
+
+
+def at_point(own: Sequence[Any], w: Sequence[Any]) -> list[Any]:
+    """Return the velocity of a point along its axes, for scalars.
+
+    Args:
+        own: Its arm, then its axes if they are not those of the world.
+        w: Angular velocity of its body, then the velocity of the point of reference.
+    """
+    (x, y, z), (a, b, c) = w[:3], own[:3]
+    u = [w[3] + y * c - z * b, w[4] + z * a - x * c, w[5] + x * b - y * a]
+    if len(own) == 3:
+        return u
+    axes = [own[3 + 3 * k : 6 + 3 * k] for k in range(3)]
+    return [sum((s * t for s, t in zip(axis, u, strict=True)), 0.0) for axis in axes]

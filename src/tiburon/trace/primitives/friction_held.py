@@ -1,0 +1,299 @@
+"""Impulses of contacts that stay as they are: held, sliding or open.
+
+Where contact points outnumber what a robot can move - pads and soles of many points, boxes on
+boxes - their impulses are not unique, and sweeps pass them to and fro between points of one body.
+From step to step little changes: points that were held stay held. Then impulses are the solution of
+linear equations. Symbols beyond those of `friction.py`:
+
+    s       what is held of a contact: its normal velocity, and its tangential one where it sticks
+    w       1 / trace G
+    R       stiffness of what is held, relative to w: large
+
+    (1 / R + A^T w s A) dy = -A^T w s u        dp = -R w s (u + A dy)
+
+This is one step of the method of multipliers on s u = 0, from the present impulses: of all impulses
+that hold the contacts, those nearest to them. Further steps have the same matrix; each makes s u
+smaller by a factor of order R. Contacts change their modes where the laws ask for it (the natural
+map of `friction.py`), a few times at most: a primal-dual active set method. What it leaves is for
+sweeps: a point that slides keeps its tangential impulse here, up to the cone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tiburon.trace.primitives.primitive import Number, Truth
+
+if TYPE_CHECKING:
+    from tiburon.trace.primitives.friction import GaussSeidel, Row, Visit
+    from tiburon.trace.primitives.sparse_system import SparseSystem
+
+__all__ = ["FrictionHeld"]
+
+STIFFNESS = 1e7
+"""R."""
+
+MOST_LEFT = 1e-5
+"""Share of the impulses at first, above which what is held still moves: modes contradict."""
+
+OUTSIDE = 1.0 + 1e-6
+"""Factor of the square of a tangential impulse that takes those on the friction cone outside."""
+
+MOST_PASSES = 8
+"""Solutions of linear equations in one contact problem."""
+
+
+class FrictionHeld:
+    """Write the solution of the contacts of a problem as they are held."""
+
+    def __init__(self, solver: GaussSeidel, system: SparseSystem) -> None:
+        """Take memory.
+
+        Args:
+            solver: Visits the contacts; its problem is solved.
+            system: The linear equations.
+        """
+        from tiburon.trace.primitives.friction import Row
+
+        m = self.m = solver.m
+        self.solver, self.system = solver, system
+        count = solver.contacts
+        self._tangential, self._normal = Row(m.memory(count)), Row(m.memory(count))
+        self._u, self._step = Row(m.memory(3 * count)), Row(m.memory(solver.size))
+        self._pull = Row(m.memory(6))
+        self._trying, self._start, self._first, self._fresh, self._centered = (
+            Row(m.memory(1)) for _ in range(5)
+        )
+        self._left, self._scale, self._changed, self._slides = (Row(m.memory(1)) for _ in range(4))
+
+    def solve(
+        self,
+        pending: Truth,
+        first: Truth,
+        tolerance: Number,
+        least: Number | None,
+        going: Row,
+    ) -> None:
+        """Move impulses, and y with them, to where contacts are held; solved cases stop going.
+
+        Args:
+            pending: Cases to solve; the others keep everything as it is.
+            first: Whether impulses are those of the last step: contacts are taken to be held as
+                they were.
+            tolerance: Residual at which to end, relative to the largest impulse.
+            least: Residual [N s] that is none, whatever the impulses are.
+            going: Whether a case is not solved yet: 1 or 0.
+        """
+        from tiburon.trace.primitives.friction import larger
+
+        m, solver = self.m, self.solver
+        zero, one, half = (m.constant(x) for x in (0.0, 1.0, 0.5))
+        self._first.store(m, 0, m.choose(first, one, zero))
+        for row, value in (
+            (self._start, one),
+            (self._fresh, one),
+            (self._centered, zero),
+            (self._scale, zero),
+            (self._trying, m.choose(pending, one, zero)),
+        ):
+            row.store(m, 0, value)
+        for k in m.loop(0, solver.contacts):
+            self._tangential.store(m, k, zero)
+            self._normal.store(m, k, zero)
+        solver.keep()
+        given = solver.square()
+
+        def busy() -> Truth:
+            return m.less(half, self._trying.load(m, 0))
+
+        def bound(of: Row) -> Number:
+            found = m.mul(tolerance, of.load(m, 0))
+            return found if least is None else larger(m, found, least)
+
+        for _ in m.iterate(MOST_PASSES, busy):
+            active = busy()
+            sweeps = solver.outcome.sweeps
+            sweeps.store(m, 0, m.add(sweeps.load(m, 0), m.choose(active, one, zero)))
+            self._center(active)
+            self._changed.store(m, 0, zero)
+            self._pose(active)
+            self._start.store(m, 0, zero)
+            # impulses that modes have changed change all velocities
+            for _ in m.iterate(1, lambda: m.less(zero, self._changed.load(m, 0))):
+                self._fresh.store(m, 0, zero)
+                self._pose(active)
+            self.system.factor()
+            self.system.solve(self._step)
+            self._move(active)
+            left, residual = self._left.load(m, 0), solver.evaluate(active)
+            still = m.less_equal(left, bound(self._scale))
+            small = m.less_equal(residual, bound(solver.largest))
+            solved = m.both(active, m.both(still, small))
+            going.store(m, 0, m.choose(solved, zero, going.load(m, 0)))
+            # contacts that contradict each other: impulses grow, what is held still moves
+            grown = m.less(m.mul(m.constant(MOST_LEFT), self._scale.load(m, 0)), left)
+            over = m.either(solved, grown)
+            self._trying.store(m, 0, m.choose(over, zero, self._trying.load(m, 0)))
+            # the laws are violated: once more from no impulses, then by other modes
+            wrong = m.less_equal(m.mul(m.constant(4.0), left), residual)
+            again = m.both(m.less(half, self._first.load(m, 0)), m.less(zero, given))
+            again = m.both(wrong, again)
+            self._centered.store(m, 0, m.choose(again, one, zero))
+            self._fresh.store(m, 0, m.choose(again, zero, m.choose(wrong, one, zero)))
+            self._first.store(m, 0, m.choose(wrong, zero, self._first.load(m, 0)))
+        failed = m.both(pending, m.less(half, going.load(m, 0)))
+        for _ in m.iterate(1, lambda: failed):
+            solver.restore(failed)
+        solved = m.less(m.add(going.load(m, 0), m.choose(pending, zero, one)), half)
+        slides = m.both(solved, m.less(zero, self._slides.load(m, 0)))
+        for _ in m.iterate(1, lambda: slides):
+            self._note_slip(slides)
+
+    def _note_slip(self, where: Truth) -> None:
+        """Write alpha of the contacts that slide."""
+        m, problem, zero = self.m, self.solver.problem, self.m.constant(0.0)
+        for visit in self.solver.visits(reads=True):
+            u, p = visit.velocity(), visit.impulse()
+            slip, force = (m.add_product(x[0], x[0], m.mul(x[1], x[1])) for x in (u, p))
+            t, _ = self._held(visit)
+            slides = m.both(where, m.both(m.less_equal(t, zero), m.less(zero, force)))
+            ratio = m.sqrt(m.div(slip, m.choose(slides, force, m.constant(1.0))))
+            known = problem.alpha.load(m, visit.k)
+            problem.alpha.store(m, visit.k, m.choose(slides, ratio, known))
+
+    def _center(self, active: Truth) -> None:
+        """Take all impulses away in the cases where that is asked for."""
+        m, problem = self.m, self.solver.problem
+        zero = m.constant(0.0)
+        center = m.both(active, m.less(m.constant(0.5), self._centered.load(m, 0)))
+        for _ in m.iterate(1, lambda: center):
+            for row, count in (
+                (problem.p, 3 * self.solver.contacts),
+                (problem.y, self.solver.size),
+            ):
+                for i in m.loop(0, count, independent=True):
+                    row.store(m, i, m.choose(center, zero, row.load(m, i)))
+
+    def _pose(self, active: Truth) -> None:
+        """Choose modes, and write the equations of what is held."""
+        m, solver = self.m, self.solver
+        self.system.clear(m.constant(1.0 / STIFFNESS))
+        for k in m.loop(0, solver.size, independent=True):
+            self._step.store(m, k, m.constant(0.0))
+        reach = m.mul(m.constant(4.0), solver.square())
+        for group in solver.groups():
+            group.begin(reads=True)
+            group.clear(solver.wrench)
+            group.clear(self._pull)
+            self.system.begin_group(group)
+            for visit in group.points():
+                near = visit.is_near(reach)
+                for _ in m.iterate(1, lambda near=near: near):  # type: ignore[misc]
+                    self._pose_contact(visit, active, near)
+            # what changes of modes have removed
+            group.push(solver.wrench, solver.problem.y)
+            group.push(self._pull, self._step)
+            self.system.end_group(group)
+
+    def _pose_contact(self, visit: Visit, active: Truth, near: Truth) -> None:
+        from tiburon.trace.primitives.friction import absolute, larger
+
+        m, problem = self.m, self.solver.problem
+        zero, one, half = (m.constant(x) for x in (0.0, 1.0, 0.5))
+        u, p, rho = visit.velocity(), visit.impulse(), visit.rho()
+        mu, least = problem.mu.load(m, visit.k), problem.least.load(m, visit.k)
+        x, y, n = (m.sub_product(rho, a, b) for a, b in zip(u, p, strict=True))
+        # at first a contact that was held stays so
+        first, posed, start = (
+            m.less(half, x.load(m, 0)) for x in (self._first, self._fresh, self._start)
+        )
+        for a, b in zip(u, p, strict=True):
+            for size in (b, m.mul(rho, a)):
+                size = m.choose(m.both(start, near), absolute(m, size), zero)
+                self._scale.store(m, 0, larger(m, self._scale.load(m, 0), size))
+        n = m.choose(m.both(first, m.less(n, p[2])), p[2], n)
+        closed = m.less(least, n)
+        some = m.less(zero, p[2])
+        limit = m.mul(mu, m.choose(some, p[2], zero))
+        square = m.add_product(x, x, m.mul(y, y))
+        # at first one inside of the cone sticks, one on the cone slides
+        known = m.add_product(p[0], p[0], m.mul(p[1], p[1]))
+        reached = m.choose(first, m.mul(m.constant(OUTSIDE), known), square)
+        sticks = m.less_equal(reached, m.mul(limit, limit))
+        # one that had no impulse sticks at first; later ones that close have no friction at first
+        sticks = m.either(sticks, m.both(first, m.less_equal(p[2], zero)))
+        sticks = m.both(m.less(zero, mu), sticks)
+        sticks = m.both(sticks, m.either(closed, m.less(zero, least)))
+        fresh = m.both(m.both(active, near), posed)
+        for row, holds in ((self._normal, closed), (self._tangential, sticks)):
+            held = m.choose(holds, one, zero)
+            row.store(m, visit.k, m.choose(fresh, held, row.load(m, visit.k)))
+        # what is not held: the least normal impulse, the tangential one on the cone
+        scale = m.div(limit, m.sqrt(m.choose(m.less(zero, square), square, one)))
+        scale = m.choose(
+            m.both(m.less(zero, mu), m.either(closed, m.less(zero, least))), scale, zero
+        )
+        new = [
+            m.choose(sticks, p[0], m.mul(scale, x)),
+            m.choose(sticks, p[1], m.mul(scale, y)),
+            m.choose(closed, p[2], least),
+        ]
+        new = [m.choose(fresh, a, b) for a, b in zip(new, p, strict=True)]
+        moved = []
+        for axis, value in enumerate(new):
+            problem.p.store(m, visit.row + axis, value)
+            moved.append(m.sub_product(one, p[axis], value))
+            change = larger(m, self._changed.load(m, 0), absolute(m, moved[axis]))
+            self._changed.store(m, 0, change)
+            self._u.store(m, visit.row + axis, u[axis])
+        visit.collect(moved)
+        weight = m.choose(near, m.mul(m.constant(1.0 / 3.0), rho), zero)
+        t, n = self._held(visit)
+        t, n = m.mul(weight, t), m.mul(weight, n)
+        self.system.add_law(visit, ((t, None, None), (None, t, None), (None, None, n)))
+        pull = [m.sub_product(a, b, zero) for a, b in zip((t, t, n), u, strict=True)]
+        visit.collect(pull, self._pull)
+
+    def _held(self, visit: Visit) -> tuple[Number, Number]:
+        """Return whether the tangential and the normal velocity of a contact are held: 1 or 0."""
+        m = self.m
+        return self._tangential.load(m, visit.k), self._normal.load(m, visit.k)
+
+    def _move(self, active: Truth) -> None:
+        """Move impulses by the solution; note the largest, and what is left of held velocities."""
+        from tiburon.trace.primitives.friction import absolute, larger
+
+        m, solver, problem = self.m, self.solver, self.solver.problem
+        zero = m.constant(0.0)
+        solver.largest.store(m, 0, zero)
+        self._left.store(m, 0, zero)
+        self._slides.store(m, 0, zero)
+        for group in solver.groups():
+            group.begin(self._step, reads=True)
+            group.clear(solver.wrench)
+            for visit in group.points():
+                t, n = self._held(visit)
+                holds = m.less(zero, m.add(t, n))
+                p = visit.impulse()
+                moves = m.either(holds, visit.is_pushed(p))
+                for _ in m.iterate(1, lambda moves=moves: moves):  # type: ignore[misc]
+                    force = m.add_product(p[0], p[0], m.mul(p[1], p[1]))
+                    force = m.choose(m.less(zero, t), zero, force)
+                    self._slides.store(m, 0, larger(m, self._slides.load(m, 0), force))
+                    stiff = m.mul(m.constant(STIFFNESS / 3.0), visit.rho())
+                    moved = []
+                    for axis, change in enumerate(visit.product()):
+                        held = (t, t, n)[axis]
+                        left = m.mul(held, m.add(self._u.load(m, visit.row + axis), change))
+                        step = m.mul(m.mul(stiff, left), m.constant(-1.0))
+                        step = m.choose(m.both(active, m.less(zero, held)), step, zero)
+                        value = m.add(p[axis], step)
+                        problem.p.store(m, visit.row + axis, value)
+                        moved.append(step)
+                        for row, size in (
+                            (solver.largest, value),
+                            (self._left, m.mul(visit.rho(), left)),
+                        ):
+                            row.store(m, 0, larger(m, row.load(m, 0), absolute(m, size)))
+                    visit.collect(moved)
+            group.push(solver.wrench, problem.y)

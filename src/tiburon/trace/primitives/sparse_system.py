@@ -1,0 +1,208 @@
+"""Linear equations in velocities that contacts couple: d 1 + sum B^T W B over groups of contacts.
+
+Two velocities are coupled only where a group of contacts has both in its support. Columns are
+eliminated by least degree: for robots on the ground, whose supports are paths to the root, that
+creates no further entries. The upper triangle is stored by rows in the order of elimination, each
+with its diagonal first; a factor holds reciprocals of the pivots there.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tiburon.trace.primitives.contact_layout import ContactLayout
+from tiburon.trace.primitives.primitive import Machine, Number
+
+if TYPE_CHECKING:
+    from tiburon.trace.primitives.friction import Group, Row, Visit
+
+__all__ = ["SparseSystem", "elimination"]
+
+
+def elimination(size: int, supports: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
+    """Return the order of elimination, and for each column those coupled to it that come later.
+
+    Args:
+        size: Number of columns.
+        supports: Sets of columns that are coupled to each other.
+
+    Returns:
+        The columns in order; for each place in that order the later places, ascending.
+    """
+    coupled = [set[int]() for _ in range(size)]
+    for support in supports:
+        for i in support:
+            coupled[i].update(support)
+    for i, others in enumerate(coupled):
+        others.discard(i)
+    left = set(range(size))
+    order: list[int] = []
+    after: list[set[int]] = []
+    while left:
+        # of equal degrees the last column first: leaves before their ancestors
+        k = min(left, key=lambda i: (len(coupled[i]), -i))
+        left.discard(k)
+        order.append(k)
+        after.append(coupled[k])
+        for i in coupled[k]:
+            coupled[i] |= coupled[k]
+            coupled[i] -= {i, k}
+    place = {column: k for k, column in enumerate(order)}
+    return order, [sorted(place[i] for i in others) for others in after]
+
+
+class SparseSystem:
+    """Write assembly, elimination and substitution."""
+
+    def __init__(self, m: Machine, layout: ContactLayout, size: int) -> None:
+        """Take memory for the matrix, and tables of its structure.
+
+        Args:
+            m: The machine.
+            layout: Which columns groups of contacts couple.
+            size: Number of columns.
+        """
+        from tiburon.trace.primitives.friction import Row
+
+        self.m, self.size = m, size
+        order, after = elimination(size, [group.support for group in layout.groups])
+        place = {column: k for k, column in enumerate(order)}
+        starts = list(itertools.accumulate((len(x) + 1 for x in after), initial=0))
+        where = {
+            (k, i): starts[k] + 1 + number
+            for k, others in enumerate(after)
+            for number, i in enumerate(others)
+        }
+        where |= {(k, k): starts[k] for k in range(size)}
+        self._stored = starts[-1]
+        self._order = m.table(order)
+        self._starts = m.table(starts)
+        # the column of each entry, and where its row of updates begins
+        self._columns = m.table([order[i] for k, x in enumerate(after) for i in (k, *x)])
+        updates: list[int] = []
+        targets: list[int] = []
+        for others in after:
+            updates.append(0)
+            for number, i in enumerate(others):
+                updates.append(len(targets))
+                targets += [where[i, j] for j in others[number:]]
+        self._updates = m.table(updates)
+        self._targets = m.table([*targets, 0])
+        # where the product of two columns of a group goes, in the order of elimination
+        products: list[int] = []
+        sorted_places: list[int] = []
+        first: list[int] = []
+        for group in layout.groups:
+            first.append(len(products))
+            places = sorted((place[column], at) for at, column in enumerate(group.support))
+            sorted_places += [at for _, at in places]
+            products += [where.get((a, b), 0) for a, _ in places for b, _ in places]
+        self._products, self._first = m.table(products), m.table(first)
+        self._sorted = m.table(sorted_places)
+        self._matrix = m.memory(self._stored)
+        longest = max(len(group.support) for group in layout.groups)
+        rows = max(group.rows for group in layout.groups)
+        self._law, self._pulled = Row(m.memory(rows * rows)), Row(m.memory(rows * longest))
+
+    def clear(self, diagonal: Number) -> None:
+        """Set the matrix to a multiple of 1."""
+        m = self.m
+        for place in m.loop(0, self._stored, independent=True):
+            m.store(self._matrix, place, m.constant(0.0))
+        for k in m.loop(0, self.size):
+            m.store(self._matrix, m.lookup(self._starts, k), diagonal)
+
+    def begin_group(self, group: Group) -> None:
+        """Set W of a group to zero."""
+        for place in range(group.rows * group.rows):
+            self._law.store(self.m, place, self.m.constant(0.0))
+
+    def add_law(self, visit: Visit, law: Sequence[Sequence[Number | None]]) -> None:
+        """Add E^T law E of a contact to W, for a symmetric law; None stands for zero."""
+        m, rows = self.m, visit.rows()
+        size = visit.group.rows
+        for j in range(size):
+            # law E, column j
+            pulled = []
+            for line in law:
+                total = None
+                for x, row in zip(line, rows, strict=True):
+                    if x is not None and row[j] is not None:
+                        total = (
+                            m.mul(x, row[j]) if total is None else m.add_product(x, row[j], total)
+                        )
+                pulled.append(total)
+            for i in range(j + 1):
+                place = i * size + j
+                total = self._law.load(m, place)
+                for row, x in zip(rows, pulled, strict=True):
+                    if row[i] is not None and x is not None:
+                        total = m.add_product(row[i], x, total)
+                self._law.store(m, place, total)
+
+    def end_group(self, group: Group) -> None:
+        """Add B^T W B of a group."""
+        m, size, length = self.m, group.rows, group.length
+        W = [
+            [self._law.load(m, min(i, j) * size + max(i, j)) for j in range(size)]
+            for i in range(size)
+        ]
+        # W B, columns in the order of elimination
+        for j in m.loop(0, length):
+            at = m.lookup(self._sorted, group.offset + j)
+            column = [group.entry(row, at) for row in range(size)]
+            for i in range(size):
+                total = m.mul(W[i][0], column[0])
+                for x, y in zip(W[i][1:], column[1:], strict=True):
+                    total = m.add_product(x, y, total)
+                self._pulled.store(m, j * size + i, total)
+        first = m.lookup(self._first, group.number)
+        for i in m.loop(0, length):
+            at = m.lookup(self._sorted, group.offset + i)
+            column = [group.entry(row, at) for row in range(size)]
+            for j in m.loop(i, length):
+                target = m.lookup(self._products, first + i * length + j)
+                total = m.load(self._matrix, target)
+                for row in range(size):
+                    pulled = self._pulled.load(m, j * size + row)
+                    total = m.add_product(column[row], pulled, total)
+                m.store(self._matrix, target, total)
+
+    def factor(self) -> None:
+        """Eliminate all columns."""
+        m, one = self.m, self.m.constant(1.0)
+        for k in m.loop(0, self.size):
+            start, end = m.lookup(self._starts, k), m.lookup(self._starts, k + 1)
+            inverse = m.div(one, m.load(self._matrix, start))
+            m.store(self._matrix, start, inverse)
+            for place in m.loop(start + 1, end):
+                factor = m.mul(m.load(self._matrix, place), inverse)
+                shift = m.lookup(self._updates, place) - place
+                for other in m.loop(place, end):
+                    target = m.lookup(self._targets, other + shift)
+                    old = m.load(self._matrix, target)
+                    upper = m.load(self._matrix, other)
+                    m.store(self._matrix, target, m.sub_product(factor, upper, old))
+
+    def solve(self, x: Row) -> None:
+        """Replace a right-hand side by the solution, after `factor`."""
+        m = self.m
+        for k in m.loop(0, self.size):
+            start, end = m.lookup(self._starts, k), m.lookup(self._starts, k + 1)
+            here = m.mul(m.load(self._matrix, start), x.load(m, m.lookup(self._order, k)))
+            for place in m.loop(start + 1, end):
+                column = m.lookup(self._columns, place)
+                entry = m.load(self._matrix, place)
+                x.store(m, column, m.sub_product(entry, here, x.load(m, column)))
+        total = m.memory(1)
+        for k in m.loop(0, self.size, down=True):
+            start, end = m.lookup(self._starts, k), m.lookup(self._starts, k + 1)
+            column = m.lookup(self._order, k)
+            m.store(total, 0, x.load(m, column))
+            for place in m.loop(start + 1, end):
+                known = x.load(m, m.lookup(self._columns, place))
+                entry = m.load(self._matrix, place)
+                m.store(total, 0, m.sub_product(entry, known, m.load(total, 0)))
+            x.store(m, column, m.mul(m.load(total, 0), m.load(self._matrix, start)))

@@ -1,0 +1,188 @@
+"""Contact points of one body share its rows; contacts that keep their modes are solved at once."""
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tiburon.native.kernel import ProgramSource, make_kernel
+from tiburon.trace.array import as_traced
+from tiburon.trace.derivative import forward_derivative
+from tiburon.trace.interpret import interpret
+from tiburon.trace.primitives.contact_layout import LEVEL, OWN, TURNED, ContactLayout, PointGroup
+from tiburon.trace.primitives.contact_step import ContactStep
+from tiburon.trace.program import Input, trace
+
+H, TOLERANCE = 1e-3, 1e-10
+
+
+class Pads:
+    """Pads of several points each on legs that share some columns, with weights on them."""
+
+    def __init__(self, seed: int, form: int, pads: int = 2, points: int = 4) -> None:
+        rng = np.random.default_rng(seed)
+        self.size = 4 + 6 * pads
+        supports = [(0, 1, 2, 3, *range(4 + 6 * k, 10 + 6 * k)) for k in range(pads)]
+        self.groups = [PointGroup(form, points, support) for support in supports]
+        self.layout = ContactLayout(self.groups)
+        B = rng.normal(size=(pads, 6, 10))
+        # rotations move points of a pad by its size
+        B[:, :3] *= 5.0
+        self.entries = [*B.ravel()]
+        self.numbers = []
+        for _ in range(pads * points):
+            self.numbers += [*(0.1 * rng.normal(size=2)), -0.02]
+            if form == TURNED:
+                x, y, z = 0.2 * rng.normal(size=3)
+                skew = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+                self.numbers += [*np.linalg.solve(np.eye(3) - skew, np.eye(3) + skew).ravel()]
+        count = pads * points
+        rows = self.layout.own_rows([*self.entries, *self.numbers])
+        self.A = np.zeros((3 * count, self.size))
+        for k, support in enumerate(self.layout.supports):
+            for axis in range(3):
+                self.A[3 * k + axis, support] = rows[(3 * k + axis) * 10 : (3 * k + axis + 1) * 10]
+        # bodies move and fall onto the ground
+        self.b = 1e-2 * self.A @ rng.normal(size=self.size)
+        self.b[2::3] -= 0.03
+        self.mu = rng.uniform(0.2, 0.9, size=count)
+        self.start = np.zeros(3 * count)
+        self.own = [PointGroup(OWN, 1, support) for support in self.layout.supports]
+        self.rows = rows
+
+    @property
+    def count(self) -> int:
+        return self.layout.contacts
+
+    def arguments(self, *, shared: bool, tolerance: float = TOLERANCE) -> list[float]:
+        rows = [*self.entries, *self.numbers] if shared else self.rows
+        closing = [*np.zeros(self.count), *np.ones(self.count), *np.zeros(self.count)]
+        gaps = np.zeros(self.count)
+        return [*rows, *self.b, *self.mu, *closing, *gaps, *self.start, H, tolerance]
+
+    def primitive(self, *, shared: bool, most: int = 5000) -> ContactStep:
+        return ContactStep(self.size, self.groups if shared else self.own, most)
+
+    def violation(self, p: np.ndarray) -> float:
+        """Return the largest violation of the laws, impulses and velocities relative."""
+        u = (self.A @ (self.A.T @ p) + self.b).reshape(-1, 3)
+        p = p.reshape(-1, 3)
+        size, slip = np.linalg.norm(p[:, :2], axis=1), np.linalg.norm(u[:, :2], axis=1)
+        limit = self.mu * p[:, 2]
+        power = np.sum(p[:, :2] * u[:, :2], axis=1) + limit * slip
+        terms = [-p[:, 2], -u[:, 2], p[:, 2] * u[:, 2], size - limit, np.abs(power)]
+        return float(np.max(terms) / np.abs(p).max())
+
+
+@functools.cache
+def solved(form: int, *, shared: bool) -> tuple[list[Pads], Any, np.ndarray, np.ndarray]:
+    """Return problems, the kernel that solves them, its arguments and results."""
+    problems = [Pads(seed, form) for seed in range(11)]
+    arguments = np.array([problem.arguments(shared=shared) for problem in problems])
+    primitive = problems[0].primitive(shared=shared, most=2000)
+    program = trace(
+        lambda x: as_traced(primitive.apply(list(x))), [Input("x", (arguments.shape[1],))]
+    )
+    kernel = make_kernel(ProgramSource(program), {})
+    return problems, kernel, arguments, kernel(arguments)
+
+
+@pytest.mark.parametrize("form", [LEVEL, TURNED])
+def test_shared_rows_solve_the_same_problem(form):
+    """The laws hold by the rows of the points, and velocities are those of separate rows."""
+    problems, _, _, found = solved(form, shared=True)
+    _, _, _, alone = solved(form, shared=False)
+    n, size = 3 * problems[0].count, problems[0].size
+    for problem, one, other in zip(problems, found, alone, strict=True):
+        assert one[:n].any()
+        assert one[-3] <= TOLERANCE
+        assert problem.violation(one[:n]) < 1e-8
+        y, expected = one[n : n + size], other[n : n + size]
+        # also after attempts that failed
+        np.testing.assert_allclose(y, problem.A.T @ one[:n], atol=1e-11)
+        np.testing.assert_allclose(y, expected, atol=3e-7 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("form", [LEVEL, TURNED])
+def test_one_case_and_many_have_the_same_bits(form):
+    """Cases that stick, slide and lift off, which need different numbers of passes and sweeps."""
+    _, kernel, arguments, many = solved(form, shared=True)
+    assert len(set(many[:, -2])) > 2
+    for row, one in zip(arguments, many, strict=True):
+        assert np.array_equal(kernel(row), one)
+
+
+def test_points_that_are_held_need_one_pass():
+    """From the impulses of the step before, with velocities that differ a little."""
+    pads = Pads(0, LEVEL)
+    pads.mu[:] = 5.0
+    n = 3 * pads.count
+    # the feet are pushed onto the ground by impulses inside of their cones
+    pushed = np.tile([0.2, -0.1, 1.0], pads.count) + 0.05 * np.random.default_rng(1).normal(size=n)
+    pads.b = -pads.A @ (pads.A.T @ pushed)
+    found = pads.primitive(shared=True).apply(pads.arguments(shared=True))
+    pads.start = np.array(found[:n])
+    pads.b = -pads.A @ (pads.A.T @ (1.001 * pushed))
+    found = pads.primitive(shared=True).apply(pads.arguments(shared=True, tolerance=1e-8))
+    assert found[-2] == 1.0
+    assert found[-3] <= 1e-8
+    assert not any(found[n + 2 * pads.size : n + 2 * pads.size + pads.count])
+
+
+def test_derivatives_are_those_of_central_differences():
+    """The change of y and z with rows, arms and velocities, at a point where modes are clear."""
+    pads = Pads(3, LEVEL, points=3)
+    primitive = pads.primitive(shared=True, most=3000)
+    x = np.array(pads.arguments(shared=True, tolerance=1e-13))
+    rng = np.random.default_rng(2)
+    direction = rng.standard_normal(len(x)) * np.abs(x)
+    count = pads.count
+    # closing, gaps, initial impulses, h and the tolerance
+    direction[-(3 * count + count + 3 * count + 2) :] = 0.0
+
+    def run(x):
+        return as_traced(primitive.apply(list(x)))
+
+    derivative = forward_derivative(trace(run, [Input("x", (len(x),))]))
+    change = interpret(derivative, {"x": x, "x_tangent": direction})
+    eps = 1e-6
+    there, back = (np.array(primitive.apply(list(x + s * eps * direction))) for s in (1.0, -1.0))
+    some = slice(3 * count, 3 * count + pads.size)
+    expected = (there - back)[some] / (2.0 * eps)
+    np.testing.assert_allclose(change[some], expected, atol=1e-4 * np.abs(expected).max())
+
+
+def sledge(points: int) -> tb.Model:
+    """Return a block on a pad of points on an ellipse."""
+    corners = [(0.3 * np.cos(a), 0.2 * np.sin(a)) for a in 2 * np.pi * np.arange(points) / points]
+    body = tb.Body("block", joint=tb.Free("block"), inertia=tb.Inertia.box(2.0, (0.4, 0.3, 0.2)))
+    contacts = [tb.ContactPoint(f"p{k}", "block", (*c, -0.1)) for k, c in enumerate(corners)]
+    return tb.Model("sledge", [body], contacts=contacts)
+
+
+def flat_grid() -> tb.GroundGrid:
+    return tb.GroundGrid(spacing=(1.0, 1.0), heights=[[0.0] * 9] * 9, origin=(-4.0, -4.0))
+
+
+@pytest.mark.parametrize("grid", [False, True])
+@pytest.mark.parametrize(("angle", "slides"), [(10.0, False), (25.0, True)])
+def test_a_pad_of_many_points_slides_as_a_block_does(angle, slides, grid):
+    """At g (sin - mu cos) above the angle of friction, in a heading of its own; rest below."""
+    mu, turn = 0.3, 0.7
+    slope = np.deg2rad(angle)
+    along = np.array([np.cos(turn), np.sin(turn), 0.0])
+    gravity = 9.81 * (np.sin(slope) * along - np.cos(slope) * np.array([0.0, 0.0, 1.0]))
+    ground = tb.Ground(static_friction=mu, grid=flat_grid() if grid else None)
+    world = tb.World(gravity=tuple(gravity), ground=ground)
+    q = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.1]
+    run = tb.simulate(sledge(9), 0.2, q=q, world=world, record_dt=0.1, progress=False)
+    way = (run.q[:, 4:7] - run.q[0, 4:7]) @ along
+    rate = 9.81 * (np.sin(slope) - mu * np.cos(slope)) if slides else 0.0
+    np.testing.assert_allclose(way, 0.5 * rate * run.time**2, atol=1e-10)
+    across = run.q[:, 4:7] - run.q[0, 4:7] - np.outer(way, along)
+    assert np.abs(across).max() < 1e-9
+    summary = run.contact_summary()
+    assert summary.residual <= 1e-8
+    assert summary.iterations <= 12
