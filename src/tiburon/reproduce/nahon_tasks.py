@@ -17,7 +17,7 @@ from tiburon.load_sharing.performance import motor_power, performance_indices
 from tiburon.load_sharing.smoothing import (
     ForcePrograms,
     SmoothingPenalty,
-    StepLimit,
+    StepBound,
     smallest_step,
     smoothed_forces,
 )
@@ -577,7 +577,7 @@ def _walker() -> NahonTable:
     programs = _walker_programs()
     options: dict[str, Any] = {"dt": 0.01, "changes": (50,)}
     plain = smoothed_forces(programs, **options)
-    limited = smoothed_forces(programs, StepLimit(20.0), **options)
+    limited = smoothed_forces(programs, StepBound(20.0), **options)
     ramped = smoothed_forces(programs, SmoothingPenalty(10.0, 0.5), **options)
     cells += [
         number("(a) jump at 0.5 s [N]", 201.10, plain.steps[50], 5e-3, SURROGATE),
@@ -795,7 +795,7 @@ def _shock() -> NahonTable:
     options: dict[str, Any] = {"dt": 0.01, "changes": (hit,)}
     plain = smoothed_forces(programs, **options)
     least = smallest_step(programs, start=hit, **options)
-    limited = smoothed_forces(programs, StepLimit(1.02 * least, on="torques"), start=hit, **options)
+    limited = smoothed_forces(programs, StepBound(1.02 * least, on="torques"), start=hit, **options)
     ramped = smoothed_forces(programs, SmoothingPenalty(10.0, 1.0, on="torques"), **options)
     hard = smoothed_forces(programs, SmoothingPenalty(100.0, 1.0, on="torques"), **options)
     jumps = [float(run.steps[hit]) for run in (plain, limited, ramped, hard)]
@@ -846,7 +846,7 @@ def _shock() -> NahonTable:
 
 def _fails(programs: ForcePrograms, bound: float, hit: int) -> bool:
     run = smoothed_forces(
-        programs, StepLimit(bound, on="torques"), dt=0.01, changes=(hit,), start=hit
+        programs, StepBound(bound, on="torques"), dt=0.01, changes=(hit,), start=hit
     )
     return run.failed is not None
 
