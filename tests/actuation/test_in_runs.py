@@ -10,7 +10,7 @@ from tests.actuation.stepping import FREE, slider, wheel
 
 
 def test_runs_apply_friction_springs_and_stops_of_the_robot():
-    """A block let go beside its spring comes to rest at it, unless passive forces are off."""
+    """A block released beside its spring comes to rest at it, unless passive forces are off."""
     block = slider(passive=tb.JointPassive(damping=6.0, stiffness=40.0, rest=0.3))
     run = tb.simulate(block, 8.0, q=[0.8], world=FREE, record_dt=1.0)
     assert run.q[-1, 0] == pytest.approx(0.3, abs=1e-4)

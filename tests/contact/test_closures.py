@@ -256,7 +256,7 @@ def test_a_soft_grasp_lifts_and_lets_go():
             tb.LoopSwitch("l", "left"),
             tb.LoopSwitch("r", "right"),
         ],
-        events=[tb.TimeEvent("let go", 0.4, action=both(tb.release))],
+        events=[tb.TimeEvent("release", 0.4, action=both(tb.release))],
     )
     assert run.outcome.status == "finished"
     lifted = run.time <= 0.4

@@ -174,7 +174,7 @@ def test_a_forecast_keeps_the_commands_it_began_with(drive):
 def test_clients_do_not_wait_for_disks_and_edits(
     drive, gate, monkeypatch, tmp_path, kind, given, where
 ):
-    """The operator's own sticks are let go while its work is not done; others get states."""
+    """The operator's sticks are released while its work is not done; others get states."""
     dispatcher = Dispatcher(drive, tmp_path)
     operator, observer = dispatcher.add_client("operator"), dispatcher.add_client("observer")
     if given.get("on") is False:

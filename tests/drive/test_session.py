@@ -51,7 +51,7 @@ def test_by_hand_a_stick_pushes_along_its_axis(drive):
 
 
 def test_station_keeping_stays_in_a_current_where_hands_off_drifts(drive):
-    """After 20 s in 0.3 m/s: a kept vehicle is within centimeters, one let go meters away."""
+    """After 20 s in 0.3 m/s: a kept vehicle is within centimeters, a released one meters away."""
     drive.edit({"current.x": 0.3})
     drive.command({"station": 1.0})
     kept = ahead(drive, 20_000).state[PLACE]

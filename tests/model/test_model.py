@@ -234,7 +234,7 @@ def test_massless_body_is_allowed_where_something_heavy_hangs_on_it():
         ([link("a", inertia=Inertia()), link("b", "a")], "a_joint"),
         # a point cannot resist rotation
         ([link("a", joint=Free("float"), inertia=Inertia.point(1.0))], "float"),
-        # a massless base that a hinge lets go of
+        # a massless base that a hinge releases
         ([link("a", joint=Free("float"), inertia=Inertia()), link("b", "a")], "float"),
     ],
 )

@@ -48,7 +48,7 @@ def test_a_floating_arm_keeps_its_momentum_whatever_it_does(method):
 
 
 def test_the_walking_machine_floats_freely():
-    """Aquarobot (McMillan 1994, chapter 8) let go in space: motors brake, momentum stays."""
+    """Aquarobot (McMillan 1994, chapter 8) released in space: motors brake, momentum stays."""
     model = tb.load("aquarobot")
     v = 0.3 * np.random.default_rng(3).standard_normal(model.nv)
     run = tb.simulate(model, 0.5, v=v, world=WEIGHTLESS, record_dt=0.1, passive=False, limits=False)

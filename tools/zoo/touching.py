@@ -361,7 +361,7 @@ def gripper_block() -> Sheet:
             "open": (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.03),
             "closed": (0.0, 0.02, 0.02, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.03),
         },
-        about="A parallel gripper of 80 mm stroke over a block of 0.3 kg: grasp, lift, let go",
+        about="A parallel gripper of 80 mm stroke over a block of 0.3 kg: grasp, lift, release",
     )
     sources = """
 Stroke of 80 mm and fingers of up to 70 N are those of Franka's hand (data sheet of 2021);

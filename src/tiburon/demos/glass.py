@@ -1,4 +1,4 @@
-"""A hand of three fingers lifts a glass, holds it, sets it down and lets go."""
+"""A hand of three fingers lifts a glass, holds it, sets it down and releases it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -115,7 +115,7 @@ def _eased(share: Any) -> Any:
 
 
 def hand(duration: float | None = None) -> Demonstration:
-    """Let the hand lift the glass and let go.
+    """Let the hand lift the glass and release it.
 
     Args:
         duration: Simulated time [s]; 5 by default, until the glass stands again.
@@ -140,7 +140,7 @@ def hand(duration: float | None = None) -> Demonstration:
     creep = float(speed.mean(axis=0).max() * (LOWER - HOLD)) if held.any() else 0.0
     end = run.q[-1]
     tilt = np.degrees(2.0 * np.arcsin(min(1.0, float(np.hypot(end[-6], end[-5])))))
-    title = "A hand lifts a glass and lets go"
+    title = "A hand lifts and releases a glass"
     groups = [*(f"{tip}/" for tip in tips), "glass/ground"]
     facts = (
         f"lifted a glass of 0.4 kg by {1e3 * height.max():.1f} mm",

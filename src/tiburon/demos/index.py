@@ -11,7 +11,7 @@ DEMOS: dict[str, tuple[str, str, str]] = {
     "quadruped": ("walk", "quadruped", "a robot dog trots over a hill"),
     "hexapod": ("walk", "hexapod", "osu_hexapod walks over a hill, three legs at a time"),
     "aquarobot": ("walk", "aquarobot", "aquarobot walks on the sea floor in a current"),
-    "hand": ("glass", "hand", "three_finger_hand lifts a glass and lets go"),
+    "hand": ("glass", "hand", "three_finger_hand lifts and releases a glass"),
     "strandbeest": ("beach", "strandbeest", "Jansen's beach animal walks on sand"),
 }
 """By name: module, function, description."""
