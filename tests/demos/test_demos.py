@@ -9,14 +9,10 @@ from tiburon.cli.application import application
 from tiburon.control.gait import HARMONICS, Gait, _fourier, gait_control, gait_waves, leg_joints
 from tiburon.demos.demo import attitude
 from tiburon.demos.index import DEMOS, find
+from tiburon.demos.walk import TROT as PHASES
 
 TROT = Gait(
-    {
-        "front_left_foot": 0.0,
-        "hind_right_foot": 0.0,
-        "front_right_foot": 0.5,
-        "hind_left_foot": 0.5,
-    },
+    PHASES,
     period=0.4,
     duty=0.6,
     stride=(0.2, 0.05),

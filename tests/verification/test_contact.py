@@ -6,43 +6,13 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.verification.sloped import BALL, BLOCK, HEADING, RADIUS, SIZE, G, slope, turned
 
-G = 9.81
-HEADING = 0.7
-"""Direction of the slope [rad]: off the axes, where pyramids of friction fail."""
-
-
-def single_body(shape, mass, inertia):
-    body = tb.Body(
-        "body",
-        "world",
-        joint=tb.Free("body"),
-        inertia=tb.Inertia(mass=mass, com=(0, 0, 0), tensor=np.diag(inertia)),
-        shapes=(tb.Shape(shape, role="collision"),),
-    )
-    return tb.Model("body", [body])
-
-
-RADIUS = 0.1
-BALL = single_body(tb.SphereShape(RADIUS), 1.0, [0.4 * RADIUS**2] * 3)
-SIZE = (0.4, 0.3, 0.2)
-BLOCK = single_body(
-    tb.BoxShape(SIZE),
-    2.0,
-    [(a * a + b * b) / 6 for a, b in ((0.3, 0.2), (0.4, 0.2), (0.4, 0.3))],
-)
 ALONG = np.array([math.cos(HEADING), math.sin(HEADING), 0.0])
 
 
-def slope(degrees, **ground):
-    """A plane that slopes: gravity is tilted instead."""
-    angle = math.radians(degrees)
-    gravity = G * math.sin(angle) * ALONG + np.array([0, 0, -G * math.cos(angle)])
-    return tb.World(gravity=tuple(gravity), ground=tb.Ground(**ground))
-
-
 def resting(height, turn=0.4):
-    return np.array([math.cos(turn / 2), 0, 0, math.sin(turn / 2), 0.1, -0.2, height])
+    return turned(turn, height)
 
 
 def test_block_sticks_below_the_angle_of_friction():

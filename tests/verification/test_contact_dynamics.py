@@ -6,40 +6,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
-
-G = 9.81
-
-
-def single_body(shape, mass, inertia):
-    body = tb.Body(
-        "body",
-        "world",
-        joint=tb.Free("body"),
-        inertia=tb.Inertia(mass=mass, com=(0, 0, 0), tensor=np.diag(inertia)),
-        shapes=(tb.Shape(shape, role="collision"),),
-    )
-    return tb.Model("body", [body])
-
-
-BLOCK = single_body(
-    tb.BoxShape((0.4, 0.3, 0.2)),
-    2.0,
-    [(a * a + b * b) / 6 for a, b in ((0.3, 0.2), (0.4, 0.2), (0.4, 0.3))],
-)
-RADIUS = 0.1
-BALL = single_body(tb.SphereShape(RADIUS), 1.0, [0.4 * RADIUS**2] * 3)
-
-
-def slope(degrees, heading, **ground):
-    """A plane that slopes: gravity is tilted instead."""
-    angle = math.radians(degrees)
-    down = np.array([math.cos(heading), math.sin(heading), 0.0])
-    gravity = G * math.sin(angle) * down + np.array([0, 0, -G * math.cos(angle)])
-    return tb.World(gravity=tuple(gravity), ground=tb.Ground(**ground))
-
-
-def turned(angle, height):
-    return np.array([math.cos(angle / 2), 0, 0, math.sin(angle / 2), 0.1, -0.2, height])
+from tests.verification.sloped import BALL, BLOCK, RADIUS, G, slope, turned
 
 
 def dynamics(model, q, v=None, **more):

@@ -17,6 +17,7 @@ from tiburon.contact.complementarity import (
     checked_problem,
     completed,
     is_solution,
+    smallest_eigenvalue,
     tolerances_for,
 )
 from tiburon.errors import DomainError
@@ -57,18 +58,10 @@ def solve_brute_force(
             tried += 1
             chosen = list(pattern)
             part = matrix[np.ix_(chosen, chosen)]
-            if chosen and not _is_definite(part):
+            if chosen and smallest_eigenvalue(part) <= RANK_CUT:
                 continue
             forces = np.zeros(count)
             forces[chosen] = np.linalg.solve(part, -vector[chosen])
             if is_solution(matrix, vector, forces, allowed):
                 return completed(matrix, vector, chosen, tried, tolerances)
     raise refuse(matrix, vector)
-
-
-def _is_definite(C: np.ndarray) -> bool:
-    diagonal = np.diag(C)
-    if not np.all(diagonal > 0.0):
-        return False
-    scale = 1.0 / np.sqrt(diagonal)
-    return float(np.linalg.eigvalsh(C * np.outer(scale, scale))[0]) > RANK_CUT

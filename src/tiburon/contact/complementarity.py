@@ -76,6 +76,7 @@ __all__ = [
     "contact_modes",
     "free_acceleration",
     "is_solution",
+    "smallest_eigenvalue",
     "tolerances_for",
 ]
 
@@ -361,6 +362,18 @@ def checked_problem(C: ArrayLike, d: ArrayLike) -> tuple[Array, Array]:
     if float(np.abs(matrix - matrix.T).max(initial=0.0)) > 1e-9 * size:
         raise DomainError("C", "a symmetric matrix", "one that is not", advice="use C = F^T H^-1 F")
     return 0.5 * (matrix + matrix.T), vector
+
+
+def smallest_eigenvalue(C: Array) -> float:
+    """Return the smallest eigenvalue of a matrix scaled to a unit diagonal.
+
+    1 for an empty matrix, 0 if an entry of the diagonal is not positive.
+    """
+    diagonal = np.diag(C)
+    if not np.all(diagonal > 0.0):
+        return 0.0
+    scale = 1.0 / np.sqrt(diagonal)
+    return float(np.linalg.eigvalsh(C * np.outer(scale, scale)).min(initial=1.0))
 
 
 def tolerances_for(

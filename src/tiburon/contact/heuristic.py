@@ -11,13 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tiburon.arrays import ArrayLike, NDArray
-from tiburon.contact.complementarity import (
-    ContactForces,
-    Tolerances,
-    checked_problem,
-    completed,
-)
-from tiburon.contact.pruned import check_definite, eliminated
+from tiburon.contact.complementarity import ContactForces, Tolerances, completed
+from tiburon.contact.pruned import definite_problem, eliminated
 
 __all__ = ["MOST_CONTACTS", "Guesses", "guess", "solve_heuristic"]
 
@@ -46,18 +41,8 @@ class Guesses(NamedTuple):
 def solve_heuristic(
     C: ArrayLike, d: ArrayLike, tolerances: Tolerances | None = None
 ) -> ContactForces:
-    """Solve a contact problem without friction whose matrix is positive definite.
-
-    Args:
-        C: Inverse inertia at the contacts [1/kg], symmetric, shape (n, n).
-        d: Relative normal accelerations without contact forces [m/s^2], shape (n,).
-        tolerances: When forces and accelerations count as zero; 1e-9 of the largest by default.
-
-    Raises:
-        DomainError: If the matrix is not positive definite, or there are too many contacts.
-    """
-    matrix, vector = checked_problem(C, d)
-    check_definite(matrix, MOST_CONTACTS)
+    """Solve a contact problem by guesses; arguments and errors are those of `solve_pruned`."""
+    matrix, vector = definite_problem(C, d, MOST_CONTACTS)
     found = guess(matrix, vector)
     support = np.flatnonzero(found.forces).tolist()
     return completed(matrix, vector, support, found.patterns, tolerances)

@@ -38,12 +38,7 @@ PIVOTS_PER_CONTACT = 50
 def solve_pivoting(
     C: ArrayLike, d: ArrayLike, tolerances: Tolerances | None = None
 ) -> ContactForces:
-    """Solve a contact problem without friction, positive semidefinite or definite.
-
-    Args:
-        C: Inverse inertia at the contacts [1/kg], symmetric, shape (n, n).
-        d: Relative normal accelerations without contact forces [m/s^2], shape (n,).
-        tolerances: When forces and accelerations count as zero; 1e-9 of the largest by default.
+    """Solve a contact problem of any size; arguments are those of `solve_brute_force`.
 
     Raises:
         SecondOrderCollisionError: If there is no solution.

@@ -15,10 +15,11 @@ from tiburon.contact.complementarity import (
     Tolerances,
     checked_problem,
     completed,
+    smallest_eigenvalue,
 )
 from tiburon.errors import DomainError
 
-__all__ = ["MOST_CONTACTS", "check_definite", "eliminated", "solve_pruned"]
+__all__ = ["MOST_CONTACTS", "definite_problem", "eliminated", "solve_pruned"]
 
 Array = NDArray[np.float64]
 
@@ -37,30 +38,31 @@ def solve_pruned(C: ArrayLike, d: ArrayLike, tolerances: Tolerances | None = Non
     Raises:
         DomainError: If the matrix is not positive definite, or there are too many contacts.
     """
-    matrix, vector = checked_problem(C, d)
-    check_definite(matrix, MOST_CONTACTS)
+    matrix, vector = definite_problem(C, d, MOST_CONTACTS)
     forces, tried = _search(matrix, vector) if len(vector) else (vector, 1)
     return completed(matrix, vector, np.flatnonzero(forces).tolist(), tried, tolerances)
 
 
-def check_definite(C: Array, most: int) -> None:
-    """Check that a search applies.
+def definite_problem(C: ArrayLike, d: ArrayLike, most: int) -> tuple[Array, Array]:
+    """Return a problem as arrays, if a search applies to it.
 
     Raises:
         DomainError: If the matrix is not positive definite, or there are more contacts than `most`.
     """
-    if len(C) > most:
-        raise DomainError("C", f"at most {most} contacts", f"{len(C)}", advice="use solve_pivoting")
-    diagonal = np.diag(C)
-    scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
-    least = float(np.linalg.eigvalsh(C * np.outer(scale, scale)).min(initial=1.0))
-    if not np.all(diagonal > 0.0) or least <= RANK_CUT:
+    matrix, vector = checked_problem(C, d)
+    if len(matrix) > most:
+        raise DomainError(
+            "C", f"at most {most} contacts", f"{len(matrix)}", advice="use solve_pivoting"
+        )
+    least = smallest_eigenvalue(matrix)
+    if least <= RANK_CUT:
         raise DomainError(
             "C",
             "a positive definite matrix",
             f"one whose smallest eigenvalue is {least:.3g} of its diagonal",
             advice="contacts depend on each other; use solve_pivoting",
         )
+    return matrix, vector
 
 
 def eliminated(C: Array, d: Array, i: int) -> tuple[Array, Array]:

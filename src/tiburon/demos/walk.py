@@ -1,6 +1,6 @@
 """Walkers: a dog and a hexapod trot over a hill, Aquarobot walks on the sea floor in a current."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from tiburon.demos.demo import Demonstration, attitude, contact_facts, contact_f
 if TYPE_CHECKING:
     from tiburon.results.trajectory import Trajectory
 
-__all__ = ["aquarobot", "hexapod", "hill", "quadruped"]
+__all__ = ["TROT", "aquarobot", "hexapod", "hill", "quadruped"]
 
 CELL = 0.1
 """Spacing of the heights of the hill [m]."""
@@ -58,6 +58,15 @@ def _walked(run: "Trajectory", feet: list[str], title: str, more: tuple[str, ...
     return Demonstration(run, facts, figures, title)
 
 
+TROT = {
+    "front_left_foot": 0.0,
+    "hind_right_foot": 0.0,
+    "front_right_foot": 0.5,
+    "hind_left_foot": 0.5,
+}
+"""Phases of the feet of a trotting dog: diagonal ones swing together."""
+
+
 def quadruped(duration: float | None = None) -> Demonstration:
     """Let the dog trot over a hill.
 
@@ -67,27 +76,11 @@ def quadruped(duration: float | None = None) -> Demonstration:
     length = 12.0 if duration is None else duration
     dog = tb.load("quadruped")
     stand = dog.poses["stand"]
-    gait = Gait(
-        {
-            "front_left_foot": 0.0,
-            "hind_right_foot": 0.0,
-            "front_right_foot": 0.5,
-            "hind_left_foot": 0.5,
-        },
-        period=0.4,
-        duty=0.6,
-        stride=(0.24, 0.0),
-        lift=0.08,
-    )
+    gait = Gait(TROT, period=0.4, duty=0.6, stride=(0.24, 0.0), lift=0.08)
     control = gait_control(
         dog, stand, gait, 250.0, 2.5, stop=length - 0.4, leveling=1.0, torque_limit=33.0
     )
-    world = tb.World(ground=hill(0.12, 3.0))
-    run = tb.simulate(dog, length, q=stand, world=world, control=control, progress=False)
-    climbed = run.q[:, 6].max() - run.q[0, 6]
-    more = (f"climbed {climbed:.2f} m on a slope of up to 7 degrees, over bumps",)
-    feet = [point.name for point in dog.contacts]
-    return _walked(run, feet, "A dog trots over a hill", more)
+    return _climbed(dog, control, length, (0.12, 3.0), "A dog trots over a hill")
 
 
 def hexapod(duration: float | None = None) -> Demonstration:
@@ -100,20 +93,21 @@ def hexapod(duration: float | None = None) -> Demonstration:
     robot = tb.load("osu_hexapod")
     stand = robot.poses["stand"]
     first = ("left_front_foot", "right_middle_foot", "left_rear_foot")
-    feet = [point.name for point in robot.contacts]
-    gait = Gait(
-        {name: 0.0 if name in first else 0.5 for name in feet},
-        period=1.2,
-        duty=0.6,
-        stride=(0.4, 0.0),
-        lift=0.12,
-    )
+    phases = {point.name: 0.0 if point.name in first else 0.5 for point in robot.contacts}
+    gait = Gait(phases, period=1.2, duty=0.6, stride=(0.4, 0.0), lift=0.12)
     control = gait_control(robot, stand, gait, 4000.0, 60.0, stop=length - 0.4, leveling=0.7)
-    world = tb.World(ground=hill(0.15, 4.0))
+    return _climbed(robot, control, length, (0.15, 4.0), "The OSU Hexapod walks over a hill")
+
+
+def _climbed(
+    robot: tb.Model, control: Any, length: float, slope: tuple[float, float], title: str
+) -> Demonstration:
+    """Let a robot walk over a hill of some height and length [m], from its pose "stand"."""
+    stand, world = robot.poses["stand"], tb.World(ground=hill(*slope))
     run = tb.simulate(robot, length, q=stand, world=world, control=control, progress=False)
     climbed = run.q[:, 6].max() - run.q[0, 6]
     more = (f"climbed {climbed:.2f} m on a slope of up to 7 degrees, over bumps",)
-    return _walked(run, feet, "The OSU Hexapod walks over a hill", more)
+    return _walked(run, [point.name for point in robot.contacts], title, more)
 
 
 def aquarobot(duration: float | None = None) -> Demonstration:

@@ -730,10 +730,11 @@ class System:
         (q, w, memory), nv = start, self.model.nv
         # what an event leaves of a step may be nothing, and forces are impulses over time
         h = np.maximum(h, SHORTEST_STEP)
-        found, states, points, ahead = self._solved_contact(manifold, rates, q, w, u, h, time, p)
+        posed = self.posed_contact(manifold, rates, q, w, u, h, time, p)
+        found, states = self._solved_contact(posed, w, u, h)
         z = u[self.discrete]
         q_after = manifold.normalize(manifold.displaced(q, found.mean, h))
-        v_after = manifold.reexpress(found.v, ahead, q_after)
+        v_after = manifold.reexpress(found.v, posed.ahead, q_after)
         if self.nx or memory:
             q_free, w_free, memory = free()
             q_end, v_end = (
@@ -748,28 +749,19 @@ class System:
         # the outcome reports smaller misses at the end of the run
         solved = found.residual <= np.maximum(p[at_p][-1], MAX_CONTACT_RESIDUAL)
         # gaps of points beyond the grid of the ground are not numbers, which comparisons hide
-        over = sum((point.geometry.gap for point in points), 0.0) < MAX_GAP
+        over = sum((point.geometry.gap for point in posed.points), 0.0) < MAX_GAP
         q_end = tuple(require(solved & over, x, UNSOLVED_CONTACT) for x in q_end)
         held = (*u[: self.discrete.start], *z[: at_z.start], *states, *z[at_z.stop :])
         return q_end, w_end, memory, held
 
     def _solved_contact(
-        self,
-        manifold: Any,
-        rates: Callable[..., Scalars],
-        q: Scalars,
-        w: Scalars,
-        u: Scalars,
-        h: Scalar,
-        time: Scalar,
-        p: Sequence[Scalar],
-    ) -> tuple[RigidStep, Scalars, list[PointRows], Scalars]:
-        """Return what contacts make of a step, their states, the points, and where those are."""
-        posed = self.posed_contact(manifold, rates, q, w, u, h, time, p)
+        self, posed: "PosedContact", w: Scalars, u: Scalars, h: Scalar
+    ) -> tuple[RigidStep, Scalars]:
+        """Return what contacts make of a step, and their states; arguments of `touch`."""
         assert self.contact is not None
         element, at_z, _ = self.contact
         assert isinstance(element, RigidContact)
-        found, states = element.finish_step(
+        return element.finish_step(
             posed.gaps,
             posed.points,
             posed.compliance,
@@ -780,7 +772,6 @@ class System:
             h,
             posed.tolerance,
         )
-        return found, states, posed.points, posed.ahead
 
     def posed_contact(
         self,
@@ -831,7 +822,8 @@ class System:
         def rates(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
             return self.rates(q, w, u, time, p)
 
-        found, *_ = self._solved_contact(manifold, rates, q, w, u, h, time, p)
+        posed = self.posed_contact(manifold, rates, q, w, u, h, time, p)
+        found, _ = self._solved_contact(posed, w, u, h)
         if found.residual <= max(p[at_p][-1], MAX_CONTACT_RESIDUAL):
             return None
         return element.point_names[int(found.worst)], float(found.residual)
