@@ -113,7 +113,7 @@ subtracted once more."""
 PART = 3
 """Variables of small blocks of W that are treated together."""
 
-SMALL = 6
+SMALL = 12
 """Size of blocks of W up to which their loops are unrolled."""
 
 LONGEST_PATTERN = 24
