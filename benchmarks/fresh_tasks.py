@@ -163,6 +163,35 @@ def cold_call(robot: str, name: str, water: str = "") -> dict[str, Any]:
     return {"seconds": process_time() - start, "nv": model.nv, "refused": None}
 
 
+def share_load(preload: str = "") -> dict[str, Any]:
+    """Time the first sharing of a quadruped's load, from a plan in hand.
+
+    Args:
+        preload: Modules to import before the clock starts, joined by commas.
+    """
+    from importlib import import_module
+
+    import llvmlite.binding
+
+    import tiburon as tb
+
+    _ = llvmlite.binding
+    for module in filter(None, preload.split(",")):
+        import_module(module)
+    dog = tb.load("quadruped")
+    plan = tb.LoadSharing.of(dog, friction=0.6)
+    q = dog.poses["stand"]
+    loaded = set(sys.modules)
+    start, processor = perf_counter(), process_time()
+    share = plan.share(q)
+    return {
+        "seconds": perf_counter() - start,
+        "processor": process_time() - processor,
+        "status": str(share.status),
+        "modules": sorted(set(sys.modules) - loaded),
+    }
+
+
 def _follow_path(model: Any) -> Any:
     """Move a platform on legs along a path, from inverse kinematics to the run."""
     import numpy as np
@@ -228,6 +257,7 @@ TASKS = {
     "cold-call": cold_call,
     "first-calls": first_calls,
     "file-to-dynamics": file_to_dynamics,
+    "share-load": share_load,
 }
 
 

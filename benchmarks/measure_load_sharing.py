@@ -2,7 +2,8 @@
 
 Hands, walking machines and arms in motion: problems of the size of Nahon 1991, chapter 6, with
 least forces or torques, friction pyramids of four sides and torque limits. Our side includes
-building the problem; daqp gets finished matrices. Solutions are compared before times.
+building the problem; daqp gets finished matrices. Random dense problems have eight active rows, and
+the cases of a batch nothing in common. Solutions are compared before times.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +21,9 @@ STEPS = 200
 
 MASS, INERTIA = 30.0, np.diag([0.5, 0.9, 1.1])
 FRICTION, TORQUE, ARM_TORQUE = 0.5, 60.0, 16.0
-ONE, ONE_AIM, BATCH, BATCH_AIM = 2.5, 3.5, 10.0, 15.0
+BOUNDS = (2.5, 3.5, 10.0, 15.0)
+"""Least ratio and aim of one call, and of a batch."""
+DENSE_BOUNDS = (1.5, 2.5, 3.0, 6.0)
 AGREEMENT = 1e-8
 """Largest difference of the solutions, relative to the largest force."""
 
@@ -32,6 +35,7 @@ class Case(NamedTuple):
     inputs: dict[str, tuple[int, ...]]
     states: dict[str, Any]
     build: Callable[..., tuple[Any, ...]]
+    bounds: tuple[float, float, float, float] = BOUNDS
 
 
 def run(duration: float) -> Iterator[Figure]:
@@ -44,7 +48,7 @@ def run(duration: float) -> Iterator[Figure]:
         import daqp
     except ImportError as error:
         raise MeasurementError("needs daqp: pip install daqp") from error
-    for case in (_legs(3), _legs(4), _legs(6), _arms(4)):
+    for case in (_legs(3), _legs(4), _legs(6), _arms(4), _dense()):
         yield from _figures(case, daqp, duration)
 
 
@@ -151,6 +155,26 @@ def _arms(count: int) -> Case:
     return Case("four arms", inputs, states, build)
 
 
+def _dense() -> Case:
+    """Return random problems without structure, of 12 variables and 20 rows."""
+    n, rows = 12, 20
+    random = np.random.default_rng(0)
+    G = random.standard_normal((STEPS, n, n))
+    A = random.standard_normal((STEPS, rows, n))
+    states = {
+        "W": G @ G.transpose(0, 2, 1) / n + 0.1 * np.eye(n),
+        "c": 2.0 * random.standard_normal((STEPS, n)),
+        "A": A / np.linalg.norm(A, axis=2, keepdims=True),
+        "b": -0.05 - 0.5 * random.random((STEPS, rows)),
+    }
+
+    def build(W: Any, c: Any, A: Any, b: Any) -> tuple[Any, ...]:
+        return W, c, None, None, A, b
+
+    inputs = {"W": (n, n), "c": (n,), "A": (rows, n), "b": (rows,)}
+    return Case("random dense problems", inputs, states, build, DENSE_BOUNDS)
+
+
 def _figures(case: Case, daqp: Any, duration: float) -> Iterator[Figure]:
     import tiburon as tb
     from tiburon.trace import solve_qp
@@ -158,15 +182,22 @@ def _figures(case: Case, daqp: Any, duration: float) -> Iterator[Figure]:
     @wraps(case.build)
     def share(*state: Any) -> Any:
         found = solve_qp(*case.build(*state))
-        return {"x": found.x, "active": found.active, "status": found.status}
+        return {
+            "x": found.x,
+            "active": found.active,
+            "iterations": found.iterations,
+            "status": found.status,
+        }
 
     kernel = tb.compile(share, shapes=case.inputs, name="shared_load")
     arrays = list(case.states.values())
-    x, active, status = kernel(*arrays)
-    programs = [
-        [np.array(part, dtype=np.float64) for part in case.build(*(a[k] for a in arrays))]
-        for k in range(STEPS)
-    ]
+    x, active, iterations, status = kernel(*arrays)
+    programs = []
+    for k in range(STEPS):
+        W, c, A1, b1, A2, b2 = case.build(*(a[k] for a in arrays))
+        equations = (np.zeros((0, len(c))), np.zeros(0)) if A1 is None else (A1, b1)
+        parts = (W, c, *equations, A2, b2)
+        programs.append([np.array(part, dtype=np.float64) for part in parts])
     sense = np.zeros(len(programs[0][3]) + len(programs[0][5]), dtype=np.intc)
     sense[: len(programs[0][3])] = 5
     calls = []
@@ -183,12 +214,13 @@ def _figures(case: Case, daqp: Any, duration: float) -> Iterator[Figure]:
     one = [np.ascontiguousarray(a[k]) for a in arrays]
     rows = len(programs[0][5])
     note = (
-        f"{x.shape[1]} unknowns, {rows} limits, {active.mean():.1f} active on average; daqp gets "
-        "finished matrices"
+        f"{x.shape[1]} unknowns, {rows} limits, {active.mean():.1f} active and "
+        f"{iterations.mean():.1f} iterations on average; daqp gets finished matrices"
     )
+    must, aim, batch_must, batch_aim = case.bounds
     times = measure({"ours": (kernel, *one), "peer": (daqp.solve, *calls[k])}, duration=duration)
     yield Figure(
-        f"{case.name}, one call", times["ours"], "daqp", times["peer"], ONE, ONE_AIM, note=note
+        f"{case.name}, one call", times["ours"], "daqp", times["peer"], must, aim, note=note
     )
     many = [np.resize(a, (SIZE, *a.shape[1:])) for a in arrays]
 
@@ -205,8 +237,8 @@ def _figures(case: Case, daqp: Any, duration: float) -> Iterator[Figure]:
         times["ours"].per(SIZE),
         "daqp",
         times["peer"].per(STEPS),
-        BATCH,
-        BATCH_AIM,
+        batch_must,
+        batch_aim,
     )
 
 

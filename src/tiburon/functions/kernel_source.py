@@ -5,6 +5,7 @@ model and world is compiled in and makes the key.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -54,11 +55,15 @@ class LibrarySource:
     @property
     def key(self) -> str:
         """Text that is equal exactly if the code is: functions, structure and options."""
-        around = structure_around(self.model, self.world)
-        text = structure_text(("library 1", self.names, self.options, around))
-        digest = blake2b(text.encode(), digest_size=16)
+        around = structure_text(structure_around(self.model, self.world))
+        digest = blake2b(f"{self._asked} {around}".encode(), digest_size=16)
         digest.update(self.model.structure_key())
         return digest.hexdigest()
+
+    @cached_property
+    def _asked(self) -> str:
+        """Functions and options as a text; some options are long."""
+        return structure_text(("library 1", self.names, self.options))
 
     def retrace(self) -> None:
         """Trace user code as it is now."""

@@ -374,6 +374,20 @@ _SUPPORTS: LibraryFunction[Any] = LibraryFunction(
 )
 
 
+class _Counts(NamedTuple):
+    """Lengths of results."""
+
+    points: int
+    limited: int
+    """Joints with torque limits."""
+    limits: int
+    equations: int
+    steps: bool
+    """Whether changes are bounded."""
+    some: bool
+    """Whether one of them is zero."""
+
+
 @record(slots=False)
 class LoadSharing:
     """How a robot shares its load: contacts, limits and objective; immutable.
@@ -555,12 +569,12 @@ class LoadSharing:
                 points and normals, shape (..., 6); others are where the plan has them.
             conditions: What acts on the robot, and when: see `Conditions`.
         """
-        model, layout = self.model, self.layout
-        rest = np.zeros(model.nv)
+        model, rest = self.model, self._rest
         x, last, prefer = self._none
         if before is not None:
             x, last, prefer = self._last(before)
-        if (max_step is None) != (self.limits.steps is None or before is None):
+        counts = self._counts
+        if (max_step is None) != (not counts.steps or before is None):
             raise DomainError(
                 "max_step",
                 "a bound where the plan has step_limits and `before` is given, and only there",
@@ -591,23 +605,32 @@ class LoadSharing:
         parts: tuple[Any, ...] = tau, forces, x, friction, torque, short
         if current_graph() is None:
             codes = np.asarray(status)
-            if codes.any():
+            code = codes.astype(np.int64) if codes.ndim else int(codes)
+            if np.any(code) if codes.ndim else code:
                 failed = (codes != 0.0)[..., None] & (codes != RELAXED)[..., None]
                 parts = tuple(np.where(failed, np.nan, part) for part in parts)
-            status = _STATUS_NAMES[codes.astype(np.int64)]
+            status = _STATUS_NAMES[code]
         tau, forces, x, friction, torque, short = parts
-        points, limited = layout.points, len(self.limits.torques)
+        batch = tau.shape[:-1]
+        # kernels return one number where there are none
+        if counts.some:
+            forces, bounds = (
+                part[..., :count]
+                for part, count in ((forces, 3 * counts.points), (bounds, 2 * counts.limited))
+            )
+            torque, multipliers = torque[..., : counts.limited], multipliers[..., : counts.limits]
+            equations, short = (part[..., : counts.equations] for part in (equations, short))
         return LoadShare(
             self,
             tau,
-            forces[..., : 3 * points].reshape(*forces.shape[:-1], points, 3),
+            forces.reshape(*batch, counts.points, 3),
             x,
             friction,
-            torque[..., :limited],
-            bounds[..., : 2 * limited].reshape(*bounds.shape[:-1], limited, 2),
-            multipliers[..., : len(prefer)],
-            equations[..., : len(layout.undriven)],
-            short[..., : len(layout.undriven)],
+            torque,
+            bounds.reshape(*batch, counts.limited, 2),
+            multipliers,
+            equations,
+            short,
             status,
             iterations,
             given[:4],
@@ -905,6 +928,21 @@ class LoadSharing:
     @cached_property
     def _kernel(self) -> Any:
         return _SHARE.kernel(self.model, self.world, self._options)
+
+    @cached_property
+    def _counts(self) -> "_Counts":
+        layout = self.layout
+        numbers = (
+            layout.points,
+            len(self.limits.torques),
+            len(self.limit_names),
+            len(layout.undriven),
+        )
+        return _Counts(*numbers, self.limits.steps is not None, not all(numbers))
+
+    @cached_property
+    def _rest(self) -> Array:
+        return np.zeros(self.model.nv)
 
     @cached_property
     def _all(self) -> Array:

@@ -225,19 +225,34 @@ def compile_module(assembly: str, *, optimize: bool = True, quick: bool = False)
         except RuntimeError as error:
             raise CompileError(f"LLVM refused the generated code: {error}") from error
         if optimize:
-            options = llvm.create_pipeline_tuning_options(speed_level=0 if quick else 1)
-            options.slp_vectorization = False
-            options.loop_vectorization = False
-            options.loop_unrolling = False
-            builder = llvm.create_pass_builder(machine, options)
-            if quick:
-                passes = llvm.create_new_module_pass_manager()
-                for name in QUICK_PASSES:
-                    getattr(passes, f"add_{name}_pass")()
-            else:
-                passes = builder.getModulePassManager()
-            passes.run(module, builder)
+            _improve(module, machine, quick=quick)
         return bytes(machine.emit_object(module))
+
+
+def _improve(module: Any, machine: Any, *, quick: bool) -> None:
+    """Run the passes that come before instructions are chosen."""
+    llvm = llvm_binding()
+    options = llvm.create_pipeline_tuning_options(speed_level=0 if quick else 1)
+    options.slp_vectorization = False
+    options.loop_vectorization = False
+    options.loop_unrolling = False
+    builder = llvm.create_pass_builder(machine, options)
+    if quick:
+        passes = llvm.create_new_module_pass_manager()
+        for name in QUICK_PASSES:
+            getattr(passes, f"add_{name}_pass")()
+    else:
+        passes = builder.getModulePassManager()
+    passes.run(module, builder)
+
+
+def optimized_assembly(assembly: str) -> str:
+    """Return a module as instructions are chosen for it: arrays that became values are gone."""
+    with _lock:
+        machine = _compiling_machine(2)
+        module = llvm_binding().parse_assembly(assembly)
+        _improve(module, machine, quick=False)
+        return str(module)
 
 
 class LoadedCode:

@@ -656,6 +656,7 @@ class _Work:
         self.inverse, self.multipliers, self.who, self.weight = (m.memory(n) for _ in range(4))
         self.others = of.constraints - of.equations
         self.weights = m.memory(self.others + 1) if self.others else None
+        self.planes = m.memory(2 * len(of.cones) + 2) if of.cones else None
         self.one_values = m.memory(AT.total)
 
     # single values and conditions
@@ -738,10 +739,12 @@ class _Work:
                     some = m.less(self.zero, total)
                     inverse = m.div(self.one, m.choose(some, total, self.one))
                     self._weigh(row + place, m.choose(some, inverse, m.constant(FAR)))
-        for k in range(len(of.cones)):
-            mu = m.load(self.given, of._mu + k)
+        for k in m.loop(0, len(of.cones)):
+            mu = m.load(self.given, k + of._mu)
             inverse = m.div(self.one, m.add_product(mu, mu, self.one))
-            self._weigh(len(of.supports) + k, inverse)
+            self._weigh(k + len(of.supports), inverse)
+        for k in range(2 * len(of.cones) + 2 if of.cones else 0):
+            m.store(self.planes, k, self.zero)
 
     def _weigh(self, i: Index, weight: Number) -> None:
         """Write the weight of a squared violation."""
@@ -1058,14 +1061,17 @@ class _Work:
                         score = m.choose(m.less(bound, m.mul(s, s)), score, self.zero)
                     scores.append((score, m.constant(float(k))))
                 self._note(row, scores)
-        for k, cone in enumerate(of.cones):
-            x, y, normal = (m.load(self.x, column) for column in cone)
+        if not of.cones:
+            return
+        columns = m.table([column for cone in of.cones for column in cone])
+        for k in m.loop(0, len(of.cones)):
+            x, y, normal = (m.load(self.x, m.lookup(columns, k * 3 + i)) for i in range(3))
             square = m.add_product(x, x, m.mul(y, y))
-            s = m.sub_product(m.load(self.given, of._mu + k), normal, m.sqrt(square))
+            s = m.sub_product(m.load(self.given, k + of._mu), normal, m.sqrt(square))
             bound = m.mul(m.constant(CONE_VIOLATED**2), m.add_product(normal, normal, square))
-            score = self._score(len(of.supports) + k, s)
+            score = self._score(k + len(of.supports), s)
             score = m.choose(m.less(bound, m.mul(s, s)), score, self.zero)
-            self._note(len(of.supports) + k, [(score, self.zero)])
+            self._note(k + len(of.supports), [(score, self.zero)])
 
     def _score(self, i: Index, s: Number) -> Number:
         """Return the score of a constraint; 0 where it holds or is active."""
@@ -1116,26 +1122,66 @@ class _Work:
             at = m.index(m.choose(is_row, number, m.constant(float(self.others))))
             self.put_where(is_row, AT.weight, m.load(self.weights, at))
             m.store(self.weights, at, self.zero)
-        for k, cone in enumerate(of.cones):
-            mine = m.both(some, self._equal(number, m.constant(float(rows + k))))
-            for _ in self.when(mine):
-                self._fetch_cone(k, cone, mine)
+        if of.cones:
+            is_cone = m.both(some, m.less_equal(m.constant(float(rows)), number))
+            for _ in self.when(is_cone):
+                self._fetch_plane(is_cone, number)
         equations = m.constant(float(of.equations))
         self.put_where(some, AT.which, m.add(number, equations))
         self.put_where(some, AT.multiplier, self.zero)
         self.put_where(picking, AT.fresh, self.zero)
         self.put_where(some, AT.picked, self.one)
 
-    def _fetch_cone(self, k: int, cone: Sequence[int], mine: Truth) -> None:
-        """Write the tangent plane of a cone in the direction of x_t."""
-        m = self.m
-        x, y = (m.load(self.x, column) for column in cone[:2])
+    def _fetch_plane(self, mine: Truth, number: Number) -> None:
+        """Write a tangent plane of the chosen cone.
+
+        The plane in the direction of x_t cuts most off. Where a plane of the cone is active, the
+        next one lies between it and that direction, as Newton's method has it: along the tangent x
+        would have moved less by the factor 1 / (1 + y |p|^2 / |x_t|), with y the multiplier of the
+        cone and |p|^2 the compliance of x along the tangent.
+        """
+        m, of, n = self.m, self.of, self.n
+        count = len(of.cones)
+        places = [column for cone in of.cones for column in cone]
+        # the cone behind the last one stands for none
+        read, written = m.table([*places, 0, 0, 0]), m.table([*places, n, n, n])
+        place = m.add(number, m.constant(-float(len(of.supports))))
+        k = m.index(m.choose(mine, place, m.constant(float(count))))
+        x, y = (m.load(self.x, m.lookup(read, k * 3 + i)) for i in range(2))
         length = m.sqrt(m.add_product(x, x, m.mul(y, y)))
-        scale = m.div(m.constant(-1.0), m.choose(mine, length, self.one))
-        normal = (m.mul(scale, x), m.mul(scale, y), m.load(self.given, self.of._mu + k))
-        for column, entry in zip(cone, normal, strict=True):
-            m.store(self.a, column, m.choose(mine, entry, m.load(self.a, column)))
-        self.put_where(mine, AT.b, self.zero)
+        scale = m.div(self.one, m.choose(m.both(mine, m.less(self.zero, length)), length, self.one))
+        u = [m.mul(scale, x), m.mul(scale, y)]
+        self.put(AT.b, m.choose(mine, self.zero, self.get(AT.b)))
+        which = m.add(number, m.constant(float(of.equations)))
+        self.put(AT.best, self.zero)
+        for slot in m.loop(self.smallest(self.get(AT.equations)), self.top()):
+            same = self._equal(m.load(self.who, slot), which)
+            force = m.choose(same, m.load(self.multipliers, slot), self.zero)
+            self.put(AT.best, m.add(self.get(AT.best), force))
+        bends = m.both(mine, m.less(self.zero, self.get(AT.best)))
+        to = [m.lookup(written, k * 3 + i) for i in range(3)]
+        self.put(AT.size, self.one)
+        for _ in self.when(bends):
+            m.store(self.a, to[0], self._negative(u[1]))
+            m.store(self.a, to[1], u[0])
+            pressed = m.mul(self.get(AT.best), scale)
+            self.directions(self.zero)
+            bent = m.add_product(pressed, self.get(AT.square), self.one)
+            least = m.choose(m.less(bent, m.constant(4.0)), bent, m.constant(4.0))
+            self.put(AT.size, m.choose(bends, m.div(self.one, least), self.one))
+        share = self.get(AT.size)
+        last = [m.load(self.planes, k * 2 + i) for i in range(2)]
+        u = [
+            m.add_product(share, m.sub_product(self.one, b, a), b)
+            for a, b in zip(u, last, strict=True)
+        ]
+        length = m.sqrt(m.add_product(u[0], u[0], m.mul(u[1], u[1])))
+        scale = m.div(self.one, m.choose(m.less(self.zero, length), length, self.one))
+        for i in range(2):
+            direction = m.mul(scale, u[i])
+            m.store(self.planes, k * 2 + i, direction)
+            m.store(self.a, to[i], self._negative(direction))
+        m.store(self.a, to[2], m.load(self.given, k + of._mu))
 
     def step(self) -> None:
         """Take one step: until the entering constraint holds, or a multiplier vanishes."""
