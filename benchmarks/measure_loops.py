@@ -10,7 +10,13 @@ from benchmarks.timing import measure
 
 Array = NDArray[np.float64]
 
-MUSTS = {"four_bar": (6.0, 40.0), "planar_3rrr": (6.0, 40.0), "stewart": (4.0, 25.0)}
+MUSTS = {
+    "four_bar": (6.0, 40.0),
+    "planar_3rrr": (6.0, 40.0),
+    "stewart": (4.0, 25.0),
+    "two_pumas": (8.0, 20.0),
+    "four_pumas": (8.0, 28.0),
+}
 """Ratio that one call and a batch must reach."""
 
 SIZE = 4096

@@ -32,7 +32,7 @@ def depth_first(model: tb.Model) -> tb.Model:
         )
         for name, q in model.poses.items()
     }
-    return tb.Model(model.name, order, loops=model.loops, poses=poses)
+    return tb.Model(model.name, order, loops=model.loops, frames=model.frames, poses=poses)
 
 
 def closed_state(model: tb.Model, seed: int = 5) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

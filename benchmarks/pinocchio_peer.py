@@ -54,23 +54,39 @@ def build_pinocchio(
     """
     peer = pin.Model()
     peer.gravity.linear = np.array(gravity)
-    # where each of our bodies sits: a joint of the peer, and a placement in its frame
-    place = {"world": (0, pin.SE3.Identity())}
     for body in model.bodies:
+        place = _places(model, peer)
         parent, offset = place[body.parent]
-        placement = offset * _placement(body.joint.pose)
-        if body.joint.kind == "fixed":
-            place[body.name] = (parent, placement)
-        else:
-            number = peer.addJoint(parent, _joint_model(body.joint), placement, body.joint.name)
-            place[body.name] = (number, pin.SE3.Identity())
+        if body.joint.kind != "fixed":
+            placement = offset * _placement(body.joint.pose)
+            peer.addJoint(parent, _joint_model(body.joint), placement, body.joint.name)
+            place = _places(model, peer)
         if body.inertia.mass > 0.0:
             peer.appendBodyToJoint(place[body.name][0], _inertia(body.inertia), place[body.name][1])
+    armature = np.concatenate([joint.armatures for joint in model.joints if joint.nv] or [[]])
+    peer.armature = v_to_pinocchio(model, armature)
     return peer
 
 
+def _places(model: tb.Model, peer: Any) -> dict[str, tuple[int, Any]]:
+    """Return where our bodies and frames sit: a joint of the peer, and a placement in its frame."""
+    place = {"world": (0, pin.SE3.Identity())}
+    for body in model.bodies:
+        if body.joint.kind == "fixed":
+            parent, offset = place[body.parent]
+            place[body.name] = (parent, offset * _placement(body.joint.pose))
+        elif peer.existJointName(body.joint.name):
+            place[body.name] = (peer.getJointId(body.joint.name), pin.SE3.Identity())
+        else:
+            return place
+    for frame in model.frames:
+        joint, offset = place[frame.body]
+        place[frame.name] = (joint, offset * _placement(frame.pose))
+    return place
+
+
 class PinocchioLoops:
-    """The loops of one of our models as Pinocchio has them: points held together.
+    """The loops of one of our models as Pinocchio has them: points or frames held together.
 
     Pinocchio ties points or whole frames. Hinges of planar mechanisms are points there, with one
     constraint that repeats others and two less than ours.
@@ -80,22 +96,24 @@ class PinocchioLoops:
         """Build the constraints.
 
         Args:
-            model: Ours; its loops are balls, or hinges of a planar mechanism.
+            model: Ours; its loops are rigid grasps, balls, or hinges of a planar mechanism.
             peer: The same robot for Pinocchio.
             gains: Stiffness [1/s^2] and damping [1/s] of Baumgarte's stabilization.
         """
         self.peer, self.data = peer, peer.createData()
         self._models = pin.StdVec_RigidConstraintModel()
         self._datas = pin.StdVec_RigidConstraintData()
-        number = {body.name: peer.getJointId(body.joint.name) for body in model.bodies}
+        place = _places(model, peer)
         for loop in model.loops:
+            (first, at_first), (second, at_second) = place[loop.first], place[loop.second]
+            rigid = loop.joint.kind == "fixed"
             tie = pin.RigidConstraintModel(
-                pin.ContactType.CONTACT_3D,
+                pin.ContactType.CONTACT_6D if rigid else pin.ContactType.CONTACT_3D,
                 peer,
-                number[loop.first],
-                _placement(loop.joint.pose),
-                number[loop.second],
-                _placement(loop.second_pose),
+                first,
+                at_first * _placement(loop.joint.pose),
+                second,
+                at_second * _placement(loop.second_pose),
                 pin.ReferenceFrame.LOCAL,
             )
             tie.setBaumgarteCorrectorParameters(pin.BaumgarteCorrectorParameters(*gains))
