@@ -46,9 +46,9 @@ separated boxes have no corner below a face of the other."""
 FIRST_PREFERENCE = 1e-6
 """The same for faces of the second box against faces of the first."""
 
-MARGIN = 1e-12
-"""Fraction by which corners may be beyond a face: boxes of equal size, aligned up to rounding, keep
-their corners."""
+MARGIN = 1e-6
+"""Fraction by which corners may be beyond a face: boxes of equal size that are nearly aligned, as
+in a stack, keep the corners of one of them as contacts, whatever rounding does."""
 
 _AROUND = ((1, 2), (2, 0), (0, 1))
 
@@ -170,7 +170,10 @@ def _clipped(reference: _Face, incident: _Face) -> list[tuple[Scalar, ...]]:
 
     Corners are the ends of the four edges of the incident face, clipped to the rectangle (an end
     that is not clipped is the start of the next edge), and the corners of the rectangle inside the
-    incident face: a convex polygon with at most eight.
+    incident face: a convex polygon with at most eight. The start of edge k, or corner k, is in slot
+    k, the clipped end of the edge before it in slot 4 + k; corners of the rectangle fill what is
+    left. Slots carry forces from step to step: a contact that comes or goes leaves the others where
+    they are.
 
     Returns:
         For each slot whether it is used, its coordinates on the reference face [m], and whether it
@@ -187,7 +190,8 @@ def _clipped(reference: _Face, incident: _Face) -> list[tuple[Scalar, ...]]:
     ax, ay = on_reference(scale(incident.x, incident.half_x))
     bx, by = on_reference(scale(incident.y, incident.half_y))
     corners = [(cx + s * ax + t * bx, cy + s * ay + t * by) for s, t in _CORNERS]
-    candidates: list[tuple[Scalar, ...]] = []
+    starts: list[tuple[Scalar, ...]] = []
+    ends: list[tuple[Scalar, ...]] = []
     for k in range(4):
         (x, y), (x1, y1) = corners[k], corners[(k + 1) % 4]
         dx, dy = x1 - x, y1 - y
@@ -195,20 +199,22 @@ def _clipped(reference: _Face, incident: _Face) -> list[tuple[Scalar, ...]]:
         start2, end2, hits2 = _interval(y, dy, wide_y)
         start, end = maximum(start, start2), minimum(end, end2)
         hits = hits & hits2 & (start <= end)
-        candidates.append((hits, x + start * dx, y + start * dy, 0.0))
+        starts.append((hits, x + start * dx, y + start * dy, 0.0))
         # decided as for the start of the next edge, so that rounding loses no corner
         inside = (abs(x1) <= wide_x) & (abs(y1) <= wide_y)
-        candidates.append((select(inside, False, hits), x + end * dx, y + end * dy, 0.0))
+        ends.append((select(inside, False, hits), x + end * dx, y + end * dy, 0.0))
     # coordinates on the incident face, as fractions of its half sizes
     determinant = ax * by - ay * bx
     regular = abs(determinant) > 0.0
     inverse = where(regular, 1.0 / where(regular, determinant, 1.0), 0.0)
+    clearly = 1.0 - MARGIN
+    own: list[tuple[Scalar, ...]] = []
     for s, t in _CORNERS:
         x, y = s * hx - cx, t * hy - cy
         p, q = (x * by - y * bx) * inverse, (ax * y - ay * x) * inverse
-        inside = regular & (abs(p) < 1.0) & (abs(q) < 1.0)
-        candidates.append((inside, s * hx, t * hy, 1.0))
-    return _packed(candidates, 8)
+        inside = regular & (abs(p) < clearly) & (abs(q) < clearly)
+        own.append((inside, s * hx, t * hy, 1.0))
+    return _filled([*starts, *ends[-1:], *ends[:-1]], own)
 
 
 _CORNERS = ((-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0))
@@ -224,20 +230,26 @@ def _interval(x: Scalar, dx: Scalar, half: Scalar) -> tuple[Scalar, Scalar, Scal
     return start, end, moves | (abs(x) <= half)
 
 
-def _packed(candidates: list[tuple[Scalar, ...]], slots: int) -> list[tuple[Scalar, ...]]:
-    """Return candidates that exist in the first slots, in order."""
-    places = []
+def _filled(
+    slots: list[tuple[Scalar, ...]], others: list[tuple[Scalar, ...]]
+) -> list[tuple[Scalar, ...]]:
+    """Return candidates in their slots, and others that exist in the slots that are left."""
+    ranks: list[Scalar] = []
     taken: Scalar = 0.0
-    for candidate in candidates:
-        places.append(where(candidate[0], taken, -1.0))
+    for candidate in others:
+        ranks.append(where(candidate[0], taken, -1.0))
         taken = taken + where(candidate[0], 1.0, 0.0)
-    packed = []
-    for slot in range(slots):
-        kept: tuple[Scalar, ...] = (0.0, 0.0, 0.0)
-        for place, candidate in zip(places, candidates, strict=True):
-            kept = select(place == float(slot), candidate[1:], kept)
-        packed.append((taken > float(slot), kept[0], kept[1], kept[2] > 0.5))
-    return packed
+    found = []
+    free: Scalar = 0.0
+    for slot in slots:
+        exists, kept = slot[0], slot[1:]
+        place = where(exists, -2.0, free)
+        for rank, candidate in zip(ranks, others, strict=True):
+            kept = select(rank == place, candidate[1:], kept)
+        used = exists | (free < taken)
+        free = free + where(exists, 0.0, 1.0)
+        found.append((used, kept[0], kept[1], kept[2] > 0.5))
+    return found
 
 
 def _edge_contact(
