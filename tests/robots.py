@@ -132,7 +132,7 @@ def welded():
 
 
 def balloon():
-    """Build a free body that floats relative to a moving arm: six freedoms inside a tree."""
+    """Build a free body that floats relative to a moving arm: six DoF inside a tree."""
     rng = np.random.default_rng(15)
     plan = [
         ("arm", "world", ("revolute",)),

@@ -7,7 +7,7 @@ import pytest
 from tiburon import errors
 
 
-def test_unknown_name_puts_the_nearest_match_first_and_says_how_to_list():
+def test_unknown_name_puts_the_nearest_match_first_and_states_how_to_list():
     error = errors.UnknownNameError(
         "joint", "elbo", ["wrist", "elbow"], where="model 'arm'", listing="model.joint_names"
     )
@@ -28,7 +28,7 @@ def test_unknown_name_lists_a_few_known_names_when_none_is_near():
     assert "and 2 more" in message
 
 
-def test_unknown_name_says_when_there_is_nothing_to_choose_from():
+def test_unknown_name_states_when_there_is_nothing_to_choose_from():
     assert "there is no frame to choose from" in str(errors.UnknownNameError("frame", "a", []))
 
 

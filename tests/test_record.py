@@ -158,7 +158,7 @@ def test_slots_leave_no_room_for_more():
     assert Open(1).__dict__ == {"number": 1}
 
 
-def test_what_a_class_writes_itself_stays():
+def test_methods_of_a_class_stay():
     """A class's own methods are not replaced, and its own comparison still gets a hash."""
 
     @record

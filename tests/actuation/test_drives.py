@@ -26,7 +26,7 @@ def acting(model, v=0.0, x=(), u=0.0):
     return element.act(moment(element, model, [0.3], [v], x=x, u=(u,)))
 
 
-def test_an_ideal_actuator_gives_what_it_is_told_within_limits():
+def test_an_ideal_actuator_gives_its_command_within_limits():
     """The command is the force at the joint, held within its limits."""
     free, limited = driven(), driven(force_limits=(-2.0, 5.0))
     assert acting(free, u=7.0).joint_force == {"hinge": (7.0,)}
@@ -153,7 +153,7 @@ def test_motors_turn_electric_power_into_motion_and_heat(inductance):
         )
 
 
-def test_a_motor_needs_a_joint_of_one_freedom_and_a_resistance():
+def test_a_motor_needs_a_joint_of_one_degree_of_freedom_and_a_resistance():
     """Messages name the actuator and say what to do."""
     ball = tb.Spherical("ball")
     solid = tb.Inertia(1.0, (0, 0, 0), (1, 0, 0, 1, 0, 1))

@@ -18,7 +18,7 @@ def test_runs_apply_friction_springs_and_stops_of_the_robot():
     assert still.q[-1, 0] == 0.8
 
 
-def test_stick_slip_by_one_word_holds_what_smooth_friction_lets_creep():
+def test_stick_slip_friction_holds_a_load_under_which_smooth_friction_creeps():
     """A hinge with friction under half its load: at rest with the one, slow with the other."""
     load = tb.JointForceSchedule("load", "hinge", times=(0.0,), forces=(0.5,))
     rubbing = wheel(passive=tb.JointPassive(friction=1.0))
@@ -50,7 +50,7 @@ def test_motors_of_a_batch_take_their_own_voltages():
     assert np.array_equal(single.x, batch.x[:, 1])
 
 
-def test_springs_of_the_model_and_of_the_run_act_alike():
+def test_springs_of_the_model_and_of_the_run_act_equally():
     """A spring as part of a robot, or given to the run: the same bits."""
     block = slider()
     spring = tb.Spring("coil", "world", "block", stiffness=30.0, rest_length=1.0)

@@ -57,7 +57,7 @@ def test_stops_never_make_energy():
         assert -f * rate <= -k * max(d, 0.0) * rate + 1e-12
 
 
-def test_stiffness_suits_what_a_joint_moves():
+def test_stiffness_follows_the_apparent_inertia_of_a_joint():
     """A stop of a heavier robot is stiffer: its swing has the frequency that was asked for."""
     light, heavy = (wheel(i, limits=tb.JointLimits(-1.0, 1.0)) for i in (0.01, 1.0))
     for model, inertia in ((light, 0.01), (heavy, 1.0)):

@@ -127,8 +127,8 @@ def test_wrong_parts_are_refused_with_their_names():
         tb.Model("m", [ball], cylinders=[tb.HydraulicCylinder("c", joint="ball")])
 
 
-def test_urdf_tells_that_it_cannot_hold_them(tmp_path):
-    """What was left out is told, by name."""
+def test_urdf_reports_that_it_cannot_hold_them(tmp_path):
+    """What was left out is reported, by name."""
     losses = tb.save(machine(), tmp_path / "machine.urdf")
     assert "springs between points were left out: coil, plain" in losses
     assert "hydraulic cylinders were left out: ram, strut" in losses

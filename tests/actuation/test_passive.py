@@ -52,7 +52,7 @@ def test_smooth_friction_stops_a_block_after_the_way_of_constant_friction():
 
 
 @pytest.mark.parametrize("joint", JOINTS, ids=lambda joint: joint.kind)
-def test_springs_of_any_joint_take_what_they_give(joint):
+def test_springs_of_any_joint_conserve_energy(joint):
     """The power of a spring is minus the rate of its energy, however unequal its stiffnesses."""
     K = tuple(RANDOM.uniform(0.5, 5.0, joint.nv).tolist())
     for _ in range(5):
@@ -77,7 +77,7 @@ def test_a_spring_that_is_equal_along_all_axes_pulls_along_the_turn():
 
 
 def test_rest_positions_count_by_variable_or_by_freedom():
-    """Three numbers of a ball joint are a turn, four a quaternion, one is all freedoms alike."""
+    """Three numbers of a ball joint are a turn, four a quaternion, one is all DoF alike."""
     ball = tb.Spherical("ball")
     turned = ball.integrate(ball.neutral(), (0.1, 0.2, 0.3))
     assert rest_position(ball, (0.1, 0.2, 0.3)) == pytest.approx(turned)
@@ -135,7 +135,7 @@ def test_followers_hand_their_friction_to_their_leader():
     assert force == pytest.approx(-3.0 * own, rel=1e-14)
 
 
-def test_only_what_is_there_is_a_number():
+def test_only_existing_passive_forces_are_parameters():
     """Zeros are compiled in: robots that differ in numbers only share code."""
     a = wheel(passive=tb.JointPassive(damping=0.1))
     b = wheel(passive=tb.JointPassive(damping=0.7))

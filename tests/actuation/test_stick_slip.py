@@ -54,7 +54,7 @@ def test_smooth_friction_creeps_where_this_one_stays():
     assert abs(go([0.0, 0.0, 0.0], dt=1e-3, count=3000)[1]) < 1e-12
 
 
-def test_beyond_its_friction_a_block_slides_with_what_is_left():
+def test_beyond_its_friction_a_block_slides_by_the_remaining_force():
     """Fast slip: acceleration (load - friction) / mass."""
     model = on_a_slope(0.6)
     load = 2.0 * 9.81 * math.sin(0.6)
@@ -149,7 +149,7 @@ def test_it_never_gives_more_than_it_stored():
         assert power(block, np.zeros(1), np.array([v]), action) <= -stored + 1e-12
 
 
-def test_friction_stays_within_twice_what_it_holds():
+def test_friction_stays_within_twice_its_static_limit():
     """However fast a kick, spring and damper of the bristles give at most fs each."""
     block = slider()
     element = StickSlip("rub", "x", 3.0, 4.0, bend=1e-4, relaxation=0.05)

@@ -64,7 +64,7 @@ def test_shared_variables_are_predicted_to_cost_more_than_none():
 
 
 @pytest.mark.parametrize("linked", [1, 2, 200], ids=["bush", "pairs", "chain"])
-def test_no_graph_is_made_beyond_six_freedoms(linked, monkeypatch):
+def test_no_graph_is_made_beyond_six_dof(linked, monkeypatch):
     """Two hundred joints in chains of one, two or all: the formula decides, nothing is traced."""
     rng = np.random.default_rng(4)
     bodies = []

@@ -109,7 +109,7 @@ def differences(function, count):
     return np.array([(function(h * e) - function(-h * e)) / (2 * h) for e in np.eye(count)]).T
 
 
-def test_derivatives_know_inertias_from_outside():
+def test_derivatives_include_inertias_from_outside():
     """Those of forward and inverse dynamics are central differences; linearize follows."""
     model, A = arm(), matrix(4)
     rng = np.random.default_rng(5)

@@ -39,7 +39,7 @@ def test_every_set_of_unknowns_is_solved_as_if_joints_were_named():
         assert_close(forces, tau, SOLVE, scale)
 
 
-def test_cases_of_a_batch_may_know_different_accelerations():
+def test_cases_of_a_batch_may_prescribe_different_accelerations():
     """Each case as it comes out alone; shapes broadcast, forces and out= go along."""
     q, v, tau, vd = moving((2, 3))
     known = np.random.default_rng(1).random((3, ARM.nv)) < 0.5
@@ -67,7 +67,7 @@ def test_cases_of_a_batch_may_know_different_accelerations():
 
 
 def test_a_failed_case_among_different_ones_is_flagged_or_named():
-    """Its place in the batch is told, not that among its like."""
+    """Its place in the batch is reported, not that among its like."""
     q, v, tau, vd = moving((4,))
     known = np.zeros((4, ARM.nv), dtype=bool)
     known[1::2, 0] = True

@@ -183,7 +183,7 @@ def test_a_solution_on_a_limit_is_found():
     assert found.iterations <= 10
 
 
-def test_what_is_out_of_reach_is_an_outcome_with_the_nearest_position():
+def test_unreachable_targets_are_outcomes_with_the_nearest_position():
     """A pendulum's bob is asked beyond its circle: it points there, and says what is missing."""
     rod = ROBOTS["pendulum"].bodies[0]
     length = 0.7

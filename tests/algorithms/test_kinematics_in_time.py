@@ -62,7 +62,7 @@ def test_masses_and_momenta_are_those_of_the_free_machine_at_that_moment(pair):
         assert_close(function(driven, q, time=NOW), function(free, q_all)[:, 1:])
 
 
-def test_inverse_inertias_hold_what_time_holds(pair):
+def test_inverse_inertias_are_those_of_the_free_joints_alone(pair):
     """A driven base does not give way: J M^-1 J^T of the free joints alone."""
     (driven, q, _), (free, q_all, _, _) = pair
     J = tb.frame_jacobian(free, q_all, "tip")[:, 1:]

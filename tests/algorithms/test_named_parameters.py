@@ -368,7 +368,7 @@ def test_kernels_take_values_by_name_alone():
         tb.compile(tb.forward_dynamics, model, parameters="arm.mas")
 
 
-def test_robots_that_move_alike_are_equal_whatever_is_named():
+def test_robots_that_move_equally_are_equal_whatever_is_named():
     """Only code differs: users never meet the difference."""
     model = one_link()
     kernel = tb.compile(tb.forward_dynamics, model, parameters="arm.center_of_mass")

@@ -48,7 +48,7 @@ def test_counts_of_the_measured_robots_do_not_grow(robot, function, multiplicati
     assert found.additions <= additions
 
 
-def test_one_division_per_freedom_and_one_for_the_quaternion():
+def test_one_division_per_degree_of_freedom_and_one_for_the_quaternion():
     """Joints share reciprocals; sine and cosine of an angle come as one pair."""
     found = operations(measured.quadruped(), "forward_dynamics")
     assert found.divisions == 18 + 1

@@ -76,7 +76,7 @@ def test_operational_space_inertia_times_its_inverse_is_one(name):
 
 @pytest.mark.parametrize("axes", ["world", "frame"])
 @pytest.mark.parametrize("at", ["world", "com", (0.2, -0.3, 0.4)], ids=str)
-def test_inverse_inertias_are_told_at_points_as_jacobians_are(at, axes):
+def test_inverse_inertias_are_given_at_points_as_jacobians_are(at, axes):
     """J M^-1 J^T with the Jacobian at the same point and in the same axes."""
     model = ROBOTS["balloon"]
     q, *_ = kicked(model, 9)
@@ -157,7 +157,7 @@ def test_a_pendulum_bob_weighs_nothing_along_the_rod():
     assert_close(inverse, np.diag([1.0 / mass, 0.0, 0.0]))
 
 
-def test_frames_without_enough_freedom_are_refused_by_count():
+def test_frames_with_too_few_degrees_of_freedom_are_refused_by_count():
     """Five joints cannot move a hand in six directions, whatever the position."""
     model = ROBOTS["gantry"]
     message = "6 independent directions, got 'tip', moved by 5 joint velocities; pass fewer"

@@ -140,7 +140,7 @@ def test_models_of_equal_structure_keep_their_own_masses():
         assert_close(tb.forward_dynamics(model, q, v, tau), expected)
 
 
-def test_kernels_in_memory_are_bounded_and_come_back(monkeypatch):
+def test_kernels_in_memory_are_bounded_and_rebuilt(monkeypatch):
     """Many models do not pile up kernels; a model used again works again."""
     monkeypatch.setattr(library, "KERNELS_PER_FUNCTION", 6)
     function = library.LIBRARY["forward_dynamics"]
@@ -175,14 +175,14 @@ def test_a_robot_that_cannot_move_has_frames_and_empty_dynamics():
         ({"external_force": [np.ones(6)]}, "external_force: expected forces by name of a body"),
     ],
 )
-def test_what_is_no_robot_world_or_force_is_refused_in_words(arguments, message):
+def test_anything_but_a_robot_world_or_force_is_refused_with_a_message(arguments, message):
     """Such slips are common, and an AttributeError would not tell which argument."""
     given = {"model": pendulum(), "q": [0.1], "v": [0.2], "tau": [0.3]} | arguments
     with pytest.raises(tb.TiburonError, match=message):
         tb.forward_dynamics(**given)
 
 
-def test_kernels_are_not_compiled_for_what_is_no_robot():
+def test_kernels_are_not_compiled_for_invalid_robots():
     with pytest.raises(tb.ModelError, match="model: expected a Model"):
         tb.compile(tb.mass_matrix, "pendulum")
     with pytest.raises(tb.ModelError, match="world: expected a World"):

@@ -35,7 +35,7 @@ def test_outward_gives_each_visit_its_own_values(plan):
 
 
 @over_trees
-def test_inward_adds_up_what_all_descendants_hand_on(plan):
+def test_inward_sums_over_all_descendants(plan):
     """Ones handed on make each body count its subtree."""
 
     def visit(body, total, own):

@@ -26,7 +26,7 @@ FAST, SLOW = Timing(1e-6, 2e-6), Timing(8e-6, 9e-6)
     ("must", "aim", "verdict"),
     [(8.5, 9.0, "MISSED"), (7.0, 8.5, "met"), (7.0, 8.0, "aim met"), (7.0, None, "met")],
 )
-def test_verdict_tells_bound_from_aim(must, aim, verdict):
+def test_verdict_distinguishes_bound_from_aim(must, aim, verdict):
     """A figure of 8x is judged by both."""
     assert Figure("x", FAST, "peer", SLOW, must=must, aim=aim).verdict == verdict
 
@@ -92,7 +92,7 @@ def test_section_counts_misses_and_names_command_machine_and_notes():
     assert "at most 2.00 times" in section
 
 
-def test_section_replaces_only_what_stands_between_its_marks(tmp_path):
+def test_a_section_replaces_only_the_text_between_its_marks(tmp_path):
     """The rest of a README is its author's."""
     path = tmp_path / "README.md"
     path.write_text(f"# Title\n\n{BEGIN}\nold\n{END}\n\nThe end.\n")

@@ -190,7 +190,7 @@ def test_a_family_that_fails_leaves_all_other_figures(failing, monkeypatch, tmp_
 @pytest.mark.parametrize(
     ("failing", "code"), [(KeyboardInterrupt(), 130), (RuntimeError("the peer crashed"), None)]
 )
-def test_figures_survive_what_stops_the_runner(failing, code, monkeypatch, tmp_path, capsys):
+def test_figures_survive_a_stopped_runner(failing, code, monkeypatch, tmp_path, capsys):
     """Ctrl-C and errors that nobody foresaw cost no row that was measured."""
     _fake(monkeypatch, failing=failing)
     path = tmp_path / "figures.json"

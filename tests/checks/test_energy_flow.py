@@ -48,7 +48,7 @@ def test_a_vehicle_is_seen_from_the_current_that_carries_it():
     assert tb.energy_flow(held).residual < 1e-4
 
 
-def test_what_cannot_be_followed_is_refused():
+def test_a_current_past_a_robot_on_the_ground_is_refused():
     """A current past a robot on the ground does work that no such balance knows."""
     run = tb.simulate(
         ball(1.0), 0.01, fluid=tb.Water(1000.0, current=(1.0, 0.0, 0.0)), progress=False

@@ -115,7 +115,7 @@ def test_energy_that_drifts_with_the_order_of_the_method_passes(arm, states, mon
 
 
 def test_runs_that_end_early_fail(arm, states):
-    """A robot thrown at 1e200 rad/s diverges, which is told."""
+    """A robot thrown at 1e200 rad/s diverges, which is reported."""
     thrown = Kicked(states.q, 1e200 * states.v)
     found = energy_conservation(arm, LAND, thrown, "energy")
     assert found.verdict == "failed"
@@ -123,7 +123,7 @@ def test_runs_that_end_early_fail(arm, states):
 
 
 def test_loops_that_cannot_follow_are_to_be_looked_at(monkeypatch):
-    """A run that ends at a singular pose is told, and balanced as far as it came."""
+    """A run that ends at a singular pose is reported, and balanced as far as it came."""
     bar = tb.load("four_bar")
     states = kicked_states(bar, start_position(bar), 1, seed=0)
     true = model_check.ended_early
@@ -158,7 +158,7 @@ def test_step_advice_follows_the_stiffest_part():
     assert 'method "rosenbrock"' in advice.finding().text
 
 
-def test_step_advice_knows_friction_and_stops():
+def test_step_advice_considers_friction_and_stops():
     """Coulomb friction turns around over 0.01 rad/s; stops swing at 250 rad/s."""
     rod = tb.Inertia(1.0, (0, 0, 0), (0.5, 0.5, 0.5))
     rub = tb.Revolute("rub", passive=tb.JointPassive(friction=10.0))
@@ -182,8 +182,8 @@ def test_poses_that_open_loops_fail():
     assert found.verdict == "passed"
 
 
-def test_what_cannot_be_computed_is_a_finding(arm, monkeypatch):
-    """An error of ours inside a check fails that check, and the others go on."""
+def test_failed_computations_are_findings(arm, monkeypatch):
+    """An error of ours inside a check fails that check, and the others continue."""
 
     def broken(*arguments, **options):
         raise tb.DomainError("mass", "above 0", "-1")

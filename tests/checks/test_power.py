@@ -75,7 +75,7 @@ def test_forces_that_are_left_out_fail(damped, states, monkeypatch):
     assert found_by_name(damped, LAND, states)["power balance"].verdict == "failed"
 
 
-def test_shorter_steps_that_end_early_are_told(damped, states, monkeypatch):
+def test_shorter_steps_that_end_early_are_reported(damped, states, monkeypatch):
     """One row that is left of a run balances, whatever acts."""
     true = model_check.run_of
 

@@ -96,7 +96,7 @@ def test_closed_positions_keep_their_bits(capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_loops_that_cannot_close_are_told_with_their_gaps(capsys):
+def test_loops_that_cannot_close_are_reported_with_their_gaps(capsys):
     """Links of 2.4 m do not span 5 m: 2.6 m stay open; a picture of it is shown nevertheless."""
     robot = linkage(5.0)
     with pytest.raises(tb.LoopError, match=r"stay open at best 'closure' by 2\.6") as caught:

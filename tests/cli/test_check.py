@@ -48,7 +48,7 @@ def test_robots_that_ship_are_without_blame():
 
 
 def test_doubts_are_listed_and_may_fail(tmp_path):
-    """Limits in degrees are told; the command fails for them only where it is asked to."""
+    """Limits in degrees are reported; the command fails for them only where it is asked to."""
     link = tb.Body(
         "link",
         joint=tb.Revolute("hinge", limits=tb.JointLimits(-90, 90)),
@@ -81,7 +81,7 @@ def test_robots_that_cannot_move_fail(tmp_path):
     assert "no inertia resists 'knuckle'" in failed["text"]
 
 
-def test_cylinders_are_told_how_water_meets_them():
+def test_flow_around_cylinders_is_reported():
     """Reynolds number and vortices of a hull across the stream, by the library's own report."""
     found = json.loads(run("remus100", "--quick", "--json").output)
     assert found["passed"]

@@ -39,7 +39,7 @@ def test_measure_reports_how_ticks_kept_time():
     assert "deadline misses:" in result.output
 
 
-def test_a_taken_port_is_told_without_a_traceback():
+def test_a_taken_port_is_reported_without_a_traceback():
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()

@@ -62,7 +62,7 @@ def test_info_shows_thrusters_limits_and_water():
     assert "right_jaw  1.5 kg  other_jaw: coupled to jaw" in text
 
 
-def test_info_shows_limits_of_joints_with_several_freedoms(tmp_path):
+def test_info_shows_limits_of_joints_with_several_degrees_of_freedom(tmp_path):
     """One number each, "any" where one is open, nothing where all are."""
     limits = tb.JointLimits(lower=(-0.5, -float("inf")), upper=(0.5, float("inf")))
     rod = tb.Inertia.cylinder(1.0, 0.1, 1.0)
@@ -86,7 +86,7 @@ def test_info_shortens_long_lists_unless_told():
     assert "more" not in whole
 
 
-def test_info_lists_what_may_touch_and_its_materials():
+def test_info_lists_contact_pairs_and_materials():
     """With the ground of the robot's own world, or level ground under contact points."""
     text = output_of("info", "gripper_block", "--all")
     (row,) = (line.split() for line in text.splitlines() if "right_finger.pad_2/block" in line)
@@ -105,7 +105,7 @@ def test_info_as_json_is_the_description():
     assert json.loads(output_of("info", "delta", "--json")) == tb.describe(tb.load("delta"))
 
 
-def test_info_warns_of_what_is_hardly_meant(tmp_path):
+def test_info_warns_of_implausible_values(tmp_path):
     """A robot in millimeters and grams is shown, with warnings that name the bodies."""
     link = tb.Body(
         "link[a]",
@@ -136,7 +136,7 @@ def test_convert_round_trip_is_the_same_robot(tmp_path):
     assert tb.load(target) == tb.load("stewart")
 
 
-def test_convert_says_what_the_target_could_not(tmp_path):
+def test_convert_reports_data_that_the_target_cannot_hold(tmp_path):
     """URDF knows neither thrusters nor water."""
     target = tmp_path / "rov.urdf"
     text = output_of("convert", "rexrov", target)

@@ -67,14 +67,14 @@ def test_files_are_written_and_named(kept):
         assert "</html>" in (folder / page).read_text()
 
 
-def test_the_outcome_is_told_in_words(kept):
+def test_the_outcome_is_printed(kept):
     result, _ = kept
     assert "outcome:       finished at 0.5 s" in result.output
     assert "elbow [rad]" in result.output
     assert "energy of the robot: " in result.output
 
 
-def test_a_stored_run_goes_on_with_the_same_bits(kept, tmp_path):
+def test_a_stored_run_continues_with_the_same_bits(kept, tmp_path):
     """`--resume -t` adds to the run; the end is that of a run without a break."""
     _, folder = kept
     copy = tmp_path / "run.zarr"
@@ -137,7 +137,7 @@ def test_report_overwrites_nothing_unasked(kept, tmp_path):
     assert not [file for file in options if file.read_bytes()[:13] == b"years of work"]
 
 
-def test_diverged_runs_have_a_code_and_a_culprit(tmp_path):
+def test_diverged_runs_have_a_code_and_a_cause(tmp_path):
     """A controller that pushes without end: code 3, and JSON says who left first."""
     (tmp_path / "wild.py").write_text("def push(state):\n    return 1e14 * state.q**3\n")
     code, data = data_of(
@@ -159,8 +159,8 @@ def has_moved(store):
     return (store / "checkpoint" / "progress.npz").is_file() and len(tb.load_run(store)) > 1
 
 
-def test_ctrl_c_keeps_what_was_computed(tmp_path):
-    """The first Ctrl-C ends in good order: code 130, rows on disk, and it can go on."""
+def test_ctrl_c_keeps_the_computed_rows(tmp_path):
+    """The first Ctrl-C ends in good order: code 130, rows on disk, and it can continue."""
     store = tmp_path / "long.zarr"
     command = (
         "import runpy; from tiburon.simulation import recorder\n"
@@ -206,7 +206,7 @@ def test_ctrl_c_keeps_what_was_computed(tmp_path):
         (["--control", "station"], "station keeping needs one floating base, got 0"),
     ],
 )
-def test_bad_words_are_refused_with_the_way_out(words, message):
+def test_bad_options_are_refused_with_the_way_out(words, message):
     """Before anything runs, by errors of ours, which the command shows with code 1."""
     result = invoke("simulate", ARM, "-t", 0.1, *words)
     assert isinstance(result.exception, tb.TiburonError)
@@ -222,7 +222,7 @@ def test_bad_words_are_refused_with_the_way_out(words, message):
         ("def f():\n    return 1\n", "control: expected a function of (state), got one of ()"),
     ],
 )
-def test_errors_of_users_are_told_by_line(text, message, tmp_path):
+def test_errors_of_users_are_reported_by_line(text, message, tmp_path):
     """Not by the way through this package."""
     file = tmp_path / "mine.py"
     file.write_text(text)
@@ -231,7 +231,7 @@ def test_errors_of_users_are_told_by_line(text, message, tmp_path):
     assert message in str(result.exception)
 
 
-def test_files_that_cannot_be_written_are_told_before_the_run(kept, tmp_path):
+def test_files_that_cannot_be_written_are_reported_before_the_run(kept, tmp_path):
     """Endings of figures, and folders of reports."""
     result = invoke("simulate", ARM, "--plot", tmp_path / "run.xyz")
     assert isinstance(result.exception, tb.OptionError)
@@ -260,7 +260,7 @@ def test_water_is_there_as_soon_as_it_is_spoken_of():
     assert wet.fluid == tb.Water(current=(0.1, 0.0, 0.0), surface=0.5)
 
 
-def test_words_for_controllers(tmp_path, monkeypatch):
+def test_options_for_controllers(tmp_path, monkeypatch):
     """Each word is a controller of the library, or the user's own."""
     arm, rov = tb.load("panda"), tb.load("tiburon_titan")
     q, land = np.array(arm.poses["ready"]), tb.World()

@@ -50,7 +50,7 @@ def test_a_saved_run_becomes_a_page(tmp_path):
     assert '"speed":0.5' in page.read_text()
 
 
-def test_missing_folders_are_told_before_anything_is_loaded(tmp_path):
+def test_missing_folders_are_reported_before_anything_is_loaded(tmp_path):
     done = view("panda", "--html", str(tmp_path / "none" / "page.html"))
     assert isinstance(done.exception, tb.RunFileError)
     assert "create it first" in str(done.exception)

@@ -142,7 +142,7 @@ def test_our_errors_reach_the_user_without_a_traceback(monkeypatch, capsys):
     assert capsys.readouterr().err == "tiburon: --step: expected 'a positive number', got -1\n"
 
 
-def test_bench_outside_a_checkout_says_where_to_run_it(monkeypatch, tmp_path):
+def test_bench_outside_a_checkout_states_where_to_run_it(monkeypatch, tmp_path):
     """Installed without its sources, the command names the way out."""
     monkeypatch.setattr(bench, "find_checkout", lambda start: None)
     monkeypatch.chdir(tmp_path)

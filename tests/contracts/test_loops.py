@@ -1,4 +1,4 @@
-"""Functions that are for trees alone refuse robots with loops; kinematics goes on."""
+"""Functions that are for trees alone refuse robots with loops; kinematics continues."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_dynamics_with_loops_says_what_to_do(name):
+def test_dynamics_of_loops_names_the_alternative(name):
     with pytest.raises(tb.ModelError, match="would ignore what closes loops") as caught:
         REFUSED[name](MODEL)
     message = str(caught.value)
@@ -66,7 +66,7 @@ def test_also_after_the_tree_was_compiled():
         tb.compile(lambda model, q: tb.mass_matrix(model, q), MODEL)
 
 
-def test_kinematics_and_energies_of_the_tree_go_on():
+def test_kinematics_and_energies_of_the_tree_continue():
     tree = MODEL.without_loops()
     for function in (
         lambda m: tb.forward_kinematics(m, Q, "rocker")[0],

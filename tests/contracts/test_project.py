@@ -16,7 +16,7 @@ def test_version_is_the_same_everywhere():
     assert cited == PROJECT["version"]
 
 
-def test_changelog_opens_with_what_is_not_released_yet():
+def test_changelog_opens_with_unreleased_changes():
     """The first entry of the changelog is the one to write into."""
     first = re.search(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert first is not None

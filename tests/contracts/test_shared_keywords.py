@@ -260,7 +260,7 @@ def test_a_traced_call_refuses_to_write_into_arrays():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_masses_enter_takes_them_by_name(name):
+def test_functions_of_masses_take_them_by_name(name):
     """Numbers that are those of the robot change nothing but rounding; others do."""
     if "parameters" not in LIBRARY[name].keywords:
         assert not {INERTIA, GRAVITY} & set(LIBRARY[name].parameters) or name in MOTIONS

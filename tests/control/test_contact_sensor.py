@@ -91,7 +91,7 @@ def test_noise_is_that_of_forces_and_touch_stays_zero_or_one():
         ({"contacts": ()}, "contacts must be names"),
     ],
 )
-def test_what_does_not_fit_is_refused_by_name(options, message):
+def test_arguments_that_do_not_fit_are_refused_by_name(options, message):
     def sense():
         sensor = tb.ContactSensor("a", **options)
         tb.simulate(box(), 0.01, q=START, world=FLOOR, sensors=[sensor])

@@ -161,7 +161,7 @@ def test_computed_torque_leaves_linear_errors():
     assert_close(PATH.at(run.time).position - run.q, expected, 1e-8)
 
 
-def test_what_computed_torque_is_told_about_the_robot_counts():
+def test_the_model_given_to_computed_torque_counts():
     """With a wrong model the weight it misses stays as an error."""
     model = arm()
     wrong = ComputedTorque.critical(0.0, 8.0, world=tb.World(gravity=(0.0, 0.0, -5.0)))
@@ -265,7 +265,7 @@ def test_forces_may_go_through_actuators():
         (lambda: run_once(PD(0.0, 1.0, 0.0, through="air")), tb.OptionError, "through"),
     ],
 )
-def test_what_cannot_be_is_refused(make, error, text):
+def test_invalid_arguments_are_refused(make, error, text):
     with pytest.raises(error, match=text):
         make()
 

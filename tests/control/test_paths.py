@@ -221,6 +221,6 @@ def test_joints_move_a_frame_along_a_path():
         ),
     ],
 )
-def test_what_cannot_be_is_refused(make, error, text):
+def test_invalid_arguments_are_refused(make, error, text):
     with pytest.raises(error, match=text):
         make()

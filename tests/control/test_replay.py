@@ -96,7 +96,7 @@ def test_another_log_of_like_length_compiles_nothing():
 
 
 def test_commands_after_the_end_of_a_case_are_not_given_again():
-    """One of two cases stops at an event; the other goes on."""
+    """One of two cases stops at an event; the other continues."""
     stop = tb.Event("far", lambda state: state.q[0] - 0.1, terminal=True)
     run = tb.simulate(
         slider(), 0.5, v=[[1.0], [0.1]], control=lambda state: -state.q, events=[stop]
@@ -147,7 +147,7 @@ def test_logs_that_are_no_tables_are_refused(tmp_path):
         Replay.from_csv(tmp_path / "bytes.csv")
 
 
-def test_what_cannot_be_read_is_told(tmp_path):
+def test_unreadable_tables_are_reported(tmp_path):
     file = tmp_path / "bad.csv"
     file.write_text("time,rail\n0,1\n1,x\n")
     with pytest.raises(tb.DomainError, match="line 3"):

@@ -150,7 +150,7 @@ def pendulum():
 
 
 def test_cases_of_a_batch_have_their_own_gains(pendulum, tmp_path):
-    """To the bit what runs alone give; kept by files, and by runs that go on."""
+    """To the bit what runs alone give; kept by files, and by runs that continue."""
     many = [tb.PD(0.1 * k, 20.0 + 10.0 * k, 3.0) for k in range(5)]
     gains = {
         "control.target": 0.1 * np.arange(5.0),
@@ -204,7 +204,7 @@ def test_a_controller_within_another_keeps_its_own_numbers(pendulum):
     assert_close(run.q, alone.q)
 
 
-def test_what_users_derive_is_known_by_its_graph_also_inside_others():
+def test_user_classes_are_keyed_by_their_graph_also_when_nested():
     """A derived controller inherits what tells the code of its base, not of its own."""
 
     def derived(gain):

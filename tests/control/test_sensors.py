@@ -162,7 +162,7 @@ def test_a_wrist_carries_its_tool():
     assert_close(at_tip[:3], turn.T @ (reading[:3] - np.cross(place, force)), 1e-11)
 
 
-def test_encoders_tell_positions_and_velocities_by_name():
+def test_encoders_report_positions_and_velocities_by_name():
     model = arm()
     sensor = JointSensor("encoders", ("wrist",))
     assert sensor.channel_names(model) == ("q.wrist", "v.wrist")
@@ -171,7 +171,7 @@ def test_encoders_tell_positions_and_velocities_by_name():
 
 
 def run(sensors, steps, q=(0.3, -0.4), v=(1.0, 2.0), cases=(), dt=1e-3, by=1):
-    """Look at a state that moves in proportion to time; return what was told at each stop."""
+    """Look at a state that moves in proportion to time; return what was reported at each stop."""
     model = arm()
     sensing = Sensing(System(model), sensors, dt, cases)
     u = np.zeros((*cases, 2))
@@ -246,8 +246,8 @@ def test_bias_adds_and_resolution_rounds():
     assert_close(told[0], [0.25, -0.5])
 
 
-def test_what_is_on_its_way_is_kept_by_a_checkpoint():
-    """A second set of sensors that goes on from the memory of the first tells the same bits."""
+def test_checkpoints_keep_delayed_readings():
+    """A second set of sensors that continues from the memory of the first tells the same bits."""
     sensor = JointSensor("e", noise=0.1, rate=250.0, delay=0.01)
     whole, _ = run([sensor], 60)
     half, sensing = run([sensor], 30)
@@ -277,6 +277,6 @@ def test_what_is_on_its_way_is_kept_by_a_checkpoint():
         (ForceTorqueSensor("f", "tool", "upper"), tb.ModelError, "fixed to body 'tool'"),
     ],
 )
-def test_what_cannot_be_is_refused(sensor, error, text):
+def test_invalid_arguments_are_refused(sensor, error, text):
     with pytest.raises(error, match=text):
         Sensing(System(arm()), [sensor], 1e-3)

@@ -40,7 +40,7 @@ def test_looking_changes_nothing():
     assert np.array_equal(swing().q, swing(sensors=()).q)
 
 
-def test_readings_are_what_was_there_a_delay_ago():
+def test_readings_are_delayed():
     """Recorded words against recorded states: exact without noise, and shifted by the delay."""
     quiet = tb.JointSensor("quiet", rate=200.0, delay=0.02)
     run = swing(sensors=[quiet, GYRO])
@@ -55,7 +55,7 @@ def test_readings_are_what_was_there_a_delay_ago():
     assert_close(told[::2, 4:], ideal)
 
 
-def test_a_controller_sees_what_sensors_say():
+def test_a_controller_reads_sensors():
     """Held until the next word; the same numbers that are recorded."""
     seen = []
 
@@ -85,7 +85,7 @@ def test_neither_recording_nor_neighbors_change_a_reading():
     assert np.array_equal(both.array("sensor")[-1], whole.array("sensor")[-1])
 
 
-def test_readings_are_saved_and_go_on(tmp_path):
+def test_readings_are_saved_and_continue(tmp_path):
     """Words that are on their way survive a file."""
     whole = swing()
     swing(0.2).save(tmp_path / "half.zarr")

@@ -30,7 +30,7 @@ def same(run, other):
 
 
 @pytest.mark.parametrize("control_dt", [0.01, 0.02, 0.002])
-def test_sampled_controllers_read_what_those_in_python_read(control_dt):
+def test_sampled_traced_controllers_read_the_same_values_as_those_in_python(control_dt):
     """Noise, delay and readings that depend on commands: one robot, and cases of a batch."""
     python = swing(control=outside, control_dt=control_dt)
     assert np.ptp(python.u[:, 1]) > 0.05
@@ -75,7 +75,7 @@ def test_a_run_in_parts_reads_the_same(control, control_dt, tmp_path):
     same(later, whole)
 
 
-def test_sensors_that_are_not_there_are_told():
+def test_sensors_that_are_not_there_are_reported():
     """By name, traced or in Python; the nearest name first."""
     for control in (inside, outside):
         with pytest.raises(tb.ModelError, match="'encoders', got one without sensors"):

@@ -74,7 +74,7 @@ def test_without_limits_it_is_weighted_least_squares():
         assert not found.saturated.any()
 
 
-def test_the_matrix_is_what_thrusters_do():
+def test_the_allocation_matrix_holds_the_wrenches_of_thrusters():
     """A column is the joint force on the free joint of a unit thrust."""
     model = vehicle()
     A = np.array(ThrusterAllocation.of(model).matrix)
@@ -279,7 +279,7 @@ def tb_elements(model):
     return elements_of(model)
 
 
-def test_what_cannot_be_is_refused():
+def test_invalid_arguments_are_refused():
     model = vehicle()
     with pytest.raises(tb.ModelError, match="fixed to body 'arm'"):
         ThrusterAllocation.of(model, "arm")

@@ -87,7 +87,7 @@ def tip_motion(model, ours):
     return np.concatenate([omega, linear], axis=-1)
 
 
-def test_the_recording_says_where_it_comes_from():
+def test_the_recording_states_where_it_comes_from():
     """Tools, versions and command are stored beside the numbers."""
     assert set(PROVENANCE["tools"]) == {"Pinocchio", "MuJoCo"}
     assert PROVENANCE["command"] == COMMAND

@@ -64,7 +64,7 @@ def compare_derivatives(model, q, v, x, stored, case):
         assert_close(ours, expected, tolerance, np.abs(expected).max())
 
 
-def test_the_recording_says_where_it_comes_from():
+def test_the_recording_states_where_it_comes_from():
     """Tool, version and command are stored, and every kind of joint that Pinocchio can make."""
     assert PROVENANCE["tool"] == "Pinocchio"
     assert PROVENANCE["version"]

@@ -25,7 +25,7 @@ def model(tmp_path_factory):
     return read_urdf(path).without_loops()
 
 
-def test_the_recording_says_where_it_comes_from(model):
+def test_the_recording_states_where_it_comes_from(model):
     """Tool, version and command are stored, and states and robot are still those."""
     assert (FACTS["tool"], FACTS["command"]) == ("Pinocchio", COMMAND)
     assert tuple(FACTS["bodies"]) == model.body_names

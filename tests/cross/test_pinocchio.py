@@ -53,7 +53,7 @@ def compare(model, q, v, x, wrench, theirs):
     assert_close(translation, theirs["translation"])
 
 
-def test_the_recording_says_where_it_comes_from():
+def test_the_recording_states_where_it_comes_from():
     """Tool, version and command are stored beside at least eight robots."""
     assert PROVENANCE["tool"] == "Pinocchio"
     assert PROVENANCE["version"]

@@ -65,7 +65,7 @@ def test_snapshots_keep_contact_forces(drive):
     assert found.q[-1, 6] > 0.05
 
 
-def test_recordings_know_their_contacts(drive):
+def test_recordings_include_contacts(drive):
     at_start(drive)
     drive.start_recording(every=2)
     ahead(drive, 400)
@@ -74,7 +74,7 @@ def test_recordings_know_their_contacts(drive):
     assert run.get("contact_force").dims == ("time", "contact", "axis")
 
 
-def test_what_cannot_be_driven_is_refused():
+def test_robots_that_cannot_be_driven_are_refused():
     with pytest.raises(tb.OptionError, match="contact of ticks"):
         tb.Drive(box(), world=FLOOR, q=START, contact="exact")
     with pytest.raises(tb.DomainError, match="lift_out"):

@@ -50,7 +50,7 @@ def goes_on(drive):
 
 
 def test_the_first_to_steer_has_control_until_it_leaves(dispatcher, drive):
-    """Others watch and are told so; sticks of one who leaves go to the middle."""
+    """Others watch and are informed; sticks of one who leaves go to the middle."""
     one, two = dispatcher.add_client("one"), dispatcher.add_client("two")
     assert say(dispatcher, one, type="command", values={"surge": 0.5})["type"] == "done"
     refused = say(dispatcher, two, type="command", values={"surge": -1.0}, id=7)
@@ -78,7 +78,7 @@ def test_the_dead_mans_switch_acts_by_itself(dispatcher, drive):
     say(dispatcher, client, type="command", values={"station": 0.0})
 
 
-def test_sticks_are_held_while_the_operator_speaks(dispatcher, drive):
+def test_sticks_are_held_while_the_operator_sends(dispatcher, drive):
     """Each command moves the deadline, also one that takes it away."""
     client, place = dispatcher.add_client(), drive.place("surge")
     for hold in (0.2, 0.2, 60.0):
@@ -131,7 +131,7 @@ def test_welcome_state_report_and_forecast_are_json(dispatcher):
     assert say(dispatcher, client, type="report")["report"]["ticks"] > 0
 
 
-def test_edit_and_what_it_refuses(dispatcher, drive):
+def test_edits_and_their_refusals(dispatcher, drive):
     client = dispatcher.add_client()
     assert (
         say(dispatcher, client, type="edit", values={"density": 1010.0})["parameters"]["density"]
@@ -169,7 +169,7 @@ def test_edit_and_what_it_refuses(dispatcher, drive):
         " " * (MAX_MESSAGE_BYTES + 1),
     ],
 )
-def test_what_is_no_message_gets_an_error_and_changes_nothing(dispatcher, drive, text):
+def test_an_invalid_message_gets_an_error_and_changes_nothing(dispatcher, drive, text):
     held = drive.ticker.memory.posted.copy()
     answer = hand_in(dispatcher, dispatcher.add_client(), text)
     assert answer["type"] == "error"
@@ -271,7 +271,7 @@ def test_bytes_that_are_no_message_get_an_error_and_change_nothing(dispatcher, d
     goes_on(drive)
 
 
-def test_formats_say_the_same(dispatcher):
+def test_formats_agree(dispatcher):
     """A message and its answer are the same objects in both formats."""
     client = dispatcher.add_client()
     plain = say(dispatcher, client, type="describe")
@@ -281,7 +281,7 @@ def test_formats_say_the_same(dispatcher):
     assert msgpack.unpackb(encode(packed, "msgpack")) == plain
 
 
-def test_a_format_without_its_package_is_told(dispatcher, monkeypatch):
+def test_a_format_without_its_package_is_reported(dispatcher, monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "msgpack", None)

@@ -72,7 +72,7 @@ def test_clients_and_the_dead_mans_switch_do_not_wait_for_a_forecast(served, dri
     wait(lambda: not served.dispatcher.clients)
 
 
-def test_an_operator_goes_on_while_its_own_forecast_is_computed(served, drive, slow):
+def test_an_operator_continues_while_its_own_forecast_is_computed(served, drive, slow):
     """A second one is refused meanwhile; the first one's answer comes when it is ready."""
     line = Line(served.lines.port, token="secret")
     line.say(type="forecast", horizon=1.0, rows=2, id="f")

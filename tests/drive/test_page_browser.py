@@ -50,7 +50,7 @@ def page(chromium, served):
 
 
 def patiently(page, condition):
-    """Wait while the page goes on."""
+    """Wait while the page continues."""
     for _ in range(int(20 * PATIENCE)):
         if condition():
             return

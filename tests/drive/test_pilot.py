@@ -29,7 +29,7 @@ def system_of(name):
 
 
 @pytest.mark.parametrize("name", ROBOTS)
-def test_what_can_be_held(name):
+def test_joints_that_can_be_held(name):
     """Axes with strength and driven joints are those that the robot's data says."""
     system, _ = system_of(name)
     axes, joints = ROBOTS[name]
@@ -83,7 +83,7 @@ def test_held_joints_bear_the_weight_from_the_start(name):
 
 
 @pytest.mark.parametrize("name", ["stewart", "two_arm_rov", "panda", "spherical_pendulum"])
-def test_pushes_are_for_all_freedoms_but_those_that_thrusters_move(name):
+def test_pushes_are_for_all_degrees_of_freedom_but_those_that_thrusters_move(name):
     system, _ = system_of(name)
     vehicle = system.control.vehicle
     pushes = external_forces_of(system.model, system.commands, vehicle, system.control.joints)
@@ -94,7 +94,7 @@ def test_pushes_are_for_all_freedoms_but_those_that_thrusters_move(name):
 
 @pytest.mark.parametrize("hold", [0.0, 1.0])
 @pytest.mark.parametrize("name", ["panda", "two_arm_rov"])
-def test_a_push_adds_to_what_holds_the_joint(name, hold):
+def test_a_push_adds_to_the_holding_torque(name, hold):
     """In the joint's own units, by hand and held, with an actuator before the joint or without."""
     system, u, q, x = row_and_state(name, arm_hold=hold)
     v = np.zeros(system.model.nv)

@@ -80,7 +80,7 @@ def test_each_recording_has_a_file_of_its_own(dispatcher, tmp_path):
     assert all(len(tb.load_run(path)) >= 50 for path in runs)
 
 
-def test_what_follows_a_reset_at_once_begins_at_the_start(dispatcher):
+def test_a_recording_right_after_a_reset_begins_at_the_start(dispatcher):
     """A tick may pass until the robot is there: neither rows nor snapshots are of before."""
     drive, client = dispatcher.drive, dispatcher.add_client()
     before = drive.ticker.latest().steps
@@ -118,7 +118,7 @@ def test_a_robot_that_diverges_leaves_its_recording(dispatcher):
     assert tb.load_run(found["path"]).outcome.status == "diverged"
 
 
-def test_closing_writes_what_is_recorded(tmp_path):
+def test_closing_writes_the_recording(tmp_path):
     with Drive(tb.load("cart_pole")) as drive:
         begin(Dispatcher(drive, tmp_path))
     (path,) = tmp_path.glob("*.zarr")
@@ -127,7 +127,7 @@ def test_closing_writes_what_is_recorded(tmp_path):
 
 
 def test_a_full_disk_ends_the_recording_and_is_reported(dispatcher, monkeypatch):
-    """The robot goes on, and so do its readings."""
+    """The robot continues, and so do its readings."""
 
     def full(*_):
         raise tb.RunFileError("run.zarr", "the disk is full")

@@ -69,7 +69,9 @@ def test_a_second_client_watches(line, served):
 
 
 @pytest.mark.parametrize("bad", [b"hello?\n", b"{\n", b"\xff\n", b"[1, 2]\n", b"3\n"])
-def test_a_line_that_is_no_message_closes_the_connection_and_the_robot_goes_on(line, drive, bad):
+def test_a_line_that_is_not_a_message_closes_the_connection_and_the_robot_continues(
+    line, drive, bad
+):
     """Whatever comes behind it is not carried out."""
     assert line.hear("welcome")
     line.raw(b"\n" + bad + b'{"type": "command", "values": {"surge": 1.0}}\n')
@@ -99,7 +101,7 @@ def test_a_client_that_never_reads_does_not_stop_the_others(line, served, drive)
     lazy.close()
 
 
-def test_a_taken_port_is_told(served, drive):
+def test_a_taken_port_is_reported(served, drive):
     access = AccessControl()
     for server in (
         SocketServer(Dispatcher(drive), access),
@@ -150,7 +152,7 @@ def test_pages_talk_over_websockets_of_their_own_origin(served, drive):
     wait(lambda: not served.dispatcher.clients)
 
 
-def test_clients_may_speak_messagepack(line, served):
+def test_clients_may_use_messagepack(line, served):
     """After hello everything comes packed, until hello asks for lines again."""
     assert line.hear("welcome")["format"] == "json"
     line.say(type="hello", format="msgpack", rate=100, id=1)
@@ -197,7 +199,7 @@ def test_a_packed_message_that_is_too_long_closes_the_connection(line):
     assert b"expected one of at most" in rest
 
 
-def test_pages_may_speak_messagepack(served):
+def test_pages_may_use_messagepack(served):
     """Texts are JSON and bytes are MessagePack, once hello has said so."""
     from websockets.sync.client import connect
 

@@ -182,7 +182,7 @@ def test_snapshots_and_reset_bring_back_the_state(drive):
         drive.restore("ther")
 
 
-def test_forecast_is_what_then_happens(drive):
+def test_forecast_equals_the_later_motion(drive):
     """Half a second ahead in five parts: the live robot gets there, to the bit."""
     drive.command({"surge": 1.0, "yaw": 0.5})
     ahead(drive, 100)
@@ -194,7 +194,7 @@ def test_forecast_is_what_then_happens(drive):
         drive.forecast(1e6)
 
 
-def test_readings_tell_depth_speed_and_mode(drive):
+def test_readings_report_depth_speed_and_mode(drive):
     drive.command({"heave": -1.0})
     ahead(drive, 2000)
     wait(lambda: drive.sensing.latest["depth"][0] > 5.0)

@@ -108,7 +108,7 @@ def test_numbers_that_blow_up_stop_the_robot_in_its_last_good_state(ticker, syst
     assert np.array_equal(ticker.latest().state, good)
 
 
-def test_what_is_no_number_is_refused_before_the_loop_sees_it(ticker, system):
+def test_non_finite_values_are_refused_before_the_loop_sees_them(ticker, system):
     with pytest.raises(tb.NonFiniteError):
         ticker.post(held(system, np.nan))
     with pytest.raises(tb.ShapeError):

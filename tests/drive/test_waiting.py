@@ -28,7 +28,7 @@ def system():
 
 
 class WallClock:
-    """A clock that goes on by itself when it is read or slept on, and jumps when told to.
+    """A clock that continues by itself when it is read or slept on, and jumps when told to.
 
     Stands for `clock_gettime` and `nanosleep` of the native loop, and for `time` of that in Python.
     """
@@ -126,7 +126,7 @@ def test_two_gaps_are_two(make):
 
 
 def test_time_that_is_given_up_counts_as_ticks_that_never_came(make):
-    """After a delay beyond all catching up the grid starts anew, and every tick of it is told."""
+    """After a delay too long to catch up, the grid starts anew and every missed tick is counted."""
     delay = CATCH_UP + 50 * MS
     ticker, _ = make(300 * MS, wait="spin", jumps=[(int(20.5 * MS), delay)])
     report = ticker.report()
@@ -138,7 +138,7 @@ def test_time_that_is_given_up_counts_as_ticks_that_never_came(make):
     assert report.on_time == pytest.approx(1.0 - 150 / 300, abs=2e-3)
 
 
-def test_the_margin_covers_what_sleeps_are_too_long_by(make):
+def test_the_margin_covers_the_overrun_of_sleeps(make):
     """Sleeps end up to 80 us late: after a while ticks begin in time all the same."""
     rng = np.random.default_rng(5)
     ticker, wall = make(4000 * MS, over=lambda: int(rng.integers(20_000, 80_000)))
@@ -174,7 +174,7 @@ def test_margins_end_at_a_quarter_of_the_ticks(make):
 
 
 @pytest.mark.parametrize(("wait", "margin"), [("sleep", 0.0), ("spin", math.inf)])
-def test_asleep_or_awake_as_told(make, wait, margin):
+def test_asleep_or_awake_as_configured(make, wait, margin):
     ticker, wall = make(50 * MS, wait=wait, over=lambda: 30_000)
     assert ticker.margin == margin
     late = lateness(ticker)[1:]
@@ -200,7 +200,7 @@ class TestProcessors:
         with pytest.raises(tb.DomainError, match="core: expected a processor of this process"):
             RealTimeSettings(core=10_000)
 
-    def test_others_leave_it_and_come_back(self):
+    def test_others_leave_it_and_return(self):
         ours = sorted(os.sched_getaffinity(0))
         if len(ours) < 2:
             pytest.skip("one processor only")
@@ -219,7 +219,7 @@ class TestProcessors:
         assert os.sched_getaffinity(0) == set(ours)
 
 
-def test_what_was_granted_is_told_in_words(system):
+def test_granted_settings_are_described(system):
     """Nothing is asked for without being told to; refusals are no errors."""
     ticker = Ticker(system, np.zeros(4), np.zeros(system.drive_size), wait="sleep", priority=True)
     assert ticker.summary() == "sleeping until each tick"

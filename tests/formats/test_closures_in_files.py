@@ -66,7 +66,7 @@ def test_closures_of_every_kind_come_back_from_a_file(tmp_path):
     assert tb.load(path).structure_key() == model.structure_key()
 
 
-def test_contacts_and_tendons_are_written_in_words(tmp_path):
+def test_contacts_and_tendons_are_written_in_text(tmp_path):
     """A file as a user would write it."""
     path = tmp_path / "cart.toml"
     tb.save(tb.Model("cart", BODIES), path)
@@ -173,7 +173,7 @@ def test_couplings_of_urdf_plus_tie_the_joints_between_their_links(tmp_path):
     np.testing.assert_allclose(tb.constraint_residual(model, q), [expected], atol=1e-14)
 
 
-def test_couplings_that_cannot_be_are_told(tmp_path):
+def test_couplings_that_cannot_be_are_reported(tmp_path):
     """Unknown links are errors; what no tie can say is left out with a word."""
     path = tmp_path / "belts.urdf"
     path.write_text(BELTS.format(_urdf_link("a", "base"), "a", "aa"))
@@ -227,7 +227,7 @@ def _load(tmp_path, equality):
         '<joint joint1="d" polycoef="0.2 0 0 0 0"/>',
     ],
 )
-def test_tied_tendons_are_closures_that_measure_what_mujoco_does(tmp_path, equality):
+def test_fixed_tendons_are_closures_with_the_lengths_of_mujoco(tmp_path, equality):
     """The gap at random positions against MuJoCo's residual of the same equality."""
     mujoco = pytest.importorskip("mujoco")
     model, path, _ = _load(tmp_path, equality)

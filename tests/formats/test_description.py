@@ -31,12 +31,12 @@ def test_description_goes_through_json(name):
         ("strandbeest", "floating tree, 36 loops"),
     ],
 )
-def test_topology_in_words(name, words):
+def test_topology_in_text(name, words):
     """Chain or tree, floating or not, and how many loops."""
     assert topology(tb.load(name)) == words
 
 
-def test_description_says_where_joints_stand_in_q_and_v():
+def test_description_states_where_joints_stand_in_q_and_v():
     """Indices, names, limits, leaders."""
     model = tb.load("tiburon_titan")
     joints = {joint["name"]: joint for joint in tb.describe(model)["joints"]}

@@ -118,7 +118,7 @@ def test_one_package_path_needs_no_list(tmp_path):
     assert tb.load(path, package_paths=str(tmp_path)) == tb.load(path, package_paths=[tmp_path])
 
 
-def test_what_cannot_be_saved(tmp_path):
+def test_models_that_cannot_be_saved_are_refused(tmp_path):
     model = zoo.chain(1)
     with pytest.raises(tb.ModelFileError, match=r"saved as .toml or .urdf, got '.sdf'; choose"):
         tb.save(model, tmp_path / "a.sdf")
@@ -132,7 +132,7 @@ def test_what_cannot_be_saved(tmp_path):
     assert not (tmp_path / "a.toml").exists()
 
 
-def test_meshes_elsewhere_are_told_when_saving(tmp_path):
+def test_meshes_elsewhere_are_reported_when_saving(tmp_path):
     mesh = tmp_path / "meshes" / "a.stl"
     mesh.parent.mkdir()
     mesh.write_bytes(b"solid")

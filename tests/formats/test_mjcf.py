@@ -385,7 +385,7 @@ def test_ellipsoids_drag_as_in_mujoco_along_their_axes(load, tmp_path):
     assert fluid.volume == 0.0
 
 
-def test_what_acts_on_a_robot_and_cannot_be_kept_is_said(tmp_path):
+def test_actuators_and_forces_that_cannot_be_kept_are_reported(tmp_path):
     path = tmp_path / "robot.xml"
     text = one_body(
         '<joint name="a" axis="0 0 1"/>',

@@ -228,7 +228,7 @@ def test_reading_writes_no_log(load, tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["robot.xml"]
 
 
-def test_without_mujoco_the_error_says_how_to_install_it(tmp_path, monkeypatch):
+def test_without_mujoco_the_error_states_how_to_install_it(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "mujoco", None)
     path = tmp_path / "robot.xml"
     path.write_text("<mujoco/>")

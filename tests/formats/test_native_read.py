@@ -224,7 +224,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("old", "new", "where", "message"), WRONG)
-def test_what_is_wrong_is_said_with_its_line(old, new, where, message):
+def test_errors_are_reported_with_their_line(old, new, where, message):
     assert old in ARM
     text = ARM.replace(old, new, 1)
     with pytest.raises(tb.ModelFileError, match=message) as caught:

@@ -22,7 +22,7 @@ def read(text):
 
 @given(rich_models())
 @settings(max_examples=40)
-def test_reading_what_was_written_gives_the_same_model(model):
+def test_writing_and_reading_gives_the_same_model(model):
     text = native_text(model)
     again = read(text)
     assert again == model

@@ -61,7 +61,7 @@ def test_wrong_worlds_are_refused_where_robot_or_world_is_loaded(text, message, 
         tb.load_world(path)
 
 
-def test_robots_without_a_world_say_so(tmp_path):
+def test_robots_without_a_world_raise_an_error(tmp_path):
     with pytest.raises(tb.ModelFileError, match=r"no table \[world\]"):
         tb.load_world("panda")
     with pytest.raises(tb.ModelFileError, match="has no world"):
@@ -70,7 +70,7 @@ def test_robots_without_a_world_say_so(tmp_path):
         tb.load_world("block_slop")
 
 
-def test_what_a_file_cannot_hold_is_told(tmp_path):
+def test_data_that_a_file_cannot_hold_are_reported(tmp_path):
     shear = tb.World(fluid=tb.Water(current=lambda t, p: (0.1 * p[2], 0.0, 0.0)))
     with pytest.raises(tb.ModelError, match="constant current"):
         tb.save(BALL, tmp_path / "ball.toml", world=shear)

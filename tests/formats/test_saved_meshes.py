@@ -129,7 +129,7 @@ def test_nothing_is_replaced_by_copies(folders):
     assert not (robots / "again_meshes").exists()
 
 
-def test_what_cannot_be_copied_is_named(folders, monkeypatch):
+def test_meshes_that_cannot_be_copied_are_named(folders, monkeypatch):
     """A mesh larger than readers accept stays where it is, and a sentence says so."""
     cad, robots = folders
     monkeypatch.setattr(save, "MESH_BYTES", 10)

@@ -205,7 +205,7 @@ def test_a_joint_may_be_read_from_child_to_parent(tmp_path):
     assert_close(found["c"], pose(0, 0, 1) @ pose(0, 0, 0, 0, -0.4, 0) @ pose(1, 0, 0))
 
 
-def test_screws_mean_what_their_tags_say(tmp_path):
+def test_screw_pitch_follows_the_tag(tmp_path):
     """Slide per turn, right-handed; the older tag is turn per meter, left-handed."""
     for tag, expected in [
         ("<screw_thread_pitch>0.01</screw_thread_pitch>", 0.01 / (2 * np.pi)),

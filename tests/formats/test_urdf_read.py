@@ -238,7 +238,7 @@ def test_a_xacro_file_is_refused_with_the_command_that_expands_it(tmp_path):
         read_urdf(path)
 
 
-def test_repairs_are_told_in_one_warning(tmp_path):
+def test_repairs_are_reported_in_one_warning(tmp_path):
     """Limits the wrong way round, an unknown leader, an impossible tensor, a flat box."""
     parts = [
         links(*"abc"),

@@ -50,7 +50,7 @@ KINDS = ("revolute", "prismatic", "fixed", "free", "planar", "universal", "cylin
 
 
 @given(models(kinds=KINDS, root=KINDS), seeds)
-def test_written_robots_move_alike(tmp_path_factory, model, seed):
+def test_written_robots_move_equally(tmp_path_factory, model, seed):
     """Joints that URDF lacks become chains of others with the same frames and mass matrix."""
     copy, _ = again(model, tmp_path_factory.mktemp("urdf"))
     rng = np.random.default_rng(seed)
@@ -105,7 +105,7 @@ def test_limits_that_are_none_stay_none(tmp_path):
     assert copy.joint("hinge").limits == hinge.limits
 
 
-def test_what_is_lost_is_said(tmp_path):
+def test_lost_data_are_reported(tmp_path):
     """Water, thrusters, contacts, positions, armature, springs and odd shapes are."""
     hull = body(
         "hull",

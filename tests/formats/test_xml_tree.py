@@ -18,7 +18,7 @@ def parse(text, **options):
     return parse_xml(content, Budget("robot.xml", **options))
 
 
-def test_elements_know_their_lines_and_names():
+def test_elements_have_their_lines_and_names():
     """A message leads from the file to the line and the element."""
     root = parse('<a>\n<b name="x"/>\n<c>\n 1 2 </c></a>')
     b, c = root.children
@@ -44,7 +44,7 @@ def test_elements_know_their_lines_and_names():
         ('<?xml version="1.0" encoding="shift_jis"?><a/>', "encoding|not well-formed"),
     ],
 )
-def test_what_is_no_xml_is_said_so(text, message):
+def test_text_that_is_not_xml_is_reported(text, message):
     """A broken text or encoding is an error of the file, never one of the parser."""
     with pytest.raises(tb.ModelFileError, match=message):
         parse(text)
@@ -133,7 +133,7 @@ def test_attributes_are_counted(monkeypatch):
         parse('<a b="1" c="2"><d e="3" f="4"/></a>')
 
 
-def test_undeclared_encodings_are_told_as_such():
+def test_undeclared_encodings_are_reported_as_such():
     with pytest.raises(tb.ModelFileError, match="save it as UTF-8, or declare its encoding"):
         parse('<robot name="kühn"/>'.encode("latin-1"))
 

@@ -40,7 +40,7 @@ def test_collision_shapes_stand_for_a_body_that_has_them():
     assert_close(tb.add_hydrodynamics(seen).bodies[0].fluid.volume, 4.0 / 3.0 * np.pi * 0.3**3)
 
 
-def test_what_is_not_estimated_is_said():
+def test_coefficients_that_are_not_estimated_are_reported():
     """Numbers that are there stay; bodies without simple shapes are named with the reason."""
     own = tb.BodyFluid(volume=0.5)
     mesh = tb.Shape(tb.MeshShape("hull.stl"))

@@ -128,7 +128,7 @@ def test_plates_and_prisms_of_the_tables():
     assert_close(rod.added_mass[3][3], 0.90 * RHO * math.pi * 0.01, 1e-12)
 
 
-def test_numbers_say_how_good_they_are():
+def test_coefficients_state_how_good_they_are():
     ball = estimate_hydrodynamics([Shape(SphereShape(0.3))])
     assert ball.quality == {
         "volume": "exact",
@@ -144,7 +144,7 @@ def test_numbers_say_how_good_they_are():
     assert_close(both.fluid.volume, 4 / 3 * math.pi * 0.027 + math.pi * 0.01)
 
 
-def test_what_has_no_known_water_is_refused_in_words():
+def test_shapes_without_known_coefficients_are_refused():
     with pytest.raises(ModelError, match="at least one shape"):
         estimate_hydrodynamics([])
     with pytest.raises(ModelError, match="simple shape"):

@@ -61,7 +61,7 @@ def test_every_cylinder_of_a_robot_is_listed():
         assert [entry.body for entry in found] == [b.name for b in model.bodies if b.fluid.drag]
 
 
-def test_what_is_missing_is_named():
+def test_missing_data_are_named():
     with pytest.raises(tb.ModelError, match="need viscosity and density"):
         flow(bar(), np.zeros(6), viscosity=0.0)
     with pytest.raises(tb.ShapeError, match="one state"):

@@ -111,7 +111,7 @@ def test_users_functions_meet_the_water_they_are_compiled_for():
     )
 
 
-def test_what_forces_at_frames_meet_is_the_mass_matrix_in_water():
+def test_inverse_inertias_at_frames_include_added_mass():
     """J M^-1 J^T and its inverse, with added mass in M."""
     model = fixture_b()
     q, *_ = state_b()

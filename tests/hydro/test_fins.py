@@ -264,7 +264,7 @@ def test_fin_on_a_joint_is_steered_by_the_joint():
     assert abs(ours[6]) < 1e-12 * np.abs(expected).max()
 
 
-def test_fin_force_is_what_other_angles_add():
+def test_commanded_fins_equal_those_of_a_robot_built_with_the_angles():
     """Joint forces of commanded angles give the motion of a robot built with those angles."""
     fins = [
         tb.Fin(0.02, 3.0, (-0.7, 0.1, 0.0), deflection=0.05),

@@ -26,7 +26,7 @@ def coriolis_on_floats(ours, q, v):
 
 @few
 @given(models(), seeds)
-def test_coriolis_matrix_times_velocity_is_what_turning_water_does(model, seed):
+def test_coriolis_matrix_times_velocity_is_inverse_dynamics_without_acceleration(model, seed):
     """C v = ID(q, v, 0) in still water without gravity and drag."""
     model = immersed(model, seed)
     bodies = [

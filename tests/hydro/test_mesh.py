@@ -59,7 +59,7 @@ def test_round_solids_are_approached_with_the_square_of_the_edges():
     assert min(errors[1]) > 0.0
 
 
-def test_moving_and_stretching_do_to_integrals_what_they_must():
+def test_integrals_follow_translation_and_scaling():
     corners, faces = skewed(RANDOM)
     mesh = tb.Mesh(corners, faces)
     pose = tb.Pose.from_rpy((0.4, -0.7, 1.1), translation=(0.3, -20.0, 5.0))
@@ -164,7 +164,7 @@ def test_a_mesh_does_not_change():
         (solids.CUBE_CORNERS * 0.0, solids.CUBE_FACES, "at least 4 faces, got 0"),
     ],
 )
-def test_what_is_no_solid_is_refused_in_words(vertices, faces, message):
+def test_anything_but_a_solid_is_refused_with_a_message(vertices, faces, message):
     with pytest.raises(tb.ModelError, match=message):
         tb.Mesh(vertices, faces)
 

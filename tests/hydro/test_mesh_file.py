@@ -106,7 +106,7 @@ def test_factors_turn_numbers_into_meters(tmp_path):
         ("box.dae", b"<COLLADA/>", r"expected a mesh \(.stl, .obj, .ply, .off, .glb\), got '.dae'"),
     ],
 )
-def test_damaged_files_are_refused_in_words(name, content, message, tmp_path):
+def test_damaged_files_are_refused_with_a_message(name, content, message, tmp_path):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(tb.ModelFileError, match=message) as caught:
         tb.load_mesh(tmp_path / name)

@@ -101,7 +101,7 @@ def test_meshes_of_robot_files_are_found_as_the_reader_finds_them(tmp_path):
         tb.add_hydrodynamics(tb.load(tmp_path / "diver.urdf"))
 
 
-def test_a_mesh_with_a_hole_is_told_and_the_rest_goes_on(tmp_path):
+def test_a_mesh_with_a_hole_is_reported_and_the_rest_continues(tmp_path):
     """The body keeps no numbers; its reason says what to do."""
     broken = write_stl(tmp_path / "open.stl", solids.CUBE_CORNERS, solids.CUBE_FACES[1:])
     inertia = tb.Inertia(1.0, (0, 0, 0), (0.1, 0.1, 0.1))
@@ -154,7 +154,7 @@ def test_shells_that_overlap_make_everything_a_guess(tmp_path):
     assert "overlap; their common volume counts twice" in found.remarks[0]
 
 
-def test_the_command_tells_panels_and_error(tmp_path):
+def test_the_command_reports_panels_and_error(tmp_path):
     write_box(tmp_path / "box.stl")
     (tmp_path / "diver.urdf").write_text(URDF.format(name="box.stl"))
     words = ["hydro", str(tmp_path / "diver.urdf"), "--json", "--panels", "200"]

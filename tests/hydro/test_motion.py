@@ -169,7 +169,7 @@ def test_water_without_density_or_numbers_is_land():
 
 
 @pytest.mark.parametrize("size", [1e-5, 1e3])
-def test_bodies_of_any_size_move_alike(size):
+def test_bodies_of_any_size_move_equally(size):
     """Lengths and gravity times s, the same density and times: linear accelerations times s."""
 
     def scaled(s):

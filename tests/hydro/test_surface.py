@@ -306,7 +306,7 @@ def test_batches_and_heights_at_run_time():
     assert np.array_equal(kernel(q, v, tau, fluid=np.array([RHO, 0.2])), higher)
 
 
-def test_what_forces_at_a_frame_meet():
+def test_inverse_inertias_include_the_submerged_part():
     """Inverse inertias take the mass matrix of the part under water, too."""
     model = wet_float()
     q = at_height(0.0, turned(14))
@@ -337,7 +337,7 @@ def test_derivatives_at_the_surface():
         assert_close(found.by_q[:, k], slope, 1e-5, scale=max(1.0, np.abs(found.by_q).max()))
 
 
-def test_forces_with_acceleration_join_what_is_under_water():
+def test_external_inertia_adds_to_the_submerged_inertia():
     """external_inertia adds to the added mass of the part under water, at any state."""
     model = wet_float()
     rng = np.random.default_rng(12)

@@ -81,7 +81,7 @@ def test_pitch_of_a_craft_pushed_below_its_buoyancy():
 
 
 def test_equal_thrusters_share_equally():
-    """The least sum of squares, four vectored thrusters for three freedoms in the plane."""
+    """The least sum of squares, four vectored thrusters for three DoF in the plane."""
     turns = [math.pi / 4, -math.pi / 4, 3 * math.pi / 4, -3 * math.pi / 4]
     thrusters = [
         tb.Thruster(
@@ -184,7 +184,7 @@ def test_a_raft_pushed_below_its_middle_lifts_its_bow():
     assert_close(vd, np.zeros(6), 1e-6)
 
 
-def test_a_floating_robot_on_land_is_told_what_is_missing():
+def test_a_floating_robot_on_land_gets_an_error_with_what_is_missing():
     with pytest.raises(tb.DomainError, match=r"no water was given.*pass fluid=Water"):
         tb.trim(craft())
     with pytest.raises(tb.DomainError, match=r"no water was given"):
@@ -242,7 +242,7 @@ def test_limits_are_kept_and_said():
     assert_close(found.residual, [0, 0, 0, FACTOR * 1.3**2 - 10.0, 0, 0])
 
 
-def test_what_no_thruster_can_do_is_said():
+def test_forces_beyond_the_thrusters_are_reported():
     model = craft(thrusters=[tb.Thruster("main", "hull")], mass=MASS + 1.0)
     with pytest.raises(tb.DomainError, match=r"9\.81 N or N m missing"):
         tb.trim(model, free=(), fluid=tb.Water(RHO))

@@ -21,7 +21,7 @@ WORLD = tb.World(gravity=GRAVITY)
 
 
 def armed(model, rng):
-    """Return a model with armatures at most of its freedoms, and none at some."""
+    """Return a model with armatures at most of its degrees of freedom, and none at some."""
 
     def one(body):
         if body.joint.dof == 0 or rng.random() < 0.2:
@@ -96,7 +96,7 @@ def test_forward_dynamics_inverts_inverse_dynamics_in_every_way(pair, seed):
 @pytest.mark.parametrize("hybrid", [hybrid_aba, hybrid_crba], ids=lambda f: f.__name__)
 @few
 @given(armed_models(), seeds)
-def test_hybrid_dynamics_finds_what_was_left_out(hybrid, pair, seed):
+def test_hybrid_dynamics_finds_the_unknown_accelerations_and_forces(hybrid, pair, seed):
     _, model = pair
     q, v, vd, _ = state(model, seed)
     ours = OnFloats(model, GRAVITY)
@@ -239,7 +239,7 @@ def test_derivatives_of_forward_dynamics_match_differences():
     assert_close(found.by_tau, tb.inverse_mass_matrix(model, q), 1e-10)
 
 
-def test_inertia_derivatives_know_armatures():
+def test_inertia_derivatives_include_armatures():
     model = arm_with_gears(np.random.default_rng(2))
     q, v = model.random_state(4)
     tau = np.random.default_rng(4).standard_normal(model.nv)

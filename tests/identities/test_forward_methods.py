@@ -143,7 +143,7 @@ def test_floating_base_inverse_dynamics_equals_a_free_joint_without_force(model,
 
 
 @given(models(), seeds)
-def test_mass_matrix_is_zero_off_the_branches_of_the_freedom_tree(model, seed):
+def test_mass_matrix_is_zero_off_the_branches_of_the_degree_of_freedom_tree(model, seed):
     """Only a freedom and one it hangs on share an entry: what the factorization relies on."""
     q, *_ = state(model, seed)
     H = OnFloats(model).mass_matrix(q)

@@ -65,14 +65,14 @@ def assert_motion_is_solved(plan, q, v, vd, tau, forward):
 
 @few
 @given(tied_models, seeds)
-def test_tied_robots_solve_for_what_inverse_dynamics_needs(model, seed):
+def test_forward_dynamics_of_coupled_joints_inverts_inverse_dynamics(model, seed):
     """All methods of forward and hybrid dynamics, wherever shared variables meet in the tree."""
     assert_motion_is_solved(*at_now(model, seed), forward=coupled_aba)
 
 
 @few
 @given(driven_models, seeds)
-def test_driven_robots_solve_for_what_inverse_dynamics_needs(model, seed):
+def test_forward_dynamics_of_driven_joints_inverts_inverse_dynamics(model, seed):
     """The same at a time when drives move and accelerate."""
     assert_motion_is_solved(*at_now(model, seed), forward=aba)
 

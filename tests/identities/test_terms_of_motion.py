@@ -105,7 +105,7 @@ def beyond(model, name):
 
 @few
 @given(models(most=4), seeds)
-def test_joint_reactions_balance_what_each_joint_carries(model, seed):
+def test_joint_reactions_balance_the_load_of_each_joint(model, seed):
     """Newton and Euler: wrench of a joint and weight beyond it are the rate of momentum beyond it.
 
     In the axes of the user's body, about its origin, whatever frames the dynamics runs in.

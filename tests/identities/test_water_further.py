@@ -73,14 +73,14 @@ def assert_motion_is_solved(model, seed, sea, forward):
 
 @some
 @given(tied_models, seeds, any_water)
-def test_tied_robots_solve_for_what_inverse_dynamics_needs(model, seed, sea):
+def test_forward_dynamics_of_coupled_joints_inverts_inverse_dynamics(model, seed, sea):
     """Joints that follow others, wherever shared variables meet in the tree."""
     assert_motion_is_solved(model, seed, sea, coupled_aba)
 
 
 @some
 @given(driven_models, seeds, any_water)
-def test_driven_robots_solve_for_what_inverse_dynamics_needs(model, seed, sea):
+def test_forward_dynamics_of_driven_joints_inverts_inverse_dynamics(model, seed, sea):
     """Joints that time moves, in water that time moves."""
     assert_motion_is_solved(model, seed, sea, aba)
 

@@ -51,7 +51,7 @@ def test_a_bad_guess_takes_more_starts():
     assert found.q[0] == 1.0
 
 
-def test_loops_that_cannot_close_say_how_far_they_stay_open():
+def test_loops_that_cannot_close_state_how_far_they_stay_open():
     """Held at 2.0 and 0.1 rad, the pins are 2.08 m apart, the coupler is 1.1 m long."""
     model = tb.load("four_bar")
     with pytest.raises(

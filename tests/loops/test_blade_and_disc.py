@@ -50,7 +50,7 @@ def test_chaplygins_sleigh_straightens_out_as_its_equations_say():
     np.testing.assert_allclose(energy, energy[0], rtol=1e-11)
 
 
-def test_a_blade_counts_what_it_binds():
+def test_a_blade_counts_its_constraints():
     """In the plane its height binds nothing; the side force is what turns the sleigh's path."""
     found = tb.mobility(SLEIGH, [0.0, 0.0, 0.3])
     assert (found.equations, found.mobility) == (2, 2)

@@ -92,7 +92,7 @@ def test_loops_that_bind_nothing_leave_the_tree():
         np.testing.assert_allclose(one, other, atol=1e-9)
 
 
-def test_tendons_say_what_their_leaders_do():
+def test_tendons_report_their_leaders():
     """Leaders that would be left out without a word are refused; names must be names."""
     with pytest.raises(tb.ModelError, match=r"leaders b would have no effect.*coefficients="):
         tb.TendonCoupling("t", "a", (1.0,), leaders="b", leader_arms=(1.0,))
@@ -141,7 +141,7 @@ def test_functions_that_change_their_mind_are_refused():
     assert key != first.structure_key()
 
 
-def test_singular_starts_are_told_where_functions_end_beside_them():
+def test_singular_starts_are_reported_where_functions_end_beside_them():
     """By the way that is there, or taken; not by a position that only the search looked at."""
 
     def fork(left, right):

@@ -79,7 +79,7 @@ CLOSURES = {
 @pytest.mark.parametrize(
     "ends", [("left tip", "right tip"), ("world", "right tip"), ("arm", "left")]
 )
-def test_a_function_asks_for_what_the_joint_of_the_same_meaning_does(kind, ends):
+def test_a_constraint_function_equals_the_joint_of_the_same_meaning(kind, ends):
     """Values, Jacobian, rate and bias at random open positions, while time moves a joint."""
     function, count, level, joint = CLOSURES[kind]
     bodies, frames = swinging_tree()
@@ -104,7 +104,7 @@ def test_a_function_asks_for_what_the_joint_of_the_same_meaning_does(kind, ends)
         assert ends != ("left tip", "right tip") or not used & set(range(6))
 
 
-def test_a_function_of_joints_asks_for_what_a_coupling_does():
+def test_a_constraint_function_of_joints_equals_a_coupling():
     """A tie by a polynomial, written out."""
 
     def tied(crank, slide):
@@ -355,7 +355,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("message", REFUSED)
-def test_what_is_no_constraint_is_refused_by_name(message):
+def test_anything_but_a_constraint_is_refused_by_name(message):
     """When the robot is built, not when it moves."""
     function, options = REFUSED[message]
     with pytest.raises(tb.ModelError, match=r"^loop 'wire': ") as caught:
@@ -417,7 +417,7 @@ def test_loops_of_a_body_with_itself_are_refused():
             tb.Model("m", [arm], ends, loops=[loop])
 
 
-def test_functions_that_contradict_each_other_are_told_apart():
+def test_functions_that_contradict_each_other_are_distinguished():
     """Assembly says how far both stay open; a run does not start."""
     low, high = (
         tb.ConstraintFunction(name, lambda bead, at=at: bead.p[2] - at, frames="bead")
@@ -431,7 +431,7 @@ def test_functions_that_contradict_each_other_are_told_apart():
         tb.simulate(model, 0.1, q=[0.0, 0.1], v=[0.0, 0.0])
 
 
-def test_residuals_that_are_no_numbers_are_told_with_their_loop():
+def test_residuals_that_are_not_finite_are_reported_with_their_loop():
     """A root of a negative number, in a call and at the start of a run."""
     model = bead_on_wire(lambda bead: bead.p[2] - np.sqrt(bead.p[0]))
     np.testing.assert_allclose(tb.constraint_residual(model, [0.25, 0.5]), [0.0], atol=1e-15)

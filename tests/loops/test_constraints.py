@@ -60,7 +60,7 @@ def _quaternion(R):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_rows_number_what_the_joint_forbids(kind):
+def test_constraint_rows_equal_the_motions_that_a_joint_forbids(kind):
     joint = KINDS[kind]
     model = two_floating_bodies(joint)
     q = model.integrate(model.neutral(), RANDOM.standard_normal(model.nv))

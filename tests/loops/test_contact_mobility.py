@@ -13,7 +13,7 @@ FEET = ("front_left_foot", "front_right_foot", "hind_left_foot", "hind_right_foo
 
 
 def test_mobility_of_a_gait_follows_its_feet():
-    """M = 18 - 3 p + f of feet, r = 12 - M: each foot that lands takes three freedoms (E2, N4)."""
+    """M = 18 - 3 p + f of feet, r = 12 - M: each foot that lands takes three DoF (E2, N4)."""
     dog = tb.load("quadruped")
     q = np.array(dog.poses["stand"])
     phases = [FEET, FEET[1:], (FEET[0], FEET[3]), FEET[:1], ()]
@@ -98,7 +98,7 @@ def test_more_motors_never_worsen_the_condition():
     assert all(a.condition > b.condition for a, b in pairwise(found))
 
 
-def test_what_is_lost_is_named():
+def test_lost_mobility_is_named():
     """The hips alone cannot hold the walker (E4: nullity 1): the knees and feet may still move."""
     walker = tb.load("planar_walker")
     found = tb.feathering(walker, failed=["joint_4", "joint_5", "joint_6"])

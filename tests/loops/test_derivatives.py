@@ -105,7 +105,7 @@ def test_derivatives_of_accelerations_are_those_of_forward_dynamics(moving_four_
         np.testing.assert_allclose(found.by_tau[:, k], by_tau, atol=1e-6)
 
 
-def test_linearization_tells_closed_states_near_each_other(moving_four_bar):
+def test_linearization_distinguishes_closed_states_near_each_other(moving_four_bar):
     """One step from a state beside, on the loops, ends where A says, to second order."""
     model, q, v, tau = moving_four_bar
     dt, size = 1e-3, 1e-4
@@ -171,7 +171,7 @@ def differences(function, size):
 
 @pytest.mark.parametrize("joints", [("input",), ("input", "output"), ("input", "elbow", "output")])
 def test_derivatives_are_those_of_the_shortest_forces(joints):
-    """As many actuators as freedoms, and more: then the shortest forces turn with the loops."""
+    """As many actuators as DoF, and more: then the shortest forces turn with the loops."""
     whole, q, v = moving("four_bar")
     assert set(joints) <= set(whole.joint_names)
     model = driven(whole, joints)

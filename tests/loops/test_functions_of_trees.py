@@ -40,7 +40,7 @@ def test_inverse_inertias_of_links_heed_loops():
     assert np.abs(free - cross).max() > 1e-3 * scale
 
 
-def test_operational_space_inertia_is_what_the_platform_weighs():
+def test_operational_space_inertia_is_that_of_the_platform():
     model, q, _ = moving("planar_3rrr")
     Phi = dense_inverse(model, q, ("platform",))
     found = tb.operational_space_inverse_inertia(model, q, "platform", part="position")
@@ -67,7 +67,7 @@ def test_accelerations_change_with_masses_as_differences_say():
     assert np.abs(dense_constraints(model, q).J @ found.by_inertia).max() < 1e-9
 
 
-def test_functions_for_trees_alone_say_so_and_what_to_take():
+def test_functions_for_trees_alone_refuse_loops_and_name_the_alternative():
     model, q, v = moving("four_bar")
     calls = {
         "mass_matrix": (q,),

@@ -18,8 +18,8 @@ def moving(name):
 
 
 @pytest.mark.parametrize("name", ["four_bar", "planar_3rrr", "stewart"])
-def test_forces_of_the_actuators_come_back(name):
-    """As many actuators as freedoms: their forces are unique."""
+def test_forces_of_the_actuators_are_recovered(name):
+    """As many actuators as degrees of freedom: their forces are unique."""
     model, q, v = moving(name)
     joints = model.actuated_joint_names
     tau = model.actuated(RANDOM.standard_normal(len(joints)))
@@ -73,7 +73,7 @@ def test_motions_that_open_loops_are_refused():
 CONDITIONS_RANDOM = np.random.default_rng(28)
 
 
-def test_forces_come_back_under_all_conditions():
+def test_forces_are_recovered_under_all_conditions():
     """Inverse after forward dynamics, with water, a push on a link and an inertia beside it."""
     dry, q, v = moving("four_bar")
     fluid = tb.BodyFluid(volume=1e-3, added_mass=0.2 * np.eye(6), linear_damping=(0.3,) * 6)

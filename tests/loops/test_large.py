@@ -24,7 +24,7 @@ COUNT = 34
 
 
 def four_bar_acceleration(count, angle, rate):
-    """Acceleration of the uprights: all rods move alike (Lagrange, one freedom).
+    """Acceleration of the uprights: all rods move equally (Lagrange, one freedom).
 
     Uprights turn about their ends (1/3 kg m^2), couplers are carried along without turning
     (1 kg m^2); heights are cos(angle)/2 for uprights and cos(angle) for couplers.
@@ -57,7 +57,7 @@ def test_work_grows_as_a_row_of_four_bars_does():
     assert operations(2 * COUNT) / operations(COUNT) < 2.2
 
 
-def test_large_is_what_the_careful_way_cannot_take():
+def test_the_large_method_is_chosen_beyond_the_limit_of_the_dense_one():
     small, large = n_four_bar(31), n_four_bar(33)
     assert small.nv * 62 <= MAX_PIVOTED_SIZE < large.nv * 66
     assert not loop_pattern(small).is_large

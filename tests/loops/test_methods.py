@@ -103,7 +103,7 @@ def test_near_a_singular_pose_nothing_is_squared(method, distance):
     np.testing.assert_allclose(found.vd, rate * leaning, atol=1e-14 / ratio * 100.0)
 
 
-def test_proximal_passes_and_residual_are_told():
+def test_proximal_passes_and_residual_are_reported():
     model = tb.load("bricard")
     q = closed(model, model.integrate(model.neutral(), 0.05 * RANDOM.standard_normal(model.nv)))
     q, v, tau = kicked(model, q)
@@ -116,7 +116,7 @@ def test_proximal_passes_and_residual_are_told():
     assert found.rank == -1
 
 
-def test_residual_sees_what_is_wrong():
+def test_residual_detects_wrong_solutions():
     model = tb.load("four_bar")
     q, v, tau = kicked(model, closed(model, model.poses["home"]))
     held = constraints(model, model.plan, JointVector(q), JointVector(v))

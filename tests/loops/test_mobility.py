@@ -113,7 +113,7 @@ def test_redundancy_of_hands_and_arms_that_ship(name, freedoms, redundancy):
 
 
 def test_motors_are_given_up_one_by_one_where_choices_are_many(monkeypatch):
-    """18 motors for 6 freedoms have 18564 choices (eq. 3.53); with fewer allowed, one is built."""
+    """18 motors for 6 DoF have 18564 choices (eq. 3.53); with fewer allowed, one is built."""
     model = tb.load(WALKER)
     every = {s.joints: s.condition for s in tb.motor_sets(model, model.neutral())}
     monkeypatch.setattr(mobility, "MOST_SETS", 19)
@@ -157,7 +157,7 @@ def test_piston_has_5_constraints_of_which_3_repeat():
 
 
 def test_a_parallelogram_laid_flat_is_singular():
-    """Its four pins in one line, it can go on as a parallelogram or cross over."""
+    """Its four pins in one line, it can continue as a parallelogram or cross over."""
     model = tb.load("n_four_bar_2")
     upright = tb.mobility(model, model.neutral())
     assert not upright.is_singular
@@ -170,8 +170,8 @@ def test_a_parallelogram_laid_flat_is_singular():
 @pytest.mark.parametrize(
     "name", ["four_bar", "planar_3rrr", "stewart", "bricard", "delta", "panda"]
 )
-def test_rank_of_all_cycles_tells_the_same_mobility(name):
-    """Cut or not, joints around cycles leave as many freedoms as the loops of the tree do."""
+def test_rank_of_all_cycles_gives_the_same_mobility(name):
+    """Cut or not, joints around cycles leave as many DoF as the loops of the tree do."""
     model = tb.load(name)
     q = np.array(model.poses.get("home", model.neutral()))
     found = cycle_jacobian(model, tb.topology(model), q)
@@ -219,7 +219,7 @@ def info(name):
     return " ".join(result.output.split())
 
 
-def test_info_says_how_a_four_bar_moves():
+def test_info_states_how_a_four_bar_moves():
     assert (
         "a simple closed chain; 5 loop equations, 3 redundant, mobility 1: input can drive it alone"
     ) in info("four_bar")
@@ -233,7 +233,7 @@ def test_info_counts_paths_and_spare_motors():
     ) in info("planar_walker")
 
 
-def test_trees_have_no_mobility_to_tell():
+def test_trees_have_no_mobility_to_report():
     assert tb.describe(tb.load("pendulum"))["mobility"] is None
 
 
@@ -245,7 +245,7 @@ def test_description_has_plain_numbers():
     assert found["redundancy"] == -1
 
 
-def test_a_robot_that_cannot_be_assembled_says_so(tmp_path):
+def test_a_robot_that_cannot_be_assembled_is_reported(tmp_path):
     """Two rods of 1 m on pivots 3 m apart."""
     bodies = [
         link("left", "world", tb.Revolute("left")),
@@ -259,8 +259,8 @@ def test_a_robot_that_cannot_be_assembled_says_so(tmp_path):
     assert "'pin' by 1 " in text
 
 
-def test_info_tells_of_robots_whose_loops_have_no_numbers_where_they_start(tmp_path):
-    """A coin that lies flat touches at no one point; all else is told."""
+def test_info_reports_robots_whose_loops_are_undefined_at_the_start(tmp_path):
+    """A coin that lies flat touches at no one point; all else is reported."""
     rim = tb.RollingDisc("rim", "world", "coin", radius=0.3, axis=(0, 0, 1))
     coin = tb.Model("flat", [link("coin", "world", tb.Free("float"))], loops=[rim])
     tb.save(coin, tmp_path / "coin.toml")

@@ -49,7 +49,7 @@ def test_velocity_keeps_loops_closed_and_loses_least_energy(name):
     np.testing.assert_allclose(tb.project_velocity(model, q, kept), kept, atol=1e-12)
 
 
-def test_gaps_that_cannot_close_are_told():
+def test_residuals_that_cannot_vanish_are_reported():
     """Pivots moved too far apart for the rods to reach: the gap that is left says so."""
     model = tb.load("four_bar")
     away = replace(model.body("rocker").joint, pose=tb.Pose(translation=(5.0, 0.0, 0.0)))
@@ -125,7 +125,7 @@ def test_without_the_cut_rounding_would_turn_them(monkeypatch):
 
 
 @pytest.mark.parametrize("distance", [1e-1, 1e-3, 1e-5])
-def test_the_ratio_tells_how_near_a_singular_pose_is(distance):
+def test_the_ratio_measures_how_near_a_singular_pose_is(distance):
     """Rows that shrink together are as singular as rows that repeat each other."""
     model = tb.load("n_four_bar_2")
     q, v = (np.pi / 2 - distance) * BRANCH, 0.7 * BRANCH

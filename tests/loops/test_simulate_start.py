@@ -85,7 +85,7 @@ def test_velocity_is_continuous_through_a_singular_pose():
     assert np.ptp(energy) < 1e-6 * np.abs(energy).max()
 
 
-def test_runs_tell_gaps(four_bar):
+def test_runs_report_residuals(four_bar):
     model, home = four_bar
     run = tb.simulate(model, 0.02, q=home, record=["constraint_residual"])
     gaps = np.abs(tb.constraint_residual(model, run.q)).max(axis=-1)

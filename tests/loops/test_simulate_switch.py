@@ -37,7 +37,7 @@ def meeting(model, here, **more):
     return tb.simulate(model, 1.0, forces=[switch], events=[touch], **more)
 
 
-def test_a_grasp_holds_what_it_meets_where_it_meets_it(rail):
+def test_a_grasp_holds_the_object_at_the_point_of_contact(rail):
     """Equal masses, one at rest: half the speed is left, half the energy, and the distance."""
     run = meeting(rail, here=True, q=[0.0, 0.7], v=[1.0, 0.0])
     assert run.outcome.status == "finished"
@@ -56,7 +56,7 @@ def test_a_latch_snaps_in_where_its_joint_is(rail):
     np.testing.assert_allclose(run.v[-1], [0.5, 0.5], atol=1e-12)
 
 
-def test_what_is_released_goes_its_own_way(rail):
+def test_a_released_object_moves_freely(rail):
     """Pushed at one mass both go together, and apart from then on."""
     drop = tb.TimeEvent("drop", 0.5, action=lambda state: tb.release(state, "tie"))
     run = tb.simulate(

@@ -7,10 +7,10 @@ import tiburon as tb
 from tests.loops.mechanisms import stretched_elbow
 
 
-def test_a_platform_turned_by_a_quarter_is_let_go_by_its_legs():
+def test_a_platform_turned_by_a_quarter_is_not_held_by_its_legs():
     """Fichter 1986, "A Stewart platform-based manipulator": yaw of 90 degrees is singular.
 
-    Loops are as regular as ever there, so that forward dynamics goes on; what legs cannot do is
+    Loops are as regular as ever there, so that forward dynamics continues; what legs cannot do is
     refused instead of answered with huge forces.
     """
     model = tb.load("stewart")
@@ -34,7 +34,7 @@ def test_a_platform_turned_by_a_quarter_is_let_go_by_its_legs():
     assert 8.0 < efforts[1] / efforts[0] < 15.0
 
 
-def test_a_stretched_elbow_is_told_by_its_residual():
+def test_a_stretched_elbow_is_reported_by_its_residual():
     """A velocity that keeps the loop closed to first order only: no acceleration can follow."""
     model = stretched_elbow()
     q, v = np.zeros(2), np.array([1.0, -2.0])

@@ -47,21 +47,21 @@ def test_the_walker_of_the_source_has_mobility_3():
     assert [len(path) for path in found.paths] == [3, 3, 3]
 
 
-def test_three_arms_with_4_5_and_6_freedoms_leave_3():
+def test_three_arms_with_4_5_and_6_dof_leave_3():
     """E2: d = 6, p = 3, g' = 15."""
     found = tb.topology(arms_on_object((4, 5, 6), tb.Fixed))
     assert found.counted_mobility == 3
     assert len(found.paths) == 3
 
 
-def test_full_mobility_takes_6_freedoms_per_path():
+def test_full_mobility_takes_6_dof_per_path():
     """E2: g' = 6 p leaves M = 6; point contacts have three of these."""
     assert tb.topology(arms_on_object((3, 3, 3), tb.Spherical)).counted_mobility == 6
 
 
 @pytest.mark.parametrize(("freedoms", "connectivity"), [((2, 3, 4), 2), ((3, 3, 3), 3)])
 def test_hands_of_equal_mobility_hold_objects_differently(freedoms, connectivity):
-    """E3: both have M = 3; a finger of two freedoms leaves the object two."""
+    """E3: both have M = 3; a finger of two degrees of freedom leaves the object two."""
     found = tb.topology(planar_hand(freedoms))
     assert found.counted_mobility == 3
     assert found.counted_connectivity == connectivity

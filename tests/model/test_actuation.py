@@ -21,7 +21,7 @@ def test_forces_of_motors_stand_at_their_joints_and_zeros_elsewhere():
 
 
 def test_names_choose_the_motors_and_their_order():
-    """Forces follow the names given, also where a joint has several freedoms."""
+    """Forces follow the names given, also where a joint has several degrees of freedom."""
     model = balloon()
     rng = np.random.default_rng(1)
     tau = rng.standard_normal(7)
@@ -95,7 +95,7 @@ def test_a_controller_inside_a_compiled_function_may_spread_its_forces():
         ),
     ],
 )
-def test_messages_say_what_to_do(act, message):
+def test_messages_state_the_remedy(act, message):
     """Every refusal names the joints, what was expected and the way out."""
     with pytest.raises(tb.TiburonError) as caught:
         act()

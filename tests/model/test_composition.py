@@ -247,7 +247,7 @@ def test_an_end_effector_is_replaced_at_its_joint_frame():
         ),
     ],
 )
-def test_messages_say_what_to_do(act, message):
+def test_messages_state_the_remedy(act, message):
     """Every refusal names the element, what was expected and the way out."""
     with pytest.raises(tb.TiburonError) as caught:
         act()
@@ -307,7 +307,7 @@ def test_indices_follow_the_order_of_the_names():
 
 
 def test_driven_joints_take_part_with_all_their_names_and_keep_their_drive():
-    """A prefix reaches the carried joint; locking holds that joint and lets the drive go on."""
+    """A prefix reaches the carried joint; locking holds that joint and lets the drive continue."""
     pin = tb.Revolute("pin", axis=(0, 1, 0), pose=EXTRA)
     crank = tb.Driven("crank", tb.Revolute("turn"), tb.Polynomial((0.2, 2.0)), carried=pin)
     rod = tb.Body("rod", joint=crank, inertia=random_inertia(np.random.default_rng(4)))

@@ -96,7 +96,7 @@ def test_normalize_restores_unit_quaternions_only():
     np.testing.assert_allclose(model.normalize(stretched), q, rtol=0, atol=ROUNDING)
 
 
-def test_wrong_sizes_and_values_are_refused_in_words():
+def test_wrong_sizes_and_values_are_refused_with_a_message():
     model = arm()
     with pytest.raises(ShapeError, match=r"q: expected 10 \(7 base \+ 3 joints\), got 9; batch"):
         model.integrate(np.zeros(9), np.zeros(9))

@@ -59,7 +59,7 @@ def test_contacts_push_and_pairs_do_both():
         )
 
 
-def test_breakaway_frees_what_friction_closed():
+def test_breakaway_frees_the_directions_of_friction():
     """Point 3 -> 5 and soft finger 2 -> 5 degrees of freedom; the pitch of a thread stays."""
     assert contact_kind("point", friction=True).sliding.dof == 5
     assert contact_kind("soft finger").sliding.dof == 5

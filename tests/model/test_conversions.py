@@ -316,7 +316,7 @@ def test_wrench_at_the_center_of_mass_has_no_lever():
     assert_close(tb.wrench_from_mujoco(row, R, com), wrench)
 
 
-def test_a_robot_without_freedom_has_no_numbers():
+def test_a_robot_without_degrees_of_freedom_has_no_values():
     """Batches keep their shape."""
     statue = odd_arm().lock(odd_arm().joint_names)
     assert tb.to_mujoco(statue, np.zeros((4, 0)), np.zeros((4, 0))).v.shape == (4, 0)
@@ -382,7 +382,7 @@ def test_a_robot_without_freedom_has_no_numbers():
         ),
     ],
 )
-def test_messages_say_what_to_do(act, message):
+def test_messages_state_the_remedy(act, message):
     """Every refusal names the element, what was expected and the way out."""
     with pytest.raises(tb.TiburonError) as caught:
         act()

@@ -57,7 +57,7 @@ def test_acceleration_is_the_rate_of_velocity_on_the_path_of_a_particle(name):
 
 
 @pytest.mark.parametrize("name", CURRENTS)
-def test_what_a_current_depends_on_is_found_in_its_formula(name):
+def test_dependence_of_a_current_on_time_and_place_is_found_in_its_graph(name):
     current, place, time = CURRENTS[name]
     assert (depends_on_place(current), depends_on_time(current)) == (place, time)
 
@@ -85,7 +85,7 @@ def test_waves_on_deep_water():
     assert_close(deep.velocity[0], 0.5 * height * omega * np.exp(-2 * np.pi))
 
 
-def test_functions_meet_the_position_as_an_array():
+def test_functions_get_the_position_as_an_array():
     """Written with vectors or with components, a current is the same."""
     by_vector = FunctionCurrent(lambda t, p: 0.1 * p + np.sin(t))
     by_component = FunctionCurrent(lambda t, p: [0.1 * x + np.sin(t) for x in p])
@@ -127,7 +127,7 @@ def test_shear_stops_at_its_depth():
         (lambda: Water(current=lambda t, p: (1.0, 2.0)).structure(), "three components"),
     ],
 )
-def test_bad_numbers_are_refused_in_words(make, words):
+def test_bad_numbers_are_refused_with_a_message(make, words):
     with pytest.raises(ModelError, match=words):
         make()
 

@@ -175,7 +175,7 @@ def test_rows_name_their_joints_and_bodies():
         ),
     ],
 )
-def test_messages_say_what_to_do(act, message):
+def test_messages_state_the_remedy(act, message):
     """A wrong table is refused with the row and the way out."""
     with pytest.raises(tb.TiburonError) as caught:
         act()

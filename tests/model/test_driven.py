@@ -1,4 +1,4 @@
-"""Driven joints: motion prescribed by time, alone or under a joint's own freedoms."""
+"""Driven joints: motion prescribed by time, alone or under a joint's own degrees of freedom."""
 
 from dataclasses import dataclass
 
@@ -209,7 +209,7 @@ def test_elevator_adds_to_gravity():
     assert_close(found, expected, 100 * ROUNDING)
 
 
-def test_a_drive_without_freedoms_beyond_it_still_moves():
+def test_a_drive_without_degrees_of_freedom_beyond_it_still_moves():
     """No q, no v: kinematics follows time alone."""
     arm = tb.Driven("arm", tb.Revolute("t"), tb.Polynomial((0.0, 2.0)))
     hand = tb.Frame("hand", "bar", tb.Pose(translation=(1.0, 0.0, 0.0)))

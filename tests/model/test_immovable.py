@@ -58,7 +58,7 @@ def test_copies_and_composed_robots_stay_as_patient():
     assert model.lock("knuckle").immovable_joint_names == ()
 
 
-def test_what_needs_no_division_works():
+def test_functions_without_division_accept_immovable_joints():
     """Frames, inverse dynamics and mass matrix are those of the arm; the finger feels nothing."""
     model, arm = hand(), tb.Model("arm", bodies()[:1])
     q, v, vd = np.array([0.3, 0.4]), np.array([0.5, -0.6]), np.array([0.7, 0.8])

@@ -46,7 +46,7 @@ def test_joint_force_has_the_power_of_the_actuators():
     np.testing.assert_allclose(back, Qa, rtol=0, atol=1e3 * ROUNDING)
 
 
-def test_bearing_projector_takes_what_does_no_work():
+def test_bearing_projector_keeps_forces_that_do_no_work():
     """S^T P = 0, P P = P, P F = 0 (eq. 7.15)."""
     rng = np.random.default_rng(2)
     joint = tb.Universal("cardan", (0, 0, 1), (1, 0, 0))
@@ -80,7 +80,7 @@ def test_actuators_over_powered_share_and_under_powered_refuse():
         tb.joint_actuation(HINGE, [[1, 2, 3]])
 
 
-def test_report_names_every_joint_with_freedoms():
+def test_report_names_every_joint_with_degrees_of_freedom():
     """Floating bases have no actuator unless one is named."""
     model = ROBOTS["orrery"]
     report = tb.actuation_report(model, {"j_nut": [], "j_fork": [CYLINDER]})
@@ -104,7 +104,7 @@ def pushed_arm():
     return model, q, v, rng.standard_normal(model.nv)
 
 
-def test_bearings_carry_what_actuators_with_lines_of_their_own_leave():
+def test_bearings_carry_the_rest_of_forces_of_offset_actuators():
     """Featherstone 1987, eqs. 7.14 and 7.15, at every joint of a moving robot."""
     model, q, v, vd = pushed_arm()
     rng = np.random.default_rng(6)
@@ -125,7 +125,7 @@ def test_bearings_carry_what_actuators_with_lines_of_their_own_leave():
     assert np.abs(found.bearing - plain.bearing).max() > 0.1
 
 
-def test_of_more_actuators_than_freedoms_forces_of_least_squares_are_taken():
+def test_of_more_actuators_than_degrees_of_freedom_forces_of_least_squares_are_taken():
     """A redundant hinge: the wrench of `JointActuation.actuator_force`, also in a batch."""
     model, q, v, vd = pushed_arm()
     lines = np.array([CYLINDER, (0.3, 1, 0, 0, 0, 2)])

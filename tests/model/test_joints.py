@@ -284,7 +284,7 @@ def test_joints_compare_by_value():
 
 
 @each_joint
-def test_bracket_is_what_two_steps_lack_of_commuting(joint):
+def test_bracket_is_the_commutator_of_two_steps(joint):
     """The step a, then b, is a + b + [a, b] / 2 up to third order."""
     q, _, rng = random_numbers(joint, 9)
     size = len(joint.step(q, (0.0,) * joint.nv))

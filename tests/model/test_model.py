@@ -78,7 +78,7 @@ def test_bodies_and_joints_are_found_by_name():
         ([link("a", joint=Fixed("f"))], "0 (0 joints)", "0 (0 joints)"),
     ],
 )
-def test_sizes_are_described_in_words(bodies, q, v):
+def test_sizes_are_described_in_text(bodies, q, v):
     model = Model("m", bodies)
     assert (model.describe_q(), model.describe_v()) == (q, v)
 
@@ -107,7 +107,7 @@ def test_model_cannot_be_changed():
         del model.bodies
 
 
-def test_repr_says_what_it_is():
+def test_repr_describes_the_model():
     assert repr(arm()) == "<Model 'rover': 5 bodies, nq=10, nv=9, 9.3 kg>"
 
 

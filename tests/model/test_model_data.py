@@ -53,7 +53,7 @@ def test_passive_forces_are_checked():
         tb.Revolute("j", passive=0.1)
 
 
-def test_armature_is_checked_against_the_freedoms():
+def test_armature_is_checked_against_the_degrees_of_freedom():
     assert tb.Revolute("j", armature=2).armatures == (2.0,)
     assert tb.Spherical("j", armature=2).armatures == (2.0, 2.0, 2.0)
     assert tb.Universal("j", armature=(1, 2)).armatures == (1.0, 2.0)
@@ -317,7 +317,7 @@ def test_added_parts_are_checked():
         rich().with_loops([tb.JointCoupling("tie", "elbow", "shoulder")])
 
 
-def test_actuators_say_which_joints_are_actuated():
+def test_actuators_state_which_joints_are_actuated():
     assert arm().actuated_joint_names == ("shoulder", "elbow", "wrist")
     # in the order of joints, not of actuators
     assert rich().actuated_joint_names == ("shoulder", "elbow")
@@ -349,7 +349,7 @@ def test_attached_robots_bring_their_data_under_a_prefix():
         base.attach(model, at="hull")
 
 
-def test_replaced_roots_lose_what_drove_them():
+def test_replaced_roots_lose_their_actuators():
     free = tb.Model("base", [tb.Body("hull", joint=tb.Free("float"), inertia=BOX)])
     both = free.attach(rich(), at="hull", joint=tb.Fixed("mount"))
     assert both.actuated_joint_names == ("elbow",)

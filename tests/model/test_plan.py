@@ -95,7 +95,7 @@ def test_kinetic_energy_and_momentum_are_those_of_the_users_bodies(model):
 
 
 @each_model
-def test_only_what_moves_is_in_the_plan_and_it_keeps_the_users_order(model):
+def test_the_plan_holds_moving_bodies_in_the_users_order(model):
     moving = [body for body in model.bodies if body.joint.nv > 0]
     assert [body.name for body in model.plan.bodies] == [body.name for body in moving]
     for body in model.plan.bodies:

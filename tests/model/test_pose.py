@@ -53,7 +53,7 @@ def test_identity_transform_has_no_factor():
     assert Pose.identity().transform.factors == ()
 
 
-def test_equal_poses_hash_alike_and_survive_pickling():
+def test_equal_poses_have_equal_hashes_and_survive_pickling():
     a = Pose.from_rpy([0.1, 0.2, 0.3], [1, 2, 3])
     b = Pose.from_rpy((0.1, 0.2, 0.3), np.array([1.0, 2.0, 3.0]))
     assert a == b
@@ -91,7 +91,7 @@ def test_bad_pose_is_refused(make, message):
 
 
 @pytest.mark.parametrize("size", [5e-324, 1e-200, 1e-160, 1.0, 1e160, 1e300])
-def test_an_axis_of_any_length_turns_alike(size):
+def test_an_axis_of_any_length_gives_the_same_rotation(size):
     """Squares of the smallest and largest numbers leave their range; the direction does not."""
     expected = Pose.from_axis_angle((0.0, 1.0, -1.0), 0.7)
     found = Pose.from_axis_angle((0.0, size, -size), 0.7)

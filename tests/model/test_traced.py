@@ -76,7 +76,7 @@ def test_articulated_step_is_the_same_traced(joint):
         np.testing.assert_allclose(a, b, rtol=0, atol=100 * ROUNDING)
 
 
-def test_freed_hinge_costs_what_the_known_zeros_leave():
+def test_cost_of_an_articulated_hinge_excludes_known_zeros():
     """W 5, rank one 15, Ia c 25 (5 x 5), W u 5, u/d 1 and W a 5 multiplications, for any axis."""
     for axis in np.eye(3):
         counted = count(trace(articulated_step(Revolute("j", axis)), SHAPES))

@@ -349,7 +349,7 @@ def test_dynamics_of_random_trees_give_the_same_bits(tmp_path, name, seed):
 
 
 @needs_compiler
-def test_status_tells_of_numbers_that_are_not_finite(tmp_path):
+def test_status_reports_numbers_that_are_not_finite(tmp_path):
     """NaN and infinity are reported, read or written, except in parameters."""
     inputs = [Input("q", (3,)), Input("mass", (2,), parameter=True)]
 
@@ -417,7 +417,7 @@ def test_unsafe_compiler_options_are_refused(tmp_path):
     assert "IEEE 754" in done.stderr
 
 
-def test_header_says_how_to_use_the_file():
+def test_header_states_how_to_use_the_file():
     """Inputs, shapes, parameters and the command to compile, in the comment at the top."""
     inputs = [Input("q", (7,)), Input("mass", (7, 1), parameter=True)]
     program = trace(lambda q, mass: {"acceleration": q, "energy": q @ q}, inputs, name="fall")
@@ -531,6 +531,6 @@ def test_the_function_is_called_like_the_kernel():
 
 @pytest.mark.parametrize("thing", [len, swing, 3, np.zeros(2).sum])
 def test_only_kernels_can_be_exported(thing):
-    """A function that was not compiled yet is told what to do."""
+    """A function that was not compiled yet gets the remedy."""
     with pytest.raises(tb.DomainError, match=r"kernel: expected a compiled kernel.*compile\(\)"):
         tb.c_source(thing)

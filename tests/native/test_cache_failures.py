@@ -120,7 +120,7 @@ def assert_warns_once_and_goes_on(where):
 
 
 def test_path_below_a_file_costs_one_warning(tmp_path, monkeypatch):
-    """A directory that cannot be created: say so once, with the cure, and go on."""
+    """A directory that cannot be created: say so once, with the cure, and continue."""
     (tmp_path / "file").write_text("in the way")
     where = tmp_path / "file" / "kernels"
     monkeypatch.setenv("TIBURON_CACHE_DIR", str(where))

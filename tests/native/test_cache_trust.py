@@ -125,7 +125,7 @@ def _folder(path, good):
 
 
 @pytest.mark.parametrize("plant", [_link, _dangling, _pipe, _socket, _folder])
-def test_what_is_no_regular_file_is_refused_without_waiting(directory, plant, tmp_path):
+def test_anything_but_a_regular_file_is_refused_without_waiting(directory, plant, tmp_path):
     """Links and pipes in place of an entry: no code is taken from them, and nobody waits."""
     cache.store_entry(KEY, {"name": "a"}, some_code(1))
     good = tmp_path / "elsewhere"
@@ -146,7 +146,7 @@ def test_what_is_no_regular_file_is_refused_without_waiting(directory, plant, tm
 
 
 def test_a_pipe_in_place_of_the_ledger_does_not_block(directory):
-    """A store goes on without a ledger it can write to."""
+    """A store continues without a ledger it can write to."""
     cache.store_entry(KEY, {}, some_code(1))
     (ledger,) = [path for path in directory.iterdir() if path.suffix == ".ledger"]
     ledger.unlink()

@@ -49,7 +49,7 @@ def test_lanes_and_fused_products_follow_the_processor(triple, features, lanes, 
     assert (found.lanes, found.fused) == (lanes, True)
 
 
-def test_a_host_without_fused_products_says_so(monkeypatch):
+def test_a_host_without_fused_products_is_reported(monkeypatch):
     """The bits of its results are its own."""
     binding = _Binding("x86_64-unknown-linux-gnu", "sse4.2", "avx")
     monkeypatch.setenv("TIBURON_CACHE_DIR", "off")

@@ -57,7 +57,7 @@ def test_the_interface_is_that_of_native_kernels(name, interpreting):
     assert_close(given, fast(x, y))
 
 
-def test_what_a_kernel_tells_is_the_same(interpreting):
+def test_descriptions_of_kernels_are_the_same(interpreting):
     """Inputs, outputs, parameters; other parameters; pickling."""
     x, y = cases(3)
     slow, fast = made("pendulums").__self__, kernel("pendulums").__self__
@@ -181,6 +181,6 @@ def test_without_llvmlite_everything_works_with_one_warning():
     assert "pip install llvmlite" in run.stderr
 
 
-def test_the_interpreter_on_request_says_nothing():
+def test_the_interpreter_on_request_gives_no_warning():
     """Who asks for it knows."""
     assert run_blocked(USER, TIBURON_ENGINE="interpreter").stderr == ""

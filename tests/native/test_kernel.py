@@ -54,7 +54,7 @@ def test_a_signature_that_python_cannot_read_is_left_out():
     assert double(**{"hand.force": [1.0, 2.0]}).tolist() == [2.0, 4.0]
 
 
-def test_a_kernel_tells_about_itself():
+def test_a_kernel_describes_itself():
     """Inputs, outputs, parameters, source and program are asked of `__self__`."""
     about = kernel("pendulums").__self__
     assert [(item.name, item.shape) for item in about.inputs] == [("x", (5,)), ("y", (3,))]

@@ -88,7 +88,7 @@ def test_parameters_between_arguments(taken):
     ],
     ids=["strided", "fortran", "float32", "bytes", "list", "two", "empty", "subclass", "unaligned"],
 )
-def test_what_is_not_plain_takes_the_checked_way(rows, taken, monkeypatch):
+def test_unusual_arguments_take_the_checked_path(rows, taken, monkeypatch):
     """It is left alone, not misread."""
     A, b = np.eye(3) * 2.0, np.arange(18.0).reshape(6, 3)
     found = scale_kernel()(A, rows(b), np.array(1.5))

@@ -31,7 +31,7 @@ def leaks(action, calls):
     """Tell whether memory grows by a block at every few calls.
 
     Python's blocks are counted rather than bytes: tables that happen to be made larger while
-    calls go on are single blocks, whatever their size. Python also keeps some thousand freed
+    calls continue are single blocks, whatever their size. Python also keeps some thousand freed
     objects for later, so only what grows in every one of three rounds is a leak.
     """
     growth = []

@@ -72,7 +72,7 @@ def test_narrower_vectors_give_the_same_bits(solver, monkeypatch):
     assert written == [host().lanes, host().lanes // 2]
 
 
-def test_what_does_not_fit_at_all_is_refused(solver, monkeypatch):
+def test_programs_beyond_the_stack_limit_are_refused(solver, monkeypatch):
     """An error that says what to do, not a crash of the process."""
     text = module_for_one(solver, vector_lanes=host().lanes, fused=host().fused)
     limit_stack(monkeypatch, module.stack_bytes(text) - 1)

@@ -193,7 +193,7 @@ def test_objects_with_other_relocations_are_left_to_llvm(name):
     assert map_object(compile_module(OTHERS[name], optimize=False)) is None
 
 
-def test_llvm_loads_what_is_left_to_it():
+def test_llvm_loads_code_that_the_small_loader_refuses():
     """The fallback runs."""
     loaded = LoadedCode(compile_module(OTHERS["absolute address"], optimize=False))
     run = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(loaded.address("run"))

@@ -173,7 +173,7 @@ def test_many_callers_at_once_each_get_their_own_answer():
     assert failures == []
 
 
-def test_caller_does_what_busy_workers_do_not_begin():
+def test_the_caller_takes_work_that_busy_workers_do_not_begin():
     """A call made while the workers are held up elsewhere ends before they do."""
     release = threading.Event()
     inside = threading.Barrier(3)
@@ -451,7 +451,7 @@ def test_thread_count_follows_the_affinity(monkeypatch):
 
 @pytest.mark.parametrize("setting", ["0", "-2", "two", "1.5", "²"])
 def test_bad_thread_count_is_named(monkeypatch, setting):
-    """A slip in the environment is told apart from a slow machine."""
+    """A slip in the environment is distinguished from a slow machine."""
     monkeypatch.setenv("TIBURON_THREADS", setting)
     with pytest.raises(DomainError, match=r"TIBURON_THREADS: expected a whole number .* unset"):
         default_threads()

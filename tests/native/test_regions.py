@@ -98,7 +98,7 @@ def test_condition_that_never_changes():
 
 
 def test_result_of_a_call_in_the_condition_is_used_by_the_body():
-    """The body goes on with what the condition computed."""
+    """The body continues with what the condition computed."""
     sides = function(lambda y: (np.sin(y) - 0.3, np.cos(y)))
 
     def f(x):

@@ -59,7 +59,7 @@ def test_one_case_goes_through_the_calls_of_single_ones(kernel):
     np.testing.assert_array_equal(rows, expected(kernel, rows[0], 20, gain))
 
 
-def test_one_case_goes_on_where_it_stopped(kernel):
+def test_one_case_continues_where_it_stopped(kernel):
     """Calls in two parts write the rows of calls in one."""
     loop, gain = kernel.__self__.row_loop(), np.array(1.01)
     rows, roots = np.empty((21, 2)), np.empty(20)
@@ -112,7 +112,7 @@ def test_batches_in_blocks_are_single_cases(kernel, monkeypatch, cases, threads)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_batch_tells_how_far_all_cases_came(kernel, monkeypatch, threads):
+def test_a_batch_reports_how_far_all_cases_came(kernel, monkeypatch, threads):
     """The first failure of any case counts, in whichever block or thread it is."""
     monkeypatch.setattr(row_loop_module, "BLOCK_BYTES", 1000)
     monkeypatch.setattr(row_loop_module, "MIN_THREAD_WORK", 1e-12)

@@ -41,7 +41,7 @@ def center_of_mass(model, q):
 
 
 def point_of(model, q, name, at):
-    """Return the point at which a motion is told, in the world."""
+    """Return the point at which a motion is reported, in the world."""
     pose = absolute.frame_pose(model, q, name)
     if isinstance(at, str):
         named = {"frame": lambda: pose[:3, 3], "world": lambda: np.zeros(3)}

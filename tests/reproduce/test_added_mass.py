@@ -25,7 +25,7 @@ def test_errors_fall_from_row_to_row_and_published_values_are_those_of_the_sourc
     assert sum(row.body == "ellipsoid 1:0.6:0.3" for row in rows) == 6
 
 
-def test_the_command_prints_errors_and_its_exit_code_tells_the_verdict(monkeypatch):
+def test_the_command_prints_errors_and_its_exit_code_reports_the_verdict(monkeypatch):
     good = replace(next(iter(panel_rows((2, 3)))), ours=(0.45, 0.499))
     for shown, code, last in (
         ([good], 0, "1 values: 1 within 1.5 % with 980 panels, 0 not"),

@@ -54,12 +54,12 @@ def test_numbers_that_are_none_are_not_good():
     assert not BenchmarkRow("", 1.0, 1.6, 0.5).good
 
 
-def test_an_unknown_problem_is_told_before_any_runs():
+def test_an_unknown_problem_is_reported_before_any_runs():
     with pytest.raises(OptionError, match=r"problem: expected 'four-bar-2' or .* got 'fourbar'"):
         next(benchmarks(["bricard", "fourbar"]))
 
 
-def test_the_command_prints_rows_and_its_exit_code_tells_the_verdict(monkeypatch):
+def test_the_command_prints_rows_and_its_exit_code_reports_the_verdict(monkeypatch):
     row = BenchmarkRow("angle [rad]", 1.0, 1.0 + 1e-9, 1e-6)
     good = Benchmark("bricard", "Bricard: 10 s", "library", 0.1234, 0.258, (row,), ("and more",))
     bad = replace(good, published_wall_time=None, rows=(row, replace(row, ours=2.0)))

@@ -131,7 +131,7 @@ def test_ball_is_carried_and_turned():
     assert grasped_ball(2, 0.0).A1.shape == (5, 6)
 
 
-def test_emulated_method_solves_what_ours_solves():
+def test_emulated_method_agrees_with_ours():
     """The plain dual active set method against the native one, all choices but the listing's."""
     rng = np.random.default_rng(3)
     for _ in range(30):

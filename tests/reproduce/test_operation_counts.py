@@ -182,7 +182,7 @@ def test_polynomials_read_as_in_print():
     assert hash(Polynomial(1, 2)) == hash(Polynomial("1", "2"))
 
 
-def test_verdicts_in_words():
+def test_verdicts_in_text():
     """Multiplications and additions count alike."""
     assert CountRow("", Cost(5, 5), Cost(6, 4)).verdict == "equal"
     assert CountRow("", Cost(5, 5), Cost(6, 5)).verdict == "above by 1"

@@ -165,7 +165,7 @@ def test_pipes_and_devices_are_not_read(good, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["checkpoint/progress.npz", "checkpoint", "joint_position/c"])
-def test_runs_do_not_go_on_through_links(good, tmp_path, name):
+def test_runs_do_not_continue_through_links(good, tmp_path, name):
     """Links in a stranger's run would have `resume` write into files elsewhere; reading is safe."""
     path, other = tmp_path / "run.zarr", tmp_path / "other.zarr"
     shutil.copytree(good, path)

@@ -52,7 +52,7 @@ def test_robots_that_ship_come_back_in_bits(name):
     }
 
 
-def test_surroundings_and_elements_come_back():
+def test_surroundings_and_elements_are_recovered():
     """Currents of all kinds, ground with heights, schedules."""
     waves = tb.Waves((tb.Wave(height=1.0, period=8.0), tb.Wave(height=0.3, period=5.0, phase=0.1)))
     current = tb.CurrentSum((tb.LinearShear((0.3, 0.1, 0.0), 20.0), waves))
@@ -86,7 +86,7 @@ def test_plain_values_keep_their_kind():
     assert from_text(to_text(np.float64(0.1))) == 0.1
 
 
-def test_what_is_code_is_refused():
+def test_code_is_refused():
     """Functions, objects of users and arrays of objects cannot be written."""
     water = tb.Water(current=lambda time, position: (0.0, 0.0, 0.0))
     for value in (len, object(), water, np.array([None]), {1: 2}, tb.Model):

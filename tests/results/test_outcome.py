@@ -84,7 +84,7 @@ def test_each_case_of_a_batch_has_its_own_outcome():
     assert batch.outcome.status == "diverged"
 
 
-def test_a_command_that_is_no_number_is_told_by_name():
+def test_a_non_finite_command_is_reported_by_name():
     """What a controller in Python gave is not blamed on a body."""
 
     def control(state):
@@ -97,7 +97,7 @@ def test_a_command_that_is_no_number_is_told_by_name():
     assert np.isfinite(run.q).all()
 
 
-def test_ctrl_c_keeps_what_was_computed():
+def test_ctrl_c_keeps_the_computed_rows():
     """The first signal ends the run in good order, and the handler of before is back."""
     before = signal.getsignal(signal.SIGINT)
 
@@ -142,7 +142,7 @@ def test_a_budget_of_wall_time_ends_a_run():
     assert run.time[-1] == run.outcome.time
 
 
-def test_progress_is_told_and_changes_no_bit():
+def test_progress_is_reported_and_changes_no_bit():
     """From start to end, ever further."""
     told = []
     start = {"q": [0.5], "record_every": 3}

@@ -56,7 +56,7 @@ def test_small_pieces_and_other_sizes_are_new():
     assert allocate_rows((0, 7)).shape == (0, 7)
 
 
-def test_what_is_kept_has_a_limit(monkeypatch):
+def test_pooled_buffers_are_limited(monkeypatch):
     monkeypatch.setattr(pool, "POOL_BYTES", 3 * POOLED_BUFFER_BYTES)
     pieces = [allocate_rows((COUNT + k,)) for k in range(4)]
     sizes = [piece.size for piece in pieces]
@@ -167,7 +167,7 @@ def test_a_stream_holds_a_chunk(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_minute_of_thirty_freedoms_at_a_kilohertz_takes_twice_its_arrays():
+def test_a_minute_of_thirty_degrees_of_freedom_at_a_kilohertz_takes_twice_its_arrays():
     """60 s at 1 ms, every step recorded."""
     model = tb.load("chain_100")
     model = model.lock(model.joint_names[30:])

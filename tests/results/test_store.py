@@ -1,4 +1,4 @@
-"""Runs on disk: what goes in comes out, and what is wrong is told."""
+"""Runs on disk: what goes in comes out, and what is wrong is reported."""
 
 import errno
 import json
@@ -241,7 +241,7 @@ def test_nonsense_versions_are_refused(stored, version):
         tb.load_run(stored)
 
 
-def test_other_stores_are_told_apart(tmp_path, stored):
+def test_other_stores_are_distinguished(tmp_path, stored):
     """A Zarr store of someone else, an empty directory, a text, nothing at all."""
     other = xarray.Dataset({"a": ("x", [1.0])})
     other.to_zarr(tmp_path / "other.zarr", zarr_format=3, consolidated=False)
@@ -316,7 +316,7 @@ def test_damaged_archives_are_refused(tmp_path, stored):
         Recorder.continued(run, run.header, 10, 20, samples.checkpoint())
 
 
-def test_strangers_files_run_no_code(stored):
+def test_untrusted_files_run_no_code(stored):
     """Only records of this package are restored: no class, function or module of others."""
     from tiburon.results.encoding import NotDataError, from_text
 
@@ -347,7 +347,7 @@ class FullDisk:
         monkeypatch.setattr(local, "_put", counted)
 
 
-def test_a_full_disk_leaves_what_was_written(tmp_path, small_chunks, monkeypatch):
+def test_a_full_disk_keeps_the_written_rows(tmp_path, small_chunks, monkeypatch):
     """The error tells what is safe; the store opens, and is gone on with once there is room."""
     model = double_pendulum()
     path = tmp_path / "run.zarr"
@@ -428,7 +428,7 @@ def test_large_batches_are_cut_into_several_files(tmp_path, monkeypatch):
 
 
 def test_another_robot_is_refused_where_one_is_given(tmp_path):
-    """The run would go on with other numbers, and tell energies that are not its own."""
+    """The run would continue with other numbers, and tell energies that are not its own."""
     robot = tb.load("pendulum")
     tb.simulate(robot, 0.02, q=[0.5], dt=0.01).save(tmp_path / "run.zarr")
     assert len(tb.load_run(tmp_path / "run.zarr", model=robot).time) == 3

@@ -166,7 +166,7 @@ def test_wrenches_of_elements_count_in_reactions():
     )
 
 
-def test_what_elements_report_can_be_asked():
+def test_outputs_of_elements_are_available_by_name():
     """A wrench by a table is what the table says at the recorded times."""
     model = double_pendulum()
     rows = ((0, 0, 0, 1.0, 0, 2.0), (0, 0, 0, 3.0, 0, 2.0))
@@ -279,7 +279,7 @@ def test_csv_keeps_every_bit(tmp_path):
         run.to_csv(tmp_path / "no" / "run.csv")
 
 
-def test_short_descriptions_say_what_was_run():
+def test_short_descriptions_name_robot_and_duration():
     """In the terminal and in notebooks: robot, times, cases, how it ended; names are escaped."""
     run, _, _ = samples.recorded(double_pendulum(), batch=(5,), bad=(3,))
     text = repr(run)

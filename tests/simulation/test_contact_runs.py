@@ -213,7 +213,7 @@ def test_penetration_at_the_start_is_refused_and_lifted_out():
         ),
     ],
 )
-def test_what_makes_no_sense_is_refused(call, message):
+def test_invalid_contact_arguments_are_refused(call, message):
     with pytest.raises(tb.TiburonError, match=message):
         call()
 

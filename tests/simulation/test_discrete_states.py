@@ -127,7 +127,7 @@ def test_batches_threads_and_resumed_runs_have_the_same_bits() -> None:
 
 
 def test_a_stored_run_has_discrete_states(tmp_path: Any) -> None:
-    """A store records them, and a run that is loaded goes on from them."""
+    """A store records them, and a run that is loaded continues from them."""
     model, forces = _foot_model(), [_anchored(0.4)]
     start: dict[str, Any] = {"q": [0.1, -1e-3], "v": [1.0, 0.0], "world": _slope(0.2)}
     whole = tb.simulate(model, 0.3, forces=forces, **start)

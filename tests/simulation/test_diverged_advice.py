@@ -20,7 +20,7 @@ def test_a_stiff_robot_names_the_method_that_bears_it():
     np.testing.assert_allclose(helped.q[-1], exact.q[-1], atol=1e-5)
 
 
-def test_a_controller_that_gives_no_number_is_told():
+def test_a_controller_with_non_finite_commands_is_reported():
     """Neither another method nor shorter steps would help."""
     model = tb.load("cart_pole")
     run = tb.simulate(

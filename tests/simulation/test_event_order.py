@@ -391,7 +391,7 @@ def test_an_event_at_the_end_of_a_run_is_reported(method):
 @pytest.mark.parametrize(
     "cut", [0.46, *(pytest.param(cut, marks=pytest.mark.slow) for cut in (0.05, 0.45, 1.2, 1.35))]
 )
-def test_a_run_that_goes_on_has_the_events_of_one_in_one_piece(tmp_path, method, cut):
+def test_a_run_that_continues_has_the_events_of_one_in_one_piece(tmp_path, method, cut):
     """Bounces, a time event at the start and events that adaptive steps have met beyond the cut."""
     events = [
         tb.Event("bounce", height, direction=-1, action=bounce_by(0.5)),

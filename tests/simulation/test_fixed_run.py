@@ -228,8 +228,8 @@ def test_robots_without_positions_have_inner_states():
 
 
 @pytest.mark.parametrize("shape", [(), (5,)])
-def test_ctrl_c_keeps_what_was_computed(monkeypatch, shape):
-    """The rows up to there, and a state to go on from."""
+def test_ctrl_c_keeps_the_computed_rows(monkeypatch, shape):
+    """The rows up to there, and a state to continue from."""
     model = double_pendulum()
     keywords = {"record_every": 1, **start(model, shape)}
     whole = tb.simulate(model, 0.2, **keywords)
@@ -322,7 +322,7 @@ def test_outcomes_of_a_batch_are_made_when_looked_at():
         outcomes[7]
 
 
-def test_runs_of_one_robot_share_what_moves():
+def test_runs_of_one_robot_share_the_system():
     """Equal surroundings are put together once; others are others."""
     model, other = double_pendulum(), tb.World(gravity=(0.0, 0.0, -1.62))
     state = start(model, ())

@@ -132,7 +132,7 @@ def test_counts_must_be_whole_and_large_enough(model, argument, value, least):
 
 
 @pytest.mark.parametrize("record_every", [1, 1000])
-def test_a_motion_that_grows_beyond_all_numbers_is_an_error_that_says_when(record_every):
+def test_a_motion_that_diverges_is_an_error_with_its_time(record_every):
     """Far too large a step: the failing step is found, whichever way the run was cut up."""
     model = rover()
     q, v, tau = kicked(model, 9)

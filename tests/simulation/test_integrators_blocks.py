@@ -72,7 +72,7 @@ def test_points_inside_blocks_have_the_order_too(name):
 
 @pytest.mark.parametrize("name", BLOCKS)
 def test_going_on_with_the_memory_changes_no_bit(name):
-    """A run cut anywhere, also inside a block, goes on as if it had not been."""
+    """A run cut anywhere, also inside a block, continues as if it had not been."""
     plant, h = tumbling(), 0.01
     method = METHODS[name]
     q, w = plant.q, plant.w

@@ -19,7 +19,7 @@ def test_the_error_grows_with_the_interval_and_is_small():
     assert 0.0 < errors[0] < errors[1] < errors[2] < 0.02
 
 
-def test_what_cannot_keep_it_is_refused():
+def test_methods_that_cannot_keep_inertia_are_refused():
     with pytest.raises(tb.TiburonError, match="keep_inertia"):
         end(keep_inertia=0)
     with pytest.raises(tb.TiburonError):

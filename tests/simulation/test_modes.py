@@ -107,7 +107,7 @@ def test_modes_move_as_the_robot_does():
         assert_close(run.q[steps // 4], quarter, 1e-10)
 
 
-def test_a_free_robot_has_as_many_free_modes_as_freedoms():
+def test_a_free_robot_has_as_many_free_modes_as_degrees_of_freedom():
     """In space, every joint may drift: pairs of zeros, none mistaken for a slow oscillation."""
     model = tb.load("space_arm")
     q, _ = model.random_state(np.random.default_rng(7))
@@ -252,7 +252,7 @@ def test_the_linear_motion_is_that_of_linearize(name):
     assert_close(found.residual, tb.forward_dynamics(model, q, v, tau), SOLVE * np.linalg.cond(H))
 
 
-def test_no_equilibrium_is_an_error_that_says_what_to_do():
+def test_no_equilibrium_is_an_error_that_states_what_to_do():
     body = tb.Body("stone", joint=tb.Free("base"), inertia=tb.Inertia(2.0, (0, 0, 0), (1, 1, 1)))
     model = tb.Model("stone", [body])
     with pytest.raises(tb.DomainError, match=r"-19\.6 N or N m left at 'base\.vz'"):
@@ -261,7 +261,7 @@ def test_no_equilibrium_is_an_error_that_says_what_to_do():
     assert_close(found.residual, [0, 0, 0, 0, 0, -G])
 
 
-def test_the_table_tells_kinds_frequencies_and_who_moves():
+def test_the_table_reports_kinds_frequencies_and_who_moves():
     text = str(tb.modes(double_pendulum(1.0, 1.0, 1.0, 1.0)))
     head, first, second = text.splitlines()
     assert head.split() == ["kind", "rad/s", "Hz", "damping", "1/e", "time", "s", "moves", "most"]

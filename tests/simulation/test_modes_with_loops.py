@@ -337,7 +337,7 @@ def legs(turned):
 
 
 def test_a_platform_on_sprung_legs():
-    """Three freedoms of nine: w^2 of K = sum k n n^T and M = plate, sliders and barrels."""
+    """Three DoF of nine: w^2 of K = sum k n n^T and M = plate, sliders and barrels."""
     model, start, M, K = legs(0.4)
     assert np.abs(tb.constraint_residual(model, start)).max() < 1e-12
     found = tb.modes(model, start, world=WEIGHTLESS)
@@ -392,7 +392,7 @@ def stewart(quaternion, center):
 
 @pytest.mark.slow
 def test_a_stewart_platform_on_springs():
-    """Six freedoms of 24, tilted: w^2 of K and M summed over the legs by hand."""
+    """Six degrees of freedom of 24, tilted: w^2 of K and M summed over the legs by hand."""
     turn = np.array([1.0, 0.05, -0.08, 0.1])
     model, start, M, K = stewart(turn / np.linalg.norm(turn), np.array([0.05, 0.1, 0.8]))
     assert np.abs(tb.constraint_residual(model, start)).max() < 1e-12
@@ -419,7 +419,7 @@ def test_a_runner_that_leads_or_trails():
         assert found.zeros == 4
 
 
-def test_what_modes_ask_of_loops():
+def test_modes_need_closed_loops_without_switches():
     model = parallelogram()
     with pytest.raises(tb.DomainError, match="loop 'pin 1' open by"):
         tb.modes(model, [0.3, 0.0, 0.0], solve=False)

@@ -54,7 +54,7 @@ GAINS = np.array([9.0, 0.0])
 SEAS = [tb.Water(1000.0, (0.0, 0.3, 0.0)), tb.Water(0.0)]
 
 
-def test_masses_damping_gains_and_water_simply_work(tmp_path):
+def test_masses_damping_gains_and_water_are_accepted(tmp_path):
     """All at once, zeros in other places in each case; energies and forces too; saved, resumed."""
     control = tb.PD((0.1, 0.2, 0.0), 0.0, 1.0)
     named = {

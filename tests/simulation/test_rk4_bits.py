@@ -70,7 +70,7 @@ def test_recording_less_changes_no_bit(model, start, whole, every):
 
 
 def test_a_run_resumed_from_a_recorded_state_equals_the_whole(model, start, whole):
-    """Stop anywhere, go on later."""
+    """Stop anywhere, continue later."""
     tau = start[2]
     run = tb.integrate_rk4(model, whole.q[13], whole.v[13], tau, dt=2e-3, steps=STEPS - 13)
     assert_same_bits(run, whole.q[13:], whole.v[13:])

@@ -1,4 +1,4 @@
-"""A rolling ball: five freedoms of position, three of velocity, order four, no slip."""
+"""A rolling ball: five degrees of freedom of position, three of velocity, order four, no slip."""
 
 import numpy as np
 import pytest

@@ -37,7 +37,7 @@ def test_commands_count_the_times_of_asking(record_dt, start):
 
 @pytest.mark.parametrize("control", [inside, ramp])
 @pytest.mark.parametrize("method", ["rk4", "dopri5", "b2pc5"])
-def test_a_run_that_goes_on_is_not_asked_again(control, method, tmp_path):
+def test_a_run_that_continues_is_not_asked_again(control, method, tmp_path):
     """At the step where it was cut the command is known."""
     whole = run(control, method=method)
     half = run(control, 0.2, method=method)

@@ -187,7 +187,7 @@ def test_batches_keep_their_shape(model):
     assert run.status.shape == (3, 4)
 
 
-def test_commands_of_a_joint_of_several_freedoms_are_not_cases():
+def test_commands_of_a_joint_of_several_degrees_of_freedom_are_not_cases():
     """Three moments of one ball are one case; with cases they lead."""
     inertia = tb.Inertia(1.0, (0.0, 0.02, -0.1), (0.1, 0.2, 0.25))
     ball = tb.Model("ball", [tb.Body("arm", joint=tb.Spherical("ball"), inertia=inertia)])
@@ -211,7 +211,7 @@ def test_commands_by_joint_and_by_name(model):
     np.testing.assert_array_equal(held.q, called.q)
 
 
-def test_a_state_tells_joints_by_name(model):
+def test_a_state_reports_joints_by_name(model):
     """Positions, velocities and inner states can be asked by name."""
     seen = []
 

@@ -62,7 +62,7 @@ def test_the_walking_machine_floats_freely():
 
 
 @pytest.mark.slow
-def test_energy_drifts_as_the_order_says_over_a_million_steps():
+def test_energy_drifts_as_the_order_predicts_over_a_million_steps():
     """RK4 loses energy with the fifth power of the step: halving it leaves a thirty-second."""
     model = pendulum()
     drifts = []

@@ -130,7 +130,7 @@ def test_a_ball_rests_in_a_valley_on_both_sides():
 
 
 def test_leaving_the_grid_ends_the_run_and_names_the_contact():
-    """A ball that slides over the border; the other case of the batch goes on."""
+    """A ball that slides over the border; the other case of the batch continues."""
     ball = body(tb.SphereShape(0.1))
     world = uneven(np.zeros((11, 11)), friction=0.0)
     q = np.tile([1.0, 0, 0, 0, 0, 0, 0.1], (2, 1))

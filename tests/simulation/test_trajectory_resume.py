@@ -47,7 +47,7 @@ def equal(run, other):
 
 
 @pytest.mark.parametrize("kind", ["control", "forces"])
-def test_a_killed_run_goes_on_to_the_bits_of_an_unbroken_one(tmp_path, kind):
+def test_a_killed_run_continues_to_the_bits_of_an_unbroken_one(tmp_path, kind):
     """After kill -9 in the middle of a streamed run, resume gives the same bits."""
     path = tmp_path / "run.zarr"
     with start_child(path, kind) as child:
@@ -94,8 +94,8 @@ def test_a_crash_between_two_portions_of_rows_loses_none(tmp_path, monkeypatch, 
     assert equal(found.resume(), tb.simulate(model, 0.5, **keywords))
 
 
-def test_interrupted_runs_keep_what_was_computed(tmp_path):
-    """Ctrl-C ends a run with an outcome, not an exception; its store is whole and goes on."""
+def test_interrupted_runs_keep_the_computed_rows(tmp_path):
+    """Ctrl-C ends a run with an outcome, not an exception; its store is whole and continues."""
     path = tmp_path / "run.zarr"
     with start_child(path, "control") as child:
         child.send_signal(signal.SIGINT)
@@ -116,7 +116,7 @@ def test_interrupted_runs_keep_what_was_computed(tmp_path):
 @pytest.mark.parametrize("shape", [(), (3,)])
 @pytest.mark.parametrize("every", [1, 7])
 @pytest.mark.parametrize("stored", [False, True])
-def test_finished_runs_go_on_as_if_they_had_not_ended(tmp_path, stored, every, shape):
+def test_finished_runs_continue_as_if_they_had_not_ended(tmp_path, stored, every, shape):
     """A longer run equals a short one gone on with, also where its end was between two rows."""
     model = double_pendulum()
     q, v, u = kicked(model, 3, shape)
@@ -131,8 +131,8 @@ def test_finished_runs_go_on_as_if_they_had_not_ended(tmp_path, stored, every, s
     assert longer.data.equals(whole.data)
 
 
-def test_saved_runs_go_on_where_they_were_saved(tmp_path):
-    """Saving and loading changes nothing of what it takes to go on; the first run stays."""
+def test_saved_runs_continue_where_they_were_saved(tmp_path):
+    """Saving and loading changes nothing of what it takes to continue; the first run stays."""
     model = double_pendulum()
     _, v, _ = kicked(model, 5)
     run = tb.simulate(model, 0.1, v=v, dt=1e-3)
@@ -142,7 +142,7 @@ def test_saved_runs_go_on_where_they_were_saved(tmp_path):
     assert len(run) == 11
 
 
-def test_what_is_code_must_be_given_again(tmp_path):
+def test_code_must_be_given_again(tmp_path):
     """The message names what is missing, and how to give it."""
     run = tb.simulate(double_pendulum(), 0.02, v=START, control=control, forces=[wind()], dt=1e-3)
     run.save(tmp_path / "run.zarr")
@@ -172,7 +172,7 @@ def test_streaming_changes_no_bits(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("method", ["dopri5", "b4pc5"])
-def test_what_integrators_remember_is_part_of_a_checkpoint(tmp_path, method):
+def test_the_memory_of_integrators_is_part_of_a_checkpoint(tmp_path, method):
     """Lengths of steps that adapt, and histories of multi-step methods, go through the file."""
     model = double_pendulum()
     q, v, _ = kicked(model, 3)
@@ -190,7 +190,7 @@ def crossing(state):
 
 @pytest.mark.parametrize("every", [1, 7])
 @pytest.mark.parametrize("shape", [(), (3,)])
-def test_readings_and_events_go_on_too(tmp_path, shape, every):
+def test_readings_and_events_continue_too(tmp_path, shape, every):
     """Noise, delays and what happened before are those of an unbroken run, in every row."""
     model = double_pendulum()
     q, v, _ = kicked(model, 3, shape)

@@ -189,7 +189,7 @@ def _readers() -> list[tuple[Any, Any]]:
 
 @pytest.mark.parametrize("place", range(5))
 @pytest.mark.parametrize("form", ["element", "function"])
-def test_one_function_is_followed_when_what_it_reads_changes(
+def test_a_function_is_traced_again_when_its_data_change(
     place: int, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same robot, element and function in each run: X = F t^2 / (2 m) of the force of now."""
@@ -204,7 +204,7 @@ def test_one_function_is_followed_when_what_it_reads_changes(
         assert run.q[-1, 0] == pytest.approx(force / (2 * MASS), rel=1e-12)
 
 
-def test_one_controller_is_followed_when_what_it_reads_changes() -> None:
+def test_a_controller_is_traced_again_when_its_data_change() -> None:
     """Traced control, at every stage or sampled, follows an array that it closes over."""
     force = np.array([1.0])
 

@@ -253,7 +253,7 @@ def test_reducing_by_any_axis(rng):
 
 
 def test_reducing_by_several_axes(rng):
-    """A15: I - U D^-1 U^T for three freedoms at once (eq. 7.19)."""
+    """A15: I - U D^-1 U^T for three degrees of freedom at once (eq. 7.19)."""
     inertia, dense = random_articulated(rng)
     S = rng.normal(size=(6, 3))
     U = dense @ S

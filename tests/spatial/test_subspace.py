@@ -114,7 +114,7 @@ def test_dyads_add_up_to_inertia_inverse_and_identity(rng):
 
 
 @pytest.mark.parametrize("r", [0, 1, 3, 6])
-def test_constrained_body_answers_only_in_its_freedoms(r, rng):
+def test_constrained_body_answers_only_in_its_degrees_of_freedom(r, rng):
     """A14, A21: Phi = S (S^T I S)^-1 S^T is symmetric, of rank r, blind to reaction forces."""
     (inertia, I), S = random_rigid(rng), rng.normal(size=(6, r))
     Phi = constrained_inverse_inertia(S, inertia)

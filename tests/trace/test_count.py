@@ -49,7 +49,7 @@ def test_a_lone_division_is_a_division():
     assert counted(lambda a: a[0] / a[1], a=(2,)) == OperationCount(divisions=1)
 
 
-def test_divisions_by_one_thing_share_its_reciprocal():
+def test_divisions_by_one_value_share_its_reciprocal():
     """Three divisions by d: one reciprocal and three products."""
     found = counted(lambda a, d: a / d, a=(3,), d=())
     assert found == OperationCount(divisions=1, multiplications=3)
@@ -161,7 +161,7 @@ def test_a_callee_without_count_is_named():
         count(calls(Bare()))
 
 
-def test_what_depends_on_constants_alone_is_free():
+def test_constant_expressions_cost_nothing():
     """Constants meet each other beforehand; meeting anything else costs as usual."""
 
     def f(x, m, d):

@@ -98,6 +98,6 @@ def _importing(now: Any) -> Any:
         _importing,
     ],
 )
-def test_what_cannot_be_followed_has_no_snapshot(function: Any) -> None:
+def test_untraceable_functions_have_no_snapshot(function: Any) -> None:
     """Hidden state, files and dynamic lookup: such code is traced again at every use."""
     assert snapshot(function) is None

@@ -23,7 +23,7 @@ def test_a_bad_input_is_named_with_its_place():
     assert (number.message, number.index) == ("c is nan", None)
 
 
-def test_a_failed_requirement_speaks():
+def test_a_failed_requirement_raises_its_message():
     """Its message is reported even though an earlier operation is non-finite too."""
 
     def unit(q, v):
@@ -76,7 +76,7 @@ def test_a_batch_is_refused():
         diagnose(program, [np.zeros((3, 2))])
 
 
-def test_a_requirement_inside_a_function_speaks():
+def test_a_requirement_inside_a_function_raises_its_message():
     """The message comes out of nested regions, with the inputs of the call."""
 
     @function

@@ -195,7 +195,7 @@ def called(primitive):
     return digest(lambda x: np.array(primitive.apply(list(x)), like=x), inputs.items())
 
 
-def test_factorizations_and_solutions_are_told_apart():
+def test_factorizations_and_solutions_are_distinguished():
     """Primitives with equal numbers and different classes, through their public functions."""
     inputs = {"A": (2, 2), "b": (2,)}.items()
     calls = [

@@ -43,7 +43,7 @@ def test_dump_names_matrix_elements_requirements_and_outputs():
     ]
 
 
-def test_dump_does_not_show_what_else_was_traced():
+def test_a_dump_shows_one_program_only():
     """Dead nodes neither appear nor shift the numbers."""
 
     def busy(q, length):
@@ -94,7 +94,7 @@ def test_graphviz_draws_every_node_and_edge_once():
 
 
 def test_graphviz_numbers_arguments_where_order_matters():
-    """Numerator and divisor are told apart."""
+    """Numerator and divisor are distinguished."""
     text = to_graphviz(trace(lambda a, b: a / b, {"a": (), "b": ()}))
     assert '-> n2 [label="0"];' in text
     assert '-> n2 [label="1"];' in text

@@ -122,7 +122,7 @@ def test_count_of_the_panda_does_not_grow():
     assert found.divisions <= 7
 
 
-def test_dump_of_an_algorithm_names_what_it_reads():
+def test_dump_of_an_algorithm_names_its_inputs():
     """A whole algorithm can be read: every input element appears by name."""
     model = ROBOTS["double_pendulum"]
     text = dump(forward(model))

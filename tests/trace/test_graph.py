@@ -155,7 +155,7 @@ KEPT = {
 
 
 @pytest.mark.parametrize("expression", KEPT)
-def test_what_must_be_computed_stays(graph, x, y, expression):
+def test_expressions_without_a_rule_stay_nodes(graph, x, y, expression):
     """Expressions that no rule may touch are nodes of their own."""
     node = KEPT[expression](graph, x, y)
     assert node not in (x, y)
@@ -163,7 +163,7 @@ def test_what_must_be_computed_stays(graph, x, y, expression):
 
 
 @pytest.mark.parametrize("op", sorted(FLOAT_FUNCTIONS))
-def test_constants_fold_to_what_floats_give(graph, op):
+def test_constants_fold_to_the_values_of_floats(graph, op):
     """Every operation on constants becomes the constant it means."""
     function = FLOAT_FUNCTIONS[op]
     if op in ("add", "sub", "mul", "div", "pow"):
@@ -197,7 +197,7 @@ def test_constants_fold_to_what_floats_give(graph, op):
         ("sign", math.nan, math.nan),
     ],
 )
-def test_folding_at_the_edges_gives_what_hardware_gives(graph, op, value, expected):
+def test_folding_of_special_values_equals_the_hardware(graph, op, value, expected):
     """Where Python's math raises, the constant is the IEEE result."""
     found = graph.constant_of(graph.unary(op, graph.const(value)))
     assert float_bits(found) == float_bits(expected)
@@ -263,7 +263,7 @@ def test_keys_are_the_same_in_every_process(graph, x, y):
         assert int(there.stdout) == here
 
 
-def test_different_things_have_different_keys(graph, x, y):
+def test_different_graphs_have_different_keys(graph, x, y):
     """Operation, operand, constant, message: each changes the key."""
     c = graph.equal(x, y)
     nodes = [
@@ -288,7 +288,7 @@ def test_different_things_have_different_keys(graph, x, y):
 # reading
 
 
-def test_live_holds_what_is_needed_arguments_first(graph, x, y):
+def test_live_lists_needed_nodes_arguments_first(graph, x, y):
     """Nodes nothing depends on are left out."""
     wanted = graph.add(graph.unary("sin", x), y)
     graph.unary("exp", y)

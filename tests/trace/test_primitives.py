@@ -110,7 +110,7 @@ def test_solve_tree_solves_with_the_zeros_of_the_tree(name, inline):
         assert_close(solve_tree(parents, H[k], b[k]), expected, limit(H[k]))
 
 
-def test_tree_factorization_costs_what_the_tree_needs():
+def test_cost_of_a_tree_factorization_follows_its_sparsity():
     """Featherstone 2005: sum over rows of d(d+1)/2 products of updates, d = number of ancestors."""
     parents = TREES["floating"]
     n = len(parents)

@@ -162,7 +162,7 @@ def test_truth_values_pass_through_functions():
     np.testing.assert_array_equal(interpret(program, [x]), expected)
 
 
-def test_what_needs_no_call_is_not_called():
+def test_calls_leave_out_constants_and_unused_arguments():
     """Constant results, passed arguments and unused arguments do not reach the call."""
 
     @function
@@ -326,7 +326,9 @@ def test_each_case_of_a_while_loop_stops_for_itself():
         (2.0, 0, 0, False),
     ],
 )
-def test_while_loop_tells_whether_the_condition_failed_in_time(start, limit, iterations, converged):
+def test_while_loop_reports_whether_the_condition_failed_in_time(
+    start, limit, iterations, converged
+):
     """Halving until at most 1: on floats and interpreted alike, also exactly at the limit."""
 
     def f(x):

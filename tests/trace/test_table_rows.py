@@ -94,7 +94,7 @@ def test_c_code_reads_tables_too():
     assert "(const double *)(uintptr_t)" in text
 
 
-def test_what_is_no_table_is_refused():
+def test_anything_but_a_table_is_refused():
     """Messages say what is wrong; equal tables are equal, others are not."""
     with pytest.raises(tb.DomainError, match="rising places, got 1 after 2"):
         Table([0.0, 2.0, 1.0], [1.0, 2.0, 3.0])

@@ -101,7 +101,7 @@ def test_a_result_that_is_no_number_is_refused():
         trace(lambda a: None, {"a": (2,)})
 
 
-def test_arithmetic_with_strangers_is_a_type_error():
+def test_arithmetic_with_other_types_is_a_type_error():
     """Python's own message appears for text and the like."""
     with pytest.raises(TypeError, match="unsupported operand"):
         trace(lambda a: a[0] + "text", {"a": (2,)})
@@ -133,7 +133,7 @@ def test_results_come_as_one_array_a_tuple_or_a_dict():
     assert [(output.name, output.shape) for output in named.outputs] == [("x", (2,)), ("y", ())]
 
 
-def test_program_keys_tell_programs_apart():
+def test_program_keys_distinguish_programs():
     """The key changes with shapes, parameters and the graph, not with the name."""
 
     def double(a):

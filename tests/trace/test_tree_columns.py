@@ -86,7 +86,7 @@ def test_each_column_of_a_chain_costs_n_squared():
     assert many - few == 2 * n * n
 
 
-def test_what_does_not_fit_is_refused():
+def test_arguments_that_do_not_fit_are_refused():
     with pytest.raises(ShapeError, match="b"):
         solve_tree_columns([-1, 0], np.eye(2), np.ones(2))
     with pytest.raises(DomainError, match="positive definite"):

@@ -24,7 +24,7 @@ def two_bodies(joint, second, first=None):
 def handle_inertia(model, q):
     """Return the articulated-body inertia of the first body, its axes, about its origin.
 
-    Two ways that must agree: the mass matrix with the other freedoms eliminated, and the
+    Two ways that must agree: the mass matrix with the other degrees of freedom eliminated, and the
     operational inertia of the body's frame.
     """
     M = tb.mass_matrix(model, q)
@@ -63,8 +63,8 @@ def test_sphere_with_a_nut_on_its_thread_couples_turn_and_push():
     assert_close(expected, (0.51, -0.1, 4.0))
 
 
-def test_what_hangs_on_six_freedoms_is_not_felt():
-    """Section 7.4.3: through a joint of six freedoms, I^A = I exactly."""
+def test_a_body_on_a_free_joint_adds_no_articulated_inertia():
+    """Section 7.4.3: through a joint of six degrees of freedom, I^A = I exactly."""
     rng = np.random.default_rng(6)
     first, second = random_inertia(rng), random_inertia(rng)
     pair = two_bodies(tb.Free("loose", pose=random_pose(rng)), second, first)

@@ -78,7 +78,7 @@ def test_T2_six_columns_are_a_subspace_and_not_a_tensor():
 
 
 def test_T2_free_joint_projects_with_the_subspace_transpose():
-    """Six freedoms: joint force times velocity is power, in the order of the velocity."""
+    """Six degrees of freedom: joint force times velocity is power, in the order of the velocity."""
     rng = np.random.default_rng(5)
     joint = tb.Free("float")
     q, v, f = joint.random(rng), rng.standard_normal(6), rng.standard_normal(6)

@@ -1,4 +1,4 @@
-"""A joint of several freedoms is a chain of joints of one freedom with massless links between.
+"""A joint of several DoF equals a chain of joints of one DoF with massless links between.
 
 Featherstone 1987, section 7.4.1 (checklist C5): both must have the same dynamics.
 """
@@ -56,7 +56,7 @@ def pair(seed, kind):
 
 @pytest.mark.parametrize("kind", ["cylindrical", "universal", "planar"])
 @pytest.mark.parametrize("seed", range(3))
-def test_joint_of_several_freedoms_equals_its_chain(kind, seed):
+def test_joint_of_several_degrees_of_freedom_equals_its_chain(kind, seed):
     """Same positions, velocities and forces give the same accelerations and energies."""
     whole, chain = pair(seed, kind)
     rng = np.random.default_rng(seed + 100)
@@ -109,7 +109,7 @@ def test_ball_joint_equals_three_hinges_with_their_angles_mapped():
 
 
 def test_free_joint_equals_three_slides_and_a_ball():
-    """The floating base is six freedoms at once or in two steps; velocities are turned between."""
+    """The floating base is six DoF at once or in two steps; velocities are turned between."""
     rng = np.random.default_rng(4)
     inertia, arm_inertia = random_inertia(rng), random_inertia(rng)
     hinge = tb.Revolute("j", random_axis(rng), pose=random_pose(rng))

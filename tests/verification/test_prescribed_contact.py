@@ -96,7 +96,7 @@ def test_a_turntable_carries_a_block_until_friction_is_exceeded():
         assert not stays or abs(angle - speed * 0.6) < 1e-4
 
 
-def test_contacts_know_the_time():
+def test_contacts_depend_on_time():
     path = tb.Polynomial((0.0, -0.5))
     lift = carrier("platform", tb.Prismatic("up", (0, 0, 1)), path, (1, 1, 0.1))
     model = tb.Model("lift", [block(None, shape=tb.SphereShape(0.1)), lift])

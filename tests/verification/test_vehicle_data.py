@@ -55,7 +55,7 @@ def speed_at(model, thrust):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_the_page_tells_speeds_and_errors_as_they_are(name):
+def test_the_page_reports_speeds_and_errors_as_they_are(name):
     """Speed at the measured thrust, and its error against the measured speed."""
     speed = speed_at(MODELS[name](), THRUST)
     error = 100.0 * (speed / SPEED - 1.0)

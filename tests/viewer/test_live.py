@@ -137,7 +137,7 @@ class TestServed:
         live.scene.look("orbit")
         np.testing.assert_array_equal(live.scene._root.position, 0.0)
 
-    def test_arrows_are_in_proportion_to_what_pushes(self, replay):
+    def test_arrows_are_proportional_to_forces(self, replay):
         _, _, live = replay
         live.seek(1.0)
         points = live.scene.robots[0]._arrows["thrust"].points
@@ -225,7 +225,7 @@ class TestServed:
         """A message of viser does so otherwise, through a server elsewhere."""
         assert vars(replay[2].scene.server)["request_share_url"]() is None
 
-    def test_bad_words_are_refused_with_the_good_ones(self, replay):
+    def test_bad_options_are_refused_with_the_good_ones(self, replay):
         _, _, live = replay
         with pytest.raises(tb.OptionError, match="'orbit' or 'follow' or 'on-board'"):
             live.scene.look("above")

@@ -187,7 +187,7 @@ def test_a_report_of_a_killed_run_states_it(tmp_path, monkeypatch):
     assert "resume() continues from there" in text
 
 
-def test_pages_escape_what_they_are_given():
+def test_pages_escape_their_text():
     """Names of robots are not trusted to be harmless."""
     page = report_html("<i>", "a & b", [Verdict("<x>", "y")], [Section("<s>", "<t>")], "<f>")
     for given in ("<i>", "<x>", "<s>", "<t>", "<f>"):
@@ -195,7 +195,7 @@ def test_pages_escape_what_they_are_given():
     assert "a &amp; b" in page
 
 
-def test_reports_that_cannot_be_written_are_told(tmp_path):
+def test_reports_that_cannot_be_written_are_reported(tmp_path):
     """A missing folder is named."""
     run, _, _ = samples.recorded(double_pendulum(), count=3)
     with pytest.raises(tb.RunFileError, match="cannot be written"):

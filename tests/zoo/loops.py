@@ -55,7 +55,7 @@ def gaps(model, q):
 
 
 def gap_rates(model, q):
-    """Return the derivative of all gaps by the freedoms of the tree, by central differences."""
+    """Return the derivative of all gaps by the DoF of the tree, by central differences."""
     columns = []
     for unit in np.eye(model.nv):
         ahead, behind = (

@@ -117,7 +117,7 @@ def test_top_turns_over():
 
 
 def test_rattleback_turns_one_way_only():
-    """Spun one way it goes on; spun the other way it rattles, stops, and turns round."""
+    """Spun one way it continues; spun the other way it rattles, stops, and turns round."""
     stone, floor = loaded("rattleback")
     q = np.array(stone.poses["rest"])
     q[:4] = [math.cos(0.005), math.sin(0.005), 0.0, 0.0]

@@ -92,7 +92,7 @@ def test_loops_close_at_home(name):
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if tb.load(name).loops])
-def test_mass_matrix_of_a_robot_with_loops_says_so(name):
+def test_mass_matrix_of_a_robot_with_loops_is_reported(name):
     """That of the tree would ignore the loops: an error names one, and the way out."""
     model = tb.load(name)
     q, _ = model.random_state(1)
@@ -114,7 +114,7 @@ def test_feet_stand_on_the_ground(name):
     assert min(heights) == pytest.approx(0.0, abs=1e-14)
 
 
-def test_files_are_what_the_tool_writes():
+def test_files_equal_the_output_of_the_tool():
     """The files and the Python they come from say the same, up to the last bits of sines."""
     from tools.zoo.__main__ import all_sheets
     from tools.zoo.sheet import write_text

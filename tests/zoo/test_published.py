@@ -271,7 +271,7 @@ def test_remus_steers_as_its_source_says():
         assert abs(K) + abs((Z, Y)[which]) < 1e-12 * abs(force)
 
 
-def test_what_glides_and_rolls_has_the_freedoms_and_limits_of_its_file():
+def test_sliding_and_rolling_robots_have_the_published_degrees_of_freedom_and_limits():
     """Velocities that an edge and a rim leave free; numbers that the heads of the files print."""
     sleigh, disc = tb.load("chaplygin_sleigh"), tb.load("rolling_disc")
     assert [tb.mobility(model).mobility for model in (sleigh, disc)] == [2, 3]

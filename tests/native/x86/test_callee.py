@@ -161,7 +161,7 @@ def test_a_program_of_few_calls_is_one_piece_of_assembly():
         assert found[0].tobytes() == expected[0].tobytes()
 
 
-def test_what_parameters_decide_is_computed_when_they_are_read():
+def test_values_of_parameters_alone_are_computed_when_parameters_are_read():
     def program(x, masses):
         inverse = 1.0 / (1.0 + masses[0] * masses[1])
         return np.array(long_body(list(x), inverse, masses[1]), like=x)
@@ -211,7 +211,7 @@ def test_an_argument_that_differs_between_two_calls_is_passed():
     assert run_one(traced, x).tobytes() == run_lanes(traced, x, 2).tobytes()
 
 
-def test_kernels_of_such_programs_tell_numbers_that_are_not_finite():
+def test_kernels_of_such_programs_report_numbers_that_are_not_finite():
     compiled = make_kernel(ProgramSource(looped()), {})
     x = RANDOM.normal(size=(6, SIZE))
     found, failed = compiled(x, errors="flag")

@@ -121,7 +121,7 @@ def test_parameters_that_differ_from_case_to_case(varying, overlapped):
         assert bits(tuple(row[k] for row in found)) == bits(tuple(np.atleast_1d(a) for a in alone))
 
 
-def test_a_number_that_is_not_finite_is_told(overlapped):
+def test_a_number_that_is_not_finite_is_reported(overlapped):
     """In whatever case it is, among inputs and among results."""
     program = PROGRAMS["arithmetic"]
     text = X86Batch(program).write()

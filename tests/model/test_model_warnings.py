@@ -1,4 +1,4 @@
-"""What is allowed but hardly meant is told, and nothing is told of robots that are in order."""
+"""Model warnings: values that are allowed but probably wrong; none for plausible robots."""
 
 import math
 
@@ -29,7 +29,7 @@ def told(model):
     return [str(doubt) for doubt in tb.model_warnings(model)]
 
 
-def test_nothing_is_told_of_a_robot_in_order():
+def test_nothing_is_reported_of_a_robot_in_order():
     """No false alarm on a plain arm."""
     assert told(arm()) == []
 
@@ -97,12 +97,12 @@ CASES = [
 
 
 @pytest.mark.parametrize(("change", "sentence"), CASES)
-def test_each_slip_is_told(change, sentence):
+def test_each_implausible_value_is_reported(change, sentence):
     """The element, what was found, and what to look at."""
     assert any(doubt.startswith(sentence) for doubt in told(arm(**change))), told(arm(**change))
 
 
-def test_moving_body_without_mass_is_told_unless_something_is_welded_to_it():
+def test_moving_body_without_mass_is_reported_unless_something_is_welded_to_it():
     """A massless link between two joints is a chain's trick; welded mass makes it a body."""
     between = tb.Body("between", joint=tb.Revolute("first"))
     end = tb.Body(
@@ -128,8 +128,8 @@ def test_bodies_with_meshes_may_be_larger_than_what_is_known_of_them():
     assert len(told(arm(inertia=millimeters, shapes=mesh))) == 1
 
 
-def test_joint_that_nothing_resists_is_told():
-    """Files may have fingers of no mass; they load, and are told about."""
+def test_joint_that_nothing_resists_is_reported():
+    """Files may have fingers of no mass; they load, and are reported."""
     palm = tb.Body("palm", joint=tb.Free("base"), inertia=tb.Inertia.sphere(1.0, 0.1))
     finger = tb.Body("finger", "palm", joint=tb.Revolute("knuckle"))
     assert told(tb.Model("hand", [palm, finger], movable=False))[-1] == (
@@ -144,7 +144,7 @@ def test_equal_moments_of_a_real_ball_are_no_placeholder():
     assert not math.log10(ball.inertia.tensor[0]).is_integer()
 
 
-def test_volumes_in_liters_are_told():
+def test_volumes_in_liters_are_reported():
     def floating(volume):
         inertia, water = tb.Inertia.sphere(31.0, 0.2), tb.BodyFluid(volume)
         hull = tb.Body("hull", joint=tb.Free("base"), inertia=inertia, fluid=water)
