@@ -9,16 +9,32 @@ from tiburon.reproduce.published import ALGORITHMS, STARS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "coverage.md").read_text()
-LAST = {"A": 23, "B": 20, "C": 18, "D": 12, "E": 24, "K": 8, "S": 6, "H": 11, "U": 8, "L": 7}
+LAST = {
+    "A": 23,
+    "B": 20,
+    "C": 18,
+    "D": 12,
+    "E": 24,
+    "K": 8,
+    "S": 6,
+    "H": 11,
+    "U": 8,
+    "L": 7,
+    "N": 58,
+}
 """Last row of each section of the sources' lists of features."""
 
-ROWS = re.findall(r"^\| ([ABCDEKSHUL]\d+) \| .* \| `([^`]+)` \| `([^`]+)` \|$", PAGE, re.MULTILINE)
+OUT_OF_SCOPE = {"N42"}
+"""Features that the page names as out of scope."""
+
+ROWS = re.findall(r"^\| ([ABCDEKSHULN]\d+) \| .* \| `([^`]+)` \| `([^`]+)` \|$", PAGE, re.MULTILINE)
 
 
 def test_every_row_is_there_once_and_in_order():
     """No feature is left out in silence."""
     expected = [f"{letter}{k}" for letter, last in LAST.items() for k in range(1, last + 1)]
-    assert [row for row, *_ in ROWS] == expected
+    assert [row for row, *_ in ROWS] == [row for row in expected if row not in OUT_OF_SCOPE]
+    assert all(f"({row})" in PAGE for row in OUT_OF_SCOPE)
 
 
 def test_code_and_evidence_exist():
