@@ -112,6 +112,21 @@ def test_hand_lifts_the_glass_and_sets_it_down():
     assert any("slips by" in fact for fact in found.facts)
 
 
+def test_a_vehicle_holds_after_it_has_lost_a_thruster():
+    """It drifts by centimeters, returns to its station, and says what it can no longer do."""
+    found = find("thruster")(None)
+    run = found.run
+    assert run.status == "finished"
+    way = np.linalg.norm(run.q[:, 4:7] - run.q[0, 4:7], axis=-1)
+    late = run.time > 8.0
+    assert 2e-3 < way[late].max() < 0.05
+    assert way[-50:].max() < 1e-3
+    assert np.degrees(np.abs(attitude(run.q)[2][-50:])).max() < 0.1
+    assert np.abs(run.get("front_left.thrust").values[run.time > 8.1]).max() == 0.0
+    assert any("yaw at most" in fact for fact in found.facts)
+    assert found.replay["captions"][-1][1].startswith("without front_left")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "least"),

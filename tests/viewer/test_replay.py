@@ -280,3 +280,16 @@ def test_a_run_writes_its_replay_and_shows_it_in_notebooks(tmp_path):
     assert "<script" not in shown
     with pytest.raises(tb.RunFileError, match="cannot be written"):
         run.save_html(tmp_path / "nowhere" / "dive.html")
+
+
+def test_captions_stand_in_the_order_of_their_times():
+    """Sentences with times; anything else is refused."""
+    model = tb.Model(
+        "one", [tb.Body("a", joint=tb.Revolute("j"), inertia=tb.Inertia.point(1.0, (1, 0, 0)))]
+    )
+    page = replay_html(model, [0.0, 1.0], [[0.0], [1.0]], captions=[(0.5, "later"), (0.0, "first")])
+    document, _ = opened(page)
+    assert document["captions"] == [[0.0, "first"], [0.5, "later"]]
+    for wrong in ([("now", "x")], [(np.nan, "x")], [3], "text"):
+        with pytest.raises(tb.DomainError, match="captions"):
+            replay_html(model, [0.0, 1.0], [[0.0], [1.0]], captions=wrong)

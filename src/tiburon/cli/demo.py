@@ -63,7 +63,8 @@ def run(
     """Simulate a robot at work; print what it shows; write figures and a replay page.
 
     By default an underwater vehicle keeps station in a current while its arm moves. The others are
-    about contact: robots walk over a hill, on the sea floor and on sand, a hand lifts a glass.
+    about contact and load sharing: robots walk over a hill, on the sea floor and on sand, a hand
+    lifts a glass, a vehicle loses a thruster in a current.
     """
     from tiburon.demos.index import DEMOS
     from tiburon.errors import OptionError, UnknownNameError
@@ -107,7 +108,7 @@ def _show(name: str, duration: float | None, output: Path) -> None:
     for file, figure in found.figures.items():
         save_figure(figure, output / file)
         print(f"wrote {output / file}")
-    page = found.run.save_html(output / "replay.html", title=found.title)
+    page = found.run.save_html(output / "replay.html", title=found.title, **found.replay)
     print(f"wrote {page}: open it in a browser to replay the run")
     if not outcome.ok:
         raise typer.Exit(EXIT_CODES[outcome.status])

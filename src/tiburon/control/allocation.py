@@ -48,6 +48,12 @@ the wrench is about the same."""
 EDGE = 1e-9
 """Distance from a limit, relative to it, up to which a thruster is saturated."""
 
+REACHED = 1e-9
+"""Relative error up to which thrusters give a wrench."""
+
+AUTHORITY = 1e-6
+"""Part of the largest wrench along an axis at or below which thrusters have no authority."""
+
 KEEPS = ("wrench", "direction")
 """What saturated thrusters keep as well as they can: the wrench, or its direction."""
 
@@ -194,10 +200,47 @@ class ThrusterAllocation:
         ]
         return replace(self, limits=tuple(limits))
 
+    def authority(self) -> Array:
+        """Return the largest wrench along each axis, with all other components zero.
+
+        What a vehicle can do, or can do no more after `without`: zero along an axis on which no
+        thrusts within the limits act alone.
+
+        Returns:
+            Smallest and largest component [N m, N], shape (6, 2).
+        """
+        kept = replace(self, keep="direction", importance=(1.0,) * 6)
+        A = np.array(self.matrix)
+        low, high = np.array(self.limits).T
+        if not (np.isfinite(low).all() and np.isfinite(high).all()):
+            names = [
+                t.name
+                for t, *pair in zip(self.thrusters, low, high, strict=True)
+                if not np.isfinite(pair).all()
+            ]
+            raise ModelError(
+                f"thruster {names[0]!r}: authority needs finite thrust limits, got none; give "
+                "command_limits or thrust_limits",
+                name=names[0],
+            )
+        found = np.zeros((6, 2))
+        for axis, row in enumerate(A):
+            for side, sign in enumerate((-1.0, 1.0)):
+                # no thrusts give more along the axis
+                most = float(np.maximum(sign * row * low, sign * row * high).sum())
+                if most <= 0.0:
+                    continue
+                wrench = np.zeros(6)
+                wrench[axis] = sign * most
+                done = wrench - kept.allocate(wrench).missing
+                found[axis, side] = done[axis] if sign * done[axis] > AUTHORITY * most else 0.0
+        return found
+
     def _weighted(self) -> tuple[Array, Array]:
-        """Return A with weighted rows, and its weighted pseudo-inverse."""
+        """Return A with weighted rows, and its weighted pseudo-inverse without failed thrusters."""
         A = np.array(self.importance)[:, None] * np.array(self.matrix)
-        root = 1.0 / np.sqrt(np.array(self.costs))
+        working = np.array([low < high for low, high in self.limits])
+        root = working / np.sqrt(np.array(self.costs))
         return A, root[:, None] * np.linalg.pinv(A * root, rcond=RANK_TOLERANCE)
 
     def parameters(self) -> tuple[float, ...]:
@@ -231,6 +274,11 @@ class ThrusterAllocation:
         beyond: Any = 0.0
         for x, (low, high) in zip(f, to.limits, strict=True):
             beyond = np.maximum(beyond, select((x < low) | (x > high), 1.0, 0.0))
+        if self.keep == "direction":
+            # what thrusters cannot give at all would change the direction, too
+            short = [x - _dot(row, f) for x, row in zip(b, to.A, strict=True)]
+            lacking = _dot(short, short) > REACHED * REACHED * _dot(b, b)
+            beyond = np.maximum(beyond, select(lacking, 1.0, 0.0))
         if any(math.isfinite(x) for pair in self.limits for x in pair):
             f = self._within_limits(to, b, f, beyond)
         saturated = [
@@ -351,7 +399,8 @@ def _at_limits(x: Any, limits: Sequence[Any], own: Sequence[float]) -> Any:
         if math.isfinite(known):
             near = np.abs(x - limit) <= EDGE * (1.0 + np.abs(limit))
             found = np.maximum(found, select(near, 1.0, 0.0))
-    return found
+    # a failed thruster, whose limits are one, is not saturated
+    return select(limits[0] < limits[1], found, 0.0)
 
 
 def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:

@@ -1,6 +1,6 @@
 """What a demonstration is: a run, what it shows in words, its figures."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,9 @@ class Demonstration(NamedTuple):
 
     title: str
     """Heading of the replay."""
+
+    replay: Mapping[str, Any] = {}
+    """Further options of the replay, such as captions."""
 
 
 def forces_by_group(run: "Trajectory", groups: Sequence[str]) -> Array:

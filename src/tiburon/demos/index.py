@@ -12,6 +12,7 @@ DEMOS: dict[str, tuple[str, str, str]] = {
     "hexapod": ("walk", "hexapod", "osu_hexapod walks over a hill, three legs at a time"),
     "aquarobot": ("walk", "aquarobot", "aquarobot walks on the sea floor in a current"),
     "hand": ("glass", "hand", "three_finger_hand lifts and releases a glass"),
+    "thruster": ("thruster", "thruster", "a vehicle loses a thruster in a current and holds"),
     "strandbeest": ("beach", "strandbeest", "Jansen's beach animal walks on sand"),
 }
 """By name: module, function, description."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tiburon.arrays import ArrayLike, NDArray
-from tiburon.errors import OptionError, RunFileError, ShapeError
+from tiburon.errors import DomainError, OptionError, RunFileError, ShapeError
 from tiburon.model import Model, Water, World
 from tiburon.viewer.motion import Motion, Track, frame_times, sample_motion
 from tiburon.viewer.packing import Packer, compressed
@@ -114,6 +114,7 @@ def replay_html(
     plots: Plots | None = None,
     others: Sequence[Track] = (),
     title: str | None = None,
+    captions: Sequence[tuple[float, str]] = (),
     fps: float = 30.0,
     max_frames: int = 6000,
     cases: int = 12,
@@ -140,6 +141,8 @@ def replay_html(
             speeds of the first case. Pass {} for none.
         others: Further robots in the same scene.
         title: Heading of the page; the robot's name by default.
+        captions: Sentences below the heading, each with the time from which on it is shown [s];
+            before the first one the description of the robot.
         fps: Frames per second of densely recorded runs; the page interpolates.
         max_frames: Largest number of frames: long runs get fewer per second.
         cases: Largest number of cases of a batch to draw.
@@ -167,6 +170,7 @@ def replay_html(
         "version": 1,
         "title": title or model.name,
         "about": model.about,
+        "captions": _captions(captions),
         "start": float(times[0]),
         "times": packer.add(times - times[0]),
         "robots": [
@@ -182,6 +186,17 @@ def replay_html(
         "speed": float(speed),
     }
     return page_text(document, packer)
+
+
+def _captions(given: Sequence[tuple[float, str]]) -> list[list[Any]]:
+    """Return captions in the order of their times."""
+    try:
+        rows = [(float(time), str(text)) for time, text in given]
+    except (TypeError, ValueError):
+        rows = [(np.nan, "")]
+    if not all(np.isfinite(time) for time, _ in rows):
+        raise DomainError("captions", "pairs of a time [s] and a sentence", repr(given)[:60])
+    return [list(row) for row in sorted(rows, key=lambda row: row[0])]
 
 
 def _rotated(motion: Motion, view: NDArray[np.float64]) -> Motion:

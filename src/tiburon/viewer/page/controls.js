@@ -16,6 +16,8 @@ export class Controls {
     const [heading, about] = document.getElementById("heading").children;
     heading.textContent = record.title;
     about.textContent = record.about;
+    this.about = about;
+    this.captions = [[-Infinity, record.about], ...(record.captions ?? [])];
     this.rig = rig;
     this.buildOverlays(record, switchOverlay);
     this.buildPlayer(record);
@@ -108,6 +110,9 @@ export class Controls {
     scrub.style.setProperty("--done", `${(100 * this.player.time) / (this.player.duration || 1)}%`);
     const digits = this.player.duration < 1 ? 3 : 2;
     const end = (this.player.start + this.player.duration).toFixed(digits);
-    clock.textContent = `${(this.player.start + this.player.time).toFixed(digits)} / ${end} s`;
+    const now = this.player.start + this.player.time;
+    clock.textContent = `${now.toFixed(digits)} / ${end} s`;
+    const caption = this.captions.findLast(([from]) => from <= now + 1e-9)[1];
+    if (this.about.textContent !== caption) this.about.textContent = caption;
   }
 }
