@@ -12,11 +12,14 @@ replay, and its picture is taken from that: nothing is shown that a reader canno
 """
 
 import argparse
+import ast
 import io
+import itertools
 import shlex
 import shutil
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -133,8 +136,32 @@ tiburon {command} --html {name}.html
 ```
 
 `tiburon info {name}` describes it; `tiburon view {name}` shows it in the live scene.
+
+## Sources of its values
+
+{sources(name)}
 """
     (GALLERY / f"{name}.md").write_text(text, encoding="utf-8")
+
+
+def sources(name: str) -> str:
+    """Return where the values of a robot come from: the head of its file or of its generator."""
+    from tiburon.zoo.index import path
+
+    text = path(name).read_text(encoding="utf-8")
+    if path(name).suffix == ".py":
+        found = ast.get_docstring(ast.parse(text)) or ""
+    else:
+        head = itertools.takewhile(lambda line: line.startswith("#"), text.splitlines())
+        found = "\n".join(line.lstrip("# ") for line in head)
+    # names and formulas stand in text that is not markup
+    for mark in ("*", "_", "<"):
+        found = found.replace(mark, f"\\{mark}")
+    paragraphs = [
+        textwrap.fill(part, 120, break_long_words=False, break_on_hyphens=False)
+        for part in found.split("\n\n")
+    ]
+    return "\n\n".join(paragraphs)
 
 
 def make_replays(folder: Path, names: list[str]) -> None:

@@ -24,6 +24,15 @@ def test_every_robot_has_a_page_with_picture_command_and_replay(name):
     assert f"({name}.md)" in (GALLERY / "index.md").read_text()
 
 
+@pytest.mark.parametrize("name", zoo.names())
+def test_every_page_states_the_sources_of_values(name):
+    """The first words of the head of the robot's file stand on its page."""
+    first = zoo.path(name).read_text().splitlines()[0].strip('#" ')
+    words = first.split()[:5]
+    text = (GALLERY / f"{name}.md").read_text().replace("\\", "")
+    assert " ".join(words) in text.partition("## Sources of its values")[2].replace("\n", " ")
+
+
 def test_pages_of_robots_that_are_gone_are_gone():
     pages = {page.stem for page in GALLERY.glob("*.md")} - {"index"}
     assert pages == set(zoo.names())
