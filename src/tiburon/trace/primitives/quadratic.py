@@ -80,12 +80,15 @@ CONE_VIOLATED = 1e-7
 """Violation of a friction cone relative to x_n, above which a tangent plane enters; steps of
 Newton's method on the active cones do the rest."""
 
+ROUNDING = 1e-13
+"""Violation of a friction cone relative to the largest component of x that counts as none."""
+
 NEWTON_STEPS = 2
 """Steps of Newton's method on active cones: the first is off by 1e-4, its square is 1e-8, then
 rounding."""
 
-NEWTON = 1e-2
-"""Length of a step relative to x above which the active cones are not those of the optimum."""
+NEGATIVE = 1e-9
+"""Multiplier relative to the largest, below whose negative a constraint does not stay active."""
 
 LOCKED = 1e16
 """Factor of the weight of variables that do not move."""
@@ -202,16 +205,22 @@ class DualActiveSet(Primitive):
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
         """Start at the optimum of the equations, then let violated constraints enter."""
         work = _Work(m, given, found, self)
-        work.start()
-        for e in m.loop(0, self.equations):
-            work.enter_equation(e)
-        if work.others:
-            for _ in m.iterate(self.most, work.going):
-                work.choose_constraint()
-                work.step()
-        else:
-            work.put_where(work.going(), AT.status, m.constant(OPTIMAL))
-        work.finish()
+        work.begin()
+        # with cones, Newton's method on the active ones follows
+        for _ in m.iterate(1 + NEWTON_STEPS * bool(self.cones), lambda: work.is_set(AT.bending)):
+            work.start()
+            for e in m.loop(0, self.equations):
+                work.enter_equation(e)
+            if self.cones:
+                work.enter_held()
+            if work.others:
+                for _ in m.iterate(self.most, work.going):
+                    work.choose_constraint()
+                    work.step()
+            else:
+                work.put_where(work.going(), AT.status, m.constant(OPTIMAL))
+            work.finish()
+            work.bend()
 
     def tangent(
         self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
@@ -298,8 +307,6 @@ class _Optimum:
         self._given = of._split(given)
         ends = itertools.accumulate((n, of.equations, len(of.supports), len(of.cones)), initial=0)
         self.x, self.y1, self.y2, self.yc = (found[a:b] for a, b in itertools.pairwise(ends))
-        self.solved = found[-3] <= OPTIMAL
-        """Whether it is optimal."""
         self.on = [where(y > 0.0, 1.0, 0.0) for y in self.y2]
         """1 for each active inequality."""
         largest: Any = 0.0
@@ -379,35 +386,6 @@ class _Optimum:
             right.append(on * total)
         return linear, right
 
-    def improved(self) -> list[Any]:
-        """Return x and the multipliers after a step of Newton's method on the active constraints.
-
-        Tangent planes meet a cone to the square root of their tolerance. Cones at their apex, and
-        solutions whose step is not small, stay as they are.
-        """
-        of, n, given = self._of, self._of.size, self._given
-        linear, right = self.conditions(given)
-        for cone, on, y, mu in zip(of.cones, self.cone_on, self.yc, given.mu, strict=True):
-            u, _ = self._direction(cone)
-            normal = (-u[0], -u[1], mu)
-            for j, a in zip(cone, normal, strict=True):
-                linear[j] = linear[j] - on * y * a
-            gap = sum(a * self.x[j] for a, j in zip(normal, cone, strict=True))
-            right.append(-on * gap)
-        for cone, locked in zip(of.cones, self.locked, strict=True):
-            for j in cone:
-                linear[j] = (1.0 - locked) * linear[j]
-        found = self.solve(linear, right)
-        step: Any = 0.0
-        for x in found[:n]:
-            step = np.maximum(step, np.abs(x))
-        # certificates stay as they are
-        good = where(self.solved & (step <= NEWTON * self.largest), 1.0, 0.0)
-        held = [1.0] * (n + of.equations) + [*self.on, *self.cone_on]
-        before = [*self.x, *self.y1, *self.y2, *self.yc]
-        changes = found[: len(before)]
-        return [a + good * on * b for a, on, b in zip(before, held, changes, strict=True)]
-
 
 class QPSolution(NamedTuple):
     """Solution of a quadratic program; floats or traced values."""
@@ -482,7 +460,7 @@ def solve_qp(
         if shape_of(value) != expected:
             raise ShapeError(name, expected, shape_of(value))
     flat = numbers_of(W)
-    blocks = _blocks(flat, n)
+    blocks = _blocks(flat, n, cones)
     ends = list(itertools.accumulate(blocks, initial=0))
     entries = [
         flat[i * n + j]
@@ -504,17 +482,20 @@ def solve_qp(
         *([0.0] * (m2 + len(cones)) if prefer is None else numbers_of(prefer)),
     ]
     found = primitive.apply(given)
-    for _ in range(NEWTON_STEPS if cones else 0):
-        found = [*_Optimum(primitive, given, found).improved(), *found[-3:]]
     sizes = itertools.accumulate((n, m1, m2, len(cones)), initial=0)
     parts = [array_of(found[a:b], (b - a,)) for a, b in itertools.pairwise(sizes)]
     return QPSolution(*parts, *found[-3:])
 
 
-def _blocks(flat: Sequence[Any], n: int) -> list[int]:
-    """Return the sizes of the diagonal blocks of a matrix, by zeros that are known."""
+def _blocks(flat: Sequence[Any], n: int, cones: Sequence[tuple[int, int, int]] = ()) -> list[int]:
+    """Return the sizes of the diagonal blocks of a matrix, by zeros that are known.
+
+    The two tangents of a cone are in one block: its curvature couples them.
+    """
     sizes, begin, end = [], 0, 0
+    coupled = {min(cone[:2]): max(cone[:2]) for cone in cones}
     for i in range(n):
+        end = max(end, coupled.get(i, 0))
         reach = [
             j for j in range(n) if not (_is_zero(flat[i * n + j]) and _is_zero(flat[j * n + i]))
         ]
@@ -566,7 +547,14 @@ class _Entering(NamedTuple):
     """Number of columns of Q and R that hold something; the same in all cases."""
     weight: int = 18
     """Weight of the squared violation of the entering constraint."""
-    total: int = 19
+    first: int = 19
+    """Direction of the tangent plane that enters; 0 for rows."""
+    second: int = 20
+    bending: int = 21
+    """1 where Newton's method on cones goes on."""
+    held: int = 22
+    """Number of constraints that were active in the round before."""
+    total: int = 23
 
 
 AT = _Entering()
@@ -654,9 +642,17 @@ class _Work:
         # the last place takes what belongs nowhere
         self.a = m.memory(n + 1)
         self.inverse, self.multipliers, self.who, self.weight = (m.memory(n) for _ in range(4))
+        self.W = given
         self.others = of.constraints - of.equations
         self.weights = m.memory(self.others + 1) if self.others else None
-        self.planes = m.memory(2 * len(of.cones) + 2) if of.cones else None
+        if of.cones:
+            self.W = m.memory(of._c)
+            # directions of tangent planes: of the active ones, and the last ones of all cones
+            self.first, self.second = m.memory(n), m.memory(n)
+            self.planes = m.memory(2 * len(of.cones) + 2)
+            # curvatures of the cones; the active constraints of the round before
+            self.bends = m.memory(len(of.cones) + 1)
+            self.held, self.held_first, self.held_second = (m.memory(n) for _ in range(3))
         self.one_values = m.memory(AT.total)
 
     # single values and conditions
@@ -711,12 +707,24 @@ class _Work:
 
     # the optimum without constraints
 
+    def begin(self) -> None:
+        """Set what lasts from round to round."""
+        m, of = self.m, self.of
+        for place in (AT.iterations, AT.held):
+            self.put(place, self.zero)
+        self.put(AT.bending, self.one)
+        if of.cones:
+            for k in m.loop(0, of.result_count, independent=True):
+                m.store(self.found, k, self.zero)
+            for k in m.loop(0, of._c, independent=True):
+                m.store(self.W, k, m.load(self.given, k))
+
     def start(self) -> None:
         """Factor W, invert the factor, and start at x = -W^-1 c."""
         m, of = self.m, self.of
         self.put(AT.status, m.constant(-1.0))
-        zero = (AT.q, AT.equations, AT.which, AT.b, AT.multiplier, AT.iterations, AT.parked)
-        for place in (*zero, AT.careful, AT.picked, AT.touched, AT.weight):
+        zero = (AT.q, AT.equations, AT.which, AT.b, AT.multiplier, AT.parked, AT.careful)
+        for place in (*zero, AT.picked, AT.touched, AT.weight, AT.first, AT.second):
             self.put(place, self.zero)
         self.put(AT.fresh, self.one)
         for first, part, entry in self.parts():
@@ -745,6 +753,9 @@ class _Work:
             self._weigh(k + len(of.supports), inverse)
         for k in range(2 * len(of.cones) + 2 if of.cones else 0):
             m.store(self.planes, k, self.zero)
+        # cases that are done wait
+        done = m.less(self.get(AT.bending), m.constant(0.5))
+        self.put_where(done, AT.status, m.constant(OPTIMAL))
 
     def _weigh(self, i: Index, weight: Number) -> None:
         """Write the weight of a squared violation."""
@@ -759,10 +770,10 @@ class _Work:
         C = m.memory(size * size)
         for i in loop(0, size):
             for j in loop(0, i + 1):
-                m.store(C, i * size + j, m.load(self.given, at + (i * size + j)))
+                m.store(C, i * size + j, m.load(self.W, at + (i * size + j)))
         for k in loop(0, size):
             pivot = m.load(C, k * size + k)
-            whole = m.load(self.given, at + (k * size + k))
+            whole = m.load(self.W, at + (k * size + k))
             bad = m.less_equal(pivot, m.mul(m.constant(LOST_PIVOT), whole))
             bad = m.either(bad, m.less_equal(whole, self.zero))
             self.put_where(bad, AT.status, m.constant(NOT_CONVEX))
@@ -988,7 +999,7 @@ class _Work:
                 m.store(self.Q, k * n + j, self.zero)
             for i in m.loop(0, k + 1):
                 m.store(self.R, k * n + i, self.zero)
-            for row in (self.inverse, self.multipliers, self.weight):
+            for row in (self.inverse, *self._moving()[:-1]):
                 m.store(row, k, self.zero)
             m.store(self.who, k, m.constant(-1.0))
             self.put(AT.touched, m.add(number, self.one))
@@ -1006,8 +1017,18 @@ class _Work:
                 (self.who, k, self.get(AT.which)),
                 (self.weight, k, self.get(AT.weight)),
             )
+            if self.of.cones:
+                news += (
+                    (self.first, k, self.get(AT.first)),
+                    (self.second, k, self.get(AT.second)),
+                )
             for row, at, value in news:
                 m.store(row, at, m.choose(mine, value, m.load(row, at)))
+
+    def _moving(self) -> list[Memory]:
+        """Return what is known of each active constraint; its number last."""
+        planes = [self.first, self.second] if self.of.cones else []
+        return [self.multipliers, self.weight, *planes, self.who]
 
     def _equal(self, a: Number, b: Number) -> Truth:
         """Return whether two whole numbers are equal."""
@@ -1064,14 +1085,27 @@ class _Work:
         if not of.cones:
             return
         columns = m.table([column for cone in of.cones for column in cone])
+        rounding = m.mul(m.constant(ROUNDING * ROUNDING), self._largest())
         for k in m.loop(0, len(of.cones)):
             x, y, normal = (m.load(self.x, m.lookup(columns, k * 3 + i)) for i in range(3))
             square = m.add_product(x, x, m.mul(y, y))
             s = m.sub_product(m.load(self.given, k + of._mu), normal, m.sqrt(square))
-            bound = m.mul(m.constant(CONE_VIOLATED**2), m.add_product(normal, normal, square))
+            size = m.add_product(normal, normal, square)
+            # at the apex nothing but rounding is left
+            bound = m.add_product(m.constant(CONE_VIOLATED**2), size, rounding)
             score = self._score(k + len(of.supports), s)
             score = m.choose(m.less(bound, m.mul(s, s)), score, self.zero)
             self._note(k + len(of.supports), [(score, self.zero)])
+
+    def _largest(self) -> Number:
+        """Return the largest square of a component of x."""
+        m = self.m
+        largest = self.zero
+        for j in range(self.n):
+            x = m.load(self.x, j)
+            square = m.mul(x, x)
+            largest = m.choose(m.less(largest, square), square, largest)
+        return largest
 
     def _score(self, i: Index, s: Number) -> Number:
         """Return the score of a constraint; 0 where it holds or is active."""
@@ -1100,28 +1134,10 @@ class _Work:
 
     def _fetch(self, picking: Truth, some: Truth) -> None:
         """Write normal and right-hand side of the chosen constraint."""
-        m, of, n = self.m, self.of, self.n
+        m, of = self.m, self.of
         rows = len(of.supports)
         number = self.get(AT.number)
-        # the row behind the last one stands for none
-        is_row = m.both(some, m.less(number, m.constant(float(rows))))
-        row = m.index(m.choose(is_row, number, m.constant(float(rows))))
-        for j in range(n) if m.is_wide else m.loop(0, n, independent=True):
-            m.store(self.a, j, m.choose(some, self.zero, m.load(self.a, j)))
-        if rows:
-            width = max(map(len, of.supports))
-            columns = [[*support, *[n] * (width - len(support))] for support in of.supports]
-            table = m.table([column for line in (*columns, [n] * width) for column in line])
-            starts = m.table([*of._starts[:-1], 0])
-            start = m.lookup(starts, row)
-            # columns beyond the end of a row take what is behind it to no place
-            for k in range(width):
-                m.store(self.a, m.lookup(table, row * width + k), m.load(self.given, start + k))
-            b = m.load(self.given, row + of._b2)
-            self.put_where(some, AT.b, m.choose(is_row, b, self.zero))
-            at = m.index(m.choose(is_row, number, m.constant(float(self.others))))
-            self.put_where(is_row, AT.weight, m.load(self.weights, at))
-            m.store(self.weights, at, self.zero)
+        self._fetch_row(some, number)
         if of.cones:
             is_cone = m.both(some, m.less_equal(m.constant(float(rows)), number))
             for _ in self.when(is_cone):
@@ -1131,6 +1147,34 @@ class _Work:
         self.put_where(some, AT.multiplier, self.zero)
         self.put_where(picking, AT.fresh, self.zero)
         self.put_where(some, AT.picked, self.one)
+
+    def _fetch_row(self, some: Truth, number: Number) -> None:
+        """Write normal, right-hand side and weight of a row, zeros for a cone; close the row."""
+        m, of, n = self.m, self.of, self.n
+        rows = len(of.supports)
+        for j in range(n) if m.is_wide else m.loop(0, n, independent=True):
+            m.store(self.a, j, m.choose(some, self.zero, m.load(self.a, j)))
+        if not rows:
+            return
+        # the row behind the last one stands for none
+        is_row = m.both(some, m.less(number, m.constant(float(rows))))
+        row = m.index(m.choose(is_row, number, m.constant(float(rows))))
+        width = max(map(len, of.supports))
+        columns = [[*support, *[n] * (width - len(support))] for support in of.supports]
+        table = m.table([column for line in (*columns, [n] * width) for column in line])
+        starts = m.table([*of._starts[:-1], 0])
+        start = m.lookup(starts, row)
+        # columns beyond the end of a row take what is behind it to no place
+        for k in range(width):
+            m.store(self.a, m.lookup(table, row * width + k), m.load(self.given, start + k))
+        b = m.load(self.given, row + of._b2)
+        self.put_where(some, AT.b, m.choose(is_row, b, self.zero))
+        at = m.index(m.choose(is_row, number, m.constant(float(self.others))))
+        self.put_where(is_row, AT.weight, m.load(self.weights, at))
+        m.store(self.weights, at, self.zero)
+        if of.cones:
+            self.put_where(some, AT.first, self.zero)
+            self.put_where(some, AT.second, self.zero)
 
     def _fetch_plane(self, mine: Truth, number: Number) -> None:
         """Write a tangent plane of the chosen cone.
@@ -1151,7 +1195,7 @@ class _Work:
         length = m.sqrt(m.add_product(x, x, m.mul(y, y)))
         scale = m.div(self.one, m.choose(m.both(mine, m.less(self.zero, length)), length, self.one))
         u = [m.mul(scale, x), m.mul(scale, y)]
-        self.put(AT.b, m.choose(mine, self.zero, self.get(AT.b)))
+        self.put_where(mine, AT.b, self.zero)
         which = m.add(number, m.constant(float(of.equations)))
         self.put(AT.best, self.zero)
         for slot in m.loop(self.smallest(self.get(AT.equations)), self.top()):
@@ -1177,10 +1221,11 @@ class _Work:
         ]
         length = m.sqrt(m.add_product(u[0], u[0], m.mul(u[1], u[1])))
         scale = m.div(self.one, m.choose(m.less(self.zero, length), length, self.one))
-        for i in range(2):
+        for i, place in enumerate((AT.first, AT.second)):
             direction = m.mul(scale, u[i])
             m.store(self.planes, k * 2 + i, direction)
             m.store(self.a, to[i], self._negative(direction))
+            self.put_where(mine, place, direction)
         m.store(self.a, to[2], m.load(self.given, k + of._mu))
 
     def step(self) -> None:
@@ -1321,7 +1366,7 @@ class _Work:
                 for i in m.loop(0, k + 1, independent=True):
                     old = m.load(self.R, k * n + i)
                     m.store(self.R, k * n + i, m.choose(end, self.zero, old))
-                for row in (self.inverse, self.multipliers, self.weight):
+                for row in (self.inverse, *self._moving()[:-1]):
                     m.store(row, k, m.choose(end, self.zero, m.load(row, k)))
                 m.store(self.who, k, m.choose(end, m.constant(-1.0), m.load(self.who, k)))
         self.put_where(leaves, AT.q, last)
@@ -1334,7 +1379,7 @@ class _Work:
         for i in m.loop(0, k, independent=True):
             old = m.load(self.R, k * n + i)
             m.store(self.R, k * n + i, m.choose(moved, m.load(self.R, after + i), old))
-        for row in (self.multipliers, self.who, self.weight):
+        for row in self._moving():
             m.store(row, k, m.choose(moved, m.load(row, k + 1), m.load(row, k)))
         length = m.sqrt(m.choose(moved, m.add_product(a, a, m.mul(b, b)), self.one))
         some = m.less(self.zero, length)
@@ -1360,9 +1405,16 @@ class _Work:
 
     def finish(self) -> None:
         """Write x, the multipliers of all constraints and the status."""
-        m, n, of, found = self.m, self.n, self.of, self.found
+        m, n, of = self.m, self.n, self.of
         status = self.get(AT.status)
         solved = m.less_equal(status, self.zero)
+        asked = self.is_set(AT.bending)
+
+        def put(place: Index, value: Number) -> None:
+            # cases that are done keep what they have
+            kept = m.choose(asked, value, m.load(self.found, place)) if of.cones else value
+            m.store(self.found, place, kept)
+
         # the gradient W x + c; where there is no solution, the entering constraint
         for first, part, entry in self.parts():
             for begin, size, at in self.blocks(first, part, entry):
@@ -1377,24 +1429,24 @@ class _Work:
             m.store(self.d, k, self.dot(self.Q, k * n, self.p, n))
         self._multiplier_direction(self.zero, 0, top)
         for k in m.loop(n - 1, n + of.constraints, independent=True):
-            m.store(found, k, self.zero)
+            put(k, self.zero)
         sign = self._negative(self.get(AT.multiplier))
         for k in m.loop(0, top):
             r = m.load(self.r, k)
-            self._add_multiplier(m.load(self.who, k), m.choose(solved, r, m.mul(sign, r)))
-        entering = m.less(self.zero, status)
+            y = m.choose(solved, r, m.mul(sign, r))
+            self._add_multiplier(m.load(self.who, k), m.choose(asked, y, self.zero))
+        entering = m.both(asked, m.less(self.zero, status))
         for _ in self.when(entering):
             which = m.choose(entering, self.get(AT.which), m.constant(-1.0))
-            self._add_multiplier(which, self.get(AT.multiplier))
+            self._add_multiplier(which, m.choose(entering, self.get(AT.multiplier), self.zero))
         # places that nothing belongs to are before the first multiplier, where x comes now
         for i in m.loop(0, n, independent=True):
-            m.store(found, i, m.load(self.x, i))
+            put(i, m.load(self.x, i))
         end = n + of.constraints
         unfinished = m.less(status, self.zero)
-        m.store(found, end, m.choose(unfinished, m.constant(UNFINISHED), status))
-        m.store(found, end + 1, self.get(AT.iterations))
-        count = m.sub_product(self.one, self.get(AT.equations), self.get(AT.q))
-        m.store(found, end + 2, count)
+        put(end, m.choose(unfinished, m.constant(UNFINISHED), status))
+        put(end + 1, self.get(AT.iterations))
+        put(end + 2, m.sub_product(self.one, self.get(AT.equations), self.get(AT.q)))
 
     def _add_multiplier(self, which: Number, y: Number) -> None:
         """Add to the multiplier of a constraint; -1 for none."""
@@ -1404,3 +1456,131 @@ class _Work:
 
     def _negative(self, a: Number) -> Number:
         return self.m.sub_product(self.one, a, self.zero)
+
+    # Newton's method on active cones
+
+    def bend(self) -> None:
+        """Prepare the next round: W with the curvature of active cones, and what is active.
+
+        Tangent planes meet a cone to the square root of their tolerance. The optimum on planes in
+        the direction of x_t, with y |x_t|^-1 (tau . x)^2 / 2 added to the objective for each active
+        cone (tau the tangent), is a step of Newton's method; the added terms vanish at its end.
+        """
+        m, of, n = self.m, self.of, self.n
+        if not of.cones:
+            self.put(AT.bending, self.zero)
+            return
+        on = m.both(self.is_set(AT.bending), self._equal(self.get(AT.status), self.zero))
+        self.put(AT.bending, self.zero)
+        largest = self._largest()
+        for k in m.loop(0, of._c, independent=True):
+            m.store(self.W, k, m.load(self.given, k))
+        columns = m.table([column for cone in of.cones for column in cone])
+        entries = m.table([place for cone in of.cones for place in self._coupled(*cone[:2])])
+        first = n + of.equations + len(of.supports)
+        for k in m.loop(0, len(of.cones)):
+            x, y = (m.load(self.x, m.lookup(columns, k * 3 + i)) for i in range(2))
+            square = m.add_product(x, x, m.mul(y, y))
+            force = m.load(self.found, k + first)
+            # cones at their apex stay there
+            bends = m.less(m.mul(m.constant(APEX * APEX), largest), square)
+            bends = m.both(m.both(on, bends), m.less(self.zero, force))
+            inverse = m.div(self.one, m.sqrt(m.choose(bends, square, self.one)))
+            bend = m.choose(bends, m.mul(force, inverse), self.zero)
+            m.store(self.bends, k, bend)
+            u = [m.mul(x, inverse), m.mul(y, inverse)]
+            tau = [self._negative(u[1]), u[0]]
+            for i in range(2):
+                old = m.load(self.planes, k * 2 + i)
+                m.store(self.planes, k * 2 + i, m.choose(bends, u[i], old))
+            for i, (a, b) in enumerate(itertools.product(tau, repeat=2)):
+                place = m.lookup(entries, k * 4 + i)
+                old = m.load(self.W, place)
+                m.store(self.W, place, m.add_product(bend, m.mul(a, b), old))
+            self.put_where(bends, AT.bending, self.one)
+        m.store(self.bends, len(of.cones), self.zero)
+        self.put(AT.held, self.get(AT.q))
+        for k in m.loop(0, self.top()):
+            self._hold(k)
+
+    def _coupled(self, i: int, j: int) -> list[int]:
+        """Return the places of the entries of W at two variables of a block: ii, ij, ji, jj."""
+        begin = entry = 0
+        for size in self.of.blocks:
+            if begin <= i < begin + size:
+                return [
+                    entry + (a - begin) * size + (b - begin)
+                    for a, b in itertools.product((i, j), repeat=2)
+                ]
+            begin, entry = begin + size, entry + size * size
+        raise AssertionError("a cone of no variable")
+
+    def _hold(self, k: Index) -> None:
+        """Note an active constraint for the next round; planes turn to the direction of x_t."""
+        m, of = self.m, self.of
+        who = m.load(self.who, k)
+        cones = m.constant(float(of.equations + len(of.supports)))
+        is_cone = m.less_equal(cones, who)
+        number = m.sub_product(self.one, cones, who)
+        cone = m.index(m.choose(is_cone, number, m.constant(float(len(of.cones)))))
+        turns = m.less(self.zero, m.load(self.bends, cone))
+        m.store(self.held, k, who)
+        for i, (row, to) in enumerate(
+            ((self.first, self.held_first), (self.second, self.held_second))
+        ):
+            m.store(to, k, m.choose(turns, m.load(self.planes, cone * 2 + i), m.load(row, k)))
+
+    def enter_held(self) -> None:
+        """Make the constraints active that were so in the round before."""
+        m = self.m
+        for k in m.loop(0, m.largest(self.get(AT.held), self.n)):
+            number = m.add(m.load(self.held, k), m.constant(-float(self.of.equations)))
+            on = m.both(self.going(), m.less(m.number(k), self.get(AT.held)))
+            on = m.both(on, m.less_equal(self.zero, number))
+            for _ in self.when(on):
+                self._enter(k, on, number)
+        # a constraint that pulls belongs to another set: the round before was the last
+        self.put(AT.best, self.zero)
+        self.put(AT.size, self.zero)
+        for k in m.loop(self.smallest(self.get(AT.equations)), self.top()):
+            mine = m.less_equal(self.get(AT.equations), m.number(k))
+            y = m.choose(mine, m.load(self.multipliers, k), self.zero)
+            self.put_where(m.less(self.get(AT.best), y), AT.best, y)
+            self.put_where(m.less(y, self.get(AT.size)), AT.size, y)
+        bound = m.mul(m.constant(-NEGATIVE), self.get(AT.best))
+        pulls = m.both(self.going(), m.less(self.get(AT.size), bound))
+        self.put_where(pulls, AT.bending, self.zero)
+        self.put_where(pulls, AT.status, m.constant(OPTIMAL))
+
+    def _enter(self, k: Index, on: Truth, number: Number) -> None:
+        """Make a constraint active, whatever the sign of its multiplier."""
+        m, of = self.m, self.of
+        count = len(of.cones)
+        self._fetch_row(on, number)
+        rows = m.constant(float(len(of.supports)))
+        is_cone = m.both(on, m.less_equal(rows, number))
+        cone = m.choose(is_cone, m.sub_product(self.one, rows, number), m.constant(float(count)))
+        place = m.index(cone)
+        columns = m.table([*(c for cone in of.cones for c in cone), *[self.n] * 3])
+        u = [m.load(row, k) for row in (self.held_first, self.held_second)]
+        for i, entry in enumerate((*map(self._negative, u), m.load(self.given, place + of._mu))):
+            m.store(self.a, m.lookup(columns, place * 3 + i), entry)
+        self.put_where(is_cone, AT.b, self.zero)
+        self.put_where(is_cone, AT.first, u[0])
+        self.put_where(is_cone, AT.second, u[1])
+        self.put_where(on, AT.which, m.add(number, m.constant(float(of.equations))))
+        self.directions(self.get(AT.b))
+        share = m.mul(m.constant(DEPENDENT), self.get(AT.whole))
+        enters = m.both(on, m.less(share, self.get(AT.square)))
+        depends = m.both(on, m.less_equal(self.get(AT.square), share))
+        self._put_weight(depends, self.get(AT.which), self.get(AT.weight))
+        step = m.div(self.get(AT.s), m.choose(enters, self.get(AT.square), self.one))
+        step = m.choose(enters, step, self.zero)
+        first, last = self.smallest(self.get(AT.equations)), self.top()
+        self._multiplier_direction(self.get(AT.equations), first, last)
+        self.move(step)
+        for i in m.loop(first, last, independent=True):
+            old = m.load(self.multipliers, i)
+            m.store(self.multipliers, i, m.sub_product(step, m.load(self.r, i), old))
+        self.put_where(on, AT.multiplier, step)
+        self.add(enters)
