@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -45,12 +46,14 @@ from tiburon.native.data_movement import (
     MANY_RESULTS,
     Origins,
     columns_from_rows,
+    copy_run,
     load_staged,
     rows_from_columns,
     stage_columns,
     store_values,
     sum_of_vectors,
     unstage_rows,
+    whole_array,
 )
 from tiburon.native.fixed_arguments import (
     NOTHING_FIXED,
@@ -111,6 +114,8 @@ class CalleeWriter:
         callee: Callee,
         arguments: list[Ref],
         found: Ref | None = None,
+        *,
+        in_place: bool = False,
     ) -> list[Ref]:
         """Emit a call into a target.
 
@@ -121,6 +126,7 @@ class CalleeWriter:
             callee: The region or primitive.
             arguments: References of the arguments.
             found: Array for the results; a stack array by default.
+            in_place: Whether a state may be changed where it is, because nothing else reads it.
 
         Returns:
             References of the results.
@@ -135,14 +141,31 @@ class CalleeWriter:
         table = f", ptr {TABLE}" if len(passed) < len(arguments) else ""
         m = LlvmMachine(target, "", stack_lines, labels=f"call{len(stack_lines)}_")
         branch: Iterable[None] = (None,)
+        state = None
         if isinstance(callee, OnceIfNeeded):
             # what the region returns if it does not run; only if it does are arguments passed
-            unchanged = [*arguments[: len(callee.states)], target.const(0.0), target.const(1.0)]
+            first, *rest = arguments[: len(callee.states)]
+            done = [target.const(0.0), target.const(1.0)]
+            state = whole_array(rest, origins) if in_place and len(rest) >= MANY_RESULTS else None
+            unchanged = [first, *rest, *done] if state is None else [first, *done]
             store_values(target, stack_lines, unchanged, origins, Slots(found))
             branch = m.branch(target.less(target.const(0.5), arguments[0]), seldom=True)
         for _ in branch:
             store_values(target, stack_lines, passed, origins, Slots(given))
             target.lines.append(f"  call void @{name}(ptr {given}, ptr {found}{table})")
+            if state is not None:
+                count = len(callee.states) - 1
+                copy_run(target, stack_lines, Slots(found, offset=1), state, count)
+                for place in (1, 2):
+                    m.store_slot(Slots(found), place, m.load_slot(Slots(found), count + place))
+        if state is not None:
+            first, *done = self.late_loads(target, origins, found, range(3))
+            places_of_state = range(state.offset, state.offset + len(rest))
+            return [
+                first,
+                *self.late_loads(target, origins, state.address, places_of_state),
+                *done,
+            ]
         if callee.result_count >= MANY_RESULTS:
             return self.late_loads(target, origins, found, range(callee.result_count))
         results = []
@@ -440,6 +463,12 @@ def in_segments(instructions: Sequence[Instruction], wanted: Iterable[int]) -> l
     return found
 
 
+def used_once(instructions: Sequence[Instruction], wanted: Iterable[int]) -> set[int]:
+    """Return the results of calls that one instruction uses, once, and nothing outside."""
+    uses = Counter(chain(wanted, *(instruction.args for instruction in instructions)))
+    return {i.target for i in instructions if i.op == "result" and uses[i.target] == 1}
+
+
 def _arguments(body: Sequence[Instruction]) -> list[int]:
     """Return the numbers of the values that a segment reads."""
     own = {instruction.target for instruction in body}
@@ -480,6 +509,7 @@ class FunctionWriter:
         filled: Slots of the table of fixed arguments that are filled, in the function that fills
             it; None in others.
         frame: Slots of values in the frame, in a segment.
+        once: Numbers of results of calls that exactly one instruction uses.
     """
 
     def __init__(self, target: LlvmTarget, callees: CalleeWriter, vector_lanes: int) -> None:
@@ -494,6 +524,7 @@ class FunctionWriter:
         self.filled: set[int] | None = None
         self.frame: Mapping[int, int] | None = None
         self._in_frame: set[int] = set()
+        self.once: Collection[int] = ()
 
     def load(self, instruction: Instruction) -> Ref:
         """Return the reference of an input that was loaded before; in a segment, load it."""
@@ -522,6 +553,8 @@ class FunctionWriter:
             callee,
             arguments,
             self.destinations.get(instruction.target),
+            in_place=isinstance(callee, OnceIfNeeded)
+            and all(number in self.once for number in instruction.args[1 : len(callee.states)]),
         )
 
     def _call_segment(self, segment: Segment, arguments: list[Ref]) -> list[Ref]:
@@ -627,6 +660,7 @@ def module_for_one(
         call = _whole_result(program, output)
         if call is not None and len(output.nodes) >= LONG_ROW * vector_lanes:
             writer.destinations.setdefault(call, pointer)
+    writer.once = used_once(instructions, program.roots)
     refs = emit_instructions(target, instructions, writer)
     for pointer, output in zip(outputs, program.outputs, strict=True):
         values = [refs[node] for node in output.nodes]
@@ -802,6 +836,7 @@ def _write_group(
             vector = load_vector(target, "%parameters", offsets[number] + k)
             writer.inputs[number, k] = vector
             writer.origins[vector] = "%parameters", offsets[number] + k
+    writer.once = used_once(instructions, program.roots)
     refs = emit_instructions(target, instructions, writer)
     for place, output in enumerate(program.outputs, start=len(arguments)):
         starts = [load(target, "ptr", "%rows", place * lanes + lane) for lane in range(lanes)]

@@ -355,6 +355,10 @@ def invert_tree(parents: Sequence[int], matrix: Any, *, inline: bool | None = No
     return array_of(found, (size, size))
 
 
+UNROLLED_ELEMENTS = 200
+"""Elements of a factor up to which each of its rows has code of its own."""
+
+
 class SolveTreeColumns(TreePrimitive, SymmetricSolve):
     """Solve: a factor and the rows of a matrix to the rows of the solution."""
 
@@ -368,6 +372,50 @@ class SolveTreeColumns(TreePrimitive, SymmetricSolve):
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
         """Substitute with L^T from the leaves, divide by D, substitute with L from the root."""
+        if self.layout.stored <= UNROLLED_ELEMENTS:
+            self._write_rows(m, given, found)
+        else:
+            self._write_elements(m, given, found)
+
+    def _write_rows(self, m: Machine, given: Memory, found: Memory) -> None:
+        """Write each row once: sums over descendants, then over ancestors, in registers."""
+        layout, width = self.layout, self.columns
+        below: list[list[tuple[int, int]]] = [[] for _ in range(layout.size)]
+        for place, (i, j) in enumerate(layout.elements()):
+            if i != j:
+                below[j].append((place, i))
+
+        def rows(place: int) -> tuple[Memory, int]:
+            """Return where a row is after the first substitution."""
+            return (
+                (found, place * width) if below[place] else (given, layout.stored + place * width)
+            )
+
+        for j in range(layout.size - 1, -1, -1):
+            terms = [(m.load(given, place), rows(i)) for place, i in reversed(below[j])]
+            if not terms:
+                continue
+            for k in m.loop(0, width, independent=True):
+                total = m.load(given, k + (layout.stored + j * width))
+                for entry, (memory, first) in terms:
+                    total = m.sub_product(entry, m.load(memory, k + first), total)
+                m.store(found, k + j * width, total)
+        for i, columns in enumerate(layout.columns):
+            start = layout.starts[i]
+            terms = [
+                (m.load(given, start + place), (found, j * width))
+                for place, j in enumerate(columns[:-1])
+            ]
+            inverse = m.load(given, start + len(columns) - 1)
+            memory, first = rows(i)
+            for k in m.loop(0, width, independent=True):
+                total = m.mul(m.load(memory, k + first), inverse)
+                for entry, (other, place) in terms:
+                    total = m.sub_product(entry, m.load(other, k + place), total)
+                m.store(found, k + i * width, total)
+
+    def _write_elements(self, m: Machine, given: Memory, found: Memory) -> None:
+        """Add element by element, in loops over all rows."""
         layout, width = self.layout, self.columns
         n = layout.size
         starts = m.table(layout.starts)
