@@ -161,7 +161,7 @@ def _folded(call: Callable[..., Any]) -> Callable[..., Any]:
 
     def region(*arguments: Any) -> Any:
         leaves, structure = flatten(arguments)
-        fixed = tuple(None if isinstance(x, Value) else float(x) for x in leaves)
+        fixed = tuple(map(_constant, leaves))
         inner = known.get((structure, fixed))
         if inner is None:
 
@@ -171,9 +171,14 @@ def _folded(call: Callable[..., Any]) -> Callable[..., Any]:
                 return call(*rebuild(structure, iter(whole)))
 
             inner = known[structure, fixed] = function(inside)
-        return inner(*(x for x in leaves if isinstance(x, Value)))
+        return inner(*(x for x, known in zip(leaves, fixed, strict=True) if known is None))
 
     return region
+
+
+def _constant(x: Scalar) -> float | None:
+    """Return the value of a constant, None for others."""
+    return x.graph.constant_of(x.node) if isinstance(x, Value) else float(x)
 
 
 def _path(
