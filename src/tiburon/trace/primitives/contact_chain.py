@@ -748,35 +748,44 @@ class _Chain:
     def _push(self, terms: range, begin: int, end: int, found: Memory | None) -> None:
         """Add G times impulses to some rows of dv+ and dmean; write those of simple joints."""
         m, width, n = self.m, self.width, self.n
-        for pair in self._pairs(end - begin):
-            rows = [i + begin for i in pair]
-            entries = [[self._G(i, k) for k in terms] for i in rows]
-            for first, last, place, stride in self._sides():
-                if found is None:
-                    last = width
-                for x in m.loop(first, last, independent=True):
-                    totals = [
-                        m.load(part, i * width + x) for i in rows for part in (self.free, self.mean)
-                    ]
-                    for at, k in enumerate(terms):
-                        others = [m.load(part, x + k * width) for part in (self.p, self.timed)]
-                        totals = [
-                            m.add_product(entries[number // 2][at], others[number % 2], total)
-                            for number, total in enumerate(totals)
-                        ]
+        if found is None:
+            for pair in self._pairs(end - begin):
+                rows = [i + begin for i in pair]
+                for x, totals in self._pushed(terms, rows, 0, width):
                     for number, total in enumerate(totals):
-                        i = rows[number // 2]
-                        if found is None:
-                            part = self.mean if number % 2 else self.free
-                            m.store(part, i * width + x, total)
-                        elif number % 2:
-                            at = i * stride + x + (place - first)
-                            m.store(found, at, m.mul(self.h, total))
-                        else:
-                            at = (i + n) * stride + x + (place - first)
-                            m.store(found, at, total)
-                if found is None:
-                    break
+                        part = self.mean if number % 2 else self.free
+                        m.store(part, rows[number // 2] * width + x, total)
+            return
+        # a third of the directions at a time: their impulses stay close to the processor
+        for first, count, place, stride in ((0, 2, 0, 2 * n), (2 * n, 1, 4 * n * n, n)):
+            for third in m.loop(0, count):
+                start = third * n
+                for pair in self._pairs(end - begin):
+                    rows = [i + begin for i in pair]
+                    for x, totals in self._pushed(terms, rows, start + first, start + (first + n)):
+                        to = x + (place - first)
+                        for number, total in enumerate(totals):
+                            i = rows[number // 2]
+                            if number % 2:
+                                m.store(found, i * stride + to, m.mul(self.h, total))
+                            else:
+                                m.store(found, (i + n) * stride + to, total)
+
+    def _pushed(
+        self, terms: range, rows: Sequence[Index], start: Index, stop: Index
+    ) -> Iterator[tuple[Index, list[Number]]]:
+        """Yield directions, and there each row of dv+ and of dmean with G times impulses added."""
+        m, width = self.m, self.width
+        entries = [[self._G(i, k) for k in terms] for i in rows]
+        for x in m.loop(start, stop, independent=True):
+            totals = [m.load(part, i * width + x) for i in rows for part in (self.free, self.mean)]
+            for at, k in enumerate(terms):
+                others = [m.load(part, x + k * width) for part in (self.p, self.timed)]
+                totals = [
+                    m.add_product(entries[number // 2][at], others[number % 2], total)
+                    for number, total in enumerate(totals)
+                ]
+            yield x, totals
 
     def _sides(self) -> tuple[tuple[int, int, int, int], ...]:
         """Return range of directions, place in the results and length of rows of both matrices."""

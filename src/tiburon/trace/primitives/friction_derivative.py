@@ -237,21 +237,21 @@ class _Modes:
         for k in m.loop(0, self.of.contacts):
             mu = m.load(self.sliding, k)
             for i in m.loop(0, n):
+                totals = m.memory(3)
                 for axis in range(3):
-                    m.store(matrix, i * n + k * 3 + axis, m.constant(0.0))
+                    m.store(totals, axis, m.constant(0.0))
                 for j in m.loop(0, size):
                     entry = m.load(self.rows, i * size + j)
                     row = [m.load(self.rows, (k * 3 + axis) * size + j) for axis in range(3)]
                     # a normal impulse has a share of friction against the slip
                     row[2] = m.sub_product(mu, row[0], row[2])
                     for axis in range(3):
-                        place = i * n + k * 3 + axis
-                        total = m.load(matrix, place)
-                        m.store(matrix, place, m.add_product(entry, row[axis], total))
+                        total = m.load(totals, axis)
+                        m.store(totals, axis, m.add_product(entry, row[axis], total))
                 for axis in range(3):
                     place = i * n + k * 3 + axis
                     flags = m.mul(m.load(self.flags, i), m.load(self.flags, k * 3 + axis))
-                    m.store(matrix, place, m.mul(flags, m.load(matrix, place)))
+                    m.store(matrix, place, m.mul(flags, m.load(totals, axis)))
             across = k * (3 * n) + n + k * 3 + 1
             alpha = m.mul(m.load(self.slides, k), m.load(self.given, k + self.of.alpha))
             alpha = m.mul(alpha, m.load(self.flags, k * 3 + 1))
