@@ -383,6 +383,36 @@ def test_adjoint_of_a_step_is_its_transposed_tangent():
     assert right == pytest.approx(left, rel=1e-9)
 
 
+def test_derivatives_of_a_batch_of_steps_are_those_of_each():
+    """In flight, landing, sliding, at rest and leaving: both modes agree, in every case, finite."""
+    model, world = ball(0.5)
+    program, system = step_program(model, world)
+    starts = [(1.0, (1.0, 0.4, -1.0)), (0.004, (1.0, 0.4, -1.0)), (0.0, (1.0, 0.4, 0.0))]
+    starts += [(0.0, (0.0, 0.0, 0.0)), (0.0, (0.0, 0.0, 1.0))]
+    states = [ball_state(height, velocity) for height, velocity in starts]
+    q, v = (np.array(part) for part in zip(*states, strict=True))
+    rng = np.random.default_rng(5)
+    u, clock = np.concatenate([FORCE, system.z0]), np.array([0.0, 0.01, 0.01, 0.0])
+    given = {"q": q, "v": v, "u": u, "clock": clock} | system.parameters()
+    by = ["q", "v", "elements"]
+    forward = forward_derivative(program, of=["q", "v"], by=by)
+    reverse = reverse_derivative(program, of=["q", "v"], by=by)
+    sizes = {"q": 7, "v": 6, "elements": np.shape(given["elements"])}
+    directions = {f"{name}_tangent": rng.normal(size=sizes[name]) for name in by}
+    weights = {"q_adjoint": rng.normal(size=7), "v_adjoint": rng.normal(size=6)}
+    change, back = interpret(forward, given | directions), interpret(reverse, given | weights)
+    left = sum(x @ w for w, x in zip(weights.values(), change, strict=True))
+    right = sum(
+        np.sum((x * d).reshape(len(q), -1), axis=1)
+        for x, d in zip(back, directions.values(), strict=True)
+    )
+    np.testing.assert_allclose(right, left, rtol=1e-9, atol=1e-12)
+    for k in range(len(q)):
+        alone = given | {"q": q[k], "v": v[k]}
+        for whole, part in zip(change, interpret(forward, alone | directions), strict=True):
+            np.testing.assert_allclose(whole[k], part, rtol=0, atol=1e-12)
+
+
 def test_stopping_distance_of_a_sliding_block():
     """Gradients through 100 steps: d = v^2 / (2 mu g), by the speed and by the friction.
 

@@ -101,3 +101,51 @@ def test_function_made_around_the_region_is_shared():
         first = x + np.sin(x * x) if x > 1.0 else x
         found = run_one(program, np.array([[x]]))
         np.testing.assert_allclose(found, [[first + 2.0 * x + np.sin(x * x)]], rtol=1e-15)
+
+
+@pytest.mark.parametrize("used_again", [False, True])
+def test_long_states_are_changed_in_place_only_if_nothing_else_reads_them(used_again):
+    """Results of one call are the state; lanes that need no change keep it in bits."""
+    count = 80
+
+    @function
+    def many(a, b):
+        return [a * (k + 1.0) - b for k in range(count)]
+
+    @function
+    def total(values):
+        found = 0.0
+        for value in values:
+            found = found + value
+        return found
+
+    def changed(a, b):
+        return [np.sin(a * (k + 1.0)) + b for k in range(count)]
+
+    def run(x):
+        state = many(x[0], x[1])
+        found = where_needed(x[0] > 0.0, lambda: changed(x[0], x[1]), state)
+        last = total(state) if used_again else 0.0
+        return as_traced([*found[1:], last, found[0]])
+
+    program = trace(run, [Input("x", (2,))], name="in place")
+    x = np.random.default_rng(4).normal(size=(19, 2))
+    single = run_one(program, x)
+    first, numbers = x[:, :1], np.arange(1.0, count + 1.0)
+    state = first * numbers - x[:, 1:]
+    found = np.where(first > 0.0, np.sin(first * numbers) + x[:, 1:], state)
+    last = state.sum(axis=1)[:, None] if used_again else np.zeros((len(x), 1))
+    expected = np.concatenate([found[:, 1:], last, found[:, :1]], axis=1)
+    np.testing.assert_allclose(single, expected, rtol=1e-12, atol=1e-12)
+    for lanes in LANES:
+        assert np.array_equal(run_lanes(program, x, lanes), single)
+
+
+def test_infinite_slopes_of_the_side_not_taken_do_no_harm_in_reverse_mode():
+    def rooted(x):
+        (found,) = where_needed(x[0] > 0.0, lambda: (np.sqrt(x[0]),), (2.0 * x[0],))
+        return as_traced([found])
+
+    program = trace(rooted, [Input("x", (1,))], name="rooted")
+    found = interpret(jacobian(program, mode="reverse"), [np.array([0.0])])
+    assert np.array_equal(found, [[2.0]])

@@ -141,7 +141,7 @@ class CalleeWriter:
         table = f", ptr {TABLE}" if len(passed) < len(arguments) else ""
         m = LlvmMachine(target, "", stack_lines, labels=f"call{len(stack_lines)}_")
         branch: Iterable[None] = (None,)
-        state = None
+        state, rest = None, []
         if isinstance(callee, OnceIfNeeded):
             # what the region returns if it does not run; only if it does are arguments passed
             first, *rest = arguments[: len(callee.states)]
@@ -154,24 +154,20 @@ class CalleeWriter:
             store_values(target, stack_lines, passed, origins, Slots(given))
             target.lines.append(f"  call void @{name}(ptr {given}, ptr {found}{table})")
             if state is not None:
-                count = len(callee.states) - 1
-                copy_run(target, stack_lines, Slots(found, offset=1), state, count)
+                made = Slots(found)
+                copy_run(target, stack_lines, Slots(found, offset=1), state, len(rest))
                 for place in (1, 2):
-                    m.store_slot(Slots(found), place, m.load_slot(Slots(found), count + place))
+                    m.store_slot(made, place, m.load_slot(made, len(rest) + place))
         if state is not None:
             first, *done = self.late_loads(target, origins, found, range(3))
-            places_of_state = range(state.offset, state.offset + len(rest))
-            return [
-                first,
-                *self.late_loads(target, origins, state.address, places_of_state),
-                *done,
-            ]
+            there = range(state.offset, state.offset + len(rest))
+            return [first, *self.late_loads(target, origins, state.address, there), *done]
         if callee.result_count >= MANY_RESULTS:
             return self.late_loads(target, origins, found, range(callee.result_count))
         results = []
         for number in range(callee.result_count):
-            place = target.emit(f"getelementptr {kind}, ptr {found}, i64 {number}")
-            results.append(target.emit(f"load {kind}, ptr {place}"))
+            address = target.emit(f"getelementptr {kind}, ptr {found}, i64 {number}")
+            results.append(target.emit(f"load {kind}, ptr {address}"))
             origins[results[-1]] = found, number
         return results
 

@@ -198,8 +198,11 @@ class DirectMachine:
         return self.choose(condition, value, np.nan)
 
     def memory(self, size: int) -> Memory:
-        """Return a row of floats without content."""
-        return [None] * size
+        """Return a row of floats without content.
+
+        They are NaN: a case may keep what it never reads while others change.
+        """
+        return [math.nan] * size
 
     def load(self, memory: Memory, place: Index) -> Number:
         """Read a float."""
@@ -465,7 +468,7 @@ class Primitive(ABC):
         return self._run(DirectMachine(), arguments)
 
     def _run(self, m: Machine, given: Any) -> list[Any]:
-        found: list[Any] = [None] * self.result_count
+        found: list[Any] = [math.nan] * self.result_count
         self.write(m, given, found)
         return found
 
