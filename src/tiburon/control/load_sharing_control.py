@@ -15,7 +15,7 @@ import numpy as np
 
 from tiburon.actuation.contact_element import POINT_STATES
 from tiburon.algorithms.surroundings import unbound
-from tiburon.argument_checks import choice, positive, vector
+from tiburon.argument_checks import choice, is_number, positive, vector
 from tiburon.control.joint_tracking import (
     THROUGH,
     JointSelection,
@@ -42,12 +42,13 @@ from tiburon.load_sharing.smoothing import (
     ramp,
 )
 from tiburon.load_sharing.solution import Limits
-from tiburon.model import Model
+from tiburon.model import WORLD, Model
 from tiburon.model.body import ContactPoint
 from tiburon.record import field, record
 from tiburon.simulation.state import State
 from tiburon.spatial import (
     Scalar,
+    matrix_to_quaternion,
     quaternion_conjugate,
     quaternion_log,
     quaternion_multiply,
@@ -81,8 +82,8 @@ class LoadSharingControl(RunTimeFields):
     """Control of a robot with contacts: it follows a path and shares its load at every sample.
 
     Its discrete states are the shared forces, joint forces and contacts of its last sample, and
-    the status of the solver. Where no solution exists, the last joint forces are held and the
-    status says so.
+    the status of the solver. Where no solution exists, contact forces of the last sample are kept,
+    joint forces follow from them within their limits, and the status says so.
 
     Example:
         ``LoadSharingControl(LoadSharing.of(dog, friction=0.5), GaitPath.trot(dog), max_step=20.0)``
@@ -103,6 +104,9 @@ class LoadSharingControl(RunTimeFields):
 
     transfers: bool = True
     """Whether contacts take up their load gradually, and give it up before they end."""
+
+    friction_reserve: float = 0.1
+    """Share of the friction of the plan that is not used: as much less friction does no harm."""
 
     full_load: float | None = None
     """Normal force up to which the load of a contact grows, and from which it falls [N]; the weight
@@ -180,6 +184,17 @@ class LoadSharingControl(RunTimeFields):
             raise ModelError(
                 f"smoothing: expected SmoothingPenalty, StepBound or None, got {shown(scheme)}"
             )
+        for body in self.plan.model.bodies:
+            if body.joint.kind == "free" and body.parent != WORLD:
+                raise ModelError(
+                    f"joint {body.joint.name!r}: LoadSharingControl moves bodies that float in the "
+                    f"world, got one that floats on {body.parent!r}",
+                    name=body.joint.name,
+                )
+        reserve = self.friction_reserve
+        if not is_number(reserve) or not 0.0 <= float(reserve) < 1.0:
+            raise DomainError("friction_reserve", "a value from 0 to below 1", shown(reserve))
+        put(self, "friction_reserve", float(reserve))
         if self.max_step is not None:
             put(self, "max_step", positive("max_step", self.max_step, "N"))
         weight = self.full_load
@@ -274,8 +289,8 @@ class LoadSharingControl(RunTimeFields):
         for d in forces[layout.size :]:
             missing = np.maximum(missing, np.abs(d))
         left = self._offsets(sample, entries(found.centers), planned, offsets)
-        driven = [entries(found.tau)[i] for i in layout.driven]
-        driven = [np.where(good, new, old) for new, old in zip(driven, tau, strict=True)]
+        shared, fallback = entries(found.tau), entries(found.fallback)
+        driven = [np.where(good, shared[i], fallback[i]) for i in layout.driven]
         forces = [np.where(good, new, old) for new, old in zip(forces, before, strict=False)]
         after = (
             *forces,
@@ -414,7 +429,7 @@ class LoadSharingControl(RunTimeFields):
         given = (
             row([sample.touching.get(name, 1.0) for name in plan.contact_names]),
             row(aims or [0.0] * AIM),
-            row([k * k, 2.0 * k, own["slip_damping"]]),
+            row([k * k, 2.0 * k, own["slip_damping"], 1.0 - own["friction_reserve"]]),
             row(caps),
             state.q,
             state.v,
@@ -484,7 +499,8 @@ class LoadSharingControl(RunTimeFields):
             here, rate = q[at_q], v[at_v]
             if joint.kind == "free":
                 k = own["base_frequency"]
-                wanted = _pose_feedback(here, rate, sample.poses.get(joint.name), posture[at_q], k)
+                here, goal = (_in_world(joint, x) for x in (here, posture[at_q]))
+                wanted = _pose_feedback(here, rate, sample.poses.get(joint.name), goal, k)
             else:
                 k = own["joint_frequency"]
                 given = sample.joints.get(joint.name)
@@ -553,7 +569,8 @@ class LoadSharingControl(RunTimeFields):
         more = ["max_step"] if self.max_step is not None else []
         more += ["smoothing"] if self._smooths else []
         frequencies = ("base_frequency", "joint_frequency", "foot_frequency")
-        return (*frequencies, "slip_damping", "full_load", "path", "plan", *more)
+        others = ("slip_damping", "friction_reserve", "full_load", "path", "plan")
+        return (*frequencies, *others, *more)
 
     def structure(self) -> Hashable:
         """Return the plan, the forms of path and smoothing, and options."""
@@ -576,6 +593,18 @@ def _row(like: Any) -> Any:
     if isinstance(like, TracedArray):
         return lambda values: as_traced(list(values))
     return lambda values: joined(list(values), like)
+
+
+def _in_world(joint: Any, q: Sequence[Scalar]) -> list[Scalar]:
+    """Return quaternion and position in the world of a free joint that starts there in a pose."""
+    pose = joint.pose
+    R = tuple(tuple(float(x) for x in row) for row in np.asarray(pose.rotation))
+    turn = matrix_to_quaternion(R)  # type: ignore[arg-type]
+    place = matrix_vector(R, tuple(q[4:]))  # type: ignore[arg-type]
+    return [
+        *quaternion_multiply(turn, tuple(q[:4])),
+        *(x + float(t) for x, t in zip(place, pose.translation, strict=True)),
+    ]
 
 
 def _pose_feedback(

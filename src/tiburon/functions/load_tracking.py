@@ -6,6 +6,8 @@ Accelerations are changed where contacts do not allow them.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tiburon.algorithms.setting import Options, Setting
 from tiburon.functions.keywords import DYNAMICS_CALL
 from tiburon.functions.library import LibraryFunction
@@ -21,8 +23,8 @@ __all__ = ["TrackedLoad", "tracked_load"]
 AIM = 10
 """Scalars of the aim of a foot: position, velocity, acceleration, completed share."""
 
-GAINS = 3
-"""Gains along the rows of contacts."""
+GAINS = 4
+"""Gains along the rows of contacts, and the share of friction that may be used."""
 
 
 class TrackedLoad(NamedTuple):
@@ -49,6 +51,10 @@ class TrackedLoad(NamedTuple):
 
     vd: Any
     """Accelerations of the motion [m/s^2 or rad/s^2], shape (..., nv)."""
+
+    fallback: Any
+    """Joint force with the contact forces of the step before, within its limits [N or N m], shape
+    (..., nv): for where there is no solution."""
 
     centers: Any
     """Center of each foot with an aim, world axes [m], shape (..., 3 feet)."""
@@ -103,9 +109,10 @@ def _tracked(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
             )
             for k in range(0, AIM * count, AIM)
         ],
-        Following(*gains),
+        Following(*gains[:3]),
     )
     problem = tracking_problem(stated_problem(setting, given._replace(vd=vd)), basis)
+    problem = problem._replace(friction=[gains[3] * mu for mu in problem.friction])
     now = RunTime(given.torsion, given.failed, Before(given.x, given.tau), given.max_step[0])
     program = program_of(
         problem, choices["objective"], limits, given.weights, given.limit_values, now
@@ -122,10 +129,18 @@ def _tracked(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
         for i, a in enumerate(vd)
     ]
     names = ("tau", "x", "forces", "friction_margins", "multipliers", "status")
+    last = [*given.x, *([0.0] * len(basis))]
+    fallback: list[Scalar] = [0.0] * len(vd)
+    for index in layout.driven:
+        row, offset = problem.torque(index)
+        fallback[index] = offset + sum((x * last[k] for k, x in row.items()), 0.0)
+    for index, (low, high) in zip(limits.torques, bounds, strict=True):
+        fallback[index] = np.minimum(np.maximum(fallback[index], low), high)
     places = [foot_center(setting, given.q, foot) for foot in feet if foot is not None]
     return {
         **{name: found[name] for name in names},
         "vd": as_traced(moving),
+        "fallback": as_traced(fallback),
         "centers": as_traced([x for place in places for x in place] or [0.0]),
     }
 
