@@ -234,8 +234,8 @@ class LoadSharingControl(RunTimeFields):
             *(f"{own}.{x}.force" for x in driven),
             *(f"{own}.{x}.touching" for x in plan.contact_names),
             *(f"{own}.{x.name}.offset_{axis}" for x in self._aimed for axis in "xyz"),
+            *(f"{own}.{x}.missing" for x in plan.equation_names),
             f"{own}.changed_at",
-            f"{own}.missing",
             f"{own}.status",
             f"{own}.time",
         )
@@ -244,7 +244,8 @@ class LoadSharingControl(RunTimeFields):
         """Return no force and no contact: the first sample compares with nothing."""
         layout = self.plan.layout
         count = layout.size + len(layout.driven) + len(layout.groups) + 3 * len(self._aimed)
-        return (*((0.0,) * count), BEFORE_ALL, 0.0, 0.0, BEFORE_ALL)
+        count += len(layout.undriven)
+        return (*((0.0,) * count), BEFORE_ALL, 0.0, BEFORE_ALL)
 
     # commands
 
@@ -260,10 +261,16 @@ class LoadSharingControl(RunTimeFields):
         own = run_time_fields(self, state)
         memory = self.initial_discrete_state(model) if state.own_z is None else state.own_z
         z = list(memory) if not isinstance(memory, TracedArray) else entries(memory)
-        sizes = (layout.size, len(layout.driven), len(layout.groups), 3 * len(self._aimed))
-        at = [sum(sizes[:k]) for k in range(5)]
-        x, tau, touched, offsets = (z[at[k] : at[k + 1]] for k in range(4))
-        changed_at, _, _, last = z[at[4] :]
+        sizes = (
+            layout.size,
+            len(layout.driven),
+            len(layout.groups),
+            3 * len(self._aimed),
+            len(layout.undriven),
+        )
+        at = [sum(sizes[:k]) for k in range(6)]
+        x, tau, touched, offsets, drift = (z[at[k] : at[k + 1]] for k in range(5))
+        changed_at, _, last = z[at[5] :]
         started = np.where(last > 0.5 * BEFORE_ALL, 1.0, 0.0)
         dt = started * (state.time - last)
         sample = self._sampled(state, own, dt, offsets)
@@ -282,12 +289,10 @@ class LoadSharingControl(RunTimeFields):
         for k, group in enumerate(layout.groups):
             for place in group.places:
                 before[place] = touching[k] * x[place]
-        found = self._shared(state, own, sample, touching, before, tau, rho, started, dt)
+        found = self._shared(state, own, sample, touching, before, tau, drift, rho, started, dt)
         good = found.status < 0.5
         forces = entries(found.x)
-        missing: Scalar = 0.0
-        for d in forces[layout.size :]:
-            missing = np.maximum(missing, np.abs(d))
+        missing = [np.where(good, d, 0.0) for d in forces[layout.size :]]
         left = self._offsets(sample, entries(found.centers), planned, offsets)
         shared, fallback = entries(found.tau), entries(found.fallback)
         driven = [np.where(good, shared[i], fallback[i]) for i in layout.driven]
@@ -297,8 +302,8 @@ class LoadSharingControl(RunTimeFields):
             *driven,
             *touching,
             *left,
+            *missing,
             changed_at,
-            np.where(good, missing, 0.0),
             found.status,
             state.time + 0.0,
         )
@@ -406,6 +411,7 @@ class LoadSharingControl(RunTimeFields):
         touching: Sequence[Scalar],
         before: Sequence[Scalar],
         tau: Sequence[Scalar],
+        drift: Sequence[Scalar],
         rho: Scalar,
         started: Scalar,
         dt: Scalar,
@@ -429,8 +435,9 @@ class LoadSharingControl(RunTimeFields):
         given = (
             row([sample.touching.get(name, 1.0) for name in plan.contact_names]),
             row(aims or [0.0] * AIM),
-            row([k * k, 2.0 * k, own["slip_damping"], 1.0 - own["friction_reserve"]]),
+            row([k * k, 2.0 * k, own["slip_damping"], 1.0 - own["friction_reserve"], rho]),
             row(caps),
+            row(drift),
             state.q,
             state.v,
             row(self._wanted(state, own, sample)),

@@ -23,8 +23,9 @@ __all__ = ["TrackedLoad", "tracked_load"]
 AIM = 10
 """Scalars of the aim of a foot: position, velocity, acceleration, completed share."""
 
-GAINS = 4
-"""Gains along the rows of contacts, and the share of friction that may be used."""
+GAINS = 5
+"""Gains along the rows of contacts, the share of friction that may be used, the weight of changes
+of the motion from step to step."""
 
 
 class TrackedLoad(NamedTuple):
@@ -70,6 +71,7 @@ def _inputs(model: Model, options: Options) -> list[Input]:
         Input("aims", (AIM * max(feet, 1),)),
         Input("gains", (GAINS,)),
         Input("caps", (groups,)),
+        Input("drift", (len(layout.undriven),)),
     ]
     return [*own, *problem_inputs(model, options)]
 
@@ -88,8 +90,8 @@ def _tracked(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
     from tiburon.trace.array import as_traced
 
     choices = dict(setting.options)
-    planned, aims, gains, caps = inputs[:4]
-    given = ProblemInputs(*inputs[4:])
+    planned, aims, gains, caps, drift = inputs[:5]
+    given = ProblemInputs(*inputs[5:])
     layout, limits, feet = (choices[name] for name in ("layout", "limits", "feet"))
     count = sum(foot is not None for foot in feet)
     vd, basis = followed(
@@ -117,7 +119,8 @@ def _tracked(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
     program = program_of(
         problem, choices["objective"], limits, given.weights, given.limit_values, now
     )
-    program = with_caps(with_motion_weights(program, problem), layout, caps)
+    program = with_motion_weights(program, problem, gains[4], drift)
+    program = with_caps(program, layout, caps)
     bounds = torque_bounds(problem, limits, given.limit_values, given.failed)
     # upper bounds of normal forces come after the other limits, and before cones
     rows = len(program.A2) - _capped(layout)

@@ -341,16 +341,29 @@ def tracking_problem(problem: Problem, basis: Sequence[Sequence[Scalar]]) -> Pro
     )
 
 
-def with_motion_weights(program: QuadraticProgram, problem: Problem) -> QuadraticProgram:
-    """Return the program with heavy weights on changes of the motion."""
+def with_motion_weights(
+    program: QuadraticProgram, problem: Problem, rho: Scalar, drift: Sequence[Scalar]
+) -> QuadraticProgram:
+    """Return the program with heavy weights on changes of the motion.
+
+    Args:
+        program: The quadratic program.
+        problem: Its problem, with the group of changes last.
+        rho: Weight of what changes from step to step relative to that of what is changed: where a
+            motion becomes possible again, it does so over some steps, as forces do (6.60).
+        drift: Changes of the step before [m/s^2 or rad/s^2].
+    """
     size = problem.layout.groups[-1].first
     largest: Scalar = program.W[0][0] if size else 1.0
     for i in range(1, size):
         largest = np.maximum(largest, program.W[i][i])
     W: list[dict[int, Any]] = [dict(row) for row in program.W]
-    for k, mass in enumerate(problem.masses):
-        W[size + k][size + k] = W[size + k].get(size + k, 0.0) + TRACKING * largest * mass
-    return program._replace(W=W)
+    c = list(program.c)
+    for k, (mass, last) in enumerate(zip(problem.masses, drift, strict=True)):
+        weight, place = TRACKING * largest * mass, size + k
+        W[place][place] = W[place].get(place, 0.0) + (1.0 + rho) * weight
+        c[place] = c[place] - rho * weight * last
+    return program._replace(W=W, c=c)
 
 
 def with_caps(
