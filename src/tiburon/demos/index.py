@@ -13,6 +13,8 @@ DEMOS: dict[str, tuple[str, str, str]] = {
     "aquarobot": ("walk", "aquarobot", "aquarobot walks on the sea floor in a current"),
     "hand": ("glass", "hand", "three_finger_hand lifts and releases a glass"),
     "thruster": ("thruster", "thruster", "a vehicle loses a thruster in a current and holds"),
+    "landing": ("landing", "landing", "a dog trots by load sharing, with and without smoothing"),
+    "pour": ("pour", "pick_and_pour", "a hand picks up a glass and pours, with 20 % less friction"),
     "strandbeest": ("beach", "strandbeest", "Jansen's beach animal walks on sand"),
 }
 """By name: module, function, description."""

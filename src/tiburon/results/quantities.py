@@ -311,6 +311,10 @@ def _contact_point(states: States) -> Array:
     return _touching(states).point
 
 
+def _contact_normal(states: States) -> Array:
+    return _touching(states).normal
+
+
 def _contact_gap(states: States) -> Array:
     return _touching(states).gap
 
@@ -458,6 +462,13 @@ QUANTITIES: dict[str, Quantity] = {
         "m",
         ("contact", "axis"),
         _contact_point,
+        AXES,
+    ),
+    "contact_normal": Quantity(
+        "unit normal of the contact from the first to the second body, world axes",
+        "1",
+        ("contact", "axis"),
+        _contact_normal,
         AXES,
     ),
     "contact_gap": Quantity("gap between the shapes", "m", ("contact",), _contact_gap),

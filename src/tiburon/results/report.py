@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tiburon.actuation.contact_element import ContactElement
 from tiburon.arrays import NDArray
 from tiburon.errors import RunFileError
 from tiburon.hydro.thrust import thrust_of
@@ -292,16 +293,32 @@ def _scene_options(run: "Trajectory") -> dict[str, Any]:
 
 
 def _contacts(run: "Trajectory") -> Array | None:
-    """Return points, forces and modes of the contacts of the first case; None without contact."""
+    """Return points, forces, modes, normals and friction of the contacts of the first case.
+
+    None without contact.
+    """
     if not touches(run.header.elements):
         return None
     shown = run
     for _ in run.batch:
         shown = shown.part(case=0)
-    point, force, mode = (
-        shown.get(f"contact_{name}").values for name in ("point", "force", "mode")
+    point, force, mode, normal = (
+        shown.get(f"contact_{name}").values for name in ("point", "force", "mode", "normal")
     )
-    return np.concatenate([point, force, mode[..., None]], axis=-1)
+    element = next(x for x in run.header.elements if isinstance(x, ContactElement))
+    friction = [
+        candidate.material.static_friction
+        for candidate in element.candidates
+        for _ in candidate.point_names
+    ]
+    parts = [
+        point,
+        force,
+        mode[..., None],
+        normal,
+        np.broadcast_to(friction, mode.shape)[..., None],
+    ]
+    return np.concatenate(parts, axis=-1)
 
 
 def save_replay(run: "Trajectory", path: Path, **options: Any) -> Path:

@@ -15,8 +15,11 @@ __all__ = ["Motion", "Track", "frame_times", "sample_motion"]
 
 Array = NDArray[np.float64]
 
-CONTACT_ENTRIES = 7
-"""Numbers of a contact point: its place, its force, its mode."""
+CONTACT_ENTRIES = 11
+"""Numbers of a contact point: its place, its force, its mode, its normal, its friction."""
+
+CONTACT_MODE = 6
+"""Place of the mode among them; what follows may be left out."""
 
 MIN_INTERVAL = 1e-9
 """Shortest time between two rows that are both kept [s]; of rows at one time the last is kept."""
@@ -48,7 +51,8 @@ class Track:
 
     contacts: ArrayLike | None = None
     """Contact points [m], forces on the first body [N], world axes, and modes (0 separated, 1
-    slipping, 2 sticking), shape (n, ..., points, 7)."""
+    slipping, 2 sticking), shape (n, ..., points, 7); or 11 with unit normals from the first to the
+    second body and coefficients of friction, whose cones are drawn."""
 
     color: tuple[float, float, float, float] | None = None
     """Replaces all colors of the robot: red, green, blue, opacity."""
@@ -69,8 +73,8 @@ class Motion:
     """Thrust [N], shape (frames, cases, thrusters)."""
 
     contacts: Array | None = None
-    """Points, forces and modes of the contacts of the first case that ever touch, shape (frames,
-    points, 7)."""
+    """Points, forces, modes, normals and friction of the contacts of the first case that ever
+    touch, shape (frames, points, 11)."""
 
 
 def frame_times(tracks: Sequence[Track], fps: float, most: int) -> Array:
@@ -141,12 +145,17 @@ def sample_motion(track: Track, times: Array, most_cases: int) -> Motion:
     contacts = None
     if track.contacts is not None:
         table = np.asarray(track.contacts, dtype=np.float64)
-        if table.ndim < 2 or table.shape[-1] != CONTACT_ENTRIES:
+        if table.ndim < 2 or table.shape[-1] not in (CONTACT_ENTRIES, CONTACT_MODE + 1):
             raise ShapeError(
                 "contacts",
-                f"{CONTACT_ENTRIES} numbers per point: point, force, mode",
+                f"{CONTACT_MODE + 1} numbers per point: point, force, mode; or {CONTACT_ENTRIES} "
+                "with normal and friction",
                 f"shape {table.shape}",
             )
+        if table.shape[-1] < CONTACT_ENTRIES:
+            # without friction there is no cone to draw
+            rest = np.zeros((*table.shape[:-1], CONTACT_ENTRIES - table.shape[-1]))
+            table = np.concatenate([table, rest], axis=-1)
         points = table.shape[-2]
         flat = table.reshape(*table.shape[:-2], points * CONTACT_ENTRIES)
         first = _by_case(
@@ -158,7 +167,7 @@ def sample_motion(track: Track, times: Array, most_cases: int) -> Motion:
 
 def _contacts_at(rows: Array, before: NDArray[np.intp]) -> Array:
     """Return the contacts of each frame: those of the row before it, of points that ever touch."""
-    touching = np.nan_to_num(rows[..., -1]) > 0.0
+    touching = np.nan_to_num(rows[..., CONTACT_MODE]) > 0.0
     found: Array = rows[before][:, touching.any(axis=0)]
     return found
 

@@ -210,7 +210,8 @@ def _rotated(motion: Motion, view: NDArray[np.float64]) -> Motion:
     )
     contacts = motion.contacts
     if contacts is not None:
-        parts = [contacts[..., :3] @ view.T, contacts[..., 3:6] @ view.T, contacts[..., 6:]]
+        point, force, normal = (contacts[..., k : k + 3] @ view.T for k in (0, 3, 7))
+        parts = [point, force, contacts[..., 6:7], normal, contacts[..., 10:]]
         contacts = np.concatenate(parts, axis=-1)
     return Motion(poses, motion.forces, motion.thrust, contacts)
 

@@ -1,0 +1,111 @@
+"""A dog trots: what its feet carry when they land, with and without smoothing."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import tiburon as tb
+from tiburon.demos.demo import Demonstration, attitude, contact_facts, contact_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from tiburon.results.trajectory import Trajectory
+
+__all__ = ["landing"]
+
+DURATION = 3.0
+"""Simulated time [s]."""
+
+GROUND_FRICTION, PLANNED_FRICTION = 0.8, 0.6
+SPEED = 0.3
+"""Of the dog [m/s]."""
+
+SHOWN = (1.98, 2.32)
+"""Times of the figure: one landing and one lift of each pair of feet [s]."""
+
+
+def landing(duration: float | None = None) -> Demonstration:
+    """Let the dog trot by load sharing, with and without smoothing.
+
+    Args:
+        duration: Simulated time [s]; 3 by default.
+    """
+    length = DURATION if duration is None else duration
+    dog = tb.load("quadruped")
+    feet = [point.name for point in dog.contacts]
+    sudden = _trot(dog, length, {"smoothing": None, "transfers": False})
+    smooth = _trot(dog, length, {})
+    steps = [float(np.abs(np.diff(_shared(run, feet), axis=0)).max()) for run in (sudden, smooth)]
+    jerks = [float(np.abs(np.diff(run.u[:, 6:18], axis=0)).max()) for run in (sudden, smooth)]
+    measured = smooth.get("contact_force").values[1:, :, 2]
+    error = float(np.abs(measured - _shared(smooth, feet)[:-1, :, 2]).max())
+    roll, pitch, _ = (np.degrees(np.abs(angle).max()) for angle in attitude(smooth.q))
+    title = "A dog trots by load sharing"
+    facts = (
+        f"without smoothing a foot takes {steps[0]:.0f} N in one sample of 1 ms, with it "
+        f"{steps[1]:.1f} N",
+        f"joint torques change by {jerks[0]:.1f} N m and {jerks[1]:.2f} N m a sample",
+        f"measured forces differ from shared ones by {error:.2f} N at most",
+        f"trots {smooth.q[-1, 4] - smooth.q[0, 4]:.2f} m in {length:.4g} s, leans by "
+        f"{max(roll, pitch):.1f} degrees at most",
+        *contact_facts(smooth, feet),
+    )
+    figures = {
+        "landing.png": _figure(sudden, smooth, feet),
+        "contacts.png": contact_figure(smooth, feet, title),
+    }
+    return Demonstration(smooth, facts, figures, title)
+
+
+def _trot(dog: Any, length: float, options: dict[str, Any]) -> "Trajectory":
+    floor = tb.World(ground=tb.Ground(static_friction=GROUND_FRICTION, kinetic_friction=0.7))
+    plan = tb.LoadSharing.of(dog, world=floor, friction=PLANNED_FRICTION)
+    control = tb.LoadSharingControl(plan, tb.GaitPath.trot(dog, speed=SPEED), **options)
+    return tb.simulate(
+        dog,
+        length,
+        q=dog.poses["stand"],
+        world=floor,
+        control=control,
+        record_every=1,
+        progress=False,
+    )
+
+
+def _shared(run: "Trajectory", feet: list[str]) -> Any:
+    """Return the shared forces along two tangents and the normal [N], shape (n, feet, 3)."""
+    labels = list(run.header.column("z").labels)
+    places = [[labels.index(f"share.{foot}.{x}") for x in ("t1", "t2", "n")] for foot in feet]
+    return np.stack([run.z[:, place] for place in places], axis=1)
+
+
+def _figure(sudden: "Trajectory", smooth: "Trajectory", feet: list[str]) -> "Figure":
+    """Plot normal forces and knee torques around a landing, without and with smoothing."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10.0, 6.0), layout="constrained")
+    panels = figure.subplots(2, 2, sharex=True, sharey="row")
+    begin, end = SHOWN if smooth.time[-1] >= SHOWN[1] else (0.0, float(smooth.time[-1]))
+    for column, (run, heading) in enumerate(
+        ((sudden, "all load in one sample"), (smooth, "smoothed (default)"))
+    ):
+        shown = (run.time >= begin) & (run.time <= end)
+        upper, lower = panels[:, column]
+        forces = _shared(run, feet)[:, :, 2]
+        for k, foot in enumerate(feet):
+            label = foot.replace("_", " ").removesuffix(" foot")
+            upper.plot(run.time[shown], forces[shown, k], linewidth=1.3, label=label)
+            joint = f"{foot.removesuffix('_foot')}_knee"
+            torque = run.u[:, run.model.slice(joint, of="v").start]
+            lower.plot(run.time[shown], torque[shown], linewidth=1.3)
+        upper.set_title(heading, loc="left")
+        lower.set(xlabel="time [s]")
+    panels[0, 0].set(ylabel="normal force [N]")
+    panels[1, 0].set(ylabel="knee torque [N m]")
+    panels[0, 1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    for axes in panels.ravel():
+        axes.margins(x=0.0)
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure
