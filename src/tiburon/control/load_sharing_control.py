@@ -258,6 +258,7 @@ class LoadSharingControl(RunTimeFields):
                 f"model {model.name!r}: LoadSharingControl was made for {plan.model.name!r}, whose "
                 "joints differ; make the plan for this robot"
             )
+        self._refuse_motors(state.model)
         own = run_time_fields(self, state)
         memory = self.initial_discrete_state(model) if state.own_z is None else state.own_z
         z = list(memory) if not isinstance(memory, TracedArray) else entries(memory)
@@ -309,6 +310,17 @@ class LoadSharingControl(RunTimeFields):
         )
         commands = commands_of(state, self._chosen, joined(driven, state.v), self.through)
         return commands, as_traced(list(after)) if isinstance(state.v, TracedArray) else after
+
+    def _refuse_motors(self, model: Model) -> None:
+        """Refuse motors whose commands are voltages: without one their back-emf brakes joints."""
+        for actuator in model.actuators:
+            if actuator.motor is not None and actuator.joint in self._chosen.names:
+                raise ModelError(
+                    f"actuator {actuator.name!r}: LoadSharingControl commands joint forces, got a "
+                    "motor, which brakes its joint while its voltage is zero; simulate a robot "
+                    "whose actuators have no motor, and make the plan for the one with motors",
+                    name=actuator.name,
+                )
 
     def _sampled(
         self, state: State, own: dict[str, Any], dt: Scalar, offsets: Sequence[Scalar]

@@ -15,6 +15,7 @@ DEMOS: dict[str, tuple[str, str, str]] = {
     "thruster": ("thruster", "thruster", "a vehicle loses a thruster in a current and holds"),
     "landing": ("landing", "landing", "a dog trots by load sharing, with and without smoothing"),
     "pour": ("pour", "pick_and_pour", "a hand picks up a glass and pours, with 20 % less friction"),
+    "bar": ("bar", "bar", "two arms turn a bar by the least loss, or with the least squeeze"),
     "strandbeest": ("beach", "strandbeest", "Jansen's beach animal walks on sand"),
 }
 """By name: module, function, description."""
