@@ -142,6 +142,55 @@ def test_walkers_walk_and_do_not_fall(name, least, tmp_path):
     assert set(found.figures) == {"walk.png", "contacts.png"}
 
 
+@pytest.mark.slow
+def test_feet_that_land_smoothly_take_their_load_over_many_samples():
+    """The figure has both ways; the smooth one changes forces by a thirtieth of the sudden one."""
+    found = find("landing")(1.0)
+    assert found.run.status == "finished"
+    assert set(found.figures) == {"landing.png", "contacts.png"}
+    sudden, smooth = (float(word) for word in _numbers(found.facts[0]))
+    assert sudden > 50.0
+    assert smooth < 0.1 * sudden
+
+
+@pytest.mark.slow
+def test_a_glass_does_not_slip_with_a_fifth_less_friction_than_planned():
+    """Force and motion in one controller: held by a reserve of friction, lost without."""
+    from tiburon.demos.pour import LOST, pour, slip_of
+
+    run = pour(record_every=1)
+    assert run.status == "finished"
+    assert slip_of(run) < 1e-6
+    # lifted and tilted with the wrist, where the path wanted it
+    np.testing.assert_allclose(run.q[-1, :2], [0.2, np.pi / 2.0], atol=1e-3)
+    np.testing.assert_allclose(run.q[-1, -3:], [0.0, 0.0, 0.2], atol=1e-3)
+    labels = list(run.header.column("z").labels)
+    assert not run.z[:, labels.index("share.status")].any()
+    bare = pour(reserve=0.0, duration=LOST, record_every=1)
+    assert slip_of(bare) > 1e-3
+
+
+@pytest.mark.slow
+def test_arms_that_turn_a_bar_lose_least_or_squeeze_least():
+    """Each objective is smallest under itself; the bar turns by the angle of its path."""
+    found = find("bar")(None)
+    assert found.run.status == "finished"
+    turned = 2.0 * np.degrees(np.arccos(abs(found.run.q[-1, 0])))
+    assert turned == pytest.approx(90.0, abs=0.1)
+    heat, force = (float(word) for word in _numbers(found.facts[1]))
+    more_heat, less_force = (float(word) for word in _numbers(found.facts[2]))
+    assert heat < 0.9 * more_heat
+    assert less_force < force
+
+
+def _numbers(fact):
+    """Return the first number of a sentence that is followed by N or J, and the last one."""
+    import re
+
+    found = re.findall(r"([0-9.]+) (?:N|J)", fact)
+    return found[0], found[-1]
+
+
 def invoke(*words):
     return CliRunner().invoke(application, ["demo", *map(str, words)])
 

@@ -201,7 +201,7 @@ def test_contacts_of_a_run_are_inside_with_the_slope_they_act_on():
     )
     (robot,) = document["robots"]
     contacts = read(robot["contacts"])
-    assert contacts.shape == (31, 1, 7)
+    assert contacts.shape == (31, 1, 11)
     # page axes have z up: the slope has the angle of gravity
     view = np.array(document["surroundings"]["axes"])
     np.testing.assert_allclose(view @ [0.6, 0.0, -0.8], [0.0, 0.0, -1.0], atol=1e-12)
@@ -215,6 +215,9 @@ def test_contacts_of_a_run_are_inside_with_the_slope_they_act_on():
     force = run.get("contact_force").values[:, 0]
     np.testing.assert_allclose(contacts[:, 0, 3:6], force @ view.T, atol=1e-5)
     np.testing.assert_array_equal(contacts[:, 0, 6], run.get("contact_mode").values[:, 0])
+    normal = run.get("contact_normal").values[:, 0]
+    np.testing.assert_allclose(contacts[:, 0, 7:10], normal @ view.T, atol=1e-6)
+    assert (contacts[:, 0, 10] > 0.0).all()
     assert robot["usualContact"] == pytest.approx(np.hypot(8.0, 0.15 * 8.0), rel=0.3)
     page, _ = opened(replay_of(run))
     assert "contact force [N]" in [plot["title"] for plot in page["plots"]]

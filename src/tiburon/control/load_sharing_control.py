@@ -9,13 +9,14 @@ subspaces: neither controller disturbs the other (Nahon 1991, chapter 8).
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiburon.actuation.contact_element import POINT_STATES
 from tiburon.algorithms.surroundings import unbound
 from tiburon.argument_checks import choice, is_number, positive, vector
+from tiburon.arrays import NDArray
 from tiburon.control.joint_tracking import (
     THROUGH,
     JointSelection,
@@ -45,6 +46,7 @@ from tiburon.load_sharing.solution import Limits
 from tiburon.model import WORLD, Model
 from tiburon.model.body import ContactPoint
 from tiburon.record import field, record
+from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.state import State
 from tiburon.spatial import (
     Scalar,
@@ -58,7 +60,9 @@ from tiburon.spatial.vec3 import cross, matrix_vector, subtract, transpose
 from tiburon.trace.array import TracedArray, as_traced
 from tiburon.trace.declared import traced
 
-__all__ = ["LoadSharingControl"]
+__all__ = ["LoadSharingControl", "SharedRun"]
+
+Array = NDArray[np.float64]
 
 CONTACTS = ("planned", "measured")
 """Where the set of touching contacts comes from."""
@@ -74,6 +78,26 @@ SLACK = 1e-6
 
 BEFORE_ALL = -1e9
 """Time of a change of contacts before any [s]."""
+
+
+class SharedRun(NamedTuple):
+    """What a controller shared at the recorded rows of a run."""
+
+    forces: Array
+    """Unknown forces in the order of `LoadSharing.names` [N, N m], shape (n, ..., unknowns)."""
+
+    tau: Array
+    """Driven joint forces [N or N m], shape (n, ..., driven)."""
+
+    touching: Array
+    """1 for each contact and loop that carried load, else 0, shape (n, ..., contacts)."""
+
+    missing: Array
+    """Changes of the desired accelerations of what nothing drives, where contacts did not allow
+    them [m/s^2 or rad/s^2], shape (n, ..., undriven)."""
+
+    status: Array
+    """0 where forces are optimal, 1 where there was no solution, shape (n, ...)."""
 
 
 @traced
@@ -246,6 +270,35 @@ class LoadSharingControl(RunTimeFields):
         count = layout.size + len(layout.driven) + len(layout.groups) + 3 * len(self._aimed)
         count += len(layout.undriven)
         return (*((0.0,) * count), BEFORE_ALL, 0.0, BEFORE_ALL)
+
+    def read(self, run: Trajectory) -> SharedRun:
+        """Return what the controller shared in a run of it.
+
+        Args:
+            run: A run with this controller, or with an equal one.
+
+        Raises:
+            ModelError: If the run has another controller.
+        """
+        column = run.header.column("z")
+        labels = () if column is None or column.labels is None else column.labels
+        names = self.discrete_state_names(run.model)
+        if not set(names) <= set(labels):
+            raise ModelError(
+                f"run: expected a run with this controller ({self.name!r}), got another; pass the "
+                "run that it controlled"
+            )
+        z = run.z[..., [labels.index(name) for name in names]]
+        layout = self.plan.layout
+        ends = np.cumsum([layout.size, len(layout.driven), len(layout.groups)]).tolist()
+        after = ends[-1] + 3 * len(self._aimed)
+        return SharedRun(
+            z[..., : ends[0]],
+            z[..., ends[0] : ends[1]],
+            z[..., ends[1] : ends[2]],
+            z[..., after : after + len(layout.undriven)],
+            z[..., -2],
+        )
 
     # commands
 
@@ -618,7 +671,7 @@ def _in_world(joint: Any, q: Sequence[Scalar]) -> list[Scalar]:
     """Return quaternion and position in the world of a free joint that starts there in a pose."""
     pose = joint.pose
     R = tuple(tuple(float(x) for x in row) for row in np.asarray(pose.rotation))
-    turn = matrix_to_quaternion(R)  # type: ignore[arg-type]
+    turn = matrix_to_quaternion(R)
     place = matrix_vector(R, tuple(q[4:]))  # type: ignore[arg-type]
     return [
         *quaternion_multiply(turn, tuple(q[:4])),

@@ -67,13 +67,13 @@ class MotionPath:
     posture: tuple[float, ...]
     """Configuration to hold where no path says otherwise [m or rad], shape (nq,)."""
 
-    bodies: tuple[tuple[str, CartesianPath], ...] = ()
-    """Paths of floating bodies in the world, by name of their free joint."""
+    bodies: Any = ()
+    """Paths of floating bodies in the world, `CartesianPath` by name of their free joint."""
 
     joints: JointPath | None = None
     """Path of joints, with their names."""
 
-    contacts: tuple[tuple[str, tuple[float, float]], ...] = ()
+    contacts: Any = ()
     """Times between which a contact carries load [s], by name; others always do."""
 
     transfer: float = TRANSFER

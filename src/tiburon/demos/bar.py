@@ -24,16 +24,16 @@ TURN = 2.0
 
 WEIGHTLESS = tb.World(gravity=(0.0, 0.0, 0.0))
 
-GRIPS = ("left_grip", "right_grip")
-
 OBJECTIVES = {
     "least squeeze": tb.InternalForce(),
     "least loss": tb.MotorLoss(),
 }
 
 
-def turn_bar(objective: Objective, duration: float, **options: Any) -> "Trajectory":
-    """Let two arms turn a bar, weightless; return the run.
+def turn_bar(
+    objective: Objective, duration: float, **options: Any
+) -> "tuple[Trajectory, tb.LoadSharingControl]":
+    """Let two arms turn a bar, weightless; return the run and the controller.
 
     Motors enter the objective; the run has ideal ones, which exert what is asked of them.
 
@@ -58,7 +58,7 @@ def turn_bar(objective: Objective, duration: float, **options: Any) -> "Trajecto
         actuators=[replace(actuator, motor=None) for actuator in arms.actuators],
         about=arms.about,
     )
-    return tb.simulate(
+    run = tb.simulate(
         ideal,
         duration,
         q=home,
@@ -68,6 +68,7 @@ def turn_bar(objective: Objective, duration: float, **options: Any) -> "Trajecto
         record_every=1,
         progress=False,
     )
+    return run, control
 
 
 def bar(duration: float | None = None) -> Demonstration:
@@ -78,10 +79,10 @@ def bar(duration: float | None = None) -> Demonstration:
     """
     length = TURN + 0.2 if duration is None else duration
     runs = {name: turn_bar(objective, length) for name, objective in OBJECTIVES.items()}
-    measures = {name: _measures(run) for name, run in runs.items()}
+    measures = {name: _measures(*found) for name, found in runs.items()}
     squeeze, loss = measures["least squeeze"], measures["least loss"]
     one, other = (measure.power for measure in measures.values())
-    run = runs["least loss"]
+    run, control = runs["least loss"]
     turned = 2.0 * np.degrees(np.arccos(min(1.0, abs(float(run.q[-1, 0])))))
     residual = float(np.abs(tb.constraint_residual(run.model, run.q[::20])).max())
     facts = (
@@ -94,7 +95,7 @@ def bar(duration: float | None = None) -> Demonstration:
     )
     title = "Two arms turn a bar by the least loss"
     figures = {"turn.png": _figure(run.time, measures)}
-    return Demonstration(run, facts, figures, title, {"forces": _grip_forces(run)})
+    return Demonstration(run, facts, figures, title, {"forces": _grip_forces(run, control)})
 
 
 class _Measures(NamedTuple):
@@ -113,35 +114,33 @@ class _Measures(NamedTuple):
     """Mechanical power of all joints [W], shape (n,)."""
 
 
-def _measures(run: "Trajectory") -> _Measures:
+def _measures(run: "Trajectory", control: tb.LoadSharingControl) -> _Measures:
     arms = tb.load("two_pumas")
     dt = float(run.time[1] - run.time[0])
     tau = run.u[:, : arms.nv]
     vd = np.gradient(run.v, dt, axis=0)
     loss = np.sum(tb.motor_power(arms, run.v, vd, tau).loss, axis=-1)
-    force = np.linalg.norm(_grips(run)[..., :3], axis=-1)
+    force = np.linalg.norm(_grips(run, control)[..., :3], axis=-1)
     return _Measures(float(loss.sum() * dt), loss, force, np.sum(tau * run.v, axis=1))
 
 
-def _grips(run: "Trajectory") -> Any:
+def _grips(run: "Trajectory", control: tb.LoadSharingControl) -> Any:
     """Return the constraint forces of both grips on the arms, shape (n, 2, 6)."""
-    labels = list(run.header.column("z").labels)
-    places = [labels.index(f"share.{loop}.{k}") for loop in GRIPS for k in range(6)]
-    return run.z[:, places].reshape(-1, 2, 6)
+    return control.read(run).forces.reshape(-1, 2, 6)
 
 
-def _grip_forces(run: "Trajectory") -> dict[str, Any]:
+def _grip_forces(run: "Trajectory", control: tb.LoadSharingControl) -> dict[str, Any]:
     """Return the forces of the grips on the flanges, frame axes, for arrows in the replay."""
-    grips, found = _grips(run), {}
-    loops = {loop.name: loop for loop in run.model.loops}
-    for k, name in enumerate(GRIPS):
-        rotation, _ = tb.forward_kinematics(run.model, run.q, [loops[name].first])
-        frame, _ = tb.forward_kinematics(run.model, run.q, [loops[name].second])
-        own = np.array(loops[name].joint.pose.rotation)
+    grips, found = _grips(run, control), {}
+    for k, loop in enumerate(run.model.loops):
+        assert isinstance(loop, tb.LoopClosure)
+        rotation, _ = tb.forward_kinematics(run.model, run.q, [loop.first])
+        frame, _ = tb.forward_kinematics(run.model, run.q, [loop.second])
+        own = np.array(loop.joint.pose.rotation)
         # axes of the loop's joint to the world, then to the flange
         world = np.einsum("nij,jk,nk->ni", rotation[:, 0], own, grips[:, k, :3])
         force = np.einsum("nji,nj->ni", frame[:, 0], world)
-        found[loops[name].second] = np.concatenate([np.zeros_like(force), force], axis=-1)
+        found[loop.second] = np.concatenate([np.zeros_like(force), force], axis=-1)
     return found
 
 

@@ -34,12 +34,12 @@ def landing(duration: float | None = None) -> Demonstration:
     length = DURATION if duration is None else duration
     dog = tb.load("quadruped")
     feet = [point.name for point in dog.contacts]
-    sudden = _trot(dog, length, {"smoothing": None, "transfers": False})
-    smooth = _trot(dog, length, {})
-    steps = [float(np.abs(np.diff(_shared(run, feet), axis=0)).max()) for run in (sudden, smooth)]
+    sudden, carried = _trot(dog, length, {"smoothing": None, "transfers": False})
+    smooth, shared = _trot(dog, length, {})
+    steps = [float(np.abs(np.diff(force, axis=0)).max()) for force in (carried, shared)]
     jerks = [float(np.abs(np.diff(run.u[:, 6:18], axis=0)).max()) for run in (sudden, smooth)]
     measured = smooth.get("contact_force").values[1:, :, 2]
-    error = float(np.abs(measured - _shared(smooth, feet)[:-1, :, 2]).max())
+    error = float(np.abs(measured - shared[:-1, :, 2]).max())
     roll, pitch, _ = (np.degrees(np.abs(angle).max()) for angle in attitude(smooth.q))
     title = "A dog trots by load sharing"
     facts = (
@@ -52,17 +52,18 @@ def landing(duration: float | None = None) -> Demonstration:
         *contact_facts(smooth, feet),
     )
     figures = {
-        "landing.png": _figure(sudden, smooth, feet),
+        "landing.png": _figure((sudden, smooth), (carried, shared), feet),
         "contacts.png": contact_figure(smooth, feet, title),
     }
     return Demonstration(smooth, facts, figures, title)
 
 
-def _trot(dog: Any, length: float, options: dict[str, Any]) -> "Trajectory":
+def _trot(dog: Any, length: float, options: dict[str, Any]) -> "tuple[Trajectory, Any]":
+    """Return a run, and shared forces along two tangents and the normal [N], (n, feet, 3)."""
     floor = tb.World(ground=tb.Ground(static_friction=GROUND_FRICTION, kinetic_friction=0.7))
     plan = tb.LoadSharing.of(dog, world=floor, friction=PLANNED_FRICTION)
     control = tb.LoadSharingControl(plan, tb.GaitPath.trot(dog, speed=SPEED), **options)
-    return tb.simulate(
+    run = tb.simulate(
         dog,
         length,
         q=dog.poses["stand"],
@@ -71,31 +72,27 @@ def _trot(dog: Any, length: float, options: dict[str, Any]) -> "Trajectory":
         record_every=1,
         progress=False,
     )
+    forces = control.read(run).forces
+    return run, forces.reshape(len(forces), -1, 3)
 
 
-def _shared(run: "Trajectory", feet: list[str]) -> Any:
-    """Return the shared forces along two tangents and the normal [N], shape (n, feet, 3)."""
-    labels = list(run.header.column("z").labels)
-    places = [[labels.index(f"share.{foot}.{x}") for x in ("t1", "t2", "n")] for foot in feet]
-    return np.stack([run.z[:, place] for place in places], axis=1)
-
-
-def _figure(sudden: "Trajectory", smooth: "Trajectory", feet: list[str]) -> "Figure":
+def _figure(
+    runs: "tuple[Trajectory, Trajectory]", forces: tuple[Any, Any], feet: list[str]
+) -> "Figure":
     """Plot normal forces and knee torques around a landing, without and with smoothing."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10.0, 6.0), layout="constrained")
     panels = figure.subplots(2, 2, sharex=True, sharey="row")
-    begin, end = SHOWN if smooth.time[-1] >= SHOWN[1] else (0.0, float(smooth.time[-1]))
-    for column, (run, heading) in enumerate(
-        ((sudden, "all load in one sample"), (smooth, "smoothed (default)"))
-    ):
+    last = float(runs[0].time[-1])
+    begin, end = SHOWN if last >= SHOWN[1] else (0.0, last)
+    headings = ("all load in one sample", "smoothed (default)")
+    for column, (run, shared, heading) in enumerate(zip(runs, forces, headings, strict=True)):
         shown = (run.time >= begin) & (run.time <= end)
         upper, lower = panels[:, column]
-        forces = _shared(run, feet)[:, :, 2]
         for k, foot in enumerate(feet):
             label = foot.replace("_", " ").removesuffix(" foot")
-            upper.plot(run.time[shown], forces[shown, k], linewidth=1.3, label=label)
+            upper.plot(run.time[shown], shared[shown, k, 2], linewidth=1.3, label=label)
             joint = f"{foot.removesuffix('_foot')}_knee"
             torque = run.u[:, run.model.slice(joint, of="v").start]
             lower.plot(run.time[shown], torque[shown], linewidth=1.3)
