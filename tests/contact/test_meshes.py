@@ -236,3 +236,13 @@ def test_without_coal_the_extra_is_named(cube, monkeypatch):
     model = tb.Model("block", [free_body(cube)])
     with pytest.raises(tb.ModelError, match=r"cube.obj'.*pip install 'tiburon\[mesh\]'"):
         tb.contacts(model, [1.0, 0, 0, 0, 0, 0, 1.0], world=tb.World(ground=tb.Ground()))
+
+
+def test_a_mesh_file_that_changes_is_read_again(folder):
+    floor = tb.World(ground=tb.Ground())
+    for size in (0.2, 0.4):
+        box = trimesh.creation.box((size, size, size))
+        shape = saved(folder, "changing", box.vertices, box.faces)
+        model = tb.Model("block", [free_body(shape)])
+        gap = tb.contacts(model, [1.0, 0, 0, 0, 0, 0, 1.0], world=floor).gap.min()
+        assert gap == pytest.approx(1.0 - size / 2, abs=1e-9)

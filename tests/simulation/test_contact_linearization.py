@@ -533,3 +533,38 @@ def test_contact_is_never_left_out_silently():
         tb.linearize(model, q, v, FORCE, dt=0.01, contact_state=np.zeros(4))
     with pytest.raises(OptionError, match="contact"):
         tb.linearize(model, q, v, FORCE, dt=0.01, world=world, contact="soft")
+
+
+def test_surfaces_by_name_are_those_of_another_ground():
+    """A sliding block: friction of each case enters A and B as that of its own ground does."""
+    joints = [tb.Prismatic("slide", (1, 0, 0)), tb.Prismatic("lift", (0, 0, 1))]
+    mass = tb.Inertia.box(3.0, (0.2, 0.2, 0.2))
+    bodies = [
+        tb.Body("cart", joint=joints[0]),
+        tb.Body("block", "cart", joint=joints[1], inertia=mass),
+    ]
+    model = tb.Model("block", bodies, contacts=[tb.ContactPoint("foot", "block", (0, 0, -0.1))])
+    args = (model, [0.0, 0.1], [2.0, 0.0], [0.0, -5.0])
+
+    def floor(mu):
+        return tb.World(ground=tb.Ground(static_friction=mu))
+
+    mu = [0.1, 0.7]
+    both = tb.linearize(
+        *args,
+        dt=1e-3,
+        world=floor(0.4),
+        parameters={"ground.static_friction": mu, "block.mass": 2.0},
+    )
+    inertia = tb.Inertia.box(2.0, (0.2, 0.2, 0.2))
+    lighter = tb.Model(
+        "block", [bodies[0], replace(bodies[1], inertia=inertia)], contacts=model.contacts
+    )
+    for k, x in enumerate(mu):
+        alone = tb.linearize(lighter, *args[1:], dt=1e-3, world=floor(x))
+        np.testing.assert_allclose(both.A[k], alone.A, atol=1e-12)
+        np.testing.assert_allclose(both.B[k], alone.B, atol=1e-12)
+    # pressing by B[1] moves the block less the more friction it has
+    assert abs(both.B[1][2, 1]) > 5.0 * abs(both.B[0][2, 1]) > 0.0
+    with pytest.raises(ModelError, match="does not"):
+        tb.linearize(*args, dt=1e-3, world=floor(0.4), parameters={"ground.dissipation": 0.1})

@@ -598,7 +598,7 @@ def _met(name: str, first: Part, second: Part) -> tuple[Part, Part]:
                 f"{element}: meshes do not touch {part.kind}s; cover the mesh with simple shapes: "
                 "tb.cover_mesh, or tb.cover_meshes for all meshes of a robot"
             )
-        solid_of(part.geometry, element)
+        solid_of(part.geometry, element, fresh=True)
     one, other = (
         replace(part, kind=LOCATED, size=size)
         for part, size in zip((first, second), NOWHERE, strict=True)

@@ -11,7 +11,6 @@ This is Python code between native steps: some tenths of a millisecond for each 
 """
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -219,13 +218,46 @@ def _add_objects(solid: Solid, coal: Any) -> None:
     solid.hull = tree.convex
 
 
-@lru_cache(maxsize=256)
-def solid_of(geometry: Geometry, element: str = "contact") -> Solid:
-    """Return the features of a shape.
+SOLIDS = 256
+"""Shapes whose features are kept."""
+
+_solids: dict[Geometry, tuple[Any, Solid]] = {}
+
+
+def solid_of(geometry: Geometry, element: str = "contact", *, fresh: bool = False) -> Solid:
+    """Return the features of a shape; they are kept for the steps of a run.
+
+    Args:
+        geometry: The shape.
+        element: Leads error messages.
+        fresh: Whether the file of a mesh is read again if it has changed.
 
     Raises:
         ModelError: If the shape has no contacts with meshes, or coal is not installed.
     """
+    stamp, found = _solids.get(geometry, (None, None))
+    if found is not None and not (fresh and stamp != _stamp(geometry)):
+        return found
+    stamp, found = _stamp(geometry), _solid(geometry, element)
+    if len(_solids) >= SOLIDS:
+        del _solids[next(iter(_solids))]
+    _solids[geometry] = stamp, found
+    return found
+
+
+def _stamp(geometry: Geometry) -> Any:
+    """Return when the file of a mesh was written, and its size; None for other shapes."""
+    if not isinstance(geometry, MeshShape):
+        return None
+    try:
+        status = Path(geometry.path).stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
+def _solid(geometry: Geometry, element: str) -> Solid:
+    """Return the features of a shape."""
     coal = require_coal(element)
     none = np.zeros((0, 3), dtype=np.int64)
     match geometry:

@@ -30,6 +30,7 @@ from tiburon.algorithms.joint_space import expanded_parents
 from tiburon.algorithms.pair_products import before_products
 from tiburon.algorithms.root_frame import Place
 from tiburon.algorithms.setting import Options, Setting
+from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.algorithms.sweep import each
 from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.arrays import ArrayLike, NDArray
@@ -56,6 +57,7 @@ from tiburon.contact.row_changes import RowChanges, row_changes
 from tiburon.contact.rows import ContactRow, contact_rows
 from tiburon.errors import ModelError
 from tiburon.functions.contact import refuse_meshes
+from tiburon.functions.contact_parameters import surfaces_by_name
 from tiburon.functions.keywords import DYNAMICS_CALL, DynamicsCall
 from tiburon.functions.library import LibraryFunction, depends_on_time, inputs_of
 from tiburon.model import Joint, Model, Plan, PlanBody, World
@@ -568,11 +570,11 @@ class ContactsOf(NamedTuple):
     free surface, and shapes that may cross each other within a step."""
 
 
-_RECENT: dict[Any, tuple[Any, ContactsOf | None]] = {}
-"""Contacts by identity of robot and world, which are kept alive with them."""
+SURFACE = ("static_friction", "kinetic_friction", "restitution")
+"""Coefficients of surfaces that enter a step."""
 
-MOST_RECENT = 16
-"""Contacts that are kept."""
+CONTACTS = "linearized contacts"
+"""What models remember: the contacts of the last world, and which of them were asked for."""
 
 
 def contacts_of(
@@ -584,10 +586,10 @@ def contacts_of(
         ModelError: If contact is not rigid, or the robot has loops.
     """
     chosen = None if pairs is None else tuple(tuple(pair) for pair in pairs)
-    key = (id(model), id(world), contact, chosen)
-    known = _RECENT.get(key)
-    if known is not None:
-        return known[1]
+    known = model.derived.get(CONTACTS)
+    if known is not None and known[0] is world and known[1] == (contact, chosen):
+        kept: ContactsOf | None = known[2]
+        return kept
     elements = contact_elements(model, world, contact, pairs)
     found = None
     if elements:
@@ -612,9 +614,7 @@ def contacts_of(
             np.array(start, np.float64),
             System(model, world, elements, steps=True) if general else None,
         )
-    if len(_RECENT) >= MOST_RECENT:
-        _RECENT.clear()
-    _RECENT[key] = ((model, world), found)
+    model.derived[CONTACTS] = (world, (contact, chosen), found)
     return found
 
 
@@ -645,7 +645,14 @@ def linearize_contact(
         z = contact_states(model, contacts.candidates, contacts.start, q, v, time)
     if contacts.system is not None:
         return _linearize_system(contacts.system, contacts.names, (*state, z), conditions)
-    given = (*state, z, contacts.numbers)
+    numbers, parameters = contacts.numbers, conditions.get("parameters")
+    if parameters is not None:
+        around = world_with(conditions.get("world"), conditions.get("fluid")) or DEFAULT_WORLD
+        surfaces = surfaces_by_name(
+            "linearize", SURFACE, model, around, contacts.candidates, parameters
+        )
+        numbers, conditions = surfaces.numbers, {**conditions, "parameters": surfaces.others}
+    given = (*state, z, numbers)
     found = _STEP.call(model, given, conditions, (("candidates", contacts.form),))
     flagged = conditions.get("errors") == "flag"
     A, B, modes, margin = found[0] if flagged else found

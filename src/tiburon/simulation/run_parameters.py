@@ -92,8 +92,8 @@ def parameters(
     """List all parameters that ``parameters=`` of `simulate` accepts by name, with their values.
 
     Dynamics functions and kernels of `compile` also accept those of bodies, armatures, gravity and
-    water; `contact_dynamics` and `impact` those of the ground and of contacts, too. Friction of
-    joints, limits and motors act in runs only.
+    water; `contact_dynamics`, `impact` and `linearize` those of the ground and of contacts, too.
+    Friction of joints, limits and motors act in runs only.
 
     Args:
         model: The robot.
