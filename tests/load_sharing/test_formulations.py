@@ -125,13 +125,43 @@ def test_optima_are_equal(name, objective):
 
 
 def test_exact_cones_hold_in_every_formulation():
-    """A push that takes feet to their friction cones: active cones, one optimum."""
-    dog = tb.load("quadruped")
-    plan = tb.LoadSharing.of(dog, world=FLOOR, torque_limits=False)
-    vd = np.zeros(dog.nv)
-    vd[3:5] = 4.6, 2.1
-    _, share = agreement(plan, home(dog), np.zeros(dog.nv), vd)
+    """Three fingers hold a glass at the limit of friction: active cones, one optimum."""
+    hand = tb.load("three_finger_hand")
+    q = home(hand)
+    R, center = tb.forward_kinematics(hand, q, "glass")
+    grips = []
+    for loop in hand.loops:
+        tip, origin = tb.forward_kinematics(hand, q, loop.first)
+        frame = tip @ np.array(loop.joint.pose.rotation)
+        inward = center - (origin + tip @ np.array(loop.joint.pose.translation))
+        grips.append(tb.GripLimit(loop.name, tuple(frame.T @ inward / 0.03), 0.5))
+    plan = tb.LoadSharing.of(hand, grips=grips, torque_limits=False)
+    vd = np.zeros(hand.nv)
+    vd[hand.slice("glass", of="v")] = 0.3, -0.2, 0.1, 0.4, -0.3, 0.2
+    _, share = agreement(plan, q, np.zeros(hand.nv), vd)
     assert share.friction_margins.min() < 1e-6
+    assert R.shape == (3, 3)
+
+
+def test_planar_robots_do_not_count_what_they_cannot_feel():
+    """A planar biped with point feet: two forces per foot count, though friction needs three."""
+    leg = tb.Inertia.box(1.0, (0.1, 0.1, 0.5))
+    upright = tb.Pose(rotation=[[1, 0, 0], [0, 0, -1], [0, 1, 0]])
+    bodies = [tb.Body("body", joint=tb.Planar("body", pose=upright), inertia=leg)]
+    feet = []
+    for k, x in enumerate((-0.3, 0.3)):
+        hip = tb.Revolute(f"hip_{k}", pose=tb.Pose(translation=(x, 0.0, 0.0)))
+        bodies.append(tb.Body(f"leg_{k}", "body", joint=hip, inertia=leg))
+        feet.append(tb.ContactPoint(f"foot_{k}", f"leg_{k}", (0.0, -0.5, 0.0)))
+    model = tb.Model("biped", bodies, contacts=feet)
+    plan = tb.LoadSharing.of(model, world=FLOOR, driven=["hip_0", "hip_1"])
+    # four forces, three equations
+    assert plan.redundancy == 1
+    assert plan.problem(model.neutral()).redundancy == 3
+    found = tb.gait_mobility(
+        model, model.neutral(), [["foot_0", "foot_1"]], driven=["hip_0", "hip_1"]
+    )
+    assert found[0].mobility.redundancy == 1
 
 
 def test_gears_and_armatures_are_unknowns_of_the_complete_formulation():

@@ -35,6 +35,7 @@ from tiburon.load_sharing.certificate import (
     least_excess,
     nearest_right_hand_side,
 )
+from tiburon.load_sharing.complete import unfelt_count
 from tiburon.load_sharing.drives import drives_of
 from tiburon.load_sharing.formulation import (
     COMPACT,
@@ -534,8 +535,12 @@ class LoadSharing:
 
     @property
     def redundancy(self) -> int:
-        """Degree of actuation redundancy with all contacts: unknowns less equations."""
-        return self.layout.redundancy
+        """Degree of actuation redundancy with all contacts: unknowns less equations (4.14).
+
+        Components that no joint can feel, such as forces across the plane of a planar robot, do not
+        count; constraints of loops that depend on each other do.
+        """
+        return self.layout.redundancy - unfelt_count(self.model, self.layout)
 
     @public
     def share(
@@ -1020,7 +1025,10 @@ class LoadProblem(NamedTuple):
 
     @property
     def redundancy(self) -> int:
-        """Unknowns less equations: the same in all formulations (4.14), (4.26), (4.28)."""
+        """Unknowns less equations: the same in all formulations (4.14), (4.26), (4.28).
+
+        Unlike `LoadSharing.redundancy` it counts forces of contacts that no joint can feel.
+        """
         return len(self.names) - len(self.equation_names)
 
     def solve(self) -> QPSolution:

@@ -26,13 +26,20 @@ from tiburon.algorithms.kinematics import Place, body_places
 from tiburon.algorithms.tape_calls import JointVector, taping
 from tiburon.arrays import NDArray
 from tiburon.contact.rows import ContactRow
-from tiburon.load_sharing.problem import Layout, Problem, System
+from tiburon.load_sharing.problem import (
+    MOMENT,
+    Layout,
+    Problem,
+    System,
+    constraint_kinds,
+)
 from tiburon.load_sharing.recovery import at_origin, joint_wrenches, unit_loads
+from tiburon.loops.constraints import jacobian_pattern
 from tiburon.model import Model, PlanBody
 from tiburon.model.model import per_model
 from tiburon.spatial import Force, Motion, Scalar
 
-__all__ = ["MotionBasis", "complete", "complete_names", "motion_basis"]
+__all__ = ["MotionBasis", "complete", "complete_names", "motion_basis", "unfelt_count"]
 
 Array = NDArray[np.float64]
 
@@ -174,6 +181,30 @@ def _balance_name(column: Sequence[float]) -> str:
     if np.abs(axis).sum() - abs(axis[k]) < 1e-12:
         return f"{kind} {'xyz'[k]}"
     return f"{kind} along ({', '.join(f'{x:.3g}' for x in axis)})"
+
+
+def unfelt_count(model: Model, layout: Layout) -> int:
+    """Return how many components of x no joint can feel.
+
+    Contacts have three forces also where a robot moves in a plane, for their friction; the one
+    across the plane loads no joint, and neither do moments other than about its normal.
+    """
+    basis = np.array(motion_basis(model).world).reshape(-1, 6)
+    turning = _rank(basis[:, :3]) if len(basis) else 0
+    anywhere = np.array([0.37, -0.83, 0.59])
+    moving = _rank(basis[:, 3:] + np.cross(basis[:, :3], anywhere)) if len(basis) else 0
+    total = 0
+    for group in layout.groups[: layout.points]:
+        moments = group.kinds.count(MOMENT)
+        total += max(0, len(group.kinds) - moments - moving)
+        # a single moment is that about the normal of the contact
+        total += (turning < 3) if moments == 1 else max(0, moments - turning)
+    felt = jacobian_pattern(model) if model.loops else ()
+    start = 0
+    for loop, group in zip(model.loops, layout.groups[layout.points :], strict=False):
+        total += sum(not felt[start + row] for row in group.rows)
+        start += len(constraint_kinds(loop))
+    return total
 
 
 def complete_names(model: Model, layout: Layout) -> tuple[tuple[str, ...], tuple[str, ...]]:

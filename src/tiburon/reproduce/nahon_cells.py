@@ -87,8 +87,8 @@ def number(
 
 
 def _text(values: Iterable[float], digits: int) -> str:
-    shown = min(digits, 9)
-    return " ".join(f"{x:.{shown}f}" if shown < 9 and abs(x) < 1e7 else f"{x:.3g}" for x in values)
+    # without trailing zeros and without -0
+    return " ".join(f"{round(float(x), digits) + 0.0:.10g}" for x in values)
 
 
 def claim(quantity: str, published: str, ours: str, good: bool, kind: str = PUBLISHED) -> Cell:

@@ -51,6 +51,9 @@ def _counts() -> NahonTable:
     arms = arms_on_object((4, 5, 6), Fixed)
     found = mobility(arms, arms.neutral(), driven=[])
     cells.append(number("mobility of 3 arms with 4, 5, 6 joints", 3, found.mobility, 0))
+    full = arms_on_object((6, 6, 6), Fixed)
+    found = mobility(full, full.neutral(), driven=[])
+    cells.append(number("mobility of 3 arms with 6 joints: full", 6, found.mobility, 0))
     for title, freedoms, tie, expected in (
         ("redundancy of 3 arms, rigid grasps", (6, 6, 6), Fixed, 12),
         ("redundancy of 3 fingers, points with friction", (3, 3, 3), Spherical, 3),
@@ -181,7 +184,7 @@ def _sizes() -> NahonTable:
         ("two_finger_hand", "planar two-finger hand", "superposition", (7, 8)),
         ("two_finger_hand", "planar two-finger hand", "compact", (3, 4)),
         ("planar_walker", "planar walker on three legs", "superposition", (9, 12)),
-        ("osu_hexapod", "walker on six legs", "superposition", (24, 36)),
+        ("osu_hexapod", "walker on six legs (stick insect)", "superposition", (24, 36)),
         ("three_finger_hand", "three fingers and a glass", "compact", (6, 9)),
     ):
         model = load(name)
@@ -192,6 +195,13 @@ def _sizes() -> NahonTable:
         cells.append(
             number(f"{title}, {formulation}: equations, unknowns", size, problem.A1.shape, 0)
         )
+        if name == "osu_hexapod":
+            order = sum(problem.A1.shape)
+            cells.append(number("its order with multipliers", 60, order, 0))
+            # forces of lifted legs are in no equation, and need one of their own each
+            lifted = plan.problem(q, touching=[0, 1] * 3, formulation=formulation)
+            open_forces = int(np.sum(~lifted.A1.any(axis=0)))
+            cells.append(number("and with three legs lifted", 69, order + open_forces, 0))
         if model.loops:
             r = mobility(model, q).redundancy
             cells.append(

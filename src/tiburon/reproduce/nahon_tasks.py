@@ -384,21 +384,11 @@ def _pick_and_pour() -> tuple[NahonTable, ...]:
                ((1440, 1440), (2520, 5120), (1800, 2310)), strict=True)  # fmt: skip
     for name, length, mass, (along, across) in bars:
         inertia = hand.body(f"finger_1_{name}").inertia
-        found = (
-            1e3 * inertia.mass,
-            1e9 * inertia.tensor[0],
-            1e9 * inertia.tensor[3],
-            2e3 * inertia.com[0],
-        )
+        size = (1e3 * inertia.mass, 2e3 * inertia.com[0])
+        cells.append(number(f"{name}: mass [g], length [mm]", (mass, length), size, 0.05))
         # printed to ten; solid bars give 5118.75 and 2306.25
-        cells.append(
-            number(
-                f"{name}: mass [g], Ixx, Iyy [g mm^2], length [mm]",
-                (mass, along, across, length),
-                found,
-                5.0,
-            )
-        )
+        moments = (1e9 * inertia.tensor[0], 1e9 * inertia.tensor[3])
+        cells.append(number(f"{name}: Ixx, Iyy [g mm^2]", (along, across), moments, 5.0))
     first = NahonTable("E12, table 6.4", "links of a finger, as in the zoo", tuple(cells))
 
     carried = _carried_hand()
