@@ -131,6 +131,10 @@ class GripLimit:
             object.__setattr__(self, quantity, float(value))
 
 
+CHANGING = 1e-7
+"""Slack and multiplier, relative to the largest, below which a limit may change its part."""
+
+
 class LoadShare(NamedTuple):
     """Joint forces and contact forces of one state or many."""
 
@@ -181,6 +185,25 @@ class LoadShare(NamedTuple):
 
     changes: tuple[Any, ...]
     """Failed actuators and values of contact sites, as given."""
+
+    slacks: Array
+    """By how much each limit is kept, in the order of `plan.limit_names` [N or N m]."""
+
+    @property
+    def at_change(self) -> Any:
+        """Which limits are about to become active or inactive, shape (..., limits).
+
+        The optimum touches such a limit, and would stay without it: derivatives differ to its two
+        sides, and those of `share` are of one of them. A limit counts where slack and multiplier
+        are below 1e-7 of the largest force and of the largest multiplier or force.
+        """
+        x, y = np.abs(self.x), np.abs(self.multipliers)
+        forces = np.max(x, axis=-1, initial=0.0, keepdims=True)
+        pressures = np.maximum(np.max(y, axis=-1, initial=0.0, keepdims=True), forces)
+        found = (np.abs(self.slacks) <= CHANGING * forces) & (y <= CHANGING * pressures)
+        # contacts that do not touch are not about to do anything
+        touching = np.concatenate([self.motion[3], np.ones((*self.motion[3].shape[:-1], 1))], -1)
+        return found & (touching[..., self.plan._limit_groups] > 0.0)
 
     def explain(self, case: tuple[int, ...] | int = ()) -> "Infeasibility":
         """Explain why a case has no solution: the limits that contradict the motion, and a remedy.
@@ -239,6 +262,8 @@ class LoadShare(NamedTuple):
         if status not in ("optimal", "relaxed"):
             return f"{lead}{status}"
         parts = [f"at its limit: {name}" for name in active]
+        changing = zip(plan.limit_names, self.at_change[case], strict=True)
+        parts += [f"about to reach or leave its limit: {name}" for name, on in changing if on]
         for k, index in enumerate(plan.limits.torques):
             low, high = self.torque_bounds[case][k]
             bound = high if self.tau[case][index] > 0.0 else -low
@@ -606,8 +631,8 @@ class LoadSharing:
             model.check_unchanged()
             found = self._kernel(*given)
         tau, x, forces, friction, torque, bounds = found[:6]
-        multipliers, equations, short, status, iterations, _ = found[6:]
-        parts: tuple[Any, ...] = tau, forces, x, friction, torque, short
+        multipliers, equations, short, status, iterations, slacks = found[6:]
+        parts: tuple[Any, ...] = tau, forces, x, friction, torque, short, slacks
         if current_graph() is None:
             codes = np.asarray(status)
             code = codes.astype(np.int64) if codes.ndim else int(codes)
@@ -615,7 +640,7 @@ class LoadSharing:
                 failed = (codes != 0.0)[..., None] & (codes != RELAXED)[..., None]
                 parts = tuple(np.where(failed, np.nan, part) for part in parts)
             status = _STATUS_NAMES[code]
-        tau, forces, x, friction, torque, short = parts
+        tau, forces, x, friction, torque, short, slacks = parts
         batch = tau.shape[:-1]
         # kernels return one number where there are none
         if counts.some:
@@ -623,7 +648,8 @@ class LoadSharing:
                 part[..., :count]
                 for part, count in ((forces, 3 * counts.points), (bounds, 2 * counts.limited))
             )
-            torque, multipliers = torque[..., : counts.limited], multipliers[..., : counts.limits]
+            torque = torque[..., : counts.limited]
+            multipliers, slacks = (part[..., : counts.limits] for part in (multipliers, slacks))
             equations, short = (part[..., : counts.equations] for part in (equations, short))
         return LoadShare(
             self,
@@ -640,6 +666,7 @@ class LoadSharing:
             iterations,
             given[:4],
             given[8:10],
+            slacks,
         )
 
     def _last(self, before: LoadShare) -> tuple[Any, Any, Any]:
@@ -944,6 +971,13 @@ class LoadSharing:
             len(layout.undriven),
         )
         return _Counts(*numbers, self.limits.steps is not None, not all(numbers))
+
+    @cached_property
+    def _limit_groups(self) -> Any:
+        """Place of the contact or loop of each limit, or of one behind the last."""
+        places = {name: k for k, name in enumerate(self.contact_names)}
+        names = [name.partition(": ")[0] for name in self.limit_names]
+        return np.array([places.get(name, len(places)) for name in names], dtype=np.int64)
 
     @cached_property
     def _rest(self) -> Array:

@@ -291,8 +291,16 @@ def shared(
         "shortfall": as_traced(shortfall or [0.0]),
         "status": found.status,
         "iterations": found.iterations,
-        "active": found.active,
+        "slacks": as_traced(_slacks(program, x) or [0.0]),
     }
+
+
+def _slacks(program: QuadraticProgram, x: Sequence[Scalar]) -> list[Scalar]:
+    """Return by how much each limit is kept: A2 x - b2, and mu x_n - |x_t| of cones."""
+    found = [_along(row, x) - b for row, b in zip(program.A2, program.b2, strict=True)]
+    for (i, j, normal), mu in zip(program.cones, program.mu, strict=True):
+        found.append(mu * x[normal] - np.sqrt(x[i] * x[i] + x[j] * x[j]))
+    return found
 
 
 def _solved(problem: Problem, program: QuadraticProgram, prefer: Sequence[Scalar]) -> QPSolution:

@@ -1010,18 +1010,16 @@ class _Work:
             for i in m.loop(0, k, independent=True):
                 old = m.load(self.R, k * n + i)
                 m.store(self.R, k * n + i, m.choose(mine, m.load(self.d, i), old))
-            news = (
+            news = [
                 (self.R, k * n + k, length),
                 (self.inverse, k, inverse),
                 (self.multipliers, k, self.get(AT.multiplier)),
                 (self.who, k, self.get(AT.which)),
                 (self.weight, k, self.get(AT.weight)),
-            )
+            ]
             if self.of.cones:
-                news += (
-                    (self.first, k, self.get(AT.first)),
-                    (self.second, k, self.get(AT.second)),
-                )
+                news.append((self.first, k, self.get(AT.first)))
+                news.append((self.second, k, self.get(AT.second)))
             for row, at, value in news:
                 m.store(row, at, m.choose(mine, value, m.load(row, at)))
 
