@@ -246,3 +246,25 @@ def test_a_mesh_file_that_changes_is_read_again(folder):
         model = tb.Model("block", [free_body(shape)])
         gap = tb.contacts(model, [1.0, 0, 0, 0, 0, 0, 1.0], world=floor).gap.min()
         assert gap == pytest.approx(1.0 - size / 2, abs=1e-9)
+
+
+def test_edges_inside_flat_surfaces_do_not_touch(cube, folder):
+    """On a plate of many triangles a tilted block and a sphere have the normal of the plate."""
+    plate = trimesh.creation.box((1.0, 1.0, 0.2))
+    for _ in range(3):
+        plate = plate.subdivide()
+    plate = saved(folder, "plate", plate.vertices, plate.faces)
+    c, s = math.cos(0.06), math.sin(0.06)
+    tilt = np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]]) @ np.array(
+        [[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]]
+    )
+    corners = 0.5 * SIZE * np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
+    below = np.array([0.017, 0.023, 0.1 - (corners @ tilt.T)[:, 2].min()])
+    plane = (np.eye(3), np.zeros(3))
+    for shape, place in (
+        (cube, (tilt, below)),
+        (tb.SphereShape(0.1), (tilt, np.array([0.1251, 0.0623, 0.2]))),
+    ):
+        gaps, _, normals = contacts_of(shape, plate, (place, plane))
+        assert gaps.min() == pytest.approx(0.0, abs=1e-12)
+        np.testing.assert_allclose(normals, [[0.0, 0.0, -1.0]] * len(normals), atol=1e-9)
