@@ -1,11 +1,13 @@
 """Three formulations of one problem: sizes, equal optima, joint wrenches, independent branches."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import tiburon as tb
 from tests.loops.mechanisms import arms_on_object
-from tiburon.load_sharing.complete import motion_basis
+from tiburon.load_sharing.complete import motion_basis, subspace_duals
 from tiburon.load_sharing.elimination import eliminate, independent_parts, null_basis
 from tiburon.trace import solve_qp
 
@@ -367,3 +369,73 @@ def test_planar_mechanisms_have_three_equations_per_link():
     assert motion_basis(tb.load("quadruped")).dimension == 6
     assert motion_basis(tb.load("pendulum")).dimension == 1
     assert motion_basis(tb.load("bricard")).dimension == 6
+
+
+def mixed_arms(rng):
+    """An object in three arms with joints of all kinds, some with rotors."""
+    kinds = [
+        lambda name, axis: tb.Universal(name, axis, tuple(np.cross(axis, _other(axis)))),
+        lambda name, axis: tb.Cylindrical(name, axis),
+        lambda name, axis: tb.Prismatic(name, axis, armature=0.4),
+        lambda name, axis: tb.Spherical(name),
+        lambda name, axis: tb.Screw(name, axis, pitch=0.05),
+        lambda name, axis: tb.Planar(name),
+        lambda name, axis: tb.Revolute(name, axis, armature=0.2),
+    ]
+    arms = arms_on_object((3, 3, 3), tb.Fixed)
+    bodies = []
+    for k, body in enumerate(arms.bodies):
+        joint = body.joint
+        if joint.name != "object":
+            axis = tuple(rng.permutation(np.eye(3))[0])
+            joint = replace(kinds[k % len(kinds)](joint.name, axis), pose=joint.pose)
+        bodies.append(tb.Body(body.name, body.parent, joint=joint, inertia=body.inertia))
+    ties = [tb.Revolute, tb.Fixed, tb.Universal]
+    loops = [
+        tb.LoopClosure(
+            loop.name,
+            loop.first,
+            loop.second,
+            replace(tie(loop.name), pose=loop.joint.pose),
+            loop.second_pose,
+        )
+        for loop, tie in zip(arms.loops, ties, strict=True)
+    ]
+    return tb.Model("mixed arms", bodies, loops=loops)
+
+
+def _other(axis):
+    other = np.eye(3)[int(np.argmin(np.abs(axis)))]
+    return other / np.linalg.norm(np.cross(axis, other))
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_joints_of_all_kinds_agree(seed):
+    """Joints with several degrees of freedom, driven or not, rotors, in any configuration."""
+    rng = np.random.default_rng(seed)
+    model = mixed_arms(rng)
+    q, v = model.random_state(rng)
+    vd = rng.standard_normal(model.nv)
+    names = [name for name in model.joint_names if name != "object"]
+    passive = set(rng.choice(names, 2, replace=False))
+    plan = tb.LoadSharing.of(
+        model,
+        driven=[name for name in names if name not in passive],
+        torque_limits=False,
+        objective=tb.InternalForce(1.0) + 0.1 * tb.TorqueNorm(),
+    )
+    found, _ = agreement(plan, np.asarray(model.normalize(q)), v, vd)
+    assert found[2][0].A1.shape[0] == 6 * len(model.plan.bodies)
+
+
+def test_reactions_and_efforts_are_dual_to_the_motions_of_a_joint():
+    """s^T T = 0 and s^T U = 1 for any columns, of any signs and angles."""
+    rng = np.random.default_rng(12)
+    for d in (1, 3, 6):
+        for count in range(d + 1):
+            s = rng.standard_normal((count, d))
+            T, U = (np.array(rows).reshape(-1, d) for rows in subspace_duals(s.tolist(), d))
+            assert (len(T), len(U)) == (d - count, count)
+            np.testing.assert_allclose(s @ T.T, 0.0, atol=1e-13)
+            np.testing.assert_allclose(s @ U.T, np.eye(count), atol=1e-12)
+            np.testing.assert_allclose(T @ T.T, np.eye(d - count), atol=1e-13)

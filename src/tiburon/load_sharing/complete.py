@@ -39,7 +39,14 @@ from tiburon.model import Model, PlanBody
 from tiburon.model.model import per_model
 from tiburon.spatial import Force, Motion, Scalar
 
-__all__ = ["MotionBasis", "complete", "complete_names", "motion_basis", "unfelt_count"]
+__all__ = [
+    "MotionBasis",
+    "complete",
+    "complete_names",
+    "motion_basis",
+    "subspace_duals",
+    "unfelt_count",
+]
 
 Array = NDArray[np.float64]
 
@@ -307,29 +314,15 @@ def complete(problem: Problem) -> System:
 def _reactions(
     body: PlanBody, q: Sequence[Scalar], places: Sequence[Place], basis: MotionBasis
 ) -> tuple[list[list[Scalar]], list[list[Scalar]]]:
-    """Return T and U of a joint as B^T of wrenches: its reactions, and unit efforts.
-
-    By Householder reflections of s, which hold in every configuration.
-    """
+    """Return T and U of a joint as B^T of wrenches: its reactions, and unit efforts."""
     d = basis.dimension
     dual = [Force.from_array(column) for column in basis.bodies[body.index]]
     S = body.joint.subspace(q[body.q])
     # the dual wrenches read off the components of a motion in the basis of the body
     s = [[motion.dot(wrench) for wrench in dual] for motion in S]
-    Q, R = _householder(s, d)
     count = len(s)
-    # U = Q R^-T: unit efforts
-    units = []
-    for k in range(count):
-        column: list[Scalar] = [0.0] * count
-        column[k] = 1.0 / R[k][k]
-        for i in range(k + 1, count):
-            total: Scalar = 0.0
-            for j in range(k, i):
-                total = total + R[j][i] * column[j]
-            column[i] = -total / R[i][i]
-        units.append([sum((Q[j][i] * column[j] for j in range(count)), 0.0) for i in range(d)])
-    reduced = [*Q[count:], *units]
+    free, units = subspace_duals(s, d)
+    reduced = [*free, *units]
     found = []
     for column in reduced:
         wrench = Force.zero()
@@ -340,10 +333,38 @@ def _reactions(
     return found[: d - count], found[d - count :]
 
 
+def subspace_duals(
+    s: Sequence[Sequence[Scalar]], d: int
+) -> tuple[list[list[Scalar]], list[list[Scalar]]]:
+    """Return T and U of a subspace given by its columns: s^T T = 0, s^T U = 1.
+
+    Args:
+        s: Independent columns of d scalars each, floats or traced values.
+        d: Dimension.
+    """
+    Q, R = _householder(s, d)
+    count = len(s)
+    # U = Q R^-T
+    units = []
+    for k in range(count):
+        column: list[Scalar] = [0.0] * count
+        column[k] = 1.0 / R[k][k]
+        for i in range(k + 1, count):
+            total: Scalar = 0.0
+            for j in range(k, i):
+                total = total + R[j][i] * column[j]
+            column[i] = -total / R[i][i]
+        units.append([sum((Q[j][i] * column[j] for j in range(count)), 0.0) for i in range(d)])
+    return Q[count:], units
+
+
 def _householder(
     columns: Sequence[Sequence[Scalar]], d: int
 ) -> tuple[list[list[Scalar]], list[list[Scalar]]]:
-    """Return the columns of Q and the rows of R of a matrix given by its columns."""
+    """Return the columns of Q and the rows of R of a matrix given by its columns.
+
+    Reflections hold in every configuration, unlike a choice of components.
+    """
     left = [list(column) for column in columns]
     Q: list[list[Scalar]] = [[1.0 if i == k else 0.0 for i in range(d)] for k in range(d)]
     R: list[list[Scalar]] = [[0.0] * len(columns) for _ in columns]
