@@ -81,8 +81,8 @@ def test_ties_are_broken_by_torques_then_by_forces(bent, objective, left):
     n = len(plan.names)
     x, dimensions = lexicographic(problem.A1, problem.b1, [*own, (np.eye(n), np.zeros(n))])
     assert dimensions == left
-    # weights of 1e-7 and 1e-12: each level is disturbed by the next, and by rounding
-    np.testing.assert_allclose(share.x, x, atol=1e-4 * np.abs(x).max())
+    # weights of 1e-7 and 1e-12: rounding disturbs the last level by 1e-16 / 1e-12, some times that
+    np.testing.assert_allclose(share.x, x, atol=1e-3 * np.abs(x).max())
     for W, c in own[:1]:
         cost = [y @ W @ y / 2 + c @ y for y in (share.x, x)]
         assert cost[0] <= cost[1] + 1e-7 * abs(cost[1])

@@ -9,7 +9,7 @@ import numpy as np
 
 from tiburon.algorithms.setting import Options, Setting
 from tiburon.algorithms.surroundings import DEFAULT_WORLD
-from tiburon.argument_checks import at_least, choice, is_number
+from tiburon.argument_checks import at_least, choice, is_number, positive
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.contact.candidates import (
@@ -29,6 +29,7 @@ from tiburon.errors import (
 )
 from tiburon.functions.keywords import DYNAMICS_CALL, Conditions
 from tiburon.functions.library import LibraryFunction, check_places, inputs_of
+from tiburon.functions.load_checks import MAX_GAP, ForceClosure, check_motion, force_closure
 from tiburon.load_sharing.certificate import (
     Contradiction,
     contradiction_of,
@@ -90,6 +91,9 @@ _STATUS_NAMES = np.array(("optimal", "infeasible", "not convex", "unfinished", "
 
 SIDES = 16
 """Sides of the pyramids around friction cones in explanations."""
+
+OF_PUSH = ("friction", "torsion", "center of pressure", "least normal force")
+"""Limits that a contact without its first one, which pulls, does not have."""
 
 ACTIVE = 1e-9
 """Multiplier relative to the largest above which a limit is active."""
@@ -184,7 +188,8 @@ class LoadShare(NamedTuple):
     """Configuration, velocity, acceleration and touching contacts, as given."""
 
     changes: tuple[Any, ...]
-    """Failed actuators and values of contact sites, as given."""
+    """Forces and driven joint forces of the step before, the largest change since, failed actuators
+    and values of contact sites, as given."""
 
     slacks: Array
     """By how much each limit is kept, in the order of `plan.limit_names` [N or N m]."""
@@ -222,7 +227,11 @@ class LoadShare(NamedTuple):
             raise DomainError("case", "a case without solution", f"status {status!r} at {place}")
         shape = np.shape(self.status)
         given = [np.asarray(x, dtype=np.float64) for x in (*self.motion, *self.changes)]
-        one = [np.broadcast_to(x, (*shape, x.shape[-1]))[place] for x in given]
+        # the largest change is one number, all others are rows
+        one = [
+            np.broadcast_to(x, shape if k == 6 else (*shape, x.shape[-1]))[place]
+            for k, x in enumerate(given)
+        ]
         return self.plan._explained(*one)
 
     def centers_of_pressure(self) -> Array:
@@ -610,6 +619,17 @@ class LoadSharing:
                 "a bound where the plan has step_limits and `before` is given, and only there",
                 shown(max_step),
             )
+        if (
+            max_step is not None
+            and current_graph() is None
+            and not np.all(np.asarray(max_step) > 0)
+        ):
+            raise DomainError(
+                "max_step",
+                "a bound above 0 N or N m",
+                shown(max_step),
+                advice="forces could not follow the motion",
+            )
         given = (
             q,
             rest if v is None else v,
@@ -665,7 +685,7 @@ class LoadSharing:
             status,
             iterations,
             given[:4],
-            given[8:10],
+            (*given[4:7], *given[8:10]),
             slacks,
         )
 
@@ -711,6 +731,8 @@ class LoadSharing:
             self._all if touching is None else self._taking_part(touching),
         )
         changes = (
+            *self._none[:2],
+            UNBOUNDED,
             self._working if failed is None else self._failed(failed),
             self._site_values if sites is None else self._moved_sites(sites),
         )
@@ -720,14 +742,7 @@ class LoadSharing:
         self, motion: Sequence[Any], changes: Sequence[Any], formulation: str = COMPACT
     ) -> "LoadProblem":
         """Return the quadratic program of inputs of the kernel."""
-        given = (
-            *motion,
-            *self._none[:2],
-            UNBOUNDED,
-            self._none[2],
-            *changes,
-            *self._constants,
-        )
+        given = (*motion, *changes[:3], self._none[2], *changes[3:], *self._constants)
         options = (*self._options, ("formulation", formulation))
         W, c, A1, b1, A2, b2, mu = _MATRICES.call(self.model, given, {"world": self.world}, options)
         names, equations = formulation_names(formulation, self.model, self.layout)
@@ -762,7 +777,7 @@ class LoadSharing:
             UNBOUNDED,
             self._none[2],
             self._working,
-            share.changes[1],
+            share.changes[4],
             *self._constants,
         )
         around: Any = {"world": self.world, **conditions}
@@ -800,6 +815,83 @@ class LoadSharing:
         )
         return constant, rows, reactions
 
+    @public
+    def check(
+        self,
+        q: ArrayLike,
+        v: ArrayLike | None = None,
+        vd: ArrayLike | None = None,
+        *,
+        touching: ArrayLike | None = None,
+        max_gap: float = MAX_GAP,
+        closure: bool = False,
+    ) -> None:
+        """Raise an error, with names, if a motion is none that the robot can have.
+
+        `share` does not look: it computes forces for the motion it is given.
+
+        Args:
+            q: Configuration [m or rad], shape (..., nq).
+            v: Joint velocity [m/s or rad/s], shape (..., nv); at rest by default.
+            vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv); zero by default.
+            touching: As in `share`.
+            max_gap: Gap up to which a contact touches [m].
+            closure: Whether contacts and grips must hold what they touch against any wrench.
+
+        Raises:
+            LoopError: If loops are open, or the motion opens them.
+            DomainError: If a contact does not touch, or there is no force closure where asked for.
+            ModelError: If nobody drives some degree of freedom.
+        """
+        bound = positive("max_gap", max_gap, "m")
+        model, rest = self.model, np.zeros(self.model.nv)
+        taking = self._all if touching is None else self._taking_part(touching)
+        given = [
+            np.asarray(x, dtype=np.float64)
+            for x in (q, rest if v is None else v, rest if vd is None else vd, taking)
+        ]
+        for name, array, size in zip(
+            ("q", "v", "vd"), given, (model.nq, model.nv, model.nv), strict=False
+        ):
+            if array.shape[-1:] != (size,):
+                raise ShapeError(name, f"(..., {size})", array.shape)
+            if not np.isfinite(array).all():
+                raise NonFiniteError(name)
+        lead = np.broadcast_shapes(*(x.shape[:-1] for x in given))
+        for case in np.ndindex(*lead):
+            one = [np.broadcast_to(x, (*lead, x.shape[-1]))[case] for x in given]
+            check_motion(self, one[0], one[1], one[2], one[3], bound)
+            if closure:
+                found = self.force_closure(one[0], touching=one[3])
+                if not found.is_closed:
+                    why = (
+                        f"no force acts on {_listed(found.free)}"
+                        if found.free
+                        else ("no internal force presses all contacts")
+                    )
+                    names = [g.name for g, on in zip(self.layout.groups, one[3], strict=True)
+                             if on and g.normal is not None]  # fmt: skip
+                    raise DomainError(
+                        "touching",
+                        "contacts with force closure",
+                        f"{_listed(names)}: {why}",
+                        advice="add a contact on the other side, or more friction",
+                    )
+
+    @public
+    def force_closure(self, q: ArrayLike, *, touching: ArrayLike | None = None) -> "ForceClosure":
+        """Return whether contacts and grips can hold what they touch against any wrench.
+
+        Args:
+            q: Configuration [m or rad], shape (nq,).
+            touching: As in `share`.
+        """
+        at = np.asarray(q, dtype=np.float64)
+        if at.shape != (self.model.nq,):
+            raise ShapeError("q", (self.model.nq,), at.shape)
+        taking = self._all if touching is None else np.asarray(self._taking_part(touching))
+        return force_closure(self, at, taking)
+
     @property
     def _cones(self) -> tuple[tuple[int, int, int], ...]:
         """Places of two tangents and the normal of each exact friction cone."""
@@ -809,16 +901,16 @@ class LoadSharing:
         return tuple((n - 2, n - 1, n) for n in normals)
 
     def _explained(
-        self, q: Array, v: Array, vd: Array, touching: Array, failed: Array, sites: Array
+        self, q: Array, v: Array, vd: Array, touching: Array, *changes: Array
     ) -> "Infeasibility":
-        """Explain why a motion has no solution."""
+        """Explain why a motion has no solution; `changes` as in `LoadShare`."""
         from tiburon.functions.dynamics import mass_matrix
 
         outer = self
         if self.limits.sides is None:
             outer = replace(self, limits=self.limits.with_pyramids(SIDES, inscribed=False))
         _, _, A1, b1, A2, b2 = (
-            np.asarray(x) for x in outer._problem((q, v, vd, touching), (failed, sites))[1:7]
+            np.asarray(x) for x in outer._problem((q, v, vd, touching), changes)[1:7]
         )
         names = outer.limit_names
         H = np.asarray(mass_matrix(self.model, q))[
@@ -836,7 +928,8 @@ class LoadSharing:
             others = [
                 i
                 for i, name in enumerate(names)
-                if not (limit == "pushes" and name.startswith(f"{element}: friction"))
+                if limit != "pushes"
+                or not name.startswith(tuple(f"{element}: {x}" for x in OF_PUSH))
             ]
             excess = least_excess(A1, b1, A2[others], b2[others], [others.index(k)])
             if excess is not None:
@@ -845,6 +938,15 @@ class LoadSharing:
         shortfall: Any = None if nearest is None else np.linalg.solve(H, b1 - nearest)
         involved = tuple(names[k] for k in rows)
         parts = [f"infeasible: the motion contradicts {_listed(involved)}"]
+        if not involved:
+            # a combination of equations that no force enters
+            held = [
+                name
+                for name, y in zip(self.equation_names, found.y1, strict=True)
+                if abs(y) > ACTIVE
+            ]
+            held = held if A1.any() else list(self.equation_names)
+            parts = [f"infeasible: no force that takes part acts on {_listed(held)}"]
         parts += [_lifted_text(name, amount) for name, amount in lifted.items()]
         if shortfall is not None:
             worst = int(np.argmax(np.abs(shortfall)))
@@ -1201,6 +1303,7 @@ def share_load(
     vd: ArrayLike | None = None,
     *,
     touching: ArrayLike | None = None,
+    check: bool = True,
     **options: Any,
 ) -> LoadShare:
     """Share the load of a motion among contacts and loops, in one call.
@@ -1211,12 +1314,16 @@ def share_load(
         v: Joint velocity [m/s or rad/s], shape (..., nv); at rest by default.
         vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv); zero by default.
         touching: As in `LoadSharing.share`.
+        check: Whether to refuse motions that the robot cannot have, as `LoadSharing.check` does.
         options: Those of `LoadSharing.of`.
 
     Example:
         ``tb.share_load(dog, q, friction=0.6).tau``
     """
-    return LoadSharing.of(model, **options).share(q, v, vd, touching=touching)
+    plan = LoadSharing.of(model, **options)
+    if check and not plan.limits.relaxed:
+        plan.check(q, v, vd, touching=touching)
+    return plan.share(q, v, vd, touching=touching)
 
 
 def _contacts_of(model: Model, world: World, pairs: Pairs | None) -> tuple[Candidate, ...]:
