@@ -14,6 +14,7 @@ from tiburon.functions.kinematics import forward_kinematics
 from tiburon.functions.load_sharing import GripLimit, LoadShare, LoadSharing
 from tiburon.load_sharing.objectives import InternalForce, MotorLoss, Objective
 from tiburon.load_sharing.performance import motor_power, performance_indices
+from tiburon.load_sharing.shock import Shock, struck, torque_programs
 from tiburon.load_sharing.smoothing import (
     ForcePrograms,
     SmoothingPenalty,
@@ -767,21 +768,14 @@ def _shock() -> NahonTable:
     plan = LoadSharing.of(model, world=FREE, objective=InternalForce(1.0))
     calm = plan.problem(q, v, vd, formulation="superposition")
     n, driven = len(plan.names), list(plan.layout.driven)
-    struck = calm.b1.copy()
-    # a force along x of the world at the center of the bar, in its axes (7.14)
-    own = model.slice("bar", of="v")
-    for k, t in enumerate(times):
-        R, _ = forward_kinematics(model, q[k], "bar")
-        if t >= 1.0 - 1e-9:
-            struck[k, own.start + 3 : own.start + 6] -= R.T @ np.array([100.0, 0.0, 0.0])
-    undriven = list(plan.layout.undriven)
-    A1, b1 = calm.A1[:, undriven, :n], struck[:, undriven]
-    T, t0 = -calm.A1[:, driven, :n], struck[:, driven]
-    A2 = calm.A2[:, :, :n] + np.einsum("kij,kjl->kil", calm.A2[:, :, n:], T)
-    b2 = calm.b2 - np.einsum("kij,kj->ki", calm.A2[:, :, n:], t0)
-    W = np.tile(np.eye(n), (len(times), 1, 1))
-    programs = ForcePrograms(W, np.zeros((len(times), n)), A1, b1, A2, b2, T, t0)
+    # a force along x of the world at the center of the bar, in its axes
     hit = int(np.argmin(np.abs(times - 1.0)))
+    axes = np.array([forward_kinematics(model, one, "bar")[0] for one in q])
+    force = np.einsum("kji,j->ki", axes, np.array([100.0, 0.0, 0.0]))
+    shock = Shock(model.slice("bar", of="v").start, force, np.zeros(3), hit)
+    b1 = struck(calm.b1, shock)
+    undriven = list(plan.layout.undriven)
+    programs = torque_programs(calm.A1, b1, calm.A2, calm.b2, n, driven, undriven)
     options: dict[str, Any] = {"dt": 0.01, "changes": (hit,)}
     plain = smoothed_forces(programs, **options)
     least = smallest_step(programs, start=hit, **options)
