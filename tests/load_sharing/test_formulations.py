@@ -439,3 +439,18 @@ def test_reactions_and_efforts_are_dual_to_the_motions_of_a_joint():
             np.testing.assert_allclose(s @ T.T, 0.0, atol=1e-13)
             np.testing.assert_allclose(s @ U.T, np.eye(count), atol=1e-12)
             np.testing.assert_allclose(T @ T.T, np.eye(d - count), atol=1e-13)
+
+
+def test_wrong_questions_are_refused():
+    """Unknown formulations, and solutions of many cases at once."""
+    hand = tb.load("two_finger_hand")
+    plan = tb.LoadSharing.of(hand, torque_limits=False)
+    q = home(hand)
+    with pytest.raises(tb.OptionError, match="formulation"):
+        plan.problem(q, formulation="short")
+    many = plan.problem(np.array([q, q]), formulation="superposition")
+    assert many.A1.shape == (2, 7, 8)
+    with pytest.raises(tb.ShapeError, match="one case"):
+        many.solve()
+    with pytest.raises(tb.UnknownNameError, match="palm"):
+        tb.wrench_map(hand, "palm")

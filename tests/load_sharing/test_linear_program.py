@@ -20,7 +20,7 @@ from tiburon.load_sharing.linear_program import (
     optimal_ranges,
     solve_linear,
 )
-from tiburon.reproduce.nahon_problems import kerr_roth
+from tiburon.reproduce.nahon_problems import grasped_ball, kerr_roth
 from tiburon.trace import solve_qp
 
 FLOOR = tb.World(ground=tb.Ground(static_friction=0.6))
@@ -197,3 +197,37 @@ def test_what_is_missing_is_named(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", absent)
     with pytest.raises(tb.ModelError, match=r"pip install 'tiburon\[lp\]'"):
         problem.solve_linear(SumOfNormals())
+
+
+def task(fingers, times):
+    """Forces that turn a ball by all forms of the LP and by the QP, E10."""
+    found = {form: [] for form in (*FORMS, "QP")}
+    for t in times:
+        limits = grasped_ball(fingers, t)
+        program = SumOfNormals().program(
+            LinearData(*limits, normals=tuple(range(0, 3 * fingers, 3)))
+        )
+        for form in FORMS:
+            found[form].append(solve_linear(program, form).x)
+        n = 3 * fingers
+        found["QP"].append(np.asarray(solve_qp(np.eye(n), np.zeros(n), *limits).x))
+    return {key: np.array(rows) for key, rows in found.items()}
+
+
+def test_two_fingers_leave_one_solution():
+    """E10: one friction row takes the only redundancy; linear and quadratic optima are equal."""
+    found = task(2, np.linspace(0.0, 0.4, 7))
+    for form in FORMS:
+        np.testing.assert_allclose(found[form], found["QP"], atol=1e-9)
+
+
+def test_four_fingers_jump_under_linear_objectives():
+    """E10: vertices change while the ball turns smoothly, and forms disagree; QP does neither."""
+    found = task(4, np.linspace(0.0, 0.5, 41))
+    steps = {key: np.abs(np.diff(x, axis=0)).max() for key, x in found.items()}
+    assert max(steps[form] for form in FORMS) > 20.0 * steps["QP"]
+    assert np.abs(found["original"] - found["compact dual"]).max() > 0.1
+    normals = [0, 3, 6, 9]
+    sums = [found[form][:, normals].sum(axis=1) for form in FORMS]
+    np.testing.assert_allclose(sums[1:], [sums[0]] * 2, rtol=1e-9)
+    assert np.all(found["QP"][:, normals].sum(axis=1) >= sums[0] - 1e-9)

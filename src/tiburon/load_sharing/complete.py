@@ -307,7 +307,6 @@ def complete(problem: Problem) -> System:
                         row[k] = row[k] + x if k in row else x
         rows += balance
         right += net
-    assert at - len(rows) == layout.size - len(layout.undriven)
     return System(at, rows, right, torques)
 
 

@@ -39,9 +39,10 @@ def formulated(formulation: str, problem: Problem) -> Problem:
     """Return a problem with the unknowns and equations of a formulation."""
     if formulation == COMPACT:
         return problem
-    if formulation == SUPERPOSITION:
-        return problem._replace(system=superposition(problem))
-    return problem._replace(system=complete(problem))
+    system = superposition(problem) if formulation == SUPERPOSITION else complete(problem)
+    # unknowns less equations are the same in all formulations (4.14), (4.26), (4.28)
+    assert system.size - len(system.rows) == problem.layout.redundancy
+    return problem._replace(system=system)
 
 
 def formulation_names(
