@@ -195,17 +195,45 @@ def test_a_beam_lies_on_the_ridge_below_it():
     np.testing.assert_allclose(run.q[-1], q, atol=1e-6)
 
 
+@pytest.mark.parametrize("smooth", [False, True])
 @pytest.mark.parametrize(
     ("shape", "height"),
     [(tb.CylinderShape(0.1, 0.3), 0.15), (tb.EllipsoidShape((0.2, 0.15, 0.1)), 0.1)],
 )
-def test_cylinders_and_ellipsoids_move_on_a_flat_grid_as_on_a_plane(shape, height):
+def test_cylinders_and_ellipsoids_move_on_a_flat_grid_as_on_a_plane(shape, height, smooth):
     """One stands, the other rocks after a kick: to the tolerance of the impulses."""
     thing = body(shape)
     q, v = [1, 0, 0, 0, 0.03, 0.05, height], [0.0, 0.3, 0.1, 0.1, 0.0, 0.0]
     if isinstance(shape, tb.CylinderShape):
         v = [0.0] * 6
-    flat, plane = uneven(np.zeros((21, 21)), 0.25), tb.World(ground=tb.Ground(static_friction=0.8))
+    flat = uneven(np.zeros((21, 21)), 0.25, smooth=smooth)
+    plane = tb.World(ground=tb.Ground(static_friction=0.8))
     runs = [tb.simulate(thing, 0.2, q=q, v=v, world=world) for world in (flat, plane)]
     assert [run.status for run in runs] == ["finished"] * 2
     np.testing.assert_allclose(runs[0].q[-1], runs[1].q[-1], atol=1e-6)
+
+
+def test_a_box_lies_across_ridges_without_vertices_below_it():
+    """Ridges of 0.25 m along y, 1 m apart: a plank rests on two of them, tilted off the grid."""
+    i = np.arange(9)[:, None] + np.zeros(9)
+    grid = tb.GroundGrid((0.5, 0.5), (-0.25 * (i % 2)).tolist(), (-2.0, -2.0))
+    world = tb.World(ground=tb.Ground(grid=grid, static_friction=0.5))
+    size = (1.6, 0.2, 0.1)
+    plank = tb.Body(
+        "plank",
+        joint=tb.Free("plank"),
+        inertia=tb.Inertia.box(3.0, size),
+        shapes=(tb.Shape(tb.BoxShape(size)),),
+    )
+    model = tb.Model("plank", [plank])
+    # vertices are at multiples of 0.5 m; dropped by 1 mm, turned by 0.1 rad
+    q = np.array([np.cos(0.05), 0, 0, np.sin(0.05), 0.45, 0.25, 0.051])
+    run = tb.simulate(model, 0.3, q=q, world=world, record_dt=0.1)
+    assert run.status == "finished"
+    assert abs(run.q[-1, 6] - 0.05) < 1e-6
+    np.testing.assert_allclose(run.q[-1, :4], q[:4], atol=1e-6)
+    weight = run.get("contact_force").values[-1][:, 2]
+    assert weight.sum() == pytest.approx(3.0 * 9.81, rel=1e-6)
+    # moments about the ridges at 0 and 1 m
+    point = run.get("contact_point").values[-1]
+    assert weight @ point[:, 0] == pytest.approx(3.0 * 9.81 * 0.45, rel=1e-5)

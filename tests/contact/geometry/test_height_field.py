@@ -217,9 +217,11 @@ def test_corners_of_boxes_and_ends_of_capsules_meet_the_terrain():
     box = random_shape(rng, "box")
     there = pair("box", "height field").function(box, holder.placed)
     expected = pair("box", "plane").function(box, plane)
-    assert_close([c.gap for c in there[:8]], [c.gap for c in expected])
-    assert_close([c.point for c in there[:8]], [c.point for c in expected])
-    assert all(c.gap == NO_CONTACT for c in there[8:])
+    # of opposite corners the nearer one comes first
+    pairs = [sorted((expected[k], expected[7 - k]), key=lambda c: c.gap) for k in range(4)]
+    expected = [one for one, _ in pairs] + [other for _, other in pairs]
+    assert_close([c.gap for c in there], [c.gap for c in expected])
+    assert_close([c.point for c in there], [c.point for c in expected])
     capsule = random_shape(rng, "capsule")
     there = pair("capsule", "height field").function(capsule, holder.placed)
     expected = pair("capsule", "plane").function(capsule, plane)
@@ -331,6 +333,47 @@ def test_boxes_and_capsules_touch_peaks_and_ridges_between_their_corners():
     assert_close(lowest.point[:2], [2.0, 1.7])
 
 
+def test_a_box_touches_a_ridge_between_vertices():
+    """Level on it, at both edges of the face and between; tilted, where the edges cross."""
+    i = np.meshgrid(np.arange(9), np.arange(9), indexing="ij")[0]
+    ridge = field_of(-0.5 * np.abs(i - 4), (0.5, 0.5), (0.0, 0.0))
+    size, reach = (0.6, 0.2, 0.1), Reach(1, 2)
+    # vertices of the ridge are at y = 1.5 and 2
+    box = Placed(UPRIGHT, (2.05, 1.75, 0.1), size)
+    found = pair("box", "height field").function(box, ridge.placed, reach)
+    assert len(found) == 8
+    touching = [c for c in found if c.gap < 0.06]
+    assert_close([c.gap for c in touching], [0.05] * len(touching))
+    assert_close([c.normal for c in touching], [[0.0, 0.0, -1.0]] * len(touching))
+    places = [c.point[1] for c in touching]
+    assert_close([min(places), max(places)], [1.65, 1.85])
+    assert_close([c.point[0] for c in touching], [2.0] * len(touching))
+    # rolled about x by 0.2: the lower edge of the box crosses the ridge
+    c, s = np.cos(0.2), np.sin(0.2)
+    rolled = Placed(tuples([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]]), (2.05, 1.75, 0.2), size)
+    lowest = min(pair("box", "height field").function(rolled, ridge.placed, reach), key=gap_of)
+    assert_close(lowest.gap, 0.2 - 0.1 * s - 0.05 * c)
+    assert_close(lowest.normal, [0.0, 0.0, -1.0])
+    assert_close(lowest.point[:2], [2.0, 1.75 - 0.1 * c + 0.05 * s])
+
+
+def gap_of(contact):
+    return contact.gap
+
+
+def test_peaks_replace_corners_that_are_farther():
+    """Four peaks below a face, and four corners of it: all eight are among the contacts."""
+    heights = np.zeros((9, 9))
+    heights[3:5, 3:5] = 0.1
+    table = field_of(heights, (0.5, 0.5), (0.0, 0.0))
+    box = Placed(UPRIGHT, (1.75, 1.75, 0.2), (1.2, 1.2, 0.16))
+    found = pair("box", "height field").function(box, table.placed, Reach(1, 3))
+    peaks = sorted(c.point[:2] for c in found if abs(c.gap - 0.02) < 1e-12)
+    assert_close(peaks, [(1.5, 1.5), (1.5, 2.0), (2.0, 1.5), (2.0, 2.0)])
+    # those of the lower corners, over slopes of 1 to 5 and less
+    assert sum(0.03 < c.gap < 0.121 for c in found) == 4
+
+
 def test_cylinders_and_ellipsoids_on_a_flat_grid_touch_as_on_a_plane():
     """The lowest gap, at any orientation; tilted ground, too."""
     rng = np.random.default_rng(9)
@@ -344,3 +387,64 @@ def test_cylinders_and_ellipsoids_on_a_flat_grid_touch_as_on_a_plane():
             assert_close(min(c.gap for c in there), min(c.gap for c in expected))
             lowest = min(there, key=lambda c: c.gap)
             assert_close(lowest.normal, [0.0, 0.0, -1.0])
+
+
+def hills(rng):
+    """Return smooth ground with radii of curvature above 0.5 m."""
+    return field_of(rng.uniform(-0.05, 0.05, (9, 9)), (0.5, 0.5), (0.0, 0.0))
+
+
+def test_ellipsoids_touch_smooth_ground_where_normals_agree():
+    """The closest points are on both surfaces, with the normal of each; a ball is a ball."""
+    rng = np.random.default_rng(10)
+    ground = hills(rng)
+    for _ in range(20):
+        radii = rng.uniform(0.1, 0.3, 3)
+        R, center = rotation(rng), np.array([*rng.uniform(1.0, 3.0, 2), rng.uniform(0.15, 0.4)])
+        shape = Placed(tuples(R), tuples(center), tuples(radii))
+        (found,) = pair("ellipsoid", "smooth height field").function(shape, ground.placed)
+        n = np.array(found.normal)
+        on_body = np.array(found.point) - 0.5 * found.gap * n
+        local = R.T @ (on_body - center)
+        assert_close(np.sum((local / radii) ** 2), 1.0, 1e-11)
+        outward = R @ (local / radii**2)
+        assert_close(outward / np.linalg.norm(outward), n, 1e-11)
+        foot = ball(on_body + found.gap * n, 0.0)
+        (there,) = pair("sphere", "smooth height field").function(foot, ground.placed)
+        assert_close(there.gap, 0.0, 1e-12)
+        assert_close(there.normal, n, 1e-11)
+        round_one = shape._replace(size=(0.2, 0.2, 0.2))
+        (found,) = pair("ellipsoid", "smooth height field").function(round_one, ground.placed)
+        (expected,) = pair("sphere", "smooth height field").function(
+            ball(center, 0.2), ground.placed
+        )
+        for one, other in zip(found, expected, strict=True):
+            assert_close(one, other, 1e-10)
+
+
+def test_rims_of_cylinders_touch_smooth_ground_at_their_nearest_points():
+    """Against the nearest of many points of each rim; on level ground as on a plane."""
+    rng = np.random.default_rng(11)
+    ground, level = hills(rng), field_of(np.zeros((9, 9)), (0.5, 0.5), (0.0, 0.0))
+    plane = Placed(UPRIGHT, (0.0, 0.0, 0.0))
+    angles = np.linspace(0.0, 2.0 * np.pi, 361)[:-1]
+    for _ in range(3):
+        R, center = rotation(rng), (*rng.uniform(1.5, 2.5, 2), 0.4)
+        shape = Placed(tuples(R), tuples(center), (0.15, 0.3))
+        found = pair("cylinder", "smooth height field").function(shape, ground.placed)
+        for side, contact in zip((-0.15, 0.15), found, strict=False):
+            ring = np.stack(
+                [0.15 * np.cos(angles), 0.15 * np.sin(angles), np.full(360, side)], axis=1
+            )
+            gaps = [
+                pair("sphere", "smooth height field")
+                .function(ball(np.array(center) + R @ point, 0.0), ground.placed)[0]
+                .gap
+                for point in ring
+            ]
+            # half a degree away, the gap of a rim of 0.15 m is 1e-5 m larger
+            assert min(gaps) - 2e-5 < contact.gap <= min(gaps) + 1e-12
+        on_level = pair("cylinder", "smooth height field").function(shape, level.placed)
+        on_plane = pair("cylinder", "plane").function(shape, plane)
+        assert_close([c.gap for c in on_level], [c.gap for c in on_plane])
+        assert_close([c.point for c in on_level], [c.point for c in on_plane])

@@ -1,22 +1,36 @@
 """Contacts of a box with a height field."""
 
+from tiburon.contact.geometry.box_box import facing_face
 from tiburon.contact.geometry.box_plane import box_corners
-from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed
+from tiburon.contact.geometry.contact_geometry import (
+    NO_CONTACT,
+    ZERO33,
+    ContactGeometry,
+    Placed,
+)
 from tiburon.contact.geometry.height_field import NEAR, Reach, terrain_contacts
 from tiburon.contact.geometry.smooth_height_field import smooth_terrain_contact
 from tiburon.contact.geometry.sphere_box import point_box
 from tiburon.contact.geometry.terrain_features import ridge_contacts
+from tiburon.contact.geometry.vectors import outer, root, scale_matrix, select, sign, unit
+from tiburon.spatial.vec3 import Scalar, Vec3, add, cross, dot, negate, scale, subtract
 from tiburon.trace.regions import function
+from tiburon.trace.value import where
 
 __all__ = ["box_height_field", "box_smooth_height_field"]
+
+SLANTED = 1e-6
+"""Sine of the angle above which edges cross."""
 
 
 def box_height_field(
     first: Placed, second: Placed, reach: Reach = NEAR
 ) -> tuple[ContactGeometry, ...]:
-    """Return the contacts of the eight corners, and of four peaks between them.
+    """Return eight contacts: of corners, and of peaks and ridges between them.
 
-    Ridges are seen where a vertex of the grid is below the box.
+    Of two opposite corners the nearer one is among the first four contacts. The others are among
+    the last four, where peaks and ridges below the box replace them if these are nearer: what is
+    below a face rises higher than the corners of the face above it.
 
     Args:
         first: The box.
@@ -24,17 +38,94 @@ def box_height_field(
         reach: Cells that are searched, from `reach_of`.
     """
     contact_of = function(terrain_contacts)
-    corners = tuple(contact_of(corner, 0.0, second, 1)[0] for corner in box_corners(first))
-
+    corners = [contact_of(corner, 0.0, second, 1)[0] for corner in box_corners(first)]
+    x, y, z = first.size
     ridges = ridge_contacts(
         first.position,
         second,
         reach.body,
         4,
         lambda point: point_box(point, 0.0, first),
-        lambda start, edge: (),
+        lambda start, edge, outward: _crossings(start, edge, outward, first),
+        0.5 * root(x * x + y * y + z * z),
     )
-    return (*corners, *ridges)
+    nearer, farther = [], []
+    for one, other, ridge in zip(corners[:4], corners[:3:-1], ridges, strict=True):
+        swapped = other.gap < one.gap
+        nearer.append(select(swapped, other, one))
+        last = select(swapped, one, other)
+        farther.append(select(ridge.gap < last.gap, ridge, last))
+    return (*nearer, *farther)
+
+
+def _crossings(
+    start: Vec3, edge: Vec3, outward: Vec3, box: Placed
+) -> tuple[ContactGeometry, ContactGeometry]:
+    """Return where an edge of the terrain enters and leaves the face of a box that is above it.
+
+    These are crossings with edges of the box. Between them, an edge of the terrain along the face
+    touches at no other place that would hold the box.
+
+    Args:
+        start: One end of the edge, world axes [m].
+        edge: From there to the other end [m].
+        outward: Direction out of the ground.
+        box: The box.
+    """
+    face = facing_face(box, tuple(0.5 * x for x in box.size), outward)
+    to_start = subtract(start, face.center)
+    length = root(dot(edge, edge))
+    e = scale(edge, 1.0 / length)
+    enter, leave = (-NO_CONTACT, face.y, face.center), (NO_CONTACT, face.y, face.center)
+    above: Scalar = True
+    for along, across, half in ((face.x, face.y, face.half_x), (face.y, face.x, face.half_y)):
+        place, rate = dot(along, to_start), dot(along, e)
+        moves = abs(rate) > SLANTED
+        inverse = 1.0 / where(moves, rate, 1.0)
+        side = sign(rate)
+        ends = []
+        for border in (-side * half, side * half):
+            ends.append(
+                ((border - place) * inverse, across, add(face.center, scale(along, border)))
+            )
+        enter = select(moves & (ends[0][0] > enter[0]), ends[0], enter)
+        leave = select(moves & (ends[1][0] < leave[0]), ends[1], leave)
+        above = above & (moves | (abs(place) <= half))
+    exists = above & (enter[0] < leave[0])
+    return tuple(
+        _crossing(start, e, length, u, middle, face.outward, exists)
+        for _, u, middle in (enter, leave)
+    )  # type: ignore[return-value]
+
+
+def _crossing(
+    start: Vec3, e: Vec3, length: Scalar, u: Vec3, middle: Vec3, below: Vec3, exists: Scalar
+) -> ContactGeometry:
+    """Return the contact of an edge of the terrain with one of a box.
+
+    Args:
+        start: Start of the first edge [m].
+        e: Its direction.
+        length: Its length [m].
+        u: Direction of the second edge.
+        middle: Its middle [m].
+        below: Outward normal of the face of the box that it bounds.
+        exists: Whether there is such a crossing.
+    """
+    n, sine = unit(cross(e, u), negate(below))
+    n = scale(n, -sign(dot(n, below)))
+    # both edges turn with their bodies, as in `crossing`
+    across = cross(n, u)
+    divisor = dot(across, e)
+    usable = abs(divisor) > SLANTED
+    inverse = where(usable, 1.0 / where(usable, divisor, 1.0), 0.0)
+    between = subtract(middle, start)
+    place = dot(across, between) * inverse
+    gap = dot(n, between)
+    exists = exists & usable & (sine > SLANTED) & (place > 0.0) & (place < length)
+    point = add(add(start, scale(e, place)), scale(n, 0.5 * gap))
+    share = scale_matrix(outer(across, e), inverse)
+    return ContactGeometry(where(exists, gap, NO_CONTACT), point, n, ZERO33, share)
 
 
 def box_smooth_height_field(

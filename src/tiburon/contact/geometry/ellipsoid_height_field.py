@@ -13,14 +13,25 @@ from tiburon.contact.geometry.height_field import (
     on_triangle,
     terrain_contacts,
 )
+from tiburon.contact.geometry.smooth_height_field import smooth_support_contact
 from tiburon.contact.geometry.sphere_ellipsoid import sphere_ellipsoid
+from tiburon.contact.geometry.support import ellipsoid_parts, support_point
 from tiburon.contact.geometry.terrain_features import ridge_contacts
 from tiburon.contact.geometry.vectors import maximum, unit
-from tiburon.spatial.vec3 import IDENTITY3, Scalar, Vec3, add, dot, matrix_vector, transpose_vector
+from tiburon.spatial.vec3 import (
+    IDENTITY3,
+    Mat3,
+    Scalar,
+    Vec3,
+    add,
+    dot,
+    matrix_vector,
+    transpose_vector,
+)
 from tiburon.trace.regions import function
 from tiburon.trace.value import where
 
-__all__ = ["ellipsoid_height_field"]
+__all__ = ["ellipsoid_height_field", "ellipsoid_smooth_height_field"]
 
 PLACES = ((0.0, 0.0), (0.6, 0.0), (-0.6, 0.0), (0.0, 0.6), (0.0, -0.6))
 """Where the ground is looked at, relative to the largest half axis."""
@@ -71,3 +82,16 @@ def ellipsoid_height_field(
         lambda start, edge: (),
     )
     return (*found, *peaks)
+
+
+def ellipsoid_smooth_height_field(
+    first: Placed, second: Placed, reach: Reach = NEAR
+) -> tuple[ContactGeometry, ...]:
+    """Return the contact with smooth terrain."""
+    parts = ellipsoid_parts(first)
+
+    def support(toward: Vec3) -> tuple[Vec3, Mat3]:
+        point, radii = support_point(parts, toward)
+        return add(first.position, point), radii
+
+    return (smooth_support_contact(support, first.position, second),)

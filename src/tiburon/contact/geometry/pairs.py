@@ -28,10 +28,16 @@ from tiburon.contact.geometry.capsule_plane import capsule_plane
 from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed, exchanged
 from tiburon.contact.geometry.cylinder_cylinder import cylinder_cylinder
 from tiburon.contact.geometry.cylinder_ellipsoid import cylinder_ellipsoid
-from tiburon.contact.geometry.cylinder_height_field import cylinder_height_field
+from tiburon.contact.geometry.cylinder_height_field import (
+    cylinder_height_field,
+    cylinder_smooth_height_field,
+)
 from tiburon.contact.geometry.cylinder_plane import cylinder_plane
 from tiburon.contact.geometry.ellipsoid_ellipsoid import ellipsoid_ellipsoid
-from tiburon.contact.geometry.ellipsoid_height_field import ellipsoid_height_field
+from tiburon.contact.geometry.ellipsoid_height_field import (
+    ellipsoid_height_field,
+    ellipsoid_smooth_height_field,
+)
 from tiburon.contact.geometry.ellipsoid_plane import ellipsoid_plane
 from tiburon.contact.geometry.located import LOCATED, POINTS, located_contacts
 from tiburon.contact.geometry.sphere_box import sphere_box
@@ -118,12 +124,14 @@ PAIRS: dict[tuple[str, str], Pair] = {
     ("cylinder", "cylinder"): Pair(function(cylinder_cylinder), 7),
     ("sphere", "height field"): Pair(function(sphere_height_field), 3),
     ("capsule", "height field"): Pair(function(capsule_height_field), 6),
-    ("box", "height field"): Pair(function(box_height_field), 12),
+    ("box", "height field"): Pair(function(box_height_field), 8),
     ("cylinder", "height field"): Pair(function(cylinder_height_field), 8),
     ("ellipsoid", "height field"): Pair(function(ellipsoid_height_field), 8),
     ("sphere", "smooth height field"): Pair(function(sphere_smooth_height_field), 1),
     ("capsule", "smooth height field"): Pair(function(capsule_smooth_height_field), 2),
     ("box", "smooth height field"): Pair(function(box_smooth_height_field), 8),
+    ("cylinder", "smooth height field"): Pair(function(cylinder_smooth_height_field), 5),
+    ("ellipsoid", "smooth height field"): Pair(function(ellipsoid_smooth_height_field), 1),
 }
 """Pairs of kinds with a narrow phase; long ones are regions, which code has once for all pairs."""
 

@@ -62,6 +62,7 @@ __all__ = [
     "ellipsoid_parts",
     "sphere_parts",
     "support_contact",
+    "support_point",
 ]
 
 Parts = tuple[tuple[Vec3, ...], ...]
@@ -187,6 +188,17 @@ def support_contact(
     missed = subtract(apart, scale(n, gap))
     place = add(add(first, one.point), scale(n, 0.5 * gap))
     return ContactGeometry(gap, add(place, transpose_vector(share, missed)), n, curvature, share)
+
+
+def support_point(parts: Parts, direction: Vec3) -> tuple[Vec3, Mat3]:
+    """Return the extreme point of a body without flat parts, from its center, and its radii [m].
+
+    Args:
+        parts: Parts of the body.
+        direction: Unit vector.
+    """
+    found = _support(parts, direction, 0.0)
+    return found.point, found.radii
 
 
 def _best_axis(offset: Vec3, parts: Parts) -> Vec3:

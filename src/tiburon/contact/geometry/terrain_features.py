@@ -18,6 +18,8 @@ from tiburon.contact.geometry.contact_geometry import (
     exchanged,
 )
 from tiburon.contact.geometry.vectors import (
+    clamp,
+    maximum,
     perpendicular,
     root,
     select,
@@ -35,7 +37,7 @@ from tiburon.spatial.vec3 import (
     transpose_vector,
 )
 from tiburon.trace.primitives.grid_patch import read_patch
-from tiburon.trace.regions import fixed_loop, function
+from tiburon.trace.regions import fixed_loop, function, where_needed
 from tiburon.trace.value import unary, where
 
 __all__ = ["ridge_contacts", "segment"]
@@ -43,8 +45,9 @@ __all__ = ["ridge_contacts", "segment"]
 PointContact = Callable[[Vec3], ContactGeometry]
 """Contact of a point of the terrain with the shape, from the point to the shape."""
 
-EdgeContacts = Callable[[Vec3, Vec3], tuple[ContactGeometry, ...]]
-"""Contacts of an edge of the terrain with the shape, from its start and the edge, world axes."""
+EdgeContacts = Callable[..., tuple[ContactGeometry, ...]]
+"""Contacts of an edge of the terrain with the shape, from its start and the edge, world axes, and
+for shapes with a `radius` the direction out of the ground."""
 
 AMONG = 1e-6
 """Sine by which a normal may be beyond those of the triangles around an edge or vertex."""
@@ -54,6 +57,12 @@ ACROSS = 0.1
 
 STEEP = 1e-3
 """Sine by which a triangle must fall off beside an edge or vertex that touches by itself."""
+
+
+EDGE_CONTACTS = 2
+"""Contacts of an edge with a shape that has a `radius`."""
+
+_NOTHING = ContactGeometry(NO_CONTACT, (0.0, 0.0, 0.0), (0.0, 0.0, 1.0))
 
 
 class _Touch(NamedTuple):
@@ -71,6 +80,7 @@ def ridge_contacts(
     count: int,
     point_contact: PointContact,
     edge_contacts: EdgeContacts,
+    radius: Scalar | None = None,
 ) -> tuple[ContactGeometry, ...]:
     """Return the contacts of a shape with vertices and edges of a height field, from the shape.
 
@@ -83,6 +93,8 @@ def ridge_contacts(
         count: Number of contacts.
         point_contact: Contact of a point with the shape.
         edge_contacts: Contacts of an edge with the shape.
+        radius: Of the sphere around the shape [m]: edges that are farther from it than the spacing
+            of the grid are passed over; none by default.
     """
     dx, dy, *handle = field.size
     local = transpose_vector(field.rotation, subtract(center, field.position))
@@ -90,6 +102,27 @@ def ridge_contacts(
     i = unary("floor", local[0] / dx + 0.5) - float(reach)
     j = unary("floor", local[1] / dy + 0.5) - float(reach)
     at_vertex, at_edge = function(point_contact), function(edge_contacts)
+    up = (field.rotation[0][2], field.rotation[1][2], field.rotation[2][2])
+
+    def touches(
+        vertex: Vec3, edge: Vec3, e: Vec3, beside: list[Vec3]
+    ) -> tuple[ContactGeometry, ...]:
+        """Return the contacts of an edge: none where the ground does not fall off beside it."""
+        if radius is None:
+            return tuple(at_edge(vertex, edge))
+        inward = (0.0, 0.0, 0.0)
+        for arm in beside:
+            inward = add(inward, scale(arm, 1.0 / root(dot(arm, arm))))
+        to_center = subtract(center, vertex)
+        along = clamp(dot(e, to_center), 0.0, dot(e, edge))
+        apart = subtract(to_center, scale(e, along))
+        limit = radius + maximum(dx, dy)
+        sees = (dot(up, inward) < -STEEP) & (dot(apart, apart) < limit * limit)
+        outward = scale(inward, -1.0)
+        found: tuple[ContactGeometry, ...] = where_needed(
+            sees, lambda: tuple(at_edge(vertex, edge, outward)), (_NOTHING,) * EDGE_CONTACTS
+        )
+        return found
 
     def visit(index: Scalar, best: tuple[_Touch, ...]) -> tuple[_Touch, ...]:
         a = unary("floor", (index + 0.5) * (1.0 / side))
@@ -110,12 +143,11 @@ def ridge_contacts(
             e = scale(edge, 1.0 / root(dot(edge, edge)))
             # into both triangles, across the edge
             beside = [subtract(around[o], scale(e, dot(e, around[o]))) for o in others]
-            for contact in at_edge(vertex, edge):
+            for contact in touches(vertex, edge, e, beside):
                 s = dot(subtract(contact.point, vertex), edge) / dot(edge, edge)
                 best = _inserted(best, _on_edge(contact, e, s, beside))
         return best
 
-    up = (field.rotation[0][2], field.rotation[1][2], field.rotation[2][2])
     none = _Touch(NO_CONTACT, center, up, ZERO33, ZERO33)
     best = fixed_loop(side * side, visit, (none,) * count)
     along = matrix_vector(field.rotation, (0.8, 0.6, 0.0))
