@@ -282,6 +282,47 @@ def test_closed_loops(friction, restitution, mode):
         np.testing.assert_allclose(got / STEP, expected / STEP, atol=2e-4)
 
 
+@pytest.mark.parametrize(("aside", "mode"), [((3.0, 0.4), "sliding"), ((0.3, 0.05), "sticking")])
+def test_ball_on_a_driven_plate(aside, mode):
+    """A ball lands within the step on a plate that rises and moves aside, at a later time."""
+    axis, speed, now, dt = np.array([0.6, 0.0, 0.8]), 0.5, 0.13, 0.01
+    lift = tb.Driven("lift", tb.Prismatic("lift", tuple(axis)), tb.Polynomial((0.0, speed)))
+    plate = tb.Body(
+        "plate",
+        joint=lift,
+        inertia=tb.Inertia.box(1.0, (2.0, 2.0, 0.1)),
+        shapes=(tb.Shape(tb.BoxShape((2.0, 2.0, 0.1)), material=tb.ContactMaterial(0.3)),),
+    )
+    model = tb.Model("elevator", [plate, replace(ball()[0].bodies[0], joint=tb.Free("float"))])
+    world = tb.World()
+    spin = (0.03, 0.05, -0.7)
+    q, v = ball_state(0.05 + 0.8 * speed * now + 0.004, (*aside, -0.6), spin=spin)
+    element = replace(RigidContact.of(model, world, [("plate", "ball")]), tolerance=1e-12)
+    system = System(model, world, [element], steps=True)
+    kernel = step_kernel(StepSource(system, "rk4"), "many")
+    found = tb.linearize(
+        model, q, v, FORCE, dt=dt, world=world, contact_pairs=[("plate", "ball")], time=now
+    )
+    assert found.modes == mode
+    assert not found.near_mode_change
+
+    def step(q, v, tau):
+        u = np.zeros((len(q), system.drive_size))
+        u[:, :6], u[:, -len(system.z0) :] = tau, system.z0
+        return kernel(q, v, u, np.array([now, dt, dt, 0.0]))[:2]
+
+    (center,), _ = step(q[None], v[None], FORCE)
+    sides = []
+    for sign in (1.0, -1.0):
+        dq, dv, dtau = np.split(sign * STEP * np.eye(18), 3, axis=1)
+        after, rate = step(np.asarray(model.integrate(q, dq)), v + dv, FORCE + dtau)
+        moved = model.difference(np.broadcast_to(center, after.shape), after)
+        sides.append(np.concatenate([moved, rate], axis=1))
+    expected = (sides[0] - sides[1]).T / (2.0 * STEP)
+    got = np.concatenate([found.A, found.B], axis=1)
+    np.testing.assert_allclose(got, expected, atol=TOLERANCE * np.abs(expected).max())
+
+
 def hopper():
     """Return a body with two legs of two joints and spherical feet."""
     bodies = [

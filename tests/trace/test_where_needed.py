@@ -139,13 +139,3 @@ def test_long_states_are_changed_in_place_only_if_nothing_else_reads_them(used_a
     np.testing.assert_allclose(single, expected, rtol=1e-12, atol=1e-12)
     for lanes in LANES:
         assert np.array_equal(run_lanes(program, x, lanes), single)
-
-
-def test_infinite_slopes_of_the_side_not_taken_do_no_harm_in_reverse_mode():
-    def rooted(x):
-        (found,) = where_needed(x[0] > 0.0, lambda: (np.sqrt(x[0]),), (2.0 * x[0],))
-        return as_traced([found])
-
-    program = trace(rooted, [Input("x", (1,))], name="rooted")
-    found = interpret(jacobian(program, mode="reverse"), [np.array([0.0])])
-    assert np.array_equal(found, [[2.0]])

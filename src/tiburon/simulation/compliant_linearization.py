@@ -1,11 +1,12 @@
-"""Linear models of robots on compliant contacts, in continuous time.
+"""Linear models of robots on compliant contacts, in continuous time or for one step.
 
 Springs and dampers of contacts act, about anchors that stay where they are: points that stick are
 held by their springs, points that slide by kinetic friction, and open points by nothing.
 """
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,14 +18,14 @@ from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError, ShapeError
 from tiburon.functions.keywords import DynamicsCall
 from tiburon.model import Model
-from tiburon.simulation.contact_start import contact_states
 from tiburon.simulation.integrators.manifold import Chart, Manifold
 from tiburon.simulation.integrators.rate_jacobian import ImplicitRates, rate_changes
-from tiburon.simulation.system import System, surrounded
+from tiburon.simulation.step_derivative import step_columns
+from tiburon.simulation.system import ELEMENTS, System, surrounded
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
 
-__all__ = ["compliant_changes"]
+__all__ = ["compliant_changes", "compliant_step"]
 
 Array = NDArray[np.float64]
 
@@ -56,6 +57,64 @@ def compliant_changes(
         ModelError: If a keyword cannot act together with compliant contact.
         ShapeError: If the states of contacts do not fit.
     """
+    posed = _posed(model, choice, contact_state, conditions)
+    if posed is None:
+        return None
+    kernel = _kernel(posed.system, posed.fresh)
+    lead, (q, v, tau, z), (times,) = _rows((*arrays, posed.z), (posed.time,))
+    found = np.asarray(kernel(q, v, np.concatenate([tau, z], axis=-1), times))
+    size = 2 * model.nv
+    return found.reshape(*lead, size, size)
+
+
+def compliant_step(
+    model: Model,
+    choice: tuple[str | bool | None, Any],
+    arrays: tuple[ArrayLike, ArrayLike, ArrayLike],
+    dt: ArrayLike,
+    contact_state: ArrayLike | None,
+    conditions: DynamicsCall,
+) -> tuple[Array, Array] | None:
+    """Return A and B of a step of `method="rk4"`; None if nothing can touch.
+
+    Args:
+        model: The robot.
+        choice: See `compliant_changes`.
+        arrays: See `compliant_changes`.
+        dt: Length of the step [s], shape (...).
+        contact_state: See `compliant_changes`.
+        conditions: Shared keywords.
+    """
+    posed = _posed(model, choice, contact_state, conditions)
+    if posed is None:
+        return None
+    kernel = _step_kernel(posed.system, posed.fresh)
+    lead, states, (times, steps) = _rows((*arrays, posed.z), (posed.time, dt))
+    found, n = np.asarray(kernel(*states, steps, times)), model.nv
+    whole = found.reshape(*lead, 2 * n, 3 * n)
+    return np.ascontiguousarray(whole[..., : 2 * n]), np.ascontiguousarray(whole[..., 2 * n :])
+
+
+class _Posed(NamedTuple):
+    """A robot on its contacts."""
+
+    system: System
+    z: Array
+    """Discrete states of the contacts."""
+
+    fresh: bool
+    """Whether contacts are set anew, where they close."""
+
+    time: Array
+
+
+def _posed(
+    model: Model,
+    choice: tuple[str | bool | None, Any],
+    contact_state: ArrayLike | None,
+    conditions: DynamicsCall,
+) -> _Posed | None:
+    """Return the robot on its contacts, None if nothing can touch; see `compliant_changes`."""
     world = world_with(conditions.get("world"), conditions.get("fluid")) or DEFAULT_WORLD
     elements = contact_elements(model, world, *choice)
     if not elements:
@@ -72,28 +131,55 @@ def compliant_changes(
     assert isinstance(element, CompliantContact)
     system = surrounded(model, world, None, None, False).system((element,))
     fresh = contact_state is None
-    if contact_state is None:
-        when = conditions.get("time")
-        z = contact_states(model, element.candidates, system.z0, *arrays[:2], when)
-    else:
-        z = np.asarray(contact_state, dtype=np.float64)
+    z = system.z0 if fresh else np.asarray(contact_state, dtype=np.float64)
     if z.shape[-1:] != system.z0.shape:
         raise ShapeError(
             "contact_state", f"{len(system.z0)} discrete states of contacts", f"shape {z.shape}"
         )
-    kernel = _kernel(system, fresh)
     time = np.asarray(conditions.get("time", 0.0) or 0.0, dtype=np.float64)
-    given = [np.asarray(x, dtype=np.float64) for x in (*arrays, z)]
-    lead = np.broadcast_shapes(*(x.shape[:-1] for x in given), time.shape)
+    return _Posed(system, z, fresh, time)
+
+
+def _rows(
+    vectors: Sequence[ArrayLike], numbers: Sequence[ArrayLike]
+) -> tuple[tuple[int, ...], list[Array], list[Array]]:
+    """Return the shape of a batch, and its vectors and numbers as one row per case."""
+    given = [np.asarray(x, dtype=np.float64) for x in vectors]
+    single = [np.asarray(x, dtype=np.float64) for x in numbers]
+    lead = np.broadcast_shapes(*(x.shape[:-1] for x in given), *(x.shape for x in single))
     count = math.prod(lead)
-    q, v, tau, z = (
-        np.ascontiguousarray(np.broadcast_to(x, (*lead, x.shape[-1])).reshape(count, -1))
-        for x in given
-    )
-    times = np.ascontiguousarray(np.broadcast_to(time, lead).reshape(count))
-    found = np.asarray(kernel(q, v, np.concatenate([tau, z], axis=-1), times))
-    size = 2 * model.nv
-    return found.reshape(*lead, size, size)
+    rows = [np.broadcast_to(x, (*lead, x.shape[-1])).reshape(count, -1) for x in given]
+    ones = [np.broadcast_to(x, lead).reshape(count) for x in single]
+    return lead, [np.ascontiguousarray(x) for x in rows], [np.ascontiguousarray(x) for x in ones]
+
+
+def _step_kernel(system: System, fresh: bool) -> Any:
+    """Return the kernel of [A, B] of a step, with anchors set anew or given."""
+    from tiburon.native.kernel import ProgramSource, make_kernel
+
+    name = ("compliant step", fresh)
+    found = system.kept.get(name)
+    if found is not None:
+        return found
+    n, sizes = system.model.nv, {"q": system.model.nq}
+    sizes |= {"v": n, "tau": n, "z": len(system.z0)}
+
+    def run(given: Any) -> Any:
+        q, v, tau, z = (tuple(scalars(given[name])) for name in sizes)
+        h, time = given["dt"], given["time"]
+        p = scalars(given[ELEMENTS]) if ELEMENTS in given else ()
+        if fresh:
+            u = system.update(q, v, (*tau, *z), time, p)
+            z = tuple(u[len(u) - len(z) :])
+        columns = step_columns(system, "rk4", (q, v, tau, z), h, time, p)
+        return as_traced([x for row in zip(*columns, strict=True) for x in row])
+
+    inputs = [*(Input(part, (size,)) for part, size in sizes.items())]
+    inputs += [Input("dt", ()), Input("time", ())]
+    program = system.trace(run, inputs, "compliant_step")
+    kernel = make_kernel(ProgramSource(program), system.parameters(), part="many")
+    system.kept[name] = kernel
+    return kernel
 
 
 def _kernel(system: System, fresh: bool) -> Any:

@@ -39,7 +39,6 @@ from tiburon.contact.candidates import (
     Surface,
     number_count,
     numbers_of,
-    refuse_prescribed,
     surfaces_of,
 )
 from tiburon.contact.rigid import (
@@ -637,7 +636,6 @@ def linearize_contact(
         arrays: Configuration, velocity, joint force, step, and states of the contact points.
         conditions: Shared keywords.
     """
-    refuse_prescribed(model, "linearize with contact")
     *state, z = arrays
     if z is None:
         q, v = arrays[:2]

@@ -419,8 +419,8 @@ def linearize(
     J v + (dJ/dt) dq = 0 to first order, as two closed states near each other do. A keeps them so.
     In equilibrium its eigenvalues along directions that open loops are zero: gaps keep their rates.
 
-    On compliant contacts time is continuous: their springs, dampers and friction act about anchors
-    that stay where they are.
+    Springs, dampers and friction of compliant contacts act about anchors that stay where they are,
+    in continuous time or through a step of `simulate` with `method="rk4"`.
 
     With rigid contact, the step is that of `simulate` with `method="rk4"`. Contact points keep
     their modes, and those that are closed throughout the step stay closed. The result then names
@@ -449,7 +449,7 @@ def linearize(
     Raises:
         ModelError: If a joint rolls: its positions have more degrees of freedom than its
             velocities; or if the world has ground that the robot can touch and the time is
-            continuous with rigid contact, or a step with compliant contact.
+            continuous with rigid contact.
 
     Example:
         ``A, B = tb.linearize(arm, q, v, tau, dt=0.01)``
@@ -490,14 +490,15 @@ def _with_springs(
     conditions: DynamicsCall,
 ) -> Linearization:
     """Return the linear model of a robot on compliant contacts; see `linearize`."""
-    from tiburon.simulation.compliant_linearization import compliant_changes
+    from tiburon.simulation.compliant_linearization import compliant_changes, compliant_step
 
-    if dt is not None:
-        raise ModelError(
-            f"linearize of model {model.name!r}: with compliant contact time is continuous, got a "
-            "step; leave dt out, or pass contact='rigid' or contact=False"
-        )
     chosen, pairs, state = contact
+    if dt is not None:
+        movable_joints(model)
+        step = compliant_step(model, (chosen, pairs), arrays, dt, state, conditions)
+        return (
+            _STEP.call(model, (*arrays, dt), conditions) if step is None else Linearization(*step)
+        )
     found = _CONTINUOUS.call(model, arrays, conditions)
     A = compliant_changes(model, (chosen, pairs), arrays, state, conditions)
     return found if A is None else found._replace(A=A)

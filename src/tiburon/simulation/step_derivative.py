@@ -1,9 +1,10 @@
 """Derivatives of a whole step by forward mode: for robots whose steps have no analytical ones.
 
-Hulls at a free surface change their inertia with their pose, and shapes may cross each other within
-a step. The step of a run itself is differentiated, once per direction, as one derived function.
-After it, a robot with loops moves back onto them: changes of position by the least motion in the
-metric of the masses, and velocities with them.
+Compliant contacts are part of the rates. Hulls at a free surface change their inertia with their
+pose, bodies with prescribed motion move the contacts, and shapes may cross each other within a
+step. The step of a run itself is differentiated, once per direction, as one derived function. After
+it, a robot with loops moves back onto them: changes of position by the least motion in the metric
+of the masses, and velocities with them.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +28,7 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
 from tiburon.trace.regions import for_each, function
 
-__all__ = ["step_derivative_kernel"]
+__all__ = ["step_columns", "step_derivative_kernel"]
 
 
 def step_derivative_kernel(system: System, method: str = "rk4") -> Callable[..., Any]:
@@ -50,7 +51,7 @@ def step_derivative_kernel(system: System, method: str = "rk4") -> Callable[...,
     def run(given: Any) -> Any:
         q, v, tau, z = (tuple(scalars(given[name])) for name in ("q", "v", "tau", "z"))
         p = scalars(given[ELEMENTS]) if ELEMENTS in given else ()
-        columns = _columns(system, method, (q, v, tau, z), given["dt"], given["time"], p)
+        columns = step_columns(system, method, (q, v, tau, z), given["dt"], given["time"], p)
         flat = [x for row in zip(*columns, strict=True) for x in row]
         whole = as_traced(flat).reshape(2 * n, 3 * n)
         u = (*tau, *(0.0,) * (len(system.command_names) - n), *z)
@@ -70,7 +71,7 @@ def step_derivative_kernel(system: System, method: str = "rk4") -> Callable[...,
     return found
 
 
-def _columns(
+def step_columns(
     system: System,
     method: str,
     state: tuple[Scalars, Scalars, Scalars, Scalars],
@@ -78,7 +79,16 @@ def _columns(
     time: Scalar,
     p: Sequence[Scalar],
 ) -> list[Scalars]:
-    """Return the changes of the state after a step along each direction of (dq, v, tau)."""
+    """Return the changes of the state after a step along each direction of (dq, v, tau).
+
+    Args:
+        system: The robot, without continuous states.
+        method: Name of the integrator.
+        state: Configuration, joint velocity, joint force and discrete states, which stay the same.
+        h: Length of the step [s].
+        time: At its start [s].
+        p: Run-time parameters of the elements.
+    """
     stepping = Stepping(system, METHODS[method], p, settles=False)
     model = system.model
     joints, n = movable_joints(model), model.nv
