@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.actuation.contact_element import PEAK_FORCE, POINT_STATES, ContactElement
+from tiburon.actuation.contact_element import POINT_STATES, ContactElement
 from tiburon.actuation.element import Action, ElementContext
 from tiburon.algorithms.kinematics import WORLD_PLACE, Place
 from tiburon.contact.candidates import FIELDS, Candidate, Part
@@ -46,7 +46,7 @@ from tiburon.spatial.vec3 import (
 from tiburon.trace.declared import is_declared
 from tiburon.trace.regions import where_needed
 
-__all__ = ["PEAK_DEPTH", "CompliantContact"]
+__all__ = ["CompliantContact"]
 
 PLACE = ("place_x", "place_y", "place_z")
 """Discrete states of a contact point: where it is on the first body, axes of that body [m].
@@ -57,9 +57,6 @@ Points of radius 0 have none of them: they do not move over their body.
 ANCHOR = ("anchor_x", "anchor_y", "anchor_z")
 """Discrete states of a contact point: where its anchor is on the second body, axes of that body, or
 of the world [m]."""
-
-PEAK_DEPTH = "peak_depth"
-"""Discrete state of a contact point: its largest depth at the end of any step so far [m]."""
 
 
 class _Carrier(NamedTuple):
@@ -110,7 +107,7 @@ class CompliantContact(ContactElement):
     The normal force and friction follow from the materials of surfaces (`ContactMaterial`,
     `Ground`), or from a law of the user. Both bodies get the same force, one with the opposite
     sign, at the same point. Discrete states are force and mode of each point, its anchor, and its
-    peak force and depth.
+    peak force.
 
     Example:
         A foot pad that hardens, with the usual friction::
@@ -138,10 +135,6 @@ class CompliantContact(ContactElement):
             for point in candidate.point_names
             for part in _anchor_states(candidate)
         )
-
-    def peak_names(self) -> tuple[str, ...]:
-        """Return what is largest so far of each point: squared force [N^2], and depth [m]."""
-        return (PEAK_FORCE, PEAK_DEPTH)
 
     def structure(self) -> Hashable:
         """Return the pairs of shapes, which of them are points, and the law."""
@@ -217,7 +210,7 @@ class CompliantContact(ContactElement):
         for acting in self._acting(now, carriers):
             force = acting.on_first
             points += (*force, np.where(acting.force.sticking, 1.0, 0.0))
-            peaks += (dot(force, force), acting.touch.depth)
+            peaks.append(dot(force, force))
             first, second = acting.candidate.first, acting.candidate.second
             # an open contact has no spring, wherever its anchor is
             touching = acting.first_arm

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tiburon.actuation.compliant_contact import PEAK_DEPTH
 from tiburon.actuation.contact_element import PEAK_FORCE
 from tiburon.actuation.exact_contact import PEAK_IMPULSE
 from tiburon.arrays import NDArray
@@ -48,8 +47,7 @@ class ContactSummary(NamedTuple):
     are forces over one step."""
 
     depth: Array
-    """Deepest penetration [m], 0 if there is none: of compliant contact in any step, of others at
-    recorded times."""
+    """Deepest penetration at recorded times [m]; 0 if there is none."""
 
     slip: Array
     """Longest path slipped while touching [m], from recorded times."""
@@ -134,7 +132,7 @@ def summarize_contacts(run: "Trajectory") -> ContactSummary:
     # peaks of all steps, and of the last row, which an event-driven run may reach after them
     peaks = {
         name: _peaks(cases, column.labels, name, force.shape[-1])
-        for name in (PEAK_FORCE, PEAK_IMPULSE, PEAK_DEPTH)
+        for name in (PEAK_FORCE, PEAK_IMPULSE)
     }
     largest = np.nanmax(np.where(alive, force, 0.0), axis=(0, 1))
     sticks = values[..., 3] > 0.5
@@ -149,7 +147,7 @@ def summarize_contacts(run: "Trajectory") -> ContactSummary:
         slipping,
         np.maximum(np.sqrt(peaks[PEAK_FORCE]), largest),
         np.sqrt(peaks[PEAK_IMPULSE]),
-        np.maximum(peaks[PEAK_DEPTH], depth.max(axis=(0, 1))),
+        depth.max(axis=(0, 1)),
         path.max(axis=0),
         _largest(cases, column.labels, "contact.largest_residual"),
         int(_largest(cases, column.labels, "contact.iterations")),
