@@ -84,6 +84,22 @@ def test_a_robot_stands_on_the_forces_that_are_shared(dog, plan):
     np.testing.assert_allclose(walk.shared[0].ravel(), share.x, atol=1e-3)
 
 
+def test_plain_calls_return_the_commands_of_the_loop(dog, plan):
+    """The controller on floats: the same joint forces and the same next states."""
+    control = tb.LoadSharingControl(plan, dog.poses["stand"])
+    run = simulated(dog, control, 0.05)
+    system = tb.System(dog, FLOOR, (), control, held=True, steps=True)
+    state = tb.State(system, 0.0, run.q[0], run.v[0], np.zeros(0))
+    commands, after = control(state)
+    np.testing.assert_allclose(list(commands.values()), run.u[0, 6:18], rtol=1e-9, atol=1e-9)
+    shared = control.read(run)
+    np.testing.assert_allclose(after[: shared.forces.shape[-1]], shared.forces[0], atol=1e-9)
+    assert shared.tau.shape == (51, 12)
+    np.testing.assert_array_equal(shared.tau[3], run.u[3, 6:18])
+    with pytest.raises(tb.ModelError, match="this controller"):
+        tb.LoadSharingControl(plan, dog.poses["stand"], name="other").read(run)
+
+
 def test_a_trot_starts_within_its_step_bound(dog, plan):
     """Feet lift and land: forces change by no more than the bound, and are those measured."""
     control = tb.LoadSharingControl(plan, tb.GaitPath.trot(dog), max_step=2.5)
@@ -110,6 +126,34 @@ def test_a_dog_trots_ten_seconds_with_each_scheme(dog, plan, smoothing, bound):
     goal = path.sample(path.parameters(), 10.0).poses["base"].position
     np.testing.assert_allclose(run.q[-1, 4:7], goal, atol=0.01)
     assert np.abs(run.v[-1]).max() < 0.05
+
+
+@pytest.mark.slow
+def test_footholds_catch_a_push(dog, plan):
+    """A sideways push of 0.6 m/s: feet that answer to it catch the robot, fixed ones do not."""
+
+    @tb.traced
+    def late(state):
+        return state.time - 1.137
+
+    def act(state):
+        v = np.array(state.v)
+        v[4] += 0.6
+        return {"v": v}
+
+    lean = {}
+    for feedback in (0.0, 1.0):
+        control = tb.LoadSharingControl(plan, tb.GaitPath.trot(dog), step_feedback=feedback)
+        push = tb.Event("push", late, action=act)
+        run = simulated(dog, control, 3.0, events=[push])
+        x, y = run.q[:, 1], run.q[:, 2]
+        lean[feedback] = np.degrees(2.0 * np.arcsin(np.clip(np.hypot(x, y), 0.0, 1.0)).max())
+        if feedback:
+            # back on its path
+            goal = control.path.sample(control.path.parameters(), 3.0).poses["base"].position
+            np.testing.assert_allclose(run.q[-1, 4:7], goal, atol=0.03)
+            assert not control.read(run).status.any()
+    assert lean[1.0] < 15.0 < 60.0 < lean[0.0]
 
 
 @pytest.mark.slow

@@ -70,6 +70,12 @@ CONTACTS = ("planned", "measured")
 LEAST_CAP = 1e-3
 """Bound of normal forces relative to the full load, where contacts begin or end."""
 
+CHOSEN = 0.6
+"""Share of a swing up to which its foothold may move."""
+
+LONGEST = 0.15
+"""Largest shift of a foothold [m]."""
+
 MOMENT = 1e-9
 """Time that counts as none [s]."""
 
@@ -147,6 +153,9 @@ class LoadSharingControl(RunTimeFields):
 
     slip_damping: float = 20.0
     """Rate at which contacts that move are brought to rest [1/s]."""
+
+    step_feedback: float = 1.0
+    """Share of errors of the base that footholds of a gait move with; 0 for those of the path."""
 
     contact: str = "planned"
     """Which contacts carry load: those "planned", or those of them that have been "measured" to
@@ -228,10 +237,11 @@ class LoadSharingControl(RunTimeFields):
         put(self, "full_load", positive("full_load", weight, "N"))
         for frequency in ("base_frequency", "joint_frequency", "foot_frequency"):
             put(self, frequency, positive(frequency, getattr(self, frequency), "rad/s"))
-        damping = float(self.slip_damping)
-        if not 0.0 <= damping < np.inf:
-            raise DomainError("slip_damping", "a finite value of at least 0", shown(damping))
-        put(self, "slip_damping", damping)
+        for gain in ("slip_damping", "step_feedback"):
+            value = getattr(self, gain)
+            if not is_number(value) or not 0.0 <= float(value) < np.inf:
+                raise DomainError(gain, "a finite value of at least 0", shown(value))
+            put(self, gain, float(value))
         choice("contact", self.contact, CONTACTS)
         choice("through", self.through, THROUGH)
         if not self.plan.layout.undriven:
@@ -258,6 +268,7 @@ class LoadSharingControl(RunTimeFields):
             *(f"{own}.{x}.force" for x in driven),
             *(f"{own}.{x}.touching" for x in plan.contact_names),
             *(f"{own}.{x.name}.offset_{axis}" for x in self._aimed for axis in "xyz"),
+            *(f"{own}.{x.name}.shift_{axis}" for x in self._aimed for axis in "xy"),
             *(f"{own}.{x}.missing" for x in plan.equation_names),
             f"{own}.changed_at",
             f"{own}.status",
@@ -267,7 +278,7 @@ class LoadSharingControl(RunTimeFields):
     def initial_discrete_state(self, model: Model) -> tuple[float, ...]:
         """Return no force and no contact: the first sample compares with nothing."""
         layout = self.plan.layout
-        count = layout.size + len(layout.driven) + len(layout.groups) + 3 * len(self._aimed)
+        count = layout.size + len(layout.driven) + len(layout.groups) + 5 * len(self._aimed)
         count += len(layout.undriven)
         return (*((0.0,) * count), BEFORE_ALL, 0.0, BEFORE_ALL)
 
@@ -291,7 +302,7 @@ class LoadSharingControl(RunTimeFields):
         z = run.z[..., [labels.index(name) for name in names]]
         layout = self.plan.layout
         ends = np.cumsum([layout.size, len(layout.driven), len(layout.groups)]).tolist()
-        after = ends[-1] + 3 * len(self._aimed)
+        after = ends[-1] + 5 * len(self._aimed)
         return SharedRun(
             z[..., : ends[0]],
             z[..., ends[0] : ends[1]],
@@ -320,14 +331,15 @@ class LoadSharingControl(RunTimeFields):
             len(layout.driven),
             len(layout.groups),
             3 * len(self._aimed),
+            2 * len(self._aimed),
             len(layout.undriven),
         )
-        at = [sum(sizes[:k]) for k in range(6)]
-        x, tau, touched, offsets, drift = (z[at[k] : at[k + 1]] for k in range(5))
-        changed_at, _, last = z[at[5] :]
+        at = [sum(sizes[:k]) for k in range(7)]
+        x, tau, touched, offsets, shifts, drift = (z[at[k] : at[k + 1]] for k in range(6))
+        changed_at, _, last = z[at[6] :]
         started = np.where(last > 0.5 * BEFORE_ALL, 1.0, 0.0)
         dt = started * (state.time - last)
-        sample = self._sampled(state, own, dt, offsets)
+        sample, shifts = self._sampled(state, own, dt, offsets, shifts)
         planned = [sample.touching.get(name, 1.0) for name in plan.contact_names]
         touching = self._touching(state, planned, touched, started)
         change: Scalar = 0.0
@@ -356,6 +368,7 @@ class LoadSharingControl(RunTimeFields):
             *driven,
             *touching,
             *left,
+            *shifts,
             *missing,
             changed_at,
             found.status,
@@ -376,12 +389,18 @@ class LoadSharingControl(RunTimeFields):
                 )
 
     def _sampled(
-        self, state: State, own: dict[str, Any], dt: Scalar, offsets: Sequence[Scalar]
-    ) -> MotionSample:
-        """Return the motion at a time, with accelerations of the middle of the sample.
+        self,
+        state: State,
+        own: dict[str, Any],
+        dt: Scalar,
+        offsets: Sequence[Scalar],
+        shifts: Sequence[Scalar],
+    ) -> tuple[MotionSample, list[Scalar]]:
+        """Return the motion at a time, and shifts of footholds.
 
-        Commands are held for a sample: accelerations of its start would lag by half of it. Feet
-        swing from where they were when they lifted.
+        Accelerations are those of the middle of the sample: commands are held for a sample, and
+        accelerations of its start would lag by half of it. Feet swing from where they were when
+        they lifted to footholds that catch errors of the base.
         """
         path, handles = self.path, table_handles(self, state)
         now: MotionSample = path.sample(own["path"], state.time, handles)
@@ -398,12 +417,45 @@ class LoadSharingControl(RunTimeFields):
             for name, part in now.joints.items()
         }
         aims = {}
+        found: list[Scalar] = []
+        caught = self._caught(state, own, now) if self._aimed else []
         for k, foot in enumerate(self._aimed):
-            own_offset = offsets[3 * k : 3 * k + 3]
-            aim = now.aims[foot.name].moved(own_offset)
-            ahead = middle.aims[foot.name].moved(own_offset)
+            # footholds are chosen until shortly before the landing
+            open_end = now.aims[foot.name].blend[0] < CHOSEN
+            shift = [
+                np.where(open_end, new, old)
+                for new, old in zip(caught, shifts[2 * k : 2 * k + 2], strict=True)
+            ]
+            found += shift
+            own_offset, whole = offsets[3 * k : 3 * k + 3], [*shift, 0.0]
+            aim, ahead = (
+                part.aims[foot.name].moved(own_offset).shifted(whole) for part in (now, middle)
+            )
             aims[foot.name] = aim._replace(acceleration=ahead.acceleration)
-        return now._replace(poses=poses, joints=joints, aims=aims)
+        return now._replace(poses=poses, joints=joints, aims=aims), found
+
+    def _caught(self, state: State, own: dict[str, Any], sample: MotionSample) -> list[Scalar]:
+        """Return how far footholds move with errors of the base [m].
+
+        By the error of position and that of velocity times sqrt(h / g), the way of an inverted
+        pendulum that comes to rest above its foot.
+        """
+        model = self.plan.model
+        (name,) = sample.poses
+        pose = sample.poses[name]
+        q = _in_world(model.joint(name), entries(state.q)[model.slice(name)])
+        v = entries(state.v)[model.slice(name, of="v")]
+        velocity = matrix_vector(quaternion_to_matrix(tuple(q[:4])), tuple(v[3:]))
+        height = entries(pose.position)[2] - sample.aims[self._aimed[0].name].position[2]
+        gravity = float(np.linalg.norm(self.plan.world.gravity)) or 9.81
+        pace = np.sqrt(np.maximum(height, 0.0) / gravity)
+        found = []
+        for k in range(2):
+            error = q[4 + k] - entries(pose.position)[k]
+            rate = velocity[k] - entries(pose.velocity)[k]
+            shift = own["step_feedback"] * (error + pace * rate)
+            found.append(np.minimum(np.maximum(shift, -LONGEST), LONGEST))
+        return found
 
     def _offsets(
         self,
@@ -420,7 +472,7 @@ class LoadSharingControl(RunTimeFields):
             held = touching[names.index(foot.name)] > 0.5
             for i in range(3):
                 old = offsets[3 * k + i]
-                # the aim on the ground already contains the old offset
+                # the aim on the ground already contains the old offset, and no shift
                 place = aim.position[i] - (1.0 - aim.blend[0]) * old
                 found.append(np.where(held, centers[3 * k + i] - place, old))
         return found
@@ -641,7 +693,7 @@ class LoadSharingControl(RunTimeFields):
         more = ["max_step"] if self.max_step is not None else []
         more += ["smoothing"] if self._smooths else []
         frequencies = ("base_frequency", "joint_frequency", "foot_frequency")
-        others = ("slip_damping", "friction_reserve", "full_load", "path", "plan")
+        others = ("slip_damping", "step_feedback", "friction_reserve", "full_load", "path", "plan")
         return (*frequencies, *others, *more)
 
     def structure(self) -> Hashable:

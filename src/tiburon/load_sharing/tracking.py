@@ -95,6 +95,16 @@ class FootAim(NamedTuple):
             self.blend,
         )
 
+    def shifted(self, shift: Sequence[Scalar]) -> "FootAim":
+        """Return the aim of a foot that lands elsewhere: the shift fades in [m]."""
+        b, bd, bdd = self.blend
+        return FootAim(
+            [x + b * d for x, d in zip(self.position, shift, strict=True)],
+            [x + bd * d for x, d in zip(self.velocity, shift, strict=True)],
+            [x + bdd * d for x, d in zip(self.acceleration, shift, strict=True)],
+            self.blend,
+        )
+
 
 class Following(NamedTuple):
     """Gains of rows."""
