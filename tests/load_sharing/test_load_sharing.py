@@ -1,9 +1,12 @@
 """Load sharing: forces and torques that produce a motion, within limits, as little as possible."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.loops.mechanisms import arms_on_object
 
 FLOOR = tb.World(ground=tb.Ground(static_friction=0.6))
 
@@ -307,3 +310,60 @@ def test_relaxed_motions_are_the_nearest_possible():
     np.testing.assert_allclose(share.shortfall, short, atol=1e-3 * np.abs(short).max())
     force = share.forces
     assert np.all(np.hypot(force[:, 0], force[:, 1]) <= 0.6 * force[:, 2] + 1e-6)
+
+
+def scaled(model, length):
+    """The same mechanism with lengths in another unit: meters times `length`."""
+    bodies = []
+    for body in model.bodies:
+        pose, inertia = body.joint.pose, body.inertia
+        moved = tb.Pose(pose.rotation, tuple(length * x for x in pose.translation))
+        own = tb.Inertia(
+            inertia.mass,
+            tuple(length * x for x in inertia.com),
+            tuple(length**2 * x for x in inertia.tensor),
+        )
+        joint = replace(body.joint, pose=moved)
+        bodies.append(tb.Body(body.name, body.parent, joint=joint, inertia=own))
+    loops = [
+        tb.LoopClosure(
+            loop.name,
+            loop.first,
+            loop.second,
+            replace(
+                loop.joint,
+                pose=tb.Pose(
+                    loop.joint.pose.rotation, tuple(length * x for x in loop.joint.pose.translation)
+                ),
+            ),
+            tb.Pose(
+                loop.second_pose.rotation, tuple(length * x for x in loop.second_pose.translation)
+            ),
+        )
+        for loop in model.loops
+    ]
+    return tb.Model(model.name, bodies, loops=loops)
+
+
+def test_shared_forces_do_not_depend_on_the_unit_of_length():
+    """Arms on an object in meters and millimeters: one physical answer, by the lever (6.20)."""
+    arms = arms_on_object((6, 6), tb.Fixed)
+    motors = [name for name in arms.joint_names if name.startswith("a")]
+    q = arms.neutral()
+    found = []
+    for unit, lever in ((1.0, None), (1000.0, None), (1.0, 1.0), (1000.0, 1.0)):
+        world = tb.World(gravity=(0.0, 0.0, -9.81 * unit))
+        plan = tb.LoadSharing.of(
+            scaled(arms, unit),
+            world=world,
+            driven=motors,
+            torque_limits=False,
+            objective=tb.InternalForce(lever),
+        )
+        kinds = [kind for group in plan.layout.groups for kind in group.kinds]
+        # forces in units of length, moments in its squares
+        si = np.array([unit if kind == "force" else unit**2 for kind in kinds])
+        found.append(plan.share(q).x / si)
+    np.testing.assert_allclose(found[1], found[0], atol=1e-9 * np.abs(found[0]).max())
+    # one unit of length as a lever is another lever in another unit
+    assert np.abs(found[3] - found[2]).max() > 1e-3 * np.abs(found[2]).max()

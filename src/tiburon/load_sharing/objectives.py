@@ -139,8 +139,8 @@ class InternalForce(Objective):
     """
 
     length: float | None = None
-    """Lever [m]; by default the root mean square distance of the contact points from their mean,
-    or 1 m where there are none."""
+    """Lever [m]; by default the root mean square distance of contact points and joints of loops
+    from their mean, or 1 m where there are less than two."""
 
     is_definite = True
 

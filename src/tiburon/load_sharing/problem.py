@@ -31,11 +31,11 @@ from tiburon.contact.candidates import Candidate, surfaces_of
 from tiburon.contact.rows import ContactRow, PointRows, contact_rows
 from tiburon.load_sharing.drives import Drive, drive_row
 from tiburon.load_sharing.sites import SITE_VALUES, ContactSite, Wrenches, opposed, site_rows
-from tiburon.loops.constraints import constraints, jacobian_pattern
+from tiburon.loops.constraints import constraints, end_of, jacobian_pattern
 from tiburon.model import Model, Plan
 from tiburon.model.closure import LoopClosure
 from tiburon.model.joint_constraints import Offset
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Vec3
 from tiburon.spatial.vec3 import cross, scale
 
 __all__ = [
@@ -180,7 +180,7 @@ class Problem(NamedTuple):
     """Coefficient of friction of each group; 0 where it has no normal."""
 
     lever: Scalar
-    """Root mean square distance of the contact points from their mean [m] (6.20)."""
+    """Root mean square distance of contact points and loop joints from their mean [m] (6.20)."""
 
     points: list[PointRows]
     """Geometry of the contact points."""
@@ -389,7 +389,7 @@ def problem_of(
         vd,
         list(touching),
         coefficients,
-        _lever(points),
+        _lever([*(point.geometry.point for point in points), *_loop_points(setting, q)]),
         points,
         chosen_mass_elements(plan, JointVector(q), [(i, i) for i in layout.undriven]),
         setting,
@@ -425,13 +425,24 @@ def _combined(rows: Sequence[ContactRow], axis: Sequence[float]) -> ContactRow:
     return found
 
 
-def _lever(points: Sequence[PointRows]) -> Scalar:
+def _loop_points(setting: Setting, q: Sequence[Scalar]) -> list[Vec3]:
+    """Return where joints that close loops are, world axes [m]."""
+    closed = [loop for loop in setting.model.loops if isinstance(loop, LoopClosure)]
+    if not closed:
+        return []
+    plan = setting.plan
+    places = body_places(plan, JointVector(q))
+    ends = [end_of(plan, loop.first, loop.joint.pose.transform, places, None) for loop in closed]
+    return [end.place.p for _, end in ends]
+
+
+def _lever(points: Sequence[Vec3]) -> Scalar:
     """Return the root mean square distance of points from their mean; 1 for less than two."""
     if len(points) < 2:
         return 1.0
     total: Scalar = 0.0
     for axis in range(3):
-        values = [point.geometry.point[axis] for point in points]
+        values = [point[axis] for point in points]
         mean: Scalar = sum(values[1:], values[0]) / len(values)
         for value in values:
             total = total + (value - mean) * (value - mean)
