@@ -231,6 +231,8 @@ if TYPE_CHECKING:
     from tiburon.loops.driven_cut import driven_cut_state as driven_cut_state
     from tiburon.loops.recut import recut as recut
     from tiburon.loops.recut import recut_state as recut_state
+    from tiburon.loops.stabilization import Baumgarte as Baumgarte
+    from tiburon.loops.stabilization import Penalty as Penalty
     from tiburon.loops.topology import JointLine as JointLine
     from tiburon.loops.topology import Topology as Topology
     from tiburon.loops.topology import topology as topology

@@ -208,6 +208,8 @@ SAMPLES: dict[str, Callable[[tb.Model], Any]] = {
     "target": lambda m: 0.0,
     "stiffness": lambda m: 1.0,
     "damping": lambda m: 1.0,
+    "alpha": lambda m: 10.0,
+    "beta": lambda m: 10.0,
     "integral": lambda m: 1.0,
     "resistance": lambda m: 1.0,
     "torque_constant": lambda m: 0.1,

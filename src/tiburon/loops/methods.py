@@ -63,6 +63,7 @@ from tiburon.loops.metric import (
     scattered,
     solve_in_metric,
 )
+from tiburon.loops.stabilization import Baumgarte
 from tiburon.model import Model, Plan
 from tiburon.spatial import Scalar
 from tiburon.trace.primitives.saddle import SaddleFactor, SaddlePattern
@@ -264,6 +265,7 @@ def constrained_motion(
     *state: Sequence[Scalar],
     switches: Switches | None = None,
     min_cut: float = MIN_CUT,
+    baumgarte: Baumgarte | None = None,
 ) -> ConstrainedMotion:
     """Compute accelerations and constraint forces of a robot with loops.
 
@@ -272,9 +274,12 @@ def constrained_motion(
         state: Configuration, velocity and joint force.
         switches: Which loops are closed; all by default.
         min_cut: Smallest rank cut; see `rank_cut`.
+        baumgarte: Correction of accelerations by which residuals decay; none by default.
     """
     q, v, tau = state
     terms = switched(constraints(around.model, around.plan, q, v), switches)
+    if baumgarte is not None:
+        terms = baumgarte.corrected(terms)
     method = dict(around.options).get("method") or cheaper_loop_method(around.model)
     return METHODS[method](around, terms, (q, v, tau), min_cut)
 

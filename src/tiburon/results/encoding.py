@@ -72,6 +72,7 @@ SETUP_TYPES: dict[str, tuple[type, ...]] = {
     "events": (tuple,),
     "parameters": (dict,),
     "redundancy_tolerance": (float, int),
+    "loop_method": (tuple,),
     "named": (dict,),
 }
 """Types of the keywords in a setup: all fields of `RunSetup` except model, world, elements and

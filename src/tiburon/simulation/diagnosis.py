@@ -15,6 +15,7 @@ from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.recorder import Recorder
 from tiburon.simulation.system import System
+from tiburon.trace.graph import ANGLE_LIMIT
 
 __all__ = [
     "BEYOND_GRID",
@@ -247,10 +248,11 @@ MOST_LOOKS = 20000
 def tell_rank_changes(system: System, recorder: Recorder, steps: int, outcomes: Outcomes) -> None:
     """Add to the outcomes of a run where the rank of its constraints changed.
 
-    The rank of switched loops changes by design. Messages of outcomes are changed in place.
+    The rank of switched loops changes by design, and penalties need none. Messages of outcomes are
+    changed in place.
     """
     model, rows = system.model, recorder.count
-    if not model.loops or system.switch_places or rows < 2:
+    if not model.loops or system.loop_method is not None or system.switch_places or rows < 2:
         return
     cases = len(outcomes)
     looks = min(rows, max(2, min(1 + steps // STEPS_PER_LOOK, MOST_LOOKS // cases)))
@@ -261,7 +263,8 @@ def tell_rank_changes(system: System, recorder: Recorder, steps: int, outcomes: 
         """Return the rank at some rows, shape (rows, cases); -1 where a case has ended."""
         q = recorder.pick("q", chosen).reshape(len(chosen), cases, -1)[:, only]
         time = np.broadcast_to(recorder.pick("time", chosen)[:, None], q.shape[:2])
-        there = np.isfinite(q).all(axis=-1)
+        # diverged cases may have turned beyond the angles that sines are defined for
+        there = (np.abs(q) < ANGLE_LIMIT).all(axis=-1)
         found = np.full(there.shape, -1.0)
         if there.any():
             now = time[there] if model.plan.depends_on_time else None

@@ -102,6 +102,7 @@ class RecordedSystem:
             self.world,
             self.header.elements,
             redundancy_tolerance=tolerance,
+            loop_method=self.header.setup.get("loop_method", ()),
             steps=True,
         )
 

@@ -102,6 +102,8 @@ class RunSetup(NamedTuple):
     """Tables of run-time parameters as code takes them."""
     threads: int | None = None
     redundancy_tolerance: float = 0.0
+    loop_method: tuple[Any, ...] = ()
+    """How loops are held, as `checked_loop_method` returns it; empty for projections."""
     named: Mapping[str, Any] = MappingProxyType({})
     """Values by name that replace those of robot, surroundings, elements and controller."""
 
@@ -118,6 +120,7 @@ class RunSetup(NamedTuple):
             "held": self.traced and self.hold is not None,
             "sensed": sensed if self.traced else (),
             "redundancy_tolerance": self.redundancy_tolerance,
+            "loop_method": self.loop_method,
         }
 
     def system(self) -> System:

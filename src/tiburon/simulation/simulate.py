@@ -28,6 +28,7 @@ from tiburon.functions.assembly import check_switched_start, closed_start, resti
 from tiburon.functions.contact import check_gaps
 from tiburon.functions.library import check_places
 from tiburon.loops.metric import checked_tolerance
+from tiburon.loops.stabilization import LoopMethod, checked_loop_method
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.results.checkpoint import Checkpoint
@@ -91,6 +92,7 @@ def simulate(
     adaptive: bool | None = None,
     keep_inertia: int | None = None,
     redundancy_tolerance: float = 0.0,
+    loop_method: LoopMethod | None = None,
     record_dt: float | None = None,
     record_every: int | None = None,
     record: Sequence[str] = (),
@@ -170,6 +172,9 @@ def simulate(
             which they count as redundant, and loop-closure error [m or rad] that the run may leave
             where they disagree: for linkages whose lengths and axes are given to some digits only.
             By default constraints are redundant if they are so exactly (docs/numbers.md).
+        loop_method: `Penalty(stiffness)` or `Baumgarte(alpha, beta)` to hold loops by forces or by
+            corrected accelerations instead of projections, with explicit methods; the start need
+            not be closed then. By default steps are projected onto the loops, without gains.
         record_dt: Time between two recorded rows [s]; 0.01 by default.
         record_every: Steps between two recorded rows, instead of `record_dt`.
         record: Names of quantities that `Trajectory.data` holds beside states and commands.
@@ -267,6 +272,7 @@ def simulate(
         parameters={},
         threads=None if threads is None else at_least("threads", threads, 1),
         redundancy_tolerance=checked_tolerance(redundancy_tolerance),
+        loop_method=checked_loop_method(loop_method),
         named={} if varied is None else varied.named,
     )
     check_sensors(setup.sensors)
@@ -278,9 +284,11 @@ def simulate(
             "it out",
             name=model.name,
         )
+    if setup.loop_method:
+        _refuse_loop_method(setup, touching, exact, keep_inertia)
     if varied is not None:
         system = setup.system()
-    elif not (extra or setup.traced or setup.redundancy_tolerance):
+    elif not (extra or setup.traced or setup.redundancy_tolerance or setup.loop_method):
         system = around.system()
     else:
         system = around.system(extra, **setup.system_options())
@@ -291,7 +299,7 @@ def simulate(
             name=model.name,
         )
     batch, state, held, rows = _start(system, q, v, x, command, varied)
-    if model.loops:
+    if model.loops and not setup.loop_method:
         _close(system, state, setup.begin)
     if exact or any(isinstance(element, RigidContact) for element in touching):
         around_start = place or DEFAULT_WORLD
@@ -434,6 +442,33 @@ def _put(target: Array, part: Array, batch: tuple[int, ...]) -> None:
     if part.ndim > 2 or part.ndim == 2 != len(batch) + 1:
         part = np.broadcast_to(part, (*batch, part.shape[-1])).reshape(target.shape)
     target[:] = part
+
+
+def _refuse_loop_method(
+    setup: RunSetup, touching: Sequence[Any], exact: bool, keep_inertia: int | None
+) -> None:
+    """Refuse runs in which loops cannot be held by forces or corrected accelerations."""
+    model = setup.model
+    if not model.loops:
+        raise ModelError(
+            f"model {model.name!r}: loop_method is for robots with loops, got none; leave it out",
+            name=model.name,
+        )
+    if METHODS[setup.method].is_implicit:
+        able = [name for name, known in METHODS.items() if not known.is_implicit]
+        raise OptionError("method with loop_method", able, setup.method)
+    if exact or any(isinstance(element, RigidContact) for element in touching):
+        raise ModelError(
+            f"model {model.name!r}: rigid and exact contact keep loops closed by projection; leave "
+            "loop_method out, or use contact='compliant'",
+            name=model.name,
+        )
+    if keep_inertia is not None:
+        raise ModelError(
+            f"model {model.name!r}: keep_inertia solves loops with a kept mass matrix; leave "
+            "loop_method or keep_inertia out",
+            name=model.name,
+        )
 
 
 def _close(system: System, state: Array, begin: float) -> None:

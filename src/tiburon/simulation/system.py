@@ -76,6 +76,7 @@ from tiburon.loops.projection import (
     moved_configuration,
     projected_state,
 )
+from tiburon.loops.stabilization import Penalty, checked_loop_method, loop_method_from
 from tiburon.model import Model, Plan, Water, World
 from tiburon.results.header import Column, state_columns
 from tiburon.simulation.state import CommandRow, Readings, State, unique_names
@@ -258,6 +259,7 @@ class System:
         held: bool = False,
         sensed: Sequence[tuple[str, int]] = (),
         redundancy_tolerance: float = 0.0,
+        loop_method: Sequence[Any] = (),
         steps: bool = False,
     ) -> None:
         """Build a system.
@@ -273,6 +275,7 @@ class System:
             sensed: Sensors that the controller reads, by name, with their number of channels; the
                 readings are held with the commands.
             redundancy_tolerance: As `simulate` takes it.
+            loop_method: As `checked_loop_method` returns it.
             steps: Whether the caller takes equal steps and updates discrete states after each.
 
         Raises:
@@ -291,6 +294,7 @@ class System:
         self.held = held
         self.sensed = tuple(sensed)
         self.redundancy_tolerance = redundancy_tolerance
+        self.loop_method = loop_method_from(loop_method)
         unique_names("element", [element.name for element in self.elements])
         for element in self.elements:
             element.check(model)
@@ -573,9 +577,18 @@ class System:
     ) -> tuple[Sequence[Scalar], Sequence[Scalar]]:
         """Return joint accelerations and constraint forces, by the method that the robot needs."""
         tau = JointVector(force)
+        if isinstance(self.loop_method, Penalty):
+            terms = self._constraints(here, q, v, x)
+            pushes = self.loop_method.forces(terms)
+            held = list(force)
+            for row, push in zip(terms.jacobian, pushes, strict=True):
+                for i, entry in row.items():
+                    held[i] = held[i] + entry * push
+            solve = method_of_runs(self.model, here.plan)
+            return solve(here.plan, q, v, JointVector(held), here.gravity, here.external), pushes
         if self.model.loops:
             how: Any = {"switches": self.switches(x), "min_cut": self._min_cut}
-            found = constrained_motion(here, q, v, tau, **how)
+            found = constrained_motion(here, q, v, tau, baumgarte=self.loop_method, **how)
             return found.vd, found.multipliers
         solve = method_of_runs(self.model, here.plan)
         return solve(here.plan, q, v, tau, here.gravity, here.external), ()
@@ -640,7 +653,7 @@ class System:
         self, q: Scalars, w: Scalars, time: Scalar
     ) -> tuple[Scalars, Scalars, Scalar]:
         """Project a state onto the loop constraints."""
-        if not self.model.loops:
+        if not self.model.loops or self.loop_method is not None:
             return q, w, 0.0
         nv = self.model.nv
         plan = self.plan_at(q, w[:nv], time)
@@ -1116,6 +1129,8 @@ class System:
         how: Hashable = (self.held, self.sensed) if self.sensed else self.held
         if self.redundancy_tolerance:
             how = (how, self.redundancy_tolerance)
+        if self.loop_method is not None:
+            how = (how, checked_loop_method(self.loop_method))
         switched = tuple(self.switch_places.items())
         return (structure_of(self.elements[first:]), switched, kind, control, how, self.user_key())
 
@@ -1371,6 +1386,7 @@ class Surrounded:
         held: bool = False,
         sensed: Sequence[tuple[str, int]] = (),
         redundancy_tolerance: float = 0.0,
+        loop_method: Sequence[Any] = (),
     ) -> System:
         """Return the system with further elements and a traced controller, built before or now.
 
@@ -1378,9 +1394,9 @@ class Surrounded:
         package, and neither their data nor the graph of their user code has changed.
         """
         key: Any = None
-        if extra or control is not None or redundancy_tolerance:
+        if extra or control is not None or redundancy_tolerance or loop_method:
             parts = tuple(map(_identity, (*extra, control)))
-            key = (parts, held, tuple(sensed), redundancy_tolerance)
+            key = (parts, held, tuple(sensed), redundancy_tolerance, tuple(loop_method))
         found, known = self._systems.get(key, (None, None))
         if found is not None and (key is None or found.fingerprint() == known):
             return found
@@ -1392,6 +1408,7 @@ class Surrounded:
             held=held,
             sensed=sensed,
             redundancy_tolerance=redundancy_tolerance,
+            loop_method=loop_method,
             steps=True,
         )
         found.fixed = self._fixed

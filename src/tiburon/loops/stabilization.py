@@ -1,0 +1,124 @@
+"""Loops held by forces or by corrected accelerations instead of projections.
+
+`simulate` projects every step onto the loops by default. The methods here are those that closed
+mechanisms have been simulated with otherwise; both leave a residual that their gains decide.
+
+Penalty (Khan 2002, eqs. 2.7 and 4.1)
+    Springs and dampers across the loops, one stiffness and damping for all constraints:
+
+        H vd = tau - C - J^T (k c + d cd),      d = 2 sqrt(k) unless given
+
+    The residual is the constraint force over k. Stiff: explicit steps must stay below about
+    2 / sqrt(k a), with a the largest acceleration across a constraint per unit of its force.
+
+Baumgarte (1972)
+    Accelerations satisfy cdd + 2 alpha cd + beta^2 c = 0 instead of cdd = 0, so that a residual
+    decays; alpha = beta is critical damping.
+
+Constraints on velocities have no c: they get d cd, and cdd + 2 alpha cd = 0.
+
+Symbols: c, cd, cdd constraint residual and its rates, J constraint Jacobian, H, C mass matrix and
+bias force.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tiburon.errors import DomainError, OptionError
+from tiburon.loops.constraints import Constraints
+from tiburon.record import record
+from tiburon.spatial import Scalar
+
+__all__ = ["Baumgarte", "LoopMethod", "Penalty", "checked_loop_method", "loop_method_from"]
+
+
+@record
+class Penalty:
+    """Hold loops by springs and dampers (Khan 2002, method I); for `simulate(loop_method=)`."""
+
+    stiffness: float
+    """k of every constraint [N/m or N m/rad]."""
+
+    damping: float | None = None
+    """d of every constraint [N s/m or N m s/rad]; 2 sqrt(k) by default."""
+
+    def __post_init__(self) -> None:
+        _check(self, stiffness=self.stiffness)
+        if self.damping is not None:
+            _check(self, damping=self.damping)
+
+    def forces(self, terms: Constraints) -> list[Scalar]:
+        """Return the constraint forces [N or N m], one per constraint."""
+        k = self.stiffness
+        d = 2.0 * math.sqrt(k) if self.damping is None else self.damping
+        return [-(k * c + d * rate) for c, rate in zip(terms.value, terms.rate, strict=True)]
+
+
+@record
+class Baumgarte:
+    """Let loop-closure errors decay: cdd + 2 alpha cd + beta^2 c = 0; for `loop_method=`."""
+
+    alpha: float
+    """Decay rate of velocity errors [1/s]."""
+
+    beta: float
+    """Natural frequency of position errors [rad/s]; equal to alpha for critical damping."""
+
+    def __post_init__(self) -> None:
+        _check(self, alpha=self.alpha, beta=self.beta)
+
+    def corrected(self, terms: Constraints) -> Constraints:
+        """Return constraints whose bias has the correction."""
+        bias = tuple(
+            b + (2.0 * self.alpha) * rate + (self.beta * self.beta) * c
+            for c, rate, b in zip(terms.value, terms.rate, terms.bias, strict=True)
+        )
+        return terms._replace(bias=bias)
+
+
+LoopMethod = Penalty | Baumgarte
+
+
+def _check(method: Any, **values: Any) -> None:
+    """Refuse gains that are not positive numbers."""
+    for name, value in values.items():
+        number = math.nan if isinstance(value, (str, bool)) else _float(value)
+        if not 0.0 < number < math.inf:
+            raise DomainError(
+                f"{type(method).__name__}.{name}",
+                "a positive number",
+                f"{value!r}",
+                advice="leave loop_method out for loops without gains",
+            )
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def checked_loop_method(method: Any) -> tuple[str | float, ...]:
+    """Return a method as the tuple that runs keep; empty for None.
+
+    Raises:
+        OptionError: If it is no method.
+    """
+    if method is None:
+        return ()
+    if isinstance(method, Penalty):
+        damping = () if method.damping is None else (float(method.damping),)
+        return ("penalty", float(method.stiffness), *damping)
+    if isinstance(method, Baumgarte):
+        return ("baumgarte", float(method.alpha), float(method.beta))
+    raise OptionError("loop_method", ["Penalty(...)", "Baumgarte(...)", "None"], repr(method))
+
+
+def loop_method_from(kept: Sequence[Any]) -> LoopMethod | None:
+    """Return the method that a run keeps as a tuple."""
+    if not kept:
+        return None
+    name, *gains = kept
+    return Penalty(*gains) if name == "penalty" else Baumgarte(*gains)

@@ -1,0 +1,118 @@
+"""Loops held by penalty forces or Baumgarte's correction, against projection and closed forms."""
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+
+WEIGHTLESS = tb.World(gravity=(0.0, 0.0, 0.0))
+
+
+def moving_state(model, seed=3, speed=0.5):
+    """Return a closed configuration away from the home pose, and a velocity that loops permit."""
+    rng = np.random.default_rng(seed)
+    home = np.array(model.poses.get("home", model.neutral()))
+    q = tb.assemble(model, model.integrate(home, 0.05 * rng.normal(size=model.nv))).q
+    return q, tb.project_velocity(model, q, speed * rng.normal(size=model.nv))
+
+
+def residuals(model, run):
+    """Return the largest constraint residual of each row."""
+    return np.array([np.abs(tb.constraint_residual(model, q)).max() for q in run.q])
+
+
+@pytest.mark.parametrize("name", ["four_bar", "planar_3rrr"])
+def test_penalty_converges_to_projection_with_stiffness(name):
+    """The residual is the constraint force over k, so it falls with slope -1."""
+    model = tb.load(name)
+    q, v = moving_state(model)
+    exact = tb.simulate(model, 0.1, q=q, v=v, dt=1e-4)
+    left, off = [], []
+    stiffnesses = np.array([1e4, 4e4, 16e4])
+    for k in stiffnesses:
+        # twice the damping of one constraint on a unit mass, so that the start dies away
+        method = tb.Penalty(k, 4.0 * np.sqrt(k))
+        run = tb.simulate(model, 0.1, q=q, v=v, dt=1e-4, loop_method=method)
+        left.append(residuals(model, run)[-1])
+        off.append(np.abs(run.q[-1] - exact.q[-1]).max())
+    slope = np.polyfit(np.log(stiffnesses), np.log(left), 1)[0]
+    assert slope == pytest.approx(-1.0, abs=0.1)
+    assert off[2] < 0.3 * off[0]
+
+
+def test_default_damping_is_twice_the_root_of_the_stiffness():
+    model = tb.load("planar_3rrr")
+    q, v = moving_state(model)
+    runs = [
+        tb.simulate(model, 0.02, q=q, v=v, dt=1e-4, loop_method=method)
+        for method in (tb.Penalty(1e4), tb.Penalty(1e4, 200.0))
+    ]
+    assert np.array_equal(runs[0].q, runs[1].q)
+
+
+@pytest.mark.parametrize("name", ["four_bar", "stewart"])
+def test_baumgarte_residual_decays_by_its_own_equation(name):
+    """From an open start: c = (c0 + (cd0 + a c0) t) exp(-a t) for equal gains."""
+    model = tb.load(name)
+    q, v = moving_state(model)
+    rng = np.random.default_rng(8)
+    q = np.array(model.integrate(q, 1e-3 * rng.normal(size=model.nv)))
+    v = v + 1e-2 * rng.normal(size=model.nv)
+    a = 8.0
+    c0 = np.array(tb.constraint_residual(model, q))
+    rate0 = np.array(tb.loop_jacobian(model, q)) @ v
+    run = tb.simulate(
+        model, 0.3, q=q, v=v, dt=5e-4, world=WEIGHTLESS, loop_method=tb.Baumgarte(a, a)
+    )
+    for t, state in zip(run.time, run.q, strict=True):
+        expected = (c0 + (rate0 + a * c0) * t) * np.exp(-a * t)
+        # RK4 leaves 1e-10; redundant rows of planar loops stay zero on both sides
+        np.testing.assert_allclose(tb.constraint_residual(model, state), expected, atol=1e-8)
+
+
+def test_batch_resumed_and_single_runs_have_the_same_bits(tmp_path):
+    model = tb.load("four_bar")
+    q, v = moving_state(model)
+    method = tb.Baumgarte(20.0, 20.0)
+    whole = tb.simulate(model, 0.1, q=q, v=v, loop_method=method)
+    batch = tb.simulate(model, 0.1, q=[q, q], v=[v, 0.5 * v], loop_method=method)
+    assert np.array_equal(batch.q[:, 0], whole.q)
+    half = tb.simulate(model, 0.05, q=q, v=v, loop_method=method)
+    half.save(tmp_path / "half.zarr")
+    resumed = tb.load_run(tmp_path / "half.zarr").resume(0.05)
+    assert np.array_equal(resumed.q[-1], whole.q[-1])
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"loop_method": "penalty"}, "loop_method"),
+        ({"loop_method": tb.Penalty(1e4), "method": "rosenbrock"}, "rosenbrock"),
+        ({"loop_method": tb.Penalty(1e4), "keep_inertia": 2, "method": "rk4"}, "keep_inertia"),
+    ],
+)
+def test_refused_combinations_are_named(change, named):
+    model = tb.load("four_bar")
+    with pytest.raises(tb.TiburonError, match=named):
+        tb.simulate(model, 0.1, **change)
+
+
+def test_steps_too_long_for_the_stiffness_diverge_with_an_outcome():
+    """The run keeps what was computed before, and says when it diverged."""
+    model = tb.load("planar_3rrr")
+    method = tb.Penalty(1e5)
+    run = tb.simulate(
+        model, 1.0, q=model.poses["home"], dt=0.01, method="semi_implicit_euler", loop_method=method
+    )
+    assert run.outcome.status == "diverged"
+    assert len(run.time) > 1
+
+
+def test_trees_and_wrong_gains_are_refused():
+    with pytest.raises(tb.TiburonError, match="robots with loops"):
+        tb.simulate(tb.load("panda"), 0.1, loop_method=tb.Penalty(1e4))
+    for wrong in (-1.0, 0.0, np.nan, np.inf, "stiff"):
+        with pytest.raises(tb.TiburonError, match=r"Penalty\.stiffness"):
+            tb.Penalty(wrong)
+    with pytest.raises(tb.TiburonError, match=r"Baumgarte\.beta"):
+        tb.Baumgarte(10.0, -10.0)
