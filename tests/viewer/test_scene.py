@@ -258,3 +258,16 @@ def test_fine_surfaces_are_coarsened_and_keep_their_volume(tmp_path):
     assert 300 < len(coarse.triangles) <= 1500
     # the corners of a coarse grid cell cut off some percent of the ball
     assert volume(coarse) == pytest.approx(4.0 / 3.0 * math.pi, rel=0.08)
+
+
+def test_cables_and_springs_are_lines_between_points_of_bodies():
+    """Ends on frames are given in axes of their bodies; those of the world stay."""
+    scene = scene_of(tb.load("cable_robot"))
+    assert len(scene.lines) == 8
+    assert scene.lines[0].first == "world"
+    assert scene.lines[0].first_point == (2.0, 1.5, 2.5)
+    rod = tb.Body("rod", joint=tb.Revolute("pin"), inertia=tb.Inertia.point(1.0, (1, 0, 0)))
+    tip = tb.Frame("tip", "rod", tb.Pose(translation=(1.0, 0.0, 0.0)))
+    springs = [tb.Spring("coil", "world", "tip", second_point=(0.0, 0.5, 0.0))]
+    (line,) = scene_of(tb.Model("one", [rod], [tip], springs=springs)).lines
+    assert (line.second, line.second_point) == ("rod", (1.0, 0.5, 0.0))

@@ -282,6 +282,16 @@ def robot_json(scene: Scene, motion: Motion, track: Track, packer: Packer) -> di
             }
             for frame in scene.frames
         ],
+        "lines": [
+            {
+                "name": line.name,
+                "bodies": [places.get(name, -1) for name in (line.first, line.second)],
+                "points": [line.first_point, line.second_point],
+                "color": line.color,
+                "radius": line.radius,
+            }
+            for line in scene.lines
+        ],
         "thrusters": [_thruster(thruster, places) for thruster in scene.thrusters],
         "thrust": None if motion.thrust is None else packer.add(motion.thrust),
         "largestThrust": 0.0 if motion.thrust is None else _largest(np.abs(motion.thrust)),

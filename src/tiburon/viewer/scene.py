@@ -6,7 +6,7 @@ Bodies without shapes get placeholders.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from tiburon.arrays import NDArray
 from tiburon.errors import ModelFileError
 from tiburon.hydro.mesh import read_triangles
 from tiburon.model import Body, LoopClosure, Model, Shape
+from tiburon.model.attachments import Cable, Spring
 from tiburon.model.body import (
     BoxShape,
     CapsuleShape,
@@ -34,6 +35,7 @@ __all__ = [
     "Scene",
     "SceneBody",
     "SceneFrame",
+    "SceneLine",
     "ScenePart",
     "SceneThruster",
     "half_extents",
@@ -58,6 +60,15 @@ PALETTE: tuple[Color, ...] = (
     (0.52, 0.42, 0.66, 1.0),
 )
 """Colors of bodies without one, in turn: red, green, blue, opacity."""
+
+CABLE_COLOR: Color = (0.16, 0.18, 0.22, 1.0)
+"""Color of cables."""
+
+SPRING_COLOR: Color = (0.85, 0.62, 0.20, 1.0)
+"""Color of springs."""
+
+LINE_RADIUS = 0.02
+"""Radius of cables and springs in the drawing, relative to the size of the robot."""
 
 COLLISION_COLOR: Color = (0.55, 0.60, 0.66, 1.0)
 """Color of collision shapes, drawn where a body has no visual ones."""
@@ -150,6 +161,27 @@ class SceneThruster:
 
 
 @record
+class SceneLine:
+    """A cable or spring between two points."""
+
+    name: str
+    first: str
+    """Name of the body of its first end, or "world"."""
+
+    first_point: Vec3
+    """In body axes [m]."""
+
+    second: str
+    second_point: Vec3
+
+    color: Color
+    """Red, green, blue (sRGB) and opacity."""
+
+    radius: float
+    """Radius in the drawing [m]."""
+
+
+@record
 class SceneBody:
     """A body: its solids, and its centers of mass and buoyancy."""
 
@@ -184,6 +216,9 @@ class Scene:
 
     notes: tuple[str, ...]
     """Shapes that could not be drawn, one sentence each."""
+
+    lines: tuple[SceneLine, ...] = ()
+    """Cables and springs."""
 
 
 def scene_of(
@@ -221,7 +256,25 @@ def scene_of(
         tuple(_thrusters(model, size)),
         size,
         tuple(notes),
+        tuple(_lines(model, size)),
     )
+
+
+def _lines(model: Model, size: float) -> Iterator[SceneLine]:
+    """Yield cables and springs, with their ends in axes of bodies."""
+    frames = {frame.name: frame for frame in model.frames}
+
+    def end(name: str, point: Vec3) -> tuple[str, Vec3]:
+        frame = frames.get(name)
+        if frame is None:
+            return name, point
+        return frame.body, (frame.pose @ Pose(translation=point)).translation
+
+    parts: list[tuple[Cable | Spring, Color]] = [(cable, CABLE_COLOR) for cable in model.cables]
+    parts += [(spring, SPRING_COLOR) for spring in model.springs]
+    for part, color in parts:
+        first, second = end(part.first, part.first_point), end(part.second, part.second_point)
+        yield SceneLine(part.name, *first, *second, color, LINE_RADIUS * size)
 
 
 def _parts(body: Body, color: Color, triangles: int, notes: list[str]) -> list[ScenePart | None]:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.arrays import NDArray
-from tiburon.model import Water, World
+from tiburon.model import WORLD, Water, World
 from tiburon.viewer.motion import Motion
 from tiburon.viewer.packing import Packer
 from tiburon.viewer.scene import Scene, half_extents, quaternions
@@ -119,6 +119,10 @@ def bounds_of(scenes: Sequence[Scene], motions: Sequence[Motion], frames: slice)
     """Return the box around all robots over some frames; NaN poses are ignored."""
     low, high = np.full(3, np.inf), np.full(3, -np.inf)
     for scene, motion in zip(scenes, motions, strict=True):
+        for line in scene.lines:
+            for name, point in ((line.first, line.first_point), (line.second, line.second_point)):
+                if name == WORLD:
+                    low, high = np.fmin(low, point), np.fmax(high, point)
         poses = motion.poses[frames]
         step = max(1, len(poses) // BOUNDS_FRAMES)
         poses = poses[::step]

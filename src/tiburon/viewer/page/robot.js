@@ -45,7 +45,14 @@ export class Robot {
       (bodies[thruster.body] ?? whole).add(solid);
       return solid.userData.propeller;
     });
-    return { whole, bodies, propellers };
+    const lines = (this.record.lines ?? []).map((line) => {
+      const rod = new THREE.CylinderGeometry(line.radius, line.radius, 1, 8);
+      const mesh = new THREE.Mesh(rod, materialOf(line.color, ghost, 5));
+      mesh.castShadow = !ghost;
+      whole.add(mesh);
+      return mesh;
+    });
+    return { whole, bodies, propellers, lines };
   }
 
   // Moves all bodies to their poses at a time; ended cases are hidden.
@@ -53,7 +60,7 @@ export class Robot {
     const { first, second, share } = bracket(times, time);
     const one = new THREE.Quaternion();
     const two = new THREE.Quaternion();
-    this.shown.forEach(({ whole, bodies, propellers }, number) => {
+    this.shown.forEach(({ whole, bodies, propellers, lines }, number) => {
       let present = true;
       bodies.forEach((group, index) => {
         const a = ((first * this.cases + number) * this.bodyCount + index) * POSE_SIZE;
@@ -69,6 +76,17 @@ export class Robot {
       });
       whole.visible = present;
       propellers.forEach((propeller, k) => { propeller.rotation.z = this.turn(k, first, seconds); });
+      lines.forEach((mesh, k) => {
+        const { bodies: ends, points } = this.record.lines[k];
+        const [start, end] = ends.map((index, side) => {
+          const point = new THREE.Vector3(...points[side]);
+          return index < 0 ? point : point.applyQuaternion(bodies[index].quaternion).add(bodies[index].position);
+        });
+        const along = end.clone().sub(start);
+        mesh.position.copy(start).addScaledVector(along, 0.5);
+        mesh.scale.set(1, Math.max(along.length(), 1e-9), 1);
+        mesh.quaternion.setFromUnitVectors(new THREE.Vector3(0, 1, 0), along.normalize());
+      });
     });
     const center = this.weightedCenter("mass", "center");
     if (center) this.center.copy(center);
