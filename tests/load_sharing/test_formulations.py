@@ -454,3 +454,29 @@ def test_wrong_questions_are_refused():
         many.solve()
     with pytest.raises(tb.UnknownNameError, match="palm"):
         tb.wrench_map(hand, "palm")
+
+
+@pytest.mark.parametrize("name", ["cable_robot", "bluerov2_heavy"])
+def test_cables_and_thrusters_push_in_every_formulation(name):
+    """Tensions and thrusts are unknowns as contact forces are; the free joint transmits nothing."""
+    robot = tb.load(name)
+    world = tb.World(fluid=tb.Water(density=1025.0)) if robot.thrusters else None
+    plan = tb.LoadSharing.of(robot, world=world)
+    rng = np.random.default_rng(1)
+    v, vd = 0.1 * rng.standard_normal((2, robot.nv))
+    found, share = agreement(plan, home(robot), v, vd)
+    assert found[2][0].A1.shape == (6, 8)
+    wrench = plan.joint_wrenches(share).wrenches
+    np.testing.assert_allclose(wrench, 0.0, atol=1e-11 * np.abs(share.x).max())
+
+
+def test_wrenches_of_batches_are_those_of_single_cases():
+    """Each case has the bits of a call of its own."""
+    dog = tb.load("quadruped")
+    plan = tb.LoadSharing.of(dog, world=FLOOR, torque_limits=False)
+    vd = 0.3 * np.random.default_rng(3).standard_normal((3, dog.nv))
+    q = home(dog)
+    many = plan.joint_wrenches(plan.share(np.tile(q, (3, 1)), 0 * vd, vd))
+    assert many.wrenches.shape == (3, 13, 6)
+    alone = plan.joint_wrenches(plan.share(q, 0 * vd[1], vd[1]))
+    np.testing.assert_array_equal(many.wrenches[1], alone.wrenches)

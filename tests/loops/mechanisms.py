@@ -1,10 +1,19 @@
 """Mechanisms of the sources, built where tests need them."""
 
-from dataclasses import replace
-
 import numpy as np
 
 import tiburon as tb
+from tiburon.reproduce.nahon_mechanisms import arms_on_object, planar_hand
+
+__all__ = [
+    "UP",
+    "arms_on_object",
+    "link",
+    "piston",
+    "piston_position",
+    "planar_hand",
+    "stretched_elbow",
+]
 
 UP = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
 """Turns the plane of a mechanism upright."""
@@ -14,33 +23,6 @@ def link(name, parent, joint, mass=1.0):
     """A body of some mass, away from its joint."""
     inertia = tb.Inertia(mass, (0.1, 0.05, 0.02), (0.1, 0.0, 0.0, 0.12, 0.0, 0.15))
     return tb.Body(name, parent, joint=joint, inertia=inertia)
-
-
-def planar_hand(freedoms):
-    """An object held by planar fingers with so many hinges each, the last one the contact.
-
-    Nahon 1991, Fig. 2.11: fingers stand around the object; all hinges are parallel to z.
-    """
-    bodies = [link("object", "world", tb.Planar("object"), 2.0)]
-    loops = []
-    for k, count in enumerate(freedoms):
-        angle = 2.0 * np.pi * k / len(freedoms)
-        start = 2.0 * np.array([np.cos(angle), np.sin(angle), 0.0])
-        end = 0.4 * np.array([np.cos(angle), np.sin(angle), 0.0])
-        # straight from base to contact, but for a kink that keeps it from being singular
-        side = np.array([-np.sin(angle), np.cos(angle), 0.0])
-        points = [start + (end - start) * i / (count - 1) for i in range(count)]
-        points = [
-            p + 0.3 * side * np.sin(2.0 * i) * (0 < i < count - 1) for i, p in enumerate(points)
-        ]
-        parent, at = "world", np.zeros(3)
-        for i in range(count - 1):
-            hinge = tb.Revolute(f"f{k}_{i}", pose=tb.Pose(translation=points[i] - at))
-            bodies.append(link(f"f{k}_{i}", parent, hinge))
-            parent, at = f"f{k}_{i}", points[i]
-        contact = tb.Revolute(f"c{k}", pose=tb.Pose(translation=points[-1] - at))
-        loops.append(tb.LoopClosure(f"c{k}", parent, "object", contact, tb.Pose(translation=end)))
-    return tb.Model("planar hand", bodies, loops=loops)
 
 
 def piston(closed_by=None):
@@ -63,27 +45,6 @@ def piston_position(angle):
     """The closed position of the piston at an angle of the crank."""
     lean = -np.arcsin(0.3 * np.sin(angle) / 0.8)
     return np.array([angle, lean - angle, -lean])
-
-
-def arms_on_object(freedoms, tie):
-    """Serial arms with so many hinges each, holding one floating object; closed at neutral."""
-    rng = np.random.default_rng(21)
-    bodies = [link("object", "world", tb.Free("object"), 3.0)]
-    loops = []
-    for k, count in enumerate(freedoms):
-        parent, tip = "world", np.zeros(3)
-        for i in range(count):
-            axis, step = rng.standard_normal(3), rng.standard_normal(3)
-            hinge = tb.Revolute(
-                f"a{k}_{i}", axis / np.linalg.norm(axis), pose=tb.Pose(translation=step)
-            )
-            bodies.append(link(f"a{k}_{i}", parent, hinge))
-            parent, tip = f"a{k}_{i}", tip + step
-        hand = rng.standard_normal(3)
-        hold = replace(tie(f"tie {k}"), pose=tb.Pose(translation=hand))
-        grasp = tb.Pose(translation=tip + hand)
-        loops.append(tb.LoopClosure(f"tie {k}", parent, "object", hold, grasp))
-    return tb.Model("arms", bodies, loops=loops)
 
 
 def stretched_elbow():
