@@ -340,7 +340,10 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
     },
     "MotionPath": {"posture": lambda m: (0.0, 0.1)},
     "LoadTarget": {"forces": lambda m: {"foot": (0.0, 0.0, 10.0)}},
-    "share_load": {"q": lambda m: m.neutral()},
+    "share_load": {
+        "model": lambda m: tb.load("quadruped"),
+        "q": lambda m: tb.load("quadruped").poses["stand"],
+    },
     "balance_frame": {
         "model": lambda m: linkage(),
         "q": lambda m: _bent(),
