@@ -45,9 +45,6 @@ SINGULAR = 1e-9
 NEARLY_SINGULAR = 1e-3
 """Least pivot relative to its row, below which other partitions are tried."""
 
-SAME = 0.0
-"""Difference between samples of an entry that is a constant of the structure."""
-
 
 class Partition(NamedTuple):
     """Which unknowns the equations determine, in the order of elimination."""
@@ -329,7 +326,7 @@ def _constants(samples: Array) -> tuple[tuple[float | None, ...], ...]:
     """Return the entries that all samples share; of one sample only the zeros."""
     spread = np.ptp(samples, axis=0)
     first = samples[0]
-    same = (spread == SAME) if len(samples) > 1 else (first == 0.0)
+    same = (spread == 0.0) if len(samples) > 1 else (first == 0.0)
     return tuple(
         tuple(float(x) if fixed else None for x, fixed in zip(row, flags, strict=True))
         for row, flags in zip(first, same, strict=True)
