@@ -142,6 +142,8 @@ if TYPE_CHECKING:
     from tiburon.functions.dynamics import mass_matrix as mass_matrix
     from tiburon.functions.dynamics import prepare_dynamics as prepare_dynamics
     from tiburon.functions.dynamics import regressor as regressor
+    from tiburon.functions.free_motion import FreeMotionShare as FreeMotionShare
+    from tiburon.functions.free_motion import share_free_motion as share_free_motion
     from tiburon.functions.hybrid_dynamics import hybrid_dynamics as hybrid_dynamics
     from tiburon.functions.inverse_kinematics import FrameTarget as FrameTarget
     from tiburon.functions.inverse_kinematics import InverseKinematics as InverseKinematics

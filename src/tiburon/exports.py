@@ -63,6 +63,7 @@ _NAMES = {
         inertial_parameter_names inertial_parameters inverse_dynamics inverse_mass_matrix
         joint_reactions mass_matrix prepare_dynamics regressor
     """,
+    "functions.free_motion": "FreeMotionShare share_free_motion",
     "functions.hybrid_dynamics": "hybrid_dynamics",
     "functions.inverse_kinematics": """
         FrameTarget InverseKinematics InverseKinematicsOutcome inverse_kinematics

@@ -5,7 +5,6 @@ names, why a motion is none that the robot can have: loops that would open, cont
 touch, degrees of freedom that nobody drives, grasps that cannot hold what they hold.
 """
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -185,9 +184,7 @@ def force_closure(plan: "LoadSharing", q: Array, touching: Array) -> ForceClosur
         q: Configuration [m or rad], shape (nq,).
         touching: 1 for each contact, loop, thruster and cable that takes part.
     """
-    inner = plan
-    if plan.limits.sides is None:
-        inner = replace(plan, limits=plan.limits.with_pyramids(SIDES, inscribed=True))
+    inner = plan.with_pyramids(SIDES)
     problem: Any = inner.problem(q, touching=touching)
     A1, A2 = np.asarray(problem.A1), np.asarray(problem.A2)
     n = A1.shape[1]

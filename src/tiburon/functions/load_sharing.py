@@ -395,6 +395,25 @@ def _supports(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
     return supported(stated_problem(setting, ProblemInputs(*inputs)))
 
 
+def _squares(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
+    given = ProblemInputs(*inputs)
+    problem = stated_problem(setting, given)
+    objective: Objective = dict(setting.options)["objective"]
+    found = objective.squares(problem, given.weights, Before(given.x, given.tau))
+    roots = [np.sqrt(square.weight) for square in found]
+    return {
+        "rows": as_traced(
+            [
+                [root * square.row.get(k, 0.0) for k in range(problem.layout.size)]
+                for root, square in zip(roots, found, strict=True)
+            ]
+        ),
+        "offsets": as_traced(
+            [root * square.offset for root, square in zip(roots, found, strict=True)]
+        ),
+    }
+
+
 _SHARE: LibraryFunction[Any] = LibraryFunction(
     "shared_load", problem_inputs, _share, keywords=DYNAMICS_CALL
 )
@@ -403,6 +422,9 @@ _MATRICES: LibraryFunction[Any] = LibraryFunction(
 )
 _WRENCHES: LibraryFunction[Any] = LibraryFunction(
     "load_wrenches", problem_inputs, _wrenches, keywords=DYNAMICS_CALL
+)
+_SQUARES: LibraryFunction[Any] = LibraryFunction(
+    "load_squares", problem_inputs, _squares, keywords=DYNAMICS_CALL
 )
 _SUPPORTS: LibraryFunction[Any] = LibraryFunction(
     "load_supports", problem_inputs, _supports, keywords=DYNAMICS_CALL
@@ -512,6 +534,7 @@ class LoadSharing:
                 f"model {model.name!r}: expected contacts, loops, thrusters or cables that share a "
                 "load, got none; give the world a Ground, or the robot loops"
             )
+        _refuse_springs(model, names)
         twice = [name for name in _group_names(layout) if _group_names(layout).count(name) > 1]
         if twice:
             raise ModelError(
@@ -786,6 +809,33 @@ class LoadSharing:
         wrenches = constant + np.einsum("...jkc,...k->...jc", rows, np.asarray(share.x))
         return JointWrenches(joints, wrenches, constant, rows)
 
+    def squares(
+        self, q: Array, v: Array, vd: Array, touching: ArrayLike | None = None
+    ) -> tuple[Array, Array]:
+        """Return the objective as the least squares of rows x + offsets, half their sum.
+
+        Args:
+            q: Configuration [m or rad], shape (..., nq).
+            v: Joint velocity [m/s or rad/s], shape (..., nv).
+            vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv).
+            touching: As in `share`.
+
+        Returns:
+            Rows, shape (..., squares, unknowns), and offsets, shape (..., squares).
+        """
+        taking = self._all if touching is None else self._taking_part(touching)
+        given = (
+            *(q, v, vd, taking),
+            *self._none[:2],
+            UNBOUNDED,
+            self._none[2],
+            self._working,
+            self._site_values,
+            *self._constants,
+        )
+        rows, offsets = _SQUARES.call(self.model, given, {"world": self.world}, self._options)
+        return rows, offsets
+
     def support_rows(self, q: Array, v: Array, vd: Array) -> tuple[Array, Array, Array]:
         """Return wrenches of joints and reactions on the world as rows over the unknowns.
 
@@ -892,6 +942,12 @@ class LoadSharing:
         taking = self._all if touching is None else np.asarray(self._taking_part(touching))
         return force_closure(self, at, taking)
 
+    def with_pyramids(self, sides: int = SIDES, *, inscribed: bool = True) -> "LoadSharing":
+        """Return the same plan with pyramids in place of exact friction cones, if it has these."""
+        if self.limits.sides is not None:
+            return self
+        return replace(self, limits=self.limits.with_pyramids(sides, inscribed=inscribed))
+
     @property
     def _cones(self) -> tuple[tuple[int, int, int], ...]:
         """Places of two tangents and the normal of each exact friction cone."""
@@ -906,9 +962,7 @@ class LoadSharing:
         """Explain why a motion has no solution; `changes` as in `LoadShare`."""
         from tiburon.functions.dynamics import mass_matrix
 
-        outer = self
-        if self.limits.sides is None:
-            outer = replace(self, limits=self.limits.with_pyramids(SIDES, inscribed=False))
+        outer = self.with_pyramids(inscribed=False)
         _, _, A1, b1, A2, b2 = (
             np.asarray(x) for x in outer._problem((q, v, vd, touching), changes)[1:7]
         )
@@ -1344,6 +1398,19 @@ def _default_world(model: Model) -> World:
     from tiburon.model import Ground
 
     return World(ground=Ground()) if model.contacts else DEFAULT_WORLD
+
+
+def _refuse_springs(model: Model, driven: Sequence[str]) -> None:
+    """Refuse springs in joints that nobody drives: their forces would be missing there."""
+    for joint in model.joints:
+        stiffness = 0.0 if joint.passive is None else joint.passive.stiffness
+        if joint.nv and joint.name not in driven and np.any(np.asarray(stiffness) != 0.0):
+            raise ModelError(
+                f"joint {joint.name!r}: has a spring and nobody drives it; load sharing does not "
+                "count forces of springs: name it in driven=[...] if the spring is a drive, or "
+                "leave out its stiffness",
+                name=joint.name,
+            )
 
 
 def _group_names(layout: Layout) -> list[str]:
