@@ -218,14 +218,15 @@ def tippe_top() -> Sheet:
         about="A top of 20 g that, spun fast, turns over and stands on its stem",
     )
     sources = """
-The top simulated by Rauch-Wojciechowski and Rutstam 2013: m = 0.02 kg, R = 0.02 m, center of
-mass 0.3 R below the middle, moments of inertia about it 131/350 m R^2 across and 2/5 m R^2 along
-the axis, spun with 155 rad/s. I1 / I3 between 0.7 and 1.3 lets it turn over. Their friction is
-viscous; that of the world is Coulomb's, 0.03, a choice: with more of it the top soon rolls
-without slip and stays upright, as rolling loses no energy. From the pose "leaning" (0.3 rad, a
-choice) it is upside down after 14 s. The stem is drawn only: the sphere alone touches the
-ground. Jellett's integral, the angular momentum about the center of mass along the vector from
-there to the contact, is constant."""
+After the top simulated by Rauch-Wojciechowski and Rutstam 2013: center of mass 0.3 R below the
+middle, moments of inertia about it 131/350 m R^2 across and 2/5 m R^2 along the axis, spun with
+155 rad/s, as a public program for this top has them; the paper itself was not at hand, and the
+attribution is from memory. m = 0.02 kg and R = 0.02 m are those of a toy, a choice. I1 / I3
+between 0.7 and 1.3 lets it turn over. Their friction is viscous; that of the world is Coulomb's,
+0.03, a choice: with more of it the top soon rolls without slip and stays upright, as rolling
+loses no energy. From the pose "leaning" (0.3 rad, a choice) it is upside down after 14 s. The
+stem is drawn only: the sphere alone touches the ground. Jellett's integral, the angular momentum
+about the center of mass along the vector from there to the contact, is constant."""
     return Sheet(model, sources, world=floor(0.03))
 
 
@@ -249,10 +250,11 @@ def rattleback() -> Sheet:
         about="A long stone that, spun the wrong way, rattles and turns round",
     )
     sources = """
-The rattleback of Kane and Levinson 1982: an ellipsoid with the semi-axes 0.2, 0.03 and 0.02 m, 1
-kg, center of mass 0.01 m below its middle, A = 2e-4, B = 1.6e-3, C = 1.7e-3 and D = -2e-5 kg m^2
-(the product of inertia that sets the principal axes at an angle to those of the ellipsoid). It
-rolls without slip: friction 1 is a choice. The frame is that of the ellipsoid, z upward."""
+The rattleback of Kane and Levinson 1982, with the numbers of a public program that cites it: an
+ellipsoid with the semi-axes 0.2, 0.03 and 0.02 m, 1 kg, center of mass 0.01 m below its middle, A
+= 2e-4, B = 1.6e-3, C = 1.7e-3 and D = -2e-5 kg m^2 (the product of inertia that sets the
+principal axes at an angle to those of the ellipsoid). It rolls without slip: friction 1 is a
+choice. The frame is that of the ellipsoid, z upward."""
     return Sheet(model, sources, world=floor(1.0))
 
 
