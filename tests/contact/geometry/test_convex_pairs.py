@@ -246,3 +246,35 @@ def test_a_box_lies_on_the_end_of_a_cylinder_and_cylinders_stack():
         assert places[0] <= -0.2
         assert places[-1] == 0.5
         assert_close([c.gap for c in found], [0.0] * len(found), 2e-8)
+
+
+def enclosed_area(points):
+    """Return the area of the convex hull of points in a plane."""
+    from_center = points - points.mean(axis=0)
+    order = np.argsort(np.arctan2(from_center[:, 1], from_center[:, 0]))
+    x, y = points[order].T
+    return 0.5 * abs(np.sum(x * np.roll(y, -1) - y * np.roll(x, -1)))
+
+
+@pytest.mark.parametrize("size", [1e-4, 2e-6, 1e-6, 3e-7, 1e-9, 1e-12, 1e-15])
+def test_nearly_aligned_boxes_of_equal_size_lose_no_corner(size):
+    """Turned, shifted, tilted by small amounts and by right angles: the contacts span the face."""
+    rng = np.random.default_rng(12)
+    right = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    for k in range(16):
+        base, place = rotation(rng), rng.uniform(-0.3, 0.3, 3)
+        a, b, c, x, y = size * rng.uniform(-1.0, 1.0, 5)
+        b, c = (b, c) if k % 3 == 0 else (0.0, 0.0)
+        small = np.array([[1.0, -a, b], [a, 1.0, c], [-b, -c, 1.0]]) @ (
+            right if k % 2 else np.eye(3)
+        )
+        boxes = [
+            Placed(tuples(base), tuples(place), (0.1, 0.1, 0.1)),
+            Placed(
+                tuples(base @ small), tuples(place + base @ [0.1 * x, 0.1 * y, 0.1]), (0.1,) * 3
+            ),
+        ]
+        found = pair("box", "box").function(*(boxes if k % 4 else boxes[::-1]))
+        points = np.array([c.point for c in found if c.gap < NO_CONTACT])
+        area = enclosed_area(((points - place) @ base)[:, :2])
+        assert abs(area - 0.01) < 0.01 * (1e-6 + 10 * size)

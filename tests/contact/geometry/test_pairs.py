@@ -62,10 +62,7 @@ def function_of(name):
 
 def is_exact(name, contact, found, one, two):
     """Return whether the rate of a contact's gap is exact: not of points that slide on edges."""
-    if contact.gap == NO_CONTACT or (name in ROUNDED and contact.gap < -ROUNDED_DEPTH):
-        return False
-    if name in ROUNDED and contact is not found[0]:
-        # points of rims move over them as the closest points do
+    if contact.gap == NO_CONTACT or (name in ROUNDED and found[0].gap < -ROUNDED_DEPTH):
         return False
     if name != "box-box":
         return True

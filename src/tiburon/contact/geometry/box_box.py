@@ -50,6 +50,9 @@ MARGIN = 1e-6
 """Fraction by which corners may be beyond a face: boxes of equal size that are nearly aligned, as
 in a stack, keep the corners of one of them as contacts, whatever rounding does."""
 
+SHIFT = 1e-5
+"""Part of an edge by which `MARGIN` moves where it is clipped, unless it lies along the border."""
+
 _AROUND = ((1, 2), (2, 0), (0, 1))
 
 
@@ -190,19 +193,22 @@ def _clipped(reference: _Face, incident: _Face) -> list[tuple[Scalar, ...]]:
     ax, ay = on_reference(scale(incident.x, incident.half_x))
     bx, by = on_reference(scale(incident.y, incident.half_y))
     corners = [(cx + s * ax + t * bx, cy + s * ay + t * by) for s, t in _CORNERS]
+    inside = [(abs(x) <= wide_x) & (abs(y) <= wide_y) for x, y in corners]
     starts: list[tuple[Scalar, ...]] = []
     ends: list[tuple[Scalar, ...]] = []
     for k in range(4):
-        (x, y), (x1, y1) = corners[k], corners[(k + 1) % 4]
+        after = (k + 1) % 4
+        (x, y), (x1, y1) = corners[k], corners[after]
         dx, dy = x1 - x, y1 - y
-        start, end, hits = _interval(x, dx, wide_x)
-        start2, end2, hits2 = _interval(y, dy, wide_y)
-        start, end = maximum(start, start2), minimum(end, end2)
-        hits = hits & hits2 & (start <= end)
-        starts.append((hits, x + start * dx, y + start * dy, 0.0))
-        # decided as for the start of the next edge, so that rounding loses no corner
-        inside = (abs(x1) <= wide_x) & (abs(y1) <= wide_y)
-        ends.append((select(inside, False, hits), x + end * dx, y + end * dy, 0.0))
+        start, end, hits = _clip(x, dx, wide_x, y, dy, wide_y)
+        # on the border itself, except along an edge that lies along it
+        low, high, _ = _clip(x, dx, hx, y, dy, hy)
+        start = where(abs(low - start) <= SHIFT, low, start)
+        end = where(abs(high - end) <= SHIFT, high, end)
+        clipped = (hits, x + start * dx, y + start * dy, 0.0)
+        # corners are decided once for both of their edges, so that rounding loses none
+        starts.append(select(inside[k], (True, x, y, 0.0), clipped))
+        ends.append((select(inside[after], False, hits), x + end * dx, y + end * dy, 0.0))
     # coordinates on the incident face, as fractions of its half sizes
     determinant = ax * by - ay * bx
     regular = abs(determinant) > 0.0
@@ -212,12 +218,22 @@ def _clipped(reference: _Face, incident: _Face) -> list[tuple[Scalar, ...]]:
     for s, t in _CORNERS:
         x, y = s * hx - cx, t * hy - cy
         p, q = (x * by - y * bx) * inverse, (ax * y - ay * x) * inverse
-        inside = regular & (abs(p) < clearly) & (abs(q) < clearly)
-        own.append((inside, s * hx, t * hy, 1.0))
+        holds = regular & (abs(p) < clearly) & (abs(q) < clearly)
+        own.append((holds, s * hx, t * hy, 1.0))
     return _filled([*starts, *ends[-1:], *ends[:-1]], own)
 
 
 _CORNERS = ((-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0))
+
+
+def _clip(
+    x: Scalar, dx: Scalar, half_x: Scalar, y: Scalar, dy: Scalar, half_y: Scalar
+) -> tuple[Scalar, Scalar, Scalar]:
+    """Return the part of an edge within a rectangle, and whether there is one."""
+    start, end, hits = _interval(x, dx, half_x)
+    start2, end2, hits2 = _interval(y, dy, half_y)
+    start, end = maximum(start, start2), minimum(end, end2)
+    return start, end, hits & hits2 & (start <= end)
 
 
 def _interval(x: Scalar, dx: Scalar, half: Scalar) -> tuple[Scalar, Scalar, Scalar]:

@@ -1,16 +1,10 @@
 """Contacts of two cylinders."""
 
-from tiburon.contact.geometry.contact_geometry import (
-    NO_CONTACT,
-    ContactGeometry,
-    Placed,
-    exchanged,
-)
-from tiburon.contact.geometry.cylinder_plane import resting_points
+from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed, exchanged
+from tiburon.contact.geometry.rim_contact import resting_contacts
 from tiburon.contact.geometry.sphere_cylinder import point_cylinder
 from tiburon.contact.geometry.support import cylinder_parts, support_contact
 from tiburon.spatial.vec3 import negate
-from tiburon.trace.value import where
 
 __all__ = ["cylinder_cylinder"]
 
@@ -18,16 +12,16 @@ __all__ = ["cylinder_cylinder"]
 def cylinder_cylinder(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
     """Return the contact at the closest points, and three of points of each body's rims.
 
-    The latter let one cylinder stand on the other or lie along it. Their normals turn as those of
-    points that are fixed to the body.
+    The latter let one cylinder stand on the other or lie along it.
     """
     parts = cylinder_parts(first), cylinder_parts(second)
     closest = support_contact(first.position, parts[0], second.position, parts[1])
     found = [closest]
-    for exists, point in resting_points(first, closest.normal):
-        contact = point_cylinder(point, 0.0, second)
-        found.append(contact._replace(gap=where(exists, contact.gap, NO_CONTACT)))
-    for exists, point in resting_points(second, negate(closest.normal)):
-        contact = exchanged(point_cylinder(point, 0.0, first))
-        found.append(contact._replace(gap=where(exists, contact.gap, NO_CONTACT)))
+    found += resting_contacts(first, closest.normal, lambda p: point_cylinder(p, 0.0, second))
+    found += [
+        exchanged(contact)
+        for contact in resting_contacts(
+            second, negate(closest.normal), lambda p: point_cylinder(p, 0.0, first)
+        )
+    ]
     return tuple(found)

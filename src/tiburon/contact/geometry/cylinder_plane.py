@@ -9,10 +9,10 @@ from tiburon.contact.geometry.contact_geometry import (
     face_contact,
     to_world,
 )
-from tiburon.contact.geometry.vectors import select, sign, unit
-from tiburon.spatial.vec3 import Scalar, Vec3, add, dot, negate, scale
+from tiburon.contact.geometry.vectors import sign, unit
+from tiburon.spatial.vec3 import Vec3, add, dot, negate, scale
 
-__all__ = ["cylinder_plane", "resting_points", "rim_points"]
+__all__ = ["cylinder_plane", "rim_points"]
 
 _BASE = ((1.0, 0.0), (-0.5, 0.5 * sqrt(3.0)), (-0.5, -0.5 * sqrt(3.0)))
 """Directions of three equally spaced points of a rim."""
@@ -40,26 +40,6 @@ def rim_points(cylinder: Placed, down: Vec3) -> tuple[Vec3, ...]:
     z = sign(along) * 0.5 * length
     fixed = tuple(to_world(cylinder, (radius * x, radius * y, z)) for x, y in _BASE)
     return (add(center, negate(arm)), add(center, arm), *fixed)
-
-
-def resting_points(cylinder: Placed, down: Vec3) -> tuple[tuple[Scalar, Vec3], ...]:
-    """Return three points of the rims on which a cylinder rests, and whether each exists.
-
-    A cylinder within 45 degrees of standing has the three fixed points of `rim_points`, another the
-    two extreme ones.
-
-    Args:
-        cylinder: The cylinder.
-        down: Unit vector.
-    """
-    low, high, *fixed = rim_points(cylinder, down)
-    along = dot(axis(cylinder, 2), down)
-    stands = along * along > 0.5
-    return (
-        (True, select(stands, fixed[0], low)),
-        (True, select(stands, fixed[1], high)),
-        (stands, fixed[2]),
-    )
 
 
 def cylinder_plane(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
