@@ -36,7 +36,7 @@ from tiburon.algorithms.coupled_joints import (
 )
 from tiburon.algorithms.joint_space import expanded_parents
 from tiburon.algorithms.sweep import each, inward, joint_transforms, outward
-from tiburon.algorithms.tape_calls import JointVector
+from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.errors import DomainError
 from tiburon.loops.constraints import Row, jacobian_pattern
 from tiburon.model import Model, Plan, PlanBody
@@ -45,7 +45,7 @@ from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.orthogonal import factor_orthogonal
-from tiburon.trace.primitives.tree import FactorTree
+from tiburon.trace.primitives.tree import FactorTree, SolveTreeColumns
 
 __all__ = [
     "MAX_CUT",
@@ -230,8 +230,8 @@ class TreeMetric:
 
     def __init__(self, plan: Plan, elements: Sequence[Scalar]) -> None:
         """Factor elements of H, given in the order of the tree factorization."""
-        parents = expanded_parents(plan)
-        primitive = FactorTree(parents)
+        self._parents = expanded_parents(plan)
+        primitive = FactorTree(self._parents)
         # inlined: entries are used one by one, a call has derivatives as a whole only
         self._entries = list(primitive.apply(elements, inline=True))
         self._columns = primitive.layout.columns
@@ -257,6 +257,11 @@ class TreeMetric:
                 part = self._entries[place] * found[i]
                 found[j] = found[j] - part if j in found else -part
         return found
+
+    def solve_columns(self, b: Any) -> Any:
+        """Return H^-1 times a matrix."""
+        solve = SolveTreeColumns(self._parents, b.shape[1])
+        return as_traced(solve.apply([*self._entries, *scalars(b)])).reshape(b.shape)
 
     def solve_lower(self, x: Sequence[Scalar]) -> tuple[Scalar, ...]:
         """Return L^-1 times a vector."""

@@ -18,7 +18,7 @@ import numpy as np
 from tiburon.actuation.contact_element import POINT_STATES
 from tiburon.actuation.defaults import contact_elements
 from tiburon.actuation.rigid_contact import RigidContact
-from tiburon.algorithms.crba import mass_elements
+from tiburon.algorithms.crba import chosen_mass_elements
 from tiburon.algorithms.derivatives.inverse_dynamics import (
     ForceVectors,
     force_matrices,
@@ -59,6 +59,7 @@ from tiburon.functions.contact import refuse_meshes
 from tiburon.functions.contact_parameters import surfaces_by_name
 from tiburon.functions.keywords import DYNAMICS_CALL, DynamicsCall
 from tiburon.functions.library import LibraryFunction, depends_on_time, inputs_of
+from tiburon.loops.metric import TreeMetric
 from tiburon.model import Joint, Model, Plan, PlanBody, World
 from tiburon.simulation.contact_modes import contact_modes
 from tiburon.simulation.contact_start import contact_states
@@ -86,7 +87,7 @@ from tiburon.trace.primitives.contact_phases import (
     contact_phases,
 )
 from tiburon.trace.primitives.friction_derivative import FrictionResponse
-from tiburon.trace.primitives.tree import solve_tree_columns
+from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.program import Input
 from tiburon.trace.regions import function, where_needed
 from tiburon.trace.value import Value
@@ -185,10 +186,11 @@ class _TreeSolver:
     """Equations with the mass matrix of a tree at the end of a step of constant velocity."""
 
     def __init__(self, plan: Plan, q: Scalars) -> None:
-        self._plan, self._q, self._parents = plan, q, expanded_parents(plan)
-        n = plan.nv
-        self._H = as_traced(mass_elements(plan, JointVector(q))).reshape(n, n)
-        self._still = (0.0,) * n
+        self._plan, self._q = plan, q
+        elements = FactorTree(expanded_parents(plan)).layout.elements()
+        # the one that contacts have, too: equal operations are one
+        self._metric = TreeMetric(plan, chosen_mass_elements(plan, JointVector(q), elements))
+        self._still = (0.0,) * plan.nv
 
     def unbalanced(self, w: Sequence[Scalar], of_force: list[list[Scalar]]) -> Any:
         """Return the derivative of H w - J^T f by position, at constant w and impulses.
@@ -213,7 +215,7 @@ class _TreeSolver:
     def solved(self, *columns: Any) -> Any:
         """Return H^-1 times matrices of nv rows, beside each other."""
         together = np.concatenate([np.asarray(part) for part in columns], axis=1)
-        return solve_tree_columns(self._parents, self._H, as_traced(together.tolist()))
+        return self._metric.solve_columns(as_traced(together.tolist()))
 
 
 def _added_forces(

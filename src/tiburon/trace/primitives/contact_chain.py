@@ -394,56 +394,78 @@ class _Chain:
 
     def move_freely(self) -> None:
         """Write dv_f - E da."""
-        m, of, n, width = self.m, self.of, self.n, self.width
-        vd = m.memory(n * width)
-        given, square = self.given, n * n
-        for i in m.loop(0, n):
-            for j in m.loop(0, n, independent=True):
-                place = i * n + j + of.slopes
-                m.store(vd, i * width + n + j, m.load(given, place + square))
-                m.store(vd, i * width + 2 * n + j, m.load(given, place + 2 * square))
-                m.store(vd, i * width + j, self.zero)
-            self._spread(
-                lambda j, i=i: m.load(given, i * n + j + of.slopes),  # type: ignore[misc]
-                vd,
-                i,
-                middle=True,
-                start=lambda x, i=i: m.load(vd, i * width + x),  # type: ignore[misc]
-            )
-            for j in range(3 * n, width):
-                m.store(vd, i * width + j, self.zero)
-        minus = m.constant(-1.0)
+        m, n, width, free = self.m, self.n, self.width, self.free
+        one, minus = self.one, m.constant(-1.0)
         for begin, end in self._ranges():
-            for i in m.loop(begin * width, end * width, independent=True):
-                m.store(self.free, i, m.mul(self.h, m.load(vd, i)))
+            for i in m.loop(begin, end):
+                self._accelerate(i, free, i, self.h)
         for begin, count, (U,) in self._blocks("U"):
-            self._block_rows(((U, vd),), begin, count, self.free)
+            vd = m.memory(count * width)
+            for i in m.loop(0, count):
+                self._accelerate(i + begin, vd, i, one)
+            for pair in self._pairs(count):
+                for x, totals in self._block_rows(((U, vd, 0),), pair, count, 0, width):
+                    for i, total in zip(pair, totals, strict=True):
+                        m.store(free, (i + begin) * width + x, total)
         for i in m.loop(0, n):
             self._spread(
                 lambda j, i=i: m.mul(minus, self._E(i, j)),  # type: ignore[misc]
-                self.free,
+                free,
                 i,
-                start=lambda x, i=i: m.load(self.free, i * width + x),  # type: ignore[misc]
+                start=lambda x, i=i: m.load(free, i * width + x),  # type: ignore[misc]
             )
-        self._add_identity("V", self.free, n)
+        self._add_identity("V", free, n)
+
+    def _accelerate(self, i: Index, found: Memory, to: Index, scale: Number) -> None:
+        """Write a row of dvd times a factor."""
+        m, of, n, first = self.m, self.of, self.n, to * self.width
+        square, zero = n * n, self.zero
+
+        def slope(part: int, j: Index) -> Number:
+            return m.mul(scale, m.load(self.given, i * n + j + (part * square + of.slopes)))
+
+        for j in m.loop(0, n, independent=True):
+            m.store(found, first + j, zero)
+            m.store(found, first + n + j, slope(1, j))
+            m.store(found, first + 2 * n + j, slope(2, j))
+        for j in range(3 * n, self.width):
+            m.store(found, first + j, zero)
+        self._spread(
+            lambda j: slope(0, j), found, to, middle=True, start=lambda x: m.load(found, first + x)
+        )
 
     def _block_rows(
-        self, parts: Sequence[tuple[int, Memory]], begin: int, count: int, found: Memory
-    ) -> None:
-        """Write the rows of a block: matrices at some places times rows of directions."""
+        self,
+        parts: Sequence[tuple[int, Memory, int]],
+        rows: Sequence[Index],
+        count: int,
+        start: Index,
+        stop: Index,
+    ) -> Iterator[tuple[Index, list[Number]]]:
+        """Yield directions, and there some rows of blocks times rows of directions.
+
+        Args:
+            parts: Place of each block among the arguments; what it multiplies, and from which row.
+            rows: Numbers of the rows of the blocks.
+            count: Their size.
+            start: First direction.
+            stop: The one after the last.
+        """
         m, width = self.m, self.width
-        for i in m.loop(0, count):
-            entries = [
-                [m.load(self.given, i * count + (place + k)) for k in range(count)]
-                for place, _ in parts
-            ]
-            for x in m.loop(0, width, independent=True):
-                total = self.zero
-                for row, (_, right) in zip(entries, parts, strict=True):
-                    for k in range(count):
-                        other = m.load(right, x + (begin + k) * width)
-                        total = m.add_product(row[k], other, total)
-                m.store(found, (i + begin) * width + x, total)
+        entries = [
+            [[m.load(self.given, i * count + (place + k)) for k in range(count)] for i in rows]
+            for place, _, _ in parts
+        ]
+        for x in m.loop(start, stop, independent=True):
+            totals = [self.zero for _ in rows]
+            for own, (_, right, begin) in zip(entries, parts, strict=True):
+                for k in range(count):
+                    other = m.load(right, x + (begin + k) * width)
+                    totals = [
+                        m.add_product(row[k], other, total)
+                        for row, total in zip(own, totals, strict=True)
+                    ]
+            yield x, totals
 
     def _add_identity(self, name: str, found: Memory, shift: int) -> None:
         """Add a block diagonal matrix, 1 between blocks, from a direction on."""
@@ -642,46 +664,45 @@ class _Chain:
         """Write impulses times the shares of the step over which they last."""
         m, width = self.m, self.width
         for k in m.loop(0, self.c):
-            weight = self._share("lasting")(k)
-            for i in m.loop(0, 3 * width, independent=True):
-                place = k * (3 * width) + i
-                m.store(self.timed, place, m.mul(weight, m.load(self.p, place)))
-        for _ in self._some(self.times):
-            for k in m.loop(0, self.c):
-                share, sudden, of_approach, of_returned, of_impulse = (
-                    self._share(name)(k) for name in SHARES[1:6]
-                )
-                half_share = m.mul(self.half, share)
-                of_share = m.add_product(self.half, sudden, self.half)
-                impulse = [m.load(self.given, k * 3 + (axis + self.of.p)) for axis in range(3)]
-                for x in m.loop(0, width, independent=True):
-                    place = k * width + x
-                    change = m.mul(of_impulse, m.load(self.p, (k * 3 + 2) * width + x))
-                    change = m.add_product(of_returned, m.load(self.returned, place), change)
-                    change = m.add_product(of_approach, m.load(self.closing[0], place), change)
-                    lasting = m.mul(of_share, m.load(self.closing[1], place))
-                    lasting = m.add_product(half_share, change, lasting)
-                    for axis in range(3):
-                        at = (k * 3 + axis) * width + x
-                        total = m.add_product(impulse[axis], lasting, m.load(self.timed, at))
-                        m.store(self.timed, at, total)
+            lasting, share, sudden, of_approach, of_returned, of_impulse = (
+                self._share(name)(k) for name in SHARES[:6]
+            )
+            half_share = m.mul(self.half, share)
+            of_share = m.add_product(self.half, sudden, self.half)
+            impulse = [m.load(self.given, k * 3 + (axis + self.of.p)) for axis in range(3)]
+            for x in m.loop(0, width, independent=True):
+                place = k * width + x
+                p = [m.load(self.p, (k * 3 + axis) * width + x) for axis in range(3)]
+                change = m.mul(of_impulse, p[2])
+                change = m.add_product(of_returned, m.load(self.returned, place), change)
+                change = m.add_product(of_approach, m.load(self.closing[0], place), change)
+                longer = m.mul(of_share, m.load(self.closing[1], place))
+                longer = m.add_product(half_share, change, longer)
+                for axis in range(3):
+                    total = m.add_product(impulse[axis], longer, m.mul(lasting, p[axis]))
+                    m.store(self.timed, (k * 3 + axis) * width + x, total)
 
     def close_gaps(self) -> None:
         """Write mean velocities without impulses, and add impulses that keep gaps closed."""
         m, n, c, width = self.m, self.n, self.c, self.width
         # (dv + dv_f) / 2 - E_s da
-        for i in m.loop(0, n * width, independent=True):
-            m.store(self.mean, i, m.mul(self.half, m.load(self.free, i)))
         for i in m.loop(0, n):
+            first = i * width
+
+            def halved(x: Index, first: Index = first) -> Number:
+                return m.mul(self.half, m.load(self.free, first + x))
+
             self._spread(
                 lambda j, i=i: m.sub_product(  # type: ignore[misc]
                     self.one, self._Es(i, j), m.mul(self.half, self._E(i, j))
                 ),
                 self.mean,
                 i,
-                start=lambda x, i=i: m.load(self.mean, i * width + x),  # type: ignore[misc]
+                start=halved,
             )
-            place = i * width + n + i
+            for x in m.loop(2 * n, width, independent=True):
+                m.store(self.mean, first + x, halved(x))
+            place = first + n + i
             m.store(self.mean, place, m.add(self.half, m.load(self.mean, place)))
         left = m.memory(c * width)
         for contact in self._contacts():
@@ -731,8 +752,9 @@ class _Chain:
             self._push(parts[-1], begin, end, found)
         for begin, count, (C, Om, Op) in self._blocks("C", "Om", "Op"):
             self._push(parts[-1], begin, begin + count, None)
-            self._end_block(((C, self.mean),), begin, count, 0, found)
-            self._end_block(((Om, self.mean), (Op, self.free)), begin, count, n, found)
+            ends = (((C, self.mean, begin),), ((Om, self.mean, begin), (Op, self.free, begin)))
+            for row, sides in zip((begin, begin + n), ends, strict=True):
+                self._end_block(sides, count, row, found)
         for begin, end in self._ranges():
             for i in m.loop(begin, end):
                 place = i * (2 * n) + i
@@ -793,25 +815,11 @@ class _Chain:
         return (0, 2 * n, 0, 2 * n), (2 * n, 3 * n, 4 * n * n, n)
 
     def _end_block(
-        self,
-        parts: Sequence[tuple[int, Memory]],
-        begin: int,
-        count: int,
-        row: int,
-        found: Memory,
+        self, parts: Sequence[tuple[int, Memory, int]], count: int, first: int, found: Memory
     ) -> None:
-        """Write the rows of a block of the results."""
-        m, width = self.m, self.width
-        for i in m.loop(0, count):
-            entries = [
-                [m.load(self.given, i * count + (place + k)) for k in range(count)]
-                for place, _ in parts
-            ]
-            for first, last, place, stride in self._sides():
-                for x in m.loop(first, last, independent=True):
-                    total = self.zero
-                    for left, (_, right) in zip(entries, parts, strict=True):
-                        for k in range(count):
-                            other = m.load(right, x + (begin + k) * width)
-                            total = m.add_product(left[k], other, total)
-                    m.store(found, (i + (begin + row)) * stride + x + (place - first), total)
+        """Write the rows of a block of the results, from a row on."""
+        for start, stop, place, stride in self._sides():
+            for pair in self._pairs(count):
+                for x, totals in self._block_rows(parts, pair, count, start, stop):
+                    for i, total in zip(pair, totals, strict=True):
+                        self.m.store(found, (i + first) * stride + x + (place - start), total)
