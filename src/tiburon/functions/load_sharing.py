@@ -653,20 +653,24 @@ class LoadSharing:
                 shown(max_step),
                 advice="forces could not follow the motion",
             )
-        given = (
-            q,
-            rest if v is None else v,
-            rest if vd is None else vd,
-            self._all if touching is None else self._taking_part(touching),
-            x,
-            last,
-            UNBOUNDED if max_step is None else max_step,
-            prefer,
-            self._working if failed is None else self._failed(failed),
-            self._site_values if sites is None else self._moved_sites(sites),
-            *self._constants,
-        )
-        if conditions or current_graph() is not None:
+        motion = (q, rest if v is None else v, rest if vd is None else vd)
+        usual = touching is None and before is None and max_step is None
+        if usual and failed is None and sites is None:
+            given = (*motion, *self._usual)
+        else:
+            given = (
+                *motion,
+                self._all if touching is None else self._taking_part(touching),
+                x,
+                last,
+                UNBOUNDED if max_step is None else max_step,
+                prefer,
+                self._working if failed is None else self._failed(failed),
+                self._site_values if sites is None else self._moved_sites(sites),
+                *self._constants,
+            )
+        tracing = current_graph() is not None
+        if conditions or tracing:
             around: Any = {"world": self.world, **conditions}
             found = _SHARE.call(model, given, around, self._options)
             found = tuple(found.values()) if isinstance(found, dict) else found
@@ -675,33 +679,32 @@ class LoadSharing:
             found = self._kernel(*given)
         tau, x, forces, friction, torque, bounds = found[:6]
         multipliers, equations, short, status, iterations, slacks = found[6:]
-        parts: tuple[Any, ...] = tau, forces, x, friction, torque, short, slacks
-        if current_graph() is None:
+        if not tracing:
             codes = np.asarray(status)
             code = codes.astype(np.int64) if codes.ndim else int(codes)
             if np.any(code) if codes.ndim else code:
-                failed = (codes != 0.0)[..., None] & (codes != RELAXED)[..., None]
-                parts = tuple(np.where(failed, np.nan, part) for part in parts)
+                bad = (codes != 0.0) & (codes != RELAXED)
+                tau, forces, x, friction, torque, short, slacks = (
+                    np.where(bad.reshape(bad.shape + (1,) * (part.ndim - bad.ndim)), np.nan, part)
+                    for part in (tau, forces, x, friction, torque, short, slacks)
+                )
             status = _STATUS_NAMES[code]
-        tau, forces, x, friction, torque, short, slacks = parts
-        batch = tau.shape[:-1]
-        # kernels return one number where there are none
         if counts.some:
-            forces, bounds = (
-                part[..., :count]
-                for part, count in ((forces, 3 * counts.points), (bounds, 2 * counts.limited))
-            )
+            # kernels return one number where there are none
+            batch = tau.shape[:-1]
+            forces = forces if counts.points else np.zeros((*batch, 0, 3))
+            bounds = bounds if counts.limited else np.zeros((*batch, 0, 2))
             torque = torque[..., : counts.limited]
             multipliers, slacks = (part[..., : counts.limits] for part in (multipliers, slacks))
             equations, short = (part[..., : counts.equations] for part in (equations, short))
         return LoadShare(
             self,
             tau,
-            forces.reshape(*batch, counts.points, 3),
+            forces,
             x,
             friction,
             torque,
-            bounds.reshape(*batch, counts.limited, 2),
+            bounds,
             multipliers,
             equations,
             short,
@@ -1127,6 +1130,13 @@ class LoadSharing:
             len(layout.undriven),
         )
         return _Counts(*numbers, self.limits.steps is not None, not all(numbers))
+
+    @cached_property
+    def _usual(self) -> tuple[Any, ...]:
+        """Inputs of the kernel after the motion where nothing else is given."""
+        x, last, prefer = self._none
+        unchanged = (prefer, self._working, self._site_values)
+        return (self._all, x, last, UNBOUNDED, *unchanged, *self._constants)
 
     @cached_property
     def _limit_groups(self) -> Any:

@@ -282,10 +282,10 @@ def shared(
     return {
         "tau": as_traced(tau),
         "x": as_traced(x),
-        "forces": as_traced([y for force in forces for y in force] or [0.0]),
+        "forces": as_traced(forces or [0.0]),
         "friction_margins": as_traced(margins or [0.0]),
         "torque_margins": as_traced(spare or [0.0]),
-        "torque_bounds": as_traced([x for pair in bounds for x in pair] or [0.0]),
+        "torque_bounds": as_traced([list(pair) for pair in bounds] or [0.0]),
         "multipliers": as_traced([*found.inequality_multipliers, *found.cone_multipliers] or [0.0]),
         "equation_multipliers": as_traced(list(found.equation_multipliers) or [0.0]),
         "shortfall": as_traced(shortfall or [0.0]),

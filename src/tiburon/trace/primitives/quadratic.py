@@ -76,7 +76,7 @@ CONTRADICTS = 1e-9
 """Residual of an equation that depends on others, relative to its terms, above which no x
 satisfies them all."""
 
-CONE_VIOLATED = 1e-7
+CONE_VIOLATED = 1e-6
 """Violation of a friction cone relative to x_n, above which a tangent plane enters; steps of
 Newton's method on the active cones do the rest."""
 
@@ -84,8 +84,8 @@ ROUNDING = 1e-13
 """Violation of a friction cone relative to the largest component of x that counts as none."""
 
 NEWTON_STEPS = 2
-"""Steps of Newton's method on active cones: the first is off by 1e-4, its square is 1e-8, then
-rounding."""
+"""Steps of Newton's method on active cones: planes are off by an angle of 1e-3, the first step by
+1e-6, the second by 1e-12."""
 
 NEGATIVE = 1e-9
 """Multiplier relative to the largest, below whose negative a constraint does not stay active."""
