@@ -73,42 +73,74 @@ class Walk:
         assert loaded.mean() > 0.4
 
 
-def test_a_robot_stands_on_the_forces_that_are_shared(dog, plan):
-    """At rest measured forces equal shared ones to rounding, and carry the weight."""
-    run = simulated(dog, tb.LoadSharingControl(plan, dog.poses["stand"]), 0.05)
-    walk = Walk(run)
-    walk.check(1e-4)
+@pytest.fixture(scope="module")
+def start(dog, plan):
+    """Return a controller with a step bound, and the start of a trot under it."""
+    control = tb.LoadSharingControl(plan, tb.GaitPath.trot(dog), max_step=2.5)
+    return control, Walk(simulated(dog, control, 0.8))
+
+
+def test_a_robot_stands_on_the_forces_that_are_shared(dog, plan, start):
+    """Before the first step measured forces equal shared ones, and are those of the plan."""
+    _, walk = start
+    normal = walk.shared[:300, :, 2]
+    np.testing.assert_allclose(walk.measured[1:301, :, 2], normal, atol=1e-5)
     weight = 9.81 * dog.total_mass
-    assert walk.measured[-1, :, 2].sum() == pytest.approx(weight, rel=1e-6)
+    np.testing.assert_allclose(walk.measured[1:301, :, 2].sum(axis=1), weight, rtol=1e-5)
     share = plan.share(dog.poses["stand"])
     np.testing.assert_allclose(walk.shared[0].ravel(), share.x, atol=1e-3)
 
 
-def test_plain_calls_return_the_commands_of_the_loop(dog, plan):
+def test_plain_calls_return_the_commands_of_the_loop(dog, plan, start):
     """The controller on floats: the same joint forces and the same next states."""
-    control = tb.LoadSharingControl(plan, dog.poses["stand"])
-    run = simulated(dog, control, 0.05)
+    control, walk = start
+    run = walk.run
     system = tb.System(dog, FLOOR, (), control, held=True, steps=True)
     state = tb.State(system, 0.0, run.q[0], run.v[0], np.zeros(0))
     commands, after = control(state)
     np.testing.assert_allclose(list(commands.values()), run.u[0, 6:18], rtol=1e-9, atol=1e-9)
     shared = control.read(run)
     np.testing.assert_allclose(after[: shared.forces.shape[-1]], shared.forces[0], atol=1e-9)
-    assert shared.tau.shape == (51, 12)
+    assert shared.tau.shape == (801, 12)
     np.testing.assert_array_equal(shared.tau[3], run.u[3, 6:18])
     with pytest.raises(tb.ModelError, match="this controller"):
         tb.LoadSharingControl(plan, dog.poses["stand"], name="other").read(run)
 
 
-def test_a_trot_starts_within_its_step_bound(dog, plan):
+def test_a_trot_starts_within_its_step_bound(start):
     """Feet lift and land: forces change by no more than the bound, and are those measured."""
-    control = tb.LoadSharingControl(plan, tb.GaitPath.trot(dog), max_step=2.5)
-    walk = Walk(simulated(dog, control, 0.8))
+    _, walk = start
     walk.check(1.5)
     assert walk.steps == pytest.approx(2.5, abs=1e-6)
     # both diagonal pairs have been in the air
     assert (walk.touching.min(axis=0) == 0.0).all()
     assert np.abs(walk.run.q[:, 6] - walk.run.q[0, 6]).max() < 0.01
+
+
+@pytest.mark.slow
+def test_a_posture_is_held(dog, plan):
+    """A configuration in place of a path: at rest to rounding, torques and forces of the plan."""
+    control = tb.LoadSharingControl(plan, dog.poses["stand"])
+    walk = Walk(simulated(dog, control, 0.5))
+    walk.check(1e-4)
+    assert np.abs(walk.run.v[-1]).max() < 1e-5
+
+
+@pytest.mark.slow
+def test_a_hexapod_walks_on_three_legs_at_a_time():
+    """Another robot and another gait: statically stable, so that no acceleration is changed."""
+    robot = tb.load("osu_hexapod")
+    plan = tb.LoadSharing.of(robot, world=FLOOR, friction=PLANNED_FRICTION)
+    first = ("left_front_foot", "right_middle_foot", "left_rear_foot")
+    phases = {point.name: 0.0 if point.name in first else 0.5 for point in robot.contacts}
+    path = tb.GaitPath.of(robot, phases, speed=0.3, period=1.2, duty=0.6, lift=0.12)
+    control = tb.LoadSharingControl(plan, path)
+    walk = Walk(simulated(robot, control, 3.0))
+    # of 1177 N
+    walk.check(12.0)
+    assert walk.steps < 15.0
+    assert np.abs(control.read(walk.run).missing).max() < 0.1
+    assert np.ptp(walk.run.q[:, 6]) < 1e-3
 
 
 @pytest.mark.slow
@@ -214,9 +246,9 @@ def test_feet_of_a_gait_stand_still_and_share_the_cycle(dog):
     """Feet on the ground do not move; each is there for its duty; diagonal pairs take turns."""
     path = tb.GaitPath.trot(dog, duty=0.6, period=0.5)
     p = path.parameters()
-    times = np.linspace(3.0, 4.0, 2001)[:-1]
+    times = np.linspace(3.0, 4.0, 501)[:-1]
     touching = np.array([list(path.sample(p, t).touching.values()) for t in times])
-    np.testing.assert_allclose(touching.mean(axis=0), 0.6, atol=2e-3)
+    np.testing.assert_allclose(touching.mean(axis=0), 0.6, atol=5e-3)
     assert (touching.sum(axis=1) >= 2.0).all()
     for t, on_ground in zip(times, touching, strict=True):
         aims = path.sample(p, t).aims.values()
