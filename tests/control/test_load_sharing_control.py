@@ -68,6 +68,7 @@ class Walk:
         # forces of a step act between the sample before it and the next
         error = np.abs(self.measured[1:, :, 2] - normal[:-1])
         assert error.max() < accuracy
+        assert np.percentile(error, 99.0) < 0.1 * accuracy
         loaded = (normal[:-1] > 5.0) & (error < 0.1 * accuracy)
         assert (self.mode[1:][loaded] == 2.0).all()
         assert loaded.mean() > 0.4
