@@ -268,10 +268,11 @@ def test_prescribed_motion_is_refused_where_its_time_is_unknown():
     )
     ball = tb.Body("ball", "world", joint=tb.Free("ball"), inertia=inertia, shapes=body.shapes)
     model = tb.Model("belt", [body, ball])
+    floor = tb.World(ground=tb.Ground(height=-1.0))
     with pytest.raises(tb.ModelError, match=r"joint 'belt'.*prescribed motion"):
-        tb.impact(
-            model, model.neutral(), np.zeros(6), world=tb.World(ground=tb.Ground(height=-1.0))
-        )
+        tb.contact_dependence(model, model.neutral(), world=floor)
+    with pytest.raises(tb.ModelError, match=r"joint 'belt'.*prescribed motion"):
+        tb.contact_closure(model, "belt/ball", world=floor)
 
 
 def test_resumed_runs_keep_their_ground():
