@@ -36,7 +36,7 @@ from tiburon.trace.primitives.primitive import (
 BLOCKS = ("M2", "M3", "M4", "C21", "C32", "C43", "D2", "D3", "D4", "C51", "C52", "C53", "C54", "M5")
 """Order of the matrices of one block among the arguments; D_i is C_i1 of a bracket, else zero."""
 
-UNROLLED = 4
+UNROLLED = 6
 """Terms of a matrix product that are added before the sum is stored."""
 
 
@@ -122,18 +122,40 @@ class Rk4Chain(ElementaryPrimitive):
     def _accelerations(
         self, m: Machine, given: Memory, first: Index, work: tuple[Memory, Memory, Memory]
     ) -> None:
-        """Write da = A dq + B dv + T dtau; A, B and T begin at a place of the arguments."""
+        """Write da = A dq + B dv + T dtau; A, B and T begin at a place of the arguments.
+
+        Two rows at a time, so that what is read serves both, and a third of the directions, so that
+        it stays close to the processor.
+        """
         n, width = self.size, 3 * self.size
         da = work[2]
         for i in m.loop(0, n):
-            for k in m.loop(0, 2 * n):
+            for k in m.loop(0, 2 * n, independent=True):
                 m.store(da, i * width + k, m.constant(0.0))
-            for k in m.loop(0, n):
+            for k in m.loop(0, n, independent=True):
                 m.store(da, i * width + 2 * n + k, m.load(given, first + 2 * n * n + i * n + k))
-            for number in m.loop(0, n // UNROLLED):
-                self._terms(m, given, first, work, i, number * UNROLLED, UNROLLED)
-            if n % UNROLLED:
-                self._terms(m, given, first, work, i, n - n % UNROLLED, n % UNROLLED)
+        for third in m.loop(0, 3):
+            columns = third * n, third * n + n
+            for i in m.loop(0, n // 2):
+                self._rows(m, given, first, work, [i * 2, i * 2 + 1], columns)
+            if n % 2:
+                self._rows(m, given, first, work, [n - 1], columns)
+
+    def _rows(
+        self,
+        m: Machine,
+        given: Memory,
+        first: Index,
+        work: tuple[Memory, Memory, Memory],
+        rows: list[Index],
+        columns: tuple[Index, Index],
+    ) -> None:
+        """Add all terms of both products to some rows of da, from one column to another."""
+        n = self.size
+        for number in m.loop(0, n // UNROLLED):
+            self._terms(m, given, first, work, rows, columns, number * UNROLLED, UNROLLED)
+        if n % UNROLLED:
+            self._terms(m, given, first, work, rows, columns, n - n % UNROLLED, n % UNROLLED)
 
     def _terms(
         self,
@@ -141,24 +163,29 @@ class Rk4Chain(ElementaryPrimitive):
         given: Memory,
         first: Index,
         work: tuple[Memory, Memory, Memory],
-        i: Index,
+        rows: list[Index],
+        columns: tuple[Index, Index],
         k: Index,
         count: int,
     ) -> None:
-        """Add some terms of both products to row i of da."""
+        """Add some terms of both products to some rows of da."""
         n, width = self.size, 3 * self.size
         dq, dv, da = work
         factors = [
-            (m.load(given, first + part * n * n + i * n + k + u), rows, u)
+            ([m.load(given, first + part * n * n + i * n + k + u) for i in rows], right, u)
             for u in range(count)
-            for part, rows in enumerate((dq, dv))
+            for part, right in enumerate((dq, dv))
         ]
-        for column in m.loop(0, width, independent=True):
-            total = m.load(da, i * width + column)
-            for factor, rows, u in factors:
-                other = m.load(rows, (k + u) * width + column)
-                total = m.add_product(factor, other, total)
-            m.store(da, i * width + column, total)
+        for column in m.loop(*columns, independent=True):
+            totals = [m.load(da, i * width + column) for i in rows]
+            for entries, right, u in factors:
+                other = m.load(right, (k + u) * width + column)
+                totals = [
+                    m.add_product(entry, other, total)
+                    for entry, total in zip(entries, totals, strict=True)
+                ]
+            for i, total in zip(rows, totals, strict=True):
+                m.store(da, i * width + column, total)
 
     def _groups(self, name: str) -> list[tuple[int, list[int], list[int]]]:
         """Return the blocks by size: size, first variables, and where a matrix of each begins."""
