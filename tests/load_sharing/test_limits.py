@@ -132,7 +132,7 @@ def test_wrench_limits_about_the_axis_are_torque_limits():
     one, other = (plan.share(q, v, vd) for plan in (by_wrench, by_torque))
     assert abs(one.tau[index]) == pytest.approx(bound, rel=1e-9)
     np.testing.assert_allclose(one.x, other.x, atol=1e-8)
-    assert f"{joint}: " in one.summary
+    assert f"{joint} at its " in one.summary
 
 
 def test_wrench_limits_hold_for_the_reactions_of_joints():
@@ -231,11 +231,9 @@ def test_torque_limits_depend_on_the_speed():
     low, high = np.moveaxis(share.torque_bounds[solved], -1, 0)
     assert (share.tau[solved][:, limited] >= low - 1e-8).all()
     assert (share.tau[solved][:, limited] <= high + 1e-8).all()
-    fixed = tb.LoadSharing.of(
-        dog, world=FLOOR, torque_limits={a.joint: (-30.0, 30.0) for a in dog.actuators}
-    ).share(q, v)
-    # the speed matters: some motions are possible at rest only
-    assert (fixed.status == "optimal").sum() > solved.sum()
+    # the speed matters: what is possible at rest is not at all of them
+    assert plan.share(q[0]).status == "optimal"
+    assert not solved.all()
 
 
 def test_failed_actuators_are_run_time_data():

@@ -157,12 +157,7 @@ def test_power_does_not_depend_on_the_sharing():
     v = np.asarray(tb.project_velocity(arms, q, rng.standard_normal(arms.nv)))
     vd = np.asarray(tb.loop_dynamics(arms, q, v, 5.0 * rng.standard_normal(arms.nv)).acceleration)
     powers = []
-    for objective in (
-        tb.InternalForce(),
-        tb.TorqueNorm(),
-        tb.MotorLoss(),
-        tb.MotorLoss(friction=False),
-    ):
+    for objective in (tb.InternalForce(), tb.TorqueNorm()):
         share = tb.LoadSharing.of(arms, objective=objective, torque_limits=False).share(q, v, vd)
         powers.append(share.tau @ v)
     # the residual of the loops' velocity constraint bounds the difference

@@ -270,7 +270,7 @@ class LoadShare(NamedTuple):
             return f"{lead}{self.explain(case).sentence}"
         if status not in ("optimal", "relaxed"):
             return f"{lead}{status}"
-        parts = [f"at its limit: {name}" for name in active]
+        parts = list(dict.fromkeys(_active_text(name) for name in active))
         changing = zip(plan.limit_names, self.at_change[case], strict=True)
         parts += [f"about to reach or leave its limit: {name}" for name, on in changing if on]
         for k, index in enumerate(plan.limits.torques):
@@ -278,7 +278,7 @@ class LoadShare(NamedTuple):
             bound = high if self.tau[case][index] > 0.0 else -low
             share = abs(float(self.tau[case][index])) / bound if bound > 0.0 else np.inf
             if 0.8 <= share < 1.0 - 1e-9:
-                parts.append(f"{plan.model.v_names[index]} at {100 * share:.0f} % of its limit")
+                parts.append(f"{plan.model.v_names[index]} at {100 * share:.0f} % of its torque")
         first = "feasible"
         if status == "relaxed":
             worst = int(np.argmax(np.abs(self.shortfall[case])))
@@ -1345,6 +1345,23 @@ class Infeasibility(NamedTuple):
 def _listed(names: Sequence[str]) -> str:
     shown_names = list(names[:4]) + ([f"{len(names) - 4} more"] if len(names) > 4 else [])
     return ", ".join(shown_names) or "itself"
+
+
+def _active_text(name: str) -> str:
+    """Say which limit an element is at."""
+    element, _, limit = name.partition(": ")
+    first = limit.partition(" ")[0]
+    words = {
+        "friction": "at its friction limit",
+        "torsion": "at its torsion limit",
+        "pushes": "about to lift off",
+        "center": f"with its {limit}",
+        "rises": "rises by the largest step",
+        "falls": "falls by the largest step",
+    }
+    if limit in ("least force", "largest force"):
+        return f"{element} at its torque limit"
+    return f"{element} {words.get(first, f'at its {limit}')}"
 
 
 def _lifted_text(name: str, amount: float) -> str:
