@@ -31,9 +31,7 @@ from tiburon.errors import DomainError, ModelError, ShapeError, shown
 from tiburon.functions.load_sharing import LoadSharing
 from tiburon.functions.load_tracking import AIM, TrackedLoad, tracked_load
 from tiburon.load_sharing.contact_load import ContactLoad, load_weight
-from tiburon.load_sharing.limits.contact import FrictionCone
 from tiburon.load_sharing.limits.joint_wrench import JointWrenchLimit
-from tiburon.load_sharing.limits.step import StepLimit
 from tiburon.load_sharing.objectives import Smoothness, Sum, TorqueSmoothness
 from tiburon.load_sharing.smoothing import (
     UNBOUNDED,
@@ -42,7 +40,6 @@ from tiburon.load_sharing.smoothing import (
     StepBound,
     ramp,
 )
-from tiburon.load_sharing.solution import Limits
 from tiburon.model import WORLD, Model
 from tiburon.model.body import ContactPoint
 from tiburon.record import field, record
@@ -652,12 +649,8 @@ class LoadSharingControl(RunTimeFields):
         if self._smooths:
             objective = objective + (Smoothness() if self._on == "forces" else TorqueSmoothness())
         objective = objective + ContactLoad(len(self.plan.layout.groups))
-        parts = [part for part in self.plan.limits.parts if not isinstance(part, StepLimit)]
-        if self.max_step is not None:
-            # exact cones come last
-            last = 1 if isinstance(parts[-1], FrictionCone) else 0
-            parts.insert(len(parts) - last, StepLimit(self._on))
-        limits = Limits(tuple(parts))
+        limits = self.plan.limits.with_steps(None if self.max_step is None else self._on)
+        limits = limits._replace(relaxed=False)
         return replace(self.plan, objective=objective, limits=limits)
 
     @cached_property

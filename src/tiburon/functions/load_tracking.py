@@ -39,7 +39,7 @@ class TrackedLoad(NamedTuple):
     variables that nothing drives [N, N m, m/s^2, rad/s^2]."""
 
     forces: Any
-    """Force on the first body of each contact point, world axes [N], shape (..., 3 points)."""
+    """Force on the first body of each contact point, world axes [N], shape (..., points, 3)."""
 
     friction_margins: Any
     """mu f_n - |f_t| of each contact and grip [N]."""

@@ -24,15 +24,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.algorithms.crba import mass_elements
-from tiburon.algorithms.kinematics import body_motions, body_places, jacobian_columns
+from tiburon.algorithms.kinematics import (
+    Moving,
+    Place,
+    body_motions,
+    body_places,
+    jacobian_columns,
+)
 from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.contact.candidates import Candidate
 from tiburon.contact.complementarity import contact_accelerations
-from tiburon.contact.rows import ContactRow, PointRows, along, in_frame
+from tiburon.contact.rows import ContactRow, PointRows, along, contact_rows, in_frame
 from tiburon.load_sharing.problem import FORCE, Group, Layout, Problem, constraint_kinds
 from tiburon.load_sharing.solution import QuadraticProgram
 from tiburon.loops.constraints import constraints
+from tiburon.model import Plan
 from tiburon.model.body import ContactPoint
 from tiburon.spatial import Scalar, Vec3
 from tiburon.spatial.vec3 import add, add_cross, cross, dot, matrix_vector, scale, subtract
@@ -222,20 +229,31 @@ def _rows(
     model, plan = setting.model, setting.plan
     found = _Rows([], [], [])
     if candidates:
-        given = contact_accelerations(plan, q, v, vd, candidates, p)
+        points = contact_rows(plan, q, candidates, p)
+        moving = None
+        if any(foot is None for foot in feet) or not feet:
+            # bodies that roll on each other: the normal turns, and the point moves over both
+            moving = contact_accelerations(plan, q, v, vd, candidates, p)
+        bodies = _Bodies(
+            plan,
+            q,
+            body_places(plan, JointVector(q)),
+            body_motions(plan, JointVector(q), JointVector(v), None),
+        )
         remaining = iter(aims)
-        for k, point in enumerate(given.points):
-            at = slice(3 * k, 3 * k + 3)
+        for k, point in enumerate(points):
             foot = feet[k] if feet else None
             if foot is not None:
                 rows, wanted = _foot_rows(
-                    setting, q, v, vd, point, foot, next(remaining), touching[k], felt[k], gains
+                    bodies, vd, point, foot, next(remaining), touching[k], felt[k], gains
                 )
                 found.jacobian.extend(rows)
                 found.wanted.extend(wanted)
                 found.counts.extend([1.0] * 3)
                 continue
-            for row, a, b in zip(point.rows, given.free[at], given.velocity[at], strict=True):
+            assert moving is not None
+            at = slice(3 * k, 3 * k + 3)
+            for row, a, b in zip(point.rows, moving.free[at], moving.velocity[at], strict=True):
                 found.jacobian.append({i: touching[k] * x for i, x in row.items()})
                 found.wanted.append(touching[k] * (-gains.slip_damping * b - a))
                 found.counts.append(touching[k])
@@ -253,10 +271,17 @@ def _rows(
     return found
 
 
+class _Bodies(NamedTuple):
+    """Poses and motions of all bodies in one state."""
+
+    plan: Plan
+    q: Sequence[Scalar]
+    places: tuple[Place, ...]
+    motions: tuple[Moving, ...]
+
+
 def _foot_rows(
-    setting: Setting,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
+    bodies: _Bodies,
     vd: Sequence[Scalar],
     point: PointRows,
     foot: ContactPoint,
@@ -270,11 +295,9 @@ def _foot_rows(
     On the ground that point comes to rest, and gaps close; in the air it follows the aim. Signs are
     those of contact rows: velocity of the ground relative to the foot.
     """
-    plan = setting.plan
-    places = body_places(plan, JointVector(q))
-    motions = body_motions(plan, JointVector(q), JointVector(v), None)
+    plan, q, places, motions = bodies
     body = plan.frame(foot.body).body
-    center = foot_center(setting, q, foot)
+    center = _center(plan, places, foot)
     n = point.axes[2]
     low = add(center, scale(n, foot.radius))
     R = places[body].R
@@ -316,8 +339,12 @@ def _foot_rows(
 
 def foot_center(setting: Setting, q: Sequence[Scalar], foot: ContactPoint) -> Vec3:
     """Return the center of the ball of a foot, world axes [m]."""
-    frame = setting.plan.frame(foot.body)
-    carrier = body_places(setting.plan, JointVector(q))[frame.body].moved(frame.transform)
+    return _center(setting.plan, body_places(setting.plan, JointVector(q)), foot)
+
+
+def _center(plan: Plan, places: Sequence[Place], foot: ContactPoint) -> Vec3:
+    frame = plan.frame(foot.body)
+    carrier = places[frame.body].moved(frame.transform)
     return add(matrix_vector(carrier.R, foot.position), carrier.p)
 
 
