@@ -354,7 +354,7 @@ class LiveRobot:
         """Show contact points of the first case, with the forces on the first bodies.
 
         Args:
-            contacts: Points [m], forces [N], world axes, and modes, shape (points, 7).
+            contacts: Points [m], forces [N], world axes, and modes, shape (points, 7 or more).
         """
         modes = np.nan_to_num(contacts[:, 6]).round()
         on = self._on["contacts"] and self._shown[0]
@@ -935,7 +935,7 @@ class LiveScene:
             forces: Wrenches [n; f] at frames, frame axes [N m, N], by name.
             thrust: Thrust of the model's thrusters [N].
             contacts: Contact points [m], forces on the first bodies [N], world axes, and modes (0
-                separated, 1 slipping, 2 sticking), shape (points, 7).
+                separated, 1 slipping, 2 sticking), shape (points, 7 or more).
             paths: Trails of the first and the last body [m]; their displayed positions by
                 default.
         """

@@ -135,8 +135,8 @@ def replay_html(
         forces: Wrenches [n; f] at frames, frame axes [N m, N], by name, shape (n, ..., 6).
         thrust: Thrust of the model's thrusters [N], shape (n, ..., number of thrusters).
         contacts: Points [m] and forces on the first body [N] of contacts, world axes, and their
-            modes, shape (n, ..., points, 7); drawn for the first case, sticking ones green,
-            slipping ones red.
+            modes, shape (n, ..., points, 7), or 11 with normals and friction; drawn for the first
+            case with cones of friction, sticking ones green, slipping ones red.
         plots: Curves below the scene by title, shape (n,) or by label; by default positions and
             speeds of the first case. Pass {} for none.
         others: Further robots in the same scene.
