@@ -41,8 +41,10 @@ def run(duration: float) -> Iterator[Figure]:
     for gait in ("standing", "trotting"):
         yield _figure(gait, (SIZE,), STEPS, BATCH, BATCH_AIM, duration)
     yield _figure("standing", (), STEPS_OF_ONE, ONE, ONE_AIM, duration)
+    yield from _drake(duration)
     yield _many_points(duration)
     yield _foot_pads(duration)
+    yield from _in_current(duration)
     yield _stack(duration)
 
 
@@ -240,6 +242,53 @@ def _figure(
     )
 
 
+DRAKE = 40.0
+"""How many times faster than Drake one robot must be."""
+
+DRAKE_STEPS = 50
+
+
+def _drake(duration: float) -> Iterator[Figure]:
+    """Measure one standing quadruped against Drake, where that is installed."""
+    try:
+        from benchmarks.drake_contact_peer import APPROXIMATIONS, DrakeFeet
+    except ImportError:
+        return
+    import numpy as np
+
+    import tiburon as tb
+
+    model = tb.load("quadruped")
+    stand = np.array(model.poses["stand"])
+    gravity = (0.0, 0.0, -GRAVITY)
+    weight = GRAVITY * sum(body.inertia.mass for body in model.bodies)
+    ours, _, _ = _sides("standing", (), STEPS_OF_ONE, model)
+    peers = {}
+    for name in APPROXIMATIONS:
+        peer = DrakeFeet(
+            model,
+            stand,
+            approximation=name,
+            step=STEP,
+            friction=FRICTION,
+            gravity=gravity,
+            gains=(STIFFNESS, DAMPING),
+        )
+        peer.advance(1.0)
+        if abs(peer.carried() - weight) > WEIGHT * weight:
+            raise MeasurementError(f"Drake's feet carry {peer.carried():.4g} N of {weight:.4g} N")
+        peers[name] = (peer.advance, DRAKE_STEPS * STEP)
+    times = measure({"ours": ours, **peers}, duration=duration)
+    fastest = min(peers, key=lambda name: times[name].minimum)
+    yield Figure(
+        "quadruped standing, one robot",
+        times["ours"].per(STEPS_OF_ONE),
+        f"Drake, {fastest.lower()}",
+        times[fastest].per(DRAKE_STEPS),
+        DRAKE,
+    )
+
+
 def _many_points(duration: float) -> Figure:
     """Measure a quadruped with 24 candidate points, of which the four feet touch."""
     from dataclasses import replace
@@ -279,17 +328,10 @@ PAD_SIZE, PAD_STIFFNESS, PAD_DAMPING = 256, 20000.0, 300.0
 """Cases of our batch of robots with foot pads, and their position control [N m/rad, N m s/rad]."""
 
 
-def _foot_pads(duration: float) -> Figure:
-    """Measure `aquarobot`, which stands on six pads of nine points each."""
-    import mujoco
-    import numpy as np
-    from mujoco import rollout
-
+def _held_hinges(model: Any, stand: Any, stiffness: float, damping: float) -> Any:
+    """Return position control of all hinges; pads on ball joints are passive."""
     import tiburon as tb
-    from benchmarks.mujoco_peer import write_spec
 
-    model = tb.load("aquarobot")
-    stand = np.array(model.poses["stand"])
     hinges = [
         (model.slice(joint.name, of="q").start, model.slice(joint.name, of="v").start)
         for joint in model.joints
@@ -301,9 +343,24 @@ def _foot_pads(duration: float) -> Figure:
         force: list[Any] = [0.0] * model.nv
         for place, k in hinges:
             error = float(stand[place]) - state.q[place]
-            force[k] = PAD_STIFFNESS * error - PAD_DAMPING * state.v[k]
+            force[k] = stiffness * error - damping * state.v[k]
         return force
 
+    return hold
+
+
+def _foot_pads(duration: float) -> Figure:
+    """Measure `aquarobot`, which stands on six pads of nine points each."""
+    import mujoco
+    import numpy as np
+    from mujoco import rollout
+
+    import tiburon as tb
+    from benchmarks.mujoco_peer import write_spec
+
+    model = tb.load("aquarobot")
+    stand = np.array(model.poses["stand"])
+    hold = _held_hinges(model, stand, PAD_STIFFNESS, PAD_DAMPING)
     world = tb.World(gravity=(0.0, 0.0, -GRAVITY), ground=tb.Ground(static_friction=0.6))
     options = {"contact": "rigid", "method": "semi_implicit_euler", "dt": STEP, "progress": False}
     options |= {"world": world, "control": hold, "limits": False}
@@ -354,6 +411,76 @@ def _foot_pads(duration: float) -> Figure:
         8.0,
         note=f"largest depth {summary.depth.max():.1e} m, residual {summary.residual:.1e}",
     )
+
+
+CURRENT = (0.0, 0.3, 0.0)
+"""Velocity of the water around `aquarobot` [m/s]."""
+
+SEA_STEPS = 2000
+"""Steps of one call of the robot in the sea."""
+
+REAL_TIME = 100.0
+"""How many times faster than time itself one robot in the sea must run."""
+
+
+def _in_current(duration: float) -> Iterator[Figure]:
+    """Measure one `aquarobot` that stands on the sea floor in a current, and one that walks."""
+    import numpy as np
+
+    import tiburon as tb
+    from tiburon.control.gait import Gait, gait_control
+
+    model = tb.load("aquarobot")
+    stand = np.array(model.poses["stand"])
+    pads = [f"leg_{k}_pad" for k in range(1, 7)]
+    gait = Gait(
+        {name: 0.5 * (k % 2) for k, name in enumerate(pads)},
+        period=3.0,
+        duty=0.6,
+        stride=(0.4, 0.0),
+        lift=0.15,
+    )
+    gains = (30_000.0, 1500.0)
+    controls = {
+        "standing": _held_hinges(model, stand, *gains),
+        "walking": gait_control(model, stand, gait, *gains, ramp=1.0, heading=1.0),
+    }
+    sea = tb.Water(1025.0, current=CURRENT)
+    ground = tb.Ground(static_friction=0.7, kinetic_friction=0.6)
+    world = tb.World(gravity=(0.0, 0.0, -GRAVITY), ground=ground, fluid=sea)
+    points = len(model.contacts)
+    volume = sum(body.fluid.volume for body in model.bodies if body.fluid is not None)
+    weight = GRAVITY * (sum(body.inertia.mass for body in model.bodies) - 1025.0 * volume)
+    for name, control in controls.items():
+        must = STEP / REAL_TIME if name == "standing" else None
+        options = {"world": world, "control": control, "contact": "rigid", "dt": STEP}
+        options |= {"method": "semi_implicit_euler", "progress": False}
+        settled = tb.simulate(model, 3.0, q=stand, record_every=10, **options)
+        forces = settled.z[-200:, : 4 * points].reshape(200, points, 4)[..., 2]
+        carried = forces.sum(axis=1).mean()
+        # a walker is not in equilibrium
+        if abs(carried - weight) > (WEIGHT if must else 0.1) * weight:
+            raise MeasurementError(f"pads carry {carried:.4g} N of {weight:.4g} N in water")
+        here = tb.contacts(model, settled.q[[100, -1]], world=world)
+        slid = np.linalg.norm((here.point[1] - here.point[0])[:, :2], axis=1).max()
+        summary = settled.contact_summary()
+
+        def ours(q: Any = settled.q[-1], v: Any = settled.v[-1], options: Any = options) -> Any:
+            return tb.simulate(
+                model, SEA_STEPS * STEP, q=q, v=v, record_every=SEA_STEPS, time=3.0, **options
+            )
+
+        times = measure({"ours": ours}, duration=duration)["ours"].per(SEA_STEPS)
+        moved = f"pads slide {1e3 * slid:.1e} mm from 1 to 3 s"
+        if must is None:
+            moved = f"walks {settled.q[-1, 4] - settled.q[0, 4]:.2f} m in 3 s"
+        yield Figure(
+            f"aquarobot {name} in a current of {CURRENT[1]:g} m/s, one robot",
+            times,
+            must=must,
+            note=f"{STEP / times.minimum:.0f} times real time; pads carry {carried:.0f} N, sink "
+            f"{summary.depth.max():.1e} m; {moved}; residual {summary.residual:.1e}",
+        )
 
 
 def _rows(peer: Any, data: Any, count: int) -> tuple[Any, Any]:

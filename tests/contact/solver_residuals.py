@@ -38,7 +38,7 @@ def convex(problem):
     solver = ContactStep(problem.columns, ContactLayout.of(problem.supports).groups, 1, convex=True)
     entries = problem.arguments[: solver.entries]
     none = [0.0] * problem.contacts
-    rest = [*problem.b, *problem.mu, *none, *none, *none, *none, *problem.start]
+    rest = [*problem.b, *problem.mu, *none, *none, *none, *none, *problem.start, *none]
     found = solver.apply([*entries, *rest, 1.0, TOLERANCE])
     return np.array(found[: 3 * problem.contacts]), found[-2]
 

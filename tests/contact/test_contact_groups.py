@@ -60,7 +60,8 @@ class Pads:
         rows = [*self.entries, *self.numbers] if shared else self.rows
         closing = [*np.zeros(self.count), *np.ones(self.count), *np.zeros(self.count)]
         gaps = np.zeros(self.count)
-        return [*rows, *self.b, *self.mu, *closing, *gaps, *self.start, H, tolerance]
+        stuck = np.ones(self.count)
+        return [*rows, *self.b, *self.mu, *closing, *gaps, *self.start, *stuck, H, tolerance]
 
     def primitive(self, *, shared: bool, most: int = 5000) -> ContactStep:
         return ContactStep(self.size, self.groups if shared else self.own, most)
@@ -139,8 +140,8 @@ def test_derivatives_are_those_of_central_differences():
     rng = np.random.default_rng(2)
     direction = rng.standard_normal(len(x)) * np.abs(x)
     count = pads.count
-    # closing, gaps, initial impulses, h and the tolerance
-    direction[-(3 * count + count + 3 * count + 2) :] = 0.0
+    # closing, gaps, the step before, h and the tolerance
+    direction[-(3 * count + count + 4 * count + 2) :] = 0.0
 
     def run(x):
         return as_traced(primitive.apply(list(x)))

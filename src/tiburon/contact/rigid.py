@@ -583,6 +583,7 @@ def rigid_step(
             *(surface.restitution for surface in surfaces),
             *problem.ends,
             *guess,
+            *(state.sticking for state in states),
             h,
             tolerance,
         ]

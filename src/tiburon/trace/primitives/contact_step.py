@@ -68,8 +68,8 @@ class ContactStep(Primitive):
     """Solve for the impulses of a step.
 
     Arguments: rows of groups of contacts and numbers of contacts (`ContactLayout`); b; mu;
-    approach; share; e; gaps at the end of the step without impulses [m]; initial impulses; h; the
-    residual at which to end.
+    approach; share; e; gaps at the end of the step without impulses [m]; impulses of the step
+    before; whether contacts stuck at its end, 1 or 0; h; the residual at which to end.
     Results: impulses; y; z; alpha; residual, sweeps and worst contact of the impulses.
 
     Attributes:
@@ -93,7 +93,7 @@ class ContactStep(Primitive):
         self.size = size
         self.most = most
         self.entries = self.layout.entries + self.layout.numbers
-        self.argument_count = self.entries + 11 * self.contacts + 2
+        self.argument_count = self.entries + 12 * self.contacts + 2
         self.result_count = 4 * self.contacts + 2 * size + 3
 
     @property
@@ -149,7 +149,7 @@ class ContactStep(Primitive):
     def _solved(self, args: list[int], results: list[int]) -> list[int]:
         """Return the arguments with the solution as the initial impulses."""
         n = 3 * self.contacts
-        start = self.argument_count - n - 2
+        start = self.argument_count - n - self.contacts - 2
         return [*args[:start], *results[:n], *args[start + n :]]
 
     @functools.cached_property
@@ -165,8 +165,8 @@ class ContactStep(Primitive):
         from tiburon.trace.primitives.contact_phases import ContactMatrix, contact_phases
 
         count, n = self.contacts, 3 * self.contacts
-        A, *parts, (h,), (tolerance,) = split(
-            given, (self.entries, n, count, count, count, count, count, n, 1, 1)
+        A, *parts, _, (h,), (tolerance,) = split(
+            given, (self.entries, n, count, count, count, count, count, n, count, 1, 1)
         )
         matrix = ContactMatrix(self.size, self.layout.supports, self.layout.own_rows(A))
         found = contact_phases(matrix, *parts, h=h, tolerance=tolerance, most=self.most)
@@ -187,8 +187,8 @@ class _Phases:
         self.m = m
         count, n, size = step.contacts, 3 * step.contacts, step.size
         self.count, self.size = count, size
-        b, mu, approach, share, restitution, gaps, start, h, tolerance = rows_of(
-            given, step.entries, (n, count, count, count, count, count, n, 1, 1)
+        b, mu, approach, share, restitution, gaps, start, stuck, h, tolerance = rows_of(
+            given, step.entries, (n, count, count, count, count, count, n, count, 1, 1)
         )
         self.approach, self.share, self.restitution = approach, share, restitution
         self.gaps, self.h, self.tolerance = gaps, h.load(m, 0), tolerance.load(m, 0)
@@ -209,7 +209,7 @@ class _Phases:
             self.outcome,
             step.most,
             convex=step.convex,
-            continued=True,
+            stuck=stuck,
         )
         self.jumps = Row(m.memory(count))
         self.returned = m.memory(1)

@@ -264,7 +264,7 @@ class GaussSeidel:
         most: int,
         *,
         convex: bool = False,
-        continued: bool = False,
+        stuck: Row | None = None,
     ) -> None:
         """Take memory for what is stored per contact.
 
@@ -276,7 +276,8 @@ class GaussSeidel:
             outcome: Where residual, sweeps and the worst contact go.
             most: Most sweeps.
             convex: Whether points obey the convex law, which Newton's method solves alone.
-            continued: Whether initial impulses are those of a step before, whose modes go on.
+            stuck: Whether contacts stuck at the end of the step before, 1 or 0, whose impulses are
+                the initial ones; None without such a step.
         """
         self.m = m
         self.size = size
@@ -286,8 +287,8 @@ class GaussSeidel:
         self.layout = layout
         count = layout.contacts
         self.stored = m.memory(STORED * count)
-        shared = any(group.form != OWN for group in layout.groups)
-        self.mobility = Row(m.memory(MOBILITY * len(layout.groups) if shared else 1))
+        carried = sum(group.points for group in layout.groups if group.form != OWN)
+        self.mobility = Row(m.memory(MOBILITY * len(layout.groups) if carried else 1))
         """B B^T of each group."""
         self.twist, self.wrench = Row(m.memory(6)), Row(m.memory(6))
         """B y of the present group, and the sum of E^T p that is pushed."""
@@ -305,8 +306,8 @@ class GaussSeidel:
         if convex or (count > 1 and size <= MOST_COLUMNS):
             system = SparseSystem(m, layout, size)
             self._newton = FrictionNewton(self, system, convex=convex)
-            if continued and not convex and 3 * count > size:
-                self._held = FrictionHeld(self, system)
+            if stuck is not None and not convex and 3 * count > size:
+                self._held = FrictionHeld(self, system, stuck)
 
     @property
     def contacts(self) -> int:
@@ -391,9 +392,11 @@ class GaussSeidel:
             self._sweep(self.most, tolerance, least, going, before)
         else:
             self._attempts.store(m, 0, zero)
+            many = self._is_indeterminate()
             for _ in m.iterate(-(-self.most // HELD_SWEEPS), busy):
                 attempts = self._attempts.load(m, 0)
-                wanted = m.both(busy(), m.less(attempts, m.constant(HELD_ATTEMPTS)))
+                wanted = m.both(many, m.less(attempts, m.constant(HELD_ATTEMPTS)))
+                wanted = m.both(busy(), wanted)
                 first = m.less(attempts, half)
                 for _ in m.iterate(1, lambda wanted=wanted: wanted):  # type: ignore[misc]
                     self._held.solve(wanted, first, tolerance, least, going)
@@ -403,6 +406,20 @@ class GaussSeidel:
                 self._sweep(HELD_SWEEPS, tolerance, least, going, before)
         for _ in m.iterate(1, busy):
             self.evaluate(busy())
+
+    def _is_indeterminate(self) -> Truth:
+        """Return whether contacts that are closed have more rows than there are velocities."""
+        m, problem = self.m, self.problem
+        zero, three = m.constant(0.0), m.constant(3.0)
+        total = Row(m.memory(1))
+        total.store(m, 0, zero)
+        for k in m.loop(0, self.contacts):
+            closing = m.less(problem.b.load(m, k * 3 + 2), zero)
+            closed = m.less(zero, problem.p.load(m, k * 3 + 2))
+            bound = m.less(problem.least.load(m, k), zero)
+            some = m.either(closing, m.either(closed, bound))
+            total.store(m, 0, m.add(total.load(m, 0), m.choose(some, three, zero)))
+        return m.less(m.constant(float(self.size)), total.load(m, 0))
 
     def _store_inverses(self, condition: Callable[[], Truth]) -> None:
         """Store what sweeps need of each contact, where a condition holds in some case."""

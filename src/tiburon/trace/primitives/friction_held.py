@@ -36,27 +36,31 @@ STIFFNESS = 1e7
 MOST_LEFT = 1e-5
 """Share of the impulses at first, above which what is held still moves: modes contradict."""
 
-OUTSIDE = 1.0 + 1e-6
-"""Factor of the square of a tangential impulse that takes those on the friction cone outside."""
+FAR = 1e300
+"""A residual that any pass makes smaller."""
 
-MOST_PASSES = 8
+MOST_VAIN = 3.5
+"""Passes that may follow each other without halving the residual."""
+
+MOST_PASSES = 16
 """Solutions of linear equations in one contact problem."""
 
 
 class FrictionHeld:
     """Write the solution of the contacts of a problem as they are held."""
 
-    def __init__(self, solver: GaussSeidel, system: SparseSystem) -> None:
+    def __init__(self, solver: GaussSeidel, system: SparseSystem, stuck: Row) -> None:
         """Take memory.
 
         Args:
             solver: Visits the contacts; its problem is solved.
             system: The linear equations.
+            stuck: Whether contacts stuck at the end of the step before: 1 or 0.
         """
         from tiburon.trace.primitives.friction import Row
 
         m = self.m = solver.m
-        self.solver, self.system = solver, system
+        self.solver, self.system, self._stuck = solver, system, stuck
         count = solver.contacts
         self._tangential, self._normal = Row(m.memory(count)), Row(m.memory(count))
         self._u, self._step = Row(m.memory(3 * count)), Row(m.memory(solver.size))
@@ -64,7 +68,10 @@ class FrictionHeld:
         self._trying, self._start, self._first, self._fresh, self._centered = (
             Row(m.memory(1)) for _ in range(5)
         )
-        self._left, self._scale, self._changed, self._slides = (Row(m.memory(1)) for _ in range(4))
+        self._left, self._scale, self._changed, self._others, self._slides = (
+            Row(m.memory(1)) for _ in range(5)
+        )
+        self._best, self._vain, self._some = (Row(m.memory(1)) for _ in range(3))
 
     def solve(
         self,
@@ -94,6 +101,8 @@ class FrictionHeld:
             (self._fresh, one),
             (self._centered, zero),
             (self._scale, zero),
+            (self._best, m.constant(FAR)),
+            (self._vain, zero),
             (self._trying, m.choose(pending, one, zero)),
         ):
             row.store(m, 0, value)
@@ -116,13 +125,15 @@ class FrictionHeld:
             sweeps.store(m, 0, m.add(sweeps.load(m, 0), m.choose(active, one, zero)))
             self._center(active)
             self._changed.store(m, 0, zero)
+            self._others.store(m, 0, self._start.load(m, 0))
             self._pose(active)
             self._start.store(m, 0, zero)
             # impulses that modes have changed change all velocities
             for _ in m.iterate(1, lambda: m.less(zero, self._changed.load(m, 0))):
                 self._fresh.store(m, 0, zero)
                 self._pose(active)
-            self.system.factor()
+            for _ in m.iterate(1, lambda: m.less(zero, self._others.load(m, 0))):
+                self._assemble()
             self.system.solve(self._step)
             self._move(active)
             left, residual = self._left.load(m, 0), solver.evaluate(active)
@@ -132,12 +143,18 @@ class FrictionHeld:
             going.store(m, 0, m.choose(solved, zero, going.load(m, 0)))
             # contacts that contradict each other: impulses grow, what is held still moves
             grown = m.less(m.mul(m.constant(MOST_LEFT), self._scale.load(m, 0)), left)
-            over = m.either(solved, grown)
+            best, vain = self._best.load(m, 0), self._vain.load(m, 0)
+            better = m.less(m.mul(m.constant(2.0), residual), best)
+            self._best.store(m, 0, m.choose(better, residual, best))
+            vain = m.choose(better, zero, m.add(vain, one))
+            self._vain.store(m, 0, vain)
+            over = m.either(m.either(solved, grown), m.less(m.constant(MOST_VAIN), vain))
             self._trying.store(m, 0, m.choose(over, zero, self._trying.load(m, 0)))
-            # the laws are violated: once more from no impulses, then by other modes
+            # the laws are violated: where all stick, once more from no impulses; then other modes
             wrong = m.less_equal(m.mul(m.constant(4.0), left), residual)
             again = m.both(m.less(half, self._first.load(m, 0)), m.less(zero, given))
-            again = m.both(wrong, again)
+            sticks = m.less_equal(self._slides.load(m, 0), zero)
+            again = m.both(m.both(wrong, sticks), again)
             self._centered.store(m, 0, m.choose(again, one, zero))
             self._fresh.store(m, 0, m.choose(again, zero, m.choose(wrong, one, zero)))
             self._first.store(m, 0, m.choose(wrong, zero, self._first.load(m, 0)))
@@ -175,9 +192,8 @@ class FrictionHeld:
                     row.store(m, i, m.choose(center, zero, row.load(m, i)))
 
     def _pose(self, active: Truth) -> None:
-        """Choose modes, and write the equations of what is held."""
+        """Choose modes, and write the right-hand side of the equations of what is held."""
         m, solver = self.m, self.solver
-        self.system.clear(m.constant(1.0 / STIFFNESS))
         for k in m.loop(0, solver.size, independent=True):
             self._step.store(m, k, m.constant(0.0))
         reach = m.mul(m.constant(4.0), solver.square())
@@ -185,7 +201,6 @@ class FrictionHeld:
             group.begin(reads=True)
             group.clear(solver.wrench)
             group.clear(self._pull)
-            self.system.begin_group(group)
             for visit in group.points():
                 near = visit.is_near(reach)
                 for _ in m.iterate(1, lambda near=near: near):  # type: ignore[misc]
@@ -193,7 +208,29 @@ class FrictionHeld:
             # what changes of modes have removed
             group.push(solver.wrench, solver.problem.y)
             group.push(self._pull, self._step)
-            self.system.end_group(group)
+
+    def _assemble(self) -> None:
+        """Write and factor the matrix of the equations of what is held."""
+        m, zero = self.m, self.m.constant(0.0)
+        self.system.clear(m.constant(1.0 / STIFFNESS))
+        for group in self.solver.groups():
+            self.system.begin_group(group)
+            self._some.store(m, 0, zero)
+            for visit in group.points():
+                t, n = self._held(visit)
+                self._some.store(m, 0, m.add(self._some.load(m, 0), m.add(t, n)))
+                some = m.less(zero, m.add(t, n))
+                for _ in m.iterate(1, lambda some=some: some):  # type: ignore[misc]
+                    weight = self._weight(visit)
+                    t, n = m.mul(weight, t), m.mul(weight, n)
+                    self.system.add_law(visit, ((t, None, None), (None, t, None), (None, None, n)))
+            for _ in m.iterate(1, lambda: m.less(zero, self._some.load(m, 0))):
+                self.system.end_group(group)
+        self.system.factor()
+
+    def _weight(self, visit: Visit) -> Number:
+        """Return w."""
+        return self.m.mul(self.m.constant(1.0 / 3.0), visit.rho())
 
     def _pose_contact(self, visit: Visit, active: Truth, near: Truth) -> None:
         from tiburon.trace.primitives.friction import absolute, larger
@@ -216,18 +253,20 @@ class FrictionHeld:
         some = m.less(zero, p[2])
         limit = m.mul(mu, m.choose(some, p[2], zero))
         square = m.add_product(x, x, m.mul(y, y))
-        # at first one inside of the cone sticks, one on the cone slides
-        known = m.add_product(p[0], p[0], m.mul(p[1], p[1]))
-        reached = m.choose(first, m.mul(m.constant(OUTSIDE), known), square)
-        sticks = m.less_equal(reached, m.mul(limit, limit))
-        # one that had no impulse sticks at first; later ones that close have no friction at first
-        sticks = m.either(sticks, m.both(first, m.less_equal(p[2], zero)))
+        sticks = m.less_equal(square, m.mul(limit, limit))
+        # at first one that had no impulse sticks; later ones that close have no friction at first
+        stuck = m.choose(some, self._stuck.load(m, visit.k), one)
+        held = m.choose(first, stuck, m.choose(sticks, one, zero))
+        sticks = m.less(half, held)
         sticks = m.both(m.less(zero, mu), sticks)
         sticks = m.both(sticks, m.either(closed, m.less(zero, least)))
         fresh = m.both(m.both(active, near), posed)
         for row, holds in ((self._normal, closed), (self._tangential, sticks)):
-            held = m.choose(holds, one, zero)
-            row.store(m, visit.k, m.choose(fresh, held, row.load(m, visit.k)))
+            known = row.load(m, visit.k)
+            held = m.choose(fresh, m.choose(holds, one, zero), known)
+            row.store(m, visit.k, held)
+            other = absolute(m, m.sub_product(one, known, held))
+            self._others.store(m, 0, m.add(self._others.load(m, 0), other))
         # what is not held: the least normal impulse, the tangential one on the cone
         scale = m.div(limit, m.sqrt(m.choose(m.less(zero, square), square, one)))
         scale = m.choose(
@@ -247,10 +286,8 @@ class FrictionHeld:
             self._changed.store(m, 0, change)
             self._u.store(m, visit.row + axis, u[axis])
         visit.collect(moved)
-        weight = m.choose(near, m.mul(m.constant(1.0 / 3.0), rho), zero)
-        t, n = self._held(visit)
-        t, n = m.mul(weight, t), m.mul(weight, n)
-        self.system.add_law(visit, ((t, None, None), (None, t, None), (None, None, n)))
+        weight = m.choose(near, self._weight(visit), zero)
+        t, n = (m.mul(weight, x) for x in self._held(visit))
         pull = [m.sub_product(a, b, zero) for a, b in zip((t, t, n), u, strict=True)]
         visit.collect(pull, self._pull)
 
