@@ -1,5 +1,7 @@
 """Allocation on a vehicle that ships: the pseudo-inverse, another solver, failed thrusters."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -87,3 +89,17 @@ def test_authority_is_the_largest_wrench_along_one_axis():
     whole = shares.authority()
     assert whole[3, 1] == pytest.approx(4 * 51.5 * np.sqrt(0.5), rel=1e-6)
     assert whole[5, 0] == pytest.approx(-4 * 40.2, rel=1e-6)
+
+
+def test_columns_of_load_sharing_are_the_thruster_configuration_matrix():
+    """Wrenches of unit thrusts in axes of the body, in any pose, with reaction torques."""
+    rov = tb.load(ROV)
+    turning = [replace(t, torque_ratio=0.02 * (-1) ** k) for k, t in enumerate(rov.thrusters)]
+    frames = [tb.Frame("pod", "base", tb.Pose.from_axis_angle((0, 0, 1), 0.4, (0.1, 0.2, 0.3)))]
+    turning.append(replace(turning[0], name="bow", body="pod"))
+    body = rov.bodies[0]
+    frames[0] = replace(frames[0], body=body.name)
+    model = tb.Model("turning", rov.bodies, frames, thrusters=turning)
+    q = model.integrate(model.neutral(), np.array([0.4, -0.7, 1.1, 2.0, -1.0, 0.5]))
+    expected = np.array(tb.ThrusterAllocation.of(model).matrix)
+    np.testing.assert_allclose(tb.LoadSharing.of(model).problem(q).A1, expected, atol=1e-12)
