@@ -98,6 +98,24 @@ def test_polytopes_of_small_robots_are_those_of_all_corners():
     np.testing.assert_allclose(A @ t, [0.3, -0.2], atol=1e-12)
 
 
+def test_a_stayed_boom_presses_on_its_hinge():
+    """A boom of 2 kg and 1 m, stayed at 45 degrees: T = W / (2 sin 45), hinge (T cos 45, W / 2)."""
+    inertia = tb.Inertia.cylinder(2.0, 0.02, 1.0, com=(0.5, 0.0, 0.0), axis=0)
+    boom = tb.Body("boom", joint=tb.Revolute("hinge", (0.0, 1.0, 0.0)), inertia=inertia)
+    stay = tb.Cable("stay", "world", "boom", (0.0, 0.0, 1.0), (1.0, 0.0, 0.0))
+    thruster = tb.Thruster("fan", "boom", (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+    weight = 2.0 * 9.81
+    for model, force, hinge in (
+        (tb.Model("stayed", [boom], cables=[stay]), weight / (2 * np.sqrt(0.5)), weight / 2),
+        (tb.Model("blown", [boom], thrusters=[thruster]), weight / 2, 0.0),
+    ):
+        plan = tb.LoadSharing.of(model)
+        share = plan.share(model.neutral())
+        np.testing.assert_allclose(share.x, [force], rtol=1e-9)
+        found = plan.joint_wrenches(share).of("hinge")
+        np.testing.assert_allclose(found, [0, 0, 0, hinge, 0, weight / 2], atol=1e-9)
+
+
 def test_a_cut_cable_takes_no_part_and_what_is_missing_is_named():
     """Cables that take no part have no least tension; too few of them cannot hold the platform."""
     robot = tb.load("cable_robot")
@@ -153,6 +171,8 @@ def test_platforms_held_at_a_pose_return_to_it():
     run = tb.simulate(robot, 0.6, q=home, v=v, control=control, dt=2e-3)
     # x = v t exp(-k t)
     np.testing.assert_allclose(run.q[:, 4], 0.2 * run.time * np.exp(-10.0 * run.time), atol=2e-5)
+    # the linear velocity is in axes that turn: nothing pushes it aside
+    assert np.abs(run.q[:, 5:] - home[5:]).max() < 1e-6
 
 
 @pytest.mark.parametrize(

@@ -52,10 +52,13 @@ def null_basis(matrix):
     return rows[int(np.sum(sizes > 1e-9 * sizes[0])) :]
 
 
-def test_redundant_arms_choose_their_motion_with_their_forces():
+@pytest.mark.parametrize("passive", [(), ("right_1_joint",)])
+def test_redundant_arms_choose_their_motion_with_their_forces(passive):
     """Torques are less than with any other motion of the arms; the bar does not feel it."""
     model, q = redundant_arms()
-    plan = tb.LoadSharing.of(model, objective=tb.TorqueNorm(), torque_limits=False)
+    driven = [name for name in model.joint_names if name not in passive]
+    plan = tb.LoadSharing.of(model, driven=driven, objective=tb.TorqueNorm(), torque_limits=False)
+    assert plan.redundancy == 2 - len(passive)
     rng = np.random.default_rng(1)
     v = np.asarray(tb.project_velocity(model, q, 0.5 * rng.standard_normal(8)))
     vd = np.asarray(tb.loop_dynamics(model, q, v, 3.0 * rng.standard_normal(8)).acceleration)
