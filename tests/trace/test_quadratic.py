@@ -432,3 +432,75 @@ def test_touch_down_of_a_walker():
     np.testing.assert_allclose(norms, [96.30, 313.63, 400.30, 191.47], atol=6e-3)
     assert run(bound=2.0) is not None
     assert run(bound=1.0) is None
+
+
+def cone_problems(rng, cases, kind):
+    """Return random problems of two cones and one free variable, six rows and one equation."""
+    W, c, A1, _, A2, _ = problems(rng, cases, 7, 1, 6, "plain")
+    inside = 0.1 * rng.standard_normal((cases, 7))
+    inside[:, [2, 5]] = rng.uniform(2.0, 6.0, (cases, 2))
+    if kind == "tight":
+        # unloaded contacts and targets far outside
+        inside[:, [0, 1, 2]] = 0.0
+        c = 8.0 * c
+    b1 = np.einsum("kij,kj->ki", A1, inside)
+    b2 = np.einsum("kij,kj->ki", A2, inside) - rng.exponential(0.3, (cases, 6))
+    if kind == "infeasible":
+        b2 = b2 + rng.exponential(4.0, b2.shape)
+    return W, c, A1, b1, A2, b2
+
+
+@pytest.mark.parametrize("kind", ["plain", "tight", "infeasible"])
+def test_random_problems_with_cones_are_optimal(kind):
+    """Optimality conditions on second-order cones to 1e-8; none undecided.
+
+    The force of a cone lies in its dual, mu |f_t| <= f_n, and does no work: f . x = 0. Certificates
+    are those of tangent planes, whose sum lies in the dual as well.
+    """
+    cones, mu = [(0, 1, 2), (3, 4, 5)], np.array([0.6, 0.3])
+    kernel = tb.compile(
+        lambda W, c, A1, b1, A2, b2: {
+            "x": (found := solve_qp(W, c, A1, b1, A2, b2, cones=cones, mu=mu)).x,
+            "y1": found.equation_multipliers,
+            "y2": found.inequality_multipliers,
+            "yc": found.cone_multipliers,
+            "status": found.status,
+        },
+        shapes={"W": (7, 7), "c": 7, "A1": (1, 7), "b1": 1, "A2": (6, 7), "b2": 6},
+        name="quadratic program with cones",
+    )
+    rng = np.random.default_rng(17)
+    W, c, A1, b1, A2, b2 = data = cone_problems(rng, 3000, kind)
+    x, y1, y2, yc, status = kernel(*data)
+    optimal = status == OPTIMAL
+    assert np.all(optimal | (status == INFEASIBLE))
+    assert optimal.mean() == 1.0 if kind != "infeasible" else 0.05 < optimal.mean() < 0.95
+    scale = np.abs(x).max(axis=1)
+    force = np.einsum("kij,kj->ki", W, x) + c
+    force -= np.einsum("kji,kj->ki", A1, y1) + np.einsum("kji,kj->ki", A2, y2)
+    size = np.einsum("kij,kj->ki", np.abs(W), np.abs(x)).max(axis=1) + np.abs(c).max(axis=1)
+    size += np.abs(y2).max(axis=1) * np.abs(A2).max(axis=(1, 2))
+    size += np.abs(y1).max(axis=1) * np.abs(A1).max(axis=(1, 2))
+    slack = np.einsum("kij,kj->ki", A2, x) - b2
+    wrong = [
+        np.abs(force[:, 6]) / size,
+        np.abs(np.einsum("kij,kj->ki", A1, x) - b1).max(axis=1) / scale,
+        -slack.min(axis=1) / scale,
+        (np.abs(slack) * (y2 > 0.0)).max(axis=1) / scale,
+        -y2.min(axis=1) / size,
+    ]
+    active = curved = 0
+    for (i, j, n), m, y in zip(cones, mu, yc.T, strict=True):
+        tangential = np.hypot(x[:, i], x[:, j])
+        pressed = np.hypot(force[:, i], force[:, j])
+        wrong += [
+            (tangential - m * x[:, n]) / scale,
+            (m * pressed - force[:, n]) / size,
+            np.abs(np.sum(force[:, [i, j, n]] * x[:, [i, j, n]], axis=1)) / (size * scale),
+            np.where(y > 0.0, 0.0, np.abs(force[:, [i, j, n]]).max(axis=1)) / size,
+        ]
+        active += np.sum(optimal & (y > 0.0))
+        curved += np.sum(optimal & (y > 0.0) & (tangential > 1e-3 * scale))
+    assert max(part[optimal].max() for part in wrong) < 1e-8
+    assert active > 300 or kind == "infeasible"
+    assert curved > 200 or kind == "infeasible"

@@ -83,9 +83,19 @@ Newton's method on the active cones do the rest."""
 ROUNDING = 1e-13
 """Violation of a friction cone relative to the largest component of x that counts as none."""
 
-NEWTON_STEPS = 2
-"""Steps of Newton's method on active cones: planes are off by an angle of 1e-3, the first step by
-1e-6, the second by 1e-12."""
+NEWTON_STEPS = 5
+"""Most steps of Newton's method on active cones. Planes are off by an angle of 1e-3, the first step
+by 1e-6, the second by 1e-12."""
+
+TURNED = 1e-10
+"""Angle by which the force of a cone turns in a step, below which Newton's method ends."""
+
+LOST = 1e-2
+"""Violation of a friction cone relative to its force, above which a step of Newton's method counts
+as lost."""
+
+CUT = 0.25
+"""Least share of the violation of a cone that a tangent plane cuts off."""
 
 NEGATIVE = 1e-9
 """Multiplier relative to the largest, below whose negative a constraint does not stay active."""
@@ -219,6 +229,8 @@ class DualActiveSet(Primitive):
                     work.step()
             else:
                 work.put_where(work.going(), AT.status, m.constant(OPTIMAL))
+            if self.cones:
+                work.judge()
             work.finish()
             work.bend()
 
@@ -554,7 +566,9 @@ class _Entering(NamedTuple):
     """1 where Newton's method on cones goes on."""
     held: int = 22
     """Number of constraints that were active in the round before."""
-    total: int = 23
+    kept: int = 23
+    """1 where a round gave a better solution, which is written."""
+    total: int = 24
 
 
 AT = _Entering()
@@ -652,6 +666,7 @@ class _Work:
             self.planes = m.memory(2 * len(of.cones) + 2)
             # curvatures of the cones; the active constraints of the round before
             self.bends = m.memory(len(of.cones) + 1)
+            self.turned = m.memory(2 * len(of.cones) + 2)
             self.held, self.held_first, self.held_second = (m.memory(n) for _ in range(3))
         self.one_values = m.memory(AT.total)
 
@@ -712,7 +727,10 @@ class _Work:
         m, of = self.m, self.of
         for place in (AT.iterations, AT.held):
             self.put(place, self.zero)
-        self.put(AT.bending, self.one)
+        for place in (AT.bending, AT.kept):
+            self.put(place, self.one)
+        for k in range(2 * len(of.cones) + 2 if of.cones else 0):
+            m.store(self.turned, k, self.zero)
         if of.cones:
             for k in m.loop(0, of.result_count, independent=True):
                 m.store(self.found, k, self.zero)
@@ -1213,17 +1231,23 @@ class _Work:
             self.put(AT.size, m.choose(bends, m.div(self.one, least), self.one))
         share = self.get(AT.size)
         last = [m.load(self.planes, k * 2 + i) for i in range(2)]
-        u = [
-            m.add_product(share, m.sub_product(self.one, b, a), b)
-            for a, b in zip(u, last, strict=True)
+        between = [
+            m.add_product(share, m.sub_product(self.one, old, new), old)
+            for new, old in zip(u, last, strict=True)
         ]
-        length = m.sqrt(m.add_product(u[0], u[0], m.mul(u[1], u[1])))
-        scale = m.div(self.one, m.choose(m.less(self.zero, length), length, self.one))
+        square = m.add_product(between[0], between[0], m.mul(between[1], between[1]))
+        scale = m.div(self.one, m.sqrt(m.choose(m.less(self.zero, square), square, self.one)))
+        between = [m.mul(scale, value) for value in between]
+        # the last plane may have left since: what is chosen must cut off a good part
+        limit = m.mul(m.load(self.given, k + of._mu), m.load(self.x, m.lookup(read, k * 3 + 2)))
+        whole = m.sub_product(self.one, limit, length)
+        cut = m.sub_product(self.one, limit, m.add_product(between[0], x, m.mul(between[1], y)))
+        deep = m.less(m.mul(m.constant(CUT), whole), cut)
+        u = [m.choose(deep, new, old) for new, old in zip(between, u, strict=True)]
         for i, place in enumerate((AT.first, AT.second)):
-            direction = m.mul(scale, u[i])
-            m.store(self.planes, k * 2 + i, direction)
-            m.store(self.a, to[i], self._negative(direction))
-            self.put_where(mine, place, direction)
+            m.store(self.planes, k * 2 + i, u[i])
+            m.store(self.a, to[i], self._negative(u[i]))
+            self.put_where(mine, place, u[i])
         m.store(self.a, to[2], m.load(self.given, k + of._mu))
 
     def step(self) -> None:
@@ -1406,7 +1430,7 @@ class _Work:
         m, n, of = self.m, self.n, self.of
         status = self.get(AT.status)
         solved = m.less_equal(status, self.zero)
-        asked = self.is_set(AT.bending)
+        asked = m.both(self.is_set(AT.bending), self.is_set(AT.kept))
 
         def put(place: Index, value: Number) -> None:
             # cases that are done keep what they have
@@ -1469,7 +1493,7 @@ class _Work:
             self.put(AT.bending, self.zero)
             return
         on = m.both(self.is_set(AT.bending), self._equal(self.get(AT.status), self.zero))
-        self.put(AT.bending, self.zero)
+        self.put(AT.bending, self.flag(m.both(on, m.less(self.get(AT.kept), self.one))))
         largest = self._largest()
         for k in m.loop(0, of._c, independent=True):
             m.store(self.W, k, m.load(self.given, k))
@@ -1488,14 +1512,18 @@ class _Work:
             m.store(self.bends, k, bend)
             u = [m.mul(x, inverse), m.mul(y, inverse)]
             tau = [self._negative(u[1]), u[0]]
+            turn = self.zero
             for i in range(2):
-                old = m.load(self.planes, k * 2 + i)
-                m.store(self.planes, k * 2 + i, m.choose(bends, u[i], old))
+                old = m.load(self.turned, k * 2 + i)
+                apart = m.sub_product(self.one, old, u[i])
+                turn = m.add_product(apart, apart, turn)
+                m.store(self.turned, k * 2 + i, m.choose(bends, u[i], old))
             for i, (a, b) in enumerate(itertools.product(tau, repeat=2)):
                 place = m.lookup(entries, k * 4 + i)
                 old = m.load(self.W, place)
                 m.store(self.W, place, m.add_product(bend, m.mul(a, b), old))
-            self.put_where(bends, AT.bending, self.one)
+            turns = m.both(bends, m.less(m.constant(TURNED * TURNED), turn))
+            self.put_where(turns, AT.bending, self.one)
         m.store(self.bends, len(of.cones), self.zero)
         self.put(AT.held, self.get(AT.q))
         for k in m.loop(0, self.top()):
@@ -1522,11 +1550,12 @@ class _Work:
         number = m.sub_product(self.one, cones, who)
         cone = m.index(m.choose(is_cone, number, m.constant(float(len(of.cones)))))
         turns = m.less(self.zero, m.load(self.bends, cone))
-        m.store(self.held, k, who)
+        pulls = m.less(m.load(self.multipliers, k), self.zero)
+        m.store(self.held, k, m.choose(pulls, m.constant(-1.0), who))
         for i, (row, to) in enumerate(
             ((self.first, self.held_first), (self.second, self.held_second))
         ):
-            m.store(to, k, m.choose(turns, m.load(self.planes, cone * 2 + i), m.load(row, k)))
+            m.store(to, k, m.choose(turns, m.load(self.turned, cone * 2 + i), m.load(row, k)))
 
     def enter_held(self) -> None:
         """Make the constraints active that were so in the round before."""
@@ -1537,7 +1566,8 @@ class _Work:
             on = m.both(on, m.less_equal(self.zero, number))
             for _ in self.when(on):
                 self._enter(k, on, number)
-        # a constraint that pulls belongs to another set: the round before was the last
+        # a constraint that pulls does not belong here: the next round goes without it
+        self.put(AT.kept, self.one)
         self.put(AT.best, self.zero)
         self.put(AT.size, self.zero)
         for k in m.loop(self.smallest(self.get(AT.equations)), self.top()):
@@ -1547,8 +1577,22 @@ class _Work:
             self.put_where(m.less(y, self.get(AT.size)), AT.size, y)
         bound = m.mul(m.constant(-NEGATIVE), self.get(AT.best))
         pulls = m.both(self.going(), m.less(self.get(AT.size), bound))
-        self.put_where(pulls, AT.bending, self.zero)
+        self.put_where(pulls, AT.kept, self.zero)
         self.put_where(pulls, AT.status, m.constant(OPTIMAL))
+
+    def judge(self) -> None:
+        """Give up rounds whose planes lost their cones: the solution before was better."""
+        m, of = self.m, self.of
+        held = m.less(self.zero, self.get(AT.held))
+        columns = m.table([column for cone in of.cones for column in cone])
+        for k in m.loop(0, len(of.cones)):
+            x, y, normal = (m.load(self.x, m.lookup(columns, k * 3 + i)) for i in range(3))
+            square = m.add_product(x, x, m.mul(y, y))
+            s = m.sub_product(m.load(self.given, k + of._mu), normal, m.sqrt(square))
+            bound = m.mul(m.constant(LOST), m.sqrt(m.add_product(normal, normal, square)))
+            lost = m.both(held, m.less(bound, s))
+            lost = m.both(lost, m.less(self.zero, m.load(self.bends, k)))
+            self.put_where(lost, AT.bending, self.zero)
 
     def _enter(self, k: Index, on: Truth, number: Number) -> None:
         """Make a constraint active, whatever the sign of its multiplier."""
@@ -1563,6 +1607,10 @@ class _Work:
         u = [m.load(row, k) for row in (self.held_first, self.held_second)]
         for i, entry in enumerate((*map(self._negative, u), m.load(self.given, place + of._mu))):
             m.store(self.a, m.lookup(columns, place * 3 + i), entry)
+        # its curvature takes the place of more planes
+        bends = m.both(is_cone, m.less(self.zero, m.load(self.bends, place)))
+        closed = m.choose(bends, number, m.constant(float(self.others)))
+        m.store(self.weights, m.index(closed), self.zero)
         self.put_where(is_cone, AT.b, self.zero)
         self.put_where(is_cone, AT.first, u[0])
         self.put_where(is_cone, AT.second, u[1])
