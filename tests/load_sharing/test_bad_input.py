@@ -293,3 +293,13 @@ def test_a_hand_holds_its_glass_with_force_closure():
         if not closed:
             with pytest.raises(tb.DomainError, match="contacts with force closure, got finger_1"):
                 held.check(q, closure=True)
+
+
+def test_loads_of_closed_mechanisms_are_explained():
+    """A five-bar with weak motors: the sentence names them."""
+    robot = tb.load("five_bar")
+    weak = {actuator.joint: (-0.1, 0.1) for actuator in robot.actuators}
+    share = tb.LoadSharing.of(robot, torque_limits=weak).share(robot.poses["home"])
+    assert share.status == "infeasible"
+    assert share.explain().certificate.holds
+    assert "right_base: largest force" in share.summary

@@ -970,9 +970,8 @@ class LoadSharing:
             np.asarray(x) for x in outer._problem((q, v, vd, touching), changes)[1:7]
         )
         names = outer.limit_names
-        H = np.asarray(mass_matrix(self.model, q))[
-            np.ix_(self.layout.undriven, self.layout.undriven)
-        ]
+        tree = self.model.without_loops() if self.model.loops else self.model
+        H = np.asarray(mass_matrix(tree, q))[np.ix_(self.layout.undriven, self.layout.undriven)]
         found = contradiction_of(A1, b1, A2, b2)
         if found is None or not found.holds:
             sentence = "infeasible, though not beyond pyramids of 16 sides around friction cones"
