@@ -80,6 +80,26 @@ def test_standing_dog_carries_its_weight_and_stays():
     assert "front_left_foot" in str(summary)
 
 
+@pytest.mark.parametrize("contact", ["rigid", "exact", "compliant"])
+def test_nothing_sticks_without_friction(contact):
+    """Without kinetic friction a body that slides goes on; without any, none sticks at rest."""
+    springs = {"normal_stiffness": 1e4, "normal_damping": 50.0} if contact == "compliant" else {}
+    ball = tb.Model("ball", [BARE.bodies[-1]])
+    slides = tb.Ground(static_friction=0.8, kinetic_friction=0.0, **springs)
+    for ground, speed in ((slides, 1.0), (tb.Ground(**springs), 0.0)):
+        found = tb.simulate(
+            ball,
+            0.02,
+            q=[1, 0, 0, 0, 0, 0, 0.1],
+            v=[0, 0, 0, speed, 0, 0],
+            world=tb.World(ground=ground),
+            contact=contact,
+            record_dt=1e-3,
+        )
+        np.testing.assert_allclose(found.v[-1, :5], [0, 0, 0, speed, 0], atol=1e-14)
+        assert (found.get("contact_mode").values[1:] == 1.0).all()
+
+
 @pytest.mark.parametrize("friction", [0.0, 0.4])
 def test_bodies_that_fall_together_slip_on_each_other_without_a_force(friction):
     """Their relative normal velocity is rounding, and so is every impulse."""

@@ -139,7 +139,9 @@ def point_force(touch: Touch, law: ContactLaw | None = None) -> PointForce:
     # open contacts have no damping either, which matters to derivatives
     tangent = scale(pull, np.where(opened, 0.0, -left))
     # the spring of a point that slides gives way in the ratio of its force
-    return PointForce(normal, tangent, scale(s, left), ~(opened | slides))
+    # without friction nothing sticks
+    slips = slides | (surface.static_friction <= 0.0)
+    return PointForce(normal, tangent, scale(s, left), ~(opened | slips))
 
 
 def gives_friction(law: ContactLaw) -> bool:

@@ -594,6 +594,7 @@ def rigid_step(
     moved, shifted = compliance.response(y), compliance.response(shifts)
     mean = tuple(0.5 * (a + b) + c for a, b, c in zip(v, v_free, shifted, strict=True))
     # points on the cone without slip stick, too: forces of many points are not unique
+    # without friction nothing sticks, and impulses do not tell whether points slip
     speeds = [
         slip[k] * np.sqrt(p[3 * k] * p[3 * k] + p[3 * k + 1] * p[3 * k + 1]) for k in range(count)
     ]
@@ -604,7 +605,7 @@ def rigid_step(
         [
             PointState(
                 tuple(-x / h for x in in_world(point, p[3 * k : 3 * k + 3])),
-                np.where((p[3 * k + 2] > 0.0) & (speeds[k] <= still), 1.0, 0.0),
+                np.where((p[3 * k + 2] > 0.0) & (mu[k] > 0.0) & (speeds[k] <= still), 1.0, 0.0),
             )
             for k, point in enumerate(points)
         ],

@@ -64,7 +64,9 @@ def contact_modes(
         late = np.abs(2.0 * end / h) / speed
         stays = np.minimum(np.minimum(pressed, late), np.where(slides, slip / sliding, room))
         margin = np.where(closed, stays, leaving / speed)
-        modes.append(np.where(slides, 2.0, np.where(closed, 1.0, 0.0)))
+        # without friction nothing sticks
+        frictionless = closed & (problem.mu[k] <= 0.0)
+        modes.append(np.where(slides | frictionless, 2.0, np.where(closed, 1.0, 0.0)))
         margins.append(np.minimum(np.maximum(margin, 0.0), 1.0))
     return modes, margins
 
