@@ -303,3 +303,26 @@ def test_loads_of_closed_mechanisms_are_explained():
     assert share.status == "infeasible"
     assert share.explain().certificate.holds
     assert "right_base: largest force" in share.summary
+
+
+def test_a_base_is_shifted_over_its_feet():
+    """A foot would have to pull: the way that helps is the least; a little less does not."""
+    robot, q = dog(), stand()
+    vd = np.array([0.4, -0.3, 0.2, 0.5, 0.3, -0.2, *np.zeros(12)])
+    share = plan(torque_limits=False, friction=2.0).share(q, vd=vd, touching=[1, 1, 0, 1])
+    found = share.explain()
+    # into the triangle of the three feet
+    way = f"{100 * np.linalg.norm(found.shift):.2g} cm"
+    assert f"or shift the base by {way} toward front_right_foot" in found.sentence
+    assert found.shift[2] == pytest.approx(0.0, abs=1e-12)
+    # the same contacts, all moved back by the way: arms as if the base had moved
+    here = tb.contacts(robot, q, world=FLOOR)
+    feet = [tb.ContactSite(p.name, p.body, 2.0) for p in robot.contacts]
+    moved = tb.LoadSharing.of(robot, sites=feet, torque_limits=False, sides=16, inscribed=False)
+    for part, status in ((1.02, "optimal"), (0.98, "infeasible")):
+        sites = {}
+        for k, point in enumerate(robot.contacts):
+            R, p = (np.asarray(x) for x in tb.forward_kinematics(robot, q, point.body))
+            local = R.T @ (here.point[k] - part * found.shift - p)
+            sites[point.name] = [*local, *(R.T @ [0.0, 0.0, -1.0])]
+        assert moved.share(q, vd=vd, touching=[1, 1, 0, 1], sites=sites).status == status

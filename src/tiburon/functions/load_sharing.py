@@ -34,6 +34,7 @@ from tiburon.load_sharing.certificate import (
     Contradiction,
     contradiction_of,
     least_excess,
+    least_shift,
     nearest_right_hand_side,
 )
 from tiburon.load_sharing.complete import unfelt_count
@@ -1004,13 +1005,65 @@ class LoadSharing:
             held = held if A1.any() else list(self.equation_names)
             parts = [f"infeasible: no force that takes part acts on {_listed(held)}"]
         parts += [_lifted_text(name, amount) for name, amount in lifted.items()]
+        shift = self._base_shift(q, touching, A1, b1, A2, b2)
+        if shift is not None:
+            toward = self._foot_toward(q, touching, shift)
+            parts.append(f"or shift the base by {100 * np.linalg.norm(shift):.2g} cm {toward}")
         if shortfall is not None:
             worst = int(np.argmax(np.abs(shortfall)))
             parts.append(
                 f"or change the acceleration of {self.equation_names[worst]} by "
                 f"{-shortfall[worst]:.3g} (the nearest possible motion)"
             )
-        return Infeasibility(involved, lifted, found, nearest, shortfall, "; ".join(parts))
+        return Infeasibility(involved, lifted, found, nearest, shortfall, "; ".join(parts), shift)
+
+    def _base_shift(
+        self, q: Array, touching: Array, A1: Array, b1: Array, A2: Array, b2: Array
+    ) -> Array | None:
+        """Return the least horizontal way of a floating base over its feet that helps [m].
+
+        Forces whose sum the motion determines act on arms that are shorter by the way d: the
+        moments about the base change by d x F. Legs are taken to move with the base.
+        """
+        bases = [j for j in self.model.joints if j.kind == "free"]
+        if len(bases) != 1 or not any(touching[: self.layout.points]):
+            return None
+        own = [int(i) for i in self.model.indices([bases[0].name], of="v")]
+        undriven = list(self.layout.undriven)
+        if any(i not in undriven for i in own):
+            return None
+        rows = [undriven.index(i) for i in own]
+        from tiburon.functions.kinematics import forward_kinematics
+
+        body = next(b.name for b in self.model.bodies if b.joint.name == bases[0].name)
+        R = np.asarray(forward_kinematics(self.model, q, body)[0])
+        up = -np.asarray(self.world.gravity, dtype=np.float64)
+        if not up.any():
+            return None
+        up /= np.linalg.norm(up)
+        first = np.cross(up, np.eye(3)[int(np.argmin(np.abs(up)))])
+        first /= np.linalg.norm(first)
+        level = np.array([first, np.cross(up, first)])
+        effects = np.zeros((len(b1), 2))
+        effects[rows[:3]] = np.array([np.cross(R.T @ e, b1[rows[3:]]) for e in level]).T
+        found = least_shift(A1, b1, A2, b2, effects, 0.1)
+        return None if found is None else found @ level
+
+    def _foot_toward(self, q: Array, touching: Array, shift: Array) -> str:
+        """Return the contact that lies most in a direction, in words."""
+        from tiburon.functions.contact import contacts_among
+
+        names = {group.name for group, on in zip(self.layout.groups, touching, strict=True) if on}
+        if self.candidates:
+            here = contacts_among(self.model, self.candidates, q)
+            points = {
+                name: np.asarray(here.point)[k]
+                for k, name in enumerate(here.names)
+                if name in names
+            }
+            if points:
+                return f"toward {max(points, key=lambda name: float(points[name] @ shift))}"
+        return f"along ({', '.join(f'{x:.2g}' for x in shift / np.linalg.norm(shift))})"
 
     def _failed(self, failed: Any) -> Any:
         """Return 1 for each driven joint whose actuator has failed."""
@@ -1339,6 +1392,10 @@ class Infeasibility(NamedTuple):
 
     sentence: str
     """All of this in words."""
+
+    shift: Array | None = None
+    """Least horizontal way of a floating base over its feet that makes the motion possible, world
+    axes [m]; None if there is none, or no such base."""
 
 
 def _listed(names: Sequence[str]) -> str:

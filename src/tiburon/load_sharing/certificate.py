@@ -16,7 +16,13 @@ import numpy as np
 from tiburon.arrays import NDArray
 from tiburon.trace.primitives.quadratic import INFEASIBLE, OPTIMAL, solve_qp
 
-__all__ = ["Contradiction", "contradiction_of", "least_excess", "nearest_right_hand_side"]
+__all__ = [
+    "Contradiction",
+    "contradiction_of",
+    "least_excess",
+    "least_shift",
+    "nearest_right_hand_side",
+]
 
 Array = NDArray[np.float64]
 
@@ -125,6 +131,38 @@ def nearest_right_hand_side(
     if found.status != OPTIMAL:
         return None
     return b1 - scale * np.asarray(found.x)[n:]
+
+
+def least_shift(
+    A1: Array, b1: Array, A2: Array, b2: Array, effects: Array, length: float
+) -> Array | None:
+    """Return the least change of parameters with which there is a solution.
+
+    Args:
+        A1: Equations A1 x = b1 + effects p.
+        b1: Their right-hand sides.
+        A2: Limits.
+        b2: Their right-hand sides.
+        effects: Change of the right-hand sides per parameter, shape (equations, parameters).
+        length: Size of parameters that is comparable to the forces of the problem.
+
+    Returns:
+        The parameters of least sum of squares; None if no change of them suffices.
+    """
+    n, count = A1.shape[1], effects.shape[1]
+    scale = _force_scale(b1, b2)
+    W = np.diag([LIGHT**2] * n + [1.0] * count)
+    found = solve_qp(
+        W,
+        np.zeros(n + count),
+        np.hstack([A1, -effects * length / scale]),
+        b1 / scale,
+        np.hstack([A2, np.zeros((len(b2), count))]),
+        b2 / scale,
+    )
+    if found.status != OPTIMAL:
+        return None
+    return length * np.asarray(found.x)[n:]
 
 
 def _force_scale(b1: Array, b2: Array) -> float:
