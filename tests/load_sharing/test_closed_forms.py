@@ -245,6 +245,23 @@ def check_lever_of_loops():
 CHECKS = {name: check for name, check in globals().items() if name.startswith("check_")}
 
 
+@pytest.fixture(autouse=True)
+def interpreted(monkeypatch):
+    """Trace everything anew and compile nothing: formulas are tested here, not their code."""
+    monkeypatch.setenv("TIBURON_CACHE_DIR", "off")
+    monkeypatch.setenv("TIBURON_ENGINE", "interpreter")
+    known = (functions._SHARE, functions._MATRICES)
+    kept = [dict(function.kernels) for function in known]
+    for function in known:
+        function.kernels.clear()
+    forget_codes()
+    yield
+    forget_codes()
+    for function, kernels in zip(known, kept, strict=True):
+        function.kernels.clear()
+        function.kernels.update(kernels)
+
+
 @pytest.mark.parametrize("name", CHECKS)
 def test_closed_form(name):
     """What the function of this name says."""
@@ -337,19 +354,6 @@ def test_a_changed_sign_or_value_is_found(place, monkeypatch):
                 limit_tests.test_center_of_pressure_lies_below_the_center_of_mass_and_inside_the_sole
             ),
         }[kind]
-    # nothing that was traced before
-    monkeypatch.setenv("TIBURON_CACHE_DIR", "off")
-    monkeypatch.setenv("TIBURON_ENGINE", "interpreter")
-    kept = [dict(f.kernels) for f in (functions._SHARE, functions._MATRICES)]
-    for function in (functions._SHARE, functions._MATRICES):
-        function.kernels.clear()
-    forget_codes()
     monkeypatch.setattr(kind, attribute, change(getattr(kind, attribute)))
-    try:
-        with pytest.raises(AssertionError):
-            check()
-    finally:
-        forget_codes()
-        for function, kernels in zip((functions._SHARE, functions._MATRICES), kept, strict=True):
-            function.kernels.clear()
-            function.kernels.update(kernels)
+    with pytest.raises(AssertionError):
+        check()
