@@ -40,6 +40,29 @@ def single(size, index, value=1.0):
     return row
 
 
+MOTOR = tb.Motor(1.0, 0.1)
+
+
+def one_joint(joint, count, **actuator):
+    """Return a link on the ground with some equal actuators."""
+    inertia = tb.Inertia.box(2.0, (0.1, 0.1, 0.5), com=(0.0, 0.0, 0.3))
+    return tb.Model(
+        "link",
+        [tb.Body("link", joint=joint, inertia=inertia)],
+        contacts=[tb.ContactPoint("tip", "link", (0.0, 0.1, 0.6))],
+        actuators=[tb.Actuator(f"motor_{k}", joint.name, **actuator) for k in range(count)],
+    )
+
+
+def box_share():
+    """Return the load of a free box on one pad."""
+    body = tb.Body("box", joint=tb.Free("base"), inertia=tb.Inertia.box(1.0, (0.2, 0.2, 0.2)))
+    pad = tb.ContactSite("pad_0", "box", 0.5, half_size=(0.1, 0.1))
+    return tb.LoadSharing.of(tb.Model("box", [body]), sites=[pad], driven=[]).share(
+        [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    )
+
+
 def half_motor():
     """Return the dog with one motor without resistance."""
     robot = dog()
@@ -94,6 +117,73 @@ BAD = {
     "torque limits of another kind": (
         lambda: tb.LoadSharing.of(dog(), world=FLOOR, torque_limits={"front_left_knee": 5.0}),
         "torque limits of 'front_left_knee': expected a smallest and a largest value, got 5.0",
+    ),
+    "one torque limit for all": (
+        lambda: plan(torque_limits=5.0),
+        "torque_limits: expected True, False or limits by joint name, got 5.0",
+    ),
+    "order of relaxation": (
+        lambda: plan(relax=("friction",)),
+        r"relax: expected True or False, got \('friction',\)",
+    ),
+    "side of pyramids in words": (lambda: plan(sides=4, inscribed="no"), "inscribed: expected"),
+    "a joint driven twice": (
+        lambda: plan(driven=("front_left_knee", "front_left_knee")),
+        "driven: expected each joint once, got 'front_left_knee' twice",
+    ),
+    "two actuators at a joint": (
+        lambda: tb.LoadSharing.of(one_joint(tb.Revolute("swing"), 2, force_limits=(-1.0, 1.0))),
+        "joint 'swing': expected one actuator with limits, got 2 actuators",
+    ),
+    "loss of two motors at a joint": (
+        lambda: tb.LoadSharing.of(
+            one_joint(tb.Revolute("swing"), 2, motor=MOTOR), objective=tb.MotorLoss()
+        ),
+        "actuator 'motor_1': MotorLoss needs one motor per joint.*got a second motor",
+    ),
+    "loss of a motor of three degrees of freedom": (
+        lambda: tb.LoadSharing.of(
+            one_joint(tb.Spherical("swing"), 1, motor=MOTOR), objective=tb.MotorLoss()
+        ),
+        "actuator 'motor_0': MotorLoss needs one motor per joint.*got 3 of them",
+    ),
+    "friction of loops without normal": (
+        lambda: tb.LoadSharing.of(tb.load("two_finger_hand"), friction=0.3),
+        "friction: expected contacts, sites or grips that it belongs to, got none in the plan",
+    ),
+    "friction of a thruster": (
+        lambda: tb.LoadSharing.of(
+            tb.load("bluerov2_heavy"),
+            sites=[tb.ContactSite("pad", "hull", 0.4)],
+            friction={"front_left": 0.3},
+        ),
+        "unknown contact 'front_left'",
+    ),
+    "torsion of a loop that turns freely": (
+        lambda: tb.LoadSharing.of(
+            hand(), grips=[tb.GripLimit("finger_1_contact", (1.0, 0.0, 0.0), 0.5, torsion=0.01)]
+        ),
+        "finger_1_contact.*torsion of 0.01 m needs a loop that holds the rotation about the normal",
+    ),
+    "grip across the moment of its loop": (
+        lambda: tb.LoadSharing.of(
+            tb.load("kerr_roth_grasp"), grips=[tb.GripLimit("contact_1", (1.0, 0.0, 0.0), 0.5)]
+        ),
+        "contact_1.*holds no rotation but that about the normal",
+    ),
+    "forces of another robot before": (
+        lambda: plan().share(stand(), before=box_share()),
+        "before: expected forces of the same contacts.*got those of pad_0",
+    ),
+    "steps from a case without solution": (
+        lambda: plan(step_limits="forces").share(
+            stand(), before=plan(step_limits="forces").share(stand(), touching=[0] * 4), max_step=9
+        ),
+        "before: expected forces to compare with, got cases without solution",
+    ),
+    "another ground in the call": (
+        lambda: plan().share(stand(), world=tb.World()),
+        "world: expected the ground of the plan",
     ),
     "crossed normal forces": (
         lambda: tb.NormalForceLimit({"foot": (9.0, 1.0)}),

@@ -26,8 +26,8 @@ def test_center_of_pressure_lies_below_the_center_of_mass_and_inside_the_sole():
         ((0.11, -0.03, 0.3), None),
         ((0.13, 0.0, 0.3), "front"),
         ((-0.13, 0.0, 0.3), "rear"),
-        ((0.0, 0.06, 0.3), "right"),
-        ((0.0, -0.06, 0.3), "left"),
+        ((0.0, 0.06, 0.3), "left"),
+        ((0.0, -0.06, 0.3), "right"),
     ):
         block = standing_block(com)
         plan = tb.LoadSharing.of(block, sites=[sole()], driven=[])
@@ -286,3 +286,19 @@ def test_normal_forces_stay_between_given_ones_while_contacts_touch():
     lifted = tb.LoadSharing.of(dog, world=FLOOR, limits=[least]).share(q, touching=[0, 1, 1, 1])
     assert lifted.status == "optimal"
     np.testing.assert_allclose(lifted.forces[0], 0.0, atol=1e-9)
+
+
+def test_a_speed_limit_alone_bounds_torques():
+    """An actuator without limits of force gives none above its largest speed."""
+    leg = tb.Model(
+        "leg",
+        [tb.Body("leg", joint=tb.Revolute("hip", axis=(1, 0, 0)),
+                 inertia=tb.Inertia.box(2.0, (0.1, 0.1, 0.6), com=(0.0, 0.0, -0.3)))],
+        contacts=[tb.ContactPoint("tip", "leg", (0.0, 0.0, -0.6))],
+        actuators=[tb.Actuator("motor", "hip", speed_limit=2.0)],
+    )  # fmt: skip
+    plan = tb.LoadSharing.of(leg, world=FLOOR)
+    share = plan.share([[0.1], [0.1]], [[3.0], [-3.0]])
+    assert share.torque_bounds[0, 0, 1] == 0.0
+    assert share.torque_bounds[1, 0, 0] == 0.0
+    assert share.torque_bounds[0, 0, 0] < -1e20

@@ -237,6 +237,39 @@ def test_infeasible_loads_are_explained():
         plan.share(q).explain()
 
 
+def test_explanations_know_what_acts_on_the_robot():
+    """External forces of a case are those of its certificate: the push that no friction holds."""
+    dog = tb.load("quadruped")
+    q = dog.poses["stand"]
+    plan = tb.LoadSharing.of(dog, friction=0.6, torque_limits=False)
+    weight = 9.81 * sum(body.inertia.mass for body in dog.bodies)
+    push = np.zeros((3, 6))
+    push[1:, 3] = 0.5 * weight, 0.9 * weight
+    share = plan.share(np.tile(q, (3, 1)), external_force={"trunk": push})
+    assert list(share.status) == ["optimal", "optimal", "infeasible"]
+    found = share.explain(2)
+    assert all("friction" in name for name in found.limits)
+    assert found.certificate.holds
+    # a free joint transmits nothing, if the push counts
+    np.testing.assert_allclose(plan.joint_wrenches(share).of("base")[:2], 0.0, atol=1e-9)
+
+
+def test_nearest_motion_in_water_moves_its_water_too():
+    """The change of acceleration is that of robot and added mass under the nearest thrusts."""
+    robot = tb.load("bluerov2_heavy")
+    world = tb.World(fluid=tb.Water())
+    plan = tb.LoadSharing.of(robot, world=world)
+    rng = np.random.default_rng(2)
+    q = robot.integrate(robot.neutral(), 0.1 * rng.normal(size=6))
+    v, vd = 0.1 * rng.normal(size=6), 8.0 * rng.normal(size=6)
+    found = plan.share(q, v, vd).explain()
+    moved = tb.forward_dynamics(robot, q, v, found.nearest, world=world)
+    np.testing.assert_allclose(vd - moved, found.shortfall, atol=1e-9)
+    relaxed = tb.LoadSharing.of(robot, world=world, relax=True).share(q, v, vd)
+    thrust = tb.thruster_force_of_thrust(robot, q, relaxed.x)
+    np.testing.assert_allclose(thrust, found.nearest, atol=1e-6)
+
+
 def test_nearest_motion_can_be_produced():
     """A push beyond friction: the nearest acceleration is on the border of what is possible."""
     dog = tb.load("quadruped")
@@ -291,6 +324,20 @@ def test_steps_are_bounded_from_call_to_call():
         np.testing.assert_allclose(last.x, plan.share(q).x, atol=1e-6)
     with pytest.raises(tb.DomainError, match="max_step"):
         plan.share(q, max_step=1.0)
+
+
+def test_steps_leave_no_force_on_contacts_that_have_ended():
+    """A falling dog lifts its feet: they carry nothing, however slowly forces may fall."""
+    dog = tb.load("quadruped")
+    q, vd = dog.poses["stand"], np.zeros(18)
+    plan = tb.LoadSharing.of(dog, friction=0.6, torque_limits=False, step_limits="forces")
+    vd[5] = -9.6
+    before = plan.share(q, vd=vd)
+    assert before.forces[:, 2].min() > 0.5
+    vd[5] = -9.81
+    after = plan.share(q, vd=vd, touching=[0] * 4, before=before, max_step=0.1)
+    assert after.status == "optimal"
+    np.testing.assert_array_equal(np.abs(after.forces), 0.0)
 
 
 def test_relaxed_motions_are_the_nearest_possible():

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
@@ -27,7 +28,7 @@ from tiburon.errors import (
     UnknownNameError,
     shown,
 )
-from tiburon.functions.keywords import DYNAMICS_CALL, Conditions
+from tiburon.functions.keywords import CONDITIONS, Conditions
 from tiburon.functions.library import LibraryFunction, check_places, inputs_of
 from tiburon.functions.load_checks import MAX_GAP, ForceClosure, check_motion, force_closure
 from tiburon.load_sharing.certificate import (
@@ -57,15 +58,22 @@ from tiburon.load_sharing.limits.drive import DriveLimit
 from tiburon.load_sharing.limits.limit import Limit, RunTime
 from tiburon.load_sharing.limits.step import StepLimit
 from tiburon.load_sharing.limits.torque import UNBOUNDED, DrivenJoint, TorqueLimit
-from tiburon.load_sharing.objectives import InternalForce, Objective
+from tiburon.load_sharing.objectives import (
+    InternalForce,
+    Objective,
+    Smoothness,
+    Sum,
+    TorqueSmoothness,
+)
 from tiburon.load_sharing.problem import Before, Grip, Group, Layout, layout_of
 from tiburon.load_sharing.sites import SITE_VALUES, ContactSite
 from tiburon.load_sharing.solution import RELAXED, Limits, row_names
 from tiburon.model import WORLD, Model, World
 from tiburon.model.closure import LoopClosure
-from tiburon.model.joint_constraints import Offset
+from tiburon.model.joint_constraints import Offset, RelativeMotion
 from tiburon.record import record
 from tiburon.spatial import Scalar
+from tiburon.spatial.vec3 import IDENTITY3, ZERO3
 from tiburon.trace.array import as_traced
 from tiburon.trace.declared import is_declared
 from tiburon.trace.primitives.quadratic import QPSolution, solve_qp
@@ -195,6 +203,9 @@ class LoadShare(NamedTuple):
     slacks: Array
     """By how much each limit is kept, in the order of `plan.limit_names` [N or N m]."""
 
+    conditions: Mapping[str, Any] = MappingProxyType({})
+    """What acted on the robot beside, and when: keywords of `Conditions`, as given."""
+
     @property
     def at_change(self) -> Any:
         """Which limits are about to become active or inactive, shape (..., limits).
@@ -233,7 +244,24 @@ class LoadShare(NamedTuple):
             np.broadcast_to(x, shape if k == 6 else (*shape, x.shape[-1]))[place]
             for k, x in enumerate(given)
         ]
-        return self.plan._explained(*one)
+        return self.plan._explained(*one, conditions=self._conditions_of(place))
+
+    def _conditions_of(self, place: tuple[int, ...]) -> dict[str, Any]:
+        """Return what acted on the robot in one case."""
+        shape = np.shape(self.status)
+
+        def one(x: Any, *row: int) -> Any:
+            return np.broadcast_to(np.asarray(x, dtype=np.float64), (*shape, *row))[place]
+
+        found = dict(self.conditions)
+        if found.get("time") is not None:
+            found["time"] = one(found["time"])
+        for name, row in (("external_force", (6,)), ("external_inertia", (6, 6))):
+            if found.get(name) is not None:
+                found[name] = {body: one(x, *row) for body, x in found[name].items()}
+        if isinstance(found.get("fluid"), (list, tuple)):
+            found["fluid"] = found["fluid"][place[-1]]
+        return found
 
     def centers_of_pressure(self) -> Array:
         """Return the centers of pressure of flat feet [m], shape (..., feet, 2).
@@ -416,19 +444,19 @@ def _squares(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
 
 
 _SHARE: LibraryFunction[Any] = LibraryFunction(
-    "shared_load", problem_inputs, _share, keywords=DYNAMICS_CALL
+    "shared_load", problem_inputs, _share, keywords=CONDITIONS
 )
 _MATRICES: LibraryFunction[Any] = LibraryFunction(
-    "load_matrices", problem_inputs, _matrices, keywords=DYNAMICS_CALL
+    "load_matrices", problem_inputs, _matrices, keywords=CONDITIONS
 )
 _WRENCHES: LibraryFunction[Any] = LibraryFunction(
-    "load_wrenches", problem_inputs, _wrenches, keywords=DYNAMICS_CALL
+    "load_wrenches", problem_inputs, _wrenches, keywords=CONDITIONS
 )
 _SQUARES: LibraryFunction[Any] = LibraryFunction(
-    "load_squares", problem_inputs, _squares, keywords=DYNAMICS_CALL
+    "load_squares", problem_inputs, _squares, keywords=CONDITIONS
 )
 _SUPPORTS: LibraryFunction[Any] = LibraryFunction(
-    "load_supports", problem_inputs, _supports, keywords=DYNAMICS_CALL
+    "load_supports", problem_inputs, _supports, keywords=CONDITIONS
 )
 
 
@@ -516,6 +544,7 @@ class LoadSharing:
             UnknownNameError: If there is no such joint, contact or loop.
         """
         check_places(model, world)
+        _check_switches(inscribed=inscribed, relax=relax)
         around = world or _default_world(model)
         given_sites = _sites_of(model, sites)
         candidates = () if given_sites and pairs is None else _contacts_of(model, around, pairs)
@@ -544,6 +573,7 @@ class LoadSharing:
                 name=twice[0],
             )
         chosen.check(model, layout)
+        _check_torsion(model, layout, grips)
         if sides is not None:
             sides = at_least("sides", sides, 3)
         choice("step_limits", step_limits, (None, "forces", "torques"))
@@ -672,8 +702,7 @@ class LoadSharing:
             )
         tracing = current_graph() is not None
         if conditions or tracing:
-            around: Any = {"world": self.world, **conditions}
-            found = _SHARE.call(model, given, around, self._options)
+            found = _SHARE.call(model, given, self._around(conditions), self._options)
             found = tuple(found.values()) if isinstance(found, dict) else found
         else:
             model.check_unchanged()
@@ -714,14 +743,32 @@ class LoadSharing:
             given[:4],
             (*given[4:7], *given[8:10]),
             slacks,
+            conditions,
         )
 
     def _last(self, before: LoadShare) -> tuple[Any, Any, Any]:
         """Return forces, driven joint forces and active limits of the step before."""
+        plan = before.plan
+        if plan is not self and plan.names != self.names:
+            raise DomainError(
+                "before",
+                "forces of the same contacts, loops, thrusters and cables",
+                f"those of {_listed(plan.contact_names)}",
+                advice="pass a solution of this plan, or none",
+            )
         tau = before.tau[..., list(self.layout.driven)]
         active = before.multipliers > 0.0
+        if plan is not self and plan.limit_names != self.limit_names:
+            active = np.zeros((*np.shape(active)[:-1], len(self.limit_names)), dtype=bool)
         if current_graph() is not None:
             return before.x, tau, np.where(active, 1.0, 0.0)
+        if self._compares and np.isnan(before.x).any():
+            raise DomainError(
+                "before",
+                "forces to compare with",
+                "cases without solution",
+                advice="pass the last solution there was, or none",
+            )
         return np.nan_to_num(before.x), np.nan_to_num(tau), active.astype(np.float64)
 
     @public
@@ -765,13 +812,32 @@ class LoadSharing:
         )
         return self._problem(motion, changes, formulation)
 
+    def _around(self, conditions: Mapping[str, Any]) -> Any:
+        """Return what acts on the robot: the surroundings of the plan, unless others are given."""
+        world = conditions.get("world")
+        if world is None:
+            return {**conditions, "world": self.world}
+        if self.candidates and world.ground != self.world.ground:
+            raise DomainError(
+                "world",
+                "the ground of the plan",
+                "another ground, or none",
+                advice="pass world= to LoadSharing.of, whose contacts touch its ground",
+            )
+        return conditions
+
     def _problem(
-        self, motion: Sequence[Any], changes: Sequence[Any], formulation: str = COMPACT
+        self,
+        motion: Sequence[Any],
+        changes: Sequence[Any],
+        formulation: str = COMPACT,
+        conditions: Mapping[str, Any] = MappingProxyType({}),
     ) -> "LoadProblem":
         """Return the quadratic program of inputs of the kernel."""
         given = (*motion, *changes[:3], self._none[2], *changes[3:], *self._constants)
         options = (*self._options, ("formulation", formulation))
-        W, c, A1, b1, A2, b2, mu = _MATRICES.call(self.model, given, {"world": self.world}, options)
+        around = self._around(conditions)
+        W, c, A1, b1, A2, b2, mu = _MATRICES.call(self.model, given, around, options)
         names, equations = formulation_names(formulation, self.model, self.layout)
         rows, limits = len(equations), len(self.limit_names)
         cones = self._cones
@@ -796,7 +862,7 @@ class LoadSharing:
 
         Args:
             share: A load that this plan shared.
-            conditions: As in the call of `share`.
+            conditions: Other ones than those of the shared load.
         """
         given = (
             *share.motion,
@@ -807,7 +873,7 @@ class LoadSharing:
             share.changes[4],
             *self._constants,
         )
-        around: Any = {"world": self.world, **conditions}
+        around = self._around({**share.conditions, **conditions})
         constant, rows = _WRENCHES.call(self.model, given, around, self._options)
         joints = tuple(self.model.body(body.name).joint.name for body in self.model.plan.bodies)
         wrenches = constant + np.einsum("...jkc,...k->...jc", rows, np.asarray(share.x))
@@ -961,18 +1027,25 @@ class LoadSharing:
         return tuple((n - 2, n - 1, n) for n in normals)
 
     def _explained(
-        self, q: Array, v: Array, vd: Array, touching: Array, *changes: Array
+        self,
+        q: Array,
+        v: Array,
+        vd: Array,
+        touching: Array,
+        *changes: Array,
+        conditions: Mapping[str, Any],
     ) -> "Infeasibility":
         """Explain why a motion has no solution; `changes` as in `LoadShare`."""
-        from tiburon.functions.dynamics import mass_matrix
-
         outer = self.with_pyramids(inscribed=False)
         _, _, A1, b1, A2, b2 = (
-            np.asarray(x) for x in outer._problem((q, v, vd, touching), changes)[1:7]
+            np.asarray(x)
+            for x in outer._problem((q, v, vd, touching), changes, COMPACT, conditions)[1:7]
         )
         names = outer.limit_names
-        tree = self.model.without_loops() if self.model.loops else self.model
-        H = np.asarray(mass_matrix(tree, q))[np.ix_(self.layout.undriven, self.layout.undriven)]
+        # inertia of what nothing drives, with water and all that goes with acceleration
+        rates = np.concatenate([np.zeros((1, len(v))), np.eye(len(v))[list(self.layout.undriven)]])
+        needed = outer._problem((q, v, rates, touching), changes, COMPACT, conditions).b1
+        H = np.asarray(needed[1:] - needed[:1])
         found = contradiction_of(A1, b1, A2, b2)
         if found is None or not found.holds:
             sentence = "infeasible, though not beyond pyramids of 16 sides around friction cones"
@@ -991,7 +1064,7 @@ class LoadSharing:
             excess = least_excess(A1, b1, A2[others], b2[others], [others.index(k)])
             if excess is not None:
                 lifted[names[k]] = float(excess[0])
-        nearest = nearest_right_hand_side(A1, b1, A2, b2, 1.0 / np.diag(H))
+        nearest = nearest_right_hand_side(A1, b1, A2, b2, 1.0 / np.diag(H)) if H.size else None
         shortfall: Any = None if nearest is None else np.linalg.solve(H, b1 - nearest)
         involved = tuple(names[k] for k in rows)
         parts = [f"infeasible: the motion contradicts {_listed(involved)}"]
@@ -1196,6 +1269,15 @@ class LoadSharing:
         places = {name: k for k, name in enumerate(self.contact_names)}
         names = [name.partition(": ")[0] for name in self.limit_names]
         return np.array([places.get(name, len(places)) for name in names], dtype=np.int64)
+
+    @cached_property
+    def _compares(self) -> bool:
+        """Whether forces of the step before enter the answer, and do not only speed it up."""
+        parts = (
+            self.objective.parts if isinstance(self.objective, Sum) else ((1.0, self.objective),)
+        )
+        smooth = any(isinstance(part, (Smoothness, TorqueSmoothness)) for _, part in parts)
+        return smooth or self.limits.steps is not None
 
     @cached_property
     def _rest(self) -> Array:
@@ -1463,6 +1545,13 @@ def share_load(
     return plan.share(q, v, vd, touching=touching)
 
 
+def _check_switches(**given: object) -> None:
+    """Refuse what is neither True nor False."""
+    for name, value in given.items():
+        if not isinstance(value, (bool, np.bool_)):
+            raise DomainError(name, "True or False", shown(value))
+
+
 def _contacts_of(model: Model, world: World, pairs: Pairs | None) -> tuple[Candidate, ...]:
     """Return the contacts that carry load: those of contact points with the ground, or as named."""
     if pairs is not None or (world.ground is not None and model.contacts):
@@ -1511,7 +1600,7 @@ def _is_names(failed: Any) -> bool:
 
 def _sites_of(model: Model, sites: Sequence[ContactSite]) -> tuple[ContactSite, ...]:
     """Return the contact sites, or raise if they do not fit the robot."""
-    known = (WORLD, *model.frame_names)
+    known = model.frame_names
     for site in sites:
         given: object = site
         if not isinstance(given, ContactSite):
@@ -1549,6 +1638,8 @@ def _driven_names(model: Model, driven: Sequence[str] | None, drives: bool) -> l
     for name in driven:
         if name not in known:
             raise UnknownNameError("joint", name, known)
+        if list(driven).count(name) > 1:
+            raise DomainError("driven", "each joint once", f"{name!r} twice")
     return list(driven)
 
 
@@ -1571,6 +1662,8 @@ def _bounds(
                     what, "the smallest first", f"{low:g}, {high:g}", advice="swap them"
                 )
             found += [DrivenJoint(int(i), low, high) for i in model.indices([name], of="v")]
+    elif not isinstance(given, (bool, np.bool_)):
+        raise DomainError("torque_limits", "True, False or limits by joint name", shown(given))
     elif given:
         for actuator in model.actuators:
             if actuator.joint in names:
@@ -1579,15 +1672,23 @@ def _bounds(
                     for i in model.indices([actuator.joint], of="v")
                 ]
                 found += [joint for joint in own if joint.is_limited]
-    indices = [joint.index for joint in found]
-    for index in indices:
-        if indices.count(index) > 1:
+    if isinstance(given, Mapping):
+        return tuple(found)
+    drivers = [actuator.joint for actuator in model.actuators]
+    for joint in found:
+        (name,) = (one.name for one in model.joints if joint.index in _places(model, one.name))
+        if drivers.count(name) > 1:
             raise ModelError(
-                f"joint {model.v_names[index]!r}: expected one actuator with limits, got "
-                f"{indices.count(index)}; give torque_limits={{...}} by joint",
-                name=model.v_names[index],
+                f"joint {name!r}: expected one actuator with limits, got {drivers.count(name)} "
+                "actuators; give torque_limits={...} by joint",
+                name=name,
             )
     return tuple(found)
+
+
+def _places(model: Model, joint: str) -> list[int]:
+    """Return the velocity variables of a joint."""
+    return [int(i) for i in model.indices([joint], of="v")]
 
 
 def _friction(
@@ -1597,11 +1698,18 @@ def _friction(
     given: float | Mapping[str, float] | None,
 ) -> tuple[float, ...]:
     """Return the coefficient of each group; -1 for that of the surfaces."""
-    found = {group.name: -1.0 for group in layout.groups}
+    found = {group.name: -1.0 for group in layout.groups if group.normal is not None}
     found |= {grip.loop: grip.friction for grip in grips}
     found |= {site.name: site.friction for site in sites}
     points: Sequence[Group] = layout.groups[: layout.points]
     if given is not None:
+        if not found:
+            raise DomainError(
+                "friction",
+                "contacts, sites or grips that it belongs to",
+                "none in the plan",
+                advice="leave it out, or pass grips=[GripLimit(...)] for loops",
+            )
         by_name: Mapping[str, Any] = (
             given if isinstance(given, Mapping) else {group.name: given for group in points}
         )
@@ -1613,7 +1721,7 @@ def _friction(
                     f"friction of {name!r}", "a finite number of at least 0", shown(value)
                 )
             found[name] = float(value)
-    return tuple(found.values())
+    return tuple(found.get(group.name, -1.0) for group in layout.groups)
 
 
 def _basis(model: Model, grip: GripLimit) -> Grip:
@@ -1635,3 +1743,28 @@ def _basis(model: Model, grip: GripLimit) -> Grip:
     t /= np.linalg.norm(t)
     rows = np.array([t, np.cross(n, t), n]) @ axes.T
     return Grip(grip.loop, tuple((float(a), float(b), float(c)) for a, b, c in rows))
+
+
+def _check_torsion(model: Model, layout: Layout, grips: Sequence[GripLimit]) -> None:
+    """Refuse torsion of grips whose loop does not hold the rotation about the normal alone."""
+    loops = {loop.name: loop for loop in model.loops if isinstance(loop, LoopClosure)}
+    groups = {group.name: group for group in layout.groups}
+    for grip in grips:
+        measures = [loops[grip.loop].joint.loop_constraints()[k] for k in groups[grip.loop].rows]
+        closed = RelativeMotion(IDENTITY3, ZERO3)
+        about = [np.array(measure.wrench(closed).n, dtype=np.float64) for measure in measures[3:]]
+        turned = [float(np.linalg.norm(np.cross(n, grip.normal))) for n in about]
+        if len(about) > 1 or any(sine > 1e-6 for sine in turned):
+            raise ModelError(
+                f"grip {grip.loop!r}: expected a loop that holds no rotation but that about the "
+                f"normal, got {len(about)} moments, not about it; close it by Spherical, or by "
+                "Universal with both axes across the normal",
+                name=grip.loop,
+            )
+        if grip.torsion and not about:
+            raise ModelError(
+                f"grip {grip.loop!r}: torsion of {grip.torsion:g} m needs a loop that holds the "
+                "rotation about the normal, got none; close it by Universal with both axes across "
+                "the normal, or leave torsion out",
+                name=grip.loop,
+            )

@@ -194,7 +194,15 @@ class MotorLoss(Objective):
         for actuator in model.actuators:
             if not self._counts(model, actuator, layout):
                 continue
-            driven -= {model.v_names[i] for i in model.indices([actuator.joint], of="v")}
+            own = {model.v_names[i] for i in model.indices([actuator.joint], of="v")}
+            if len(own) > 1 or not own <= driven:
+                got = f"{len(own)} of them" if len(own) > 1 else "a second motor"
+                raise ModelError(
+                    f"actuator {actuator.name!r}: MotorLoss needs one motor per joint of one "
+                    f"degree of freedom, got {got} at joint {actuator.joint!r}; use TorqueNorm()",
+                    name=actuator.name,
+                )
+            driven -= own
             motor = actuator.motor
             missing = None
             if motor is None:

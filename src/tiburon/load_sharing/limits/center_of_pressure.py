@@ -44,11 +44,14 @@ class CenterOfPressure(Limit):
         return tuple(
             f"{name}: center of pressure at its {edge} edge"
             for name, *_ in self.feet
-            for edge in ("front", "rear", "left", "right")
+            for edge in ("front", "rear", "right", "left")
         )
 
     def rows(self, problem: Problem, p: Sequence[Scalar], now: RunTime) -> list[LimitRow]:
-        """Return the rows of the front, rear, left and right edges."""
+        """Return the rows of the front, rear, right and left edges.
+
+        The second axis is normal x length: with the normal down, it points to the right.
+        """
         groups: dict[str, Group] = {group.name: group for group in problem.layout.groups}
         found = []
         for k, (name, *_) in enumerate(self.feet):

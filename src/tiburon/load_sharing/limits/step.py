@@ -14,7 +14,7 @@ __all__ = ["StepLimit"]
 
 @record
 class StepLimit(Limit):
-    """Bounded changes of all forces, or of all driven joint forces."""
+    """Bounded changes of the forces of all that takes part, or of all driven joint forces."""
 
     what: str
     """"forces" or "torques"."""
@@ -29,7 +29,16 @@ class StepLimit(Limit):
         """Return x - x^- >= -step and x^- - x >= -step."""
         changes: list[tuple[ContactRow, Scalar]] = []
         if self.what == "forces":
-            changes = [({i: 1.0}, -last) for i, last in enumerate(now.before.x)]
+            # the force of a contact that takes part no more is gone, whatever it was
+            taking = [
+                on
+                for group, on in zip(problem.layout.groups, problem.touching, strict=True)
+                for _ in group.places
+            ]
+            changes = [
+                ({i: 1.0}, -on * last)
+                for i, (on, last) in enumerate(zip(taking, now.before.x, strict=True))
+            ]
         else:
             for index, last in zip(problem.layout.driven, now.before.tau, strict=True):
                 row, offset = problem.torque(index)

@@ -86,7 +86,7 @@ class DrivenJoint:
     def is_limited(self) -> bool:
         """Whether anything bounds its force."""
         finite = math.isfinite(self.low) or math.isfinite(self.high)
-        return finite or bool(self.motor)
+        return finite or bool(self.motor) or self.speed is not None
 
     def parameters(self) -> tuple[float, ...]:
         """Return its run-time parameters."""
