@@ -99,7 +99,9 @@ def share_relaxed(
     chosen = _chosen(pyramids, levels)
     problem = pyramids.problem(*given, touching=touching)
     tree = model.without_loops() if model.loops else model
-    masses = np.diag(np.asarray(mass_matrix(tree, given[0])))[list(plan.layout.undriven)]
+    masses = np.diag(np.asarray(mass_matrix(tree, given[0], world=plan.world)))[
+        list(plan.layout.undriven)
+    ]
     found = relaxed_levels(
         np.asarray(problem.W),
         np.asarray(problem.c),
