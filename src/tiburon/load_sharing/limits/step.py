@@ -30,15 +30,12 @@ class StepLimit(Limit):
         changes: list[tuple[ContactRow, Scalar]] = []
         if self.what == "forces":
             # the force of a contact that takes part no more is gone, whatever it was
-            taking = [
-                on
+            taking = {
+                i: on
                 for group, on in zip(problem.layout.groups, problem.touching, strict=True)
-                for _ in group.places
-            ]
-            changes = [
-                ({i: 1.0}, -on * last)
-                for i, (on, last) in enumerate(zip(taking, now.before.x, strict=True))
-            ]
+                for i in group.places
+            }
+            changes = [({i: 1.0}, -taking[i] * last) for i, last in enumerate(now.before.x)]
         else:
             for index, last in zip(problem.layout.driven, now.before.tau, strict=True):
                 row, offset = problem.torque(index)
