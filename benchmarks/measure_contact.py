@@ -416,7 +416,7 @@ def _foot_pads(duration: float) -> Figure:
 CURRENT = (0.0, 0.3, 0.0)
 """Velocity of the water around `aquarobot` [m/s]."""
 
-SEA_STEPS = 2000
+SEA_STEPS = 10000
 """Steps of one call of the robot in the sea."""
 
 REAL_TIME = 100.0

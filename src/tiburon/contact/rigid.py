@@ -595,21 +595,29 @@ def rigid_step(
     mean = tuple(0.5 * (a + b) + c for a, b, c in zip(v, v_free, shifted, strict=True))
     # points on the cone without slip stick, too: forces of many points are not unique
     # without friction nothing sticks, and impulses do not tell whether points slip
-    speeds = [
-        slip[k] * np.sqrt(p[3 * k] * p[3 * k] + p[3 * k + 1] * p[3 * k + 1]) for k in range(count)
+    squares = [
+        slip[k] * slip[k] * (p[3 * k] * p[3 * k] + p[3 * k + 1] * p[3 * k + 1])
+        for k in range(count)
     ]
-    still = LEAST_SLIP * _largest([x for k in range(count) for x in b[3 * k : 3 * k + 2]])
+    fastest: Scalar = 0.0
+    for k in range(count):
+        fastest = np.maximum(fastest, b[3 * k] * b[3 * k] + b[3 * k + 1] * b[3 * k + 1])
+    still, per_time = LEAST_SLIP * LEAST_SLIP * fastest, -1.0 / h
+    # impulses without a normal part are none
+    pushed: Scalar = 0.0
+    for k in range(count):
+        pushed = pushed + p[3 * k + 2] * p[3 * k + 2]
     return RigidStep(
         tuple(a + b for a, b in zip(v_free, moved, strict=True)),
         mean,
         [
             PointState(
-                tuple(-x / h for x in in_world(point, p[3 * k : 3 * k + 3])),
-                np.where((p[3 * k + 2] > 0.0) & (mu[k] > 0.0) & (speeds[k] <= still), 1.0, 0.0),
+                tuple(per_time * x for x in in_world(point, p[3 * k : 3 * k + 3])),
+                np.where((p[3 * k + 2] > 0.0) & (mu[k] > 0.0) & (squares[k] <= still), 1.0, 0.0),
             )
             for k, point in enumerate(points)
         ],
-        _largest(p) > 0.0,
+        pushed > 0.0,
         *found[-3:],
     )
 
@@ -658,10 +666,3 @@ _called_closing = function(closing_of)
 def _ratio(a: Scalar, b: Scalar) -> Scalar:
     """Return a / b, 0 where b is not positive."""
     return np.where(b > 0.0, a / np.where(b > 0.0, b, 1.0), 0.0)
-
-
-def _largest(values: Sequence[Scalar]) -> Scalar:
-    found: Scalar = 0.0
-    for value in values:
-        found = np.maximum(found, np.abs(value))
-    return found

@@ -53,6 +53,16 @@ def elimination(size: int, supports: Sequence[Sequence[int]]) -> tuple[list[int]
     return order, [sorted(place[i] for i in others) for others in after]
 
 
+def _in_runs(places: Sequence[int], lengths: Sequence[int]) -> bool:
+    """Return whether places are runs of some lengths, in each of which they follow each other."""
+    starts = itertools.accumulate(lengths, initial=0)
+    return all(
+        places[start + k] == places[start] + k
+        for start, length in zip(starts, lengths, strict=False)
+        for k in range(length)
+    )
+
+
 class SparseSystem:
     """Write assembly, elimination and substitution."""
 
@@ -88,6 +98,10 @@ class SparseSystem:
             for number, i in enumerate(others):
                 updates.append(len(targets))
                 targets += [where[i, j] for j in others[number:]]
+        # for trees the entries that a row updates follow each other
+        self._in_runs = _in_runs(targets, [len(x) - k for x in after for k in range(len(x))])
+        if self._in_runs:
+            updates = [targets[k] if targets else 0 for k in updates]
         self._updates = m.table(updates)
         self._targets = m.table([*targets, 0])
         # where the product of two columns of a group goes, in the order of elimination
@@ -99,6 +113,15 @@ class SparseSystem:
             places = sorted((place[column], at) for at, column in enumerate(group.support))
             sorted_places += [at for _, at in places]
             products += [where.get((a, b), 0) for a, _ in places for b, _ in places]
+        lengths = [len(group.support) for group in layout.groups]
+        upper = [
+            products[start + i * n + j]
+            for start, n in zip(first, lengths, strict=True)
+            for i in range(n)
+            for j in range(i, n)
+        ]
+        runs = [n - i for n in lengths for i in range(n)]
+        self._product_runs = _in_runs(upper, runs)
         self._products, self._first = m.table(products), m.table(first)
         self._sorted = m.table(sorted_places)
         self._matrix = m.memory(self._stored)
@@ -157,16 +180,21 @@ class SparseSystem:
                 total = m.mul(W[i][0], column[0])
                 for x, y in zip(W[i][1:], column[1:], strict=True):
                     total = m.add_product(x, y, total)
-                self._pulled.store(m, j * size + i, total)
+                self._pulled.store(m, j + i * length, total)
         first = m.lookup(self._first, group.number)
         for i in m.loop(0, length):
             at = m.lookup(self._sorted, group.offset + i)
             column = [group.entry(row, at) for row in range(size)]
-            for j in m.loop(i, length):
-                target = m.lookup(self._products, first + i * length + j)
+            start = m.lookup(self._products, first + i * (length + 1)) - i
+            for j in m.loop(i, length, independent=self._product_runs):
+                target = (
+                    start + j
+                    if self._product_runs
+                    else m.lookup(self._products, first + i * length + j)
+                )
                 total = m.load(self._matrix, target)
                 for row in range(size):
-                    pulled = self._pulled.load(m, j * size + row)
+                    pulled = self._pulled.load(m, j + row * length)
                     total = m.add_product(column[row], pulled, total)
                 m.store(self._matrix, target, total)
 
@@ -180,8 +208,10 @@ class SparseSystem:
             for place in m.loop(start + 1, end):
                 factor = m.mul(m.load(self._matrix, place), inverse)
                 shift = m.lookup(self._updates, place) - place
-                for other in m.loop(place, end):
-                    target = m.lookup(self._targets, other + shift)
+                for other in m.loop(place, end, independent=self._in_runs):
+                    target = other + shift
+                    if not self._in_runs:
+                        target = m.lookup(self._targets, target)
                     old = m.load(self._matrix, target)
                     upper = m.load(self._matrix, other)
                     m.store(self._matrix, target, m.sub_product(factor, upper, old))
