@@ -53,16 +53,24 @@ def test_forces_slip_points_and_gaps_are_those_of_a_sliding_box():
     assert flying[1:10].all()
     assert (gap[1:10] > 0.0).all()
     assert not slip[flying].any()
-    slips = (mode == 1).all(axis=-1) & (np.linalg.norm(slip, axis=-1) > 1e-2).all(axis=-1)
+    # four corners are one more than the weight determines: one of them may carry nothing
+    loaded = mode > 0
+    fast = np.linalg.norm(slip, axis=-1) > 1e-2
+    slips = (loaded.sum(axis=-1) >= 3) & (~loaded | ((mode == 1) & fast)).all(axis=-1)
     assert slips.sum() > 20
-    total, speed = force[slips].sum(axis=1), slip[slips].mean(axis=1)
+    weights = loaded[slips] / loaded[slips].sum(axis=-1, keepdims=True)
+    total, speed = force[slips].sum(axis=1), np.einsum("tk,tkx->tx", weights, slip[slips])
+    # each loaded corner obeys the law by itself
+    along = np.linalg.norm(force[slips][..., :2], axis=-1)
+    np.testing.assert_allclose(along[5:], MU_K * force[slips][5:, :, 2], atol=1e-5)
     # after the impact of landing the weight alone presses
     total, speed = total[5:], speed[5:]
     np.testing.assert_allclose(total[:, 2], MASS * G, rtol=1e-6)
     direction = speed / np.linalg.norm(speed, axis=-1, keepdims=True)
     np.testing.assert_allclose(total[:, :2], -MU_K * MASS * G * direction[:, :2], rtol=1e-5)
     assert np.abs(gap[slips]).max() < 1e-9
-    assert (mode[-1] == 2).all()
+    assert (mode[-1] != 1).all()
+    assert (mode[-1] == 2).sum() >= 3
     assert np.abs(slip[-1]).max() < 1e-8
     points = data["contact_point"].values[-1, 0]
     np.testing.assert_allclose(points[:, 2], 0.0, atol=1e-9)
