@@ -357,6 +357,38 @@ def test_a_box_touches_a_ridge_between_vertices():
     assert_close(lowest.point[:2], [2.0, 1.75 - 0.1 * c + 0.05 * s])
 
 
+def width(kind, placed, n):
+    """Return how far a shape reaches from its center along unit vectors, shape (..., 3)."""
+    local = n @ np.array(placed.rotation)
+    if kind == "ellipsoid":
+        return np.linalg.norm(local * placed.size, axis=-1)
+    radius, length = placed.size
+    return radius * np.hypot(local[..., 0], local[..., 1]) + 0.5 * length * np.abs(local[..., 2])
+
+
+@pytest.mark.parametrize(
+    ("kind", "size"), [("ellipsoid", (0.15, 0.1, 0.06)), ("cylinder", (0.1, 0.24))]
+)
+def test_round_shapes_touch_a_ridge_between_vertices(kind, size):
+    """The gap is the largest separation from the line of the ridge, over all normals across it."""
+    i = np.meshgrid(np.arange(9), np.arange(9), indexing="ij")[0]
+    ridge = field_of(-0.5 * np.abs(i - 4), (0.5, 0.5), (0.0, 0.0))
+    angles = np.linspace(-0.7, 0.7, 200001)
+    n = np.stack([np.sin(angles), np.zeros_like(angles), np.cos(angles)], axis=1)
+    rng = np.random.default_rng(3)
+    for height in (0.2, 0.1, 0.08):
+        # vertices of the ridge are at y = 1.5 and 2
+        shape = Placed(tuples(rotation(rng)), (2.01, 1.75, height), size)
+        apart = n @ (np.array(shape.position) - [2.0, 1.75, 0.0]) - width(kind, shape, n)
+        nearest = apart.argmax()
+        assert 0 < nearest < len(angles) - 1
+        found = min(pair(kind, "height field").function(shape, ridge.placed), key=gap_of)
+        # at the edge of a rim the separation has a kink between two of the angles
+        assert_close(found.gap, apart[nearest], 1e-6)
+        assert_close(found.normal, -n[nearest], 1e-4)
+        assert_close(found.point[0] + 0.5 * found.gap * found.normal[0], 2.0, 1e-6)
+
+
 def gap_of(contact):
     return contact.gap
 

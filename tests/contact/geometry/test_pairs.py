@@ -41,6 +41,9 @@ ROUNDED = {
     "capsule-cylinder",
     "box-cylinder",
     "cylinder-cylinder",
+    # ridges of the ground
+    "cylinder-height field",
+    "ellipsoid-height field",
 }
 """Pairs whose edges are rounded by 1e-9 of their size."""
 

@@ -1,5 +1,7 @@
 """Contacts of a cylinder with a height field."""
 
+import math
+
 from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed, axis
 from tiburon.contact.geometry.cylinder_plane import rim_points
 from tiburon.contact.geometry.height_field import (
@@ -13,12 +15,16 @@ from tiburon.contact.geometry.smooth_height_field import (
     smooth_terrain_contact,
 )
 from tiburon.contact.geometry.sphere_cylinder import point_cylinder
-from tiburon.contact.geometry.terrain_features import ridge_contacts
-from tiburon.contact.geometry.vectors import maximum, outer, scale_matrix, unit
-from tiburon.spatial.vec3 import Mat3, Vec3, add, cross, dot, scale, subtract
+from tiburon.contact.geometry.support import capsule_parts, cylinder_parts, support_contact
+from tiburon.contact.geometry.terrain_features import NOTHING, ridge_contacts, segment
+from tiburon.contact.geometry.vectors import maximum, outer, root, scale_matrix, select, unit
+from tiburon.spatial.vec3 import Mat3, Scalar, Vec3, add, cross, dot, scale, subtract
 from tiburon.trace.regions import function
 
 __all__ = ["cylinder_height_field", "cylinder_smooth_height_field"]
+
+PLACES = (0.3, -0.3, 0.7, -0.7, 1.2, -1.2, 2.0, -2.0)
+"""Angles from its lowest point at which the ground below a rim is looked at, too [rad]."""
 
 STANDING = 1e-3
 """Sine between the axis and the normal of the ground below which the extreme points of the rims
@@ -28,24 +34,44 @@ are as on a cylinder that leans by it: standing, none is extreme."""
 def cylinder_height_field(
     first: Placed, second: Placed, reach: Reach = NEAR
 ) -> tuple[ContactGeometry, ...]:
-    """Return contacts of the lowest points of both rims, of three points of a rim, and of peaks.
+    """Return contacts of both rims, of three points of a rim, and of three peaks or ridges.
 
-    The lowest points are those over the triangle that they touch; the three points are fixed to the
-    cylinder. Ridges are seen where a vertex of the grid is below the cylinder.
+    Those of the rims are with the nearest of the triangles below nine of their points, at the point
+    that is lowest over it; the three points are fixed to the cylinder.
 
     Args:
         first: The cylinder.
         second: The height field.
         reach: Cells that are searched, from `reach_of`.
     """
+    radius, length = first.size
     contact_of = function(terrain_contacts)
     (under,) = contact_of(first.position, 0.0, second, 1)
-    low, high, *fixed = rim_points(first, under.normal)
+    fixed = rim_points(first, under.normal)[2:]
+
+    @function
+    def lowest(side: Scalar, cosine: Scalar, sine: Scalar) -> ContactGeometry:
+        """Return the contact of a rim with the triangle below one of its points."""
+        u = axis(first, 2)
+        middle = add(first.position, scale(u, 0.5 * side * length))
+
+        def extreme(down: Vec3) -> Vec3:
+            steepest, _ = unit(subtract(down, scale(u, dot(u, down))), axis(first, 0))
+            return steepest
+
+        ahead = extreme(under.normal)
+        place = add(scale(ahead, cosine), scale(cross(u, ahead), sine))
+        (there,) = contact_of(add(middle, scale(place, radius)), 0.0, second, 1)
+        point = add(middle, scale(extreme(there.normal), radius))
+        return on_triangle(point, there, contact_of(point, 0.0, second, 1)[0])
+
     found = []
-    for place, point in enumerate((low, high)):
-        (there,) = contact_of(point, 0.0, second, 1)
-        lowest = rim_points(first, there.normal)[place]
-        found.append(on_triangle(lowest, there, contact_of(lowest, 0.0, second, 1)[0]))
+    for side in (-1.0, 1.0):
+        nearest = lowest(side, 1.0, 0.0)
+        for angle in PLACES:
+            other = lowest(side, math.cos(angle), math.sin(angle))
+            nearest = select(other.gap < nearest.gap, other, nearest)
+        found.append(nearest)
     found += [contact_of(point, 0.0, second, 1)[0] for point in fixed]
     peaks = ridge_contacts(
         first.position,
@@ -53,9 +79,18 @@ def cylinder_height_field(
         reach.body,
         3,
         lambda point: point_cylinder(point, 0.0, first),
-        lambda start, edge: (),
+        lambda start, edge, outward: (_on_ridge(start, edge, first), NOTHING),
+        root(radius * radius + 0.25 * length * length),
     )
     return (*found, *peaks)
+
+
+def _on_ridge(start: Vec3, edge: Vec3, cylinder: Placed) -> ContactGeometry:
+    """Return the contact of an edge of the terrain with the cylinder, at the closest points."""
+    ridge = segment(start, edge)
+    return support_contact(
+        ridge.position, capsule_parts(ridge), cylinder.position, cylinder_parts(cylinder)
+    )
 
 
 def cylinder_smooth_height_field(

@@ -1,5 +1,6 @@
 """Contacts of an ellipsoid with a height field."""
 
+from tiburon.contact.geometry.capsule_ellipsoid import capsule_ellipsoid
 from tiburon.contact.geometry.contact_geometry import (
     NO_CONTACT,
     ContactGeometry,
@@ -16,7 +17,7 @@ from tiburon.contact.geometry.height_field import (
 from tiburon.contact.geometry.smooth_height_field import smooth_support_contact
 from tiburon.contact.geometry.sphere_ellipsoid import sphere_ellipsoid
 from tiburon.contact.geometry.support import ellipsoid_parts, support_point
-from tiburon.contact.geometry.terrain_features import ridge_contacts
+from tiburon.contact.geometry.terrain_features import NOTHING, ridge_contacts, segment
 from tiburon.contact.geometry.vectors import maximum, unit
 from tiburon.spatial.vec3 import (
     IDENTITY3,
@@ -48,10 +49,9 @@ def _deepest(ellipsoid: Placed, down: Vec3) -> Vec3:
 def ellipsoid_height_field(
     first: Placed, second: Placed, reach: Reach = NEAR
 ) -> tuple[ContactGeometry, ...]:
-    """Return contacts of the deepest points over five triangles, and of three peaks.
+    """Return contacts of the deepest points over five triangles, and of three peaks or ridges.
 
-    Triangles of nearly one normal count once. Ridges are seen where a vertex of the grid is below
-    the ellipsoid.
+    Triangles of nearly one normal count once.
 
     Args:
         first: The ellipsoid.
@@ -79,7 +79,8 @@ def ellipsoid_height_field(
         reach.body,
         3,
         lambda point: sphere_ellipsoid(Placed(IDENTITY3, point, (0.0,)), first)[0],
-        lambda start, edge: (),
+        lambda start, edge, outward: (capsule_ellipsoid(segment(start, edge), first)[0], NOTHING),
+        largest,
     )
     return (*found, *peaks)
 

@@ -40,7 +40,7 @@ from tiburon.trace.primitives.grid_patch import read_patch
 from tiburon.trace.regions import fixed_loop, function, where_needed
 from tiburon.trace.value import unary, where
 
-__all__ = ["ridge_contacts", "segment"]
+__all__ = ["NOTHING", "ridge_contacts", "segment"]
 
 PointContact = Callable[[Vec3], ContactGeometry]
 """Contact of a point of the terrain with the shape, from the point to the shape."""
@@ -62,7 +62,8 @@ STEEP = 1e-3
 EDGE_CONTACTS = 2
 """Contacts of an edge with a shape that has a `radius`."""
 
-_NOTHING = ContactGeometry(NO_CONTACT, (0.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+NOTHING = ContactGeometry(NO_CONTACT, (0.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+"""A contact that does not exist."""
 
 
 class _Touch(NamedTuple):
@@ -120,7 +121,7 @@ def ridge_contacts(
         sees = (dot(up, inward) < -STEEP) & (dot(apart, apart) < limit * limit)
         outward = scale(inward, -1.0)
         found: tuple[ContactGeometry, ...] = where_needed(
-            sees, lambda: tuple(at_edge(vertex, edge, outward)), (_NOTHING,) * EDGE_CONTACTS
+            sees, lambda: tuple(at_edge(vertex, edge, outward)), (NOTHING,) * EDGE_CONTACTS
         )
         return found
 
