@@ -143,5 +143,5 @@ def _compare(model: Any, world: Any, step: Any, q: Any, v: Any, tau: Any, z: Any
 
 
 MEASUREMENT = Measurement(
-    "contact-derivative", "Derivative of a step with rigid contact", run, place=21
+    "contact-derivative", "Derivative of a step with rigid contact", run, place=22
 )

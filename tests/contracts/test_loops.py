@@ -100,6 +100,7 @@ def test_every_function_of_the_library_has_decided():
         "contact_problem",
         "shared_load",
         "load_matrices",
+        "load_squares",
         "load_supports",
         "load_wrenches",
         "cross_inverse_inertia",
