@@ -129,7 +129,7 @@ def test_the_method_of_small_models_is_chosen_by_counted_operations():
         costs = {m: operations(model, "forward_dynamics", (("method", m),)) for m in METHODS}
         chosen = operations(model, "forward_dynamics")
         assert chosen == costs[cheaper_method(model)]
-        # one division may outweigh one product, never more than the number of freedoms
+        # one division may outweigh one product, never more than the degrees of freedom
         assert chosen <= min(costs.values()) + model.nv
     q, v, tau = kicked(double_pendulum(), 55)
     for method in METHODS:

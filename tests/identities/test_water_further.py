@@ -18,7 +18,7 @@ NOW = 0.37
 """A time at which drives and waves are away from their middle and on the move [s]."""
 
 any_water = st.sampled_from(sorted(SEAS))
-# graphs of derivatives grow with freedoms times bodies
+# graphs of derivatives grow with degrees of freedom times bodies
 few = settings(max_examples=6)
 some = settings(max_examples=20)
 

@@ -39,7 +39,7 @@ def test_mobility_of_a_gait_follows_its_feet():
 
 
 @pytest.mark.parametrize(
-    ("freedoms", "locked", "expected"),
+    ("joint_counts", "locked", "expected"),
     [
         ((3, 3, 3), (), 3),
         ((3, 3, 3), (1, 1, 1), 0),
@@ -49,9 +49,11 @@ def test_mobility_of_a_gait_follows_its_feet():
         ((2, 3, 4), (0, 1, 1), 1),
     ],
 )
-def test_connectivity_with_locked_motors_is_that_of_the_corrected_count(freedoms, locked, expected):
+def test_connectivity_with_locked_motors_is_that_of_the_corrected_count(
+    joint_counts, locked, expected
+):
     """B2, N10: C_a of (2.14) with M_a first and d in the sum; by count and by rank."""
-    model = planar_hand(freedoms)
+    model = planar_hand(joint_counts)
     q = model.neutral()
     shape = tb.topology(model, poles=("world", "object"))
     driven = [
@@ -59,7 +61,7 @@ def test_connectivity_with_locked_motors_is_that_of_the_corrected_count(freedoms
         for path, count in zip(shape.paths, locked, strict=False)
         for name in [n for n in path if n in model.joint_names][:count]
     ]
-    d, g = 3, [f - n for f, n in zip(freedoms, [*locked, 0, 0, 0], strict=False)]
+    d, g = 3, [f - n for f, n in zip(joint_counts, [*locked, 0, 0, 0], strict=False)]
     M_a = sum(g) - d * (len(g) - 1)
     assert max(0, M_a - sum(max(0, f - d) for f in g)) == expected
     assert shape.actuated_connectivity(driven) == expected

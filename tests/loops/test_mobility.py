@@ -88,12 +88,12 @@ def test_six_motors_of_the_walker_are_three_more_than_needed():
 
 
 @pytest.mark.parametrize(
-    ("freedoms", "tie", "redundancy"),
+    ("joint_counts", "tie", "redundancy"),
     [((6, 6, 6), tb.Fixed, 12), ((3, 3, 3), tb.Spherical, 3)],
 )
-def test_redundancy_of_arms_and_fingers(freedoms, tie, redundancy):
+def test_redundancy_of_arms_and_fingers(joint_counts, tie, redundancy):
     """E2: three arms with a rigid grasp have r = 12, three fingers with point contacts r = 3."""
-    model = arms_on_object(freedoms, tie)
+    model = arms_on_object(joint_counts, tie)
     motors = [name for name in model.joint_names if name.startswith("a")]
     found = tb.mobility(model, model.neutral(), driven=motors)
     assert found.mobility == 6
@@ -102,13 +102,13 @@ def test_redundancy_of_arms_and_fingers(freedoms, tie, redundancy):
 
 
 @pytest.mark.parametrize(
-    ("name", "freedoms", "redundancy"),
+    ("name", "mobility", "redundancy"),
     [("two_finger_hand", 3, 1), ("three_finger_hand", 6, 3), ("two_pumas", 6, 6)],
 )
-def test_redundancy_of_hands_and_arms_that_ship(name, freedoms, redundancy):
+def test_redundancy_of_hands_and_arms_that_ship(name, mobility, redundancy):
     """E2: planar two-finger hand r = 1; d (p - 1) - g_u = 12 - 9 and 6 - 0 (eq. 2.17)."""
     found = tb.mobility(tb.load(name))
-    assert (found.mobility, found.counted_mobility) == (freedoms, freedoms)
+    assert (found.mobility, found.counted_mobility) == (mobility, mobility)
     assert (found.redundancy, found.loose_mobility) == (redundancy, 0)
 
 
@@ -122,10 +122,10 @@ def test_motors_are_given_up_one_by_one_where_choices_are_many(monkeypatch):
     assert only.condition < np.median(list(every.values()))
 
 
-@pytest.mark.parametrize(("freedoms", "connectivity"), [((2, 3, 4), 2), ((3, 3, 3), 3)])
-def test_connectivity_by_rank_is_that_of_the_source(freedoms, connectivity):
+@pytest.mark.parametrize(("joint_counts", "connectivity"), [((2, 3, 4), 2), ((3, 3, 3), 3)])
+def test_connectivity_by_rank_is_that_of_the_source(joint_counts, connectivity):
     """E3: M = 3 in both hands, but C = 2 and 3."""
-    model = planar_hand(freedoms)
+    model = planar_hand(joint_counts)
     q = model.neutral()
     assert np.abs(tb.constraint_residual(model, q)).max() < 1e-14
     assert tb.mobility(model, q).mobility == 3

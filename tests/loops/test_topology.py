@@ -59,10 +59,10 @@ def test_full_mobility_takes_6_dof_per_path():
     assert tb.topology(arms_on_object((3, 3, 3), tb.Spherical)).counted_mobility == 6
 
 
-@pytest.mark.parametrize(("freedoms", "connectivity"), [((2, 3, 4), 2), ((3, 3, 3), 3)])
-def test_hands_of_equal_mobility_hold_objects_differently(freedoms, connectivity):
+@pytest.mark.parametrize(("joint_counts", "connectivity"), [((2, 3, 4), 2), ((3, 3, 3), 3)])
+def test_hands_of_equal_mobility_hold_objects_differently(joint_counts, connectivity):
     """E3: both have M = 3; a finger of two degrees of freedom leaves the object two."""
-    found = tb.topology(planar_hand(freedoms))
+    found = tb.topology(planar_hand(joint_counts))
     assert found.counted_mobility == 3
     assert found.counted_connectivity == connectivity
 

@@ -25,18 +25,18 @@ def _at(point: Array) -> Pose:
     return Pose(translation=(x, y, z))
 
 
-def arms_on_object(freedoms: Sequence[int], tie: type[Joint]) -> Model:
+def arms_on_object(joint_counts: Sequence[int], tie: type[Joint]) -> Model:
     """Return serial arms with so many hinges each that hold one object; closed at neutral.
 
     Args:
-        freedoms: Hinges of each arm.
+        joint_counts: Hinges of each arm.
         tie: Joint between an arm and the object: `Fixed` for a rigid grasp, `Spherical` for a point
             with friction.
     """
     rng = np.random.default_rng(21)
     bodies = [_link("object", "world", Free("object"), 3.0)]
     loops = []
-    for k, count in enumerate(freedoms):
+    for k, count in enumerate(joint_counts):
         parent, tip = "world", np.zeros(3)
         for i in range(count):
             axis, step = rng.standard_normal(3), rng.standard_normal(3)
@@ -50,15 +50,15 @@ def arms_on_object(freedoms: Sequence[int], tie: type[Joint]) -> Model:
     return Model("arms", bodies, loops=loops)
 
 
-def planar_hand(freedoms: Sequence[int]) -> Model:
+def planar_hand(joint_counts: Sequence[int]) -> Model:
     """Return an object held by planar fingers with so many hinges each, contact included.
 
     Fingers stand around the object (Fig. 2.11); all hinges are parallel; closed at neutral.
     """
     bodies = [_link("object", "world", Planar("object"), 2.0)]
     loops = []
-    for k, count in enumerate(freedoms):
-        angle = 2.0 * np.pi * k / len(freedoms)
+    for k, count in enumerate(joint_counts):
+        angle = 2.0 * np.pi * k / len(joint_counts)
         outward = np.array([np.cos(angle), np.sin(angle), 0.0])
         across = np.array([-np.sin(angle), np.cos(angle), 0.0])
         start, end = 2.0 * outward, 0.4 * outward

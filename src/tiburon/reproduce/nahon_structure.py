@@ -54,11 +54,11 @@ def _counts() -> NahonTable:
     full = arms_on_object((6, 6, 6), Fixed)
     found = mobility(full, full.neutral(), driven=[])
     cells.append(number("mobility of 3 arms with 6 joints: full", 6, found.mobility, 0))
-    for title, freedoms, tie, expected in (
+    for title, joint_counts, tie, expected in (
         ("redundancy of 3 arms, rigid grasps", (6, 6, 6), Fixed, 12),
         ("redundancy of 3 fingers, points with friction", (3, 3, 3), Spherical, 3),
     ):
-        model = arms_on_object(freedoms, tie)
+        model = arms_on_object(joint_counts, tie)
         motors = [name for name in model.joint_names if name.startswith("a")]
         at = mobility(model, model.neutral(), driven=motors)
         cells.append(number(title, expected, at.redundancy, 0))
@@ -79,10 +79,10 @@ def _counts() -> NahonTable:
 
 def _connectivity() -> NahonTable:
     cells = []
-    for name, freedoms, expected in (("a", (2, 3, 4), 2), ("b", (3, 3, 3), 3)):
-        hand = planar_hand(freedoms)
+    for name, joint_counts, expected in (("a", (2, 3, 4), 2), ("b", (3, 3, 3), 3)):
+        hand = planar_hand(joint_counts)
         q = hand.neutral()
-        text = f"hand ({name}), fingers with {', '.join(map(str, freedoms))} joints"
+        text = f"hand ({name}), fingers with {', '.join(map(str, joint_counts))} joints"
         cells.append(number(f"{text}: mobility", 3, mobility(hand, q, driven=[]).mobility, 0))
         cells.append(
             number(f"{text}: connectivity", expected, connectivity(hand, "world", "object", q), 0)
