@@ -12,8 +12,8 @@ from benchmarks.robots import irregular_tree
 from tests.model.samples import random_axis, random_inertia, random_pose
 from tests.robots import ROBOTS
 from tests.tolerances import ALGEBRA
-from tiburon.algorithms import sweep
 from tiburon.algorithms import tape_calls as steps_module
+from tiburon.algorithms import traversal
 from tiburon.algorithms.surroundings import DEFAULT_WORLD
 from tiburon.algorithms.tape_calls import taping
 from tiburon.errors import TraceError
@@ -215,7 +215,9 @@ def test_a_visit_that_reads_its_number_is_refused(chain, monkeypatch):
 
     def function(q):
         with taping(chain.plan):
-            return sweep.outward(chain.plan, lambda body, parent: q[0] * numbers[body.index], 0.0)
+            return traversal.outward(
+                chain.plan, lambda body, parent: q[0] * numbers[body.index], 0.0
+            )
 
     with pytest.raises(TraceError, match=r"body\.index"):
         trace(function, {"q": (chain.nq,)})
@@ -271,7 +273,7 @@ def test_a_recorder_keeps_the_visits_it_has_classes_of(chain):
             def visit(body, parent):
                 return parent + q[0]
 
-            result = sweep.outward(chain.plan, visit, 0.0)
+            result = traversal.outward(chain.plan, visit, 0.0)
             held = weakref.ref(visit)
             del visit
             gc.collect()

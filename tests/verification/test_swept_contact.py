@@ -7,7 +7,7 @@ import tiburon as tb
 from tests.contact.geometry.cases import random_shape, tuples
 from tiburon.contact.geometry.contact_geometry import Placed
 from tiburon.contact.geometry.pairs import pair
-from tiburon.contact.geometry.sweep import Crossing, _Motion, swept_contacts
+from tiburon.contact.geometry.swept import Crossing, _Motion, swept_contacts
 from tiburon.spatial import axis_angle_to_matrix, quaternion_to_matrix
 
 STILL = tb.World(gravity=(0.0, 0.0, 0.0))

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tiburon.algorithms.rnea import base_acceleration
-from tiburon.algorithms.sweep import inward, outward
+from tiburon.algorithms.traversal import inward, outward
 from tiburon.model import Plan, PlanBody
 from tiburon.model.joints.joint import Carry
 from tiburon.record import record

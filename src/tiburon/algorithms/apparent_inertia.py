@@ -29,7 +29,7 @@ from tiburon.algorithms.articulated_response import (
 )
 from tiburon.algorithms.kinematics import Place, frame_places, moved_to
 from tiburon.algorithms.setting import Setting
-from tiburon.algorithms.sweep import ancestors, outward
+from tiburon.algorithms.traversal import ancestors, outward
 from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Motion, Scalar, Vec3

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from tiburon.algorithms.coupled_joints import Closing, Handle, Released, closings
-from tiburon.algorithms.sweep import inward, joint_transforms, to_root
+from tiburon.algorithms.traversal import inward, joint_transforms, to_root
 from tiburon.model import Plan, PlanBody
 from tiburon.model.joints.joint import Carry
 from tiburon.model.plan import WORLD_BODY

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tiburon.algorithms.rnea import base_acceleration, rnea
-from tiburon.algorithms.sweep import by_velocity, inward, outward
 from tiburon.algorithms.tape_calls import scalars
+from tiburon.algorithms.traversal import by_velocity, inward, outward
 from tiburon.model import Plan, PlanBody
 from tiburon.spatial import Force, Motion, Scalar, Transform, Vec3
 

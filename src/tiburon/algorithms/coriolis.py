@@ -37,8 +37,8 @@ from tiburon.algorithms.pair_products import (
     joint_matrix,
 )
 from tiburon.algorithms.root_frame import Place
-from tiburon.algorithms.sweep import each, inward, outward, pairs
 from tiburon.algorithms.tape_calls import JointVector
+from tiburon.algorithms.traversal import each, inward, outward, pairs
 from tiburon.model import Plan, PlanBody
 from tiburon.record import record
 from tiburon.spatial import ArticulatedInertia, Force, Motion, RigidInertia, Scalar, Transform

@@ -15,7 +15,7 @@ there. Trees without shared variables have no extra cost.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tiburon.algorithms.sweep import ancestors
+from tiburon.algorithms.traversal import ancestors
 from tiburon.model import Plan
 from tiburon.model.joints.joint import Eliminated, coordinate_axis, eliminate_direction
 from tiburon.model.plan import WORLD_BODY

@@ -19,8 +19,8 @@ from tiburon.algorithms.pair_products import (
     tree_matrix,
 )
 from tiburon.algorithms.root_frame import Place, places_of
-from tiburon.algorithms.sweep import inward, outward, pairs, with_armature
 from tiburon.algorithms.tape_calls import JointVector
+from tiburon.algorithms.traversal import inward, outward, pairs, with_armature
 from tiburon.model import Plan, PlanBody
 from tiburon.spatial import ArticulatedInertia, Force, RigidInertia, Scalar, Transform
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from tiburon.algorithms.kinematics import Place, body_places
-from tiburon.algorithms.sweep import outward
+from tiburon.algorithms.traversal import outward
 from tiburon.model import Plan, PlanBody
 from tiburon.spatial import Motion, Scalar, Vec3
 from tiburon.spatial.vec3 import scale, subtract

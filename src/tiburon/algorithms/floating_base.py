@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tiburon.algorithms.rnea import base_acceleration
-from tiburon.algorithms.sweep import by_velocity, inward, outward
+from tiburon.algorithms.traversal import by_velocity, inward, outward
 from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
 from tiburon.record import record

@@ -18,8 +18,8 @@ from tiburon.algorithms.coupled_joints import Closing, Handle, Rates, Released, 
 from tiburon.algorithms.crba import crba
 from tiburon.algorithms.joint_space import expanded_parents
 from tiburon.algorithms.rnea import base_acceleration, rnea
-from tiburon.algorithms.sweep import by_velocity, inward, outward
 from tiburon.algorithms.tape_calls import JointVector, recorder
+from tiburon.algorithms.traversal import by_velocity, inward, outward
 from tiburon.model import Plan, PlanBody
 from tiburon.model.joints.joint import accelerate_direction
 from tiburon.model.plan import WORLD_BODY

@@ -13,8 +13,8 @@ import numpy as np
 from tiburon.algorithms.kinematics import WORLD_PLACE, Place, body_places, jacobian_columns
 from tiburon.algorithms.levenberg_marquardt import Bounds, Evaluation, descend
 from tiburon.algorithms.setting import Options, Setting
-from tiburon.algorithms.sweep import ancestors
 from tiburon.algorithms.tape_calls import JointVector
+from tiburon.algorithms.traversal import ancestors
 from tiburon.model import Plan
 from tiburon.model.plan import WORLD_BODY, PlanFrame
 from tiburon.spatial import Mat3, Scalar, Vec3, turn_error

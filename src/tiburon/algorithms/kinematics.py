@@ -16,7 +16,7 @@ Symbols (Featherstone 1987, chapters 2, 4 and 5):
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tiburon.algorithms.sweep import outward, to_root
+from tiburon.algorithms.traversal import outward, to_root
 from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Mat3, Motion, Scalar, Transform, Vec3, spatial_to_classical

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from tiburon.algorithms.kinematics import Place, body_places
-from tiburon.algorithms.sweep import inward, joint_transforms, outward
+from tiburon.algorithms.traversal import inward, joint_transforms, outward
 from tiburon.errors import ModelError
 from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY

@@ -28,8 +28,8 @@ from tiburon.algorithms.kinematics import (
     references,
 )
 from tiburon.algorithms.setting import Options, Setting
-from tiburon.algorithms.sweep import ancestors, to_root
 from tiburon.algorithms.tape_calls import scalars
+from tiburon.algorithms.traversal import ancestors, to_root
 from tiburon.errors import DomainError
 from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY

@@ -15,8 +15,8 @@ import numpy as np
 
 from tiburon.algorithms.rnea import transmitted
 from tiburon.algorithms.setting import Setting
-from tiburon.algorithms.sweep import by_velocity
 from tiburon.algorithms.tape_calls import scalars
+from tiburon.algorithms.traversal import by_velocity
 from tiburon.spatial import Force, Motion, Scalar
 from tiburon.spatial.vec3 import ZERO3
 from tiburon.trace.array import as_traced

@@ -20,8 +20,8 @@ from tiburon.algorithms.pair_products import (
 )
 from tiburon.algorithms.rnea import base_acceleration
 from tiburon.algorithms.root_frame import Place
-from tiburon.algorithms.sweep import each, outward, to_root
 from tiburon.algorithms.tape_calls import JointVector
+from tiburon.algorithms.traversal import each, outward, to_root
 from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import INERTIAL_PARAMETERS, WORLD_BODY
 from tiburon.spatial import (

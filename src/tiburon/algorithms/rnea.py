@@ -15,7 +15,7 @@ No linear velocity is needed, which makes this form the cheapest.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
-from tiburon.algorithms.sweep import by_velocity, inward, outward
+from tiburon.algorithms.traversal import by_velocity, inward, outward
 from tiburon.model import Plan, PlanBody
 from tiburon.spatial import Force, Mat3, Motion, Scalar, Transform, Vec3, rate_matrix
 from tiburon.spatial.vec3 import ZERO3, add, add_cross, add_matrix_vector

@@ -11,7 +11,7 @@ Symbols (Featherstone 1987, chapters 2 and 4):
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tiburon.algorithms.sweep import outward
+from tiburon.algorithms.traversal import outward
 from tiburon.model import Plan, PlanBody
 from tiburon.spatial import Force, Mat3, Motion, RigidInertia, Scalar, Transform, Vec3
 from tiburon.spatial.vec3 import IDENTITY3, ZERO3, add, add_cross, matrix_vector

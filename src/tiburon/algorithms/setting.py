@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tiburon.algorithms.kinematics import frame_places
 from tiburon.algorithms.surroundings import wetted
-from tiburon.algorithms.sweep import outward
 from tiburon.algorithms.tape_calls import scalars
+from tiburon.algorithms.traversal import outward
 from tiburon.model import Model, Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY, PlanFrame
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3

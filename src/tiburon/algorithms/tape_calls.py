@@ -8,7 +8,7 @@ Bodies with rare patterns share the general class of their joint, in which every
 argument; otherwise an irregular tree would have as many classes as bodies. The graph then calls few
 functions, which native code runs as a tape: a loop over rows of a table.
 
-Only the drivers of `tiburon.algorithms.sweep` use this module; algorithms do not depend on it.
+Only the drivers of `tiburon.algorithms.traversal` use this module; algorithms do not depend on it.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from tiburon.contact.geometry.height_field import (
 )
 from tiburon.contact.geometry.located import LOCATED, NOWHERE
 from tiburon.contact.geometry.pairs import Pair, pair, shape_kind, shape_size
-from tiburon.contact.geometry.sweep import Crossing
+from tiburon.contact.geometry.swept import Crossing
 from tiburon.errors import ModelError, UnknownNameError, shown
 from tiburon.model import WORLD, Model, Pose, Shape, World
 from tiburon.model.body import Geometry, MeshShape, PlaneShape

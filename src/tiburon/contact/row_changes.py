@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tiburon.algorithms.kinematics import Place, body_places
-from tiburon.algorithms.sweep import to_root
 from tiburon.algorithms.tape_calls import JointVector
+from tiburon.algorithms.traversal import to_root
 from tiburon.contact.candidates import Candidate, parameter_count
 from tiburon.contact.geometry.vectors import perpendicular
 from tiburon.contact.rows import part_place

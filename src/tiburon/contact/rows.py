@@ -19,7 +19,7 @@ from tiburon.algorithms.kinematics import (
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.contact.candidates import Candidate, Part, parameter_count
 from tiburon.contact.geometry.contact_geometry import NO_CONTACT, ContactGeometry
-from tiburon.contact.geometry.sweep import Crossing, SweptContact, is_fast, swept_contacts
+from tiburon.contact.geometry.swept import Crossing, SweptContact, is_fast, swept_contacts
 from tiburon.contact.geometry.vectors import perpendicular, select
 from tiburon.model import Plan
 from tiburon.model.plan import WORLD_BODY

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from tiburon.algorithms.kinematics import Place, body_places, jacobian_columns
 from tiburon.algorithms.rnea import transmitted
-from tiburon.algorithms.sweep import ancestors
 from tiburon.algorithms.tape_calls import JointVector
+from tiburon.algorithms.traversal import ancestors
 from tiburon.contact.rows import ContactRow
 from tiburon.load_sharing.problem import Problem, constraint_kinds
 from tiburon.loops.constraints import loop_joint_load, traced_wrenches

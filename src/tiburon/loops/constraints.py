@@ -27,8 +27,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.algorithms.kinematics import WORLD_PLACE, Moving, Place, body_motions, body_places
-from tiburon.algorithms.sweep import ancestors, each, to_root
 from tiburon.algorithms.tape_calls import JointVector, recorder, taping
+from tiburon.algorithms.traversal import ancestors, each, to_root
 from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.model import JointCoupling, LoopClosure, Model, Plan, PlanBody, TracedClosure

@@ -43,8 +43,8 @@ from tiburon.algorithms.bias import bias
 from tiburon.algorithms.cost import LOOP_FACTOR, articulated_cost, composite_cost
 from tiburon.algorithms.joint_space import joint_space_terms
 from tiburon.algorithms.setting import Setting
-from tiburon.algorithms.sweep import ancestors
 from tiburon.algorithms.tape_calls import JointVector
+from tiburon.algorithms.traversal import ancestors
 from tiburon.loops.augmented import MAX_INLINED_WORK, constrained_acceleration, loop_pattern
 from tiburon.loops.constraints import (
     Constraints,

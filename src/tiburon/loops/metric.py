@@ -35,8 +35,8 @@ from tiburon.algorithms.coupled_joints import (
     rates_of,
 )
 from tiburon.algorithms.joint_space import expanded_parents
-from tiburon.algorithms.sweep import each, inward, joint_transforms, outward
 from tiburon.algorithms.tape_calls import JointVector, scalars
+from tiburon.algorithms.traversal import each, inward, joint_transforms, outward
 from tiburon.errors import DomainError
 from tiburon.loops.constraints import Row, jacobian_pattern
 from tiburon.model import Model, Plan, PlanBody

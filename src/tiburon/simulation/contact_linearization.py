@@ -31,8 +31,8 @@ from tiburon.algorithms.pair_products import before_products
 from tiburon.algorithms.root_frame import Place
 from tiburon.algorithms.setting import Options, Setting
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
-from tiburon.algorithms.sweep import each
 from tiburon.algorithms.tape_calls import JointVector, scalars
+from tiburon.algorithms.traversal import each
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.contact.candidates import (
     Candidate,

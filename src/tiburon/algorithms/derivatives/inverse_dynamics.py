@@ -28,7 +28,7 @@ from tiburon.algorithms.derivatives.local_forces import LocalForce
 from tiburon.algorithms.pair_products import BELOW, Vectors, components, joint_matrix
 from tiburon.algorithms.rnea import base_acceleration
 from tiburon.algorithms.root_frame import Place
-from tiburon.algorithms.sweep import by_velocity, inward, outward
+from tiburon.algorithms.traversal import by_velocity, inward, outward
 from tiburon.model import Plan, PlanBody
 from tiburon.record import record
 from tiburon.spatial import Force, Motion, RigidInertia, Scalar, Sym3, Vec3

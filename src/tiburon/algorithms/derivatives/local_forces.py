@@ -24,7 +24,7 @@ from tiburon.algorithms.kinematics import Place as Pose
 from tiburon.algorithms.kinematics import body_places
 from tiburon.algorithms.root_frame import Place
 from tiburon.algorithms.setting import BodyInertias, Setting, force_of_inertia, inertias_by_body
-from tiburon.algorithms.sweep import each
+from tiburon.algorithms.traversal import each
 from tiburon.hydro.immersion import added_to
 from tiburon.model import PlanBody
 from tiburon.record import record

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tiburon.algorithms.kinematics import Place, body_places
-from tiburon.algorithms.sweep import outward
+from tiburon.algorithms.traversal import outward
 from tiburon.algorithms.water.fluid import Link, WaterAround, immersions
 from tiburon.errors import ModelError
 from tiburon.hydro.immersion import added_to, under_surface

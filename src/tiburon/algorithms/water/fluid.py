@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tiburon.algorithms.kinematics import WORLD_PLACE, Place
-from tiburon.algorithms.sweep import outward
+from tiburon.algorithms.traversal import outward
 from tiburon.errors import ModelError
 from tiburon.hydro.immersion import Immersion, Strips, Surroundings, added_to, immersion_of
 from tiburon.model import Model, Plan, PlanBody, Water

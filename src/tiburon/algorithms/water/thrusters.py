@@ -6,7 +6,7 @@ Thruster wrenches on bodies are projected onto the joints from the tips to the r
 
 from collections.abc import Sequence
 
-from tiburon.algorithms.sweep import by_velocity, inward, joint_transforms
+from tiburon.algorithms.traversal import by_velocity, inward, joint_transforms
 from tiburon.hydro.thrust import thrust_of, thruster_wrench
 from tiburon.model import Model, Plan, PlanBody, Thruster
 from tiburon.model.plan import WORLD_BODY

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.robots import ROBOTS
-from tiburon.algorithms.sweep import inward, outward, pairs, to_root
+from tiburon.algorithms.traversal import inward, outward, pairs, to_root
 
 TREES = [ROBOTS[name].plan for name in ("quadruped", "forest", "balloon", "chain_8")]
 
