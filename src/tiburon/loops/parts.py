@@ -1,0 +1,129 @@
+"""Methods that compute a closed chain in parts: what each part computes alone, sends and receives.
+
+A method cuts a mechanism into parts (arms, legs, links) and a center (the load, the platform). It
+is a list of rounds. In a round every part computes a message from what it knows (`Round.local`),
+the center solves for one answer per part (`Round.solve`), and the next round begins with these
+answers. After the last round every part recovers its own result (`PartMethod.recover`).
+
+`run` executes the rounds inside one kernel. Other executions, one process per part for instance,
+call the same functions; two rules make all of them agree in every bit:
+
+- Sums over parts run in the order of the parts (`ordered_sum`), never in that of arrival.
+- A part is a function of its own (`part_function`). Traced into one graph, two parts would share
+  subexpressions and fused multiply-adds, and their last bits would depend on who is traced with
+  whom.
+
+Messages are nested tuples, lists and named tuples of scalars; `message_size` counts them.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from tiburon.trace.regions import function
+from tiburon.trace.structure import flatten
+
+__all__ = ["Outcome", "PartMethod", "Round", "message_size", "ordered_sum", "part_function", "run"]
+
+
+class Round(NamedTuple):
+    """One exchange: all parts compute and send, the center solves and answers."""
+
+    name: str
+
+    local: Callable[[Any, Any, Any], tuple[Any, Any]]
+    """``local(part, state, answer)`` returns a message and what the part knows afterwards. The
+    answer is that of the round before, None in the first."""
+
+    solve: Callable[[Any, Sequence[Any]], tuple[Sequence[Any], Any]]
+    """``solve(center, messages)`` returns one answer per part and what the center knows afterwards.
+    Messages come in the order of the parts."""
+
+
+class PartMethod(NamedTuple):
+    """A method as rounds over parts."""
+
+    name: str
+
+    parts: tuple[Any, ...]
+    """One object per part, with everything about it that is fixed; see `Round.local`."""
+
+    rounds: tuple[Round, ...]
+
+    recover: Callable[[Any, Any, Any], Any]
+    """``recover(part, state, answer)`` returns the result of a part after the last round."""
+
+    combine: Callable[[Any, Any], Any] | None = None
+    """``combine(a, b)`` returns the message of two neighboring parts together, where messages can
+    be combined pairwise instead of solved at once."""
+
+
+class Outcome(NamedTuple):
+    """Result of all rounds."""
+
+    results: tuple[Any, ...]
+    """What each part recovered."""
+
+    center: Any
+    """What the center knows in the end."""
+
+    states: tuple[Any, ...]
+    """What each part knows in the end."""
+
+
+def part_function(call: Callable[..., Any], *fixed: Any, name: str = "") -> Callable[..., Any]:
+    """Return a function of one part, compiled as a function of its own.
+
+    Args:
+        call: Called as ``call(*fixed, *arguments)``.
+        fixed: What is fixed when it is traced, such as the part.
+        name: Name of the compiled function; that of `call` by default.
+    """
+
+    def alone(*arguments: Any) -> Any:
+        return call(*fixed, *arguments)
+
+    alone.__name__ = name or getattr(call, "__name__", "part")
+    return function(alone)
+
+
+def run(method: PartMethod, center: Any, states: Sequence[Any]) -> Outcome:
+    """Execute all rounds of a method in one kernel.
+
+    Args:
+        method: The method.
+        center: What the center knows at first.
+        states: What each part knows at first.
+    """
+    known = list(states)
+    answers: Sequence[Any] = [None] * len(method.parts)
+    for step in method.rounds:
+        messages = []
+        for k, part in enumerate(method.parts):
+            local = part_function(step.local, part, name=f"{method.name}_{step.name}_{k}")
+            message, known[k] = local(known[k], answers[k])
+            messages.append(message)
+        solve = part_function(step.solve, name=f"{method.name}_{step.name}")
+        answers, center = solve(center, messages)
+    results = []
+    for k, part in enumerate(method.parts):
+        recover = part_function(method.recover, part, name=f"{method.name}_recover_{k}")
+        results.append(recover(known[k], answers[k]))
+    return Outcome(tuple(results), center, tuple(known))
+
+
+def ordered_sum(terms: Sequence[Sequence[Any]], start: Sequence[Any]) -> list[Any]:
+    """Add vectors one after the other, in the order given.
+
+    Args:
+        terms: Vectors of equal length, one per part.
+        start: The vector they are added to.
+    """
+    total = list(start)
+    for term in terms:
+        total = [a + b for a, b in zip(total, term, strict=True)]
+    return total
+
+
+def message_size(message: Any) -> int:
+    """Return the number of scalars in a message."""
+    return len(flatten(message)[0])
