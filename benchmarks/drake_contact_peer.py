@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 from pydrake.geometry import HalfSpace, Sphere
-from pydrake.math import RigidTransform, RotationMatrix
+from pydrake.math import RigidTransform
 from pydrake.multibody.plant import (
     AddMultibodyPlantSceneGraph,
     CoulombFriction,
     DiscreteContactApproximation,
 )
-from pydrake.multibody.tree import (
-    FixedOffsetFrame,
-    PdControllerGains,
-    RotationalInertia,
-    SpatialInertia,
-)
+from pydrake.multibody.tree import PdControllerGains
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
 
 import tiburon as tb
-from benchmarks.drake_peer import _make_joint
+from benchmarks.drake_peer import add_body
 
 Array = NDArray[np.float64]
 
@@ -65,7 +58,7 @@ class DrakeFeet:
         surface = CoulombFriction(friction, friction)
         place = {"world": plant.world_body()}
         for body in model.bodies:
-            place[body.name] = self._add_body(body, place[body.parent])
+            place[body.name] = add_body(plant, body, place[body.parent])
         for point in model.contacts:
             plant.RegisterCollisionGeometry(
                 place[point.body],
@@ -96,20 +89,6 @@ class DrakeFeet:
             port = plant.get_desired_state_input_port(instance)
             port.FixValue(self.context, np.r_[wanted, np.zeros(len(held))])
         self.simulator.Initialize()
-
-    def _add_body(self, body: tb.Body, parent: Any) -> Any:
-        xx, xy, xz, yy, yz, zz = body.inertia.tensor
-        central = RotationalInertia(xx, yy, zz, xy, xz, yz)
-        inertia = SpatialInertia.MakeFromCentralInertia(
-            body.inertia.mass, np.array(body.inertia.com), central
-        )
-        made = self.plant.AddRigidBody(body.name, inertia)
-        pose = body.joint.pose
-        place = RigidTransform(RotationMatrix(np.array(pose.rotation)), np.array(pose.translation))
-        frame = FixedOffsetFrame(f"{body.joint.name}.frame", parent.body_frame(), place)
-        before = self.plant.AddFrame(frame)
-        self.plant.AddJoint(_make_joint(body.joint, before, made.body_frame()))
-        return made
 
     def advance(self, duration: float) -> None:
         """Run on for a while [s]."""

@@ -47,6 +47,30 @@ def _make_joint(joint: Any, before: Any, after: Any) -> Any:
     return kind(joint.name, before, after, np.array(joint.axis))
 
 
+def add_body(plant: MultibodyPlant, body: tb.Body, parent: Any) -> Any:
+    """Add a body and its joint to a plant.
+
+    Args:
+        plant: Not finalized yet.
+        body: One of our bodies.
+        parent: Drake's body that carries it.
+
+    Returns:
+        Drake's body.
+    """
+    xx, xy, xz, yy, yz, zz = body.inertia.tensor
+    central = RotationalInertia(xx, yy, zz, xy, xz, yz)
+    inertia = SpatialInertia.MakeFromCentralInertia(
+        body.inertia.mass, np.array(body.inertia.com), central
+    )
+    made = plant.AddRigidBody(body.name, inertia)
+    pose = body.joint.pose
+    place = RigidTransform(RotationMatrix(np.array(pose.rotation)), np.array(pose.translation))
+    frame = FixedOffsetFrame(f"{body.joint.name}.frame", parent.body_frame(), place)
+    plant.AddJoint(_make_joint(body.joint, plant.AddFrame(frame), made.body_frame()))
+    return made
+
+
 class DrakeLoops:
     """A mechanism for Drake, with its own order of numbers."""
 
@@ -63,7 +87,7 @@ class DrakeLoops:
         self.plant.mutable_gravity_field().set_gravity_vector(np.array(case.gravity))
         place = {"world": self.plant.world_body()}
         for body in case.model.bodies:
-            place[body.name] = self._add_body(body, place[body.parent])
+            place[body.name] = add_body(self.plant, body, place[body.parent])
         for loop in case.model.loops:
             self.plant.AddBallConstraint(
                 place[loop.first],
@@ -73,20 +97,6 @@ class DrakeLoops:
             )
         self.plant.Finalize()
         self.q_order, self.v_order = self._order("q"), self._order("v")
-
-    def _add_body(self, body: tb.Body, parent: Any) -> Any:
-        xx, xy, xz, yy, yz, zz = body.inertia.tensor
-        central = RotationalInertia(xx, yy, zz, xy, xz, yz)
-        inertia = SpatialInertia.MakeFromCentralInertia(
-            body.inertia.mass, np.array(body.inertia.com), central
-        )
-        made = self.plant.AddRigidBody(body.name, inertia)
-        pose = body.joint.pose
-        place = RigidTransform(RotationMatrix(np.array(pose.rotation)), np.array(pose.translation))
-        frame = FixedOffsetFrame(f"{body.joint.name}.frame", parent.body_frame(), place)
-        before = self.plant.AddFrame(frame)
-        self.plant.AddJoint(_make_joint(body.joint, before, made.body_frame()))
-        return made
 
     def _order(self, of: str) -> Array:
         """Return where Drake keeps each of our numbers."""
