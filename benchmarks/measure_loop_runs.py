@@ -12,8 +12,12 @@ from benchmarks.figure import Figure, Measurement
 if TYPE_CHECKING:
     from benchmarks.loop_runs import LoopCase, LoopRun
 
-GAP_MUST, ENERGY_MUST = 1e-10, 1e-6
+RESIDUAL_MUST, ENERGY_MUST = 1e-10, 1e-6
 """Upper bounds of our residual [m] and relative energy error over 10 s, default method."""
+
+FAST_ENERGY_MUST = {"planar_3rrr, falling": 3e-6}
+"""Bounds of the energy error where RK4 itself leaves more: 6.3e-5, 2.1e-6, 1.4e-7 and 9.4e-9 with
+steps of 2, 1, 0.5 and 0.25 ms, as its order predicts; two thirds of it in one step at 40 rad/s."""
 
 Peer: TypeAlias = "tuple[Callable[..., LoopRun], dict[str, Any], str]"
 """A code that is installed: what runs it, with which settings, and its package."""
@@ -33,7 +37,8 @@ PEERS: dict[str, tuple[str, str, list[dict[str, Any]]]] = {
 NOTE = (
     "runs of closed mechanisms: 10 s at 1 ms from one moving start, every state recorded; "
     "four_bar swings under gravity, planar_3rrr and stewart are weightless, as without motors they "
-    "collapse; planar_3rrr, falling, whips past dead points at 40 rad/s; "
+    "collapse; planar_3rrr, falling, whips past dead points at 40 rad/s, where truncation errors "
+    "of RK4 at 1 ms set the bound of its energy; "
     "constraint residual: largest distance of frames that a joint holds together; energy error: "
     "largest, by our own energy of each code's states, relative to the largest kinetic energy of "
     "our run"
@@ -86,7 +91,8 @@ def _compare(case: LoopCase, duration: float, peers: list[Peer]) -> Iterator[Fig
     ours = run_ours(case)
     scale = kinetic_scale(case, ours)
     name = f"{case.name}, a step"
-    kept = accuracy_of(case, ours, scale, (GAP_MUST, ENERGY_MUST))
+    energy = FAST_ENERGY_MUST.get(case.name, ENERGY_MUST)
+    kept = accuracy_of(case, ours, scale, (RESIDUAL_MUST, energy))
     yield Figure(name, ours.time, accuracy=kept)
     unbound = accuracy_of(case, ours, scale)
     for call, chosen, package in peers:
