@@ -168,6 +168,8 @@ if TYPE_CHECKING:
     from tiburon.functions.load_sharing import LoadShare as LoadShare
     from tiburon.functions.load_sharing import LoadSharing as LoadSharing
     from tiburon.functions.load_sharing import share_load as share_load
+    from tiburon.functions.loop_motion import LoopMotion as LoopMotion
+    from tiburon.functions.loop_motion import loop_motion as loop_motion
     from tiburon.functions.mobility import Mobility as Mobility
     from tiburon.functions.mobility import MotorSet as MotorSet
     from tiburon.functions.mobility import connectivity as connectivity

@@ -74,6 +74,7 @@ _NAMES = {
         frame_jacobian_bias frame_velocity kinetic_energy momentum momentum_matrix potential_energy
     """,
     "functions.load_sharing": "GripLimit LoadShare LoadSharing share_load",
+    "functions.loop_motion": "LoopMotion loop_motion",
     "functions.mobility": "Mobility MotorSet connectivity mobility motor_sets",
     "functions.operational_space": """
         ApparentInertia apparent_inertia apparent_inverse_inertia cross_inverse_inertia

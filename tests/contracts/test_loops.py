@@ -91,6 +91,7 @@ def test_every_function_of_the_library_has_decided():
         "apparent_inverse_inertia",
         "center_of_mass",
         "center_of_mass_jacobian",
+        "closed_motion",
         "contact_approach",
         "contact_geometry",
         "contact_impact",
