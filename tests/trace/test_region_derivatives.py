@@ -182,3 +182,23 @@ def test_counters_in_the_state_have_no_derivative_and_do_no_harm():
     for found in jacobians(trace(counted, {"x": (2,)}), x):
         # d sqrt(x) / dx = 1 / (2 sqrt(x)); the start does not matter
         assert_close(found, [[0.5 / np.sqrt(2.0), 0.0], [0.0, 0.0]])
+
+
+@pytest.mark.parametrize("most", [2, 60])
+def test_a_loop_that_a_choice_leaves_out_does_no_harm(most):
+    """Where iterations end too early, the other side of a choice has the derivative."""
+
+    def guarded(x):
+        def body(state):
+            return (state + x[0] / state) / 2.0
+
+        def far(state):
+            return np.abs(state * state - x[0]) > 1e-12
+
+        found = while_loop(far, body, 5.0 + 0.0 * x[1], most)
+        return np.stack([np.where(found.converged, found.state, x[0] * x[1]), x[1]])
+
+    x = np.array([2.0, 1.3])
+    first = [0.5 / np.sqrt(2.0), 0.0] if most > 2 else [1.3, 2.0]
+    for found in jacobians(trace(guarded, {"x": (2,)}), x):
+        assert_close(found, [first, [0.0, 1.0]])

@@ -794,6 +794,11 @@ class WhileLoop(GraphRegion):
         back = point.body.adjoint(
             graph, point.arguments, point.following, [weights[p] for p in range(len(self.states))]
         )
+        # a loop whose result does not count has no derivative, also where it did not converge
+        idle = graph.truth(True)
+        for place in point.moving:
+            idle = graph.and_(idle, graph.equal(adjoints[place], zero))
+        back = [graph.where(idle, zero, part) for part in back]
         # the start of an iteration does not matter, except where it is passed on unchanged
         found = [zero] * len(self.inputs)
         for place in range(len(self.states), len(self.inputs)):
