@@ -590,7 +590,8 @@ class GaussSeidel:
             for axis in range(3):
                 step = m.choose(near, difference(m, new[axis], p[axis]), zero)
                 moved.append(step)
-                p_of.store(m, visit.row + axis, m.add(p[axis], step))
+                # other cases keep the sign of a zero, too
+                p_of.store(m, visit.row + axis, m.choose(near, m.add(p[axis], step), p[axis]))
                 self._raise(self._change, step)
                 self._raise(self.largest, m.choose(near, new[axis], zero))
             visit.push(moved)

@@ -324,7 +324,8 @@ class FrictionHeld:
                         left = m.mul(held, m.add(self._u.load(m, visit.row + axis), change))
                         step = m.mul(m.mul(stiff, left), m.constant(-1.0))
                         step = m.choose(m.both(active, m.less(zero, held)), step, zero)
-                        value = m.add(p[axis], step)
+                        # other cases keep the sign of a zero, too
+                        value = m.choose(m.both(active, moves), m.add(p[axis], step), p[axis])
                         problem.p.store(m, visit.row + axis, value)
                         moved.append(step)
                         for row, size in (
