@@ -343,6 +343,7 @@ if TYPE_CHECKING:
     from tiburon.model.parameters import Parameter as Parameter
     from tiburon.native.c_source import c_source as c_source
     from tiburon.results.contact_summary import ContactSummary as ContactSummary
+    from tiburon.results.contact_summary import DeepestContact as DeepestContact
     from tiburon.results.outcome import EventRecord as EventRecord
     from tiburon.results.outcome import Outcome as Outcome
     from tiburon.results.trajectory import Trajectory as Trajectory

@@ -139,7 +139,7 @@ _NAMES = {
     "model.model_warnings": "model_warnings",
     "model.parameters": "Parameter",
     "native.c_source": "c_source",
-    "results.contact_summary": "ContactSummary",
+    "results.contact_summary": "ContactSummary DeepestContact",
     "results.outcome": "EventRecord Outcome",
     "results.trajectory": "Trajectory",
     "simulation.events": "Event TimeEvent latch release",

@@ -476,6 +476,7 @@ RESULTS = frozenset(
             "Contacts",
             "DependentContacts",
             "ContactSummary",
+            "DeepestContact",
             "Impact",
             "Touch",
         ),

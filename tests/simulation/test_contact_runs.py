@@ -193,6 +193,48 @@ def test_penetration_at_the_start_is_refused_and_lifted_out():
     assert run(0.05, free, np.zeros(DOG.nv)).status == "finished"
 
 
+@pytest.mark.parametrize("record_every", [1, 3])
+def test_outcomes_tell_the_deepest_penetration_of_all_steps(record_every):
+    """Contact, depth and time of boxes that tumble fast for their steps; of one at rest nothing."""
+    size = (0.3, 0.2, 0.1)
+    part = tb.Body(
+        "box",
+        joint=tb.Free("box"),
+        inertia=tb.Inertia.box(2.0, size),
+        shapes=(tb.Shape(tb.BoxShape(size)),),
+    )
+    model = tb.Model("box", [part])
+    q = np.array([[1.0, 0, 0, 0, 0, 0, 0.05], [0.8, 0.2, 0.5, -0.3, 0, 0, 0.25]])
+    q[:, :4] /= np.linalg.norm(q[:, :4], axis=1)[:, None]
+    v = np.array([[0.0] * 6, [8.6, -0.4, -17.8, 0.5, 1.6, -2.3]])
+    steps = 30
+    found = tb.simulate(
+        model, 0.02 * steps, dt=0.02, q=q, v=v, world=FLOOR, record_every=record_every
+    )
+    # every step of the same run
+    all_steps = tb.simulate(model, 0.02 * steps, dt=0.02, q=q, v=v, world=FLOOR, record_every=1)
+    here = tb.contacts(model, all_steps.q[:, 1], world=FLOOR)
+    row, point = np.unravel_index(np.argmin(here.gap), here.gap.shape)
+    deepest = found.contact_summary().deepest
+    assert deepest.name == here.names[point]
+    assert deepest.depth == pytest.approx(-here.gap.min(), rel=1e-9)
+    assert deepest.depth > 2e-4
+    assert deepest.time == pytest.approx(all_steps.time[row], abs=1e-12)
+    assert deepest.case == 1
+    message = found.outcomes[1].message
+    assert f"contact {deepest.name!r} penetrated by {deepest.depth:.2g} m at" in message
+    assert f"{deepest.time:.6g} s" in message
+    assert "penetrated" not in found.outcomes[0].message
+    assert deepest.name in str(found.contact_summary())
+    # a run that ends with the step that penetrates, and the same run resumed
+    short = tb.simulate(model, 0.02 * row, dt=0.02, q=q[1], v=v[1], world=FLOOR)
+    for part in (short, short.resume(0.02 * (steps - row))):
+        end = part.contact_summary().deepest
+        assert end.name == deepest.name
+        assert end[1:3] == pytest.approx(deepest[1:3], rel=1e-9)
+        assert f"contact {deepest.name!r} penetrated by" in part.outcome.message
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

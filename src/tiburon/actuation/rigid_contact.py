@@ -1,5 +1,6 @@
 """Rigid contact as an element: the contact points of a robot and what they carry between steps."""
 
+import functools
 from collections.abc import Hashable, Sequence
 
 import numpy as np
@@ -18,13 +19,23 @@ from tiburon.contact.rows import PointRows, swept_rows
 from tiburon.model import Plan
 from tiburon.record import field, record
 from tiburon.spatial import Scalar
+from tiburon.trace.regions import where_needed
 
-__all__ = ["LAWS", "RigidContact"]
+__all__ = ["LAWS", "OWN_STATES", "RigidContact"]
 
 LAWS = ("coulomb", "convex")
 """Laws of friction: Coulomb's, and the convex one of other engines (docs/contact.md)."""
 
-OWN_STATES = ("residual", "iterations", "worst", "largest_residual", "largest_at")
+OWN_STATES = (
+    "residual",
+    "iterations",
+    "worst",
+    "largest_residual",
+    "largest_at",
+    "largest_depth",
+    "deepest_at",
+    "deepest_time",
+)
 """Discrete states beside those of the points."""
 
 
@@ -35,8 +46,8 @@ class RigidContact(ContactElement):
     Its discrete states are those of each contact point at the end of the last step: the mean force
     over the step on the first body, world axes [N], and whether the point sticks; then the residual
     of the impulses, the number of iterations that found them, the number of the point with the
-    largest residual, and the largest residual so far with its point; then the peak force of each
-    point.
+    largest residual, and the largest residual so far with its point; the deepest penetration at the
+    start of a step so far [m] with its point and time [s]; then the peak force of each point.
     """
 
     law: str = field(default="coulomb", kw_only=True)
@@ -46,7 +57,7 @@ class RigidContact(ContactElement):
     """Residual of the impulses at which solvers end, relative to the largest impulse."""
 
     def own_state_names(self) -> tuple[str, ...]:
-        """Return the names of residual, iterations and worst point, and of the largest so far."""
+        """Return the names of residual, iterations and worst point, and of the worst so far."""
         return tuple(f"{self.name}.{part}" for part in OWN_STATES)
 
     def parameters(self) -> tuple[float, ...]:
@@ -88,8 +99,12 @@ class RigidContact(ContactElement):
         v_free: Sequence[Scalar],
         h: Scalar,
         tolerance: Scalar,
+        time: Scalar,
     ) -> tuple[RigidStep, tuple[Scalar, ...]]:
-        """Return what contacts make of a step, and the states after it; see `rigid_step`."""
+        """Return what contacts make of a step, and the states after it; see `rigid_step`.
+
+        The step begins at `time` [s].
+        """
         width = len(POINT_STATES)
         states = [
             PointState(tuple(z[width * k : width * k + 3]), z[width * k + 3])
@@ -110,11 +125,23 @@ class RigidContact(ContactElement):
         )
         after = [y for state in found.states for y in (*state.force, state.sticking)]
         peaks = self.raised_peaks(z, [_square(state.force) for state in found.states])
-        *_, largest, place = z[self.own_states]
+        *_, largest, place, depth, deepest, when = z[self.own_states]
         larger = found.residual > largest
         own = (found.residual, found.sweeps, found.worst)
         largest, place = (np.where(larger, a, b) for a, b in ((own[0], largest), (own[2], place)))
-        return found, (*after, *own, largest, place, *peaks)
+        least = functools.reduce(np.minimum, gaps)
+        depths = where_needed(
+            -least > depth, lambda: (-least, _place(gaps, least), time), (depth, deepest, when)
+        )
+        return found, (*after, *own, largest, place, *depths, *peaks)
+
+
+def _place(values: Sequence[Scalar], value: Scalar) -> Scalar:
+    """Return the number of the first of the values that is a given one."""
+    found: Scalar = 0.0
+    for place in reversed(range(len(values))):
+        found = np.where(values[place] <= value, float(place), found)
+    return found
 
 
 def _square(a: Sequence[Scalar]) -> Scalar:

@@ -281,7 +281,9 @@ def swept_rows(
             continue
         # gaps of swept contacts are those at first contact
         rate, gap, swept = h * rows[k].velocity(v)[2], rows[k].geometry.gap, share < 1.0
-        gaps[k] = np.where(swept, gap - share * rate, gaps[k])
+        # shapes that meet later did not overlap at the start
+        first = np.where(share > 0.0, np.maximum(gap - share * rate, 0.0), gap)
+        gaps[k] = np.where(swept, first, gaps[k])
         ahead = np.where(swept, gap + (1.0 - share) * rate, gap)
         rows[k] = rows[k]._replace(geometry=rows[k].geometry._replace(gap=ahead))
     return gaps, rows

@@ -14,12 +14,28 @@ from tiburon.results.quantities import contact_names, contact_states, without_co
 if TYPE_CHECKING:
     from tiburon.results.trajectory import Trajectory
 
-__all__ = ["ContactSummary", "summarize_contacts"]
+__all__ = ["ContactSummary", "DeepestContact", "summarize_contacts"]
 
 Array = NDArray[np.float64]
 
 MOST_NAMED = 12
 """Contact points up to which those that never touch are listed too."""
+
+
+class DeepestContact(NamedTuple):
+    """The deepest penetration of a run with rigid contact."""
+
+    name: str
+    """Name of the contact point."""
+
+    depth: float
+    """Penetration at the end of a step, recorded or not [m]."""
+
+    time: float
+    """When [s]."""
+
+    case: int
+    """Case of a batch, counted in C order; 0 for one robot."""
 
 
 class ContactSummary(NamedTuple):
@@ -59,6 +75,10 @@ class ContactSummary(NamedTuple):
     iterations: int
     """Most iterations that the impulses of a recorded step took; 0 like the residual."""
 
+    deepest: DeepestContact | None = None
+    """Deepest penetration of all steps and cases; None where nothing penetrated, and in runs whose
+    contact is not rigid."""
+
     def __str__(self) -> str:
         heads = ["contact", "touching", "sticking", "slipping", "peak force", "depth", "slip path"]
         columns: list[Sequence[str]] = [
@@ -91,7 +111,11 @@ class ContactSummary(NamedTuple):
         last = f"largest residual of impulses: {self.residual:.1e}"
         if self.iterations:
             last += f", after at most {self.iterations} iterations"
-        return "\n".join([*lines, last])
+        lines.append(last)
+        if self.deepest is not None:
+            name, depth, time, _ = self.deepest
+            lines.append(f"deepest penetration of all steps: {depth:.1e} m, {name}, {time:.6g} s")
+        return "\n".join(lines)
 
 
 def summarize_contacts(run: "Trajectory") -> ContactSummary:
@@ -140,8 +164,9 @@ def summarize_contacts(run: "Trajectory") -> ContactSummary:
         np.sum(mode & alive, axis=(0, 1)) / count
         for mode in (touched, touched & sticks, touched & ~sticks)
     )
+    names = contact_names(candidates)
     return ContactSummary(
-        contact_names(candidates),
+        names,
         touching,
         sticking,
         slipping,
@@ -151,6 +176,7 @@ def summarize_contacts(run: "Trajectory") -> ContactSummary:
         path.max(axis=0),
         _largest(cases, column.labels, "contact.largest_residual"),
         int(_largest(cases, column.labels, "contact.iterations")),
+        _deepest(run.time, cases, column.labels, names, depth),
     )
 
 
@@ -158,6 +184,33 @@ def _peaks(cases: Array, labels: tuple[str, ...], name: str, points: int) -> Arr
     """Return the largest value of a state of all contact points; 0 where there is none."""
     where = [place for place, label in enumerate(labels) if label.endswith(f".{name}")]
     return np.nanmax(cases[..., where], axis=(0, 1)) if where else np.zeros(points)
+
+
+def _deepest(
+    time: Array, cases: Array, labels: tuple[str, ...], names: tuple[str, ...], depth: Array
+) -> DeepestContact | None:
+    """Return the deepest penetration, of steps or, after the last of them, of recorded times.
+
+    Args:
+        time: Recorded times [s].
+        cases: Discrete states, shape (rows, cases, states).
+        labels: Their names.
+        names: Names of all contact points.
+        depth: Penetration at recorded times [m], shape (rows, cases, points).
+    """
+    kept = ("contact.largest_depth", "contact.deepest_at", "contact.deepest_time")
+    if kept[0] not in labels:
+        return None
+    row, case, point = np.unravel_index(int(np.argmax(depth)), depth.shape)
+    recorded = DeepestContact(
+        names[int(point)], float(depth[row, case, point]), float(time[row]), int(case)
+    )
+    noted = cases[..., labels.index(kept[0])]
+    row, case = np.unravel_index(int(np.nanargmax(noted)), noted.shape)
+    most, place, when = (float(cases[row, case, labels.index(name)]) for name in kept)
+    step = DeepestContact(names[int(place)], most, when, int(case))
+    found = max(recorded, step, key=lambda one: one.depth)
+    return found if found.depth > 0.0 else None
 
 
 def _largest(cases: Array, labels: tuple[str, ...], name: str) -> float:

@@ -170,6 +170,14 @@ class Outcomes(Sequence[Outcome]):
             found[case] = outcome.status
         return found
 
+    @property
+    def times(self) -> Array:
+        """Time of the last valid state of each case [s], shape (cases,)."""
+        found = np.full(self._count, 0.0 if self._others is None else self._others.time)
+        for case, outcome in self._known.items():
+            found[case] = outcome.time
+        return found
+
 
 def statuses_of(outcomes: Iterable[Outcome]) -> list[str]:
     """Return the status of each case."""

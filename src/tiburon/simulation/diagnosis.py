@@ -5,11 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.actuation.rigid_contact import RigidContact
+from tiburon.actuation.rigid_contact import OWN_STATES, RigidContact
 from tiburon.arrays import NDArray
 from tiburon.errors import DomainError, NonFiniteError
 from tiburon.functions.assembly import RANK_TOLERANCE, open_loops
 from tiburon.functions.closed_loops import loop_jacobian
+from tiburon.functions.contact import contacts_among
 from tiburon.results.outcome import Outcomes
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.methods import METHODS
@@ -22,6 +23,7 @@ __all__ = [
     "UNSOLVED",
     "Cause",
     "first_to_diverge",
+    "tell_penetration",
     "tell_rank_changes",
     "tell_unsolved_contacts",
 ]
@@ -34,6 +36,10 @@ BEYOND_GRID = "beyond the grid of the ground"
 
 UNSOLVED = "whose impulses do not meet the tolerance"
 """What a contact is that solvers did not solve."""
+
+DEEP = 1e-4
+"""Penetration that an outcome reports [m]: the curvature of motions leaves some micrometers within
+a step."""
 
 GROWTH = 100.0
 """Growth of states within a step beyond which commands are not the cause."""
@@ -220,8 +226,8 @@ def tell_unsolved_contacts(system: System, held: Array, outcomes: Outcomes) -> N
         return
     element, at_z, _ = system.contact
     assert isinstance(element, RigidContact)
-    states = held.reshape(len(outcomes), -1)[:, system.discrete][:, at_z]
-    *_, largest, places = states[:, element.own_states].T
+    own = _own_states(element, held.reshape(len(outcomes), -1)[:, system.discrete][:, at_z])
+    largest, places = own["largest_residual"], own["largest_at"]
     for case in np.flatnonzero(largest > element.tolerance).tolist():
         if outcomes[case].status == "diverged":
             continue
@@ -231,6 +237,51 @@ def tell_unsolved_contacts(system: System, held: Array, outcomes: Outcomes) -> N
             f"; contact {point!r} had impulses of a residual of {largest[case]:.2g} in some step, "
             f"above the tolerance {element.tolerance:.2g}: take a smaller dt or a larger "
             "contact_tolerance",
+        )
+
+
+def _own_states(element: RigidContact, z: Array) -> dict[str, Array]:
+    """Return the states of rigid contact beside those of its points, by name, one per case."""
+    return dict(zip(OWN_STATES, z[:, element.own_states].T, strict=True))
+
+
+def tell_penetration(system: System, state: Array, held: Array, outcomes: Outcomes) -> None:
+    """Add to the outcomes of a run which contact penetrated deepest, how far and when.
+
+    Steps note the depth at their start; at the end of the last one it is looked up here.
+
+    Args:
+        system: The system.
+        state: States of all cases at the end, (*q, *v, *x).
+        held: Held values of all cases at the end.
+        outcomes: Their messages are changed in place.
+    """
+    if not system.ends_in_contact or system.contact is None:
+        return
+    element, at_z, _ = system.contact
+    assert isinstance(element, RigidContact)
+    own = _own_states(element, held.reshape(len(outcomes), -1)[:, system.discrete][:, at_z])
+    depth, places, times = (
+        own[name].copy() for name in ("largest_depth", "deepest_at", "deepest_time")
+    )
+    ends, q = outcomes.times, state[:, : system.model.nq]
+    valid = np.isfinite(q).all(axis=1) & (np.array(outcomes.statuses) != "diverged")
+    cases = np.flatnonzero(valid)
+    try:
+        gap = contacts_among(system.model, element.candidates, q[cases], time=ends[cases]).gap
+    except DomainError:
+        # a contact at the border of the grid of the ground
+        gap = np.zeros((len(cases), len(element.point_names)))
+    last = np.argmin(gap, axis=1)
+    deeper = -gap[np.arange(len(cases)), last] > depth[cases]
+    depth[cases[deeper]] = -gap[deeper, last[deeper]]
+    places[cases[deeper]], times[cases[deeper]] = last[deeper], ends[cases[deeper]]
+    for case in np.flatnonzero(depth > DEEP).tolist():
+        point = element.point_names[int(places[case])]
+        outcomes.add(
+            case,
+            f"; contact {point!r} penetrated by {depth[case]:.2g} m at {times[case]:.6g} s: take a "
+            "smaller dt; on uneven ground, larger cells or smaller shapes",
         )
 
 

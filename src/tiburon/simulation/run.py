@@ -21,7 +21,11 @@ from tiburon.results.header import Column, RunHeader
 from tiburon.results.outcome import Outcome
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.adaptive_run import AdaptiveRun
-from tiburon.simulation.diagnosis import tell_rank_changes, tell_unsolved_contacts
+from tiburon.simulation.diagnosis import (
+    tell_penetration,
+    tell_rank_changes,
+    tell_unsolved_contacts,
+)
 from tiburon.simulation.events import Watch
 from tiburon.simulation.exact_run import (
     ContactWatch,
@@ -248,6 +252,7 @@ def carry_out(
     outcomes = run.all_outcomes()
     tell_rank_changes(system, recorder, setup.steps, outcomes)
     tell_unsolved_contacts(system, run.held, outcomes)
+    tell_penetration(system, run.state, run.held, outcomes)
     happened = sorted(run.event_records, key=lambda one: one.time)
     return recorder.finish(outcomes, happened, now())
 

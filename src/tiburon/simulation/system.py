@@ -744,7 +744,7 @@ class System:
         # what an event leaves of a step may be nothing, and forces are impulses over time
         h = np.maximum(h, SHORTEST_STEP)
         posed = self.posed_contact(manifold, rates, q, w, u, h, time, p)
-        found, states = self._solved_contact(posed, w, u, h)
+        found, states = self._solved_contact(posed, w, u, h, time)
         z = u[self.discrete]
         q_after = manifold.normalize(manifold.displaced(q, found.mean, h))
         v_after = manifold.reexpress(found.v, posed.ahead, q_after)
@@ -768,7 +768,7 @@ class System:
         return q_end, w_end, memory, held
 
     def _solved_contact(
-        self, posed: "PosedContact", w: Scalars, u: Scalars, h: Scalar
+        self, posed: "PosedContact", w: Scalars, u: Scalars, h: Scalar, time: Scalar
     ) -> tuple[RigidStep, Scalars]:
         """Return what contacts make of a step, and their states; arguments of `touch`."""
         assert self.contact is not None
@@ -784,6 +784,7 @@ class System:
             posed.v,
             h,
             posed.tolerance,
+            time,
         )
 
     def posed_contact(
@@ -836,7 +837,7 @@ class System:
             return self.rates(q, w, u, time, p)
 
         posed = self.posed_contact(manifold, rates, q, w, u, h, time, p)
-        found, _ = self._solved_contact(posed, w, u, h)
+        found, _ = self._solved_contact(posed, w, u, h, time)
         if found.residual <= max(p[at_p][-1], MAX_CONTACT_RESIDUAL):
             return None
         return element.point_names[int(found.worst)], float(found.residual)
