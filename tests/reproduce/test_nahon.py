@@ -8,19 +8,20 @@ import tiburon as tb
 from tiburon.cli.application import application
 from tiburon.load_sharing.kkt import optimality
 from tiburon.reproduce import nahon
-from tiburon.reproduce.dual_active_set import dual_active_set
-from tiburon.reproduce.nahon import EXAMPLES, count_cells, nahon_tables
-from tiburon.reproduce.nahon_cells import (
+from tiburon.reproduce.cells import (
     DERIVED,
     PUBLISHED,
     SURROGATE,
     Cell,
-    NahonTable,
+    CellTable,
     claim,
+    count_cells,
     lost,
     number,
     timing,
 )
+from tiburon.reproduce.dual_active_set import dual_active_set
+from tiburon.reproduce.nahon import EXAMPLES, nahon_tables
 from tiburon.reproduce.nahon_problems import grasped_ball, kerr_roth, legged_walker
 from tiburon.reproduce.nahon_tasks import pumas_motion, two_pumas
 from tiburon.trace import solve_qp
@@ -72,7 +73,7 @@ def test_cells_judge_by_half_of_the_last_digit():
     assert number("x", 2, 3, 0, DERIVED).verdict == "DIFFERS (derived)"
     assert claim("x", "yes", "yes", True).verdict == "agrees"
     assert timing("x", 2.0, 3.0).good is None
-    assert lost("x", "ours").verdict == "lost"
+    assert lost("x", "ours").verdict == "lost in the scan"
 
 
 def test_the_command_prints_both_and_fails_where_they_differ(monkeypatch):
@@ -87,7 +88,7 @@ def test_the_command_prints_both_and_fails_where_they_differ(monkeypatch):
     short = CliRunner().invoke(application, ["reproduce", "nahon", "E1", "--summary"])
     assert "3 of 3 agree, 0 not judged" in short.output
     assert "mobility" not in short.output
-    bad = NahonTable("E9", "made up", (Cell("force", "1", "2", PUBLISHED, False),))
+    bad = CellTable("E9", "made up", (Cell("force", "1", "2", PUBLISHED, False),))
     monkeypatch.setattr(nahon, "nahon_tables", lambda _: (bad,))
     for words in ([], ["--summary"]):
         found = CliRunner().invoke(application, ["reproduce", "nahon", *words])

@@ -1,11 +1,13 @@
 """`tiburon reproduce`: published values beside computed ones, with a verdict for each."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 if TYPE_CHECKING:
+    from tiburon.reproduce.cells import CellTable
     from tiburon.reproduce.iftomm import Benchmark
     from tiburon.reproduce.operation_counts import CountTable
 
@@ -21,6 +23,7 @@ tiburon reproduce added-mass --coarse
 tiburon reproduce iftomm bricard andrews
 tiburon reproduce contact-statistics
 tiburon reproduce nahon E9 E14
+tiburon reproduce khan torques penalty
 """
 
 
@@ -163,25 +166,67 @@ def print_nahon(
     Ratios of times are measured in this run and not judged. Linear programs need SciPy. Exits with
     1 if a value differs.
     """
-    from tiburon.reproduce.nahon import count_cells, nahon_tables
+    from tiburon.reproduce.nahon import nahon_tables
 
-    tables = nahon_tables(examples or ())
+    _print_cells("Nahon 1991", nahon_tables(examples or ()), summary)
+
+
+@application.command("khan")
+def print_khan(
+    parts: Annotated[
+        list[str] | None,
+        typer.Argument(help="Tables such as torques, penalty or complement; all if none."),
+    ] = None,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="Print one line per table, and cells that differ.")
+    ] = False,
+    html: Annotated[
+        Path | None, typer.Option(help="Write tables and figures as an HTML page.")
+    ] = None,
+) -> None:
+    """Compare closed-chain formulations with their source: a platform on three legs.
+
+    Khan 2002, chapters 2 to 5. Each value is published, corrected with a reason, or lost in the
+    scan; errors of unstable runs are not judged. Exits with 1 if a value differs.
+    """
+    from tiburon.reproduce.khan import khan_page, khan_tables
+
+    tables = khan_tables(parts or ())
+    if html is not None:
+        _write_page(html, khan_page(tables))
+    _print_cells("Khan 2002", tables, summary)
+
+
+def _write_page(path: Path, text: str) -> None:
+    from tiburon.errors import RunFileError
+    from tiburon.written_file import write_file
+
+    write_file(path, text, RunFileError)
+    print(f"wrote {path}")
+
+
+def _print_cells(source: str, tables: Sequence["CellTable"], summary: bool) -> NoReturn:
+    """Print tables of cells with their verdicts, and exit: 1 if a value differs."""
+    from tiburon.reproduce.cells import count_cells
+
     for table in tables:
-        print(f"Nahon 1991, {table.name}: {table.title}")
+        print(f"{source}, {table.name}: {table.title}")
         judged, good, rest = count_cells([table])
         if summary:
             print(f"  {good} of {judged} agree, {rest} not judged")
-        rows = [
-            (cell.quantity, cell.published, cell.ours, cell.verdict)
-            for cell in table.cells
-            if not summary or cell.good is False
-        ]
+        cells = [cell for cell in table.cells if not summary or cell.good is False]
+        rows = [(c.quantity, c.published, c.corrected, c.ours, c.verdict) for c in cells]
         if rows:
-            lines = rows if summary else [("", "published", "ours", "verdict"), *rows]
-            widths = [max(len(line[k]) for line in lines) for k in range(3)]
+            head = ("", "published", "corrected", "ours", "verdict")
+            lines = rows if summary else [head, *rows]
+            # a column for corrections only where there are some
+            kept = [k for k in range(5) if k != 2 or any(row[2] for row in rows)]
+            widths = {k: max(len(line[k]) for line in lines) for k in kept[:-1]}
             for line in lines:
-                texts = (f"{x:<{w}}" for x, w in zip(line[:3], widths, strict=True))
-                print("  " + "  ".join((*texts, line[3])).rstrip())
+                texts = (f"{line[k]:<{widths[k]}}" for k in kept[:-1])
+                print("  " + "  ".join((*texts, line[4])).rstrip())
+        for reason in dict.fromkeys(cell.reason for cell in cells if cell.reason):
+            print(f"  corrected: {reason}")
         for remark in () if summary else table.remarks:
             print(f"  {remark}")
         print()

@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tiburon.errors import UnknownNameError
-from tiburon.reproduce.nahon_cells import Cell, NahonTable
+from tiburon.reproduce.cells import CellTable
 
-__all__ = ["EXAMPLES", "count_cells", "nahon_tables"]
+__all__ = ["EXAMPLES", "nahon_tables"]
 
 
 EXAMPLES = tuple(f"E{k}" for k in range(1, 17))
 """Names of the examples."""
 
 
-def nahon_tables(examples: Iterable[str] = ()) -> tuple[NahonTable, ...]:
+def nahon_tables(examples: Iterable[str] = ()) -> tuple[CellTable, ...]:
     """Return the tables of some examples in order; of all by default.
 
     Args:
@@ -37,16 +37,9 @@ def nahon_tables(examples: Iterable[str] = ()) -> tuple[NahonTable, ...]:
     from tiburon.reproduce.nahon_tasks import TASKS
 
     known: dict[str, Callable[[], Any]] = {**STRUCTURE, **SOLVERS, **TASKS}
-    found: list[NahonTable] = []
+    found: list[CellTable] = []
     for name in EXAMPLES:
         if name in wanted:
             tables = known[name]()
-            found += [tables] if isinstance(tables, NahonTable) else tables
+            found += [tables] if isinstance(tables, CellTable) else tables
     return tuple(found)
-
-
-def count_cells(tables: Iterable[NahonTable]) -> tuple[int, int, int]:
-    """Return how many cells are judged, how many of these agree, and how many are not judged."""
-    cells: list[Cell] = [cell for table in tables for cell in table.cells]
-    judged = [cell for cell in cells if cell.good is not None]
-    return len(judged), sum(bool(cell.good) for cell in judged), len(cells) - len(judged)

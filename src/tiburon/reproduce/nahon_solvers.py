@@ -23,19 +23,19 @@ from tiburon.load_sharing.linear_program import (
     optimal_ranges,
     solve_linear,
 )
-from tiburon.reproduce.chains import inverse_dynamics
-from tiburon.reproduce.dual_active_set import Steps, dual_active_set
-from tiburon.reproduce.nahon_cells import (
+from tiburon.reproduce.cells import (
     DERIVED,
     SURROGATE,
     Cell,
-    NahonTable,
+    CellTable,
     claim,
     lost,
     number,
     shown,
     timing,
 )
+from tiburon.reproduce.chains import inverse_dynamics
+from tiburon.reproduce.dual_active_set import Steps, dual_active_set
 from tiburon.reproduce.nahon_problems import Constraints, grasped_ball, kerr_roth, walker_problem
 from tiburon.trace import solve_qp
 
@@ -76,7 +76,7 @@ def compiled_qp(problem: Constraints) -> Any:
     return compile_function(solve, shapes=shapes, name="quadratic program")
 
 
-def _continuity() -> NahonTable:
+def _continuity() -> CellTable:
     cells: list[Cell] = []
     A2, b2 = np.eye(2), np.zeros(2)
     for alpha in (0.5, 1.0, 2.0):
@@ -111,10 +111,10 @@ def _continuity() -> NahonTable:
             jumps["LP"] > 1.9 and jumps["QP"] < 0.01,
         )
     )
-    return NahonTable("E7", "continuity of linear and quadratic programs", tuple(cells))
+    return CellTable("E7", "continuity of linear and quadratic programs", tuple(cells))
 
 
-def _equality() -> NahonTable:
+def _equality() -> CellTable:
     rng = np.random.default_rng(51)
     feet = np.array([1.0, 0.0, -1.0])
     samples = [walker_problem(feet + rng.uniform(-0.2, 0.2, 3), 0.2 * k)[0] for k in range(4)]
@@ -165,7 +165,7 @@ def _equality() -> NahonTable:
                     times[k][column] / times[1][column],
                 )
             )
-    return NahonTable(
+    return CellTable(
         "E8, table 5.1",
         "equations alone, planar walker, 9 equations and 12 unknowns",
         tuple(cells),
@@ -176,7 +176,7 @@ def _equality() -> NahonTable:
     )
 
 
-def _kerr_roth() -> NahonTable:
+def _kerr_roth() -> CellTable:
     grasp = kerr_roth()
     W, c = np.eye(8), np.zeros(8)
     found = solve_qp(W, c, *grasp)
@@ -229,7 +229,7 @@ def _kerr_roth() -> NahonTable:
     quadratic = best_time(lambda: kernel(W, c, *grasp), 200)
     linear = best_time(lambda: solve_linear(plain, "compact primal"))
     cells.append(timing("time of LP over QP", 38.0 / 19.5, linear / quadratic))
-    return NahonTable(
+    return CellTable(
         "E9, table 6.1",
         "grasp of Kerr and Roth with two soft fingers",
         tuple(cells),
@@ -290,7 +290,7 @@ def _sizes(
     return cells
 
 
-def _two_fingers() -> NahonTable:
+def _two_fingers() -> CellTable:
     problems = _task(2)
     normals = (0, 3)
     cells = _sizes(problems[0], normals, ((12, 5, 20), (2, 0, 20), (20, 1, 0), (6, 5, 20)))
@@ -316,7 +316,7 @@ def _two_fingers() -> NahonTable:
     cells.append(
         lost("friction, torque limits, finger geometry", "mu = 0.5, 1 N m, fingers of 50 mm")
     )
-    return NahonTable(
+    return CellTable(
         "E10, table 6.2",
         "DIGITS hand, two fingers turn a ball",
         tuple(cells),
@@ -324,7 +324,7 @@ def _two_fingers() -> NahonTable:
     )
 
 
-def _four_fingers() -> NahonTable:
+def _four_fingers() -> CellTable:
     problems = _task(4)
     normals = (0, 3, 6, 9)
     cells = _sizes(problems[0], normals, ((24, 6, 40), (12, 0, 40), (40, 6, 0), (12, 6, 40)))
@@ -367,7 +367,7 @@ def _four_fingers() -> NahonTable:
         shown("active rows of the QP throughout", "3", f"{active.min()} to {active.max()}")
     )
     cells += _timings(problems[3], normals, TABLE_6_3)
-    return NahonTable(
+    return CellTable(
         "E10, table 6.3",
         "DIGITS hand, four fingers turn a ball",
         tuple(cells),
@@ -388,7 +388,7 @@ def _random(rng: np.random.Generator) -> tuple[Array, Array, Constraints]:
     )
 
 
-def _claims() -> NahonTable:
+def _claims() -> CellTable:
     rng = np.random.default_rng(5)
     problems = [_random(rng) for _ in range(300)]
     wrong = drops = added = raw = entered = 0
@@ -457,7 +457,7 @@ def _claims() -> NahonTable:
         )
     )
     cells += _pyramids()
-    return NahonTable(
+    return CellTable(
         "E15",
         "claims about the dual active set method",
         tuple(cells),

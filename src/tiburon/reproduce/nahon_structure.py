@@ -12,7 +12,7 @@ from tiburon.load_sharing.equality.orthogonal import solve_orthogonally
 from tiburon.loops.topology import topology
 from tiburon.model import Fixed, Ground, World
 from tiburon.model.joints import Spherical
-from tiburon.reproduce.nahon_cells import DERIVED, Cell, NahonTable, claim, number
+from tiburon.reproduce.cells import DERIVED, Cell, CellTable, claim, number
 from tiburon.reproduce.nahon_mechanisms import arms_on_object, planar_hand
 from tiburon.reproduce.nahon_problems import walker_problem
 from tiburon.trace import solve_qp
@@ -31,11 +31,11 @@ NESTED = {"135": 11.830, "1235": 11.009, "12345": 7.624, "123456": 3.8208}
 """The same of nested choices."""
 
 
-def _walker_mobility() -> NahonTable:
+def _walker_mobility() -> CellTable:
     model = load("planar_walker")
     six = mobility(model)
     three = mobility(model, driven=["joint_1", "joint_3", "joint_5"])
-    return NahonTable(
+    return CellTable(
         "E1",
         "planar walker on three legs",
         (
@@ -46,7 +46,7 @@ def _walker_mobility() -> NahonTable:
     )
 
 
-def _counts() -> NahonTable:
+def _counts() -> CellTable:
     cells: list[Cell] = []
     arms = arms_on_object((4, 5, 6), Fixed)
     found = mobility(arms, arms.neutral(), driven=[])
@@ -74,10 +74,10 @@ def _counts() -> NahonTable:
     cells.append(
         number("rows and columns of its J_u", (30, 30), (6 * shape.cycle_count, columns), 0)
     )
-    return NahonTable("E2", "counting examples", tuple(cells))
+    return CellTable("E2", "counting examples", tuple(cells))
 
 
-def _connectivity() -> NahonTable:
+def _connectivity() -> CellTable:
     cells = []
     for name, joint_counts, expected in (("a", (2, 3, 4), 2), ("b", (3, 3, 3), 3)):
         hand = planar_hand(joint_counts)
@@ -87,10 +87,10 @@ def _connectivity() -> NahonTable:
         cells.append(
             number(f"{text}: connectivity", expected, connectivity(hand, "world", "object", q), 0)
         )
-    return NahonTable("E3", "connectivity of palm and object", tuple(cells))
+    return CellTable("E3", "connectivity of palm and object", tuple(cells))
 
 
-def _controllability() -> NahonTable:
+def _controllability() -> CellTable:
     model = load("planar_walker")
     q = model.neutral()
     found = cycle_jacobian(model, topology(model), q)
@@ -133,10 +133,10 @@ def _controllability() -> NahonTable:
             all(a >= b for a, b in pairwise(nested)),
         )
     )
-    return NahonTable("E4", "controllability of the planar walker", tuple(cells))
+    return CellTable("E4", "controllability of the planar walker", tuple(cells))
 
 
-def _loads() -> NahonTable:
+def _loads() -> CellTable:
     cells: list[Cell] = []
     negative = [False, False]
     for x in (-1.0, -0.5, 0.0, 0.5, 1.0):
@@ -168,7 +168,7 @@ def _loads() -> NahonTable:
         number("torques 1 to 6 [N m]", torques, x12[6:], 5e-5, DERIVED),
         number("x^T x / 2", 339285.714, 0.5 * x12 @ x12, 5e-4, DERIVED),
     ]
-    return NahonTable(
+    return CellTable(
         "E5",
         "planar walker under a moving load of 1000 N",
         tuple(cells),
@@ -176,7 +176,7 @@ def _loads() -> NahonTable:
     )
 
 
-def _sizes() -> NahonTable:
+def _sizes() -> CellTable:
     floor = World(ground=Ground(static_friction=0.5))
     cells: list[Cell] = []
     for name, title, formulation, size in (
@@ -212,7 +212,7 @@ def _sizes() -> NahonTable:
                     problem.redundancy == r == size[1] - size[0],
                 )
             )
-    return NahonTable("E6", "sizes of the three formulations", tuple(cells))
+    return CellTable("E6", "sizes of the three formulations", tuple(cells))
 
 
 STRUCTURE = {

@@ -25,18 +25,18 @@ from tiburon.load_sharing.smoothing import (
 from tiburon.loops.constraints import constraints
 from tiburon.loops.driven_cut import drive_cut_joint, driven_cut_state
 from tiburon.model import Body, Free, Inertia, LoopClosure, Model, World
-from tiburon.reproduce.four_bar_motion import exactly_balanced, four_bar_motion
-from tiburon.reproduce.nahon_cells import (
+from tiburon.reproduce.cells import (
     DERIVED,
     SURROGATE,
     Cell,
-    NahonTable,
+    CellTable,
     claim,
     lost,
     number,
     shown,
     timing,
 )
+from tiburon.reproduce.four_bar_motion import exactly_balanced, four_bar_motion
 from tiburon.reproduce.nahon_problems import Constraints, feet_of_walker, legged_walker
 from tiburon.reproduce.nahon_solvers import best_time, compiled_qp
 from tiburon.trace import solve_qp
@@ -203,7 +203,7 @@ def _shared_task(steps: int = 101) -> tuple[Array, tuple[Array, Array, Array], d
     return times, (q, v, vd), found
 
 
-def _two_arms() -> tuple[NahonTable, ...]:
+def _two_arms() -> tuple[CellTable, ...]:
     model = two_pumas()
     ours: dict[str, list[float]] = {key: [] for key in MOTORS}
     for k in range(6):
@@ -227,7 +227,7 @@ def _two_arms() -> tuple[NahonTable, ...]:
     data.append(number("mass of the bar at 2700 kg/m^3 [kg]", 13.5, mass, 1e-9))
     inertia = model.body("bar").inertia.tensor[3]
     data.append(number("its moment about the depth axis [kg m^2]", 1.128, inertia, 5e-4))
-    first = NahonTable("E11, table 6.6", "motors of the PUMA 560, as in the zoo", tuple(data))
+    first = CellTable("E11, table 6.6", "motors of the PUMA 560, as in the zoo", tuple(data))
 
     times, _, found = _shared_task()
     energy = {key: float(np.trapezoid(one.power, times)) for key, one in found.items()}
@@ -317,7 +317,7 @@ def _two_arms() -> tuple[NahonTable, ...]:
         lost("spline of the motion", "polynomial of fifth order"),
         lost("column eta_p' of table 6.7", "derived from the printed energies"),
     ]
-    second = NahonTable(
+    second = CellTable(
         "E11, table 6.7",
         "two PUMA 560 turn a bar: power against internal force",
         tuple(cells),
@@ -378,7 +378,7 @@ def _grips(hand: Model, q: Array, friction: float) -> list[GripLimit]:
     return found
 
 
-def _pick_and_pour() -> tuple[NahonTable, ...]:
+def _pick_and_pour() -> tuple[CellTable, ...]:
     hand = load("three_finger_hand")
     cells: list[Cell] = []
     bars = zip(("base", "middle", "tip"), (20, 35, 25), (21.6, 37.8, 27.0),
@@ -390,7 +390,7 @@ def _pick_and_pour() -> tuple[NahonTable, ...]:
         # printed to ten; solid bars give 5118.75 and 2306.25
         moments = (1e9 * inertia.tensor[0], 1e9 * inertia.tensor[3])
         cells.append(number(f"{name}: Ixx, Iyy [g mm^2]", (along, across), moments, 5.0))
-    first = NahonTable("E12, table 6.4", "links of a finger, as in the zoo", tuple(cells))
+    first = CellTable("E12, table 6.4", "links of a finger, as in the zoo", tuple(cells))
 
     carried = _carried_hand()
     home = dict(zip(hand.joint_names, _joint_values(hand), strict=True))
@@ -447,7 +447,7 @@ def _pick_and_pour() -> tuple[NahonTable, ...]:
             "zoo's layout, polynomials of fifth order",
         ),
     ]
-    second = NahonTable("E12, table 6.5", "three fingers pick up a glass and pour", tuple(cells))
+    second = CellTable("E12, table 6.5", "three fingers pick up a glass and pour", tuple(cells))
     return first, second
 
 
@@ -537,7 +537,7 @@ def _static(x: float, touching: Sequence[int]) -> tuple[Array, int]:
     return np.asarray(found.x), int(np.count_nonzero(np.asarray(found.inequality_multipliers)))
 
 
-def _walker() -> NahonTable:
+def _walker() -> CellTable:
     cells: list[Cell] = []
     three, four = (1, 2, 3), (0, 1, 2, 3)
     x, rows = _static(0.6, three)
@@ -606,7 +606,7 @@ def _walker() -> NahonTable:
             "weight, x_cm(t), friction pyramid (Fig. 6.15)", "1000 N, 0.45 + 0.3 t, circumscribed"
         ),
     ]
-    return NahonTable("E13", "walker on four legs, foot 1 lands", tuple(cells))
+    return CellTable("E13", "walker on four legs, foot 1 lands", tuple(cells))
 
 
 # -- four-bar --------------------------------------------------------------------------------------
@@ -651,7 +651,7 @@ BALANCED = (
 """Values of the balanced linkage."""
 
 
-def _four_bar() -> NahonTable:
+def _four_bar() -> CellTable:
     model = load("balanced_four_bar")
     four = drive_cut_joint(model, "joint_4")
     cells: list[Cell] = [*_table_7_1(model)]
@@ -723,7 +723,7 @@ def _four_bar() -> NahonTable:
     )
     cells.append(claim("two motors do not suffice [N]", "more than 0", f"{two:.3f}", two > 0.1))
     cells.append(lost("masses and inertias of the unbalanced linkage", "none"))
-    return NahonTable("E14, table 7.1", "four-bar linkage balanced by motors", tuple(cells))
+    return CellTable("E14, table 7.1", "four-bar linkage balanced by motors", tuple(cells))
 
 
 def _table_7_1(model: Model) -> list[Cell]:
@@ -759,7 +759,7 @@ def _largest(balance: FrameBalance) -> float:
 # -- shock -----------------------------------------------------------------------------------------
 
 
-def _shock() -> NahonTable:
+def _shock() -> CellTable:
     """Return the task of E11 with a force of 100 N on the bar from 1 s on."""
     model = load("two_pumas")
     times = np.arange(0.9, 1.3, 0.01)
@@ -825,7 +825,7 @@ def _shock() -> NahonTable:
         ),
         lost("arm bases and grips (Fig. 6.10)", "as for E11"),
     ]
-    return NahonTable("E16", "two PUMA 560, a shock of 100 N", tuple(cells))
+    return CellTable("E16", "two PUMA 560, a shock of 100 N", tuple(cells))
 
 
 def _fails(programs: ForcePrograms, bound: float, hit: int) -> bool:

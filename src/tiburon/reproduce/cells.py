@@ -1,4 +1,4 @@
-"""Cells of the tables of Nahon 1991: what is published, what we find, and the verdict."""
+"""Cells of tables of a source: what is published, what we find, and the verdict."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -10,13 +10,16 @@ from tiburon.arrays import ArrayLike
 __all__ = [
     "DERIVED",
     "LOST",
+    "MEASURED",
     "PUBLISHED",
     "SURROGATE",
     "TIMING",
     "Cell",
-    "NahonTable",
+    "CellTable",
     "claim",
+    "count_cells",
     "lost",
+    "measured",
     "number",
     "shown",
     "timing",
@@ -26,8 +29,8 @@ PUBLISHED, DERIVED, SURROGATE = "published", "derived", "surrogate"
 """Origin of a reference: printed in the source; recomputed from its data; from data of ours in the
 place of lost ones."""
 
-TIMING, LOST = "timing", "lost"
-"""Not judged: ratios of times, and what the source lost."""
+TIMING, LOST, MEASURED = "timing", "lost", "measured"
+"""Not judged: ratios of times, what the source lost, and what the source does not measure."""
 
 
 class Cell(NamedTuple):
@@ -42,16 +45,24 @@ class Cell(NamedTuple):
     good: bool | None
     """Whether ours agrees; None where it is not judged."""
 
+    corrected: str = ""
+    """The published value after a correction, which is then the reference; empty without one."""
+
+    reason: str = ""
+    """Why it is corrected."""
+
     @property
     def verdict(self) -> str:
         """The verdict in a word or two."""
         if self.good is None:
-            return "lost" if self.kind == LOST else f"not judged ({self.kind})"
-        mark = "" if self.kind == PUBLISHED else f" ({self.kind})"
+            return "lost in the scan" if self.kind == LOST else f"not judged ({self.kind})"
+        marks = [] if self.kind == PUBLISHED else [self.kind]
+        marks += ["corrected"] if self.corrected else []
+        mark = f" ({', '.join(marks)})" if marks else ""
         return ("agrees" if self.good else "DIFFERS") + mark
 
 
-class NahonTable(NamedTuple):
+class CellTable(NamedTuple):
     """Cells of one table or example."""
 
     name: str
@@ -62,8 +73,22 @@ class NahonTable(NamedTuple):
     remarks: tuple[str, ...] = ()
 
 
+def count_cells(tables: Iterable[CellTable]) -> tuple[int, int, int]:
+    """Return how many cells are judged, how many of these agree, and how many are not judged."""
+    cells: list[Cell] = [cell for table in tables for cell in table.cells]
+    judged = [cell for cell in cells if cell.good is not None]
+    return len(judged), sum(bool(cell.good) for cell in judged), len(cells) - len(judged)
+
+
 def number(
-    quantity: str, published: ArrayLike, ours: ArrayLike, allowed: float, kind: str = PUBLISHED
+    quantity: str,
+    published: ArrayLike,
+    ours: ArrayLike,
+    allowed: float,
+    kind: str = PUBLISHED,
+    *,
+    corrected: ArrayLike | None = None,
+    reason: str = "",
 ) -> Cell:
     """Return a cell of numbers that agree within a tolerance, infinite ones only with each other.
 
@@ -73,8 +98,11 @@ def number(
         ours: Our value.
         allowed: Largest difference: half of the last printed digit, as a rule.
         kind: Origin of the reference.
+        corrected: Reference instead of the published value.
+        reason: Why that is corrected.
     """
-    theirs, found = np.atleast_1d(published).astype(float), np.atleast_1d(ours).astype(float)
+    reference = published if corrected is None else corrected
+    theirs, found = np.atleast_1d(reference).astype(float), np.atleast_1d(ours).astype(float)
     same = theirs.shape == found.shape
     if same:
         finite = np.isfinite(theirs)
@@ -83,17 +111,28 @@ def number(
             and np.all(np.abs(theirs[finite] - found[finite]) <= allowed)
         )
     digits = max(0, int(np.ceil(-np.log10(2.0 * allowed)))) if allowed > 0.0 else 0
-    return Cell(quantity, _text(theirs, digits), _text(found, digits), kind, same)
+    printed = _text(np.atleast_1d(published).astype(float), digits)
+    right = "" if corrected is None else _text(theirs, digits)
+    return Cell(quantity, printed, _text(found, digits), kind, same, right, reason)
 
 
 def _text(values: Iterable[float], digits: int) -> str:
     # without trailing zeros and without -0
-    return " ".join(f"{round(float(x), digits) + 0.0:.10g}" for x in values)
+    return " ".join(f"{round(float(x), digits) + 0.0:.{max(10, digits + 4)}g}" for x in values)
 
 
-def claim(quantity: str, published: str, ours: str, good: bool, kind: str = PUBLISHED) -> Cell:
+def claim(
+    quantity: str,
+    published: str,
+    ours: str,
+    good: bool,
+    kind: str = PUBLISHED,
+    *,
+    corrected: str = "",
+    reason: str = "",
+) -> Cell:
     """Return a cell of a statement."""
-    return Cell(quantity, published, ours, kind, good)
+    return Cell(quantity, published, ours, kind, good, corrected, reason)
 
 
 def timing(quantity: str, published: float, ours: float) -> Cell:
@@ -104,6 +143,11 @@ def timing(quantity: str, published: float, ours: float) -> Cell:
 def shown(quantity: str, published: str, ours: str) -> Cell:
     """Return a value that lost data decide, which is therefore not judged."""
     return Cell(quantity, published, ours, SURROGATE, None)
+
+
+def measured(quantity: str, published: str, ours: str) -> Cell:
+    """Return a value of ours beside a word of the source, which cannot be judged."""
+    return Cell(quantity, published, ours, MEASURED, None)
 
 
 def lost(quantity: str, instead: str) -> Cell:

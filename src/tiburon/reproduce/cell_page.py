@@ -1,0 +1,49 @@
+"""Pages of a reproduced source: all its cells with verdicts, and figures."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from tiburon.reproduce.cells import CellTable, count_cells
+from tiburon.viewer.report import Section, Verdict, figure_markup, report_html, table_markup
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["PageFigure", "cell_page"]
+
+
+class PageFigure(NamedTuple):
+    """A figure of a page."""
+
+    title: str
+    text: str
+    """What it shows, and which figure of the source it stands for."""
+
+    figure: "Figure"
+
+
+def cell_page(
+    title: str, about: str, tables: Sequence[CellTable], figures: Sequence[PageFigure] = ()
+) -> str:
+    """Return a page: verdicts on top, then figures, then all cells."""
+    judged, good, rest = count_cells(tables)
+    corrected = sum(bool(cell.corrected) for table in tables for cell in table.cells)
+    verdicts = (
+        Verdict(f"{good} of {judged}", "judged values agree", "good" if good == judged else "bad"),
+        Verdict(str(judged - good), "differ", "good" if good == judged else "bad"),
+        Verdict(str(corrected), "compared with a corrected value"),
+        Verdict(str(rest), "not judged: lost, measured, or dependent on lost data"),
+    )
+    sections = [
+        Section(each.title, each.text, figure_markup(each.figure, each.title)) for each in figures
+    ]
+    for table in tables:
+        body = table_markup(
+            [(c.quantity, c.published, c.corrected, c.ours, c.verdict) for c in table.cells],
+            ("", "published", "corrected", "ours", "verdict"),
+        )
+        reasons = list(dict.fromkeys(cell.reason for cell in table.cells if cell.reason))
+        if reasons:
+            body += table_markup([("corrected", reason) for reason in reasons])
+        sections.append(Section(f"{table.name}: {table.title}", " ".join(table.remarks), body))
+    return report_html(title, about, verdicts, sections)
