@@ -108,7 +108,7 @@ _NAMES = {
     "loops.driven_cut": "drive_cut_joint driven_cut_state",
     "loops.recut": "recut recut_state",
     "loops.topology": "JointLine Topology topology",
-    "loops.stabilization": "Baumgarte Penalty",
+    "loops.stabilization": "Baumgarte Embedding Penalty",
     "model": """
         Actuator Body BodyFluid BoxDrag BoxShape CapsuleShape ContactPair ContactPoint Coupled
         CylinderDrag CylinderShape EllipsoidDrag EllipsoidShape Fin Fixed Frame Free

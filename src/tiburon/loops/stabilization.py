@@ -1,7 +1,7 @@
-"""Loops held by forces or by corrected accelerations instead of projections.
+"""Loops held by forces, corrected accelerations or independent velocities instead of projections.
 
 `simulate` projects every step onto the loops by default. The methods here are those that closed
-mechanisms have been simulated with otherwise; both leave a residual that their gains decide.
+mechanisms have been simulated with otherwise; the residual that they leave is decided by gains.
 
 Penalty (Khan 2002, eqs. 2.7 and 4.1)
     Springs and dampers across the loops, one stiffness and damping for all constraints:
@@ -15,7 +15,11 @@ Baumgarte (1972)
     Accelerations satisfy cdd + 2 alpha cd + beta^2 c = 0 instead of cdd = 0, so that a residual
     decays; alpha = beta is critical damping.
 
-Constraints on velocities have no c: they get d cd, and cdd + 2 alpha cd = 0.
+Embedding (Khan 2002, method II)
+    The states are the configuration and independent velocities z = W v, with constant rows W; a
+    residual decays as exp(-decay t). See `complement`.
+
+Constraints on velocities have no c: they get d cd, cdd + 2 alpha cd = 0, and A v = 0.
 
 Symbols: c, cd, cdd constraint residual and its rates, J constraint Jacobian, H, C mass matrix and
 bias force.
@@ -25,12 +29,20 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tiburon.errors import DomainError, OptionError
+from tiburon.errors import DomainError, OptionError, shown
+from tiburon.loops.complement_basis import BASES
 from tiburon.loops.constraints import Constraints
 from tiburon.record import record
 from tiburon.spatial import Scalar
 
-__all__ = ["Baumgarte", "LoopMethod", "Penalty", "checked_loop_method", "loop_method_from"]
+__all__ = [
+    "Baumgarte",
+    "Embedding",
+    "LoopMethod",
+    "Penalty",
+    "checked_loop_method",
+    "loop_method_from",
+]
 
 
 @record
@@ -77,7 +89,39 @@ class Baumgarte:
         return terms._replace(bias=bias)
 
 
-LoopMethod = Penalty | Baumgarte
+@record
+class Embedding:
+    """Integrate independent velocities (Khan 2002, method II); for `simulate(loop_method=)`.
+
+    Where these cease to determine all others well, others are selected: an event named
+    "loop coordinates" in `run.events`.
+    """
+
+    basis: str = "gauss"
+    """How they are selected: "gauss" for velocities of joints, by elimination with total pivoting;
+    "qr" or "svd" for an orthonormal basis of the permitted velocities at one configuration."""
+
+    decay: float = 10.0
+    """Rate sigma at which loop-closure errors decay [1/s]; 0 to leave them."""
+
+    independent: tuple[str, ...] = ()
+    """Names of the joints whose velocities are independent at the start, with "gauss"; selected
+    by default."""
+
+    def __post_init__(self) -> None:
+        if self.basis not in BASES:
+            raise OptionError("Embedding.basis", list(BASES), self.basis)
+        _check_decay(self, self.decay)
+        given: Any = self.independent
+        names = (given,) if isinstance(given, str) else given
+        if not isinstance(names, (tuple, list)) or not all(isinstance(x, str) for x in names):
+            raise DomainError("Embedding.independent", "names of joints", shown(given))
+        if names and self.basis != "gauss":
+            raise OptionError("Embedding.basis with independent joints", ["gauss"], self.basis)
+        object.__setattr__(self, "independent", tuple(names))
+
+
+LoopMethod = Penalty | Baumgarte | Embedding
 
 
 def _check(method: Any, **values: Any) -> None:
@@ -91,6 +135,14 @@ def _check(method: Any, **values: Any) -> None:
                 f"{value!r}",
                 advice="leave loop_method out for loops without gains",
             )
+
+
+def _check_decay(method: Any, value: Any) -> None:
+    """Refuse decay rates that are negative or no numbers."""
+    if isinstance(value, (str, bool)) or not 0.0 <= _float(value) < math.inf:
+        raise DomainError(
+            f"{type(method).__name__}.decay", "a number that is not negative [1/s]", shown(value)
+        )
 
 
 def _float(value: Any) -> float:
@@ -113,12 +165,18 @@ def checked_loop_method(method: Any) -> tuple[str | float, ...]:
         return ("penalty", float(method.stiffness), *damping)
     if isinstance(method, Baumgarte):
         return ("baumgarte", float(method.alpha), float(method.beta))
-    raise OptionError("loop_method", ["Penalty(...)", "Baumgarte(...)", "None"], repr(method))
+    if isinstance(method, Embedding):
+        return ("embedding", method.basis, float(method.decay), *method.independent)
+    known = ["Penalty(...)", "Baumgarte(...)", "Embedding(...)", "None"]
+    raise OptionError("loop_method", known, repr(method))
 
 
 def loop_method_from(kept: Sequence[Any]) -> LoopMethod | None:
     """Return the method that a run keeps as a tuple."""
     if not kept:
         return None
-    name, *gains = kept
-    return Penalty(*gains) if name == "penalty" else Baumgarte(*gains)
+    name, *given = kept
+    if name == "embedding":
+        basis, decay, *joints = given
+        return Embedding(basis, decay, tuple(joints))
+    return Penalty(*given) if name == "penalty" else Baumgarte(*given)

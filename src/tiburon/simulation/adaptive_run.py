@@ -178,7 +178,7 @@ class AdaptiveSource:
 
     def _run(self, given: Any) -> Any:
         system, pair, nq = self.system, self.pair, self.system.model.nq
-        manifold = Manifold(system.model)
+        manifold = system.manifold()
         form = memory_form(system, pair)[1]
         before, state, u, numbers = (
             tuple(scalars(given[name])) for name in ("memory", "state", "u", "clock")

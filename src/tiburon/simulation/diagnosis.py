@@ -117,7 +117,7 @@ def first_to_diverge(
     try:
         with np.errstate(all="ignore"):
             after = METHODS[method].step(
-                Manifold(model), rates, q, w, np.float64(dt), np.float64(time)
+                system.manifold(), rates, q, w, np.float64(dt), np.float64(time)
             )
             opened = _off_grid(system, q, w, dt, time) or _unsolved(system, q, w, held, dt, time)
             opened = opened or _opened(system, *after, time + dt)

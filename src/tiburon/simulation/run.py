@@ -36,6 +36,7 @@ from tiburon.simulation.exact_run import (
 from tiburon.simulation.fixed_run import FixedRun
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.located_contact import has_meshes
+from tiburon.simulation.loop_coordinates import coordinates_event
 from tiburon.simulation.progress import INTERVAL, FirstSecond, Interruption, Progress, progress_of
 from tiburon.simulation.recorder import SENSED, Recorder, RowWriter
 from tiburon.simulation.run_parameters import with_named
@@ -296,7 +297,9 @@ def _run(
             f"discrete state {system.z_names[0]!r}: expected a one-step method with equal steps, "
             f"got {kind} method {setup.method!r}; {cure}"
         )
-    watch = Watch(setup.events, setup.begin, setup.dt) if setup.events else None
+    selection = coordinates_event(system)
+    events = setup.events if selection is None else (*setup.events, selection)
+    watch = Watch(events, setup.begin, setup.dt) if events else None
     if system.is_exact:
         watch = exact_watch(system, setup.events, setup.begin, setup.dt)
     state, held = checkpoint.arrays["state"], checkpoint.arrays["held"]

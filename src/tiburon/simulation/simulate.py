@@ -9,6 +9,7 @@ import numpy as np
 
 from tiburon.actuation.defaults import as_elements, contact_elements
 from tiburon.actuation.element import Element
+from tiburon.actuation.loop_switch import LoopSwitch
 from tiburon.actuation.rigid_contact import RigidContact
 from tiburon.actuation.stick_slip import refuse_long_steps
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
@@ -28,7 +29,7 @@ from tiburon.functions.assembly import check_switched_start, closed_start, resti
 from tiburon.functions.contact import check_gaps
 from tiburon.functions.library import check_places
 from tiburon.loops.metric import checked_tolerance
-from tiburon.loops.stabilization import LoopMethod, checked_loop_method
+from tiburon.loops.stabilization import Embedding, LoopMethod, checked_loop_method
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.results.checkpoint import Checkpoint
@@ -40,6 +41,7 @@ from tiburon.simulation.integrators.kept_inertia import keep_inertia as keeping
 from tiburon.simulation.integrators.method import refuse_contact_method, refuse_exact_method
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.located_contact import mesh_parameters
+from tiburon.simulation.loop_coordinates import coordinates_element, starting_coordinates
 from tiburon.simulation.progress import Progress
 from tiburon.simulation.run import RunSetup, carry_out, check_control, check_sensors
 from tiburon.simulation.run_parameters import VariedRun, vary_run
@@ -173,8 +175,9 @@ def simulate(
             where they disagree: for linkages whose lengths and axes are given to some digits only.
             By default constraints are redundant if they are so exactly (docs/numbers.md).
         loop_method: `Penalty(stiffness)` or `Baumgarte(alpha, beta)` to hold loops by forces or by
-            corrected accelerations instead of projections, with explicit methods; the start need
-            not be closed then. By default steps are projected onto the loops, without gains.
+            corrected accelerations instead of projections, `Embedding(basis, decay)` to integrate
+            independent velocities; with explicit methods. The start need not be closed then. By
+            default steps are projected onto the loops, without gains.
         record_dt: Time between two recorded rows [s]; 0.01 by default.
         record_every: Steps between two recorded rows, instead of `record_dt`.
         record: Names of quantities that `Trajectory.data` holds beside states and commands.
@@ -227,6 +230,8 @@ def simulate(
     if not (place is None and all(option is None for option in contact_options)):
         touching = contact_elements(model, place or DEFAULT_WORLD, *contact_options)
         extra = (*extra, *touching)
+    if isinstance(loop_method, Embedding):
+        extra = (*extra, *_coordinates(model, loop_method, q))
     several = place is not None and place.cases is not None
     varied = None
     if several or parameters is not None:
@@ -301,6 +306,9 @@ def simulate(
     batch, state, held, rows = _start(system, q, v, x, command, varied)
     if model.loops and not setup.loop_method:
         _close(system, state, setup.begin)
+    if system.coordinates is not None:
+        inner = state[:, model.nq + model.nv :]
+        inner[:, system.coordinates.states] = starting_coordinates(system, state[:, : model.nq])
     if exact or any(isinstance(element, RigidContact) for element in touching):
         around_start = place or DEFAULT_WORLD
         check_gaps(model, state[:, : model.nq], around_start, contact_pairs, setup.begin)
@@ -463,12 +471,43 @@ def _refuse_loop_method(
             "loop_method out, or use contact='compliant'",
             name=model.name,
         )
+    if setup.loop_method[0] not in ("penalty", "baumgarte"):
+        _refuse_coordinates(setup)
     if keep_inertia is not None:
         raise ModelError(
             f"model {model.name!r}: keep_inertia solves loops with a kept mass matrix; leave "
             "loop_method or keep_inertia out",
             name=model.name,
         )
+
+
+def _refuse_coordinates(setup: RunSetup) -> None:
+    """Refuse runs in which independent velocities are not those of fixed loops."""
+    model = setup.model
+    switches = [e.loop for e in setup.elements if isinstance(e, LoopSwitch)]
+    if switches:
+        raise ModelError(
+            f"loop {switches[0]!r}: opens and closes, which changes the number of independent "
+            "velocities; use loop_method=Baumgarte(...), or leave it out",
+            name=switches[0],
+        )
+    if model.plan.depends_on_time:
+        raise ModelError(
+            f"model {model.name!r}: joints that time drives move loops by themselves; use "
+            "loop_method=Baumgarte(...), or leave it out",
+            name=model.name,
+        )
+
+
+def _coordinates(model: Model, method: Embedding, q: ArrayLike | None) -> tuple[Element, ...]:
+    """Return the element that holds the independent velocities; none for trees."""
+    if not model.loops:
+        # refused with the other options
+        return ()
+    start = resting_position(model)
+    if q is not None:
+        start = as_batch(q, model.nq, "q", model.describe_q()).reshape(-1, model.nq)[0]
+    return (coordinates_element(model, method, start),)
 
 
 def _close(system: System, state: Array, begin: float) -> None:

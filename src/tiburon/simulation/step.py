@@ -114,7 +114,7 @@ class Stepping:
             p: Run-time parameters of the elements.
             settles: Whether states are moved back onto loops after a step.
         """
-        self.manifold = manifold = Manifold(system.model)
+        self.manifold = manifold = system.manifold()
         kept = KeptSystem(system, p) if method.keeps_inertia else None
 
         @function

@@ -30,6 +30,7 @@ from tiburon.actuation.contact_element import ContactElement
 from tiburon.actuation.defaults import PASSIVES, elements_of
 from tiburon.actuation.element import Action, Element, ElementContext, StateKinematics, structure_of
 from tiburon.actuation.exact_contact import ExactContact
+from tiburon.actuation.loop_coordinates import LoopCoordinates
 from tiburon.actuation.loop_switch import LoopSwitch
 from tiburon.actuation.rigid_contact import RigidContact
 from tiburon.algorithms.crba import mass_elements
@@ -60,6 +61,7 @@ from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
 from tiburon.functions.dynamics import method_of_runs
 from tiburon.functions.kernel_source import parameter_values, trace_with_parameters
 from tiburon.functions.library import GRAVITY, INERTIA, TIME, depends_on_time
+from tiburon.loops.complement import Complement, embedded_motion
 from tiburon.loops.constraints import (
     Constraints,
     Switches,
@@ -76,9 +78,15 @@ from tiburon.loops.projection import (
     moved_configuration,
     projected_state,
 )
-from tiburon.loops.stabilization import Penalty, checked_loop_method, loop_method_from
+from tiburon.loops.stabilization import (
+    Embedding,
+    Penalty,
+    checked_loop_method,
+    loop_method_from,
+)
 from tiburon.model import Model, Plan, Water, World
 from tiburon.results.header import Column, state_columns
+from tiburon.simulation.integrators.manifold import GuidedManifold, Manifold
 from tiburon.simulation.state import CommandRow, Readings, State, unique_names
 from tiburon.spatial import Motion, Scalar
 from tiburon.trace.array import as_traced
@@ -202,6 +210,16 @@ def summed_wrenches(
         known = found.get(frame)
         found[frame] = wrench if known is None else tuple(map(add, known, wrench))
     return found
+
+
+class CoordinatePlaces(NamedTuple):
+    """Where the rows W of independent velocities are among the continuous states."""
+
+    states: slice
+    """Condition of W when it was selected, then W by rows."""
+
+    rows: int
+    """Number of rows."""
 
 
 class PosedContact(NamedTuple):
@@ -431,6 +449,8 @@ class System:
         p: Sequence[Scalar] | None = None,
     ) -> tuple[Scalars, Scalars]:
         """Return the rates, and the constraint forces of loops [N or N m]."""
+        if self.coordinates is not None:
+            w = (*self.guided_velocity(q, w), *w[self.model.nv :])
         q, v, x = self._parts(q, w)
         here, driving, own = self._acting(q, v, x, u, time, p)
         vd, forces = self._accelerations(here, q, v, x, driving.force)
@@ -586,6 +606,12 @@ class System:
                     held[i] = held[i] + entry * push
             solve = method_of_runs(self.model, here.plan)
             return solve(here.plan, q, v, JointVector(held), here.gravity, here.external), pushes
+        if isinstance(self.loop_method, Embedding):
+            terms, W = self._constraints(here, q, v, x), self._rows_of(x)
+            found = embedded_motion(
+                here, terms, q, v, tau, W, self.loop_method.decay, self._min_cut
+            )
+            return found.vd, found.multipliers
         if self.model.loops:
             how: Any = {"switches": self.switches(x), "min_cut": self._min_cut}
             found = constrained_motion(here, q, v, tau, baumgarte=self.loop_method, **how)
@@ -653,6 +679,9 @@ class System:
         self, q: Scalars, w: Scalars, time: Scalar
     ) -> tuple[Scalars, Scalars, Scalar]:
         """Project a state onto the loop constraints."""
+        if self.coordinates is not None:
+            # z is the state: velocities follow from it at the new configuration
+            return q, (*self.guided_velocity(q, w), *w[self.model.nv :]), 0.0
         if not self.model.loops or self.loop_method is not None:
             return q, w, 0.0
         nv = self.model.nv
@@ -660,6 +689,62 @@ class System:
         how: Any = {"switches": self.switches(w[nv:]), "tolerance": self.redundancy_tolerance}
         closed, v, residual = projected_state(self.model, plan, q, w[:nv], **how)
         return closed, (*v, *w[nv:]), residual
+
+    # independent velocities of loops
+
+    @cached_property
+    def coordinates(self) -> CoordinatePlaces | None:
+        """Places of the rows W of independent velocities; None without."""
+        if not isinstance(self.loop_method, Embedding):
+            return None
+        start = 0
+        for element, size in zip(self.elements, self._sizes, strict=True):
+            if isinstance(element, LoopCoordinates):
+                return CoordinatePlaces(slice(start, start + size.states), element.count)
+            start += size.states
+        raise ModelError(
+            "loop_method: Embedding needs the element LoopCoordinates among the elements of the "
+            "system, got none; simulate adds it"
+        )
+
+    def _rows_of(self, x: Sequence[Scalar]) -> list[list[Scalar]]:
+        """Return the rows W among the continuous states."""
+        assert self.coordinates is not None
+        _, *entries = x[self.coordinates.states]
+        nv = self.model.nv
+        return [entries[k : k + nv] for k in range(0, len(entries), nv)]
+
+    def guided_velocity(self, q: Sequence[Scalar], w: Sequence[Scalar]) -> Scalars:
+        """Return the velocity with the independent velocities z = W v of a state: T z - sigma R c.
+
+        Args:
+            q: Configuration [m or rad], nq scalars.
+            w: Joint velocity, of which z counts, and continuous states.
+        """
+        method = self.loop_method
+        assert isinstance(method, Embedding)
+        position, v, x = self._parts(q, w)
+        plan = surroundings(self.model, self.world)[0]
+        terms = constraints(self.model, plan, position)
+        basis = Complement(self.model, terms, self._rows_of(x), self._min_cut)
+        return tuple(basis.velocity(terms, v, method.decay))
+
+    def coordinates_condition(
+        self, q: Sequence[Scalar], x: Sequence[Scalar]
+    ) -> tuple[Scalar, Scalar]:
+        """Return the condition of W when it was selected, and that at a configuration."""
+        assert self.coordinates is not None
+        plan = surroundings(self.model, self.world)[0]
+        terms = constraints(self.model, plan, JointVector(q))
+        basis = Complement(self.model, terms, self._rows_of(x), self._min_cut)
+        full = basis.reduced.rank > self.model.nv - self.coordinates.rows - 0.5
+        return x[self.coordinates.states.start], np.where(full, basis.reduced.ratio, 0.0)
+
+    def manifold(self) -> Manifold:
+        """Return the positions of the robot, and how a state moves them."""
+        if self.coordinates is None:
+            return Manifold(self.model)
+        return GuidedManifold(self.model, self.guided_velocity)
 
     @cached_property
     def contact(self) -> tuple[ContactElement, slice, slice] | None:

@@ -28,7 +28,7 @@ from tiburon.trace.primitives.primitive import nodes_of
 from tiburon.trace.program import current_graph
 from tiburon.trace.regions import as_value, function
 
-__all__ = ["Acceleration", "Chart", "Manifold", "Scalars", "Steps", "combine"]
+__all__ = ["Acceleration", "Chart", "GuidedManifold", "Manifold", "Scalars", "Steps", "combine"]
 
 Scalars = tuple[Scalar, ...]
 """One scalar per position or velocity variable."""
@@ -204,6 +204,25 @@ class Manifold:
     def normalize(self, q: Sequence[Scalar]) -> Scalars:
         """Return the same positions with quaternions of length 1."""
         return tuple(x for joint, i, _ in self._joints for x in joint.normalize(q[i]))
+
+
+class GuidedManifold(Manifold):
+    """Positions that move with a velocity computed from the state, not with that in w itself.
+
+    Runs with independent velocities integrate these; all others follow from them and from the
+    configuration.
+    """
+
+    def __init__(
+        self, model: Model, velocity: Callable[[Sequence[Scalar], Sequence[Scalar]], Scalars]
+    ) -> None:
+        """List the joints; `velocity` returns nv scalars for q and w."""
+        super().__init__(model)
+        self._velocity = function(velocity)
+
+    def rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Steps:
+        """Return the rate of position in a state, as steps per second; v stands for w."""
+        return super().rate(q, self._velocity(tuple(q), tuple(v)))
 
 
 def _rate_change(

@@ -1,0 +1,87 @@
+"""Choice of independent velocities at one configuration: rows W of `complement`, on floats.
+
+"gauss"
+    Gaussian elimination of the constraint Jacobian with total pivoting: columns without pivot are
+    independent, and W is boolean (Serna, Aviles and Garcia de Jalon 1982; Khan 2002, appendix A.3).
+
+"qr"
+    A^T = [Q1 Q2] [R; 0], W = Q2^T (appendix A.2; A = R^T Q1^T with a lower triangle).
+
+"svd"
+    A = U [Sigma 0] [V1 V2]^T, W = V2^T (appendix A.1).
+
+Rows of "qr" and "svd" span the same velocities, so that runs agree up to rounding.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from tiburon.arrays import NDArray
+
+__all__ = ["BASES", "Pivots", "gauss_basis", "qr_basis", "svd_basis", "total_pivots"]
+
+Array = NDArray[np.float64]
+
+MIN_PIVOT = 1e-8
+"""Pivot, relative to the first, that counts as zero: rows beyond are redundant."""
+
+
+class Pivots(NamedTuple):
+    """Pivots of an elimination with total pivoting, the largest first."""
+
+    rows: tuple[int, ...]
+    """Independent constraints."""
+
+    columns: tuple[int, ...]
+    """Dependent velocities."""
+
+
+def total_pivots(A: Array) -> Pivots:
+    """Return rows and columns of the pivots of Gaussian elimination with total pivoting."""
+    rest = np.array(A, dtype=np.float64)
+    rows: list[int] = []
+    columns: list[int] = []
+    first = 0.0
+    for _ in range(min(rest.shape)):
+        i, j = (int(k) for k in np.unravel_index(int(np.argmax(np.abs(rest))), rest.shape))
+        pivot = float(rest[i, j])
+        first = first or abs(pivot)
+        if not abs(pivot) > MIN_PIVOT * first:
+            break
+        rest = rest - np.outer(rest[:, j] / pivot, rest[i])
+        rest[i], rest[:, j] = 0.0, 0.0
+        rows.append(i)
+        columns.append(j)
+    return Pivots(tuple(rows), tuple(columns))
+
+
+def gauss_basis(A: Array) -> Array:
+    """Return boolean rows that select the columns without pivot, in order."""
+    dependent = total_pivots(A).columns
+    return np.delete(np.eye(A.shape[1]), dependent, axis=0)
+
+
+def qr_basis(A: Array) -> Array:
+    """Return an orthonormal basis of the null space by a QR factorization of A^T, as rows."""
+    rows = list(total_pivots(A).rows)
+    if not rows:
+        return np.eye(A.shape[1])
+    Q = np.linalg.qr(A[rows].T, mode="complete")[0]
+    return np.asarray(Q[:, len(rows) :].T)
+
+
+def svd_basis(A: Array) -> Array:
+    """Return an orthonormal basis of the null space by singular values, as rows."""
+    _, sizes, V = np.linalg.svd(A)
+    rank = int(np.sum(sizes > MIN_PIVOT * max(sizes[:1], default=0.0))) if sizes.size else 0
+    return np.asarray(V[rank:])
+
+
+BASES: dict[str, Callable[[Array], Array]] = {
+    "gauss": gauss_basis,
+    "qr": qr_basis,
+    "svd": svd_basis,
+}
+"""By name; each takes the constraint Jacobian at one configuration."""

@@ -1,0 +1,128 @@
+"""Selection of independent velocities in runs with `loop_method=Embedding(...)`.
+
+Rows W are selected at the start and again where A and W together have lost a digit of their
+condition since (Khan 2002, section 4.3.2: the integrator is started again then). The velocity stays
+as it is, so that z = W v of the new rows is exact.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from tiburon.actuation.loop_coordinates import LoopCoordinates
+from tiburon.algorithms.tape_calls import JointVector, taping
+from tiburon.arrays import NDArray
+from tiburon.errors import DomainError
+from tiburon.functions.closed_loops import loop_jacobian
+from tiburon.loops.complement import Complement
+from tiburon.loops.complement_basis import BASES, total_pivots
+from tiburon.loops.constraints import constraints
+from tiburon.loops.metric import MIN_CUT
+from tiburon.loops.stabilization import Embedding
+from tiburon.model import Model
+from tiburon.simulation.events import Event
+from tiburon.simulation.state import State
+from tiburon.simulation.system import System
+
+__all__ = [
+    "COORDINATES",
+    "coordinates_element",
+    "coordinates_event",
+    "select_coordinates",
+    "starting_coordinates",
+]
+
+Array = NDArray[np.float64]
+
+COORDINATES = "loop coordinates"
+"""Name of the element and of the event."""
+
+MAX_LOSS = 0.1
+"""Condition of A and W, relative to that at the selection, at which others are selected."""
+
+
+def degrees_of_freedom(model: Model, q: Array) -> int:
+    """Return nv minus the rank of the constraint Jacobian at a configuration."""
+    return model.nv - len(total_pivots(np.asarray(loop_jacobian(model, q))).columns)
+
+
+def coordinates_element(model: Model, method: Embedding, q: Array) -> LoopCoordinates:
+    """Return the element that holds W; its size is that at the configuration q, shape (nq,).
+
+    Raises:
+        DomainError: If joints are named that are no basis of the permitted velocities.
+    """
+    count = degrees_of_freedom(model, q)
+    if method.independent:
+        for name in method.independent:
+            model.joint(name)
+        given = sum(model.joint(name).nv for name in method.independent)
+        if given != count:
+            raise DomainError(
+                "Embedding.independent",
+                f"joints with {count} velocities, the degrees of freedom of {model.name!r} here",
+                f"{', '.join(method.independent)} with {given}",
+                advice="leave them out to have them selected",
+            )
+    return LoopCoordinates(COORDINATES, count)
+
+
+def select_coordinates(model: Model, method: Embedding, q: Array, count: int) -> Array:
+    """Return the states of the element at a configuration: condition of W, then W by rows.
+
+    Raises:
+        DomainError: If the configuration has another number of degrees of freedom, or the joints
+            that are named are no basis.
+    """
+    A = np.asarray(loop_jacobian(model, q))
+    if method.independent:
+        W = np.eye(model.nv)[model.indices(list(method.independent), of="v")]
+    else:
+        W = BASES[method.basis](A)
+    if len(W) != count:
+        raise DomainError(
+            "q",
+            f"a configuration with {count} degrees of freedom, as at the start of the first case",
+            f"one with {len(W)}: it is singular",
+            advice="start elsewhere, or leave loop_method out",
+        )
+    with taping(None):
+        terms = constraints(model, model.plan, JointVector([float(x) for x in q]))
+        basis = Complement(model, terms, W.tolist(), MIN_CUT)
+        if not bool(basis.is_basis):
+            raise DomainError(
+                "Embedding.independent",
+                "joints whose velocities determine all others",
+                f"{', '.join(method.independent)}, which do not at this configuration",
+                advice="name others, or leave them out to have them selected",
+            )
+        return np.array([float(basis.reduced.ratio), *W.ravel()])
+
+
+def starting_coordinates(system: System, q: Array) -> Array:
+    """Return the states of the element for each case, shape (cases, states); q has (cases, nq)."""
+    method, place = system.loop_method, system.coordinates
+    assert isinstance(method, Embedding)
+    assert place is not None
+    return np.array([select_coordinates(system.model, method, one, place.rows) for one in q])
+
+
+def coordinates_event(system: System) -> Event | None:
+    """Return the event at which other independent velocities are selected; None without."""
+    method, place = system.loop_method, system.coordinates
+    if not isinstance(method, Embedding) or place is None:
+        return None
+    model = system.model
+    # named joints are a choice for the start
+    later = Embedding(method.basis, method.decay)
+
+    def loss(state: State) -> Any:
+        condition, now = system.coordinates_condition(state.q.tolist(), state.x.tolist())
+        return now - MAX_LOSS * condition
+
+    def select(state: State) -> dict[str, Array]:
+        x = np.array(state.x, dtype=np.float64)
+        x[place.states] = select_coordinates(model, later, np.asarray(state.q), place.rows)
+        return {"x": x}
+
+    return Event(COORDINATES, loss, direction=-1, action=select)
