@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from tiburon.drive.session import Drive as Drive
     from tiburon.errors import ArgumentError as ArgumentError
     from tiburon.errors import CacheWarning as CacheWarning
+    from tiburon.errors import CaseError as CaseError
     from tiburon.errors import CompileError as CompileError
     from tiburon.errors import DomainError as DomainError
     from tiburon.errors import LoopError as LoopError
@@ -343,6 +344,9 @@ if TYPE_CHECKING:
     from tiburon.model.model_warnings import model_warnings as model_warnings
     from tiburon.model.parameters import Parameter as Parameter
     from tiburon.native.c_source import c_source as c_source
+    from tiburon.parallel.sweep import Study as Study
+    from tiburon.parallel.sweep import load_sweep as load_sweep
+    from tiburon.parallel.sweep import sweep as sweep
     from tiburon.results.contact_summary import ContactSummary as ContactSummary
     from tiburon.results.contact_summary import DeepestContact as DeepestContact
     from tiburon.results.outcome import EventRecord as EventRecord

@@ -15,6 +15,7 @@ carries its data as attributes, so that programs need not read messages::
     |-- LoopError             loops that cannot be closed
     |-- SecondOrderCollisionError   contacts that no force can keep from penetrating
     |-- RunFileError          a saved run that cannot be read, written or gone on with
+    |-- CaseError             a case of a sweep that cannot be computed
     |-- TraceError            code that cannot be traced (also TypeError)
     `-- CompileError          a graph that could not be turned into native code
 
@@ -344,6 +345,30 @@ class RunFileError(TiburonError):
         self.file = str(file)
         self.problem = problem
         super().__init__(f"{self.file}: {problem}")
+
+
+class CaseError(TiburonError):
+    """A case of a sweep that cannot be computed: its setup, run or reduction raised an error.
+
+    Attributes:
+        case: Number of the case.
+        problem: The error in one line.
+    """
+
+    def __init__(self, case: int, point: str, step: str, problem: str) -> None:
+        """Compose the message.
+
+        Args:
+            case: Number of the case.
+            point: The case and its values, as text.
+            step: What raised the error: "setup", "simulate" or "reduce".
+            problem: The error in one line.
+        """
+        self.case, self.problem = case, problem
+        super().__init__(
+            f"{point}: {step} raised {problem}; correct it, or pass errors='record' to give such "
+            "cases the status 'failed'"
+        )
 
 
 class TraceError(TiburonError, TypeError):

@@ -32,9 +32,10 @@ _NAMES = {
     "control.station_keeping": "StationKeeping",
     "drive.session": "Drive",
     "errors": """
-        ArgumentError CacheWarning CompileError DomainError LoopError ModelError ModelFileError
-        ModelWarning NonFiniteError OptionError RunFileError SecondOrderCollisionError ShapeError
-        TiburonError TiburonWarning TraceError UnknownNameError
+        ArgumentError CacheWarning CaseError CompileError DomainError LoopError ModelError
+        ModelFileError ModelWarning NonFiniteError OptionError RunFileError
+        SecondOrderCollisionError ShapeError TiburonError TiburonWarning TraceError
+        UnknownNameError
     """,
     "formats.description": "describe",
     "formats.load": "load load_world",
@@ -139,6 +140,7 @@ _NAMES = {
     "model.model_warnings": "model_warnings",
     "model.parameters": "Parameter",
     "native.c_source": "c_source",
+    "parallel.sweep": "Study load_sweep sweep",
     "results.contact_summary": "ContactSummary DeepestContact",
     "results.outcome": "EventRecord Outcome",
     "results.trajectory": "Trajectory",

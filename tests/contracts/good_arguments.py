@@ -96,6 +96,10 @@ def _run() -> tb.Trajectory:
     return tb.simulate(arm(), 0.01, progress=False)
 
 
+def _sweep(path: Path) -> None:
+    tb.sweep(arm(), 0.01, design={"hull.mass": [5.0, 6.0]}, store=path, workers=0)
+
+
 @cache
 def _kernel() -> Any:
     return tb.compile(tb.mass_matrix, _chain())
@@ -413,6 +417,14 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
     },
     "load_mesh": {"path": lambda m: _file("cube.obj", lambda p: p.write_text(_obj()))},
     "load_run": {"path": lambda m: _file("run.zarr", lambda p: _run().save(p))},
+    "load_sweep": {"path": lambda m: _file("sweep.zarr", _sweep)},
+    "sweep": {
+        "model": lambda m: arm(),
+        "duration": lambda m: 0.01,
+        "design": lambda m: {"hull.mass": [5.0, 6.0]},
+        "store": lambda m: _folder() / "sweep.zarr",
+        "workers": lambda m: 0,
+    },
     "load_world": {"source": lambda m: _file("world.xml", lambda p: p.write_text(WORLD))},
     "loop_inverse_dynamics": {
         "model": lambda m: linkage(),
@@ -488,7 +500,7 @@ RESULTS = frozenset(
             "PhaseMobility",
             "CableTensions",
         ),
-        *("Trajectory", "Trim", "TrimOutcome", "HydrodynamicEstimate"),
+        *("Study", "Trajectory", "Trim", "TrimOutcome", "HydrodynamicEstimate"),
         # bases of users' own classes
         *("Current", "Element", "Path", "Sensor"),
     }

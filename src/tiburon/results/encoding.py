@@ -74,6 +74,7 @@ SETUP_TYPES: dict[str, tuple[type, ...]] = {
     "redundancy_tolerance": (float, int),
     "loop_method": (tuple,),
     "named": (dict,),
+    "case_numbers": (np.ndarray,),
 }
 """Types of the keywords in a setup: all fields of `RunSetup` except model, world, elements and
 control."""

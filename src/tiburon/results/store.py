@@ -686,7 +686,7 @@ def _acquire(file: int, timeout: float, *, shared: bool = False) -> bool:
     end = time.monotonic() + timeout
     while True:
         try:
-            _lock(file, shared)
+            lock_file(file, shared)
             return True
         except (BlockingIOError, PermissionError):
             if time.monotonic() >= end:
@@ -699,7 +699,7 @@ def _acquire(file: int, timeout: float, *, shared: bool = False) -> bool:
 
 if os.name == "nt":  # pragma: no cover
 
-    def _lock(file: int, shared: bool) -> None:
+    def lock_file(file: int, shared: bool) -> None:
         """Lock a byte beyond the end of the text, which stays readable."""
         import msvcrt
 
@@ -709,7 +709,7 @@ if os.name == "nt":  # pragma: no cover
 
 else:
 
-    def _lock(file: int, shared: bool) -> None:
+    def lock_file(file: int, shared: bool) -> None:
         """Lock the file as a whole."""
         import fcntl
 

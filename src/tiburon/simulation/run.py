@@ -111,6 +111,8 @@ class RunSetup(NamedTuple):
     """How loops are held, as `checked_loop_method` returns it; empty for projections."""
     named: Mapping[str, Any] = MappingProxyType({})
     """Values by name that replace those of robot, surroundings, elements and controller."""
+    case_numbers: Any = None
+    """Numbers of the cases for the noise of sensors, an array; None for 0, 1, 2, ..."""
 
     @property
     def traced(self) -> bool:
@@ -208,7 +210,7 @@ def carry_out(
                 joint.check_paths(np.linspace(setup.begin, end, PATH_SAMPLES).tolist())
     sensing = None
     if setup.sensors:
-        sensing = Sensing(system, setup.sensors, setup.dt, batch)
+        sensing = Sensing(system, setup.sensors, setup.dt, batch, setup.case_numbers)
         if "sensing" in checkpoint.notes:
             with _restoring(earlier, "sensors"):
                 sensing.restore(checkpoint.notes["sensing"])

@@ -29,13 +29,16 @@ from tiburon.spatial import Force, Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
 
-__all__ = ["Sensed", "Sensing", "Sensor", "normal_noise", "uniform_bits"]
+__all__ = ["MOST_CASES", "Sensed", "Sensing", "Sensor", "normal_noise", "uniform_bits"]
 
 Array = NDArray[np.float64]
 
 WHOLE = 1e-6
 """How far the number of steps between two samples may be off a whole one: rounding of 1 / rate."""
 
+
+MOST_CASES = 2**44
+"""Most cases whose noise differs."""
 
 MANY_SAMPLES, MANY_NUMBERS = 64, 65_536
 """Samples whose noise is drawn at once: a draw costs as much as some samples of one robot."""
@@ -168,7 +171,12 @@ class Sensing:
     """
 
     def __init__(
-        self, system: System, sensors: Sequence[Sensor], dt: float, cases: tuple[int, ...] = ()
+        self,
+        system: System,
+        sensors: Sequence[Sensor],
+        dt: float,
+        cases: tuple[int, ...] = (),
+        case_numbers: NDArray[np.int64] | None = None,
     ) -> None:
         """Put sensors on a system.
 
@@ -177,6 +185,8 @@ class Sensing:
             sensors: In order.
             dt: Interval of the time grid [s].
             cases: Leading dimensions of a batch.
+            case_numbers: Numbers of the cases, from which their noise follows; 0, 1, 2, ... by
+                default.
 
         Raises:
             DomainError: If a sample or its delivery lies between two grid times.
@@ -185,6 +195,7 @@ class Sensing:
         self.system = system
         self.sensors = tuple(sensors)
         self.cases = tuple(cases)
+        self._case_numbers = case_numbers
         unique_names("sensor", [sensor.name for sensor in self.sensors])
         model = system.model
         for sensor in self.sensors:
@@ -297,7 +308,7 @@ class Sensing:
             many = max(1, min(MANY_SAMPLES, MANY_NUMBERS // max(1, math.prod(shape))))
             first = count
             counts = range(first, first + many)
-            drawn = normal_noise(sensor.seed, sensor.name, counts, shape)
+            drawn = normal_noise(sensor.seed, sensor.name, counts, shape, self._case_numbers)
             self._drawn[k] = (first, drawn)
         found: Array = drawn[count - first]
         return found
@@ -379,7 +390,11 @@ def uniform_bits(seed: int, stream: str, counts: Sequence[int], places: Words) -
 
 
 def normal_noise(
-    seed: int, stream: str, counts: Sequence[int], shape: tuple[int, ...]
+    seed: int,
+    stream: str,
+    counts: Sequence[int],
+    shape: tuple[int, ...],
+    case_numbers: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float64]:
     """Return independent standard normal values (Box and Muller 1958), shape (counts, *shape).
 
@@ -389,11 +404,13 @@ def normal_noise(
         counts: Members of the stream: numbers of samples.
         shape: (..., channels), cases leading. The values of a case depend neither on the number of
             cases nor on other samples.
+        case_numbers: Numbers of the cases, shape (cases,); 0, 1, 2, ... by default.
     """
     channels = shape[-1] if shape else 1
     cases = int(np.prod(shape[:-1], dtype=int))
     # channels and cases have bits of their own, two words for each number
-    case = np.arange(cases, dtype=np.uint64)[:, None] << np.uint64(20)
+    numbers = np.arange(cases) if case_numbers is None else case_numbers
+    case = numbers.astype(np.uint64)[:, None] << np.uint64(20)
     place = np.add(case, np.arange(2 * channels, dtype=np.uint64), dtype=np.uint64)
     bits = uniform_bits(seed, stream, counts, place)
     unit = ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * _UNIT

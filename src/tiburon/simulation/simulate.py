@@ -45,7 +45,7 @@ from tiburon.simulation.loop_coordinates import coordinates_element, starting_co
 from tiburon.simulation.progress import Progress
 from tiburon.simulation.run import RunSetup, carry_out, check_control, check_sensors
 from tiburon.simulation.run_parameters import VariedRun, vary_run
-from tiburon.simulation.sensing import Sensor
+from tiburon.simulation.sensing import MOST_CASES, Sensor
 from tiburon.simulation.state import State
 from tiburon.simulation.step import MOST_STEPS
 from tiburon.simulation.system import ELEMENTS, System, surrounded
@@ -100,6 +100,7 @@ def simulate(
     record: Sequence[str] = (),
     time: float = 0.0,
     parameters: Mapping[str, ArrayLike] | None = None,
+    case_numbers: ArrayLike | None = None,
     threads: int | None = None,
     progress: bool | Progress | None = None,
     budget: float | None = None,
@@ -186,6 +187,8 @@ def simulate(
             its controller, by name: ``{"vehicle.mass": [10.0, 12.0], "control.stiffness": 40.0}``;
             one value, or one per case with the cases leading. `parameters` of this package lists
             all names. Changing values compiles nothing.
+        case_numbers: Number of each case, from which the noise of its sensors follows; 0, 1, 2, ...
+            by default. A part of a batch has the noise it has in the whole.
         threads: Most threads to use.
         progress: True for a bar after the first second, False for none, a function of simulated
             time and duration [s]; by default a bar if a person is watching.
@@ -304,6 +307,8 @@ def simulate(
             name=model.name,
         )
     batch, state, held, rows = _start(system, q, v, x, command, varied)
+    if case_numbers is not None:
+        setup = setup._replace(case_numbers=_case_numbers(case_numbers, batch))
     if model.loops and not setup.loop_method:
         _close(system, state, setup.begin)
     if system.coordinates is not None:
@@ -443,6 +448,16 @@ def _start(
         for name, array in numbers.items()
     }
     return batch, state, held, rows
+
+
+def _case_numbers(given: ArrayLike, batch: tuple[int, ...]) -> NDArray[np.int64]:
+    """Return the numbers of all cases, shape (cases,)."""
+    numbers = np.asarray(given)
+    if numbers.dtype.kind not in "iu" or numbers.shape != batch:
+        raise ShapeError("case_numbers", f"whole numbers of shape {batch}", shown(given))
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < MOST_CASES:
+        raise DomainError("case_numbers", f"numbers from 0 to {MOST_CASES - 1}", shown(given))
+    return numbers.astype(np.int64).ravel()
 
 
 def _put(target: Array, part: Array, batch: tuple[int, ...]) -> None:

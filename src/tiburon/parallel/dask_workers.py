@@ -1,0 +1,208 @@
+"""Workers of a Dask cluster.
+
+What distributed does when workers die is designed for: results that sat in a killed worker would be
+computed again, so tasks return receipts and look for theirs first; all tasks assigned to a
+dying worker become suspect, so that few are handed out, under a new key each time, and deaths are
+counted in the store. Workers are compared with the driver before their first block.
+"""
+
+import contextlib
+import secrets
+import threading
+import time
+import warnings
+from typing import Any
+
+from tiburon.errors import TiburonError, TiburonWarning
+from tiburon.parallel.identity import Identity, differences, identity, worker_name
+from tiburon.parallel.sweep_cases import SweepPlan
+from tiburon.parallel.sweep_task import Task
+from tiburon.parallel.workers import (
+    TASKS_PER_WORKER,
+    Done,
+    WorkerLostError,
+    perform_pickled,
+    pickled,
+)
+
+__all__ = ["DaskWorkers"]
+
+LOOK = 1.0
+"""Time between two looks at the workers of the cluster [s]."""
+
+
+def introduce() -> tuple[str, Identity]:
+    """Return name and identity of a worker."""
+    return worker_name(), identity()
+
+
+def perform_on_worker(task: Task, content: bytes) -> Any:
+    """Perform a task with all threads of a Dask worker."""
+    from distributed import get_worker
+
+    if task.threads is None:
+        with contextlib.suppress(ValueError, AttributeError):
+            task = task._replace(threads=int(get_worker().state.nthreads))
+    return perform_pickled(task, content)
+
+
+class DaskWorkers:
+    """The workers of a Dask client.
+
+    Attributes:
+        refused: Why workers were refused, by their names.
+    """
+
+    def __init__(self, plan: SweepPlan, client: Any, expected: Identity) -> None:
+        """Use a client.
+
+        Args:
+            plan: What is computed.
+            client: The client.
+            expected: Identity that workers must have.
+        """
+        self._client, self._content, self._expected = client, pickled(plan), expected
+        self._accepted: set[str] = set()
+        self._addresses: dict[str, str] = {}
+        self._known: set[str] = set()
+        self.refused: dict[str, str] = {}
+        self._looked = -LOOK
+        self._futures: dict[str, tuple[Any, frozenset[str]]] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def title(self) -> str:
+        """Number of workers, and the dashboard of the scheduler."""
+        link = getattr(self._client, "dashboard_link", None)
+        shown = f", dashboard at {link}" if link else ""
+        return f"{len(self._accepted)} workers of Dask{shown}"
+
+    def capacity(self) -> int:
+        """Return two tasks for each worker that was accepted."""
+        self._look()
+        return TASKS_PER_WORKER * len(self._accepted)
+
+    def _look(self) -> None:
+        """Look for workers that came and went."""
+        now = time.monotonic()
+        if now - self._looked < LOOK or self._client.status != "running":
+            return
+        self._looked = now
+        try:
+            there = set(self._client.ncores())
+        except Exception:
+            # the scheduler is busy or gone; submitting finds out
+            return
+        self._known &= there
+        self._accepted &= there
+        new = there - self._known
+        if new:
+            try:
+                found = self._client.run(introduce, workers=list(new), on_error="return")
+            except Exception:
+                found = {}
+            for address, answer in found.items():
+                self._meet(address, answer)
+        self._release_orphans(there)
+
+    def _meet(self, address: str, answer: Any) -> None:
+        """Accept or refuse a worker that has introduced itself."""
+        if isinstance(answer, Exception):
+            if not isinstance(answer, (ImportError, AttributeError)):
+                # lost on the way: it is asked again
+                return
+            name, problem = address, f"no usable tiburon ({answer})"
+        else:
+            name, theirs = answer
+            problem = differences(self._expected, theirs)
+        self._known.add(address)
+        self._addresses[name] = address
+        if not problem:
+            self._accepted.add(address)
+            return
+        if name not in self.refused:
+            self.refused[name] = problem
+            warnings.warn(
+                f"sweep: worker {name} ({address}) is refused: it has {problem}; install the same "
+                "versions there",
+                TiburonWarning,
+                stacklevel=2,
+            )
+
+    def _release_orphans(self, there: set[str]) -> None:
+        """Give up tasks whose workers have all left."""
+        with self._lock:
+            orphans = [
+                f for f, allowed in self._futures.values() if allowed and not allowed & there
+            ]
+        for future in orphans:
+            with contextlib.suppress(Exception):
+                future.cancel()
+
+    def submit(self, task: Task, done: Done) -> None:
+        """Hand over a task."""
+        if self._client.status != "running":
+            done(task, _gone())
+            return
+        key = f"tiburon-block-{task.name}-{secrets.token_hex(6)}"
+        allowed = frozenset(self._accepted) if self.refused else frozenset()
+        try:
+            future = self._client.submit(
+                perform_on_worker,
+                task,
+                self._content,
+                key=key,
+                pure=False,
+                workers=sorted(allowed) or None,
+                retries=0,
+            )
+        except Exception as error:
+            done(task, _gone(error))
+            return
+
+        def ended(future: Any) -> None:
+            with self._lock:
+                self._futures.pop(key, None)
+            done(task, self._answer(future))
+            future.release()
+
+        with self._lock:
+            self._futures[key] = (future, allowed)
+        future.add_done_callback(ended)
+
+    def _answer(self, future: Any) -> Any:
+        """Return the answer of a task that ended, or what it ended with."""
+        from distributed import CancelledError
+        from distributed.scheduler import KilledWorker
+
+        if future.status in ("cancelled", "lost"):
+            if self._client.status != "running":
+                return _gone()
+            return WorkerLostError(f"task {future.key} was {future.status}")
+        try:
+            return future.result()
+        except (KilledWorker, CancelledError, TimeoutError, OSError) as error:
+            return WorkerLostError(f"{type(error).__name__}: {error}")
+        except Exception as error:
+            return error
+
+    def refuse(self, worker: str) -> None:
+        """Give no more tasks to a worker."""
+        self._accepted.discard(self._addresses.get(worker, worker))
+
+    def close(self) -> None:
+        """Cancel what waits; the client stays open."""
+        with self._lock:
+            waiting = [future for future, _ in self._futures.values()]
+            self._futures.clear()
+        if waiting and self._client.status == "running":
+            with contextlib.suppress(Exception):
+                self._client.cancel(waiting)
+
+
+def _gone(error: Exception | None = None) -> TiburonError:
+    why = f" ({type(error).__name__}: {error})" if error is not None else ""
+    return TiburonError(
+        f"sweep: the Dask scheduler is gone{why}; finished blocks are safe; connect another "
+        "client, and tiburon.load_sweep(...).resume(client=client) continues"
+    )

@@ -1,0 +1,265 @@
+"""Headers of sweeps: what is computed, as data; of functions they hold names and digests alone.
+
+A store never holds code. A sweep that is loaded finds its functions again among the modules of the
+running program, by module and name, and compares digests of their code.
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from hashlib import blake2b
+from pathlib import Path
+from types import CodeType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiburon.errors import RunFileError
+from tiburon.model import Model
+from tiburon.parallel.design import Design
+from tiburon.parallel.identity import Identity
+from tiburon.parallel.sweep_cases import Layout, SweepPlan
+from tiburon.results.encoding import check_type, decode, encode, first_line, is_data
+from tiburon.version import installed_version
+
+__all__ = ["Reference", "SweepHeader", "header_from_text", "header_to_text"]
+
+MAX_BLOCK = 2**31
+"""Most cases of a block that a reader accepts."""
+
+
+class Reference(NamedTuple):
+    """A function, or another object that is code, by module and name."""
+
+    module: str
+    name: str
+    digest: str
+    """Digest of the code; empty where it has none of its own."""
+
+    @classmethod
+    def of(cls, value: Any) -> "Reference":
+        """Return the reference to a value."""
+        module = str(getattr(value, "__module__", type(value).__module__))
+        name = str(getattr(value, "__qualname__", type(value).__qualname__))
+        code = getattr(value, "__code__", None)
+        return cls(module, name, code_digest(code) if isinstance(code, CodeType) else "")
+
+    def found(self) -> Any:
+        """Return the object of this name in a module that is loaded; None if there is none.
+
+        Nothing is imported, so that loading a store never runs code that it names.
+        """
+        value: Any = sys.modules.get(self.module)
+        for part in self.name.split("."):
+            value = None if value is None else getattr(value, part, None)
+        return value
+
+
+def code_digest(code: CodeType) -> str:
+    """Return a digest of what a function does; comments and line numbers do not count."""
+    digest = blake2b(digest_size=16)
+    pending = [code]
+    while pending:
+        one = pending.pop()
+        plain = [repr(c) for c in one.co_consts if not isinstance(c, (CodeType, frozenset))]
+        plain += [repr(sorted(map(repr, c))) for c in one.co_consts if isinstance(c, frozenset)]
+        digest.update(one.co_code + repr((plain, one.co_names, one.co_varnames)).encode())
+        pending += [c for c in one.co_consts if isinstance(c, CodeType)]
+    return digest.hexdigest()
+
+
+class SweepHeader(NamedTuple):
+    """What a sweep computes."""
+
+    robot: str
+    model: Model | None
+    """The robot; None where no file can hold it."""
+
+    duration: float
+    options: dict[str, Any]
+    """Keywords of `simulate` that all cases share and that are data."""
+
+    code: dict[str, Reference]
+    """What is code: "setup", "reduce", "model" and keywords of `simulate`."""
+
+    seed: int
+    record_errors: bool
+    design: Design
+    layout: Layout
+    block_size: int
+    identity: Identity
+    """Versions that the sweep was begun with."""
+
+    def compared(self) -> dict[str, Any]:
+        """Return what must be equal to go on with a sweep, by name, as plain data."""
+        return {
+            "model": encode(self.model) if self.model is not None else self.robot,
+            "duration": self.duration,
+            "seed": self.seed,
+            "errors": self.record_errors,
+            **{name: encode(value) for name, value in self.options.items()},
+            **{name: reference._asdict() for name, reference in self.code.items()},
+        }
+
+    def differences(self, other: "SweepHeader") -> list[str]:
+        """Return the names of arguments in which two sweeps differ, the design apart."""
+        ours, theirs = self.compared(), other.compared()
+        return [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
+
+    @classmethod
+    def of(
+        cls,
+        plan: SweepPlan,
+        design: Design,
+        layout: Layout,
+        block_size: int,
+        versions: Identity,
+    ) -> "SweepHeader":
+        """Return the header of a new sweep."""
+        code = {
+            name: Reference.of(value)
+            for name, value in {"setup": plan.setup, "reduce": plan.reduce}.items()
+            if value is not None
+        }
+        options = {}
+        for name, value in plan.options.items():
+            if is_data(value):
+                options[name] = value
+            else:
+                code[name] = Reference.of(value)
+        whole = is_data(plan.model)
+        return cls(
+            plan.model.name,
+            plan.model if whole else None,
+            plan.duration,
+            options,
+            code,
+            plan.seed,
+            plan.record_errors,
+            design,
+            layout,
+            block_size,
+            versions,
+        )
+
+    def plan(self, path: Path, given: Mapping[str, Any], *, mixed: bool = False) -> SweepPlan:
+        """Return what workers need, with functions from the running program.
+
+        Args:
+            path: Path of the sweep, for messages.
+            given: What is code, passed again: "model", "setup", "reduce", keywords of `simulate`.
+            mixed: Whether functions may have changed since the sweep began.
+
+        Raises:
+            RunFileError: If something is missing or has changed.
+        """
+        found: dict[str, Any] = {}
+        for name, reference in self.code.items():
+            value = given.get(name)
+            if value is None:
+                value = reference.found()
+            if value is None:
+                raise RunFileError(
+                    path,
+                    f"{name} is code, which no file can hold ({reference.name} of module "
+                    f"{reference.module!r}); pass it as resume({name}=...), or import the module "
+                    "that defines it",
+                )
+            if not mixed and reference.digest and Reference.of(value).digest != reference.digest:
+                raise RunFileError(
+                    path,
+                    f"{name} ({reference.name}) is not the function the sweep was begun with, and "
+                    "results of both would be mixed; restore it, begin another sweep, or pass "
+                    "mixed=True",
+                )
+            found[name] = value
+        model = given.get("model") or self.model
+        if model is None:
+            raise RunFileError(
+                path,
+                f"robot {self.robot!r} has parts that are code, which no file can hold; pass it as "
+                "resume(model=robot)",
+            )
+        for name in given:
+            if name not in found and name != "model" and given[name] is not None:
+                raise RunFileError(path, f"{name} is part of the sweep already; leave it out")
+        setup, reduce = found.pop("setup", None), found.pop("reduce", None)
+        return SweepPlan(
+            model,
+            self.duration,
+            {**self.options, **found},
+            setup,
+            reduce,
+            self.seed,
+            self.record_errors,
+        )
+
+
+def header_to_text(header: SweepHeader) -> str:
+    """Return a header as text."""
+    return json.dumps(
+        {
+            "tiburon": installed_version(),
+            "robot": header.robot,
+            "model": None if header.model is None else encode(header.model),
+            "duration": header.duration,
+            "options": encode(header.options),
+            "code": {name: list(reference) for name, reference in header.code.items()},
+            "seed": header.seed,
+            "record_errors": header.record_errors,
+            "design": header.design.encoded(),
+            "columns": encode(header.layout.columns),
+            "times": encode(header.layout.times),
+            "reduced": {name: list(shape) for name, shape in header.layout.reduced.items()},
+            "block_size": header.block_size,
+            "identity": header.identity,
+        }
+    )
+
+
+def header_from_text(path: Path, text: str, given: Mapping[str, Any]) -> SweepHeader:
+    """Return the header that `header_to_text` wrote.
+
+    Args:
+        path: Path of the sweep, for messages.
+        text: The text.
+        given: The robot as "model", where no file can hold it.
+
+    Raises:
+        RunFileError: If it is damaged.
+    """
+    try:
+        data: dict[str, Any] = json.loads(text)
+        model = given.get("model")
+        if model is None and data["model"] is not None:
+            model = check_type("model", decode(data["model"]), Model)
+        layout = Layout(
+            check_type("columns", decode(data["columns"]), tuple),
+            check_type("times", decode(data["times"]), np.ndarray),
+            {str(name): tuple(map(int, shape)) for name, shape in data["reduced"].items()},
+        )
+        size = check_type("block_size", data["block_size"], int)
+        if not 1 <= size <= MAX_BLOCK:
+            raise ValueError(f"block_size must be at least 1, got {size}")
+        return SweepHeader(
+            check_type("robot", data["robot"], str),
+            model,
+            float(data["duration"]),
+            check_type("options", decode(data["options"]), dict),
+            {str(name): Reference(*map(str, parts)) for name, parts in data["code"].items()},
+            check_type("seed", data["seed"], int),
+            check_type("record_errors", data["record_errors"], bool),
+            Design.decoded(data["design"]),
+            layout,
+            size,
+            check_type("identity", data["identity"], dict),
+        )
+    except RunFileError:
+        raise
+    except Exception as error:
+        # damaged files raise anything
+        raise RunFileError(
+            path,
+            f"its header cannot be understood ({first_line(error)}); restore zarr.json from a "
+            "copy, or update tiburon",
+        ) from error

@@ -1,0 +1,516 @@
+"""Sweeps on disk: a Zarr directory with one chunk along `case` per block, and a receipt for each.
+
+A worker writes the files of a block, flushes them to disk, and then writes the receipt, atomically.
+Rows count if and only if their receipt is there. A block that is computed twice has the same bytes
+both times, so that late writers do no harm. Receipts, drivers and attempts are files inside the
+array `status`, where readers of groups do not look for arrays: `xarray.open_zarr` reads the store
+at any time, and there `status` is 0 for cases that are not finished.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tiburon.arrays import NDArray
+from tiburon.errors import ModelError, RunFileError
+from tiburon.parallel.design import Design
+from tiburon.parallel.receipt import Receipt, file_checksum, read_receipt, write_receipt
+from tiburon.parallel.sweep_cases import SWEEP_STATUSES, BlockResult, Layout
+from tiburon.parallel.sweep_header import SweepHeader, header_from_text, header_to_text
+from tiburon.results.encoding import first_line
+from tiburon.results.store import (
+    FILE_BYTES,
+    HEADER_BYTES,
+    ArrayLayout,
+    RunFiles,
+    guarded_store,
+    layout_of,
+    make_array,
+    refuse_links,
+    sync_files,
+    writing,
+)
+from tiburon.version import installed_version
+from tiburon.written_file import sync_directory
+
+__all__ = ["SweepStore", "block_range", "is_sweep"]
+
+Array = NDArray[np.float64]
+
+FORMAT = "tiburon sweep"
+VERSION = 1
+"""Version of the layout that is written; readers accept this one and earlier ones."""
+
+RECEIPTS, DRIVERS, ATTEMPTS = "status/receipts", "status/drivers", "status/attempts"
+"""Directories inside the store."""
+
+BLOCKS_PER_DIRECTORY = 1000
+"""Receipts in one directory."""
+
+
+def block_range(header: SweepHeader, block: int) -> tuple[int, int]:
+    """Return the first case of a block, and that after its last."""
+    first = block * header.block_size
+    return first, min(first + header.block_size, header.design.count)
+
+
+def is_sweep(path: Path) -> bool:
+    """Return whether a path holds a sweep."""
+    try:
+        with open(path / "zarr.json", "rb") as file:
+            data = json.loads(file.read(HEADER_BYTES))
+        return bool(data["attributes"]["format"] == FORMAT)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+class SweepStore:
+    """A sweep on disk."""
+
+    def __init__(self, path: Path, header: SweepHeader) -> None:
+        """Use `create` or `open`."""
+        self.path, self.header = path, header
+        self.files = RunFiles(path)
+        self._root: Any = None
+        self._opened: dict[str, Any] = {}
+        self._layouts: dict[str, ArrayLayout] = {}
+
+    # -- creation ----------------------------------------------------------------------------------
+
+    @classmethod
+    def create(cls, path: Path, header: SweepHeader) -> "SweepStore":
+        """Create a store: written to a temporary directory, and moved when it is complete.
+
+        Raises:
+            RunFileError: If it cannot be written.
+            FileExistsError: If another process was faster.
+        """
+        text = header_to_text(header)
+        if len(text) > HEADER_BYTES // 2:
+            raise RunFileError(
+                path,
+                f"its design takes {len(text) / 1e6:.4g} MB, expected at most "
+                f"{HEADER_BYTES // 2 / 1e6:.4g} MB; split it into several sweeps",
+            )
+        with writing(path, "; nothing was computed yet"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            spare = Path(tempfile.mkdtemp(prefix=f".{path.name[:40]}.", dir=path.parent))
+            try:
+                made = cls(spare / "sweep", header)
+                made._make(text)
+                place = Path(os.path.realpath(path))
+                if place.is_dir() and not any(place.iterdir()):
+                    place.rmdir()
+                if place.exists():
+                    raise FileExistsError(path)
+                try:
+                    os.rename(made.path, place)
+                except OSError as error:
+                    if place.exists():
+                        raise FileExistsError(path) from error
+                    raise
+            finally:
+                shutil.rmtree(spare, ignore_errors=True)
+            sync_directory(path.parent)
+        return cls(path, header)
+
+    def _make(self, text: str) -> None:
+        """Write the arrays."""
+        import zarr
+
+        header, layout = self.header, self.header.layout
+        attributes: dict[str, Any] = {
+            "format": FORMAT,
+            "version": VERSION,
+            "written_by": f"tiburon {installed_version()}",
+            "block_size": header.block_size,
+            "title": f"{header.robot}: sweep over {', '.join(header.design.names)}",
+            **_signed(text),
+        }
+        group: Any = zarr.open_group(self.path, mode="w", zarr_format=3, attributes=attributes)
+        for name, spec in _arrays(header).items():
+            make_array(
+                group,
+                name,
+                spec.shape,
+                spec.chunks,
+                spec.dimensions,
+                spec.attributes,
+                dtype=spec.kind,
+                fill_value=np.nan if spec.kind == "f8" else 0,
+            )
+        if layout.columns:
+            size = (len(layout.times),)
+            make_array(group, "time", size, size, ("time",), {"units": "s"})
+            group["time"][:] = layout.times
+        for column in layout.columns:
+            for name, labels in column.coordinates.items():
+                if name not in group:
+                    array = group.create_array(
+                        name, shape=(len(labels),), dtype=str, dimension_names=(column.dimension,)
+                    )
+                    array[:] = np.array(labels, dtype=object)
+        for folder in (RECEIPTS, DRIVERS, ATTEMPTS):
+            (self.path / folder).mkdir(parents=True, exist_ok=True)
+        self._consolidate()
+
+    @classmethod
+    def open(cls, path: Path, given: Mapping[str, Any] | None = None) -> "SweepStore":
+        """Open a store.
+
+        Args:
+            path: Its directory.
+            given: Model and world, where no file can hold them.
+
+        Raises:
+            RunFileError: If it does not exist, is damaged, of a later version, or no sweep.
+        """
+        if not path.exists():
+            raise RunFileError(path, "does not exist; check the path")
+        files = RunFiles(path)
+        attributes = _attributes(files)
+        return cls(path, header_from_text(path, attributes["sweep"], dict(given or {})))
+
+    def grow(self, header: SweepHeader) -> None:
+        """Make room for the cases of a larger design."""
+        with writing(self.path, "; the blocks so far are safe"):
+            refuse_links(self.path)
+            group = self._group()
+            for name, spec in _arrays(header).items():
+                array = group[name]
+                if array.shape[0] < spec.shape[0]:
+                    array.resize(spec.shape)
+            group.attrs.update(_signed(header_to_text(header)))
+            self._consolidate()
+        self.header = header
+        self._opened.clear()
+        self._layouts.clear()
+
+    def _consolidate(self) -> None:
+        """Consolidate the metadata of all arrays in one file, which readers open faster."""
+        import zarr
+
+        with warnings.catch_warnings():
+            # a convention that all readers support, though not part of the standard yet
+            warnings.simplefilter("ignore")
+            zarr.consolidate_metadata(guarded_store(self.files, {}, read_only=False))
+
+    # -- blocks ------------------------------------------------------------------------------------
+
+    @property
+    def block_count(self) -> int:
+        """Number of blocks."""
+        return -(-self.header.design.count // self.header.block_size)
+
+    def block_range(self, block: int) -> tuple[int, int]:
+        """Return the first case of a block, and that after its last."""
+        return block_range(self.header, block)
+
+    def receipt_path(self, block: int) -> Path:
+        """Return the path of a receipt."""
+        folder = self.path / RECEIPTS / str(block // BLOCKS_PER_DIRECTORY)
+        return folder / f"{block}.json"
+
+    def receipt(self, block: int, *, verify: bool = False) -> Receipt | None:
+        """Return the receipt of a finished block; None if it is missing or damaged.
+
+        Args:
+            block: Number of the block.
+            verify: Whether checksums of its files are compared, not their sizes alone.
+        """
+        path = self.receipt_path(block)
+        if not path.is_file():
+            return None
+        found = read_receipt(path)
+        if found is None or found.block != block:
+            return None
+        first, stop = self.block_range(block)
+        if found.first != first or found.stop > stop:
+            return None
+        for name, (size, checksum) in found.files.items():
+            try:
+                if verify:
+                    if file_checksum(self.path / name) != (size, checksum):
+                        return None
+                elif os.stat(self.path / name).st_size != size:
+                    return None
+            except (OSError, RunFileError):
+                return None
+        return found
+
+    def receipt_numbers(self) -> Iterator[int]:
+        """Iterate over the numbers of blocks that have a receipt, damaged or not."""
+        try:
+            folders = sorted(os.listdir(self.path / RECEIPTS))
+        except FileNotFoundError:
+            return
+        for folder in folders:
+            if folder.isdigit():
+                for entry in os.listdir(self.path / RECEIPTS / folder):
+                    number = entry.removesuffix(".json")
+                    if number.isdigit() and int(number) < self.block_count:
+                        yield int(number)
+
+    def receipt_count(self) -> int:
+        """Return the number of receipts, damaged ones included."""
+        return sum(1 for _ in self.receipt_numbers())
+
+    def receipts(self, *, verify: bool = False) -> Iterator[tuple[int, Receipt]]:
+        """Iterate over the blocks whose files are there, in any order, with their receipts.
+
+        Receipts of blocks that have grown since cover their first cases.
+        """
+        for number in self.receipt_numbers():
+            receipt = self.receipt(number, verify=verify)
+            if receipt is not None:
+                yield number, receipt
+
+    def remove_receipt(self, block: int) -> None:
+        """Remove the receipt of a block, whose rows then no longer count."""
+        with writing(self.path):
+            self.receipt_path(block).unlink(missing_ok=True)
+
+    def is_finished(self, receipt: Receipt | None) -> bool:
+        """Return whether a receipt covers all cases of its block."""
+        return receipt is not None and receipt.stop == self.block_range(receipt.block)[1]
+
+    def write(self, block: int, result: BlockResult) -> dict[str, tuple[int, str]]:
+        """Write the files of a block and flush them; return sizes and checksums.
+
+        Raises:
+            RunFileError: If they cannot be written.
+        """
+        first, stop = self.block_range(block)
+        arrays: dict[str, Any] = {
+            **_coordinates(self.header.design, np.arange(first, stop)),
+            **result.arrays,
+            "end_time": result.end_times,
+            # last: readers without receipts see it when everything else is there
+            "status": result.codes,
+        }
+        written: list[str] = []
+        with writing(self.path), _single_threaded_compression():
+            for name, values in arrays.items():
+                self._array(name)[first:stop] = values
+                layout = self._layouts[name]._replace(shape=self._array(name).shape)
+                written += [f"{name}/{file}" for file in layout.files(stop, first)]
+            sync_files(self.path / name for name in written)
+        return {name: file_checksum(self.path / name) for name in written}
+
+    def write_receipt(self, receipt: Receipt) -> None:
+        """Write the receipt of a block whose files are on disk."""
+        write_receipt(self.receipt_path(receipt.block), receipt, self.path)
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def read(self, name: str, cases: Any, rest: tuple[Any, ...] = ()) -> Any:
+        """Return an array for some cases.
+
+        Args:
+            name: Name of the array.
+            cases: Numbers of the cases, in increasing order.
+            rest: Indices, slices or arrays of indices along the other dimensions.
+
+        Raises:
+            RunFileError: If a file is damaged.
+        """
+        array = self._array(name)
+        try:
+            return np.asarray(array.oindex[(np.asarray(cases), *rest)])
+        except Exception as error:
+            size = self.header.block_size
+            blocks = sorted({int(case) // size for case in np.ravel(cases)})
+            raise RunFileError(
+                self.path,
+                f"{name} of blocks {blocks[0]} to {blocks[-1]} cannot be read "
+                f"({first_line(error)}); tiburon.load_sweep(...).resume(verify=True) finds damaged "
+                "blocks and computes them again",
+            ) from error
+
+    def _group(self) -> Any:
+        import zarr
+
+        if self._root is None:
+            store = guarded_store(self.files, self._layouts, read_only=False)
+            self._root = zarr.open_group(store, mode="r+", use_consolidated=False)
+        return self._root
+
+    def _array(self, name: str) -> Any:
+        if name not in self._opened:
+            spec = _arrays(self.header)[name]
+            kind = {"f8": "float64", "i8": "int64"}[spec.kind]
+            found = layout_of(self.files, name, spec.shape[1:], kind, spec.chunks[0])
+            if found.rows < spec.shape[0]:
+                raise RunFileError(
+                    self.path,
+                    f"array {name!r} must hold {spec.shape[0]} cases, got {found.rows}; restore "
+                    f"{name}/zarr.json from a copy",
+                )
+            self._layouts[name] = found
+            # chunks of fill values are written too, so that a missing file means damage
+            self._opened[name] = self._group()[name].with_config({"write_empty_chunks": True})
+        return self._opened[name]
+
+
+# -- arrays ----------------------------------------------------------------------------------------
+
+
+class ArraySpec:
+    """Shape and description of an array of a sweep."""
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        chunks: Sequence[int],
+        dimensions: Sequence[str],
+        kind: str = "f8",
+        attributes: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Describe an array."""
+        self.shape, self.chunks = tuple(shape), tuple(chunks)
+        self.dimensions, self.kind = tuple(dimensions), kind
+        self.attributes = dict(attributes or {})
+
+
+def _arrays(header: SweepHeader) -> dict[str, ArraySpec]:
+    """Return all arrays whose first dimension is the case."""
+    design, layout, size = header.design, header.layout, header.block_size
+    count = design.count
+    found: dict[str, ArraySpec] = {}
+    for column in layout.columns:
+        rows = max(1, len(layout.times))
+        width = [max(1, n) for n in column.width]
+        # large blocks are split along time, never along case
+        part = max(1, min(rows, FILE_BYTES // (8 * size * int(np.prod(width)))))
+        attributes: dict[str, Any] = dict(column.attributes)
+        beside = [name for name in column.coordinates if name != column.dimension]
+        if beside:
+            attributes["coordinates"] = " ".join(beside)
+        found[column.name] = ArraySpec(
+            (count, len(layout.times), *column.width),
+            (size, part, *width),
+            ("case", "time", *([column.dimension] if column.width else [])),
+            attributes=attributes,
+        )
+    for name, shape in layout.reduced.items():
+        found[name] = ArraySpec(
+            (count, *shape),
+            (size, *(max(1, n) for n in shape)),
+            ("case", *(f"{name}_{k}" for k in range(len(shape)))),
+        )
+    for name, values in _coordinates(design, np.arange(0)).items():
+        kind = "f8" if values.dtype == np.float64 else "i8"
+        found[name] = ArraySpec((count,), (size,), ("case",), kind, {"about": "design"})
+    found["end_time"] = ArraySpec(
+        (count,),
+        (size,),
+        ("case",),
+        attributes={"units": "s", "long_name": "time of the last valid state"},
+    )
+    flags = {
+        "long_name": "how the run ended",
+        "flag_values": list(range(len(SWEEP_STATUSES))),
+        "flag_meanings": " ".join(SWEEP_STATUSES),
+    }
+    found["status"] = ArraySpec((count,), (size,), ("case",), "i8", flags)
+    return found
+
+
+def check_names(design: Design, layout: Layout) -> None:
+    """Raise `ModelError` if names of the design and of results collide."""
+    taken = {"time", "case", "status", "end_time"}
+    for column in layout.columns:
+        taken |= {column.name, column.dimension, *column.coordinates}
+    taken |= set(layout.reduced)
+    for name in (*design.names, *_coordinates(design, np.arange(0)), *design.dimensions):
+        if name in taken and name != "case":
+            raise ModelError(
+                f"design: {name!r} is also the name of a result; choose another name for one of "
+                "them"
+            )
+    for name in layout.reduced:
+        if not name or "/" in name or name.startswith((".", "__")) or name in ("zarr.json", "c"):
+            raise ModelError(f"reduce: {name!r} cannot name a value; choose another name")
+        if name in ("time", "case", "status", "end_time"):
+            raise ModelError(f"reduce: {name!r} is a name of every sweep; choose another name")
+
+
+def _coordinates(design: Design, cases: Any) -> dict[str, Any]:
+    """Return the values of the design of some cases: numbers, or indices along their axis."""
+    indices = design.indices(cases)
+    found: dict[str, Any] = {}
+    for k, axis in enumerate(design.axes):
+        for name, column in axis.values.items():
+            if isinstance(column, range):
+                found[name] = column.start + column.step * indices[:, k]
+            elif isinstance(column, np.ndarray) and column.ndim == 1:
+                kind = np.float64 if column.dtype.kind == "f" else np.int64
+                found[name] = column[indices[:, k]].astype(kind)
+            else:
+                found[f"{name}_index"] = indices[:, k].copy()
+    return found
+
+
+@contextmanager
+def _single_threaded_compression() -> Iterator[None]:
+    """Compress in one thread: several write the parts of a chunk in any order."""
+    from numcodecs import blosc
+
+    before = blosc.use_threads
+    blosc.use_threads = False
+    try:
+        yield
+    finally:
+        blosc.use_threads = before
+
+
+# -- attributes ------------------------------------------------------------------------------------
+
+
+def _checksum(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _signed(text: str) -> dict[str, str]:
+    return {"sweep": text, "sweep_sha256": _checksum(text)}
+
+
+def _attributes(files: RunFiles) -> dict[str, Any]:
+    """Return the attributes of a store after checking format, version and checksum."""
+    path = files.path
+    if files.is_zip:
+        raise RunFileError(path, "is a file; unpack it and load the directory")
+    try:
+        data = json.loads(files.read("zarr.json", HEADER_BYTES))
+        attributes: dict[str, Any] = dict(data["attributes"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise RunFileError(
+            path, f"zarr.json is damaged ({first_line(error)}); restore it from a copy"
+        ) from error
+    if attributes.get("format") != FORMAT:
+        kind = str(attributes.get("format"))[:80]
+        advice = "load it by tiburon.load_run" if kind == "tiburon run" else "check the path"
+        raise RunFileError(
+            path, f"is not a sweep (format must be {FORMAT!r}, got {kind!r}); {advice}"
+        )
+    version = attributes.get("version")
+    if type(version) is not int or not 1 <= version <= VERSION:
+        writer = str(attributes.get("written_by", "an unknown one"))[:80]
+        raise RunFileError(
+            path,
+            f"was written in version {str(version)[:20]} of the format, this package reads up to "
+            f"{VERSION}; update tiburon (it was written by {writer})",
+        )
+    text = attributes.get("sweep")
+    if not isinstance(text, str) or _checksum(text) != attributes.get("sweep_sha256"):
+        raise RunFileError(path, "its header is damaged (checksum); restore zarr.json from a copy")
+    return attributes

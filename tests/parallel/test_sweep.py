@@ -1,0 +1,348 @@
+"""Sweeps in this process: bits of `simulate`, growth, reduction, structure, errors, results."""
+
+import numpy as np
+import pytest
+import xarray
+
+import tiburon as tb
+from tests.parallel.studies import (
+    DESIGN,
+    DURATION,
+    OPTIONS,
+    ROBOT,
+    changing,
+    content,
+    drift,
+    speed,
+    start,
+    study,
+    whole,
+    wrong,
+)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """Return the study with all rows."""
+    return study(tmp_path_factory.mktemp("sweep") / "kept.zarr")
+
+
+def test_a_sweep_has_the_bits_of_one_batch(kept):
+    """Blocks of 4 cases hold what `simulate` of all 21 cases at once returns."""
+    run = whole()
+    for name, rows in (("joint_position", run.q), ("joint_velocity", run.v)):
+        found = kept.data[name].values
+        assert found.shape == (3, 7, len(run), 1)
+        assert np.array_equal(found.reshape(21, len(run), 1), np.moveaxis(rows, 1, 0))
+    assert np.array_equal(kept.data.time.values, run.time)
+    assert (kept.data.status.values == "finished").all()
+    assert np.array_equal(kept.data.end_time.values, np.full((3, 7), DURATION))
+    assert kept.is_complete
+
+
+def test_block_size_changes_no_bit(kept, tmp_path):
+    """Blocks of one case, and one block of all, give the same values."""
+    for size in (1, 21):
+        other = study(tmp_path / f"{size}.zarr", block=size)
+        assert other.data.identical(kept.data)
+
+
+def test_results_are_selected_lazily(kept):
+    """Any selection of xarray returns the values of the whole array."""
+    array = kept.data.joint_velocity
+    values = array.values
+    assert np.array_equal(kept.data.joint_velocity[1, ::-2, -1, 0].values, values[1, ::-2, -1, 0])
+    assert np.array_equal(
+        kept.data.joint_velocity.isel(draw=[5, 0, 5], payload=[2, 1]).values,
+        values[[2, 1]][:, [5, 0, 5]],
+    )
+    picked = kept.data.joint_velocity.sel(payload=1.1, draw=3, time=0.05).values
+    assert np.array_equal(picked, values[2, 3, 1])
+    mean = kept.data.joint_velocity.mean("draw")
+    assert np.array_equal(mean.values, xarray.DataArray(values).mean("dim_1").values)
+
+
+def test_xarray_reads_the_store_itself(kept):
+    """`xarray.open_zarr` finds cases with their values of the design, and codes of their status."""
+    raw = xarray.open_zarr(kept.path)
+    run = whole()
+    assert np.array_equal(raw.joint_position.values, np.moveaxis(run.q, 1, 0))
+    assert np.array_equal(raw.payload.values, np.repeat(DESIGN["payload"], 7))
+    assert np.array_equal(raw.draw.values, np.tile(np.arange(7), 3))
+    meanings = raw.status.attrs["flag_meanings"].split()
+    assert {meanings[code] for code in raw.status.values} == {"finished"}
+
+
+def test_reduced_values_replace_rows(tmp_path):
+    """A reduction keeps its numbers, with the dimensions of the design first."""
+    run = whole()
+    data = study(tmp_path / "reduced.zarr", reduce=drift).data
+    assert set(data.data_vars) == {"angle", "ends", "end_time", "status"}
+    assert np.array_equal(data.angle.values.ravel(), run.q[-1, :, 0])
+    assert np.array_equal(data.ends.values[..., 0].ravel(), run.v[0, :, 0])
+    assert np.array_equal(data.ends.values[:, 0, 1], DESIGN["payload"])
+
+
+def test_axes_grow_without_changing_old_cases(tmp_path, kept):
+    """More values at the ends of axes add cases; blocks that are full are not computed again."""
+    path = tmp_path / "grown.zarr"
+    study(path)
+    before = content(path)
+    times = {name: (path / name).stat().st_mtime_ns for name in before}
+    larger = {"payload": np.array([0.0, 0.4, 1.1, 1.7]), "draw": range(9)}
+    grown = study(path, design=larger)
+    assert grown.is_complete
+    assert grown.data.joint_position.shape == (4, 9, 3, 1)
+    old = grown.data.isel(payload=slice(0, 3), draw=slice(0, 7))
+    for name in ("joint_position", "joint_velocity"):
+        assert np.array_equal(old[name].values, kept.data[name].values)
+        fresh = study(tmp_path / "fresh.zarr", design=larger).data[name].values
+        assert np.array_equal(grown.data[name].values, fresh)
+    # 21 cases in blocks of 4: the last one has a single case, and is computed again
+    full = [name for name in before if "/c/5" not in name]
+    assert {name: (path / name).stat().st_mtime_ns for name in full} == {
+        name: times[name] for name in full
+    }
+
+
+def test_called_again_a_sweep_computes_nothing(tmp_path):
+    """A finished sweep is loaded, and other arguments are refused by name."""
+    path = tmp_path / "again.zarr"
+    study(path)
+    files = {file: file.stat().st_mtime_ns for file in path.rglob("*.json")}
+    study(path)
+    assert {file: file.stat().st_mtime_ns for file in path.rglob("*.json")} == files
+    for changes, name in (
+        ({"dt": 0.02}, "dt"),
+        ({"seed": 6}, "seed"),
+        ({"setup": wrong}, "setup"),
+        ({"reduce": drift}, "reduce"),
+        ({"method": "heun"}, "method"),
+    ):
+        with pytest.raises(tb.RunFileError, match=rf"another sweep, which differs in {name}"):
+            study(path, **changes)
+    with pytest.raises(tb.RunFileError, match="blocks of 4 cases"):
+        study(path, block=5)
+    with pytest.raises(tb.ModelError, match="begin another sweep"):
+        study(path, design={**DESIGN, "payload": [0.0, 0.5]})
+
+
+def test_rows_count_if_and_only_if_their_receipt_is_there(tmp_path, kept):
+    """Without its receipt a block is unfinished, and resume computes it alone."""
+    path = tmp_path / "receipts.zarr"
+    study(path)
+    (path / "status/receipts/0/2.json").unlink()
+    loaded = tb.load_sweep(path)
+    missing = np.arange(8, 12)
+    values = loaded.data.joint_position.values.reshape(21, -1)
+    assert np.isnan(values[missing]).all()
+    assert np.isfinite(np.delete(values, missing, axis=0)).all()
+    assert (loaded.data.status.values.ravel()[missing] == "unfinished").all()
+    times = {file: file.stat().st_mtime_ns for file in path.rglob("receipts/0/*.json")}
+    loaded.resume(workers=0)
+    assert loaded.data.identical(kept.data)
+    assert (
+        times.items()
+        <= {file: file.stat().st_mtime_ns for file in path.rglob("receipts/0/*.json")}.items()
+    )
+
+
+def test_damaged_chunks_and_receipts_are_found_by_checksum(tmp_path, kept):
+    """A damaged block alone is computed again; damage to a chunk is found with verify."""
+    path = tmp_path / "damaged.zarr"
+    study(path)
+    reference = content(path)
+    chunk = path / "joint_velocity/c/1/0/0"
+    damaged = bytearray(chunk.read_bytes())
+    damaged[-9] ^= 1
+    chunk.write_bytes(damaged)
+    receipt = path / "status/receipts/0/3.json"
+    receipt.write_text(receipt.read_text().replace("finished", "finisher"))
+    (path / "end_time/c/4").unlink()
+    others = {k: (path / f"status/receipts/0/{k}.json").stat().st_mtime_ns for k in (0, 2, 5)}
+    loaded = tb.load_sweep(path)
+    with pytest.raises(tb.RunFileError, match=r"resume\(verify=True\)"):
+        loaded.data.joint_velocity.load()
+    assert loaded.progress.damaged == 2
+    loaded.resume(workers=0)
+    assert content(path)["joint_velocity/c/1/0/0"] == bytes(damaged)
+    loaded.resume(workers=0, verify=True)
+    assert content(path) == reference
+    assert loaded.data.identical(kept.data)
+    assert others == {
+        k: (path / f"status/receipts/0/{k}.json").stat().st_mtime_ns for k in (0, 2, 5)
+    }
+
+
+def test_errors_name_their_case(tmp_path):
+    """An error of setup ends the sweep with the case and its values; or the case is recorded."""
+    path = tmp_path / "wrong.zarr"
+    with pytest.raises(
+        tb.CaseError, match=r"case 11 \(payload=0.4, draw=4\): setup raised ValueError: no such sea"
+    ):
+        study(path, setup=wrong)
+    assert tb.load_sweep(path).progress.blocks_done == 2
+    recorded = study(tmp_path / "recorded.zarr", setup=wrong, errors="record")
+    status = recorded.data.status.values
+    assert status[1, 4] == "failed"
+    assert (np.delete(status.ravel(), 11) == "finished").all()
+    assert recorded.progress.messages == {11: "failed: ValueError: no such sea"}
+    assert np.isnan(recorded.data.joint_position.values[1, 4]).all()
+    others = np.delete(recorded.data.joint_position.values.reshape(21, -1), 11, axis=0)
+    assert np.array_equal(others, np.delete(np.moveaxis(whole().q, 1, 0).reshape(21, -1), 11, 0))
+
+
+def test_structure_may_change_along_an_axis(tmp_path):
+    """Robots of several structures in one design are grouped, their axis slowest."""
+    design = {"draw": range(4), "robot": ["single", "double"]}
+    found = tb.sweep(
+        ROBOT,
+        DURATION,
+        design=design,
+        setup=changing,
+        reduce=speed,
+        store=tmp_path / "structures.zarr",
+        workers=0,
+        block=4,
+        **OPTIONS,
+    )
+    assert found.design.order == (1, 0)
+    assert list(found.data.robot.values) == ["single", "double"]
+    for case in range(found.design.count):
+        point = found.point(case)
+        run = found.simulate(case)
+        assert run.model.nv == {"single": 1, "double": 2}[point.robot]
+        value = found.data.speed.sel(draw=point.draw, robot=point.robot).values
+        assert value == np.abs(run.v).max()
+    with pytest.raises(tb.ModelError, match=r"records other columns .* pass reduce="):
+        tb.sweep(
+            ROBOT,
+            DURATION,
+            design=design,
+            setup=changing,
+            store=tmp_path / "rows.zarr",
+            workers=0,
+            **OPTIONS,
+        )
+
+
+def test_noise_of_sensors_belongs_to_the_case(tmp_path):
+    """Sensor readings of a case are those it has in the whole batch, in any block."""
+    sensors = [tb.JointSensor("encoder", rate=20.0, noise=0.1)]
+    design = {"draw": range(9)}
+
+    def kick(point, stream):
+        return {"v": stream.normal(0.0, 1.0, 1)}
+
+    found = tb.sweep(
+        ROBOT,
+        DURATION,
+        design=design,
+        setup=kick,
+        sensors=sensors,
+        store=tmp_path / "noise.zarr",
+        workers=0,
+        block=4,
+        **OPTIONS,
+    )
+    from tiburon.parallel.design import case_stream
+
+    v = np.stack([case_stream(0, (k,)).normal(0.0, 1.0, 1) for k in range(9)])
+    run = tb.simulate(ROBOT, DURATION, v=v, sensors=sensors, **OPTIONS)
+    name = next(column.name for column in run.header.columns if "sens" in column.key)
+    assert np.array_equal(found.data[name].values, np.moveaxis(run.array(name), 1, 0))
+    assert len(np.unique(run.array(name)[1])) == run.array(name)[1].size
+
+
+def test_cases_that_end_early_keep_their_outcome(tmp_path):
+    """Diverging cases and those ended by an event have their status, time and NaN after it."""
+    event = tb.Event("over", lambda state: state.v[0] - 2.0, terminal=True)
+    found = study(tmp_path / "ended.zarr", events=[event])
+    run = tb.load_sweep(found.path)
+    status = found.data.status.values
+    assert set(status.ravel()) == {"finished", "event"}
+    ended = status == "event"
+    assert (found.data.end_time.values[ended] < DURATION).all()
+    assert np.isnan(found.data.joint_position.values[ended][:, -1]).all()
+    assert run.progress.outcomes["event"] == ended.sum()
+
+
+def test_one_case_runs_again_with_the_same_bits(kept):
+    """`Study.simulate` returns the whole trajectory of one case."""
+    run = kept.simulate(12)
+    assert np.array_equal(run.q, kept.data.joint_position.values.reshape(21, -1, 1)[12])
+
+
+def test_a_loaded_sweep_finds_its_functions(tmp_path, monkeypatch):
+    """Functions are found among loaded modules, by name; changed ones are refused."""
+    import sys
+
+    path = tmp_path / "loaded.zarr"
+    study(path, budget=1e-9)
+    loaded = tb.load_sweep(path)
+    assert loaded.progress.blocks_done == 0
+    module = sys.modules[start.__module__]
+    monkeypatch.setattr(module, "start", wrong)
+    with pytest.raises(tb.RunFileError, match=r"setup \(start\) is not the function"):
+        loaded.resume(workers=0)
+    monkeypatch.delattr(module, "start")
+    with pytest.raises(tb.RunFileError, match=r"setup is code.*resume\(setup=\.\.\.\)"):
+        loaded.resume(workers=0)
+    assert loaded.resume(workers=0, setup=start).is_complete
+
+
+def test_other_versions_are_refused(tmp_path, monkeypatch):
+    """A sweep goes on with the versions it was begun with, unless mixing is asked for."""
+    from tiburon.parallel import sweep as module
+    from tiburon.parallel import sweep_task
+
+    path = tmp_path / "versions.zarr"
+    study(path, budget=1e-9)
+    other = {**module.identity(), "tiburon": "0.0.1", "fused": False}
+    for place in (module, sweep_task):
+        monkeypatch.setattr(place, "identity", lambda: other)
+    with pytest.raises(
+        tb.RunFileError, match=r"tiburon 0.0.1 instead of .*, fused multiply-add absent instead of"
+    ):
+        study(path)
+    assert study(path, mixed=True).is_complete
+
+
+def test_bad_arguments_are_refused(tmp_path):
+    """Messages name the argument and what to write."""
+    path = tmp_path / "bad.zarr"
+    bad = [
+        ({"dtt": 0.1}, tb.OptionError, "dtt"),
+        ({"threads": 0}, tb.DomainError, "threads"),
+        ({"workers": -1}, tb.DomainError, "workers"),
+        ({"errors": "ignore"}, tb.OptionError, "errors"),
+        ({"setup": lambda point: {}}, tb.ModelError, "setup"),
+        ({"setup": lambda point, stream: {"duration": 3.0}}, tb.CaseError, "duration"),
+        ({"setup": lambda point, stream: 3.0}, tb.CaseError, "keywords of simulate"),
+        ({"setup": lambda point, stream: {"q": [[0.0]]}}, tb.CaseError, "values of one case"),
+        ({"reduce": lambda run: "text"}, tb.CaseError, "numbers by name"),
+        ({"reduce": lambda run: {"payload": 1.0}}, tb.ModelError, "also the name of a result"),
+        ({"setup": None}, tb.CaseError, "payload"),
+        ({"client": 3}, tb.ModelError, "client"),
+        ({"seed": -1}, tb.DomainError, "seed"),
+    ]
+    for changes, error, text in bad:
+        with pytest.raises(error, match=text):
+            study(path, **changes)
+        assert not path.exists()
+
+
+def test_names_of_parameters_need_no_setup(tmp_path):
+    """Without setup the design names parameters of `simulate`."""
+    masses = np.array([1.0, 2.0])
+    found = tb.sweep(
+        ROBOT,
+        DURATION,
+        q=[0.5],
+        design={"rod.mass": masses},
+        store=tmp_path / "masses.zarr",
+        workers=0,
+        **OPTIONS,
+    )
+    run = tb.simulate(ROBOT, DURATION, q=[0.5], parameters={"rod.mass": masses}, **OPTIONS)
+    assert np.array_equal(found.data.joint_position.values, np.moveaxis(run.q, 1, 0))
