@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
-from tiburon.control.piecewise import Piecewise
+from tiburon.actuation.piecewise import Piecewise
 from tiburon.errors import DomainError, ModelError
 from tiburon.model.joints.driven import SAMPLE_TIMES, check_path
 

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiburon.actuation.piecewise import entries, joined
 from tiburon.argument_checks import choice, refuse_unusable, vector
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
-from tiburon.control.piecewise import entries, joined
 from tiburon.control.run_time import MAX_FLOAT
 from tiburon.errors import DomainError, ModelError, ShapeError, UnknownNameError
 from tiburon.hydro.thrust import thrust_range, thruster_wrench

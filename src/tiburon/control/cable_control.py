@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from tiburon.actuation.piecewise import entries, joined
 from tiburon.argument_checks import positive, refuse_unusable
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike
 from tiburon.control.cartesian_path import CartesianPath
-from tiburon.control.piecewise import entries, joined
 from tiburon.control.run_time import RunTimeFields, forms, run_time_fields, table_handles
 from tiburon.control.station_keeping import pose_errors
 from tiburon.errors import ModelError, ShapeError

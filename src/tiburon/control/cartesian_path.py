@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiburon.actuation.piecewise import PathSample, Piecewise, entries, smooth_pieces, speed_profile
 from tiburon.argument_checks import positive, refuse_unusable
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
-from tiburon.control.piecewise import PathSample, Piecewise, entries, smooth_pieces, speed_profile
 from tiburon.errors import DomainError, ShapeError
 from tiburon.record import record
 from tiburon.spatial import (

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from tiburon.actuation.piecewise import PathSample, Piecewise, smooth_pieces, speed_profile
 from tiburon.argument_checks import at_least, positive, vector
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike
 from tiburon.control.cartesian_path import CartesianPath
-from tiburon.control.piecewise import PathSample, Piecewise, smooth_pieces, speed_profile
-from tiburon.errors import DomainError, ModelError
+from tiburon.errors import DomainError, ModelError, UnknownNameError
 from tiburon.functions.inverse_kinematics import FrameTarget, inverse_kinematics
 from tiburon.model import Model
 from tiburon.record import record
@@ -156,6 +156,16 @@ class JointPath:
             position = found.q
             points.append(position)
         return cls.through(times, points, kind="quintic", joints=names)
+
+    def of(self, joint: str) -> "JointPath":
+        """Return the path of one of its joints, which must have one variable each.
+
+        Raises:
+            UnknownNameError: If the path does not name the joint.
+        """
+        if joint not in self.joints or len(self.joints) != self.pieces.size:
+            raise UnknownNameError("joint", joint, dict.fromkeys(self.joints), where="path")
+        return JointPath(self.pieces.entry(self.joints.index(joint)), (joint,))
 
     @property
     def duration(self) -> float:

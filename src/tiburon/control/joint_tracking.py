@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiburon.actuation.piecewise import PathSample, entries, joined, row_of
 from tiburon.control.joint_path import JointPath, refuse_quaternions
-from tiburon.control.piecewise import PathSample, entries, joined, row_of
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
 from tiburon.model import Joint, Model
 from tiburon.model.model import per_model

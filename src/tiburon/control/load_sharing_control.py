@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.actuation.contact_element import POINT_STATES
+from tiburon.actuation.piecewise import entries, joined
 from tiburon.algorithms.surroundings import unbound
 from tiburon.argument_checks import choice, is_number, positive, vector
 from tiburon.arrays import NDArray
@@ -25,7 +26,6 @@ from tiburon.control.joint_tracking import (
     select_joints,
 )
 from tiburon.control.motion_path import GaitPath, MotionPath, MotionSample
-from tiburon.control.piecewise import entries, joined
 from tiburon.control.run_time import RunTimeFields, run_time_fields, table_handles
 from tiburon.errors import DomainError, ModelError, ShapeError, shown
 from tiburon.functions.load_sharing import LoadSharing

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiburon.actuation.piecewise import PathSample, entries, row_of
 from tiburon.argument_checks import positive, vector
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike
 from tiburon.control.cartesian_path import CartesianPath, PoseSample
 from tiburon.control.joint_path import JointPath
-from tiburon.control.piecewise import PathSample, entries, row_of
 from tiburon.errors import DomainError, ModelError, UnknownNameError, shown
 from tiburon.functions.kinematics import forward_kinematics
 from tiburon.load_sharing.tracking import FootAim

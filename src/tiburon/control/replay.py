@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tiburon.actuation.piecewise import Piecewise, checked_points, entries
 from tiburon.actuation.schedules import INTERPOLATIONS, Column, Rows, Times
 from tiburon.argument_checks import choice
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
-from tiburon.control.piecewise import Piecewise, checked_points, entries
 from tiburon.control.run_time import table_handles
 from tiburon.errors import DomainError, RunFileError, ShapeError, UnknownNameError
 from tiburon.record import record

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from tiburon.actuation.piecewise import entries, joined
 from tiburon.argument_checks import refuse_unusable, vector
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike
 from tiburon.control.allocation import ThrusterAllocation
 from tiburon.control.cartesian_path import CartesianPath, PoseSample
-from tiburon.control.piecewise import entries, joined
 from tiburon.control.run_time import RunTimeFields, forms, run_time_fields, table_handles
 from tiburon.errors import DomainError, ModelError, ShapeError
 from tiburon.functions.dynamics import gravity_force, mass_matrix

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tiburon as tb
+from tiburon.actuation.piecewise import entries
 from tiburon.arrays import NDArray
-from tiburon.control.piecewise import entries
 from tiburon.demos.demo import Demonstration, attitude
 from tiburon.model import Model
 from tiburon.record import record

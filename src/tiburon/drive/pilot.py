@@ -19,11 +19,11 @@ import numpy as np
 from tiburon.actuation.contact_element import ContactElement
 from tiburon.actuation.defaults import elements_of
 from tiburon.actuation.element import Action, Element, ElementContext
+from tiburon.actuation.piecewise import entries, joined
 from tiburon.argument_checks import is_number
 from tiburon.arrays import NDArray
 from tiburon.control.allocation import ThrusterAllocation
 from tiburon.control.gait import Gait, gait_waves, leg_joints
-from tiburon.control.piecewise import entries, joined
 from tiburon.errors import DomainError, ModelError, shown
 from tiburon.functions.assembly import resting_position
 from tiburon.functions.closed_loops import constraint_residual, loop_jacobian

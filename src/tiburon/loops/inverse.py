@@ -31,7 +31,7 @@ hybrid dynamics), E selection of actuated joints, S selection of controlled join
 permitted motions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +41,14 @@ from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.setting import Setting
 from tiburon.arrays import NDArray
 from tiburon.loops.constraints import Constraints, Row, constraints, jacobian_pattern
-from tiburon.loops.metric import TreeMetric, max_abs, rank_cut, scattered, solve_in_metric
+from tiburon.loops.metric import (
+    MIN_CUT,
+    TreeMetric,
+    max_abs,
+    rank_cut,
+    scattered,
+    solve_in_metric,
+)
 from tiburon.model import Model
 from tiburon.record import named_line
 from tiburon.spatial import Scalar
@@ -55,6 +62,7 @@ __all__ = [
     "actuated_forces",
     "constrained_hybrid",
     "distribute_forces",
+    "hybrid_with_loops",
     "nearest_accelerations",
     "tracking_joint_forces",
 ]
@@ -191,17 +199,45 @@ def constrained_hybrid(
     vd: Sequence[Scalar],
 ) -> Any:
     """Compute accelerations and joint forces of hybrid dynamics, by name."""
-    model, plan = around.model, around.plan
     known = dict(around.options).get("known_acceleration", ())
-    terms = constraints(model, plan, q, v)
+    terms = constraints(around.model, around.plan, q, v)
+    wanted = {i: vd[i] for i in known}
+    accelerations, forces, _ = hybrid_with_loops(around, q, v, tau, wanted, terms)
+    return {"vd": as_traced(list(accelerations)), "tau": as_traced(list(forces))}
+
+
+def hybrid_with_loops(
+    around: Setting,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    wanted: Mapping[int, Scalar],
+    terms: Constraints,
+    min_cut: float = MIN_CUT,
+) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
+    """Solve hybrid dynamics of a robot with loops.
+
+    Args:
+        around: The robot in its surroundings.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        tau: Joint forces [N or N m], nv scalars; not read where accelerations are known.
+        wanted: Known accelerations by velocity variable [m/s^2 or rad/s^2].
+        terms: Constraints of the loops in this state.
+        min_cut: Relative length below which constraints are redundant.
+
+    Returns:
+        Accelerations and joint forces, nv scalars each, and constraint forces [N or N m].
+    """
+    model, plan, known = around.model, around.plan, list(wanted)
     live = [k for k, used in enumerate(jacobian_pattern(model)) if used]
     rows: list[Row] = [terms.jacobian[k] for k in live]
     rhs: list[Scalar] = [-terms.bias[k] for k in live]
     rows += [{i: 1.0} for i in known]
-    rhs += [vd[i] for i in known]
+    rhs += [wanted[i] for i in known]
     mass, C = joint_space_terms(plan, q, v, around.gravity, around.external)
     free = [(0.0 if i in known else tau[i]) - C[i] for i in range(plan.nv)]
-    cut = rank_cut(model, terms.value)
+    cut = rank_cut(model, terms.value, min_cut)
     accelerations, forces, _, _ = solve_in_metric(TreeMetric(plan, mass), rows, free, rhs, cut)
     left = [
         sum((x * accelerations[i] for i, x in row.items()), start=-want)
@@ -216,7 +252,10 @@ def constrained_hybrid(
     found = list(tau)
     for i, force in zip(known, forces[len(live) :], strict=True):
         found[i] = force
-    return {"vd": as_traced(accelerations), "tau": as_traced(found)}
+    of_loops: list[Scalar] = [0.0] * len(terms.jacobian)
+    for k, force in zip(live, forces, strict=False):
+        of_loops[k] = force
+    return accelerations, found, of_loops
 
 
 # -- tracking --------------------------------------------------------------------------------------

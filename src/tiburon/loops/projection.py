@@ -14,13 +14,28 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.algorithms.crba import chosen_mass_elements
+from tiburon.algorithms.joint_space import expanded_parents
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.loops.augmented import AugmentedSystem, loop_pattern, solve_augmented
-from tiburon.loops.constraints import Row, Switches, constraints, switched
+from tiburon.loops.constraints import (
+    Row,
+    Switches,
+    constraints,
+    jacobian_pattern,
+    switched,
+)
 from tiburon.loops.methods import cheaper_loop_method, solve_by_handles
-from tiburon.loops.metric import MAX_CUT, ConstrainedMotion, max_abs, rank_cut
+from tiburon.loops.metric import (
+    MAX_CUT,
+    ConstrainedMotion,
+    TreeMetric,
+    max_abs,
+    rank_cut,
+    solve_in_metric,
+)
 from tiburon.model import Model, Plan
 from tiburon.spatial import Scalar
+from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.regions import where_needed, while_loop
 
 __all__ = [
@@ -72,6 +87,7 @@ def projected_configuration(
     switches: Switches | None = None,
     tolerance: float = 0.0,
     pivoted: bool = False,
+    hold: Sequence[int] = (),
 ) -> Projected:
     """Project a configuration onto the constraint manifold by Newton steps in the metric of H.
 
@@ -85,6 +101,7 @@ def projected_configuration(
         tolerance: Relative singular value below which constraints are redundant; these may be
             inconsistent, and the iteration also ends at steps of zero length.
         pivoted: Whether all factorizations pivot: shorter code for a case that is rare.
+        hold: Velocity variables that do not move.
 
     Returns:
         The configuration, with the remaining residual.
@@ -103,7 +120,7 @@ def projected_configuration(
         terms = switched(constraints(model, plan, position), switches)
         cut = rank_cut(model, terms.value, max(PROJECTION_CUT, tolerance))
         step = _least_motion(
-            model, plan, position, terms.jacobian, [-e for e in terms.value], cut, pivoted
+            model, plan, position, terms.jacobian, [-e for e in terms.value], cut, pivoted, hold
         ).vd
         # limit the step, for loops that cannot close
         part = 1.0 / np.maximum(1.0, max_abs(step) / MAX_NEWTON_STEP)
@@ -132,6 +149,7 @@ def projected_velocity(
     switches: Switches | None = None,
     tolerance: float = 0.0,
     pivoted: bool = False,
+    hold: Sequence[int] = (),
 ) -> tuple[Scalar, ...]:
     """Project a joint velocity onto J v = 0 in the metric of the mass matrix.
 
@@ -143,12 +161,13 @@ def projected_velocity(
         switches: Which loops are closed; all by default.
         tolerance: Relative singular value below which constraints are redundant.
         pivoted: Whether all factorizations pivot.
+        hold: Velocity variables that keep their values.
     """
     q, v = JointVector(q), JointVector(v)
     terms = switched(constraints(model, plan, q, v), switches)
     cut = rank_cut(model, terms.value, max(PROJECTION_CUT, tolerance))
     right = [-rate for rate in terms.rate]
-    change = _least_motion(model, plan, q, terms.jacobian, right, cut, pivoted).vd
+    change = _least_motion(model, plan, q, terms.jacobian, right, cut, pivoted, hold).vd
     return tuple(x + y for x, y in zip(v, change, strict=True))
 
 
@@ -160,6 +179,7 @@ def projected_state(
     *,
     switches: Switches | None = None,
     tolerance: float = 0.0,
+    hold: Sequence[int] = (),
 ) -> tuple[tuple[Scalar, ...], tuple[Scalar, ...], Scalar]:
     """Project configuration and velocity onto the constraint manifold after an integrator step.
 
@@ -174,14 +194,15 @@ def projected_state(
         v: Joint velocity [m/s or rad/s], nv scalars.
         switches: Which loops are closed; all by default.
         tolerance: Relative singular value below which constraints are redundant.
+        hold: Velocity variables that neither move nor change.
 
     Returns:
         Configuration, velocity and the largest remaining loop-closure error [m or rad].
     """
-    once = switches is None and cheaper_loop_method(model) != "handles"
+    once = switches is None and not hold and cheaper_loop_method(model) != "handles"
 
     def general() -> tuple[list[Scalar], list[Scalar], Scalar]:
-        how: Any = {"switches": switches, "tolerance": tolerance, "pivoted": once}
+        how: Any = {"switches": switches, "tolerance": tolerance, "pivoted": once, "hold": hold}
         closed = projected_configuration(model, plan, q, least_steps=1, **how)
         velocity = projected_velocity(model, plan, closed.q, v, **how)
         return list(closed.q), list(velocity), closed.residual
@@ -232,9 +253,18 @@ def _least_motion(
     rhs: Sequence[Scalar],
     cut: Scalar,
     pivoted: bool,
+    hold: Sequence[int] = (),
 ) -> ConstrainedMotion:
-    """Solve J x = rhs for the x of least kinetic energy."""
+    """Solve J x = rhs for the x of least kinetic energy, x being zero where variables are held."""
     free = [0.0] * plan.nv
+    if hold:
+        live = [k for k, used in enumerate(jacobian_pattern(model)) if used]
+        held: list[Row] = [{i: 1.0} for i in hold]
+        elements = FactorTree(expanded_parents(plan)).layout.elements()
+        metric = TreeMetric(plan, chosen_mass_elements(plan, q, elements))
+        right = [*(rhs[k] for k in live), *[0.0] * len(hold)]
+        found = solve_in_metric(metric, [*(rows[k] for k in live), *held], free, right, cut)
+        return ConstrainedMotion(tuple(found[0]), tuple(found[1][: len(live)]), *found[2:])
     if cheaper_loop_method(model) == "handles":
         return solve_by_handles(model, plan, q, rows, free, rhs, cut=cut)
     mass = chosen_mass_elements(plan, q, loop_pattern(model).mass)

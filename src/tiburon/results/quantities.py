@@ -87,6 +87,9 @@ class RunSystem(Protocol):
     def joint_forces(self, states: "States") -> Array:
         """Return the joint forces of all elements and commands [N or N m], shape (n, nv)."""
 
+    def prescribed_forces(self, states: "States") -> Array:
+        """Return the forces that prescribed joints take [N or N m], shape (n, nv)."""
+
     def wrenches(self, states: "States") -> Mapping[str, Array]:
         """Return the wrenches of elements by frame: [n; f], frame axes [N m, N], shape (n, 6)."""
 
@@ -424,6 +427,12 @@ QUANTITIES: dict[str, Quantity] = {
         "joint force",
         ("velocity",),
         lambda s: s.dynamics.joint_forces(s),
+    ),
+    "prescribed_force": Quantity(
+        "force that moves prescribed joints, beside elements and commands",
+        "joint force",
+        ("velocity",),
+        lambda s: s.dynamics.prescribed_forces(s),
     ),
     "joint_reaction": Quantity(
         "wrench on the body at its joint, body axes",

@@ -164,9 +164,20 @@ class RecordedSystem:
         """Return the joint forces of all elements and commands [N or N m], shape (n, nv)."""
 
         def forces(system: System, q: Any, w: Any, u: Any, time: Any, p: Any) -> Any:
-            return list(_driving(system, q, w, u, time, p).force)
+            known = _driving(system, q, w, u, time, p).force
+            if not system.prescribes:
+                return list(known)
+            return list(map(add, known, system.prescribed_force(q, w, u, time, p)))
 
         return np.asarray(self._evaluate(states, forces, "recorded_joint_force"))
+
+    def prescribed_forces(self, states: States) -> Array:
+        """Return the forces that prescribed joints take [N or N m], shape (n, nv)."""
+
+        def forces(system: System, q: Any, w: Any, u: Any, time: Any, p: Any) -> Any:
+            return [0.0 * q[0] + x for x in system.prescribed_force(q, w, u, time, p)]
+
+        return np.asarray(self._evaluate(states, forces, "recorded_prescribed_force"))
 
     def wrenches(self, states: States) -> dict[str, Array]:
         """Return the wrenches of elements by frame: [n; f], frame axes [N m, N], shape (n, 6)."""

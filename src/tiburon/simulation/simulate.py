@@ -10,6 +10,7 @@ import numpy as np
 from tiburon.actuation.defaults import as_elements, contact_elements
 from tiburon.actuation.element import Element
 from tiburon.actuation.loop_switch import LoopSwitch
+from tiburon.actuation.prescribed import PrescribedMotion, cases_of, prescribed_motions
 from tiburon.actuation.rigid_contact import RigidContact
 from tiburon.actuation.stick_slip import refuse_long_steps
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
@@ -61,6 +62,9 @@ CONTROL_DT = 0.01
 RECORD_DT = 0.01
 """Time between two rows by default [s]."""
 
+START_TOLERANCE = 1e-6
+"""Relative distance of the start from a prescribed path that is attributed to rounding."""
+
 WHOLE = 1e-6
 """How far a number of steps may be off a whole one: rounding of the times it comes from."""
 
@@ -79,6 +83,7 @@ def simulate(
     control_dt: float | None = None,
     command: Mapping[str, ArrayLike] | ArrayLike | None = None,
     forces: Sequence[Any] = (),
+    prescribed: Mapping[str, Any] | None = None,
     passive: bool | str = True,
     limits: bool = True,
     contact: str | bool | None = None,
@@ -140,6 +145,10 @@ def simulate(
         command: Commands at the start, by name or as an array (..., commands); zero by default.
             They hold where no controller replaces them.
         forces: Elements, springs, cylinders and other parts that act beside the robot's own.
+        prescribed: Paths of joints that follow them exactly while the others react, by joint: a
+            `JointPath` of the joint, or a formula of time (`Harmonic`, `Polynomial`); a list has
+            one JointPath per case. Their positions and velocities at the start are those of the
+            path. The forces that this takes are the quantity "prescribed_force".
         passive: Whether friction and springs of the robot's joints act; "stick_slip" for Coulomb
             friction that holds them at rest (see `elements_of`).
         limits: Whether joints stop at their limits.
@@ -235,6 +244,10 @@ def simulate(
         extra = (*extra, *touching)
     if isinstance(loop_method, Embedding):
         extra = (*extra, *_coordinates(model, loop_method, q))
+    motions = () if prescribed is None else prescribed_motions(model, prescribed)
+    if motions:
+        extra = (*extra, *motions)
+        parameters = {**(parameters or {}), **cases_of(motions)} or None
     several = place is not None and place.cases is not None
     varied = None
     if several or parameters is not None:
@@ -294,6 +307,8 @@ def simulate(
         )
     if setup.loop_method:
         _refuse_loop_method(setup, touching, exact, keep_inertia)
+    if motions:
+        _refuse_prescribed(setup, touching, exact, keep_inertia)
     if varied is not None:
         system = setup.system()
     elif not (extra or setup.traced or setup.redundancy_tolerance or setup.loop_method):
@@ -309,6 +324,8 @@ def simulate(
     batch, state, held, rows = _start(system, q, v, x, command, varied)
     if case_numbers is not None:
         setup = setup._replace(case_numbers=_case_numbers(case_numbers, batch))
+    if motions:
+        _start_on_paths(system, state, setup.begin, rows.get(ELEMENTS), (q is None, v is None))
     if model.loops and not setup.loop_method:
         _close(system, state, setup.begin)
     if system.coordinates is not None:
@@ -523,6 +540,79 @@ def _coordinates(model: Model, method: Embedding, q: ArrayLike | None) -> tuple[
     if q is not None:
         start = as_batch(q, model.nq, "q", model.describe_q()).reshape(-1, model.nq)[0]
     return (coordinates_element(model, method, start),)
+
+
+def _refuse_prescribed(
+    setup: RunSetup, touching: Sequence[Any], exact: bool, keep_inertia: int | None
+) -> None:
+    """Refuse runs in which joints cannot follow paths."""
+    model, joints = (
+        setup.model,
+        [e.joint for e in setup.elements if isinstance(e, PrescribedMotion)],
+    )
+    name = joints[0]
+    if exact or any(isinstance(element, RigidContact) for element in touching):
+        raise ModelError(
+            f"prescribed joint {name!r}: rigid and exact contact move all joints by impulses; use "
+            "contact='compliant', or give the body a Driven joint",
+            name=name,
+        )
+    if keep_inertia is not None:
+        raise ModelError(
+            f"prescribed joint {name!r}: keep_inertia keeps the mass matrix of all joints; leave "
+            "one of the two out",
+            name=name,
+        )
+    if setup.loop_method:
+        raise ModelError(
+            f"prescribed joint {name!r}: loops are closed by projection around prescribed joints; "
+            "leave loop_method out",
+            name=name,
+        )
+    if model.loops and METHODS[setup.method].is_implicit:
+        able = [known for known, method in METHODS.items() if not method.is_implicit]
+        raise OptionError("method with prescribed joints and loops", able, setup.method)
+
+
+def _start_on_paths(
+    system: System,
+    state: Array,
+    begin: float,
+    rows: Array | None,
+    free: tuple[bool, bool],
+) -> None:
+    """Put prescribed joints onto their paths at the start, in place.
+
+    Args:
+        system: The robot.
+        state: All cases, shape (cases, nq + nv + nx).
+        begin: Time at the start [s].
+        rows: Run-time parameters of elements that differ between cases.
+        free: Whether positions, and velocities, were left to us.
+
+    Raises:
+        DomainError: If the caller gave other positions or velocities than the path has.
+    """
+    model = system.model
+    numbers = np.asarray(system.numbers() if rows is None else rows, dtype=np.float64)
+    numbers = np.broadcast_to(numbers, (*np.shape(state)[:1], numbers.shape[-1]))
+    names = model.q_names, model.v_names
+    for case, row in enumerate(state):
+        for joint in system.prescribed(begin, tuple(numbers[case])):
+            places = joint.q, model.nq + joint.v
+            for k, (place, values) in enumerate(zip(places, joint.sample[:2], strict=True)):
+                where = slice(place, place + len(values))
+                off = np.abs(row[where] - values)
+                if not free[k] and off.max() > START_TOLERANCE * (1.0 + np.abs(values).max()):
+                    at = int(off.argmax())
+                    which = names[k][(joint.q, joint.v)[k] + at]
+                    raise DomainError(
+                        f"{'qv'[k]} of prescribed {which!r}",
+                        f"the start of its path, {values[at]:.6g} at {begin:g} s",
+                        f"{row[place + at]:.6g}" + (f" in case {case}" if len(state) > 1 else ""),
+                        advice=f"write that value, or leave {'qv'[k]} out",
+                    )
+                row[where] = values
 
 
 def _close(system: System, state: Array, begin: float) -> None:

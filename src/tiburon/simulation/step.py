@@ -134,7 +134,7 @@ class Stepping:
 
         @function
         def settled(q: Scalars, w: Scalars, time: Scalar) -> tuple[Scalars, Scalars]:
-            q, w, gap = system.settle(q, w, time)
+            q, w, gap = system.settle(q, w, time, p=p)
             return tuple(require(gap <= system.most_open, x, LEFT_OPEN) for x in q), w
 
         @function
@@ -150,7 +150,7 @@ class Stepping:
                 q, w, memory, held = system.touch(manifold, rates, start, free, u, h, time, p)
             else:
                 q, w, memory = free()
-            if system.model.loops and settles:
+            if (system.model.loops or system.prescribes) and settles:
                 q, w = settled(q, w, time + h)
             return q, w, memory, held
 

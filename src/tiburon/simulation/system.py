@@ -32,8 +32,11 @@ from tiburon.actuation.element import Action, Element, ElementContext, StateKine
 from tiburon.actuation.exact_contact import ExactContact
 from tiburon.actuation.loop_coordinates import LoopCoordinates
 from tiburon.actuation.loop_switch import LoopSwitch
+from tiburon.actuation.piecewise import PathSample
+from tiburon.actuation.prescribed import PrescribedMotion
 from tiburon.actuation.rigid_contact import RigidContact
 from tiburon.algorithms.crba import mass_elements
+from tiburon.algorithms.hybrid import hybrid_aba, hybrid_crba
 from tiburon.algorithms.joint_space import expanded_parents
 from tiburon.algorithms.kinematics import Place
 from tiburon.algorithms.rnea import rnea
@@ -71,6 +74,7 @@ from tiburon.loops.constraints import (
     switches_of,
 )
 from tiburon.loops.derivatives import add_constraints, constrained_solver
+from tiburon.loops.inverse import hybrid_with_loops
 from tiburon.loops.methods import constrained_motion
 from tiburon.loops.metric import MIN_CUT, rank_cut
 from tiburon.loops.projection import (
@@ -220,6 +224,24 @@ class CoordinatePlaces(NamedTuple):
 
     rows: int
     """Number of rows."""
+
+
+class Prescribed(NamedTuple):
+    """A joint with prescribed motion at a time."""
+
+    q: int
+    """Its first position variable."""
+
+    v: int
+    """Its first velocity variable."""
+
+    sample: PathSample
+    """Its position, velocity and acceleration."""
+
+    @property
+    def accelerations(self) -> list[tuple[int, Scalar]]:
+        """Its velocity variables and their accelerations [m/s^2 or rad/s^2]."""
+        return list(enumerate(self.sample.acceleration, start=self.v))
 
 
 class PosedContact(NamedTuple):
@@ -453,7 +475,7 @@ class System:
             w = (*self.guided_velocity(q, w), *w[self.model.nv :])
         q, v, x = self._parts(q, w)
         here, driving, own = self._acting(q, v, x, u, time, p)
-        vd, forces = self._accelerations(here, q, v, x, driving.force)
+        vd, forces = self._accelerations(here, q, v, x, driving.force, self.prescribed(time, p))
         if self.is_exact:
             held = self._held_contacts(here, q, v, x, vd, u, p)
             pushed = held.problem.compliance.response(mode_forces(*held).x)
@@ -521,6 +543,9 @@ class System:
         here, driving, own = self._acting(q, v, x, u, time, p)
         needed = rnea(here.plan, q, v, JointVector(vd), here.gravity, here.external)
         left: list[Scalar] = [a - b for a, b in zip(driving.force, needed, strict=True)]
+        for joint in self.prescribed(time, p):
+            for i, wanted in joint.accelerations:
+                left[i] = wanted - vd[i]
         if self.model.loops:
             left = add_constraints(left, self._constraints(here, q, v, x), vd, forces)
         return tuple(left), (*driving.rates, *own)
@@ -537,8 +562,24 @@ class System:
             return lambda r: solved(tuple(r[:n]), tuple(r[n:]))
         parents, H = expanded_parents(here.plan), mass_elements(here.plan, q)
         primitive = FactorTree(parents)
-        factor = primitive.apply([H[i * n + j] for i, j in primitive.layout.elements()])
-        return lambda r: tuple(SolveTree(parents).apply([*factor, *r]))
+        # accelerations of prescribed joints are known: their equations are vd = r
+        known = {i for joint in self.prescribed(time) for i, _ in joint.accelerations}
+
+        def entry(i: int, j: int) -> Scalar:
+            if i in known or j in known:
+                return 1.0 if i == j else 0.0
+            return H[i * n + j]
+
+        factor = primitive.apply([entry(i, j) for i, j in primitive.layout.elements()])
+
+        def solve(r: Scalars) -> Scalars:
+            right = [
+                r[i] if i in known else r[i] - sum((H[i * n + k] * r[k] for k in known), start=0.0)
+                for i in range(n)
+            ]
+            return tuple(SolveTree(parents).apply([*factor, *right]))
+
+        return solve
 
     def _acting(
         self,
@@ -594,9 +635,13 @@ class System:
         v: JointVector,
         x: Sequence[Scalar],
         force: Sequence[Scalar],
+        prescribed: "Sequence[Prescribed]" = (),
     ) -> tuple[Sequence[Scalar], Sequence[Scalar]]:
         """Return joint accelerations and constraint forces, by the method that the robot needs."""
         tau = JointVector(force)
+        if prescribed:
+            vd, _, forces = self._hybrid(here, q, v, x, tau, prescribed)
+            return vd, forces
         if isinstance(self.loop_method, Penalty):
             terms = self._constraints(here, q, v, x)
             pushes = self.loop_method.forces(terms)
@@ -619,10 +664,84 @@ class System:
         solve = method_of_runs(self.model, here.plan)
         return solve(here.plan, q, v, tau, here.gravity, here.external), ()
 
+    def _hybrid(
+        self,
+        here: Setting,
+        q: JointVector,
+        v: JointVector,
+        x: Sequence[Scalar],
+        tau: JointVector,
+        prescribed: "Sequence[Prescribed]",
+    ) -> tuple[Sequence[Scalar], Sequence[Scalar], Sequence[Scalar]]:
+        """Return accelerations, joint forces and constraint forces with prescribed joints.
+
+        Joint forces at prescribed joints are those that their motion takes in total.
+        """
+        plan, wanted = here.plan, {i: a for joint in prescribed for i, a in joint.accelerations}
+        vd = [wanted.get(i, 0.0) for i in range(plan.nv)]
+        if not self.model.loops:
+            known = [i in wanted for i in range(plan.nv)]
+            solve = hybrid_crba if plan.has_couplings else hybrid_aba
+            found = solve(plan, q, v, tau, JointVector(vd), known, here.gravity, here.external)
+            return (*found, ())
+        terms = self._constraints(here, q, v, x)
+        return hybrid_with_loops(here, q, v, tau, wanted, terms, self._min_cut)
+
+    def prescribed_force(
+        self,
+        q: Sequence[Scalar],
+        w: Sequence[Scalar],
+        u: Sequence[Scalar],
+        time: Scalar,
+        p: Sequence[Scalar] | None = None,
+    ) -> Scalars:
+        """Return the forces that move prescribed joints along their paths [N or N m], nv scalars.
+
+        They act beside the forces of elements and commands; zero at all other joints.
+        """
+        q, v, x = self._parts(q, w)
+        here, driving, _ = self._acting(q, v, x, u, time, p)
+        prescribed = self.prescribed(time, p)
+        if not prescribed:
+            return (0.0,) * self.model.nv
+        force = JointVector(driving.force)
+        _, needed, _ = self._hybrid(here, q, v, x, force, prescribed)
+        wanted = {i for joint in prescribed for i, _ in joint.accelerations}
+        return tuple(needed[i] - force[i] if i in wanted else 0.0 for i in range(self.model.nv))
+
+    @cached_property
+    def _prescribed_places(self) -> list[tuple[PrescribedMotion, slice, slice]]:
+        """Prescribed joints, with the places of their parameters and table handles."""
+        found, at_p, at_t = [], 0, 0
+        for element, size in zip(self.elements, self._sizes, strict=True):
+            end_p, end_t = at_p + size.parameters, at_t + HANDLE * len(size.tables)
+            if isinstance(element, PrescribedMotion):
+                found.append((element, slice(at_p, end_p), slice(at_t, end_t)))
+            at_p, at_t = end_p, end_t
+        return found
+
+    @property
+    def prescribes(self) -> bool:
+        """Whether joints follow given paths."""
+        return bool(self._prescribed_places)
+
+    def prescribed(self, time: Scalar, p: Sequence[Scalar] | None = None) -> "list[Prescribed]":
+        """Return the prescribed joints at a time [s]; p are the parameters of all elements."""
+        if not self._prescribed_places:
+            return []
+        numbers = self._run_time(ELEMENTS) if p is None else p
+        handles = self._run_time(TABLES)
+        found = []
+        for element, at_p, at_t in self._prescribed_places:
+            sample = element.sample(time, numbers[at_p], handles[at_t])
+            of_q, of_v = (self.model.slice(element.joint, of=of) for of in ("q", "v"))
+            found.append(Prescribed(of_q.start, of_v.start, sample))
+        return found
+
     @property
     def is_constrained(self) -> bool:
         """Whether steps leave constraints by their error, onto which `settle` projects."""
-        return bool(self.model.loops) or self.is_exact
+        return bool(self.model.loops) or self.is_exact or self.prescribes
 
     def settle(
         self,
@@ -642,7 +761,12 @@ class System:
             Configuration, velocity with continuous states, and the largest loop-closure error [m or
             rad]; above `most_open` the loops could not be closed.
         """
-        q, w, residual = self._settle_loops(q, w, time)
+        hold: Sequence[int] = ()
+        if self.prescribes:
+            prescribed = self.prescribed(time, p)
+            q, w = self.onto_paths(q, w, prescribed)
+            hold = [i for joint in prescribed for i, _ in joint.accelerations]
+        q, w, residual = self._settle_loops(q, w, time, hold)
         if self.is_exact:
             q, w = self._settle_contacts(q, w, time, u, p)
             # contacts move within what loops allow to first order
@@ -675,10 +799,22 @@ class System:
         change = stopping_impulse(velocity, compliance, modes)
         return q, (*(a + b for a, b in zip(v, change, strict=True)), *x)
 
+    @staticmethod
+    def onto_paths(
+        q: Scalars, w: Scalars, prescribed: "Sequence[Prescribed]"
+    ) -> tuple[Scalars, Scalars]:
+        """Return a state with prescribed joints on their paths."""
+        position, velocity = list(q), list(w)
+        for joint in prescribed:
+            x, xd, _ = joint.sample
+            position[joint.q : joint.q + len(x)] = x
+            velocity[joint.v : joint.v + len(xd)] = xd
+        return tuple(position), tuple(velocity)
+
     def _settle_loops(
-        self, q: Scalars, w: Scalars, time: Scalar
+        self, q: Scalars, w: Scalars, time: Scalar, hold: Sequence[int] = ()
     ) -> tuple[Scalars, Scalars, Scalar]:
-        """Project a state onto the loop constraints."""
+        """Project a state onto the loop constraints, with some velocity variables held."""
         if self.coordinates is not None:
             # z is the state: velocities follow from it at the new configuration
             return q, (*self.guided_velocity(q, w), *w[self.model.nv :]), 0.0
@@ -687,6 +823,8 @@ class System:
         nv = self.model.nv
         plan = self.plan_at(q, w[:nv], time)
         how: Any = {"switches": self.switches(w[nv:]), "tolerance": self.redundancy_tolerance}
+        if hold:
+            how["hold"] = tuple(hold)
         closed, v, residual = projected_state(self.model, plan, q, w[:nv], **how)
         return closed, (*v, *w[nv:]), residual
 

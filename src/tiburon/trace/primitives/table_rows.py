@@ -101,6 +101,21 @@ class Table:
         return address_of(self.places), address_of(self.rows), float(len(self))
 
 
+class TableOfTables(Table):
+    """Tables by number, all of one form: row k is the handle of table k, which it keeps alive.
+
+    Attributes:
+        tables: The tables.
+    """
+
+    __slots__ = ("tables",)
+
+    def __init__(self, tables: Sequence[Table]) -> None:
+        """Take some tables."""
+        self.tables = tuple(tables)
+        super().__init__(np.arange(float(len(self.tables))), [t.handle for t in self.tables])
+
+
 def _own(numbers: ArrayLike) -> NDArray[np.float64]:
     """Return values as a read-only array."""
     known = isinstance(numbers, np.ndarray) and numbers.dtype == np.float64

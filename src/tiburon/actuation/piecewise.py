@@ -27,6 +27,7 @@ __all__ = [
     "Piecewise",
     "entries",
     "joined",
+    "read_pieces",
     "row_of",
     "smooth_pieces",
     "speed_profile",
@@ -85,6 +86,19 @@ class Piecewise:
         rows, start = self._chosen(within) if traced else self._looked_up(within)
         return _sample(rows, time, within, start, (begin, end))
 
+    def entry(self, place: int) -> "Piecewise":
+        """Return one entry as a path of its own."""
+        rows = (tuple((row[place],) for row in piece) for piece in self.coefficients)
+        return Piecewise(self.knots, tuple(rows))
+
+    def with_powers(self, count: int) -> "Piecewise":
+        """Return the same path with a number of coefficients per piece, those added being zero."""
+        missing = count - len(self.coefficients[0])
+        if not missing:
+            return self
+        zeros = ((0.0,) * self.size,) * missing
+        return Piecewise(self.knots, tuple((*piece, *zeros) for piece in self.coefficients))
+
     def table(self, *constants: float) -> Table:
         """Return the path as a table beside compiled code, one row per piece, with constants."""
         knots, coefficients = self._tables
@@ -106,13 +120,7 @@ class Piecewise:
             handle: Handle of the table.
             constants: Number of constants in the table.
         """
-        form = self.form(constants)
-        start, _, *row = TableRows(*form, following=False).apply([*handle[:HANDLE], time])
-        size, count = self.size, len(self.coefficients[0]) * self.size
-        begin, end = row[count : count + 2]
-        rows = [row_of(row[k : k + size]) for k in range(0, count, size)]
-        within = np.minimum(np.maximum(time, begin), end)
-        return _sample(rows, time, within, start, (begin, end)), row[count + 2 :]
+        return read_pieces(self.size, self.form(constants), time, handle, constants)
 
     def require_continuous(self, name: Callable[[int], str]) -> None:
         """Raise DomainError if position or velocity step; `name` names an entry in the message."""
@@ -197,6 +205,26 @@ def _sample(
     if not traced:
         moving = np.asarray(moving)[..., None]
     return PathSample(p, v * moving, a * moving)
+
+
+def read_pieces(
+    size: int, form: TableForm, time: Any, handle: Sequence[Any], constants: int = 0
+) -> tuple[PathSample, list[Any]]:
+    """Evaluate a table of pieces at a time [s]; return the sample and the table's constants.
+
+    Args:
+        size: Number of entries of the path.
+        form: Form of the table.
+        time: A float or traced value [s].
+        handle: Handle of the table.
+        constants: Number of constants in the table.
+    """
+    start, _, *row = TableRows(*form, following=False).apply([*handle[:HANDLE], time])
+    count = form[0] - 2 - constants
+    begin, end = row[count : count + 2]
+    rows = [row_of(row[k : k + size]) for k in range(0, count, size)]
+    within = np.minimum(np.maximum(time, begin), end)
+    return _sample(rows, time, within, start, (begin, end)), row[count + 2 :]
 
 
 def entries(x: Any) -> list[Any]:
