@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -64,6 +64,9 @@ class Piecewise:
 
     coefficients: tuple[tuple[tuple[float, ...], ...], ...]
     """Per piece and power of the time since its start, one coefficient per entry."""
+
+    is_declared: ClassVar[bool] = True
+    """It holds numbers only, which need not be looked at one by one."""
 
     @property
     def size(self) -> int:

@@ -27,7 +27,7 @@ from tiburon.trace.primitives.table_rows import (
     table_form,
 )
 
-__all__ = ["PrescribedMotion", "cases_of", "prescribed_motions"]
+__all__ = ["CASE", "PrescribedMotion", "cases_of", "prescribed_motions"]
 
 CASE = "case"
 """Run-time parameter that numbers the path of a case."""

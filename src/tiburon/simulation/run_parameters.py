@@ -10,6 +10,7 @@ from tiburon.actuation.contact_element import ContactElement
 from tiburon.actuation.defaults import as_elements, contact_elements, elements_of
 from tiburon.actuation.element import Element, structure_of
 from tiburon.actuation.joint_stops import JointStops
+from tiburon.actuation.prescribed import CASE, PrescribedMotion
 from tiburon.actuation.stick_slip import StickSlip
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.argument_checks import refuse_unusable
@@ -185,6 +186,11 @@ def _force_parameters(forces: Sequence[Element]) -> Iterator[Parameter]:
         if isinstance(element, ContactElement):
             # those of surfaces alone, without trying all of them: there may be hundreds
             yield from contact_parameters(element.candidates, element.name)
+            continue
+        if isinstance(element, PrescribedMotion):
+            # numbers of splines are in tables, without trying each of them
+            if element.parameters():
+                yield parameter("element", element.name, CASE, element.case, (CASE,))
             continue
         part: object = element
         if not is_declared(element) or not is_dataclass(part):
