@@ -24,6 +24,7 @@ tiburon reproduce iftomm bricard andrews
 tiburon reproduce contact-statistics
 tiburon reproduce nahon E9 E14
 tiburon reproduce khan torques penalty
+tiburon reproduce mcmillan table-2 lift
 """
 
 
@@ -195,6 +196,33 @@ def print_khan(
     if html is not None:
         _write_page(html, khan_page(tables))
     _print_cells("Khan 2002", tables, summary)
+
+
+@application.command("mcmillan")
+def print_mcmillan(
+    parts: Annotated[
+        list[str] | None,
+        typer.Argument(help="Tables such as table-2, dual-arm or lift; all if none."),
+    ] = None,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="Print one line per table, and cells that differ.")
+    ] = False,
+    html: Annotated[
+        Path | None, typer.Option(help="Write tables and figures as an HTML page.")
+    ] = None,
+) -> None:
+    """Compare arms on a load with their source: operation counts, accelerations, a lift.
+
+    McMillan 1994, chapters 2 to 4. Counts agree if ours are not above the published ones. The
+    source has no model data: arms, grips and way of the lift are ours, and its errors are shown.
+    Exits with 1 if a value differs.
+    """
+    from tiburon.reproduce.mcmillan import mcmillan_page, mcmillan_tables
+
+    tables = mcmillan_tables(parts or ())
+    if html is not None:
+        _write_page(html, mcmillan_page(tables))
+    _print_cells("McMillan 1994", tables, summary)
 
 
 def _write_page(path: Path, text: str) -> None:

@@ -7,9 +7,13 @@ from tiburon.reproduce.cells import CellTable, count_cells
 from tiburon.viewer.report import Section, Verdict, figure_markup, report_html, table_markup
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["PageFigure", "cell_page"]
+__all__ = ["WIDTH", "PageFigure", "cell_page", "panels"]
+
+WIDTH = 9.0
+"""Width of figures [inch]."""
 
 
 class PageFigure(NamedTuple):
@@ -20,6 +24,18 @@ class PageFigure(NamedTuple):
     """What it shows, and which figure of the source it stands for."""
 
     figure: "Figure"
+
+
+def panels(rows: int, height: float = 2.4) -> tuple["Figure", Sequence["Axes"]]:
+    """Return a figure of panels below each other, and their axes; height in inch."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH, height * rows + 0.4), layout="constrained")
+    axes = figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0]
+    for each in axes:
+        each.grid(alpha=0.25)
+        each.spines[["top", "right"]].set_visible(False)
+    return figure, list(axes)
 
 
 def cell_page(

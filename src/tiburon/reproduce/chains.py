@@ -27,6 +27,7 @@ from tiburon.trace.program import trace
 __all__ = [
     "articulated_body",
     "bias_force",
+    "chain_model",
     "composite_rigid_body",
     "cost_of",
     "forward_by_composite_rigid_body",
@@ -119,7 +120,7 @@ def mobile_articulated_body(n: int, base: Joint | None = None) -> Cost:
 
 def _count(n: int, run: Callable[..., Any], base: Joint | None = None) -> Cost:
     """Count an algorithm, called as ``run(plan, q, v, u, gravity)``, on a chain of n links."""
-    model = _model(n, base)
+    model = chain_model(n, base)
     first_link = 0 if base is None else 1
 
     def function(q: Any, v: Any, u: Any, inertia: Any, lengths: Any, gravity: Any) -> Any:
@@ -150,7 +151,7 @@ def mdh(a: Scalar, cosine: Scalar, sine: Scalar, d: Scalar) -> Transform:
     )
 
 
-def _model(n: int, base: Joint | None) -> Model:
+def chain_model(n: int, base: Joint | None = None) -> Model:
     """Return a chain about z axes whose links have ten nonzero inertial parameters each."""
     joints: list[Joint] = [] if base is None else [base]
     joints += [Revolute(f"joint_{number}") for number in range(1, n + 1)]

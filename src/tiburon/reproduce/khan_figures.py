@@ -1,12 +1,12 @@
 """Figures of Khan 2002, redrawn: those of the source are lost."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tiburon.arrays import NDArray
-from tiburon.reproduce.cell_page import PageFigure
+from tiburon.reproduce.cell_page import WIDTH, PageFigure, panels
 from tiburon.reproduce.khan_complements import projector_basis
 from tiburon.reproduce.khan_mechanism import (
     ACTUATED,
@@ -43,9 +43,6 @@ if TYPE_CHECKING:
 __all__ = ["figures"]
 
 Array = NDArray[np.float64]
-
-WIDTH = 9.0
-"""[inch]"""
 
 
 def figures() -> tuple[PageFigure, ...]:
@@ -104,17 +101,6 @@ def figures() -> tuple[PageFigure, ...]:
         )
 
 
-def _panels(rows: int, height: float = 2.4) -> tuple["Figure", Sequence["Axes"]]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(WIDTH, height * rows + 0.4), layout="constrained")
-    axes = figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0]
-    for each in axes:
-        each.grid(alpha=0.25)
-        each.spines[["top", "right"]].set_visible(False)
-    return figure, list(axes)
-
-
 def _named(axes: "Axes", title: str = "") -> None:
     axes.legend(title=title or None, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
@@ -151,7 +137,7 @@ def _draw(axes: "Axes", q: Array, shade: Any, label: str) -> None:
 
 
 def _driving() -> "Figure":
-    figure, (upper, lower) = _panels(2)
+    figure, (upper, lower) = panels(2)
     time = np.linspace(0.0, 3.0, 301)
     angles, torque = driven_angles(time)[0], series_at(time)
     for k in range(3):
@@ -166,7 +152,7 @@ def _driving() -> "Figure":
 
 
 def _evaluations() -> "Figure":
-    figure, (axes,) = _panels(1, 3.0)
+    figure, (axes,) = panels(1, 3.0)
     for tolerance in (1e-3, 1e-6):
         counts = [adaptive_penalty(k, tolerance).evaluations for k in STIFFNESSES]
         axes.loglog(STIFFNESSES, counts, "o-", label=f"RelTol {tolerance:.0e}")
@@ -185,8 +171,8 @@ def _until_wild(time: Array, error: Array, most: float = 10.0) -> tuple[Array, A
 
 
 def _penalty_errors() -> "Figure":
-    figure, panels = _panels(2)
-    for axes, dt in zip(panels, (0.01, 0.001), strict=True):
+    figure, places = panels(2)
+    for axes, dt in zip(places, (0.01, 0.001), strict=True):
         for k in STIFFNESSES:
             run = penalty_run(k, dt)
             time, error = np.asarray(run.time), joint_errors(np.asarray(run.time), run.q)[:, 0]
@@ -194,12 +180,12 @@ def _penalty_errors() -> "Figure":
             axes.plot(*_until_wild(time, error), label=f"k = {k:.0e}{ended}")
         axes.set(ylabel="error of theta_1 [rad]", title=f"steps of {dt} s")
         _named(axes)
-    panels[-1].set(xlabel="time [s]")
+    places[-1].set(xlabel="time [s]")
     return figure
 
 
 def _bases() -> "Figure":
-    figure, (upper, lower) = _panels(2, 2.0)
+    figure, (upper, lower) = panels(2, 2.0)
     path = prescribed()
     picked = range(0, 3001, 10)
     jacobians = [terms(path.q[k], np.zeros(9)).A for k in picked]
@@ -214,8 +200,8 @@ def _bases() -> "Figure":
 
 
 def _complement_errors() -> "Figure":
-    figure, panels = _panels(2)
-    for axes, rounded in zip(panels, (False, True), strict=True):
+    figure, places = panels(2)
+    for axes, rounded in zip(places, (False, True), strict=True):
         for sigma in SIGMAS:
             run = embedded_run("gauss", sigma, 0.01, rounded=rounded)
             error = run.x[:, 0] - driven_angles(run.time)[0][:, 0]
@@ -223,12 +209,12 @@ def _complement_errors() -> "Figure":
         start = "printed pose" if rounded else "closed pose"
         axes.set(ylabel="error of theta_1 [rad]", title=f"from the {start}")
         _named(axes)
-    panels[-1].set(xlabel="time [s]")
+    places[-1].set(xlabel="time [s]")
     return figure
 
 
 def _growth() -> "Figure":
-    figure, (axes,) = _panels(1, 3.0)
+    figure, (axes,) = panels(1, 3.0)
     time, apart = growth()
     axes.semilogy(time[1:], apart[1:])
     axes.set(xlabel="time [s]", ylabel="difference [rad]")
@@ -241,12 +227,12 @@ def _corrections() -> "Figure":
         ("penalty, k = 1e5", penalty_run(1e5, 0.001, "rk4", GAINS)),
         ("projection", simulated(gains=GAINS)),
     )
-    figure, panels = _panels(2)
-    for axes, (title, run) in zip(panels, runs, strict=True):
+    figure, places = panels(2)
+    for axes, (title, run) in zip(places, runs, strict=True):
         found = feedback_of(np.asarray(run.time), run.q[:, names], run.v[:, names])
         for k in range(3):
             axes.semilogy(found.time[1:], 100.0 * found.history[1:, k], label=f"tau_{k + 1}")
         axes.set(ylabel="correction [%]", title=title)
         _named(axes)
-    panels[-1].set(xlabel="time [s]")
+    places[-1].set(xlabel="time [s]")
     return figure

@@ -38,6 +38,7 @@ from tiburon.loops.constraints import constraints
 from tiburon.model import Actuator, Body, Frame, Inertia, Model, Pose, Prismatic, Revolute
 from tiburon.model.closure_kinds import ConstraintFunction
 from tiburon.record import record
+from tiburon.reproduce.chebyshev import chebyshev_nodes, chebyshev_series, series_value
 from tiburon.trace.array import as_traced
 from tiburon.trace.declared import traced
 from tiburon.zoo.parts import plate, thin_rod, upright
@@ -296,28 +297,12 @@ instability of the motion turns into a visible error."""
 @cache
 def torque_series() -> Array:
     """Return Chebyshev coefficients of the torques over [0, T], shape (degree + 1, 3) [N m]."""
-    n = SERIES_DEGREE + 1
-    angles = math.pi * (np.arange(n) + 0.5) / n
-    nodes = 0.5 * DURATION * (1.0 - np.cos(angles))
-    values = torques(motion(nodes))[::-1]
-    # nodes in falling order of the angle; values at cos(angle)
-    basis = np.cos(np.outer(np.arange(n), angles))
-    found = 2.0 / n * basis @ values
-    found[0] *= 0.5
-    return np.asarray(found)
+    nodes = chebyshev_nodes(SERIES_DEGREE + 1, DURATION)
+    return chebyshev_series(torques(motion(nodes)))
 
 
 def _series(time: Any) -> list[Any]:
-    """Evaluate the series of the three torques by Clenshaw's recurrence."""
-    x = (2.0 / DURATION) * time - 1.0
-    double = x + x
-    found = []
-    for column in torque_series().T.tolist():
-        after = last = 0.0 * x
-        for coefficient in column[:0:-1]:
-            after, last = double * after - last + coefficient, after
-        found.append(x * after - last + column[0])
-    return found
+    return series_value(torque_series(), DURATION, time)
 
 
 def series_at(time: ArrayLike) -> Array:

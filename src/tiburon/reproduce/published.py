@@ -6,8 +6,8 @@ chains on a floating body) are written for one m at a time.
 
 Sources:
     Featherstone, Robot Dynamics Algorithms, 1987: Tables 4-1 and 8-2 to 8-6.
-    McMillan, Computational Dynamics for Robotic Systems on Land and Under Water, 1994: Tables 12,
-        16, 19, 21 to 24, 26, 28 and 30.
+    McMillan, Computational Dynamics for Robotic Systems on Land and Under Water, 1994: Tables 2,
+        8, 9, 12, 16, 19, 21 to 24, 26, 28 and 30.
     McMillan, Orin and McGhee, Efficient Dynamic Simulation of an Underwater Vehicle with a Robotic
         Manipulator, 1995: Table II.
 """
@@ -434,3 +434,106 @@ def _stars() -> Iterator[tuple[str, PublishedCount]]:
 
 STARS: Mapping[str, PublishedCount] = dict(_stars())
 """Costs of algorithms on chains of N revolute joints on a floating body."""
+
+
+# -- arms that hold a load -------------------------------------------------------------------------
+
+
+def _scaled(rows: Mapping[str, tuple[Sequence[str], Sequence[str]]], arms: int) -> Rows:
+    """Return rows of m arms from those of one, coefficients highest power first."""
+    return {
+        name: tuple(  # type: ignore[misc]
+            Polynomial(*(str(Fraction(c) * arms) for c in coefficients)) for coefficients in both
+        )
+        for name, both in rows.items()
+    }
+
+
+_ARM_ON_LOAD: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
+    "H, J": (("25/2", "11/2", "-18"), ("8", "30", "-38")),
+    "H^-1 J^T": (("1/6", "13/2", "-2/3", "0"), ("1/6", "6", "-37/6", "0")),
+    "Lambda^-1": (("21", "0"), ("21", "-21")),
+    "Lambda": (("141",), ("90",)),
+    "qdd_open, xdd'_open": (("1", "100", "-114"), ("1", "87", "-105")),
+    "X^T Lambda X": (("84",), ("86",)),
+    "X^T Lambda (xdd' - zeta)": (("76",), ("55",)),
+    "f": (("56",), ("48",)),
+    "qdd": (("6", "0"), ("6", "0")),
+}
+"""Rows of McMillan 1994, Table 2, for one arm."""
+
+
+def arms_on_load(arms: int) -> PublishedCount:
+    """Return McMillan 1994, Table 2, for a number of arms."""
+    rows = dict(_scaled(_ARM_ON_LOAD, arms))
+    rows["a'_r, a_r"] = Polynomial(99), Polynomial(27 * arms + 62)
+    return PublishedCount(
+        f"{THESIS} 2", f"{_chains(arms)} on a load, rigid grasps", *_total(rows), 6, 24, rows
+    )
+
+
+def lilly_orin_arms_on_load(arms: int) -> PublishedCount:
+    """Return Lilly and Orin's O(mN) method as McMillan 1994 quotes it (L767)."""
+    m = arms
+    return PublishedCount(
+        "McMillan 1994, L767",
+        f"{_chains(m)} on a load by Lilly and Orin",
+        Polynomial(656 * m, -171 * m + 128),
+        Polynomial(546 * m, -208 * m + 101),
+        6,
+    )
+
+
+MASS_MATRIX_AND_JACOBIAN = {
+    "original": PublishedCount(
+        "McMillan 1994, L698",
+        "mass matrix and Jacobian by Lilly and Orin's method III",
+        Polynomial("25/2", "49/2", -37),
+        Polynomial(8, 40, -48),
+    ),
+    "improved": PublishedCount(
+        "McMillan 1994, L698",
+        "the same, composite inertias moved as in appendix A",
+        Polynomial("25/2", "11/2", -18),
+        Polynomial(8, 30, -38),
+    ),
+}
+"""Mass matrix and Jacobian of a chain together."""
+
+DUAL_ARM: Mapping[str, tuple[str, Mapping[str, Cost], Cost]] = {
+    "I": (
+        f"{THESIS} 8",
+        {
+            "Lambda_k": Cost(282, 180),
+            "Lambda_k xdd_k": Cost(72, 60),
+            "sum - c": Cost(0, 12),
+            "Lambda_1 + Lambda_2 + I_r": Cost(0, 27),
+            "a_r": Cost(86, 65),
+            "xdd_k - a_r": Cost(0, 12),
+            "f_k": Cost(72, 60),
+        },
+        Cost(512, 416),
+    ),
+    "II": (
+        f"{THESIS} 9",
+        {
+            "Lambda_k^-1 + I_r^-1": Cost(0, 12),
+            "I_r^-1 c": Cost(6, 0),
+            "xdd_k + I_r^-1 c": Cost(0, 12),
+            "(Lambda_1^-1 + I_r^-1)^-1": Cost(141, 90),
+            "I_r^-1 (..)^-1": Cost(36, 0),
+            "I_r^-1 (..)^-1 I_r^-1": Cost(21, 0),
+            "I_r^-1 (..)^-1 [..]": Cost(36, 30),
+            "difference of vectors": Cost(0, 6),
+            "difference of matrices": Cost(0, 21),
+            "f_2": Cost(86, 65),
+            "I_r^-1 f_2": Cost(6, 0),
+            "[..] - I_r^-1 f_2": Cost(0, 6),
+            "f_1": Cost(36, 30),
+            "I_r^-1 f_1": Cost(6, 0),
+            "a_r": Cost(0, 12),
+        },
+        Cost(374, 284),
+    ),
+}
+"""Methods for two arms: table, rows, total; arms' own dynamics left out."""

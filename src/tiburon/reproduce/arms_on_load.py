@@ -1,0 +1,467 @@
+"""Arms that hold a load: operation counts of McMillan 1994, chapters 2 and 4, with our kernels.
+
+m chains of N revolute joints in modified Denavit-Hartenberg frames hold a load rigidly; a constant
+set of the same parameters leads from each tip to the load frame, which lies at the mass center
+along principal axes (sections 2.3 and 2.4). As in `chains`, lengths and inertias are general
+constants.
+
+The steps are those of Table 1, with three differences that save operations. Tip Jacobians are
+computed in axes of the load, so that no inertia need be moved there (84M + 86A an arm). Only
+forward substitutions with the factor of H are needed: J H^-1 J^T = Y^T D^-1 Y. And the inverse of a
+symmetric matrix is formed from its factor. As in the source, a' = a - g is carried instead of a;
+the load's acceleration gets g back with a plus.
+
+Symbols: H, J, Y = L^-1 J^T, L, D factors of H; Lambda inertia of an arm at the load's origin; x
+acceleration that the load's point of the arm would have alone.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
+
+from tiburon.algorithms.crba import crba
+from tiburon.algorithms.rnea import base_acceleration, rnea
+from tiburon.model import Plan
+from tiburon.reproduce.chains import CONSTANTS, chain_model, cost_of, mdh
+from tiburon.reproduce.published import Cost
+from tiburon.spatial import AxisRotation, Scalar, Transform, Vec3, rate_matrix
+from tiburon.spatial.vec3 import ZERO3, add, add_cross, add_matrix_vector, cross
+from tiburon.trace.array import as_traced
+from tiburon.trace.count import count
+from tiburon.trace.program import trace
+
+__all__ = [
+    "ArmKept",
+    "ArmMessage",
+    "LoadMotion",
+    "arm_accelerations",
+    "arm_message",
+    "closed_chain",
+    "dual_arm_first",
+    "dual_arm_second",
+    "load_acceleration",
+    "mass_matrix_and_jacobian",
+    "method_one",
+    "method_two",
+]
+
+Scalars = Sequence[Scalar]
+Matrix = list[list[Scalar]]
+
+LOAD_CONSTANTS = (*CONSTANTS, "grasp")
+"""Inputs of the counted programs that are constant."""
+
+
+# -- symmetric systems -----------------------------------------------------------------------------
+
+
+class _Factor(NamedTuple):
+    """A = L D L^T."""
+
+    L: Matrix
+    """Below the diagonal, by rows."""
+
+    inverse: list[Scalar]
+    """1 / D."""
+
+    @classmethod
+    def of(cls, A: Sequence[Scalars]) -> "_Factor":
+        """Factor a symmetric positive definite matrix, lower triangle read; no square roots."""
+        L: Matrix = []
+        inverse: list[Scalar] = []
+        for i in range(len(A)):
+            scaled: list[Scalar] = []
+            row: list[Scalar] = []
+            for j in range(i):
+                x = A[i][j]
+                for k in range(j):
+                    x = x - scaled[k] * L[j][k]
+                scaled.append(x)
+                row.append(x * inverse[j])
+            d = A[i][i]
+            for k in range(i):
+                d = d - scaled[k] * row[k]
+            L.append(row)
+            inverse.append(1.0 / d)
+        return cls(L, inverse)
+
+    def forward(self, b: Scalars) -> list[Scalar]:
+        """Return L^-1 b."""
+        found: list[Scalar] = []
+        for row, x in zip(self.L, b, strict=True):
+            for entry, before in zip(row, found, strict=True):
+                x = x - entry * before
+            found.append(x)
+        return found
+
+    def backward(self, b: Scalars) -> list[Scalar]:
+        """Return L^-T b."""
+        found = list(b)
+        for i in range(len(found) - 1, -1, -1):
+            for k in range(i):
+                found[k] = found[k] - self.L[i][k] * found[i]
+        return found
+
+    def scale(self, b: Scalars) -> list[Scalar]:
+        """Return D^-1 b."""
+        return [x * d for x, d in zip(b, self.inverse, strict=True)]
+
+    def solve(self, b: Scalars) -> list[Scalar]:
+        """Return A^-1 b."""
+        return self.backward(self.scale(self.forward(b)))
+
+    def inverted(self) -> Matrix:
+        """Return A^-1 = L^-T D^-1 L^-1."""
+        n = len(self.L)
+        # rows of W = L^-1 left of its unit diagonal
+        W: Matrix = []
+        for i in range(n):
+            row: list[Scalar] = []
+            for j in range(i):
+                x = -self.L[i][j]
+                for k in range(j + 1, i):
+                    x = x - self.L[i][k] * W[k][j]
+                row.append(x)
+            W.append(row)
+        found: Matrix = [[0.0] * n for _ in range(n)]
+        scaled = [[x * self.inverse[k] for x in W[k]] for k in range(n)]
+        for i in range(n):
+            for j in range(i + 1):
+                x = self.inverse[i] if i == j else scaled[i][j]
+                for k in range(i + 1, n):
+                    x = x + scaled[k][i] * W[k][j]
+                found[i][j] = found[j][i] = x
+        return found
+
+
+def _dot(a: Scalars, b: Scalars) -> Scalar:
+    total = a[0] * b[0]
+    for x, y in zip(a[1:], b[1:], strict=True):
+        total = total + x * y
+    return total
+
+
+def _times(A: Sequence[Scalars], x: Scalars) -> list[Scalar]:
+    return [_dot(row, x) for row in A]
+
+
+def _sum(a: Scalars, b: Scalars) -> list[Scalar]:
+    return [x + y for x, y in zip(a, b, strict=True)]
+
+
+def _difference(a: Scalars, b: Scalars) -> list[Scalar]:
+    return [x - y for x, y in zip(a, b, strict=True)]
+
+
+def _symmetric(entry: Callable[[int, int], Scalar], n: int = 6) -> Matrix:
+    found: Matrix = [[0.0] * n for _ in range(n)]
+    for i in range(n):
+        for j in range(i + 1):
+            found[i][j] = found[j][i] = entry(i, j)
+    return found
+
+
+# -- one arm ---------------------------------------------------------------------------------------
+
+
+class ArmMessage(NamedTuple):
+    """What an arm tells the load: 27 values."""
+
+    inertia: Matrix
+    """Lambda at the load's origin, in its axes."""
+
+    force: list[Scalar]
+    """Lambda x."""
+
+
+class ArmKept(NamedTuple):
+    """What an arm keeps for its own accelerations."""
+
+    factor: _Factor
+    y: list[Scalar]
+    """L^-1 (tau - C)."""
+
+    Y: Matrix
+    """Columns L^-1 J^T."""
+
+    message: ArmMessage
+
+
+def jacobian_columns(plan: Plan, q: Scalars, tip: Transform) -> list[list[Scalar]]:
+    """Return the columns of the Jacobian at the frame that `tip` leads to, in its axes."""
+    rows: list[Vec3] = [tip.direction_to_parent(axis) for axis in _AXES]
+    # the load's origin in the frame of a link
+    r = tip.point_to_parent(ZERO3)
+    columns: list[list[Scalar]] = []
+    for body in reversed(plan.bodies):
+        angular = [row[2] for row in rows]
+        # of the unit rotation about z: z x r in axes of the load
+        linear = [row[1] * r[0] - row[0] * r[1] for row in rows]
+        columns.append([*angular, *linear])
+        if body is not plan.bodies[0]:
+            X = body.transform(q[body.q])
+            rows = [X.direction_to_parent(row) for row in rows]
+            r = X.point_to_parent(r)
+    return columns[::-1]
+
+
+_AXES: tuple[Vec3, ...] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+
+
+def tip_acceleration(
+    plan: Plan, q: Scalars, v: Scalars, gravity: Vec3, tip: Transform
+) -> list[Scalar]:
+    """Return a' of the load's point of the last link at zero joint acceleration, axes of the load.
+
+    A by-product of the bias force: the same recursion as in `rnea` (2.24).
+    """
+    w, wd, a = ZERO3, ZERO3, base_acceleration(gravity).linear
+    Omega = rate_matrix(w, wd)
+    for body in plan.bodies:
+        X, position, rate = body.transform(q[body.q]), q[body.q], v[body.v]
+        vJ = body.joint.velocity(position, rate)
+        aJ = body.joint.motion(position, [0.0] * len(rate)) + body.joint.bias(position, rate)
+        carried = X.direction(w)
+        w = add(carried, vJ.angular)
+        wd = add(add_cross(X.direction(wd), w, vJ.angular), aJ.angular)
+        a = X.direction(add_matrix_vector(a, Omega, X.translation))
+        a = add(add_cross(a, add(w, carried), vJ.linear), aJ.linear)
+        Omega = rate_matrix(w, wd)
+    r = tip.point_to_parent(ZERO3)
+    return [*tip.direction(wd), *tip.direction(add_matrix_vector(a, Omega, r))]
+
+
+def arm_message(
+    plan: Plan, q: Scalars, v: Scalars, tau: Scalars, gravity: Vec3, tip: Transform
+) -> tuple[ArmMessage, ArmKept]:
+    """Compute an arm alone (open-chain dynamics of Table 1).
+
+    Args:
+        plan: The arm, a serial chain.
+        q: Its configuration.
+        v: Its joint velocity.
+        tau: Its joint forces.
+        gravity: In axes of its base [m/s^2].
+        tip: From the frame of its last link to the load's.
+    """
+    n = len(plan.bodies)
+    factor = _Factor.of(crba(plan, q))
+    C = rnea(plan, q, v, [0.0] * n, gravity)
+    columns = jacobian_columns(plan, q, tip)
+    Y = [factor.forward([column[k] for column in columns]) for k in range(6)]
+    y = factor.forward(_difference(tau, C))
+    scaled = [factor.scale(row) for row in Y]
+    inverse = _symmetric(lambda i, j: _dot(scaled[i], Y[j]))
+    x = _sum(_times(scaled, y), tip_acceleration(plan, q, v, gravity, tip))
+    inertia = _Factor.of(inverse).inverted()
+    message = ArmMessage(inertia, _times(inertia, x))
+    return message, ArmKept(factor, y, Y, message)
+
+
+class LoadMotion(NamedTuple):
+    """The load: moments of inertia, mass, angular velocity, gravity, in its own axes."""
+
+    moments: Scalars
+    mass: Scalar
+    w: Scalars
+    gravity: Scalars
+
+
+def load_acceleration(load: LoadMotion, messages: Sequence[ArmMessage]) -> list[Scalar]:
+    """Return a' of the load (2.21)."""
+    inertia = messages[0].inertia
+    force = messages[0].force
+    for message in messages[1:]:
+        inertia = _symmetric(
+            lambda i, j, A=inertia, B=message.inertia: A[i][j] + B[i][j]  # type: ignore[misc]
+        )
+        force = _sum(force, message.force)
+    own = [*load.moments, *[load.mass] * 3]
+    total = _symmetric(lambda i, j: inertia[i][j] + own[i] if i == j else inertia[i][j])
+    momentum = [a * b for a, b in zip(load.moments, load.w, strict=True)]
+    turning = cross(tuple(load.w), tuple(momentum))
+    return _Factor.of(total).solve([*_difference(force[:3], turning), *force[3:]])
+
+
+def arm_accelerations(kept: ArmKept, a: Scalars) -> tuple[list[Scalar], list[Scalar]]:
+    """Return joint accelerations and the force on the load of an arm (2.16), (2.2)."""
+    f = _difference(kept.message.force, _times(kept.message.inertia, a))
+    left = [y - _dot([row[i] for row in kept.Y], f) for i, y in enumerate(kept.y)]
+    return kept.factor.backward(kept.factor.scale(left)), f
+
+
+# -- dual arms -------------------------------------------------------------------------------------
+
+
+def method_one(
+    inverses: Sequence[Matrix], x: Sequence[Scalars], load: Scalars, c: Scalars
+) -> tuple[list[Scalar], list[list[Scalar]]]:
+    """Return the load's acceleration and the tip forces of two arms (Table 7, method I).
+
+    Args:
+        inverses: Lambda_k^-1, all at the load's mass center.
+        x: Open-chain accelerations.
+        load: Diagonal of the load's inertia.
+        c: Bias minus gravity force of the load.
+    """
+    inertias = [_Factor.of(A).inverted() for A in inverses]
+    pushed = [_times(A, b) for A, b in zip(inertias, x, strict=True)]
+    force = _difference(_sum(*pushed), c)
+    first, second = inertias
+    total = _symmetric(lambda i, j: first[i][j] + second[i][j] + (load[i] if i == j else 0.0))
+    a = _Factor.of(total).solve(force)
+    # Lambda x is known: no difference of accelerations is needed
+    forces = [_difference(p, _times(A, a)) for p, A in zip(pushed, inertias, strict=True)]
+    return a, forces
+
+
+def method_two(
+    inverses: Sequence[Matrix], x: Sequence[Scalars], compliance: Scalars, c: Scalars
+) -> tuple[list[Scalar], list[list[Scalar]]]:
+    """Return the same by method II, which no singular arm stops (Table 7).
+
+    Args:
+        inverses: Lambda_k^-1, all at the load's mass center.
+        x: Open-chain accelerations.
+        compliance: Diagonal of the inverse of the load's inertia.
+        c: Bias minus gravity force of the load.
+    """
+    summed = [
+        _symmetric(lambda i, j, A=A: A[i][j] + compliance[i] if i == j else A[i][j])  # type: ignore[misc]
+        for A in inverses
+    ]
+    falling = [s * y for s, y in zip(compliance, c, strict=True)]
+    first, second = (_sum(b, falling) for b in x)
+    G = _Factor.of(summed[0]).inverted()
+    SG = [[s * y for y in row] for s, row in zip(compliance, G, strict=True)]
+    left = _symmetric(lambda i, j: summed[1][i][j] - SG[i][j] * compliance[j])
+    f2 = _Factor.of(left).solve(_difference(second, _times(SG, first)))
+    moved = [s * y for s, y in zip(compliance, f2, strict=True)]
+    f1 = _times(G, _difference(first, moved))
+    a = [s * y + z - g for s, y, z, g in zip(compliance, f1, moved, falling, strict=True)]
+    return a, [f1, f2]
+
+
+# -- counts ----------------------------------------------------------------------------------------
+
+
+def _general(plan: Plan, lengths: Sequence[Scalars]) -> Plan:
+    """Return a chain with variable lengths; the first joint is in the base frame."""
+    bodies = list(plan.bodies)
+    for place, (a, c, s, d) in enumerate(lengths, start=1):
+        bodies[place] = replace(bodies[place], placement=mdh(a, c, s, d))
+    return replace(plan, bodies=tuple(bodies))
+
+
+def _grasp(x: Scalars) -> Transform:
+    """Return the constant transform from tip to load (2.26)."""
+    a, c, s, d, c_2, s_2 = x
+    return mdh(a, c, s, d).then(Transform((AxisRotation(2, c_2, s_2),)))
+
+
+def _counted(run: Callable[..., Any], n: int, **more: tuple[int, ...]) -> Cost:
+    """Count a function of (plan, q, v, u, gravity, tip, *more) on a chain of n links."""
+    model = chain_model(n)
+
+    def function(
+        q: Any, v: Any, u: Any, inertia: Any, lengths: Any, gravity: Any, grasp: Any, *rest: Any
+    ) -> Any:
+        plan = _general(model.plan.with_parameters(inertia.tolist()), lengths.tolist())
+        x, y, z = gravity.tolist()
+        tip = _grasp(grasp.tolist())
+        return run(plan, q.tolist(), v.tolist(), u.tolist(), (x, y, z), tip, *rest)
+
+    inputs = {
+        "q": (n,),
+        "v": (n,),
+        "u": (n,),
+        "inertia": (len(model.parameter_names),),
+        "lengths": (n - 1, 4),
+        "gravity": (3,),
+        "grasp": (6,),
+        **more,
+    }
+    return cost_of(count(trace(function, inputs), LOAD_CONSTANTS))
+
+
+@cache
+def mass_matrix_and_jacobian(n: int) -> Cost:
+    """Count H and J of one arm, J at its tip (Lilly and Orin's method III)."""
+
+    def run(plan: Plan, q: Any, v: Any, u: Any, gravity: Vec3, tip: Transform) -> Any:
+        columns = jacobian_columns(plan, q, Transform.identity())
+        return [*(x for row in crba(plan, q) for x in row), *(x for c in columns for x in c)]
+
+    return _counted(run, n)
+
+
+@cache
+def one_arm(n: int) -> Cost:
+    """Count all that one arm computes, before and after the load."""
+
+    def run(
+        plan: Plan, q: Any, v: Any, u: Any, gravity: Vec3, tip: Transform, a: Any
+    ) -> list[Scalar]:
+        message, kept = arm_message(plan, q, v, u, gravity, tip)
+        vd, f = arm_accelerations(kept, a.tolist())
+        lower = [message.inertia[i][j] for i in range(6) for j in range(i + 1)]
+        return [*lower, *message.force, *vd, *f]
+
+    return _counted(run, n, a=(6,))
+
+
+@cache
+def load_alone(arms: int) -> Cost:
+    """Count what the load computes from the messages of its arms."""
+
+    def function(messages: Any, w: Any, angles: Any, inertia: Any, gravity: Any) -> Any:
+        values = messages.tolist()
+        read = []
+        for row in values:
+            entries = iter(row)
+            A = _symmetric(lambda i, j, e=entries: next(e))  # type: ignore[misc]
+            read.append(ArmMessage(A, list(entries)))
+        s_ph, c_ph, s_th, c_th = angles.tolist()
+        g = gravity[0]
+        # Euler angles: three planar rotations of a vector along z, as in section 2.4
+        falling = (-(g * s_th), (g * c_th) * s_ph, (g * c_th) * c_ph)
+        load = LoadMotion(inertia.tolist()[:3], inertia[3], w.tolist(), falling)
+        a = load_acceleration(load, read)
+        return as_traced([*a[:3], *_sum(a[3:], falling), *a[3:]])
+
+    inputs = {"messages": (arms, 27), "w": (3,), "angles": (4,), "inertia": (4,), "gravity": (1,)}
+    return cost_of(count(trace(function, inputs), ("inertia", "gravity")))
+
+
+def closed_chain(arms: int, n: int) -> Cost:
+    """Count accelerations of m arms and their load (McMillan 1994, Table 2)."""
+    arm, load = one_arm(n), load_alone(arms)
+    return Cost(
+        arms * arm.multiplications + load.multiplications, arms * arm.additions + load.additions
+    )
+
+
+def _dual(method: Callable[..., Any]) -> Cost:
+    def function(inverses: Any, x: Any, load: Any, c: Any) -> Any:
+        matrices = []
+        for row in inverses.tolist():
+            entries = iter(row)
+            matrices.append(_symmetric(lambda i, j, e=entries: next(e)))  # type: ignore[misc]
+        a, forces = method(matrices, x.tolist(), load.tolist(), c.tolist())
+        return as_traced([*a, *forces[0], *forces[1]])
+
+    inputs = {"inverses": (2, 21), "x": (2, 6), "load": (6,), "c": (6,)}
+    return cost_of(count(trace(function, inputs), ("load",)))
+
+
+@cache
+def dual_arm_first() -> Cost:
+    """Count method I of the dual arm (Table 8)."""
+    return _dual(method_one)
+
+
+@cache
+def dual_arm_second() -> Cost:
+    """Count method II of the dual arm (Table 9)."""
+    return _dual(method_two)

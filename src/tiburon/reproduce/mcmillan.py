@@ -1,0 +1,49 @@
+"""McMillan 1994, "Computational Dynamics for Robotic Systems on Land and Under Water", Part I.
+
+Chapters 2 to 4: arms that hold one load. Counts are compared by the rules of the source, and ours
+must not exceed them; accelerations are compared with those of the sparse system of motion and
+constraints. The source has no model data: the lift runs on those of the zoo, and its errors are
+shown, not judged.
+"""
+
+from collections.abc import Iterable
+
+from tiburon.errors import UnknownNameError
+from tiburon.reproduce.cells import CellTable
+
+__all__ = ["PARTS", "mcmillan_page", "mcmillan_tables"]
+
+PARTS = ("table-1", "table-2", "kernels", "crossover", "dual-arm", "lift")
+"""Names of the tables."""
+
+
+def mcmillan_tables(parts: Iterable[str] = ()) -> tuple[CellTable, ...]:
+    """Return some tables in order; all by default.
+
+    Args:
+        parts: Names such as "table-2".
+
+    Raises:
+        UnknownNameError: If there is no such table.
+    """
+    wanted = tuple(parts) or PARTS
+    for name in wanted:
+        if name not in PARTS:
+            raise UnknownNameError("table", name, PARTS)
+    from tiburon.reproduce.mcmillan_tables import TABLES
+
+    return tuple(TABLES[name]() for name in PARTS if name in wanted)
+
+
+def mcmillan_page(tables: Iterable[CellTable]) -> str:
+    """Return one HTML page with tables and figures."""
+    from tiburon.reproduce.cell_page import cell_page
+    from tiburon.reproduce.mcmillan_figures import figures
+
+    return cell_page(
+        "McMillan 1994, part I",
+        "Arms that hold one load: operation counts, accelerations and a lift, as published, as "
+        "corrected, and as computed here.",
+        tuple(tables),
+        figures(),
+    )
