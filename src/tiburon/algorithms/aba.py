@@ -13,7 +13,7 @@ Accelerations are classical, as in McMillan's form, so that no velocity of a poi
 there, z stays in the parent's frame, where the transformed inertia is available.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tiburon.algorithms.rnea import base_acceleration
@@ -95,12 +95,18 @@ def aba(
         pA = p if fx is None else p - fx
         return _Moving(X, w, z, c, _Articulated(body.effective_inertia.articulated(), pA))
 
-    def release(body: PlanBody, total: _Articulated, moving: _Moving) -> tuple[Carry, _Articulated]:
+    def release(
+        body: PlanBody, total: _Articulated, moving: _Moving
+    ) -> tuple[Carry, Callable[[], _Articulated]]:
         IA, pA = total.IA, total.pA
         Ia, pa, carry = body.joint.release(q[body.q], IA, pA, moving.c, tau[body.v], body.armature)
-        inertia = moving.X.inertia_to_parent(Ia)
-        bias = inertia.apply(Motion(ZERO3, moving.z), start=moving.X.force_to_parent(pa))
-        return carry, _Articulated(inertia, bias)
+
+        def to_parent() -> _Articulated:
+            inertia = moving.X.inertia_to_parent(Ia)
+            bias = inertia.apply(Motion(ZERO3, moving.z), start=moving.X.force_to_parent(pa))
+            return _Articulated(inertia, bias)
+
+        return carry, to_parent
 
     def accelerate(
         body: PlanBody, parent: _Accelerating, moving: _Moving, carry: Carry

@@ -7,7 +7,7 @@ Symbols (Featherstone 1987, chapters 4 and 5):
     f       force a joint must transmit to its body
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -68,8 +68,8 @@ def gravity_forces(
 
     def transmit(
         body: PlanBody, f: Force, accelerated: _Accelerated
-    ) -> tuple[tuple[Scalar, ...], Force]:
-        return body.joint.project(q[body.q], f), accelerated.X.force_to_parent(f)
+    ) -> tuple[tuple[Scalar, ...], Callable[[], Force]]:
+        return body.joint.project(q[body.q], f), lambda: accelerated.X.force_to_parent(f)
 
     def weigh(body: PlanBody, _: Force, accelerated: _Accelerated, link: "Link") -> Force:
         f = body.inertia.apply(accelerated.a)

@@ -25,7 +25,7 @@ so that B is three forces, one per component of angular velocity, in any frame. 
 which differs between axes, nothing cancels.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tiburon.algorithms.pair_products import (
@@ -230,14 +230,16 @@ def _columns(
         Sd = tuple(vel.cross(s) + r for s, r in zip(S, change, strict=True))
         return _Moving(X, place, vel, Sd, _Composite.of_body(body, vel, wet))
 
-    def compose(body: PlanBody, total: _Composite, moving: _Moving) -> tuple[Columns, _Composite]:
+    def compose(
+        body: PlanBody, total: _Composite, moving: _Moving
+    ) -> tuple[Columns, Callable[[], _Composite]]:
         I, B = total.I, total.B
         columns = tuple(
             _Column(I.apply(sd) + B.apply(s), I.apply(s), B.apply_transpose(s))
             for s, sd in zip(body.joint.subspace(q[body.q]), moving.Sd, strict=True)
         )
         X = moving.X
-        return columns, _Composite(X.inertia_to_parent(I), B.to_parent(X))
+        return columns, lambda: _Composite(X.inertia_to_parent(I), B.to_parent(X))
 
     nothing = _Composite(RigidInertia.zero(), RigidProduct.zero())
     if wet:
@@ -262,7 +264,7 @@ def _by_pairs(
 
     def project(
         body: PlanBody, columns: Columns, moving: _Moving
-    ) -> tuple[tuple[Entries, ...], Columns]:
+    ) -> tuple[tuple[Entries, ...], Callable[[], Columns]]:
         S = body.joint.subspace(q[body.q])
         projected = tuple(
             (
@@ -273,10 +275,9 @@ def _by_pairs(
             )
             for f in columns
         )
-        carried = tuple(
+        return projected, lambda: tuple(
             _Column(*(moving.X.force_to_parent(f) for f in column)) for column in columns
         )
-        return projected, carried
 
     C: list[list[Scalar]] = [[0.0] * plan.nv for _ in range(plan.nv)]
     for body, ancestor, projected in pairs(plan, project, columns, moving):

@@ -8,7 +8,7 @@ Symbols (Featherstone 1987, chapter 5):
     H       mass matrix
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tiburon.algorithms.pair_products import (
     Vectors,
@@ -55,13 +55,17 @@ def crba(plan: Plan, q: Sequence[Scalar]) -> tuple[tuple[Scalar, ...], ...]:
     def place(body: PlanBody, _: object) -> tuple[AnyInertia, Transform]:
         return body.effective_inertia, body.transform(q[body.q])
 
-    def compose(body: PlanBody, IC: AnyInertia, X: Transform) -> tuple[Forces, AnyInertia]:
+    def compose(
+        body: PlanBody, IC: AnyInertia, X: Transform
+    ) -> tuple[Forces, Callable[[], AnyInertia]]:
         F = tuple(IC.apply(S) for S in body.joint.subspace(q[body.q]))
-        return F, X.inertia_to_parent(IC)
+        return F, lambda: X.inertia_to_parent(IC)
 
-    def project(body: PlanBody, F: Forces, X: Transform) -> tuple[list[tuple[Scalar, ...]], Forces]:
+    def project(
+        body: PlanBody, F: Forces, X: Transform
+    ) -> tuple[list[tuple[Scalar, ...]], Callable[[], Forces]]:
         projected = [body.joint.project(q[body.q], f) for f in F]
-        return projected, tuple(X.force_to_parent(f) for f in F)
+        return projected, lambda: tuple(X.force_to_parent(f) for f in F)
 
     # outward: transforms; inward: composite bodies, and forces of unit joint accelerations
     nowhere: tuple[AnyInertia, Transform] = (RigidInertia.zero(), Transform.identity())

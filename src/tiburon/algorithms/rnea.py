@@ -118,8 +118,8 @@ def _recursion(
             f = body.added.apply(Motion(wd, a), start=f)
         return _Visit(X, w, wd, Omega, a, f if fx is None else f - fx)
 
-    def transmit(body: PlanBody, f: Force, visit: _Visit) -> tuple[Kept, Force]:
-        return keep(body, f), visit.X.force_to_parent(f)
+    def transmit(body: PlanBody, f: Force, visit: _Visit) -> tuple[Kept, Callable[[], Force]]:
+        return keep(body, f), lambda: visit.X.force_to_parent(f)
 
     # outward: motion and required force, with gravity as acceleration of the base
     still = rate_matrix(ZERO3, ZERO3)

@@ -299,6 +299,9 @@ class _Tracing:
         try:
             with recording(inner):
                 result = self._visit(*self._arguments)
+                if type(result) is tuple and result and callable(result[-1]):
+                    # a value for the parent, which all bodies of the class must have
+                    result = (*result[:-1], result[-1]())
         finally:
             _active.reset(token)
         leaves: list[Any] = []

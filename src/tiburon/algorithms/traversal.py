@@ -46,6 +46,11 @@ def _visit(visit: Callable[..., Any], body: PlanBody, *values: Any) -> Any:
     return visit(body, *values) if steps is None else steps.run(visit, body, values)
 
 
+def _needed(value: Any) -> Any:
+    """Return a value for the parent, which visits may give as a function."""
+    return value() if callable(value) else value
+
+
 def outward(
     plan: Plan, visit: Callable[..., Value], root: Value, *own: Sequence[Any]
 ) -> tuple[Value, ...]:
@@ -98,7 +103,7 @@ def each(
 
 def inward(
     plan: Plan,
-    visit: Callable[..., tuple[Kept, Sum]],
+    visit: Callable[..., tuple[Kept, Sum | Callable[[], Sum]]],
     start: Sequence[Sum],
     *own: Sequence[Any],
 ) -> tuple[Kept, ...]:
@@ -107,7 +112,8 @@ def inward(
     Args:
         plan: The bodies.
         visit: Called as ``visit(body, total, *own values)``, with total the body's start value plus
-            the values of its children; returns what to keep and the value for the parent.
+            the values of its children; returns what to keep and the value for the parent, or a
+            function that returns that value: it is called only if there is a parent.
         start: Value each body begins with; values add with ``+``.
         own: More values, one per body each.
 
@@ -117,7 +123,7 @@ def inward(
 
     def add_and_visit(
         body: PlanBody, total: Sum, from_children: tuple[Sum, ...], *values: Any
-    ) -> tuple[Kept, Sum]:
+    ) -> tuple[Kept, Sum | Callable[[], Sum]]:
         for part in from_children:
             total = total + part
         return visit(body, total, *values)
@@ -133,35 +139,37 @@ def inward(
             add_and_visit, body, start[index], tuple(received[index]), *values
         )
         if body.parent != WORLD_BODY:
-            received[body.parent].append(value)
+            received[body.parent].append(_needed(value))
     return tuple(kept)
 
 
 def to_root(
     plan: Plan,
     start: PlanBody,
-    visit: Callable[..., tuple[Kept, Value]],
+    visit: Callable[..., tuple[Kept, Value | Callable[[], Value]]],
     value: Value,
     *own: Sequence[Any],
+    until: frozenset[int] = frozenset(),
 ) -> tuple[tuple[PlanBody, Kept], ...]:
-    """Propagate a value from one body over all its ancestors.
+    """Propagate a value from one body over its ancestors.
 
     Args:
         plan: The bodies.
         start: The first body visited.
         visit: Called as ``visit(body, value, *own values)``; returns what to keep and the value for
-            the parent.
+            the parent, or a function that returns that value where it is needed.
         value: Value at the first body.
         own: More values, one per body each.
+        until: Indices of ancestors that are not visited, nor those above them.
 
     Returns:
         Each body visited, `start` first, with what its visit kept.
     """
     kept: list[tuple[PlanBody, Kept]] = []
-    index = start.index
-    while index != WORLD_BODY:
+    index, onward = start.index, value
+    while index != WORLD_BODY and index not in until:
         body = plan.bodies[index]
-        result, value = _visit(visit, body, value, *[x[index] for x in own])
+        result, onward = _visit(visit, body, _needed(onward), *[x[index] for x in own])
         kept.append((body, result))
         index = body.parent
     return tuple(kept)
@@ -169,7 +177,7 @@ def to_root(
 
 def pairs(
     plan: Plan,
-    visit: Callable[..., tuple[Kept, Value]],
+    visit: Callable[..., tuple[Kept, Value | Callable[[], Value]]],
     start: Sequence[Value],
     *own: Sequence[Any],
 ) -> tuple[tuple[PlanBody, PlanBody, Kept], ...]:

@@ -22,7 +22,7 @@ may be large.
 Symbols: r residual, J its derivative by free joint velocities, lam damping.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -703,7 +703,7 @@ def closed_start(model: Model, q: Array, v: Array, time: float, tolerance: float
             where its loops let it go several ways.
         LoopError: If constraints are nearly redundant, and disagree by more than the tolerance.
     """
-    residuals = np.abs(constraint_residual(model, q, time=time))
+    residuals = np.abs(_of_cases(constraint_residual, model, q, time))
     if residuals.max(initial=0.0) > CLOSURE_TOLERANCE:
         found = project_configuration(model, q, time=time)
         worst = int(np.argmax(found.residual))
@@ -750,11 +750,12 @@ def check_switched_start(
     Raises:
         DomainError: If loops that count as closed are open, or velocities would open them.
     """
-    residuals = np.abs(closed * (constraint_residual(model, q, time=time) - offset))
+    residuals = np.abs(closed * (_of_cases(constraint_residual, model, q, time) - offset))
     _check_residuals(model, residuals, max(START_TOLERANCE, tolerance))
     if model.plan.depends_on_time:
         return
-    rates = np.abs(closed * np.einsum("cij,cj->ci", loop_jacobian(model, q, time=time), v))
+    J = _of_cases(loop_jacobian, model, q, time)
+    rates = np.abs(closed * np.einsum("cij,cj->ci", J, v))
     allowed = max(START_TOLERANCE, tolerance) * (1.0 + np.abs(v).max(axis=1, keepdims=True))
     if np.any(rates > allowed):
         case, row = np.unravel_index(int((rates / allowed).argmax()), rates.shape)
@@ -765,6 +766,11 @@ def check_switched_start(
             f"{_of_case(int(case), len(v))}",
             advice="take tb.project_velocity(model, q, v), or let the loop start open",
         )
+
+
+def _of_cases(function: Callable[..., Array], model: Model, q: Array, time: float) -> Array:
+    """Evaluate a function for all cases; one case alone compiles no code of batches."""
+    return function(model, q[0], time=time)[None] if len(q) == 1 else function(model, q, time=time)
 
 
 def _check_residuals(model: Model, residuals: Array, allowed: float) -> None:
@@ -810,7 +816,7 @@ def _checked_velocity(model: Model, q: Array, v: Array, time: float) -> Array:
 def _check_rank(model: Model, q: Array, time: float) -> None:
     """Refuse poses at which more constraints are redundant than at those nearby."""
     live = sum(1 for used in jacobian_pattern(model) if used)
-    J = loop_jacobian(model, q, time=time)
+    J = _of_cases(loop_jacobian, model, q, time)
     ranks = _ranks(J)
     rng = np.random.default_rng(5)
     for case in np.flatnonzero(ranks < live):

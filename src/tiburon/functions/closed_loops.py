@@ -117,12 +117,13 @@ def _motion(setting: Setting, q: Scalars, v: Scalars, tau: Scalars) -> Any:
 
     _need_loops(setting.model, "loop_dynamics")
     found = constrained_motion(setting, q, v, tau)
+    rank, ratio = found.conditioning()
     held = constraints(setting.model, setting.plan, q, v)
     return {
         "acceleration": as_traced(list(found.vd)),
         "constraint_force": as_traced(list(found.multipliers)),
-        "rank": as_traced(found.rank),
-        "ratio": as_traced(found.ratio),
+        "rank": as_traced(rank),
+        "ratio": as_traced(ratio),
         "iterations": as_traced(found.iterations),
         "residual": as_traced(residual(held, found.vd)),
     }

@@ -364,28 +364,35 @@ def solve_augmented(
 
     if pivoted and not pattern.is_large:
         vd, forces, rank, ratio = solve_pivoted()
-        return ConstrainedMotion(tuple(vd), scattered(forces, live, len(jacobian)), rank, ratio)
+        multipliers = scattered(forces, live, len(jacobian))
+        return ConstrainedMotion(tuple(vd), multipliers, lambda: (rank, ratio))
     system = AugmentedSystem(model, mass, jacobian, cut)
     found = system.factor.solve([*free, *right])
     vd, forces = found[:nv], [-x for x in found[nv:]]
-    rank = float(len(live))
-    smallest = np.minimum(system.factor.least, system.longest)
-    ratio = np.sqrt(np.maximum(smallest, TINY) / np.maximum(system.longest, TINY))
+
+    def conditioning() -> tuple[Scalar, Scalar]:
+        smallest = np.minimum(system.factor.least, system.longest)
+        ratio = np.sqrt(np.maximum(smallest, TINY) / np.maximum(system.longest, TINY))
+        if pattern.is_large:
+            kept = system.factor.kept()
+            rank = sum((np.where(np.abs(x) > 0.0, 1.0, 0.0) for x in kept), start=0.0)
+            return rank, ratio
+        known = (float(len(live)), ratio)
+        # apart from accelerations: results that are not used are not computed
+        rank, ratio = where_needed(system.is_doubtful, lambda: solve_pivoted()[2:], known)
+        return rank, ratio
+
     if not pattern.is_large:
-        # rank and ratio by themselves: unused results are not computed
         vd, forces = where_needed(
             system.is_doubtful, lambda: solve_pivoted()[:2], (list(vd), forces)
         )
-        rank, ratio = where_needed(system.is_doubtful, lambda: solve_pivoted()[2:], (rank, ratio))
     else:
-        kept = system.factor.kept()
-        rank = sum((np.where(np.abs(x) > 0.0, 1.0, 0.0) for x in kept), start=0.0)
         forces = where_needed(
             system.is_doubtful,
             lambda: _shortest(pattern, system.bound, forces, nv, system.lost),
             forces,
         )
-    return ConstrainedMotion(tuple(vd), scattered(forces, live, len(jacobian)), rank, ratio)
+    return ConstrainedMotion(tuple(vd), scattered(forces, live, len(jacobian)), conditioning)
 
 
 def _shortest(

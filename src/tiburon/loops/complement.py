@@ -225,9 +225,9 @@ def embedded_motion(
     """
     basis = Complement(around.model, terms, W, cut)
     found = reduced_acceleration(around, q, v, tau, basis.T(), basis.gamma(terms, sigma))
+    reduced = basis.reduced
     return ConstrainedMotion(
         tuple(found.vd),
         basis.multipliers(found.needed),
-        basis.reduced.rank,
-        basis.reduced.ratio,
+        lambda: (reduced.rank, reduced.ratio),
     )

@@ -81,7 +81,7 @@ __all__ = [
 Row = dict[int, Scalar]
 """Entries of one row that are not structurally zero, by velocity variable."""
 
-Transmitted = tuple[tuple[tuple[Scalar, ...], ...], tuple[Force, ...]]
+Transmitted = tuple[tuple[tuple[Scalar, ...], ...], Callable[[], tuple[Force, ...]]]
 """Projections of forces on a joint's motion subspace, and the forces at the parent."""
 
 _REST = Moving(Motion.zero(), Motion.zero())
@@ -139,7 +139,7 @@ def transmitter(q: Sequence[Scalar]) -> Callable[[PlanBody, tuple[Force, ...]], 
         own = q[body.q]
         X = body.transform(own)
         projected = tuple(tuple(body.joint.project(own, f)) for f in forces)
-        return projected, tuple(X.force_to_parent(f) for f in forces)
+        return projected, lambda: tuple(X.force_to_parent(f) for f in forces)
 
     return transmit
 
@@ -519,6 +519,25 @@ def constraints(
     return found._replace(jacobian=rows)
 
 
+def constraint_values(
+    model: Model, plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar] | None = None
+) -> Constraints:
+    """Compute the same without the Jacobian, which takes half of the time of tracing.
+
+    Args:
+        model: The robot.
+        plan: Its layout.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars; if None, rate and bias are zero.
+
+    Returns:
+        The constraints; rows of the Jacobian are empty.
+    """
+    if recorder() is not None:
+        return constraints(model, plan, q, v)
+    return _all(model, plan, q, v, has_rows=False)
+
+
 def _constraints_on_tape(
     model: Model,
     plan: Plan,
@@ -542,8 +561,14 @@ def _constraints_on_tape(
     return Constraints(tuple(value), rows, tuple(rate), tuple(bias))
 
 
-def _all(model: Model, plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar] | None) -> Constraints:
-    """Compute all constraints, with rows that may hold zeros."""
+def _all(
+    model: Model,
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar] | None,
+    has_rows: bool = True,
+) -> Constraints:
+    """Compute all constraints, with rows that may hold zeros, or empty ones."""
     places = body_places(plan, q)
     motions = None if v is None else body_motions(plan, q, v, None)
     transmit = transmitter(q)
@@ -555,7 +580,7 @@ def _all(model: Model, plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar] | No
         if isinstance(loop, JointCoupling):
             found = _coupling(loop, model, q, v)
         elif isinstance(loop, LoopClosure):
-            found = _closure(loop, plan, transmit, places, motions)
+            found = _closure(loop, plan, transmit if has_rows else None, places, motions)
         else:
             found = traced_constraint(loop, model, plan, q, v, transmit, places, motions)
         values.extend(found.value)
@@ -598,7 +623,7 @@ def _tie(
 def _closure(
     loop: LoopClosure,
     plan: Plan,
-    transmit: Callable[..., Transmitted],
+    transmit: Callable[..., Transmitted] | None,
     places: Sequence[Place],
     motions: Sequence[Moving] | None,
 ) -> Constraints:
@@ -607,7 +632,9 @@ def _closure(
     visited = other if own == WORLD_BODY else own
     given = ([first], [second], [tuple(loop.joint.loop_constraints())], [motions is not None])
     (tied,) = each(plan, _tie, [visited], *given)
-    rows = _rows(plan, transmit, (own, tied.on_first), (other, tied.on_second))
+    rows: tuple[Row, ...] = tuple({} for _ in tied.value)
+    if transmit is not None:
+        rows = _rows(plan, transmit, (own, tied.on_first), (other, tied.on_second))
     return Constraints(tied.value, rows, tied.rate, tied.bias)
 
 
@@ -673,9 +700,7 @@ def _rows(
     for end, carried in ends:
         if end == WORLD_BODY:
             continue
-        for body, projected in to_root(plan, plan.bodies[end], transmit, carried):
-            if body.index in shared:
-                break
+        for body, projected in to_root(plan, plan.bodies[end], transmit, carried, until=shared):
             for row, parts in zip(rows, projected, strict=True):
                 for index, part in enumerate(parts, start=body.v.start):
                     # coupled joints share the variable of their leader

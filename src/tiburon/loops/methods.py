@@ -104,7 +104,8 @@ def solve_by_handles(
     vd, forces, rank, ratio = solve_in_metric(
         metric, [jacobian[k] for k in live], free, [rhs[k] for k in live], cut
     )
-    return ConstrainedMotion(tuple(vd), scattered(forces, live, len(jacobian)), rank, ratio)
+    multipliers = scattered(forces, live, len(jacobian))
+    return ConstrainedMotion(tuple(vd), multipliers, lambda: (rank, ratio))
 
 
 RELATIVE_COMPLIANCE = 1e-8
@@ -176,7 +177,7 @@ def solve_proximal(
     vd, forces, _ = ran.state
     ratio = np.sqrt(np.maximum(factor.worst, 0.0))
     multipliers = scattered(forces, live, len(jacobian))
-    return ConstrainedMotion(tuple(vd), multipliers, -1.0, ratio, iterations=ran.count)
+    return ConstrainedMotion(tuple(vd), multipliers, lambda: (-1.0, ratio), iterations=ran.count)
 
 
 def _largest_compliance(

@@ -20,7 +20,7 @@ Symbols:
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -150,14 +150,22 @@ class ConstrainedMotion(NamedTuple):
     multipliers: tuple[Scalar, ...]
     """Force along each constraint [N or N m]; of least norm if it is not unique."""
 
-    rank: Scalar
-    """Number of independent constraints; -1 if the method does not determine it."""
-
-    ratio: Scalar
-    """Smallest over largest singular value, estimated, of the independent constraints."""
+    conditioning: Callable[[], tuple[Scalar, Scalar]]
+    """Computes the number of independent constraints, -1 if the method does not determine it, and
+    the estimated ratio of their smallest and largest singular value."""
 
     iterations: Scalar = 0.0
     """Number of iterations of iterative methods."""
+
+    @property
+    def rank(self) -> Scalar:
+        """Number of independent constraints; traced at every access, as is `ratio`."""
+        return self.conditioning()[0]
+
+    @property
+    def ratio(self) -> Scalar:
+        """Smallest over largest singular value, estimated, of the independent constraints."""
+        return self.conditioning()[1]
 
 
 def scattered(values: Sequence[Scalar], rows: Sequence[int], size: int) -> tuple[Scalar, ...]:

@@ -20,23 +20,17 @@ from tiburon.loops.augmented import AugmentedSystem, loop_pattern, solve_augment
 from tiburon.loops.constraints import (
     Row,
     Switches,
+    constraint_values,
     constraints,
     jacobian_pattern,
     switched,
 )
 from tiburon.loops.methods import cheaper_loop_method, solve_by_handles
-from tiburon.loops.metric import (
-    MAX_CUT,
-    ConstrainedMotion,
-    TreeMetric,
-    max_abs,
-    rank_cut,
-    solve_in_metric,
-)
+from tiburon.loops.metric import MAX_CUT, TreeMetric, max_abs, rank_cut, solve_in_metric
 from tiburon.model import Model, Plan
 from tiburon.spatial import Scalar
 from tiburon.trace.primitives.tree import FactorTree
-from tiburon.trace.regions import where_needed, while_loop
+from tiburon.trace.regions import function, where_needed, while_loop
 
 __all__ = [
     "CLOSURE_TOLERANCE",
@@ -78,65 +72,37 @@ class Projected(NamedTuple):
     """Largest remaining constraint residual [m or rad]."""
 
 
-def projected_configuration(
-    model: Model,
-    plan: Plan,
-    q: Sequence[Scalar],
-    *,
-    least_steps: int = 0,
-    switches: Switches | None = None,
-    tolerance: float = 0.0,
-    pivoted: bool = False,
-    hold: Sequence[int] = (),
-) -> Projected:
+def projected_configuration(model: Model, plan: Plan, q: Sequence[Scalar]) -> Projected:
     """Project a configuration onto the constraint manifold by Newton steps in the metric of H.
 
     Args:
         model: The robot.
         plan: Its layout.
         q: Configuration near the manifold [m or rad], nq scalars.
-        least_steps: Smallest number of Newton steps; one reduces a residual below the tolerance to
-            rounding, which matters near singular configurations.
-        switches: Which loops are closed; all by default.
-        tolerance: Relative singular value below which constraints are redundant; these may be
-            inconsistent, and the iteration also ends at steps of zero length.
-        pivoted: Whether all factorizations pivot: shorter code for a case that is rare.
-        hold: Velocity variables that do not move.
 
     Returns:
         The configuration, with the remaining residual.
     """
 
     def unfinished(state: Any) -> Any:
-        _, residual, taken, *step = state
-        going = residual > CLOSURE_TOLERANCE
-        if tolerance:
-            going = going & (step[0] > CLOSURE_TOLERANCE)
-        return going | (taken < least_steps) if least_steps else going
+        return state[1] > CLOSURE_TOLERANCE
 
     def newton(state: Any) -> Any:
-        position, _, taken, *_ = state
+        position, _, taken = state
         position = JointVector(position)
-        terms = switched(constraints(model, plan, position), switches)
-        cut = rank_cut(model, terms.value, max(PROJECTION_CUT, tolerance))
-        step = _least_motion(
-            model, plan, position, terms.jacobian, [-e for e in terms.value], cut, pivoted, hold
-        ).vd
-        # limit the step, for loops that cannot close
-        part = 1.0 / np.maximum(1.0, max_abs(step) / MAX_NEWTON_STEP)
-        moved = JointVector(moved_configuration(model, position, [part * x for x in step]))
-        after = (tuple(moved), residual_of(moved), taken + 1.0)
-        return (*after, max_abs(step)) if tolerance else after
+        terms = constraints(model, plan, position)
+        cut = rank_cut(model, terms.value, PROJECTION_CUT)
+        step = _least_motion(model, plan, position, terms.jacobian, terms.value, cut)
+        moved = JointVector(_limited_move(model, position, step))
+        return tuple(moved), residual_of(moved), taken + 1.0
 
     def residual_of(position: Sequence[Scalar]) -> Scalar:
-        return max_abs(switched(constraints(model, plan, position), switches).value)
+        return max_abs(constraint_values(model, plan, position).value)
 
     q = JointVector(q)
-    start: tuple[Any, ...] = (tuple(q), residual_of(q), 0.0)
-    if tolerance:
-        start = (*start, MAX_NEWTON_STEP)
+    start = (tuple(q), residual_of(q), 0.0)
     found = while_loop(unfinished, newton, start, MAX_NEWTON_STEPS)
-    position, residual = found.state[:2]
+    position, residual, _ = found.state
     return Projected(tuple(position), found.count, residual)
 
 
@@ -146,10 +112,7 @@ def projected_velocity(
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     *,
-    switches: Switches | None = None,
     tolerance: float = 0.0,
-    pivoted: bool = False,
-    hold: Sequence[int] = (),
 ) -> tuple[Scalar, ...]:
     """Project a joint velocity onto J v = 0 in the metric of the mass matrix.
 
@@ -158,16 +121,12 @@ def projected_velocity(
         plan: Its layout.
         q: Configuration with closed loops [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
-        switches: Which loops are closed; all by default.
         tolerance: Relative singular value below which constraints are redundant.
-        pivoted: Whether all factorizations pivot.
-        hold: Velocity variables that keep their values.
     """
     q, v = JointVector(q), JointVector(v)
-    terms = switched(constraints(model, plan, q, v), switches)
+    terms = constraints(model, plan, q, v)
     cut = rank_cut(model, terms.value, max(PROJECTION_CUT, tolerance))
-    right = [-rate for rate in terms.rate]
-    change = _least_motion(model, plan, q, terms.jacobian, right, cut, pivoted, hold).vd
+    change = _least_motion(model, plan, q, terms.jacobian, terms.rate, cut)
     return tuple(x + y for x, y in zip(v, change, strict=True))
 
 
@@ -185,7 +144,7 @@ def projected_state(
 
     The truncation error of a step is so small that one factorization, at the given configuration,
     serves one Newton step and the velocity. Where that does not suffice, or the rank is uncertain,
-    both are projected as by `projected_configuration` and `projected_velocity`.
+    Newton steps are repeated, each with a factorization of its own.
 
     Args:
         model: The robot.
@@ -202,10 +161,7 @@ def projected_state(
     once = switches is None and not hold and cheaper_loop_method(model) != "handles"
 
     def general() -> tuple[list[Scalar], list[Scalar], Scalar]:
-        how: Any = {"switches": switches, "tolerance": tolerance, "pivoted": once, "hold": hold}
-        closed = projected_configuration(model, plan, q, least_steps=1, **how)
-        velocity = projected_velocity(model, plan, closed.q, v, **how)
-        return list(closed.q), list(velocity), closed.residual
+        return _projected_repeatedly(model, plan, q, v, switches, tolerance, hold, pivoted=once)
 
     if once:
         failed, state = _projected_once(model, plan, q, v, tolerance)
@@ -235,7 +191,7 @@ def _projected_once(
 
     step = least_motion(terms.value)
     moved = JointVector(moved_configuration(model, q, step))
-    after = constraints(model, plan, moved, v)
+    after = constraint_values(model, plan, moved, v)
     residual = max_abs(after.value)
     change = least_motion(after.rate)
     velocity = [x + y for x, y in zip(v, change, strict=True)]
@@ -245,30 +201,88 @@ def _projected_once(
     return failed, (list(moved), velocity, residual)
 
 
+def _projected_repeatedly(
+    model: Model,
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    switches: Switches | None,
+    tolerance: float,
+    hold: Sequence[int],
+    pivoted: bool,
+) -> tuple[list[Scalar], list[Scalar], Scalar]:
+    """Project as `projected_configuration` does, with at least one step, and then the velocity.
+
+    Each configuration is evaluated once: one traced function returns its residual, the Newton step
+    from it and the change of velocity there.
+    """
+
+    @function
+    def corrections(position: Sequence[Scalar], velocity: Sequence[Scalar]) -> Any:
+        position, velocity = JointVector(position), JointVector(velocity)
+        terms = switched(constraints(model, plan, position, velocity), switches)
+        cut = rank_cut(model, terms.value, max(PROJECTION_CUT, tolerance))
+        step, change = (
+            _least_motion(model, plan, position, terms.jacobian, errors, cut, hold, pivoted)
+            for errors in (terms.value, terms.rate)
+        )
+        return max_abs(terms.value), step, change
+
+    def unfinished(state: Any) -> Any:
+        _, residual, _, _, taken, *size = state
+        going = residual > CLOSURE_TOLERANCE
+        if tolerance:
+            going = going & (size[0] > CLOSURE_TOLERANCE)
+        return going | (taken < 1.0)
+
+    def newton(state: Any) -> Any:
+        position, _, step, _, taken, *_ = state
+        moved = list(_limited_move(model, position, step))
+        after = (moved, *corrections(moved, list(v)), taken + 1.0)
+        return (*after, max_abs(step)) if tolerance else after
+
+    start: tuple[Any, ...] = (list(q), *corrections(list(q), list(v)), 0.0)
+    if tolerance:
+        start = (*start, MAX_NEWTON_STEP)
+    position, residual, _, change, *_ = while_loop(
+        unfinished, newton, start, MAX_NEWTON_STEPS
+    ).state
+    return list(position), [x + y for x, y in zip(v, change, strict=True)], residual
+
+
 def _least_motion(
     model: Model,
     plan: Plan,
     q: Sequence[Scalar],
     rows: Sequence[Row],
-    rhs: Sequence[Scalar],
+    errors: Sequence[Scalar],
     cut: Scalar,
-    pivoted: bool,
     hold: Sequence[int] = (),
-) -> ConstrainedMotion:
-    """Solve J x = rhs for the x of least kinetic energy, x being zero where variables are held."""
-    free = [0.0] * plan.nv
+    pivoted: bool = False,
+) -> list[Scalar]:
+    """Solve J x = -errors for the x of least kinetic energy, x being zero where variables are held.
+
+    `pivoted` selects the factorization with pivoting: shorter code for a case that is rare.
+    """
+    free, right = [0.0] * plan.nv, [-error for error in errors]
     if hold:
         live = [k for k, used in enumerate(jacobian_pattern(model)) if used]
         held: list[Row] = [{i: 1.0} for i in hold]
         elements = FactorTree(expanded_parents(plan)).layout.elements()
         metric = TreeMetric(plan, chosen_mass_elements(plan, q, elements))
-        right = [*(rhs[k] for k in live), *[0.0] * len(hold)]
+        right = [*(right[k] for k in live), *[0.0] * len(hold)]
         found = solve_in_metric(metric, [*(rows[k] for k in live), *held], free, right, cut)
-        return ConstrainedMotion(tuple(found[0]), tuple(found[1][: len(live)]), *found[2:])
+        return list(found[0])
     if cheaper_loop_method(model) == "handles":
-        return solve_by_handles(model, plan, q, rows, free, rhs, cut=cut)
+        return list(solve_by_handles(model, plan, q, rows, free, right, cut=cut).vd)
     mass = chosen_mass_elements(plan, q, loop_pattern(model).mass)
-    return solve_augmented(model, plan, mass, rows, free, rhs, cut=cut, pivoted=pivoted)
+    return list(solve_augmented(model, plan, mass, rows, free, right, cut, pivoted=pivoted).vd)
+
+
+def _limited_move(model: Model, q: Sequence[Scalar], step: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    """Take a Newton step, limited for loops that cannot close."""
+    part = 1.0 / np.maximum(1.0, max_abs(step) / MAX_NEWTON_STEP)
+    return moved_configuration(model, q, [part * x for x in step])
 
 
 def moved_configuration(
