@@ -105,3 +105,24 @@ def test_long_code_in_segments_gives_the_same_bits(monkeypatch):
     divided = module_for_one(program, vector_lanes=4, fused=True)
     assert divided.count("\ndefine") >= text.count("\ndefine") + 6
     np.testing.assert_array_equal(run_one(program, x), whole)
+
+
+def test_values_are_loaded_where_they_are_used():
+    """Inputs that only code after a call reads are loaded after the call."""
+
+    @function
+    def product(a, b):
+        return a * b
+
+    def run(x):
+        called = product(x[0], x[1])
+        return [called + x[2], called * x[3]]
+
+    program = trace(run, [Input("x", (4,))], name="late")
+    text = module_for_one(program, vector_lanes=host().lanes, fused=host().fused)
+    before, after = text[text.index("define i32 @one") :].split("call void @callee0", 1)
+    for place in (2, 3):
+        load = f"= getelementptr double, ptr %t2, i64 {place}"
+        assert load in after
+        assert load not in before
+    assert np.array_equal(run_one(program, np.array([[2.0, 3.0, 5.0, 7.0]])), [[11.0, 42.0]])

@@ -125,7 +125,8 @@ class ContactElement(Element):
             now: Values of the step, point by point in the order of `peak_names`.
         """
         before = z[self.own_states.stop :]
-        return tuple(np.maximum(a, b) for a, b in zip(before, now, strict=True))
+        # one comparison: forces that are not numbers end a run elsewhere
+        return tuple(np.where(a < b, b, a) for a, b in zip(before, now, strict=True))
 
     def discrete_state_names(self, model: Model) -> tuple[str, ...]:
         """Return the names of the states of all contact points, of its own, and of peaks."""

@@ -8,12 +8,12 @@ finished lanes keep their state.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from tiburon.errors import CompileError
 from tiburon.native import elementary
-from tiburon.native.data_movement import MANY_RESULTS, store_values
+from tiburon.native.data_movement import MANY_RESULTS, Origins, fence_stores, store_values
 from tiburon.native.fixed_arguments import TABLE, Places
 from tiburon.native.llvm import LlvmMachine
 from tiburon.native.target import NativeMachine, Ref, Slots, Target
@@ -172,6 +172,22 @@ class Arguments:
                 refs += _load_all(m, Slots(TABLE), 1, place, base)
         return refs
 
+    def late(self, base: Any, target: Any) -> list[Ref]:
+        """Return all arguments, loaded where code uses them; see `CalleeWriter.late_loads`."""
+        count = len(self.places)
+        passed = [k for k, place in enumerate(self.places) if place is None]
+        fixed = [k for k in range(count) if self.places[k] is not None]
+        refs: list[Ref] = [""] * count
+        rows = (
+            (passed, self.row.address, range(self.row.offset, self.row.offset + len(passed))),
+            (fixed, TABLE, [self.places[k] for k in fixed]),
+        )
+        for numbers, array, slots in rows:
+            found = base.callees.late_loads(target, base.origins, array, slots)
+            for number, ref in zip(numbers, found, strict=True):
+                refs[number] = ref
+        return refs
+
 
 @record
 class _Known:
@@ -286,6 +302,57 @@ def _move_all(m: NativeMachine, memory: Slots, values: Sequence[Ref], base: Base
         _store_all(m, memory, values)
 
 
+class EarlyStores:
+    """Stores of many results of straight-line code as soon as each is known.
+
+    Stored at the end of a long function, a result would be moved to the stack and back.
+    """
+
+    def __init__(
+        self,
+        m: LlvmMachine,
+        there: Slots,
+        places: Mapping[int, Sequence[int]],
+        instructions: Sequence[Instruction],
+    ) -> None:
+        """Prepare to store; only arithmetic results are stored early.
+
+        Args:
+            m: The machine.
+            there: Where results go.
+            places: Their places there, by the numbers of the instructions that compute them.
+            instructions: The code.
+        """
+        self._m, self._there = m, there
+        self.places: dict[int, Sequence[int]] = {}
+        """Places of the results that are stored early."""
+        if len(places) >= MANY_RESULTS:
+            arithmetic = {i.target for i in instructions if i.op not in _UNCOMPUTED}
+            self.places = {k: places[k] for k in places if k in arithmetic}
+        self._stored: dict[int, Ref] = {}
+
+    def store(self, number: int, ref: Ref) -> None:
+        """Store a result in its places."""
+        for place in self.places.get(number, ()):
+            fence_stores(self._m.target, len(self._stored))
+            self._m.store_slot(self._there, place, ref)
+            self._stored[place] = ref
+
+    def finish(self, values: Sequence[Ref], origins: Origins) -> None:
+        """Store the others, many of them by loops that copy from their locations."""
+        m, there = self._m, self._there
+        if not self._stored and len(values) < MANY_RESULTS:
+            _store_all(m, there, values)
+            return
+        known = dict(origins)
+        known.update({self._stored[k]: (there.address, there.offset + k) for k in self._stored})
+        store_values(m.target, m.stack_lines, values, known, there)
+
+
+_UNCOMPUTED = ("const", "truth", "input", "capture", "call", "result", "copy")
+"""Operations whose results are constants, or in memory."""
+
+
 def _write_function(
     m: NativeMachine,
     region: FunctionRegion,
@@ -295,9 +362,16 @@ def _write_function(
     instructions: list[Instruction],
 ) -> None:
     body = _Body(region, base)
-    body.bind(region.inputs, given.load(m, 0, len(region.inputs), base))
-    refs = emit_instructions(m.target, instructions, body)
-    _move_all(m, found, [refs[root] for root in region.roots], base)
+    if not isinstance(m, LlvmMachine):
+        body.bind(region.inputs, given.load(m, 0, len(region.inputs), base))
+        refs = emit_instructions(m.target, instructions, body)
+        _store_all(m, found, [refs[root] for root in region.roots])
+        return
+    body.bind(region.inputs, given.late(base, m.target))
+    places = {root: [place] for place, root in enumerate(region.roots)}
+    early = EarlyStores(m, found, places, instructions)
+    refs = emit_instructions(m.target, instructions, body, early.store)
+    early.finish([refs[root] for root in region.roots], base.origins)  # type: ignore[attr-defined]
 
 
 def _write_fixed_loop(

@@ -26,7 +26,7 @@ MAX_LOOPS = 16
 """Number of loops beyond which one loop with an index table replaces them."""
 
 MANY_RESULTS = 64
-"""Results of one call from which on only those are loaded that straight-line code reads."""
+"""Values of one array from which on loops copy them, and results are stored as soon as known."""
 
 STORES_PER_FENCE = 32
 """Single stores between compiler fences. A fence emits no instruction; it keeps LLVM from comparing
@@ -86,12 +86,18 @@ def store_values(
         else:
             straight += [place for place, _ in left]
     for count, place in enumerate(sorted(straight)):
-        if len(values) > STORES_PER_FENCE and count % STORES_PER_FENCE == 0:
-            target.lines.append('  fence syncscope("singlethread") seq_cst')
+        if len(values) > STORES_PER_FENCE:
+            fence_stores(target, count)
         address = target.emit(
             f"getelementptr {target.float_type}, ptr {there.address}, i64 {there.offset + place}"
         )
         target.lines.append(f"  store {target.float_type} {values[place]}, ptr {address}{align}")
+
+
+def fence_stores(target: LlvmTarget, count: int) -> None:
+    """Emit a compiler fence before a store, if as many came before as a fence is due after."""
+    if count % STORES_PER_FENCE == 0:
+        target.lines.append('  fence syncscope("singlethread") seq_cst')
 
 
 def whole_array(values: Sequence[Ref], origins: Origins) -> Slots | None:
@@ -302,32 +308,22 @@ def stage_columns(
 
 
 def unstage_rows(
-    target: LlvmTarget,
-    stack_lines: list[str],
-    starts: Sequence[Ref],
-    columns: Sequence[Ref],
-    origins: Origins,
+    target: LlvmTarget, stack_lines: list[str], starts: Sequence[Ref], array: Slots, size: int
 ) -> Ref:
-    """Emit the stores of one vector per element to an array, and the loop that writes the rows.
+    """Emit the loop that writes an array of vectors as one row per lane.
 
     Args:
         target: Where to emit.
         stack_lines: Lines at the start of the function, for its stack arrays.
         starts: Address of each lane's row.
-        columns: One vector per element of the row.
-        origins: Memory locations of results of calls; loops copy contiguous runs.
+        array: One vector per element of the row.
+        size: Floats in a row.
 
     Returns:
-        The sum of all columns.
+        The sum of all vectors.
     """
     m = _staging_machine(target, stack_lines)
-    lanes, size = target.lanes, len(columns)
-    total = m.slots(1)
-    # results of one call are read in place
-    array = whole_array(columns, origins)
-    if array is None:
-        array = m.slots(size)
-        store_values(target, stack_lines, columns, origins, array)
+    lanes, total = target.lanes, m.slots(1)
     m.store_slot(total, 0, target.const(0.0))
     for block in m.loop(0, size // lanes):
         first = block * lanes
@@ -337,9 +333,10 @@ def unstage_rows(
         so_far = m.load_slot(total, 0)
         m.store_slot(total, 0, target.add(so_far, pairwise_sum(target, square)))
     done = size - size % lanes
-    rows_from_columns(target, _moved(target, starts, done), columns[done:])
+    rest = [m.load_slot(array, place) for place in range(done, size)]
+    rows_from_columns(target, _moved(target, starts, done), rest)
     found = m.load_slot(total, 0)
-    for column in columns[done:]:
+    for column in rest:
         found = target.add(found, column)
     return found
 
@@ -380,11 +377,6 @@ def sum_of_vectors(
         add(totals[0], k)
     found = [m.load_slot(total, 0) for total in totals]
     return pairwise_sum(vector, found)
-
-
-def load_staged(target: LlvmTarget, array: Slots, place: int) -> Ref:
-    """Emit the load of one vector of a staged row."""
-    return load(target, target.float_type, array.address, place)
 
 
 def _staging_machine(target: LlvmTarget, stack_lines: list[str]) -> LlvmMachine:

@@ -16,8 +16,10 @@ memory operands. The computation of one group is a separate function: it sees ne
 the tables nor a loop, so LLVM cannot turn memory operands back into separate loads.
 
 Each region and primitive becomes one internal function per module. A call stores its arguments in
-one stack array, calls, and loads the results from another. Of many results, only those are loaded
-that straight-line code reads; the others are copied from where they are.
+one stack array, calls, and loads the results from another. Arguments, inputs and results are loaded
+where straight-line code reads them, again in each block and after each call: a value that is loaded
+early has to be stored and loaded once more where registers are few or a call comes between. Those
+that calls pass on are copied from where they are.
 
 Very long straight-line code becomes several functions, too: the time of LLVM's register allocation
 grows faster than the length of a function. The instructions stay the same, and so do all bits.
@@ -36,6 +38,7 @@ from typing import Any
 from tiburon.native import elementary
 from tiburon.native.body import (
     Arguments,
+    EarlyStores,
     Prepare,
     emit_instructions,
     is_unrolled,
@@ -47,7 +50,6 @@ from tiburon.native.data_movement import (
     Origins,
     columns_from_rows,
     copy_run,
-    load_staged,
     rows_from_columns,
     stage_columns,
     store_values,
@@ -162,19 +164,15 @@ class CalleeWriter:
             first, *done = self.late_loads(target, origins, found, range(3))
             there = range(state.offset, state.offset + len(rest))
             return [first, *self.late_loads(target, origins, state.address, there), *done]
-        if callee.result_count >= MANY_RESULTS:
-            return self.late_loads(target, origins, found, range(callee.result_count))
-        results = []
-        for number in range(callee.result_count):
-            address = target.emit(f"getelementptr {kind}, ptr {found}, i64 {number}")
-            results.append(target.emit(f"load {kind}, ptr {address}"))
-            origins[results[-1]] = found, number
-        return results
+        return self.late_loads(target, origins, found, range(callee.result_count))
 
     def late_loads(
         self, target: LlvmTarget, origins: Origins, array: Ref, places: Sequence[int]
     ) -> list[Ref]:
-        """Return elements of an array, of which only those are loaded that code uses."""
+        """Return elements of an array, which are loaded where code uses them.
+
+        The array must not change from here on.
+        """
         self._late += 1
         results = [f"%late{self._late}_{place}" for place in places]
         target.lines.append(_LateLoads(self._late, target.float_type, array))
@@ -202,37 +200,44 @@ class CalleeWriter:
 
 
 class _LateLoads(str):
-    """Placeholder line for the loads of a call's results."""
+    """Placeholder line for the loads of elements of an array."""
 
-    call: int
+    number: int
     kind: str
     array: Ref
 
-    def __new__(cls, call: int, kind: str, array: Ref) -> _LateLoads:
-        line = super().__new__(cls, "  ; results")
-        line.call, line.kind, line.array = call, kind, array
+    def __new__(cls, number: int, kind: str, array: Ref) -> _LateLoads:
+        line = super().__new__(cls, "  ; loaded where it is used")
+        line.number, line.kind, line.array = number, kind, array
         return line
 
 
 def with_loads(lines: Sequence[str]) -> list[str]:
-    """Return the lines of a function with placeholders replaced by the loads that it needs."""
-    if not any(isinstance(line, _LateLoads) for line in lines):
+    """Return the lines of a function with late loads, once in each block and after each call."""
+    arrays = {line.number: line for line in lines if isinstance(line, _LateLoads)}
+    if not arrays:
         return list(lines)
-    used: dict[int, set[int]] = {}
-    for line in lines:
-        if "%late" in line:
-            for call, number in _LATE.findall(line):
-                used.setdefault(int(call), set()).add(int(number))
     filled: list[str] = []
+    known: dict[str, Ref] = {}
+    count = 0
+
+    def loaded(match: re.Match[str]) -> Ref:
+        nonlocal count
+        found = known.get(match[0])
+        if found is None:
+            count += 1
+            found = known[match[0]] = f"%load{count}"
+            of = arrays[int(match[1])]
+            filled.append(f"  {found}p = getelementptr {of.kind}, ptr {of.array}, i64 {match[2]}")
+            filled.append(f"  {found} = load {of.kind}, ptr {found}p")
+        return found
+
     for line in lines:
-        filled.append(line)
         if isinstance(line, _LateLoads):
-            for number in sorted(used.get(line.call, ())):
-                name = f"%late{line.call}_{number}"
-                filled += [
-                    f"  {name}p = getelementptr {line.kind}, ptr {line.array}, i64 {number}",
-                    f"  {name} = load {line.kind}, ptr {name}p",
-                ]
+            continue
+        filled.append(_LATE.sub(loaded, line) if "%late" in line else line)
+        if line.endswith(":") or "call void @" in line:
+            known.clear()
     return filled
 
 
@@ -647,11 +652,10 @@ def module_for_one(
         if not item.parameter:
             parts = array_sums(writer, pointer, item.size, vector_lanes)
             sums = add_to_sums(target, sums, parts)
-    for instruction in instructions:
-        if instruction.op == "input":
-            argument, number = instruction.payload
-            writer.inputs[argument, number] = load(target, "double", inputs[argument], number)
-            writer.origins[writer.inputs[argument, number]] = inputs[argument], number
+    for argument, pointer in enumerate(inputs):
+        read = sorted({i.payload[1] for i in instructions if _reads(i, argument)})
+        late = callees.late_loads(target, writer.origins, pointer, read)
+        writer.inputs |= {(argument, k): ref for k, ref in zip(read, late, strict=True)}
     for pointer, output in zip(outputs, program.outputs, strict=True):
         call = _whole_result(program, output)
         if call is not None and len(output.nodes) >= LONG_ROW * vector_lanes:
@@ -818,27 +822,30 @@ def _write_group(
         if size >= LONG_ROW:
             array, part = stage_columns(target, writer.stack_lines, starts, size)
             sums = add_to_sums(target, sums, [part])
-            for k in sorted({i.payload[1] for i in instructions if _reads(i, number)}):
-                writer.inputs[number, k] = load_staged(target, array, k)
-                writer.origins[writer.inputs[number, k]] = array.address, k
+            read = sorted({i.payload[1] for i in instructions if _reads(i, number)})
+            late = writer.callees.late_loads(target, writer.origins, array.address, read)
+            writer.inputs |= {(number, k): ref for k, ref in zip(read, late, strict=True)}
             continue
         columns = columns_from_rows(target, starts, size)
         sums = add_to_sums(target, sums, columns)
         writer.inputs.update({(number, k): column for k, column in enumerate(columns)})
     offsets = parameter_offsets(program)
     writer.filled = set(range(sum(program.inputs[k].size for k in offsets)))
-    for number, k in sorted({i.payload for i in instructions if i.op == "input"}):
-        if number in offsets:
-            vector = load_vector(target, "%parameters", offsets[number] + k)
-            writer.inputs[number, k] = vector
-            writer.origins[vector] = "%parameters", offsets[number] + k
+    given = [
+        p for p in sorted({i.payload for i in instructions if i.op == "input"}) if p[0] in offsets
+    ]
+    slots = [offsets[number] + k for number, k in given]
+    late = writer.callees.late_loads(target, writer.origins, "%parameters", slots)
+    writer.inputs |= dict(zip(given, late, strict=True))
     writer.once = used_once(instructions, program.roots)
-    refs = emit_instructions(target, instructions, writer)
+    staged = _Staged(program, target, writer, instructions)
+    refs = emit_instructions(target, instructions, writer, staged.store)
     for place, output in enumerate(program.outputs, start=len(arguments)):
         starts = [load(target, "ptr", "%rows", place * lanes + lane) for lane in range(lanes)]
         columns = [refs[node] for node in output.nodes]
         if len(columns) >= LONG_ROW:
-            part = unstage_rows(target, writer.stack_lines, starts, columns, writer.origins)
+            array = staged.finish(place - len(arguments), columns)
+            part = unstage_rows(target, writer.stack_lines, starts, array, len(columns))
             sums = add_to_sums(target, sums, [part])
         else:
             rows_from_columns(target, starts, columns)
@@ -848,6 +855,53 @@ def _write_group(
         target.lines.append(
             f"  store {target.float_type} {total_so_far}, ptr {address}, align {8 * lanes}"
         )
+
+
+class _Staged:
+    """Long outputs of a group, in arrays that loops transpose to rows."""
+
+    def __init__(
+        self,
+        program: Program,
+        target: LlvmTarget,
+        writer: FunctionWriter,
+        instructions: Sequence[Instruction],
+    ) -> None:
+        self._writer = writer
+        self._m = LlvmMachine(target, "", writer.stack_lines, labels="staged_")
+        self._early: dict[int, tuple[Slots, EarlyStores]] = {}
+        for number, output in enumerate(program.outputs):
+            places: dict[int, list[int]] = {}
+            for place, node in enumerate(output.nodes):
+                places.setdefault(node, []).append(place)
+            if len(output.nodes) < LONG_ROW:
+                continue
+            array = Slots(f"%staged{number}")
+            early = EarlyStores(self._m, array, places, instructions)
+            if early.places:
+                kind = f"[{len(output.nodes)} x {target.float_type}]"
+                writer.stack_lines.append(f"  {array.address} = alloca {kind}, align 64")
+                self._early[number] = array, early
+
+    def store(self, number: int, ref: Ref) -> None:
+        """Store a result where it is part of an output."""
+        for _, early in self._early.values():
+            early.store(number, ref)
+
+    def finish(self, output: int, columns: Sequence[Ref]) -> Slots:
+        """Store what is left of an output; return its array."""
+        writer, m = self._writer, self._m
+        if output in self._early:
+            array, early = self._early[output]
+            early.finish(columns, writer.origins)
+            return array
+        # results of one call are read in place
+        whole = whole_array(columns, writer.origins)
+        if whole is not None:
+            return whole
+        array = m.slots(len(columns))
+        store_values(m.target, m.stack_lines, columns, writer.origins, array)
+        return array
 
 
 def _reads(instruction: Instruction, number: int) -> bool:

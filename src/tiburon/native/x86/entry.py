@@ -340,10 +340,10 @@ class X86Batch(X86Function):
         """Write the transposition of an output of the finished group; return the new sums."""
         target = self.target
         starts = self._starts("%rows0" if self.overlapped else "%rows", place)
-        columns = [load_vector(target, "%frame", slot) for slot in slots]
-        if len(columns) < LONG_ROW:
+        if len(slots) < LONG_ROW:
+            columns = [load_vector(target, "%frame", slot) for slot in slots]
             rows_from_columns(target, starts, columns)
             return add_to_sums(target, sums, columns)
-        origins = {column: ("%frame", slot) for column, slot in zip(columns, slots, strict=True)}
-        part = unstage_rows(target, self.stack_lines, starts, columns, origins)
+        array = Slots("%frame", offset=slots.start)
+        part = unstage_rows(target, self.stack_lines, starts, array, len(slots))
         return add_to_sums(target, sums, [part])
