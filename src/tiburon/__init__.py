@@ -188,8 +188,6 @@ if TYPE_CHECKING:
     from tiburon.functions.operational_space import (
         operational_space_inverse_inertia as operational_space_inverse_inertia,
     )
-    from tiburon.functions.relaxation import RelaxedShare as RelaxedShare
-    from tiburon.functions.relaxation import share_relaxed as share_relaxed
     from tiburon.functions.trim import Trim as Trim
     from tiburon.functions.trim import TrimOutcome as TrimOutcome
     from tiburon.functions.trim import trim as trim

@@ -81,7 +81,6 @@ _NAMES = {
         ApparentInertia apparent_inertia apparent_inverse_inertia cross_inverse_inertia
         operational_space_inertia operational_space_inverse_inertia
     """,
-    "functions.relaxation": "RelaxedShare share_relaxed",
     "functions.trim": "Trim TrimOutcome trim",
     "functions.water": """
         CylinderFlow FossenForm cylinder_flows fin_force fossen_form steerable_fins thrust_after

@@ -333,13 +333,6 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
     "WrenchSchedule": {"wrenches": lambda m: np.zeros((3, 6))},
     "assembly_branches": {"hold": lambda m: {m.moving_joint_names[0]: 0.5}},
     "compile": {"function": lambda m: tb.mass_matrix, "model": lambda m: m},
-    "share_relaxed": {
-        "plan": lambda m: tb.LoadSharing.of(tb.load("five_bar")),
-        "q": lambda m: tb.load("five_bar").poses["home"],
-        "v": lambda m: np.zeros(4),
-        "vd": lambda m: np.zeros(4),
-        "levels": lambda m: [["motion"]],
-    },
     "share_free_motion": {
         "plan": lambda m: tb.LoadSharing.of(tb.load("five_bar"), torque_limits=False),
         "q": lambda m: tb.load("five_bar").poses["home"],
@@ -494,7 +487,6 @@ RESULTS = frozenset(
         ),
         *(
             "FreeMotionShare",
-            "RelaxedShare",
             "ContactDynamics",
             "Feathering",
             "PhaseMobility",

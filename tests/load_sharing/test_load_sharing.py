@@ -38,7 +38,7 @@ def test_shared_load_produces_the_motion():
         plan = tb.LoadSharing.of(dog, world=FLOOR, objective=objective, torque_limits=False)
         q, v, vd = kicked(dog, "stand", rng)
         share = plan.share(q, v, vd)
-        assert share.status == "optimal"
+        assert share.is_feasible
         found = tb.forward_dynamics(
             dog,
             q,
@@ -91,7 +91,7 @@ def test_fingers_hold_a_glass_with_least_force():
     plan = tb.LoadSharing.of(hand, grips=grips, torque_limits=False)
     assert [group.name for group in plan.layout.groups] == names
     share = plan.share(q)
-    assert share.status == "optimal"
+    assert share.is_feasible
     mass = hand.body("glass").inertia.mass
     normal = share.x.reshape(3, 3)[:, 2]
     np.testing.assert_allclose(normal, mass * 9.81 / (3 * 0.5), rtol=1e-7)
@@ -140,7 +140,7 @@ def test_contacts_that_do_not_touch_carry_nothing():
     for lifted in range(4):
         touching = [k != lifted for k in range(4)]
         share = plan.share(q, touching=touching)
-        if share.status == "optimal":
+        if share.is_feasible:
             np.testing.assert_allclose(share.forces[lifted], 0.0, atol=1e-12)
     assert plan._kernel is kernel
     with pytest.raises(tb.ShapeError, match="touching"):
@@ -158,7 +158,7 @@ def test_batches_equal_single_calls():
     vd = rng.standard_normal((13, dog.nv)) * 3.0
     touching = rng.integers(0, 2, (13, 4))
     share = plan.share(np.broadcast_to(q, (13, dog.nq)), 0 * vd, vd, touching=touching)
-    assert set(share.status) == {"optimal", "infeasible"}
+    assert set(share.status) == {"optimal", "at limits", "infeasible"}
     for k in range(13):
         one = plan.share(q, 0 * vd[k], vd[k], touching=touching[k])
         np.testing.assert_array_equal(one.tau, share.tau[k])
@@ -178,7 +178,7 @@ def test_pyramids_enclose_and_are_enclosed():
         ("outer", {"sides": 8, "inscribed": False}),
     ):
         share = tb.LoadSharing.of(dog, world=FLOOR, torque_limits=False, **options).share(q, vd=vd)
-        assert share.status == "optimal"
+        assert share.is_feasible
         costs[name] = np.sum(share.x**2)
     assert costs["outer"] < costs["cone"] < costs["inner"]
 
@@ -246,7 +246,7 @@ def test_explanations_know_what_acts_on_the_robot():
     push = np.zeros((3, 6))
     push[1:, 3] = 0.5 * weight, 0.9 * weight
     share = plan.share(np.tile(q, (3, 1)), external_force={"trunk": push})
-    assert list(share.status) == ["optimal", "optimal", "infeasible"]
+    assert list(share.is_feasible) == [True, True, False]
     found = share.explain(2)
     assert all("friction" in name for name in found.limits)
     assert found.certificate.holds
@@ -280,7 +280,7 @@ def test_nearest_motion_can_be_produced():
     share = plan.share(q, vd=vd)
     assert share.status == "infeasible"
     short = share.explain().shortfall
-    for part, status in ((1.001, "optimal"), (0.99, "infeasible")):
+    for part, status in ((1.001, "at limits"), (0.99, "infeasible")):
         nearer = vd.copy()
         nearer[:6] -= part * short
         assert plan.share(q, vd=nearer).status == status
@@ -310,11 +310,11 @@ def test_steps_are_bounded_from_call_to_call():
     for what, bound in (("forces", 4.0), ("torques", 1.0)):
         plan = tb.LoadSharing.of(dog, world=FLOOR, step_limits=what, torque_limits=False)
         last = plan.share(q, touching=[0, 1, 1, 1])
-        assert last.status == "optimal"
+        assert last.is_feasible
         changes = []
         for _ in range(60):
             share = plan.share(q, before=last, max_step=bound)
-            assert share.status == "optimal"
+            assert share.is_feasible
             value = (lambda s: s.x) if what == "forces" else (lambda s: s.tau)
             changes.append(np.abs(value(share) - value(last)).max())
             last = share
@@ -336,7 +336,7 @@ def test_steps_leave_no_force_on_contacts_that_have_ended():
     assert before.forces[:, 2].min() > 0.5
     vd[5] = -9.81
     after = plan.share(q, vd=vd, touching=[0] * 4, before=before, max_step=0.1)
-    assert after.status == "optimal"
+    assert after.is_feasible
     np.testing.assert_array_equal(np.abs(after.forces), 0.0)
 
 
@@ -345,7 +345,7 @@ def test_relaxed_motions_are_the_nearest_possible():
     dog = tb.load("quadruped")
     q = np.array(dog.poses["stand"])
     plan = tb.LoadSharing.of(dog, world=FLOOR, relax=True, torque_limits=False)
-    assert plan.share(q).status == "optimal"
+    assert plan.share(q).is_feasible
     np.testing.assert_allclose(plan.share(q).shortfall, 0.0, atol=1e-9)
     share = plan.share(q, touching=[1, 0, 0, 1])
     assert share.status == "relaxed"
@@ -414,3 +414,97 @@ def test_shared_forces_do_not_depend_on_the_unit_of_length():
     np.testing.assert_allclose(found[1], found[0], atol=1e-9 * np.abs(found[0]).max())
     # one unit of length as a lever is another lever in another unit
     assert np.abs(found[3] - found[2]).max() > 1e-3 * np.abs(found[2]).max()
+
+
+def test_a_status_tells_active_limits():
+    """Standing is optimal, leaning on friction at limits, and both are feasible."""
+    dog = tb.load("quadruped")
+    q, vd = np.tile(dog.poses["stand"], (3, 1)), np.zeros((3, dog.nv))
+    vd[:, 3] = 0.0, 5.5, 9.0
+    share = tb.LoadSharing.of(dog, world=FLOOR, torque_limits=False).share(q, vd=vd)
+    assert list(share.status) == ["optimal", "at limits", "infeasible"]
+    assert list(share.is_feasible) == [True, True, False]
+    np.testing.assert_array_equal((share.multipliers > 0.0).any(axis=-1)[:2], [False, True])
+    assert "friction limit" in share.summary
+
+
+def test_a_share_keeps_its_own_motion():
+    """What callers do to their arrays afterwards changes no explanation."""
+    dog = tb.load("quadruped")
+    plan = tb.LoadSharing.of(dog, world=FLOOR, torque_limits=False)
+    q, vd, touching = np.array(dog.poses["stand"]), np.zeros(dog.nv), np.array([1.0, 0, 0, 1.0])
+    share = plan.share(q, vd=vd, touching=touching)
+    before = share.explain().sentence
+    q[:], vd[:], touching[:] = np.nan, np.nan, 0.0
+    assert share.explain().sentence == before
+
+
+@pytest.mark.parametrize("case", [9, -4, (0, 0), (), "one", 1.5, True])
+def test_cases_that_are_not_there_are_refused(case):
+    """An index outside of the batch is named."""
+    dog = tb.load("quadruped")
+    share = tb.LoadSharing.of(dog, world=FLOOR).share(np.tile(dog.poses["stand"], (3, 1)))
+    for method in (share.explain, share.lacking):
+        with pytest.raises(tb.DomainError, match=r"case: expected an index .* of shape \(3,\)"):
+            method(case)
+
+
+def test_failed_thrusters_and_cables_give_no_force():
+    """As if they took no part; joints and thrusters may fail together."""
+    robot = tb.load("bluerov2_heavy")
+    plan = tb.LoadSharing.of(robot, world=tb.World(fluid=tb.Water()))
+    q, vd = robot.neutral(), np.array([0.0, 0.0, 0.1, 0.2, 0.0, 0.1])
+    name = robot.thrusters[0].name
+    share = plan.share(q, vd=vd, failed=[name])
+    taking = np.ones(len(plan.contact_names))
+    taking[plan.contact_names.index(name)] = 0.0
+    np.testing.assert_array_equal(share.x, plan.share(q, vd=vd, touching=taking).x)
+    assert share.is_feasible
+    assert share.x[plan.contact_names.index(name)] == 0.0
+    assert abs(plan.share(q, vd=vd).x[plan.contact_names.index(name)]) > 1e-3
+    problem = plan.problem(q, vd=vd, failed=name)
+    assert not problem.A1[:, plan.contact_names.index(name)].any()
+    with pytest.raises(tb.UnknownNameError, match="actuator 'propeller'"):
+        plan.share(q, failed=["propeller"])
+
+
+def test_single_calls_take_what_plans_take():
+    """`share_load` with failed actuators and forces from outside equals the plan's answer."""
+    dog = tb.load("quadruped")
+    q = np.array(dog.poses["stand"])
+    push = {"trunk": np.array([0.0, 0.0, 0.0, 3.0, 0.0, -5.0])}
+    plan = tb.LoadSharing.of(dog, world=FLOOR)
+    expected = plan.share(q, failed=["front_left_knee"], external_force=push)
+    found = tb.share_load(dog, q, world=FLOOR, failed=["front_left_knee"], external_force=push)
+    np.testing.assert_array_equal(found.tau, expected.tau)
+    assert np.abs(found.tau - plan.share(q).tau).max() > 0.1
+    with pytest.raises(TypeError, match="colour"):
+        tb.share_load(dog, q, colour=1)
+
+
+def test_quaternions_of_any_length_are_the_same_attitude():
+    """As everywhere: q is normalized where it enters."""
+    dog = tb.load("quadruped")
+    rng = np.random.default_rng(4)
+    q, v, vd = kicked(dog, "stand", rng)
+    plan = tb.LoadSharing.of(dog, world=FLOOR)
+    longer = q.copy()
+    longer[:4] *= 2.0
+    np.testing.assert_allclose(plan.share(longer, v, vd).tau, plan.share(q, v, vd).tau, atol=1e-10)
+
+
+def test_numbers_that_overflow_are_flagged_case_by_case():
+    """A motion that is not finite spoils no other case."""
+    dog = tb.load("quadruped")
+    plan = tb.LoadSharing.of(dog, world=FLOOR)
+    q, vd = np.tile(dog.poses["stand"], (4, 1)), np.zeros((4, dog.nv))
+    vd[1, 3], vd[2, 5] = 1e160, 1e305
+    with pytest.raises(tb.DomainError, match="finite"):
+        plan.share(q, vd=vd)
+    share = plan.share(q, vd=vd, errors="flag")
+    assert list(share.status) == ["optimal", "not finite", "not finite", "optimal"]
+    assert np.isnan(share.tau[1:3]).all()
+    np.testing.assert_array_equal(share.tau[3], plan.share(q[3]).tau)
+    assert "not finite" in share.summary
+    with pytest.raises(tb.TiburonError, match="errors"):
+        plan.share(q, errors="ignore")

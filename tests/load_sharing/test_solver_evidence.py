@@ -70,7 +70,7 @@ def test_a_warm_start_leaves_the_shared_load(dog, options):
     last, cold_steps, warm_steps = None, 0.0, 0.0
     for k in range(24):
         cold = plan.share(q[k], v[k], vd[k])
-        assert cold.status == "optimal"
+        assert cold.is_feasible
         if last is not None:
             warm = plan.share(q[k], v[k], vd[k], before=last)
             scale = np.abs(cold.x).max()
@@ -108,7 +108,7 @@ def test_lifted_feet_are_not_about_to_change(dog):
     """Forces of a foot in the air are zero, and so are its margins: that is no limit reached."""
     q = np.array(dog.poses["stand"])
     share = tb.LoadSharing.of(dog, world=FLOOR).share(q, touching=[0, 1, 1, 1])
-    assert share.status == "optimal"
+    assert share.is_feasible
     assert np.sum(np.abs(share.slacks) == 0.0) >= 2
     assert not share.at_change.any()
 

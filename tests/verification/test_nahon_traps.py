@@ -233,7 +233,7 @@ def test_B14_singular_weights_have_one_answer():
     driven = [i for i in range(pumas.nv) if i in plan.layout.driven]
     J = plan.problem(q, formulation="superposition").A1[driven, : len(plan.names)]
     assert np.linalg.matrix_rank(J.T @ J) < len(plan.names)
-    assert plan.share(q).status == "optimal"
+    assert plan.share(q).is_feasible
     assert np.linalg.eigvalsh(problem.W)[0] > 0.0
 
 

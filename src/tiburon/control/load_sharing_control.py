@@ -33,6 +33,7 @@ from tiburon.functions.load_tracking import AIM, TrackedLoad, tracked_load
 from tiburon.load_sharing.contact_load import ContactLoad, load_weight
 from tiburon.load_sharing.limits.joint_wrench import JointWrenchLimit
 from tiburon.load_sharing.objectives import Smoothness, Sum, TorqueSmoothness
+from tiburon.load_sharing.relaxation import RELAXED
 from tiburon.load_sharing.smoothing import (
     UNBOUNDED,
     Blending,
@@ -353,7 +354,7 @@ class LoadSharingControl(RunTimeFields):
             for place in group.places:
                 before[place] = touching[k] * x[place]
         found = self._shared(state, own, sample, touching, before, tau, drift, rho, started, dt)
-        good = found.status < 0.5
+        good = (found.status < 0.5) | (found.status > RELAXED)
         forces = entries(found.x)
         missing = [np.where(good, d, 0.0) for d in forces[layout.size :]]
         left = self._offsets(sample, entries(found.centers), planned, offsets)
@@ -368,7 +369,7 @@ class LoadSharingControl(RunTimeFields):
             *shifts,
             *missing,
             changed_at,
-            found.status,
+            np.where(good, 0.0, found.status),
             state.time + 0.0,
         )
         commands = commands_of(state, self._chosen, joined(driven, state.v), self.through)
@@ -650,7 +651,7 @@ class LoadSharingControl(RunTimeFields):
             objective = objective + (Smoothness() if self._on == "forces" else TorqueSmoothness())
         objective = objective + ContactLoad(len(self.plan.layout.groups))
         limits = self.plan.limits.with_steps(None if self.max_step is None else self._on)
-        limits = limits._replace(relaxed=False)
+        limits = limits._replace(relax=())
         return replace(self.plan, objective=objective, limits=limits)
 
     @cached_property

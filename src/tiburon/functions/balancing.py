@@ -81,8 +81,7 @@ def balance_frame(
         driven=None if driven is None else list(driven),
         objective=TorqueNorm(),
         torque_limits=torque_limits,
-        sides=8,
-    )
+    ).with_pyramids(8)
     known = _supports(model, plan)
     chosen = tuple(known) if supports is None else tuple(supports)
     for name in chosen:

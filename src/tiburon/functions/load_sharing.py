@@ -1,16 +1,17 @@
 """Load sharing for users: joint torques and contact forces that produce a motion within limits."""
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 
 from tiburon.algorithms.setting import Options, Setting
 from tiburon.algorithms.surroundings import DEFAULT_WORLD
-from tiburon.argument_checks import at_least, choice, is_number, positive
+from tiburon.argument_checks import at_least, choice, is_number, is_whole, positive
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.contact.candidates import (
@@ -66,8 +67,9 @@ from tiburon.load_sharing.objectives import (
     TorqueSmoothness,
 )
 from tiburon.load_sharing.problem import Before, Grip, Group, Layout, layout_of
+from tiburon.load_sharing.relaxation import DIRECTION, MOTION, RELAXED
 from tiburon.load_sharing.sites import SITE_VALUES, ContactSite
-from tiburon.load_sharing.solution import RELAXED, Limits, row_names
+from tiburon.load_sharing.solution import Limits, levels_of, row_names
 from tiburon.model import WORLD, Model, World
 from tiburon.model.closure import LoopClosure
 from tiburon.model.joint_constraints import Offset, RelativeMotion
@@ -95,8 +97,16 @@ __all__ = [
 Array = NDArray[np.float64]
 Pairs = Sequence[tuple[str, str]]
 
-_STATUS_NAMES = np.array(("optimal", "infeasible", "not convex", "unfinished", "relaxed"))
+_STATUS_NAMES = np.array(
+    ("optimal", "infeasible", "not convex", "unfinished", "relaxed", "at limits", "not finite")
+)
 """Names of the status of a solution, by code."""
+
+FEASIBLE = ("optimal", "at limits")
+"""Statuses of motions that are produced as given."""
+
+NOT_FINITE = 6
+"""Code of solutions that overflow."""
 
 SIDES = 16
 """Sides of the pyramids around friction cones in explanations."""
@@ -106,6 +116,9 @@ OF_PUSH = ("friction", "torsion", "center of pressure", "least normal force")
 
 ACTIVE = 1e-9
 """Multiplier relative to the largest above which a limit is active."""
+
+SHOWN = 1e-7
+"""Violation relative to the largest force above which it is reported."""
 
 
 @record
@@ -187,8 +200,10 @@ class LoadShare(NamedTuple):
     equations), in the order of `plan.equation_names`: zero but for relaxed motions."""
 
     status: Any
-    """"optimal", "infeasible", "not convex", "unfinished" or "relaxed" (the nearest
-    motion that can be produced), an array of strings of shape (...)."""
+    """"optimal" (no limit is active), "at limits" (optimal with active limits), "relaxed" (the
+    nearest motion that can be produced), "infeasible", "not finite" (numbers overflow),
+    "not convex" or "unfinished", an array of strings of shape (...). In traced functions codes: 0
+    optimal, 5 at limits, 4 relaxed, all others without solution."""
 
     iterations: Array
     """Steps of the solver, shape (...)."""
@@ -205,6 +220,59 @@ class LoadShare(NamedTuple):
 
     conditions: Mapping[str, Any] = MappingProxyType({})
     """What acted on the robot beside, and when: keywords of `Conditions`, as given."""
+
+    @property
+    def is_feasible(self) -> Any:
+        """Whether the motion is produced as given, within all limits, shape (...)."""
+        found = np.isin(self.status, FEASIBLE)
+        return found if np.ndim(found) else bool(found)
+
+    @property
+    def excess(self) -> Array:
+        """By how much each limit is exceeded, in the order of `plan.limit_names` [N or N m].
+
+        Zero but for relaxed motions, shape (..., limits).
+        """
+        relaxed = np.asarray(self.status == "relaxed")[..., None]
+        return np.where(relaxed, np.maximum(-self.slacks, 0.0), 0.0)
+
+    def lacking(self, case: tuple[int, ...] | int = ()) -> tuple[dict[str, float], ...]:
+        """Return what a case lacks at each level of `relax`, in the given order.
+
+        Missing generalized forces and amounts by which limits are exceeded, by name [N or N m];
+        those below 1e-7 of the largest force are left out.
+
+        Args:
+            case: Index of the case in a batch.
+        """
+        place = self._place(case)
+        least = SHOWN * float(np.abs(self.x[place]).max(initial=0.0))
+        plan, found = self.plan, []
+        equations = dict(zip(plan.equation_names, self.shortfall[place].tolist(), strict=True))
+        limits = list(zip(plan.limit_names, self.excess[place].tolist(), strict=True))
+        for level in levels_of(plan.model, plan.layout, plan.limits):
+            names = plan.equation_names
+            own = {
+                name: equations[name]
+                for k, name in enumerate(names)
+                if level.along or k in level.equations
+            }
+            own |= {limits[k][0]: limits[k][1] for k in level.limits}
+            found.append({name: x for name, x in own.items() if abs(x) > least})
+        return tuple(found)
+
+    def _place(self, case: object) -> tuple[int, ...]:
+        """Return the index of a case, or raise if there is none."""
+        shape = np.shape(self.status)
+        given = case if isinstance(case, tuple) else (case,)
+        place = tuple(operator.index(x) for x in given if is_whole(x))
+        inside = len(place) == len(given) == len(shape) and all(
+            -size <= k < size for k, size in zip(place, shape, strict=True)
+        )
+        if not inside:
+            wanted = f"an index into a batch of shape {shape}" if shape else "() for one case"
+            raise DomainError("case", wanted, shown(case))
+        return place
 
     @property
     def at_change(self) -> Any:
@@ -233,7 +301,7 @@ class LoadShare(NamedTuple):
         Raises:
             DomainError: If the case has a solution.
         """
-        place = (case,) if isinstance(case, int) else tuple(case)
+        place = self._place(case)
         status = str(np.asarray(self.status)[place])
         if status != "infeasible":
             raise DomainError("case", "a case without solution", f"status {status!r} at {place}")
@@ -297,7 +365,7 @@ class LoadShare(NamedTuple):
         ]
         if status == "infeasible":
             return f"{lead}{self.explain(case).sentence}"
-        if status not in ("optimal", "relaxed"):
+        if status not in (*FEASIBLE, "relaxed"):
             return f"{lead}{status}"
         parts = list(dict.fromkeys(_active_text(name) for name in active))
         changing = zip(plan.limit_names, self.at_change[case], strict=True)
@@ -310,9 +378,18 @@ class LoadShare(NamedTuple):
                 parts.append(f"{plan.model.v_names[index]} at {100 * share:.0f} % of its torque")
         first = "feasible"
         if status == "relaxed":
-            worst = int(np.argmax(np.abs(self.shortfall[case])))
-            amount = float(self.shortfall[case][worst])
-            first = f"relaxed: {plan.equation_names[worst]} lacks {amount:.3g} N or N m"
+            first = "relaxed"
+            if len(plan.equation_names):
+                worst = int(np.argmax(np.abs(self.shortfall[case])))
+                amount = float(self.shortfall[case][worst])
+                first += f": {plan.equation_names[worst]} lacks {amount:.3g} N or N m"
+            over = self.excess[case]
+            largest = float(np.abs(self.x[case]).max(initial=0.0))
+            first += "".join(
+                f"; {name} exceeded by {over[k]:.3g} N or N m"
+                for k, name in enumerate(plan.limit_names)
+                if over[k] > SHOWN * largest
+            )
         return lead + "; ".join([first, *parts])
 
 
@@ -444,7 +521,7 @@ def _squares(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
 
 
 _SHARE: LibraryFunction[Any] = LibraryFunction(
-    "shared_load", problem_inputs, _share, keywords=CONDITIONS
+    "shared_load", problem_inputs, _share, keywords=CONDITIONS | {"errors"}
 )
 _MATRICES: LibraryFunction[Any] = LibraryFunction(
     "load_matrices", problem_inputs, _matrices, keywords=CONDITIONS
@@ -511,7 +588,7 @@ class LoadSharing:
         limits: Sequence[Limit] = (),
         objective: Objective | None = None,
         step_limits: str | None = None,
-        relax: bool = False,
+        relax: bool | str | Sequence[Sequence[str]] = False,
     ) -> "LoadSharing":
         """Return how a robot shares its load.
 
@@ -536,15 +613,21 @@ class LoadSharing:
             limits: Further limits, such as `JointWrenchLimit` and `NormalForceLimit`.
             objective: What to minimize; `InternalForce()` by default.
             step_limits: "forces" or "torques" to bound their change from step to step.
-            relax: Whether to produce the nearest motion where the given one cannot be produced:
-                with the least sum of squares of missing generalized forces over apparent masses.
+            relax: What to give up where the motion cannot be produced within limits. True for the
+                motion: the nearest one is produced, with the least sum of squares of missing
+                generalized forces over apparent masses. "direction" for its amount: all
+                generalized forces are shorter by the same least share, as for thrusters that
+                should keep the direction of their wrench. Or levels, lists of names: the first
+                level is given up before the second and so on, with least squares within a level,
+                and everything else holds. Names are those of equations (`equation_names`, "motion"
+                for all), of limits, or of elements with limits, such as "front_left_knee".
 
         Raises:
             ModelError: If nothing is shared, or data are missing.
             UnknownNameError: If there is no such joint, contact or loop.
         """
         check_places(model, world)
-        _check_switches(inscribed=inscribed, relax=relax)
+        _check_switches(inscribed=inscribed)
         around = world or _default_world(model)
         given_sites = _sites_of(model, sites)
         candidates = () if given_sites and pairs is None else _contacts_of(model, around, pairs)
@@ -576,6 +659,13 @@ class LoadSharing:
         _check_torsion(model, layout, grips)
         if sides is not None:
             sides = at_least("sides", sides, 3)
+            if all(group.normal is None for group in layout.groups):
+                raise DomainError(
+                    "sides",
+                    "contacts, sites or grips with friction",
+                    "none in the plan",
+                    advice="leave it out, or pass grips=[GripLimit(...)] for loops",
+                )
         choice("step_limits", step_limits, (None, "forces", "torques"))
         bounded = _bounds(model, names, torque_limits)
         parts: list[Limit | None] = [
@@ -596,7 +686,7 @@ class LoadSharing:
             tuple(grips),
             chosen,
             layout,
-            Limits(tuple(part for part in parts if part is not None), bool(relax)),
+            _with_levels(model, layout, tuple(part for part in parts if part is not None), relax),
             given_sites,
             _friction(layout, grips, given_sites, friction),
         )
@@ -642,6 +732,7 @@ class LoadSharing:
         max_step: ArrayLike | None = None,
         failed: Sequence[str] | ArrayLike | None = None,
         sites: Mapping[str, ArrayLike] | None = None,
+        errors: Literal["raise", "flag"] = "raise",
         **conditions: Unpack[Conditions],
     ) -> LoadShare:
         """Share the load of a motion.
@@ -656,10 +747,13 @@ class LoadSharing:
                 with, and its limits are tried first.
             max_step: Largest change of each force or torque since `before` [N or N m], shape (...),
                 where the plan has `step_limits`.
-            failed: Names of driven joints whose actuators have failed and give no force; or 1 for
-                each that has, 0 for the others, shape (..., driven joints).
+            failed: Names of driven joints whose actuators have failed and give no force, and of
+                failed thrusters and cables; or 1 for each driven joint that has failed, 0 for the
+                others, shape (..., driven joints).
             sites: Points of contact sites by name, in axes of their body [m], shape (..., 3), or
                 points and normals, shape (..., 6); others are where the plan has them.
+            errors: What motions that are not finite, or whose forces overflow, do: "raise" an
+                error, or "flag": their cases have the status "not finite".
             conditions: What acts on the robot, and when: see `Conditions`.
         """
         model, rest = self.model, self._rest
@@ -684,14 +778,16 @@ class LoadSharing:
                 shown(max_step),
                 advice="forces could not follow the motion",
             )
-        motion = (q, rest if v is None else v, rest if vd is None else vd)
+        motion = (_own(q), rest if v is None else _own(v), rest if vd is None else _own(vd))
+        if failed is not None:
+            touching, failed = self._without_failed(touching, failed)
         usual = touching is None and before is None and max_step is None
         if usual and failed is None and sites is None:
             given = (*motion, *self._usual)
         else:
             given = (
                 *motion,
-                self._all if touching is None else self._taking_part(touching),
+                self._all if touching is None else _own(self._taking_part(touching)),
                 x,
                 last,
                 UNBOUNDED if max_step is None else max_step,
@@ -701,7 +797,14 @@ class LoadSharing:
                 *self._constants,
             )
         tracing = current_graph() is not None
-        if conditions or tracing:
+        failures: Any = None
+        if errors != "raise":
+            choice("errors", errors, ("raise", "flag"))
+            if tracing:
+                raise DomainError("errors", "'raise' in traced functions", shown(errors))
+            around: Any = {**self._around(conditions), "errors": errors}
+            found, failures = _SHARE.call(model, given, around, self._options)
+        elif conditions or tracing:
             found = _SHARE.call(model, given, self._around(conditions), self._options)
             found = tuple(found.values()) if isinstance(found, dict) else found
         else:
@@ -711,9 +814,11 @@ class LoadSharing:
         multipliers, equations, short, status, iterations, slacks = found[6:]
         if not tracing:
             codes = np.asarray(status)
+            if failures is not None:
+                codes = np.where(failures, NOT_FINITE, codes)
             code = codes.astype(np.int64) if codes.ndim else int(codes)
-            if np.any(code) if codes.ndim else code:
-                bad = (codes != 0.0) & (codes != RELAXED)
+            bad = ((codes > 0.0) & (codes < RELAXED)) | (codes == NOT_FINITE)
+            if np.any(bad) if codes.ndim else bad:
                 tau, forces, x, friction, torque, short, slacks = (
                     np.where(bad.reshape(bad.shape + (1,) * (part.ndim - bad.ndim)), np.nan, part)
                     for part in (tau, forces, x, friction, torque, short, slacks)
@@ -798,6 +903,8 @@ class LoadSharing:
         """
         choice("formulation", formulation, FORMULATIONS)
         rest = np.zeros(self.model.nv)
+        if failed is not None:
+            touching, failed = self._without_failed(touching, failed)
         motion = (
             q,
             rest if v is None else v,
@@ -1042,6 +1149,21 @@ class LoadSharing:
             for x in outer._problem((q, v, vd, touching), changes, COMPACT, conditions)[1:7]
         )
         names = outer.limit_names
+        equation_names = self.equation_names
+        if self.limits.relax:
+            # only what must hold counts
+            levels = levels_of(outer.model, outer.layout, outer.limits)
+            gone = {k for level in levels for k in level.equations}
+            kept = [
+                k
+                for k in range(len(b1))
+                if k not in gone and not any(level.along for level in levels)
+            ]
+            lifted_rows = {k for level in levels for k in level.limits}
+            rows_kept = [k for k in range(len(b2)) if k not in lifted_rows]
+            A1, b1, A2, b2 = A1[kept], b1[kept], A2[rows_kept], b2[rows_kept]
+            names = tuple(names[k] for k in rows_kept)
+            equation_names = tuple(equation_names[k] for k in kept)
         # inertia of what nothing drives, with water and all that goes with acceleration
         rates = np.concatenate([np.zeros((1, len(v))), np.eye(len(v))[list(self.layout.undriven)]])
         needed = outer._problem((q, v, rates, touching), changes, COMPACT, conditions).b1
@@ -1064,21 +1186,23 @@ class LoadSharing:
             excess = least_excess(A1, b1, A2[others], b2[others], [others.index(k)])
             if excess is not None:
                 lifted[names[k]] = float(excess[0])
-        nearest = nearest_right_hand_side(A1, b1, A2, b2, 1.0 / np.diag(H)) if H.size else None
+        nearest = None
+        if H.size and not self.limits.relax:
+            nearest = nearest_right_hand_side(A1, b1, A2, b2, 1.0 / np.diag(H))
         shortfall: Any = None if nearest is None else np.linalg.solve(H, b1 - nearest)
         involved = tuple(names[k] for k in rows)
         parts = [f"infeasible: the motion contradicts {_listed(involved)}"]
         if not involved:
             # a combination of equations that no force enters
             held = [
-                name
-                for name, y in zip(self.equation_names, found.y1, strict=True)
-                if abs(y) > ACTIVE
+                name for name, y in zip(equation_names, found.y1, strict=True) if abs(y) > ACTIVE
             ]
-            held = held if A1.any() else list(self.equation_names)
+            held = held if A1.any() else list(equation_names)
             parts = [f"infeasible: no force that takes part acts on {_listed(held)}"]
         parts += [_lifted_text(name, amount) for name, amount in lifted.items()]
-        shift = self._base_shift(q, touching, A1, b1, A2, b2)
+        shift = None
+        if not self.limits.relax:
+            shift = self._base_shift(q, touching, A1, b1, A2, b2)
         if shift is not None:
             toward = self._foot_toward(q, touching, shift)
             parts.append(f"or shift the base by {100 * np.linalg.norm(shift):.2g} cm {toward}")
@@ -1138,13 +1262,35 @@ class LoadSharing:
                 return f"toward {max(points, key=lambda name: float(points[name] @ shift))}"
         return f"along ({', '.join(f'{x:.2g}' for x in shift / np.linalg.norm(shift))})"
 
+    def _without_failed(self, touching: Any, failed: Any) -> tuple[Any, Any]:
+        """Return contacts that take part and failed joints: failed thrusters and cables do not."""
+        if not _is_names(failed):
+            return touching, failed
+        drives = {drive.name for drive in drives_of(self.model)}
+        names = [failed] if isinstance(failed, str) else list(failed)
+        gone = [k for k, name in enumerate(self.contact_names) if name in drives & set(names)]
+        joints = [name for name in names if name not in drives]
+        if not gone:
+            return touching, joints
+        if current_graph() is not None and touching is not None:
+            given = [touching[..., k] for k in range(len(self.layout.groups))]
+            return as_traced([0.0 if k in gone else x for k, x in enumerate(given)]), joints
+        taking = np.array(self._all if touching is None else self._taking_part(touching))
+        taking[..., gone] = 0.0
+        return taking, joints
+
     def _failed(self, failed: Any) -> Any:
         """Return 1 for each driven joint whose actuator has failed."""
         driven = self.layout.driven
         if current_graph() is not None and not _is_names(failed):
             return failed
         if not _is_names(failed):
-            marks = np.asarray(failed, dtype=np.float64)
+            try:
+                marks = np.asarray(failed, dtype=np.float64)
+            except (TypeError, ValueError):
+                raise DomainError(
+                    "failed", "names of actuators, or 0 or 1 for each driven joint", shown(failed)
+                ) from None
             if marks.shape[-1:] != (len(driven),):
                 raise ShapeError(
                     "failed", f"(..., {len(driven)}), one per driven joint", marks.shape
@@ -1160,7 +1306,8 @@ class LoadSharing:
             marks = np.zeros(len(driven))
             for name in (failed,) if isinstance(failed, str) else failed:
                 if name not in known:
-                    raise UnknownNameError("driven joint", name, list(known), where="failed")
+                    drives = [drive.name for drive in drives_of(self.model)]
+                    raise UnknownNameError("actuator", name, [*known, *drives], where="failed")
                 marks[known[name]] = 1.0
         for k, index in enumerate(driven):
             if np.any(marks[..., k]) and index not in self.limits.torques:
@@ -1522,6 +1669,7 @@ def share_load(
     vd: ArrayLike | None = None,
     *,
     touching: ArrayLike | None = None,
+    failed: Sequence[str] | ArrayLike | None = None,
     check: bool = True,
     **options: Any,
 ) -> LoadShare:
@@ -1533,16 +1681,24 @@ def share_load(
         v: Joint velocity [m/s or rad/s], shape (..., nv); at rest by default.
         vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv); zero by default.
         touching: As in `LoadSharing.share`.
+        failed: As in `LoadSharing.share`.
         check: Whether to refuse motions that the robot cannot have, as `LoadSharing.check` does.
-        options: Those of `LoadSharing.of`.
+        options: Those of `LoadSharing.of`, and what acts on the robot, and when: see `Conditions`.
 
     Example:
         ``tb.share_load(dog, q, friction=0.6).tau``
     """
+    names = Conditions.__annotations__.keys() - {"world"}
+    conditions: Any = {name: options.pop(name) for name in names & options.keys()}
     plan = LoadSharing.of(model, **options)
-    if check and not plan.limits.relaxed:
+    if check and not plan.limits.relax:
         plan.check(q, v, vd, touching=touching)
-    return plan.share(q, v, vd, touching=touching)
+    return plan.share(q, v, vd, touching=touching, failed=failed, **conditions)
+
+
+def _own(given: Any) -> Any:
+    """Return an array that its caller cannot change."""
+    return given.copy() if type(given) is np.ndarray else given
 
 
 def _check_switches(**given: object) -> None:
@@ -1550,6 +1706,40 @@ def _check_switches(**given: object) -> None:
     for name, value in given.items():
         if not isinstance(value, (bool, np.bool_)):
             raise DomainError(name, "True or False", shown(value))
+
+
+def _with_levels(model: Model, layout: Layout, parts: tuple[Limit, ...], relax: Any) -> Limits:
+    """Return limits with what may be violated, or raise if names do not fit."""
+    if isinstance(relax, (bool, np.bool_)):
+        return Limits(parts, ((MOTION,),) if relax else ())
+    if isinstance(relax, str) and relax == DIRECTION:
+        relax = [[DIRECTION]]
+    if not isinstance(relax, (tuple, list)) or not all(
+        isinstance(level, (tuple, list)) and level and all(isinstance(x, str) for x in level)
+        for level in relax
+    ):
+        raise DomainError(
+            "relax",
+            "True, False, 'direction' or lists of names",
+            shown(relax),
+            advice="write [['motion'], ['front_left_knee']]",
+        )
+    limits = Limits(parts, tuple(tuple(level) for level in relax))
+    equations = [model.v_names[i] for i in layout.undriven]
+    rows = row_names(model, layout, limits)
+    elements = list(dict.fromkeys(name.partition(": ")[0] for name in rows))
+    named = [name for level in limits.relax for name in level]
+    for name in named:
+        if name not in (MOTION, DIRECTION, *equations, *elements, *rows):
+            known = [MOTION, DIRECTION, *equations, *elements, *rows]
+            raise UnknownNameError("equation or limit", name, known, where="relax")
+        if named.count(name) > 1:
+            raise DomainError("relax", "each name once", f"{name!r} twice")
+    if DIRECTION in named and any(name in (MOTION, *equations) for name in named):
+        raise DomainError(
+            "relax", "'direction' or names of equations", "both", advice="leave one of them out"
+        )
+    return limits
 
 
 def _contacts_of(model: Model, world: World, pairs: Pairs | None) -> tuple[Candidate, ...]:

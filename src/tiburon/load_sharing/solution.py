@@ -17,6 +17,13 @@ from tiburon.load_sharing.limits.step import StepLimit
 from tiburon.load_sharing.limits.torque import TorqueLimit
 from tiburon.load_sharing.objectives import Objective, Square, TorqueNorm
 from tiburon.load_sharing.problem import Layout, Problem
+from tiburon.load_sharing.relaxation import (
+    DIRECTION,
+    MOTION,
+    Level,
+    Stated,
+    relaxed,
+)
 from tiburon.model import Model
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
@@ -24,9 +31,10 @@ from tiburon.trace.primitives.quadratic import NOT_CONVEX, OPTIMAL, QPSolution, 
 from tiburon.trace.regions import where_needed
 
 __all__ = [
-    "RELAXED",
+    "AT_LIMITS",
     "Limits",
     "QuadraticProgram",
+    "levels_of",
     "matrices",
     "program_of",
     "row_names",
@@ -34,11 +42,8 @@ __all__ = [
     "torque_bounds",
 ]
 
-RELAXED = 4.0
-"""Status of a solution for the nearest motion."""
-
-LIGHT = 1e-10
-"""Weight of the objective relative to that of missing forces, where the motion is relaxed."""
+AT_LIMITS = 5.0
+"""Status of a solution with active limits."""
 
 TORQUE_TIE, FORCE_TIE = 1e-7, 1e-12
 """Weights of the least torque norm and of the least forces relative to the objective, where that is
@@ -52,8 +57,9 @@ class Limits(NamedTuple):
     parts: tuple[Limit, ...]
     """The limits."""
 
-    relaxed: bool = False
-    """Whether the motion may be changed where it cannot be produced."""
+    relax: tuple[tuple[str, ...], ...] = ()
+    """Names of what may be violated where there is no solution, level by level, the first level
+    most; see `levels_of`."""
 
     @property
     def sides(self) -> int | None:
@@ -86,7 +92,20 @@ class Limits(NamedTuple):
         """Return the same limits with pyramids in place of exact cones."""
         pyramid = FrictionPyramid(sides, inscribed)
         rest = tuple(part for part in self.parts if not isinstance(part, FrictionCone))
-        return self._replace(parts=(rest[0], pyramid, *rest[1:]))
+        cone = ": friction cone"
+        levels = tuple(
+            tuple(
+                side
+                for name in level
+                for side in (
+                    [f"{name.removesuffix(cone)}: friction side {k}" for k in range(sides)]
+                    if name.endswith(cone)
+                    else [name]
+                )
+            )
+            for level in self.relax
+        )
+        return self._replace(parts=(rest[0], pyramid, *rest[1:]), relax=levels)
 
     def with_steps(self, what: str | None) -> "Limits":
         """Return the same limits with bounded changes of "forces" or "torques", or with none."""
@@ -116,6 +135,30 @@ class Limits(NamedTuple):
 def row_names(model: Model, layout: Layout, limits: Limits) -> tuple[str, ...]:
     """Return the names of the inequalities, cones last."""
     return tuple(name for part in limits.parts for name in part.names(model, layout))
+
+
+def levels_of(model: Model, layout: Layout, limits: Limits) -> tuple[Level, ...]:
+    """Return which equations and limits may be violated, level by level.
+
+    Names are those of equations, of limits or of their elements, `MOTION` for all equations or
+    `DIRECTION` for all of them in proportion. What is named twice belongs to the first level.
+    """
+    equations = [model.v_names[i] for i in layout.undriven]
+    rows = row_names(model, layout, limits)
+    elements = [name.partition(": ")[0] for name in rows]
+    taken: set[tuple[str, int]] = set()
+    found = []
+    for names in limits.relax:
+        own: dict[str, list[int]] = {"equation": [], "limit": []}
+        for name in names:
+            keys = [("equation", i) for i, x in enumerate(equations) if name in (MOTION, x)]
+            keys += [("limit", i) for i, x in enumerate(rows) if name in (x, elements[i])]
+            for key in keys:
+                if key not in taken:
+                    own[key[0]].append(key[1])
+                    taken.add(key)
+        found.append(Level(tuple(own["equation"]), tuple(own["limit"]), DIRECTION in names))
+    return tuple(found)
 
 
 def torque_bounds(
@@ -256,8 +299,10 @@ def shared(
         prefer: Multipliers of the inequalities of the step before.
     """
     layout = problem.layout
-    solve = _relaxed if limits.relaxed else _solved
-    found = solve(problem, program, prefer)
+    if limits.relax:
+        found = _relaxed(problem, program, limits, prefer)
+    else:
+        found = _solved(problem, program, prefer)
     shortfall = [
         b - _along(row, list(found.x)) for row, b in zip(program.A1, program.b1, strict=True)
     ]
@@ -289,7 +334,7 @@ def shared(
         "multipliers": as_traced([*found.inequality_multipliers, *found.cone_multipliers] or [0.0]),
         "equation_multipliers": as_traced(list(found.equation_multipliers) or [0.0]),
         "shortfall": as_traced(shortfall or [0.0]),
-        "status": found.status,
+        "status": np.where((found.status < 0.5) & (found.active > 0.5), AT_LIMITS, found.status),
         "iterations": found.iterations,
         "slacks": as_traced(_slacks(program, x) or [0.0]),
     }
@@ -319,42 +364,25 @@ def _solved(problem: Problem, program: QuadraticProgram, prefer: Sequence[Scalar
     )
 
 
-def _relaxed(problem: Problem, program: QuadraticProgram, prefer: Sequence[Scalar]) -> QPSolution:
-    """Solve a program; where it has no solution, that of the nearest motion.
+def _relaxed(
+    problem: Problem, program: QuadraticProgram, limits: Limits, prefer: Sequence[Scalar]
+) -> QPSolution:
+    """Solve a program; where it has no solution, give up what the limits say, level by level.
 
-    Nearest in the sum of the squares of missing generalized forces over apparent masses: a unit of
-    energy per time squared, whatever their units. The objective decides what that leaves open.
+    Missing generalized forces count by their squares over apparent masses: a unit of energy per
+    time squared, whatever their units. The objective decides what that leaves open.
     """
     found = _solved(problem, program, prefer)
-    n, m = problem.layout.size, len(program.b1)
-    weights = [1.0 / mass for mass in problem.masses]
+    levels = levels_of(problem.model, problem.layout, limits)
 
     def nearest() -> QPSolution:
-        least, largest = weights[0], program.W[0][0]
-        for weight in weights[1:]:
-            least = np.minimum(least, weight)
-        for i in range(1, n):
-            largest = np.maximum(largest, program.W[i][i])
-        light = LIGHT * least / largest
-        W = [{j: light * x for j, x in row.items()} for row in program.W]
-        W += [{n + k: weight} for k, weight in enumerate(weights)]
-        A1 = [{**row, n + k: 1.0} for k, row in enumerate(program.A1)]
-        wider = solve_qp(
-            _matrix(W, n + m),
-            as_traced([*(light * x for x in program.c), *([0.0] * m)]),
-            _matrix(A1, n + m),
-            as_traced(program.b1),
-            _matrix(program.A2, n + m) if program.A2 else None,
-            as_traced(program.b2) if program.A2 else None,
-            cones=program.cones,
-            mu=as_traced(program.mu) if program.cones else (),
-            prefer=as_traced(list(prefer)),
-        )
-        status = np.where(wider.status > OPTIMAL, wider.status, RELAXED)
-        return wider._replace(x=wider.x[:n], status=status)
+        stated = Stated(*program)
+        solution = relaxed(stated, levels, problem.masses, prefer)
+        # where what must hold contradicts itself, the Farkas vector of the whole problem stays
+        none = (solution.status > OPTIMAL) & (solution.status < NOT_CONVEX)
+        parts = zip(found, solution, strict=True)
+        return QPSolution(*(np.where(none, old, new) for old, new in parts))
 
-    if not m:
-        return found
     none = (found.status > OPTIMAL) & (found.status < NOT_CONVEX)
     chosen: QPSolution = where_needed(none, nearest, found)
     return chosen

@@ -189,7 +189,7 @@ def _sizes() -> CellTable:
     ):
         model = load(name)
         world = floor if model.contacts else None
-        plan = LoadSharing.of(model, world=world, torque_limits=False, sides=4)
+        plan = LoadSharing.of(model, world=world, torque_limits=False).with_pyramids(4)
         q = np.array(model.poses.get("home", model.poses.get("stand", model.neutral())))
         problem = plan.problem(q, formulation=formulation)
         cells.append(

@@ -81,7 +81,7 @@ CONE_VIOLATED = 1e-6
 Newton's method on the active cones do the rest."""
 
 ROUNDING = 1e-13
-"""Violation of a friction cone relative to the largest component of x that counts as none."""
+"""Violation of a constraint relative to the largest component of x that counts as none."""
 
 NEWTON_STEPS = 5
 """Most steps of Newton's method on active cones. Planes are off by an angle of 1e-3, the first step
@@ -885,12 +885,23 @@ class _Work:
             # a residual that independent equations leave is of no x
             wrong = m.less(m.mul(m.constant(CONTRADICTS * CONTRADICTS), size), m.mul(s, s))
             contradiction = m.both(m.both(on, m.less_equal(square, share)), wrong)
-            self.put_where(contradiction, AT.status, m.constant(INFEASIBLE))
-            sign = m.choose(m.less(s, self.zero), m.constant(-1.0), self.one)
-            self.put_where(contradiction, AT.multiplier, sign)
+            for _ in self.when(contradiction):
+                contradiction = m.both(contradiction, m.less(self._rounding(), m.mul(s, s)))
+                self.put_where(contradiction, AT.status, m.constant(INFEASIBLE))
+                sign = m.choose(m.less(s, self.zero), m.constant(-1.0), self.one)
+                self.put_where(contradiction, AT.multiplier, sign)
             self.put_where(on, AT.which, m.number(e))
             self.add(enters)
             self.put(AT.equations, self.get(AT.q))
+
+    def _rounding(self) -> Number:
+        """Return the square of what rounding of x leaves of a . x, for the entering constraint."""
+        m = self.m
+        square = self.zero
+        for j in range(self.n):
+            a = m.load(self.a, j)
+            square = m.add_product(a, a, square)
+        return m.mul(m.mul(m.constant(ROUNDING * ROUNDING), square), self._largest())
 
     def directions(self, b: Number) -> None:
         """Write d = Q^T L^-1 a and p = L^-1 a - Q d; note b - a . x and squares of lengths."""
@@ -1326,7 +1337,7 @@ class _Work:
     def _give_up(self, stuck: Truth, s: Number, size: Number) -> None:
         """Note that there is no solution; leave out what rounding violates."""
         m = self.m
-        bound = m.mul(m.constant(CONTRADICTS * CONTRADICTS), size)
+        bound = m.add_product(m.constant(CONTRADICTS * CONTRADICTS), size, self._rounding())
         # rounding violates a constraint that follows from active ones
         slight = m.both(stuck, m.less(m.mul(s, s), bound))
         hopeless = m.both(stuck, m.less_equal(bound, m.mul(s, s)))
