@@ -239,6 +239,9 @@ if TYPE_CHECKING:
     from tiburon.loops.stabilization import Baumgarte as Baumgarte
     from tiburon.loops.stabilization import Embedding as Embedding
     from tiburon.loops.stabilization import Penalty as Penalty
+    from tiburon.loops.star import Star as Star
+    from tiburon.loops.star import StarArm as StarArm
+    from tiburon.loops.star import star as star
     from tiburon.loops.topology import JointLine as JointLine
     from tiburon.loops.topology import Topology as Topology
     from tiburon.loops.topology import topology as topology

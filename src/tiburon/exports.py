@@ -109,6 +109,7 @@ _NAMES = {
     "loops.recut": "recut recut_state",
     "loops.topology": "JointLine Topology topology",
     "loops.stabilization": "Baumgarte Embedding Penalty",
+    "loops.star": "Star StarArm star",
     "model": """
         Actuator Body BodyFluid BoxDrag BoxShape CapsuleShape ContactPair ContactPoint Coupled
         CylinderDrag CylinderShape EllipsoidDrag EllipsoidShape Fin Fixed Frame Free

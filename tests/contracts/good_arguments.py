@@ -476,6 +476,8 @@ RESULTS = frozenset(
         *(
             "StateRecord",
             "System",
+            "Star",
+            "StarArm",
             "Topology",
             "ContactDependence",
             "Contacts",

@@ -3,7 +3,7 @@
 Algorithms are imported where they are traced: a kernel from the cache needs none of them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Unpack
 
 import numpy as np
@@ -53,6 +53,51 @@ class LoopDynamics:
 
     residual: Array
     """Largest acceleration at which a constraint is left [m/s^2 or rad/s^2], shape (...)."""
+
+    is_singular: Array | None = None
+    """Which arms are singular, in the order of `star(model).arms`, 1 or 0, shape (..., arms); None
+    from methods other than "star"."""
+
+    arms: tuple[str, ...] = ()
+    """Names of the arms."""
+
+    @property
+    def singular_arms(self) -> tuple[Any, ...]:
+        """Names of singular arms: of one state, or one tuple for each state of a batch.
+
+        Raises:
+            ModelError: If another method than "star" computed this.
+        """
+        if self.is_singular is None:
+            raise ModelError(
+                "singular_arms: expected an answer of method 'star', which alone tells arms apart, "
+                "got one of another method; pass method='star'"
+            )
+        return _named(self.arms, np.asarray(self.is_singular))
+
+
+def _named(names: tuple[str, ...], flags: Array) -> tuple[Any, ...]:
+    """Return the names whose flags are set, nested like the leading shape of the flags."""
+    if flags.ndim > 1:
+        return tuple(_named(names, row) for row in flags)
+    return tuple(name for name, flag in zip(names, flags, strict=True) if flag > 0.5)
+
+
+def _answered(model: Model) -> Callable[..., LoopDynamics]:
+    """Return what makes the answer for a robot, with the names of its arms if it is a star."""
+
+    def make(*results: Any) -> LoopDynamics:
+        if len(results) == STAR_RESULTS:
+            from tiburon.loops.star import arm_names
+
+            results = (*results, arm_names(model))
+        return LoopDynamics(*results)
+
+    return make
+
+
+STAR_RESULTS = 7
+"""Results of a kernel of "star": one more than others have."""
 
 
 @record(eq=False)
@@ -119,6 +164,7 @@ def _motion(setting: Setting, q: Scalars, v: Scalars, tau: Scalars) -> Any:
     found = constrained_motion(setting, q, v, tau)
     rank, ratio = found.conditioning()
     held = constraints(setting.model, setting.plan, q, v)
+    arms = {"is_singular": as_traced(list(found.singular_arms))} if found.singular_arms else {}
     return {
         "acceleration": as_traced(list(found.vd)),
         "constraint_force": as_traced(list(found.multipliers)),
@@ -126,6 +172,7 @@ def _motion(setting: Setting, q: Scalars, v: Scalars, tau: Scalars) -> Any:
         "ratio": as_traced(ratio),
         "iterations": as_traced(found.iterations),
         "residual": as_traced(residual(held, found.vd)),
+        **arms,
     }
 
 
@@ -230,14 +277,16 @@ def loop_dynamics(
         q, v, tau: Configuration, joint velocity and joint force.
         method: "augmented" for the sparse system of motion and constraints together, the reference;
             "handles" for articulated bodies, without a mass matrix; "proximal" for iterations that
-            decide no rank. By default "handles" where the mass matrix of the tree alone is
-            predicted to cost more, as in rings of many links, and "augmented" everywhere else.
+            decide no rank; "star" for arms that meet in one load or platform, see `star`. By
+            default "handles" where the mass matrix of the tree alone is predicted to cost more, as
+            in rings of many links, "star" for stars whose arms are not all singular in every pose,
+            and "augmented" everywhere else.
 
     Example:
         ``tb.loop_dynamics(stewart, q, v, tau).constraint_force``
     """
     options = method_options(method, model)
-    return _MOTION.request(model, (q, v, tau), conditions, options)
+    return _MOTION.request(model, (q, v, tau), conditions, options, make=_answered(model))
 
 
 @front_door(_RESIDUAL)

@@ -43,7 +43,7 @@ Scalars = Sequence[Scalar]
 TREE_METHODS = ("articulated", "composite")
 """Methods of forward dynamics of trees (`tiburon.algorithms.forward`)."""
 
-LOOP_METHODS = ("augmented", "handles", "proximal")
+LOOP_METHODS = ("augmented", "handles", "proximal", "star")
 """Methods of forward dynamics where loops are closed (`tiburon.loops.methods`)."""
 
 
@@ -130,7 +130,7 @@ def forward_dynamics(
         method: "articulated" for articulated bodies, whose cost is linear in the number of bodies;
             "composite" for the mass matrix and its factors; by default the one that is predicted
             to cost less. Their results differ by rounding. Robots with loops have methods of their
-            own: "augmented", "handles" and "proximal", see `loop_dynamics`.
+            own: "augmented", "handles", "proximal" and "star", see `loop_dynamics`.
 
     Returns:
         Joint acceleration, the time derivative of v [m/s^2 or rad/s^2], shape (..., nv).

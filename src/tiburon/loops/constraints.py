@@ -61,6 +61,7 @@ __all__ = [
     "Row",
     "Switches",
     "Transmitted",
+    "closure_constraints",
     "constraint_count",
     "constraint_names",
     "constraints",
@@ -536,6 +537,32 @@ def constraint_values(
     if recorder() is not None:
         return constraints(model, plan, q, v)
     return _all(model, plan, q, v, has_rows=False)
+
+
+def closure_constraints(
+    loops: Sequence[LoopClosure],
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar] | None = None,
+) -> Constraints:
+    """Compute the constraints of some loops on a plan that holds the bodies they connect.
+
+    Args:
+        loops: The closures.
+        plan: Layout of the robot, or of the part of it that carries both ends of every loop.
+        q: Configuration of the plan [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars; if None, rate and bias are zero.
+    """
+    places = body_places(plan, q)
+    motions = None if v is None else body_motions(plan, q, v, None)
+    transmit = transmitter(q)
+    found = [_closure(loop, plan, transmit, places, motions) for loop in loops]
+    return Constraints(
+        tuple(x for one in found for x in one.value),
+        tuple(row for one in found for row in one.jacobian),
+        tuple(x for one in found for x in one.rate),
+        tuple(x for one in found for x in one.bias),
+    )
 
 
 def _constraints_on_tape(

@@ -60,6 +60,7 @@ __all__ = [
     "max_abs",
     "rank_cut",
     "solve_in_metric",
+    "tree_factor",
 ]
 
 
@@ -157,6 +158,9 @@ class ConstrainedMotion(NamedTuple):
     iterations: Scalar = 0.0
     """Number of iterations of iterative methods."""
 
+    singular_arms: tuple[Scalar, ...] = ()
+    """1 for each arm of a star that is singular, 0 for others; empty from other methods."""
+
     @property
     def rank(self) -> Scalar:
         """Number of independent constraints; traced at every access, as is `ratio`."""
@@ -233,17 +237,33 @@ def solve_in_metric(
     return list(metric.solve_lower(total)), forces, factor.rank, factor.ratio
 
 
+def tree_factor(parents: Sequence[int], elements: Sequence[Scalar]) -> list[Scalar]:
+    """Factor elements of H, given in the order of the tree factorization, into L and 1/D.
+
+    Inlined: entries are used one by one, and a call has derivatives as a whole only.
+    """
+    return list(FactorTree(parents).apply(elements, inline=True))
+
+
 class TreeMetric:
     """Factors H = L^T D L of a computed mass matrix."""
 
     def __init__(self, plan: Plan, elements: Sequence[Scalar]) -> None:
         """Factor elements of H, given in the order of the tree factorization."""
-        self._parents = expanded_parents(plan)
-        primitive = FactorTree(self._parents)
-        # inlined: entries are used one by one, a call has derivatives as a whole only
-        self._entries = list(primitive.apply(elements, inline=True))
-        self._columns = primitive.layout.columns
-        self._starts = primitive.layout.starts
+        parents = expanded_parents(plan)
+        self._hold(parents, tree_factor(parents, elements))
+
+    @classmethod
+    def from_factor(cls, parents: Sequence[int], entries: Sequence[Scalar]) -> "TreeMetric":
+        """Return the metric of factors that `tree_factor` computed, for any expanded parents."""
+        found = cls.__new__(cls)
+        found._hold(parents, entries)
+        return found
+
+    def _hold(self, parents: Sequence[int], entries: Sequence[Scalar]) -> None:
+        self._parents, self._entries = parents, list(entries)
+        layout = FactorTree(parents).layout
+        self._columns, self._starts = layout.columns, layout.starts
         self.inverse_D = [self._entries[end - 1] for end in self._starts[1:]]
         """1/D, one per velocity variable."""
 

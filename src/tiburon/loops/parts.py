@@ -70,43 +70,52 @@ class Outcome(NamedTuple):
     """What each part knows in the end."""
 
 
-def part_function(call: Callable[..., Any], *fixed: Any, name: str = "") -> Callable[..., Any]:
-    """Return a function of one part, compiled as a function of its own.
+def part_function(
+    call: Callable[..., Any], *fixed: Any, name: str = "", inline: bool = False
+) -> Callable[..., Any]:
+    """Return a function of one part, traced as a function of its own.
 
     Args:
         call: Called as ``call(*fixed, *arguments)``.
         fixed: What is fixed when it is traced, such as the part.
         name: Name of the compiled function; that of `call` by default.
+        inline: Whether its operations are copied into the kernel instead of called, with the same
+            bits; for small methods, where calls would cost more than they compute.
     """
 
     def alone(*arguments: Any) -> Any:
         return call(*fixed, *arguments)
 
     alone.__name__ = name or getattr(call, "__name__", "part")
-    return function(alone)
+    return function(alone, inline=inline)
 
 
-def run(method: PartMethod, center: Any, states: Sequence[Any]) -> Outcome:
+def run(method: PartMethod, center: Any, states: Sequence[Any], *, inline: bool = False) -> Outcome:
     """Execute all rounds of a method in one kernel.
 
     Args:
         method: The method.
         center: What the center knows at first.
         states: What each part knows at first.
+        inline: See `part_function`; the same bits either way.
     """
     known = list(states)
     answers: Sequence[Any] = [None] * len(method.parts)
     for step in method.rounds:
         messages = []
         for k, part in enumerate(method.parts):
-            local = part_function(step.local, part, name=f"{method.name}_{step.name}_{k}")
+            local = part_function(
+                step.local, part, name=f"{method.name}_{step.name}_{k}", inline=inline
+            )
             message, known[k] = local(known[k], answers[k])
             messages.append(message)
-        solve = part_function(step.solve, name=f"{method.name}_{step.name}")
+        solve = part_function(step.solve, name=f"{method.name}_{step.name}", inline=inline)
         answers, center = solve(center, messages)
     results = []
     for k, part in enumerate(method.parts):
-        recover = part_function(method.recover, part, name=f"{method.name}_recover_{k}")
+        recover = part_function(
+            method.recover, part, name=f"{method.name}_recover_{k}", inline=inline
+        )
         results.append(recover(known[k], answers[k]))
     return Outcome(tuple(results), center, tuple(known))
 

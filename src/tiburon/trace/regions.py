@@ -12,6 +12,7 @@ reverse.
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -294,7 +295,56 @@ def _is_inside(graph: Graph, outer: Graph) -> bool:
     return found is outer
 
 
-def function(call: Callable[..., Any]) -> Callable[..., Any]:
+def copy_function(
+    graph: Graph,
+    inner: Graph,
+    inputs: Sequence[int],
+    roots: Sequence[int],
+    arguments: Sequence[int],
+) -> list[int] | None:
+    """Copy some nodes of another graph as they are, so that they give the bits of a call.
+
+    Operands keep their order, and nothing is folded. Divisions by one value become products with
+    its reciprocal if there are several in a function (`tiburon.trace.lower`): where more of them
+    are known outside, nothing is copied.
+
+    Args:
+        graph: Receives the nodes.
+        inner: Graph of the body.
+        inputs: Nodes of the body for the arguments.
+        roots: Nodes of the body to compute.
+        arguments: Nodes of `graph`, one for each input.
+
+    Returns:
+        Nodes of `graph`, one for each root; None if bits might differ.
+    """
+    found = dict(zip(inputs, arguments, strict=True))
+    live = inner.live(roots)
+    for node in live:
+        if node in found:
+            continue
+        op, payload = inner.ops[node], inner.payloads[node]
+        args = tuple(found[a] for a in inner.args[node])
+        if op == "const":
+            found[node] = graph.const(payload)
+        elif op == "truth":
+            found[node] = graph.truth(payload)
+        elif op == "call":
+            found[node] = graph.node(op, args, payload, payload.key)
+        elif op == "result":
+            found[node] = graph.node(op, args, payload, payload + 1)
+        elif op == "require":
+            found[node] = graph.node(op, args, payload, text_key(payload))
+        else:
+            found[node] = graph.node(op, args, payload)
+    within = Counter(found[inner.args[node][1]] for node in live if inner.ops[node] == "div")
+    around = Counter(args[1] for op, args in zip(graph.ops, graph.args, strict=True) if op == "div")
+    if any(around[divisor] > count for divisor, count in within.items()):
+        return None
+    return [found[root] for root in roots]
+
+
+def function(call: Callable[..., Any], *, inline: bool = False) -> Callable[..., Any]:
     """Turn a function into a region: traced once per structure of arguments, called many times.
 
     A Runge-Kutta step that calls its dynamics four times then contains them once: compile time and
@@ -305,6 +355,8 @@ def function(call: Callable[..., Any]) -> Callable[..., Any]:
         call: Takes and returns scalars, arrays, and tuples, lists, dicts or dataclasses of them.
             Python integers, strings and other objects are fixed when it is traced. It must depend
             only on its arguments and captured values.
+        inline: Whether its operations are copied to where it is called: the bits of a call without
+            its cost, for functions that are called once.
 
     Returns:
         A function with the same arguments and results.
@@ -328,7 +380,9 @@ def function(call: Callable[..., Any]) -> Callable[..., Any]:
         name = getattr(call, "__name__", "function")
         captures = (float_node(graph, Value(around, node)) for node in traced.graph.captures)
         arguments = [*nodes, *captures]
-        results = call_function(graph, name, traced.graph, traced.inputs, traced.roots, arguments)
+        body = (traced.graph, traced.inputs, traced.roots)
+        copied = copy_function(graph, *body, arguments) if inline else None
+        results = call_function(graph, name, *body, arguments) if copied is None else copied
         return rebuild(traced.structure, (as_value(graph, node) for node in results))
 
     return region

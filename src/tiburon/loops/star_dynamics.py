@@ -1,0 +1,585 @@
+"""Dynamics of stars: each arm alone, then one small system for the reference member.
+
+McMillan 1994, chapter 2, in three steps: open-chain dynamics of each arm (OCD), acceleration of the
+reference member (RMA), and the arms again with that acceleration (CCD). Here for any star: arms
+stand on the world or on the reference member, and grasps resist any number c of directions. With
+own variables k of an arm and variables r of the reference member,
+
+    H_k vd_k + H_kr vd_r - J_k^T f_k = tau_k - C_k
+    J_k vd_k + J_kr vd_r             = b_k
+
+H_k = L^T D L gives the columns Y = L^-T J_k^T, y = L^-T (tau_k - C_k) and Y_r = L^-T H_kr. Modified
+Gram-Schmidt in the metric D^-1 gives Y = E R with orthogonal columns of squared lengths d in E and
+a unit triangle R, so that Lambda_k^-1 = J_k H_k^-1 J_k^T = R^T diag(d) R is never formed, and
+nothing is squared where it is decided whether an arm is singular. With
+
+    Z = R^-T J_kr - E^T D^-1 Y_r,       t = R^-T b_k - E^T D^-1 y
+
+an arm sends (McMillan 1994, eq. 2.21 for Y_r = 0, Z^T diag(d)^-1 Z = X^T Lambda_k X)
+
+    A_k = H_rr - Y_r^T D^-1 Y_r + Z^T diag(d)^-1 Z
+    g_k = -C_r - Y_r^T D^-1 y  + Z^T diag(d)^-1 t
+
+of which H_rr and C_r are the shares of its own bodies. The reference member solves (A_0 + sum A_k)
+vd_r = tau_r - C_0 + sum g_k and sends vd_r, and the arm recovers (eqs. 2.16 and 2.2)
+
+    w = diag(d)^-1 (t - Z vd_r),    f_k = R^-1 w,   vd_k = L^-1 D^-1 (y - Y_r vd_r + E w)
+
+Singular arms
+    A_k grows with the inverse of d. If the squared sine between constraints, d relative to the
+    squared length of the column before orthogonalization, is s^2, the sum of all A_k loses digits:
+    the error of vd_r is about 2^-52 / s^2. Arms below `SINGULAR` = 1e-6 (s = 1e-3, error 2e-10) are
+    singular: they send an A_k without Z, as if they held nothing, and `star_singular` solves for
+    their forces.
+
+Classical accelerations (McMillan 1994) differ from the joint accelerations used here by the bias
+b_k alone; gravity enters with C, so that vd_r is the acceleration itself.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiburon.algorithms.bias import bias
+from tiburon.algorithms.crba import chosen_mass_elements
+from tiburon.algorithms.setting import Setting
+from tiburon.algorithms.tape_calls import JointVector
+from tiburon.loops.constraints import Constraints, Row, closure_constraints, constraint_count
+from tiburon.loops.metric import MIN_CUT, ConstrainedMotion, TreeMetric, rank_cut, tree_factor
+from tiburon.loops.parts import Outcome, PartMethod, Round, ordered_sum, run
+from tiburon.loops.stabilization import Baumgarte
+from tiburon.loops.star import ArmLayout, StarLayout, layout
+from tiburon.loops.star_singular import SingularMessage, singular_motion
+from tiburon.model import Model, Plan
+from tiburon.spatial import Force, Scalar, Vec3
+from tiburon.trace.primitives.tree import FactorTree
+from tiburon.trace.regions import where_needed
+
+__all__ = ["SINGULAR", "star_method", "star_motion"]
+
+SINGULAR = 1e-6
+"""Squared sine between the constraints of an arm below which it is singular; see above."""
+
+MAX_INLINED_VARIABLES = 36
+"""Velocity variables of a star up to which the functions of its parts are inlined."""
+
+SHORT = 1e-10
+"""Squared length of a column, relative to the longest, below which it counts as zero."""
+
+
+class Arm(NamedTuple):
+    """What is fixed about an arm while a kernel is traced."""
+
+    model: Model
+    shape: ArmLayout
+    plan: Plan
+    gravity: Vec3
+    external: Sequence[Force] | None
+    min_cut: float
+    baumgarte: Baumgarte | None
+
+
+class ArmState(NamedTuple):
+    """State of an arm's plan, reference members included; joint forces of the arm's own."""
+
+    q: list[Scalar]
+    v: list[Scalar]
+    tau: list[Scalar]
+
+
+class ArmFactor(NamedTuple):
+    """An arm's inertia and constraints in one configuration."""
+
+    entries: list[Scalar]
+    """Factors of H_k."""
+
+    E: list[Row]
+    """Orthogonal columns, by own variable."""
+
+    inverse: list[Scalar]
+    """1/d, zero where the arm is singular."""
+
+    R: list[list[Scalar]]
+    """R above the diagonal, by columns."""
+
+    Z: list[list[Scalar]]
+    """Rows of Z, one entry per border variable."""
+
+    Y_r: list[Row]
+    """One column per border variable that carries the arm."""
+
+    is_singular: Scalar
+    """1 for a singular arm, 0 for others."""
+
+    least: Scalar
+    """Smallest d."""
+
+    longest: Scalar
+    """Largest squared length of a column."""
+
+    cut: Scalar
+    """Rank cut by the residual of its loops."""
+
+
+class Loaded(NamedTuple):
+    """An arm with forces and a right-hand side."""
+
+    factor: ArmFactor
+    y: Row
+    t: list[Scalar]
+
+
+class Message(NamedTuple):
+    """What an arm sends: c(c+1)/2 + c values for c border variables, and its condition."""
+
+    A: list[Scalar]
+    """Lower triangle of A_k, by rows."""
+
+    g: list[Scalar]
+    is_singular: Scalar
+    least: Scalar
+    longest: Scalar
+
+
+class Center(NamedTuple):
+    """What the reference member knows."""
+
+    A: list[Scalar]
+    """Elements of its mass matrix, lower triangle by rows."""
+
+    force: list[Scalar]
+    """Joint forces minus bias forces."""
+
+    entries: list[Scalar]
+    """Factors of the sum of all A; empty at first."""
+
+    vd: list[Scalar]
+    is_singular: Scalar
+    """Number of singular arms."""
+
+    least: Scalar
+    longest: Scalar
+
+
+def chain(size: int) -> tuple[int, ...]:
+    """Return the expanded parents of a full matrix."""
+    return tuple(range(-1, size - 1))
+
+
+def _weighted(a: Row, b: Row, weights: Sequence[Scalar]) -> Scalar:
+    """Return a^T D^-1 b."""
+    return sum((a[i] * (weights[i] * b[i]) for i in a if i in b), start=0.0)
+
+
+# -- what an arm computes alone -------------------------------------------------------------------
+
+
+def arm_rows(arm: Arm, terms: Constraints) -> tuple[list[Row], list[Row]]:
+    """Return J_k by own variable and J_kr by border variable."""
+    shape = arm.shape
+    own = {i: k for k, i in enumerate(shape.own)}
+    border = {i: k for k, i in enumerate(shape.border)}
+    mine: list[Row] = []
+    theirs: list[Row] = []
+    for row, used in zip(shape.live, shape.entries, strict=True):
+        entries = {i: x for i, x in terms.jacobian[row].items() if i in used}
+        mine.append({own[i]: x for i, x in entries.items() if i in own})
+        theirs.append({border[i]: x for i, x in entries.items() if i in border})
+    return mine, theirs
+
+
+def arm_factor(
+    arm: Arm, q: Sequence[Scalar], terms: Constraints
+) -> tuple[ArmFactor, list[list[Scalar]]]:
+    """Factor an arm; also return H_rr - Y_r^T D^-1 Y_r over `ArmLayout.hangs`, lower triangle."""
+    shape = arm.shape
+    own = FactorTree(shape.parents).layout.elements()
+    hung = [shape.border[j] for j in shape.hangs]
+    wanted = [(shape.own[i], shape.own[j]) for i, j in own]
+    wanted += [(i, j) for i in shape.own for j in hung]
+    wanted += [(hung[i], hung[j]) for i in range(len(hung)) for j in range(i + 1)]
+    H = dict(zip(wanted, chosen_mass_elements(arm.plan, q, wanted), strict=True))
+    entries = tree_factor(shape.parents, [H[shape.own[i], shape.own[j]] for i, j in own])
+    metric = TreeMetric.from_factor(shape.parents, entries)
+    weights = metric.inverse_D
+    J, J_r = arm_rows(arm, terms)
+    Y = [metric.solve_transpose(row) for row in J]
+    Y_r = [metric.solve_transpose({k: H[i, j] for k, i in enumerate(shape.own)}) for j in hung]
+    # modified Gram-Schmidt
+    lengths = [_weighted(y, y, weights) for y in Y]
+    longest: Scalar = 0.0
+    for length in lengths:
+        longest = np.maximum(longest, length)
+    cut = rank_cut(arm.model, [terms.value[k] for k in shape.live], arm.min_cut)
+    certain = np.maximum(SINGULAR, (10.0 * cut) ** 2)
+    floor = SHORT * longest
+    E = [dict(y) for y in Y]
+    R: list[list[Scalar]] = [[] for _ in Y]
+    inverse: list[Scalar] = []
+    good: Any = True
+    least: Scalar = longest
+    for i, e in enumerate(E):
+        scaled = {k: weights[k] * x for k, x in e.items()}
+        d = lengths[0] if i == 0 else sum((scaled[k] * x for k, x in e.items()), start=0.0)
+        kept = d > certain * np.maximum(lengths[i], floor)
+        inverse.append(np.where(kept, 1.0, 0.0) / np.where(kept, d, 1.0))
+        good = good & kept
+        least = np.minimum(least, d)
+        for j in range(i + 1, len(E)):
+            other = E[j]
+            part = sum((scaled[k] * other[k] for k in scaled if k in other), start=0.0)
+            share = part * inverse[i]
+            R[j].append(share)
+            for k, x in e.items():
+                other[k] = other[k] - share * x if k in other else -(share * x)
+    regular = np.where(good, 1.0, 0.0)
+    inverse = [x * regular for x in inverse]
+    Z = lower_solve(R, [[row.get(j, 0.0) for j in range(len(shape.border))] for row in J_r])
+    for column, j in zip(Y_r, shape.hangs, strict=True):
+        for line, e in zip(Z, E, strict=True):
+            line[j] = line[j] - _weighted(e, column, weights)
+    factor = ArmFactor(entries, E, inverse, R, Z, Y_r, 1.0 - regular, least, longest, cut)
+    left = [
+        [H[hung[i], hung[j]] - _weighted(Y_r[i], Y_r[j], weights) for j in range(i + 1)]
+        for i in range(len(hung))
+    ]
+    return factor, left
+
+
+def lower_solve(R: Sequence[Sequence[Scalar]], rows: Sequence[Sequence[Scalar]]) -> Any:
+    """Return R^-T times a matrix given by rows."""
+    found: list[list[Scalar]] = []
+    for shares, row in zip(R, rows, strict=True):
+        line = list(row)
+        for share, above in zip(shares, found, strict=True):
+            line = [x - share * y for x, y in zip(line, above, strict=True)]
+        found.append(line)
+    return found
+
+
+def _triangle(size: int) -> list[tuple[int, int]]:
+    return [(i, j) for i in range(size) for j in range(i + 1)]
+
+
+def arm_matrix(arm: Arm, factor: ArmFactor, left: Sequence[Sequence[Scalar]]) -> list[Scalar]:
+    """Return A_k, lower triangle by rows."""
+    place = {j: k for k, j in enumerate(arm.shape.hangs)}
+    found: list[Scalar] = []
+    for i, j in _triangle(len(arm.shape.border)):
+        start = left[place[i]][place[j]] if i in place and j in place else 0.0
+        terms = zip(factor.Z, factor.inverse, strict=True)
+        found.append(sum(((line[i] * d) * line[j] for line, d in terms), start=start))
+    return found
+
+
+def arm_load(
+    arm: Arm,
+    factor: ArmFactor,
+    free: Sequence[Scalar],
+    b: Sequence[Scalar],
+    border: Sequence[Scalar],
+) -> tuple[Loaded, list[Scalar]]:
+    """Load a factored arm; return it with g_k.
+
+    Args:
+        arm: The arm.
+        factor: Its factor.
+        free: tau_k - C_k, one per own variable.
+        b: Right-hand sides of its constraints.
+        border: -C_r, the bias forces of its own bodies on the reference member, one per border
+            variable.
+    """
+    metric = TreeMetric.from_factor(arm.shape.parents, factor.entries)
+    weights = metric.inverse_D
+    y = metric.solve_transpose({k: x for k, x in enumerate(free) if not _is_zero(x)})
+    reduced = [line[0] for line in lower_solve(factor.R, [[x] for x in b])]
+    t = [x - _weighted(e, y, weights) for x, e in zip(reduced, factor.E, strict=True)]
+    g = list(border)
+    for column, j in zip(factor.Y_r, arm.shape.hangs, strict=True):
+        g[j] = g[j] - _weighted(column, y, weights)
+    pushed = [x * d for x, d in zip(t, factor.inverse, strict=True)]
+    for line, x in zip(factor.Z, pushed, strict=True):
+        g = [have + z * x for have, z in zip(g, line, strict=True)]
+    return Loaded(factor, y, t), g
+
+
+def _is_zero(x: Scalar) -> bool:
+    return isinstance(x, float) and x == 0.0
+
+
+def arm_motion(arm: Arm, loaded: Loaded, vd_r: Sequence[Scalar]) -> tuple[list[Scalar], Any]:
+    """Return vd_k and f_k of a regular arm under an acceleration of the reference member."""
+    factor = loaded.factor
+    w: list[Scalar] = []
+    for t, line, d in zip(loaded.t, factor.Z, factor.inverse, strict=True):
+        w.append((t - sum((z * x for z, x in zip(line, vd_r, strict=True)), start=0.0)) * d)
+    total = dict(loaded.y)
+    for e, x in zip(factor.E, w, strict=True):
+        for k, part in e.items():
+            total[k] = total[k] + part * x if k in total else part * x
+    forces = list(w)
+    for j in range(len(w) - 1, -1, -1):
+        for i, share in enumerate(factor.R[j]):
+            forces[i] = forces[i] - share * forces[j]
+    return arm_acceleration(arm, loaded, total, vd_r), forces
+
+
+def arm_acceleration(arm: Arm, loaded: Loaded, total: Row, vd_r: Sequence[Scalar]) -> list[Scalar]:
+    """Return vd_k = L^-1 D^-1 (total - Y_r vd_r)."""
+    metric = TreeMetric.from_factor(arm.shape.parents, loaded.factor.entries)
+    for column, j in zip(loaded.factor.Y_r, arm.shape.hangs, strict=True):
+        for k, x in column.items():
+            part = x * vd_r[j]
+            total[k] = total[k] - part if k in total else -part
+    weights = metric.inverse_D
+    return list(metric.solve_lower([weights[k] * total.get(k, 0.0) for k in range(len(weights))]))
+
+
+# -- rounds ---------------------------------------------------------------------------------------
+
+
+def open_arm(arm: Arm, state: ArmState, _: None) -> tuple[Message, Loaded]:
+    """Compute an arm with an open tip (OCD)."""
+    shape, plan = arm.shape, arm.plan
+    q, v = JointVector(state.q), JointVector(state.v)
+    terms = closure_constraints(shape.loops, plan, q, v)
+    if arm.baumgarte is not None:
+        terms = arm.baumgarte.corrected(terms)
+    factor, left = arm_factor(arm, q, terms)
+    C = bias(plan, q, v, arm.gravity, arm.external)
+    free = [tau - C[i] for tau, i in zip(state.tau, shape.own, strict=True)]
+    border = [-C[i] if j in shape.hangs else 0.0 for j, i in enumerate(shape.border)]
+    loaded, g = arm_load(arm, factor, free, [-terms.bias[k] for k in shape.live], border)
+    A = arm_matrix(arm, factor, left)
+    return Message(A, g, factor.is_singular, factor.least, factor.longest), loaded
+
+
+def gather(
+    shape: StarLayout, center: Center, messages: Sequence[Message]
+) -> tuple[list[list[Scalar]], Center]:
+    """Solve for the acceleration of the reference member (RMA)."""
+    size = len(shape.v)
+    place = {pair: k for k, pair in enumerate(_triangle(size))}
+    matrices, forces = [], []
+    for arm, sent in zip(shape.arms, messages, strict=True):
+        A: list[Scalar] = [0.0] * len(place)
+        for (i, j), x in zip(_triangle(len(arm.at)), sent.A, strict=True):
+            A[place[arm.at[i], arm.at[j]]] = x
+        g: list[Scalar] = [0.0] * size
+        for i, x in zip(arm.at, sent.g, strict=True):
+            g[i] = x
+        matrices.append(A)
+        forces.append(g)
+    A = ordered_sum(matrices, center.A)
+    force = ordered_sum(forces, center.force)
+    entries = tree_factor(chain(size), A)
+    vd = solve_center(entries, force)
+    singular: Scalar = 0.0
+    least: Scalar = messages[0].least
+    longest: Scalar = 0.0
+    for sent in messages:
+        singular = singular + sent.is_singular
+        least, longest = np.minimum(least, sent.least), np.maximum(longest, sent.longest)
+    found = Center(A, force, entries, vd, singular, least, longest)
+    return [[vd[i] for i in arm.at] for arm in shape.arms], found
+
+
+def solve_center(entries: Sequence[Scalar], force: Sequence[Scalar]) -> list[Scalar]:
+    """Solve the system of the reference member with its factors."""
+    metric = TreeMetric.from_factor(chain(len(force)), entries)
+    y = metric.solve_transpose(dict(enumerate(force)))
+    weights = metric.inverse_D
+    return list(metric.solve_lower([weights[i] * y[i] for i in range(len(force))]))
+
+
+def closed_arm(arm: Arm, state: Loaded, answer: Sequence[Scalar]) -> tuple[list[Scalar], Any]:
+    """Compute an arm with its tip on the reference member (CCD)."""
+    return arm_motion(arm, state, answer)
+
+
+def star_method(shape: StarLayout, arms: Sequence[Arm]) -> PartMethod:
+    """Return the rounds of a star without singular arms."""
+
+    def solve(center: Center, messages: Sequence[Message]) -> tuple[list[list[Scalar]], Center]:
+        return gather(shape, center, messages)
+
+    return PartMethod("star", tuple(arms), (Round("open", open_arm, solve),), closed_arm)
+
+
+def star_parts(
+    around: Setting, shape: StarLayout, min_cut: float, baumgarte: Baumgarte | None
+) -> tuple[Arm, ...]:
+    """Return the arms of a star in given surroundings."""
+    return tuple(
+        Arm(
+            around.model,
+            arm,
+            arm.plan_of(around.plan),
+            around.gravity,
+            arm.forces_of(around.external),
+            min_cut,
+            baumgarte,
+        )
+        for arm in shape.arms
+    )
+
+
+def star_center(
+    around: Setting,
+    shape: StarLayout,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+) -> Center:
+    """Return what the reference member knows at first: its own inertia and forces."""
+    plan = shape.plan_of(around.plan)
+    external = None if around.external is None else [around.external[k] for k in shape.bodies]
+    own_q, own_v = (JointVector([x[i] for i in of]) for x, of in ((q, shape.q), (v, shape.v)))
+    A = chosen_mass_elements(plan, own_q, _triangle(plan.nv))
+    C = bias(plan, own_q, own_v, around.gravity, external)
+    force = [tau[i] - c for i, c in zip(shape.v, C, strict=True)]
+    return Center(A, force, [], [], 0.0, 0.0, 0.0)
+
+
+def star_states(
+    shape: StarLayout, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar]
+) -> list[ArmState]:
+    """Return what each arm knows at first."""
+    return [
+        ArmState([q[i] for i in arm.q], [v[i] for i in arm.v], [tau[arm.v[i]] for i in arm.own])
+        for arm in shape.arms
+    ]
+
+
+def star_motion(
+    around: Setting,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    *,
+    min_cut: float = MIN_CUT,
+    baumgarte: Baumgarte | None = None,
+) -> ConstrainedMotion:
+    """Compute accelerations and constraint forces of a star.
+
+    Args:
+        around: Surroundings in this state.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        tau: Joint force [N or N m], nv scalars.
+        min_cut: Smallest rank cut; see `rank_cut`.
+        baumgarte: Correction of accelerations by which residuals decay; none by default.
+
+    Raises:
+        ModelError: If the mechanism is no star.
+    """
+    shape = layout(around.model)
+    arms = star_parts(around, shape, min_cut, baumgarte)
+    center = star_center(around, shape, q, v, tau)
+    inline = around.plan.nv <= MAX_INLINED_VARIABLES
+    found = run(star_method(shape, arms), center, star_states(shape, q, v, tau), inline=inline)
+    count = sum(len(arm.rows) for arm in shape.arms)
+    vd, forces = assembled(around.model, shape, found.center.vd, found.results)
+    flags = [state.factor.is_singular for state in found.states]
+    any_singular = found.center.is_singular > 0.0
+    vd, forces = where_needed(
+        any_singular,
+        lambda: _with_singular_arms(around.model, shape, arms, found)[:2],
+        (vd, forces),
+    )
+
+    def conditioning() -> tuple[Scalar, Scalar]:
+        least, longest = found.center.least, found.center.longest
+        ratio = np.sqrt(np.maximum(least, TINY) / np.maximum(longest, TINY))
+        rank, ratio = where_needed(
+            any_singular,
+            lambda: _with_singular_arms(around.model, shape, arms, found)[2:],
+            (float(count), ratio),
+        )
+        return rank, ratio
+
+    return ConstrainedMotion(tuple(vd), tuple(forces), conditioning, singular_arms=tuple(flags))
+
+
+TINY = 1e-300
+"""Lower bound of lengths in divisions."""
+
+
+def assembled(
+    model: Model, shape: StarLayout, vd_r: Sequence[Scalar], results: Sequence[Any]
+) -> tuple[list[Scalar], list[Scalar]]:
+    """Return accelerations and constraint forces of the whole mechanism from those of parts."""
+    vd: list[Scalar] = [0.0] * model.nv
+    forces: list[Scalar] = [0.0] * constraint_count(model)
+    for i, x in zip(shape.v, vd_r, strict=True):
+        vd[i] = x
+    for arm, (own, held) in zip(shape.arms, results, strict=True):
+        for i, x in zip(arm.own, own, strict=True):
+            vd[arm.v[i]] = x
+        for row, x in zip(arm.rows, held, strict=True):
+            forces[row] = x
+    return vd, forces
+
+
+def singular_message(arm: Arm, state: Loaded) -> SingularMessage:
+    """Return what a singular arm sends.
+
+    Orthogonal columns are undone: Y = E R, and J_kr - Y^T D^-1 Y_r = R^T Z, b_k - Y^T D^-1 y =
+    R^T t. Rows that lost their length have no share in R, so that this is exact up to rounding.
+    """
+    factor = state.factor
+    roots = [
+        np.sqrt(x) for x in TreeMetric.from_factor(arm.shape.parents, factor.entries).inverse_D
+    ]
+    own = range(len(roots))
+    G: list[list[Scalar]] = []
+    J: list[list[Scalar]] = []
+    x: list[Scalar] = []
+    for n, shares in enumerate(factor.R):
+        column, row, right = dict(factor.E[n]), list(factor.Z[n]), state.t[n]
+        for m, share in enumerate(shares):
+            for k, part in factor.E[m].items():
+                column[k] = column[k] + share * part if k in column else share * part
+            row = [a + share * b for a, b in zip(row, factor.Z[m], strict=True)]
+            right = right + share * state.t[m]
+        G.append([column[k] * roots[k] if k in column else 0.0 for k in own])
+        J.append(row)
+        x.append(right)
+    return SingularMessage(factor.is_singular, G, J, x)
+
+
+def _with_singular_arms(
+    model: Model, shape: StarLayout, arms: Sequence[Arm], found: Outcome
+) -> tuple[list[Scalar], list[Scalar], Scalar, Scalar]:
+    """Compute the motion where arms are singular: accelerations, forces, rank and ratio."""
+    messages = [singular_message(arm, state) for arm, state in zip(arms, found.states, strict=True)]
+    center = found.center
+    cut: Scalar = 0.0
+    for state in found.states:
+        cut = np.maximum(cut, state.factor.cut)
+    solved = singular_motion(shape, center.entries, center.vd, messages, cut)
+    results = []
+    for arm, state, answer in zip(arms, found.states, solved.answers, strict=True):
+        vd_r = [solved.vd[i] for i in arm.shape.at]
+        regular, forces = arm_motion(arm, state, vd_r)
+        if not forces:
+            # a branch
+            results.append((regular, forces))
+            continue
+        metric = TreeMetric.from_factor(arm.shape.parents, state.factor.entries)
+        total = dict(state.y)
+        for k, (x, d) in enumerate(zip(answer.y, metric.inverse_D, strict=True)):
+            part = x / np.sqrt(d)
+            total[k] = total[k] + part if k in total else part
+        bent = arm_acceleration(arm, state, total, vd_r)
+        is_singular = state.factor.is_singular > 0.0
+        results.append(
+            (
+                [np.where(is_singular, a, b) for a, b in zip(bent, regular, strict=True)],
+                [np.where(is_singular, a, b) for a, b in zip(answer.f, forces, strict=True)],
+            )
+        )
+    vd, forces = assembled(model, shape, solved.vd, results)
+    total_rows = float(sum(len(arm.rows) for arm in shape.arms))
+    return vd, forces, total_rows - solved.lost, solved.ratio
