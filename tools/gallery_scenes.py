@@ -31,6 +31,7 @@ SCENES: dict[str, tuple[str, float]] = {
     "four_pumas": ("view four_pumas", 0.0),
     "gripper_block": ("view gripper_block --pose closed", 0.0),
     "kerr_roth_grasp": ("view kerr_roth_grasp", 0.0),
+    "mobile_manipulators": ("view mobile_manipulators", 0.0),
     "n_four_bar_2": ("view n_four_bar_2", 0.0),
     "n_four_bar_40": ("view n_four_bar_40", 0.0),
     "newtons_cradle": (
@@ -90,7 +91,15 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "remus100",
         "aquarobot",
     ),
-    "Arms": ("panda", "puma560", "two_pumas", "four_pumas", "space_arm", "flexible_arm"),
+    "Arms": (
+        "panda",
+        "puma560",
+        "two_pumas",
+        "four_pumas",
+        "mobile_manipulators",
+        "space_arm",
+        "flexible_arm",
+    ),
     "Walkers": (
         "quadruped",
         "osu_hexapod",

@@ -26,6 +26,7 @@ WANTED = {
     *("cart_pole", "chain_10", "chain_100", "flexible_arm", "chaplygin_sleigh", "rolling_disc"),
     *("block_slope", "ball_ramp", "newtons_cradle", "painleve_rod", "rimless_wheel", "tippe_top"),
     *("rattleback", "box_stack", "gripper_block", "cable_robot", "five_bar"),
+    "mobile_manipulators",
 }
 
 every = pytest.mark.parametrize("name", ALL)

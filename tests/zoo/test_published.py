@@ -26,6 +26,8 @@ FREEDOMS = {
     "three_finger_hand": 6,
     "two_pumas": 6,
     "four_pumas": 6,
+    # each robot has two more than a load needs
+    "mobile_manipulators": 12,
     "strandbeest": 7,
 }
 """Degrees of freedom that remain with the loops closed, six of the base among them where free."""

@@ -14,6 +14,7 @@ FAMILIES = (
     "hands",
     "linkages",
     "mechanisms",
+    "mobile",
     "redundant",
     "rolling",
     "rov",
