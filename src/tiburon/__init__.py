@@ -237,6 +237,7 @@ if TYPE_CHECKING:
     from tiburon.loops.recut import recut as recut
     from tiburon.loops.recut import recut_state as recut_state
     from tiburon.loops.stabilization import Baumgarte as Baumgarte
+    from tiburon.loops.stabilization import DeNOC as DeNOC
     from tiburon.loops.stabilization import Embedding as Embedding
     from tiburon.loops.stabilization import Penalty as Penalty
     from tiburon.loops.star import Star as Star

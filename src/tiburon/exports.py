@@ -108,7 +108,7 @@ _NAMES = {
     "loops.driven_cut": "drive_cut_joint driven_cut_state",
     "loops.recut": "recut recut_state",
     "loops.topology": "JointLine Topology topology",
-    "loops.stabilization": "Baumgarte Embedding Penalty",
+    "loops.stabilization": "Baumgarte DeNOC Embedding Penalty",
     "loops.star": "Star StarArm star",
     "model": """
         Actuator Body BodyFluid BoxDrag BoxShape CapsuleShape ContactPair ContactPoint Coupled

@@ -71,7 +71,12 @@ def test_accelerations_in_water():
 
 
 @pytest.mark.parametrize(
-    ("name", "basis"), [("four_bar", "svd"), ("four_bar", "gauss"), ("stewart", "qr")]
+    ("name", "basis"),
+    [
+        ("four_bar", "svd"),
+        ("four_bar", "gauss"),
+        pytest.param("stewart", "qr", marks=pytest.mark.slow),
+    ],
 )
 def test_residuals_decay_at_the_given_rate(name, basis):
     """K-G17: from an open start every residual is c0 exp(-sigma t)."""

@@ -3,14 +3,14 @@
 Algorithms are imported where they are traced: a kernel from the cache needs none of them.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Unpack
 
 import numpy as np
 
 from tiburon.algorithms.setting import Options, Setting
 from tiburon.arrays import ArrayLike, NDArray
-from tiburon.errors import DomainError, ModelError
+from tiburon.errors import DomainError, ModelError, OptionError, UnknownNameError, shown
 from tiburon.functions.dynamics import method_options
 from tiburon.functions.keywords import (
     DYNAMICS_CALL,
@@ -46,7 +46,9 @@ class LoopDynamics:
 
     ratio: Array
     """Smallest over largest singular value of the independent constraints in the metric of the mass
-    matrix, estimated, shape (...): near zero the robot is near a singular configuration."""
+    matrix, estimated, shape (...): near zero the robot is near a singular configuration. From
+    "denoc" that of K, the sum of the legs' projectors: near zero, motors hardly hold the platform.
+    """
 
     iterations: Array
     """Passes of "proximal", shape (...); 0 from methods that solve directly."""
@@ -207,10 +209,14 @@ def _velocity(setting: Setting, q: Scalars, v: Scalars) -> Any:
 
 
 def _forces(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
-    from tiburon.loops.inverse import actuated_forces
+    from tiburon.loops.inverse import actuated_forces, denoc_actuated_forces
 
-    actuators = dict(setting.options).get("actuators", setting.model.actuated_joint_names)
-    found = actuated_forces(setting, q, v, vd, actuators)
+    options = dict(setting.options)
+    actuators = options.get("actuators", setting.model.actuated_joint_names)
+    if options.get("method") == "denoc":
+        found = denoc_actuated_forces(setting, q, v, vd, actuators, options["shares"])
+    else:
+        found = actuated_forces(setting, q, v, vd, actuators)
     return {"tau": as_traced(found.tau), "constraint_force": as_traced(found.multipliers)}
 
 
@@ -277,10 +283,11 @@ def loop_dynamics(
         q, v, tau: Configuration, joint velocity and joint force.
         method: "augmented" for the sparse system of motion and constraints together, the reference;
             "handles" for articulated bodies, without a mass matrix; "proximal" for iterations that
-            decide no rank; "star" for arms that meet in one load or platform, see `star`. By
-            default "handles" where the mass matrix of the tree alone is predicted to cost more, as
-            in rings of many links, "star" for stars whose arms are not all singular in every pose,
-            and "augmented" everywhere else.
+            decide no rank; "star" for arms that meet in one load or platform, see `star`; "denoc"
+            for a platform on legs, recursively (Khan 2002, chapter 3). By default "handles" where
+            the mass matrix of the tree alone is predicted to cost more, as in rings of many links,
+            "star" for stars whose arms are not all singular in every pose, and "augmented"
+            everywhere else.
 
     Example:
         ``tb.loop_dynamics(stewart, q, v, tau).constraint_force``
@@ -359,20 +366,29 @@ def loop_inverse_dynamics(
     vd: ArrayLike,
     *,
     actuators: str | Iterable[str] | None = None,
+    method: str | None = None,
+    shares: Mapping[str, float] | str | None = None,
     **conditions: Unpack[DynamicsCall],
 ) -> LoopForces:
     """Compute the forces of chosen actuators that produce a motion of a robot with loops.
 
-    Redundant actuators share the load with the least sum of squares.
+    Redundant actuators share the load with the least sum of squares; those of a platform on legs
+    (`method="denoc"`) by shares of the legs in the load of the platform.
 
     Args:
         q: Configuration with closed loops [m or rad], shape (..., nq).
         v: Joint velocity that keeps them closed [m/s or rad/s], shape (..., nv).
         vd: Joint acceleration that keeps them closed [m/s^2 or rad/s^2], shape (..., nv).
         actuators: Names of the joints that are driven; by default those that have motors.
+        method: "denoc" for a platform on legs, recursively (Khan 2002, chapter 3); by default a
+            projection for all mechanisms.
+        shares: With "denoc", the share of each leg in the load of the platform, by name of one of
+            its joints, relative to 1 for legs that are not named; or "condition" for the condition
+            of the leg's screws. Where as many joints are driven as there are degrees of freedom,
+            shares change nothing; a leg of which all joints are driven carries its share.
 
     Raises:
-        ModelError: If the robot has no loops, or no such joint.
+        ModelError: If the robot has no loops, no such joint, or is no platform on legs.
         DomainError: If these actuators cannot make the motion, or it would open loops.
 
     Example:
@@ -391,7 +407,37 @@ def loop_inverse_dynamics(
         for name in names:
             model.joint(name)
         options = (("actuators", names),)
+    if method is not None:
+        if method != "denoc":
+            raise OptionError("method", ("denoc", "None"), method)
+        options = (*options, ("method", method), ("shares", _leg_shares(model, shares)))
+    elif shares is not None:
+        raise OptionError("shares without method='denoc'", ("None",), shares)
     return _FORCES.request(model, (q, v, vd), conditions, options)
+
+
+def _leg_shares(model: Model, shares: object) -> tuple[float, ...] | None:
+    """Return one weight per leg, in the order of legs; None for those by condition."""
+    from tiburon.loops.legs import platform_on_legs
+
+    legs = platform_on_legs(model).legs
+    if isinstance(shares, str) and shares == "condition":
+        return None
+    if shares is not None and not isinstance(shares, Mapping):
+        raise OptionError("shares", ("'condition'", "weights by joint", "None"), shares)
+    found = [1.0] * len(legs)
+    for name, weight in (shares or {}).items():
+        places = [k for k, leg in enumerate(legs) if name in leg.joints]
+        if not places:
+            known = [joint for leg in legs for joint in leg.joints]
+            raise UnknownNameError("joint of a leg", name, known, where=f"model {model.name!r}")
+        try:
+            found[places[0]] = float(weight)
+        except (TypeError, ValueError):
+            found[places[0]] = float("nan")
+        if not 0.0 < found[places[0]] < float("inf"):
+            raise DomainError(f"shares[{name!r}]", "a positive number", shown(weight))
+    return tuple(found)
 
 
 @front_door(_REACTIONS)

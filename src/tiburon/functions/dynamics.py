@@ -43,7 +43,7 @@ Scalars = Sequence[Scalar]
 TREE_METHODS = ("articulated", "composite")
 """Methods of forward dynamics of trees (`tiburon.algorithms.forward`)."""
 
-LOOP_METHODS = ("augmented", "handles", "proximal", "star")
+LOOP_METHODS = ("augmented", "denoc", "handles", "proximal", "star")
 """Methods of forward dynamics where loops are closed (`tiburon.loops.methods`)."""
 
 

@@ -61,6 +61,7 @@ from tiburon.trace.regions import where_needed
 __all__ = [
     "AugmentedSystem",
     "LoopPattern",
+    "closed_configurations",
     "constrained_acceleration",
     "loop_pattern",
     "solve_augmented",
@@ -129,7 +130,7 @@ class LoopPattern:
         row = np.array([n for n, _ in self.bound], int)
         column = np.array([j for _, j in self.bound], int)
         found = []
-        for q, jacobian in _closed_configurations(model, self.live):
+        for q, jacobian in closed_configurations(model, self.live):
             with taping(None):
                 H = mass_elements(model.plan, JointVector(q))
             mass = np.array([float(H[i * nv + j]) for i, j in self.mass])
@@ -147,9 +148,7 @@ def loop_pattern(model: Model) -> LoopPattern:
     return LoopPattern(model)
 
 
-def _closed_configurations(
-    model: Model, live: Sequence[int]
-) -> Iterator[tuple[list[float], Array]]:
+def closed_configurations(model: Model, live: Sequence[int]) -> Iterator[tuple[list[float], Array]]:
     """Yield the home pose and configurations around it, closed by Newton's method, with J."""
     rng = np.random.default_rng(11)
     home = np.array(model.poses.get("home", model.neutral()), float)

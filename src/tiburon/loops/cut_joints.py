@@ -21,6 +21,7 @@ __all__ = [
     "JointPosition",
     "JointScrews",
     "Screws",
+    "about",
     "cut_joint",
     "joint_position",
     "joint_screws",

@@ -40,7 +40,10 @@ from tiburon.algorithms.joint_space import joint_space_terms
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.setting import Setting
 from tiburon.arrays import NDArray
+from tiburon.errors import ModelError
 from tiburon.loops.constraints import Constraints, Row, constraints, jacobian_pattern
+from tiburon.loops.denoc import MIN_SQUARE, denoc_forces, loop_forces
+from tiburon.loops.legs import legs_of
 from tiburon.loops.metric import (
     MIN_CUT,
     TreeMetric,
@@ -61,6 +64,7 @@ __all__ = [
     "ForceDistribution",
     "actuated_forces",
     "constrained_hybrid",
+    "denoc_actuated_forces",
     "distribute_forces",
     "hybrid_with_loops",
     "nearest_accelerations",
@@ -186,6 +190,60 @@ def actuated_forces(
     terms = constraints(around.model, around.plan, q, v)
     needed = rnea(around.plan, q, v, vd, around.gravity, around.external)
     return distribute_forces(around.model, terms, needed, vd, actuators)
+
+
+def denoc_actuated_forces(
+    around: Setting,
+    q: Any,
+    v: Any,
+    vd: Any,
+    actuators: Sequence[str],
+    shares: Sequence[float] | None,
+) -> ActuatedForces:
+    """Compute the same for a platform on legs, recursively (Khan 2002, eq. 3.40).
+
+    Args:
+        around: Surroundings in this state.
+        q: Configuration with closed loops [m or rad], nq scalars.
+        v: Joint velocity with J v = 0 [m/s or rad/s], nv scalars.
+        vd: Joint acceleration that keeps loops closed [m/s^2 or rad/s^2], nv scalars.
+        actuators: Names of the actuated joints.
+        shares: Weight of each leg in the load of the platform; None for its condition.
+    """
+    model = around.model
+    driven = {int(i) for i in model.indices(list(actuators), of="v")}
+    structure = legs_of(model, driven=driven)
+    if driven & set(structure.carrier):
+        name = around.plan.bodies[structure.platform].joint.name
+        raise ModelError(
+            f"joint {name!r}: expected driven joints of legs, got the free joint of the platform; "
+            "leave it out, or method",
+            name=name,
+        )
+    terms = constraints(model, around.plan, q, v)
+    tau, held = denoc_forces(around, terms, q, v, vd, structure, shares)
+    opening = [
+        sum((x * vd[i] for i, x in row.items()), start=bias)
+        for row, bias in zip(terms.jacobian, terms.bias, strict=True)
+    ]
+    # branches without motor must need no force
+    left = [tau[i] for i in structure.independent if i not in driven]
+    tau = [x if i in driven else 0.0 for i, x in enumerate(tau)]
+    cut = rank_cut(model, terms.value)
+    good = (held.ratio > 0.0) & (held.held > MIN_SQUARE)
+    good = good & (max_abs(left) <= UNACTUATED_FRACTION * (1.0 + max_abs(tau)))
+    steady = max_abs(opening) <= np.maximum(VIOLATION_FRACTION, cut) * (
+        1.0 + max_abs(vd) + max_abs(terms.bias)
+    )
+    message = (
+        f"actuators that hold the platform and all legs; {', '.join(actuators[:4])} do not: name "
+        "others, or leave method out"
+    )
+    tau = [
+        require(steady, require(good, t, message), "v and vd that keep loops closed") for t in tau
+    ]
+    multipliers, _ = loop_forces(around, terms, q, v, vd, tau)
+    return ActuatedForces(tau, list(multipliers))
 
 
 # -- hybrid dynamics -------------------------------------------------------------------------------

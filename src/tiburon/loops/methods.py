@@ -60,6 +60,7 @@ from tiburon.loops.constraints import (
     jacobian_pattern,
     switched,
 )
+from tiburon.loops.denoc import denoc_motion
 from tiburon.loops.metric import (
     MIN_CUT,
     ConstrainedMotion,
@@ -245,8 +246,13 @@ def _proximal(around: Setting, terms: Constraints, state: State, _: float) -> Co
     return solve_proximal(around.model, mass, terms.jacobian, free, rhs, terms.value)
 
 
+def _denoc(around: Setting, terms: Constraints, state: State, _: float) -> ConstrainedMotion:
+    return denoc_motion(around, terms, *state)
+
+
 METHODS: dict[str, Callable[..., ConstrainedMotion]] = {
     "augmented": _augmented,
+    "denoc": _denoc,
     "handles": _handles,
     "proximal": _proximal,
 }

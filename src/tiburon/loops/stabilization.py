@@ -19,7 +19,11 @@ Embedding (Khan 2002, method II)
     The states are the configuration and independent velocities z = W v, with constant rows W; a
     residual decays as exp(-decay t). See `complement`.
 
-Constraints on velocities have no c: they get d cd, cdd + 2 alpha cd = 0, and A v = 0.
+DeNOC (Khan 2002, method III)
+    A platform on legs by the decoupled natural orthogonal complement; see `denoc`.
+
+Constraints on velocities have no c: they get d cd, cdd + 2 alpha cd = 0, A v = 0; DeNOC refuses
+them.
 
 Symbols: c, cd, cdd constraint residual and its rates, J constraint Jacobian, H, C mass matrix and
 bias force.
@@ -37,6 +41,7 @@ from tiburon.spatial import Scalar
 
 __all__ = [
     "Baumgarte",
+    "DeNOC",
     "Embedding",
     "LoopMethod",
     "Penalty",
@@ -121,7 +126,33 @@ class Embedding:
         object.__setattr__(self, "independent", tuple(names))
 
 
-LoopMethod = Penalty | Baumgarte | Embedding
+STATES = ("minimal", "extended")
+"""States of runs by `DeNOC`."""
+
+
+@record
+class DeNOC:
+    """Simulate a platform on legs recursively (Khan 2002, method III); for `loop_method=`."""
+
+    state: str = "minimal"
+    """"minimal": positions and velocities of independent joints determine all others, loops stay
+    closed; "extended": all positions are integrated, and loop-closure errors decay."""
+
+    decay: float = 10.0
+    """Rate at which loop-closure errors of the extended state decay [1/s]; 0 to leave them."""
+
+    platform: str | None = None
+    """Name of the platform; found by default."""
+
+    def __post_init__(self) -> None:
+        if self.state not in STATES:
+            raise OptionError("DeNOC.state", list(STATES), self.state)
+        _check_decay(self, self.decay)
+        if not (self.platform is None or isinstance(self.platform, str)):
+            raise DomainError("DeNOC.platform", "the name of a body", shown(self.platform))
+
+
+LoopMethod = Penalty | Baumgarte | Embedding | DeNOC
 
 
 def _check(method: Any, **values: Any) -> None:
@@ -167,7 +198,10 @@ def checked_loop_method(method: Any) -> tuple[str | float, ...]:
         return ("baumgarte", float(method.alpha), float(method.beta))
     if isinstance(method, Embedding):
         return ("embedding", method.basis, float(method.decay), *method.independent)
-    known = ["Penalty(...)", "Baumgarte(...)", "Embedding(...)", "None"]
+    if isinstance(method, DeNOC):
+        named = () if method.platform is None else (method.platform,)
+        return ("denoc", method.state, float(method.decay), *named)
+    known = ["Penalty(...)", "Baumgarte(...)", "Embedding(...)", "DeNOC(...)", "None"]
     raise OptionError("loop_method", known, repr(method))
 
 
@@ -179,4 +213,6 @@ def loop_method_from(kept: Sequence[Any]) -> LoopMethod | None:
     if name == "embedding":
         basis, decay, *joints = given
         return Embedding(basis, decay, tuple(joints))
+    if name == "denoc":
+        return DeNOC(*given)
     return Penalty(*given) if name == "penalty" else Baumgarte(*given)

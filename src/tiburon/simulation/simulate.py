@@ -29,6 +29,7 @@ from tiburon.errors import (
 from tiburon.functions.assembly import check_switched_start, closed_start, resting_position
 from tiburon.functions.contact import check_gaps
 from tiburon.functions.library import check_places
+from tiburon.loops.legs import platform_on_legs
 from tiburon.loops.metric import checked_tolerance
 from tiburon.loops.stabilization import Embedding, LoopMethod, checked_loop_method
 from tiburon.model import Model, Water, World
@@ -186,8 +187,9 @@ def simulate(
             By default constraints are redundant if they are so exactly (docs/numbers.md).
         loop_method: `Penalty(stiffness)` or `Baumgarte(alpha, beta)` to hold loops by forces or by
             corrected accelerations instead of projections, `Embedding(basis, decay)` to integrate
-            independent velocities; with explicit methods. The start need not be closed then. By
-            default steps are projected onto the loops, without gains.
+            independent velocities, `DeNOC(state)` for platforms on legs; with explicit methods. The
+            start need not be closed then, but for a minimal state. By default steps are projected
+            onto the loops, without gains.
         record_dt: Time between two recorded rows [s]; 0.01 by default.
         record_every: Steps between two recorded rows, instead of `record_dt`.
         record: Names of quantities that `Trajectory.data` holds beside states and commands.
@@ -326,7 +328,7 @@ def simulate(
         setup = setup._replace(case_numbers=_case_numbers(case_numbers, batch))
     if motions:
         _start_on_paths(system, state, setup.begin, rows.get(ELEMENTS), (q is None, v is None))
-    if model.loops and not setup.loop_method:
+    if model.loops and (not setup.loop_method or setup.loop_method[:2] == ("denoc", "minimal")):
         _close(system, state, setup.begin)
     if system.coordinates is not None:
         inner = state[:, model.nq + model.nv :]
@@ -523,6 +525,9 @@ def _refuse_coordinates(setup: RunSetup) -> None:
             "velocities; use loop_method=Baumgarte(...), or leave it out",
             name=switches[0],
         )
+    if setup.loop_method[0] == "denoc":
+        # refuses what is no platform on legs
+        platform_on_legs(model, *setup.loop_method[3:])
     if model.plan.depends_on_time:
         raise ModelError(
             f"model {model.name!r}: joints that time drives move loops by themselves; use "

@@ -73,16 +73,20 @@ from tiburon.loops.constraints import (
     switched,
     switches_of,
 )
+from tiburon.loops.denoc import denoc_motion
+from tiburon.loops.denoc_state import denoc_velocity, displaced
 from tiburon.loops.derivatives import add_constraints, constrained_solver
 from tiburon.loops.inverse import hybrid_with_loops
+from tiburon.loops.legs import PlatformOnLegs, platform_on_legs
 from tiburon.loops.methods import constrained_motion
-from tiburon.loops.metric import MIN_CUT, rank_cut
+from tiburon.loops.metric import MIN_CUT, max_abs, rank_cut
 from tiburon.loops.projection import (
     MAX_RESIDUAL,
     moved_configuration,
     projected_state,
 )
 from tiburon.loops.stabilization import (
+    DeNOC,
     Embedding,
     Penalty,
     checked_loop_method,
@@ -471,8 +475,9 @@ class System:
         p: Sequence[Scalar] | None = None,
     ) -> tuple[Scalars, Scalars]:
         """Return the rates, and the constraint forces of loops [N or N m]."""
-        if self.coordinates is not None:
-            w = (*self.guided_velocity(q, w), *w[self.model.nv :])
+        if self.is_guided:
+            moved, velocity = self.guided_state(q, w)
+            q, w = moved, (*velocity, *w[self.model.nv :])
         q, v, x = self._parts(q, w)
         here, driving, own = self._acting(q, v, x, u, time, p)
         vd, forces = self._accelerations(here, q, v, x, driving.force, self.prescribed(time, p))
@@ -657,6 +662,14 @@ class System:
                 here, terms, q, v, tau, W, self.loop_method.decay, self._min_cut
             )
             return found.vd, found.multipliers
+        if isinstance(self.loop_method, DeNOC):
+            terms = self._constraints(here, q, v, x)
+            if self.loop_method.state == "extended":
+                sigma = self.loop_method.decay
+                bias = [b + sigma * c for b, c in zip(terms.bias, terms.rate, strict=True)]
+                terms = terms._replace(bias=tuple(bias))
+            found = denoc_motion(here, terms, q, v, tau, self.legs)
+            return found.vd, found.multipliers
         if self.model.loops:
             how: Any = {"switches": self.switches(x), "min_cut": self._min_cut}
             found = constrained_motion(here, q, v, tau, baumgarte=self.loop_method, **how)
@@ -815,9 +828,13 @@ class System:
         self, q: Scalars, w: Scalars, time: Scalar, hold: Sequence[int] = ()
     ) -> tuple[Scalars, Scalars, Scalar]:
         """Project a state onto the loop constraints, with some velocity variables held."""
-        if self.coordinates is not None:
-            # z is the state: velocities follow from it at the new configuration
-            return q, (*self.guided_velocity(q, w), *w[self.model.nv :]), 0.0
+        if self.is_guided:
+            # independent velocities are the state: all others follow at the new configuration
+            moved, v = self.guided_state(q, w)
+            left: Scalar = 0.0
+            if isinstance(self.loop_method, DeNOC) and self.loop_method.state == "minimal":
+                left = max_abs(self.gaps(moved, time))
+            return moved, (*v, *w[self.model.nv :]), left
         if not self.model.loops or self.loop_method is not None:
             return q, w, 0.0
         nv = self.model.nv
@@ -852,20 +869,36 @@ class System:
         nv = self.model.nv
         return [entries[k : k + nv] for k in range(0, len(entries), nv)]
 
-    def guided_velocity(self, q: Sequence[Scalar], w: Sequence[Scalar]) -> Scalars:
-        """Return the velocity with the independent velocities z = W v of a state: T z - sigma R c.
+    @property
+    def is_guided(self) -> bool:
+        """Whether velocities follow from independent ones."""
+        return isinstance(self.loop_method, (Embedding, DeNOC))
+
+    @cached_property
+    def legs(self) -> PlatformOnLegs:
+        """Platform and legs of a run by `DeNOC`."""
+        assert isinstance(self.loop_method, DeNOC)
+        return platform_on_legs(self.model, self.loop_method.platform)
+
+    def guided_state(self, q: Sequence[Scalar], w: Sequence[Scalar]) -> tuple[Scalars, Scalars]:
+        """Return configuration and velocity that the independent ones of a state determine.
 
         Args:
             q: Configuration [m or rad], nq scalars.
-            w: Joint velocity, of which z counts, and continuous states.
+            w: Joint velocity, of which independent ones count, and continuous states.
         """
-        method = self.loop_method
-        assert isinstance(method, Embedding)
+        method, model = self.loop_method, self.model
         position, v, x = self._parts(q, w)
-        plan = surroundings(self.model, self.world)[0]
-        terms = constraints(self.model, plan, position)
-        basis = Complement(self.model, terms, self._rows_of(x), self._min_cut)
-        return tuple(basis.velocity(terms, v, method.decay))
+        plan = surroundings(model, self.world)[0]
+        if isinstance(method, DeNOC):
+            sigma, moved = method.decay, tuple(position)
+            if method.state == "minimal":
+                sigma, moved = 0.0, displaced(model, plan, self.legs, position)[0]
+            return moved, tuple(denoc_velocity(model, plan, self.legs, moved, v, sigma))
+        assert isinstance(method, Embedding)
+        terms = constraints(model, plan, position)
+        basis = Complement(model, terms, self._rows_of(x), self._min_cut)
+        return tuple(position), tuple(basis.velocity(terms, v, method.decay))
 
     def coordinates_condition(
         self, q: Sequence[Scalar], x: Sequence[Scalar]
@@ -880,9 +913,9 @@ class System:
 
     def manifold(self) -> Manifold:
         """Return the positions of the robot, and how a state moves them."""
-        if self.coordinates is None:
+        if not self.is_guided:
             return Manifold(self.model)
-        return GuidedManifold(self.model, self.guided_velocity)
+        return GuidedManifold(self.model, lambda q, w: self.guided_state(q, w)[1])
 
     @cached_property
     def contact(self) -> tuple[ContactElement, slice, slice] | None:

@@ -1,0 +1,859 @@
+"""A platform on legs by the decoupled natural orthogonal complement (DeNOC; Khan 2002, chapter 3).
+
+Each leg projects out what its passive joints can do, from the platform to the base:
+
+    p~ = Phi p,     Phi <- Phi - p~ p~^T / (p~ . p~)                    (3.4)-(3.9), C7
+
+so that Phi xi = Phi (S_a x_a - b) holds for the twist xi of the platform, whatever they do. The sum
+over all legs determines xi from the motors (3.10), (3.28), and back substitution in each leg the
+passive joints (3.11)-(3.13):
+
+    K xi = sum_j lambda_j Phi_j (S_a x_a - b)_j,     K = sum_j lambda_j Phi_j
+
+K is singular exactly where the motors do not hold the platform. Weights lambda change nothing in
+this; they share the load of the platform where motors are redundant, since the platform is cut into
+one piece per leg (L633-638, L909-911): where all joints of a leg are driven, it carries its piece.
+
+Inverse dynamics projects the joint forces of all legs and the wrench of the platform on the motors
+(3.40). Forward dynamics forms the inertia seen by the motors, a sum over legs (3.41)-(3.45), and
+eliminates from the last motor to the first (3.46)-(3.48).
+
+Differences from the source. Twists are taken in world axes at one fixed point, so that the
+propagation matrices B are unity and rates of p and B need no terms of their own; accelerations
+are xi plus biases of the loops. Legs are spatial or planar, with joints of any kind, cut anywhere:
+where a leg is cut at a joint without variables, its Phi starts as the projector on the directions
+which that joint resists, W^+ W, instead of unity. Motors may be anywhere in a leg, several or none.
+
+What a leg computes alone, sends and receives is a round of `parts`.
+
+Symbols (Khan 2002, chapter 3):
+    p, S        screws of a joint, of all driven joints of a leg; d components
+    Phi, P      projector of a leg; rates of its passive joints by twist
+    xi, x       relative twist of the platform or its rate; rates of joints
+    N           rates of all joints by those of the motors (J in the source)
+    W, b        constraint wrenches of the joint that cuts a leg, its bias
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiburon.algorithms.kinematics import Place, body_places
+from tiburon.algorithms.rnea import rnea, transmitted
+from tiburon.algorithms.setting import Setting
+from tiburon.algorithms.tape_calls import JointVector, taping
+from tiburon.algorithms.traversal import ancestors
+from tiburon.loops.constraints import (
+    Constraints,
+    end_of,
+    jacobian_pattern,
+    loop_joint_load,
+    loop_rows,
+)
+from tiburon.loops.legs import Leg, PlatformOnLegs, platform_on_legs
+from tiburon.loops.metric import ConstrainedMotion, rank_cut, scattered
+from tiburon.loops.parts import Outcome, PartMethod, Round, ordered_sum, run
+from tiburon.model import LoopClosure, Model, Plan
+from tiburon.spatial import ArticulatedInertia, Motion, Scalar, Transform
+from tiburon.spatial.vec3 import add_cross, matrix_vector, subtract
+from tiburon.trace.array import as_traced
+from tiburon.trace.primitives.orthogonal import factor_orthogonal
+from tiburon.trace.primitives.spd import factor_spd
+from tiburon.trace.value import require
+
+__all__ = [
+    "MIN_SQUARE",
+    "Held",
+    "LegTerms",
+    "denoc_forces",
+    "denoc_motion",
+    "denoc_rates",
+    "forward_method",
+    "inverse_method",
+    "kinematics_method",
+    "leg_terms",
+    "loop_forces",
+    "not_held",
+    "platform_terms",
+    "reverse_elimination",
+]
+
+MIN_SQUARE = 1e-16
+"""Squared length of a passive screw, projected, relative to its own, below which other joints of
+the leg make the same motion: it is not determined."""
+
+MIN_RATIO = 1e-13
+"""Relative singular value of K below which motors do not hold the platform; K has the squares of
+the angles between legs."""
+
+WRENCH_CUT = 1e-8
+"""Relative length below which a constraint wrench of a joint is redundant within a leg."""
+
+MAX_INLINED = 12
+"""Motors up to which the reverse elimination is straight-line code."""
+
+Vector = Sequence[Scalar]
+Matrix = Sequence[Sequence[Scalar]]
+
+
+class LegTerms(NamedTuple):
+    """What a leg knows of itself in one state; variables in the order of `Leg.variables`."""
+
+    S: Matrix
+    """Screws, one row of d components per variable; zero for branches."""
+
+    W: Matrix
+    """Constraint wrenches of the joint that cuts the leg, d components each."""
+
+    bias: Vector
+    """Its bias: W (xi - S^T x) + bias = 0 [m/s^2 or rad/s^2]."""
+
+    M: Matrix
+    """Inertia of the leg, without the platform."""
+
+    Mx: Matrix
+    """Its coupling with the twist of the platform, a row of d components per variable."""
+
+    force: Vector
+    """Joint forces: forward those applied minus the bias force, inverse those needed [N or N m]."""
+
+
+class PlatformTerms(NamedTuple):
+    """What the center knows: the platform with everything that hangs on it."""
+
+    inertia: Matrix
+    """Inertia, d times d."""
+
+    force: Vector
+    """Wrench: forward that applied, inverse that needed; d components [N m, N]."""
+
+
+def _dot(x: Vector, y: Vector) -> Scalar:
+    return sum((a * b for a, b in zip(x, y, strict=True)), start=0.0)
+
+
+def _plus(x: Vector, factor: Scalar, y: Vector) -> list[Scalar]:
+    return [a + factor * b for a, b in zip(x, y, strict=True)]
+
+
+# -- what legs know --------------------------------------------------------------------------------
+
+
+class _World:
+    """Screws, inertias and wrenches of all plan bodies in world axes at one point."""
+
+    def __init__(self, structure: PlatformOnLegs, plan: Plan, q: Vector) -> None:
+        """Compute poses and screws."""
+        self.structure, self.plan, self.q = structure, plan, JointVector(q)
+        self.places = body_places(plan, self.q)
+        self._frames = [_frame(place, structure.point) for place in self.places]
+        self.body_of: dict[int, int] = {}
+        self.screws: dict[int, list[Scalar]] = {}
+        for body in plan.bodies:
+            subspace = body.joint.subspace(self.q[body.q])
+            for i, S in zip(range(body.v.start, body.v.stop), subspace, strict=True):
+                moved = self._frames[body.index].motion_to_parent(S)
+                self.screws[i] = [*moved.angular, *moved.linear]
+                self.body_of[i] = body.index
+        self.above = [ancestors(plan, body.index) for body in plan.bodies]
+
+    def carries_platform(self, body: int) -> bool:
+        """Return whether a body is the platform, or carries it."""
+        return body in self.above[self.structure.platform]
+
+    def hangs_on_platform(self, body: int) -> bool:
+        """Return whether the platform carries a body."""
+        return body != self.structure.platform and self.structure.platform in self.above[body]
+
+    def reduced(self, x: Vector) -> list[Scalar]:
+        """Return the components of a twist or wrench along motions of the platform."""
+        basis = self.structure.basis
+        if len(basis) == 6:
+            return list(x)
+        return [sum((b * y for b, y in zip(e, x, strict=True) if b), start=0.0) for e in basis]
+
+    def spread(self, x: Vector) -> list[Scalar]:
+        """Return a twist of the platform from its components."""
+        basis = self.structure.basis
+        if len(basis) == 6:
+            return list(x)
+        columns = zip(*basis, strict=True)
+        return [sum((b * y for b, y in zip(e, x, strict=True) if b), start=0.0) for e in columns]
+
+    def wrenches(self, around: Setting, v: Vector, vd: Vector) -> list[list[Scalar]]:
+        """Return the wrench that each body and all it carries need, without the platform."""
+        given = (around.plan, self.q, JointVector(v), JointVector(vd))
+        found = transmitted(*given, around.gravity, around.external)
+        moved = []
+        for frame, f in zip(self._frames, found, strict=True):
+            w = frame.force_to_parent(f)
+            moved.append([*w.moment, *w.force])
+        return self._without_platform(moved)
+
+    def inertias(self) -> list[ArticulatedInertia]:
+        """Return the inertia of each body and all it carries, without the platform."""
+        total: list[Any] = [
+            frame.inertia_to_parent(_articulated(body.effective_inertia))
+            for frame, body in zip(self._frames, self.plan.bodies, strict=True)
+        ]
+        for body in reversed(self.plan.bodies):
+            if body.parent >= 0 and body.index != self.structure.platform:
+                total[body.parent] = total[body.parent] + total[body.index]
+        return total
+
+    def _without_platform(self, found: list[list[Scalar]]) -> list[list[Scalar]]:
+        top = found[self.structure.platform]
+        return [
+            _plus(w, -1.0, top) if self.carries_platform(k) and k != self.structure.platform else w
+            for k, w in enumerate(found)
+        ]
+
+
+def _frame(place: Place, point: Sequence[float]) -> Transform:
+    x, y, z = place.p
+    return Transform.from_pose(place.R, (x - point[0], y - point[1], z - point[2]))
+
+
+def _articulated(inertia: Any) -> ArticulatedInertia:
+    found: ArticulatedInertia = inertia.articulated()
+    return found
+
+
+def leg_terms(
+    around: Setting,
+    world: "_World",
+    leg: Leg,
+    terms: Constraints,
+    wrenches: Sequence[Vector],
+    inertias: Sequence[ArticulatedInertia] | None,
+) -> LegTerms:
+    """Return what a leg knows of itself.
+
+    Args:
+        around: Surroundings in this state.
+        world: Screws of all bodies.
+        leg: The leg.
+        terms: Constraints in this state.
+        wrenches: Wrench that each body needs, from `_World.wrenches`.
+        inertias: From `_World.inertias`; None for inverse dynamics.
+    """
+    plan, top = around.plan, world.structure.platform
+    zero = [0.0] * len(world.structure.basis)
+    S = _screws(world, leg)
+    W, bias = _cut(around.model, plan, world, leg, terms.bias)
+    force = []
+    M: list[list[Scalar]] = [[0.0] * len(leg.variables) for _ in leg.variables]
+    Mx: list[list[Scalar]] = []
+    for n, i in enumerate(leg.variables):
+        body = world.body_of[i]
+        is_top = body == top
+        force.append(0.0 if is_top else _dot(world.screws[i], wrenches[body]))
+        if inertias is None:
+            continue
+        S_i = world.screws[i]
+        f = inertias[body].apply(Motion(tuple(S_i[:3]), tuple(S_i[3:])))
+        F = [0.0] * 6 if is_top else [*f.moment, *f.force]
+        Mx.append(world.reduced(F) if world.hangs_on_platform(body) else list(zero))
+        for m, k in enumerate(leg.variables):
+            other = world.body_of[k]
+            cut = world.carries_platform(other) and world.hangs_on_platform(body)
+            if other in world.above[body] and not cut and (other != body or k <= i):
+                M[n][m] = M[m][n] = _dot(world.screws[k], F)
+        armature = plan.bodies[body].armature
+        if armature is not None:
+            M[n][n] = M[n][n] + armature[i - plan.bodies[body].v.start]
+    return LegTerms(S, W, bias, M, Mx, force)
+
+
+def _screws(world: "_World", leg: Leg) -> list[list[Scalar]]:
+    """Return the screws of a leg, from the base to the platform; zero for branches."""
+    zero = [0.0] * len(world.structure.basis)
+    branches = _branches(world, leg)
+    S: list[list[Scalar]] = []
+    for i in leg.variables:
+        if not leg.joints or i in branches:
+            S.append(list(zero))
+            continue
+        # joints on the side of the platform move the base away from it
+        sign = -1.0 if world.hangs_on_platform(world.body_of[i]) else 1.0
+        S.append([sign * x for x in world.reduced(world.screws[i])])
+    return S
+
+
+def _branches(world: "_World", leg: Leg) -> set[int]:
+    """Return the variables of a leg that do not move its ends."""
+    moving: set[int] = set()
+    for end in (leg.near, leg.far, world.structure.platform):
+        if end >= 0:
+            moving |= world.above[end]
+    return {i for i in leg.variables if world.body_of[i] not in moving}
+
+
+def _cut(
+    model: Model, plan: Plan, world: "_World", leg: Leg, opening: Vector
+) -> tuple[list[list[Scalar]], list[Scalar]]:
+    """Return wrenches of the joint that cuts a leg, and its part of one value per constraint."""
+    if leg.loop is None:
+        return [], []
+    (loop,) = (one for one in model.loops if one.name == leg.loop)
+    assert isinstance(loop, LoopClosure)
+    used = jacobian_pattern(model)
+    rows = loop_rows(model, leg.loop)
+    _, end = end_of(plan, loop.second, loop.second_pose.transform, world.places, None)
+    point = world.structure.point
+    arm = subtract(end.place.p, point)
+    sign = -1.0 if leg.turned else 1.0
+    W, bias = [], []
+    for n, row in enumerate(rows):
+        if not used[row]:
+            continue
+        unit = [1.0 if k == n else 0.0 for k in range(len(rows))]
+        f = loop_joint_load(loop, plan, world.places, unit).wrench
+        linear = matrix_vector(end.place.R, f.force)
+        angular = add_cross(matrix_vector(end.place.R, f.moment), arm, linear)
+        W.append([sign * x for x in world.reduced([*angular, *linear])])
+        bias.append(opening[row])
+    return W, bias
+
+
+def platform_terms(
+    world: "_World", wrenches: Sequence[Vector], inertias: Sequence[ArticulatedInertia] | None
+) -> PlatformTerms:
+    """Return inertia and wrench of the platform with everything that hangs on it."""
+    top = world.structure.platform
+    rows: list[list[Scalar]] = []
+    if inertias is not None:
+        size = len(world.structure.basis)
+        for k in range(size):
+            e = world.spread([1.0 if k == n else 0.0 for n in range(size)])
+            f = inertias[top].apply(Motion(tuple(e[:3]), tuple(e[3:])))
+            rows.append(world.reduced([*f.moment, *f.force]))
+    return PlatformTerms(rows, world.reduced(wrenches[top]))
+
+
+# -- projection in a leg ---------------------------------------------------------------------------
+
+
+class Projected(NamedTuple):
+    """A leg with its passive joints projected out."""
+
+    Phi: list[list[Scalar]]
+    """Projector on the twists that passive joints cannot make, d times d."""
+
+    P: list[list[Scalar]]
+    """Rates of the passive joints by twist: rows of d components."""
+
+    b: list[Scalar]
+    """Bias of the leg as a twist, d components."""
+
+    held: Scalar
+    """Smallest squared length of a projected screw, relative to its own."""
+
+
+def project(leg: Leg, own: LegTerms) -> Projected:
+    """Project out the passive joints of a leg, from the platform to the base."""
+    size = len(own.S[0]) if own.S else 0
+    unit = [[1.0 if i == j else 0.0 for j in range(size)] for i in range(size)]
+    b: list[Scalar] = [0.0] * size
+    Phi: list[list[Scalar]] = [list(row) for row in unit]
+    if not leg.joints:
+        Phi = [[0.0] * size for _ in range(size)]
+    elif own.W:
+        # the directions that the joint at the cut resists
+        factor = factor_orthogonal(as_traced(own.W), cut=WRENCH_CUT)
+        Phi = [list(factor.project_rows(as_traced(e))) for e in unit]
+        b = list(factor.solve(as_traced(list(own.bias))))
+    held: Scalar = 1.0
+    screws: list[Vector] = []
+    lengths: list[list[Scalar]] = []
+    for n in range(len(leg.passive)):
+        p = own.S[len(leg.driven) + n]
+        turned = [_dot(row, p) for row in Phi]
+        square = _dot(turned, turned)
+        held = np.minimum(held, square / (_dot(p, p) + MIN_SQUARE * MIN_SQUARE))
+        safe = np.where(square > 0.0, square, 1.0)
+        scaled = [x / safe for x in turned]
+        Phi = [_plus(row, -x, scaled) for x, row in zip(turned, Phi, strict=True)]
+        screws.append(p)
+        lengths.append(scaled)
+    P: list[list[Scalar]] = []
+    for n in reversed(range(len(screws))):
+        row = list(lengths[n])
+        for later, found in zip(screws[n + 1 :], P, strict=True):
+            row = _plus(row, -_dot(lengths[n], later), found)
+        P.insert(0, row)
+    return Projected(Phi, P, b, held)
+
+
+def _upper(matrix: Matrix) -> list[Scalar]:
+    return [matrix[i][j] for i in range(len(matrix)) for j in range(i, len(matrix))]
+
+
+def _full(upper: Vector, size: int) -> list[list[Scalar]]:
+    found: list[list[Scalar]] = [[0.0] * size for _ in range(size)]
+    entries = iter(upper)
+    for i in range(size):
+        for j in range(i, size):
+            found[i][j] = found[j][i] = next(entries)
+    return found
+
+
+def _times(matrix: Matrix, x: Vector) -> list[Scalar]:
+    return [_dot(row, x) for row in matrix]
+
+
+# -- inverse dynamics ------------------------------------------------------------------------------
+
+
+class Pull(NamedTuple):
+    """Message of a leg in inverse dynamics."""
+
+    Phi: list[Scalar]
+    """Projector, its upper triangle."""
+
+    wrench: list[Scalar]
+    """What its passive joints need, as a wrench on the platform: p-bar of (3.40)."""
+
+    held: Scalar
+
+
+class Held(NamedTuple):
+    """What the center knows of K."""
+
+    ratio: Scalar
+    """Smallest over largest singular value of K; zero if it is singular."""
+
+    held: Scalar
+    """Smallest of all legs."""
+
+
+def _held_by(K: Matrix, held: Sequence[Scalar]) -> tuple[Any, Held]:
+    factor = factor_orthogonal(as_traced([list(row) for row in K]), cut=MIN_RATIO)
+    full = factor.rank > len(K) - 0.5
+    least: Scalar = 1.0
+    for one in held:
+        least = np.minimum(least, one)
+    return factor, Held(np.where(full, factor.ratio, 0.0), least)
+
+
+def inverse_method(structure: PlatformOnLegs) -> PartMethod:
+    """Return inverse dynamics of a platform on legs as rounds.
+
+    A leg starts with its `LegTerms` and its weight lambda, the center with `PlatformTerms`; the
+    result of a leg are the forces of its driven joints (3.40).
+    """
+    size = len(structure.basis)
+
+    def local(leg: Leg, known: Any, _: Any) -> tuple[Pull, Any]:
+        own, weight = known
+        found = project(leg, own)
+        wrench: list[Scalar] = [0.0] * size
+        for row, force in zip(found.P, own.force[len(leg.driven) :], strict=True):
+            wrench = _plus(wrench, force, row)
+        Phi = [[weight * x for x in row] for row in found.Phi]
+        return Pull(_upper(Phi), wrench, found.held), (own, Phi, wrench)
+
+    def solve(center: PlatformTerms, messages: Sequence[Pull]) -> tuple[list[Any], Held]:
+        K = _full(ordered_sum([m.Phi for m in messages], [0.0] * (size * (size + 1) // 2)), size)
+        factor, held = _held_by(K, [m.held for m in messages])
+        total = ordered_sum([m.wrench for m in messages], list(center.force))
+        carried = list(factor.solve(as_traced(total)))
+        return [carried] * len(messages), held
+
+    def recover(leg: Leg, known: Any, carried: Vector) -> list[Scalar]:
+        own, Phi, wrench = known
+        on_leg = _plus(_times(Phi, carried), -1.0, wrench)
+        count = len(leg.driven)
+        return [f + _dot(s, on_leg) for f, s in zip(own.force[:count], own.S[:count], strict=True)]
+
+    return PartMethod("denoc_inverse", structure.legs, (Round("pull", local, solve),), recover)
+
+
+# -- kinematics ------------------------------------------------------------------------------------
+
+
+class Moved(NamedTuple):
+    """Message of a leg in kinematics."""
+
+    Phi: list[Scalar]
+    """Projector, its upper triangle."""
+
+    twist: list[Scalar]
+    """Phi (S_a x_a - b)."""
+
+    held: Scalar
+
+
+def kinematics_method(structure: PlatformOnLegs) -> PartMethod:
+    """Return rates of all joints from those of the driven ones as a round (3.10)-(3.13).
+
+    On velocity level, or on acceleration level with the bias of the loops (3.28). A leg starts with
+    its `LegTerms`, whose `force` holds the rates of its driven joints; the center needs nothing.
+    The result of a leg are the rates of its variables; the center knows xi and K.
+    """
+    size = len(structure.basis)
+
+    def local(leg: Leg, own: LegTerms, _: Any) -> tuple[Moved, Any]:
+        found = project(leg, own)
+        towards = [-x for x in found.b]
+        for rate, s in zip(own.force, own.S, strict=False):
+            towards = _plus(towards, rate, s)
+        return Moved(_upper(found.Phi), _times(found.Phi, towards), found.held), (
+            list(own.force),
+            found.P,
+            towards,
+        )
+
+    def solve(_: Any, messages: Sequence[Moved]) -> tuple[list[Any], Any]:
+        K = _full(ordered_sum([m.Phi for m in messages], [0.0] * (size * (size + 1) // 2)), size)
+        factor, held = _held_by(K, [m.held for m in messages])
+        total = ordered_sum([m.twist for m in messages], [0.0] * size)
+        xi = list(factor.solve(as_traced(total)))
+        return [xi] * len(messages), (xi, held)
+
+    def recover(_: Leg, known: Any, xi: Vector) -> list[Scalar]:
+        driven, P, towards = known
+        left = _plus(xi, -1.0, towards)
+        return [*driven, *_times(P, left)]
+
+    return PartMethod("denoc_motion", structure.legs, (Round("twist", local, solve),), recover)
+
+
+def denoc_rates(
+    model: Model,
+    plan: Plan,
+    structure: PlatformOnLegs,
+    q: Vector,
+    rates: Vector,
+    opening: Vector,
+) -> tuple[list[Scalar], Held]:
+    """Return rates of all joints from those of the independent ones: A x + opening = 0.
+
+    With the constraint residual as opening and zero rates this is a Newton step of the
+    displacement analysis; with sigma times the residual the velocity with which it decays; with the
+    bias of the loops the accelerations.
+
+    Args:
+        model: The robot.
+        plan: Its layout.
+        structure: Platform and legs.
+        q: Configuration [m or rad], nq scalars.
+        rates: Rates of all joints, of which the independent ones count, nv scalars.
+        opening: One value per constraint.
+
+    Returns:
+        Rates of all joints, nv scalars, and whether they are determined.
+    """
+    with taping(None):
+        world = _World(structure, plan, q)
+        states = []
+        for leg in structure.legs:
+            W, bias = _cut(model, plan, world, leg, opening)
+            driven = [rates[i] for i in leg.driven]
+            states.append(LegTerms(_screws(world, leg), W, bias, (), (), driven))
+        found = run(kinematics_method(structure), (), states)
+        xi, held = found.center
+        return _spread(world, structure, found, xi), held
+
+
+# -- forward dynamics ------------------------------------------------------------------------------
+
+
+class Reach(NamedTuple):
+    """Message of a leg: how its motors and its bias move the platform."""
+
+    Phi: list[Scalar]
+    """Projector, its upper triangle."""
+
+    driven: list[list[Scalar]]
+    """Phi S of each of its motors, d components."""
+
+    bias: list[Scalar]
+    """Phi b."""
+
+    held: Scalar
+
+
+class Twists(NamedTuple):
+    """Answer of the center."""
+
+    by_motor: list[list[Scalar]]
+    """Twist of the platform by rate of each motor."""
+
+    bias: list[Scalar]
+    """Rate of its twist while no motor accelerates."""
+
+
+class Share(NamedTuple):
+    """Message of a leg: its share of the inertia that motors see, and of the forces."""
+
+    inertia: list[Scalar]
+    """Upper triangle."""
+
+    force: list[Scalar]
+
+
+class _Center(NamedTuple):
+    platform: PlatformTerms
+    twists: Twists | None
+    held: Held | None
+
+
+def forward_method(structure: PlatformOnLegs) -> PartMethod:
+    """Return forward dynamics of a platform on legs as rounds.
+
+    A leg starts with its `LegTerms`, the center with `PlatformTerms`; the result of a leg are the
+    accelerations of its variables.
+    """
+    size, count = len(structure.basis), len(structure.independent)
+    starts = np.cumsum([0, *(len(leg.driven) for leg in structure.legs)]).tolist()
+    place = {leg.name: start for leg, start in zip(structure.legs, starts, strict=False)}
+
+    def reach(leg: Leg, own: LegTerms, _: Any) -> tuple[Reach, Any]:
+        found = project(leg, own)
+        driven = [_times(found.Phi, s) for s in own.S[: len(leg.driven)]]
+        message = Reach(_upper(found.Phi), driven, _times(found.Phi, found.b), found.held)
+        return message, (own, found)
+
+    def twists(center: PlatformTerms, messages: Sequence[Reach]) -> tuple[list[Twists], _Center]:
+        K = _full(ordered_sum([m.Phi for m in messages], [0.0] * (size * (size + 1) // 2)), size)
+        factor, held = _held_by(K, [m.held for m in messages])
+        by_motor = [list(factor.solve(as_traced(x))) for m in messages for x in m.driven]
+        bias = ordered_sum([m.bias for m in messages], [0.0] * size)
+        answer = Twists(by_motor, [-x for x in factor.solve(as_traced(bias))])
+        return [answer] * len(messages), _Center(center, answer, held)
+
+    def share(leg: Leg, known: Any, answer: Twists) -> tuple[Share, Any]:
+        own, found = known
+        start, drives = place[leg.name], len(leg.driven)
+        N: list[list[Scalar]] = [
+            [1.0 if a == start + n else 0.0 for a in range(count)] for n in range(drives)
+        ]
+        y = [
+            _plus(x, -1.0, own.S[a - start]) if start <= a < start + drives else x
+            for a, x in enumerate(answer.by_motor)
+        ]
+        N += [[_dot(row, x) for x in y] for row in found.P]
+        towards = _plus(answer.bias, 1.0, found.b)
+        gamma = [0.0] * drives + [_dot(row, towards) for row in found.P]
+        # accelerations of the leg by motor, and the forces that they need
+        needed = [
+            _plus(_times(own.M, column), 1.0, _times(own.Mx, x))
+            for column, x in zip(zip(*N, strict=True), answer.by_motor, strict=True)
+        ]
+        on_platform = [_transposed_times(own.Mx, column, size) for column in zip(*N, strict=True)]
+        inertia = [
+            _dot([row[a] for row in N], needed[b]) + _dot(answer.by_motor[a], on_platform[b])
+            for a in range(count)
+            for b in range(a, count)
+        ]
+        bias = _plus(_times(own.M, gamma), 1.0, _times(own.Mx, answer.bias))
+        left = _plus(own.force, -1.0, bias)
+        pushed = _transposed_times(own.Mx, gamma, size)
+        force = [
+            _dot([row[a] for row in N], left) - _dot(answer.by_motor[a], pushed)
+            for a in range(count)
+        ]
+        return Share(inertia, force), (N, gamma)
+
+    def solve(center: _Center, messages: Sequence[Share]) -> tuple[list[Any], Any]:
+        platform, answer, held = center
+        assert answer is not None
+        moved = [_times(platform.inertia, x) for x in answer.by_motor]
+        start = [_dot(answer.by_motor[a], moved[b]) for a in range(count) for b in range(a, count)]
+        left = _plus(platform.force, -1.0, _times(platform.inertia, answer.bias))
+        G = _full(ordered_sum([m.inertia for m in messages], start), count)
+        right = ordered_sum([m.force for m in messages], [_dot(x, left) for x in answer.by_motor])
+        if count <= MAX_INLINED:
+            x = reverse_elimination(G, right)
+        else:
+            x = list(factor_spd(as_traced(G)).solve(as_traced(right)))
+        xi = list(answer.bias)
+        for rate, twist in zip(x, answer.by_motor, strict=True):
+            xi = _plus(xi, rate, twist)
+        return [x] * len(messages), (x, xi, held)
+
+    def recover(leg: Leg, known: Any, x: Vector) -> list[Scalar]:
+        N, gamma = known
+        return [g + _dot(row, x) for g, row in zip(gamma, N, strict=True)]
+
+    rounds = (Round("reach", reach, twists), Round("share", share, solve))
+    return PartMethod("denoc_forward", structure.legs, rounds, recover)
+
+
+def _transposed_times(matrix: Matrix, x: Vector, size: int) -> list[Scalar]:
+    found: list[Scalar] = [0.0] * size
+    for factor, row in zip(x, matrix, strict=True):
+        found = _plus(found, factor, row)
+    return found
+
+
+def reverse_elimination(G: Matrix, right: Vector) -> list[Scalar]:
+    """Solve G x = right by elimination from the last unknown to the first (3.46)-(3.48), C10.
+
+    Args:
+        G: Symmetric positive definite matrix.
+        right: Right-hand side.
+    """
+    A, r = [list(row) for row in G], list(right)
+    for k in range(len(r) - 1, 0, -1):
+        inverse = 1.0 / A[k][k]
+        for i in range(k):
+            factor = A[i][k] * inverse
+            for j in range(k):
+                A[i][j] = A[i][j] - factor * A[k][j]
+            r[i] = r[i] - factor * r[k]
+    x: list[Scalar] = []
+    for k in range(len(r)):
+        x.append((r[k] - _dot(A[k][:k], x)) / A[k][k])
+    return x
+
+
+# -- whole mechanisms ------------------------------------------------------------------------------
+
+
+def not_held(model: Model, structure: PlatformOnLegs) -> str:
+    """Return the expectation that a configuration violates in which motors hold no platform."""
+    names = [name for i, name in enumerate(model.v_names) if i in structure.independent]
+    listed = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
+    return (
+        f"a configuration in which {listed} hold the platform and all legs; this one is singular: "
+        "drive other joints, or use method='augmented'"
+    )
+
+
+def denoc_motion(
+    around: Setting,
+    terms: Constraints,
+    q: Vector,
+    v: Vector,
+    tau: Vector,
+    structure: PlatformOnLegs | None = None,
+) -> ConstrainedMotion:
+    """Compute accelerations and constraint forces of a platform on legs.
+
+    Args:
+        around: Surroundings in this state.
+        terms: Constraints in this state.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        tau: Joint force [N or N m], nv scalars.
+        structure: Platform and legs; found by default.
+
+    Returns:
+        The motion; `ratio` is that of K.
+    """
+    model, plan = around.model, around.plan
+    parts = structure or platform_on_legs(model)
+    with taping(None):
+        world = _World(parts, plan, q)
+        wrenches = world.wrenches(around, v, [0.0] * plan.nv)
+        inertias = world.inertias()
+        legs = []
+        for leg in parts.legs:
+            own = leg_terms(around, world, leg, terms, wrenches, inertias)
+            applied = [tau[i] - f for i, f in zip(leg.variables, own.force, strict=True)]
+            legs.append(own._replace(force=applied))
+        center = platform_terms(world, wrenches, inertias)
+        pushed = [-x for x in center.force]
+        if parts.carrier:
+            pushed = _plus(pushed, 1.0, _carried(world, [tau[i] for i in parts.carrier]))
+        found = run(forward_method(parts), center._replace(force=pushed), legs)
+        _, xi, held = found.center
+        vd = _spread(world, parts, found, xi)
+        good = (held.ratio > 0.0) & (held.held > MIN_SQUARE)
+        expected = not_held(model, parts)
+        vd = [require(good, x, expected) for x in vd]
+        multipliers, rank = loop_forces(around, terms, q, v, vd, tau)
+    return ConstrainedMotion(tuple(vd), multipliers, lambda: (rank, held.ratio))
+
+
+def _carrier_factor(world: _World) -> Any:
+    """Return the factored screws of the platform's free joint."""
+    columns = [world.screws[i] for i in world.structure.carrier]
+    return factor_orthogonal(as_traced([list(row) for row in zip(*columns, strict=True)]))
+
+
+def _carried(world: _World, tau: Vector) -> list[Scalar]:
+    """Return joint forces of the platform's free joint as a wrench on the platform."""
+    return world.reduced(list(_carrier_factor(world).solve_transpose(as_traced(list(tau)))))
+
+
+def _spread(
+    world: _World, parts: PlatformOnLegs, found: Outcome, xi: Vector | None
+) -> list[Scalar]:
+    """Return results of legs by velocity variable, with the rates of the platform's free joint."""
+    values: list[Scalar] = [0.0] * world.plan.nv
+    for leg, result in zip(parts.legs, found.results, strict=True):
+        for i, x in zip(leg.variables, result, strict=False):
+            values[i] = x
+    if parts.carrier and xi is not None:
+        rates = _carrier_factor(world).solve(as_traced(world.spread(xi)))
+        for i, x in zip(parts.carrier, rates, strict=True):
+            values[i] = x
+    return values
+
+
+def loop_forces(
+    around: Setting, terms: Constraints, q: Vector, v: Vector, vd: Vector, tau: Vector
+) -> tuple[tuple[Scalar, ...], Scalar]:
+    """Return the constraint forces of least norm of a motion, and the rank of the constraints."""
+    model = around.model
+    given = (around.plan, JointVector(q), JointVector(v), JointVector(vd))
+    needed = rnea(*given, around.gravity, around.external)
+    live = [k for k, used in enumerate(jacobian_pattern(model)) if used]
+    rows = [[terms.jacobian[k].get(i, 0.0) for i in range(model.nv)] for k in live]
+    factor = factor_orthogonal(as_traced(rows), cut=rank_cut(model, terms.value))
+    left = [a - b for a, b in zip(needed, tau, strict=True)]
+    forces = list(factor.solve_transpose(as_traced(left)))
+    return scattered(forces, live, len(terms.value)), factor.rank
+
+
+def denoc_forces(
+    around: Setting,
+    terms: Constraints,
+    q: Vector,
+    v: Vector,
+    vd: Vector,
+    structure: PlatformOnLegs,
+    weights: Sequence[float] | None = None,
+) -> tuple[list[Scalar], Held]:
+    """Compute the forces of driven joints that produce a motion of a platform on legs (3.40).
+
+    Args:
+        around: Surroundings in this state.
+        terms: Constraints in this state.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        vd: Joint acceleration that keeps loops closed [m/s^2 or rad/s^2], nv scalars.
+        structure: Platform and legs with driven and passive joints.
+        weights: Share of each leg in the load of the platform; None for the condition of its
+            screws (L909-911).
+
+    Returns:
+        Joint force, nv scalars, zero at passive joints; and whether the motors hold the platform.
+    """
+    plan = around.plan
+    with taping(None):
+        world = _World(structure, plan, q)
+        wrenches = world.wrenches(around, v, vd)
+        states = []
+        for number, leg in enumerate(structure.legs):
+            own = leg_terms(around, world, leg, terms, wrenches, None)
+            needed = [
+                f + _rotor(plan, world, i, vd)
+                for i, f in zip(leg.variables, own.force, strict=True)
+            ]
+            weight: Scalar = 1.0 if weights is None else weights[number]
+            if weights is None and leg.joints:
+                weight = factor_orthogonal(as_traced([list(s) for s in own.S])).ratio
+            states.append((own._replace(force=needed), weight))
+        found = run(inverse_method(structure), platform_terms(world, wrenches, None), states)
+        return _spread(world, structure, found, None), found.center
+
+
+def _rotor(plan: Plan, world: _World, i: int, vd: Vector) -> Scalar:
+    """Return what the armature of a joint needs."""
+    body = plan.bodies[world.body_of[i]]
+    return 0.0 if body.armature is None else body.armature[i - body.v.start] * vd[i]

@@ -1,0 +1,479 @@
+"""Platforms on legs by DeNOC against the reference, the source's numbers and other formulations."""
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tests.loops.dense import allowed, closed
+from tests.loops.parallel_robots import parallel_robot
+from tests.loops.random_mechanisms import random_mechanism
+from tests.loops.test_embedding import embedded_rates
+from tests.loops.test_loop_motion import khan_angles
+from tests.loops.test_stabilization import WEIGHTLESS, moving_state
+from tests.native.test_c_source import needs_compiler, run_c
+from tiburon.algorithms.tape_calls import JointVector
+from tiburon.loops.denoc import (
+    LegTerms,
+    Projected,
+    forward_method,
+    inverse_method,
+    kinematics_method,
+    project,
+    reverse_elimination,
+)
+from tiburon.loops.legs import legs_of, platform_on_legs
+from tiburon.loops.methods import constrained_motion
+from tiburon.loops.parts import message_size
+
+SEA = tb.World(fluid=tb.Water(1025.0, current=(0.2, -0.1, 0.1)))
+
+
+def rates_by(method, model, q, v, tau, world=None):
+    """Return the constrained motion by a method, on floats."""
+    q, v, tau = (JointVector([float(x) for x in values]) for values in (q, v, tau))
+    around = tb.System(model, world)._setting(q, v, 0.0)
+    return constrained_motion(around._replace(options=(("method", method),)), q, v, tau)
+
+
+def drawn(seed, legs, planar, **options):
+    rng = np.random.default_rng(seed)
+    model, q = parallel_robot(rng, legs, planar, **options)
+    q = np.array(closed(model, q, 5))
+    v = allowed(model, q, rng.normal(size=model.nv))
+    return model, q, v, rng.normal(size=model.nv)
+
+
+# -- agreement -------------------------------------------------------------------------------------
+
+ROBOTS = [
+    (0, 2, True, {"carried": "free", "branches": True, "motors": 0}),
+    (1, 3, False, {"carried": "free", "branches": True, "motors": 3}),
+    (2, 4, True, {"motors": 0}),
+    (3, 5, True, {}),
+    (4, 6, True, {"carried": "free", "branches": True, "motors": 2}),
+    pytest.param(9, 6, False, {"carried": "free", "motors": 0}, marks=pytest.mark.slow),
+    (11, 3, False, {"branches": True}),
+    (24, 6, False, {"branches": True, "motors": 0}),
+    (30, 2, False, {"branches": True}),
+]
+
+
+@pytest.mark.parametrize(("seed", "legs", "planar", "options"), ROBOTS)
+def test_all_formulations_agree_on_random_robots(seed, legs, planar, options):
+    """Reference, handles, embedding and DeNOC; on land or in water."""
+    model, q, v, tau = drawn(seed, legs, planar, wet=True, **options)
+    for world in (None, SEA) if legs < 4 else (SEA,):
+        expected = rates_by("augmented", model, q, v, tau, world)
+        # poorly conditioned robots are no evidence
+        assert expected.ratio > 1e-3
+        vd = np.array(expected.vd, float)
+        close = {"atol": 1e-9 * np.abs(vd).max()}
+        found = rates_by("denoc", model, q, v, tau, world)
+        np.testing.assert_allclose(np.array(found.vd, float), vd, **close)
+        forces = np.array(expected.multipliers, float)
+        np.testing.assert_allclose(
+            np.array(found.multipliers, float), forces, atol=1e-8 * (1.0 + np.abs(forces).max())
+        )
+        assert found.rank == expected.rank
+        handles = rates_by("handles", model, q, v, tau, world)
+        np.testing.assert_allclose(np.array(handles.vd, float), vd, **close)
+        embedded, _ = embedded_rates(model, tb.Embedding("qr"), q, v, tau, world)
+        np.testing.assert_allclose(embedded, vd, **close)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "planar_3rrr",
+        "five_bar",
+        pytest.param("stewart", marks=pytest.mark.slow),
+        pytest.param("two_pumas", marks=pytest.mark.slow),
+    ],
+)
+def test_zoo_robots_agree_with_the_reference(name):
+    """Native kernels; motors at the base, in the middle of legs, and in all joints."""
+    model = tb.load(name)
+    q, v = moving_state(model)
+    tau = np.random.default_rng(5).normal(size=model.nv)
+    expected = tb.loop_dynamics(model, q, v, tau, method="augmented")
+    found = tb.loop_dynamics(model, q, v, tau, method="denoc")
+    scale = np.abs(expected.acceleration).max()
+    np.testing.assert_allclose(found.acceleration, expected.acceleration, atol=1e-9 * scale)
+    scale = np.abs(expected.constraint_force).max()
+    np.testing.assert_allclose(found.constraint_force, expected.constraint_force, atol=1e-8 * scale)
+    assert found.residual < 1e-9 * (1.0 + np.abs(found.acceleration).max())
+
+
+def test_batches_have_the_bits_of_single_cases():
+    model = tb.load("planar_3rrr")
+    q, v = moving_state(model)
+    tau = np.random.default_rng(1).normal(size=(5, model.nv))
+    many = tb.loop_dynamics(model, q, v, tau, method="denoc").acceleration
+    for k in range(5):
+        one = tb.loop_dynamics(model, q, v, tau[k], method="denoc").acceleration
+        assert np.array_equal(many[k], one)
+
+
+# -- numbers of the source (digest of Khan 2002, section 3.3) --------------------------------------
+
+TORQUES = {
+    0.0: (-1.4186165879, -20.7072327410, 44.2761921876),
+    1.5: (-18.4426202073, -16.4788719218, 50.9683435485),
+    3.0: (-21.3159155634, -12.5447133577, 60.5089643521),
+}
+INERTIA = [
+    [1.2458306753, -0.4144538412, -0.3832866230],
+    [-0.4144538412, 1.2225031357, 0.1577943187],
+    [-0.3832866230, 0.1577943187, 1.5272079732],
+]
+GOLDEN = 1e-9
+"""Ten digits are given."""
+
+
+def khan_motion(t):
+    model = tb.load("planar_3rrr")
+    q = model.poses["home"]
+    for now in np.arange(0.25, t, 0.25):
+        q = tb.loop_motion(model, q, khan_angles(now)[0]).q
+    return model, tb.loop_motion(model, q, *khan_angles(t))
+
+
+@pytest.mark.parametrize("t", list(TORQUES))
+def test_torques_of_khan(t):
+    """K-G35: inverse dynamics of his motion."""
+    model, motion = khan_motion(t)
+    tau = tb.loop_inverse_dynamics(model, motion.q, motion.v, motion.vd, method="denoc").tau
+    np.testing.assert_allclose(tau[:3], TORQUES[t], atol=GOLDEN)
+
+
+def test_inertia_that_motors_see_in_khans_robot():
+    """K-G37: from torques of unit accelerations of the motors at rest, without gravity."""
+    model, motion = khan_motion(0.0)
+    G = []
+    for unit in np.eye(3):
+        moved = tb.loop_motion(model, motion.q, acceleration=unit)
+        forces = tb.loop_inverse_dynamics(
+            model, moved.q, moved.v, moved.vd, method="denoc", world=WEIGHTLESS
+        )
+        G.append(forces.tau[:3])
+    np.testing.assert_allclose(G, INERTIA, atol=GOLDEN)
+
+
+def test_drop_of_khans_robot():
+    """K-G39: accelerations of the motors from rest without torque."""
+    model = tb.load("planar_3rrr")
+    rest = np.zeros(model.nv)
+    vd = tb.loop_dynamics(model, model.poses["home"], rest, rest, method="denoc").acceleration
+    expected = (-1.777660559184, 20.407554563218, -31.546287547439)
+    np.testing.assert_allclose(vd[:3], expected, atol=1e-9)
+
+
+# -- corrections -----------------------------------------------------------------------------------
+
+
+def leg_state(turn=0.3):
+    """A leg of three hinges in the plane: screws about the platform's center, outermost first."""
+    points = np.array([[0.2, 0.1], [0.7, -0.3], [1.1, 0.4]]) @ np.array(
+        [[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]]
+    )
+    S = [[1.0, y, -x] for x, y in points]
+    leg = platform_on_legs(tb.load("planar_3rrr")).legs[0]
+    # the driven joint is the innermost, and comes first
+    return leg, LegTerms([S[2], S[0], S[1]], [], [], [], [], [0.5])
+
+
+def test_c7_passive_screws_are_projected_one_after_the_other():
+    """With p~2 = B p2 in place of Phi3 B p2, as printed in L835, Phi2 is no projector."""
+    leg, own = leg_state()
+    found: Projected = project(leg, own)
+    Phi, S = np.array(found.Phi, float), np.array(own.S)
+    np.testing.assert_allclose(Phi @ Phi, Phi, atol=1e-14)
+    np.testing.assert_allclose(Phi @ S[1:].T, 0.0, atol=1e-14)
+    first = np.eye(3) - np.outer(S[1], S[1]) / (S[1] @ S[1])
+    printed = first - np.outer(S[2], S[2]) / (S[2] @ S[2])
+    assert np.abs(printed @ printed - printed).max() > 0.1
+
+
+def test_passive_rates_are_found_by_back_substitution():
+    """P inverts the passive screws, whatever twist lies in their span."""
+    leg, own = leg_state()
+    found = project(leg, own)
+    S = np.array(own.S)[1:]
+    rates = np.array([0.7, -1.3])
+    np.testing.assert_allclose(np.array(found.P, float) @ (S.T @ rates), rates, atol=1e-14)
+
+
+def test_c8_external_wrenches_are_subtracted():
+    """With the printed sign of the weight, torques are off by 89 to 121 N m."""
+    model, motion = khan_motion(0.0)
+    tau = tb.loop_inverse_dynamics(model, motion.q, motion.v, motion.vd, method="denoc").tau[:3]
+    up = tb.World(gravity=(0.0, 0.0, 9.81))
+    wrong = tb.loop_inverse_dynamics(
+        model, motion.q, motion.v, motion.vd, method="denoc", world=up
+    ).tau[:3]
+    # at rest the sign of the weight is that of all torques
+    np.testing.assert_allclose(wrong, -tau, atol=1e-9)
+    assert np.abs(wrong - tau).max() > 80.0
+
+
+def test_c9_and_c13_accelerations_have_all_their_terms():
+    """Rates of rates: velocities by differences along the motion, of all joints."""
+    model = tb.load("planar_3rrr")
+    near = khan_motion(0.75)[1].q
+    h, t = 1e-4, 0.8
+    v = [tb.loop_motion(model, near, *khan_angles(t + k * h)).v for k in (-1, 1)]
+    motion = tb.loop_motion(model, near, *khan_angles(t))
+    np.testing.assert_allclose(motion.vd, (v[1] - v[0]) / (2.0 * h), atol=1e-6)
+    tau = tb.loop_inverse_dynamics(model, motion.q, motion.v, motion.vd, method="denoc").tau
+    found = tb.loop_dynamics(model, motion.q, motion.v, tau, method="denoc").acceleration
+    np.testing.assert_allclose(found, motion.vd, atol=1e-9)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 6])
+def test_c10_reverse_elimination_equals_the_dense_solution(size):
+    """K-G38: also where alpha_1 needs the term that is missing in L1078."""
+    rng = np.random.default_rng(size)
+    A = rng.normal(size=(size, size))
+    G, right = A @ A.T + 0.1 * np.eye(size), rng.normal(size=size)
+    found = reverse_elimination(G.tolist(), right.tolist())
+    np.testing.assert_allclose(found, np.linalg.solve(G, right), rtol=1e-10)
+
+
+def test_c15_and_c16_every_leg_moves_the_platform():
+    """Without one leg's term the twist of the platform would not depend on its motor."""
+    model = tb.load("planar_3rrr")
+    q = model.poses["home"]
+    still = tb.loop_motion(model, q, velocity=[0.0, 0.0, 0.0]).v
+    assert np.abs(still).max() == 0.0
+    for motor in range(3):
+        rates = tb.loop_motion(model, q, velocity=np.eye(3)[motor]).v
+        assert np.abs(rates[3:]).min() > 1e-2
+
+
+# -- inverse dynamics ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["planar_3rrr", pytest.param("stewart", marks=pytest.mark.slow)])
+def test_shares_of_the_platform_change_no_torques(name):
+    """K-G29: any cut of the platform gives the torques of the reference."""
+    model = tb.load(name)
+    q, v = moving_state(model)
+    tau = model.actuated(np.random.default_rng(2).normal(size=len(model.actuated_joint_names)))
+    vd = tb.forward_dynamics(model, q, v, tau)
+    leg = model.actuated_joint_names[0]
+    for shares in (None, {leg: 40.0}, "condition"):
+        found = tb.loop_inverse_dynamics(model, q, v, vd, method="denoc", shares=shares)
+        np.testing.assert_allclose(found.tau, tau, atol=1e-9 * (1.0 + np.abs(tau).max()))
+
+
+def test_legs_of_which_all_joints_are_driven_carry_their_shares():
+    """K-G34, K-G40: two arms on a bar; each alone holds its own links and its part of the bar."""
+    model = tb.load("two_pumas")
+    q, v = moving_state(model)
+    vd = tb.forward_dynamics(model, q, v, np.zeros(model.nv))
+    tau = {}
+    for weight in (1.0, 3.0, 1e9):
+        found = tb.loop_inverse_dynamics(
+            model, q, v, vd, method="denoc", shares={"left_joint_1": weight}
+        ).tau
+        # all distributions make the same motion
+        np.testing.assert_allclose(
+            tb.forward_dynamics(model, q, v, found), vd, atol=1e-9 * (1.0 + np.abs(vd).max())
+        )
+        tau[weight] = found
+    # torques are linear in the share of the bar: 1/2, 3/4, 1
+    np.testing.assert_allclose(
+        tau[3.0], 0.5 * (tau[1.0] + tau[1e9]), atol=1e-6 * np.abs(tau[1.0]).max()
+    )
+    # an arm without load moves as a tree
+    tree = model.without_loops()
+    alone = tb.inverse_dynamics(tree, q, v, vd)
+    right = model.indices([f"right_joint_{k}" for k in range(1, 7)], of="v")
+    np.testing.assert_allclose(tau[1e9][right], alone[right], atol=1e-6)
+
+
+def test_motors_that_do_not_hold_the_platform_are_refused():
+    model = tb.load("planar_3rrr")
+    q, v = moving_state(model)
+    vd = tb.forward_dynamics(model, q, v, np.zeros(model.nv))
+    with pytest.raises(tb.DomainError, match="hold the platform"):
+        tb.loop_inverse_dynamics(model, q, v, vd, method="denoc", actuators=("theta_1", "theta_2"))
+    with pytest.raises(tb.DomainError, match="keep loops closed"):
+        tb.loop_inverse_dynamics(model, q, v, vd + 1.0, method="denoc")
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"method": "star"}, "denoc"),
+        ({"shares": {"theta_1": 2.0}}, "shares without"),
+        ({"method": "denoc", "shares": {"elbow": 2.0}}, "elbow"),
+        ({"method": "denoc", "shares": {"theta_1": -2.0}}, r"shares\['theta_1'\]"),
+        ({"method": "denoc", "shares": 3.0}, "shares"),
+    ],
+)
+def test_wrong_options_of_inverse_dynamics_are_named(change, named):
+    model = tb.load("planar_3rrr")
+    q = model.poses["home"]
+    rest = np.zeros(model.nv)
+    with pytest.raises(tb.TiburonError, match=named):
+        tb.loop_inverse_dynamics(model, q, rest, rest, **change)
+
+
+# -- messages --------------------------------------------------------------------------------------
+
+
+def test_messages_of_the_planar_robot_have_the_sizes_of_the_table():
+    """Kinematics 6 + 3, inverse 6 + 3, forward 6 + 3 + 3, then 6 + 3; each with one condition."""
+    model = tb.load("planar_3rrr")
+    structure = platform_on_legs(model)
+    leg, own = leg_state()
+    message, known = kinematics_method(structure).rounds[0].local(leg, own, None)
+    assert message_size(message) == 9 + 1
+    inverse = own._replace(force=[0.1, 0.2, 0.3])
+    message, _ = inverse_method(structure).rounds[0].local(leg, (inverse, 1.0), None)
+    assert message_size(message) == 9 + 1
+    forward = own._replace(
+        M=np.eye(3).tolist(), Mx=np.zeros((3, 3)).tolist(), force=[0.1, 0.2, 0.3]
+    )
+    reach, share = forward_method(structure).rounds
+    message, known = reach.local(leg, forward, None)
+    assert message_size(message) == 12 + 1
+    answers, _ = reach.solve(None, [message] * 3)
+    message, _ = share.local(leg, known, answers[0])
+    assert message_size(message) == 9
+
+
+# -- runs ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", ["minimal", "extended"])
+def test_runs_follow_projection(state):
+    """K-G39: both states of the source, the extended one stabilized."""
+    model = tb.load("planar_3rrr")
+    q, v = moving_state(model)
+    exact = tb.simulate(model, 0.2, q=q, v=v, dt=2e-4)
+    run = tb.simulate(model, 0.2, q=q, v=v, dt=1e-3, loop_method=tb.DeNOC(state))
+    # RK4 at 1 ms
+    np.testing.assert_allclose(run.q, exact.q, atol=1e-8)
+    residual = np.abs(tb.constraint_residual(model, run.q)).max()
+    assert residual < (1e-11 if state == "minimal" else 1e-8)
+
+
+def test_residuals_of_the_extended_state_decay():
+    """The stabilization that the author lacked: c0 exp(-sigma t) from an open start."""
+    model = tb.load("four_bar")
+    q, v = moving_state(model)
+    q = q + 1e-3 * np.random.default_rng(8).normal(size=model.nv)
+    c0 = np.array(tb.constraint_residual(model, q))
+    method = tb.DeNOC("extended", decay=12.0)
+    run = tb.simulate(model, 0.2, q=q, v=v, dt=5e-4, world=WEIGHTLESS, loop_method=method)
+    c = np.array(tb.constraint_residual(model, run.q))
+    np.testing.assert_allclose(c, c0 * np.exp(-12.0 * run.time)[:, None], atol=1e-9)
+
+
+def test_minimal_states_keep_energy_with_other_integrators():
+    model = tb.load("four_bar")
+    q, v = moving_state(model)
+    how = {"q": q, "v": v, "world": WEIGHTLESS, "loop_method": tb.DeNOC("minimal")}
+    for method, accuracy in (("b1pc5", 1e-8), ("dopri5", 1e-4)):
+        run = tb.simulate(model, 0.3, method=method, **how)
+        energy = tb.kinetic_energy(model, run.q, run.v)
+        np.testing.assert_allclose(energy, energy[0], rtol=accuracy)
+        assert np.abs(tb.constraint_residual(model, run.q)).max() < 1e-11
+
+
+def test_resumed_and_batched_runs_have_the_same_bits(tmp_path):
+    model = tb.load("four_bar")
+    q, v = moving_state(model)
+    method = tb.DeNOC("minimal", platform="coupler")
+    whole = tb.simulate(model, 0.1, q=q, v=v, loop_method=method)
+    batch = tb.simulate(model, 0.1, q=[q, q], v=[v, 0.5 * v], loop_method=method)
+    assert np.array_equal(batch.q[:, 0], whole.q)
+    half = tb.simulate(model, 0.05, q=q, v=v, loop_method=method)
+    half.save(tmp_path / "half.zarr")
+    resumed = tb.load_run(tmp_path / "half.zarr").resume(0.05)
+    assert np.array_equal(resumed.q[-1], whole.q[-1])
+
+
+# -- refusals --------------------------------------------------------------------------------------
+
+
+def test_velocity_constraints_are_refused_by_name():
+    disc = tb.load("rolling_disc")
+    state = (disc.neutral(), np.zeros(disc.nv), np.zeros(disc.nv))
+    with pytest.raises(tb.ModelError, match="constrains velocities") as caught:
+        tb.loop_dynamics(disc, *state, method="denoc")
+    assert caught.value.name == disc.loops[0].name
+    with pytest.raises(tb.ModelError, match="constrains velocities"):
+        tb.simulate(disc, 0.1, loop_method=tb.DeNOC())
+
+
+@pytest.mark.parametrize(
+    ("name", "named"),
+    [("delta", "one platform"), ("panda", "tree")],
+)
+def test_other_mechanisms_are_refused_by_name(name, named):
+    model = tb.load(name)
+    with pytest.raises(tb.ModelError, match=named):
+        platform_on_legs(model)
+
+
+def test_legs_on_a_moving_body_are_refused_by_name():
+    model, _ = random_mechanism("floating", np.random.default_rng(1))
+    with pytest.raises(tb.ModelError, match=r"'hull'.*legs on moving bodies"):
+        platform_on_legs(model)
+
+
+def test_couplings_and_unknown_platforms_are_refused():
+    model = tb.load("four_bar")
+    tied = tb.Model(
+        "tied",
+        model.bodies,
+        loops=[*model.loops, tb.JointCoupling("tie", "input", coefficients=(0.1,))],
+    )
+    with pytest.raises(tb.ModelError, match="tie"):
+        platform_on_legs(tied)
+    with pytest.raises(tb.UnknownNameError, match="table"):
+        platform_on_legs(model, "table")
+    robot = tb.load("planar_3rrr")
+    with pytest.raises(tb.ModelError, match="one platform on which legs meet"):
+        platform_on_legs(robot, "distal_1")
+
+
+def test_redundant_motors_leave_as_many_independent_as_degrees_of_freedom():
+    model = tb.load("two_pumas")
+    assert len(platform_on_legs(model).independent) == 6
+    every = [int(i) for i in model.indices(list(model.actuated_joint_names), of="v")]
+    assert len(legs_of(model, driven=every).independent) == 12
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"state": "full"}, "minimal"),
+        ({"decay": -1.0}, r"DeNOC\.decay"),
+        ({"platform": 3}, r"DeNOC\.platform"),
+    ],
+)
+def test_wrong_options_are_named(change, named):
+    with pytest.raises(tb.TiburonError, match=named):
+        tb.DeNOC(**change)
+
+
+# -- source ----------------------------------------------------------------------------------------
+
+
+@needs_compiler
+def test_the_traced_graph_is_exported_as_source(tmp_path):
+    """The wish for symbolic DeNOC: equations of motion as C, with the bits of the kernel."""
+    model = tb.load("four_bar")
+    q, v = moving_state(model)
+    tau = np.array([0.3, -0.2, 0.1])
+
+    def accelerations(model, q, v, tau):
+        return tb.loop_dynamics(model, q, v, tau, method="denoc").acceleration
+
+    kernel = tb.compile(accelerations, model)
+    (found,) = run_c(tb.c_source(kernel, name="denoc"), "denoc", kernel, [q, v, tau], tmp_path)
+    np.testing.assert_array_equal(found, kernel(q, v, tau))
