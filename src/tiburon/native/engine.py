@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tiburon.errors import CompileError, TiburonWarning
@@ -193,6 +193,13 @@ def _loading_machine() -> Any:
     return target.create_target_machine(opt=0, reloc="pic", codemodel="small")
 
 
+SHORT_PASSES = ("sroa", "simplify_cfg", "instruction_combine", "simplify_cfg")
+"""Passes of modules of more than `LONG_MODULE` lines, which are mostly straight-line code: the
+usual ones take a third of the time of a compilation there, and code is not faster."""
+
+LONG_MODULE = 40_000
+"""Lines of assembly."""
+
 QUICK_PASSES = ("sroa", "simplify_cfg", "sinking")
 """Passes before quick code generation: loop counters move to registers, and values are computed in
 the block that uses them, since its register allocator is slow for values of other blocks."""
@@ -225,21 +232,22 @@ def compile_module(assembly: str, *, optimize: bool = True, quick: bool = False)
         except RuntimeError as error:
             raise CompileError(f"LLVM refused the generated code: {error}") from error
         if optimize:
-            _improve(module, machine, quick=quick)
+            long = assembly.count("\n") > LONG_MODULE
+            _improve(module, machine, QUICK_PASSES if quick else SHORT_PASSES if long else ())
         return bytes(machine.emit_object(module))
 
 
-def _improve(module: Any, machine: Any, *, quick: bool) -> None:
-    """Run the passes that come before instructions are chosen."""
+def _improve(module: Any, machine: Any, names: Sequence[str] = ()) -> None:
+    """Run passes that come before instructions are chosen: those named, or the usual ones."""
     llvm = llvm_binding()
-    options = llvm.create_pipeline_tuning_options(speed_level=0 if quick else 1)
+    options = llvm.create_pipeline_tuning_options(speed_level=0 if names else 1)
     options.slp_vectorization = False
     options.loop_vectorization = False
     options.loop_unrolling = False
     builder = llvm.create_pass_builder(machine, options)
-    if quick:
+    if names:
         passes = llvm.create_new_module_pass_manager()
-        for name in QUICK_PASSES:
+        for name in names:
             getattr(passes, f"add_{name}_pass")()
     else:
         passes = builder.getModulePassManager()
@@ -251,7 +259,7 @@ def optimized_assembly(assembly: str) -> str:
     with _lock:
         machine = _compiling_machine(2)
         module = llvm_binding().parse_assembly(assembly)
-        _improve(module, machine, quick=False)
+        _improve(module, machine)
         return str(module)
 
 
