@@ -191,7 +191,7 @@ def test_links_and_permissions_stay(tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "seteuid"), reason="this system has no other users")
 def test_a_file_that_is_write_protected_stays():
-    """Renaming asks for the rights of the directory alone, so the file's are checked before."""
+    """Renaming needs write access to the directory only, so that of the file is checked before."""
     user = os.geteuid()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "robot.toml"
@@ -229,7 +229,7 @@ def test_owner_and_group_stay_where_the_system_allows_it(tmp_path):
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="names are counted in characters there")
 def test_names_as_long_as_the_system_allows_can_be_written(tmp_path):
-    """Systems count bytes: the temporary name must not be longer than the one that was asked."""
+    """Systems count bytes: the temporary name must not be longer than the given one."""
     for name in ("a" * 255, "\u6a5f" * 85, "\N{ROBOT FACE}" * 63):
         path = tmp_path / name
         for text in ("first", "second"):

@@ -279,7 +279,7 @@ def _fits_collection(kind: type, parts: tuple[Any, ...], value: Any) -> bool:
 
 
 def _words(hint: Any) -> str:
-    """Return what an annotation asks for, in words."""
+    """Return what an annotation expects, in words."""
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if hint is None or hint is type(None):
         return "None"

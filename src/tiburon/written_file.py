@@ -58,7 +58,7 @@ def replacing(path: Path, error: FileProblem) -> Iterator[BinaryIO]:
         old = _status(path)
         if old is None or stat.S_ISREG(old.st_mode):
             if old is not None and not _is_writable(path):
-                # renaming asks for the rights of the directory alone
+                # renaming needs write access to the directory only
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             with _temporary(Path(os.path.realpath(path)), old) as stream:
                 yield stream

@@ -33,7 +33,7 @@ def volumes(c, x):
     return c.dead_volume + c.cap_area * x, c.dead_volume + c.rod_area * (c.stroke - x)
 
 
-def test_a_closed_cylinder_is_a_spring_of_oil():
+def test_closed_cylinder_acts_as_an_oil_spring():
     """With the valve shut a mass swings at sqrt(b (A1^2 / V1 + A2^2 / V2) / m)."""
     m, x0 = 80.0, 0.15
     element = ram()
@@ -69,7 +69,7 @@ def test_a_half_open_valve_moves_a_free_piston_at_the_speed_of_its_flow():
     assert end[2] * A1 == pytest.approx(end[3] * A2, rel=1e-6)
 
 
-def test_stalled_it_pushes_with_the_pressure_of_the_pump():
+def test_stalled_cylinder_has_the_force_of_pump_pressure():
     """Held still with an open valve the force becomes supply A1, that of the rod side none."""
     element = ram()
     c = element.cylinder
@@ -80,7 +80,7 @@ def test_stalled_it_pushes_with_the_pressure_of_the_pump():
     assert abs(end[3]) < LAMINAR_FRACTION * c.supply_pressure
 
 
-def test_a_shut_cylinder_only_stores_and_loses():
+def test_closed_cylinder_is_passive():
     """Power at the piston = -(rate of the oil's energy) - losses in leak and seals, exactly."""
     block = slider()
     for _ in range(30):
@@ -122,7 +122,7 @@ def test_pressures_stay_between_tank_and_relief():
     assert seen.min() > -2e6
 
 
-def test_between_two_points_it_acts_as_on_the_slide_between_them():
+def test_cylinder_between_two_points_equals_one_on_a_prismatic_joint():
     """A cylinder from the world to a block is the same machine as one on the block's joint."""
     block = slider(80.0)
     ends = tb.HydraulicCylinder("ram", first="world", second="block", **RAM)

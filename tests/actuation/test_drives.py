@@ -26,7 +26,7 @@ def acting(model, v=0.0, x=(), u=0.0):
     return element.act(moment(element, model, [0.3], [v], x=x, u=(u,)))
 
 
-def test_an_ideal_actuator_gives_its_command_within_limits():
+def test_ideal_actuator_applies_its_command_within_limits():
     """The command is the force at the joint, held within its limits."""
     free, limited = driven(), driven(force_limits=(-2.0, 5.0))
     assert acting(free, u=7.0).joint_force == {"hinge": (7.0,)}
@@ -34,7 +34,7 @@ def test_an_ideal_actuator_gives_its_command_within_limits():
     assert acting(limited, u=-7.0).joint_force == {"hinge": (-2.0,)}
 
 
-def test_an_actuator_at_its_speed_does_not_push_on_but_still_brakes():
+def test_actuator_at_its_speed_limit_only_brakes():
     """Whole force up to nine tenths of the speed, none at it; against the motion all of it."""
     model = driven(speed_limit=10.0)
     for v, u, expected in (
@@ -48,7 +48,7 @@ def test_an_actuator_at_its_speed_does_not_push_on_but_still_brakes():
         assert acting(model, v, u=u).joint_force["hinge"][0] == pytest.approx(expected)
 
 
-def test_a_winding_takes_its_current_like_any_coil():
+def test_current_of_a_winding_rises_exponentially():
     """At a held rotor i = u / R (1 - exp(-t R / L))."""
     L = 2e-3
     model = driven(1e9, motor=tb.Motor(inductance=L, **MOTOR))
@@ -112,7 +112,7 @@ def test_voltage_and_force_limits_hold():
     assert acting(model, u=-40.0).joint_force["hinge"][0] == 3.0
 
 
-def test_brushes_take_their_drop_from_the_voltage():
+def test_brush_drop_reduces_the_voltage():
     """Below the drop no current flows; beyond, it is (u - drop) / R."""
     model = driven(motor=tb.Motor(brush_drop=0.5, **MOTOR))
     for u, expected in ((0.3, 0.0), (-0.3, 0.0), (2.0, 1.5 / 0.8), (-2.0, -1.5 / 0.8)):
@@ -167,7 +167,7 @@ def test_a_motor_needs_a_joint_of_one_degree_of_freedom_and_a_resistance():
         elements_of(driven(motor=tb.Motor(0.0, 0.05)))
 
 
-def test_an_ideal_actuator_of_a_ball_joint_has_a_command_for_each_freedom():
+def test_ideal_actuator_of_a_ball_joint_has_three_commands():
     """Three numbers, numbered from 0."""
     ball = tb.Spherical("ball")
     solid = tb.Inertia(1.0, (0, 0, 0), (1, 0, 0, 1, 0, 1))
@@ -188,7 +188,7 @@ def boat(**thruster):
 
 
 def test_thrust_lags_behind_its_command_as_the_exact_solution_does():
-    """A thrust state after a time is what `thrust_after` tells."""
+    """A thrust state after a time is that of `thrust_after`."""
     model = boat(curve=tb.QuadraticThrust(0.2, 0.1), time_constant=0.15)
     system, run = stepper(model, elements_of(model))
     assert system.x_names == ("jet.thrust",)
@@ -198,7 +198,7 @@ def test_thrust_lags_behind_its_command_as_the_exact_solution_does():
     assert end[2] == pytest.approx(expected[0], rel=1e-9)
 
 
-def test_thrusters_push_as_thruster_force_tells():
+def test_thruster_elements_agree_with_thruster_force():
     """Joint forces of all thrusters of a vehicle, against the projection that exists."""
     rov = tb.load("bluerov2_heavy")
     elements = [e for e in elements_of(rov) if e.name in {t.name for t in rov.thrusters}]
@@ -218,7 +218,7 @@ def test_thrusters_push_as_thruster_force_tells():
     assert total == pytest.approx(float(tau @ v), rel=1e-9)
 
 
-def test_time_constants_are_run_time_numbers():
+def test_time_constants_are_run_time_parameters():
     """Two boats that differ in the lag alone share code; one without lag does not.
 
     Behind the lag stands the gain of the curve.

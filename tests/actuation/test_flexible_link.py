@@ -73,7 +73,7 @@ def test_deflection_under_a_load_at_the_tip():
         assert compliance == pytest.approx(exact, rel=1e-12)
 
 
-def test_all_ways_to_give_make_ball_joints_with_the_same_frequencies():
+def test_all_compliances_as_ball_joints_give_the_same_frequencies():
     """Bending about both axes and twisting do not mix in a straight beam."""
     n = 6
     apart = [frequencies(beam(n, (way,))) for way in ("twist", "bend_y", "bend_z")]
@@ -84,7 +84,7 @@ def test_all_ways_to_give_make_ball_joints_with_the_same_frequencies():
     )
 
 
-def test_mass_and_place_of_the_whole_are_those_of_the_beam():
+def test_mass_and_center_of_mass_equal_those_of_the_beam():
     """Pieces add up: mass, center of mass, and the frame at the tip."""
     model = beam(7, ("twist", "bend_y", "bend_z"))
     assert model.total_mass == pytest.approx(RHO * SECTION.area * LENGTH, rel=1e-12)
@@ -96,7 +96,7 @@ def test_mass_and_place_of_the_whole_are_those_of_the_beam():
     assert tip == pytest.approx([LENGTH, 0.0, 0.0], abs=1e-12)
 
 
-def test_it_is_the_flexible_arm_of_the_zoo():
+def test_flexible_link_equals_the_flexible_arm_of_the_zoo():
     """The blade of the zoo was cut the same way: equal springs and pieces."""
     arm = tb.load("flexible_arm")
     stiff = [j.passive.stiffness for j in arm.joints if j.passive is not None]
@@ -109,7 +109,7 @@ def test_it_is_the_flexible_arm_of_the_zoo():
         assert np.allclose(piece.matrix, body.inertia.matrix, rtol=1e-9, atol=1e-15)
 
 
-def test_a_bent_beam_keeps_its_energy():
+def test_bent_beam_conserves_energy():
     """Large deflections in all directions, without gravity: springs give back what they took."""
     model = beam(3, ("twist", "bend_y", "bend_z"))
     rng = np.random.default_rng(5)

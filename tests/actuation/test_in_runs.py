@@ -64,7 +64,7 @@ def test_springs_of_the_model_and_of_the_run_act_equally():
     assert runs[0].q[-1, 0] == pytest.approx(1.0 + 0.3 * math.cos(w), abs=1e-9)
 
 
-def test_modes_see_springs_between_points():
+def test_modes_include_springs_between_points():
     """A block between a spring and a damper of its own: the textbook frequency and ratio."""
     spring = tb.Spring("coil", "world", "block", stiffness=50.0, damping=2.0, rest_length=0.4)
     model = tb.Model("slider", slider().bodies, springs=[spring])

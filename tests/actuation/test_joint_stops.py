@@ -46,7 +46,7 @@ def test_depth_of_an_undamped_stop_is_that_of_a_spring():
     assert back[1] == pytest.approx(v0, rel=1e-9)
 
 
-def test_stops_never_make_energy():
+def test_joint_stops_never_create_energy():
     """Power to the joint is at most what the spring of a stop loses, in every state."""
     for _ in range(200):
         d, rate = RANDOM.uniform(-0.01, 0.01), RANDOM.normal()
@@ -58,7 +58,7 @@ def test_stops_never_make_energy():
 
 
 def test_stiffness_follows_the_apparent_inertia_of_a_joint():
-    """A stop of a heavier robot is stiffer: its swing has the frequency that was asked for."""
+    """A stop of a heavier robot is stiffer: its oscillation has the requested frequency."""
     light, heavy = (wheel(i, limits=tb.JointLimits(-1.0, 1.0)) for i in (0.01, 1.0))
     for model, inertia in ((light, 0.01), (heavy, 1.0)):
         (stops,) = elements_of(model, stop_frequency=100.0)
@@ -66,7 +66,7 @@ def test_stiffness_follows_the_apparent_inertia_of_a_joint():
         assert stops.stops[0].damping == pytest.approx(inertia * 100.0)
 
 
-def test_felt_inertia_is_the_inverse_of_the_inverse_diagonal():
+def test_apparent_inertia_is_the_reciprocal_of_the_inverse_diagonal():
     """What one joint feels with all others free, of a robot with many joints."""
     arm = tb.load("panda")
     M = tb.mass_matrix(arm, arm.neutral())
@@ -109,7 +109,7 @@ def test_the_limit_of_a_ball_joint_bounds_the_angle_of_its_turn():
     assert np.array_equal(still.joint_force, (0.0, 0.0, 0.0))
 
 
-def test_joints_that_turn_without_end_have_no_stop():
+def test_continuous_joints_have_no_stop():
     """Infinite limits make no element, one finite side makes one stop."""
     assert elements_of(wheel(limits=tb.JointLimits(velocity=3.0))) == ()
     (stops,) = elements_of(wheel(limits=tb.JointLimits(lower=-1.0)))

@@ -55,7 +55,7 @@ def test_elements_come_from_the_parts_of_a_robot():
     assert [e.name for e in elements_of(model, passive=False)] == ["ram", "strut"]
 
 
-def test_a_machine_on_another_takes_the_ends_of_its_springs_along():
+def test_attached_robot_keeps_the_ends_of_its_springs():
     """What ended on the world ends on the carrier, at the same place, under prefixed names."""
     hull = tb.Model(
         "hull",
@@ -109,7 +109,7 @@ def test_removed_bodies_take_their_springs_and_cylinders_with_them():
 
 
 def test_wrong_parts_are_refused_with_their_names():
-    """Messages name the part, what it asked for and what there is."""
+    """Messages name the part, what it refers to and what exists."""
     block = slider()
     far = tb.Spring("s", "block", "blok")
     with pytest.raises(tb.UnknownNameError, match="spring 's': unknown body or frame 'blok'"):

@@ -39,7 +39,7 @@ def test_damped_oscillator_follows_its_closed_form():
     assert run([x0, v0], dt=1e-3, count=1000)[0] == pytest.approx(expected, abs=1e-9)
 
 
-def test_smooth_friction_stops_a_block_after_the_way_of_constant_friction():
+def test_smooth_friction_stops_a_block_at_the_coulomb_distance():
     """A block slides v^2 m / (2 f) under Coulomb friction, but for what the smooth turn adds."""
     m, f, v0 = 2.0, 3.0, 1.2
     block = slider(m, passive=tb.JointPassive(friction=f))
@@ -68,7 +68,7 @@ def test_springs_of_any_joint_conserve_energy(joint):
         assert np.dot(force, v) == pytest.approx(-rate, abs=1e-6 * (1.0 + abs(rate)))
 
 
-def test_a_spring_that_is_equal_along_all_axes_pulls_along_the_turn():
+def test_isotropic_spring_acts_along_the_rotation_axis():
     """A ball joint with one stiffness feels minus stiffness times its rotation vector."""
     ball = tb.Spherical("ball")
     q = ball.integrate(ball.neutral(), (0.3, -0.7, 0.5))
@@ -76,7 +76,7 @@ def test_a_spring_that_is_equal_along_all_axes_pulls_along_the_turn():
     assert np.allclose(force, (-0.6, 1.4, -1.0), rtol=0.0, atol=1e-14)
 
 
-def test_rest_positions_count_by_variable_or_by_freedom():
+def test_rest_positions_are_given_per_variable_or_degree_of_freedom():
     """Three numbers of a ball joint are a turn, four a quaternion, one is all DoF alike."""
     ball = tb.Spherical("ball")
     turned = ball.integrate(ball.neutral(), (0.1, 0.2, 0.3))
@@ -85,7 +85,7 @@ def test_rest_positions_count_by_variable_or_by_freedom():
     assert rest_position(tb.Universal("u"), 0.2) == (0.2, 0.2)
 
 
-def test_friction_of_random_robots_never_gives_energy():
+def test_friction_of_random_robots_dissipates_energy():
     """Friction takes power in every state, springs only what their energy gives."""
     for seed in range(10):
         rng = np.random.default_rng(seed)
@@ -111,7 +111,7 @@ def _with(body, passive):
     return changed(body, joint=changed(body.joint, passive=passive))
 
 
-def test_followers_hand_their_friction_to_their_leader():
+def test_friction_of_followers_acts_on_their_leader():
     """A damper on a follower at ratio n is felt n^2 times by the leader."""
     tied = tb.Coupled(
         "follower",

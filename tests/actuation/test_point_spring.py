@@ -14,7 +14,7 @@ from tiburon.actuation.point_spring import line_between
 RANDOM = np.random.default_rng()
 
 
-def test_two_free_bodies_swing_with_their_reduced_mass():
+def test_two_free_bodies_oscillate_with_their_reduced_mass():
     """Two bodies on a spring swing at sqrt(k (1/m1 + 1/m2)), their center of mass at rest."""
     solid = [tb.Inertia(m, (0, 0, 0), (1, 0, 0, 1, 0, 1)) for m in (1.0, 3.0)]
     ends = zip("ab", solid, strict=True)
@@ -32,7 +32,7 @@ def test_two_free_bodies_swing_with_their_reduced_mass():
     assert np.allclose(center, 3.0 * 1.2 * away / 4.0, rtol=0.0, atol=1e-13)
 
 
-def test_points_off_the_origin_of_tilted_frames_are_met():
+def test_spring_acts_at_offset_points_of_rotated_frames():
     """Length and rate agree with differences of the points' positions, on random robots."""
     for seed in range(5):
         model = random_tree(seed)
@@ -81,7 +81,7 @@ def test_power_is_tension_times_shortening():
         assert power(model, q, v, action) == pytest.approx(-tension * line.rate, rel=1e-9)
 
 
-def test_a_rope_pulls_and_never_pushes():
+def test_rope_never_pushes():
     """Slack below its length; taut, its damper may ease the pull but not turn it around."""
     block = slider()
     rope = tb.Spring(
@@ -93,8 +93,8 @@ def test_a_rope_pulls_and_never_pushes():
         assert action.outputs["rope.tension"] == pytest.approx(expected)
 
 
-def test_a_spring_of_no_length_has_a_finite_force():
-    """Where both ends meet there is no direction, and no number that is none."""
+def test_spring_of_zero_length_has_a_finite_force():
+    """Where both ends coincide there is no direction, and no NaN."""
     block = slider()
     spring = tb.Spring("s", "world", "block", stiffness=10.0, damping=1.0, rest_length=0.2)
     (element,) = as_elements([spring])
@@ -102,7 +102,7 @@ def test_a_spring_of_no_length_has_a_finite_force():
     assert all(np.isfinite(action.wrenches["block"]))
 
 
-def test_the_governor_keeps_its_balance_of_power():
+def test_governor_conserves_power():
     """The benchmark's two spring-dampers on the flyball governor: stored plus lost is what acts."""
     governor = tb.load("flyball_governor")
     springs = as_elements(

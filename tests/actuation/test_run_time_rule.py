@@ -72,7 +72,7 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("kind", PAIRS)
-def test_other_numbers_are_the_same_code(kind):
+def test_changed_parameters_share_code(kind):
     """Structures are equal, run-time numbers are as many and others."""
     first, second = PAIRS[kind]
     assert repr(first.structure()) == repr(second.structure())
@@ -80,7 +80,7 @@ def test_other_numbers_are_the_same_code(kind):
     assert first.parameters() != second.parameters()
 
 
-def test_limits_and_bands_that_are_not_there_are_other_code():
+def test_absent_limits_have_their_own_code():
     """What would cost nothing is left out of the code."""
     curve = tb.LinearThrust(2.0)
     forms = [

@@ -16,7 +16,7 @@ from tiburon.trace.interpret import interpret
 RANDOM = np.random.default_rng()
 
 
-def test_a_table_is_read_along_lines_or_in_steps():
+def test_table_is_interpolated_linearly_or_held():
     """Between rows a line or the earlier row; beyond its ends the nearest row."""
     times, forces = (0.0, 1.0, 3.0), (2.0, 4.0, -2.0)
     block = slider()
@@ -31,7 +31,7 @@ def test_a_table_is_read_along_lines_or_in_steps():
             assert action.joint_force["x"][0] == pytest.approx(force, abs=1e-14)
 
 
-def test_a_ramp_of_force_moves_a_block_as_its_integrals_say():
+def test_force_ramp_gives_the_closed_form_motion():
     """Force a t: x = a t^3 / (6 m), exact for a method of order 4."""
     block = slider(2.0)
     _, run = stepper(block, [tb.JointForceSchedule("s", "x", (0.0, 1.0), (0.0, 3.0))])
@@ -39,7 +39,7 @@ def test_a_ramp_of_force_moves_a_block_as_its_integrals_say():
 
 
 def test_wrenches_in_world_axes_are_turned_into_the_frame():
-    """The same push on a random robot, told in world and in frame axes."""
+    """The same force on a random robot, given in world and in frame axes."""
     model = random_tree(4)
     q, v = model.random_state(4)
     name = model.body_names[-1]
@@ -91,7 +91,7 @@ def test_long_and_short_tables_give_the_same(tmp_path):
         assert np.array_equal(tb.load_run(tmp_path / f"{between}.zarr").resume(0.5).q, b.q)
 
 
-def test_a_push_changes_momentum_by_its_impulse():
+def test_force_pulse_changes_momentum_by_its_impulse():
     """A held pulse in world axes on a free body that tumbles: m dv = f dt."""
     solid = tb.Inertia(2.0, (0.1, 0.0, 0.2), (0.2, 0, 0, 0.3, 0, 0.4))
     model = tb.Model("rock", [tb.Body("rock", joint=tb.Free("float"), inertia=solid)])
@@ -140,7 +140,7 @@ def test_a_function_of_the_user_acts_like_the_element_it_imitates():
     assert end == pytest.approx(whole[:3] @ [0.0, 1.0, 0.5, 1.0], rel=1e-9)
 
 
-def test_functions_may_answer_in_several_ways():
+def test_force_functions_may_return_several_types():
     """Forces by joint name, one number each, or nv joint forces, or nothing."""
     block = slider()
     for answer, expected in (({"x": 2.0}, {"x": (2.0,)}), ([2.0], (2.0,)), (None, None)):
@@ -151,7 +151,7 @@ def test_functions_may_answer_in_several_ways():
         wrong.act(moment(wrong, block, [0.0], [0.0]))
 
 
-def test_functions_that_do_something_else_have_another_key():
+def test_different_functions_have_different_keys():
     """What users wrote is known by what it does, not by its name."""
     block = slider()
 

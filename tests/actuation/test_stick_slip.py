@@ -36,7 +36,7 @@ def test_a_block_rests_on_a_slope_for_an_hour():
     assert abs(later[1]) < 1e-12
 
 
-def test_smooth_friction_creeps_where_this_one_stays():
+def test_smooth_friction_creeps_where_stick_slip_holds():
     """Smooth friction lets the same block slide, by friction_speed artanh(load / friction)."""
     model = on_a_slope(0.2)
     load = 2.0 * 9.81 * math.sin(0.2)
@@ -115,7 +115,7 @@ def test_a_block_kicked_on_the_way_stops_where_coulomb_stops_it():
     np.testing.assert_allclose(run.q[-1], [expected], rtol=0, atol=3e-5)
 
 
-def test_loads_that_swing_below_the_elastic_range_leave_no_trace():
+def test_oscillating_loads_within_the_elastic_range_cause_no_drift():
     """A load of 60 % of the friction, back and forth a thousand times, moves it nowhere."""
     block = slider(2.0)
     swing = tb.ForceFunction(
@@ -132,7 +132,7 @@ def test_loads_that_swing_below_the_elastic_range_leave_no_trace():
     assert abs(late[0] - late[2]) < 1e-14
 
 
-def test_it_never_gives_more_than_it_stored():
+def test_stick_slip_friction_is_passive():
     """Power to the joint is at most what bent bristles lose, whatever bend and speed."""
     block = slider()
     for _ in range(300):
@@ -172,7 +172,7 @@ def test_static_friction_is_the_load_at_which_it_breaks_away():
         assert (end[0] > 1e-3) == slips
 
 
-def test_wrong_numbers_are_refused():
+def test_invalid_parameters_are_refused():
     """Messages name the element and say what to do."""
     with pytest.raises(tb.ModelError, match="static_friction must be at least friction, got 1"):
         StickSlip("rub", "x", friction=2.0, static_friction=1.0)

@@ -23,7 +23,7 @@ a few units of 2e-16, magnified by the condition of the mass matrix (about 100 f
 
 
 def test_a_compiled_library_function_takes_arrays_only():
-    """The kernel equals the public function in bits, and tells about itself."""
+    """The kernel equals the public function in bits, and describes itself."""
     q, v, tau = kicked(ROVER, 1)
     kernel = tb.compile(tb.forward_dynamics, ROVER)
     assert np.array_equal(kernel(q, v, tau), tb.forward_dynamics(ROVER, q, v, tau))
@@ -188,7 +188,7 @@ def test_arguments_with_defaults_keep_them():
     assert np.array_equal(kernel(q), 3.0 * q)
 
 
-def test_refusals_name_the_cure():
+def test_errors_name_the_remedy():
     """Unknown shapes, clashing shapes, missing models, batches inside traced code."""
     with pytest.raises(ShapeError, match=r"argument 'x'.*shapes=\{'x': \(\.\.\.\)\}"):
         tb.compile(lambda model, x: x, ROVER)
@@ -214,7 +214,7 @@ def test_refusals_name_the_cure():
 
 
 def test_a_kernel_works_in_a_process_that_has_not_loaded_its_function(tmp_path):
-    """Nothing but the kernel tells a new process which algorithm to trace."""
+    """The kernel alone determines the algorithm that a new process traces."""
     model = pendulum()
     kernel = tb.compile(tb.coriolis_matrix, model)
     given = pickle.dumps((kernel, [0.4], [1.3]))
@@ -230,8 +230,8 @@ def test_a_kernel_works_in_a_process_that_has_not_loaded_its_function(tmp_path):
     assert float(done.stdout) == kernel([0.4], [1.3])[0, 0]
 
 
-def test_functions_with_choices_are_compiled_through_a_function_of_ones_own():
-    """Which joints have known accelerations is no array; the message tells the way, which works."""
+def test_functions_with_options_are_compiled_inside_user_functions():
+    """Which joints have known accelerations is no array; the message gives an alternative."""
     with pytest.raises(tb.TraceError, match=r"compile a function of your own .*known_acc"):
         tb.compile(tb.hybrid_dynamics, ROVER)
 

@@ -39,8 +39,8 @@ def test_help_spells_out_the_keywords_of_conditions(function):
     [f for f in FUNCTIONS if f is not tb.hybrid_dynamics],
     ids=lambda function: function.__name__,
 )
-def test_a_misspelled_keyword_is_named_with_the_one_it_is_like(function):
-    """A keyword that is no condition is refused, and the nearest one told."""
+def test_misspelled_keyword_suggests_the_nearest(function):
+    """A keyword that is no condition is refused, and the nearest one suggested."""
     model = double_pendulum()
     zeros = [np.zeros(2)] * (2 if function in (tb.bias_force, tb.prepare_dynamics) else 3)
     with pytest.raises(TypeError, match=r"keyword argument 'wrold'; did you mean 'world'\?"):

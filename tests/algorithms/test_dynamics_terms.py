@@ -200,7 +200,7 @@ def test_bearing_of_a_pendulum_carries_weight_and_centripetal_force():
     assert_close(np.abs(found.bearing[0, 3:]), [mass * 9.81, 0.0, 0.0], scale=10.0)
 
 
-def test_reactions_of_a_batch_and_outside_forces():
+def test_reactions_of_a_batch_with_external_forces():
     """Shapes lead with the batch; a wrench at the tip goes through every joint."""
     model = ROBOTS["gantry"]
     q, v, vd = kicked(model, 59, (2, 3))
@@ -254,7 +254,7 @@ def test_functions_can_be_called_inside_a_users_function():
         assert_close(ours, theirs, SOLVE, condition * max(1.0, np.abs(theirs).max()))
 
 
-def test_refusals_name_the_choice():
+def test_errors_name_the_options():
     """Unknown methods, joints and sizes."""
     q, v, tau = kicked(ROVER, 63)
     with pytest.raises(OptionError, match="method: expected 'articulated' or 'composite'"):
@@ -265,7 +265,7 @@ def test_refusals_name_the_choice():
         tb.regressor(ROVER, q, v, tau[:2])
 
 
-def test_hybrid_and_floating_dynamics_where_joints_follow_others():
+def test_hybrid_and_floating_dynamics_with_coupled_joints():
     """Gears and rotors: known accelerations of leaders move followers too."""
     model = tied()
     q, v, tau = kicked(model, 64, (3,))
@@ -286,7 +286,7 @@ def test_hybrid_and_floating_dynamics_where_joints_follow_others():
     assert_close(found, forces, SOLVE, scale * np.abs(rates).max())
 
 
-def test_terms_of_motion_at_a_time_where_a_joint_moves_by_itself():
+def test_dynamics_terms_of_prescribed_joints_at_a_time():
     """A pendulum on a shaker: the equation of motion holds at any time, term by term."""
     shake = tb.Driven("shaker", tb.Prismatic("shake", (1, 0, 0)), tb.Harmonic(0.1, frequency=3))
     cart = tb.Body("cart", joint=shake, inertia=tb.Inertia.box(1.0, (0.2, 0.1, 0.1)))

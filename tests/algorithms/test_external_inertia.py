@@ -26,7 +26,7 @@ def matrix(seed=0):
     return A @ A.T
 
 
-def test_the_force_is_minus_the_matrix_times_the_acceleration_it_meets():
+def test_external_inertia_force_is_minus_matrix_times_acceleration():
     """The same motion as with that force given outright."""
     model, A = arm(), matrix()
     rng = np.random.default_rng(1)
@@ -109,7 +109,7 @@ def differences(function, count):
     return np.array([(function(h * e) - function(-h * e)) / (2 * h) for e in np.eye(count)]).T
 
 
-def test_derivatives_include_inertias_from_outside():
+def test_derivatives_include_external_inertias():
     """Those of forward and inverse dynamics are central differences; linearize follows."""
     model, A = arm(), matrix(4)
     rng = np.random.default_rng(5)
@@ -147,7 +147,7 @@ def test_derivatives_include_inertias_from_outside():
     assert_close(linear.A[n:], np.hstack([by_q, by_v]), DIFFERENCE)
 
 
-def test_a_load_is_linearized_as_an_inertia_from_outside():
+def test_payload_is_linearized_as_an_external_inertia():
     """Without gravity, a point mass in the hand; in continuous time and for one step."""
     model, m = arm(), 3.0
     rng = np.random.default_rng(7)

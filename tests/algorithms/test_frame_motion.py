@@ -141,7 +141,7 @@ def test_the_world_does_not_move():
 
 
 def test_functions_run_inside_traced_functions():
-    """A user's kernel may ask for a Jacobian at a traced point."""
+    """A user's kernel may use a Jacobian at a traced point."""
     model = ROBOTS["panda"]
     q, v, _ = kicked(model, 10)
     hand = model.frame_names[-1]

@@ -99,7 +99,7 @@ def test_named_joints_may_hold_nan_where_nothing_is_read():
 
 
 @pytest.mark.parametrize(("value", "word"), [(np.nan, "NaN"), (0.5, "a number")])
-def test_two_numbers_or_none_at_one_joint_are_refused(value, word):
+def test_joint_needs_exactly_one_of_force_and_acceleration(value, word):
     """Ambiguous: nothing is guessed."""
     q, v, tau, vd = moving((3,))
     tau, vd = split(ARM, tau, vd, np.zeros(ARM.nv, dtype=bool))
@@ -113,7 +113,7 @@ def test_two_numbers_or_none_at_one_joint_are_refused(value, word):
     )
 
 
-def test_loops_take_placeholders_too():
+def test_closed_loops_accept_placeholders():
     """The crank's acceleration is known, the rest follows from the loop."""
     model = four_bar()
     q = tb.assemble(model, [0.4, 1.9, 2.2]).q

@@ -36,7 +36,7 @@ def pose_in(model, q, name, base="world"):
 
 @pytest.mark.parametrize("kind", ["both", "position", "orientation"])
 @pytest.mark.parametrize("name", ["panda", "odd_arm", "balloon", "screw_chain"])
-def test_frames_get_where_they_should_be(name, kind):
+def test_frames_reach_their_targets(name, kind):
     """The pose found equals the one wanted, in the parts that count."""
     model = ROBOTS[name]
     frame = model.frame_names[-1]
@@ -123,7 +123,7 @@ def test_linear_invariants_of_a_hand_change_by_H_times_its_jacobian():
         assert_close(G[:, k], rate, DIFFERENCE)
 
 
-def test_frames_that_no_joint_moves_apart_are_an_outcome():
+def test_rigidly_connected_frames_are_reported_as_outcome():
     """A frame fixed on the other: met if it is there already, else as far off as it is."""
     model = ROBOTS["odd_arm"]
     q = np.full(6, 0.3)
@@ -184,7 +184,7 @@ def test_a_solution_on_a_limit_is_found():
 
 
 def test_unreachable_targets_are_outcomes_with_the_nearest_position():
-    """A pendulum's bob is asked beyond its circle: it points there, and says what is missing."""
+    """A target beyond the circle of a bob: it points there, and reports the remaining error."""
     rod = ROBOTS["pendulum"].bodies[0]
     length = 0.7
     tip = tb.Frame("tip", "rod", tb.Pose(translation=(0.0, 0.0, -length)))
@@ -219,7 +219,7 @@ def test_running_out_of_iterations_is_another_outcome():
     assert "within the tolerance" in REACHED.sentence
 
 
-def test_more_starts_reach_more_and_never_lose():
+def test_additional_starts_never_worsen_the_result():
     """Random starts serve the cases that failed; the others keep their bits."""
     rng = np.random.default_rng(7)
     goal = rng.uniform(-2.0, 2.0, (40, 7))
@@ -299,7 +299,7 @@ def test_rounded_rotations_are_repaired_and_others_refused():
         tb.inverse_kinematics(PANDA, start, tb.FrameTarget(HAND, orientation=[1, 0, 0, 0]))
 
 
-def test_bad_questions_are_refused():
+def test_invalid_targets_are_refused():
     """Each message names what is wrong."""
     q = np.zeros(7)
     target = tb.FrameTarget(HAND, position=(0.3, 0.0, 0.4))
@@ -332,7 +332,7 @@ def test_bad_questions_are_refused():
         ({"targets": [HAND]}, "targets: expected one FrameTarget or several, got 'link_7'"),
     ],
 )
-def test_choices_that_mean_nothing_are_refused(choice, message):
+def test_invalid_options_are_refused(choice, message):
     """They would come back as searches that failed, or as errors of Python."""
     given = {"targets": tb.FrameTarget(HAND, position=(0.3, 0.0, 0.3))} | choice
     with pytest.raises(tb.TiburonError, match=message):

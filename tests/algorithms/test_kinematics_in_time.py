@@ -53,7 +53,7 @@ def test_jacobians_have_the_columns_of_the_joints_that_are_free(pair):
     assert_close(bias, expected)
 
 
-def test_masses_and_momenta_are_those_of_the_free_machine_at_that_moment(pair):
+def test_masses_and_momenta_equal_those_of_the_free_robot_at_that_time(pair):
     """Momentum counts the prescribed motion; matrices have the free columns."""
     (driven, q, v), (free, q_all, v_all, _) = pair
     assert_close(tb.center_of_mass(driven, q, time=NOW), tb.center_of_mass(free, q_all))

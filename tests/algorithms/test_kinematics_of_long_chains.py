@@ -61,7 +61,7 @@ def test_inverse_inertias_equal_dense_matrices(chain):
         ("frame_jacobian", (("frames", ("tip", "b")), ("at", "com"))),
     ],
 )
-def test_steps_give_what_inlined_visits_give(function, options, monkeypatch):
+def test_tape_equals_inlined_code(function, options, monkeypatch):
     """On a small forest, once inlined and once as steps."""
     model = ROBOTS["forest"]
     q, *_ = kicked(model, 3)

@@ -59,7 +59,7 @@ def test_linear_momentum_is_mass_times_velocity_of_the_center(name):
     assert_close(momentum[2], on_floats("momentum", model, q[2], v[2]))
 
 
-def test_forces_change_momentum_by_themselves():
+def test_external_forces_change_momentum_at_their_rate():
     """The rate of momentum about the origin is gravity's wrench: d'Alembert for a free robot."""
     model = ROBOTS["quadruped"]
     q, v, tau = kicked(model, 4)

@@ -57,7 +57,7 @@ SEAS = [
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_water_of_each_case_is_that_of_its_own(seed):
+def test_water_parameters_vary_per_case(seed):
     """Zeros in different places: a list, arrays in one Water, and names are the same."""
     model = wet_tree(seed)
     q, v, tau = states(model, np.random.default_rng(seed))
@@ -87,7 +87,7 @@ def test_water_of_each_case_is_that_of_its_own(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_bodies_of_each_case_are_those_of_its_own_model(seed):
+def test_body_parameters_vary_per_case(seed):
     """Mass, center of mass, tensor, armature and water numbers, of two bodies at once."""
     rng = np.random.default_rng(100 + seed)
     model = wet_tree(seed)
@@ -135,7 +135,7 @@ def test_bodies_of_each_case_are_those_of_its_own_model(seed):
         close(forces[k], tb.inverse_dynamics(one, q[k], v[k], tau[k], fluid=sea))
 
 
-def test_bodies_without_numbers_get_some():
+def test_parameters_of_bodies_without_coefficients_can_be_set():
     """A massless camera on a fixed joint, without water numbers, in water that moves apart."""
     arm = tb.Body(
         "arm",
@@ -236,8 +236,8 @@ def test_shapes_and_fins_have_names():
         close(ours[k], tb.forward_dynamics(one, q[k], v[k], tau[k], fluid=sea))
 
 
-def test_inside_a_function_of_the_user():
-    """The library finds the numbers of the case, whatever function asks."""
+def test_named_parameters_inside_a_user_function():
+    """The library uses the parameters of the case in every function."""
 
     def weight(model, q):
         return tb.gravity_force(model, q)
@@ -254,7 +254,7 @@ def test_inside_a_function_of_the_user():
         close(ours[k], tb.gravity_force(one, q))
 
 
-def test_names_compile_once():
+def test_named_parameters_compile_once():
     """Other values, zeros among them, run the code of the first call."""
     model = wet_tree(2)
     q, v, tau = states(model, np.random.default_rng(1), 2)
@@ -318,14 +318,14 @@ def one_link():
         ([1.0, 2.0], tb.ModelError, "parameters: expected values by name, got list"),
     ],
 )
-def test_values_are_judged_as_those_of_a_model(named, error, words):
+def test_parameter_values_are_checked_as_in_a_model(named, error, words):
     """Before anything runs; messages name parameter and case."""
     q, v = np.array([[0.1], [0.2]]), np.zeros((2, 1))
     with pytest.raises(error, match=words):
         tb.forward_dynamics(one_link(), q, v, v, parameters=named)
 
 
-def test_water_is_judged_as_well():
+def test_water_parameters_are_checked():
     """Of each case, and cases as many as there are."""
     model = tb.load("bluerov2_heavy")
     q, v = np.tile(model.neutral(), (2, 1)), np.zeros((2, model.nv))
@@ -368,7 +368,7 @@ def test_kernels_take_values_by_name_alone():
         tb.compile(tb.forward_dynamics, model, parameters="arm.mas")
 
 
-def test_robots_that_move_equally_are_equal_whatever_is_named():
+def test_named_parameters_do_not_change_model_equality():
     """Only code differs: users never meet the difference."""
     model = one_link()
     kernel = tb.compile(tb.forward_dynamics, model, parameters="arm.center_of_mass")

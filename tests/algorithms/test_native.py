@@ -21,7 +21,7 @@ WORLD = tb.World(gravity=(0.5, -1.0, -9.0))
 over_robots = pytest.mark.parametrize("name", ROBOTS)
 
 
-def test_the_fixed_list_is_long_enough():
+def test_list_of_robots_covers_all_joint_kinds():
     """At least twelve robots, of every joint kind."""
     assert len(ROBOTS) >= 12
     kinds = {joint.kind for model in ROBOTS.values() for joint in model.joints}
@@ -77,7 +77,7 @@ def test_single_calls_equal_rows_of_a_batch_in_bits(name):
 
 
 @pytest.mark.parametrize("name", ["balloon", "rover", "welded"])
-def test_native_forward_dynamics_undoes_native_inverse_dynamics(name):
+def test_native_forward_dynamics_inverts_native_inverse_dynamics(name):
     """FD(ID(vd)) = vd in machine code."""
     model = ROBOTS[name]
     q, v, vd = kicked(model, 34)

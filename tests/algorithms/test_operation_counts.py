@@ -118,7 +118,7 @@ def test_no_gravity_costs_less_than_gravity():
     assert without.multiplications < operations(model, "inverse_dynamics").multiplications
 
 
-def test_kinematics_of_one_frame_does_not_pay_for_the_others():
+def test_kinematics_of_one_frame_costs_its_own_chain_only():
     """What no output needs is never computed."""
     model = measured.quadruped()
     options = (("frames", "front_left_hip_link"),)

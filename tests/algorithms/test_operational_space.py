@@ -103,7 +103,7 @@ def test_parts_of_the_inverse_are_its_blocks():
     assert_close(inverse("position"), whole[3:, 3:])
 
 
-def test_a_free_body_alone_shows_its_own_inertia():
+def test_operational_inertia_of_a_free_body_is_its_own():
     """Nothing hangs on it: the operational-space inertia is the rigid-body inertia."""
     model = ROBOTS["top"]
     q, *_ = kicked(model, 4)
@@ -111,7 +111,7 @@ def test_a_free_body_alone_shows_its_own_inertia():
     assert_close(inertia, model.plan.bodies[0].inertia.matrix())
 
 
-def test_kinetic_energy_of_a_frame_that_uses_all_freedom():
+def test_kinetic_energy_from_the_inertia_of_a_frame_with_full_mobility():
     """With as many directions as joints, 1/2 V Lambda V is all the kinetic energy."""
     model = ROBOTS["odd_arm"]
     q, v, _ = kicked(model, 5)
@@ -133,7 +133,7 @@ def test_cross_inertias_of_exchanged_frames_are_transposes():
     assert not tb.cross_inverse_inertia(model, q, "b", "world").any()
 
 
-def test_a_push_between_neighbors_moves_them_along_their_joint_only():
+def test_force_between_neighbors_moves_their_joint_only():
     """Two links on one hinge separate by turning about it: the relative inverse has rank one."""
     model = ROBOTS["double_pendulum"]
     q, *_ = kicked(model, 7)
@@ -145,7 +145,7 @@ def test_a_push_between_neighbors_moves_them_along_their_joint_only():
     assert_close(found[1, 1], found.max())
 
 
-def test_a_pendulum_bob_weighs_nothing_along_the_rod():
+def test_pendulum_bob_has_infinite_inertia_along_the_rod():
     """Closed form: the bob of a massless rod moves across it with its mass, not along it."""
     mass, length = 1.3, 0.7
     rod = pendulum(length, mass).bodies[0]

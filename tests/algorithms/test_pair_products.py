@@ -47,7 +47,7 @@ def test_products_give_the_composite_rigid_body_matrix(robot):
     assert np.array_equal(found, found.T)
 
 
-def test_armatures_stand_on_the_diagonal():
+def test_armatures_are_added_to_the_diagonal():
     """Against the matrix of the bodies alone; one joint of two has none."""
     model = ROBOTS["odd_arm"]
     joints = [joint for joint in model.joints if joint.nv]
@@ -69,7 +69,7 @@ def test_armatures_stand_on_the_diagonal():
 
 
 @pytest.mark.parametrize("robot", ROBOTS)
-def test_coriolis_matrix_and_regressor_do_not_depend_on_the_way(robot, monkeypatch):
+def test_coriolis_matrix_and_regressor_agree_between_methods(robot, monkeypatch):
     """Forces carried from body to body, and products in one frame; on floats."""
     model = ROBOTS[robot]
     plan, (q, v, vd) = model.plan, state_of(model)
@@ -85,7 +85,7 @@ def test_coriolis_matrix_and_regressor_do_not_depend_on_the_way(robot, monkeypat
         assert_close(ours, expected, ALGEBRA, 10 * largest(expected))
 
 
-def test_vectors_of_zeros_take_no_part():
+def test_zero_vectors_are_skipped():
     """An entry all of whose products vanish is zero without a product."""
     plan = ROBOTS["odd_arm"].plan
     ones = components([(1.0,) * 6] * plan.nv, 6)
@@ -97,7 +97,7 @@ def test_vectors_of_zeros_take_no_part():
 
 
 @pytest.mark.parametrize("name", MATRICES)
-def test_steps_give_what_inlined_visits_give(name, monkeypatch):
+def test_tape_equals_inlined_code(name, monkeypatch):
     """A tree beyond the size up to which vectors are found inline, on the interpreter."""
     model = random_tree(
         5, MAX_INLINED_BODIES + 2, ("revolute", "prismatic", "universal", "spherical")
@@ -117,7 +117,7 @@ def test_steps_give_what_inlined_visits_give(name, monkeypatch):
 
 @pytest.mark.parametrize("name", MATRICES)
 def test_large_models_give_the_same_bits_alone_and_in_batches(name):
-    """Native code, of a tree in which hardly two bodies are alike; values against floats."""
+    """Native code, of a tree in which few bodies are alike; values against floats."""
     model = irregular_tree(42)
     source = LibrarySource(model, (name,), DEFAULT_WORLD)
     kernel = make_kernel(source, source.parameters())

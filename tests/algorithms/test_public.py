@@ -100,14 +100,14 @@ def test_external_forces_may_have_their_own_batch():
         ),
     ],
 )
-def test_wrong_arguments_are_refused_by_name(call, error, message):
+def test_wrong_arguments_are_refused(call, error, message):
     """The message names the argument, what was expected and what was given."""
     q, v, tau = kicked(ROVER, 8)
     with pytest.raises(error, match=message):
         tb.forward_dynamics(ROVER, *call(q, v, tau))
 
 
-def test_a_drifted_quaternion_means_its_direction():
+def test_drifted_quaternion_is_normalized():
     """Lengths near one are accepted, and only the direction counts."""
     q, v, tau = kicked(ROVER, 9)
     drifted = np.array([*(1.1 * q[:4]), *q[4:]])

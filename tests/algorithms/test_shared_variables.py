@@ -80,7 +80,7 @@ def test_armatures_of_shared_joints_count_once(known_leader):
         assert_close(np.array(ours), theirs, SOLVE, np.abs(theirs).max() * loss(model, q))
 
 
-def test_a_follower_without_inertia_of_its_own_is_no_obstacle():
+def test_massless_follower_is_accepted():
     """Only the tied motion must meet inertia: the follower's own freedom is never solved for."""
     rng = np.random.default_rng(5)
     arm = tb.Body("arm", joint=tb.Revolute("elbow", random_axis(rng)), inertia=random_inertia(rng))
@@ -96,7 +96,7 @@ def test_a_follower_without_inertia_of_its_own_is_no_obstacle():
     assert_close(coupled_aba(model.plan, *given, GRAVITY), expected)
 
 
-def test_method_articulated_runs_native_on_a_tied_robot():
+def test_articulated_method_runs_natively_with_coupled_joints():
     """The public function takes the method and agrees with the default one."""
     model = tied(1, "free")
     q, v = model.random_state(6)

@@ -49,7 +49,7 @@ def relative(a, b):
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("robot", ROBOTS)
-def test_steps_give_what_inlined_visits_give(robot, name, monkeypatch):
+def test_tape_equals_inlined_code(robot, name, monkeypatch):
     """On the interpreter, for every robot of the fixed list."""
     model = ROBOTS[robot]
     inlined = program_of(model, name, monkeypatch, taped=False)
@@ -176,7 +176,7 @@ def clockwork(size):
 
 
 @pytest.mark.parametrize("name", ["inverse_dynamics", "mass_matrix"])
-def test_pitches_radii_and_ratios_make_no_classes(name, monkeypatch):
+def test_pitches_radii_and_ratios_are_run_time_parameters(name, monkeypatch):
     """Numbers of joints are operands like placements: other numbers, the same code."""
     classes = {}
     for size in (10, 14):
@@ -188,7 +188,7 @@ def test_pitches_radii_and_ratios_make_no_classes(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_numbers_of_joints_as_operands_give_what_they_give_inlined(name, monkeypatch):
+def test_joint_parameters_as_operands_equal_inlined_constants(name, monkeypatch):
     """Pitch, lead, radius, ratio and offsets reach the steps of their own body."""
     model = clockwork(3)
     inlined = program_of(model, name, monkeypatch, taped=False)
@@ -201,7 +201,7 @@ def test_numbers_of_joints_as_operands_give_what_they_give_inlined(name, monkeyp
     assert relative(interpret(special, state), interpret(inlined, state)) < ALGEBRA
 
 
-def test_space_of_results_is_used_again(chain):
+def test_memory_of_results_is_reused(chain):
     """The work space holds what is alive, not all that was ever computed."""
     program = LibrarySource(chain, ("forward_dynamics",), DEFAULT_WORLD).program()
     made = build_tape(program, "traced")
@@ -209,7 +209,7 @@ def test_space_of_results_is_used_again(chain):
     assert made.slot_count < stored
 
 
-def test_a_visit_that_reads_its_number_is_refused(chain, monkeypatch):
+def test_visit_that_reads_its_body_index_is_refused(chain, monkeypatch):
     """A step must not depend on which body it is: that would be right for one body only."""
     numbers = list(range(len(chain.plan.bodies)))
 

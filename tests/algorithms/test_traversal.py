@@ -20,7 +20,7 @@ def ancestors(plan, body):
 
 
 @over_trees
-def test_outward_hands_every_body_the_value_of_its_parent(plan):
+def test_outward_passes_the_value_of_the_parent(plan):
     """Names strung together on the way out spell the path from the world."""
     paths = outward(plan, lambda body, path: [body.name, *path], ["world"])
     assert list(paths) == [[*ancestors(plan, body), "world"] for body in plan.bodies]
@@ -48,7 +48,7 @@ def test_inward_sums_over_all_descendants(plan):
 
 
 @over_trees
-def test_inward_keeps_and_hands_on_different_values(plan):
+def test_inward_keeps_and_passes_different_values(plan):
     """What a visit keeps is not what its parent gets."""
     kept = inward(plan, lambda body, total: (total, 0), [body.index for body in plan.bodies])
     assert kept == tuple(range(len(plan.bodies)))
@@ -65,7 +65,7 @@ def test_to_root_visits_a_body_and_its_ancestors_in_order(plan):
 
 @over_trees
 def test_pairs_are_bodies_on_one_branch(plan):
-    """Every body meets itself and its ancestors, and nobody else."""
+    """Every body is paired with itself and its ancestors only."""
     found = pairs(plan, lambda at, start: ((start, at.name), start), [b.name for b in plan.bodies])
     expected = {(b.name, name) for b in plan.bodies for name in ancestors(plan, b)}
     assert {(body.name, at.name) for body, at, _ in found} == expected

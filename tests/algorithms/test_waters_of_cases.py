@@ -7,7 +7,7 @@ import tiburon as tb
 
 
 @pytest.mark.parametrize("given", ["array", "list", "world"])
-def test_functions_of_one_water_refuse_that_of_several_cases_by_name(given):
+def test_functions_of_one_water_refuse_water_per_case(given):
     """Never the first water, or none, in place of all."""
     rov = tb.load("bluerov2_heavy")
     q, v = rov.neutral(), np.full(rov.nv, 0.1)
@@ -33,7 +33,7 @@ def test_functions_of_one_water_refuse_that_of_several_cases_by_name(given):
         assert str(caught.value).startswith(wanted), name
 
 
-def test_another_number_of_waters_than_cases_is_named():
+def test_wrong_number_of_waters_raises_an_error():
     """Which arrays have cases, and how many each."""
     rov = tb.load("bluerov2_heavy")
     q = np.tile(rov.neutral(), (3, 1))
@@ -45,7 +45,7 @@ def test_another_number_of_waters_than_cases_is_named():
             run([tb.Water(1000.0), tb.Water(900.0)])
 
 
-def test_linearize_takes_the_water_of_each_case():
+def test_linearize_uses_the_water_of_each_case():
     """The same as one case at a time."""
     rov = tb.load("bluerov2_heavy")
     q, v = rov.neutral(), np.linspace(0.1, 0.6, rov.nv)
@@ -56,7 +56,7 @@ def test_linearize_takes_the_water_of_each_case():
         np.testing.assert_allclose(both.A[k], one.A, rtol=1e-12, atol=1e-12)
 
 
-def test_gravity_by_name_must_be_square_to_a_surface():
+def test_named_gravity_must_be_normal_to_a_surface():
     """As in `World`; the case is named."""
     rov = tb.load("bluerov2_heavy")
     q, v, tau = rov.neutral(), np.zeros(rov.nv), np.zeros(rov.nv)

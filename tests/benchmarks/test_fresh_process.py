@@ -28,14 +28,14 @@ def test_first_calls_come_from_the_cache_without_tracing(tmp_path):
     # what is imported beforehand is not imported under the clock
     words = ("panda", join_names(found["modules"]))
     assert run_fresh("first-calls", *words, environment=own_cache)["modules"] == []
-    # the child measured the robot and the state it was asked to
+    # the child measured the given robot and state
     model = ROBOTS["panda"]()
     np.testing.assert_array_equal(
         found["one"], tb.forward_dynamics(model, *draw_states(model)), strict=True
     )
 
 
-def test_tracing_is_noticed_where_it_is_refused(tmp_path):
+def test_tracing_raises_where_it_is_refused(tmp_path):
     """The proof that nothing was traced can fail: with an empty cache it does."""
     with pytest.raises(FreshProcessError, match="forward_dynamics was traced"):
         run_fresh(
@@ -47,7 +47,7 @@ def test_tracing_is_noticed_where_it_is_refused(tmp_path):
         )
 
 
-def test_at_least_three_processes_are_asked():
+def test_at_least_three_processes_are_measured():
     """One sample is no measurement."""
     assert repeats(0.0) == 3
     assert repeats(1.0) == 10

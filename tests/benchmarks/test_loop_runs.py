@@ -1,4 +1,4 @@
-"""Runs of closed mechanisms are judged alike, whoever made them."""
+"""Runs of closed mechanisms of all codes are judged by the same measures."""
 
 import io
 from dataclasses import replace
@@ -72,7 +72,7 @@ def test_residual_is_the_distance_of_the_two_frames(four_bar):
     assert distance_of_frames(four_bar, np.array([four_bar.q, turned])) > 0.01
 
 
-def test_lost_energy_shows_in_proportion_to_the_motion(four_bar, ours):
+def test_energy_error_is_relative_to_the_kinetic_energy(four_bar, ours):
     scale = kinetic_scale(four_bar, ours)
     slowed = replace(ours, v=ours.v * np.linspace(1.0, 0.9, len(ours.v))[:, None])
     lost = 0.19 * tb.kinetic_energy(four_bar.model, ours.q[-1], ours.v[-1])

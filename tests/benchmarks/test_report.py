@@ -138,7 +138,7 @@ def two_families(monkeypatch):
 
 
 @pytest.mark.usefixtures("two_families")
-def test_a_family_that_fails_neither_stops_nor_hides(tmp_path, capsys):
+def test_failing_measurement_neither_stops_nor_hides_others(tmp_path, capsys):
     """The others are still measured and written; the run as a whole fails."""
     json_path, markdown_path = tmp_path / "figures.json", tmp_path / "figures.md"
     code = runner.main(["--json", str(json_path), "--markdown", str(markdown_path)])

@@ -93,7 +93,7 @@ def test_bound_with_a_peer_is_a_ratio_and_without_one_a_time():
     ("seconds", "text"),
     [(2.6e-8, "26 ns"), (9.996e-7, "1 us"), (1.886e-6, "1.89 us"), (0.35, "350 ms"), (2.0, "2 s")],
 )
-def test_times_read_well(seconds, text):
+def test_times_are_formatted(seconds, text):
     """Times are shown with three digits and the unit that fits."""
     assert format_time(seconds) == text
 
@@ -175,7 +175,7 @@ def _fake(monkeypatch, *, failing):
 
 
 @pytest.mark.parametrize("failing", [ModuleNotFoundError("no scipy"), DisagreementError("differ")])
-def test_a_family_that_fails_leaves_all_other_figures(failing, monkeypatch, tmp_path, capsys):
+def test_failing_measurement_leaves_all_other_figures(failing, monkeypatch, tmp_path, capsys):
     """Its own first row, and the families behind it, are shown and written."""
     _fake(monkeypatch, failing=failing)
     path = tmp_path / "figures.json"
@@ -191,7 +191,7 @@ def test_a_family_that_fails_leaves_all_other_figures(failing, monkeypatch, tmp_
     ("failing", "code"), [(KeyboardInterrupt(), 130), (RuntimeError("the peer crashed"), None)]
 )
 def test_figures_survive_a_stopped_runner(failing, code, monkeypatch, tmp_path, capsys):
-    """Ctrl-C and errors that nobody foresaw cost no row that was measured."""
+    """Ctrl-C and unexpected errors lose no measured row."""
     _fake(monkeypatch, failing=failing)
     path = tmp_path / "figures.json"
     if code is None:

@@ -19,7 +19,7 @@ def ball(linear=0.0):
     )
 
 
-def test_work_is_stored_and_lost_as_the_closed_form_says():
+def test_stored_and_dissipated_work_equal_the_closed_form():
     """Pushed by F against c v: v = F/c (1 - exp(-c t/m)); work is F x, loss c v^2 over time."""
     F, c, m, T = 6.0, 3.0, 2.0, 1.0
     run = tb.simulate(

@@ -30,7 +30,7 @@ def states(arm):
     return kicked_states(arm, arm.neutral(), 4, seed=3)
 
 
-def test_states_are_kicked_within_limits():
+def test_random_states_are_within_limits():
     """Away from the start, moving, inside the range of every joint."""
     arm = tb.load("puma560")
     states = kicked_states(arm, arm.neutral(), 50, seed=1)
@@ -54,7 +54,7 @@ def test_states_of_robots_with_loops_keep_them_closed():
     assert np.abs(states.v).min() > 1e-3
 
 
-def test_kicks_that_loops_cannot_follow_are_smaller():
+def test_random_states_that_loops_cannot_follow_are_drawn_closer():
     """Fingers that hold a ball: far kicks leave their contacts open, near ones do not."""
     hand = tb.load("three_finger_hand")
     start = start_position(hand)
@@ -64,13 +64,13 @@ def test_kicks_that_loops_cannot_follow_are_smaller():
     assert np.abs(hand.difference(np.tile(start, (4, 1)), states.q)).max(axis=1).min() > 1e-3
 
 
-def test_an_error_that_is_no_number_fails():
+def test_non_finite_error_fails():
     assert judged("x", float("nan"), 1.0, "").verdict == "failed"
     assert judged("x", 1.0, 1.0, "").verdict == "passed"
     assert judged("x", 1.1, 1.0, "").verdict == "failed"
 
 
-def test_agreement_sees_a_wrong_bias_force(arm, states, monkeypatch):
+def test_agreement_check_detects_a_wrong_bias_force(arm, states, monkeypatch):
     """A bias force that is off by a thousandth is noticed, and only where it is used."""
     verdicts = [f.verdict for f in model_check.agreements(arm, LAND, states)]
     assert verdicts == ["passed"] * 4
@@ -122,7 +122,7 @@ def test_runs_that_end_early_fail(arm, states):
     assert "diverged" in found.text
 
 
-def test_loops_that_cannot_follow_are_to_be_looked_at(monkeypatch):
+def test_loops_that_cannot_follow_are_reported(monkeypatch):
     """A run that ends at a singular pose is reported, and balanced as far as it came."""
     bar = tb.load("four_bar")
     states = kicked_states(bar, start_position(bar), 1, seed=0)
@@ -198,7 +198,7 @@ def test_failed_computations_are_findings(arm, monkeypatch):
     assert found.findings[-1].verdict == "passed"
 
 
-def test_derivatives_that_are_zero_are_no_failure():
+def test_zero_derivatives_pass():
     """On a plane a ball rolls alike everywhere: all derivatives vanish but by force."""
     joint = tb.RollingSphere("roll", radius=0.1)
     ball = tb.Model("ball", [tb.Body("ball", joint=joint, inertia=tb.Inertia.sphere(1.0, 0.1))])
@@ -223,7 +223,7 @@ def test_robots_moved_by_time_are_checked_where_it_makes_sense():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["remus100", "four_bar", "panda", "cart_pole"])
-def test_robots_that_ship_pass(name):
+def test_zoo_robots_pass(name):
     """A vehicle in water, a loop, an arm, a slide with a hinge."""
     found = tb.check_model(tb.load(name), fluid=tb.Water(1025.0))
     assert found.passed, [f for f in found.findings if f.verdict == "failed"]

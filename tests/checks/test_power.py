@@ -67,7 +67,7 @@ def test_work_with_the_wrong_sign_fails(damped, states, share, monkeypatch):
 
 
 def test_forces_that_are_left_out_fail(damped, states, monkeypatch):
-    """Work that nobody counts."""
+    """Work that is missing from the balance."""
     true = model_check.energy_flow
     monkeypatch.setattr(
         model_check, "energy_flow", lambda run: true(run)._replace(driven=np.zeros(len(run)))
@@ -104,7 +104,7 @@ def test_damping_that_drives_fails(damped, states):
 
 
 @pytest.mark.parametrize(("sign", "verdict"), [(1.0, "passed"), (-1.0, "failed")])
-def test_drag_that_makes_energy_fails(sign, verdict):
+def test_drag_that_creates_energy_fails(sign, verdict):
     """Water at rest takes; a coefficient with the wrong sign gives."""
     water = tb.BodyFluid(volume=1e-3, linear_damping=(0.1, 0.1, 0.1, 2.0, 2.0, 2.0))
     object.__setattr__(
@@ -138,7 +138,7 @@ def test_errors_must_fall_with_the_step(order, verdict):
     assert _verdict("x", account(coarse), account(fine), "").verdict == verdict
 
 
-def test_an_error_that_stays_fails_unless_it_is_rounding():
+def test_error_that_does_not_converge_fails_unless_it_is_rounding():
     """A constant part below what steps leave is not known: then finer steps must tell."""
     time = np.linspace(0.0, 1.0, 101)
     stays, falls = 1e-6 * time, 0.1 * time**2

@@ -70,7 +70,7 @@ def test_an_open_start_is_assembled_with_a_note(capsys):
         assert f"{name} by {angle:+.3g} rad" in said.err
 
 
-def test_joints_named_on_the_command_line_stay(capsys):
+def test_joints_set_on_the_command_line_are_held(capsys):
     """--q motor=1 is where the motor starts; the others close the loop."""
     robot = linkage(1.0)
     q = closed_start(robot, None, "motor=1.0,")
@@ -96,7 +96,7 @@ def test_closed_positions_keep_their_bits(capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_loops_that_cannot_close_are_reported_with_their_gaps(capsys):
+def test_loops_that_cannot_close_are_reported_with_their_residuals(capsys):
     """Links of 2.4 m do not span 5 m: 2.6 m stay open; a picture of it is shown nevertheless."""
     robot = linkage(5.0)
     with pytest.raises(tb.LoopError, match=r"stay open at best 'closure' by 2\.6") as caught:
@@ -108,7 +108,7 @@ def test_loops_that_cannot_close_are_reported_with_their_gaps(capsys):
     assert "shown as given: loops are open ('closure' by 4.4" in capsys.readouterr().err
 
 
-def test_joints_that_no_speed_names_go_along(capsys):
+def test_joints_without_given_speed_follow_the_loops(capsys):
     """--v motor=2 turns the crank; elbow and pivot follow, as differences of positions say."""
     robot = linkage(1.0)
     q = closed_start(robot, None, "motor=1.0")

@@ -41,14 +41,14 @@ def test_the_page_has_the_same_verdicts(whole):
     assert text.count("<td>passed</td>") == 9
 
 
-def test_robots_that_ship_are_without_blame():
+def test_zoo_robots_pass_the_check():
     result = run("puma560", "--strict", "--quick")
     assert result.exit_code == 0
     assert result.output.startswith("puma560: passed (1 passed, 0 failed)\n")
 
 
-def test_doubts_are_listed_and_may_fail(tmp_path):
-    """Limits in degrees are reported; the command fails for them only where it is asked to."""
+def test_warnings_are_listed_and_may_fail(tmp_path):
+    """Limits in degrees are reported; the command fails for them only on request."""
     link = tb.Body(
         "link",
         joint=tb.Revolute("hinge", limits=tb.JointLimits(-90, 90)),
@@ -96,7 +96,7 @@ def test_flow_around_cylinders_is_reported():
     assert "subcritical" in table
 
 
-def test_the_drag_crisis_is_a_doubt():
+def test_drag_crisis_is_a_warning():
     result = run("remus100", "--current", "0", "5", "0", "--strict", "--json", "--quick")
     assert result.exit_code == 1
     (doubt,) = (f["text"] for f in json.loads(result.output)["findings"])

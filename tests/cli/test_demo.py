@@ -53,7 +53,7 @@ def test_demo_accounts_for_its_energy(demonstration):
 
 
 @pytest.mark.parametrize("words", [["--step", "-1"], ["--step", "1"], ["--duration", "0"]])
-def test_demo_refuses_impossible_numbers(words):
+def test_demo_refuses_invalid_parameters(words):
     """A step or duration out of range is a usage error, before anything is computed."""
     result = CliRunner().invoke(application, ["demo", *words])
     assert result.exit_code == 2

@@ -39,7 +39,7 @@ def test_measure_reports_how_ticks_kept_time():
     assert "deadline misses:" in result.output
 
 
-def test_a_taken_port_is_reported_without_a_traceback():
+def test_port_in_use_is_reported_without_a_traceback():
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -87,7 +87,7 @@ def test_arms_whose_zero_is_beyond_a_stop_start_in_a_named_pose():
     assert not _beyond_limits(tb.load("cart_pole"))
 
 
-def test_ways_to_wait_are_taken_and_told():
+def test_waiting_options_are_used_and_reported():
     words = ["drive", "cart_pole", "--measure", "0.2", "--wait", "spin"]
     result = CliRunner().invoke(application, words)
     assert result.exit_code == 0, result.output

@@ -13,7 +13,7 @@ def run(*words):
     return CliRunner().invoke(application, ["hydro", *(str(word) for word in words)])
 
 
-def test_numbers_and_their_quality_are_shown_and_written(tmp_path):
+def test_coefficients_and_their_quality_are_shown_and_written(tmp_path):
     """The table grades each number; the file holds them."""
     target = tmp_path / "wet.toml"
     result = run("panda", target)
@@ -25,7 +25,7 @@ def test_numbers_and_their_quality_are_shown_and_written(tmp_path):
     assert written.with_fluids({b.name: None for b in written.bodies}) == shipped
 
 
-def test_bodies_with_numbers_keep_them():
+def test_bodies_with_coefficients_keep_them():
     output = run("tiburon_titan").output
     assert output.count("has coefficients already") == 9
     assert "has coefficients already" not in run("tiburon_titan", "--overwrite").output

@@ -36,7 +36,7 @@ def test_summary_has_one_line_per_table():
 
 
 def test_a_count_above_the_published_one_is_a_failure(monkeypatch):
-    """The exit code tells a script what the last line tells a reader."""
+    """The exit code agrees with the last line."""
     row = CountRow("2", Cost(10, 10), Cost(12, 10))
     table = CountTable("Somebody 1999", "something", "N", (row,))
     monkeypatch.setattr(operation_counts, "count_tables", lambda largest: (table,))

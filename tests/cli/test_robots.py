@@ -17,7 +17,7 @@ def output_of(*words):
     return result.output
 
 
-def test_models_lists_every_robot_with_its_numbers():
+def test_models_lists_every_robot_with_its_properties():
     """One row each: name, topology, DoF, mass, loops, one line."""
     lines = output_of("models").splitlines()
     assert lines[0].split() == [
@@ -76,7 +76,7 @@ def test_info_shows_limits_of_joints_with_several_degrees_of_freedom(tmp_path):
     assert ["open", "universal", "2:4", "2:4", "3"] in lines
 
 
-def test_info_shortens_long_lists_unless_told():
+def test_info_shortens_long_lists_by_default():
     """A chain of hundred links is cut, and --all shows it whole."""
     short, whole = output_of("info", "chain_100"), output_of("info", "chain_100", "--all")
     assert "and 77 more below; --all shows them" in short
@@ -121,7 +121,7 @@ def test_info_warns_of_implausible_values(tmp_path):
     assert "└── link[a]  2000 kg  hinge: revolute about z" in text
 
 
-def test_info_of_nothing_names_the_way_out():
+def test_info_without_a_robot_explains_its_usage():
     """An unknown name is an error of ours with a hint."""
     result = CliRunner().invoke(application, ["info", "puma650"])
     assert isinstance(result.exception, tb.ModelFileError)
@@ -146,7 +146,7 @@ def test_convert_reports_data_that_the_target_cannot_hold(tmp_path):
     assert tb.load(target).total_mass == pytest.approx(1862.87)
 
 
-def test_convert_replaces_no_file_unless_told(tmp_path):
+def test_convert_overwrites_no_file_by_default(tmp_path):
     """An existing file stays, until --force."""
     target = tmp_path / "kept.toml"
     target.write_text("mine")

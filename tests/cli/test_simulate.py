@@ -106,7 +106,7 @@ def test_report_of_a_saved_run(kept, tmp_path):
     assert data["energy"]["end"] == pytest.approx(data["energy"]["start"], rel=1e-9)
 
 
-def test_report_overwrites_nothing_unasked(kept, tmp_path):
+def test_report_overwrites_no_file_by_default(kept, tmp_path):
     """A file that exists stays, and nothing else is written, unless --force is given."""
     run, page = tmp_path / "run.zarr", tmp_path / "new.html"
     tb.load_run(kept[1] / "run.zarr").save(run)
@@ -206,7 +206,7 @@ def test_ctrl_c_keeps_the_computed_rows(tmp_path):
         (["--control", "station"], "station keeping needs one floating base, got 0"),
     ],
 )
-def test_bad_options_are_refused_with_the_way_out(words, message):
+def test_invalid_options_are_refused_with_advice(words, message):
     """Before anything runs, by errors of ours, which the command shows with code 1."""
     result = invoke("simulate", ARM, "-t", 0.1, *words)
     assert isinstance(result.exception, tb.TiburonError)
@@ -246,14 +246,14 @@ def test_files_that_cannot_be_written_are_reported_before_the_run(kept, tmp_path
     assert "there is no folder" in str(result.exception)
 
 
-def test_numbers_are_read_by_place_or_by_name():
+def test_values_are_read_by_position_or_by_name():
     start = np.array([1.0, 2.0])
     np.testing.assert_array_equal(values_by_name("--q", "3, 4", "ab", start), [3.0, 4.0])
     np.testing.assert_array_equal(values_by_name("--q", "b=5", "ab", start), [1.0, 5.0])
     np.testing.assert_array_equal(start, [1.0, 2.0])
 
 
-def test_water_is_there_as_soon_as_it_is_spoken_of():
+def test_any_water_option_implies_water():
     assert surroundings(None, None, None, None, None) == tb.World()
     wet = surroundings(None, (0.0, 0.0, -1.6), None, (0.1, 0.0, 0.0), 0.5)
     assert wet.gravity == (0.0, 0.0, -1.6)
@@ -321,7 +321,7 @@ def test_pairs_that_may_touch_are_named():
     assert "--pair" in str(result.exception)
 
 
-def test_legs_that_are_held_carry_the_robot():
+def test_held_legs_carry_the_robot():
     """On the ground of its own world the dog stands; computed torque would let it fall."""
     code, data = data_of("simulate", "quadruped", "--pose", "stand", "--control", "hold", "-t", "1")
     assert code == 0
@@ -338,7 +338,7 @@ def test_a_start_that_penetrates_the_ground_is_replaced_by_the_standing_pose():
     assert json.loads(result.stdout)["q"]["base.z"] > 0.28
     result = invoke("simulate", "block_slope", "-t", "0.01")
     assert "note: starts in pose 'rest'" in result.stderr
-    # a start that is asked for is taken as it is, and without contact there is nothing to avoid
+    # a given start is used as it is, and without contact there is nothing to avoid
     result = invoke("simulate", "block_slope", "-t", "0.01", "--contact", "none")
     assert result.exit_code == 0
     assert "starts in pose" not in result.stderr

@@ -20,7 +20,7 @@ def view(*words: str):
 
 
 def test_a_robot_becomes_a_page(tmp_path):
-    """It stands in the pose that was asked for; an unknown pose is refused by name."""
+    """It is shown in the given pose; an unknown pose is refused by name."""
     page = tmp_path / "panda.html"
     done = view("panda", "--pose", "ready", "--html", str(page), "--show", "frames")
     assert done.exit_code == 0, done.output
@@ -34,7 +34,7 @@ def test_a_robot_becomes_a_page(tmp_path):
 
 
 def test_a_mode_becomes_a_page(tmp_path):
-    """Its title tells the frequency: a bit below sqrt(g / l) / 2 pi = 0.4985 Hz of a point mass."""
+    """Its title shows the frequency: a bit below sqrt(g / l) / 2 pi = 0.4985 Hz of a point mass."""
     page = tmp_path / "swing.html"
     done = view("pendulum", "--mode", "0", "--html", str(page))
     assert done.exit_code == 0, done.output

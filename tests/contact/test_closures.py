@@ -207,7 +207,7 @@ def test_topology_changes_in_one_run():
     assert run.q[-1, 6] == pytest.approx(-0.5 * 9.81 * 0.25, abs=1e-9)
 
 
-def test_a_soft_grasp_lifts_and_lets_go():
+def test_soft_grasp_lifts_and_releases():
     """Two soft fingers on a block that stands on rigid ground: grasp, lift, release, landing."""
     palm = tb.Body(
         "palm",
@@ -274,7 +274,7 @@ def test_a_soft_grasp_lifts_and_lets_go():
     assert np.abs(run.v[-1, 1:]).max() < 1e-8
 
 
-def test_contacts_that_cannot_separate_are_named_and_become_joints():
+def test_contacts_that_cannot_separate_become_joints():
     """A ball in a channel: opposed walls hold it, the floor below does not."""
     ball = tb.Body(
         "ball",
@@ -309,7 +309,7 @@ def test_contacts_that_cannot_separate_are_named_and_become_joints():
     assert now.modes.tolist() == ["breaking", "remaining", "inactive"]
 
 
-def test_closures_of_contacts_refuse_what_they_cannot_hold():
+def test_closures_of_contacts_refuse_unsupported_contacts():
     """Names, kinds, and ground that is no simple shape."""
     tree, _, stick = slider()
     floor = tb.World(ground=tb.Ground())

@@ -367,7 +367,7 @@ def test_bad_problems_are_refused(solve):
             solve(np.eye(100), -np.ones(100))
 
 
-def test_no_contacts_need_no_forces():
+def test_no_contacts_give_no_forces():
     """Empty problems, and contacts that all break."""
     for solve in SOLVERS:
         assert solve(np.zeros((0, 0)), np.zeros(0)).forces.shape == (0,)

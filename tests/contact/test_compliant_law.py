@@ -29,7 +29,7 @@ def work_on_the_point(path, forces):
     return float(np.sum(middle * np.diff(path, axis=0)))
 
 
-def test_a_closed_cycle_within_the_cone_costs_nothing():
+def test_closed_cycle_within_the_cone_dissipates_nothing():
     angle = np.linspace(0.0, 2.0 * np.pi, 401)
     # the cone of 20 N allows 3 mm of static friction
     path = 1.2e-3 * np.stack([1 - np.cos(angle), np.sin(angle)], axis=1)
@@ -40,7 +40,7 @@ def test_a_closed_cycle_within_the_cone_costs_nothing():
 
 
 @pytest.mark.parametrize("size", [2e-3, 4e-3, 2e-2])
-def test_a_closed_cycle_beyond_the_cone_takes_energy_and_never_gives_any(size):
+def test_closed_cycle_beyond_the_cone_dissipates_energy(size):
     angle = np.linspace(0.0, 2.0 * np.pi, 4001)
     generator = np.random.default_rng(1)
     wave = sum(generator.standard_normal(2) * np.sin(k * angle)[:, None] for k in (1, 2, 3))
@@ -61,7 +61,7 @@ def test_a_closed_cycle_beyond_the_cone_takes_energy_and_never_gives_any(size):
     assert np.max(gained - np.minimum.accumulate(gained)) <= stored * (1 + 1e-6)
 
 
-def test_long_sliding_has_the_force_of_coulomb_and_sticks_when_turned():
+def test_sliding_has_the_coulomb_force_and_sticks_on_reversal():
     path = np.stack([np.r_[np.linspace(0, 0.1, 500), np.linspace(0.1, 0.099, 20)[1:]],
                      np.zeros(519)], axis=1)  # fmt: skip
     found = pulled(path)
@@ -81,7 +81,7 @@ def test_normal_forces_never_pull_and_nothing_acts_on_open_points():
     assert np.isnan(lost.normal)
 
 
-def test_tangential_parts_are_across_the_normal():
+def test_tangential_forces_are_perpendicular_to_the_normal():
     generator = np.random.default_rng(2)
     a, n = generator.standard_normal((2, 3))
     n /= np.linalg.norm(n)

@@ -47,7 +47,7 @@ def test_laws_of_contact_hold(planar):
         assert natural_residual(W, b, mu, least, second.p) == pytest.approx(second.residual)
 
 
-def test_without_friction_it_is_the_problem_of_normals():
+def test_frictionless_solution_equals_the_normal_problem():
     """The same velocities as by pivoting, where impulses are not unique."""
     rng = np.random.default_rng(13)
     for _ in range(20):
@@ -59,7 +59,7 @@ def test_without_friction_it_is_the_problem_of_normals():
         )
 
 
-def test_contacts_far_away_take_no_part():
+def test_open_contacts_are_ignored():
     """A normal velocity of 1e9 m/s marks them; the others are solved as if alone."""
     rng = np.random.default_rng(14)
     A = rng.normal(size=(9, 8))
@@ -73,7 +73,7 @@ def test_contacts_far_away_take_no_part():
     np.testing.assert_allclose(found.p[[0, 2]], alone.p, atol=1e-12)
 
 
-def test_what_is_not_solved_says_so():
+def test_unsolved_problems_are_flagged():
     """The residual of wrong impulses is that of the laws, with the contact."""
     W, b = np.eye(6), np.array([0.0, 0.0, -1.0, 1.0, 0.0, -2.0])
     mu, none = np.array([0.0, 0.5]), np.zeros(2)

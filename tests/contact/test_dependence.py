@@ -12,7 +12,7 @@ ROTATION = np.linalg.qr(np.random.default_rng(2).normal(size=(3, 3)))[0]
 """Off the axes."""
 
 
-def test_one_odd_sign_makes_a_contact_redundant():
+def test_contact_with_the_only_coefficient_of_its_sign_is_redundant():
     """Between two walls of a corner a third, which they never let approach."""
     rows = np.array([[1.0, 0, 0], [0, 1.0, 0], [2.0, 3.0, 0]]) @ ROTATION.T
     found = analyze_dependence(rows)
@@ -25,7 +25,7 @@ def test_one_odd_sign_makes_a_contact_redundant():
     assert found.unbreakable == ()
 
 
-def test_all_of_one_sign_are_unbreakable():
+def test_contacts_with_coefficients_of_one_sign_cannot_separate():
     """Three contacts around a disc in its plane, and one more along its axis."""
     angles = np.array([0.1, 2.0, 4.0])
     rows = np.array([[math.cos(a), math.sin(a), 0.0] for a in angles] + [[0.0, 0.0, 2.0]])

@@ -114,7 +114,7 @@ def stack(boxes: int, ratio: float) -> Problem:
 
 
 @pytest.mark.parametrize(("boxes", "ratio"), [(4, 1.0), (3, 1e4), (3, 1e-4)])
-def test_stacks_are_held_whatever_their_masses(boxes, ratio, monkeypatch):
+def test_stacks_are_held_at_any_mass_ratio(boxes, ratio, monkeypatch):
     """Also where sweeps alone are far from a solution: many boxes, light ones below heavy ones."""
     problem = stack(boxes, ratio)
     arguments = [*problem.arguments[:-1], 1e-8]

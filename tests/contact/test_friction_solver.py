@@ -143,7 +143,7 @@ def test_one_case_and_many_have_the_same_bits():
         assert problem.violation(p, problem.A @ (problem.A.T @ p) + problem.b) < 1e-9
 
 
-def test_an_initial_guess_shortens_the_iteration():
+def test_warm_start_reduces_the_iterations():
     problem = Problem(5, contacts=4, columns=18)
     p, _, cold = problem.solve()
     problem.start = p

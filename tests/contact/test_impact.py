@@ -37,7 +37,7 @@ ROW = balls(3)
         ((0.0, 1.0), (1 / 6, 1 / 6, 2 / 3)),
     ],
 )
-def test_three_balls_with_a_coefficient_each(e, expected):
+def test_three_balls_with_different_restitution(e, expected):
     """Compression (2/3, 1/3), then decompression with what others press (eqs. 9.75-9.83)."""
     coefficients = {"b0/b1": e[0], "b1/b2": e[1]}
     after = tb.impact(ROW, np.zeros(3), [1.0, 0.0, 0.0], restitution=coefficients)
@@ -63,7 +63,7 @@ def test_sequential_order_gives_newtons_cradle():
     assert after.rounds == 2
 
 
-def test_sequential_collisions_without_restitution_end_together():
+def test_sequential_inelastic_collisions_end_at_one_velocity():
     """Each halves what is left; the sum of all is the simultaneous one."""
     after = tb.impact(ROW, np.zeros(3), [1.0, 0, 0], restitution=0.0, order="sequential")
     np.testing.assert_allclose(after.v, 1 / 3, atol=1e-9)
@@ -269,7 +269,7 @@ def test_loops_stay_closed_in_a_collision(e):
     assert after.energy_change == pytest.approx(change, rel=1e-6, abs=1e-10)
 
 
-def test_friction_takes_the_rebound_of_a_mechanism_alike_in_all_kinds_of_contact():
+def test_friction_reduces_the_rebound_equally_in_all_contact_methods():
     """One degree of freedom: velocities along ground and normal keep their ratio t.
 
     Compression ends at rest, c_n (1 + mu t) = p_n without friction, for t above mu. The impulse
@@ -373,7 +373,7 @@ def test_a_contact_that_no_motion_of_the_loop_moves_has_no_force():
     assert now.modes[0] == "breaking"
 
 
-def test_water_around_a_body_takes_part_in_its_collision():
+def test_added_mass_enters_collisions():
     """A sphere of 2 kg that carries 1.5 kg of water along needs 3.5 kg of impulse."""
     fluid = tb.BodyFluid(volume=0.002, added_mass=(0.0, 0.0, 0.0, 1.5, 1.5, 1.5))
     ball = tb.Body(
@@ -548,7 +548,7 @@ def test_a_stack_of_boxes_collides_at_all_its_corners():
     assert after.impulses[on_ground, 2].sum() == pytest.approx(mass, rel=1e-9)
 
 
-def test_at_rest_nothing_collides():
+def test_resting_contacts_have_no_impulse():
     """No approach, no impulse, no round; all that touches still touches."""
     after = tb.impact(ROW, np.zeros(3), [0.3, 0.3, 0.3], restitution=1.0)
     np.testing.assert_array_equal(after.v, 0.3)

@@ -65,6 +65,6 @@ def test_patches_of_the_ground_have_materials_of_their_own():
         (lambda: tb.Ground(patches=[0.3]), "list of GroundPatch"),
     ],
 )
-def test_surfaces_that_make_no_sense_are_refused(make, message):
+def test_invalid_surfaces_are_refused(make, message):
     with pytest.raises(tb.ModelError, match=message):
         make()

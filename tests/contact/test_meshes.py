@@ -207,7 +207,7 @@ def test_impacts_of_a_mesh_are_those_of_a_box(cube):
     np.testing.assert_allclose(found.v, expected.v, atol=1e-9)
 
 
-def test_what_meshes_cannot_do_is_refused(cube, groove, folder):
+def test_unsupported_mesh_contacts_are_refused(cube, groove, folder):
     model = tb.Model("block", [free_body(cube)])
     q, floor = [1.0, 0, 0, 0, 0, 0, 1.0], tb.World(ground=tb.Ground())
     cover = "tb.cover_mesh"
@@ -233,7 +233,7 @@ def test_what_meshes_cannot_do_is_refused(cube, groove, folder):
         tb.contacts(tb.Model("odd", [free_body(odd)]), q, world=floor)
 
 
-def test_without_coal_the_extra_is_named(cube, monkeypatch):
+def test_missing_coal_raises_an_error_naming_the_extra(cube, monkeypatch):
     monkeypatch.setitem(sys.modules, "coal", None)
     model = tb.Model("block", [free_body(cube)])
     with pytest.raises(tb.ModelError, match=r"cube.obj'.*pip install 'tiburon\[mesh\]'"):
@@ -250,7 +250,7 @@ def test_a_mesh_file_that_changes_is_read_again(folder):
         assert gap == pytest.approx(1.0 - size / 2, abs=1e-9)
 
 
-def test_edges_inside_flat_surfaces_do_not_touch(cube, folder):
+def test_edges_inside_flat_surfaces_are_ignored(cube, folder):
     """On a plate of many triangles a tilted block and a sphere have the normal of the plate."""
     plate = trimesh.creation.box((1.0, 1.0, 0.2))
     for _ in range(3):

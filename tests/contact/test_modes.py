@@ -45,7 +45,7 @@ def test_forces_of_contacts_at_rest_are_those_of_gauss_seidel(seed):
         np.testing.assert_allclose(answers.found[0].f, expected, atol=1e-9)
 
 
-def test_the_sample_has_every_mode():
+def test_random_problems_cover_every_mode():
     """The random problems above break, stick and slide."""
     seen = set()
     for seed in range(10):
@@ -69,7 +69,7 @@ def test_a_soft_tangent_has_its_direction_of_incipient_slip():
     assert f[:2] @ a[:2] < 0.0
 
 
-def test_centered_forces_leave_accelerations_alone_and_friction_over():
+def test_centered_forces_keep_accelerations_and_friction_margin():
     """A block on four corners: forces of least norm leave the cone of the upper ones."""
     corners = np.array([[x, y, -0.1] for x in (-0.2, 0.2) for y in (-0.15, 0.15)])
     rows = []

@@ -16,7 +16,7 @@ def _elsewhere(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", sorted(PUBLIC))
-def test_wrong_arguments_are_named_in_errors_of_ours(name):
+def test_wrong_arguments_are_named_in_errors(name):
     """A few values for every argument of every callable; others for other callables."""
     labels = sorted(BAD)
     start = zlib.crc32(name.encode())
@@ -27,7 +27,7 @@ def test_wrong_arguments_are_named_in_errors_of_ours(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(PUBLIC))
-def test_all_wrong_arguments_are_named_in_errors_of_ours(name):
+def test_all_wrong_arguments_are_named_in_errors(name):
     """Every value for every argument of every callable."""
     found = list(complaints(name, PUBLIC[name]))
     assert not found, "\n".join(map(str, found))

@@ -100,7 +100,7 @@ def test_help_keeps_units_in_brackets():
     [("tiburon sim", ["simulate"]), ("tiburon simulate pum", ["puma560"])],
 )
 def test_shells_complete_commands_and_robots(line, expected):
-    """What a shell asks after TAB, by the protocol of the completion that is installed."""
+    """Completions after TAB, by the protocol of the completion that is installed."""
     script = "import sys; sys.argv = ['tiburon']; from tiburon.cli import main; main()"
     asked = {"_TIBURON_COMPLETE": "complete_bash", "COMP_WORDS": line}
     result = subprocess.run(
@@ -169,6 +169,6 @@ def test_checkout_is_found_from_any_directory_inside(tmp_path):
     ("size", "text"),
     [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (999_960, "1.0 MB"), (2_340_000_000, "2.3 GB")],
 )
-def test_sizes_read_well(size, text):
+def test_sizes_are_formatted(size, text):
     """Sizes are shown with one decimal and the unit that fits."""
     assert format_size(size) == text

@@ -53,7 +53,7 @@ def test_dynamics_of_loops_names_the_alternative(name):
     assert caught.value.name == "ground pin"
 
 
-def test_also_after_the_tree_was_compiled():
+def test_loops_are_refused_after_the_tree_was_compiled():
     """The tree has the same bodies; its code must not be found for the robot with loops."""
     tree = MODEL.without_loops()
     assert tree.structure_key() != MODEL.structure_key()
@@ -66,7 +66,7 @@ def test_also_after_the_tree_was_compiled():
         tb.compile(lambda model, q: tb.mass_matrix(model, q), MODEL)
 
 
-def test_kinematics_and_energies_of_the_tree_continue():
+def test_kinematics_and_energies_accept_loops():
     tree = MODEL.without_loops()
     for function in (
         lambda m: tb.forward_kinematics(m, Q, "rocker")[0],
@@ -79,7 +79,7 @@ def test_kinematics_and_energies_of_the_tree_continue():
         np.testing.assert_array_equal(function(MODEL), function(tree))
 
 
-def test_every_function_of_the_library_has_decided():
+def test_every_library_function_declares_its_handling_of_loops():
     """A new function must say whether loops concern it: dynamics by forces or mass does."""
     for name in tb.__all__:
         getattr(tb, name)  # loads its module

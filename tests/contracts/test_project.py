@@ -49,7 +49,7 @@ def test_architecture_describes_every_room():
         assert f"| `{room.parent.name}/` |" in text
 
 
-def test_type_information_ships():
+def test_type_information_is_packaged():
     """The marker that makes type checkers read our annotations is in the package."""
     assert (ROOT / "src" / "tiburon" / "py.typed").is_file()
 

@@ -233,7 +233,7 @@ def test_a_world_with_a_fluid_is_the_fluid(name):
 
 
 @pytest.mark.parametrize("name", [x for x in NAMES if GRAVITY in LIBRARY[x].parameters])
-def test_gravity_of_the_world_counts(name):
+def test_gravity_of_the_world_is_used(name):
     """Where gravity is a parameter, another one gives another result."""
     if name in ("fin_force", "linearize", "forward_dynamics_derivatives"):
         # fins feel no gravity; of derivatives only those by q do

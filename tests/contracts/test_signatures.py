@@ -93,7 +93,7 @@ def test_compiling_without_the_model_explains_how_to_pass_it():
         tb.compile(lambda q, v: q)
 
 
-def test_right_signatures_of_all_shapes_are_taken():
+def test_valid_signatures_of_all_forms_are_accepted():
     """Further arguments with defaults, any number of them, methods and objects that are called."""
 
     class Controller:

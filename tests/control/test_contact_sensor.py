@@ -91,7 +91,7 @@ def test_noise_is_that_of_forces_and_touch_stays_zero_or_one():
         ({"contacts": ()}, "contacts must be names"),
     ],
 )
-def test_arguments_that_do_not_fit_are_refused_by_name(options, message):
+def test_invalid_arguments_are_refused(options, message):
     def sense():
         sensor = tb.ContactSensor("a", **options)
         tb.simulate(box(), 0.01, q=START, world=FLOOR, sensors=[sensor])
@@ -100,7 +100,7 @@ def test_arguments_that_do_not_fit_are_refused_by_name(options, message):
         sense()
 
 
-def test_a_run_without_contact_has_nothing_to_read():
+def test_contact_sensor_needs_a_run_with_contact():
     sensor = tb.ContactSensor("a", "box/ground")
     with pytest.raises(tb.ModelError, match="expected a run with contact, got none"):
         tb.simulate(box(), 0.01, q=START, sensors=[sensor])

@@ -126,7 +126,7 @@ def test_a_passive_joint_is_moved_by_the_motors():
 @pytest.mark.parametrize(
     "name", ["four_bar", *(pytest.param(name, marks=SLOW) for name in ("planar_3rrr", "stewart"))]
 )
-def test_weight_is_borne_by_the_motors(name):
+def test_gravity_is_compensated_by_the_motors(name):
     """Nothing moves, for half a second."""
     model = tb.load(name)
     q = start_of(model)
@@ -137,7 +137,7 @@ def test_weight_is_borne_by_the_motors(name):
 
 
 @SLOW
-def test_weight_of_loops_on_a_floating_base_leaves_the_base_to_fall():
+def test_gravity_compensation_of_loops_leaves_the_floating_base_free():
     """The joints carry nothing through their loops: all falls as one body, without bending."""
     model, q = random_mechanism("floating", np.random.default_rng(4))
     run = tb.simulate(model, 0.3, q=q, control=tb.GravityCompensation())

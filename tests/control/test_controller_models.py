@@ -31,7 +31,7 @@ def arm(factor=1.0):
 
 
 @pytest.mark.parametrize("name", CONTROLS)
-def test_a_robot_that_is_given_has_its_own_numbers(name):
+def test_controller_model_has_its_own_parameters(name):
     """Also where it is the robot of the run, whose masses are others in each case."""
     robot, control = arm(), CONTROLS[name]
     mass = robot.bodies[-1].inertia.mass
@@ -50,7 +50,7 @@ def test_a_robot_that_is_given_has_its_own_numbers(name):
 
 
 @pytest.mark.parametrize("name", CONTROLS)
-def test_a_world_that_is_given_has_its_own_numbers(name):
+def test_controller_world_has_its_own_parameters(name):
     """Also where it equals that of the run, whose gravity is another in each case."""
     robot, control, q = arm(), CONTROLS[name], [0.3, 0.2]
     gravity = [(0.0, 0.0, -9.81), (0.0, 0.0, -5.0)]
@@ -84,7 +84,7 @@ def test_code_for_a_believed_world_does_not_depend_on_the_true_one():
 
 
 @pytest.mark.parametrize("name", CONTROLS)
-def test_another_robot_is_taken_to_be_in_the_true_surroundings(name):
+def test_controller_model_uses_the_world_of_the_run(name):
     """Gravity and water of each case, not those of the first."""
     robot, control, q = arm(), CONTROLS[name], [0.3, 0.2]
     idea = arm(1.5)
@@ -105,7 +105,7 @@ def test_another_robot_is_taken_to_be_in_the_true_surroundings(name):
         np.testing.assert_allclose(run.q[:, k], alone.q, rtol=0, atol=ROUNDING)
 
 
-def test_a_closed_robot_that_is_given_has_its_own_numbers():
+def test_closed_loop_controller_model_has_its_own_parameters():
     """The same with loops."""
     robot = tb.load("four_bar")
     body = robot.bodies[0]

@@ -109,7 +109,7 @@ def test_commands_are_the_same_traced_and_in_python_for_one_and_many(name):
         assert_close(found, [*one[0], *one[1]])
 
 
-def test_a_spring_rests_where_it_bears_the_load():
+def test_proportional_control_rests_with_its_static_error():
     """PD under gravity: the steady error is load / stiffness, with the load at that place."""
     model, k = arm(), np.array([90.0, 200.0, 5.0])
     run = tb.simulate(model, 12.0, control=PD(0.0, k, DAMPING), dt=2e-3)
@@ -120,7 +120,7 @@ def test_a_spring_rests_where_it_bears_the_load():
     assert np.abs(rest).max() > 0.05
 
 
-def test_an_integral_takes_the_error_away():
+def test_integral_control_removes_the_error():
     model, integral = arm(), np.array([120.0, 200.0, 4.0])
     control = PID(0.2, (90.0, 200.0, 5.0), DAMPING, integral)
     run = tb.simulate(model, 14.0, control=control, dt=2e-3)
@@ -129,7 +129,7 @@ def test_an_integral_takes_the_error_away():
     assert_close(integral * run.x[-1], tb.gravity_force(model, run.q[-1]), 1e-4)
 
 
-def test_an_integral_waits_at_the_limit():
+def test_integral_has_anti_windup():
     """A load beyond the limit: without waiting the integral would grow with time."""
     model = arm()
     weak = PID(
@@ -142,7 +142,7 @@ def test_an_integral_waits_at_the_limit():
     assert np.abs(run.u).max() <= 3.0
 
 
-def test_computed_torque_leaves_linear_errors():
+def test_computed_torque_gives_linear_error_dynamics():
     """d2e/dt2 + 2 w de/dt + w^2 e = 0: e = (e0 + (de0 + w e0) t) exp(-w t), for every joint."""
     model, w = arm(), 7.0
     start = PATH.at(0.0)
@@ -161,7 +161,7 @@ def test_computed_torque_leaves_linear_errors():
     assert_close(PATH.at(run.time).position - run.q, expected, 1e-8)
 
 
-def test_the_model_given_to_computed_torque_counts():
+def test_computed_torque_uses_its_model():
     """With a wrong model the weight it misses stays as an error."""
     model = arm()
     wrong = ComputedTorque.critical(0.0, 8.0, world=tb.World(gravity=(0.0, 0.0, -5.0)))
@@ -171,7 +171,7 @@ def test_the_model_given_to_computed_torque_counts():
     assert_close(-64.0 * H @ run.q[-1], missing, 1e-6)
 
 
-def test_with_its_weight_borne_an_arm_stays():
+def test_gravity_compensated_arm_stays():
     model = arm()
     q = np.array([0.3, -0.1, 0.5])
     run = tb.simulate(model, 1.0, q=q, control=GravityCompensation())
@@ -181,7 +181,7 @@ def test_with_its_weight_borne_an_arm_stays():
 
 
 @pytest.mark.parametrize("fluid", [None, tb.Water()], ids=["dry", "wet"])
-def test_with_its_weight_borne_a_robot_with_loops_stays(fluid):
+def test_gravity_compensated_closed_loop_robot_stays(fluid):
     """The crank's motor alone bears all links, in water less what they displace."""
     bar = tb.load("four_bar")
     wet = tb.BodyFluid(volume=2e-4, center_of_buoyancy=(0.1, 0.0, 0.0))
@@ -193,7 +193,7 @@ def test_with_its_weight_borne_a_robot_with_loops_stays(fluid):
     assert np.abs(loose.q[-1] - home).max() > 0.1
 
 
-def test_currents_are_no_weight_with_loops_either():
+def test_currents_are_not_compensated_with_loops():
     bar = tb.load("four_bar")
     wet = tb.BodyFluid(volume=2e-4, drag=(tb.SphereDrag(0.1),))
     model = bar.with_fluids({body.name: wet for body in bar.bodies})
@@ -211,7 +211,7 @@ def test_currents_are_no_weight_with_loops_either():
     assert_close([borne[names.index(name)] for name in model.v_names], still)
 
 
-def test_joints_with_quaternions_turn_the_short_way():
+def test_joints_with_quaternions_take_the_shorter_rotation():
     """A ball joint under PD in space comes to rest at its target, whichever sign that has."""
     model = ball()
     target = np.array([0.6, 0.0, 0.48, 0.64])
@@ -222,7 +222,7 @@ def test_joints_with_quaternions_turn_the_short_way():
         assert_close(np.abs(run.q[-1] @ target), 1.0, 1e-10)
 
 
-def test_sampled_in_python_it_goes_where_it_goes_natively():
+def test_python_and_native_sampled_control_agree():
     """The same controller held for a millisecond, called in Python: the same bits of motion."""
     model, control = arm(), CONTROLLERS["pd on a path"]
     q = PATH.at(0.0).position

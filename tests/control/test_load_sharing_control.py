@@ -149,7 +149,7 @@ def test_a_hexapod_walks_on_three_legs_at_a_time():
     ("smoothing", "bound"),
     [(tb.SmoothingPenalty(10.0, 0.1), 5.0), (tb.StepBound(2.0), 2.0 + 1e-9)],
 )
-def test_a_dog_trots_ten_seconds_with_each_scheme(dog, plan, smoothing, bound):
+def test_quadruped_trots_ten_seconds_with_each_scheme(dog, plan, smoothing, bound):
     """No foot pulls, none slips under load, measured forces are shared ones, steps are bounded."""
     path = tb.GaitPath.trot(dog, duration=9.5)
     walk = Walk(simulated(dog, tb.LoadSharingControl(plan, path, smoothing=smoothing), 10.0))
@@ -162,7 +162,7 @@ def test_a_dog_trots_ten_seconds_with_each_scheme(dog, plan, smoothing, bound):
 
 
 @pytest.mark.slow
-def test_footholds_catch_a_push(dog, plan):
+def test_foothold_adaptation_recovers_from_a_push(dog, plan):
     """A sideways push of 0.6 m/s: feet that answer to it catch the robot, fixed ones do not."""
 
     @tb.traced

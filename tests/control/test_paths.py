@@ -34,7 +34,7 @@ def paths():
 
 
 @pytest.mark.parametrize("name", [n for n in paths() if n != "trapezoidal"])
-def test_points_are_met_at_their_times(name):
+def test_paths_pass_through_their_points(name):
     path = paths()[name]
     assert_close(path.at(TIMES).position, POINTS)
 
@@ -168,7 +168,7 @@ def test_traced_poses_give_the_same():
         assert_close(ours, plain, 1e-14)
 
 
-def test_a_turn_takes_the_short_way_about_a_fixed_axis():
+def test_rotation_takes_the_shorter_way_about_a_fixed_axis():
     """Half way along a turn by 2 rad: 1 rad about the same axis."""
     axis = np.array([0.6, 0.0, 0.8])
     end = [np.cos(1.0), *(np.sin(1.0) * axis)]

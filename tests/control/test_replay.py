@@ -27,7 +27,7 @@ def slider():
     return tb.Model("slider", [body])
 
 
-def test_rows_hold_or_are_joined_by_lines():
+def test_rows_are_held_or_interpolated():
     held = Replay.of(TIMES, ROWS, ["a", "b"])
     lines = Replay.of(TIMES, ROWS, ["a", "b"], interpolation="linear")
     assert_close(
@@ -38,7 +38,7 @@ def test_rows_hold_or_are_joined_by_lines():
     )
 
 
-def test_times_that_round_meet_their_row():
+def test_rounded_times_use_their_row():
     """Three steps of 0.1 s are 2e-16 s short of 0.3: the row of that time counts all the same."""
     held = Replay.of([0.0, 0.3, 0.7], [[1.0], [2.0], [3.0]], ["a"])
     assert held.at(0.3 - 1e-15) == 2.0
@@ -73,7 +73,7 @@ def test_a_log_drives_a_run():
     assert np.array_equal(python.q, run.q)
 
 
-def test_another_log_of_like_length_compiles_nothing():
+def test_log_of_similar_length_compiles_nothing():
     """What code depends on is names and rough length alone; logs side by side keep apart."""
     model = slider()
     first = Replay.of(np.arange(100.0), RANDOM.standard_normal((100, 1)), ["rail"])
@@ -95,7 +95,7 @@ def test_another_log_of_like_length_compiles_nothing():
     )
 
 
-def test_commands_after_the_end_of_a_case_are_not_given_again():
+def test_replay_ends_with_the_recorded_case():
     """One of two cases stops at an event; the other continues."""
     stop = tb.Event("far", lambda state: state.q[0] - 0.1, terminal=True)
     run = tb.simulate(
@@ -107,7 +107,7 @@ def test_commands_after_the_end_of_a_case_are_not_given_again():
     assert_close(ends, [0.1, 0.5])
 
 
-def test_a_recorded_run_can_be_given_again(tmp_path):
+def test_recorded_run_can_be_replayed(tmp_path):
     """Commands of a run with a controller, replayed without it: the same motion."""
     model = slider()
     first = tb.simulate(
@@ -132,7 +132,7 @@ def test_a_recorded_run_can_be_given_again(tmp_path):
     assert Replay.from_csv(file) == replay
 
 
-def test_logs_that_are_no_tables_are_refused(tmp_path):
+def test_invalid_logs_are_refused(tmp_path):
     """A missing file, a folder, a pipe, which would wait for ever, and bytes that are no text."""
     with pytest.raises(tb.RunFileError, match="there is no such file"):
         Replay.from_csv(tmp_path / "no.csv")

@@ -74,7 +74,7 @@ PAIRS = pairs()
 
 
 @pytest.mark.parametrize("kind", PAIRS)
-def test_other_numbers_are_the_same_code(kind):
+def test_changed_parameters_share_code(kind):
     """Keys are equal, numbers are not, and each controller decides with its own."""
     model = tb.load(ROV) if kind.startswith("station") else arm()
     systems = [System(model, None, elements_of(model), control) for control in PAIRS[kind]]
@@ -90,7 +90,7 @@ def test_other_numbers_are_the_same_code(kind):
     assert not np.allclose(*decided)
 
 
-def test_other_forms_are_other_code():
+def test_changed_structure_has_its_own_code():
     """One number for all joints is not one for each; limits and paths are not numbers."""
     forms = [
         tb.PD(0.1, 80.0, 9.0),
@@ -168,7 +168,7 @@ def test_cases_of_a_batch_have_their_own_gains(pendulum, tmp_path):
     assert np.array_equal(again.q, run.q)
 
 
-def test_a_function_of_the_user_may_have_numbers_too(pendulum):
+def test_user_function_may_have_parameters(pendulum):
     """Listed as `parameters`, found as `state.p`."""
 
     @tb.traced
@@ -190,8 +190,8 @@ def test_a_function_of_the_user_may_have_numbers_too(pendulum):
         tb.simulate(pendulum, 0.1, parameters={"control.parameters": [1.0]})
 
 
-def test_a_controller_within_another_keeps_its_own_numbers(pendulum):
-    """What the loop hands over belongs to the controller that it calls, and to nobody else."""
+def test_nested_controller_keeps_its_own_parameters(pendulum):
+    """Parameters passed by the loop belong to the called controller only."""
     inner = tb.PD(0.2, 30.0, 4.0)
 
     @tb.traced
@@ -205,7 +205,7 @@ def test_a_controller_within_another_keeps_its_own_numbers(pendulum):
 
 
 def test_user_classes_are_keyed_by_their_graph_also_when_nested():
-    """A derived controller inherits what tells the code of its base, not of its own."""
+    """A derived controller inherits the key of its base, not its own."""
 
     def derived(gain):
         @tb.traced

@@ -65,7 +65,7 @@ def ideal(model, sensor, q, v, tau=None, time=0.0, **world):
     return sensing.ideal(np.asarray(q, dtype=float), np.asarray(v, dtype=float), u, time)
 
 
-def test_an_inertial_sensor_at_rest_feels_the_support_and_in_free_fall_nothing():
+def test_imu_measures_specific_force():
     """Held still, the proper acceleration is g upward; falling, it is nothing."""
     model = stone()
     q = model.integrate(model.neutral(), [0.4, -0.3, 0.8, 1.0, 2.0, 3.0])
@@ -78,7 +78,7 @@ def test_an_inertial_sensor_at_rest_feels_the_support_and_in_free_fall_nothing()
     assert_close(falling, np.zeros(6))
 
 
-def test_a_turntable_pulls_inward():
+def test_imu_on_a_turntable_measures_centripetal_acceleration():
     """On the rim at rate w: -w^2 r along the spoke, r times the angular acceleration, g up."""
     r, w, torque = 0.7, 3.0, 2.0
     model = turntable(r)
@@ -87,7 +87,7 @@ def test_a_turntable_pulls_inward():
     assert_close(reading, [0, 0, w, -(w**2) * r, torque * r, G])
 
 
-def test_an_inertial_sensor_is_the_second_derivative_of_its_place():
+def test_imu_acceleration_is_the_second_derivative_of_position():
     """Any motion in space: rotate back the differences of velocity, less gravity."""
     model = stone()
     rng = np.random.default_rng(3)
@@ -140,7 +140,7 @@ def test_depth_pose_and_logs_in_a_current():
     assert_close(through, ground - R.T @ current)
 
 
-def test_a_wrist_carries_its_tool():
+def test_wrist_force_sensor_measures_the_tool_weight():
     """The joint transmits what moves the tool: m (a - g) of its center of mass."""
     model = arm()
     rng = np.random.default_rng(8)
@@ -196,7 +196,7 @@ def test_delays_and_rates_are_exact_to_the_step():
         assert sensing.channel_names == ("e.q.shoulder",)
 
 
-def test_noise_has_the_deviation_asked_for_and_no_memory():
+def test_noise_has_the_given_deviation_and_is_white():
     """Mean 0, deviation s, no correlation between samples, channels or cases: 4 sigma bounds."""
     noise = (0.1, 0.5)
     sensor = JointSensor("e", velocity=False, noise=noise, rate=1e3, seed=11)
@@ -247,7 +247,7 @@ def test_bias_adds_and_resolution_rounds():
 
 
 def test_checkpoints_keep_delayed_readings():
-    """A second set of sensors that continues from the memory of the first tells the same bits."""
+    """A second set of sensors that continues from the memory of the first gives the same bits."""
     sensor = JointSensor("e", noise=0.1, rate=250.0, delay=0.01)
     whole, _ = run([sensor], 60)
     half, sensing = run([sensor], 30)

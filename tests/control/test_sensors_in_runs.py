@@ -35,7 +35,7 @@ def swing(duration=0.4, **options):
     return tb.simulate(MODEL, duration, **options)
 
 
-def test_looking_changes_nothing():
+def test_sensors_do_not_change_the_motion():
     """A run with sensors moves as one without."""
     assert np.array_equal(swing().q, swing(sensors=()).q)
 
@@ -48,7 +48,7 @@ def test_readings_are_delayed():
     state = np.concatenate([run.q, run.v], axis=1)
     lag = round(0.02 / 0.005)
     assert np.array_equal(told[lag:, :4], state[:-lag])
-    # until the first word arrives, the start is told
+    # until the first sample arrives, readings are those of the start
     assert np.array_equal(told[:lag, :4], np.tile(state[0], (lag, 1)))
     sensing = Sensing(run.system.system, [GYRO], 1e-3)
     ideal = sensing.ideal(run.q[::2], run.v[::2], np.zeros((len(run.q[::2]), 2)), run.time[::2])
@@ -73,7 +73,7 @@ def test_a_controller_reads_sensors():
     assert len(seen) >= 40
 
 
-def test_neither_recording_nor_neighbors_change_a_reading():
+def test_readings_do_not_depend_on_recording_or_batch():
     """Other recording rates, a batch beside, a run in two parts: the same bits."""
     whole = swing()
     rare = swing(record_dt=0.02)

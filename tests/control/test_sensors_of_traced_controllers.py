@@ -43,8 +43,8 @@ def test_sampled_traced_controllers_read_the_same_values_as_those_in_python(cont
         assert np.array_equal(many.q[:, 0], native.q)
 
 
-def test_at_every_stage_readings_hold_until_the_next_word():
-    """What reads nothing but sensors changes only when they speak, every 5 ms here."""
+def test_readings_are_held_between_samples_at_every_stage():
+    """A controller of sensor readings changes only at their samples, every 5 ms here."""
     native = swing(control=inside)
     python = swing(control=outside, control_dt=0.005)
     assert np.array_equal(native.q[-1], python.q[-1])
@@ -54,7 +54,7 @@ def test_at_every_stage_readings_hold_until_the_next_word():
     assert np.array_equal(native.u[:, 0], -4.0 * native.array("sensor")[:, 0])
 
 
-def test_steps_that_adapt_end_where_sensors_speak():
+def test_adaptive_steps_end_at_sensor_samples():
     """To the bit, as with a controller in Python at that rate."""
     options = {"method": "dopri5", "control_dt": 0.005}
     same(swing(0.1, control=inside, **options), swing(0.1, control=outside, **options))
@@ -64,7 +64,7 @@ def test_steps_that_adapt_end_where_sensors_speak():
 
 @pytest.mark.parametrize("control", [inside, outside])
 @pytest.mark.parametrize("control_dt", [0.01, None])
-def test_a_run_in_parts_reads_the_same(control, control_dt, tmp_path):
+def test_resumed_run_has_the_same_readings(control, control_dt, tmp_path):
     """Words on their way, and words that depend on the commands of the moment, survive a file."""
     whole = swing(control=control, control_dt=control_dt)
     first = swing(0.2, control=control, control_dt=control_dt)
@@ -75,7 +75,7 @@ def test_a_run_in_parts_reads_the_same(control, control_dt, tmp_path):
     same(later, whole)
 
 
-def test_sensors_that_are_not_there_are_reported():
+def test_unknown_sensors_are_reported():
     """By name, traced or in Python; the nearest name first."""
     for control in (inside, outside):
         with pytest.raises(tb.ModelError, match="'encoders', got one without sensors"):

@@ -83,7 +83,7 @@ def test_the_allocation_matrix_holds_the_wrenches_of_thrusters():
         assert_close(A[:, k], tb.thruster_force_of_thrust(model, q, unit)[:6])
 
 
-def test_too_few_thrusters_do_the_best_they_can():
+def test_too_few_thrusters_minimize_the_wrench_error():
     """Four thrusters for six rows: the least error, weighted by importance, against lstsq."""
     importance = np.array([1.0, 2.0, 0.5, 1.0, 3.0, 0.2])
     shares = ThrusterAllocation.of(vehicle(count=4), importance=importance)
@@ -94,7 +94,7 @@ def test_too_few_thrusters_do_the_best_they_can():
     assert_close(found.missing, b - A @ expected, 1e-11)
 
 
-def test_saturated_thrusters_give_the_optimum_within_limits():
+def test_saturated_allocation_is_optimal_within_limits():
     """The least error against projected gradients: no other thrusts come nearer to the wrench."""
     model = vehicle(limit=12.0)
     shares = ThrusterAllocation.of(model)
@@ -133,7 +133,7 @@ def test_saturated_thrusters_can_keep_the_direction():
             assert np.linalg.norm(more.missing) > 1e-6 * np.linalg.norm(b)
 
 
-def test_failed_thrusters_give_nothing_and_others_make_up():
+def test_failed_thrusters_are_compensated_by_others():
     """Eight thrusters less one still reach six components; the report names the saturated."""
     whole = ThrusterAllocation.of(vehicle(limit=60.0))
     b = RANDOM.normal(size=6)
@@ -168,7 +168,7 @@ CURVES = {
 
 
 @pytest.mark.parametrize("name", CURVES)
-def test_commands_give_the_thrusts_they_are_for(name):
+def test_commands_produce_the_requested_thrusts(name):
     thruster = tb.Thruster("t", "hull", curve=CURVES[name])
     thrust = np.array([-28.0, -9.0, -0.3, 0.0, 0.4, 12.0, 44.0])
     command = command_of_thrust(thruster, thrust)
@@ -178,7 +178,7 @@ def test_commands_give_the_thrusts_they_are_for(name):
     assert_close(interpret(program, [thrust]), command)
 
 
-def test_a_curve_that_falls_is_refused():
+def test_non_monotonic_thrust_curve_is_refused():
     falling = tb.Thruster("t", "hull", curve=tb.LinearThrust(-1.0))
     with pytest.raises(tb.ModelError, match="reverse its direction"):
         command_of_thrust(falling, 1.0)

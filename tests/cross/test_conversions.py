@@ -1,4 +1,4 @@
-"""Converters of numbers against the codes whose orders they speak.
+"""Conversions of states against the codes whose conventions they use.
 
 States are drawn in the other code's order, so that nothing of ours takes part in making them: our
 dynamics from converted states must be the other code's, converted.
@@ -87,24 +87,24 @@ def tip_motion(model, ours):
     return np.concatenate([omega, linear], axis=-1)
 
 
-def test_the_recording_states_where_it_comes_from():
+def test_recording_has_its_provenance():
     """Tools, versions and command are stored beside the numbers."""
     assert set(PROVENANCE["tools"]) == {"Pinocchio", "MuJoCo"}
     assert PROVENANCE["command"] == COMMAND
 
 
-def test_recorded_states_of_pinocchio_give_its_answers():
+def test_recorded_states_of_pinocchio_give_its_results():
     """Position, velocity, force, acceleration and six-vectors as Pinocchio writes them."""
     compare_pinocchio(ARRAYS["pinocchio"])
 
 
-def test_recorded_states_of_mujoco_give_its_answers():
+def test_recorded_states_of_mujoco_give_its_results():
     """Position, velocity, force, acceleration and six-vectors as MuJoCo writes them."""
     compare_mujoco(ARRAYS["mujoco"])
 
 
 @pytest.mark.slow
-def test_states_of_pinocchio_give_its_answers_now():
+def test_states_of_pinocchio_give_its_results_now():
     """The same with the installed Pinocchio and other states."""
     pytest.importorskip("pinocchio", reason="live comparison needs Pinocchio (extra: bench)")
     pytest.importorskip("mujoco", reason="live comparison needs MuJoCo (extra: bench)")
@@ -114,7 +114,7 @@ def test_states_of_pinocchio_give_its_answers_now():
 
 
 @pytest.mark.slow
-def test_states_of_mujoco_give_its_answers_now():
+def test_states_of_mujoco_give_its_results_now():
     """The same with the installed MuJoCo and other states."""
     pytest.importorskip("pinocchio", reason="live comparison needs Pinocchio (extra: bench)")
     pytest.importorskip("mujoco", reason="live comparison needs MuJoCo (extra: bench)")

@@ -38,7 +38,7 @@ def compare(model, q, v, x, stored, case):
     assert_close(tau, expected, ALGEBRA, scale * max(1.0, float(np.abs(v).max())) ** 2)
     weight = tb.gravity_force(model, q, world=WORLD)
     assert_close(weight, T.T @ stored["gravity_force"][case], ALGEBRA, scale)
-    # forces told in their terms work as ours do: tau . v is the same power
+    # forces in their convention do the same work: tau . v is the same power
     vd = tb.forward_dynamics(model, q, v, x, world=WORLD)
     found = theirs(model, q, v, vd)[2]
     expected = stored["forward_dynamics"][case]
@@ -64,7 +64,7 @@ def compare_derivatives(model, q, v, x, stored, case):
         assert_close(ours, expected, tolerance, np.abs(expected).max())
 
 
-def test_the_recording_states_where_it_comes_from():
+def test_recording_has_its_provenance():
     """Tool, version and command are stored, and every kind of joint that Pinocchio can make."""
     assert PROVENANCE["tool"] == "Pinocchio"
     assert PROVENANCE["version"]

@@ -30,7 +30,7 @@ def compare(model, q, v, x, theirs):
     assert_close(tb.momentum(model, q, v), theirs["momentum"], ALGEBRA, scale * weight)
 
 
-def test_the_recording_states_where_it_comes_from():
+def test_recording_has_its_provenance():
     """Tool, version and command are stored, and every robot that is compared is in it."""
     assert PROVENANCE["tool"] == "Pinocchio"
     assert PROVENANCE["version"]

@@ -25,7 +25,7 @@ def model(tmp_path_factory):
     return read_urdf(path).without_loops()
 
 
-def test_the_recording_states_where_it_comes_from(model):
+def test_recording_has_its_provenance(model):
     """Tool, version and command are stored, and states and robot are still those."""
     assert (FACTS["tool"], FACTS["command"]) == ("Pinocchio", COMMAND)
     assert tuple(FACTS["bodies"]) == model.body_names
@@ -33,7 +33,7 @@ def test_the_recording_states_where_it_comes_from(model):
         assert np.array_equal(given, RECORDED[name])
 
 
-def test_a_loaded_robot_gives_the_recorded_answers(model):
+def test_loaded_robot_gives_the_recorded_results(model):
     """Mimic, floating and fixed joints, turned inertias: forces, mass matrix, all link frames."""
     q, v, vd = RECORDED["q"], RECORDED["v"], RECORDED["vd"]
     assert_close(tb.inverse_dynamics(model, q, v, vd), RECORDED["tau"])

@@ -30,7 +30,7 @@ def test_our_model_agrees_with_mujoco():
     )
 
 
-def test_numbers_convert_where_no_joint_follows_another():
+def test_states_convert_without_coupled_joints():
     """`to_mujoco` and `from_mujoco` know the order of a loaded model."""
     peer = LoadedPeer(DIVER)
     follower = next(body for body in peer.model.bodies if body.joint.kind == "coupled")

@@ -53,7 +53,7 @@ def compare(model, q, v, x, wrench, theirs):
     assert_close(translation, theirs["translation"])
 
 
-def test_the_recording_states_where_it_comes_from():
+def test_recording_has_its_provenance():
     """Tool, version and command are stored beside at least eight robots."""
     assert PROVENANCE["tool"] == "Pinocchio"
     assert PROVENANCE["version"]
@@ -63,7 +63,7 @@ def test_the_recording_states_where_it_comes_from():
 
 
 @over_robots
-def test_our_answers_equal_those_recorded(name):
+def test_results_equal_those_recorded(name):
     """Dynamics, energy and frames of a robot, native, in recorded states."""
     model, stored = RECORDED[name], ARRAYS[name]
     same = PROVENANCE["robots"][name] == [joint.kind for joint in model.joints]
@@ -75,7 +75,7 @@ def test_our_answers_equal_those_recorded(name):
 
 @pytest.mark.slow
 @over_robots
-def test_our_answers_equal_pinocchios_now(name):
+def test_results_equal_those_of_pinocchio_now(name):
     """The same with the installed Pinocchio, which also checks the recording."""
     pytest.importorskip("pinocchio", reason="live comparison needs Pinocchio (extra: bench)")
     from tests.cross.peer import Peer

@@ -36,7 +36,7 @@ def test_feet_on_the_ground_move_back_with_the_body_and_lift_between():
     assert not way[phase < 0.6, 2].any()
 
 
-def test_joint_angles_put_feet_where_the_gait_wants_them():
+def test_joint_angles_place_feet_on_the_gait():
     dog = tb.load("quadruped")
     stand = dog.poses["stand"]
     angles = TROT.angles(dog, stand)
@@ -78,7 +78,7 @@ def test_strides_beyond_the_reach_are_refused():
 
 
 @pytest.mark.parametrize("push", [0.0, 0.6])
-def test_dog_trots_on_level_ground_and_recovers_from_a_push(push):
+def test_quadruped_trots_on_level_ground_and_recovers_from_a_push(push):
     """Within some centimeters of stride per cycle times cycles, upright, heading kept."""
     dog = tb.load("quadruped")
     gait = Gait(TROT.phases, 0.4, 0.6, (0.2, 0.0), 0.08)

@@ -1,4 +1,4 @@
-"""Robots behind their servers, on threads of their own, and a client that speaks with them."""
+"""Robots behind their servers, on threads of their own, and a client that connects to them."""
 
 import asyncio
 import contextlib

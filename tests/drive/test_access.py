@@ -68,7 +68,7 @@ class TestOtherProtocols:
     """What was meant for others is not carried out."""
 
     @pytest.mark.parametrize("options", [{}, {"no_token": True}], ids=["token", "no token"])
-    def test_the_body_of_an_http_request_is_not_carried_out(self, tmp_path, options):
+    def test_body_of_an_http_request_is_not_executed(self, tmp_path, options):
         """The first line of the request closes the connection; no file appears."""
         with (
             rov() as drive,
@@ -80,7 +80,7 @@ class TestOtherProtocols:
             assert posted(drive, "surge") == 0.0
             assert list(tmp_path.iterdir()) == []
 
-    def test_nothing_is_carried_out_behind_a_token_that_is_wrong_or_missing(self, served, drive):
+    def test_commands_without_a_valid_token_are_not_executed(self, served, drive):
         for first in ({"type": "hello"}, {"type": "hello", "token": "guess"}, STEER[1]):
             said = ask(served.lines.port, json.dumps(first).encode() + b"\n" + BODY)
             assert b"begin with" in said
@@ -91,7 +91,7 @@ class TestOtherProtocols:
         assert posted(drive, "surge") == 0.0
         assert served.dispatcher.clients == []
 
-    def test_an_empty_line_is_no_hello(self, served, drive):
+    def test_empty_line_is_not_a_handshake(self, served, drive):
         """It closes the connection as anything else does: floods of them would stop all others."""
         hello = json.dumps({"type": "hello", "token": "secret"}).encode() + b"\n"
         said = ask(served.lines.port, b"\r\n" + hello + BODY)
@@ -99,7 +99,7 @@ class TestOtherProtocols:
         assert said.count(b"\n") == 1
         assert posted(drive, "surge") == 0.0
 
-    def test_empty_lines_of_a_client_are_skipped_and_stop_nobody(self, served):
+    def test_empty_lines_of_a_client_are_skipped(self, served):
         """Lines that have come are read without waiting, so their reader must wait by itself."""
         flooding = Line(served.lines.port, token="secret")
         other = Line(served.lines.port, token="secret", rate=0.1)
@@ -123,7 +123,7 @@ class TestOtherProtocols:
         flooding.close()
         other.close()
 
-    def test_a_token_is_made_up_and_printed_by_default(self):
+    def test_token_is_generated_and_printed_by_default(self):
         """Whoever reads it may drive, over both servers."""
         from urllib.request import urlopen
 
@@ -167,7 +167,7 @@ class TestNames:
         finally:
             made.close()
 
-    def test_names_may_be_allowed(self, drive):
+    def test_host_names_may_be_allowed(self, drive):
         made = Served(drive, AccessControl(token="secret", allow_hosts=["Robot.example"]))
         try:
             port, path = made.page.port, "/socket?token=secret"
@@ -182,7 +182,7 @@ class TestSilence:
     """Connections that say nothing, or say it slowly."""
 
     @pytest.mark.parametrize("kind", ["lines", "page"])
-    def test_silent_connections_keep_nobody_out(self, served, kind):
+    def test_silent_connections_do_not_block_clients(self, served, kind):
         """Of 100 only a few are kept; a client comes in as if there were none."""
         server = getattr(served, kind)
         with contextlib.ExitStack() as stack:
@@ -220,7 +220,7 @@ class TestSilence:
                 friend.close()
 
     @pytest.mark.parametrize("kind", ["lines", "page"])
-    def test_silence_ends_by_itself(self, served, kind, monkeypatch):
+    def test_silent_connections_time_out(self, served, kind, monkeypatch):
         """Also without others that want the place, and where bytes drip in one by one."""
         made = self.quick(served, kind, monkeypatch)
         with socket.create_connection(("127.0.0.1", made.port)) as silent:
@@ -260,7 +260,7 @@ class TestSilence:
         served.do(made.start(0))
         return made
 
-    def test_a_client_that_never_reads_is_cut_when_the_server_stops(self, drive):
+    def test_client_that_never_reads_is_disconnected_at_shutdown(self, drive):
         """What waits for it does not keep the connection open."""
         made = Served(drive, AccessControl(token="secret"))
         lazy = Line(made.lines.port, token="secret")

@@ -81,7 +81,7 @@ def test_robots_that_cannot_be_driven_are_refused():
         tb.Drive(box(), world=FLOOR, q=[1, 0, 0, 0, 0, 0, 0.05])
 
 
-def test_feet_that_are_neighbors_take_turns():
+def test_adjacent_feet_alternate_in_a_gait():
     four = {"a": [0.2, 0.1], "b": [0.2, -0.1], "c": [-0.2, 0.1], "d": [-0.2, -0.1]}
     assert _phases(four) == {"a": 0.0, "c": 0.5, "b": 0.5, "d": 0.0}
     six = {f"{s}{x}": [x, y] for s, y in (("l", 1.0), ("r", -1.0)) for x in (1, 0, -1)}
@@ -89,7 +89,7 @@ def test_feet_that_are_neighbors_take_turns():
 
 
 @pytest.mark.slow
-def test_a_dog_stands_trots_turns_and_stands_again():
+def test_quadruped_stands_trots_turns_and_stands():
     """Sticks of a vehicle steer it; without them it stays where it is."""
     dog, floor = tb.load("quadruped"), tb.load_world("quadruped")
     with tb.Drive(dog, world=floor, q=dog.poses["stand"]) as drive:

@@ -66,8 +66,8 @@ def test_the_first_to_steer_has_control_until_it_leaves(dispatcher, drive):
     goes_on(drive)
 
 
-def test_the_dead_mans_switch_acts_by_itself(dispatcher, drive):
-    """One who promised to speak again and does not loses its sticks, whoever else is connected."""
+def test_dead_mans_switch_acts_without_messages(dispatcher, drive):
+    """An operator that misses its announced message loses control, whoever else is connected."""
     client = dispatcher.add_client()
     say(dispatcher, client, type="command", values={"surge": 1.0, "station": 1.0}, hold=0.3)
     place = drive.place("surge")
@@ -78,7 +78,7 @@ def test_the_dead_mans_switch_acts_by_itself(dispatcher, drive):
     say(dispatcher, client, type="command", values={"station": 0.0})
 
 
-def test_sticks_are_held_while_the_operator_sends(dispatcher, drive):
+def test_stick_values_are_held_while_the_operator_sends(dispatcher, drive):
     """Each command moves the deadline, also one that takes it away."""
     client, place = dispatcher.add_client(), drive.place("surge")
     for hold in (0.2, 0.2, 60.0):
@@ -111,7 +111,7 @@ def test_pause_step_speed_snapshot_reset(dispatcher, drive):
     assert say(dispatcher, client, type="speed", value=0)["type"] == "error"
 
 
-def test_recordings_and_robots_go_where_the_server_says(dispatcher, drive, tmp_path):
+def test_recordings_and_robots_are_saved_in_the_server_folder(dispatcher, drive, tmp_path):
     """Clients choose no paths; each file gets a name of its own."""
     client = dispatcher.add_client()
     say(dispatcher, client, type="record", on=True, path="/etc/passwd")
@@ -131,7 +131,7 @@ def test_welcome_state_report_and_forecast_are_json(dispatcher):
     assert say(dispatcher, client, type="report")["report"]["ticks"] > 0
 
 
-def test_edits_and_their_refusals(dispatcher, drive):
+def test_edits_are_applied_or_refused(dispatcher, drive):
     client = dispatcher.add_client()
     assert (
         say(dispatcher, client, type="edit", values={"density": 1010.0})["parameters"]["density"]
@@ -210,7 +210,7 @@ def _packed(value):
 @given(
     message=st.dictionaries(WORDS, VALUES, max_size=5), kind=KINDS, form=st.sampled_from(FORMATS)
 )
-def test_any_object_gets_an_answer(drive, message, kind, form):
+def test_any_object_gets_a_reply(drive, message, kind, form):
     """Fuzzed messages of known types: an answer that can be written, numbers that stay finite."""
     dispatcher = Dispatcher(drive)
     client = dispatcher.add_client()
@@ -227,7 +227,7 @@ def test_any_object_gets_an_answer(drive, message, kind, form):
 
 
 @given(data=st.binary(max_size=200) | st.text(max_size=200) | PACKED, form=st.sampled_from(FORMATS))
-def test_any_text_and_any_bytes_get_an_answer(drive, data, form):
+def test_any_text_and_any_bytes_get_a_reply(drive, data, form):
     dispatcher = Dispatcher(drive)
     client = dispatcher.add_client()
     client.format = form
@@ -259,7 +259,7 @@ def test_any_text_and_any_bytes_get_an_answer(drive, data, form):
         json.dumps({"type": "state"}).encode(),
     ],
 )
-def test_bytes_that_are_no_message_get_an_error_and_change_nothing(dispatcher, drive, data):
+def test_invalid_bytes_get_an_error_and_change_nothing(dispatcher, drive, data):
     """MessagePack: cut off, nested without end, lists that promise more than there is, no texts."""
     held = drive.ticker.memory.posted.copy()
     client = dispatcher.add_client()

@@ -50,7 +50,7 @@ def slow(drive, gate, monkeypatch):
 
 
 def test_clients_and_the_dead_mans_switch_do_not_wait_for_a_forecast(served, drive, slow):
-    """An observer asks for one that does not end; the operator stops speaking."""
+    """An observer requests a forecast that does not end; the operator stops sending."""
     port = served.lines.port
     operator = Line(port, token="secret", rate=100)
     observer = Line(port, token="secret", rate=100)
@@ -92,7 +92,7 @@ def test_an_operator_continues_while_its_own_forecast_is_computed(served, drive,
     line.close()
 
 
-def test_forecasts_are_few_and_end_when_their_client_goes(served, drive, slow):
+def test_forecasts_are_limited_and_end_with_their_client(served, drive, slow):
     port = served.lines.port
     lines = [Line(port, token="secret") for _ in range(MAX_FORECASTS + 1)]
     for line in lines[:-1]:

@@ -66,7 +66,7 @@ def test_time_advances_and_gauges_show_it(page):
     assert {"depth", "speed", "real time", "deadline misses", "vehicle"} <= set(names)
 
 
-def test_a_key_moves_the_vehicle_and_letting_go_lets_go(page, served):
+def test_key_moves_the_vehicle_until_it_is_released(page, served):
     drive, _ = served
     start = drive.ticker.latest().state[4]
     page.keyboard.down("w")
@@ -102,7 +102,7 @@ def test_sliders_are_sticks(page, served):
     patiently(page, lambda: drive.ticker.latest().held[drive.place("heave")] == 0.0)
 
 
-def test_thrusters_have_sliders_and_release_lets_them_go(page, served):
+def test_thruster_sliders_act_until_released(page, served):
     """A slider moves one command in its own unit and stays; all go back to zero together."""
     drive, _ = served
     page.evaluate(
@@ -136,7 +136,7 @@ def test_a_gamepad_steers(page, served):
     patiently(page, lambda: drive.ticker.latest().held[drive.place("surge")] == 0.0)
 
 
-def test_numbers_are_edited(page, served):
+def test_parameters_are_edited(page, served):
     drive, _ = served
     page.evaluate(
         "(() => { const input = document.querySelector('input[aria-label=density]');"
@@ -145,7 +145,7 @@ def test_numbers_are_edited(page, served):
     patiently(page, lambda: drive.world.fluid.density == 1030.0)
 
 
-def test_the_picture_shows_something(page):
+def test_scene_is_drawn(page):
     """The scene is drawn: its part beside controls and gauges has many colors."""
     wait_for(page, "tiburonDrive.drawn > 3")
     shot = page.screenshot(timeout=MILLISECONDS)
@@ -171,14 +171,14 @@ def arm_page(chromium, tmp_path_factory):
     assert complaints == []
 
 
-def test_a_slider_pushes_at_a_joint_that_nothing_drives(arm_page):
+def test_slider_applies_force_to_an_unactuated_joint(arm_page):
     """The pole has no motor: its slider moves it all the same, in newton meters."""
     page, drive = arm_page
     assert page.evaluate("document.getElementById('thrusters').parentElement.hidden")
     place = drive.place("hinge")
 
     def pushed():
-        # the page may be connecting anew on a busy machine: whoever drags sends more than once
+        # the page may be connecting anew on a busy machine: dragging sends more than once
         page.evaluate(
             "(() => { const input = document.querySelector('input[aria-label^=\"hinge\"]');"
             " input.value = input.max; input.dispatchEvent(new Event('input')); })()"

@@ -29,7 +29,7 @@ def system_of(name):
 
 
 @pytest.mark.parametrize("name", ROBOTS)
-def test_joints_that_can_be_held(name):
+def test_joints_that_can_be_position_controlled(name):
     """Axes with strength and driven joints are those that the robot's data says."""
     system, _ = system_of(name)
     axes, joints = ROBOTS[name]
@@ -41,7 +41,7 @@ def test_joints_that_can_be_held(name):
 
 @pytest.mark.parametrize("name", ROBOTS)
 @pytest.mark.parametrize("keeping", [0.0, 1.0])
-def test_rates_are_finite_by_hand_and_kept(name, keeping):
+def test_joint_rates_are_bounded_and_held(name, keeping):
     """Half sticks in a kicked state: no strength or limit without end gets into the rates."""
     system, start = system_of(name)
     model = system.model
@@ -74,7 +74,7 @@ def row_and_state(name, **panel):
 
 
 @pytest.mark.parametrize("name", ["stewart", "four_bar", "puma560"])
-def test_held_joints_bear_the_weight_from_the_start(name):
+def test_held_joints_compensate_gravity_from_the_start(name):
     """Nothing accelerates: also with loops, and where no largest force is known."""
     system, u, q, x = row_and_state(name)
     rates = system.rates(tuple(q), (*np.zeros(system.model.nv), *x), tuple(u), 0.0)

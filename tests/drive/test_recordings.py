@@ -68,7 +68,7 @@ def test_a_reset_loses_nothing_in_python_either(drive):
 
 
 def test_each_recording_has_a_file_of_its_own(dispatcher, tmp_path):
-    """Also those that nobody stopped."""
+    """Also recordings that were never stopped."""
     client = begin(dispatcher)
     dispatcher.handle(client, {"type": "reset"})
     dispatcher.remove_client(client)

@@ -84,7 +84,7 @@ def test_a_line_that_is_not_a_message_closes_the_connection_and_the_robot_contin
     wait(lambda: drive.ticker.latest().steps > before.steps)
 
 
-def test_a_line_without_end_closes_the_connection(line):
+def test_line_beyond_the_length_limit_closes_the_connection(line):
     line.raw(b"x" * (MAX_MESSAGE_BYTES + 10))
     assert "at most" in line.hear("error")["message"]
     assert is_closed(line)
@@ -101,7 +101,7 @@ def test_a_client_that_never_reads_does_not_stop_the_others(line, served, drive)
     lazy.close()
 
 
-def test_a_taken_port_is_reported(served, drive):
+def test_port_in_use_is_reported(served, drive):
     access = AccessControl()
     for server in (
         SocketServer(Dispatcher(drive), access),
@@ -153,7 +153,7 @@ def test_pages_talk_over_websockets_of_their_own_origin(served, drive):
 
 
 def test_clients_may_use_messagepack(line, served):
-    """After hello everything comes packed, until hello asks for lines again."""
+    """After the handshake all messages are packed, until a handshake requests lines again."""
     assert line.hear("welcome")["format"] == "json"
     line.say(type="hello", format="msgpack", rate=100, id=1)
     assert line.hear("welcome")["format"] == "msgpack"
@@ -178,7 +178,7 @@ def test_clients_may_use_messagepack(line, served):
 
 
 @pytest.mark.parametrize("bad", [b"", b"{}", b"\xc1", msgpack.packb([1, 2])])
-def test_bytes_that_are_no_message_close_the_connection(line, drive, bad):
+def test_invalid_bytes_close_the_connection(line, drive, bad):
     """Whatever comes behind them is not carried out."""
     line.say(type="hello", format="msgpack", id=1)
     while line.hear("welcome").get("id") != 1:
@@ -217,7 +217,7 @@ def test_pages_may_use_messagepack(served):
 
 @pytest.mark.parametrize("form", ["json", "msgpack"])
 def test_the_example_client_drives(served, capsys, monkeypatch, form):
-    """It goes ahead, prints depths, asks for a forecast and leaves."""
+    """It drives ahead, prints depths, requests a forecast and disconnects."""
     words = ["drive_client.py", str(served.lines.port), "none", "0.5", form]
     monkeypatch.setattr("sys.argv", words)
     runpy.run_path(str(EXAMPLE), run_name="__main__")

@@ -42,15 +42,15 @@ def drive(shared):
     return shared
 
 
-def test_by_hand_a_stick_pushes_along_its_axis(drive):
-    """Full surge for a second moves the vehicle ahead, hardly sideways."""
+def test_manual_stick_pushes_along_its_axis(drive):
+    """Full surge for a second moves the vehicle ahead, with little drift sideways."""
     drive.command({"surge": 1.0})
     moved = ahead(drive, 1000).state[PLACE]
     assert moved[0] > 0.1
     assert abs(moved[1]) < 0.01 * moved[0]
 
 
-def test_station_keeping_stays_in_a_current_where_hands_off_drifts(drive):
+def test_station_keeping_holds_in_a_current(drive):
     """After 20 s in 0.3 m/s: a kept vehicle is within centimeters, a released one meters away."""
     drive.edit({"current.x": 0.3})
     drive.command({"station": 1.0})
@@ -60,7 +60,7 @@ def test_station_keeping_stays_in_a_current_where_hands_off_drifts(drive):
     assert ahead(drive, 20_000).state[4] - kept[0] > 1.0
 
 
-def test_sticks_move_the_place_that_is_kept(drive):
+def test_sticks_move_the_set_point(drive):
     """Keeping station, half a stick for 4 s at 0.5 m/s moves the place by 1 m, and it is kept."""
     drive.command({"station": 1.0, "surge": 0.5, "speed": 0.5})
     ahead(drive, 4000)
@@ -71,7 +71,7 @@ def test_sticks_move_the_place_that_is_kept(drive):
     assert np.abs(settled[5:7]).max() < 0.02
 
 
-def test_turning_keeps_the_place(drive):
+def test_turning_keeps_the_position(drive):
     """Yaw turns the kept heading: 0.3 rad/s for 2 s is 0.6 rad."""
     drive.command({"station": 1.0, "yaw": 1.0, "turn_rate": 0.3})
     ahead(drive, 2000)
@@ -93,7 +93,7 @@ def test_sliders_of_single_thrusters_act_by_hand(drive):
     assert np.abs(others).max() == 0.0
 
 
-def test_edits_move_as_a_model_with_these_numbers_does(drive):
+def test_edited_robot_moves_as_a_model_with_these_parameters(drive):
     """Mass, volume, drag and current changed on the way: as a run of the changed model."""
     name = drive.model.bodies[0].name
     changes = {f"mass.{name}": 14.0, f"volume.{name}": 0.0125, f"drag.{name}": 1.7}
@@ -135,7 +135,7 @@ def test_edits_are_saved_as_a_robot(drive, tmp_path):
         ({"gravity": np.complex128(9.81)}, tb.DomainError),
     ],
 )
-def test_edits_that_make_no_sense_change_nothing(drive, changes, error):
+def test_invalid_edits_change_nothing(drive, changes, error):
     before = drive.ticker.posted()[1]
     with pytest.raises(error):
         drive.edit(changes)
@@ -143,7 +143,7 @@ def test_edits_that_make_no_sense_change_nothing(drive, changes, error):
     assert all(np.array_equal(before[key], after[key]) for key in before)
 
 
-def test_a_recording_is_a_run_that_can_be_gone_on_with(drive, tmp_path):
+def test_recording_can_be_resumed_as_a_run(drive, tmp_path):
     """Rows every 10 steps, commands of the pilot among them; what comes next comes again."""
     drive.command({"surge": 0.6})
     drive.start_recording(every=10)
@@ -160,7 +160,7 @@ def test_a_recording_is_a_run_that_can_be_gone_on_with(drive, tmp_path):
     assert np.array_equal(run.resume(0.1).q[-1], live[:7])
 
 
-def test_numbers_stay_while_recording(drive):
+def test_parameters_are_fixed_while_recording(drive):
     drive.start_recording()
     with pytest.raises(tb.ModelError, match="stop the recording first"):
         drive.edit({"density": 1000.0})

@@ -93,7 +93,7 @@ def test_speed_sets_the_pace(ticker):
     assert time.monotonic() - begin > 0.25
 
 
-def test_numbers_that_blow_up_stop_the_robot_in_its_last_good_state(ticker, system):
+def test_diverged_state_stops_the_robot_in_its_last_finite_state(ticker, system):
     """A push beyond all numbers ends in a flag; a new state heals it."""
     ticker.step(5)
     until(lambda: ticker.latest().steps == 5)
@@ -117,13 +117,13 @@ def test_non_finite_values_are_refused_before_the_loop_sees_them(ticker, system)
         ticker.speed = 0.0
 
 
-def test_methods_that_adapt_are_refused(system):
+def test_adaptive_methods_are_refused(system):
     with pytest.raises(tb.OptionError, match="method of ticks"):
         Ticker(system, START, held(system), method="dopri5")
 
 
-def test_time_on_the_wall_is_kept(ticker):
-    """Half a second on the wall is half a second of the robot, less what is lost and told."""
+def test_wall_clock_time_is_kept(ticker):
+    """Half a second of wall-clock time is half a second of simulated time, less reported losses."""
     ticker.paused = False
     # the thread sees the switch within its sleep of a millisecond
     until(lambda: ticker.latest().steps > 0)
@@ -141,7 +141,7 @@ def test_time_on_the_wall_is_kept(ticker):
     assert least - slack < reached + report.lost_time < most + slack
 
 
-def test_counts_start_anew(ticker):
+def test_counters_are_reset(ticker):
     ticker.paused = False
     until(lambda: ticker.report().ticks > 20)
     ticker.paused = True
@@ -152,7 +152,7 @@ def test_counts_start_anew(ticker):
 
 
 def test_overruns_under_load_are_counted_with_their_size(system):
-    """Ticks of 20 us while threads burn the processor: the report tells, and adds up."""
+    """Ticks of 20 us while threads burn the processor: the report shows it, and adds up."""
     ticker = Ticker(system, START, held(system), limit=2e-5)
     ticker.speed = 50.0
     burning = threading.Event()
@@ -205,7 +205,7 @@ def test_percentiles_of_known_counts():
     assert lines[6].split() == ["late", "up", "to", "10", "us", "990", "99.0000", "%"]
 
 
-def test_ticks_that_never_came_were_not_in_time():
+def test_skipped_ticks_count_as_deadline_misses():
     words = np.zeros(int(Word.END), dtype=np.int64)
     words[Word.TICKS], words[Word.MISSES], words[Word.SKIPPED] = 900, 50, 100
     bins, log = np.zeros(LATE_BINS, dtype=np.int64), np.zeros((LOG_SIZE, 2), dtype=np.int64)

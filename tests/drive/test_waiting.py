@@ -28,7 +28,7 @@ def system():
 
 
 class WallClock:
-    """A clock that continues by itself when it is read or slept on, and jumps when told to.
+    """A clock that continues by itself when it is read or slept on, and jumps on request.
 
     Stands for `clock_gettime` and `nanosleep` of the native loop, and for `time` of that in Python.
     """
@@ -103,7 +103,7 @@ def lateness(ticker):
     return 1e-9 * ticker.rows(1)[0][:, 1]
 
 
-def test_a_gap_of_five_ticks_makes_five_ticks_late_and_no_more(make):
+def test_gap_of_five_ticks_counts_five_deadline_misses(make):
     """Ticks that are due come without pause, each late by one less; the grid stays where it was."""
     ticker, _ = make(60 * MS, wait="spin", jumps=[(int(20.5 * MS), 5 * MS)])
     report = ticker.report()
@@ -119,13 +119,13 @@ def test_a_gap_of_five_ticks_makes_five_ticks_late_and_no_more(make):
     assert [tick for tick, _ in report.last_misses] == [21, 22, 23, 24]
 
 
-def test_two_gaps_are_two(make):
+def test_two_gaps_count_separately(make):
     ticker, _ = make(60 * MS, jumps=[(int(20.5 * MS), 3 * MS), (int(40.5 * MS), 2 * MS)])
     assert ticker.report().delays == 2
     assert ticker.report().deadline_misses == 2 + 1
 
 
-def test_time_that_is_given_up_counts_as_ticks_that_never_came(make):
+def test_abandoned_time_counts_as_skipped_ticks(make):
     """After a delay too long to catch up, the grid starts anew and every missed tick is counted."""
     delay = CATCH_UP + 50 * MS
     ticker, _ = make(300 * MS, wait="spin", jumps=[(int(20.5 * MS), delay)])
@@ -150,7 +150,7 @@ def test_the_margin_covers_the_overrun_of_sleeps(make):
     assert wall.asleep > 0.8 * wall.now
 
 
-def test_sleeps_that_no_margin_makes_good_do_not_raise_it(make):
+def test_sleeps_beyond_any_margin_do_not_raise_it(make):
     """A third is half a millisecond too long, no tick an overrun: awake earlier would not help."""
     rng = np.random.default_rng(6)
     ticker, _ = make(500 * MS, over=lambda: 20_000 if rng.random() < 0.7 else MS // 2)
@@ -167,14 +167,14 @@ def test_overruns_lower_the_margin(make):
     assert ticker.margin < 4e-5
 
 
-def test_margins_end_at_a_quarter_of_the_ticks(make):
+def test_margin_is_at_most_a_quarter_of_a_tick(make):
     """Ticks of 40 us leave 10 us at most, whatever was learned before."""
     ticker, _ = make(20 * MS, speed=25.0, over=lambda: 9_000)
     assert ticker.margin <= 1e-5
 
 
 @pytest.mark.parametrize(("wait", "margin"), [("sleep", 0.0), ("spin", math.inf)])
-def test_asleep_or_awake_as_configured(make, wait, margin):
+def test_waiting_sleeps_or_spins_as_configured(make, wait, margin):
     ticker, wall = make(50 * MS, wait=wait, over=lambda: 30_000)
     assert ticker.margin == margin
     late = lateness(ticker)[1:]
@@ -196,11 +196,11 @@ def test_unknown_ways_to_wait_are_refused(system):
 class TestProcessors:
     """A processor for the ticks alone."""
 
-    def test_one_that_is_not_there_is_refused(self):
+    def test_unavailable_processor_is_refused(self):
         with pytest.raises(tb.DomainError, match="core: expected a processor of this process"):
             RealTimeSettings(core=10_000)
 
-    def test_others_leave_it_and_return(self):
+    def test_other_threads_leave_the_processor_and_return(self):
         ours = sorted(os.sched_getaffinity(0))
         if len(ours) < 2:
             pytest.skip("one processor only")
@@ -220,7 +220,7 @@ class TestProcessors:
 
 
 def test_granted_settings_are_described(system):
-    """Nothing is asked for without being told to; refusals are no errors."""
+    """Nothing is requested from the system by default; refusals are no errors."""
     ticker = Ticker(system, np.zeros(4), np.zeros(system.drive_size), wait="sleep", priority=True)
     assert ticker.summary() == "sleeping until each tick"
     ticker.realtime.priority = ticker.realtime.awake = True

@@ -56,7 +56,7 @@ BODIES = [
 ]
 
 
-def test_closures_of_every_kind_come_back_from_a_file(tmp_path):
+def test_closures_of_every_kind_round_trip_through_a_file(tmp_path):
     """The native format says all that a robot can be but functions."""
     tip = tb.Frame("tip", "c", random_pose(RANDOM))
     model = tb.Model("all", BODIES, [tip], loops=every_closure())
@@ -117,7 +117,7 @@ arms = [1, 2]
         ),
     ],
 )
-def test_closures_that_cannot_be_are_refused_where_they_stand(tmp_path, loop, message):
+def test_invalid_closures_are_refused_with_their_line(tmp_path, loop, message):
     """File, line where known, and the loop."""
     path = tmp_path / "cart.toml"
     tb.save(tb.Model("cart", BODIES), path)
@@ -145,7 +145,7 @@ def _urdf_link(name, parent, inside=""):
         <axis xyz="0 0 1"/>{inside}</joint>"""
 
 
-def test_couplings_of_urdf_plus_tie_the_joints_between_their_links(tmp_path):
+def test_urdf_plus_couplings_couple_the_joints_between_their_links(tmp_path):
     """2.5 times the predecessor's joints are the successor's, from the link that bears both.
 
     One joint of the successor's path mimics another: its share goes to its leader.
@@ -173,7 +173,7 @@ def test_couplings_of_urdf_plus_tie_the_joints_between_their_links(tmp_path):
     np.testing.assert_allclose(tb.constraint_residual(model, q), [expected], atol=1e-14)
 
 
-def test_couplings_that_cannot_be_are_reported(tmp_path):
+def test_invalid_couplings_are_reported(tmp_path):
     """Unknown links are errors; what no tie can say is left out with a word."""
     path = tmp_path / "belts.urdf"
     path.write_text(BELTS.format(_urdf_link("a", "base"), "a", "aa"))
@@ -250,7 +250,7 @@ def test_fixed_tendons_are_closures_with_the_lengths_of_mujoco(tmp_path, equalit
     np.testing.assert_allclose(tb.constraint_residual(model, q), own, atol=1e-12)
 
 
-def test_tendons_through_space_are_left_out_with_a_word(tmp_path):
+def test_spatial_tendons_are_ignored_with_a_warning(tmp_path):
     """And those that tie nothing; the others need no word."""
     _, _, heard = _load(tmp_path, '<tendon name="e" tendon1="long" tendon2="free"/>')
     assert "1 equalities of spatial tendons" in heard

@@ -12,7 +12,7 @@ from tiburon.zoo.index import GENERATED
 
 
 @pytest.mark.parametrize("name", [name for name in zoo.names() if name not in GENERATED])
-def test_description_goes_through_json(name):
+def test_description_round_trips_through_json(name):
     """No infinity, no NaN, no object: strict JSON gives the same data back."""
     described = tb.describe(tb.load(name))
     assert json.loads(json.dumps(described, allow_nan=False)) == described
@@ -36,7 +36,7 @@ def test_topology_in_text(name, words):
     assert topology(tb.load(name)) == words
 
 
-def test_description_states_where_joints_stand_in_q_and_v():
+def test_description_lists_the_indices_of_joints_in_q_and_v():
     """Indices, names, limits, leaders."""
     model = tb.load("tiburon_titan")
     joints = {joint["name"]: joint for joint in tb.describe(model)["joints"]}
@@ -48,7 +48,7 @@ def test_description_states_where_joints_stand_in_q_and_v():
     assert joints["other_jaw"]["leader"] == "jaw"
 
 
-def test_extent_holds_turned_shapes():
+def test_extent_includes_rotated_shapes():
     """A bar of two meters, turned by 45 degrees, fills a box of length and girth over root two."""
     bar = tb.Body(
         "bar",
@@ -63,7 +63,7 @@ def test_extent_holds_turned_shapes():
     assert extent["upper"] == pytest.approx([1.0 + reach, 0.1, reach])
 
 
-def test_warnings_are_the_suspicions():
+def test_description_includes_the_model_warnings():
     """What `model_warnings` finds stands in the description."""
     bob = tb.Body("bob", joint=tb.Free("base"), inertia=tb.Inertia(1.0, (0, 0, -1), (1, 1, 1)))
     model = tb.Model("bob", [bob])

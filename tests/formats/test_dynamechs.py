@@ -116,7 +116,7 @@ def test_inertia_in_the_file_is_about_the_origin_of_the_link(load):
     assert_close(ours, about_origin, ALGEBRA)
 
 
-def test_water_numbers_come_over(load):
+def test_hydrodynamic_coefficients_are_read(load):
     """Volume, buoyancy, the coupled added mass (angular first) and the cylinder of drag."""
     fluid = load("water_arm.dm").body("arm").fluid
     assert (fluid.volume, fluid.center_of_buoyancy) == (0.0055, (0.28, 0.0, 0.01))
@@ -130,7 +130,7 @@ def test_water_numbers_come_over(load):
     assert (drag.side_coefficient, drag.end_coefficients) == (1.1, (1.1, 1.1))
 
 
-def test_motors_contacts_limits_and_friction_come_over(load):
+def test_motors_contacts_limits_and_friction_are_read(load):
     model = load("walker.dm")
     motor = model.actuators[0]
     assert (motor.joint, motor.rotor_inertia) == ("link_2_joint", 5.3)
@@ -206,7 +206,7 @@ EDITS = [
 
 
 @pytest.mark.parametrize(("old", "new", "message"), EDITS)
-def test_messages_name_line_element_and_cure(tmp_path, old, new, message):
+def test_errors_name_line_element_and_cure(tmp_path, old, new, message):
     text = (FOLDER / "walker.dm").read_text()
     assert old in text
     path = tmp_path / "walker.dm"
@@ -224,7 +224,7 @@ REPAIRS = [
 
 
 @pytest.mark.parametrize(("old", "new", "message"), REPAIRS)
-def test_slips_of_programs_are_repaired_with_a_warning(tmp_path, old, new, message):
+def test_common_file_errors_are_repaired_with_a_warning(tmp_path, old, new, message):
     """Files in use have them, and DynaMechs loads these."""
     text = (FOLDER / "walker.dm").read_text()
     assert old in text
@@ -273,7 +273,7 @@ def test_unknown_labels_are_skipped_with_a_warning(tmp_path):
         tb.load(path)
 
 
-def test_second_link_of_a_name_gets_another_and_loops_take_the_first(tmp_path):
+def test_duplicate_link_names_are_renamed(tmp_path):
     text = (FOLDER / "slider_crank.dm").read_text()
     path = tmp_path / "crank.dm"
     path.write_text(text.replace('"rod"', '"crank"'))

@@ -12,7 +12,7 @@ FILES = [*sorted((DATA / "dynamechs").glob("*.dm")), DATA / "mjcf" / "diver.xml"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_native_file_holds_everything_of_a_loaded_robot(path, tmp_path):
+def test_native_file_keeps_all_data_of_a_loaded_robot(path, tmp_path):
     if path.suffix == ".xml":
         pytest.importorskip("mujoco", reason="MJCF is read by MuJoCo")
     with warnings.catch_warnings():

@@ -75,7 +75,7 @@ def check_mjcf(read_mjcf, folder, content):
     check(read_mjcf, target)
 
 
-def test_the_sound_files_are_read(read_mjcf):
+def test_undamaged_files_are_read(read_mjcf):
     """Otherwise damages would only find the first error."""
     model = read_mjcf(DATA / "mjcf" / "diver.xml")
     assert (model.nv, len(model.loops), len(model.thrusters)) == (16, 2, 2)

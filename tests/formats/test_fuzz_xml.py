@@ -49,7 +49,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_the_sound_file_is_read(path):
+def test_undamaged_file_is_read(path):
     """Otherwise damages would only find the first error."""
     assert READERS[path.suffix](path).nv > 0
 
@@ -86,7 +86,7 @@ def test_any_bytes_give_a_model_or_a_clear_error(folder, suffix, content):
     ),
     st.sampled_from(sorted(READERS)),
 )
-def test_heaps_of_elements_give_a_model_or_a_clear_error(folder, parts, suffix):
+def test_many_elements_give_a_model_or_a_clear_error(folder, parts, suffix):
     """Elements of both formats in any order, opened and closed at random."""
     inside = "".join(parts)
     text = {

@@ -50,7 +50,7 @@ def test_every_suffix_has_its_writer(suffix, tmp_path):
         ("a.cfg", "# DynaMechs V 2.1 ascii", "dynamechs"),
     ],
 )
-def test_content_decides_then_the_name(tmp_path, name, content, expected):
+def test_format_is_detected_by_content_then_by_name(tmp_path, name, content, expected):
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     assert format_of(path) == expected
@@ -93,7 +93,7 @@ def test_names_of_robots_that_ship(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("source", [3, None, b"puma560"])
-def test_sources_that_are_no_names(source):
+def test_sources_that_are_not_names(source):
     with pytest.raises(tb.ModelError, match="load: expected the path of a file"):
         tb.load(source)
 
@@ -105,7 +105,7 @@ def test_folders_and_strange_names_are_refused(tmp_path):
         tb.load("a\0b")
 
 
-def test_root_joint_is_for_formats_that_do_not_say():
+def test_root_joint_applies_to_formats_without_one():
     model = tb.load(DATA / "two_link.urdf", root_joint=tb.Free("base"))
     assert model.joints[0].kind == "free"
     with pytest.raises(tb.ModelError, match="root_joint is for urdf and sdf files"):
@@ -146,7 +146,7 @@ def test_meshes_elsewhere_are_reported_when_saving(tmp_path):
     assert tb.load(folder / "m.toml", package_paths=mesh.parent) == model
 
 
-def test_file_errors_carry_their_data():
+def test_file_errors_have_attributes():
     error = tb.ModelFileError("a.urdf", "no; fix it", line=3, element="joint 'x'", name="x")
     assert str(error) == "a.urdf, line 3: joint 'x': no; fix it"
     again = pickle.loads(pickle.dumps(error))

@@ -67,7 +67,7 @@ def test_file_addresses_inside_the_folder_are_found(folders):
         "meshes/link.stl",
     ],
 )
-def test_nothing_outside_is_accepted(folders, uri):
+def test_mesh_paths_outside_the_folder_are_refused(folders, uri):
     """Dots, escapes, absolute names and links that lead outside are errors with the cure."""
     meshes = MeshPaths(folders / "robot", [folders / "packages"])
     with pytest.raises(tb.ModelFileError, match=r"line 7: <mesh>: .*package_paths=\[") as caught:
@@ -86,7 +86,7 @@ def test_nothing_outside_is_accepted(folders, uri):
         "file://[bad/x.stl",
     ],
 )
-def test_names_of_nothing_are_kept_as_they_are(folders, uri):
+def test_mesh_names_without_a_file_are_kept(folders, uri):
     """A robot can be computed without its meshes."""
     assert MeshPaths(folders / "robot").find(uri, HERE) == uri
 

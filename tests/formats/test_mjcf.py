@@ -143,7 +143,7 @@ def test_bodies_joints_and_sites_keep_their_names_and_others_get_one(load):
     assert [frame.name for frame in model.frames] == ["site_0", "arm_site"]
 
 
-def test_data_of_joints_come_over(load):
+def test_joint_data_are_read(load):
     """Limits, damping, friction and springs, in our units and order."""
     model = load(
         one_body(
@@ -193,7 +193,7 @@ def test_actuators_on_sites_are_thrusters(load):
     )
 
 
-def test_shapes_come_over_in_whole_lengths(load):
+def test_shapes_are_converted_from_half_lengths(load):
     model = load("""<worldbody><geom type="plane" size="1 1 1"/><body name="b">
         <geom name="a" size="0.1" rgba="1 0 0 0.5"/>
         <geom type="capsule" size="0.1 0.2" pos="1 2 3" contype="0" conaffinity="0"/>
@@ -267,7 +267,7 @@ def test_loops_close_where_mujoco_starts(load, equality, kind):
         assert_close(gap, np.eye(4), ALGEBRA)
 
 
-def test_joints_tied_by_a_line_follow_exactly(agree):
+def test_linearly_coupled_joints_follow_exactly(agree):
     """q_b = 0.3 + 2 (q_a - 0.1) leaves one variable; masses are reduced by the tie."""
     text = LOOP.format('<joint joint1="b" joint2="a" polycoef="0.3 2 0 0 0"/>')
     peer = agree(text.replace('name="a" axis="0 1 0"', 'name="a" axis="0 1 0" ref="5.7295779513"'))
@@ -277,12 +277,12 @@ def test_joints_tied_by_a_line_follow_exactly(agree):
     assert follower.offset == pytest.approx(0.3 - 2.0 * np.radians(5.7295779513))
 
 
-def test_joints_tied_to_a_constant_are_fixed(agree):
+def test_joints_coupled_to_a_constant_are_fixed(agree):
     peer = agree(LOOP.format('<joint joint1="b" polycoef="0.4 0 0 0 0"/>'))
     assert peer.model.moving_joint_names == ("a",)
 
 
-def test_chains_of_ties_end_at_the_joint_that_moves_them_all(load):
+def test_chains_of_couplings_refer_to_their_leader(load):
     model = load(
         LOOP.format(
             """<joint joint1="a" joint2="c" polycoef="1 2 0 0 0"/>
@@ -297,7 +297,7 @@ def test_chains_of_ties_end_at_the_joint_that_moves_them_all(load):
     assert (b.leader, b.ratio, b.offset) == ("c", 6.0, 3.5)
 
 
-def test_ties_that_are_no_line_or_form_a_ring_stay_closures(load):
+def test_nonlinear_or_cyclic_couplings_become_closures(load):
     model = load(LOOP.format('<joint name="e" joint1="b" joint2="a" polycoef="1 2 3 0 0"/>'))
     assert model.loops == (tb.JointCoupling("e", "b", "a", (1.0, 2.0, 3.0)),)
     ring = """<joint name="e" joint1="b" joint2="a" polycoef="0 2 0 0 0"/>
@@ -306,7 +306,7 @@ def test_ties_that_are_no_line_or_form_a_ring_stay_closures(load):
     assert [loop.name for loop in model.loops] == ["f"]
 
 
-def test_inactive_equalities_are_no_loops(load):
+def test_inactive_equalities_are_ignored(load):
     equality = LOOPS["connect"][0].replace("name=", 'active="false" name=')
     assert load(LOOP.format(equality)).loops == ()
 

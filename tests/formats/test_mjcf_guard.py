@@ -99,7 +99,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("text", "message"), REFUSED.values(), ids=REFUSED)
-def test_bad_files_are_refused_with_words(tmp_path, text, message):
+def test_invalid_files_are_refused_with_an_explanation(tmp_path, text, message):
     folder = tmp_path / "robot"
     folder.mkdir()
     for name in ("part.xml", "m.obj"):
@@ -111,7 +111,7 @@ def test_bad_files_are_refused_with_words(tmp_path, text, message):
     assert caught.value.file == str(path)
 
 
-def test_links_on_the_disk_do_not_lead_outside(tmp_path):
+def test_symbolic_links_outside_the_folder_are_refused(tmp_path):
     folder = tmp_path / "robot"
     folder.mkdir()
     (tmp_path / "m.obj").write_text(TETRAHEDRON)
@@ -124,7 +124,7 @@ def test_links_on_the_disk_do_not_lead_outside(tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_pipes_are_not_opened(tmp_path):
-    """MuJoCo would wait for ever for somebody to write into a pipe that a file names as a mesh."""
+    """MuJoCo would wait forever for data from a pipe that a file names as a mesh."""
     texts = [
         '<asset><mesh file="m.stl"/></asset>',
         '<compiler meshdir="parts"/><asset><mesh file="m.stl"/></asset>',
@@ -201,7 +201,7 @@ def test_other_encodings_are_refused(tmp_path):
         tb.load(path)
 
 
-def test_absurd_buffers_cost_nothing(load):
+def test_huge_declared_buffers_are_not_allocated(load):
     """Room for users, keyframes, contacts and sensors is not part of a robot."""
     text = """<size memory="8G" nuserdata="2000000000" nkey="100000000"/>
       <custom><numeric name="n" size="500"/><text name="t" data="x"/>
@@ -211,7 +211,7 @@ def test_absurd_buffers_cost_nothing(load):
     assert load(text).nv == 1
 
 
-def test_missing_textures_do_not_matter(load):
+def test_missing_textures_are_ignored(load):
     """Pictures are not opened, so a model without them loads."""
     text = """<asset><texture name="t" type="2d" file="none.png"/><material name="m" texture="t"/>
       </asset>
@@ -220,7 +220,7 @@ def test_missing_textures_do_not_matter(load):
 
 
 def test_reading_writes_no_log(load, tmp_path, monkeypatch):
-    """MuJoCo logs its warnings into the current folder unless told otherwise."""
+    """MuJoCo logs its warnings into the current folder by default."""
     monkeypatch.chdir(tmp_path)
     slides = "".join(f'<joint type="slide" axis="{a}"/>' for a in ("1 0 0", "1 0 0"))
     with pytest.warns(tb.ModelWarning, match="no inertia resists"):
@@ -265,7 +265,7 @@ def test_models_attached_to_models_are_counted_before_they_are_built(tmp_path):
             tb.load(tmp_path / name)
 
 
-def test_models_that_hold_themselves_are_refused(tmp_path):
+def test_models_that_attach_themselves_are_refused(tmp_path):
     """MuJoCo would call itself until the process dies."""
     for name, other in (("a.xml", "b.xml"), ("b.xml", "a.xml"), ("c.xml", "c.xml")):
         (tmp_path / name).write_text(

@@ -111,7 +111,7 @@ def test_a_file_written_by_hand():
         ("position = [1, 2, 3]", tb.Pose(translation=(1, 2, 3))),
     ],
 )
-def test_ways_to_place(line, pose):
+def test_poses_can_be_given_in_several_forms(line, pose):
     assert read(one_body(f'kind = "free"\n{line}')).joint("j").pose == pose
 
 
@@ -237,12 +237,12 @@ def test_errors_are_reported_with_their_line(old, new, where, message):
     assert ";" in error.problem
 
 
-def test_one_turn_only():
+def test_two_rotations_of_one_element_are_refused():
     with pytest.raises(tb.ModelFileError, match="got rpy and quaternion; keep one"):
         read(one_body('kind = "free"\nrpy = [0, 0, 1]\nquaternion = [1, 0, 0, 0]'))
 
 
-def test_impossible_inertias_are_kept_and_told():
+def test_impossible_inertias_are_kept_with_a_warning():
     """Other readers keep them too, and what they read must survive a native file."""
     text = one_body('kind = "free"', "[body.inertia]\nmass = 1.0\ntensor = [1.0, 1.0, 5.0]")
     with pytest.warns(tb.ModelWarning, match="line 4: body 'b': principal moments"):
@@ -254,7 +254,7 @@ def test_impossible_inertias_are_kept_and_told():
         assert read(one_body('kind = "revolute"', "")).immovable_joint_names == ("j",)
 
 
-def test_code_cannot_be_written():
+def test_user_code_cannot_be_saved():
     class Mine(tb.Path):
         def at(self, time):
             return 0.0, 0.0, 0.0
@@ -270,7 +270,7 @@ def test_code_cannot_be_written():
 # -- files from strangers -------------------------------------------------------------------------
 
 
-def test_absurd_files_are_refused_soon():
+def test_oversized_files_are_refused_early():
     deep = "x = " + "[" * 100_000 + "]" * 100_000
     long_key = "a" + ".a" * 100_000 + " = 1"
     quoted_key = '"a"' + '."a"' * 50_000 + " = 1"
@@ -307,7 +307,7 @@ def test_a_thousand_links_load_within_two_seconds(tmp_path):
     assert model == zoo.chain(1000)
 
 
-def test_meshes_stay_inside(tmp_path):
+def test_mesh_paths_stay_inside_the_folder(tmp_path):
     robots = tmp_path / "robots"
     robots.mkdir()
     secret = tmp_path / "secret.stl"
@@ -424,7 +424,7 @@ def test_files_of_the_documentation_are_read(text):
 
 
 def test_the_documentation_names_every_key():
-    """A key that the schema knows and the page does not is one that nobody finds."""
+    """Every key of the schema is documented."""
     page = DOCUMENT.read_text()
     records = [schema.INERTIA, schema.LIMITS, schema.PASSIVE, schema.MOTOR]
     for table in (schema.JOINTS, schema.PATHS, schema.GEOMETRIES, schema.DRAGS, schema.CURVES):
@@ -435,8 +435,8 @@ def test_the_documentation_names_every_key():
     assert [key for key in keys if not re.search(rf"\b{key}\b", page)] == []
 
 
-def test_many_findings_and_poses_stay_cheap():
-    """Each finding asks for a line, each pose stands for all joints."""
+def test_many_findings_and_poses_take_linear_time():
+    """Each finding looks up a line, each pose lists all joints."""
     body = '[[body]]\nname = "b{0}"\n[body.joint]\nkind = "free"\nname = "j{0}"\n'
     bad = "[body.inertia]\nmass = 1.0\ntensor = [1.0, 1.0, 5.0]\n"
     text = HEAD + "".join(body.format(n) + bad for n in range(2000))

@@ -26,7 +26,7 @@ def test_writing_and_reading_gives_the_same_model(model):
     text = native_text(model)
     again = read(text)
     assert again == model
-    # repr tells 0.0 from -0.0, and float64 from float
+    # repr distinguishes 0.0 from -0.0, and float64 from float
     assert repr(again._parts) == repr(model._parts)
     assert native_text(again) == text
     assert hash(again) == hash(model)
@@ -35,11 +35,11 @@ def test_writing_and_reading_gives_the_same_model(model):
 
 @given(models())
 @settings(max_examples=80)
-def test_plain_trees_read_back(model):
+def test_trees_round_trip(model):
     assert read(native_text(model)) == model
 
 
-def test_numbers_after_many_moves_read_back():
+def test_values_after_many_transformations_round_trip():
     """Products of rotations drift by some rounding: reading must not repair them."""
     rng = np.random.default_rng(5)
     robot = tb.Model("base", [tb.Body("b", joint=tb.Free("f"), inertia=random_inertia(rng))])
@@ -87,6 +87,6 @@ def test_save_and_load_through_files(tmp_path):
 
 
 @pytest.mark.parametrize("name", zoo.names())
-def test_robots_that_ship_read_back(name):
+def test_zoo_robots_round_trip(name):
     model = tb.load(name)
     assert read(native_text(model)) == model

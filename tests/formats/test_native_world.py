@@ -33,7 +33,7 @@ WORLDS = [
 
 
 @pytest.mark.parametrize("world", WORLDS)
-def test_worlds_come_back_as_they_were(world, tmp_path):
+def test_worlds_round_trip(world, tmp_path):
     path = tmp_path / "ball.toml"
     assert tb.save(BALL, path, world=world) == ()
     assert tb.load_world(path) == world

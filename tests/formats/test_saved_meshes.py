@@ -142,7 +142,7 @@ def test_meshes_that_cannot_be_copied_are_named(folders, monkeypatch):
         tb.save(_robot(cad / "link.obj"), robots / "arm.toml")
 
 
-def test_names_of_no_file_stay(folders):
+def test_mesh_names_without_a_file_are_preserved(folders):
     """Addresses, and meshes that are not on this machine, are written as they are."""
     _, robots = folders
     given = ["package://arm/link.stl", "/nowhere/at/all.stl", "not here.stl"]

@@ -92,7 +92,7 @@ def test_a_hinge_turns_about_its_own_frame_and_the_axis_given():
     assert_close(after, about @ turn @ np.linalg.inv(about) @ before)
 
 
-def test_joint_data_arrive():
+def test_joint_data_are_converted():
     """Limits, springs, and limits per axis of a universal joint."""
     model = read_sdf(CRANE)
     slew = model.joint("slew")
@@ -134,7 +134,7 @@ def test_added_mass_gives_the_same_kinetic_energy():
         assert_close(ours @ np.array(fluid.added_mass) @ ours, at_center @ mu @ at_center)
 
 
-def test_shapes_arrive():
+def test_shapes_are_read():
     """An ellipsoid with a color of three numbers, and a plane whose normal is not z."""
     skin, floor = read_sdf(CRANE).body("hull").shapes
     assert skin.geometry == tb.EllipsoidShape((1.0, 0.5, 0.3))
@@ -167,7 +167,7 @@ def test_axes_are_given_in_the_frame_of_their_version(tmp_path, version, inside,
     assert_close(model.joint("j").axis, (np.cos(yaw), np.sin(yaw), 0.0))
 
 
-def test_a_link_no_joint_holds_floats_unless_the_model_is_static(tmp_path):
+def test_unconnected_link_floats_unless_the_model_is_static(tmp_path):
     """Free, or fixed where the model's pose puts it."""
     text = "<pose>1 0 0 0 0 0</pose>" + link("a", "<pose>0 2 0 0 0 0</pose>")
     model = read(tmp_path, text)
@@ -216,7 +216,7 @@ def test_screw_pitch_follows_the_tag(tmp_path):
         assert model.joint("j").pitch == pytest.approx(expected, rel=1e-15)
 
 
-def test_gears_tie_two_hinges(tmp_path):
+def test_gears_couple_two_hinges(tmp_path):
     """Angle 2 is minus ratio times angle 1, both from the reference body, whatever their axes."""
     down = "<axis><xyz>0 0 -1</xyz></axis>"
     gear = (
@@ -319,7 +319,7 @@ def test_a_bad_file_is_refused_with_line_element_and_cure(tmp_path, text, versio
     assert caught.value.line is not None
 
 
-def test_the_cut_that_a_file_asks_for_is_made(tmp_path):
+def test_cut_joint_named_in_the_file_is_used(tmp_path):
     """A joint marked as loop joint closes the loop, wherever it stands."""
     cut = "<physics><simbody><must_be_loop_joint>true</must_be_loop_joint></simbody></physics>"
     axis = "<axis><xyz>0 0 1</xyz></axis>"
@@ -431,7 +431,7 @@ def test_an_axis_without_direction_is_an_error_of_the_file(tmp_path, kind, versi
 
 @pytest.mark.parametrize("size", [5e-324, 1e-310, 1e-200, 1e-3, 7.0, 1e49])
 def test_an_axis_of_any_length_keeps_its_direction_to_the_last_digits(tmp_path, size):
-    """Also where the length itself has hardly any digits, as near the smallest numbers."""
+    """Also where the length itself has few significant digits, as near the smallest numbers."""
     inside = link("a") + joint("j", "world", "a", inside=f"<axis><xyz>0 {size} {size}</xyz></axis>")
     axis = read(tmp_path, inside).joints[0].axis
     # a square root and a division: two roundings
@@ -449,7 +449,7 @@ def test_an_axis_of_any_length_keeps_its_direction_to_the_last_digits(tmp_path, 
     ],
 )
 def test_a_plane_faces_along_its_normal_of_any_length(tmp_path, normal, expected):
-    """Also where squares of its numbers are too small to be told from zero."""
+    """Also where squares of its numbers are too small to be distinguished from zero."""
     plane = (
         f"<visual name='v'><geometry><plane><normal>{normal}</normal></plane></geometry></visual>"
     )

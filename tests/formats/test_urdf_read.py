@@ -41,7 +41,7 @@ def links(*names):
     return "\n".join(LINK.format(name) for name in names)
 
 
-def test_bodies_and_joints_stand_in_the_order_of_the_file():
+def test_bodies_and_joints_keep_the_order_of_the_file():
     """Every link is a body, fixed ones too; the root link stands still."""
     model = read_urdf(ARM)
     assert model.name == "two_link"
@@ -67,7 +67,7 @@ def test_inertia_is_turned_into_link_axes():
     assert (found.mass, found.com) == (2.0, (0.0, 0.02, 0.25))
 
 
-def test_joint_data_arrive():
+def test_joint_data_are_converted():
     """Pose, axis of length 1, limits, damping and friction; a continuous joint has no bounds."""
     model = read_urdf(ARM)
     shoulder = model.joint("shoulder")
@@ -90,7 +90,7 @@ def test_a_mimic_joint_follows_exactly():
     assert_close(R.T @ (finger - hand), (0.0, -0.02 - 0.03 + 0.001, 0.0))
 
 
-def test_shapes_loops_and_actuators_arrive():
+def test_shapes_loops_and_actuators_are_read():
     """Colors by name and in place, meshes with scale, a loop with its two frames, a motor."""
     model = read_urdf(ARM)
     (plate,) = model.body("base").shapes
@@ -121,7 +121,7 @@ def test_the_root_may_float(tmp_path):
     assert model.nv == 6
 
 
-def test_chains_of_mimics_are_one_tie(tmp_path):
+def test_chains_of_mimics_are_one_coupling(tmp_path):
     """With c = 3 b - 1 and b = 2 a + 5, c = 6 a + 14."""
     model = read(
         tmp_path,
@@ -318,7 +318,7 @@ def test_a_clean_file_gives_no_warning():
     assert math.isclose(model.total_mass, 8.1)
 
 
-def test_long_lists_of_ties_take_no_longer_than_others(tmp_path):
+def test_long_lists_of_mimics_take_linear_time(tmp_path):
     """Thousands of followers, one behind the other, or of a leader that does not exist."""
     count = 2000
     every = [LINK.format(i) for i in range(count)]
@@ -334,7 +334,7 @@ def test_long_lists_of_ties_take_no_longer_than_others(tmp_path):
     assert time.process_time() - begin < 10.0
 
 
-def test_names_of_absurd_length_are_refused(tmp_path):
+def test_names_of_excessive_length_are_refused(tmp_path):
     """A name of megabytes would drown every message."""
     with pytest.raises(tb.ModelFileError, match="name may have 10000 characters") as caught:
         read(tmp_path, links("x" * 20_000))

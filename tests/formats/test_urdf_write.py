@@ -81,7 +81,7 @@ def mass(model, q):
     return on_floats("mass_matrix", model, q)
 
 
-def test_offsets_go_into_poses(tmp_path):
+def test_joint_offsets_are_written_into_poses(tmp_path):
     """A body at rest stands where its offset put it."""
     hinge = tb.Revolute("hinge", (0.6, 0.0, 0.8), 0.7, pose=random_pose(RANDOM))
     slide = tb.Prismatic("slide", (0, 1, 0), -0.2, limits=tb.JointLimits(-1.0, 2.0))
@@ -95,7 +95,7 @@ def test_offsets_go_into_poses(tmp_path):
             assert_close(x, y)
 
 
-def test_limits_that_are_none_stay_none(tmp_path):
+def test_absent_limits_stay_absent(tmp_path):
     """The format demands numbers; those that stand for none are read as none."""
     slide = tb.Prismatic("slide", limits=tb.JointLimits(velocity=2.0))
     hinge = tb.Revolute("hinge", limits=tb.JointLimits(lower=-1.0))
@@ -156,7 +156,7 @@ def test_joints_that_urdf_cannot_have_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("name", ['a "b" <c> & d', "Größe", "tab\tline\nend", "x" * 500])
-def test_names_of_any_characters_survive(tmp_path, name):
+def test_names_with_any_characters_round_trip(tmp_path, name):
     """What XML must escape is escaped."""
     model = tb.Model("m", [body(name, tb.Revolute(f"joint of {name}"))])
     copy, _ = again(model, tmp_path)

@@ -93,7 +93,7 @@ def test_an_external_dtd_is_not_fetched(tmp_path):
 
 
 def test_undeclared_prefixes_are_names():
-    """Files of old simulators use prefixes that nobody declared."""
+    """Files of old simulators use undeclared prefixes."""
     assert parse("<r><sensor:ray/></r>").children[0].tag == "sensor:ray"
 
 
@@ -106,7 +106,7 @@ def test_nesting_is_bounded():
     assert parse("<a>" * fine + "</a>" * fine).tag == "a"
 
 
-def test_content_that_nobody_asks_for_is_passed_over():
+def test_unused_content_is_skipped():
     """The element itself stays, what follows it too, and its depth still counts."""
     root = parse_xml(
         b"<r><x a='1'>text<x><y/></x></x><z>2</z></r>", Budget("robot.xml"), skip={"x"}
@@ -138,7 +138,7 @@ def test_undeclared_encodings_are_reported_as_such():
         parse('<robot name="kühn"/>'.encode("latin-1"))
 
 
-def test_the_clock_is_watched():
+def test_reading_time_is_limited():
     """A file that takes too long is given up."""
     with pytest.raises(tb.ModelFileError, match="within 10 s"):
         parse("<a>" + "<b/>" * 10_000 + "</a>", deadline=time.monotonic() - 1.0)
@@ -162,7 +162,7 @@ def test_numbers_are_finite_and_as_many_as_needed(text, message):
         parse(f'<a size="{text}"/>').numbers("size", 3)
 
 
-def test_only_regular_files_of_bearable_size_are_read(tmp_path, monkeypatch):
+def test_only_regular_files_below_the_size_limit_are_read(tmp_path, monkeypatch):
     """Folders, pipes, missing and huge files are refused at once."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

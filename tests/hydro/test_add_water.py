@@ -17,7 +17,7 @@ def ball(radius, role="both"):
     return tb.Shape(tb.SphereShape(radius), role=role)
 
 
-def test_a_ball_gets_the_numbers_of_potential_flow():
+def test_sphere_gets_the_coefficients_of_potential_flow():
     """Half of the displaced mass, and its volume."""
     added = tb.add_hydrodynamics(tb.Model("ball", [shaped("ball", ball(0.1))]), 1000.0)
     (entry,) = added.bodies
@@ -33,7 +33,7 @@ def test_a_ball_gets_the_numbers_of_potential_flow():
     assert added.model.body("ball").fluid == entry.fluid
 
 
-def test_collision_shapes_stand_for_a_body_that_has_them():
+def test_collision_shapes_are_used_if_present():
     robot = tb.Model("two", [shaped("two", ball(0.3, "visual"), ball(0.2, "collision"))])
     assert_close(tb.add_hydrodynamics(robot).bodies[0].fluid.volume, 4.0 / 3.0 * np.pi * 0.2**3)
     seen = tb.Model("one", [shaped("one", ball(0.3, "visual"))])
@@ -82,7 +82,7 @@ def test_other_fluids_keep_everything_else():
         robot.with_fluids({"hul": None})
 
 
-def test_a_robot_with_estimated_numbers_swims():
+def test_robot_with_estimated_coefficients_can_be_simulated():
     """All of dynamics takes the result: a ball of the density of water hangs where it is."""
     volume = 4.0 / 3.0 * np.pi * 0.1**3
     inertia = tb.Inertia(1025.0 * volume, (0, 0, 0), (0.1, 0.1, 0.1))
@@ -94,7 +94,7 @@ def test_a_robot_with_estimated_numbers_swims():
     assert_close(vd, np.zeros(6), 1e-14, scale=9.81)
 
 
-def test_fins_stay_when_numbers_are_estimated_anew():
+def test_fins_are_kept_when_coefficients_are_estimated_again():
     """Shapes say nothing of fins."""
     fin = tb.Fin(0.01, 2.0, name="rudder")
     fluid = tb.BodyFluid(volume=1e-3, fins=(fin,))

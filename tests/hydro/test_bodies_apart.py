@@ -88,7 +88,7 @@ def test_cylinders_on_fixed_joints_report_the_flow_where_they_are():
     assert [flow.speed for flow in alone] == pytest.approx(speeds, rel=1e-12)
 
 
-def test_water_that_moves_equally_meets_a_locked_arm_as_one():
+def test_locked_arm_in_uniform_current_moves_as_one_body():
     """In a uniform stream bodies on fixed joints are one link, with the numbers of one."""
     _, locked, *_ = held_and_locked(3)
     stream = tb.compile(tb.forward_dynamics, locked, fluid=tb.Water(1025.0, (0.3, 0, 0)))

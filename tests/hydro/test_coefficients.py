@@ -73,7 +73,7 @@ def test_sphere_and_disk():
     assert_close(moments[0], 16 / 45 * RHO * r**5, 1e-5)
 
 
-def test_shares_of_an_ellipsoid_sum_to_two():
+def test_integrals_of_an_ellipsoid_sum_to_two():
     for radii in ((1.0, 0.3, 0.2), (5.0, 4.0, 1e-3), (1.0, 1.0, 1.0)):
         assert_close(sum(lamb_coefficients(radii)), 2.0)
 
@@ -101,7 +101,7 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("geometry", SHAPES)
-def test_a_shape_may_lie_anywhere(geometry):
+def test_coefficients_of_a_shape_follow_its_pose(geometry):
     """The water's energy does not depend on how the body axes lie in the shape."""
     pose = Pose.from_rpy((0.4, -0.7, 1.1), translation=(0.3, -0.2, 0.5))
     here = estimate_hydrodynamics([Shape(geometry)], RHO).fluid
@@ -128,7 +128,7 @@ def test_plates_and_prisms_of_the_tables():
     assert_close(rod.added_mass[3][3], 0.90 * RHO * math.pi * 0.01, 1e-12)
 
 
-def test_coefficients_state_how_good_they_are():
+def test_coefficients_state_their_quality():
     ball = estimate_hydrodynamics([Shape(SphereShape(0.3))])
     assert ball.quality == {
         "volume": "exact",

@@ -26,7 +26,7 @@ def flow(model, v, current=(0.0, 0.0, 0.0), viscosity=MU):
     return found
 
 
-def test_a_bar_across_a_stream():
+def test_cylinder_across_a_current():
     """Re = U D / nu; vortices leave at 0.198 (1 - 19.7 / Re) U / D."""
     found = flow(bar(), np.zeros(6), current=(0.5, 0.0, 0.7))
     assert (found.body, found.index, found.regime) == ("bar", 1, "subcritical")
@@ -36,7 +36,7 @@ def test_a_bar_across_a_stream():
     assert_close(found.shedding_frequency, 0.198 * (1 - 19.7 / 5e4) * 0.5 / 0.1)
 
 
-def test_a_bar_that_turns_meets_water_at_its_middle():
+def test_rotating_cylinder_uses_the_flow_at_its_middle():
     """Turning about x at 2 rad/s, the middle at z = 0.2 moves at 0.4 m/s."""
     found = flow(bar(), np.array([2.0, 0.0, 0.0, 0.0, 0.0, 0.0]))
     assert_close(found.speed, 0.4)
@@ -46,7 +46,7 @@ def test_a_bar_that_turns_meets_water_at_its_middle():
     ("speed", "regime"),
     [(1e-3, "laminar"), (1.0, "subcritical"), (5.0, "critical"), (50.0, "supercritical")],
 )
-def test_regimes(speed, regime):
+def test_flow_regimes_of_a_cylinder(speed, regime):
     found = flow(bar(), np.array([0.0, 0.0, 0.0, speed, 0.0, 0.0]))
     assert found.regime == regime
     assert (found.shedding_frequency > 0.0) == (regime != "laminar")
@@ -61,7 +61,7 @@ def test_every_cylinder_of_a_robot_is_listed():
         assert [entry.body for entry in found] == [b.name for b in model.bodies if b.fluid.drag]
 
 
-def test_missing_data_are_named():
+def test_missing_data_raise_an_error():
     with pytest.raises(tb.ModelError, match="need viscosity and density"):
         flow(bar(), np.zeros(6), viscosity=0.0)
     with pytest.raises(tb.ShapeError, match="one state"):

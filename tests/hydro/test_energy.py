@@ -74,7 +74,7 @@ def test_power_of_joint_forces_is_the_rate_of_energy_in_still_water():
 
 
 @pytest.mark.parametrize("fluid", [STILL, STREAM], ids=["still", "stream"])
-def test_drag_only_takes_energy(fluid):
+def test_drag_dissipates_energy(fluid):
     """Against the water, drag never does work on the robot that drifts with it."""
     model = fixture_b()
     smooth = without_drag(model)
@@ -98,7 +98,7 @@ def test_a_kernel_serves_other_water_without_compiling_again():
     assert not np.array_equal(found, kernel(q, v, tau))
 
 
-def test_users_functions_meet_the_water_they_are_compiled_for():
+def test_user_functions_use_the_water_they_are_compiled_for():
     model = fixture_b()
     q, v, tau, _ = state_b()
 

@@ -154,7 +154,7 @@ def test_drag_in_a_varying_flow_converges_with_strips(kind, sea):
 
 
 @pytest.mark.parametrize("kind", [tb.BoxDrag, tb.EllipsoidDrag])
-def test_strips_matter_where_the_flow_bends(kind):
+def test_number_of_strips_matters_in_curved_flow(kind):
     """A jet narrower than the body: few points miss it, more find it."""
     drag, q, v = random_case(kind, 11)
 
@@ -198,7 +198,7 @@ def test_traced_drag_has_the_derivative_of_differences(kind, sea):
             assert_close(found.by_v[:, k], (high - low) / (2 * h), h, scale=RHO)
 
 
-def test_faces_of_a_cylinder_meet_the_flow_where_they_are():
+def test_faces_of_a_cylinder_use_the_local_flow():
     """A current that grows along the axis, against both faces: each has its own speed."""
     C, r, length = (0.8, 0.5), 0.1, 1.5
     rod = tb.CylinderDrag(r, length, (-0.5, 0, 0), (1, 0, 0), 0.0, C)

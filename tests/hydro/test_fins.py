@@ -169,7 +169,7 @@ def test_force_on_a_turned_fin_in_a_stream_is_that_of_the_formula(foil):
     assert np.allclose(ours, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
 
 
-def test_fins_take_power_from_a_body_and_never_give_any():
+def test_fins_dissipate_power():
     """Lift does no work: power is that of drag, whatever the angle."""
     rng = np.random.default_rng(1)
     for _ in range(40):
@@ -215,7 +215,7 @@ def test_derivatives_exist_at_rest_and_are_those_of_differences_in_motion():
         )
 
 
-def test_fins_fade_at_a_surface_with_the_share_of_their_body():
+def test_fin_forces_scale_with_the_submerged_fraction():
     """Half of a ball in water leaves half of the force of its fin."""
     ball = tb.Shape(tb.SphereShape(0.3))
     volume = 4.0 / 3.0 * math.pi * 0.3**3
@@ -300,7 +300,7 @@ def test_angles_of_fins_are_parameters_also_where_they_are_zero():
     assert np.allclose(vd[1, [1, 5]], 0.0)
 
 
-def test_fossen_form_holds_lift_in_its_damping():
+def test_fossen_form_includes_lift_in_its_damping():
     """Lift is of second order in velocity as drag is: D v is all of it."""
     model = vehicle(
         tb.Fin(0.05, 3.0, (-0.7, 0.1, 0.0), deflection=0.1), tb.Fin(0.02, 3.0, foil=TABLE)

@@ -146,7 +146,7 @@ def test_damping_matrix_of_a_craft_in_closed_form():
     assert_close(rest.D, np.diag(d1))
 
 
-def test_on_land_the_form_is_that_of_any_robot():
+def test_fossen_form_on_land_equals_inverse_dynamics():
     model = fixture_b()
     q, v, *_ = state_b()
     form = tb.fossen_form(model, q, v)

@@ -18,7 +18,7 @@ def skewed(rng):
     return corners, np.array([(0, 2, 1), (0, 1, 3), (1, 2, 3), (0, 3, 2)])
 
 
-def test_boxes_have_the_integrals_of_boxes():
+def test_mesh_of_a_box_has_its_closed_form_integrals():
     size = (0.4, 1.3, 0.2)
     mesh = solids.box(size)
     assert_close(mesh.volume, np.prod(size))
@@ -78,21 +78,21 @@ def test_integrals_follow_translation_and_scaling():
     assert_close(again.volume, stretched.volume)
 
 
-def test_far_from_the_origin_digits_stay():
+def test_integrals_far_from_the_origin_keep_precision():
     """Coordinates of 1e5 m carry 1e-11 m of rounding, and the integrals not much more."""
     mesh = tb.Mesh(solids.CUBE_CORNERS + 1e5, solids.CUBE_FACES)
     assert_close(mesh.volume, 1.0, 1e-9)
     assert_close(np.diag(mesh.inertia(1.0).matrix), np.full(3, 1 / 6), 1e-9)
 
 
-def test_a_hole_is_counted_and_placed():
+def test_holes_are_counted_and_located():
     with pytest.raises(tb.ModelError, match=r"must be watertight, got 3 open edges of 18, the "):
         tb.Mesh(solids.CUBE_CORNERS, solids.CUBE_FACES[1:])
     with pytest.raises(tb.ModelError, match=r"from \(.*\) to \(.*\) m; close the holes"):
         tb.Mesh(solids.CUBE_CORNERS, solids.CUBE_FACES[1:])
 
 
-def test_faces_that_look_inward_are_turned_with_a_note():
+def test_inward_faces_are_reversed_with_a_note():
     inward = tb.Mesh(solids.CUBE_CORNERS, solids.CUBE_FACES[:, ::-1])
     assert_close(inward.volume, 1.0)
     assert inward.notes == ("faces of 1 of 1 shells were oriented inward and flipped",)
@@ -103,7 +103,7 @@ def test_faces_that_look_inward_are_turned_with_a_note():
     assert mesh.notes == ("3 of 12 faces were oriented inconsistently and flipped",)
 
 
-def test_vertices_that_files_repeat_are_joined():
+def test_duplicate_vertices_are_merged():
     """Three vertices per face, as STL has them; nearly the same ones with a note."""
     loose = solids.CUBE_CORNERS[solids.CUBE_FACES].reshape(-1, 3)
     numbers = np.arange(len(loose)).reshape(-1, 3)
@@ -129,7 +129,7 @@ def joined(*parts):
     return tb.Mesh(np.concatenate(vertices), np.concatenate(faces))
 
 
-def test_shells_inside_others_are_left_out_and_those_beside_count():
+def test_inner_shells_are_ignored_and_separate_ones_counted():
     cube, faces = solids.CUBE_CORNERS, solids.CUBE_FACES
     inner = 0.25 + 0.5 * cube
     # a cavity looks inward, a part inside outward: water reaches neither
@@ -145,7 +145,7 @@ def test_shells_inside_others_are_left_out_and_those_beside_count():
     assert (across.overlaps, across.scaled(2.0).overlaps, beside.overlaps) == (2, 2, 0)
 
 
-def test_a_mesh_does_not_change():
+def test_mesh_is_immutable():
     mesh = solids.box()
     with pytest.raises(ValueError, match="read-only"):
         mesh.vertices[0, 0] = 3.0

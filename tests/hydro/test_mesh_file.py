@@ -84,7 +84,7 @@ def test_all_formats_give_the_same_solid(name, tmp_path):
     assert mesh.notes == ()
 
 
-def test_factors_turn_numbers_into_meters(tmp_path):
+def test_scale_factors_convert_to_meters(tmp_path):
     (tmp_path / "box.stl").write_bytes(FILES["binary.stl"])
     assert_close(tb.load_mesh(tmp_path / "box.stl", 0.001).volume, 1e-9, scale=1e-9)
     mirrored = tb.load_mesh(tmp_path / "box.stl", (-1.0, 2.0, 1.0))
@@ -143,7 +143,7 @@ def damaged(content, rng):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_any_damage_gives_a_solid_or_an_error_of_ours(name, tmp_path):
+def test_damaged_files_give_a_solid_or_a_clear_error(name, tmp_path):
     """Two hundred damaged files of each format; whatever loads has a volume."""
     rng = random.Random(7)
     path = tmp_path / f"file.{name.rpartition('.')[2].lower()}"
@@ -184,7 +184,7 @@ def _glb(**changes):
     return struct.pack("<III", 0x46546C67, 2, 12 + len(chunks)) + chunks
 
 
-def test_small_files_do_not_claim_gigabytes(tmp_path):
+def test_small_files_do_not_allocate_gigabytes(tmp_path):
     """Zeros that are not in the file, and copies of one mesh, count before they are made."""
     many = 3 * 10**8
     accessors = [

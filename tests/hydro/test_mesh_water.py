@@ -39,7 +39,7 @@ def mesh_shape(path, **words):
     return tb.Shape(tb.MeshShape(str(path)), **words)
 
 
-def test_a_mesh_of_an_ellipsoid_has_the_numbers_of_the_ellipsoid(tmp_path):
+def test_mesh_of_an_ellipsoid_has_the_coefficients_of_the_ellipsoid(tmp_path):
     radii = (0.5, 0.3, 0.2)
     path = write_stl(tmp_path / "hull.stl", *solids.ellipsoid_triangles(radii, 7))
     pose = tb.Pose.from_rpy((0.4, -0.7, 1.1), translation=(0.3, -0.2, 0.5))
@@ -66,7 +66,7 @@ def test_a_mesh_of_an_ellipsoid_has_the_numbers_of_the_ellipsoid(tmp_path):
     assert_close(abs(longest @ np.array(pose.rotation)[:, 0]), 1.0, 1e-5)
 
 
-def test_a_mesh_of_a_box_meets_the_drag_of_that_box(tmp_path):
+def test_mesh_of_a_box_has_the_drag_of_the_box(tmp_path):
     found = tb.estimate_hydrodynamics(
         mesh_shape(write_box(tmp_path / "box.stl")), 1000.0, panels=300
     )
@@ -117,7 +117,7 @@ def test_a_mesh_with_a_hole_is_reported_and_the_rest_continues(tmp_path):
     assert added.bodies[1].reason.startswith(f"{broken}: must be watertight, got 3 open edges")
 
 
-def test_thin_plates_are_called_a_guess(tmp_path):
+def test_coefficients_of_thin_plates_are_marked_as_guesses(tmp_path):
     """Panels much larger than the plate is thick cannot tell its sides apart."""
     found = tb.estimate_hydrodynamics(
         mesh_shape(write_box(tmp_path / "plate.stl", (1.0, 1.0, 0.004))), 1000.0, panels=200
@@ -126,7 +126,7 @@ def test_thin_plates_are_called_a_guess(tmp_path):
     assert found.quality["volume"] == "exact"
 
 
-def test_a_thin_shell_gets_the_numbers_of_an_ellipsoid_like_it(tmp_path):
+def test_thin_shell_gets_the_coefficients_of_a_similar_ellipsoid(tmp_path):
     """A sheet of 0.1 mm: panels fail, which is said; what stands in for them is of its size."""
     pose = tb.Pose.from_rpy((0.4, -0.7, 1.1), translation=(0.3, -0.2, 0.5))
     corners = (solids.CUBE_CORNERS - 0.5) * (1.0, 0.8, 1e-4)
@@ -142,8 +142,8 @@ def test_a_thin_shell_gets_the_numbers_of_an_ellipsoid_like_it(tmp_path):
     assert_close(A, B, 1e-5, scale=np.abs(B).max())
 
 
-def test_shells_that_overlap_make_everything_a_guess(tmp_path):
-    """What two of them share is counted twice, which no number can hide."""
+def test_overlapping_shells_mark_all_coefficients_as_guesses(tmp_path):
+    """What two of them share is counted twice, which makes all coefficients guesses."""
     corners = np.concatenate(
         [solids.CUBE_CORNERS, solids.CUBE_CORNERS + np.array((0.5, 0.25, 0.125))]
     )
@@ -167,7 +167,7 @@ def test_the_command_reports_panels_and_error(tmp_path):
     assert "computed" in shown
 
 
-def test_a_mesh_swims(tmp_path):
+def test_robot_with_mesh_coefficients_can_be_simulated(tmp_path):
     """A box of the density of water hangs where it is; pushed, it feels its added mass."""
     shape = mesh_shape(write_box(tmp_path / "box.stl"))
     inertia = tb.load_mesh(tmp_path / "box.stl").inertia(1025.0)

@@ -73,7 +73,7 @@ def rate(model, q, v, tau, water, gravity):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_momentum_of_a_floating_robot_in_still_water_is_kept(seed):
+def test_momentum_of_a_floating_robot_in_still_water_is_conserved(seed):
     """Without gravity, buoyancy and drag nothing acts on robot and water together.
 
     Motors push link against link: they change no momentum (Kirchhoff's equations, Lamb 1932,
@@ -105,7 +105,7 @@ def test_momentum_changes_by_the_force_on_the_base(seed):
 
 @pytest.mark.parametrize("at", ["com", "world"])
 @pytest.mark.parametrize("sea", SEAS)
-def test_matrix_and_momentum_at_rest_make_the_momentum(sea, at):
+def test_momentum_is_matrix_times_velocity_plus_momentum_at_rest(sea, at):
     """h(v) = A v + h(0); in still water h(0) is zero. The rows of the base are those of H."""
     model, water = swimmer(4), SEAS[sea].water
     q, v, _ = kicked(model, 5)
@@ -114,7 +114,7 @@ def test_matrix_and_momentum_at_rest_make_the_momentum(sea, at):
     full = tb.momentum(model, q, v, at=at, fluid=water, time=0.3)
     size = np.abs(A).max() * np.abs(v).max() * (1.0 + np.abs(q).max())
     assert_close(full, A @ v + rest, ALGEBRA, size)
-    # waves hardly move the water 30 m below them
+    # waves move the water 30 m below them very little
     assert (np.abs(rest).max() > 1e-4) == (sea != "still")
     R, p = tb.forward_kinematics(model, q, "hull")
     H = tb.mass_matrix(model, q, fluid=water, time=0.3)
@@ -124,7 +124,7 @@ def test_matrix_and_momentum_at_rest_make_the_momentum(sea, at):
     assert_close(A, expected, ALGEBRA, np.abs(expected).max() * (1.0 + np.abs(p).max()))
 
 
-def test_traced_momentum_meets_the_water_of_its_kernel():
+def test_traced_momentum_uses_the_water_of_its_kernel():
     """A function of one's own, compiled in water, gives what the library gives there."""
     model, water = swimmer(6), tb.Water(1000.0, current=(0.4, 0.0, -0.2))
     q, v, _ = kicked(model, 1)

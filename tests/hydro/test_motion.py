@@ -61,7 +61,7 @@ def test_kirchhoff(stream):
     assert np.ptp(run.v[:, 0]) > 0.1
 
 
-def test_kirchhoff_is_kept_to_the_order_of_the_integrator():
+def test_kirchhoff_invariants_have_the_order_of_the_integrator():
     """Halving the step divides the error of the energy by 2^4 at least."""
     model = hull(added=ADDED)
     q, v = model.random_state(5)
@@ -86,7 +86,7 @@ def test_munk_moment():
 
 
 @pytest.mark.parametrize("scale", [0.0, 1.0, 50.0])
-def test_a_neutral_body_follows_accelerating_water_whatever_its_added_mass(scale):
+def test_neutrally_buoyant_body_follows_accelerating_water(scale):
     def current(t, p):
         return (0.3 * t, 0.1 * t - 0.2, -0.2 * t * t)
 
@@ -151,7 +151,7 @@ def test_linear_damping_decays_exponentially():
     assert_close(run.v[:, 3], np.exp(-D / mass * run.time), 1e-11)
 
 
-def test_water_without_density_or_numbers_is_land():
+def test_water_without_density_or_coefficients_has_no_effect():
     """Zero density, added mass and volume give the land result to the bit."""
     rng = np.random.default_rng(4)
     bodies = []
@@ -198,7 +198,7 @@ def test_bodies_of_any_size_move_equally(size):
     assert_close(scaled(size), scaled(1.0))
 
 
-def test_water_meets_a_body_that_displaces_none_where_it_says():
+def test_body_without_displaced_volume_uses_its_center_of_buoyancy():
     """Sheets and frames of no volume feel shear at the place given, whatever frame they are in."""
     shear = tb.Water(RHO, tb.LinearShear((1.0, 0.0, 0.0), 10.0))
     fluid = tb.BodyFluid(
@@ -225,7 +225,7 @@ def test_drag_has_a_derivative_at_rest():
     assert np.array_equal(vd, np.zeros(6))
 
 
-def test_a_robot_without_water_numbers_is_refused():
+def test_robot_without_hydrodynamic_coefficients_is_refused():
     model = tb.Model(
         "dry",
         [tb.Body("rod", joint=tb.Revolute("hinge"), inertia=tb.Inertia.point(1.0, (1, 0, 0)))],

@@ -44,7 +44,7 @@ def test_integrals_over_a_panel_are_those_of_many_small_sources():
         assert_close(K[:, 0], velocity[:, k], 2e-5)
 
 
-def test_a_panel_pushes_half_of_its_flow_to_either_side():
+def test_source_panel_emits_half_its_flow_to_each_side():
     """Close to its middle, the normal velocity of a panel is 2 pi from above and below."""
     corners = RANDOM.standard_normal((3, 3))
     normal = np.cross(corners[1] - corners[0], corners[2] - corners[0])
@@ -58,7 +58,7 @@ ELLIPSOIDS = [(1.0, 1.0, 1.0), (3.0, 1.0, 1.0), (1.0, 1.0, 0.3), (1.0, 0.6, 0.3)
 
 
 @pytest.mark.parametrize("radii", ELLIPSOIDS)
-def test_ellipsoids_come_out_as_lamb_has_them(radii):
+def test_added_mass_of_ellipsoids_equals_lambs_table(radii):
     """Sphere, long and flat spheroid, three different axes, by 500 panels inscribed in them."""
     mesh = solids.ellipsoid(radii, 5)
     found = tb.panel_added_mass(mesh, RHO, panels=500)
@@ -77,7 +77,7 @@ def test_ellipsoids_come_out_as_lamb_has_them(radii):
     # three planes of symmetry leave the diagonal; the cut icosahedron has them, too
     assert_close(A - np.diag(np.diag(A)), np.zeros((6, 6)), 1e-10, scale=masses[0])
     assert found.asymmetry < 1e-12
-    # the error that it tells covers what the volume does not
+    # the reported error covers what the volume does not
     assert np.abs(errors + 0.6 * lost).max() < found.error
 
 
@@ -111,7 +111,7 @@ def test_regular_solids_have_the_published_added_mass(solid, share):
     mesh = solid()
     found = tb.panel_added_mass(mesh, 1.0, about=mesh.center, panels=700)
     masses = np.linalg.eigvalsh(np.array(found.matrix)[3:, 3:]) / mesh.volume
-    # one to two percent at 700 panels, as told
+    # one to two percent at 700 panels, as reported
     assert 0.001 < found.error < 0.02
     assert_close(masses, np.full(3, share), found.error, scale=share)
 
@@ -125,7 +125,7 @@ def crooked():
 
 
 def test_a_moved_and_turned_solid_keeps_the_energy_of_the_water():
-    """The same motion, told in two frames, moves the same water."""
+    """The same motion, expressed in two frames, has the same kinetic energy of the water."""
     mesh = crooked()
     pose = tb.Pose.from_rpy((0.4, -0.7, 1.1), translation=(0.3, -2.0, 0.5))
     R, p = np.array(pose.rotation), np.array(pose.translation)
@@ -142,7 +142,7 @@ def test_a_moved_and_turned_solid_keeps_the_energy_of_the_water():
     assert np.abs(A[:3, 3:]).max() > 0.01 * A.max()
 
 
-def test_the_point_may_be_any():
+def test_added_mass_about_any_point():
     """The matrix about another point is that of the same solid, moved so that it is the origin."""
     mesh, point = crooked(), np.array((0.2, 0.7, -0.4))
     about = tb.panel_added_mass(mesh, RHO, about=point, panels=320).matrix
@@ -150,7 +150,7 @@ def test_the_point_may_be_any():
     assert_close(about, moved.matrix, 1e-11)
 
 
-def test_size_and_density_enter_by_their_powers():
+def test_added_mass_scales_with_size_and_density():
     mesh = crooked()
     once = np.array(tb.panel_added_mass(mesh, RHO, panels=320).matrix)
     large = np.array(tb.panel_added_mass(mesh.scaled(10.0), 2.0 * RHO, panels=320).matrix)
@@ -159,7 +159,7 @@ def test_size_and_density_enter_by_their_powers():
     assert_close(large / np.outer(powers, powers), expected / np.outer(powers, powers), 1e-11)
 
 
-def test_crooked_solids_give_matrices_that_bodies_accept():
+def test_irregular_solids_give_valid_added_mass():
     """Nearly symmetric before it is made so, and positive: energy goes into the water."""
     found = tb.panel_added_mass(crooked(), RHO, panels=320)
     assert 0.0 < found.asymmetry < 5e-3
@@ -205,7 +205,7 @@ def test_reducing_keeps_volume_and_closes():
     assert_close(np.diag(found.matrix)[3:] / masses, np.ones(3), 0.012)
 
 
-def test_flat_sides_stay_flat_when_faces_go():
+def test_mesh_reduction_keeps_flat_sides():
     """A box of 3000 faces loses nothing on the way to 300."""
     coarse = reduced(refined(solids.box((1.0, 2.0, 0.5)), 3000), 300)
     assert len(coarse.faces) == 300
@@ -236,6 +236,6 @@ def test_a_ring_keeps_its_hole():
 
 
 @pytest.mark.parametrize("panels", [19, 4001])
-def test_numbers_of_panels_have_bounds(panels):
+def test_number_of_panels_is_bounded(panels):
     with pytest.raises(tb.DomainError, match=f"panels: expected 20 to 4000, got {panels}"):
         tb.panel_added_mass(solids.box(), panels=panels)

@@ -103,7 +103,7 @@ def test_coefficients_of_any_fluid_do_not_scale():
 
 
 @pytest.mark.parametrize("wrong", [0.0, -1025.0, np.nan, "sea", (1.0, 2.0)])
-def test_reference_density_that_is_none_is_refused(wrong):
+def test_invalid_reference_density_is_refused(wrong):
     with pytest.raises(ModelError, match="body fluid: reference_density must be"):
         tb.BodyFluid(added_mass=np.eye(6), reference_density=wrong)
 

@@ -86,7 +86,7 @@ def test_split_strips_converge_to_the_exact_integral():
         assert_close(drag(w, v, points=60, split=split, **MCMILLAN_1994), exact, 1e-8)
 
 
-def test_a_cylinder_may_lie_anywhere():
+def test_cylinder_may_have_any_pose():
     """Turned and moved with its flow, a cylinder feels the turned and moved force."""
     rng = np.random.default_rng(3)
     R, _ = np.linalg.qr(rng.normal(size=(3, 3)))
@@ -103,7 +103,7 @@ def test_a_cylinder_may_lie_anywhere():
     assert_close(there, np.concatenate([R @ here[:3] + np.cross(p, f), f]))
 
 
-def test_the_leading_face_meets_the_water():
+def test_leading_face_has_drag():
     ends = {"end_factors": (1.0, 10.0)}
     forward = drag((0, 0, 0), (2.0, 0, 0), **MCMILLAN_1995, **ends)
     backward = drag((0, 0, 0), (-2.0, 0, 0), **MCMILLAN_1995, **ends)
@@ -125,7 +125,7 @@ def test_gauss_points_integrate_polynomials_of_twice_their_number_less_one():
             assert_close(found, 1.0 / (power + 1))
 
 
-def test_a_ball_is_pushed_through_its_center():
+def test_drag_of_a_sphere_acts_at_its_center():
     force = ball_drag(lambda p: (3.0, 4.0, 0.0), center=(0.0, 0.0, 2.0), factor=0.1)
     assert_close(np.array(force.force), (-1.5, -2.0, 0.0))
     assert_close(np.array(force.moment), np.cross((0, 0, 2.0), (-1.5, -2.0, 0.0)))

@@ -119,7 +119,7 @@ def test_round_solids_are_sums_of_disks_at_any_attitude(kind, least):
         assert_close([share, *means], expected, 2e-11)
 
 
-def test_level_cylinders_take_over_from_others_without_a_jump():
+def test_submersion_of_cylinders_is_continuous_when_level():
     """On both sides of the slope where quadrature takes over, and down to a level axis."""
     for tau in np.linspace(-0.999, 0.999, 9):
         found = [
@@ -274,7 +274,7 @@ def test_buoyancy_of_a_tree_through_the_surface_is_a_gradient():
 
 
 @pytest.mark.parametrize("name", ["box", "cylinder", "capsule"])
-def test_energy_of_a_floating_body_is_kept_to_the_order_of_the_steps(name):
+def test_energy_error_of_a_floating_body_has_the_order_of_the_method(name):
     """Rolling and heaving at the waterline, off the middle of its shape."""
     model = floater((solid_shape(SHAPES[name]),), center=(0.02, 0.0, 0.01))
     q = np.array([np.cos(0.4), np.sin(0.4), 0.0, 0.0, 0.0, 0.0, 0.22])
@@ -293,7 +293,7 @@ def test_energy_of_a_floating_body_is_kept_to_the_order_of_the_steps(name):
     assert drifts[2] < drifts[1] / 6.0
 
 
-def test_gravity_must_be_square_to_the_surface():
+def test_gravity_must_be_normal_to_the_surface():
     for gravity in ((0.5, 0.0, -9.8), (0.0, 0.0, 9.81)):
         with pytest.raises(tb.ModelError, match=r"gravity must point along -z .* got .* m/s\^2"):
             tb.World(gravity=gravity, fluid=SEA)

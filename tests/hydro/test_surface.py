@@ -65,7 +65,7 @@ def cloud(kind, count=60):
 
 
 @pytest.mark.parametrize("kind", HALVES)
-def test_share_and_middle_are_those_of_the_points_under_water(kind):
+def test_submerged_fraction_and_centroid_equal_sampled_points(kind):
     """Any attitude and depth, against counting the points of a fine grid."""
     rng = np.random.default_rng(3)
     u = cloud(kind)
@@ -85,7 +85,7 @@ def test_share_and_middle_are_those_of_the_points_under_water(kind):
 
 
 @pytest.mark.parametrize("kind", HALVES)
-def test_all_dry_and_all_wet_are_exact(kind):
+def test_fully_dry_and_fully_submerged_are_exact(kind):
     hull = Hull(kind, (0.0, 0.0, 0.0), tuple(map(tuple, np.eye(3).tolist())), HALVES[kind])
     up = (0.0, 0.6, 0.8)
     assert hull.submerged(up, -2.0) == (0.0, (0.0, 0.0, 0.0))
@@ -94,7 +94,7 @@ def test_all_dry_and_all_wet_are_exact(kind):
     assert_close(offset, np.zeros(3), 1e-16)
 
 
-def test_share_of_a_ball_is_the_spherical_cap():
+def test_submerged_fraction_of_a_sphere_is_the_spherical_cap():
     """A cap of height c holds pi c^2 (3 r - c) / 3."""
     r = 0.4
     hull = Hull("ellipsoid", (0.0, 0.0, 0.0), tuple(map(tuple, np.eye(3).tolist())), (r, r, r))
@@ -131,7 +131,7 @@ def test_upright_solids_sink_in_proportion():
             assert_close(share, 0.5 + 0.5 * depth / 0.7, 1e-15)
 
 
-def test_share_of_a_strip_is_that_of_a_disk():
+def test_submerged_fraction_of_a_strip_is_that_of_a_disk():
     """Exact at the rims and in the middle, else within 0.013."""
     assert [strip_share(x) for x in (-2.0, -1.0, 0.0, 1.0, 3.0)] == [0.0, 0.0, 0.5, 1.0, 1.0]
     tau = np.linspace(-1.0, 1.0, 401)
@@ -145,7 +145,7 @@ def test_share_of_a_strip_is_that_of_a_disk():
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.8])
-def test_a_ball_floats_where_it_displaces_its_mass(share):
+def test_sphere_floats_at_the_draft_that_displaces_its_mass(share):
     """(1 + t)^2 (2 - t) / 4 = share for the depth t of its middle by its radius."""
     r = 0.3
     t = np.roots([-1.0, 0.0, 3.0, 2.0 - 4.0 * share])
@@ -172,7 +172,7 @@ def test_a_box_floats_at_its_draft_and_is_righted_by_its_waterplane():
     assert_close(righting, expected, 2 * heel**2, scale=expected)
 
 
-def test_bobbing_keeps_its_energy():
+def test_heave_conserves_energy():
     """Without drag and added mass, through the surface and out of it; order 4 of the steps."""
     model = afloat(tb.EllipsoidShape((0.2, 0.3, 0.4)), 0.4)
     q, v = at_height(0.6, turned(5)), np.array([0.5, -0.4, 0.3, 0.0, 0.1, 0.0])
@@ -200,7 +200,7 @@ def wet_float(share=0.6):
 
 
 @pytest.mark.parametrize("current", [(0.4, -0.3, 0.0), tb.LinearShear((0.5, 0.2, 0.0), 20.0)])
-def test_deep_down_there_is_no_surface_and_high_up_no_water(current):
+def test_surface_has_no_effect_far_above_or_below_it(current):
     """The same accelerations as without a surface, and as on land."""
     model = wet_float()
     v, tau = np.random.default_rng(2).normal(size=(2, 6))
@@ -224,7 +224,7 @@ def test_accelerations_are_continuous_through_the_surface():
     assert steps < 50 / 5000 * np.ptp(vd, axis=0).max()
 
 
-def test_strips_above_the_surface_feel_nothing():
+def test_strips_above_the_surface_have_no_drag():
     """An upright bar half under water meets half of the drag, and none in the air."""
     model = wet_float()
     v = np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0])

@@ -28,7 +28,7 @@ def thruster(curve, **options):
         (tb.TableThrust((-1, 0, 2), (-4, 0, 10)), -99.0, -4.0),
     ],
 )
-def test_curves(curve, command, expected):
+def test_thrust_curves(curve, command, expected):
     assert_close(float(thrust_of(thruster(curve), command)), expected)
 
 
@@ -89,7 +89,7 @@ def test_batches_and_external_forces_agree():
         assert np.array_equal(tb.thruster_force(model, q[k], u[k]), tau[k])
 
 
-def test_wrong_numbers_of_commands_are_refused_by_name():
+def test_wrong_numbers_of_commands_are_refused():
     model = vehicle()
     with pytest.raises(tb.ShapeError, match=r"2 \(one per thruster: main, tip\)"):
         tb.thruster_force(model, model.neutral(), (1.0, 2.0, 3.0))

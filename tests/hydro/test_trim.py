@@ -33,7 +33,7 @@ def angles(q):
     return np.array([math.atan2(R[2, 1], R[2, 2]), pitch, math.atan2(R[1, 0], R[0, 0])])
 
 
-def test_thrust_holds_a_craft_in_a_stream():
+def test_thrust_holds_a_vehicle_in_a_current():
     """1/2 rho C A U^2, and the square root of it as the command of a propeller."""
     main = tb.Thruster("main", "hull", (-0.2, 0, 0), (1, 0, 0), tb.QuadraticThrust(0.5))
     found = tb.trim(craft(thrusters=[main]), fluid=tb.Water(RHO, (-1.3, 0, 0)))
@@ -44,14 +44,14 @@ def test_thrust_holds_a_craft_in_a_stream():
     assert found.iterations == 0
 
 
-def test_way_through_still_water_costs_the_thrust_of_a_stream():
+def test_trim_at_speed_equals_trim_in_a_current():
     main = tb.Thruster("main", "hull", (-0.2, 0, 0), (1, 0, 0))
     found = tb.trim(craft(thrusters=[main]), v=[0, 0, 0, 1.3, 0, 0], fluid=tb.Water(RHO))
     assert_close(found.thrust, [FACTOR * 1.3**2], TRIMMED)
 
 
 @pytest.mark.parametrize("com", [(0.03, 0, -0.1), (-0.2, 0.1, -0.1), (0.0, 0.15, -0.05)])
-def test_a_craft_hangs_with_its_mass_below_its_buoyancy(com):
+def test_vehicle_trims_with_its_mass_below_its_buoyancy(com):
     """tan(pitch) and tan(roll) are ratios of the offsets; the heading stays."""
     model = craft(com)
     q = model.neutral()
@@ -64,7 +64,7 @@ def test_a_craft_hangs_with_its_mass_below_its_buoyancy(com):
     assert_close(found.tau, np.zeros(6))
 
 
-def test_pitch_of_a_craft_pushed_below_its_buoyancy():
+def test_pitch_of_a_vehicle_pushed_below_its_buoyancy():
     """Drag D at the center, thrust d below it, weight W h below it: tan(pitch) = -d D / (h W)."""
     d, h, speed = 0.3, 0.05, 1.5
     thrusters = [
@@ -98,7 +98,7 @@ def test_equal_thrusters_share_equally():
     assert_close(found.thrust, np.linalg.pinv(A) @ (*needed, 0.0), TRIMMED)
 
 
-def test_a_craft_turns_into_the_stream_where_it_may():
+def test_free_heading_turns_into_the_current():
     """A fin behind the middle: the yaw at which its drag has no arm, thrust straight ahead."""
     fin = tb.SphereDrag(0.1, 1.0, (-0.5, 0, 0))
     fluid = tb.BodyFluid(MASS / RHO, (0, 0, 0), np.diag([0.1] * 3 + [10.0] * 3), (fin,))
@@ -115,7 +115,7 @@ def test_a_craft_turns_into_the_stream_where_it_may():
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
-def test_a_ball_finds_its_height_at_the_surface(share):
+def test_sphere_trims_at_its_draft(share):
     """(1 + t)^2 (2 - t) / 4 = share for the depth t of its middle by its radius."""
     r = 0.3
     volume = 4.0 / 3.0 * math.pi * r**3
@@ -153,7 +153,7 @@ def raft(thruster_depth):
     return tb.Model("raft", [box], thrusters=[main])
 
 
-def test_a_raft_holds_in_a_stream_half_wet():
+def test_half_submerged_raft_holds_in_a_current():
     """Level and half under water, it needs the thrust of half the drag."""
     water = tb.Water(RHO, (-0.8, 0, 0), surface=1.5)
     found = tb.trim(
@@ -216,7 +216,7 @@ def test_a_joint_holds_the_weight_less_buoyancy_or_hangs():
 
 
 @pytest.mark.parametrize("name", ["bluerov2_heavy", "rexrov", "tiburon_titan"])
-def test_vehicles_of_the_zoo_hold_still_in_a_stream(name):
+def test_zoo_vehicles_hold_station_in_a_current(name):
     """Nothing accelerates under the commands and joint forces found."""
     model = tb.load(name)
     water = tb.Water(1025.0, (-0.3, 0.1, 0.05))
@@ -229,7 +229,7 @@ def test_vehicles_of_the_zoo_hold_still_in_a_stream(name):
     assert np.abs(found.thrust).max() > 1.0
 
 
-def test_limits_are_kept_and_said():
+def test_thrust_limits_are_kept_and_reported():
     """A propeller too weak for the stream stands at its limit; what is missing is the rest."""
     main = tb.Thruster("main", "hull", (0, 0, 0), (1, 0, 0), thrust_limits=(-10.0, 10.0))
     model, water = craft(thrusters=[main]), tb.Water(RHO, (-1.3, 0, 0))
@@ -264,7 +264,7 @@ def test_forces_beyond_the_thrusters_are_reported():
     assert "allow more" in cut.outcome.sentence
 
 
-def test_questions_that_make_no_sense_are_refused():
+def test_invalid_arguments_are_refused():
     with pytest.raises(tb.ModelError, match="exactly one floating base"):
         tb.trim(arm(), free=("pitch",))
     with pytest.raises(tb.UnknownNameError, match="mian"):

@@ -163,7 +163,7 @@ def arm_with_gears(rng):
     )
 
 
-def test_armature_of_followers_is_felt_by_their_leader():
+def test_armature_of_followers_acts_on_their_leader():
     rng = np.random.default_rng(6)
     model = arm_with_gears(rng)
     a = diagonal(model)
@@ -181,7 +181,7 @@ def test_armature_of_followers_is_felt_by_their_leader():
     assert_close(found, vd, SOLVE, scale_of(more.mass_matrix(q), tau, vd))
 
 
-def test_public_functions_feel_armature():
+def test_public_functions_include_armature():
     """Inverse, reactions, regressor, operational space and Coriolis forces on a geared robot."""
     rng = np.random.default_rng(11)
     model = arm_with_gears(rng)
@@ -269,7 +269,7 @@ def many(rng, count, armature):
     return tb.Model("many", bodies)
 
 
-def test_tapes_of_large_models_feel_armature():
+def test_tapes_of_large_models_include_armature():
     model = many(np.random.default_rng(8), 45, 0.5)
     q, v = model.random_state(1)
     vd = np.random.default_rng(1).standard_normal(model.nv)
@@ -285,7 +285,7 @@ def test_tapes_of_large_models_feel_armature():
 
 
 @pytest.mark.slow
-def test_native_tapes_feel_armature():
+def test_native_tapes_include_armature():
     model = many(np.random.default_rng(8), 45, 0.5)
     q, v = model.random_state(1)
     vd = np.random.default_rng(1).standard_normal(model.nv)
@@ -296,7 +296,7 @@ def test_native_tapes_feel_armature():
 
 
 @pytest.mark.slow
-def test_derivatives_of_large_models_feel_armature():
+def test_derivatives_of_large_models_include_armature():
     model = many(np.random.default_rng(8), 45, 0.5)
     plain = many(np.random.default_rng(8), 45, 0.0)
     q, v = model.random_state(1)
@@ -315,7 +315,7 @@ def test_derivatives_of_large_models_feel_armature():
     assert_close(forward.by_tau, inverse, SOLVE, np.linalg.cond(H) * np.abs(inverse).max())
 
 
-def test_armature_is_a_number_of_kernels_not_of_code():
+def test_armature_is_a_run_time_parameter():
     rng = np.random.default_rng(8)
     model, other = (many(np.random.default_rng(8), 4, a) for a in (0.5, 0.9))
     assert model.structure_key() == other.structure_key()

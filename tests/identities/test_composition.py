@@ -42,7 +42,7 @@ def test_locked_joints_equal_joints_held_by_prescribed_zero_motion(model, seed, 
 
 
 @given(models(), seeds, st.data())
-def test_locked_robot_accelerates_as_hybrid_dynamics_says(model, seed, data):
+def test_locked_robot_agrees_with_hybrid_dynamics(model, seed, data):
     """Known zero accelerations and velocities hold joints as a weld does (7.36-7.38)."""
     names = data.draw(st.lists(st.sampled_from(model.moving_joint_names), unique=True))
     q, v, vd, tau = state(model, seed)
@@ -62,7 +62,7 @@ def test_locked_robot_accelerates_as_hybrid_dynamics_says(model, seed, data):
 
 
 @given(models(most=4), models(most=4), seeds)
-def test_two_robots_on_one_world_do_not_feel_each_other(one, two, seed):
+def test_two_robots_in_one_world_are_decoupled(one, two, seed):
     """Attached to the world anywhere, each keeps its inertia and, gravity turned, its forces."""
     pose = random_pose(np.random.default_rng(seed))
     both = one.attach(two, at="world", pose=pose, prefix="second_")
@@ -83,7 +83,7 @@ def test_two_robots_on_one_world_do_not_feel_each_other(one, two, seed):
 
 
 @given(models(most=4), models(most=4), seeds)
-def test_attached_robot_feels_only_the_motion_of_its_mount(one, two, seed):
+def test_attached_robot_depends_only_on_the_motion_of_its_mount(one, two, seed):
     """With the carrier locked, what it carries is a robot on the world at the mount's place."""
     both = one.attach(two, at="tip", prefix="second_")
     q, v, vd, _ = state(both, seed)

@@ -128,7 +128,7 @@ def test_acceleration_derivatives_equal_central_differences(model, seed):
 
 @pytest.mark.parametrize("axes", ["frame", "world"])
 @pytest.mark.parametrize("name", ["balloon", "rover", "odd_arm"])
-def test_forces_from_outside_keep_the_axes_they_are_given_in(name, axes):
+def test_external_forces_keep_their_axes_in_derivatives(name, axes):
     """A force in world axes turns back as its body turns; central differences know of it."""
     model = ROBOTS[name]
     q, v, vd = kicked(model, 31)
@@ -176,7 +176,7 @@ def driven_and_tied():
     return tb.Model("driven_and_tied", bodies)
 
 
-def test_derivatives_of_driven_and_tied_joints_equal_central_differences():
+def test_derivatives_of_driven_and_coupled_joints_equal_central_differences():
     """At a given time: drives are upstream of what they carry, followers share variables."""
     model = driven_and_tied()
     q, v, vd = kicked(model, 34)
@@ -240,7 +240,7 @@ def test_large_models_invert_their_mass_matrix_between_tapes():
         assert_close(-tied.by_vd @ part, wanted, scale, 10 * largest(wanted))
 
 
-def test_derivatives_do_not_care_how_far_away_the_robot_is():
+def test_derivatives_do_not_depend_on_the_distance_from_the_origin():
     """A million meters cost no digit: bodies are seen from the first of their tree."""
     model = ROBOTS["quadruped"]
     q, v, vd = kicked(model, 36)

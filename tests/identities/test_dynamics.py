@@ -24,7 +24,7 @@ def largest(x):
 @on_floats_and_graph
 @few
 @given(models(), seeds)
-def test_forward_dynamics_undoes_inverse_dynamics(way, model, seed):
+def test_forward_dynamics_inverts_inverse_dynamics(way, model, seed):
     """FD(ID(vd)) = vd."""
     q, v, vd, _ = state(model, seed)
     ours = way(model, GRAVITY)
@@ -38,7 +38,7 @@ def test_forward_dynamics_undoes_inverse_dynamics(way, model, seed):
 @on_floats_and_graph
 @few
 @given(models(), seeds)
-def test_inverse_dynamics_undoes_forward_dynamics(way, model, seed):
+def test_inverse_dynamics_inverts_forward_dynamics(way, model, seed):
     """ID(FD(tau)) = tau."""
     q, v, _, tau = state(model, seed)
     ours = way(model, GRAVITY)

@@ -62,8 +62,8 @@ def test_five_forward_dynamics_methods_agree(model, seed):
 
 
 @pytest.mark.parametrize("name", ROBOTS)
-def test_native_methods_agree_under_outside_forces(name):
-    """The two methods users can ask for, as machine code, with a force on the last body."""
+def test_native_methods_agree_under_external_forces(name):
+    """The two methods users can select, as machine code, with a force on the last body."""
     model = ROBOTS[name]
     q, v, tau = kicked(model, 41, (5,))
     wrench = {model.body_names[-1]: np.random.default_rng(42).standard_normal(6)}

@@ -79,7 +79,7 @@ def test_forward_dynamics_of_driven_joints_inverts_inverse_dynamics(model, seed)
 
 @few
 @given(tied_models, seeds)
-def test_power_of_joint_forces_is_the_rate_of_energy_of_tied_robots(model, seed):
+def test_power_of_joint_forces_is_the_rate_of_energy_of_coupled_robots(model, seed):
     """dT/dt + dV/dt = tau . v along a motion of constant acceleration."""
     q, v, vd, _ = state(model, seed)
     h = DIFFERENCE_STEP / largest(v) / np.sqrt(largest(vd))
@@ -99,7 +99,7 @@ def test_power_of_joint_forces_is_the_rate_of_energy_of_tied_robots(model, seed)
 
 @few
 @given(tied_models, seeds)
-def test_rate_of_the_mass_matrix_of_tied_robots_is_twice_coriolis(model, seed):
+def test_rate_of_the_mass_matrix_of_coupled_robots_is_twice_coriolis(model, seed):
     """dH/dt = C + C^T along a motion, and C v is the bias force without weight."""
     plan, q, v, *_ = at_now(model, seed)
     C = array(coriolis(plan, q, v)).reshape(plan.nv, plan.nv)
@@ -128,7 +128,7 @@ def test_regressor_times_parameters_is_the_joint_force(model, seed):
 
 @few
 @given(tied_models, seeds)
-def test_frames_of_tied_robots_answer_forces_by_J_over_M_J(model, seed):
+def test_inverse_inertia_of_frames_of_coupled_robots_is_J_over_M_J(model, seed):
     """J M^-1 J^T of the frame at the tip, through articulated bodies with shared variables."""
     q, *_ = state(model, seed)
     options = (("frames", ("tip",)),)

@@ -65,7 +65,7 @@ def test_inverse_dynamics_is_that_of_kirchhoff_and_newton(way, sea, model, seed)
 @on_floats_and_graph
 @few
 @given(models(), seeds)
-def test_forward_and_inverse_dynamics_undo_each_other(way, sea, model, seed):
+def test_forward_and_inverse_dynamics_are_inverse(way, sea, model, seed):
     """FD(ID(vd)) = vd."""
     model = immersed(model, seed)
     q, v, vd, _ = state(model, seed)
@@ -224,7 +224,7 @@ def test_energy_rate_is_the_power_of_joint_forces_and_drag_in_still_water(model,
 
 @some
 @given(models(root=("free",), kinds=("revolute", "prismatic", "screw", "fixed")), seeds)
-def test_a_stream_is_a_change_of_observer(model, seed):
+def test_uniform_current_is_a_change_of_inertial_frame(model, seed):
     """Seen from water that moves steadily, a floating robot is in still water."""
     model = immersed(model, seed)
     q, v, _, tau = state(model, seed)

@@ -265,13 +265,13 @@ BAD = {
         lambda: tb.share_load(dog(), stand() + single(19, 6, 0.1), world=FLOOR),
         "contacts that touch within 1 mm, got 'front_left_foot' with a gap of 100 mm",
     ),
-    "degrees of freedom that nobody drives": (
+    "degrees of freedom that no actuator drives": (
         lambda: tb.share_load(dog(), stand(), world=FLOOR, touching=[1, 0, 0, 0]),
-        r"nobody drives base.wx, base.wy.*\(redundancy -3 with 3 forces for 6 equations\)",
+        r"no actuator drives base.wx, base.wy.*\(redundancy -3 with 3 forces for 6 equations\)",
     ),
     "no contact takes part": (
         lambda: tb.share_load(dog(), stand(), world=FLOOR, touching=[0, 0, 0, 0]),
-        "nobody drives base.wx, base.wy, base.wz, base.vx, base.vy, base.vz",
+        "no actuator drives base.wx, base.wy, base.wz, base.vx, base.vy, base.vz",
     ),
     "velocity that loops forbid": (
         lambda: tb.share_load(hand(), home(), single(15, 0)),
@@ -289,7 +289,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_problems_are_refused_with_names(case):
+def test_invalid_problems_are_refused_with_names(case):
     """Each names what is wrong; none returns numbers."""
     make, words = BAD[case]
     with pytest.raises(tb.TiburonError, match=words):
@@ -312,7 +312,7 @@ def test_good_problems_pass_the_checks():
         tb.share_load(robot, q, v, 0.0 * vd)
 
 
-def test_relaxed_loads_may_leave_degrees_of_freedom_to_nobody():
+def test_relaxed_loads_may_leave_degrees_of_freedom_uncontrolled():
     """One foot cannot hold a dog: without check or with relax there is an answer that says so."""
     relaxed = tb.share_load(dog(), stand(), world=FLOOR, touching=[1, 0, 0, 0], relax=True)
     assert relaxed.status == "relaxed"
@@ -377,7 +377,7 @@ def test_force_closure_is_that_of_the_theory_of_grasps(rows, closed):
         grasp.check(q, closure=True)
         assert found.internal[[2, 6]].sum() == pytest.approx(1.0)
     else:
-        with pytest.raises(tb.TiburonError, match=r"force closure|nobody drives"):
+        with pytest.raises(tb.TiburonError, match=r"force closure|no actuator drives"):
             grasp.check(q, closure=True)
 
 

@@ -162,7 +162,7 @@ def test_levels_come_one_after_the_other():
     np.testing.assert_allclose(x, [0.25, 1.75, -3.0], atol=1e-12)
 
 
-def test_wrong_loops_are_named(linkage):
+def test_invalid_loops_are_refused(linkage):
     with pytest.raises(tb.UnknownNameError, match="joint_9"):
         tb.drive_cut_joint(linkage, "joint_9")
     with pytest.raises(tb.DomainError, match="share"):

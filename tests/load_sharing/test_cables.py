@@ -116,7 +116,7 @@ def test_a_stayed_boom_presses_on_its_hinge():
         np.testing.assert_allclose(found, [0, 0, 0, hinge, 0, weight / 2], atol=1e-9)
 
 
-def test_a_cut_cable_takes_no_part_and_what_is_missing_is_named():
+def test_cut_cable_is_ignored_and_missing_data_are_named():
     """Cables that take no part have no least tension; too few of them cannot hold the platform."""
     robot = tb.load("cable_robot")
     q = np.array(robot.poses["home"])

@@ -79,7 +79,7 @@ def check_torque_limits():
 
 
 def check_smoothness():
-    """A change of the load is shared equally; the force between stays where that is asked for."""
+    """A change of the load is shared equally; internal forces stay where that is requested."""
     model = winches()
     first = tb.LoadSharing.of(model, objective=tb.MotorLoss(friction=False)).share([0.2, 0.2])
     for objective, expected in (

@@ -122,7 +122,7 @@ def test_singular_partitions_are_found_and_changed():
     )
 
 
-def test_wrong_data_are_named():
+def test_invalid_data_are_refused():
     """Shapes, definiteness, dependence, another structure."""
     A1, b1 = walker_problem()
     with pytest.raises(tb.ShapeError, match="W"):

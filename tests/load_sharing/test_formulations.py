@@ -146,7 +146,7 @@ def test_exact_cones_hold_in_every_formulation():
     assert R.shape == (3, 3)
 
 
-def test_planar_robots_do_not_count_what_they_cannot_feel():
+def test_planar_robots_have_no_out_of_plane_unknowns():
     """A planar biped with point feet: two forces per foot count, though friction needs three."""
     leg = tb.Inertia.box(1.0, (0.1, 0.1, 0.5))
     upright = tb.Pose(rotation=[[1, 0, 0], [0, 0, -1], [0, 1, 0]])
@@ -442,7 +442,7 @@ def test_reactions_and_efforts_are_dual_to_the_motions_of_a_joint():
             np.testing.assert_allclose(T @ T.T, np.eye(d - count), atol=1e-13)
 
 
-def test_wrong_questions_are_refused():
+def test_invalid_arguments_are_refused():
     """Unknown formulations, and solutions of many cases at once."""
     hand = tb.load("two_finger_hand")
     plan = tb.LoadSharing.of(hand, torque_limits=False)

@@ -42,7 +42,7 @@ def test_center_of_pressure_lies_below_the_center_of_mass_and_inside_the_sole():
             assert f"sole: center of pressure at its {edge} edge" in share.explain().limits
 
 
-def test_a_flat_foot_bears_what_its_corners_bear():
+def test_flat_foot_equals_its_corner_contacts():
     """Forces at the four corners and one wrench of the sole: the same motions are possible."""
     block = standing_block()
     corners = [

@@ -26,7 +26,7 @@ from tiburon.trace import solve_qp
 FLOOR = tb.World(ground=tb.Ground(static_friction=0.6))
 
 
-def test_forms_have_one_value():
+def test_both_forms_have_the_same_optimum():
     """Strong duality on random problems: original, compact primal, compact dual (5.22), (5.23)."""
     rng = np.random.default_rng(1)
     for _ in range(40):
@@ -50,7 +50,7 @@ def test_forms_have_one_value():
 
 
 def test_forms_agree_that_there_is_no_solution():
-    """Contradiction and unboundedness are told apart in all forms."""
+    """Contradiction and unboundedness are distinguished in all forms."""
     A1, b1 = np.array([[1.0, 1.0]]), np.array([1.0])
     against = LinearProgram(
         np.array([1.0, 0.0]), A1, b1, np.array([[-1.0, -1.0]]), np.array([-0.5])
@@ -125,7 +125,7 @@ def stance(sides=4, formulation="superposition"):
     return plan, plan.problem(q, vd=vd, formulation=formulation), (q, vd)
 
 
-def test_objectives_make_least_what_they_name():
+def test_objectives_minimize_their_quantity():
     """No feasible forces have less: each is compared with all the others and the quadratic one."""
     plan, problem, (q, vd) = stance()
     normals = [group.normal for group in plan.layout.groups]
@@ -168,7 +168,7 @@ def test_steady_lateral_forces_keep_their_signs():
         problem.solve_linear(SteadyLateralForces((1.0,)))
 
 
-def test_contacts_that_do_not_touch_take_no_part():
+def test_open_contacts_are_ignored():
     plan, _, (q, _) = stance()
     problem = plan.problem(q, touching=[0, 1, 1, 1])
     found = problem.solve_linear(SumOfNormals())
@@ -177,7 +177,7 @@ def test_contacts_that_do_not_touch_take_no_part():
     np.testing.assert_allclose(problem.A1 @ found.x, problem.b1, atol=1e-8)
 
 
-def test_what_is_missing_is_named(monkeypatch):
+def test_missing_data_raise_an_error(monkeypatch):
     """Efforts in the compact formulation, exact cones, SciPy."""
     _, problem, _ = stance(formulation="compact")
     with pytest.raises(tb.ModelError, match="formulation='superposition'"):

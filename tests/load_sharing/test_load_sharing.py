@@ -117,7 +117,7 @@ def test_objectives_order_what_they_minimize():
     assert torque["torque"] < torque["force"]
 
 
-def test_least_forces_do_not_interact():
+def test_least_forces_have_no_internal_force():
     """Without limits, contact force differences have no component between contacts (B20)."""
     dog = tb.load("quadruped")
     rng = np.random.default_rng(5)
@@ -131,7 +131,7 @@ def test_least_forces_do_not_interact():
             assert abs(between) < 1e-10
 
 
-def test_contacts_that_do_not_touch_carry_nothing():
+def test_open_contacts_carry_no_force():
     """Three feet carry the load of four where the center of mass allows; two cannot hold a turn."""
     dog = tb.load("quadruped")
     q = np.array(dog.poses["stand"])
@@ -197,7 +197,7 @@ def test_torque_limits_hold_and_are_named():
     assert joint in share.summary
 
 
-def test_missing_data_are_named():
+def test_missing_data_are_refused():
     """Motors without resistance, unknown contacts, negative friction."""
     dog = tb.load("quadruped")
     with pytest.raises(tb.ModelError, match="MotorLoss needs a Motor"):
@@ -237,7 +237,7 @@ def test_infeasible_loads_are_explained():
         plan.share(q).explain()
 
 
-def test_explanations_know_what_acts_on_the_robot():
+def test_explanations_include_external_forces():
     """External forces of a case are those of its certificate: the push that no friction holds."""
     dog = tb.load("quadruped")
     q = dog.poses["stand"]
@@ -254,7 +254,7 @@ def test_explanations_know_what_acts_on_the_robot():
     np.testing.assert_allclose(plan.joint_wrenches(share).of("base")[:2], 0.0, atol=1e-9)
 
 
-def test_nearest_motion_in_water_moves_its_water_too():
+def test_nearest_motion_in_water_includes_added_mass():
     """The change of acceleration is that of robot and added mass under the nearest thrusts."""
     robot = tb.load("bluerov2_heavy")
     world = tb.World(fluid=tb.Water())

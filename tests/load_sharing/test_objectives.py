@@ -116,7 +116,7 @@ def test_joint_wrenches_are_least_under_their_norm():
     assert difference == pytest.approx(costs[1] - costs[0], rel=1e-9)
 
 
-def test_a_beam_on_three_springs_loads_them_as_elasticity_says():
+def test_beam_on_three_springs_loads_them_by_elasticity():
     """Least strain energy: forces of a rigid beam on springs follow from its sinking and tilt."""
     beam = tb.Model(
         "beam",
@@ -229,7 +229,7 @@ def test_sums_are_positive_semidefinite():
         (lambda: tb.TorqueNorm() + 3, "objective"),
     ],
 )
-def test_weights_that_are_no_objective_are_refused(make, words):
+def test_invalid_weights_are_refused(make, words):
     """Indefinite, negative and missing weights are named."""
     with pytest.raises(tb.TiburonError, match=words):
         make()

@@ -61,7 +61,7 @@ def test_motor_power_is_that_of_the_circuit(task, shares):
     np.testing.assert_allclose(found.total, (found.loss + found.mechanical).sum(axis=1))
 
 
-def test_each_objective_makes_least_what_it_names(task, shares):
+def test_each_objective_minimizes_its_quantity(task, shares):
     """Winding loss and internal force in the order of the source at every instant."""
     model, _, v, vd = task
     loss = {k: tb.motor_power(model, v, vd, s.tau).loss.sum(axis=1) for k, s in shares.items()}
@@ -85,7 +85,7 @@ def test_indices_are_ratios_at_instants_and_of_integrals():
     assert found.is_bounded.all()
 
 
-def test_what_has_no_index_is_refused():
+def test_quantities_without_an_index_are_refused():
     with pytest.raises(tb.DomainError, match="time"):
         tb.performance_indices([0.0, 0.0], [1, 1], [1, 1], [1, 1], [1, 1])
     with pytest.raises(tb.ShapeError, match="least_power"):

@@ -206,7 +206,7 @@ def test_feasible_loads_need_no_relaxation(dog):
 
 
 @pytest.mark.parametrize("sides", [None, 16])
-def test_levels_give_way_in_their_order(dog, sides):
+def test_levels_are_relaxed_in_order(dog, sides):
     """A push beyond friction: the first level lacks, the second holds while it can."""
     q, vd = np.array(dog.poses["stand"]), np.zeros(dog.nv)
     vd[3], vd[5] = 9.0, 0.5
@@ -310,7 +310,7 @@ def test_thrusters_keep_the_direction_of_their_wrench():
     assert set(share.lacking()[0]) <= set(plan.equation_names)
 
 
-def test_what_is_in_no_level_holds_or_there_is_no_answer(dog):
+def test_constraints_outside_all_levels_are_hard(dog):
     """Without feet nothing holds a dog but giving up its motion."""
     q = np.array(dog.poses["stand"])
     plan = tb.LoadSharing.of(dog, world=FLOOR, relax=[["base.wx"]])

@@ -89,7 +89,7 @@ def test_static_optima_are_those_of_the_source():
     )
 
 
-def test_least_forces_of_the_walker_do_not_interact():
+def test_least_forces_of_the_walker_have_no_internal_force():
     """Differences of forces have no component along the lines between feet (B20)."""
     for x in (0.5, 0.6, 0.7):
         force, place = static(x, range(4)).x.reshape(4, 3), np.array(feet(x))

@@ -50,7 +50,7 @@ def test_primal_and_dual_values_are_equal():
         assert printed - 0.5 * c @ inverse @ c == pytest.approx(primal, rel=1e-9, abs=1e-9)
 
 
-def test_threads_and_batches_leave_every_bit():
+def test_threads_and_batches_change_no_bit():
     """One case, a batch on one thread and on two: the same bits."""
     problem = problems(np.random.default_rng(8), 67, 6, 2, 20, "plain")
     kernel = compiled(6, 2, 20)
@@ -63,7 +63,7 @@ def test_threads_and_batches_leave_every_bit():
 
 
 @pytest.mark.parametrize("options", [{}, {"sides": 6}])
-def test_a_warm_start_leaves_the_shared_load(dog, options):
+def test_warm_start_does_not_change_the_shared_load(dog, options):
     """Limits of the state before are tried first, and end at the same forces to 1e-10."""
     plan = tb.LoadSharing.of(dog, world=FLOOR, **options)
     q, v, vd = swaying(dog, 24)

@@ -138,13 +138,15 @@ def test_parallel_robots_share_a_wrench_among_more_motors():
     assert costs[3] < 0.8 * costs[0]
 
 
-def test_springs_that_nobody_drives_are_refused():
+def test_unactuated_springs_are_refused():
     """Flexible arms: the force of a spring would be missing from its equation, silently."""
     base = tb.Body("base", joint=tb.Free("base"), inertia=tb.Inertia.box(2.0, (0.2, 0.2, 0.1)))
     soft = tb.Revolute("flexure", Y, passive=tb.JointPassive(stiffness=50.0))
     leg = tb.Body("leg", "base", joint=soft, inertia=rod(0.5, 0.3))
     model = tb.Model("soft", [base, leg], contacts=[tb.ContactPoint("foot", "leg", (0.3, 0, 0))])
-    with pytest.raises(tb.ModelError, match="joint 'flexure': has a spring and nobody drives it"):
+    with pytest.raises(
+        tb.ModelError, match="joint 'flexure': has a spring and no actuator drives it"
+    ):
         tb.LoadSharing.of(model, driven=[])
     driven = tb.LoadSharing.of(model, driven=["flexure"], relax=True)
     assert driven.redundancy == -3

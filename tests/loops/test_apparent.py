@@ -46,7 +46,7 @@ def test_inverse_inertia_is_that_of_dense_algebra(name, frames, rank):
     np.testing.assert_allclose(seen, found.inverse, atol=1e-9 * scale)
 
 
-def test_a_free_body_feels_like_itself():
+def test_apparent_inertia_of_a_free_body_is_its_own():
     inertia = tb.Inertia(2.0, (0.0, 0.0, 0.0), (0.3, 0.0, 0.0, 0.4, 0.0, 0.5))
     model = tb.Model("stone", [tb.Body("stone", joint=tb.Free("float"), inertia=inertia)])
     found = tb.apparent_inertia(model, model.neutral(), "stone")
@@ -54,7 +54,7 @@ def test_a_free_body_feels_like_itself():
     np.testing.assert_allclose(found.inertia, expected, atol=1e-14)
 
 
-def test_unknown_frames_are_named():
+def test_unknown_frames_raise_an_error():
     model = tb.load("four_bar")
     with pytest.raises(tb.UnknownNameError, match="elbow"):
         tb.apparent_inertia(model, model.neutral(), "elbow")

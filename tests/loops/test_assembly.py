@@ -10,11 +10,11 @@ from tiburon.functions.assembly import is_closed
 RANDOM = np.random.default_rng(31)
 
 CLOSED = 1e-12
-"""The tolerance that is asked for; rounding of meters and radians is a thousandth of it."""
+"""The requested tolerance; rounding of meters and radians is a thousandth of it."""
 
 
 @pytest.mark.parametrize("name", ["four_bar", "planar_3rrr", "bricard"])
-def test_rough_guesses_close(name):
+def test_assembly_converges_from_rough_guesses(name):
     model = tb.load(name)
     home = np.array(model.poses.get("home", model.neutral()))
     guess = model.integrate(home, 0.6 * RANDOM.standard_normal((3, model.nv)))
@@ -24,7 +24,7 @@ def test_rough_guesses_close(name):
     assert all(is_closed(model, q) for q in found.q)
 
 
-def test_held_joints_stay():
+def test_held_joints_are_not_moved_by_assembly():
     model = tb.load("four_bar")
     found = tb.assemble(model, hold={"input": 2.0})
     assert found.q[0] == 2.0
@@ -35,7 +35,7 @@ def test_held_joints_stay():
     assert abs(np.cos(found.q[2] - np.arctan2(y, x)) - bend) < 1e-12
 
 
-def test_a_guess_on_the_loops_is_kept():
+def test_closed_guess_is_returned_unchanged():
     model = tb.load("four_bar")
     home = np.array(model.poses["home"])
     found = tb.assemble(model, home)
@@ -43,7 +43,7 @@ def test_a_guess_on_the_loops_is_kept():
     assert found.starts == 1
 
 
-def test_a_bad_guess_takes_more_starts():
+def test_poor_guess_needs_several_starts():
     """Folded flat against the frame, the four-bar has no slope to follow."""
     model = tb.load("four_bar")
     found = tb.assemble(model, np.array([1.0, np.pi, 0.0]), hold="input")
@@ -51,7 +51,7 @@ def test_a_bad_guess_takes_more_starts():
     assert found.q[0] == 1.0
 
 
-def test_loops_that_cannot_close_state_how_far_they_stay_open():
+def test_impossible_assembly_reports_its_residual():
     """Held at 2.0 and 0.1 rad, the pins are 2.08 m apart, the coupler is 1.1 m long."""
     model = tb.load("four_bar")
     with pytest.raises(
@@ -79,7 +79,7 @@ def test_contradictory_constraints_are_named():
         tb.assemble(model, starts=2)
 
 
-def test_hinges_are_not_put_together_head_to_tail():
+def test_hinges_are_not_assembled_with_reversed_axes():
     """A coupler turned over lets all gaps vanish with its axis reversed; that is no closure."""
     plane = tb.load("four_bar")
     (loop,) = plane.loops
@@ -121,7 +121,7 @@ def test_a_placed_platform_leaves_two_ways_for_each_leg():
     np.testing.assert_allclose(translation, np.broadcast_to(p, translation.shape), atol=1e-9)
 
 
-def test_families_of_positions_are_no_branches():
+def test_continuous_families_are_not_assembly_modes():
     with pytest.raises(tb.DomainError, match="1 DoF left; hold more, such as"):
         tb.assembly_branches(tb.load("four_bar"))
 
@@ -146,7 +146,7 @@ def test_a_platform_has_several_poses_for_the_same_strokes():
     np.testing.assert_allclose(np.sort(heights), -np.sort(heights)[::-1], atol=1e-6)
 
 
-def test_unknown_and_senseless_arguments():
+def test_invalid_arguments_are_refused():
     model = tb.load("four_bar")
     with pytest.raises(tb.UnknownNameError, match="did you mean 'input'"):
         tb.assemble(model, hold={"inputs": 1.0})

@@ -27,7 +27,7 @@ SLEIGH = tb.Model(
 )
 
 
-def test_chaplygins_sleigh_straightens_out_as_its_equations_say():
+def test_chaplygin_sleigh_follows_its_equations():
     """Forward speed u and turning rate w, from u' = a w^2, w' = -m a u w / (I + m a^2).
 
     u^2 + w^2 (I + m a^2) / m = V^2 stays; so u = V tanh(k t + c), w = V sqrt(m / (I + m a^2)) /
@@ -50,7 +50,7 @@ def test_chaplygins_sleigh_straightens_out_as_its_equations_say():
     np.testing.assert_allclose(energy, energy[0], rtol=1e-11)
 
 
-def test_a_blade_counts_its_constraints():
+def test_number_of_constraints_of_a_blade():
     """In the plane its height binds nothing; the side force is what turns the sleigh's path."""
     found = tb.mobility(SLEIGH, [0.0, 0.0, 0.3])
     assert (found.equations, found.mobility) == (2, 2)
@@ -64,7 +64,7 @@ def test_a_blade_counts_its_constraints():
     np.testing.assert_allclose(told.constraint_force[1], M * (u * w + AHEAD * wd), atol=1e-12)
 
 
-def test_a_skate_that_leans_is_bound_in_height_and_sideways():
+def test_tilted_skate_is_constrained_vertically_and_sideways():
     """Jacobian and bias of a spatial edge on a moving table, against differences."""
     skate = link("skate", "world", tb.Free("float"))
     table = link("table", "world", tb.Universal("table", (1, 0, 0), (0, 1, 0)))
@@ -184,7 +184,7 @@ def test_a_disc_turns_steadily_where_gyroscopic_moment_and_weight_balance(run_of
     assert np.ptp(y) == pytest.approx(2.0 * distance, rel=1e-4)
 
 
-def test_a_rolling_disc_wobbles_at_its_known_frequency(run_of):
+def test_rolling_disc_wobbles_at_the_closed_form_frequency(run_of):
     """Small leans p about straight rolling at n: a pendulum that gyroscopic moments hold upright.
 
     Nothing turns the disc about the vertical, so that its yaw rate is -C n p / A; and so
@@ -247,7 +247,7 @@ def test_a_disc_on_a_moving_table_is_measured_against_it():
 # -- what is refused -------------------------------------------------------------------------------
 
 
-def test_a_disc_that_lies_flat_is_refused_by_name():
+def test_disc_lying_flat_is_refused():
     """It touches everywhere: no point of contact, no answer."""
     flat = [np.sqrt(0.5), np.sqrt(0.5), 0.0, 0.0, 0.0, 0.0, 0.0]
     with pytest.raises(tb.DomainError, match="loop 'rim': its disc must roll on its rim"):
@@ -273,7 +273,7 @@ def test_a_run_in_which_a_disc_falls_flat_ends_with_its_name(run_of):
         (lambda: tb.Blade("r", "world", "disc", pose=(0, 0, 1)), "pose must be a Pose"),
     ],
 )
-def test_contacts_that_cannot_be_are_refused(build, message):
+def test_invalid_contacts_are_refused(build, message):
     """The message names the loop."""
     with pytest.raises(tb.ModelError, match="loop 'r'") as caught:
         build()

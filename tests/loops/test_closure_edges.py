@@ -23,7 +23,7 @@ def _two_hands(*loops, trunk=None):
 
 
 @pytest.mark.parametrize("smooth", [True, False])
-def test_joints_under_all_frames_are_felt_where_a_function_has_pieces(smooth):
+def test_piecewise_constraint_functions_depend_on_all_joints(smooth):
     """High up the height counts too, though no random position is there: central differences."""
 
     def apart(left, right):
@@ -60,7 +60,7 @@ def test_contacts_that_never_touch_at_one_point_are_refused():
         tb.forward_dynamics(model, np.zeros(3), np.zeros(3), np.zeros(3))
 
 
-def test_positions_without_numbers_are_neither_closed_nor_mobile():
+def test_non_finite_configurations_are_neither_closed_nor_mobile():
     """An edge on end, and a root of what is negative."""
     bodies = [
         link("sledge", "world", tb.Planar("ice")),
@@ -77,7 +77,7 @@ def test_positions_without_numbers_are_neither_closed_nor_mobile():
         tb.mobility(rooted, [0.1, 0.2, 0.3, -0.25])
 
 
-def test_loops_that_bind_nothing_leave_the_tree():
+def test_loops_without_constraints_leave_the_tree_unchanged():
     """A loop closed by a free joint, as cutting elsewhere may make: forces and mobility."""
     tree = _two_hands(trunk=tb.Revolute("waist", (0, 0, 1)))
     closed = tree.with_loops(tb.LoopClosure("air", "left", "right", tb.Free("anyhow")))
@@ -116,7 +116,7 @@ def test_functions_take_one_pose_and_any_whole_count():
         tb.ConstraintFunction("c", lambda a: a.p[0], frames="a", units=5)
 
 
-def test_functions_that_change_their_mind_are_refused():
+def test_constraint_functions_that_change_are_refused():
     """A number outside that changed since: the first trace would be taken for the second."""
     outside = {"place": 0.1}
 

@@ -1,4 +1,4 @@
-"""Constraints that users write as functions: what they ask for, and where they work."""
+"""Constraints that users write as functions: their residuals, and where they work."""
 
 import pickle
 import subprocess
@@ -240,7 +240,7 @@ def test_linearization_holds_beside_the_wire():
         np.testing.assert_allclose(B[2:, k], by_tau, atol=1e-6)
 
 
-def test_a_bead_keeps_to_its_wire_and_keeps_its_energy():
+def test_bead_stays_on_its_wire_and_conserves_energy():
     """Four seconds of swinging in native code, two cases at once."""
     x = np.array([1.2, -0.4])
     q = np.stack([x, 0.5 * x**2], -1)
@@ -355,7 +355,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("message", REFUSED)
-def test_anything_but_a_constraint_is_refused_by_name(message):
+def test_non_constraints_are_refused(message):
     """When the robot is built, not when it moves."""
     function, options = REFUSED[message]
     with pytest.raises(tb.ModelError, match=r"^loop 'wire': ") as caught:
@@ -373,7 +373,7 @@ class Unhashable:
         return joint.q[0]
 
 
-def test_names_that_are_not_there_are_refused():
+def test_unknown_names_are_refused():
     """Frames and joints, followers and joints that never move."""
     bodies = [
         link("a", "world", tb.Revolute("hinge")),
@@ -417,7 +417,7 @@ def test_loops_of_a_body_with_itself_are_refused():
             tb.Model("m", [arm], ends, loops=[loop])
 
 
-def test_functions_that_contradict_each_other_are_distinguished():
+def test_contradictory_constraint_functions_are_reported():
     """Assembly says how far both stay open; a run does not start."""
     low, high = (
         tb.ConstraintFunction(name, lambda bead, at=at: bead.p[2] - at, frames="bead")
@@ -431,7 +431,7 @@ def test_functions_that_contradict_each_other_are_distinguished():
         tb.simulate(model, 0.1, q=[0.0, 0.1], v=[0.0, 0.0])
 
 
-def test_residuals_that_are_not_finite_are_reported_with_their_loop():
+def test_non_finite_residuals_are_reported_with_their_loop():
     """A root of a negative number, in a call and at the start of a run."""
     model = bead_on_wire(lambda bead: bead.p[2] - np.sqrt(bead.p[0]))
     np.testing.assert_allclose(tb.constraint_residual(model, [0.25, 0.5]), [0.0], atol=1e-15)

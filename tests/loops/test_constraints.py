@@ -39,7 +39,7 @@ def two_floating_bodies(joint):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_place_the_joint_allows_is_closed(kind):
+def test_pose_allowed_by_the_joint_has_zero_residual(kind):
     model = two_floating_bodies(KINDS[kind])
     (loop,) = model.loops
     q = model.neutral()
@@ -84,7 +84,7 @@ def test_jacobian_and_bias_are_rates_of_the_values(kind):
     np.testing.assert_allclose(here.bias, (J_ahead - J_behind) @ v / (2.0 * STEP), atol=1e-8)
 
 
-def test_rows_of_shared_bearers_vanish():
+def test_constraint_rows_of_common_ancestors_vanish():
     """What carries both ends of a loop does not appear in its rows."""
     model = tb.load("strandbeest")
     q = model.integrate(model.neutral(), 0.2 * RANDOM.standard_normal(model.nv))

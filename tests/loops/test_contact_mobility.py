@@ -26,7 +26,7 @@ def test_mobility_of_a_gait_follows_its_feet():
         assert phase.mobility.redundancy == r
         assert phase.mobility.loose_mobility == loose
     assert found[0].summary.endswith("mobility 6, redundancy 6")
-    assert "1 DoF that nobody drives" in found[2].summary
+    assert "1 DoF that no actuator drives" in found[2].summary
     # the same by the unknowns and equations of load sharing, as long as feet can hold the base
     plan = tb.LoadSharing.of(dog, world=tb.World(ground=tb.Ground()))
     assert plan.redundancy == found[0].mobility.redundancy

@@ -126,7 +126,7 @@ def test_linearization_distinguishes_closed_states_near_each_other(moving_four_b
     np.testing.assert_allclose(found, A @ x + B @ push, atol=100.0 * size**2)
 
 
-def test_in_equilibrium_gaps_keep_their_rates(moving_four_bar):
+def test_constraint_residuals_keep_their_rates_in_equilibrium(moving_four_bar):
     """Two eigenvalues of the one freedom, and zeros along what would open the loop."""
     model, q, _, _ = moving_four_bar
     rest = np.zeros(model.nv)
@@ -195,7 +195,7 @@ def wet(model):
 
 
 @pytest.mark.parametrize("water", [False, True])
-def test_they_undo_the_derivatives_of_forward_dynamics(water):
+def test_inverse_and_forward_derivatives_are_inverse(water):
     """Whatever step is taken, forces that forward dynamics turns into its change come back."""
     model, q, v = moving("four_bar")
     around = {"external_force": {"coupler": INVERSE_RANDOM.standard_normal(6)}}
@@ -214,7 +214,7 @@ def test_they_undo_the_derivatives_of_forward_dynamics(water):
 
 
 @pytest.mark.slow
-def test_they_undo_those_of_a_platform_on_six_legs():
+def test_inverse_and_forward_derivatives_of_a_hexapod_are_inverse():
     model, q, v = moving("stewart")
     tau = model.actuated(INVERSE_RANDOM.standard_normal(6))
     forward = tb.forward_dynamics_derivatives(model, q, v, tau)

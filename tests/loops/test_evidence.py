@@ -77,7 +77,7 @@ def bar_forces(platform, bars):
     return [x * u + side for x, u, side in zip(f, along, across, strict=True)]
 
 
-def test_legs_of_stewart_push_as_statics_of_bars_says():
+def test_leg_forces_of_stewart_follow_statics_of_bars():
     """Each motor carries its head's force along the leg, and the weight of its own rod."""
     model, q, tau = tilted("stewart", 0.05)
     at = Places(model, q)
@@ -98,7 +98,7 @@ def test_legs_of_stewart_push_as_statics_of_bars_says():
     assert np.count_nonzero(tau) == 6
 
 
-def test_shoulders_of_delta_turn_as_statics_of_bars_says():
+def test_shoulder_torques_of_delta_follow_statics_of_bars():
     """Each arm carries two bars at its elbows, and itself."""
     model, q, tau = tilted("delta", 0.05)
     at = Places(model, q)

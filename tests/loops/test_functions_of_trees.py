@@ -16,7 +16,7 @@ def blocks(matrix, row, column):
     return matrix[6 * row : 6 * row + 6, 6 * column : 6 * column + 6]
 
 
-def test_inverse_inertias_of_links_heed_loops():
+def test_inverse_inertias_of_links_account_for_loops():
     """Cross and apparent inverse inertia are blocks of J (H^-1 less what loops resist) J^T."""
     model, q, _ = moving("planar_3rrr")
     # tied to each other by a hinge: they move differently
@@ -50,7 +50,7 @@ def test_operational_space_inertia_is_that_of_the_platform():
         tb.operational_space_inertia(model, q, "platform", part="position")
 
 
-def test_accelerations_change_with_masses_as_differences_say():
+def test_derivatives_by_masses_equal_differences():
     """Constraints know no masses: their rows stay, and forces make up for the change."""
     model, q, v = moving("four_bar")
     tau = RANDOM.standard_normal(3)

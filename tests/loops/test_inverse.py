@@ -100,7 +100,7 @@ def test_forces_are_recovered_under_all_conditions():
     np.testing.assert_allclose(found.constraint_force, motion.constraint_force, atol=1e-8)
 
 
-def test_a_bent_tie_between_joints_holds_in_a_run():
+def test_nonlinear_coupling_of_joints_holds_in_a_run():
     """One joint follows a parabola of another: energy of one freedom is kept, the tie holds."""
     rod = tb.Inertia(1.0, (0.5, 0.0, 0.0), (1e-3, 0.0, 0.0, 0.1, 0.0, 0.1))
     bodies = [

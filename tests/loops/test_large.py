@@ -36,7 +36,7 @@ def four_bar_acceleration(count, angle, rate):
 
 @pytest.mark.parametrize("angle", [0.3, 1.2])
 def test_a_row_of_four_bars_moves_as_one_pendulum(angle):
-    """Couplers lie level: half of what a loop asks of its own joints vanishes there."""
+    """Couplers lie level: half of the constraint rows of a loop vanish there."""
     model = n_four_bar(COUNT)
     assert loop_pattern(model).is_large
     q, v = four_bar_state(COUNT, angle)
@@ -64,13 +64,13 @@ def test_the_large_method_is_chosen_beyond_the_limit_of_the_dense_one():
     assert loop_pattern(large).is_large
 
 
-def test_long_rings_take_handles():
+def test_long_rings_are_solved_by_handles():
     assert cheaper_loop_method(ring(42)) == "handles"
     assert cheaper_loop_method(tb.load("stewart")) == "augmented"
     assert cheaper_loop_method(n_four_bar(COUNT)) == "augmented"
 
 
-def test_a_long_ring_moves_as_dense_algebra_says():
+def test_long_ring_agrees_with_dense_algebra():
     model = ring(42)
     # from a wave that is almost closed
     q = np.zeros(model.nv)
@@ -142,7 +142,7 @@ def test_a_load_on_many_legs(fingers):
     check(model, q, rest, motion(model, q, rest, tau, "augmented", EARTH), forces, expected, rank)
 
 
-def test_flat_on_one_line_half_of_the_constraints_are_none():
+def test_collinear_configuration_has_half_the_constraints_redundant():
     """A singular configuration of many four-bars: COUNT + 1 degrees of freedom to first order."""
     model = n_four_bar(COUNT)
     q, v = four_bar_state(COUNT, np.pi / 2)
@@ -153,7 +153,7 @@ def test_flat_on_one_line_half_of_the_constraints_are_none():
 
 
 @pytest.mark.slow
-def test_natively_too():
+def test_native_code_agrees_with_floats():
     """Compiled, in a batch with a case that has nothing to share."""
     model = pinned_again(33, 3)
     states = [four_bar_state(33, angle) for angle in (0.3, 1.1)]
@@ -171,7 +171,7 @@ def test_natively_too():
         assert found.rank[case] == rank == 66
 
 
-def test_work_grows_in_proportion_where_constraints_repeat():
+def test_cost_is_linear_with_redundant_constraints():
     """What is left out early fills nothing in: twice the bars, twice the entries."""
     small, large = (loop_pattern(pinned_again(count, 1)) for count in (40, 80))
     assert large.saddle.stored < 2.2 * small.saddle.stored

@@ -88,7 +88,7 @@ def test_methods_agree_with_dense_algebra_on_random_mechanisms(kind, number):
 
 @pytest.mark.parametrize("method", ["augmented", "handles"])
 @pytest.mark.parametrize("distance", [1e-2, 1e-4, 1e-6])
-def test_near_a_singular_pose_nothing_is_squared(method, distance):
+def test_condition_is_not_squared_near_singular_poses(method, distance):
     """Two four-bars next to lying flat: ratios of singular values down to 1e-6."""
     model = tb.load("n_four_bar_2")
     lean = np.pi / 2 - distance
@@ -147,7 +147,7 @@ def test_articulated_bodies_factor_the_mass_matrix():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_falling_freely_loops_carry_nothing(method):
+def test_constraint_forces_vanish_in_free_fall(method):
     """T12: gravity must not pull at the world's end of a loop.
 
     A robot that falls as a whole, hung on nothing but a free joint, feels no loop forces at rest.
@@ -161,7 +161,7 @@ def test_falling_freely_loops_carry_nothing(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_loops_closed_to_the_world_feel_gravity_once(method):
+def test_gravity_enters_loops_to_the_world_once(method):
     """T12: a pendulum pinned to the world twice at one point swings as if pinned once."""
     body = tb.Body(
         "bob",
@@ -247,7 +247,7 @@ def test_functions_of_trees_still_refuse_loops():
 
 
 @pytest.mark.parametrize("off", [0.0, 1e-13, 1e-11])
-def test_rows_that_vanish_in_a_pose_count_as_none(off):
+def test_vanishing_rows_are_redundant(off):
     """Four-bars flat on one line: rows along it are rounding alone, and no constraint."""
     model = tb.load("n_four_bar_2")
     start = np.where([name.startswith("pivot") for name in model.v_names], -1.0, 1.0)
@@ -259,7 +259,7 @@ def test_rows_that_vanish_in_a_pose_count_as_none(off):
     np.testing.assert_allclose(found.constraint_force, force, atol=1e-9)
 
 
-def test_rows_that_earlier_joints_do_not_hold_up_are_noticed():
+def test_vanishing_pivots_of_the_elimination_order_are_detected():
     """Two arms welded to one load: at home some rows bind only joints that come later."""
     model = tb.load("two_pumas")
     q = np.array(model.poses["home"]) if "home" in model.poses else model.neutral()

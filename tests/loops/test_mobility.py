@@ -57,7 +57,7 @@ def test_motor_sets_of_the_walker_have_the_derived_conditions():
     assert [s.condition for s in found] == sorted(rated.values())
 
 
-def test_more_motors_never_hold_worse():
+def test_additional_motors_never_worsen_the_condition():
     """E4, the theorem of section 3.5: kappa of nested sets."""
     model = tb.load(WALKER)
     q = model.neutral()
@@ -112,7 +112,7 @@ def test_redundancy_of_hands_and_arms_that_ship(name, mobility, redundancy):
     assert (found.redundancy, found.loose_mobility) == (redundancy, 0)
 
 
-def test_motors_are_given_up_one_by_one_where_choices_are_many(monkeypatch):
+def test_motors_are_removed_greedily_if_there_are_many_sets(monkeypatch):
     """18 motors for 6 DoF have 18564 choices (eq. 3.53); with fewer allowed, one is built."""
     model = tb.load(WALKER)
     every = {s.joints: s.condition for s in tb.motor_sets(model, model.neutral())}
@@ -123,7 +123,7 @@ def test_motors_are_given_up_one_by_one_where_choices_are_many(monkeypatch):
 
 
 @pytest.mark.parametrize(("joint_counts", "connectivity"), [((2, 3, 4), 2), ((3, 3, 3), 3)])
-def test_connectivity_by_rank_is_that_of_the_source(joint_counts, connectivity):
+def test_connectivity_by_rank_equals_the_published_one(joint_counts, connectivity):
     """E3: M = 3 in both hands, but C = 2 and 3."""
     model = planar_hand(joint_counts)
     q = model.neutral()
@@ -140,7 +140,7 @@ def test_connectivity_of_a_chain_counts_the_joints_between():
     assert tb.connectivity(model, "world", names[-1], q) == 6
 
 
-def test_piston_has_5_constraints_of_which_3_repeat():
+def test_piston_has_5_constraints_of_which_3_are_redundant():
     """Featherstone 1987, Fig. 9-2."""
     model = piston()
     found = tb.mobility(model, piston_position(0.7))
@@ -178,13 +178,13 @@ def test_rank_of_all_cycles_gives_the_same_mobility(name):
     assert len(found.names) - rank_of(found.matrix) == tb.mobility(model, q).mobility
 
 
-def test_bricard_moves_against_the_count():
+def test_bricard_linkage_is_mobile_despite_its_count():
     found = tb.mobility(tb.load("bricard"))
     assert (found.counted_mobility, found.mobility) == (0, 1)
     assert "mobility 1 (by counting 0)" in found.summary
 
 
-def test_a_tie_takes_a_freedom():
+def test_coupling_removes_a_degree_of_freedom():
     chain = tb.load("double_pendulum")
     first, second = chain.moving_joint_names
     tied = tb.Model(
@@ -237,7 +237,7 @@ def test_trees_have_no_mobility_to_report():
     assert tb.describe(tb.load("pendulum"))["mobility"] is None
 
 
-def test_description_has_plain_numbers():
+def test_description_contains_python_floats():
     found = tb.describe(tb.load("bricard"))["mobility"]
     assert (found["mobility"], found["counted_mobility"], found["cycles"]) == (1, 0, 1)
     # nothing drives it

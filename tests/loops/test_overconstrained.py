@@ -119,7 +119,7 @@ def drift(model, q, v, method, dt, duration=1.0):
 
 
 @pytest.mark.parametrize("name", ["bennett 1"])
-def test_runs_keep_energy(name):
+def test_runs_conserve_energy(name):
     """Without forces: rounding at 1 ms, and some h^5 of motions of 1 rad/s at 10 ms."""
     model, q = LINKAGES[name]()
     v = moving(model, q)
@@ -172,7 +172,7 @@ def test_large_mechanisms_leave_redundant_constraints_out_off_the_manifold():
 
 
 @pytest.mark.parametrize("name", ["four_bar", "planar_3rrr", "bricard"])
-def test_angles_out_of_range_are_blamed_on_the_position(name):
+def test_angles_out_of_range_are_reported_as_positions(name):
     """Not on the mass matrix or the actuators, whose conditions no NaN meets."""
     model = tb.load(name)
     q = np.array(model.poses.get("home", model.neutral()))
@@ -193,7 +193,7 @@ ROUNDING = 1e-11
 @pytest.mark.slow
 @pytest.mark.parametrize("method", list(METHODS))
 @pytest.mark.parametrize("name", LINKAGES)
-def test_energy_is_kept_to_the_order_of_the_method(name, method):
+def test_energy_error_has_the_order_of_the_method(name, method):
     model, q = LINKAGES[name]()
     v = moving(model, q)
     fine = drift(model, q, v, method, 1e-3)
@@ -297,7 +297,7 @@ def test_a_linkage_with_four_digits():
     assert np.abs(energies / energies[0] - 1.0).max() < 1e-4
 
 
-def test_open_loops_and_singular_poses_are_no_redundancy():
+def test_open_loops_and_singular_poses_are_not_redundancy():
     """Those of a four-bar with a bar too short, and of one a little beside its singular pose."""
     model, q = bennett(*BENNETTS[0])
     with pytest.raises(tb.DomainError, match="loop 'last' open by"):

@@ -35,7 +35,7 @@ def test_newton_steps_close_the_loops(name):
 
 
 @pytest.mark.parametrize("name", ["four_bar", "stewart", "bricard"])
-def test_velocity_keeps_loops_closed_and_loses_least_energy(name):
+def test_projected_velocity_satisfies_loops_with_least_energy_change(name):
     model = tb.load(name)
     tree = model.without_loops()
     q = tb.project_configuration(model, near_home(model, 0.01)).q
@@ -76,7 +76,7 @@ def test_constraint_forces_balance_joint_forces():
     assert 0.0 < found.ratio <= 1.0
 
 
-def test_functions_of_loops_want_loops():
+def test_functions_of_loops_refuse_trees():
     with pytest.raises(tb.ModelError, match="is for robots with loops"):
         tb.constraint_residual(tb.load("panda"), tb.load("panda").neutral())
 
@@ -113,11 +113,11 @@ def jump(distance):
 
 
 @pytest.mark.parametrize("distance", [1e-3, 1e-4, 1e-5, 1e-6, 1e-7])
-def test_projections_do_not_turn_velocities(distance):
+def test_projection_does_not_rotate_velocities(distance):
     assert jump(distance) < 1e-6
 
 
-def test_without_the_cut_rounding_would_turn_them(monkeypatch):
+def test_projection_without_rank_threshold_rotates_velocities(monkeypatch):
     """Rounding over the squared distance: the check above can fail."""
     monkeypatch.setattr(projection, "PROJECTION_CUT", 1e-10)
     assert jump(1e-6) > 1e-6

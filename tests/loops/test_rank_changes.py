@@ -25,7 +25,7 @@ def test_leaving_a_singular_configuration_is_reported(tmp_path):
     assert tb.load_run(tmp_path / "run.zarr").outcome.message == CHANGED
 
 
-def test_each_case_of_a_batch_has_its_own():
+def test_each_case_of_a_batch_has_its_own_rank():
     model = tb.load("n_four_bar_2")
     q = np.array([0.5, 0.3])[:, None] * np.pi * BRANCH
     run = tb.simulate(model, 0.2, q=q, v=0.7 * BRANCH)

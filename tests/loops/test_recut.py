@@ -97,7 +97,7 @@ def test_every_kind_of_joint_can_be_cut_and_turned_round():
     ],
     ids=lambda joint: joint.kind,
 )
-def test_reversed_joints_lead_to_the_same_places(joint):
+def test_reversed_joints_give_the_same_poses(joint):
     """The base is cut: the loop's joint holds the piston, the rod hangs on it, turned round."""
     model = piston(joint)
     other = tb.recut(model, cut="crank")
@@ -152,7 +152,7 @@ def test_joints_that_roll_or_follow_have_no_reverse():
     assert reversed_joint(tb.Coupled("gear", tb.Revolute("inner"), "leader", 2.0)) is None
 
 
-def test_named_poses_come_along():
+def test_named_poses_are_converted():
     model = tb.load("planar_3rrr")
     other = tb.recut(model, cut=("theta_4", "theta_5"))
     # "printed" has open loops
@@ -172,7 +172,7 @@ def test_joints_that_need_their_variable_are_not_cut():
         tb.recut(model, cut="elbo")
 
 
-def test_states_with_open_loops_have_no_other_form():
+def test_states_with_open_loops_cannot_be_converted():
     model = tb.load("four_bar")
     other = tb.recut(model, cut="elbow")
     with pytest.raises(tb.ModelError, match=r"expected closed loops.*close the loops first"):

@@ -9,7 +9,7 @@ RANDOM = np.random.default_rng(13)
 
 
 @pytest.mark.parametrize("name", ["four_bar", "bricard"])
-def test_loops_stay_closed_and_energy_is_kept(name):
+def test_loops_stay_closed_and_energy_is_conserved(name):
     """Without gains: a thousand steps leave gaps of rounding, and the error of the integrator."""
     model = tb.load(name)
     tree = model.without_loops()

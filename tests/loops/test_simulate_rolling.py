@@ -12,7 +12,7 @@ BALL = tb.Inertia(1.5, (0.02, -0.01, 0.03), (0.06, 0.0, 0.0, 0.05, 0.0, 0.07))
 TILTED = tb.World(gravity=(1.0, -0.5, -9.0))
 
 
-def test_a_free_ball_tied_to_a_plane_rolls_as_a_rolling_joint_does():
+def test_ball_with_rolling_constraint_moves_as_a_rolling_joint():
     """The same motion by two ways: a loop that forbids slip, and three velocities that know none.
 
     The ball is uneven, so that it wobbles; without projection slip would grow.
@@ -40,7 +40,7 @@ def test_a_free_ball_tied_to_a_plane_rolls_as_a_rolling_joint_does():
 
 
 @pytest.mark.parametrize("speed", [1.0, -2.0])
-def test_a_car_with_two_wheels_goes_where_its_wheels_point(speed):
+def test_car_with_two_wheels_follows_its_wheel_directions(speed):
     """Two wheels on one axle, driven apart: the axle goes round a circle of known radius."""
     wheel = tb.Inertia(1.0, (0.0, 0.0, 0.0), (0.02, 0.0, 0.0, 0.04, 0.0, 0.02))
     axle = tb.Inertia(4.0, (0.0, 0.0, 0.0), (0.3, 0.0, 0.0, 0.3, 0.0, 0.3))

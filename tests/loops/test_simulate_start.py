@@ -27,7 +27,7 @@ def test_robots_with_loops_start_at_home(four_bar):
     np.testing.assert_array_equal(run.q[0], home)
 
 
-def test_open_loops_are_refused_by_name(four_bar):
+def test_open_loops_at_the_start_are_refused(four_bar):
     model, home = four_bar
     with pytest.raises(tb.DomainError, match=r"loop 'closure' open by 0\.1.*tb\.assemble"):
         tb.simulate(model, 0.01, q=home + 0.1)
@@ -36,7 +36,7 @@ def test_open_loops_are_refused_by_name(four_bar):
         tb.simulate(model, 0.01, q=starts)
 
 
-def test_gaps_of_rounding_are_closed(four_bar):
+def test_residuals_of_rounding_are_projected(four_bar):
     model, home = four_bar
     q = np.array([home, home + 1e-8])
     run = tb.simulate(model, 0.01, q=q)
@@ -138,7 +138,7 @@ def test_rounding_beside_a_singular_pose_does_not_turn_velocities():
 # -- singular configurations -----------------------------------------------------------------------
 
 
-def test_many_four_bars_flat_on_one_line_could_go_many_ways():
+def test_collinear_four_bars_are_singular():
     """Almost all first-order motions are none: the search for poses nearby must not give up."""
     model = n_four_bar(12)
     q, v = four_bar_state(12, np.pi / 2)
@@ -152,7 +152,7 @@ def test_many_four_bars_flat_on_one_line_could_go_many_ways():
     closed_start(model, beside[None], rest, 0.0)
 
 
-def test_a_stretched_elbow_has_nowhere_to_go_and_may_rest():
+def test_stretched_elbow_may_rest():
     """Singular to first order, but no way leads away: nothing needs to be chosen."""
     model = stretched_elbow()
     start = closed_start(model, np.zeros((1, 2)), np.zeros((1, 2)), 0.0)

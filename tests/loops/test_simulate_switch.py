@@ -49,7 +49,7 @@ def test_a_grasp_holds_the_object_at_the_point_of_contact(rail):
     assert np.abs(run.q[after, 1] - run.q[after, 0] - 0.2).max() < 1e-10
 
 
-def test_a_latch_snaps_in_where_its_joint_is(rail):
+def test_latch_closes_at_its_current_joint_position(rail):
     run = meeting(rail, here=False, q=[0.0, 0.7], v=[1.0, 0.0])
     after = run.time > 0.5
     assert np.abs(run.q[after, 1] - run.q[after, 0]).max() < 1e-10
@@ -74,14 +74,14 @@ def test_a_released_object_moves_freely(rail):
     assert (run.x[0, 0], run.x[-1, 0]) == (1.0, 0.0)
 
 
-def test_cases_of_a_batch_switch_for_themselves(rail):
+def test_cases_of_a_batch_switch_independently(rail):
     starts = np.array([[0.0, 0.7], [0.0, 5.0]])
     run = meeting(rail, here=True, q=starts, v=[1.0, 0.0])
     np.testing.assert_allclose(run.v[-1, 0], [0.5, 0.5], atol=1e-12)
     np.testing.assert_allclose(run.v[-1, 1], [1.0, 0.0], atol=1e-12)
 
 
-def test_steps_that_adapt_switch_too(rail):
+def test_adaptive_steps_switch_loops(rail):
     run = meeting(rail, here=True, q=[0.0, 0.7], v=[1.0, 0.0], method="dopri5")
     np.testing.assert_allclose(run.q[-1], [0.75, 0.95], atol=1e-8)
 

@@ -91,7 +91,7 @@ def test_batch_resumed_and_single_runs_have_the_same_bits(tmp_path):
         ({"loop_method": tb.Penalty(1e4), "keep_inertia": 2, "method": "rk4"}, "keep_inertia"),
     ],
 )
-def test_refused_combinations_are_named(change, named):
+def test_unsupported_combinations_are_refused(change, named):
     model = tb.load("four_bar")
     with pytest.raises(tb.TiburonError, match=named):
         tb.simulate(model, 0.1, **change)

@@ -18,7 +18,7 @@ CLASSES = {
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_classes_of_the_source(name):
+def test_classes_of_nahon_1991(name):
     """Definitions 2.13 to 2.17: serial arm, four-bar, free hand, platform."""
     assert tb.topology(tb.load(name)).kind == CLASSES[name]
 
@@ -113,6 +113,6 @@ def test_the_piston_is_planar():
     assert found.counted_mobility == 1
 
 
-def test_unknown_poles_are_named():
+def test_unknown_bodies_raise_an_error():
     with pytest.raises(tb.UnknownNameError, match=r"poles.*'bodi'.*did you mean 'body'"):
         tb.topology(tb.load("planar_walker"), poles=("world", "bodi"))

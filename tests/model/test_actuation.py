@@ -9,7 +9,7 @@ from tests.robots import balloon, kicked
 from tests.tolerances import SOLVE, assert_close
 
 
-def test_forces_of_motors_stand_at_their_joints_and_zeros_elsewhere():
+def test_motor_forces_are_placed_at_their_joints():
     """Twelve motor torques become eighteen joint forces whose first six are zero."""
     dog = quadruped()
     tau = np.random.default_rng(0).standard_normal((3, 12))
@@ -20,7 +20,7 @@ def test_forces_of_motors_stand_at_their_joints_and_zeros_elsewhere():
     np.testing.assert_array_equal(full[:, dog.indices(dog.actuated_joint_names, of="v")], tau)
 
 
-def test_names_choose_the_motors_and_their_order():
+def test_names_select_the_motors_and_their_order():
     """Forces follow the names given, also where a joint has several degrees of freedom."""
     model = balloon()
     rng = np.random.default_rng(1)
@@ -95,7 +95,7 @@ def test_a_controller_inside_a_compiled_function_may_spread_its_forces():
         ),
     ],
 )
-def test_messages_state_the_remedy(act, message):
+def test_errors_state_the_remedy(act, message):
     """Every refusal names the joints, what was expected and the way out."""
     with pytest.raises(tb.TiburonError) as caught:
         act()

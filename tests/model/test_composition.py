@@ -111,7 +111,7 @@ def test_attached_robot_equals_the_one_written_by_hand(prefix):
     assert_same_dynamics(composed, by_hand)
 
 
-def test_numbers_of_the_carrier_come_first():
+def test_variables_of_the_carrier_come_first():
     """Positions and velocities of the whole are those of the parts, one after the other."""
     composed = vehicle().attach(arm(), at="mount", name="uvms")
     assert composed.name == "uvms"
@@ -133,7 +133,7 @@ def test_one_arm_can_be_mounted_twice():
     assert_close(vd[a], vd[b], ALGEBRA * condition)
 
 
-def test_attaching_to_the_world_changes_nothing_but_the_place():
+def test_attaching_to_the_world_changes_the_pose_only():
     """A robot mounted on an empty place of the world is that robot."""
     alone = tb.Model("nothing", [])
     composed = alone.attach(arm(), at="world", name="arm")
@@ -247,7 +247,7 @@ def test_an_end_effector_is_replaced_at_its_joint_frame():
         ),
     ],
 )
-def test_messages_state_the_remedy(act, message):
+def test_errors_state_the_remedy(act, message):
     """Every refusal names the element, what was expected and the way out."""
     with pytest.raises(tb.TiburonError) as caught:
         act()
@@ -299,7 +299,7 @@ def test_positions_to_lock_at_come_by_name_from_a_state_or_are_neutral():
 
 
 def test_indices_follow_the_order_of_the_names():
-    """Numbers of several joints are gathered in the order asked for."""
+    """Variables of several joints are gathered in the given order."""
     model = vehicle().attach(arm(), at="mount")
     assert model.indices(["elbow", "float"]).tolist() == [8, 0, 1, 2, 3, 4, 5, 6]
     assert model.indices("elbow", of="v").tolist() == [7]

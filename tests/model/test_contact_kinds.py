@@ -45,7 +45,7 @@ def test_degrees_of_freedom_and_ranks_are_those_of_the_catalogue(name, friction)
     assert_close(kind.wrench_basis.T @ kind.freedom_basis, np.zeros((6 - kind.dof, kind.dof)))
 
 
-def test_contacts_push_and_pairs_do_both():
+def test_contacts_are_unilateral_and_pairs_bilateral():
     """The normal force of contacts is the one unilateral direction."""
     for name in CONTACT_KINDS:
         kind = contact_kind(name, friction=True)
@@ -150,7 +150,7 @@ def test_inner_points_of_a_flat_contact_are_redundant():
     assert set(independent_normals(normals(points))) == set(hull_corners(points[:, :2]))
 
 
-def test_one_odd_sign_makes_a_contact_redundant_and_equal_signs_do_not():
+def test_contact_in_the_cone_of_others_is_redundant():
     """E19: a + b for a third contact; zero normals; three that add up to zero stay."""
     a, b = np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.5])
     assert independent_normals(np.array([a, b, 2.0 * a + 0.3 * b, 0.0 * a]).T) == (0, 1)

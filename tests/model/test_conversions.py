@@ -68,7 +68,7 @@ def test_back_undoes_to(model, to, back, options):
 
 
 @over_cases
-def test_power_does_not_depend_on_who_writes_it(model, to, back, options):
+def test_power_does_not_depend_on_the_convention(model, to, back, options):
     """Velocities and forces pair to the same power."""
     q, v, tau = kicked(model, 2)
     theirs = to(model, q, v, force=tau, **options)
@@ -245,7 +245,7 @@ def test_eta_changes_by_nu_as_fossen_prints_it(world, body):
         ("ned", lambda x: [x[0], x[1], x[2]]),
     ],
 )
-def test_eta_is_the_place_of_the_hull_in_the_world(world, north_east_down):
+def test_eta_is_the_pose_of_the_hull_in_the_world(world, north_east_down):
     """Origin and bow of the hull, found by its frame, whatever the pose of the floating joint."""
     model = craft(PLACED)
     q, _, _ = kicked(model, 9)
@@ -382,7 +382,7 @@ def test_a_robot_without_degrees_of_freedom_has_no_values():
         ),
     ],
 )
-def test_messages_state_the_remedy(act, message):
+def test_errors_state_the_remedy(act, message):
     """Every refusal names the element, what was expected and the way out."""
     with pytest.raises(tb.TiburonError) as caught:
         act()

@@ -101,7 +101,7 @@ def test_inverse_dynamics_is_reduced(case):
     assert_close(tb.bias_force(model, q, v, world=WORLD), bias, ALGEBRA, 1e3 * np.abs(bias).max())
 
 
-def test_forward_dynamics_is_that_of_the_tied_robot(case):
+def test_forward_dynamics_equals_that_of_the_constrained_robot(case):
     """H vd = tau - C, and inverse dynamics leads back."""
     model, loose, G, q, v, tau, q_loose = case
     H = G.T @ tb.mass_matrix(loose, q_loose) @ G
@@ -114,7 +114,7 @@ def test_forward_dynamics_is_that_of_the_tied_robot(case):
     assert (batch == found).all()
 
 
-def test_energies_momentum_and_places_are_those_of_the_untied_robot(case):
+def test_energies_momentum_and_poses_equal_those_of_the_uncoupled_robot(case):
     model, loose, G, q, v, _, q_loose = case
     assert tb.kinetic_energy(model, q, v) == pytest.approx(
         tb.kinetic_energy(loose, q_loose, G @ v), rel=1e-12
@@ -160,7 +160,7 @@ def test_joint_forces_of_reactions_add_up(case):
     assert_close(tb.joint_reactions(model, q, v, vd).tau, tau, ALGEBRA, 1e3 * np.abs(tau).max())
 
 
-def test_energy_of_a_tied_robot_is_kept_in_a_run():
+def test_energy_of_coupled_joints_is_conserved():
     """Runge-Kutta of order four at 0.5 ms over 0.1 s."""
     model = tied(2, "revolute")
     q, v = model.random_state(4)
@@ -180,7 +180,7 @@ def test_rotor_on_the_ground_adds_ratio_squared_times_its_inertia():
     assert H_geared[0, 0] - H[0, 0] == pytest.approx(2500 * 3e-5, rel=1e-12)
 
 
-def test_spinning_rotor_resists_turning_its_housing():
+def test_spinning_rotor_has_a_gyroscopic_moment():
     """The gyroscopic moment is w x (J ratio v a): a rotor across a turning housing loads its base.
 
     Housing on a ball joint, rotor about y, driven hinge about y with almost no inertia of its own.
@@ -272,7 +272,7 @@ def follower(**values):
         ),
     ],
 )
-def test_bad_ties_are_refused_by_name(make, message):
+def test_invalid_couplings_are_refused(make, message):
     with pytest.raises(tb.TiburonError) as caught:
         make()
     assert message in str(caught.value)

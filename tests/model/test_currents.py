@@ -62,7 +62,7 @@ def test_dependence_of_a_current_on_time_and_place_is_found_in_its_graph(name):
     assert (depends_on_place(current), depends_on_time(current)) == (place, time)
 
 
-def test_numbers_change_without_changing_structure():
+def test_parameters_of_a_current_do_not_change_its_structure():
     slow, fast = Tide((0.3, 0.1, 0.0), 12.0), Tide((0.7, 0.2, 0.0), 9.0)
     assert slow.structure() == fast.structure()
     assert slow.structure() != Tide((0.3, 0.1, 0.5), 12.0).structure()
@@ -95,7 +95,7 @@ def test_functions_get_the_position_as_an_array():
     assert flow_at(by_vector, (), 0.7, place) == expected
 
 
-def test_sums_take_velocities_and_functions_too():
+def test_currents_add_to_velocities_and_functions():
     mixed = CurrentSum([(0.3, 0.0, 0.1), lambda t, p: 0.1 * p, TIDE])
     flow = flow_at(mixed, mixed.parameters(), 2.0, (1.0, 2.0, 3.0))
     tide = flow_at(TIDE, TIDE.parameters(), 2.0, (0.0, 0.0, 0.0)).velocity
@@ -127,12 +127,12 @@ def test_shear_stops_at_its_depth():
         (lambda: Water(current=lambda t, p: (1.0, 2.0)).structure(), "three components"),
     ],
 )
-def test_bad_numbers_are_refused_with_a_message(make, words):
+def test_invalid_values_raise_an_error(make, words):
     with pytest.raises(ModelError, match=words):
         make()
 
 
-def test_numbers_of_numpy_serve_as_well():
+def test_numpy_scalars_are_accepted():
     water = Water(strips=np.int64(6), split_strips=np.bool_(True))
     assert (type(water.strips), water.strips, water.split_strips) == (int, 6, True)
 
@@ -161,7 +161,7 @@ def test_a_table_is_read_along_straight_lines_and_held_beyond():
         assert_close(np.array(table.velocity(time, (0, 0, 0)), dtype=float), expected)
 
 
-def test_a_wave_runs_where_it_points():
+def test_wave_travels_along_its_direction():
     """Along the crest nothing changes; one length ahead all is as here; it comes a period later."""
     height, period, direction = 1.0, 6.0, 0.7
     waves = Waves((Wave(height, period, direction),))

@@ -175,7 +175,7 @@ def test_rows_name_their_joints_and_bodies():
         ),
     ],
 )
-def test_messages_state_the_remedy(act, message):
+def test_errors_state_the_remedy(act, message):
     """A wrong table is refused with the row and the way out."""
     with pytest.raises(tb.TiburonError) as caught:
         act()
@@ -183,7 +183,7 @@ def test_messages_state_the_remedy(act, message):
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
-def test_rows_without_mass_are_taken_in_both_conventions(convention):
+def test_massless_rows_are_accepted_in_both_conventions(convention):
     """An inertia of nothing stays one wherever the row's frame is: it has no center of mass."""
     rows = random_table(7)
     bare = [
@@ -202,7 +202,7 @@ def test_rows_without_mass_are_taken_in_both_conventions(convention):
     assert model.frames == full.frames
 
 
-def test_moving_an_inertia_of_nothing_leaves_it_so():
+def test_zero_inertia_stays_zero_when_moved():
     pose = random_pose(np.random.default_rng(2))
     assert tb.Inertia().moved(pose) == tb.Inertia()
     assert tb.Inertia.point(1.0).moved(pose).com == pytest.approx(pose.translation)

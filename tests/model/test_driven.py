@@ -88,7 +88,7 @@ def test_bias_is_the_rate_of_the_velocity_at_constant_joint_velocity(joint):
 
 
 @pytest.mark.parametrize("path", [SWING, SPEED_UP, Settling(0.4)], ids=lambda p: type(p).__name__)
-def test_rates_of_paths_are_rates(path):
+def test_rates_of_paths_equal_differences(path):
     ahead, behind = (np.array(path.at(NOW + t)) for t in (H, -H))
     difference = (ahead - behind) / (2 * H)
     np.testing.assert_allclose(path.at(NOW)[1:], difference[:2], rtol=0, atol=1e-8)
@@ -139,7 +139,7 @@ def test_prescribed_motion_is_hybrid_dynamics_with_known_acceleration(method):
     assert_close(tb.mass_matrix(driven, q, time=NOW), M[1:, 1:])
 
 
-def test_energies_and_places_are_those_of_the_free_machine_at_that_moment():
+def test_energies_and_poses_equal_those_of_the_free_robot_at_that_time():
     driven, q, v, _, q_all, v_all, _ = states()
     free = machine(False)
     assert tb.kinetic_energy(driven, q, v, time=NOW) == pytest.approx(
@@ -209,7 +209,7 @@ def test_elevator_adds_to_gravity():
     assert_close(found, expected, 100 * ROUNDING)
 
 
-def test_a_drive_without_degrees_of_freedom_beyond_it_still_moves():
+def test_prescribed_joint_moves_without_further_degrees_of_freedom():
     """No q, no v: kinematics follows time alone."""
     arm = tb.Driven("arm", tb.Revolute("t"), tb.Polynomial((0.0, 2.0)))
     hand = tb.Frame("hand", "bar", tb.Pose(translation=(1.0, 0.0, 0.0)))
@@ -220,7 +220,7 @@ def test_a_drive_without_degrees_of_freedom_beyond_it_still_moves():
     assert tb.kinetic_energy(model, [], [], time=1.0) == pytest.approx(0.5 * 0.4 * 4.0)
 
 
-def test_paths_with_other_numbers_or_other_code_make_other_kernels():
+def test_paths_with_other_data_or_code_get_their_own_kernels():
     @dataclass(frozen=True)
     class Settling(tb.Path):
         height: float
@@ -260,7 +260,7 @@ def test_paths_with_other_numbers_or_other_code_make_other_kernels():
         ),
     ],
 )
-def test_bad_drives_are_refused_by_name(make, message):
+def test_invalid_prescribed_motions_are_refused(make, message):
     with pytest.raises(tb.ModelError) as caught:
         make()
     assert f"joint 'd': {message}" in str(caught.value)

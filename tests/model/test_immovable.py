@@ -24,19 +24,19 @@ def hand():
     return tb.Model("hand", bodies(), movable=False)
 
 
-def test_a_model_built_by_hand_may_not_have_them():
+def test_immovable_joints_are_refused_by_default():
     """The check is on unless it is switched off, and names the body that lacks the mass."""
     with pytest.raises(tb.ModelError, match="body 'finger': mass must be positive"):
         tb.Model("hand", bodies())
 
 
-def test_their_names_are_listed():
+def test_immovable_joints_are_listed_by_name():
     """Only the finger is listed, and no joint of a model that can move."""
     assert hand().immovable_joint_names == ("knuckle",)
     assert tb.Model("arm", bodies()[:1], movable=False).immovable_joint_names == ()
 
 
-def test_a_point_mass_on_the_axis_resists_nothing():
+def test_point_mass_on_the_axis_has_no_inertia_about_it():
     """Mass alone is not enough: it must be moved by the joint."""
     point = tb.Body("finger", "arm", joint=tb.Revolute("knuckle"), inertia=tb.Inertia.point(1.0))
     model = tb.Model("hand", [bodies()[0], point], movable=False)
@@ -45,7 +45,7 @@ def test_a_point_mass_on_the_axis_resists_nothing():
         tb.Model("hand", [bodies()[0], point])
 
 
-def test_copies_and_composed_robots_stay_as_patient():
+def test_copies_and_compositions_keep_accepting_immovable_joints():
     """Pickled, prefixed, attached, cut and locked robots keep the joint and the list."""
     model = hand()
     again = pickle.loads(pickle.dumps(model))

@@ -68,7 +68,7 @@ def test_cylinder_loads_the_bearing_where_a_couple_does_not():
     np.testing.assert_allclose(tb.joint_actuation(HINGE).bearing_projector() @ f, 0, atol=ROUNDING)
 
 
-def test_actuators_over_powered_share_and_under_powered_refuse():
+def test_redundant_actuators_share_and_too_few_are_refused():
     over = tb.joint_actuation(HINGE, [(0, 1, 0, 0, 0, 0), (0, 2, 0, 0, 0, 0)])
     np.testing.assert_allclose(over.actuator_force([5.0]), (1.0, 2.0), rtol=0, atol=ROUNDING)
     with pytest.raises(tb.DomainError, match=r"fully actuated joint.*redundantly actuated"):
@@ -125,7 +125,7 @@ def test_bearings_carry_the_rest_of_forces_of_offset_actuators():
     assert np.abs(found.bearing - plain.bearing).max() > 0.1
 
 
-def test_of_more_actuators_than_degrees_of_freedom_forces_of_least_squares_are_taken():
+def test_redundant_actuators_share_forces_by_least_squares():
     """A redundant hinge: the wrench of `JointActuation.actuator_force`, also in a batch."""
     model, q, v, vd = pushed_arm()
     lines = np.array([CYLINDER, (0.3, 1, 0, 0, 0, 2)])

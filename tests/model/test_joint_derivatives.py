@@ -25,7 +25,7 @@ def test_rate_of_the_subspace_is_its_slope_along_a_step(joint):
 
 
 @each_joint
-def test_bias_derivative_is_the_slope_of_bias_along_each_freedom(joint):
+def test_bias_derivative_equals_differences_in_each_degree_of_freedom(joint):
     q, v, _ = random_numbers(joint, 22)
     found = joint.bias_derivative(q, v)
     assert len(found) == joint.nv

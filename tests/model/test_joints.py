@@ -147,7 +147,7 @@ def test_move_undoes_displacement(joint):
 
 
 @each_joint
-def test_two_half_steps_make_a_whole_step(joint):
+def test_two_half_steps_equal_one_step(joint):
     """A constant body velocity is a one-parameter group."""
     q, v, _ = random_numbers(joint, 6)
     half = [0.5 * x for x in v]
@@ -180,7 +180,7 @@ def test_articulated_step_is_that_of_dense_algebra(joint):
     np.testing.assert_allclose(acceleration.array, a + S @ qdd_dense, rtol=0, atol=loose * scale)
 
 
-def test_free_joint_hands_on_its_own_force_and_no_inertia():
+def test_free_joint_transmits_no_inertia():
     rng = np.random.default_rng(8)
     inertia = random_inertia(rng).rigid.articulated()
     tau = tuple(rng.standard_normal(6).tolist())
@@ -262,7 +262,7 @@ def test_axis_typed_with_ten_digits_is_normalized_silently(recwarn):
         (lambda: Free("elbow", pose=(0, 0, 1)), "pose must be a Pose, got (0, 0, 1)"),
     ],
 )
-def test_bad_joint_is_refused_by_name(make, message):
+def test_invalid_joint_is_refused(make, message):
     with pytest.raises(ModelError) as caught:
         make()
     assert f"joint 'elbow': {message}" in str(caught.value)

@@ -37,7 +37,7 @@ def test_names_follow_the_bodies():
     )
 
 
-def test_slices_point_at_the_names():
+def test_slices_match_variable_names():
     model = arm()
     for joint in model.joints:
         assert model.q_names[model.slice(joint.name)] == joint.q_names()
@@ -216,7 +216,7 @@ def test_part_of_the_wrong_kind_is_refused(make, message):
     assert message in str(caught.value)
 
 
-def test_massless_body_is_allowed_where_something_heavy_hangs_on_it():
+def test_massless_body_is_allowed_if_it_carries_mass():
     cross = link("cross", inertia=Inertia())
     outer = link("outer", "cross", Revolute("second", (1, 0, 0)))
     assert Model("universal", [cross, outer]).nv == 2

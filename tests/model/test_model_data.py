@@ -15,7 +15,7 @@ BOX = tb.Inertia.box(1.0, (0.1, 0.2, 0.3))
 # -- joints ---------------------------------------------------------------------------------------
 
 
-def test_limits_are_one_number_or_one_per_freedom():
+def test_limits_are_one_value_or_one_per_degree_of_freedom():
     limits = tb.JointLimits((-1, -2), 3, velocity=(1, 2))
     joint = tb.Universal("u", limits=limits)
     assert joint.limits.lower == (-1.0, -2.0)
@@ -224,7 +224,7 @@ def arm(**data):
         ({"about": 3}, "about must be a string"),
     ],
 )
-def test_data_that_fits_nowhere_is_refused(data, message):
+def test_data_of_unknown_elements_are_refused(data, message):
     with pytest.raises(tb.ModelError, match=message):
         arm(**data)
 
@@ -275,7 +275,7 @@ def parts_of(model):
     return {**model._parts._asdict(), "about": model.about, "joints": model.joints}
 
 
-def test_loops_motors_and_poses_are_added_and_nothing_is_lost():
+def test_adding_loops_motors_and_poses_keeps_other_parts():
     model = rich()
     closure = tb.LoopClosure("more", "lower", "hand", tb.Spherical("more joint"))
     motor = tb.Actuator("m3", "wrist")
@@ -296,7 +296,7 @@ def test_loops_motors_and_poses_are_added_and_nothing_is_lost():
 
 
 @pytest.mark.parametrize("name", ["tiburon_titan", "andrews_squeezer"])
-def test_shapes_water_thrusters_and_springs_stay_where_loops_are_added(name):
+def test_adding_loops_keeps_shapes_water_thrusters_and_springs(name):
     """A vehicle with thrusters and water numbers, a mechanism with loops and a spring."""
     robot = tb.load(name)
     joints = [joint.name for joint in robot.joints if joint.nv == 1][:2]
@@ -357,7 +357,7 @@ def test_replaced_roots_lose_their_actuators():
     assert both.poses["other"] == (1, 0, 0, 0, 0, 0, 0, 0.2, 1, 0, 0, 0)
 
 
-def test_removed_bodies_take_along_all_that_is_fixed_to_them():
+def test_removing_bodies_removes_their_attachments():
     less = rich().without("hand")
     assert [loop.name for loop in less.loops] == ["gear"]
     assert less.thrusters == ()
@@ -366,7 +366,7 @@ def test_removed_bodies_take_along_all_that_is_fixed_to_them():
     assert less.about == "an arm"
 
 
-def test_locked_joints_settle_their_ties():
+def test_locking_joints_resolves_their_couplings():
     model = rich()
     held = model.lock({"shoulder": 0.5})
     gear = held.loops[-1]
@@ -390,7 +390,7 @@ def test_locked_joints_drop_limits_and_armature():
     assert (joint.kind, joint.armature, joint.limits) == ("fixed", 0.0, None)
 
 
-def test_numbers_of_unit_length_keep_their_bits():
+def test_unit_vectors_keep_their_bits():
     rng = np.random.default_rng(1)
     for _ in range(200):
         axis = rng.standard_normal(3)

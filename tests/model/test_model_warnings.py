@@ -29,13 +29,13 @@ def told(model):
     return [str(doubt) for doubt in tb.model_warnings(model)]
 
 
-def test_nothing_is_reported_of_a_robot_in_order():
+def test_plausible_robot_has_no_warnings():
     """No false alarm on a plain arm."""
     assert told(arm()) == []
 
 
 @pytest.mark.parametrize("name", zoo.names())
-def test_robots_that_ship_give_no_alarm(name):
+def test_zoo_robots_have_no_warnings(name):
     """Neither on any of the robots that ship."""
     assert told(tb.load(name)) == []
 
@@ -118,7 +118,7 @@ def test_moving_body_without_mass_is_reported_unless_something_is_welded_to_it()
     assert told(tb.Model("one", [between, welded])) == []
 
 
-def test_bodies_with_meshes_may_be_larger_than_what_is_known_of_them():
+def test_bodies_with_meshes_are_not_checked_for_size():
     """A center of mass 5 m out is strange for a link of 1 m, but a mesh may reach there."""
     far = tb.Inertia.cylinder(2.0, 0.05, 1.0, com=(0, 0, -5.0))
     mesh = (tb.Shape(tb.MeshShape(__file__)),)
@@ -137,7 +137,7 @@ def test_joint_that_nothing_resists_is_reported():
     )
 
 
-def test_equal_moments_of_a_real_ball_are_no_placeholder():
+def test_equal_moments_of_a_ball_are_not_reported():
     """Only powers of ten are what people type for want of a number."""
     ball = tb.Body("ball", joint=tb.Free("base"), inertia=tb.Inertia.sphere(3.0, 0.2))
     assert told(tb.Model("ball", [ball])) == []

@@ -13,7 +13,7 @@ from tiburon.model.joints.driven import SAMPLE_TIMES, check_path
 
 @dataclass(frozen=True)
 class Wave(tb.Path):
-    """A decaying wave, with errors in its rates as asked for."""
+    """A decaying wave, with the given errors in its rates."""
 
     velocity: float = 1.0
     acceleration: float = 1.0
@@ -62,7 +62,7 @@ def driven(path):
     return tb.Model("shaker", [tb.Body("top", joint=joint, inertia=tb.Inertia.sphere(1.0, 0.1))])
 
 
-def test_right_paths_are_taken():
+def test_consistent_paths_are_accepted():
     """Waves, starts with a step of acceleration, and the kinds of the package."""
     for path in (Wave(), Soft(), tb.Harmonic(0.1, 30.0, 0.2), tb.Polynomial((1.0, 2.0, 3.0, -1.0))):
         driven(path)
@@ -90,7 +90,7 @@ def test_right_paths_are_taken():
         (Wave(acceleration=1.0 + 1e-6), "acceleration of its path Wave"),
     ],
 )
-def test_rates_that_are_no_derivatives_are_refused(path, said):
+def test_inconsistent_path_rates_are_refused(path, said):
     """The message names joint, path, both numbers and the time."""
     with pytest.raises(ModelError, match=said) as caught:
         driven(path)
@@ -98,7 +98,7 @@ def test_rates_that_are_no_derivatives_are_refused(path, said):
 
 
 @pytest.mark.parametrize("start", [0.43, 3.21, 9.7])
-def test_steps_of_position_and_velocity_are_refused(start):
+def test_discontinuous_paths_are_refused(start):
     """They have no derivative that a formula could contradict; the time is found."""
     with pytest.raises(
         ModelError, match=rf"joint 'table': position of its path.*by 0.2 at {start}"
@@ -110,7 +110,7 @@ def test_steps_of_position_and_velocity_are_refused(start):
         driven(Late(start, speed=0.1))
 
 
-def test_runs_look_at_the_times_they_run_through():
+def test_paths_are_checked_over_the_interval_of_the_run():
     """A path that is wrong in one second of a later hour is refused where that second is run."""
 
     @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def test_runs_look_at_the_times_they_run_through():
         tb.simulate(model, 2.0, time=3599.5)
 
 
-def test_an_answer_that_is_not_three_numbers_is_refused():
+def test_path_that_does_not_return_three_values_is_refused():
     """Position and velocity alone do not tell the forces."""
 
     class Short(tb.Path):
@@ -136,7 +136,7 @@ def test_an_answer_that_is_not_three_numbers_is_refused():
         driven(Short())
 
 
-def test_paths_of_controllers_do_not_step():
+def test_reference_paths_of_controllers_are_continuous():
     """Pieces that do not follow each other, by place or by speed; those of the package do."""
     rng = np.random.default_rng(1)
     points = rng.standard_normal((5, 2))

@@ -40,7 +40,7 @@ def poses():
 
 @pytest.mark.parametrize("k", [0, 1, 2])
 @pytest.mark.parametrize(("place", "kind"), [(place_turning, Revolute), (place_sliding, Prismatic)])
-def test_moves_and_joint_offset_make_up_the_placement(place, kind, k):
+def test_moves_and_joint_offset_compose_the_placement(place, kind, k):
     for pose in poses():
         placement = place(pose.rotation, pose.translation, k)
         joint = kind("j", np.eye(3)[k], placement.offset)
@@ -57,7 +57,7 @@ def test_whole_placement_is_kept_when_the_joint_absorbs_nothing():
 
 
 @pytest.mark.parametrize("k", [0, 1, 2])
-def test_turns_and_steps_are_counted_as_they_are(k):
+def test_rotations_and_translations_are_counted(k):
     for pose in poses():
         for place in (place_turning, place_sliding):
             placement = place(pose.rotation, pose.translation, k)
@@ -72,7 +72,7 @@ def test_turns_and_steps_are_counted_as_they_are(k):
 
 
 @pytest.mark.parametrize("k", [0, 1, 2])
-def test_number_of_turns_is_the_least(k):
+def test_number_of_rotations_is_minimal(k):
     """A direction needs one turn per coordinate beyond the first; about itself it is free."""
     axis = np.eye(3)[k]
     general = random_pose(np.random.default_rng(2))

@@ -106,7 +106,7 @@ def test_the_plan_holds_moving_bodies_in_the_users_order(model):
             assert model.plan.bodies[child].parent == body.index
 
 
-def test_mass_fixed_to_the_world_plays_no_part():
+def test_mass_fixed_to_the_world_is_ignored():
     stand = Body("stand", joint=Fixed("bolt"), inertia=Inertia.sphere(100.0, 1.0))
     arm = Body("arm", "stand", joint=Revolute("j"), inertia=Inertia.sphere(1.0, 0.1))
     model = Model("m", [stand, arm])
@@ -170,7 +170,7 @@ def test_other_inertias_of_the_users_bodies_reach_the_plan(model):
         )
 
 
-def test_missing_inertia_is_named():
+def test_missing_inertia_raises_an_error():
     with pytest.raises(UnknownNameError, match="inertias: unknown inertia of body 'base'"):
         arm().plan.with_inertias({})
 

@@ -91,7 +91,7 @@ def test_limited_turns_are_uniform_among_rotations():
         assert abs(np.mean(angles < a) - share) < 4.0 * math.sqrt(share * (1 - share) / 4000)
 
 
-def test_limits_may_be_left_out():
+def test_limits_may_be_disabled():
     model = limited()
     q, v = model.random_state(5, (200,), limits=False)
     assert np.abs(q[:, model.slice("both")]).max() > 3.0

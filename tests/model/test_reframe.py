@@ -44,7 +44,7 @@ def total_cost(links, frames):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_choice_is_never_dearer_than_keeping_all_frames(seed):
+def test_chosen_frames_never_cost_more_than_the_given_ones(seed):
     model = random_tree(seed, 10)
     links = join_fixed(model.bodies, model.frames).links
     kept = [reframe_module._kept(link) for link in links]
@@ -52,7 +52,7 @@ def test_choice_is_never_dearer_than_keeping_all_frames(seed):
     assert total_cost(links, chosen) <= total_cost(links, kept)
 
 
-def test_choice_is_much_cheaper_in_general_position():
+def test_chosen_frames_cost_less_in_general_position():
     """Two turns per joint become one, and an arm of eight joints saves at least six of them."""
     links = join_fixed(chain(8, turning).bodies, ()).links
     kept = [reframe_module._kept(link) for link in links]
@@ -139,7 +139,7 @@ def test_models_without_moving_bodies_have_empty_plans():
 
 
 @pytest.mark.parametrize("tilt", [1e-8, 1e-7, 3.7e-6, 1e-3])
-def test_axes_that_are_nearly_parallel_do_not_lose_digits(tilt):
+def test_nearly_parallel_axes_keep_full_precision(tilt):
     """Files type right angles with few digits; the common normal is then kilometers away."""
     rng = np.random.default_rng(4)
     bodies = []

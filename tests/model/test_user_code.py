@@ -162,7 +162,7 @@ def test_equal_paths_that_read_a_global_have_code_of_their_own(
     assert models[0] != models[1]
 
 
-def test_a_path_that_changes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_user_path_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A model is compiled from what its path was; another behavior needs another model."""
     model = _carried(_Global())
     assert _force(model, 0.7) == pytest.approx(_expected(SCALE, 0.7), rel=1e-14)
@@ -218,7 +218,7 @@ print(tb.mass_matrix(disc, [0.2])[0, 0])
 """
 
 
-def test_processes_that_share_a_cache_do_not_share_what_users_wrote(tmp_path: Path) -> None:
+def test_user_code_is_not_shared_between_processes_by_the_cache(tmp_path: Path) -> None:
     """The same text with another number in a global runs code of its own in every process."""
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(SCRIPT))
@@ -389,7 +389,7 @@ def test_large_models_run_joints_of_users_on_the_tape() -> None:
     )
 
 
-def test_a_class_whose_method_was_replaced_is_not_what_ships(
+def test_class_with_a_replaced_method_counts_as_user_code(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Replacing a method of a shipped class changes the key of models built from then on."""

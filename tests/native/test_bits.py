@@ -51,7 +51,7 @@ def test_batch_equals_single_calls(name, size):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_position_in_the_batch_does_not_matter(name):
+def test_bits_do_not_depend_on_the_position_in_a_batch(name):
     """Shifted, reversed, and alone as a batch of one."""
     x, y = cases(23)
     whole = kernel(name)(x, y)
@@ -65,7 +65,7 @@ def test_position_in_the_batch_does_not_matter(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_neighbors_do_not_matter(name):
+def test_bits_do_not_depend_on_other_cases_of_a_batch(name):
     """A case keeps its bits when all others in its group of lanes change."""
     x, y = cases(8)
     expected = kernel(name)(x, y)
@@ -79,7 +79,7 @@ def test_neighbors_do_not_matter(name):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize("lanes", LANES)
-def test_lanes_do_not_matter(name, lanes, fused):
+def test_bits_do_not_depend_on_the_lane_width(name, lanes, fused):
     """1, 2, 4 and 8 lanes, also on hosts whose vectors are narrower or lack fused products."""
     if fused and not host().fused:
         pytest.skip("this processor has no fused multiply-add")
@@ -90,8 +90,8 @@ def test_lanes_do_not_matter(name, lanes, fused):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("vector_lanes", [4, 8])
-def test_packing_of_angles_and_order_do_not_matter(name, vector_lanes):
-    """How many sines share a vector, and which instruction comes first, is nobody's business."""
+def test_bits_do_not_depend_on_packed_angles_or_operation_order(name, vector_lanes):
+    """Bits do not depend on how many sines share a vector, nor on the order of instructions."""
     x, y = cases(5)
     fused = host().fused
     expected = run_one(name, x, y, vector_lanes=2, fused=fused, order="depth_first")
@@ -101,7 +101,7 @@ def test_packing_of_angles_and_order_do_not_matter(name, vector_lanes):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_part_of_a_batch_touches_nothing_else(name):
+def test_part_of_a_batch_writes_only_its_own_rows(name):
     """Threads write only the rows they were given."""
     x, y = cases(20)
     whole = run_many(name, x, y, lanes=4)
@@ -114,7 +114,7 @@ def test_a_part_of_a_batch_touches_nothing_else(name):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_threads_do_not_matter(name, threads, monkeypatch):
+def test_bits_do_not_depend_on_the_number_of_threads(name, threads, monkeypatch):
     """Parts begin elsewhere, results stay the same."""
     x, y = cases(1003)
     expected = one_by_one(name, x, y)
@@ -140,7 +140,7 @@ def watch_threads(monkeypatch):
 @pytest.mark.parametrize(
     ("count", "cores", "expected"), [(200, 8, []), (310, 8, [2]), (1000, 8, [6]), (1000, 3, [3])]
 )
-def test_threads_are_used_where_they_are_worth_it(count, cores, expected, monkeypatch):
+def test_threads_are_used_for_large_batches_only(count, cores, expected, monkeypatch):
     """150 microseconds of work for each; one case is made to count as one microsecond."""
     monkeypatch.setenv("TIBURON_THREADS", str(cores))
     monkeypatch.setattr(kernel("choices").__self__.owner._code, "_seconds", 1e-6)
@@ -149,7 +149,7 @@ def test_threads_are_used_where_they_are_worth_it(count, cores, expected, monkey
     assert used == expected
 
 
-def test_parameters_of_each_case_do_not_matter_to_bits():
+def test_parameters_per_case_give_the_bits_of_bound_parameters():
     """Parameters bound, given for the call, and given for each case are the same numbers."""
     x, y = cases(11)
     chain = kernel("pendulums")
@@ -163,7 +163,7 @@ def test_parameters_of_each_case_do_not_matter_to_bits():
     assert bits(tuple(np.stack(parts) for parts in zip(*alone, strict=True))) == expected
 
 
-def test_signed_zeros_survive():
+def test_signed_zeros_are_preserved():
     """The border check adds everything up, but changes nothing."""
     x = np.array([[-0.0, 0.0, -0.0, 1.0, -0.0]] * 5)
     y = np.array([[-0.0, 0.0, -0.0]] * 5)

@@ -349,7 +349,7 @@ def test_dynamics_of_random_trees_give_the_same_bits(tmp_path, name, seed):
 
 
 @needs_compiler
-def test_status_reports_numbers_that_are_not_finite(tmp_path):
+def test_status_reports_non_finite_values(tmp_path):
     """NaN and infinity are reported, read or written, except in parameters."""
     inputs = [Input("q", (3,)), Input("mass", (2,), parameter=True)]
 
@@ -367,7 +367,7 @@ def test_status_reports_numbers_that_are_not_finite(tmp_path):
 
 
 @needs_compiler
-def test_outputs_may_lie_where_inputs_are(tmp_path):
+def test_outputs_may_alias_inputs(tmp_path):
     """Everything is read before anything is written."""
     program = trace(lambda x: x[::-1] * 2.0, {"x": (5,)})
     row = np.arange(5.0)
@@ -378,7 +378,7 @@ def test_outputs_may_lie_where_inputs_are(tmp_path):
 
 @needs_compiler
 @pytest.mark.parametrize("shape", [(), (0,), (2, 3)])
-def test_any_shape_can_be_written(tmp_path, shape):
+def test_arrays_of_any_shape_can_be_emitted(tmp_path, shape):
     """Single numbers, empty arrays and matrices; a program without inputs too."""
     program = trace(lambda x: (x + 1.0, 0.25), {"x": shape})
     status, (moved, constant) = compiled_by_cc(program, tmp_path)(np.ones(shape))
@@ -435,7 +435,7 @@ def test_header_states_how_to_use_the_file():
     assert text.splitlines()[1] == " * fall, written by Tiburon."
 
 
-def test_hostile_names_cannot_leave_the_comment():
+def test_hostile_names_cannot_end_the_comment():
     """A program or input may be called anything."""
     program = trace(lambda x: x, {"*/ #error /*": ()}, name="a */ int x; /* b")
     text = program_c_source(program, name="k")
@@ -452,7 +452,7 @@ def test_elementary_functions_are_written_once():
 
 
 @pytest.mark.parametrize("name", ["", "2x", "a-b", "float", "tb_exp", "sqrt", "é", "a\n"])
-def test_impossible_names_are_refused(name):
+def test_names_that_are_not_c_identifiers_are_refused(name):
     """What C would not take as a function is refused before a compiler sees it."""
     with pytest.raises(DomainError, match="name: expected the name of a C function"):
         program_c_source(trace(lambda x: x, {"x": ()}), name=name)

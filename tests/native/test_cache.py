@@ -65,7 +65,7 @@ def test_storing_again_replaces():
     assert cache.load_entry(KEY) == ({"name": "b"}, some_code(2))
 
 
-def test_nothing_but_entries_is_left_behind(directory):
+def test_storing_leaves_no_temporary_files(directory):
     """No temporary file survives a store; beside entries lies the ledger alone."""
     cache.store_entry(KEY, {}, some_code(1))
     assert sorted(os.listdir(directory)) == [f"{KEY}.kernel", LEDGER_NAME]
@@ -79,7 +79,7 @@ def test_directory_is_created_for_its_owner_only(directory):
 
 
 @pytest.mark.parametrize("value", [np.float64(1.0), float("nan"), object(), {"a": {1: [Path()]}}])
-def test_metadata_that_would_not_come_back_is_refused(directory, value):
+def test_metadata_that_json_cannot_restore_is_refused(directory, value):
     """Better a mistake at once than an entry that can never be read."""
     with pytest.raises(TypeError, match="metadata: expected"):
         cache.store_entry(KEY, {"value": value}, b"")
@@ -294,7 +294,7 @@ def test_size_setting_is_read(monkeypatch, setting, expected):
 
 
 @pytest.mark.parametrize("setting", ["much", "-1", "1X", "1..5M"])
-def test_bad_size_setting_is_named(monkeypatch, setting):
+def test_invalid_size_setting_raises_an_error(monkeypatch, setting):
     """A slip in the environment must not break a program."""
     monkeypatch.setenv("TIBURON_CACHE_SIZE", setting)
     with pytest.warns(CacheWarning, match=r"TIBURON_CACHE_SIZE: expected .* got .*512 MiB"):
@@ -309,7 +309,7 @@ def keys_of(count):
     return [f"{number:032x}" for number in range(count)]
 
 
-def test_least_recently_used_entries_go_first(directory, monkeypatch):
+def test_least_recently_used_entries_are_evicted_first(directory, monkeypatch):
     """Over the limit the oldest go, down to nine tenths of it; what was just used stays."""
     keys = keys_of(9)
     for age, key in enumerate(keys):
@@ -345,7 +345,7 @@ def test_entry_larger_than_the_limit_is_not_kept(directory, monkeypatch):
     assert [entry.key for entry in cache.cache_entries()] == [KEY]
 
 
-def test_use_is_noted_at_most_once_a_day(directory):
+def test_access_time_is_updated_at_most_once_a_day(directory):
     """Loading touches an entry of yesterday, not one of today."""
     cache.store_entry(KEY, {}, some_code(1))
     path = path_of(directory)
@@ -435,7 +435,7 @@ def test_many_processes_at_once_never_see_half_an_entry(directory, monkeypatch):
     monkeypatch.setenv("TIBURON_CACHE_SIZE", "200K")
     with multiprocessing.get_context("spawn").Pool(4) as pool:
         found = pool.map(hammer, range(4), chunksize=1)
-    # the test would show nothing if nobody ever found anything
+    # the test would show nothing if no reader ever found an entry
     assert sum(found) > 20
     assert all(name.endswith(".kernel") or name == LEDGER_NAME for name in os.listdir(directory))
     for key in keys_of(5):

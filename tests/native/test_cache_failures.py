@@ -71,8 +71,8 @@ def test_damaged_link_is_ignored_and_removed(directory, damage):
     assert not path.exists()
 
 
-def test_every_flipped_byte_is_noticed(directory):
-    """There is no byte in a file that nobody looks at."""
+def test_every_flipped_byte_is_detected(directory):
+    """Every byte of a file is covered by a check."""
     cache.store_entry(KEY, {"name": "a"}, some_code(1, 30))
     path = path_of(directory)
     content = path.read_bytes()
@@ -119,7 +119,7 @@ def assert_warns_once_and_goes_on(where):
     return message
 
 
-def test_path_below_a_file_costs_one_warning(tmp_path, monkeypatch):
+def test_cache_path_below_a_file_raises_one_warning(tmp_path, monkeypatch):
     """A directory that cannot be created: say so once, with the cure, and continue."""
     (tmp_path / "file").write_text("in the way")
     where = tmp_path / "file" / "kernels"
@@ -130,7 +130,7 @@ def test_path_below_a_file_costs_one_warning(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT])
-def test_disk_that_takes_no_file_costs_one_warning(directory, monkeypatch, number):
+def test_unwritable_disk_raises_one_warning(directory, monkeypatch, number):
     """A full or read-only disk is named, with what the system says."""
 
     def refuse(source, destination):
@@ -142,7 +142,7 @@ def test_disk_that_takes_no_file_costs_one_warning(directory, monkeypatch, numbe
     assert os.listdir(directory) == []
 
 
-def test_disk_that_fills_while_writing_leaves_nothing(directory, monkeypatch):
+def test_disk_full_while_writing_leaves_no_partial_entry(directory, monkeypatch):
     """Half a file is neither found nor left behind."""
     import builtins
 
@@ -171,7 +171,7 @@ def test_disk_that_fills_while_writing_leaves_nothing(directory, monkeypatch):
     assert os.listdir(directory) == []
 
 
-def test_entry_that_cannot_be_read_costs_one_warning(directory, monkeypatch):
+def test_unreadable_entry_raises_one_warning(directory, monkeypatch):
     """Missing permission is reported, not raised."""
     cache.store_entry(KEY, {}, some_code(1))
 
@@ -185,7 +185,7 @@ def test_entry_that_cannot_be_read_costs_one_warning(directory, monkeypatch):
     assert cache.load_entry(KEY) is None
 
 
-def test_missing_home_directory_is_no_error(monkeypatch):
+def test_missing_home_directory_raises_no_error(monkeypatch):
     """Without a home there is no place for a cache, and the warning says what to set."""
     monkeypatch.delenv("TIBURON_CACHE_DIR")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
@@ -198,7 +198,7 @@ def test_missing_home_directory_is_no_error(monkeypatch):
     assert_warns_once_and_goes_on(os.devnull)
 
 
-def test_cache_emptied_during_a_store_is_no_error(directory, monkeypatch):
+def test_cache_cleared_during_a_store_raises_no_error(directory, monkeypatch):
     """Another process may remove everything at any moment."""
     real_replace = os.replace
 

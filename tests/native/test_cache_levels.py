@@ -1,4 +1,4 @@
-"""Two levels of the cache: a link from what is asked for to a graph, and code by the graph."""
+"""Two levels of the cache: a link from the structure key to a graph, and code by the graph."""
 
 import os
 import shutil
@@ -62,7 +62,7 @@ def compiled(kernel_directory, monkeypatch):
     code.forget_codes()
 
 
-def test_a_link_spares_tracing(compiled):
+def test_cached_link_avoids_tracing(compiled):
     """The second process neither traces nor compiles."""
     run(Structured("a"))
     again = Structured("a")
@@ -86,7 +86,7 @@ def test_without_a_link_the_graph_finds_the_code(compiled, kernel_directory):
     assert third.traced == 0
 
 
-def test_edited_files_elsewhere_do_not_compile_again(compiled, monkeypatch):
+def test_edits_outside_the_code_generator_do_not_recompile(compiled, monkeypatch):
     """Other stamps of the package, the same content of the generator: links anew, code as it is."""
     run(Structured("a"))
     monkeypatch.setattr(cache, "_package", lambda: b"edited")
@@ -96,7 +96,7 @@ def test_edited_files_elsewhere_do_not_compile_again(compiled, monkeypatch):
     assert len(compiled) == 2
 
 
-def test_an_edited_generator_compiles_again(compiled, monkeypatch):
+def test_edits_of_the_code_generator_recompile(compiled, monkeypatch):
     """Links fall with the stamps of the package, code with the stamp of the generator."""
     run(Structured("a"))
     monkeypatch.setattr(cache, "_package", lambda: b"edited")
@@ -120,7 +120,7 @@ def test_functions_with_other_constants_do_not_share_code(compiled):
     assert len(compiled) == 4
 
 
-def test_a_link_to_missing_code_is_followed_by_a_compilation(compiled, kernel_directory):
+def test_link_to_missing_code_recompiles(compiled, kernel_directory):
     """Pruning may remove one without the other."""
     run(Structured("a"))
     for path in kernel_directory.glob("*.kernel"):
@@ -131,7 +131,7 @@ def test_a_link_to_missing_code_is_followed_by_a_compilation(compiled, kernel_di
     assert len(compiled) == 4
 
 
-def test_damaged_code_behind_a_link_is_compiled_again(compiled, kernel_directory):
+def test_link_to_damaged_code_recompiles(compiled, kernel_directory):
     """A good link does not make bad code good."""
     run(Structured("a"))
     for path in kernel_directory.glob("*.kernel"):
@@ -171,7 +171,7 @@ print(tb.__file__, tb.forward_dynamics(model, [0.3, 0.1], [1.0, 2.0], [0.0, 0.5]
 """
 
 
-def test_processes_share_code_whatever_the_times_of_other_files(tmp_path):
+def test_processes_share_code_despite_other_modification_times(tmp_path):
     """A copy of the package, its `cli/` edited later: the code of the original is found."""
     original = Path(tiburon.__file__).parent
     copy = tmp_path / "elsewhere" / "tiburon"

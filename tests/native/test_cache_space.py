@@ -41,7 +41,7 @@ def total_size(directory):
     return sum(path.stat().st_size for path in directory.glob("*.kernel"))
 
 
-def test_a_store_lists_the_directory_once_in_many(directory, listings):
+def test_storing_lists_the_directory_rarely(directory, listings):
     """The first store counts what is there; the next listing comes with a full cache."""
     # ten kilobytes count as three units of the ledger
     fitting = LIMIT // (3 * UNIT)
@@ -53,7 +53,7 @@ def test_a_store_lists_the_directory_once_in_many(directory, listings):
     assert 10 < len(listings) < 140
 
 
-def test_the_limit_is_kept_over_many_stores(directory):
+def test_size_limit_holds_over_many_stores(directory):
     """However often it fills, the cache never takes more than its limit."""
     for start in range(0, 200, 5):
         store(range(start, start + 5))
@@ -62,7 +62,7 @@ def test_the_limit_is_kept_over_many_stores(directory):
     assert total_size(directory) > 0.85 * LIMIT
 
 
-def test_entries_from_before_the_ledger_count(directory):
+def test_entries_older_than_the_ledger_are_counted(directory):
     """A directory without a ledger is listed, so that what it holds is known."""
     store(range(38))
     (directory / LEDGER_NAME).unlink()
@@ -79,7 +79,7 @@ def test_replacing_an_entry_removes_no_other(directory):
     assert len(cache.cache_entries()) == 6
 
 
-def test_an_emptied_cache_begins_anew(directory, listings):
+def test_cleared_cache_starts_with_an_empty_ledger(directory, listings):
     """Clearing takes the ledger away; the next store finds an empty directory."""
     store(range(20))
     assert cache.clear_cache() == 20
@@ -91,7 +91,7 @@ def test_an_emptied_cache_begins_anew(directory, listings):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no permission bits")
-def test_a_ledger_that_cannot_be_written_costs_listings_only(directory, monkeypatch):
+def test_unwritable_ledger_falls_back_to_listing_the_directory(directory, monkeypatch):
     """Without a ledger the limit still holds."""
     real = os.open
 

@@ -1,4 +1,4 @@
-"""Machine code is taken only from files that nobody but the user could have written."""
+"""Machine code is loaded only from files that only the user could have written."""
 
 import os
 import signal
@@ -77,7 +77,7 @@ def test_an_entry_that_others_may_write_to_is_replaced(directory, mode):
     assert cache.load_entry(KEY) == ({"name": "a"}, some_code(1))
 
 
-def test_a_directory_of_somebody_else_is_refused(directory, monkeypatch):
+def test_directory_of_another_user_is_refused(directory, monkeypatch):
     """What another user made is not read, whatever its mode."""
     cache.store_entry(KEY, {"name": "a"}, some_code(1))
     owner = os.geteuid()
@@ -87,7 +87,7 @@ def test_a_directory_of_somebody_else_is_refused(directory, monkeypatch):
     refused(lambda: cache.store_entry(OTHER_KEY, {}, some_code(2)))
 
 
-def test_an_entry_of_somebody_else_is_refused(directory, monkeypatch):
+def test_entry_of_another_user_is_refused(directory, monkeypatch):
     """A file planted before the directory was closed to others is not read either."""
     cache.store_entry(KEY, {"name": "a"}, some_code(1))
     genuine, owner = os.fstat, os.geteuid()
@@ -125,8 +125,8 @@ def _folder(path, good):
 
 
 @pytest.mark.parametrize("plant", [_link, _dangling, _pipe, _socket, _folder])
-def test_anything_but_a_regular_file_is_refused_without_waiting(directory, plant, tmp_path):
-    """Links and pipes in place of an entry: no code is taken from them, and nobody waits."""
+def test_only_regular_files_are_opened(directory, plant, tmp_path):
+    """Links and pipes in place of an entry: no code is loaded from them, and nothing blocks."""
     cache.store_entry(KEY, {"name": "a"}, some_code(1))
     good = tmp_path / "elsewhere"
     path = path_of(directory)
@@ -155,7 +155,7 @@ def test_a_pipe_in_place_of_the_ledger_does_not_block(directory):
     assert cache.load_entry(OTHER_KEY) == ({}, some_code(2))
 
 
-def test_a_link_in_place_of_the_directory_is_refused(tmp_path, monkeypatch):
+def test_symbolic_link_as_cache_directory_is_refused(tmp_path, monkeypatch):
     """Whoever can put a link there chooses the directory."""
     mine = tmp_path / "mine"
     mine.mkdir(mode=0o700)
@@ -166,7 +166,7 @@ def test_a_link_in_place_of_the_directory_is_refused(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o002, 0o022, 0o077])
-def test_everything_made_is_for_the_user_only(tmp_path, monkeypatch, mask):
+def test_created_files_are_private_to_the_user(tmp_path, monkeypatch, mask):
     """Missing parents, the directory, entries and the ledger, whatever the umask is."""
     where = tmp_path / "home" / ".cache" / "tiburon"
     monkeypatch.setenv("TIBURON_CACHE_DIR", str(where))
@@ -182,7 +182,7 @@ def test_everything_made_is_for_the_user_only(tmp_path, monkeypatch, mask):
     assert cache.load_entry(KEY) == ({}, some_code(1))
 
 
-def test_without_users_only_regular_files_count(directory, monkeypatch):
+def test_platforms_without_owners_check_regular_files_only(directory, monkeypatch):
     """Windows has no numbers for users; links are refused there, too."""
     from tiburon.native import cache
 

@@ -10,7 +10,7 @@ from tiburon.native import code
 
 
 class Terminal(io.StringIO):
-    """A terminal, or a file; tells when something is written to it."""
+    """A terminal, or a file; signals when something is written to it."""
 
     def __init__(self, terminal=True):
         super().__init__()

@@ -69,7 +69,7 @@ def handed_on(x):
     ],
     ids=lambda call: call.__name__,
 )
-def test_numbers_arrive_where_they_belong(call):
+def test_transposed_and_copied_elements_keep_their_places(call):
     """In one case and in any number of lanes; against the interpreter, which moves nothing."""
     x = RANDOM.standard_normal((5, SIZE))
     program = trace(call, {"x": (SIZE,)})

@@ -292,7 +292,7 @@ def test_lanes_give_the_bits_of_one_value(name: str, lanes: int) -> None:
 
 
 @EVERY_FUNCTION
-def test_neighbours_in_other_lanes_do_not_matter(name: str) -> None:
+def test_elementary_functions_ignore_other_lanes(name: str) -> None:
     points = adversarial(name)
     shifted = [np.roll(column, 3) for column in points]
     function = compiled(name, 4)
@@ -432,7 +432,7 @@ def test_nan_gives_nan(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["exp", "log", "sinh", "asin", "atan", "tanh", "expm1"])
-def test_functions_do_not_fall_where_they_rise(name: str) -> None:
+def test_elementary_functions_are_monotonic(name: str) -> None:
     """Neighbouring arguments may tie, but over 16 spacings an increase must show as no decrease."""
     rng = np.random.default_rng(5)
     starts = rng.uniform(0.01, 0.99, 500)

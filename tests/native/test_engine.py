@@ -60,7 +60,7 @@ def test_a_host_without_fused_products_is_reported(monkeypatch):
 
 
 def test_this_host_is_described_once():
-    """The same object every time; nothing is asked again."""
+    """The same object every time; the host is queried once."""
     assert engine.host() is engine.host()
     assert engine.host().lanes in (2, 4, 8)
 
@@ -78,13 +78,13 @@ def described(kernel_directory):
     return kernel_directory
 
 
-def test_the_description_of_the_host_is_kept(described, monkeypatch):
-    """LLVM is asked once per machine, not in every process."""
+def test_host_description_is_cached(described, monkeypatch):
+    """LLVM is queried once per machine, not in every process."""
     monkeypatch.setattr(engine, "llvm_binding", refuse_llvm)
     assert engine.host.__wrapped__() == engine.host()
 
 
-def test_another_processor_or_compiler_is_described_anew(described, monkeypatch):
+def test_other_processor_or_compiler_invalidates_the_host_description(described, monkeypatch):
     """A directory may be shared by machines, and LLVM may be updated."""
     monkeypatch.setattr(engine, "llvm_binding", refuse_llvm)
     for name in ("_processor", "llvm_stamp"):
@@ -94,7 +94,7 @@ def test_another_processor_or_compiler_is_described_anew(described, monkeypatch)
                 engine.host.__wrapped__()
 
 
-def test_a_damaged_description_is_made_again(described):
+def test_damaged_host_description_is_rebuilt(described):
     """As every file of the cache."""
     (path,) = described.glob("*.link")
     content = path.read_bytes()
@@ -103,7 +103,7 @@ def test_a_damaged_description_is_made_again(described):
     assert path.read_bytes() == content
 
 
-def test_refused_modules_raise_our_error():
+def test_modules_that_llvm_rejects_raise_compile_error():
     """LLVM's own exceptions never reach the user: neither grammar nor types nor missing names."""
     for text in (
         "this is no module",
@@ -114,7 +114,7 @@ def test_refused_modules_raise_our_error():
             engine.compile_module(text)
 
 
-def test_a_function_that_is_not_there_raises_our_error():
+def test_missing_function_raises_compile_error():
     """Asking for one name too many."""
     loaded = engine.LoadedCode(engine.compile_module("define i32 @f() { ret i32 0 }"))
     assert loaded.address("f")

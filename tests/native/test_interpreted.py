@@ -91,13 +91,13 @@ def test_failures_are_the_same(interpreting):
         turn(3e8)
 
 
-def test_large_finite_numbers_are_no_failure(interpreting):
+def test_large_finite_values_are_accepted(interpreting):
     """Here nothing is added up."""
     pick = compiled(lambda x: x[0] * 0.5, {"x": (3,)})
     assert pick([1.0, 1.7e308, 1.7e308]) == 0.5
 
 
-def test_native_and_interpreted_kernels_live_side_by_side(monkeypatch):
+def test_native_and_interpreted_kernels_coexist(monkeypatch):
     """The setting is read when a kernel is made, and a kernel keeps its engine."""
     x, y = cases(4)
     monkeypatch.setenv("TIBURON_ENGINE", "interpreter")
@@ -117,7 +117,7 @@ def test_an_unknown_engine_is_refused(monkeypatch):
     assert str(caught.value) == "TIBURON_ENGINE: expected 'native' or 'interpreter', got 'fast'"
 
 
-def test_native_code_that_cannot_be_had_is_an_error_if_asked_for(monkeypatch):
+def test_requesting_native_code_without_llvmlite_raises(monkeypatch):
     """Whoever insists on speed is not given the interpreter."""
     monkeypatch.setattr(code, "_problem_with_llvmlite", lambda: "No module named 'llvmlite'")
     monkeypatch.setenv("TIBURON_ENGINE", "native")
@@ -173,7 +173,7 @@ USER = """
 """
 
 
-def test_without_llvmlite_everything_works_with_one_warning():
+def test_without_llvmlite_kernels_are_interpreted_with_one_warning():
     """Traced functions and the library, in a process that cannot import it."""
     run = run_blocked(USER)
     assert run.stderr.count("TiburonWarning") == 1
@@ -182,5 +182,5 @@ def test_without_llvmlite_everything_works_with_one_warning():
 
 
 def test_the_interpreter_on_request_gives_no_warning():
-    """Who asks for it knows."""
+    """An explicit request raises no warning."""
     assert run_blocked(USER, TIBURON_ENGINE="interpreter").stderr == ""

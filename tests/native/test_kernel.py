@@ -26,7 +26,7 @@ from tiburon.native import trampoline
 from tiburon.native.kernel import Kernel, ProgramSource, make_kernel
 from tiburon.trace import Input, trace
 
-# what a kernel tells
+# description of a kernel
 
 
 def test_a_kernel_shows_its_signature():
@@ -44,7 +44,7 @@ def test_a_kernel_shows_its_signature():
     assert chain.__name__ == "pendulums"
 
 
-def test_a_signature_that_python_cannot_read_is_left_out():
+def test_unreadable_signature_is_omitted():
     """Names that are no identifiers stay in the text."""
     double = compiled(lambda x: 2.0 * x, {"hand.force": (2,)})
     with pytest.raises(ValueError, match="no signature found"):
@@ -55,7 +55,7 @@ def test_a_signature_that_python_cannot_read_is_left_out():
 
 
 def test_a_kernel_describes_itself():
-    """Inputs, outputs, parameters, source and program are asked of `__self__`."""
+    """Inputs, outputs, parameters, source and program are attributes of `__self__`."""
     about = kernel("pendulums").__self__
     assert [(item.name, item.shape) for item in about.inputs] == [("x", (5,)), ("y", (3,))]
     assert [(item.name, item.shape) for item in about.outputs] == [
@@ -72,7 +72,7 @@ def test_a_kernel_describes_itself():
 # results
 
 
-def test_one_array_comes_alone_and_several_in_a_tuple():
+def test_one_output_is_an_array_and_several_are_a_tuple():
     """As the function returned them; a dict gives its values, and names to look up."""
     inputs = {"a": (2,)}
     a = np.array([1.0, 2.0])
@@ -87,7 +87,7 @@ def test_one_array_comes_alone_and_several_in_a_tuple():
     assert (sums.shape, doubles.shape) == ((3, 4), (3, 4, 2))
 
 
-def test_a_matrix_comes_as_a_matrix():
+def test_matrix_output_has_two_dimensions():
     """Results keep the shape the function gave them, in any number of dimensions."""
     outer = compiled(lambda a, b: a[:, None, None] * b[None, :, None], {"a": (2,), "b": (3,)})
     a, b = np.array([1.0, 2.0]), np.array([3.0, 4.0, 5.0])
@@ -97,7 +97,7 @@ def test_a_matrix_comes_as_a_matrix():
 
 
 @pytest.mark.parametrize("checked", [False, True])
-def test_a_number_comes_as_a_number(checked):
+def test_scalar_output_is_a_float(checked):
     """On the fast and on the checked path, alone and among arrays, as NumPy's functions do."""
     total = compiled(lambda a: a.sum(), {"a": (2,)})
     several = compiled(lambda a: (a.sum(), 2.0 * a, a[0]), {"a": (2,)})
@@ -110,7 +110,7 @@ def test_a_number_comes_as_a_number(checked):
     assert total([[1.0, 2.0]]).tolist() == [3.0]
 
 
-def test_results_belong_to_the_caller():
+def test_results_own_their_memory():
     """Every call makes new, writable arrays; the inputs are never handed back."""
     same = compiled(lambda a: a, {"a": (3,)})
     a = np.ones(3)
@@ -138,7 +138,7 @@ def mixed():
     return make_kernel(ProgramSource(program), {"d": [1, 2], "k": 3, "M": [[1, 2], [3, 4]]})
 
 
-def test_parameters_may_stand_anywhere(mixed):
+def test_parameters_may_have_any_position(mixed):
     """They are bound by name; arguments keep their order."""
     wanted = [3.0 * 50.0 + 0.5, 3.0 * 110.0 + 1.0]
     assert mixed(np.array([10.0, 20.0]), 0.5).tolist() == wanted
@@ -166,7 +166,7 @@ def test_other_parameters_make_another_kernel_with_the_same_code(mixed):
     assert other.__self__._code is mixed.__self__._code
 
 
-def test_bound_parameters_are_copies_that_nobody_can_write():
+def test_bound_parameters_are_read_only_copies():
     """A kernel must not change when an array of its owner does."""
     program = trace(lambda x, m: x * m, [Input("x", (2,)), Input("m", (2,), parameter=True)])
     m = np.array([1.0, 2.0])
@@ -202,7 +202,7 @@ def test_wrong_parameters_are_named(mixed):
 @pytest.mark.parametrize(
     "name", ["sum", "T", "trace", "shape", "inputs", "name", "parameters", "evaluate", "owner"]
 )
-def test_a_name_that_means_something_else_is_changed_a_little(name):
+def test_argument_names_that_collide_are_renamed(name):
     """Otherwise a pickled kernel would come back as a method of an array."""
     double = make_kernel(ProgramSource(trace(lambda x: 2.0 * x, {"x": (2,)}, name=name)))
     assert double.__name__ == f"{name}_"
@@ -325,7 +325,7 @@ def test_a_failed_call_with_out_raises_and_keeps_reference_counts():
     assert sys.getrefcount(out) == before
 
 
-def test_without_a_known_layout_everything_still_works(monkeypatch):
+def test_unknown_object_layout_uses_the_checked_path(monkeypatch):
     """On another interpreter the checked path does it all, with the same bits."""
     for name in PROGRAMS:
         # made before, for they are kept: others want them as they are on this interpreter
@@ -365,7 +365,7 @@ def test_the_layout_of_this_interpreter_is_known():
         "float64",
     ],
 )
-def test_a_wrong_layout_is_noticed(field):
+def test_wrong_object_layout_is_detected(field):
     """Every field that native code reads is compared with what NumPy says."""
     good = layout_module.object_layout()
     assert layout_module._fields_agree(good)
@@ -375,7 +375,7 @@ def test_a_wrong_layout_is_noticed(field):
     )
 
 
-def test_swapped_functions_are_noticed():
+def test_swapped_functions_are_detected():
     """Calling PyArray_Return or the like in place of the right function gives something else."""
     good = layout_module.object_layout()
     assert layout_module._functions_agree(good)

@@ -48,14 +48,14 @@ def test_one_case(scale, numbers):
 @pytest.mark.parametrize(
     "number", [1.75, np.float64(1.75), np.array(1.75), np.float32(1.75), [1.75][0]], ids=repr
 )
-def test_a_number_may_be_any_kind_of_number(scale, numbers, number):
+def test_scalar_arguments_may_have_any_numeric_type(scale, numbers, number):
     """Python's and NumPy's numbers, and an array without dimensions."""
     A, b, c = numbers
     assert bits(scale(A, b, number)) == bits(scale(A, b, np.array(c)))
 
 
 @pytest.mark.parametrize("number", [2, True, np.int32(2), np.True_], ids=repr)
-def test_a_number_may_be_whole_or_true(scale, numbers, number):
+def test_scalar_arguments_may_be_int_or_bool(scale, numbers, number):
     """Integers and truth values are numbers."""
     A, b, _ = numbers
     assert bits(scale(A, b, number)) == bits(scale(A, b, float(number)))
@@ -172,7 +172,7 @@ def test_a_batch_without_cases_is_empty(scale, lead):
     assert failed.dtype == bool
 
 
-def test_rows_may_lie_anywhere(scale):
+def test_rows_may_have_any_stride(scale):
     """Rows of a wider array, every other row, overlapping rows, reversed rows, columns."""
     generator = np.random.default_rng(13)
     A = generator.normal(size=(3, 3))
@@ -190,7 +190,7 @@ def test_rows_may_lie_anywhere(scale):
         assert close(scale(A, rows, 1.5), scaled(A, rows, 1.5))
 
 
-def test_arguments_without_numbers():
+def test_arguments_of_size_zero():
     """A robot without joints has states of size zero."""
     double = compiled(lambda q, c: np.array([2.0 * c, *q], like=q), {"q": (0,), "c": ()})
     assert double(np.zeros(0), 3.0).tolist() == [6.0]
@@ -255,7 +255,7 @@ def test_nested_lists_that_do_not_fit_are_refused(scale):
 
 
 def test_a_described_size_is_explained():
-    """The size of a floating robot's velocity speaks for itself."""
+    """The error explains the size of a floating robot's velocity."""
     item = Input("v", (18,), described="18 (6 base + 12 joints)")
     double = make_kernel(ProgramSource(trace(lambda v: 2.0 * v, [item])))
     with pytest.raises(ShapeError) as caught:
@@ -298,7 +298,7 @@ def test_traced_values_are_refused(scale, numbers):
     assert "call the function it was compiled from" in str(caught.value)
 
 
-def test_every_program_refuses_a_missing_last_number():
+def test_arguments_one_element_short_are_refused():
     """The fast path never reads beyond an array."""
     x, y = cases(1)
     for name in PROGRAMS:

@@ -97,7 +97,7 @@ def test_unusual_arguments_take_the_checked_path(rows, taken, monkeypatch):
     assert np.array_equal(found, 4.0 * np.asarray(rows(b), dtype=float))
 
 
-def test_batches_of_one_broadcast_by_the_checked_way(taken):
+def test_batches_of_one_broadcast_on_the_checked_path(taken):
     """One row among many rows repeats, in either order."""
     A, b = np.stack([np.eye(3)] * 4), np.ones((1, 3))
     assert scale_kernel()(A, b, np.array(1.0)).shape == (4, 3)
@@ -139,7 +139,7 @@ def test_out(taken):
         pair(a, out=(locked, np.empty((5, 2))))
 
 
-def test_failures_are_left_to_the_checked_way(taken):
+def test_failures_are_reported_by_the_checked_path(taken):
     """Which explains them, flags them, or finds that large numbers are none."""
     root = compiled(lambda a: np.sqrt(a[0]) * 2.0, {"a": (3,)})
     a = np.ones((9, 3))
@@ -154,7 +154,7 @@ def test_failures_are_left_to_the_checked_way(taken):
     assert taken == [False] * 3
 
 
-def test_results_belong_to_the_caller():
+def test_results_own_their_memory():
     """Every call makes new arrays, and the inputs stay as they were."""
     double = compiled(lambda a: 2.0 * a, {"a": (2,)})
     a = np.ones((4, 2))

@@ -27,7 +27,7 @@ def careless():
 
 @pytest.mark.parametrize("bad", BAD)
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
-def test_a_bad_number_anywhere_raises(name, bad):
+def test_non_finite_input_raises(name, bad):
     """Also where the result would be finite."""
     x, y = cases(1)
     for argument, given in (("x", x[0]), ("y", y[0])):
@@ -45,7 +45,7 @@ def test_a_bad_number_anywhere_raises(name, bad):
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_a_bad_number_that_nothing_depends_on_raises(careless, bad):
+def test_unused_non_finite_input_raises(careless, bad):
     """The graph drops what is multiplied by zero; the border does not."""
     x, unused = np.ones(5), np.ones((2, 2))
     for place in range(5):
@@ -69,7 +69,7 @@ def test_infinities_of_both_signs_do_not_cancel(careless):
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_a_bad_lone_number_raises(bad):
+def test_non_finite_scalar_raises(bad):
     """As a Python float, as a NumPy number, and in an array."""
     double = compiled(lambda c: 2.0 + 0.0 * c, {"c": ()})
     for value in (bad, np.float64(bad), np.array(bad)):
@@ -84,8 +84,8 @@ def test_a_bad_lone_number_raises(bad):
 
 @pytest.mark.parametrize("bad", BAD)
 @pytest.mark.parametrize("count", [1, 3, 8, host().lanes + 1, 41])
-def test_a_bad_number_in_any_case_of_a_batch_raises(careless, count, bad):
-    """First, last and in the middle; the message tells where it is in the array that was given."""
+def test_non_finite_input_in_any_case_of_a_batch_raises(careless, count, bad):
+    """First, last and in the middle; the message states the index in the given array."""
     for case in {0, count // 2, count - 1}:
         x = np.ones((count, 5))
         x[case, 3] = bad
@@ -95,7 +95,7 @@ def test_a_bad_number_in_any_case_of_a_batch_raises(careless, count, bad):
         assert np.array_equal(caught.value.value, bad, equal_nan=True)
 
 
-def test_the_place_is_that_in_the_given_array(careless):
+def test_error_names_the_index_in_the_array_of_the_caller(careless):
     """An argument shared by all cases has no index of a case."""
     x = np.ones((6, 5))
     unused = np.ones((2, 2))
@@ -167,7 +167,7 @@ def test_a_failure_on_a_worker_thread_is_found(careless, monkeypatch):
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_large_finite_numbers_are_no_failure(careless, sign):
+def test_large_finite_values_are_accepted(careless, sign):
     """Their sum overflows, which only costs a closer look."""
     x = np.full(5, sign * 1.7e308)
     x[1] = 0.25
@@ -181,7 +181,7 @@ def test_large_finite_numbers_are_no_failure(careless, sign):
     assert not failed.any()
 
 
-def test_large_finite_results_are_no_failure():
+def test_large_finite_results_are_returned():
     """Results are added up as well."""
     grow = compiled(lambda x: x * 2.0**1000, {"x": (4,)})
     assert grow(np.full(4, 2.0**23)).tolist() == [2.0**1023] * 4
@@ -191,7 +191,7 @@ def test_large_finite_results_are_no_failure():
 # results that are not finite
 
 
-def test_a_result_that_is_not_finite_is_explained():
+def test_non_finite_result_is_diagnosed():
     """Operation, values and inputs behind it; case and number of failures in a batch."""
     root = compiled(lambda a, b: np.sqrt(a[0] - 2.0 * b) + a[1], {"a": (2,), "b": ()})
     with pytest.raises(DomainError) as caught:
@@ -238,7 +238,7 @@ def test_a_failed_requirement_is_quoted():
 # angles
 
 
-def test_the_limit_of_angles_is_one_number():
+def test_angle_limit_is_the_same_in_all_code():
     """Interpreter, folding and native code agree on it."""
     assert ANGLE_LIMIT == SIN_COS_LIMIT == 1e8
 
@@ -315,7 +315,7 @@ def test_bad_parameters_are_refused(heavy, bad, place):
     assert np.flatnonzero(failed).tolist() == [6]
 
 
-def test_failures_warn_about_nothing():
+def test_failures_raise_no_numpy_warnings():
     """NumPy's warnings inside the explanation stay there."""
     x, y = cases(2)
     x[1, 2] = np.inf

@@ -48,14 +48,14 @@ def leaks(action, calls):
     return min(growth) > calls / 4
 
 
-def test_the_counting_finds_a_leak():
+def test_leak_detection_finds_a_deliberate_leak():
     """One small object for every call is enough."""
     kept = []
     assert leaks(lambda: kept.append(np.ones(1)), 2000)
     assert not leaks(lambda: np.ones(1), 2000)
 
 
-def test_many_calls_take_no_memory(several):
+def test_repeated_calls_do_not_leak(several):
     """Results are the only thing a call leaves behind."""
     x, c = np.ones(3), np.array(2.0)
     counts = [sys.getrefcount(thing) for thing in (x, c, several)]
@@ -64,7 +64,7 @@ def test_many_calls_take_no_memory(several):
     assert [sys.getrefcount(thing) for thing in (x, c, several)] == counts
 
 
-def test_results_are_owned_once(several):
+def test_results_have_one_reference(several):
     """Each result dies with the last name for it."""
     x = np.ones(3)
     results = several(x, 2.0)
@@ -85,7 +85,7 @@ def test_results_are_owned_once(several):
     ],
     ids=["input", "result", "shape"],
 )
-def test_failed_calls_take_no_memory(several, x, error):
+def test_failed_calls_do_not_leak(several, x, error):
     """Arrays made for a call that fails are given back."""
 
     def fail():
@@ -98,7 +98,7 @@ def test_failed_calls_take_no_memory(several, x, error):
     assert sys.getrefcount(x) == count
 
 
-def test_batches_and_conversions_take_no_memory(several):
+def test_batches_and_conversions_do_not_leak(several):
     """The checked path holds on to nothing either."""
     x = np.ones((5, 3))
     lists = x.tolist()
@@ -135,7 +135,7 @@ def test_running_out_of_memory_raises_and_leaks_nothing(function, monkeypatch):
     assert sys.getrefcount(x) == count
 
 
-def test_a_forgotten_kernel_is_freed():
+def test_kernel_is_freed_with_its_last_reference():
     """Kernel, builtin and table refer to each other; the collector takes them apart."""
     x = np.ones(2)
     forget_codes()
@@ -156,7 +156,7 @@ def test_a_forgotten_kernel_is_freed():
     assert code() is None
 
 
-def test_a_held_builtin_works_when_everything_else_is_gone():
+def test_bound_method_keeps_its_kernel_alive():
     """Also for its first batch, compiled after its code was forgotten."""
     x, y = cases(7)
     wanted = bits(kernel("arithmetic")(x, y))
@@ -166,7 +166,7 @@ def test_a_held_builtin_works_when_everything_else_is_gone():
     assert bits(builtin(x, y)) == wanted
 
 
-def test_many_kernels_come_and_go():
+def test_creating_and_freeing_kernels_does_not_leak():
     """Other parameters over and over take no memory for good."""
     chain = kernel("pendulums")
     x, y = cases(1)
@@ -185,7 +185,7 @@ def test_many_kernels_come_and_go():
     assert living() <= before + 1
 
 
-def test_each_part_of_the_code_is_compiled_when_it_is_needed():
+def test_single_and_batch_code_are_compiled_on_demand():
     """A kernel for batches compiles nothing for one case until it is called with one."""
     forget_codes()
     source = ProgramSource(trace(lambda x: np.sin(x) * 3.0, {"x": (2,)}, name="wave"))

@@ -30,7 +30,7 @@ def test_out_is_filled_and_returned(scale, numbers):
 
 @pytest.mark.parametrize("lead", [(), (7,)], ids=str)
 def test_out_may_have_any_layout(scale, numbers, lead):
-    """Strided, reversed, Fortran order, unaligned, float32: written as asked, and only there."""
+    """Strided, reversed, Fortran order, unaligned, float32: written as requested, nowhere else."""
     A, b, c = numbers
     rows = np.broadcast_to(b, (*lead, 3))
     wanted = scale(A, rows, c)
@@ -176,7 +176,7 @@ def test_out_that_cannot_be_used_is_refused(scale, numbers, out, message):
     assert str(caught.value) == message
 
 
-def test_out_of_the_wrong_number_is_refused():
+def test_wrong_number_of_out_arrays_is_refused():
     """A kernel with two results wants two arrays."""
     x, y = cases(1)
     with pytest.raises(ShapeError, match=r"^out: expected a tuple of 2 arrays, got tuple of 1$"):

@@ -138,7 +138,7 @@ def test_no_page_is_writable_and_executable():
 
 
 def test_pages_are_freed_with_the_code():
-    """What nobody holds is unmapped."""
+    """Unreferenced code is unmapped."""
     mapped = map_object(compile_module(PLAIN, optimize=False))
     address = mapped.addresses["run"]
     assert pages(address) == "r-xp"
@@ -147,7 +147,7 @@ def test_pages_are_freed_with_the_code():
     assert pages(address) != "r-xp"
 
 
-def test_memory_that_may_not_run_falls_back(monkeypatch):
+def test_loader_falls_back_where_memory_cannot_be_executable(monkeypatch):
     """Some systems refuse executable pages; nothing is left mapped then."""
 
     class Refusing:
@@ -188,7 +188,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_objects_with_other_relocations_are_left_to_llvm(name):
+def test_objects_with_other_relocations_are_loaded_by_llvm(name):
     """Nothing is run with a relocation that was not made."""
     assert map_object(compile_module(OTHERS[name], optimize=False)) is None
 
@@ -205,7 +205,7 @@ def test_llvm_loads_code_that_the_small_loader_refuses():
     [(0, 0x7E), (4, 1), (5, 2), (16, 2), (18, 183)],
     ids=["magic", "32 bits", "big endian", "executable file", "another processor"],
 )
-def test_foreign_files_are_left_to_llvm(place, value):
+def test_object_files_of_other_formats_are_loaded_by_llvm(place, value):
     """Only relocatable objects of this processor are mapped."""
     code = bytearray(compile_module(PLAIN, optimize=False))
     code[place] = value

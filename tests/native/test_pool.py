@@ -71,7 +71,7 @@ def test_parts_cover_every_case_once(count, threads, granule):
 
 
 @pytest.mark.parametrize("count", [0, -1])
-def test_no_cases_are_no_work(count):
+def test_empty_batch_starts_no_thread(count):
     """An empty batch calls nothing."""
     recorder = Recorder()
     assert run_in_parts(recorder, count, threads=4, granule=8) == 0
@@ -96,7 +96,7 @@ def test_parts_run_side_by_side():
     assert threading.get_ident() in recorder.threads
 
 
-def test_workers_are_kept_for_the_next_call():
+def test_worker_threads_are_reused():
     """A hundred calls need no more threads than one."""
     run_in_parts(meet(3), 3, threads=3, granule=1)
     before = threading.active_count()
@@ -124,7 +124,7 @@ def test_native_code_in_parts_writes_every_row():
     assert np.all(rows == 7)
 
 
-def test_nested_calls_run_where_they_are():
+def test_nested_calls_run_on_the_calling_thread():
     """A call from inside a part, in a worker or in the caller, neither splits nor waits."""
     inner = []
     together = meet(2)
@@ -145,7 +145,7 @@ def test_nested_calls_run_where_they_are():
     assert len(recorder.parts) == 2
 
 
-def test_many_callers_at_once_each_get_their_own_answer():
+def test_concurrent_callers_get_their_own_results():
     """Eight threads share the workers without mixing up results and without deadlock."""
     failures = []
 
@@ -173,7 +173,7 @@ def test_many_callers_at_once_each_get_their_own_answer():
     assert failures == []
 
 
-def test_the_caller_takes_work_that_busy_workers_do_not_begin():
+def test_caller_runs_parts_that_busy_workers_have_not_started():
     """A call made while the workers are held up elsewhere ends before they do."""
     release = threading.Event()
     inside = threading.Barrier(3)
@@ -219,7 +219,7 @@ def hold_quietly(release):
     return part
 
 
-def test_without_new_threads_the_caller_does_everything(monkeypatch):
+def test_caller_runs_all_parts_if_no_thread_can_start(monkeypatch):
     """A system that refuses threads makes it slower, not wrong."""
 
     def refuse(self):
@@ -303,7 +303,7 @@ def test_arrays_are_released_when_a_call_ends():
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of this kind exist on POSIX only")
-def test_interrupt_waits_for_parts_that_were_begun():
+def test_interrupt_waits_for_running_parts():
     """Ctrl-C while a worker still writes: the call ends only after the worker did."""
     main = threading.get_ident()
     together = meet(2)
@@ -398,7 +398,7 @@ atexit.register(late)
 
 
 @pytest.mark.parametrize("ending", ["", "raise SystemExit(0)"])
-def test_interpreter_ends_at_once_and_quietly(ending):
+def test_interpreter_exits_promptly_and_silently(ending):
     """Idle workers neither keep the process alive nor print anything on its way out."""
     script = EXIT_SCRIPT.format(ending=ending)
     done = subprocess.run(
@@ -450,7 +450,7 @@ def test_thread_count_follows_the_affinity(monkeypatch):
 
 
 @pytest.mark.parametrize("setting", ["0", "-2", "two", "1.5", "²"])
-def test_bad_thread_count_is_named(monkeypatch, setting):
+def test_invalid_thread_count_raises_an_error(monkeypatch, setting):
     """A slip in the environment is distinguished from a slow machine."""
     monkeypatch.setenv("TIBURON_THREADS", setting)
     with pytest.raises(DomainError, match=r"TIBURON_THREADS: expected a whole number .* unset"):

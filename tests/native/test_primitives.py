@@ -124,7 +124,7 @@ def test_nearly_singular_and_redundant_constraints():
     np.testing.assert_array_equal(assert_same_bits(program, rows(J)), np.full((24, 1), 5.0))
 
 
-def test_singular_matrix_is_reported_at_the_border():
+def test_singular_matrix_is_reported_at_the_rank_threshold():
     """One case raises with the reason; a batch can flag it and keeps its neighbors."""
     for inline in (True, False):
         kernel = make_kernel(ProgramSource(spd_program(3, inline)))

@@ -116,7 +116,7 @@ def test_a_kernel_works_in_another_process(name, spawned):
     assert compute(returned, x, y) == there
 
 
-def test_a_program_that_travelled_can_be_traced_further():
+def test_unpickled_program_can_be_traced_further():
     """Its derivative is that of the original, with every shared number shared again."""
     for program in PROGRAMS.values():
         again = pickle.loads(pickle.dumps(program))
@@ -196,7 +196,7 @@ def test_a_fork_while_another_thread_compiles(kernel_directory):
 
 @pytest.fixture
 def nothing_in_memory():
-    """Forget what is compiled, so that the disk is asked."""
+    """Drop compiled code, so that the disk cache is read."""
     forget_codes()
     trampoline._trampoline.cache_clear()
 
@@ -208,7 +208,7 @@ def check_all(number=60):
     assert is_right(made(x[0], y[0]), number, x[0], y[0])
 
 
-def test_kernels_come_from_the_disk(kernel_directory, nothing_in_memory, monkeypatch):
+def test_kernels_are_loaded_from_the_disk_cache(kernel_directory, nothing_in_memory, monkeypatch):
     """The second time nothing is compiled or traced."""
     check_all()
     assert len(list(kernel_directory.glob("*.kernel"))) == 3
@@ -231,7 +231,7 @@ def test_kernels_work_without_a_cache(nothing_in_memory, monkeypatch):
         check_all()
 
 
-def test_kernels_work_where_nothing_can_be_written(nothing_in_memory, tmp_path, monkeypatch):
+def test_kernels_work_with_an_unwritable_cache(nothing_in_memory, tmp_path, monkeypatch):
     """One warning, then everything as usual."""
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("TIBURON_CACHE_DIR", str(tmp_path / "file" / "kernels"))
@@ -257,7 +257,7 @@ def test_kernels_in_a_read_only_directory_are_used(kernel_directory, nothing_in_
 
 
 @pytest.mark.parametrize("damage", [b"", b"damaged", None], ids=["empty", "foreign", "cut"])
-def test_damaged_entries_are_compiled_again(kernel_directory, nothing_in_memory, damage):
+def test_damaged_entries_are_recompiled(kernel_directory, nothing_in_memory, damage):
     """Every file of the cache spoiled: the same results, and good files again."""
     check_all()
     files = sorted(kernel_directory.glob("*.kernel"))

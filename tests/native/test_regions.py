@@ -84,7 +84,7 @@ def test_limit_of_iterations_is_kept_in_each_lane():
     np.testing.assert_array_equal(found[:, 2], x[:, 0] <= 16.0)
 
 
-def test_condition_that_never_changes():
+def test_while_loop_with_a_constant_condition():
     """Known to hold, and known to fail, while tracing."""
 
     def f(x):
@@ -136,7 +136,7 @@ def test_function_is_compiled_once():
         assert text.count("call void @callee") == 6
 
 
-def test_many_numbers_are_handed_on_by_a_loop():
+def test_loops_carry_large_states():
     """A long vector that goes through several functions without being looked at."""
     size = 50
     turn = function(lambda y: np.concatenate([y[1:], y[:1] * 0.5]))

@@ -50,7 +50,7 @@ def expected(kernel, x, calls, gain):
     return np.array(rows)
 
 
-def test_one_case_goes_through_the_calls_of_single_ones(kernel):
+def test_row_loop_of_one_case_equals_single_calls(kernel):
     """Rows are those of calls one after the other."""
     loop, gain = kernel.__self__.row_loop(), np.array(1.01)
     rows, roots = np.empty((21, 2)), np.empty(20)
@@ -71,7 +71,7 @@ def test_one_case_continues_where_it_stopped(kernel):
 
 
 def test_one_case_stops_before_the_call_that_fails(kernel):
-    """The number of good calls tells which rows count."""
+    """The number of successful calls determines the valid rows."""
     loop, gain = kernel.__self__.row_loop(), np.array(2.0)
     rows, roots = np.empty((9, 2)), np.empty(8)
     rows[0] = (1.0, 0.0)
@@ -79,7 +79,7 @@ def test_one_case_stops_before_the_call_that_fails(kernel):
     assert loop.run_one(job_of(loop, rows, roots, gain).address, 0, 8) == 3
 
 
-def test_tables_that_begin_anew_rise_from_turn_to_turn(kernel):
+def test_tables_restart_at_the_next_row_of_each_block(kernel):
     """Two lines for ten calls: every other result goes to a place of its own."""
     loop, gain = kernel.__self__.row_loop(), np.array(1.01)
     rows, between, roots = np.empty((6, 2)), np.empty(2), np.empty(1)
@@ -112,7 +112,7 @@ def test_batches_in_blocks_are_single_cases(kernel, monkeypatch, cases, threads)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_batch_reports_how_far_all_cases_came(kernel, monkeypatch, threads):
+def test_batch_reports_the_steps_completed_by_each_case(kernel, monkeypatch, threads):
     """The first failure of any case counts, in whichever block or thread it is."""
     monkeypatch.setattr(row_loop_module, "BLOCK_BYTES", 1000)
     monkeypatch.setattr(row_loop_module, "MIN_THREAD_WORK", 1e-12)

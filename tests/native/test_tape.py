@@ -65,7 +65,7 @@ def truths(x, m):
 
 
 def passed_on(x, m):
-    """Results that are arguments, parameters and constants; a result that nobody wants."""
+    """Results that are arguments, parameters and constants; an unused result."""
     a = x[0]
     for _ in range(CALLS):
         a, _ = turn(a, x[1])
@@ -164,7 +164,7 @@ def test_emitted_c_gives_the_bits_of_the_tape(call, tmp_path):
         assert found.tobytes() == expected.tobytes()
 
 
-def test_bad_parameters_of_a_case_are_found_though_no_result_shows_them():
+def test_non_finite_parameters_of_a_case_are_reported():
     """The third number of the table takes no part here, and yet it must be a number."""
     kernel = kernel_of(products)
     table = np.tile(M, (9, 1))
@@ -174,7 +174,7 @@ def test_bad_parameters_of_a_case_are_found_though_no_result_shows_them():
         kernel(cases(9), m=table)
 
 
-def test_few_functions_make_few_classes():
+def test_similar_bodies_share_tape_classes():
     """One class for each function, however many calls there are."""
     made = build_tape(traced(plain), "traced")
     assert len(made.classes) == 2

@@ -33,7 +33,7 @@ def test_pruned_search_tries_the_published_number_of_patterns(tables):
     assert all(row.ours < 0.6 * 2**row.contacts for row in rows.values())
 
 
-def test_choices_are_right_as_often_as_published(tables):
+def test_heuristic_choices_are_right_as_often_as_published(tables):
     """98 to 99 % on random problems, 95 to 100 % on single bodies."""
     for table, sizes in ((tables[1], SIZES), (tables[2], BODY_SIZES)):
         assert tuple(row.contacts for row in table.rows) == sizes

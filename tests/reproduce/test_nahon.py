@@ -97,7 +97,7 @@ def test_the_command_prints_both_and_fails_where_they_differ(monkeypatch):
         assert "1 differ" in found.output
 
 
-def test_unknown_examples_are_named():
+def test_unknown_examples_are_refused():
     with pytest.raises(tb.UnknownNameError, match="E17"):
         nahon_tables(["E17"])
 

@@ -70,7 +70,7 @@ def test_floating_bodies_are_counted_on_the_joint_of_models_too(tables):
     }
 
 
-def test_tables_hold_every_number_of_joints(tables):
+def test_tables_include_every_number_of_joints(tables):
     """From N = 2, or from 1 where the polynomials hold for one joint."""
     rows = {(t.source, t.title.partition(":")[0]): [r.label for r in t.rows] for t in tables}
     mobile = "forward dynamics by articulated bodies, mobile base"
@@ -174,7 +174,7 @@ def test_inertias_are_stored_without_repetition():
     ]
 
 
-def test_polynomials_read_as_in_print():
+def test_polynomials_are_formatted_as_published():
     """Signs, powers and fractions."""
     assert str(Polynomial("1/6", 0, -1, 25)) == "(1/6) N^3 - N + 25"
     assert str(Polynomial(-10, 9, 0)) == "-10N^2 + 9N"

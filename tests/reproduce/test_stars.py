@@ -108,7 +108,7 @@ def _state(seed):
     return [float(x) for x in q], v, tau
 
 
-def test_water_meets_every_body_of_a_star():
+def test_water_acts_on_every_body_of_a_star():
     """No number is zero by chance, so that nothing is free that the sources pay for."""
     for body in stars.star_model(2, 2).bodies:
         assert np.all(np.array(body.fluid.added_mass) != 0.0)

@@ -165,7 +165,7 @@ def test_pipes_and_devices_are_not_read(good, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["checkpoint/progress.npz", "checkpoint", "joint_position/c"])
-def test_runs_do_not_continue_through_links(good, tmp_path, name):
+def test_runs_do_not_resume_through_symbolic_links(good, tmp_path, name):
     """Links in a stranger's run would have `resume` write into files elsewhere; reading is safe."""
     path, other = tmp_path / "run.zarr", tmp_path / "other.zarr"
     shutil.copytree(good, path)
@@ -183,7 +183,7 @@ def test_runs_do_not_continue_through_links(good, tmp_path, name):
     assert len(tb.load_run(tmp_path / "link.zarr").resume(0.05)) > rows
 
 
-def test_small_archives_do_not_unpack_to_gigabytes(good, tmp_path):
+def test_decompression_of_archives_is_bounded(good, tmp_path):
     """A zip file of 0.2 MB that would unpack to 200 MB is refused before anything is unpacked."""
     path = tmp_path / "bomb.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:

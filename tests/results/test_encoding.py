@@ -26,13 +26,13 @@ def same(model, other):
 
 @given(rich_models())
 @settings(max_examples=30)
-def test_robots_with_everything_come_back_in_bits(model):
+def test_models_with_all_data_round_trip_in_bits(model):
     """Every kind of part that a model can hold survives, negative zeros and infinities too."""
     assert same(from_text(to_text(model)), model)
 
 
 @pytest.mark.parametrize("name", sorted(ROBOTS))
-def test_robots_of_the_tests_come_back_in_bits(name):
+def test_test_models_round_trip_in_bits(name):
     """Joints of all kinds, with axes whose length is 1 only to rounding."""
     model = ROBOTS[name]
     if not is_data(model):
@@ -41,7 +41,7 @@ def test_robots_of_the_tests_come_back_in_bits(name):
 
 
 @pytest.mark.parametrize("name", ["tiburon_titan", "aquarobot", "stewart", "puma560"])
-def test_robots_that_ship_come_back_in_bits(name):
+def test_zoo_robots_round_trip_in_bits(name):
     """Water, thrusters, loops, feet and named poses."""
     model = tb.load(name)
     found = from_text(to_text(model))
@@ -66,7 +66,7 @@ def test_surroundings_and_elements_are_recovered():
     assert from_text(to_text(elements)) == elements
 
 
-def test_plain_values_keep_their_kind():
+def test_plain_values_keep_their_type():
     """Tuples stay tuples, lists lists; numbers of any size, arrays of any kind of number."""
     value = {
         "tuple": (1, (2.5, None)),
@@ -86,7 +86,7 @@ def test_plain_values_keep_their_kind():
     assert from_text(to_text(np.float64(0.1))) == 0.1
 
 
-def test_code_is_refused():
+def test_user_code_is_refused():
     """Functions, objects of users and arrays of objects cannot be written."""
     water = tb.Water(current=lambda time, position: (0.0, 0.0, 0.0))
     for value in (len, object(), water, np.array([None]), {1: 2}, tb.Model):
@@ -95,7 +95,7 @@ def test_code_is_refused():
             to_text(value)
 
 
-def test_fields_that_came_later_take_their_defaults():
+def test_fields_of_later_versions_take_their_defaults():
     """A file of an earlier version lacks a field: it has the value that was meant then."""
     data = encode(tb.Water(1000.0))
     del data["fields"]["surface"]

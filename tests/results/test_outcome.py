@@ -24,7 +24,7 @@ def lively(state):
 
 @tb.traced
 def fails_at_half(state):
-    """Give a force that is no number after half a second."""
+    """Return a NaN force after half a second."""
     return {"shoulder": np.sqrt(0.5 - state.time)}
 
 
@@ -37,7 +37,7 @@ def test_a_run_that_reaches_its_end_is_finished():
 
 
 @pytest.mark.parametrize("method", ["rk4", "dopri5"])
-def test_divergence_names_body_and_quantity_and_keeps_the_last_good_state(method):
+def test_divergence_names_body_and_quantity_and_keeps_the_last_finite_state(method):
     """The rate of the elbow leaves all numbers in finite time: dv/dt = c v^3."""
     run = tb.simulate(double_pendulum(), 2.0, v=[0.0, 1.0], control=explosive, method=method)
     outcome = run.outcome
@@ -52,7 +52,7 @@ def test_divergence_names_body_and_quantity_and_keeps_the_last_good_state(method
     assert "diverged" in outcome.message
 
 
-def test_the_last_good_state_does_not_depend_on_how_the_run_was_cut():
+def test_last_finite_state_does_not_depend_on_the_call_length():
     """Recorded at every step or at none, the same step fails."""
     start = {"q": [0.2, 0.1], "control": fails_at_half}
     fine = tb.simulate(double_pendulum(), 1.0, **start, record_every=1)

@@ -25,7 +25,7 @@ def nothing_kept(monkeypatch):
     monkeypatch.setattr(pool, "_pool", [])
 
 
-def test_memory_serves_again_once_all_views_are_gone():
+def test_buffers_are_reused_after_all_views_are_freed():
     rows = allocate_rows((COUNT // 4, 4))
     assert rows.shape == (COUNT // 4, 4)
     assert rows.flags.writeable
@@ -47,7 +47,7 @@ def test_memory_serves_again_once_all_views_are_gone():
     assert allocate_rows((COUNT,)).ctypes.data == address
 
 
-def test_small_pieces_and_other_sizes_are_new():
+def test_small_buffers_and_other_sizes_are_allocated():
     assert allocate_rows((3, 2)).flags.owndata
     del_me = allocate_rows((COUNT,))
     del del_me
@@ -72,7 +72,7 @@ def test_pooled_buffers_are_limited(monkeypatch):
     assert [memory.size for memory in pool._pool] == sizes[2:]
 
 
-def test_threads_never_share_a_piece():
+def test_threads_never_share_a_buffer():
     wrong = []
 
     def work(number):
@@ -90,7 +90,7 @@ def test_threads_never_share_a_piece():
     assert not wrong
 
 
-def test_runs_that_are_held_keep_their_numbers():
+def test_referenced_runs_keep_their_values():
     """A run, its pickled copy, and the next run in memory of one that is gone: the same bits."""
     robot = tb.load("pendulum")
     cases = POOLED_BUFFER_BYTES // 8 // 20
@@ -148,7 +148,7 @@ def test_rows_in_memory_are_held_at_most_twice(known):
     assert peak < (1.0 if known else 2.0) * recorded_bytes(run) + OVERHEAD
 
 
-def test_a_stream_holds_a_chunk(tmp_path):
+def test_streaming_keeps_one_chunk_in_memory(tmp_path):
     """However many rows there are."""
     model = double_pendulum()
     batch, portion = (2000,), 20

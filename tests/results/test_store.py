@@ -31,7 +31,7 @@ def small_chunks(monkeypatch):
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("portion", [1, 8, 30])
 @pytest.mark.parametrize("batch", [(), (3,)])
-def test_streamed_rows_come_back_in_bits(tmp_path, small_chunks, batch, portion, known):
+def test_streamed_rows_round_trip_in_bits(tmp_path, small_chunks, batch, portion, known):
     """Whatever the portions are, the store has the rows, with chunks of its own size."""
     path = tmp_path / "run.zarr"
     run, time, columns = samples.recorded(
@@ -45,7 +45,7 @@ def test_streamed_rows_come_back_in_bits(tmp_path, small_chunks, batch, portion,
 
 
 @pytest.mark.parametrize("name", ["run.zarr", "run.zip"])
-def test_saved_runs_come_back_whole(tmp_path, small_chunks, name):
+def test_saved_runs_round_trip(tmp_path, small_chunks, name):
     """Robot, world, setup, outcomes, events and checkpoint are those of the run that was saved."""
     model = cart_pendulum()
     world = tb.World(fluid=tb.Water(current=tb.LinearShear((0.3, 0.1, 0.0), 20.0)))
@@ -97,8 +97,8 @@ def test_other_readers_open_a_store_as_it_is(tmp_path):
     assert data["power"].attrs["units"] == "W"
 
 
-def test_code_is_named_where_it_is_missing(tmp_path):
-    """A controller is code: the file tells that it must be given again."""
+def test_missing_user_code_is_named(tmp_path):
+    """A controller is code: the file states that it must be passed again."""
     run, _, _ = samples.recorded(
         double_pendulum(), setup={"control": lambda state: 0.0, "dt": 1e-3}
     )
@@ -109,7 +109,7 @@ def test_code_is_named_where_it_is_missing(tmp_path):
         found.resume(1.0)
 
 
-def test_a_world_of_code_is_asked_for(tmp_path):
+def test_world_with_user_code_must_be_passed(tmp_path):
     """A current given as a function is not in the file; `load_run` takes the world."""
     world = tb.World(fluid=tb.Water(current=lambda time, position: (0.1, 0.0, 0.0)))
     run, _, _ = samples.recorded(double_pendulum(), world=world)
@@ -121,8 +121,8 @@ def test_a_world_of_code_is_asked_for(tmp_path):
     assert tb.load_run(tmp_path / "run.zarr", world=world).world is world
 
 
-def test_nothing_is_overwritten_unasked(tmp_path):
-    """Runs stay unless told to go; what is no run stays in any case."""
+def test_existing_files_are_not_overwritten_by_default(tmp_path):
+    """Runs are overwritten only on request; other files never."""
     path = tmp_path / "run.zarr"
     run, _, _ = samples.recorded(double_pendulum(), count=5)
     other, _, _ = samples.recorded(double_pendulum(), count=9)
@@ -146,7 +146,7 @@ def test_nothing_is_overwritten_unasked(tmp_path):
     assert {p.name for p in tmp_path.iterdir()} == {"run.zarr", "thesis"}
 
 
-def test_a_run_that_was_left_is_read_up_to_its_checkpoint(tmp_path, small_chunks):
+def test_interrupted_run_is_read_up_to_its_checkpoint(tmp_path, small_chunks):
     """What was appended but not committed does not count; what was, does, with its checkpoint."""
     model = double_pendulum()
     time, columns = samples.rows(model, 40)
@@ -158,7 +158,7 @@ def test_a_run_that_was_left_is_read_up_to_its_checkpoint(tmp_path, small_chunks
     running = tb.load_run(tmp_path / "run.zarr")
     assert running.status == "running"
     assert f"process {os.getpid()} on " in running.outcome.message
-    # nobody finishes it
+    # it is never finished
     del recorder
     found = tb.load_run(tmp_path / "run.zarr")
     assert found.status == "killed"
@@ -168,7 +168,7 @@ def test_a_run_that_was_left_is_read_up_to_its_checkpoint(tmp_path, small_chunks
     assert len(found.data["time"]) == 25
 
 
-def test_rows_without_a_checkpoint_wait_for_one(tmp_path, small_chunks):
+def test_rows_become_visible_with_their_checkpoint(tmp_path, small_chunks):
     """Where a run is ahead of its rows, they count only once a later checkpoint comes."""
     model = double_pendulum()
     time, columns = samples.rows(model, 40)
@@ -186,7 +186,7 @@ def test_rows_without_a_checkpoint_wait_for_one(tmp_path, small_chunks):
     assert np.array_equal(found.v, columns["v"][:21])
 
 
-def test_rows_to_come_are_unknown_to_other_readers(tmp_path, small_chunks, monkeypatch):
+def test_other_readers_see_nan_in_unwritten_rows(tmp_path, small_chunks, monkeypatch):
     """A chunk that is not full holds NaN, also where its buffer held rows of the one before."""
     monkeypatch.setattr(recorder_module, "FLUSH_SECONDS", 0.0)
     model = double_pendulum()
@@ -227,14 +227,14 @@ def _edit(path: Path, **attributes):
 
 
 def test_files_of_a_later_version_are_refused(stored):
-    """The message tells both versions and what to do."""
+    """The message states both versions and what to do."""
     _edit(stored, version=VERSION + 1, written_by="tiburon 9.9")
     with pytest.raises(tb.RunFileError, match=rf"version {VERSION + 1}.*up to {VERSION}.*9\.9"):
         tb.load_run(stored)
 
 
 @pytest.mark.parametrize("version", [0, "1", None, 1.0, True])
-def test_nonsense_versions_are_refused(stored, version):
+def test_invalid_versions_are_refused(stored, version):
     """A version is a whole number."""
     _edit(stored, version=version)
     with pytest.raises(tb.RunFileError, match="version must be a whole number"):
@@ -256,7 +256,7 @@ def test_other_stores_are_distinguished(tmp_path, stored):
         tb.load_run(tmp_path / "nothing.zarr")
 
 
-def test_a_changed_header_is_noticed(stored):
+def test_changed_header_is_detected(stored):
     """What is said of the robot carries a checksum: a flipped digit is not believed."""
     data = json.loads((stored / "zarr.json").read_text())
     text = data["attributes"]["run"]
@@ -269,7 +269,7 @@ def test_a_changed_header_is_noticed(stored):
 
 
 @pytest.mark.parametrize("size", [0, 1, 100, 1000])
-def test_cut_files_are_noticed(stored, size):
+def test_truncated_files_are_detected(stored, size):
     """Descriptions, checkpoints and rows that are cut short give clear errors, never numbers."""
     for name in ("zarr.json", PROGRESS, "joint_position/zarr.json", "joint_position/c/2/0"):
         copy = stored.with_name("copy.zarr")
@@ -282,7 +282,7 @@ def test_cut_files_are_noticed(stored, size):
         shutil.rmtree(copy)
 
 
-def test_flipped_bits_are_noticed(stored):
+def test_flipped_bits_are_detected(stored):
     """Every chunk carries a sum: a flipped bit anywhere in one is an error."""
     file = stored / "joint_velocity/c/1/0"
     good = bytearray(file.read_bytes())
@@ -297,7 +297,7 @@ def test_flipped_bits_are_noticed(stored):
     assert run.q.shape == (51, 2)
 
 
-def test_missing_files_are_noticed(stored):
+def test_missing_files_are_detected(stored):
     """A chunk that is gone would read as unknown numbers: it is an error instead."""
     (stored / "command/c/3/0").unlink()
     with pytest.raises(tb.RunFileError, match="file command/c/3/0 is missing"):
@@ -348,7 +348,7 @@ class FullDisk:
 
 
 def test_a_full_disk_keeps_the_written_rows(tmp_path, small_chunks, monkeypatch):
-    """The error tells what is safe; the store opens, and is gone on with once there is room."""
+    """The error states what is safe; the store opens, and can be resumed once there is space."""
     model = double_pendulum()
     path = tmp_path / "run.zarr"
     time, columns = samples.rows(model, 40)
@@ -400,7 +400,7 @@ def test_a_full_disk_at_the_checkpoint_keeps_the_one_before(
     assert not list(path.rglob("*.partial"))
 
 
-def test_a_full_disk_on_saving_leaves_nothing_half(tmp_path, monkeypatch):
+def test_disk_full_on_saving_leaves_no_partial_file(tmp_path, monkeypatch):
     """A run that cannot be saved leaves the earlier one in its place, and no rubbish."""
     path = tmp_path / "run.zarr"
     run, _, _ = samples.recorded(double_pendulum(), count=5)

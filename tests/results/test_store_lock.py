@@ -57,7 +57,7 @@ def test_two_processes_cannot_record_into_one_store(tmp_path):
     StoreLock(path).release()
 
 
-def test_a_run_that_went_on_elsewhere_must_be_loaded_again(tmp_path):
+def test_run_continued_in_another_process_must_be_reloaded(tmp_path):
     """Of two that loaded a run, the second to resume would cut off what the first one added."""
     path = tmp_path / "run.zarr"
     tb.simulate(double_pendulum(), 0.01, store=path, **KEYWORDS)
@@ -163,7 +163,7 @@ def test_a_run_that_raises_can_be_resumed_in_the_same_process(tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["garbage", "a pipe", "a directory", "a link", "another's"])
-def test_damaged_lock_files_do_not_matter_or_are_refused(tmp_path, damage):
+def test_damaged_lock_files_are_ignored_or_refused(tmp_path, damage):
     """Reading ignores them; recording needs a regular file of its own, and follows no link."""
     path = tmp_path / "run.zarr"
     tb.simulate(double_pendulum(), 0.01, store=path, **KEYWORDS)
@@ -196,8 +196,10 @@ def test_damaged_lock_files_do_not_matter_or_are_refused(tmp_path, damage):
     ("owner", "free"),
     [("self", False), ("dead", True), ("elsewhere", False), ("nobody", True), ("nonsense", True)],
 )
-def test_without_locks_the_owner_counts_while_it_lives(tmp_path, monkeypatch, owner, free):
-    """File systems without locks: the process named in the file is asked for."""
+def test_without_file_locks_the_live_owner_process_holds_the_store(
+    tmp_path, monkeypatch, owner, free
+):
+    """File systems without locks: the process named in the file is checked."""
     path = tmp_path / "run.zarr"
     samples.recorded(double_pendulum(), count=3, store=path)
     child = subprocess.Popen([sys.executable, "-c", ""])
@@ -300,7 +302,7 @@ def test_an_earlier_run_stays_if_the_new_one_cannot_take_its_place(tmp_path, mon
 
 @pytest.mark.parametrize("name", ["run.zarr", "run.zip"])
 def test_a_full_disk_while_saving_leaves_the_earlier_run(tmp_path, monkeypatch, name):
-    """The message names the place that was asked for, and does not call the run lost."""
+    """The message names the given path, and does not call the run lost."""
     path = tmp_path / name
     samples.recorded(double_pendulum(), count=5)[0].save(path)
 

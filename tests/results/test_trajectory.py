@@ -19,7 +19,7 @@ ROUNDING = 1e-12
 
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("batch", [(), (3,), (2, 3)])
-def test_rows_come_out_as_they_went_in(monkeypatch, batch, known):
+def test_recorded_rows_are_returned_unchanged(monkeypatch, batch, known):
     """Blocks of unknown number, and portions of any size, lose and change nothing."""
     monkeypatch.setattr(recorder_module, "FIRST_BLOCK", 4)
     run, time, columns = samples.recorded(double_pendulum(), batch=batch, known=known)
@@ -30,7 +30,7 @@ def test_rows_come_out_as_they_went_in(monkeypatch, batch, known):
     assert run.x.shape == (51, *batch, 0)
 
 
-def test_fewer_rows_than_planned_are_no_harm():
+def test_fewer_rows_than_planned_are_accepted():
     """A run that ends early has the rows it wrote."""
     model = double_pendulum()
     time, columns = samples.rows(model, 5)
@@ -41,8 +41,8 @@ def test_fewer_rows_than_planned_are_no_harm():
     assert np.array_equal(run.q, columns["q"])
 
 
-def test_rows_of_a_wrong_shape_are_refused_by_name():
-    """The message tells which column, what was expected and what came."""
+def test_rows_of_a_wrong_shape_are_refused():
+    """The message names the column, what was expected and what it got."""
     model = double_pendulum()
     time, columns = samples.rows(model, 5)
     recorder = Recorder(samples.header(model), rows=5)
@@ -149,7 +149,7 @@ def test_accelerations_come_from_commands_and_elements():
     assert np.allclose(run.get("joint_reaction"), reaction, rtol=1e-9, atol=1e-9)
 
 
-def test_wrenches_of_elements_count_in_reactions():
+def test_element_wrenches_enter_joint_reactions():
     """A push on the tip reaches the joints, and is not taken for a joint force."""
     model = double_pendulum()
     tip = model.bodies[-1].name
@@ -187,7 +187,7 @@ def test_unknown_quantities_are_refused_before_the_run():
         tb.simulate(double_pendulum(), 1.0, record=["enrgy"])
 
 
-def test_rows_of_ended_cases_stay_unknown():
+def test_rows_of_ended_cases_are_nan():
     """NaN rows give NaN, and do not disturb the others."""
     model = double_pendulum()
     time, columns = samples.rows(model, 20, (3,))
@@ -204,7 +204,7 @@ def test_rows_of_ended_cases_stay_unknown():
     assert list(run.status) == ["finished", "diverged", "finished"]
 
 
-def test_numbers_of_each_case_count_in_its_energies():
+def test_energies_use_the_parameters_of_each_case():
     """Cases of other masses have the energies of robots of these masses."""
     light, heavy = double_pendulum(), double_pendulum(masses=(2.0, 0.3))
     table = np.array([light.parameters(), heavy.parameters()])
@@ -251,7 +251,7 @@ def test_unknown_quantity_names_the_nearest():
         run.array("nonsense")
 
 
-def test_table_has_a_column_for_each_number():
+def test_table_has_a_column_for_each_component():
     """One robot is indexed by time, a batch by time and case."""
     model = cart_pendulum()
     run, time, columns = samples.recorded(model, batch=(3,))
@@ -293,7 +293,7 @@ def test_short_descriptions_name_robot_and_duration():
     assert "<b>:" not in run._repr_html_()
 
 
-def test_simulated_runs_answer_like_their_states():
+def test_derived_quantities_equal_those_of_the_states():
     """What `simulate` returns has the energy of its states, to the last row."""
     model = double_pendulum()
     _, v, _ = kicked(model)

@@ -130,7 +130,7 @@ def test_a_standing_quadruped_is_differentiated_exactly():
     np.testing.assert_array_equal(both[0], A)
 
 
-def test_foreign_forces_are_refused():
+def test_unsupported_force_elements_are_refused():
     dog = tb.load("quadruped")
     world = tb.World(ground=tb.Ground(**SURFACE))
     q, v = np.array(dog.poses["stand"]), np.zeros(dog.nv)

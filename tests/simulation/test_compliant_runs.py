@@ -57,7 +57,7 @@ def test_the_default_is_compliant_where_the_ground_has_a_stiffness():
     assert chosen.q.tobytes() != run(0.05, contact="rigid").q.tobytes()
 
 
-def test_forces_carry_the_weight_and_are_known_at_the_start():
+def test_forces_carry_the_weight_and_are_recorded_at_the_start():
     low = STAND.copy()
     low[6] -= 2e-3
     found = run(1.5, low)
@@ -84,7 +84,7 @@ def test_a_flat_grid_is_a_plane():
     assert "beyond the grid" in str(far.outcome)
 
 
-def test_a_robot_in_water_stands_with_what_buoyancy_leaves():
+def test_robot_in_water_stands_with_its_weight_minus_buoyancy():
     robot = tb.load("aquarobot")
     surface = {**SURFACE, "normal_stiffness": 3e4, "normal_damping": 300.0}
     ground = tb.Ground(height=-5.0, **surface)
@@ -122,7 +122,7 @@ def test_a_robot_in_water_stands_with_what_buoyancy_leaves():
     np.testing.assert_allclose(carried, [weight, weight - lifted], rtol=5e-3)
 
 
-def test_closed_loops_touch_alike_however_they_are_cut():
+def test_contact_of_closed_loops_does_not_depend_on_the_cut_joint():
     bar = tb.load("four_bar")
     middle = tb.ContactPoint("knee", "coupler", (0.3, 0.0, 0.0))
     bar = tb.Model(
@@ -177,7 +177,7 @@ def test_closed_loops_touch_alike_however_they_are_cut():
         ),
     ],
 )
-def test_what_compliant_contact_cannot_do_is_refused(options, message):
+def test_unsupported_options_of_compliant_contact_are_refused(options, message):
     with pytest.raises(tb.TiburonError, match=message):
         run(0.01, **options)
 

@@ -168,7 +168,7 @@ def test_impact_within_the_step(restitution):
         assert check(model, q, v, FORCE, 0.01, world).modes == mode
 
 
-def test_flight_is_that_without_contact():
+def test_flight_equals_linearization_without_contact():
     """Far from the ground, A and B are those of `contact=False`."""
     model, world = ball()
     q, v = ball_state(1.0, (1.0, 0.4, -1.0))
@@ -389,7 +389,7 @@ def step_program(model, world):
 
 
 @pytest.mark.parametrize(("height", "speed", "restitution"), [(0.0, 0.0, 0.0), (0.004, -1.0, 0.6)])
-def test_two_ways_to_differentiate_a_step_agree(height, speed, restitution):
+def test_both_derivatives_of_a_contact_step_agree(height, speed, restitution):
     """Analytical parts and forward mode of the whole step: different algorithms, one result."""
     model, world = ball(restitution)
     q, v = ball_state(height, (1.0, 0.4, speed))
@@ -563,7 +563,7 @@ def test_result_unpacks_pickles_and_prints():
     assert "ContactLinearization" in repr(found)
 
 
-def test_contact_is_never_left_out_silently():
+def test_unsupported_contact_is_refused_rather_than_ignored():
     """Continuous time has no rigid contact: it is refused, not ignored."""
     model, world = ball()
     q, v = ball_state(0.0, (1.0, 0.4, 0.0))

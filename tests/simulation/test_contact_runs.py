@@ -68,7 +68,7 @@ def test_a_resumed_run_has_the_bits_of_one_that_was_not_interrupted(tmp_path):
     assert np.array_equal(again.q[-1], whole.q[-1])
 
 
-def test_standing_dog_carries_its_weight_and_stays():
+def test_standing_quadruped_carries_its_weight_and_stays():
     settled = run(12.0, STAND, np.zeros(DOG.nv), record_dt=1.0)
     force = settled.z[-1, :16].reshape(4, 4)
     weight = 9.81 * sum(body.inertia.mass for body in DOG.bodies)
@@ -81,7 +81,7 @@ def test_standing_dog_carries_its_weight_and_stays():
 
 
 @pytest.mark.parametrize("contact", ["rigid", "exact", "compliant"])
-def test_nothing_sticks_without_friction(contact):
+def test_contacts_without_friction_slide(contact):
     """Without kinetic friction a body that slides goes on; without any, none sticks at rest."""
     springs = {"normal_stiffness": 1e4, "normal_damping": 50.0} if contact == "compliant" else {}
     ball = tb.Model("ball", [BARE.bodies[-1]])
@@ -142,7 +142,7 @@ def test_friction_of_the_ground_is_a_parameter_that_compiles_nothing():
 
 
 @pytest.mark.parametrize("method", ["rk4", "semi_implicit_euler"])
-def test_closed_loops_touch_alike_however_they_are_cut(method):
+def test_contact_of_closed_loops_does_not_depend_on_the_cut_joint(method):
     bar = tb.load("four_bar")
     middle = tb.ContactPoint("knee", "coupler", (0.3, 0.0, 0.0))
     bar = tb.Model(
@@ -183,7 +183,7 @@ def test_named_pairs_replace_those_that_are_found():
     assert tb.contacts(balls, balls.neutral()).names == ("a/b", "a/c", "b/c")
 
 
-def test_penetration_at_the_start_is_refused_and_lifted_out():
+def test_initial_penetration_is_refused_or_lifted_out():
     low = STAND.copy()
     low[6] -= 0.02
     with pytest.raises(tb.DomainError, match=r"'front_left_foot'.*0\.02 m.*lift_out"):

@@ -85,7 +85,7 @@ def test_combined_controllers_keep_their_own_discrete_states():
     np.testing.assert_allclose(run.u[:, 0], expected, rtol=1e-12)
 
 
-def test_wrong_answers_and_methods_are_refused():
+def test_invalid_controller_outputs_and_methods_are_refused():
     """Controllers that return no states, or too few; steps of other kinds."""
 
     @tb.traced

@@ -6,7 +6,7 @@ import pytest
 import tiburon as tb
 
 
-def test_a_stiff_robot_names_the_method_that_bears_it():
+def test_diverged_stiff_robot_advises_an_implicit_method():
     """Springs of the flyball governor answer within microseconds: steps of 1 ms grow."""
     model = tb.load("flyball_governor")
     run = tb.simulate(model, 0.02)

@@ -18,7 +18,7 @@ def shaken():
     return tb.Model("shaken", [tb.Body("rod", joint=joint, inertia=bob)])
 
 
-def test_free_slide_on_a_shaker_stays_where_inertia_leaves_it():
+def test_free_slider_on_a_shaker_stays_at_rest_in_the_world():
     """Nothing pushes along the slide: seen from the world it moves at constant speed."""
     joint = tb.Driven(
         "table", tb.Prismatic("x", (1, 0, 0)), SWING, carried=tb.Prismatic("slip", (1, 0, 0))
@@ -49,7 +49,7 @@ def test_shaken_pendulum_converges_with_order_four():
     assert fitted_order(counts, errors) == pytest.approx(4.0, abs=0.2)
 
 
-def test_going_on_from_a_recorded_state_gives_the_same_bits():
+def test_resuming_from_a_recorded_state_gives_the_same_bits():
     """Times come from the number of steps, not from sums, for dt a power of two."""
     model = shaken()
     whole = tb.integrate_rk4(model, [0.4], [1.0], dt=2.0**-7, steps=40)

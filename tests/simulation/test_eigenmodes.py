@@ -1,4 +1,4 @@
-"""Eigenvalues with zeros told apart, on matrices whose eigenvalues are known."""
+"""Eigenvalues with zeros distinguished, on matrices whose eigenvalues are known."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def test_zeros_are_counted_and_others_are_exact(seed):
     assert np.sum(np.abs(np.linalg.eigvals(A)) < 1e-10) < 5
 
 
-def test_scales_of_variables_do_not_matter():
+def test_eigenvalues_do_not_depend_on_the_scaling_of_variables():
     """Inner states in other units, by factors of a million: the same eigenvalues and zeros."""
     A = known(3, np.array([1, 1, 1, 1, 1, 1, 1e6, 1e-6])[:, None])
     found = eigen_modes(A, np.eye(3), 1e-6)

@@ -10,7 +10,7 @@ from tiburon.errors import DomainError
 
 
 def slider(axes=1):
-    """Return a point mass on as many rails as asked for, without gravity along them."""
+    """Return a point mass on the given number of rails, without gravity along them."""
     bodies, parent = [], "world"
     for number in range(axes):
         axis = [0.0, 0.0, 0.0]
@@ -46,7 +46,7 @@ STILL = tb.World(gravity=(0.0, 0.0, 0.0))
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("e", [0.1, 0.6])
-def test_bounces_that_accumulate_end_with_an_outcome_of_their_own(method, e):
+def test_accumulating_bounces_end_with_their_own_outcome(method, e):
     """From a height h all bounces are over at sqrt(2 h / g) (1 + e) / (1 - e), on the floor."""
     touch = tb.Event("bounce", height, direction=-1, action=bounce_by(e))
     run = tb.simulate(ball(), 5.0, q=[1.0], events=[touch], method=method)
@@ -112,7 +112,7 @@ def test_an_inelastic_impact_does_not_fall_through_the_floor(method):
 
 @pytest.mark.parametrize("method", ["rk4", "dopri5"])
 @pytest.mark.parametrize("direction", [-1, 0])
-def test_an_action_that_lets_the_state_pass_is_no_accumulation(method, direction):
+def test_action_that_lets_the_state_cross_does_not_accumulate(method, direction):
     """Slowed down to a tenth, unchanged, or with other states changed, the ball falls on."""
     for action, left in (
         (lambda state: {"v": 0.1 * state.v}, 0.1),
@@ -142,7 +142,7 @@ def test_a_bounce_in_both_directions_is_one_event(method):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["rk4", "dopri5"])
-def test_two_walls_that_close_in_on_a_mass_accumulate_too(method):
+def test_events_between_two_closing_walls_accumulate(method):
     """Between a wall at rest and one that nears at 1 m/s the speed grows without end."""
 
     @tb.traced
@@ -245,7 +245,7 @@ def test_all_events_of_an_instant_act_in_their_order(method):
 
 
 @pytest.mark.parametrize("method", ["rk4", "dopri5"])
-def test_an_action_that_takes_another_expression_across_zero_makes_it_happen(method):
+def test_action_that_moves_another_expression_across_zero_triggers_its_event(method):
     """A chain of three at one instant: reported in order, each with the state before its action."""
     events = [
         tb.Event("third", coordinate(0, 2.0), direction=1, terminal=True),
@@ -275,7 +275,7 @@ def test_actions_that_trigger_each_other_without_end_end_the_case(method):
 
 
 @pytest.mark.parametrize("method", ["rk4", "dopri5"])
-def test_several_events_of_one_step_happen_in_order_of_time(method):
+def test_events_within_a_step_are_handled_in_order_of_time(method):
     """Within one step of 0.1 s: those after an action are those of the motion it leads to."""
     events = [
         tb.Event("c", coordinate(0, 0.35), direction=1),
@@ -304,7 +304,7 @@ def test_several_events_of_one_step_happen_in_order_of_time(method):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("begin", [0.0, 0.7])
-def test_a_time_event_at_the_start_happens(method, begin):
+def test_time_event_at_the_start_is_triggered(method, begin):
     """It is reported, acts before the first row, and may end the run."""
     kick = tb.TimeEvent("kick", begin, action=lambda s: {"v": s.v + 2.0})
     run = tb.simulate(slider(), 0.5, q=[0.3], world=STILL, events=[kick], method=method, time=begin)
@@ -319,7 +319,7 @@ def test_a_time_event_at_the_start_happens(method, begin):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("dt", [1e-3, 0.01, 0.0007])
-def test_time_events_at_times_of_the_grid_and_at_the_end_happen_once(method, dt):
+def test_time_events_on_the_time_grid_are_triggered_once(method, dt):
     """The product n dt rounds to either side of the time that is given; no event is lost."""
     count = 100
     times = [round(dt * n, 10) for n in (1, 7, 29, 57, 99, count)]
@@ -391,7 +391,7 @@ def test_an_event_at_the_end_of_a_run_is_reported(method):
 @pytest.mark.parametrize(
     "cut", [0.46, *(pytest.param(cut, marks=pytest.mark.slow) for cut in (0.05, 0.45, 1.2, 1.35))]
 )
-def test_a_run_that_continues_has_the_events_of_one_in_one_piece(tmp_path, method, cut):
+def test_resumed_run_has_the_events_of_an_uninterrupted_run(tmp_path, method, cut):
     """Bounces, a time event at the start and events that adaptive steps have met beyond the cut."""
     events = [
         tb.Event("bounce", height, direction=-1, action=bounce_by(0.5)),

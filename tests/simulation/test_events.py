@@ -39,7 +39,7 @@ def bounce(state):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_falling_ball_meets_the_ground_when_the_square_root_says(method):
+def test_falling_ball_hits_the_ground_at_the_closed_form_time(method):
     """With h = g t^2 / 2: all these methods are exact for a parabola."""
     start, rate = 1.3, 0.4
     touch = tb.Event("touch", height, direction=-1, terminal=True)
@@ -74,7 +74,7 @@ def test_a_pendulum_turns_around_at_a_quarter_of_its_period():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_bouncing_ball_keeps_its_closed_form(method):
+def test_bouncing_ball_follows_its_closed_form(method):
     """After n bounces with restitution e the speed is e^n of the first, times add up in series."""
     e, start = 0.8, 1.0
     touch = tb.Event("touch", height, direction=-1, action=bounce)
@@ -90,7 +90,7 @@ def test_a_bouncing_ball_keeps_its_closed_form(method):
     assert run.time[-1] == 2.5
 
 
-def test_watching_changes_no_bit_of_the_motion():
+def test_monitoring_events_changes_no_bit_of_the_motion():
     """Events that only tell leave no trace."""
     model = double_pendulum()
     start = {"q": [1.1, -0.7], "v": [0.3, 2.1]}
@@ -124,7 +124,7 @@ def test_cases_of_a_batch_have_their_own_events(method):
 
 
 @pytest.mark.parametrize("method", ["rk4", "dopri5"])
-def test_a_time_event_happens_at_its_time_and_kicks(method):
+def test_time_event_is_located_and_changes_the_velocity(method):
     """A kick between two times of the grid: the parabola after it is known."""
     kick = tb.TimeEvent("kick", 0.30041, action=lambda state: {"v": state.v + 2.0})
     run = tb.simulate(ball(), 0.6, q=[1.0], events=[kick], method=method, record_dt=0.1)
@@ -133,7 +133,7 @@ def test_a_time_event_happens_at_its_time_and_kicks(method):
     np.testing.assert_allclose(run.q[:, 0], expected, rtol=0, atol=1e-11)
 
 
-def test_direction_chooses_crossings():
+def test_direction_selects_zero_crossings():
     """Up, down, or both."""
     model = pendulum()
     counts = {}

@@ -69,7 +69,7 @@ def test_events_without_action_change_no_bit_and_actions_change_contacts():
     assert abs(kicked.q[-1, 6] - RADIUS - (0.2 - 0.5 * G * 0.04)) < 1e-12
 
 
-def test_what_exact_runs_cannot_do_is_refused():
+def test_unsupported_options_of_exact_runs_are_refused():
     """Methods without adaptive steps, and elements that need equal steps."""
     world = tb.World(ground=tb.Ground())
     with pytest.raises(tb.OptionError, match="method with exact contact"):

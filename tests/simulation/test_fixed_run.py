@@ -109,7 +109,7 @@ def test_blocks_of_cases_and_threads_change_no_bit(monkeypatch):
     compare(tb.simulate(model, 0.03, threads=2, **keywords), whole)
 
 
-def test_how_a_run_is_cut_into_calls_changes_no_bit(monkeypatch):
+def test_number_of_steps_per_call_changes_no_bit(monkeypatch):
     """Calls that end between two rows, and calls of one step."""
     model = double_pendulum()
     for shape in ((), (5,)):
@@ -128,7 +128,7 @@ def lively(state):
 
 
 @pytest.mark.parametrize("every", [1, 4])
-def test_cases_that_diverge_inside_a_call_end_where_they_would(monkeypatch, every):
+def test_diverged_cases_end_at_the_step_of_a_single_run(monkeypatch, every):
     """Two of many run away at different times; the others do not notice."""
     model = double_pendulum()
     state = start(model, (41,))
@@ -142,7 +142,7 @@ def test_cases_that_diverge_inside_a_call_end_where_they_would(monkeypatch, ever
     assert np.isfinite(run.q[-1, :3]).all()
 
 
-def test_one_robot_that_diverges_ends_where_it_would(monkeypatch):
+def test_diverged_single_run_ends_at_the_diverging_step(monkeypatch):
     """So does a run of which nothing is left."""
     model = double_pendulum()
     run = both_ways(
@@ -152,7 +152,7 @@ def test_one_robot_that_diverges_ends_where_it_would(monkeypatch):
     assert 5 < len(run) < 50
 
 
-def test_a_controller_of_a_batch_is_asked_between_rows(monkeypatch):
+def test_controller_of_a_batch_is_called_between_rows(monkeypatch):
     """Its intervals and those of recording do not fit; rows wait for its commands."""
     model = double_pendulum()
 
@@ -188,7 +188,7 @@ def test_commands_of_a_traced_controller_are_recorded(monkeypatch):
         np.testing.assert_allclose(run.u[..., 0], expected, rtol=1e-14)
 
 
-def test_inner_states_and_numbers_of_cases(monkeypatch):
+def test_continuous_states_and_parameters_of_cases(monkeypatch):
     """Currents of motors move with the joints; masses differ from case to case."""
     base = double_pendulum()
     motor = tb.Actuator("drive", "elbow", motor=tb.Motor(inductance=2e-3, **MOTOR))
@@ -207,7 +207,7 @@ def test_inner_states_and_numbers_of_cases(monkeypatch):
     assert np.ptp(run.x[-1]) > 0.0
 
 
-def test_sensors_look_between_rows(monkeypatch):
+def test_sensors_sample_between_rows(monkeypatch):
     """What they say lasts until they look again."""
     model = double_pendulum()
     sensors = [tb.JointSensor("joints", rate=250.0, noise=0.01, seed=3)]
@@ -215,7 +215,7 @@ def test_sensors_look_between_rows(monkeypatch):
     assert np.isfinite(run.array("sensed")).all()
 
 
-def test_robots_without_positions_have_inner_states():
+def test_robot_without_joints_has_continuous_states():
     """A propeller on a test stand has a lag and nothing that moves."""
     thruster = tb.Thruster("t", body="stand", direction=(1, 0, 0), time_constant=0.2)
     stand = tb.Body("stand", joint=tb.Fixed("bolts"), inertia=tb.Inertia.point(1.0))
@@ -260,7 +260,7 @@ def test_a_batch_that_streams_is_that_in_memory(monkeypatch, tmp_path):
         compare(run, whole)
 
 
-def test_commands_that_last_are_written_when_read():
+def test_constant_commands_are_expanded_on_first_access():
     """All rows have them, whatever is read first; parts and saved runs as well."""
     model = double_pendulum()
     run = tb.simulate(model, 0.02, command=[0.5, -1.0], record_every=1, **start(model, (3,)))
@@ -271,8 +271,8 @@ def test_commands_that_last_are_written_when_read():
     assert np.array_equal(longer.u, np.tile([0.5, -1.0], (31, 3, 1)))
 
 
-def test_copies_of_a_run_hold_the_commands_that_last():
-    """A run that nobody has read yet goes to other processes whole."""
+def test_copies_of_a_run_contain_constant_commands():
+    """An unread run is pickled completely."""
     model = double_pendulum()
     commands = RANDOM.standard_normal(model.nv)
     run = tb.simulate(model, 0.02, command=commands, **start(model, ()))
@@ -282,8 +282,8 @@ def test_copies_of_a_run_hold_the_commands_that_last():
 
 
 @pytest.mark.parametrize("shape", [(), (3,)])
-def test_a_controller_may_calculate_in_its_arrays(shape):
-    """Errors made in place, as `state.q -= target`, move nobody."""
+def test_controller_may_modify_its_arrays(shape):
+    """In-place changes such as `state.q -= target` do not affect the run."""
     model = double_pendulum()
     begin = start(model, shape)
     sensors = [tb.JointSensor("joints", rate=50.0)]
@@ -305,7 +305,7 @@ def test_a_controller_may_calculate_in_its_arrays(shape):
         np.testing.assert_array_equal(one.u, other.u)
 
 
-def test_outcomes_of_a_batch_are_made_when_looked_at():
+def test_outcomes_of_a_batch_are_built_on_first_access():
     """They behave as a tuple does."""
     model = double_pendulum()
     state = start(model, (7,))
@@ -346,7 +346,7 @@ def test_many_short_runs_keep_few_systems():
     assert len(system._recent.known) == system.SYSTEMS
 
 
-def test_rare_rows_reach_the_store_with_checkpoints_on_the_way(monkeypatch, tmp_path):
+def test_sparse_rows_are_stored_with_intermediate_checkpoints(monkeypatch, tmp_path):
     """Plans that end between rows hand over checkpoints too, where they are due."""
     steps = []
 

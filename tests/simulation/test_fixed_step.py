@@ -14,7 +14,7 @@ from tiburon.simulation.system import System
 from tiburon.trace import interpret
 from tiburon.trace.graph import Region
 
-# a few steps of dt = 0.01 grow the rounding of accelerations of order 100 hardly at all
+# a few steps of dt = 0.01 barely amplify the rounding of accelerations of order 100
 ROUNDING = 1e-11
 
 NAMES = ["pendulum", "cart_pendulum", "top", "balloon", "forest", "rover"]
@@ -97,7 +97,7 @@ def test_masses_and_gravity_do_not_change_the_code():
     assert falls[1] / falls[0] == pytest.approx(1.62 / 9.81, rel=0.03)
 
 
-def test_kernels_travel_between_processes():
+def test_kernels_can_be_pickled_to_another_process():
     """A pickled kernel computes the same bits, also one whose system has been run."""
     model = rover()
     q, v, tau = kicked(model, 2)

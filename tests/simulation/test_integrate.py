@@ -1,4 +1,4 @@
-"""`integrate_rk4`: what it records, tells and refuses."""
+"""`integrate_rk4`: records, progress and errors."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def model():
     return pendulum()
 
 
-def test_times_are_multiples_of_the_step_and_end_with_the_last(model):
+def test_times_are_multiples_of_the_step(model):
     """No time drifts: each is a count times dt."""
     run = tb.integrate_rk4(model, [0.1], [0.2], dt=0.01, steps=25, record_every=10)
     np.testing.assert_array_equal(run.time, np.array([0, 10, 20, 25]) * 0.01)
@@ -59,7 +59,7 @@ def test_leading_dimensions_broadcast(model):
     np.testing.assert_array_equal(run.q[:, 1, 1], alone.q)
 
 
-def test_a_batch_of_no_cases_is_recorded_as_such(model):
+def test_empty_batch_is_recorded(model):
     run = tb.integrate_rk4(model, np.empty((0, 1)), np.empty((0, 1)), dt=0.01, steps=5)
     assert run.q.shape == (6, 0, 1)
 
@@ -78,7 +78,7 @@ def test_progress_rises_and_ends_with_all_steps(model, monkeypatch):
     assert len(done) == 1 + 30 - run_module.FIRST_STEPS
 
 
-def test_long_runs_return_to_python_often(model):
+def test_long_runs_return_to_python_regularly(model):
     """A second of work is interrupted by the clock, not done in one piece."""
     times = []
 
@@ -94,14 +94,14 @@ def test_long_runs_return_to_python_often(model):
     assert times[-1] < 10**8
 
 
-def test_the_arrays_given_are_left_alone(model):
+def test_input_arrays_are_not_modified(model):
     q, v, tau = np.array([0.1]), np.array([0.2]), np.array([0.3])
     run = tb.integrate_rk4(model, q, v, tau, dt=0.01, steps=3)
     assert (q[0], v[0], tau[0]) == (0.1, 0.2, 0.3)
     assert not np.shares_memory(run.q, q)
 
 
-def test_wrong_sizes_are_named():
+def test_wrong_sizes_raise_an_error():
     """The message says which array, and what its numbers are."""
     with pytest.raises(ShapeError, match=r"q: expected 10 \(7 base \+ 3 joints\), got 9"):
         tb.integrate_rk4(rover(), np.zeros(9), np.zeros(9), dt=0.1, steps=1)
@@ -113,7 +113,7 @@ def test_wrong_sizes_are_named():
         tb.integrate_rk4(pendulum(), [0.0], [0.0], dt=[0.1, 0.2], steps=1)
 
 
-def test_numbers_that_are_not_finite_are_named(model):
+def test_non_finite_arguments_raise_an_error(model):
     with pytest.raises(NonFiniteError, match="v: every value must be finite, got nan at index 0"):
         tb.integrate_rk4(model, [0.0], [np.nan], dt=0.1, steps=1)
     with pytest.raises(NonFiniteError, match="dt: every value must be finite, got inf"):
@@ -156,7 +156,7 @@ def test_a_motion_that_diverges_is_an_error_with_its_time(record_every):
     assert float(time) == pytest.approx((int(step) - 1) * 0.2)
 
 
-def test_a_quaternion_far_too_short_is_refused():
+def test_quaternion_of_small_norm_is_refused():
     """A wrong slice is not silently taken for an orientation."""
     with pytest.raises(DomainError, match=r"in step 1, .* quaternion of joint 'float'"):
         tb.integrate_rk4(symmetric_top(), np.zeros(7) + 0.1, np.ones(6), dt=0.01, steps=3)

@@ -150,7 +150,7 @@ def test_a_refused_step_leaves_the_state_as_it_was(name):
     assert run.at(middle) == state_at(run.plant.manifold, before, middle)
 
 
-def test_steps_too_short_for_the_clock_are_reported():
+def test_steps_below_the_resolution_of_time_are_reported():
     """At 1e12 s the clock ticks in tenths of a millisecond: shorter steps never arrive."""
     plant = swinging()
     run = Run(plant, "dopri5", 1e-6)
@@ -161,7 +161,7 @@ def test_steps_too_short_for_the_clock_are_reported():
     assert found.steps + found.refused < 50.0
 
 
-def test_states_on_the_way_are_right():
+def test_interpolated_states_are_accurate():
     """Interpolated states of a run against a run that stops there."""
     plant = lagging()
     run = Run(plant, "dop853", 1e-9)
@@ -171,7 +171,7 @@ def test_states_on_the_way_are_right():
         assert plant.distance(run.at(time), expected) < 1e-6
 
 
-def test_steps_stop_where_they_must_and_continue_as_long_as_before():
+def test_steps_end_at_required_times_and_keep_their_length():
     """A stop just after a step: its crumb does not make later steps small."""
     plant = lagging()
     run = Run(plant, "dopri5", 1e-6).to(0.3, stop=1.0)
@@ -183,7 +183,7 @@ def test_steps_stop_where_they_must_and_continue_as_long_as_before():
     assert run.state.h >= usual
 
 
-def test_after_a_jump_of_forces_the_run_continues_with_them():
+def test_run_continues_after_a_discontinuity_of_forces():
     """A switched force, restarted where it switches: as two runs one after the other."""
     plants = [
         Plant(pendulum(), (0.4,), (1.0,), lambda q, v, x, t, f=f: ((f,), ())) for f in (0.0, 4.0)
@@ -198,7 +198,7 @@ def test_after_a_jump_of_forces_the_run_continues_with_them():
     assert run.plant.distance(run.at(1.0), expected) < 1e-6
 
 
-def test_fast_spin_is_cut_into_turns_that_coordinates_can_tell():
+def test_fast_rotation_limits_the_step_to_the_chart():
     """About a principal axis all is constant, yet no step turns beyond what coordinates cover."""
     body = tb.Inertia(1.0, (0, 0, 0), (0.02, 0.02, 0.03))
     model = tb.Model("wheel", [tb.Body("w", joint=tb.Spherical("s"), inertia=body)])
@@ -215,7 +215,7 @@ def test_fast_spin_is_cut_into_turns_that_coordinates_can_tell():
 
 
 @pytest.mark.parametrize("name", EXPLICIT)
-def test_motion_that_ends_in_a_pole_is_reported(name):
+def test_motion_that_ends_in_a_singularity_is_reported(name):
     """Growth by x' = x^2 has a pole at t = 1: the case stops just before, with finite numbers."""
 
     def force(q, v, x, time):

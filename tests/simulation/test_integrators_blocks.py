@@ -71,7 +71,7 @@ def test_points_inside_blocks_have_the_order_too(name):
 
 
 @pytest.mark.parametrize("name", BLOCKS)
-def test_going_on_with_the_memory_changes_no_bit(name):
+def test_resuming_with_the_integrator_memory_changes_no_bit(name):
     """A run cut anywhere, also inside a block, continues as if it had not been."""
     plant, h = tumbling(), 0.01
     method = METHODS[name]
@@ -88,7 +88,7 @@ def test_going_on_with_the_memory_changes_no_bit(name):
         assert again == (q, w, memory)
 
 
-def test_a_jump_of_forces_needs_a_new_start():
+def test_discontinuous_forces_restart_the_multistep_method():
     """A force that is switched in the middle: old memory would smear it over five points."""
     forces = [lambda q, v, x, t, f=f: ((f,), ()) for f in (0.0, 6.0)]
     plants = [Plant(swinging().model, (0.4,), (1.0,), force) for force in forces]

@@ -95,7 +95,7 @@ def test_terms_are_renewed_every_so_many_steps(steps):
     assert rates.prepared == -(-10 // steps)
 
 
-def test_nothing_is_lost_where_inertia_and_bias_do_not_change():
+def test_kept_terms_are_exact_for_constant_inertia_and_bias():
     """Slides along the axes under springs: mass matrix and weight are constant, the order is 4."""
     slide = tb.Prismatic("x", axis=(1, 0, 0))
     model = tb.Model("slide", [tb.Body("b", joint=slide, inertia=tb.Inertia.sphere(2.0, 0.1))])

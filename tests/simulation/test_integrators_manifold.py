@@ -65,7 +65,7 @@ def test_coordinates_change_as_positions_do(kind, angle):
 
 
 @pytest.mark.parametrize("kind", TURNING)
-def test_series_and_closed_form_meet(kind):
+def test_series_and_closed_form_agree_at_their_boundary(kind):
     """On both sides of the angle where one takes over from the other."""
     manifold = manifold_of(JOINTS[kind])
     count = manifold.step_counts[0]

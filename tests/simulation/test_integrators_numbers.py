@@ -40,7 +40,7 @@ def test_explicit_methods_fulfil_simplifying_conditions(tableau, order):
         tall = a @ tall
 
 
-def test_error_estimates_and_interpolation_see_no_straight_line():
+def test_error_estimate_vanishes_for_constant_rates():
     """Differences of two methods that both follow constant rates exactly."""
     for weights in (ERROR, DENSE, numbers.ERROR_5, numbers.ERROR_3, *numbers.DENSE_WEIGHTS):
         # weights of interpolation are of size 1000

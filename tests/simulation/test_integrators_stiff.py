@@ -29,7 +29,7 @@ def sinking(stiffness):
     return Plant(model, (0.0,), (3.0,), force)
 
 
-def test_stiff_drag_is_gone_after_a_step_of_a_hundred_time_constants():
+def test_stiff_drag_decays_within_one_long_step():
     """Speed falls to that of sinking at once, as it does exactly; explicit methods explode."""
     stiffness = 2e4
     plant = sinking(stiffness)
@@ -110,8 +110,8 @@ def test_floats_and_native_code_agree_in_batches_of_any_size():
         np.testing.assert_array_equal(alone[1], w[case])
 
 
-def test_units_of_states_do_not_matter():
-    """A pressure told in Pa or in units of 1e9 Pa: the same motion; no equation is lost."""
+def test_results_do_not_depend_on_the_units_of_states():
+    """A pressure in Pa or in units of 1e9 Pa gives the same motion; no equation is dropped."""
 
     def plant(unit):
         def force(q, v, x, time):

@@ -67,7 +67,7 @@ def test_continuous_time_is_the_limit_of_short_steps(name):
     assert errors[1] < 0.1 * largest(A) ** 2
 
 
-def test_turning_bodies_see_steps_turn_back():
+def test_linearization_of_rotating_bodies_includes_the_frame_rotation():
     """A top at constant spin w: d(dq)/dt = dq x w besides the change of velocity."""
     model = ROBOTS["top"]
     q, v, tau = kicked(model, 53)
@@ -76,7 +76,7 @@ def test_turning_bodies_see_steps_turn_back():
     assert_close(A[:3, :3] @ step, np.cross(step, v[:3]), ALGEBRA)
 
 
-def test_forces_from_outside_and_time_enter_every_stage():
+def test_external_forces_and_time_enter_every_stage():
     """A force in world axes on an arm that stands on a shaking table."""
     shaker = tb.Driven("shaker", tb.Prismatic("shake", (1, 0, 0)), tb.Harmonic(0.1, frequency=3.0))
     rod = tb.Inertia.box(1.0, (0.3, 0.04, 0.04), com=(0.15, 0, 0.02))
@@ -127,7 +127,7 @@ def test_a_batch_is_many_states_and_steps():
         assert np.array_equal(B[row], alone.B)
 
 
-def test_a_rolling_joint_is_refused_by_name():
+def test_rolling_joint_is_refused():
     ball = tb.Body("ball", joint=tb.RollingSphere("marble"), inertia=tb.Inertia.sphere(1.0, 0.1))
     model = tb.Model("rolling", [ball])
     q, v, tau = kicked(model, 57)

@@ -62,7 +62,7 @@ def test_a_physical_pendulum():
         assert found.is_stable
 
 
-def test_an_upright_pendulum_grows():
+def test_upright_pendulum_is_unstable():
     """Lambda = +- sqrt(m g l / I): the nearest equilibrium may be an unstable one."""
     found = tb.modes(pendulum(), [np.pi + 0.2])
     rate = np.sqrt(1.3 * G * 0.7 / (0.05 + 1.3 * 0.7**2))
@@ -91,7 +91,7 @@ def test_a_double_pendulum():
         assert np.abs(mode.shape.imag).max() < 1e-12
 
 
-def test_modes_move_as_the_robot_does():
+def test_modes_agree_with_a_simulated_motion():
     """A small push along a shape comes back after one period; error by the square of the push."""
     model = double_pendulum(0.8, 1.5, 0.5, 0.7)
     found = tb.modes(model)
@@ -139,7 +139,7 @@ def test_a_hanging_robot_on_a_cart_keeps_one_free_mode():
     assert_close((M + m) * shape[0], m * length * shape[1])
 
 
-def test_a_ball_bobs_and_rights_itself():
+def test_floating_ball_heaves_and_rights_itself():
     """Half under water: w^2 = rho g pi r^2 / m up and down, and m g h / I about level axes."""
     r, rho, h = 0.3, 1000.0, 0.08
     volume = 4.0 / 3.0 * np.pi * r**3
@@ -225,7 +225,7 @@ def test_linear_damping_of_water_damps():
     assert found.zeros == 4
 
 
-def test_a_turning_body_nutates():
+def test_rotating_body_nutates():
     """A free axisymmetric body spinning at s: its axis wobbles at (Ia / It) s in the body."""
     It, Ia, spin = 0.7, 1.1, 3.0
     body = tb.Body("top", joint=tb.Free("base"), inertia=tb.Inertia(2.0, (0, 0, 0), (It, It, Ia)))
@@ -252,7 +252,7 @@ def test_the_linear_motion_is_that_of_linearize(name):
     assert_close(found.residual, tb.forward_dynamics(model, q, v, tau), SOLVE * np.linalg.cond(H))
 
 
-def test_no_equilibrium_is_an_error_that_states_what_to_do():
+def test_missing_equilibrium_raises_an_error_with_advice():
     body = tb.Body("stone", joint=tb.Free("base"), inertia=tb.Inertia(2.0, (0, 0, 0), (1, 1, 1)))
     model = tb.Model("stone", [body])
     with pytest.raises(tb.DomainError, match=r"-19\.6 N or N m left at 'base\.vz'"):
@@ -261,7 +261,7 @@ def test_no_equilibrium_is_an_error_that_states_what_to_do():
     assert_close(found.residual, [0, 0, 0, 0, 0, -G])
 
 
-def test_the_table_reports_kinds_frequencies_and_who_moves():
+def test_table_reports_kind_frequency_and_dominant_joints():
     text = str(tb.modes(double_pendulum(1.0, 1.0, 1.0, 1.0)))
     head, first, second = text.splitlines()
     assert head.split() == ["kind", "rad/s", "Hz", "damping", "1/e", "time", "s", "moves", "most"]

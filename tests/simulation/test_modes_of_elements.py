@@ -75,7 +75,7 @@ def test_a_weight_hangs_lower_by_m_g_over_k():
     assert loose.frequencies.size == 0
 
 
-def test_coulomb_friction_is_left_out():
+def test_coulomb_friction_is_ignored_in_modes():
     """It would lock every small motion: a smooth one has a slope of f over a small speed."""
     plain, rubbing = chain(2, 1.0, 10.0), chain(2, 1.0, 10.0, friction=5.0)
     assert_close(tb.modes(rubbing).frequencies, tb.modes(plain).frequencies)
@@ -179,7 +179,7 @@ def test_a_robot_rests_on_its_stop():
     assert not tb.modes(model, [0.1], limits=False).is_stable
 
 
-def test_modes_of_the_fleet_run():
+def test_modes_of_all_zoo_robots_are_computed():
     """A vehicle with thrusters in water: finds an equilibrium, residual at rounding."""
     model, sea = tb.load("bluerov2_heavy"), tb.Water(1025.0)
     held = tb.trim(model, fluid=sea)

@@ -71,7 +71,7 @@ def test_a_parallelogram_swings_as_a_pendulum(cranks):
     assert_close(found.A, near.A, 1e-11, np.abs(near.A).max())
 
 
-def test_modes_swing_with_closed_loops():
+def test_modes_satisfy_the_loop_constraints():
     model = parallelogram()
     found = tb.modes(model)
     q = found.position(0, 0.7, np.linspace(0.0, 6.0, 13))
@@ -284,7 +284,7 @@ def _turning_as_one(model, q, speed):
     return np.r_[speed, R.T @ omega, R.T @ np.cross(omega, p)]
 
 
-def test_velocities_that_are_not_kept_are_refused():
+def test_velocities_that_are_not_stationary_are_refused():
     model = double_pendulum(True)
     position, rate = closed_state(np.array([0.5, -0.8]), np.array([1.3, -2.1]))
     with pytest.raises(tb.DomainError, match="stays closed only if joints accelerate"):

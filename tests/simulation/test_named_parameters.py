@@ -93,7 +93,7 @@ def test_methods_of_all_kinds(method):
         alone = tb.simulate(
             robot(MASS[k], damping=DAMPING[k]), 0.1, fluid=SEAS[k], method=method, **START
         )
-        # steps are chosen by errors that rounding moves: as near as the tolerance asks
+        # steps are chosen by errors that rounding moves: to within the tolerance
         close(run.q[:, k], alone.q, 1e-10 if method == "rosenbrock" else 1e-6)
 
 
@@ -174,7 +174,7 @@ def test_robots_with_loops():
 
 
 def test_elements_and_stops():
-    """Motors, thrusters, springs and limits; stops are as stiff as the masses of a case ask."""
+    """Motors, thrusters, springs, limits; the stiffness of stops follows the masses."""
     motor = tb.Motor(resistance=1.0, torque_constant=0.05, inductance=2e-3)
     limits = tb.JointLimits(-0.2, 0.2)
 
@@ -328,13 +328,13 @@ def test_the_table_lists_names_values_units_and_shapes():
         ({"q": np.zeros((4, 3)), "fluid": SEAS}, tb.ShapeError, r"parameters\['fluid.density'\]"),
     ],
 )
-def test_values_are_judged_before_a_run(options, error, words):
+def test_parameter_values_are_checked_before_a_run(options, error, words):
     """Messages name the case and the parameter."""
     with pytest.raises(error, match=words):
         tb.simulate(robot(), 0.01, **options)
 
 
-def test_weight_in_water_is_borne_with_the_density_of_the_case():
+def test_buoyancy_uses_the_water_density_of_each_case():
     """Loops, a current and gravity compensation: water at rest has the numbers of the case."""
     rod = tb.Inertia.cylinder(1.0, 0.02, 0.5, com=(0, 0, 0.25))
     end, axis, wet = tb.Pose(translation=(0, 0, 0.5)), (0, 1, 0), tb.BodyFluid(volume=5e-4)

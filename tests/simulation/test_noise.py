@@ -5,7 +5,7 @@ import numpy as np
 from tiburon.simulation.sensing import normal_noise
 
 
-def test_numbers_are_the_same_alone_and_with_others():
+def test_noise_of_a_case_does_not_depend_on_the_batch():
     """Samples drawn one by one, many at once, and beside other cases: the same bits."""
     together = normal_noise(7, "imu", range(100, 164), (5, 3))
     assert together.shape == (64, 5, 3)
@@ -17,7 +17,7 @@ def test_numbers_are_the_same_alone_and_with_others():
     assert np.array_equal(lone, together[:, 0])
 
 
-def test_seeds_names_and_samples_have_numbers_of_their_own():
+def test_noise_differs_between_seeds_names_and_samples():
     """Correlations of 20 000 numbers stay within five standard errors of zero."""
     base = normal_noise(1, "a", range(20_000), (1,))[:, 0]
     others = [
@@ -31,7 +31,7 @@ def test_seeds_names_and_samples_have_numbers_of_their_own():
         assert abs(np.mean(base * other)) < 5.0 * error
 
 
-def test_numbers_are_normal():
+def test_noise_is_normally_distributed():
     """Mean, deviation, and shares beyond one and two deviations, within five standard errors."""
     x = normal_noise(3, "x", range(50_000), (2,)).reshape(-1)
     n = len(x)

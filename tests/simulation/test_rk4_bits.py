@@ -53,7 +53,7 @@ def test_the_length_of_calls_changes_no_bit(model, start, whole, monkeypatch, se
     )
 
 
-def test_the_way_into_the_kernel_changes_no_bit(model, start, whole, monkeypatch):
+def test_call_path_of_the_kernel_changes_no_bit(model, start, whole, monkeypatch):
     """The native loop and the checked call give the same."""
     monkeypatch.setattr(FixedRun, "_run", FixedRun._run_interpreted)
     run = tb.integrate_rk4(model, *start, dt=2e-3, steps=STEPS)
@@ -61,7 +61,7 @@ def test_the_way_into_the_kernel_changes_no_bit(model, start, whole, monkeypatch
 
 
 @pytest.mark.parametrize("every", [1, 3, 7, 8, STEPS, 10 * STEPS])
-def test_recording_less_changes_no_bit(model, start, whole, every):
+def test_recording_fewer_rows_changes_no_bit(model, start, whole, every):
     """Every so many steps, and the last: the same states are there."""
     run = tb.integrate_rk4(model, *start, dt=2e-3, steps=STEPS, record_every=every)
     marks = sorted({*range(0, STEPS, every), STEPS})
@@ -90,7 +90,7 @@ def test_a_case_of_a_batch_equals_the_single_run(model, shape):
         assert_same_bits(alone, run.q[(slice(None), *case)], run.v[(slice(None), *case)])
 
 
-def test_batches_cut_up_differently_are_equal(model, monkeypatch):
+def test_batches_split_differently_are_equal(model, monkeypatch):
     """The clock decides about batches no more than about single runs."""
     q, v, tau = kicked(model, 8, (5,))
     runs = []

@@ -127,7 +127,7 @@ def test_energy_and_momentum_of_a_floating_tree_drift_with_the_fourth_power_of_t
     assert 0.0 < lost_momentum[-1] < 1e-5
 
 
-def test_going_back_in_time_returns_to_the_start():
+def test_negative_steps_return_to_the_start():
     """Forward and back with steps of opposite sign: what is left is the error of the method."""
     model = rover()
     q, v, tau = kicked(model, 3)

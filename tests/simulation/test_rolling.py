@@ -81,7 +81,7 @@ def test_loaded_ball_converges_with_order_four_and_keeps_its_energy():
     assert fitted_order(counts, lost) > 3.8
 
 
-def test_rolling_around_turns_the_ball_where_it_started():
+def test_closed_path_of_a_rolling_ball_leaves_a_rotation():
     """Holonomy: a closed way on the plane leaves the ball turned, so no function of place binds it.
 
     Four legs of a square, a quarter of the circumference each.

@@ -1,4 +1,4 @@
-"""Sampled controllers are asked once at each of their times, however a run is cut and recorded."""
+"""Sampled controllers are called once per sample, however a run is split and recorded."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ MODEL = tb.load("pendulum")
 
 
 def ramp(state):
-    """Count how often it was asked, in its own command."""
+    """Count its calls, in its own command."""
     return {NAME: state.u[..., 0] + 1.0}
 
 
@@ -25,7 +25,7 @@ def run(control, duration=0.5, **options):
 
 @pytest.mark.parametrize("record_dt", [0.01, 0.05, 0.001])
 @pytest.mark.parametrize("start", [np.zeros(1), np.zeros((2, 1))])
-def test_commands_count_the_times_of_asking(record_dt, start):
+def test_sampled_controller_counts_its_calls(record_dt, start):
     """One more at every hundredth of a second, natively as in Python."""
     native = run(inside, q=start, record_dt=record_dt)
     expected = 1.0 + np.floor(native.time / 0.01 + 1e-6)
@@ -37,7 +37,7 @@ def test_commands_count_the_times_of_asking(record_dt, start):
 
 @pytest.mark.parametrize("control", [inside, ramp])
 @pytest.mark.parametrize("method", ["rk4", "dopri5", "b2pc5"])
-def test_a_run_that_continues_is_not_asked_again(control, method, tmp_path):
+def test_resumed_run_does_not_sample_the_controller_again(control, method, tmp_path):
     """At the step where it was cut the command is known."""
     whole = run(control, method=method)
     half = run(control, 0.2, method=method)
@@ -47,8 +47,8 @@ def test_a_run_that_continues_is_not_asked_again(control, method, tmp_path):
     assert np.array_equal(later.q, whole.q)
 
 
-def test_events_do_not_ask_again():
-    """One that only tells changes nothing; one that acts leaves the times of asking alone."""
+def test_events_do_not_sample_the_controller_again():
+    """Events without action change nothing; actions keep the sample times."""
 
     @tb.traced
     def late(state):

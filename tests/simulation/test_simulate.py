@@ -64,7 +64,7 @@ def test_recording_changes_no_bit(model, method, control_dt):
         np.testing.assert_array_equal(coarse.u, fine.u[places])
 
 
-def test_the_clock_on_the_wall_changes_no_bit(model, monkeypatch):
+def test_wall_clock_time_changes_no_bit(model, monkeypatch):
     """A machine a thousand times slower returns to Python after every step."""
     options = {**START, "control": spring, "record_every": 9}
     quick = tb.simulate(model, 0.2, **options)
@@ -212,7 +212,7 @@ def test_commands_by_joint_and_by_name(model):
 
 
 def test_a_state_reports_joints_by_name(model):
-    """Positions, velocities and inner states can be asked by name."""
+    """Positions, velocities and continuous states are available by name."""
     seen = []
 
     def control(state):

@@ -16,7 +16,7 @@ def wave(state):
 
 
 @pytest.mark.parametrize("method", ["rk4", "dopri5"])
-def test_a_floating_arm_keeps_its_momentum_whatever_it_does(method):
+def test_floating_arm_conserves_momentum_under_internal_forces(method):
     """No force from outside: momentum, and moment about the center of mass, stay as they were."""
     model = tb.load("space_arm")
     generator = np.random.default_rng(2)
@@ -47,7 +47,7 @@ def test_a_floating_arm_keeps_its_momentum_whatever_it_does(method):
     assert np.ptp(energy) > 1e-2
 
 
-def test_the_walking_machine_floats_freely():
+def test_floating_walking_machine_conserves_momentum():
     """Aquarobot (McMillan 1994, chapter 8) released in space: motors brake, momentum stays."""
     model = tb.load("aquarobot")
     v = 0.3 * np.random.default_rng(3).standard_normal(model.nv)

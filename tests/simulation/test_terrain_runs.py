@@ -118,7 +118,7 @@ def test_robots_on_rough_terrain_in_a_batch_have_the_bits_of_single_runs(smooth,
     assert summary.depth.max() < 1e-6
 
 
-def test_a_ball_rests_in_a_valley_on_both_sides():
+def test_ball_rests_in_a_valley_with_two_contacts():
     """Forces of two slopes of 45 degrees carry a ball: m g / sqrt(2) each."""
     heights = 0.2 * np.abs(np.arange(21) - 10)[:, None] * np.ones((1, 21))
     world = uneven(heights, spacing=0.2, friction=0.5)
@@ -131,7 +131,7 @@ def test_a_ball_rests_in_a_valley_on_both_sides():
     assert np.sum(np.linalg.norm(force, axis=1) > 1.0) == 2
 
 
-def test_leaving_the_grid_ends_the_run_and_names_the_contact():
+def test_leaving_the_terrain_ends_the_run_and_names_the_contact():
     """A ball that slides over the border; the other case of the batch continues."""
     ball = body(tb.SphereShape(0.1))
     world = uneven(np.zeros((11, 11)), friction=0.0)

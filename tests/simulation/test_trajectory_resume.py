@@ -47,7 +47,7 @@ def equal(run, other):
 
 
 @pytest.mark.parametrize("kind", ["control", "forces"])
-def test_a_killed_run_continues_to_the_bits_of_an_unbroken_one(tmp_path, kind):
+def test_killed_run_resumes_to_the_bits_of_an_uninterrupted_one(tmp_path, kind):
     """After kill -9 in the middle of a streamed run, resume gives the same bits."""
     path = tmp_path / "run.zarr"
     with start_child(path, kind) as child:
@@ -116,7 +116,7 @@ def test_interrupted_runs_keep_the_computed_rows(tmp_path):
 @pytest.mark.parametrize("shape", [(), (3,)])
 @pytest.mark.parametrize("every", [1, 7])
 @pytest.mark.parametrize("stored", [False, True])
-def test_finished_runs_continue_as_if_they_had_not_ended(tmp_path, stored, every, shape):
+def test_finished_runs_can_be_extended(tmp_path, stored, every, shape):
     """A longer run equals a short one gone on with, also where its end was between two rows."""
     model = double_pendulum()
     q, v, u = kicked(model, 3, shape)
@@ -142,7 +142,7 @@ def test_saved_runs_continue_where_they_were_saved(tmp_path):
     assert len(run) == 11
 
 
-def test_code_must_be_given_again(tmp_path):
+def test_user_code_must_be_passed_again_on_resume(tmp_path):
     """The message names what is missing, and how to give it."""
     run = tb.simulate(double_pendulum(), 0.02, v=START, control=control, forces=[wind()], dt=1e-3)
     run.save(tmp_path / "run.zarr")
@@ -190,7 +190,7 @@ def crossing(state):
 
 @pytest.mark.parametrize("every", [1, 7])
 @pytest.mark.parametrize("shape", [(), (3,)])
-def test_readings_and_events_continue_too(tmp_path, shape, every):
+def test_sensor_readings_and_events_continue_after_resume(tmp_path, shape, every):
     """Noise, delays and what happened before are those of an unbroken run, in every row."""
     model = double_pendulum()
     q, v, _ = kicked(model, 3, shape)

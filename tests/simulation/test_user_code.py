@@ -30,7 +30,7 @@ def _drifting(current: Any) -> float:
     )
 
 
-def test_a_current_that_changes_later_is_seen() -> None:
+def test_changes_of_a_user_current_are_detected() -> None:
     """F = -d u: an array that a function of the current reads may change from call to call."""
     speed = np.array([0.5])
 
@@ -50,7 +50,7 @@ def test_a_current_that_changes_later_is_seen() -> None:
             assert _drifting(current) == pytest.approx(-7.0 * u, rel=1e-12)
 
 
-def test_water_that_replaces_methods_is_refused() -> None:
+def test_water_that_overrides_methods_is_refused() -> None:
     """Water is data: what is derived from it may add to it."""
 
     class Warm(tb.Water):
@@ -68,7 +68,7 @@ def test_water_that_replaces_methods_is_refused() -> None:
         tb.World(fluid=Odd())
 
 
-def test_parts_that_replace_fields_are_refused() -> None:
+def test_parts_that_override_fields_are_refused() -> None:
     """Thrusters are data, too."""
 
     class Weak(tb.Thruster):
@@ -222,7 +222,7 @@ def test_a_controller_is_traced_again_when_its_data_change() -> None:
 
 
 def test_elements_of_a_class_are_followed_when_their_attributes_change() -> None:
-    """An instance with other attributes acts otherwise; frames it asks for may change, too."""
+    """An instance with other attributes acts otherwise; the frames it uses may change, too."""
 
     class Spring(tb.Element):
         name = "spring"

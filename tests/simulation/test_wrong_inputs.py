@@ -80,7 +80,7 @@ def test_wrong_inputs_are_reported(what):
         start(**options)
 
 
-def test_a_progress_that_is_nothing_is_reported():
+def test_invalid_progress_argument_is_reported():
     with pytest.raises(tb.OptionError, match="progress: expected True or False"):
         tb.simulate(MODEL, 0.1, progress="yes")
 
@@ -99,19 +99,19 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("what", ANSWERS)
-def test_wrong_answers_of_controllers_are_reported(what):
+def test_invalid_controller_outputs_are_reported(what):
     """When they come, with what was expected."""
     control, text = ANSWERS[what]
     with pytest.raises(tb.TiburonError, match=text):
         start(control=control)
 
 
-def test_answers_for_other_cases_are_reported():
+def test_controller_outputs_of_wrong_batch_size_are_reported():
     with pytest.raises(tb.ShapeError, match=r"for each of \(3,\) cases, got shape \(2, 1\)"):
         start(q=np.zeros((3, 1)), control=lambda state: np.zeros((2, 1)))
 
 
-def test_answers_that_are_not_finite_end_the_run():
+def test_non_finite_controller_outputs_end_the_run():
     """An outcome that says which command, at the last good state."""
     run = start(control=lambda state: [np.nan if state.time > 0.045 else 0.0])
     assert run.outcome.status == "diverged"
@@ -120,7 +120,7 @@ def test_answers_that_are_not_finite_end_the_run():
     assert np.isfinite(run.q).all()
 
 
-def test_nothing_to_do_and_huge_steps_are_outcomes():
+def test_zero_duration_and_huge_steps_have_outcomes():
     """No time gives one row; steps far too long diverge, which is reported."""
     assert start(0.0).q.shape == (1, 1)
     run = start(1e3, dt=10.0, v=[5.0])

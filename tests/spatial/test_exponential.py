@@ -45,7 +45,7 @@ def test_rotation_matrix_equals_the_matrix_exponential(angle):
 
 @pytest.mark.parametrize("angle", [a for a in ANGLES if a < np.pi])
 @pytest.mark.parametrize("length", [1.0, -0.7, 3.0])
-def test_quaternion_log_undoes_exp_for_any_length_and_sign(angle, length):
+def test_quaternion_log_inverts_exp_for_any_norm_and_sign(angle, length):
     """Quaternions of any length and either sign give back the rotation vector."""
     q = [length * x for x in quaternion_exp(AXIS * angle)]
     found = np.array(quaternion_log(q))
@@ -82,7 +82,7 @@ def test_left_jacobian_equals_the_integral_of_the_rotation(angle):
 
 
 @pytest.mark.parametrize("angle", [a for a in ANGLES if a < 6.1])
-def test_left_jacobian_inverse_undoes_the_product(angle):
+def test_left_jacobian_inverse_is_its_inverse(angle):
     """V^-1 V a = a for angles below a full turn."""
     phi, a = AXIS * angle, np.array([0.3, -1.2, 0.5])
     back = left_jacobian_inverse_product(phi, left_jacobian_product(phi, a))

@@ -48,7 +48,7 @@ def test_matrix_and_momentum(pair, rng):
     assert_close(inertia.apply(m).array, dense @ a)
 
 
-def test_numbers_survive_the_way_through_an_array(pair):
+def test_inertia_round_trips_through_an_array(pair):
     """Ten or 21 numbers in a documented order."""
     inertia, dense = pair
     again = type(inertia).from_array(inertia.array)
@@ -74,7 +74,7 @@ def test_inertias_add_and_scale(rng):
         a + 1.0
 
 
-def test_mass_center_and_moments_are_found_again(rng):
+def test_mass_center_and_moments_are_recovered(rng):
     """The ten numbers hold mass, center of mass and inertia about it."""
     mass, com, R = 2.3, rng.normal(size=3), random_rotation(rng)
     moments = R @ np.diag([0.2, 0.3, 0.4]) @ R.T
@@ -125,7 +125,7 @@ def test_gyroscopic_force_is_the_bias_of_a_body_turning_about_its_origin(rng):
     assert_close(matrix @ r, np.cross(w, np.cross(w, r)))
 
 
-def test_apply_runs_on_from_a_given_force(rng):
+def test_apply_adds_to_a_given_force(rng):
     """I m added to a force is their sum."""
     (inertia, dense), (m, a) = random_articulated(rng), random_motion(rng)
     f, b = random_force(rng)
@@ -215,7 +215,7 @@ def test_inverse_inertia_times_inertia_is_the_identity(rng):
     assert_close((a + b).inverse(), np.linalg.inv(A + B), tolerance=1e-11)
 
 
-def test_solve_undoes_apply(pair, rng):
+def test_solve_inverts_apply(pair, rng):
     """A14: the motion of a force, through the center of mass or by L D L^T."""
     (inertia, dense), (f, b) = pair, random_force(rng)
     # conditioning of the random inertias is up to about 1e3
@@ -278,7 +278,7 @@ def test_sphere_on_a_cylindric_joint_has_no_center_of_mass():
     assert together[1, 1] == pytest.approx(0.5)
 
 
-def test_sphere_on_a_screw_joint_couples_turn_and_slide():
+def test_sphere_on_a_screw_joint_couples_rotation_and_translation():
     """A15: closed form for axial inertia J and pitch rho: 4.0 kg, 0.51 kg m^2, -0.1 kg m."""
     m1, m2, J, rho, I1 = 3.0, 2.0, 0.02, 0.1, 0.5
     sphere = RigidInertia.from_mass(m1, (0, 0, 0), [I1] * 3)

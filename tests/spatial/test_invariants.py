@@ -57,7 +57,7 @@ def test_newton_step_and_gradient_of_the_invariants_are_both_vect():
 
 
 @pytest.mark.parametrize("angle", [1e-8, 0.7, 1.6, 3.0, np.pi])
-def test_turn_error_points_along_the_axis_up_to_half_a_turn(angle):
+def test_rotation_error_is_along_the_axis_up_to_half_a_turn(angle):
     """It never vanishes but at no turn, and its square is that of the chord."""
     axis = axis_of(np.random.default_rng(4))
     found, square = turn_error(turn(axis, angle).tolist())

@@ -203,7 +203,7 @@ def test_rate_of_momentum_count(rng):
     # half the trace, and the three differences with it, belong to the body
     free = RigidInertia.from_array(numbers)
     assert count(free.rate_of_momentum(Omega, a)) == (39 + 1, 39 + 5)
-    # the same motion told in spatial accelerations takes more
+    # the same motion in spatial accelerations takes more
     v, spatial = (Motion.from_array(named(rng.normal(size=6), name)) for name in ("v", "s"))
     assert count(free.apply(spatial) + free.bias(v)) == (66, 51)
 

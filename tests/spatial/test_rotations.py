@@ -54,7 +54,7 @@ def test_matrix_is_body_to_world():
 
 
 @given(quaternions)
-def test_matrix_to_quaternion_undoes_quaternion_to_matrix(q):
+def test_matrix_to_quaternion_inverts_quaternion_to_matrix(q):
     """Up to length and sign; the result has unit length and w >= 0."""
     unit = np.array(quaternion_normalize(q))
     found = np.array(matrix_to_quaternion(quaternion_to_matrix(q)))
@@ -137,7 +137,7 @@ def test_quaternion_rate_matches_differences():
     assert_close(quaternion_rate(now, omega), (after - before) / (2 * h), tolerance=1e-9)
 
 
-def test_wrong_numbers_are_refused():
+def test_invalid_rotations_are_refused():
     """Shapes are checked where they enter; a rotation must not stretch or mirror."""
     with pytest.raises(ShapeError, match=r"quaternion: expected \(4,\), got \(3,\)"):
         quaternion_to_matrix((1.0, 0.0, 0.0))

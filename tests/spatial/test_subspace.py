@@ -54,7 +54,7 @@ def test_reaction_forces_of_a_revolute_joint_have_no_moment_about_it(rng):
 
 
 @pytest.mark.parametrize("r", [1, 3, 5, 6])
-def test_resolving_a_vector_rebuilds_it(r, rng):
+def test_components_sum_to_the_vector(r, rng):
     """A20: a = S alpha + rest with T^T rest = 0 (eqs. 3.26, 3.27)."""
     S, T, a = rng.normal(size=(6, r)), rng.normal(size=(6, r)), rng.normal(size=6)
     alpha, rest = resolve(a, S, T)
@@ -114,7 +114,7 @@ def test_dyads_add_up_to_inertia_inverse_and_identity(rng):
 
 
 @pytest.mark.parametrize("r", [0, 1, 3, 6])
-def test_constrained_body_answers_only_in_its_degrees_of_freedom(r, rng):
+def test_constrained_body_accelerates_in_its_degrees_of_freedom(r, rng):
     """A14, A21: Phi = S (S^T I S)^-1 S^T is symmetric, of rank r, blind to reaction forces."""
     (inertia, I), S = random_rigid(rng), rng.normal(size=(6, r))
     Phi = constrained_inverse_inertia(S, inertia)

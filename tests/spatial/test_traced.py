@@ -129,7 +129,7 @@ def test_traced_rotations_equal_the_rotations_on_floats(size, rng):
     ids=["exp", "left jacobian", "its inverse", "log"],
 )
 @pytest.mark.parametrize("size", [0.0, 1e-12, 0.0099, 0.0101, 1.2])
-def test_derivatives_through_both_sides_of_a_selection(function, size):
+def test_derivatives_through_both_branches_of_a_selection(function, size):
     """The derivative of a traced rotation is finite at zero and right everywhere."""
     phi = size * np.array([2.0, -3.0, 6.0]) / 7.0
     derivative = interpret(jacobian(trace(function, {"phi": (3,)})), (phi,))
@@ -144,7 +144,7 @@ def test_derivatives_through_both_sides_of_a_selection(function, size):
 
 
 @pytest.mark.parametrize("k", range(6))
-def test_the_tracer_finds_the_zeros_of_a_freed_axis(k):
+def test_traced_reduction_has_structural_zeros_along_the_axis(k):
     """I - U U^T / D keeps no operation for row and column k, and none for their zeros later."""
 
     def reduced(full):
@@ -163,7 +163,7 @@ def test_the_tracer_finds_the_zeros_of_a_freed_axis(k):
     assert found[k].tolist() == found[:, k].tolist() == [0.0] * 6
 
 
-def test_right_angles_cost_nothing():
+def test_right_angle_rotations_need_no_operations():
     """A constant rotation by signed unit axes only renames entries."""
     E = ((0.0, 0.0, 1.0), (-1.0, 0.0, 0.0), (0.0, -1.0, 0.0))
 

@@ -33,7 +33,7 @@ def pair(request, rng):
     return random_transform(rng, request.param)
 
 
-def test_motions_and_forces_cross_both_ways(pair, rng):
+def test_motions_and_forces_transform_both_ways(pair, rng):
     """K2: motion by X, force by X^-T, and back by X^-1 and X^T."""
     (X, dense), (m, a), (f, b) = pair, random_motion(rng), random_force(rng)
     assert_close(X.motion(m).array, dense @ a)
@@ -42,7 +42,7 @@ def test_motions_and_forces_cross_both_ways(pair, rng):
     assert_close(X.force_to_parent(f).array, dense.T @ b)
 
 
-def test_matrices_match(pair):
+def test_transforms_equal_their_matrices(pair):
     """A6: X = [E 0; E (r x)^T E] (eq. 2.18), on forces X^-T."""
     X, dense = pair
     assert_close(X.matrix(), dense)
@@ -50,7 +50,7 @@ def test_matrices_match(pair):
     assert_close(plucker(np.array(X.rotation), np.array(X.translation)), dense)
 
 
-def test_inertias_go_to_the_parent_by_congruence(pair, rng):
+def test_inertias_transform_by_congruence(pair, rng):
     """A12, K3, K5: X^T I X, ten numbers stay ten and 21 stay 21."""
     X, dense = pair
     for (inertia, matrix), kind in (
@@ -62,7 +62,7 @@ def test_inertias_go_to_the_parent_by_congruence(pair, rng):
         assert_close(moved.matrix(), dense.T @ matrix @ dense)
 
 
-def test_inverse_leads_back(pair):
+def test_inverse_transform_restores_the_vector(pair):
     """A6: the inverse transform (eq. 2.19), factor by factor in reverse."""
     X, dense = pair
     assert_close(X.inverse().matrix(), np.linalg.inv(dense))

@@ -153,7 +153,7 @@ def test_scalar_product_does_not_depend_on_the_frame(rng):
     assert X.motion(m).dot(X.force(f)) == pytest.approx(a @ b, rel=1e-12)
 
 
-def test_scalar_product_is_kept_by_motion(rng):
+def test_scalar_product_is_invariant_under_rigid_motion(rng):
     """A9: carried along together, a motion and a force keep their product: its rate is zero."""
     (v, _), (m, _), (f, _) = random_motion(rng), random_motion(rng), random_force(rng)
     assert v.cross(m).dot(f) + m.dot(v.cross_force(f)) == pytest.approx(0.0, abs=1e-13)

@@ -44,7 +44,7 @@ def test_one_angle_is_one_pair():
     assert (found.sine_cosine_pairs, found.additions) == (2, 2)
 
 
-def test_a_lone_division_is_a_division():
+def test_single_division_counts_as_division():
     """One division by a thing needs no reciprocal."""
     assert counted(lambda a: a[0] / a[1], a=(2,)) == OperationCount(divisions=1)
 
@@ -55,7 +55,7 @@ def test_divisions_by_one_value_share_its_reciprocal():
     assert found == OperationCount(divisions=1, multiplications=3)
 
 
-def test_a_reciprocal_among_divisions_is_free():
+def test_shared_reciprocal_is_counted_once():
     """1/d beside a/d is the shared reciprocal itself."""
     found = counted(lambda a, d: [1.0 / d, a / d], a=(), d=())
     assert found == OperationCount(divisions=1, multiplications=1)
@@ -77,7 +77,7 @@ def test_other_functions_are_named():
     )
 
 
-def test_dead_and_repeated_work_is_free():
+def test_dead_and_repeated_operations_are_not_counted():
     """What no result needs, and what is already there, costs nothing."""
 
     def wasteful(a):
@@ -124,7 +124,7 @@ def test_counts_are_values():
         one.functions["exp"] = 5
 
 
-def test_a_count_reads_well():
+def test_count_has_a_readable_repr():
     """Kinds that do not occur are left out."""
     found = OperationCount(2, 1, sine_cosine_pairs=1, functions={"exp": 3})
     assert str(found) == "2 multiplications, 1 additions, 1 sine cosine pairs, 3 exp"
@@ -150,7 +150,7 @@ def calls(callee):
     return trace(function, {"x": ()})
 
 
-def test_every_call_counts():
+def test_every_call_of_a_function_is_counted():
     """A callee called twice costs twice what it says."""
     assert count(calls(Doubling())) == OperationCount(multiplications=1, additions=2)
 

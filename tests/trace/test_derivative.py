@@ -124,7 +124,7 @@ def sinc(x):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_the_branch_not_taken_does_no_harm(mode):
+def test_branch_not_taken_does_not_affect_the_derivative(mode):
     """At 0 the quotient is NaN and its slope infinite, but the series is taken."""
     program = trace(lambda x: sinc(x[0]) * x[1] + sinc(x[1]), {"x": (2,)})
     found = interpret(jacobian(program, mode=mode), [[0.0, 2.0]])
@@ -232,7 +232,7 @@ def links():
     return trace(two_link, inputs)
 
 
-def test_outputs_and_inputs_are_chosen_by_name_or_place(links):
+def test_outputs_and_inputs_are_selected_by_name_or_index(links):
     """One output per pair, outputs slowest; parameters only on request."""
     every = jacobian(links)
     names = [(output.name, output.shape) for output in every.outputs]
@@ -250,7 +250,7 @@ def test_outputs_and_inputs_are_chosen_by_name_or_place(links):
     assert [output.name for output in several.outputs] == ["dheight_dv", "dheight_dq"]
 
 
-def test_values_come_first_on_request(links):
+def test_derivative_program_can_return_values_first(links):
     """Results and derivatives in one program share their work."""
     q, v = np.array([0.3, 0.9]), np.array([1.5, -0.4])
     both = jacobian(links, of="kinetic", by="q", values=True)
@@ -273,7 +273,7 @@ def test_directions_and_weights_are_extra_inputs(links):
     assert [output.name for output in reverse.outputs] == ["q_adjoint", "v_adjoint"]
 
 
-def test_the_program_itself_is_untouched(links):
+def test_differentiation_does_not_modify_the_program(links):
     """Derivatives grow a copy: a program may be shared between threads."""
     size, key = len(links.graph), links.key
     jacobian(links)
@@ -334,7 +334,7 @@ def test_a_failed_requirement_shows_in_the_derivative():
         assert diagnose(derived, [-3.0]).message == "a positive number"
 
 
-def test_unknown_choices_are_named(links):
+def test_unknown_options_raise_an_error(links):
     """Wrong names list the right ones."""
     with pytest.raises(TraceError, match="no input 'w'; it has q, v, mass"):
         jacobian(links, by="w")
@@ -386,7 +386,7 @@ def calling(callee):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_callee_brings_its_own_rule(mode):
+def test_callee_defines_its_derivative_rule(mode):
     """d/dx of (2x)^3 + x at x = 0.5 is 24 x^2 + 1 = 7; twice: 48 x = 24."""
     first = jacobian(calling(Cube()), mode=mode)
     assert interpret(first, [0.5]) == 7.0
@@ -394,7 +394,7 @@ def test_a_callee_brings_its_own_rule(mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_callee_without_rule_is_named(mode):
+def test_callee_without_derivative_rule_raises(mode):
     """The error says which callee and what its class lacks."""
     with pytest.raises(TraceError, match=r"bare: has no derivative rule.*tangent\(\)") as caught:
         jacobian(calling(Bare()), mode=mode)

@@ -13,7 +13,7 @@ def test_a_finite_result_needs_no_diagnosis():
     assert diagnose(program, [[0.0, 2.0]]) is None
 
 
-def test_a_bad_input_is_named_with_its_place():
+def test_non_finite_input_is_named_with_its_index():
     """NaN or infinity that came in is blamed first."""
     program = trace(lambda q, M: M @ q / q[0], {"q": (2,), "M": (2, 2)})
     found = diagnose(program, [[0.0, 1.0], [[1.0, 2.0], [np.inf, 3.0]]])
@@ -62,7 +62,7 @@ def test_the_first_operation_that_fails_is_named():
     assert found.message == "sqrt(-5) is nan; it depends on a, b"
 
 
-def test_an_overflow_is_found_where_it_starts():
+def test_overflow_is_located_at_its_first_operation():
     """Infinity minus infinity is NaN; the cause is the exponential."""
     program = trace(lambda x: np.exp(x) * 2.0 - np.exp(x), {"x": ()})
     found = diagnose(program, [1000.0])

@@ -165,7 +165,7 @@ def test_every_change_of_the_inputs_changes_the_digest():
     assert len(found) == len(lists)
 
 
-def test_numbers_of_the_form_of_primitives_count():
+def test_parameters_of_primitives_change_the_digest():
     """Sizes, patterns, modes and columns."""
     pattern = [(0, 0), (1, 0), (1, 1), (2, 0), (2, 1), (2, 2)]
     primitives = [
@@ -244,7 +244,7 @@ def changes_of(op, args, payload):
             yield op, args, other
 
 
-def test_every_node_counts():
+def test_every_node_changes_the_digest():
     """Whichever live node of the program or of a region changes, so does the digest."""
     program = trace(everything, {"x": (2,), "y": (3,)})
     before = program_digest(program)
@@ -261,7 +261,7 @@ def test_every_node_counts():
     assert program_digest(program) == before
 
 
-def test_forms_inputs_and_roots_of_regions_count():
+def test_parts_of_regions_change_the_digest():
     """Repetitions, numbers of states, order of arguments and of results."""
     program = trace(everything, {"x": (2,), "y": (3,)})
     before = program_digest(program)

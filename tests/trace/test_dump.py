@@ -43,7 +43,7 @@ def test_dump_names_matrix_elements_requirements_and_outputs():
     ]
 
 
-def test_a_dump_shows_one_program_only():
+def test_dump_omits_nodes_of_other_programs():
     """Dead nodes neither appear nor shift the numbers."""
 
     def busy(q, length):
@@ -54,7 +54,7 @@ def test_a_dump_shows_one_program_only():
     assert dump(trace(busy, {"q": (1,), "length": ()}, name="pendulum")) == plain
 
 
-def test_dump_can_be_computed_by_hand():
+def test_dump_evaluates_to_the_program_result():
     """Read back line by line, the text gives the result: nothing is missing from it."""
 
     def function(x):

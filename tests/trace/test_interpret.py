@@ -73,7 +73,7 @@ def test_constant_results_fill_the_batch():
 
 
 def test_branches_not_taken_give_no_warning():
-    """A division by zero in the other branch is nobody's business."""
+    """A division by zero in the branch not taken raises no warning."""
     program = trace(lambda x: np.where(x == 0.0, 7.0, 1.0 / x), {"x": ()})
     np.testing.assert_array_equal(interpret(program, [[0.0, 4.0]]), [7.0, 0.25])
 

@@ -74,7 +74,7 @@ def test_rank_is_right_for_redundant_and_nearly_singular_constraints(exponent):
 
 
 @pytest.mark.parametrize(("small", "rank"), [(1e-8, 4), (1e-9, 4), (1e-11, 3), (1e-13, 3)])
-def test_cut_lies_at_1e_10(small, rank):
+def test_rank_threshold_is_1e_10(small, rank):
     """A decade to both sides; another cut moves the border."""
     for _ in range(30):
         A = with_singular_values(6, 4, [1.0, 0.9, 0.7, small])
@@ -101,7 +101,7 @@ def test_hilbert_matrix_is_solved_to_its_condition():
     assert_close(found.x, x, SOLVE * np.linalg.cond(H))
 
 
-def test_nan_shows_in_the_solution():
+def test_nan_propagates_to_the_solution():
     """A NaN must not pass for a dependent column."""
     for place in range(4):
         A = RANDOM.normal(size=(2, 2))

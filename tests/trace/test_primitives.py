@@ -152,7 +152,7 @@ def test_matrix_that_is_not_positive_definite_is_refused(matrix):
         assert "positive definite" in diagnose(program, [A, b]).message
 
 
-def test_one_singular_case_does_not_harm_its_neighbors():
+def test_singular_case_does_not_affect_other_cases():
     """NaN stays in its case."""
     program = trace(lambda A, b: solve_spd(A, b, inline=False), {"A": (3, 3), "b": (3,)})
     A = np.stack([positive_definite(3), np.ones((3, 3)), positive_definite(3)])
@@ -172,7 +172,7 @@ def test_nearly_singular_matrix_keeps_its_accuracy():
     assert_close(solve_spd(A, A @ x), x, limit(A))
 
 
-def test_wrong_shapes_are_refused_by_name():
+def test_wrong_shapes_are_refused():
     """Each message names the argument."""
     with pytest.raises(ShapeError, match=r"matrix: expected a square matrix, got \(2, 3\)"):
         solve_spd(np.ones((2, 3)), np.ones(2))
@@ -262,7 +262,7 @@ def test_all_directions_share_one_factorization():
 
 
 @pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e-160, 1.0, 1e160, 1e300])
-def test_norm_is_right_over_the_whole_range(scale):
+def test_norm_is_accurate_over_the_range_of_floats(scale):
     """3-4-5 triangles of any size, on floats and interpreted."""
     x = np.array([3.0, -4.0]) * scale
     expected = 5.0 * scale
@@ -280,7 +280,7 @@ def test_norm_at_zero_is_zero_with_derivative_zero():
             np.testing.assert_array_equal(found, np.zeros_like(found))
 
 
-def test_norm_passes_nan_on():
+def test_norm_propagates_nan():
     """A NaN must reach the border, not vanish in a choice."""
     program = trace(norm, {"x": (3,)})
     assert np.isnan(interpret(program, [[0.0, np.nan, 0.0]]))

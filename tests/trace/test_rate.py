@@ -48,7 +48,7 @@ def test_rates_inside_a_trace_are_those_on_floats():
         assert_close(interpret(traced, [point]), (*values, *rates))
 
 
-def test_primitives_are_carried_along():
+def test_rates_of_primitives_follow_their_derivative_rules():
     """A function that calls a primitive stays one that can be traced and differentiated."""
 
     def solved(x, y):

@@ -130,7 +130,7 @@ def test_derivative_of_a_function_is_called_not_inlined():
     assert len({callee.key for callee in derived}) == 1
 
 
-def test_derivative_of_a_while_loop_does_not_depend_on_the_way():
+def test_derivative_of_a_while_loop_depends_on_its_fixed_point_only():
     """Closed form at the solution of Kepler's equation: dE/dM = 1 / (1 - e cos E)."""
     program = trace(kepler, {"x": (2,)})
     x = np.array([0.6, 0.9])
@@ -167,7 +167,7 @@ def test_derivative_of_a_loop_without_fixed_point_is_refused():
         assert np.isnan(found)
 
 
-def test_counters_in_the_state_have_no_derivative_and_do_no_harm():
+def test_counters_in_the_state_have_zero_derivative():
     """A counter never rests at a fixed point; it must neither fail the check nor move."""
 
     def counted(x):

@@ -70,7 +70,7 @@ class Pair:
     second: Any
 
 
-def test_function_takes_and_gives_nested_values():
+def test_function_accepts_and_returns_nested_values():
     """Dataclasses, dicts, tuples and keywords go in and come out with their structure."""
 
     @function
@@ -106,7 +106,7 @@ def test_integers_and_texts_are_fixed_when_a_function_is_traced():
     assert sorted(traced) == [2, 3]
 
 
-def test_zeros_inside_a_record_stay_open_to_folding():
+def test_zeros_inside_a_record_are_folded():
     """The pattern of a transform must not turn into arguments of a call."""
 
     @function
@@ -224,7 +224,7 @@ def test_loops_with_different_limits_have_different_keys():
     assert not set(loops(5)) & set(loops(6))
 
 
-def test_value_of_a_region_cannot_leave_it_sideways():
+def test_values_leave_a_region_only_as_results():
     """A traced value that escapes through a list belongs to a graph that is closed."""
     escaped = []
 
@@ -304,7 +304,7 @@ def kepler(x):
     return np.stack([result.state, result.count, np.where(result.converged, 1.0, 0.0)])
 
 
-def test_each_case_of_a_while_loop_stops_for_itself():
+def test_cases_of_a_while_loop_stop_independently():
     """Iterations differ between cases, and each result is that of the case alone."""
     x = np.column_stack([RANDOM.uniform(0.0, 0.95, 40), RANDOM.uniform(-3.0, 3.0, 40)])
     found = interpret(trace(kepler, {"x": (2,)}), [x])

@@ -91,7 +91,7 @@ def test_a_constraint_on_nothing_is_left_out():
     assert factor.solve([4.0, 7.0]) == [2.0, 0.0]
 
 
-def test_masses_that_are_none_are_refused():
+def test_mass_matrix_that_is_not_positive_definite_is_refused():
     pattern = SaddlePattern(2, 1, [(0, 0), (1, 0)], [0, 1])
     with pytest.raises(DomainError, match="positive definite mass matrix"):
         SaddleFactor(pattern, [0.0, 1.0], LOST, inline=False)

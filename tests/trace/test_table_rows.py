@@ -114,7 +114,7 @@ def test_only_the_handle_of_one_table_is_read(count):
         read_rows(table.form, table.handle * count, 0.5, line=True)
 
 
-def test_a_table_nobody_holds_is_not_read():
+def test_freed_table_is_not_read():
     """On floats its address is no longer known."""
     table = uneven(5)
     handle = table.handle

@@ -48,7 +48,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_refused_by_name_with_the_cure(case):
+def test_untraceable_code_raises_an_error_with_advice(case):
     """The error carries the function's name and the message says what to write instead."""
     function, name, cures = REFUSED[case]
     with pytest.raises(TraceError) as caught:
@@ -70,13 +70,13 @@ def test_the_traced_function_is_named():
     assert caught.value.__notes__ == ["while tracing swing"]
 
 
-def test_a_traced_if_is_named_as_such():
+def test_branch_on_a_traced_value_is_explained():
     """Python only reports bool(); the message names the statements that call it."""
     with pytest.raises(TraceError, match=r"`if`, `while`, `and`, `or`, `not`"):
         trace(lambda a: 1.0 if a[0] > 0.0 else 2.0, {"a": (1,)})
 
 
-def test_constants_may_decide():
+def test_branches_on_constants_are_traced():
     """What folds to a constant may steer Python: the zero pattern of a model is known."""
     program = trace(lambda a: a if a[0] - a[0] == 0.0 else -a, {"a": (2,)})
     assert [program.graph.ops[node] for node in program.roots] == ["input", "input"]
@@ -93,7 +93,7 @@ def test_a_value_of_another_trace_is_refused():
         trace(lambda a: KEPT[0], {"a": (2,)})
 
 
-def test_a_result_that_is_no_number_is_refused():
+def test_non_numeric_result_is_refused():
     """Returning text or nothing says what may be returned."""
     with pytest.raises(TraceError, match="returned str; it must return numbers"):
         trace(lambda a: "done", {"a": (2,)})

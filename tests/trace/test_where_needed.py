@@ -43,7 +43,7 @@ def test_derivative_is_that_of_the_side_taken(mode, x):
 
 
 @pytest.mark.parametrize("mode", ["forward", "reverse"])
-def test_infinite_slopes_of_the_side_not_taken_do_no_harm(mode):
+def test_infinite_slopes_of_the_side_not_taken_are_ignored(mode):
     def rooted(x):
         (found,) = where_needed(x[0] > 0.0, lambda: (np.sqrt(x[0]),), (2.0 * x[0],))
         return as_traced([found])

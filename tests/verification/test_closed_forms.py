@@ -14,7 +14,7 @@ on_floats_and_graph = pytest.mark.parametrize("way", WAYS, ids=lambda way: way._
 
 
 @on_floats_and_graph
-def test_pendulum_swings_as_its_equation_says(way):
+def test_pendulum_follows_its_equation_of_motion(way):
     """Point mass on a rod: m l^2 qdd + m g l sin q = tau."""
     length, mass = 0.7, 1.3
     ours = way(pendulum(length, mass))
@@ -29,7 +29,7 @@ def test_pendulum_swings_as_its_equation_says(way):
 
 
 @on_floats_and_graph
-def test_double_pendulum_moves_as_lagranges_equations_say(way):
+def test_double_pendulum_follows_lagranges_equations(way):
     """Two point masses on rods, the second angle relative to the first.
 
     H11 = (m1 + m2) l1^2 + m2 l2^2 + 2 m2 l1 l2 cos q2, H12 = m2 l2^2 + m2 l1 l2 cos q2,
@@ -61,7 +61,7 @@ def test_double_pendulum_moves_as_lagranges_equations_say(way):
 
 
 @on_floats_and_graph
-def test_pendulum_on_a_cart_moves_as_lagranges_equations_say(way):
+def test_pendulum_on_a_cart_follows_lagranges_equations(way):
     """The bob is at (x - l sin q, -l cos q).
 
     (M + m) xdd - m l cos q qdd + m l sin q v^2 = F; m l^2 qdd - m l cos q xdd + m g l sin q = tau.
@@ -145,7 +145,7 @@ def test_pendulum_swings_with_the_period_of_the_elliptic_integral():
     assert_close([*q, *v], [start, 0.0], 2e-8)
 
 
-def test_double_pendulum_keeps_its_energy():
+def test_double_pendulum_conserves_energy():
     """T + U is constant to the order of the integrator, in a large swing."""
     model = double_pendulum()
     ours = OnFloats(model)

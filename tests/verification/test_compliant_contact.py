@@ -107,7 +107,7 @@ def test_a_block_below_the_friction_angle_stays(heading):
 
 
 @pytest.mark.parametrize("heading", [0.0, 0.7, 2.4])
-def test_a_block_above_the_friction_angle_slides_as_coulomb_says(heading):
+def test_block_above_the_friction_angle_slides_by_coulombs_law(heading):
     world = slope(20.0, heading, static_friction=0.2, **SOFT)
     run = tb.simulate(SLIDER, 3.0, q=[0, 0, -1e-3], world=world, record_dt=1.0)
     speed = np.hypot(run.v[:, 0], run.v[:, 1])
@@ -115,7 +115,7 @@ def test_a_block_above_the_friction_angle_slides_as_coulomb_says(heading):
     assert run.z[-1, 3] == 0.0
 
 
-def test_static_friction_holds_what_kinetic_friction_lets_slide():
+def test_static_friction_holds_where_kinetic_friction_slides():
     """A block that stuck starts at tan = mu_s, one that slides stops only below tan = mu_k."""
     surface = {"static_friction": 0.4, "kinetic_friction": 0.2, **SOFT, "normal_damping": 400.0}
     world = slope(17.0, **surface)
@@ -175,7 +175,7 @@ def test_slider_on_a_belt_sticks_and_slips_with_the_period_of_coulomb():
     assert errors[1] < 2e-3
 
 
-def test_rolling_ball_accelerates_as_it_must():
+def test_rolling_ball_has_the_closed_form_acceleration():
     world = slope(20.0, 0.4, static_friction=0.5, **SOFT)
     run = tb.simulate(BALL, 1.5, q=at(RADIUS - G / 2e4), world=world, record_dt=0.5)
     speed = np.hypot(run.v[:, 3], run.v[:, 4])
@@ -341,7 +341,7 @@ def test_a_law_of_the_user_replaces_spring_and_damper():
     np.testing.assert_allclose(run.v[-1, :2] / run.v[0, :2], math.exp(-2.5), rtol=1e-6)
 
 
-def test_patches_hold_and_let_slide():
+def test_patches_stick_and_slide_by_their_friction():
     """A slider leaves rough ground, and keeps its speed on ice."""
     ice = tb.ContactMaterial(0.0, normal_stiffness=1e5, normal_damping=100.0)
     patch = tb.GroundPatch("ice", (0.2, -1.0), (9.0, 1.0), ice)
@@ -354,7 +354,7 @@ def test_patches_hold_and_let_slide():
     assert run.z[-1, 2] == pytest.approx(2 * G, rel=1e-3)
 
 
-def test_rosenbrock_holds_what_explicit_steps_cannot():
+def test_rosenbrock_is_stable_where_explicit_steps_diverge():
     world = slope(10.0, 0.5, static_friction=0.5, normal_stiffness=1e9, normal_damping=1e5)
     with pytest.raises(tb.DomainError, match=r"contact 'tip'.*at most .* s.*rosenbrock"):
         tb.simulate(SLIDER, 0.1, q=[0, 0, 0], world=world)

@@ -50,7 +50,7 @@ def test_edge_forces_of_a_block_on_a_slope(mu, lower, upper):
     assert force[~front].sum() == pytest.approx(upper, abs=1e-6)
 
 
-def test_static_friction_holds_what_kinetic_friction_lets_slide():
+def test_static_friction_holds_where_kinetic_friction_slides():
     # tan 20 deg = 0.364 lies between the two coefficients
     world = slope(20, static_friction=0.4, kinetic_friction=0.2)
     rest = tb.simulate(BLOCK, 1.0, q=resting(0.1, HEADING), world=world, record_dt=0.5)
@@ -131,7 +131,7 @@ def test_bouncing_ball_comes_to_rest_after_the_sum_of_its_bounces():
     assert np.abs(run.v[-1]).max() < 1e-12
 
 
-def test_perfect_restitution_keeps_the_energy():
+def test_perfect_restitution_conserves_energy():
     world = tb.World(ground=tb.Ground(restitution=1.0))
     run = tb.simulate(BALL, 20.0, q=resting(RADIUS + 1.0), world=world, record_dt=0.01)
     energy = tb.kinetic_energy(BALL, run.q, run.v) + G * (run.q[:, 6] - RADIUS)
@@ -176,7 +176,7 @@ def test_impact_of_three_balls_in_a_row():
         assert after.energy_change == pytest.approx(-(1 - e * e) / 3, abs=1e-11)
 
 
-def test_momentum_of_a_pile_is_kept():
+def test_momentum_of_a_pile_is_conserved():
     """Balls that collide in free fall: only their mass center falls."""
 
     def ball(name, radius, mass):

@@ -1,4 +1,4 @@
-"""Rigid contact of mechanisms nobody chose for being easy: balances of momentum, energy and force.
+"""Rigid contact of random and ill-conditioned mechanisms: balances of momentum, energy and force.
 
 Impulses are recorded as mean forces over a step. Their sum must be what changes the momentum, and
 no contact with restitution up to 1 may add energy.
@@ -172,7 +172,7 @@ def test_sea_floor_carries_the_weight_in_water():
     np.testing.assert_allclose(run.q[-1], run.q[0], atol=1e-9)
 
 
-def test_heading_of_a_scene_does_not_matter():
+def test_results_do_not_depend_on_the_heading():
     """A block that slides and turns down a slope, turned about the normal: the same motion."""
     size = (0.4, 0.3, 0.2)
     model = tb.Model("block", [free("block", tb.BoxShape(size), 2.0, size)])
@@ -316,7 +316,7 @@ def test_coincident_contact_points_act_as_one():
     np.testing.assert_allclose(shared, one.z[:, 0:3], atol=1e-5 * np.abs(one.z[:, :3]).max())
 
 
-def test_touching_while_separating_feels_nothing():
+def test_separating_contacts_have_no_force():
     """At the start a point touches exactly and moves away: no impulse, free flight."""
     model = tb.Model("ball", [free("ball", tb.SphereShape(0.1), 1.0, (0.1, 0.14, 0.12))])
     world = tb.World(ground=tb.Ground(static_friction=0.9, restitution=1.0))

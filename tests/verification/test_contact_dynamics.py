@@ -181,7 +181,7 @@ def test_accelerations_differentiate_contact_velocities():
     assert abs(second) < 1e-4 * G
 
 
-def test_a_falling_table_unloads_what_lies_on_it():
+def test_falling_table_unloads_the_block_on_it():
     """Prescribed motion: force m (g + a) on a table that accelerates by a, none where a < -g."""
     amplitude, w = 0.02, 30.0
     path = tb.Harmonic(amplitude, frequency=w / (2.0 * math.pi))

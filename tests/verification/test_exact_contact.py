@@ -39,7 +39,7 @@ def test_bouncing_ball_comes_to_rest_after_the_sum_of_its_bounces():
     assert abs(run.q[-1, 6] - RADIUS) < 1e-15
 
 
-def test_elastic_ball_keeps_its_energy():
+def test_elastic_ball_conserves_energy():
     """With e = 1 every bounce returns all of the speed."""
     world = tb.World(ground=tb.Ground(restitution=1.0, static_friction=0.0, kinetic_friction=0.0))
     q, v = turned(0.3, 0.01 + RADIUS), np.array([0, 0, 0, 0.3, -0.1, 0.0])
@@ -50,7 +50,7 @@ def test_elastic_ball_keeps_its_energy():
 
 
 @pytest.mark.slow
-def test_elastic_ball_keeps_its_energy_over_a_thousand_bounces():
+def test_elastic_ball_conserves_energy_over_a_thousand_bounces():
     """Nothing accumulates but rounding."""
     world = tb.World(ground=tb.Ground(restitution=1.0, static_friction=0.0, kinetic_friction=0.0))
     run = exact(BALL, 92.0, q=turned(0.3, 0.01 + RADIUS), world=world, record_dt=4.0)
@@ -317,7 +317,7 @@ def test_rattleback_turns_round_and_keeps_its_energy():
 
 
 @pytest.mark.slow
-def test_rolling_disc_keeps_its_energy():
+def test_rolling_disc_conserves_energy():
     """A coin that rolls and precesses on the edge of its rim."""
     disc = single_body(tb.CylinderShape(0.2, 0.02), 1.0, [0.01, 0.01, 0.02])
     world = tb.World(ground=tb.Ground(static_friction=1.0))

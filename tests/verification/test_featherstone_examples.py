@@ -50,7 +50,7 @@ def test_sphere_with_a_cylinder_on_its_shaft_has_no_single_mass():
     assert_close(felt[:3, :3], sphere + np.diag([0.04, 0.0, 0.04]))
 
 
-def test_sphere_with_a_nut_on_its_thread_couples_turn_and_push():
+def test_sphere_with_a_nut_on_its_thread_couples_rotation_and_translation():
     """Fig. 3-2 with a screw: I_yy 0.51, M_yy 4.0, coupling -0.1 for the numbers of the example."""
     m1, m2, J, rho, moment = 3.0, 2.0, 0.02, 0.1, 0.5
     sphere = tb.Inertia(m1, (0.0, 0.0, 0.0), (moment,) * 3)

@@ -47,7 +47,7 @@ def in_parent(model, name, q, wrench):
     return np.concatenate([R0.T @ (n + np.cross(p - p0, f)), R0.T @ f])
 
 
-def test_T4_what_joints_transmit_moves_the_rigid_body_alone():
+def test_T4_forces_transmitted_by_joints_act_on_the_rigid_body():
     """Eq. 6.30: the force on body 1 less that on its successors is I_1 a_1 + p_1, not I^A_1."""
     model = tree()
     rng = np.random.default_rng(52)
@@ -63,7 +63,7 @@ def test_T4_what_joints_transmit_moves_the_rigid_body_alone():
         assert_close(left, needed_alone(model, body.name, q, v, vd), ALGEBRA, scale)
 
 
-def test_T5_a_joint_of_known_acceleration_hands_on_inertia_as_a_weld_does():
+def test_T5_joint_of_known_acceleration_transmits_inertia_as_a_weld():
     """Eq. 7.35: with I^A for I the subtree beyond the joint would be counted twice."""
     model = tree()
     rng = np.random.default_rng(53)

@@ -23,7 +23,7 @@ def crawler(limbs):
     return tb.Model("crawler", bodies)
 
 
-def test_T7_a_floating_base_feels_all_its_successors():
+def test_T7_floating_base_depends_on_all_successors():
     """Eq. 7.21 is printed for one: at rest and without weight all momentum must stay zero."""
     model = crawler(3)
     rng = np.random.default_rng(32)
@@ -71,7 +71,7 @@ def test_T18_frames_of_modified_tables_sit_on_their_own_joint():
     assert_close(moved["classic"], 2 * 0.5 * np.sin(0.5), ALGEBRA)
 
 
-def test_T19_forces_from_outside_push_the_way_they_point():
+def test_T19_external_forces_act_along_their_direction():
     """Eq. 6.28 does not show their sign: p = v x I v - f."""
     body = tb.Body("block", joint=tb.Free("float"), inertia=tb.Inertia.box(2.0, (0.1, 0.2, 0.3)))
     model = tb.Model("block", [body])

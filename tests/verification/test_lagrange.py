@@ -97,7 +97,7 @@ def test_two_link_arm_obeys_its_symbolic_lagrangian(way):
 
 
 @on_floats_and_graph
-def test_nut_on_a_vertical_thread_falls_as_it_must(way):
+def test_nut_on_a_vertical_thread_has_the_closed_form_acceleration(way):
     """(J + m rho^2) qdd = tau - m g rho: weight turns the nut through the pitch."""
     mass, J, rho, g = 1.7, 0.02, 0.13, 9.81
     inertia = tb.Inertia(mass, (0.0, 0.0, 0.4), (0.5, 0.5, J))

@@ -98,7 +98,7 @@ def test_no_4_any_frame_of_the_base_gives_the_same_motion():
     frame = random_pose(rng)
     plain, moved = swimmer(tb.Pose()), swimmer(frame)
     q, v = plain.random_state(rng)
-    # the same state told of the other frame
+    # the same state expressed in the other frame
     R, p = tb.forward_kinematics(plain, q, "trunk")
     place = tb.Pose(R, p) @ frame
     turn = matrix_to_quaternion(np.array(place.rotation))
@@ -117,7 +117,7 @@ def test_no_4_any_frame_of_the_base_gives_the_same_motion():
     assert_close(found, expected, SOLVE, scale)
 
 
-def test_table_1_gravity_comes_back_with_a_plus():
+def test_table_1_gravity_has_a_positive_sign():
     """A = a' + a_g (printed with a minus): a floating robot at rest falls, it does not rise.
 
     Its center of mass accelerates by gravity whatever its joints do.

@@ -325,7 +325,7 @@ def test_B20_no_interaction_means_differences_across_the_line_of_contacts():
     assert abs(force[0] @ line) > 1e-3
 
 
-def test_B21_weights_must_know_the_unit_of_length():
+def test_B21_weights_depend_on_the_unit_of_length():
     """Meters and millimeters: one physical answer with (6.20), and not with W = 1."""
     rng = np.random.default_rng(9)
     arms = rng.standard_normal((2, 3))

@@ -66,7 +66,7 @@ def test_a_fast_ball_that_misses_the_edge_passes_undisturbed(miss):
     assert shot([ball("ball"), plate()], q, v).v[-1, 3] != 300.0
 
 
-def test_a_spinning_ball_on_a_skew_course_hits_the_point_that_lies_on_it():
+def test_spinning_ball_on_a_skew_path_hits_the_target_point():
     """Against a plate that is turned in space: where its course meets the plate's surface."""
     axis = np.array([0.3, -0.5, 0.8]) / np.linalg.norm([0.3, -0.5, 0.8])
     R = np.array(axis_angle_to_matrix(tuple(axis), 0.7))

@@ -1,4 +1,4 @@
-"""A vehicle's data sheet against what models of it predict, as docs/water.md tells."""
+"""A vehicle's data sheet against predictions of its models, as in docs/water.md."""
 
 from pathlib import Path
 

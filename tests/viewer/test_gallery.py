@@ -33,6 +33,6 @@ def test_every_page_states_the_sources_of_values(name):
     assert " ".join(words) in text.partition("## Sources of its values")[2].replace("\n", " ")
 
 
-def test_pages_of_robots_that_are_gone_are_gone():
+def test_pages_of_removed_robots_are_removed():
     pages = {page.stem for page in GALLERY.glob("*.md")} - {"index"}
     assert pages == set(zoo.names())

@@ -40,7 +40,7 @@ def edges_meet(mesh) -> bool:
     ],
     ids=["box", "cylinder", "capsule", "ellipsoid"],
 )
-def test_surfaces_are_closed_and_as_large_as_their_solids(mesh, exact, extents):
+def test_surfaces_are_closed_with_the_volume_of_their_solids(mesh, exact, extents):
     """Normals point outward; facets of 10 degrees and rounded edges take at most 2 %."""
     assert edges_meet(mesh)
     assert 0.98 * exact < volume(mesh) <= exact
@@ -105,7 +105,7 @@ def replay():
 class TestServed:
     """With a server, which needs viser but no browser."""
 
-    def test_nodes_stand_where_kinematics_puts_the_bodies(self, replay):
+    def test_scene_nodes_have_the_poses_of_forward_kinematics(self, replay):
         model, q, live = replay
         live.seek(1.0)
         robot = live.scene.robots[0]
@@ -186,7 +186,7 @@ class TestServed:
         live.seek(-1.0)
         assert live.time == 0.0
 
-    def test_a_port_that_is_taken_gives_the_next(self, replay):
+    def test_port_in_use_selects_the_next_one(self, replay):
         from tiburon.viewer import LiveScene
 
         taken = int(replay[2].url.rsplit(":", 1)[1])
@@ -211,7 +211,7 @@ class TestServed:
             ]:
                 assert status_of(port, host, origin, upgrade) == 403
 
-    def test_other_servers_of_viser_stay_as_they_are(self, replay):
+    def test_other_viser_servers_are_not_modified(self, replay):
         """The guard protects the port of the scene alone, not servers of the user."""
         import viser
 
@@ -225,7 +225,7 @@ class TestServed:
         """A message of viser does so otherwise, through a server elsewhere."""
         assert vars(replay[2].scene.server)["request_share_url"]() is None
 
-    def test_bad_options_are_refused_with_the_good_ones(self, replay):
+    def test_invalid_options_are_refused_with_the_valid_ones(self, replay):
         _, _, live = replay
         with pytest.raises(tb.OptionError, match="'orbit' or 'follow' or 'on-board'"):
             live.scene.look("above")
@@ -254,8 +254,8 @@ def test_a_viser_whose_requests_cannot_be_checked_is_refused(monkeypatch):
     assert stopped == [True]
 
 
-def test_others_on_the_network_cannot_be_let_in():
-    """The scene asks nobody for a password, so it listens on this computer alone."""
+def test_remote_hosts_cannot_be_admitted():
+    """The scene has no password, so it listens on this computer alone."""
     pytest.importorskip("viser", reason="viser is not installed")
     from tiburon.viewer import LiveScene
 
@@ -281,7 +281,7 @@ def test_without_viser_runs_open_as_pages(monkeypatch, tmp_path):
     assert opened == [page.as_uri()]
 
 
-def test_a_mode_swings_about_its_equilibrium_in_one_period():
+def test_mode_oscillates_about_its_equilibrium_in_one_period():
     """Positions are q + a Re(shape e^(i phase)); the page plays a period in two seconds."""
     from tiburon.simulation.modes import film_of_mode
 
@@ -300,7 +300,7 @@ def test_a_mode_swings_about_its_equilibrium_in_one_period():
         film_of_mode(found, 2)
 
 
-def test_every_stand_in_has_a_surface():
+def test_every_placeholder_shape_has_a_surface():
     """No robot that ships has a body the live scene cannot draw."""
     for name in ("panda", "stewart", "remus100"):
         for body in scene_of(tb.load(name)).bodies:

@@ -86,7 +86,7 @@ def press(page, words: str) -> None:
 
 
 def test_the_page_shows_the_robot_moves_it_and_obeys(page, replay):
-    """Time runs while somebody looks; without the robot the picture is another one."""
+    """Time advances while a page is open; without the robot the picture differs."""
     start = replay.time
     until(lambda: replay.time > start, page)
     press(page, "Pause")

@@ -16,8 +16,8 @@ def arm():
     return tb.load("panda")
 
 
-def test_rare_rows_are_kept_and_dense_ones_thinned_out():
-    """The page never has more frames than rows, nor more than asked for."""
+def test_sparse_rows_are_kept_and_dense_rows_decimated():
+    """The page never has more frames than rows, nor more than requested."""
     model = arm()
     q = model.neutral()
 
@@ -33,7 +33,7 @@ def test_rare_rows_are_kept_and_dense_ones_thinned_out():
     assert len(frame_times([Track(model, None, q)], 30.0, 100)) == 1
 
 
-def test_frames_between_rows_lie_on_the_motion():
+def test_interpolated_frames_follow_the_motion():
     """Interpolated poses are those of the kinematics, as well as chords follow arcs."""
     model = arm()
     q0, v = model.random_state(4)
@@ -62,7 +62,7 @@ def test_a_case_that_ended_is_hidden_from_then_on():
     assert np.isnan(motion.poses[3:, 1]).all()
 
 
-def test_of_rows_at_one_instant_the_last_is_shown():
+def test_last_of_several_rows_at_one_time_is_shown():
     """Events write two rows at one time: what came of them counts."""
     model = tb.load("pendulum")
     rows = np.array([0.0, 1.0, 1.0, 2.0])
@@ -74,7 +74,7 @@ def test_of_rows_at_one_instant_the_last_is_shown():
     np.testing.assert_allclose(motion.poses[1], expected.poses[0], atol=1e-15)
 
 
-def test_of_many_cases_an_even_choice_is_shown():
+def test_cases_shown_are_evenly_selected():
     """First and last are among them."""
     model = tb.load("pendulum")
     q = np.linspace(0.0, 1.0, 101)[None, :, None] * np.ones((2, 1, 1))
@@ -83,8 +83,8 @@ def test_of_many_cases_an_even_choice_is_shown():
     np.testing.assert_allclose(angles, [0.0, 0.25, 0.5, 0.75, 1.0], atol=1e-7)
 
 
-def test_joints_moved_by_time_are_where_the_time_puts_them():
-    """A driven joint has no number in q: the motion asks for it at the time of each row."""
+def test_prescribed_joints_are_drawn_at_their_time():
+    """A driven joint has no number in q: its position follows from the time of each row."""
     wheel = tb.Body(
         "wheel",
         joint=tb.Driven(
@@ -102,7 +102,7 @@ def test_joints_moved_by_time_are_where_the_time_puts_them():
 
 
 @pytest.mark.parametrize("gravity", [(0, 0, -9.81), (0, 0, 9.81), (0, -9.81, 0), (3.0, 1.0, -2.0)])
-def test_up_is_up_whatever_gravity_says(gravity):
+def test_vertical_direction_does_not_depend_on_gravity(gravity):
     """The page turns the world until gravity pulls down its third axis."""
     R = view_rotation(tb.World(gravity=gravity))
     np.testing.assert_allclose(R @ R.T, np.eye(3), atol=1e-12)

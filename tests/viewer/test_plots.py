@@ -53,7 +53,7 @@ def test_powers_in_units_are_shown_as_such():
     ]
 
 
-def test_labels_choose_curves():
+def test_labels_select_curves():
     """Only curves whose names hold the word are drawn; a word that fits none is an error."""
     model = double_pendulum()
     run, _, _ = samples.recorded(model)
@@ -65,7 +65,7 @@ def test_labels_choose_curves():
         run.plot("joint_positions_of_all")
 
 
-def test_few_cases_are_ghosts_and_many_a_band():
+def test_few_cases_are_lines_and_many_a_band():
     """The line is the median of the cases; beside it thin lines, or the middle 90 % of them."""
     model = double_pendulum()
     few, _, columns = samples.recorded(model, batch=(4,))
@@ -90,7 +90,7 @@ def test_one_case_of_a_batch_is_drawn_alone():
     assert np.array_equal(axes.get_lines()[0].get_ydata(), columns["q"][:, 2, 0])
 
 
-def test_ended_cases_leave_the_middle_of_the_others():
+def test_median_ignores_ended_cases():
     """NaN rows are left out of bands and medians; without any case there is a gap."""
     model = double_pendulum()
     time, columns = samples.rows(model, 30, (20,))
@@ -127,7 +127,7 @@ def test_many_curves_have_colors_of_their_own():
     assert len({tuple(color) for color in colors}) == 40
 
 
-def test_figures_are_saved_by_the_ending_of_their_name(tmp_path):
+def test_figure_format_follows_the_file_extension(tmp_path):
     """The same call draws and saves."""
     run, _, _ = samples.recorded(double_pendulum(), count=5)
     run.plot(path=tmp_path / "run.png")

@@ -65,7 +65,7 @@ def test_poses_of_the_page_are_those_of_the_kinematics(name):
     assert ((turns[1:] * turns[:-1]).sum(axis=-1) > 0.0).all()
 
 
-def test_tables_come_back_to_the_bit():
+def test_packed_tables_round_trip_in_bits():
     """Packing is lossless, for any shape and any number."""
     rng = np.random.default_rng(8)
     for shape in [(1,), (7,), (5, 3), (4, 2, 3)]:
@@ -106,7 +106,7 @@ def test_the_page_needs_nothing_from_outside(tmp_path):
 
 
 def test_the_drawing_library_ships_with_its_license():
-    """Its license asks for that; the tag in the file says which one it is."""
+    """Its license requires that; the tag in the file states which one it is."""
     text = (PAGE / "three" / "LICENSE").read_text()
     assert "MIT" in text
     assert "three.js authors" in text
@@ -117,7 +117,7 @@ def test_the_drawing_library_ships_with_its_license():
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>@@code@@ \"'&"
 
 
-def test_hostile_names_stay_names():
+def test_hostile_names_are_escaped():
     """Names from strangers' files cannot end the script they stand in, nor become markup."""
     body = tb.Body(
         HOSTILE, joint=tb.Revolute(HOSTILE + "j", (0, 0, 1)), inertia=tb.Inertia.box(1, (1, 1, 1))
@@ -135,7 +135,7 @@ def test_hostile_names_stay_names():
     assert "&lt;/script&gt;" in re.search(r"<title>(.*)</title>", page).group(1)
 
 
-def test_the_page_never_makes_markup_of_texts():
+def test_texts_are_never_inserted_as_markup():
     """Texts reach the page as text alone."""
     for file in PAGE.glob("*.js"):
         source = file.read_text(encoding="utf-8")
@@ -235,7 +235,7 @@ def test_cells_of_terrain_are_divided_as_contact_divides_them():
     assert "corners.push(k, k + columns, k + columns + 1, k, k + columns + 1, k + 1)" in source
 
 
-def test_bad_options_are_named():
+def test_invalid_options_are_refused():
     """Choices that do not exist, frames that are not there, arrays that do not fit."""
     model, time, q = swinging(rows=5)
     with pytest.raises(tb.OptionError, match="camera: expected 'auto'"):
@@ -285,7 +285,7 @@ def test_a_run_writes_its_replay_and_shows_it_in_notebooks(tmp_path):
         run.save_html(tmp_path / "nowhere" / "dive.html")
 
 
-def test_captions_stand_in_the_order_of_their_times():
+def test_captions_are_sorted_by_time():
     """Sentences with times; anything else is refused."""
     model = tb.Model(
         "one", [tb.Body("a", joint=tb.Revolute("j"), inertia=tb.Inertia.point(1.0, (1, 0, 0)))]

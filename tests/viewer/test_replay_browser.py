@@ -139,8 +139,8 @@ def test_the_scene_is_full_and_changes_with_time_camera_and_buttons(visit, tmp_p
     assert page.evaluate("window.tiburonReplay.rig.azimuth") != pytest.approx(-0.9)
 
 
-def test_the_plot_strip_follows_and_leads(visit, tmp_path):
-    """A click into the plot goes to that time, and the legend tells the value there."""
+def test_plot_strip_and_playback_time_are_linked(visit, tmp_path):
+    """A click into the plot goes to that time, and the legend shows the value there."""
     model = tb.load("double_pendulum")
     time = np.linspace(0.0, 2.0, 61)
     q = np.column_stack([time, -time])
@@ -174,7 +174,7 @@ def test_hostile_names_do_nothing_in_the_browser(visit, tmp_path):
 
 
 @pytest.mark.slow
-def test_every_kind_of_surroundings_is_drawn_without_complaint(visit, tmp_path):
+def test_all_surroundings_are_drawn_without_console_errors(visit, tmp_path):
     """Uneven ground, a water surface seen from above, space; ghosts; meshes; one still pose."""
     (tmp_path / "t.obj").write_text(
         "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"

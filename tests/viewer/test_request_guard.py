@@ -31,12 +31,12 @@ class Headers:
         ("localhost:9000", "http://localhost:9000"),
         # two names of the one server
         ("127.0.0.1:8765", "http://localhost:8765"),
-        # named by --allow-host, and behind a proxy that asks under another name
+        # named by --allow-host, and behind a proxy that uses another name
         ("robot.example", "https://robot.example"),
         ("127.0.0.1:8765", "https://robot.example"),
     ],
 )
-def test_own_names_and_own_pages_are_answered(host, origin):
+def test_requests_with_own_host_and_origin_are_accepted(host, origin):
     given = {"Host": host} if origin is None else {"Host": host, "Origin": origin}
     assert RequestGuard(["robot.example"]).refusal(Headers(**given), LOCAL) is None
 
@@ -60,7 +60,7 @@ def test_own_names_and_own_pages_are_answered(host, origin):
         "x" * 5000,
     ],
 )
-def test_other_names_are_refused_whatever_the_origin(host):
+def test_requests_with_other_hosts_are_refused(host):
     """Under DNS rebinding the Origin agrees with the Host: it must not help."""
     origin = host if isinstance(host, str) else "evil.example"
     for given in ({"Host": host}, {"Host": host, "Origin": f"http://{origin}"}):
@@ -88,14 +88,14 @@ def test_other_names_are_refused_whatever_the_origin(host):
         ["http://127.0.0.1:8765", "http://evil.example"],
     ],
 )
-def test_pages_of_others_are_refused(origin):
+def test_requests_from_other_origins_are_refused(origin):
     """Other sites, files, sandboxes, and other servers of this machine."""
     said = RequestGuard().refusal(Headers(Host="127.0.0.1:8765", Origin=origin), LOCAL)
     assert said.startswith("Origin: expected a page of this server, got ")
 
 
 def test_the_address_where_a_connection_arrived_is_the_servers_own():
-    """Bound to all addresses, a server is asked for by any of them; names must be allowed."""
+    """A server bound to all addresses accepts any of them; names must be allowed."""
     guard, there = RequestGuard(bound="0.0.0.0"), ("192.168.0.9", 8765)
     asked = Headers(Host="192.168.0.9:8765", Origin="http://192.168.0.9:8765")
     assert guard.refusal(asked, there) is None
@@ -106,7 +106,7 @@ def test_the_address_where_a_connection_arrived_is_the_servers_own():
     assert RequestGuard(bound="robot.local").refusal(Headers(Host="robot.local:1"), there) is None
 
 
-def test_names_are_allowed_one_by_one():
+def test_host_names_are_allowed_individually():
     """A single name is not taken for a list of letters; addresses are compared, not their text."""
     assert RequestGuard("robot.example").hosts == ("robot.example",)
     assert RequestGuard(["fe80:0:0::1", "[::2]", "Robot.local."]).hosts == (

@@ -39,7 +39,7 @@ def test_every_body_of_every_robot_is_visible_with_and_without_shapes(name):
     assert scene.size > 0.0
 
 
-def test_a_rod_stands_in_from_joint_to_joint():
+def test_body_without_shape_is_drawn_as_a_rod_between_joints():
     """The capsule of a link without shapes starts at its joint and ends at the next one."""
     model = tb.Model(
         "arm",
@@ -66,7 +66,7 @@ def test_a_rod_stands_in_from_joint_to_joint():
     np.testing.assert_allclose(last.position, (0.0, 0.0, -0.2), atol=ROUNDING)
 
 
-def test_a_floating_body_becomes_the_box_of_its_inertia():
+def test_floating_body_without_shape_is_drawn_as_its_inertia_box():
     """Size and axes of a solid box follow from its mass and tensor."""
     turned = tb.Pose.from_rpy((0.3, -0.5, 1.1), (0.02, 0.01, -0.03))
     inertia = tb.Inertia.box(7.0, (0.6, 0.4, 0.2)).moved(turned)
@@ -80,7 +80,7 @@ def test_a_floating_body_becomes_the_box_of_its_inertia():
     assert abs(longest @ np.array(turned.rotation)[:, 0]) == pytest.approx(1.0, abs=1e-9)
 
 
-def test_water_alone_gives_a_ball_of_its_volume():
+def test_body_with_volume_only_is_drawn_as_a_sphere():
     """A body whose mass is a point is seen by the water it displaces."""
     fluid = tb.BodyFluid(volume=4.0 / 3.0 * math.pi * 0.5**3, center_of_buoyancy=(0.1, 0.0, 0.0))
     body = tb.Body(
@@ -159,7 +159,7 @@ def _surface(part, directions):
     return np.column_stack([radius * flat, 0.5 * length * np.sign(directions[:, 2])])
 
 
-def test_quaternions_give_their_rotations_back():
+def test_quaternions_round_trip_through_rotations():
     """Also for half turns, where the first part is zero."""
     rng = np.random.default_rng(2)
     q = rng.normal(size=(50, 4))
@@ -191,7 +191,7 @@ def volume(mesh) -> float:
     return float((a * np.cross(b, c)).sum() / 6.0)
 
 
-def test_the_same_surface_comes_from_all_kinds_of_files(tmp_path):
+def test_all_mesh_formats_give_the_same_surface(tmp_path):
     """Binary and text STL and OBJ of a tetrahedron: four corners, four faces, volume one sixth."""
     (tmp_path / "a.stl").write_bytes(binary_stl(TETRAHEDRON))
     facets = "".join(

@@ -36,7 +36,7 @@ def test_ball_rolls_down_its_slope():
     assert run.contact_summary().slipping.max() == 0.0
 
 
-def test_cradle_passes_the_blow_on():
+def test_cradle_transmits_the_impulse():
     """Each of four collisions one after the other passes on (1 + e) / 2 of the speed."""
     cradle = tb.load("newtons_cradle")
     run = tb.simulate(
@@ -91,7 +91,7 @@ def spun(duration, dt):
     return top, tb.simulate(top, duration, q=top.poses["leaning"], v=v, world=floor, dt=dt)
 
 
-def test_top_keeps_jelletts_integral():
+def test_top_conserves_jelletts_integral():
     """Friction acts at the contact, so that its moment along the radius vanishes."""
     errors = []
     for dt in (2e-4, 1e-4):
@@ -169,7 +169,7 @@ def test_boxes_of_a_stack_touch():
     assert here.gap.min() > -1e-12
 
 
-def test_gripper_lifts_its_block_and_lets_go():
+def test_gripper_lifts_its_block_and_releases_it():
     gripper, floor = loaded("gripper_block")
     pairs = [("left_finger", "block"), ("right_finger", "block"), ("block", "world")]
 

@@ -32,8 +32,8 @@ WANTED = {
 every = pytest.mark.parametrize("name", ALL)
 
 
-def test_all_robots_are_there():
-    """Those promised, and no file that nobody listed."""
+def test_zoo_contains_all_robots():
+    """All documented robots, and no file that is not listed."""
     assert set(ALL) == WANTED
 
 
@@ -54,7 +54,7 @@ def test_file_loads_as_the_robot_of_its_name(name):
 
 
 @every
-def test_bodies_can_be_built_of_matter(name):
+def test_inertias_are_physically_possible(name):
     """Masses are positive, moments obey the triangle inequality, centers of mass are near."""
     model = tb.load(name)
     for body in model.bodies:
@@ -66,7 +66,7 @@ def test_bodies_can_be_built_of_matter(name):
 
 
 @every
-def test_forward_dynamics_undoes_inverse_dynamics(name):
+def test_forward_dynamics_inverts_inverse_dynamics(name):
     """FD(ID(vd)) = vd on the tree, in a random state in motion."""
     tree = tb.load(name).without_loops()
     rng = np.random.default_rng(7)

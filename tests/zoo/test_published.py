@@ -253,7 +253,7 @@ def test_kerr_roth_grasp_has_the_published_equilibrium():
     assert weight == pytest.approx([0.0, 1.0, 1.0], abs=1e-14)
 
 
-def test_remus_steers_as_its_source_says():
+def test_remus_has_the_published_steering_response():
     """Small angles at 2 m/s: Y_r, Z_s, their moments and drag, in marine axes."""
     auv, rho, speed, angle = tb.load("remus100"), 1026.0, 2.0, 1e-3
     assert [fin.name for _, fin in tb.steerable_fins(auv)] == ["rudder", "stern planes"]

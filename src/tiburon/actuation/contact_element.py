@@ -28,7 +28,7 @@ CANDIDATES = "contact candidates"
 
 
 class Candidates(tuple[Candidate, ...]):
-    """Candidates that know their hash and their form: repeated runs ask for both at every call."""
+    """Candidates with cached hash and form: repeated runs need both at every call."""
 
     is_declared = True
     """Candidates hold data of this package only."""

@@ -159,7 +159,7 @@ def contact_elements(
 
     Raises:
         OptionError: If there is no such model or law of contact.
-        ModelError: If nothing can touch where contact is asked for.
+        ModelError: If nothing can touch where contact is requested.
     """
     if not (contact is None or contact is False or isinstance(contact, str)) or (
         isinstance(contact, str) and contact not in CONTACTS

@@ -346,7 +346,7 @@ def number_count(candidates: Sequence[Candidate]) -> int:
 def numbers_of(candidates: Sequence[Candidate]) -> tuple[float, ...]:
     """Return what the geometry of candidates takes: parameters, then the handle of their table.
 
-    Whoever calls code with them holds the candidates, and with them the table.
+    Callers of code with them keep the candidates alive, and with them the table.
     """
     own = (x for candidate in candidates for x in candidate.parameters())
     return (*own, *(x for table in tables_of(candidates) for x in table.handle))

@@ -594,7 +594,7 @@ def rigid_step(
     moved, shifted = compliance.response(y), compliance.response(shifts)
     mean = tuple(0.5 * (a + b) + c for a, b, c in zip(v, v_free, shifted, strict=True))
     # points on the cone without slip stick, too: forces of many points are not unique
-    # without friction nothing sticks, and impulses do not tell whether points slip
+    # without friction nothing sticks, and impulses do not show whether points slip
     squares = [
         slip[k] * slip[k] * (p[3 * k] * p[3 * k] + p[3 * k + 1] * p[3 * k + 1])
         for k in range(count)

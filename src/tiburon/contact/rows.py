@@ -67,7 +67,7 @@ NO_DRIFT: Scalars3 = (0.0, 0.0, 0.0)
 
 
 class LazyRows(Sequence[ContactRow]):
-    """Rows that are computed when they are asked for."""
+    """Rows that are computed on first use."""
 
     def __init__(self, make: Callable[[], Sequence[ContactRow]]) -> None:
         """Keep the function that computes them."""

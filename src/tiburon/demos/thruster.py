@@ -130,7 +130,7 @@ def thruster(duration: float | None = None) -> Demonstration:
     title = "A vehicle loses a thruster in a current"
     captions = [
         (0.0, f"eight thrusters hold it in a current of {np.linalg.norm(CURRENT):.2f} m/s"),
-        (FAILURE, f"{LOST} has failed; nobody knows yet"),
+        (FAILURE, f"{LOST} has failed, undetected"),
         (DETECTED, f"without {LOST}: " + "; ".join(_lost_sentences(before, after))),
     ]
     figures = {"thruster.png": _figure(run, before, after, title)}

@@ -327,7 +327,7 @@ def prepared(
     starts: int,
     tolerance: float,
 ) -> tuple[Closing, Array]:
-    """Check what is asked for; return what is to be closed, and guesses of shape (..., nq)."""
+    """Check the arguments; return what is to be closed, and guesses of shape (..., nq)."""
     if not model.loops and not place:
         raise ModelError(
             f"model {model.name!r}: assemble is for robots with loops, got none; give it "
@@ -452,7 +452,7 @@ class AssemblyBranches:
     """Signs of each leg, a slash, the sign of the whole, and a number where several share them."""
 
     hits: tuple[int, ...]
-    """How many starts led to each: where every branch has several, hardly one is missing."""
+    """How many starts led to each: where every branch has several, probably none is missing."""
 
     starts: int
     """How many starts were followed."""

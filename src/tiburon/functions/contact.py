@@ -120,7 +120,7 @@ class Impact(NamedTuple):
     """Whether each point still touches after it, shape (..., points)."""
 
     restitution: Array
-    """Coefficient that acted at each point, shape (..., points). Smaller than asked for where
+    """Coefficient that acted at each point, shape (..., points). Smaller than the given one where
     friction and different coefficients would have created energy."""
 
     rounds: Array

@@ -82,7 +82,7 @@ class PhaseMobility:
     """Contact points that stick."""
 
     mobility: Mobility
-    """Of the robot on these: M, r, joints that nobody drives, kappa(J_u)."""
+    """Of the robot on these: M, r, joints that no actuator drives, kappa(J_u)."""
 
     @property
     def summary(self) -> str:
@@ -91,7 +91,9 @@ class PhaseMobility:
         feet = ", ".join(self.touching) or "no foot"
         line = f"{feet}: mobility {found.mobility}, redundancy {found.redundancy}"
         if found.loose_mobility:
-            line += f", {found.loose_mobility} DoF that nobody drives ({', '.join(found.loose)})"
+            line += (
+                f", {found.loose_mobility} DoF that no actuator drives ({', '.join(found.loose)})"
+            )
         return line
 
 
@@ -163,7 +165,7 @@ class Feathering:
     """Joints that can move though all motors that are left hold still."""
 
     lost_mobility: int
-    """Degrees of freedom that nobody can hold any more."""
+    """Degrees of freedom that no remaining actuator can hold."""
 
     @property
     def best(self) -> MotorSet | None:

@@ -319,7 +319,7 @@ def inverse_kinematics(
 def _check_choices(
     targets: Sequence[object], counts: Mapping[str, object], tolerance: object
 ) -> None:
-    """Raise if a search is asked for that means nothing."""
+    """Raise if the options of a search are invalid."""
     for target in targets:
         if not isinstance(target, FrameTarget):
             raise ShapeError(

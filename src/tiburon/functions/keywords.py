@@ -214,7 +214,7 @@ def targets_of(kernel: Any, out: Any) -> Any:
 
 
 def refuse_delivery(function: str, out: Any, errors: str) -> None:
-    """Raise if a traced call asks for `out` or flags: its results are values of the graph."""
+    """Raise if a traced call requests `out` or flags: its results are values of the graph."""
     choice("errors", errors, ("raise", "flag"))
     if out is not None or errors == "flag":
         given = "out=" if out is not None else "errors='flag'"

@@ -224,7 +224,7 @@ class LibraryFunction(Generic[Result]):
         return cast(Result, self.answer(asked))
 
     def answer(self, asked: Request, key: Any = None, held: tuple[Any, ...] | None = None) -> Any:
-        """Compute what is asked for.
+        """Compute a request.
 
         Args:
             asked: From `request`.
@@ -563,7 +563,7 @@ def _lasting(options: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, 
 
 
 class _Library(dict[str, LibraryFunction[Any]]):
-    """Public functions by name; modules are loaded when one of their functions is asked for."""
+    """Public functions by name; modules are loaded on first use of one of their functions."""
 
     def __missing__(self, name: str) -> LibraryFunction[Any]:
         """Load the module that exports a function."""

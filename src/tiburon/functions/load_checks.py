@@ -2,7 +2,7 @@
 
 `LoadSharing.share` is short and computes forces for any motion it is given. These checks say, with
 names, why a motion is none that the robot can have: loops that would open, contacts that do not
-touch, degrees of freedom that nobody drives, grasps that cannot hold what they hold.
+touch, degrees of freedom that no actuator drives, grasps that cannot hold what they hold.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -62,7 +62,7 @@ class ForceClosure(NamedTuple):
 
 
 def loose_names(plan: "LoadSharing", A1: Array) -> tuple[str, ...]:
-    """Return the velocity variables that take part in motions that nobody drives.
+    """Return the velocity variables that take part in motions that no actuator drives.
 
     Args:
         plan: The plan.
@@ -93,7 +93,7 @@ def check_motion(
     Raises:
         LoopError: If loops are open, or the motion opens them.
         DomainError: If a contact that should carry load does not touch.
-        ModelError: If nobody drives some degree of freedom.
+        ModelError: If no actuator drives some degree of freedom.
     """
     model, layout = plan.model, plan.layout
     if model.loops:
@@ -116,7 +116,7 @@ def check_motion(
         count = sum(len(g.kinds) for g, on in zip(layout.groups, touching, strict=True) if on)
         r = count - len(layout.undriven)
         raise ModelError(
-            f"model {model.name!r}: nobody drives {', '.join(loose)} (redundancy {r} with "
+            f"model {model.name!r}: no actuator drives {', '.join(loose)} (redundancy {r} with "
             f"{count} forces for {len(layout.undriven)} equations); let more contacts touch, drive "
             "more joints, or pass relax=True to produce the nearest motion",
             name=loose[0],

@@ -1067,8 +1067,8 @@ class LoadSharing:
 
         Raises:
             LoopError: If loops are open, or the motion opens them.
-            DomainError: If a contact does not touch, or there is no force closure where asked for.
-            ModelError: If nobody drives some degree of freedom.
+            DomainError: If a contact does not touch, or there is no force closure where required.
+            ModelError: If no actuator drives some degree of freedom.
         """
         bound = positive("max_gap", max_gap, "m")
         model, rest = self.model, np.zeros(self.model.nv)
@@ -1763,14 +1763,14 @@ def _default_world(model: Model) -> World:
 
 
 def _refuse_springs(model: Model, driven: Sequence[str]) -> None:
-    """Refuse springs in joints that nobody drives: their forces would be missing there."""
+    """Refuse springs in joints that no actuator drives: their forces would be missing there."""
     for joint in model.joints:
         stiffness = 0.0 if joint.passive is None else joint.passive.stiffness
         if joint.nv and joint.name not in driven and np.any(np.asarray(stiffness) != 0.0):
             raise ModelError(
-                f"joint {joint.name!r}: has a spring and nobody drives it; load sharing does not "
-                "count forces of springs: name it in driven=[...] if the spring is a drive, or "
-                "leave out its stiffness",
+                f"joint {joint.name!r}: has a spring and no actuator drives it; load sharing "
+                "does not count forces of springs: name it in driven=[...] if the spring is a "
+                "drive, or leave out its stiffness",
                 name=joint.name,
             )
 

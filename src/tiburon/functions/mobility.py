@@ -56,7 +56,7 @@ REDUCIBLE_SHARE = 0.01
 """Part of a residual that joints could still reduce where Newton steps have converged."""
 
 REDUNDANCY_PROBE_DISTANCE = 0.1
-"""How far a configuration is left along what constraints hardly resist [m or rad]."""
+"""Step along motions that constraints barely resist [m or rad]."""
 
 RETURNED_SHARE = 0.3
 """Part of that distance within which a configuration closed again is the old one: rigid there."""
@@ -136,7 +136,7 @@ def check_weak_constraints(model: Model, q: Array, tolerance: float) -> None:
         tolerance: Relative singular value below which constraints are redundant.
 
     Raises:
-        LoopError: If constraints that hardly resist a motion disagree by little along it.
+        LoopError: If constraints that barely resist a motion disagree by little along it.
     """
     # a matter of lengths and axes: one configuration of a model is enough
     checked = model.derived.setdefault(check_weak_constraints, set())

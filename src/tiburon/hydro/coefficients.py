@@ -341,7 +341,7 @@ def _cylinder(r: float, length: float, density: float) -> _Solid:
     volume = math.pi * r * r * length
     share = float(np.interp(length / (2 * r), CYLINDER_LENGTHS, CYLINDER_ACROSS))
     across = share * density * volume
-    # added mass of a disk (Lamb, art. 102); that of a longer body is hardly larger
+    # added mass of a disk (Lamb, art. 102); that of a longer body is little larger
     along = 8.0 / 3.0 * density * r**3
     # strips for the side, the disk for the ends
     turning = across * length**2 / 12.0 + 16.0 / 45.0 * density * r**5

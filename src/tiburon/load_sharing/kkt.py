@@ -3,7 +3,7 @@
     W x + c = A1^T y1 + A2^T y2,   A1 x = b1,   A2 x >= b2,   y2 >= 0,   y2 (A2 x - b2) = 0
 
 Nahon 1991, sections 5.1 and 5.2. For a positive definite W these are necessary and sufficient.
-Multipliers of active limits that are positive, as the source asks for, suffice but are not needed:
+Multipliers of active limits that are positive, as the source requires, suffice but are not needed:
 a limit that the optimum just touches has a multiplier of zero.
 """
 

@@ -1,6 +1,6 @@
 """The disk cache of compiled code: one file per kernel, shared by all processes of a user.
 
-Two levels. A link leads from what a caller asks for (the structure of a model and an algorithm, and
+Two levels. A link leads from what a caller requests (the structure of a model and an algorithm, and
 the time stamps of all files of this package) to the digest of a traced graph; with it nothing needs
 to be traced. Machine code is stored under that digest and the content of the files in `trace/` and
 `native/`: it is found again after edits elsewhere, from another directory, and by another function
@@ -16,8 +16,8 @@ Settings, read from the environment at each use:
 - `TIBURON_CACHE_SIZE`: how much they may take, such as "200M" or "2G"; 512 MiB by default.
 
 Trust. Entries are machine code that will run with the user's rights. They are read only from a
-directory that belongs to the user and that nobody else may write to, and only if they themselves
-are regular files of the user that nobody else may write to: no links, pipes or devices. Directory
+directory that belongs to the user and that no one else may write to, and only if they themselves
+are regular files of the user that no one else may write to: no links, pipes or devices. Directory
 and file are checked after they were opened, so that they cannot be exchanged in between. Where a
 system has no user ids (Windows), the cache is in the user's own profile, which access lists
 protect; there only files that are not regular are refused.
@@ -74,7 +74,7 @@ def trusted_directory(directory: Path) -> Iterator[int | None]:
         A descriptor of it, or None on systems where it is named by its path.
 
     Raises:
-        UntrustedError: If it belongs to somebody else, others may write to it, or it is a link.
+        UntrustedError: If it belongs to another user, others may write to it, or it is a link.
         OSError: If it cannot be opened.
     """
     if not _HAS_USERS:
@@ -101,7 +101,7 @@ def open_to_read(path: Path, place: int | None = None) -> int:
         A descriptor, to be closed by the caller.
 
     Raises:
-        UntrustedError: If it is no regular file, belongs to somebody else, or others may write to
+        UntrustedError: If it is no regular file, belongs to another user, or others may write to
             it.
         OSError: If it cannot be opened.
     """

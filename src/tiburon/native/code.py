@@ -477,7 +477,7 @@ _codes_lock = threading.Lock()
 
 
 def code_for(source: Source, part: Part = "one") -> Code | InterpretedCode:
-    """Return the code of a program, compiling it only if nobody has.
+    """Return the code of a program; compile it on first use.
 
     Args:
         source: The source of the program.

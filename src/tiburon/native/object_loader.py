@@ -80,7 +80,7 @@ def map_object(code: bytes) -> MappedObject | None:
     """Load an object file.
 
     Args:
-        code: The file; whoever made it decides what runs.
+        code: The file; it must come from a trusted source.
 
     Returns:
         The mapped code; None if this system, the kind of file or a relocation is not supported.
@@ -190,7 +190,7 @@ def _functions(file: Any, sections: Any, section: Any, places: dict[int, int]) -
 
 
 def _relocate(file: Any, sections: Any, section: Any, places: dict[int, int], image: Any) -> None:
-    """Write the distances that a section of relocations asks for."""
+    """Write the distances of a section of relocations."""
     table = sections[int(section["link"])]
     symbols = _table(file, int(table["offset"]), int(table["size"]), _SYMBOL)
     entries = _table(file, int(section["offset"]), int(section["size"]), _RELOCATION)

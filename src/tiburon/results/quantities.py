@@ -291,7 +291,7 @@ def _contact_mode(states: States) -> Array:
 
 
 def _touching(states: States, moving: bool = False) -> Contacts:
-    """Return the contact points of states, with relative velocities where asked for."""
+    """Return the contact points of states, with relative velocities on request."""
     return contacts_among(
         states.model,
         states.dynamics.candidates,

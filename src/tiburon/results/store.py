@@ -81,7 +81,7 @@ MAX_ARRAY_SIZE = 2**48
 
 ZIP_BYTES = 64 * 2**20
 ZIP_RATIO = 20
-"""A zip file may unpack to `ZIP_BYTES` plus `ZIP_RATIO` times its own size; runs hardly shrink."""
+"""A zip file may unpack to `ZIP_BYTES` plus `ZIP_RATIO` times its size; runs compress little."""
 
 ZIP_FILES = 1_000_000
 """Most files in a zip file."""
@@ -90,7 +90,7 @@ CODECS = ("bytes", "blosc", "crc32c")
 """Codecs of the chunks of a run, in this order."""
 
 BLOSC = {"typesize": 8, "cname": "lz4", "clevel": 1, "shuffle": "shuffle", "blocksize": 0}
-"""Settings of the Blosc codec: fast, since recorded motion hardly shrinks."""
+"""Settings of the Blosc codec: fast, since recorded motion compresses little."""
 
 BLOSC_HEADER = struct.Struct("<4x3I")
 """Header of a Blosc frame: uncompressed size, block size, compressed size [bytes]."""
@@ -540,7 +540,7 @@ def check_chunk(path: Path, header: RunHeader, chunk_rows: int) -> None:
     if chunk_rows > 1 and size > FILE_BYTES:
         raise RunFileError(
             path,
-            f"chunk_rows asks for chunks of {size / 1e6:.4g} MB, expected at most "
+            f"chunk_rows gives chunks of {size / 1e6:.4g} MB, expected at most "
             f"{FILE_BYTES / 1e6:.4g} MB; restore zarr.json",
         )
 

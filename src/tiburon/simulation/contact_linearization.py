@@ -575,7 +575,7 @@ SURFACE = ("static_friction", "kinetic_friction", "restitution")
 """Coefficients of surfaces that enter a step."""
 
 CONTACTS = "linearized contacts"
-"""What models remember: the contacts of the last world, and which of them were asked for."""
+"""What models remember: the contacts of the last world, and which of them were requested."""
 
 
 def contacts_of(

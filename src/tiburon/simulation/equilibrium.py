@@ -456,7 +456,7 @@ class ClosedStates:
                 "a velocity that can be kept",
                 f"one at which loop {loop_names(self.model)[row]!r} stays closed only if joints "
                 "accelerate",
-                advice="take one with which the robot moves as one body; linearize tells how "
+                advice="take one with which the robot moves as one body; linearize shows how "
                 "others change",
             )
 

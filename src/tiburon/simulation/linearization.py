@@ -424,7 +424,7 @@ def linearize(
 
     With rigid contact, the step is that of `simulate` with `method="rk4"`. Contact points keep
     their modes, and those that are closed throughout the step stay closed. The result then names
-    the points, tells their modes and how far they are from changing them.
+    the points, returns their modes and how far they are from changing them.
 
     Args:
         model: The robot; its joints must have as many velocities as degrees of freedom of

@@ -520,7 +520,7 @@ def _within_loops(modes: Modes, place: int, amplitude: float) -> float:
 
 
 def _chosen(modes: Modes, place: int | None) -> int:
-    """Return the place of a mode in the table: that asked for, or the slowest oscillation."""
+    """Return the place of a mode in the table: the given one, or the slowest oscillation."""
     if not len(modes):
         raise DomainError("mode", "a robot that moves", f"{modes.model.name!r}, which cannot")
     if place is None:

@@ -511,7 +511,7 @@ class RowWriter:
         steady = {} if lasting is None else {"u": lasting}
         self._recorder.took(times, steady, self._checkpoint if whole else None)
         if whole:
-            # rows without a checkpoint do not reach the disk: ask for some with one in time
+            # rows without a checkpoint do not reach the disk: request some with one in time
             self._handed = wall.perf_counter()
 
     def flush(self) -> None:

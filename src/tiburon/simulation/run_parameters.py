@@ -319,7 +319,7 @@ def vary_run(
 def _acts_on_elements(item: Parameter, felt: bool) -> bool:
     """Return whether run-time parameters of elements follow from a parameter.
 
-    `felt` tells whether the stiffness of elements follows from the inertia at their joints.
+    `felt` states whether the stiffness of elements follows from the inertia at their joints.
     """
     if item.part == "joint":
         return felt or item.path[0] != "armature"

@@ -121,7 +121,7 @@ class Sensor:
 
     def channel_names(self, model: Model) -> tuple[str, ...]:
         """Return the names of its channels, without that of the sensor."""
-        raise TypeError(f"{type(self).__name__} does not say what it tells: define channel_names")
+        raise TypeError(f"{type(self).__name__} has no channels: define channel_names")
 
     def channel_units(self, model: Model) -> tuple[str, ...]:
         """Return the unit of each channel."""

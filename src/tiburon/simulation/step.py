@@ -203,7 +203,7 @@ class StepSource:
 
     @property
     def integrator(self) -> Method:
-        """The method, without memory where that is asked for."""
+        """The method, without memory for plain steps."""
         method = METHODS[self.method]
         if not self.plain:
             return method

@@ -1514,7 +1514,7 @@ def _updated(element: Element, size: _Sizes, now: ElementContext) -> Sequence[Sc
 
 
 class _UnknownConstantError(BaseException):
-    """User code asks for a frame whose constant components are not known yet.
+    """User code uses a frame whose constant components are not known yet.
 
     Not an `Exception`, which user code may catch.
     """

@@ -65,7 +65,7 @@ class _UnknownError(Exception):
 
 
 def snapshot(*things: object) -> tuple[Any, ...] | None:
-    """Return all that user code in some objects can read; None if that cannot be told.
+    """Return all that user code in some objects can read; None if that is unknown.
 
     Args:
         *things: Functions, or objects with methods that are called.

@@ -863,7 +863,7 @@ class WhileLoop(GraphRegion):
 
 
 class OnceIfNeeded(WhileLoop):
-    """A loop that runs at most once: the first state tells whether; see `where_needed`.
+    """A loop that runs at most once: the first state decides; see `where_needed`.
 
     Its derivative is that of the body where it ran, else that of the state.
     """

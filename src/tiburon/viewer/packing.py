@@ -1,7 +1,7 @@
 """Packing of arrays for web pages: float32, compressed losslessly.
 
 An array is written as the differences of the bit patterns of consecutive rows, sorted by byte
-planes: values that hardly change become long runs of equal bytes, which deflate compresses well.
+planes: values that change little become long runs of equal bytes, which deflate compresses well.
 Unpacking restores every float32 bitwise; `page/decode.js` does it in the browser.
 """
 

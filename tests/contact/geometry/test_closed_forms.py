@@ -52,7 +52,7 @@ def test_sphere_on_a_slope():
     assert_close(found.point, center - 0.45 * z)
 
 
-def test_concentric_spheres_have_a_documented_normal():
+def test_concentric_spheres_use_the_documented_normal():
     """Gap = minus the sum of the radii, normal +z."""
     ball = Placed(UPRIGHT, (0.3, 0.2, 0.1), (0.2,))
     (found,) = sphere_sphere(ball, ball)

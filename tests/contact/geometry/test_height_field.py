@@ -126,7 +126,7 @@ def test_a_flat_grid_is_a_plane():
                 assert other.gap == NO_CONTACT or abs(other.gap - first.gap) < 1e-12
 
 
-def test_a_sliding_ball_does_not_feel_tile_edges():
+def test_sliding_ball_is_not_disturbed_by_tile_edges():
     """Over coplanar tiles the normal keeps its bits, at edges and corners of tiles, too."""
     holder = field_of(np.zeros((9, 9)), (0.5, 0.5), (0.0, 0.0))
     for x in np.linspace(1.0, 2.0, 41):
@@ -175,8 +175,8 @@ def test_a_ball_on_a_ridge_touches_its_edge_and_on_a_peak_its_vertex():
     assert_close(eigenvalues, [0.0, 1.0 / distance, 1.0 / distance])
 
 
-def test_beyond_the_border_the_ground_goes_on_level():
-    """Heights of the border continue; the grid's extent can be asked for."""
+def test_terrain_is_level_beyond_its_border():
+    """Heights of the border continue; the grid's extent is available."""
     heights = np.zeros((4, 5))
     heights[-1] = 0.3
     holder = field_of(heights, (0.5, 0.4), (0.0, 0.0))
@@ -285,7 +285,7 @@ def test_smooth_terrain_passes_through_the_heights():
         assert_close([c.normal for c in around], [around[0].normal] * 4, 1e-7)
 
 
-def test_a_triangle_behind_a_ridge_does_not_count():
+def test_triangle_behind_a_ridge_is_ignored():
     """Beside a ridge of 45 degrees, just above and just below its left slope."""
     i = np.meshgrid(np.arange(9), np.arange(9), indexing="ij")[0]
     ridge = field_of(-0.5 * np.abs(i - 4), (0.5, 0.5), (0.0, 0.0))

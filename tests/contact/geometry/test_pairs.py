@@ -229,7 +229,7 @@ def test_point_counts_are_those_of_the_table():
         assert len(found) == row.points <= 8
 
 
-def test_pairs_without_a_narrow_phase_are_named():
+def test_pairs_without_a_narrow_phase_are_refused():
     """The message says which pair, and what to do."""
     with pytest.raises(ModelError, match=r"^floor: no contact between plane and plane; cover the"):
         pair("plane", "plane", "floor")
@@ -241,7 +241,7 @@ def test_pairs_without_a_narrow_phase_are_named():
         shape_size("ball")
 
 
-def test_shapes_have_a_kind_and_a_size():
+def test_shapes_have_a_kind_and_dimensions():
     """Dimensions in the order of the fields."""
     assert shape_kind(PlaneShape()) in KINDS
     assert shape_size(PlaneShape()) == ()

@@ -86,7 +86,7 @@ def test_bits_are_those_of_llvm_and_of_the_interpreter(lanes):
 
 
 @pytest.mark.parametrize("lanes", [1, 4])
-def test_a_requirement_inside_that_is_not_met_gives_nan_in_its_case_only(lanes):
+def test_failed_requirement_gives_nan_in_its_case_only(lanes):
     def body(x, wind, given):
         first, *rest = long_body(x, wind, given)
         return [require(x[2] < 2.0, first, "a small number"), *rest]
@@ -182,7 +182,7 @@ def _without_parameters():
     return trace(program, {"x": (SIZE,)})
 
 
-def test_arguments_that_are_the_same_at_every_call_are_passed_to_nobody():
+def test_arguments_equal_at_every_call_are_not_passed():
     program = looped()
     fixed = fixed_arguments(program, {})
     # the factor and x[1], which the function reads, and the numbers the loop starts from
@@ -211,7 +211,7 @@ def test_an_argument_that_differs_between_two_calls_is_passed():
     assert run_one(traced, x).tobytes() == run_lanes(traced, x, 2).tobytes()
 
 
-def test_kernels_of_such_programs_report_numbers_that_are_not_finite():
+def test_kernels_of_callees_report_non_finite_values():
     compiled = make_kernel(ProgramSource(looped()), {})
     x = RANDOM.normal(size=(6, SIZE))
     found, failed = compiled(x, errors="flag")
@@ -275,7 +275,7 @@ def test_more_inputs_than_registers_are_copied():
     assert outputs[0] == outputs[1]
 
 
-def test_numbers_side_by_side_survive_in_memory():
+def test_adjacent_values_in_memory_are_preserved():
     """More values are in use than there are registers, while halves and quarters wait."""
     recorder = InstructionRecorder()
     packed = recorder.pack(["i0", "i1", "i2", "i3"])

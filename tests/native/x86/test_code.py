@@ -92,7 +92,7 @@ def test_bits_are_those_of_single_calls(name, size, overlapped):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_part_of_a_batch_touches_nothing_else(name, overlapped):
+def test_part_of_a_batch_writes_only_its_own_rows(name, overlapped):
     x, y = cases(17)
     text, program = X86Batch(PROGRAMS[name]).write(), PROGRAMS[name]
     arrays = [x, y, *parameters_of(name).values()]
@@ -121,7 +121,7 @@ def test_parameters_that_differ_from_case_to_case(varying, overlapped):
         assert bits(tuple(row[k] for row in found)) == bits(tuple(np.atleast_1d(a) for a in alone))
 
 
-def test_a_number_that_is_not_finite_is_reported(overlapped):
+def test_non_finite_value_is_reported(overlapped):
     """In whatever case it is, among inputs and among results."""
     program = PROGRAMS["arithmetic"]
     text = X86Batch(program).write()

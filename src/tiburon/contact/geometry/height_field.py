@@ -71,7 +71,7 @@ between a triangle and its edges."""
 
 SAME_NORMAL = 0.985
 """Cosine between normals above which the nearer of two contacts counts alone: 10 degrees. Two
-contacts of a small sphere that are nearly the same have forces that hardly any method tells apart,
+contacts of a small sphere that are nearly the same have forces that few methods distinguish,
 and friction holds the sphere on one of them."""
 
 CREASE = 1e-7
@@ -262,7 +262,7 @@ def _ordered(minima: list[_Minimum]) -> list[_Minimum]:
 
 
 def _heading(minimum: _Minimum) -> Scalar:
-    """Return a coordinate that tells normals apart."""
+    """Return a coordinate that distinguishes normals."""
     return 0.8 * minimum.outward[0] + 0.6 * minimum.outward[1]
 
 

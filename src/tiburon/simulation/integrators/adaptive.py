@@ -59,7 +59,7 @@ TURN_POWER = 4
 """How that error grows with the square of the angle."""
 
 SHORTEST_STEP = 1e-14
-"""Steps below fail [s], as do steps that hardly change the time."""
+"""Steps below fail [s], as do steps that barely change the time."""
 
 MOST_ATTEMPTS = 2**53
 """Attempts are counted in floats, exactly up to here."""

@@ -7,7 +7,7 @@ falls only with the first power of the time for which they are kept.
 
 Symbols:
     H       mass matrix, kept as its factors L^T D L
-    C       bias force: what gravity, velocities and water ask for at zero acceleration
+    C       bias force: forces of gravity, velocities and water at zero acceleration
     k       steps for which both are kept
 """
 
@@ -158,7 +158,7 @@ def _advance(
 
 
 def _with(rates: KeptRates, kept: Scalars) -> Callable[..., Scalars]:
-    """Return the acceleration that integrators ask for."""
+    """Return the acceleration for integrators."""
 
     def acceleration(q: Scalars, w: Scalars, *time: Any) -> Scalars:
         return rates.given(kept, q, w, *time)

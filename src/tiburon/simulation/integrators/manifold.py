@@ -1,7 +1,7 @@
 """Positions of a whole robot as a manifold: how steps of velocity move them.
 
-Positions of a floating base are no vectors: its orientation turns. Each joint kind knows how a step
-moves its own variables; here these are put side by side for all joints.
+Positions of a floating base are not vectors: its orientation is a rotation. Each joint kind defines
+how a step moves its own variables; here these are put side by side for all joints.
 
 Symbols:
     theta   steps away from a fixed position: coordinates of the positions near it

@@ -207,7 +207,7 @@ class Method:
     """Whether steps need the Jacobian of the rates, and take `ImplicitRates`."""
 
     keeps_inertia: bool = False
-    """Whether steps keep mass matrix and bias force, and ask for `KeptRates`."""
+    """Whether steps keep mass matrix and bias force, and use `KeptRates`."""
 
     @property
     def adaptive(self) -> bool:

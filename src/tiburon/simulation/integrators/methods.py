@@ -27,7 +27,7 @@ def _block(points: int) -> Method:
 
 
 class MethodTable(dict[str, Method]):
-    """Methods by name; those that keep inertia are made when asked for: "rk4_keeping_4"."""
+    """Methods by name; those that keep inertia are made on first use: "rk4_keeping_4"."""
 
     def __missing__(self, name: str) -> Method:
         method, _, steps = name.partition(KEEPING)

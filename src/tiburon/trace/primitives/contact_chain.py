@@ -28,7 +28,7 @@ Directions are the columns of all matrices below:
     dq+ = M dq + C dmean            dv_end = O_v dv + O_m dmean + O_p dv+
 
 The bound changes with the normal velocity at the end by 1 in all cases, so that r = J (dv_f - E da)
-and parts that are sparse. Restitution asks for the normal impulses of compression, too, whose r
+and parts that are sparse. Restitution needs the normal impulses of compression, too, whose r
 differs by a matrix times da.
 
 Every product has rows of all directions on its right-hand side: of its left factor two rows or

@@ -329,7 +329,7 @@ class GaussSeidel:
 
         Args:
             y: Vector to multiply with rows, or to push to; by default that of the problem.
-            reads: Whether velocities are asked for.
+            reads: Whether velocities are requested.
             pushes: Whether impulses are pushed; they change the velocities that follow.
         """
         for group in self.groups():

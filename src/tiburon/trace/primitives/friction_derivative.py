@@ -18,7 +18,7 @@ contact, with the slip direction s = u_t / |u_t| and t perpendicular to it:
     r            change of u at constant p: db + dA y + A dA^T p
     M            C^T A A^T B + D, with D = alpha for the unknowns dp_t
 
-so that M z = -C^T (r + A A^T f). Where more contacts act than motion can tell apart, M is singular:
+so that M z = -C^T (r + A A^T f). Where contact forces are indeterminate, M is singular:
 impulses are indeterminate, and the shortest z is taken; the velocities of contacts that stick, or
 all slide in one direction, do not depend on this choice. A point on its cone without slip counts as
 sticking. Unknowns that a mode does not have are zero rows and columns of M.

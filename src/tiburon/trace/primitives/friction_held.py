@@ -13,7 +13,7 @@ linear equations. Symbols beyond those of `friction.py`:
 
 This is one step of the method of multipliers on s u = 0, from the present impulses: of all impulses
 that hold the contacts, those nearest to them. Further steps have the same matrix; each makes s u
-smaller by a factor of order R. Contacts change their modes where the laws ask for it (the natural
+smaller by a factor of order R. Contacts change their modes where the laws require it (the natural
 map of `friction.py`), a few times at most: a primal-dual active set method. What it leaves is for
 sweeps: a point that slides keeps its tangential impulse here, up to the cone.
 """
@@ -179,7 +179,7 @@ class FrictionHeld:
             problem.alpha.store(m, visit.k, m.choose(slides, ratio, known))
 
     def _center(self, active: Truth) -> None:
-        """Take all impulses away in the cases where that is asked for."""
+        """Set all impulses to zero in the cases where that is requested."""
         m, problem = self.m, self.solver.problem
         zero = m.constant(0.0)
         center = m.both(active, m.less(m.constant(0.5), self._centered.load(m, 0)))
@@ -297,7 +297,7 @@ class FrictionHeld:
         return self._tangential.load(m, visit.k), self._normal.load(m, visit.k)
 
     def _move(self, active: Truth) -> None:
-        """Move impulses by the solution; note the largest, and what is left of held velocities."""
+        """Move impulses by the solution; note the largest, and the residual of held velocities."""
         from tiburon.trace.primitives.friction import absolute, larger
 
         m, solver, problem = self.m, self.solver, self.solver.problem

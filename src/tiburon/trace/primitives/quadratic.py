@@ -546,7 +546,7 @@ class _Entering(NamedTuple):
     parked: int = 10
     """1 where a constraint is left out until another one enters."""
     careful: int = 11
-    """1 where the next choice must tell violations from rounding in every row."""
+    """1 where the next choice must distinguish violations from rounding in every row."""
     picked: int = 12
     """1 where a constraint was chosen since the last step."""
     s: int = 13

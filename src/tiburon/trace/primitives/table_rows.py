@@ -40,7 +40,7 @@ class Table:
 
     Read-only arrays are shared, others are copied.
 
-    Whoever calls code with its `handle` must hold the table meanwhile.
+    Callers of code with its `handle` must keep the table alive meanwhile.
 
     Attributes:
         places: Where each row holds, rising, shape (n,); not to be written.
