@@ -187,7 +187,7 @@ def _cones(duration: float) -> Iterator[Figure]:
 
 
 def _sides(duration: float) -> Iterator[Figure]:
-    """Measure the part of the active set: the same problems with and without friction rows."""
+    """Measure whole calls, and the part of the active set: the solver on finished matrices."""
     import tiburon as tb
 
     dog = tb.load("quadruped")
@@ -208,9 +208,67 @@ def _sides(duration: float) -> Iterator[Figure]:
             times[str(sides)].per(SIZE),
             f"pyramids of {least} sides",
             times[str(least)].per(SIZE),
-            1.0 / GROWTH if sides == MANY_SIDES[-1] else None,
             note=f"{iterations[sides]:.2f} iterations on average, {iterations[least]:.2f} with "
             f"{least} sides; the whole call counts, with the dynamics",
+        )
+    yield from _sides_alone(dog, duration)
+
+
+def _sides_alone(dog: Any, duration: float) -> Iterator[Figure]:
+    """Measure the solver on finished matrices, with sides of few-sided pyramids as rows."""
+    import tiburon as tb
+    from tiburon.load_sharing.solution import MANY_SIDES as AS_PYRAMIDS
+    from tiburon.trace import solve_qp
+
+    plan = tb.LoadSharing.of(dog, friction=FRICTION, torque_limits=False)
+    problem = plan.problem(*_trot(dog))
+    weights = np.array([np.diag(W) for W in problem.W])
+    many = _repeated((weights, problem.A1, problem.b1))
+    n = len(plan.names)
+    feet = [(k, k + 1, k + 2) for k in range(0, n, 3)]
+
+    def solver(sides: int) -> Any:
+        mu = FRICTION * float(np.cos(np.pi / sides))
+        push = np.eye(n)[2::3]
+        rows = [
+            np.eye(n)[z] * mu - np.eye(n)[x] * np.cos(angle) - np.eye(n)[y] * np.sin(angle)
+            for x, y, z in feet
+            for angle in 2.0 * np.pi * np.arange(sides) / sides
+        ]
+
+        def solve(weight: Any, A1: Any, b1: Any) -> Any:
+            W = [[weight[i] if i == j else 0.0 for j in range(n)] for i in range(n)]
+            if sides < AS_PYRAMIDS:
+                A2 = np.vstack([push, *rows])
+                found = solve_qp(W, np.zeros(n), A1, b1, A2, np.zeros(len(A2)))
+            else:
+                found = solve_qp(
+                    *(W, np.zeros(n), A1, b1, push, np.zeros(len(push))),
+                    cones=feet,
+                    mu=[mu] * len(feet),
+                    sides=sides,
+                )
+            return {"x": found.x, "iterations": found.iterations}
+
+        shapes = {"weight": (n,), "A1": problem.A1.shape[1:], "b1": problem.b1.shape[1:]}
+        return tb.compile(solve, shapes=shapes, name=f"pyramids_{sides}")
+
+    solvers = {sides: solver(sides) for sides in MANY_SIDES}
+    iterations = {sides: kernel(*many)[1].mean() for sides, kernel in solvers.items()}
+    with _one_thread():
+        times = measure(
+            {str(sides): (kernel, *many) for sides, kernel in solvers.items()}, duration=duration
+        )
+    least = MANY_SIDES[0]
+    for sides in MANY_SIDES[1:]:
+        yield Figure(
+            f"quadruped, solver alone, pyramids of {sides} sides, {SIZE} cases, one thread",
+            times[str(sides)].per(SIZE),
+            f"pyramids of {least} sides",
+            times[str(least)].per(SIZE),
+            1.0 / GROWTH if sides == MANY_SIDES[-1] else None,
+            note=f"{iterations[sides]:.2f} iterations on average, {iterations[least]:.2f} with "
+            f"{least} sides",
         )
 
 

@@ -504,3 +504,111 @@ def test_random_problems_with_cones_are_optimal(kind):
     assert max(part[optimal].max() for part in wrong) < 1e-8
     assert active > 300 or kind == "infeasible"
     assert curved > 200 or kind == "infeasible"
+
+
+def pyramid_rows(mu, sides):
+    """Return the sides of pyramids over neighboring triples of variables as rows."""
+    rows = []
+    for k, factor in enumerate(mu):
+        for angle in 2.0 * np.pi * np.arange(sides) / sides:
+            row = np.zeros(3 * len(mu))
+            row[3 * k : 3 * k + 3] = -np.cos(angle), -np.sin(angle), factor
+            rows.append(row)
+    return np.array(rows)
+
+
+def footed(rng, feet=3):
+    """Return a problem of normal and tangential forces, and coefficients of friction."""
+    n = 3 * feet
+    G = rng.standard_normal((n, n))
+    W = G @ G.T + 0.1 * np.eye(n)
+    inside = 0.3 * rng.standard_normal(n)
+    inside[2::3] = rng.uniform(2.0, 5.0, feet)
+    A1 = rng.standard_normal((2, n))
+    c = -W @ (inside + 4.0 * rng.standard_normal(n))
+    return W, c, A1, A1 @ inside, rng.uniform(0.2, 0.8, feet)
+
+
+FEET = [(0, 1, 2), (3, 4, 5), (6, 7, 8)]
+
+
+@pytest.mark.parametrize("sides", [3, 4, 5, 8, 16, 31, 64])
+def test_pyramids_equal_their_sides_as_rows(sides):
+    """The same optimum as with one row per side, with multipliers that belong to the gradient."""
+    rng = np.random.default_rng(sides)
+    push = np.eye(9)[2::3]
+    for _ in range(25):
+        W, c, A1, b1, mu = footed(rng)
+        rows = pyramid_rows(mu, sides)
+        all_rows = np.vstack([push, rows])
+        expected = solve_qp(W, c, A1, b1, all_rows, np.zeros(len(all_rows)))
+        found = solve_qp(W, c, A1, b1, push, np.zeros(3), cones=FEET, mu=mu, sides=sides)
+        assert found.status == expected.status == OPTIMAL
+        np.testing.assert_allclose(found.x, expected.x, atol=1e-10)
+        y = np.r_[found.inequality_multipliers, found.cone_multipliers]
+        assert y.min() >= 0.0
+        gradient = W @ found.x + c - A1.T @ found.equation_multipliers - all_rows.T @ y
+        np.testing.assert_allclose(gradient, 0.0, atol=1e-9)
+        # limits of a similar problem change nothing
+        hint = np.where(y > 0.0, 1.0, 0.0)
+        warm = solve_qp(
+            W, c, A1, b1, push, np.zeros(3), cones=FEET, mu=mu, sides=sides, prefer=hint
+        )
+        np.testing.assert_allclose(warm.x, found.x, atol=1e-10)
+
+
+def test_pyramids_without_solution_have_a_certificate():
+    """A tangential force beyond friction: a Farkas vector over equations and sides."""
+    sides, mu = 24, np.array([0.5])
+    A1, b1 = np.eye(3)[[0, 2]], np.array([3.0, 2.0])
+    found = solve_qp(
+        np.eye(3), np.zeros(3), A1, b1, np.eye(3)[2:], [0.0], cones=FEET[:1], mu=mu, sides=sides
+    )
+    assert found.status == INFEASIBLE
+    rows = np.vstack([np.eye(3)[2:], pyramid_rows(mu, sides)])
+    y = np.r_[found.inequality_multipliers, found.cone_multipliers]
+    assert y.min() >= 0.0
+    np.testing.assert_allclose(A1.T @ found.equation_multipliers + rows.T @ y, 0.0, atol=1e-12)
+    assert b1 @ found.equation_multipliers > 0.0
+
+
+def test_pyramids_in_batches_and_their_derivatives():
+    """Same bits alone and in a batch; tangents equal central differences."""
+    rng = np.random.default_rng(6)
+    sides, push = 20, np.eye(9)[2::3]
+
+    def solve(W, c, A1, b1, mu):
+        found = solve_qp(W, c, A1, b1, push, np.zeros(3), cones=FEET, mu=mu, sides=sides)
+        return {"x": found.x, "y": found.cone_multipliers, "status": found.status}
+
+    shapes = {"W": (9, 9), "c": (9,), "A1": (2, 9), "b1": (2,), "mu": (3,)}
+    kernel = tb.compile(solve, shapes=shapes, name="pyramids")
+    cases = [footed(rng) for _ in range(11)]
+    batch = kernel(*(np.array(part) for part in zip(*cases, strict=True)))
+    for k in (0, 10):
+        for a, b in zip(kernel(*cases[k]), batch, strict=True):
+            np.testing.assert_array_equal(a, b[k])
+    inputs = [tracing.Input(name, shape) for name, shape in shapes.items()]
+    program = tracing.trace(solve, inputs, name="pyramids")
+    forward, backward = (
+        make_kernel(ProgramSource(derive(program, of="x")), {})
+        for derive in (tracing.forward_derivative, tracing.reverse_derivative)
+    )
+    checked, h = 0, 1e-6
+    for data in cases[:6]:
+        change = [rng.standard_normal(np.shape(part)) for part in data]
+        change[0] = change[0] + change[0].T
+        ends = [
+            solve(*(a + s * h * d for a, d in zip(data, change, strict=True))) for s in (-1.0, 1.0)
+        ]
+        if any(((end["y"] > 0.0) != (solve(*data)["y"] > 0.0)).any() for end in ends):
+            continue
+        checked += 1
+        slope = (ends[1]["x"] - ends[0]["x"]) / (2 * h)
+        tangent = np.asarray(forward(*data, *change))
+        np.testing.assert_allclose(tangent, slope, atol=1e-5 * (1 + np.abs(slope).max()))
+        weight = rng.standard_normal(9)
+        pulled = backward(*data, weight)
+        total = sum(np.sum(a * b) for a, b in zip(pulled, change, strict=True))
+        assert total == pytest.approx(weight @ tangent, rel=1e-7, abs=1e-9)
+    assert checked >= 2

@@ -54,6 +54,7 @@ from tiburon.load_sharing.limits.contact import (
     FrictionPyramid,
     Torsion,
     Unilateral,
+    friction_directions,
 )
 from tiburon.load_sharing.limits.drive import DriveLimit
 from tiburon.load_sharing.limits.limit import Limit, RunTime
@@ -69,7 +70,7 @@ from tiburon.load_sharing.objectives import (
 from tiburon.load_sharing.problem import Before, Grip, Group, Layout, layout_of
 from tiburon.load_sharing.relaxation import DIRECTION, MOTION, RELAXED
 from tiburon.load_sharing.sites import SITE_VALUES, ContactSite
-from tiburon.load_sharing.solution import Limits, levels_of, row_names
+from tiburon.load_sharing.solution import MANY_SIDES, Limits, levels_of, row_names
 from tiburon.model import WORLD, Model, World
 from tiburon.model.closure import LoopClosure
 from tiburon.model.joint_constraints import Offset, RelativeMotion
@@ -215,8 +216,8 @@ class LoadShare(NamedTuple):
     """Forces and driven joint forces of the step before, the largest change since, failed actuators
     and values of contact sites, as given."""
 
-    slacks: Array
-    """By how much each limit is kept, in the order of `plan.limit_names` [N or N m]."""
+    other_slacks: Array
+    """By how much each limit is kept [N or N m], without sides of pyramids of many sides."""
 
     conditions: Mapping[str, Any] = MappingProxyType({})
     """What acted on the robot beside, and when: keywords of `Conditions`, as given."""
@@ -226,6 +227,26 @@ class LoadShare(NamedTuple):
         """Whether the motion is produced as given, within all limits, shape (...)."""
         found = np.isin(self.status, FEASIBLE)
         return found if np.ndim(found) else bool(found)
+
+    @property
+    def slacks(self) -> Any:
+        """By how much each limit is kept, in the order of `plan.limit_names` [N or N m]."""
+        plan = self.plan
+        found = self.other_slacks
+        if not plan._has_many_sides:
+            return found
+        # sides follow from forces and the margin of the cone
+        pyramid = next(x for x in plan.limits.parts if isinstance(x, FrictionPyramid))
+        normals = [group.normal for group in plan.layout.groups if group.normal is not None]
+        t = np.stack([self.x[..., [n - 2 for n in normals]], self.x[..., [n - 1 for n in normals]]])
+        bound = self.friction_margins + np.sqrt(t[0] * t[0] + t[1] * t[1])
+        if pyramid.inscribed:
+            bound = float(np.cos(np.pi / pyramid.sides)) * bound
+        directions = np.array(friction_directions(pyramid.sides))
+        along = t[0][..., None] * directions[:, 0] + t[1][..., None] * directions[:, 1]
+        sides = (bound[..., None] - along).reshape(*along.shape[:-2], -1)
+        first = len(normals)
+        return np.concatenate([found[..., :first], sides, found[..., first:]], axis=-1)
 
     @property
     def excess(self) -> Array:
@@ -830,7 +851,8 @@ class LoadSharing:
             forces = forces if counts.points else np.zeros((*batch, 0, 3))
             bounds = bounds if counts.limited else np.zeros((*batch, 0, 2))
             torque = torque[..., : counts.limited]
-            multipliers, slacks = (part[..., : counts.limits] for part in (multipliers, slacks))
+            multipliers = multipliers[..., : counts.limits]
+            slacks = slacks[..., : counts.limits - self._many_sides]
             equations, short = (part[..., : counts.equations] for part in (equations, short))
         return LoadShare(
             self,
@@ -1391,6 +1413,17 @@ class LoadSharing:
     @cached_property
     def _kernel(self) -> Any:
         return _SHARE.kernel(self.model, self.world, self._options)
+
+    @property
+    def _has_many_sides(self) -> bool:
+        """Whether sides of pyramids are no rows of the solver."""
+        return (self.limits.sides or 0) >= MANY_SIDES
+
+    @cached_property
+    def _many_sides(self) -> int:
+        """Number of all sides of pyramids that are no rows of the solver."""
+        normals = [group for group in self.layout.groups if group.normal is not None]
+        return len(normals) * (self.limits.sides or 0) if self._has_many_sides else 0
 
     @cached_property
     def _counts(self) -> "_Counts":

@@ -32,6 +32,7 @@ from tiburon.trace.regions import where_needed
 
 __all__ = [
     "AT_LIMITS",
+    "MANY_SIDES",
     "Limits",
     "QuadraticProgram",
     "levels_of",
@@ -44,6 +45,9 @@ __all__ = [
 
 AT_LIMITS = 5.0
 """Status of a solution with active limits."""
+
+MANY_SIDES = 12
+"""Sides from which on pyramids are given to the solver as such, not side by side."""
 
 TORQUE_TIE, FORCE_TIE = 1e-7, 1e-12
 """Weights of the least torque norm and of the least forces relative to the objective, where that is
@@ -196,6 +200,30 @@ class QuadraticProgram(NamedTuple):
     mu: list[Scalar]
     """Coefficients of the cones."""
 
+    pyramids: "Pyramids | None" = None
+    """Which of the limits are sides of pyramids, where these have many sides."""
+
+
+class Pyramids(NamedTuple):
+    """Friction pyramids among the limits."""
+
+    first: int
+    """Place of the first side among the limits."""
+
+    sides: int
+    """Sides of each."""
+
+    places: list[tuple[int, int, int]]
+    """Two tangents and the normal of each."""
+
+    mu: list[Scalar]
+    """Coefficient of each, less that of the cone if it is inscribed."""
+
+    @property
+    def total(self) -> int:
+        """Number of all sides."""
+        return self.sides * len(self.places)
+
 
 def program_of(
     problem: Problem,
@@ -249,7 +277,10 @@ def program_of(
                     W[i][j] = problem.touching[k] * W[i][j]
     rows: list[ContactRow] = []
     right: list[Scalar] = []
+    pyramids = None
     for part, own in limits.own(problem.model, layout, limit_values):
+        if isinstance(part, FrictionPyramid) and part.sides >= MANY_SIDES:
+            pyramids = Pyramids(len(rows), part.sides, *part.pyramids(problem))
         for limit in part.rows(problem, own, now):
             rows.append(limit.row)
             right.append(limit.right)
@@ -265,6 +296,7 @@ def program_of(
         right,
         [(normal - 2, normal - 1, normal) for _, normal in cones],
         [problem.friction[k] for k, _ in cones],
+        pyramids,
     )
 
 
@@ -341,8 +373,13 @@ def shared(
 
 
 def _slacks(program: QuadraticProgram, x: Sequence[Scalar]) -> list[Scalar]:
-    """Return by how much each limit is kept: A2 x - b2, and mu x_n - |x_t| of cones."""
+    """Return by how much each limit is kept: A2 x - b2, and mu x_n - |x_t| of cones.
+
+    Sides of pyramids that the solver finds itself are left out: forces determine them.
+    """
     found = [_along(row, x) - b for row, b in zip(program.A2, program.b2, strict=True)]
+    if program.pyramids is not None:
+        del found[program.pyramids.first : program.pyramids.first + program.pyramids.total]
     for (i, j, normal), mu in zip(program.cones, program.mu, strict=True):
         found.append(mu * x[normal] - np.sqrt(x[i] * x[i] + x[j] * x[j]))
     return found
@@ -351,16 +388,33 @@ def _slacks(program: QuadraticProgram, x: Sequence[Scalar]) -> list[Scalar]:
 def _solved(problem: Problem, program: QuadraticProgram, prefer: Sequence[Scalar]) -> QPSolution:
     """Solve a program."""
     n = problem.layout.size
-    return solve_qp(
+    pyramids = program.pyramids
+    A2, b2, hints = list(program.A2), list(program.b2), list(prefer)
+    cones, mu = program.cones, program.mu
+    if pyramids is not None:
+        # the solver finds the most violated side of a pyramid itself
+        own = slice(pyramids.first, pyramids.first + pyramids.total)
+        hints = [*hints[: own.start], *hints[own.stop :], *hints[own]]
+        del A2[own], b2[own]
+        cones, mu = pyramids.places, pyramids.mu
+    found = solve_qp(
         _matrix(program.W, n),
         as_traced(program.c),
         _matrix(program.A1, n) if program.A1 else None,
         as_traced(program.b1) if program.A1 else None,
-        _matrix(program.A2, n) if program.A2 else None,
-        as_traced(program.b2) if program.A2 else None,
-        cones=program.cones,
-        mu=as_traced(program.mu) if program.cones else (),
-        prefer=as_traced(list(prefer)),
+        _matrix(A2, n) if A2 else None,
+        as_traced(b2) if A2 else None,
+        cones=cones,
+        mu=as_traced(mu) if cones else (),
+        prefer=as_traced(hints),
+        sides=None if pyramids is None else pyramids.sides,
+    )
+    if pyramids is None:
+        return found
+    rows, first = list(found.inequality_multipliers), pyramids.first
+    rows[first:first] = list(found.cone_multipliers)
+    return found._replace(
+        inequality_multipliers=as_traced(rows), cone_multipliers=found.cone_multipliers[:0]
     )
 
 
@@ -376,16 +430,21 @@ def _relaxed(
     levels = levels_of(problem.model, problem.layout, limits)
 
     def nearest() -> QPSolution:
-        stated = Stated(*program)
+        stated = Stated(*program[:8])
         solution = relaxed(stated, levels, problem.masses, prefer)
         # where what must hold contradicts itself, the Farkas vector of the whole problem stays
         none = (solution.status > OPTIMAL) & (solution.status < NOT_CONVEX)
         parts = zip(found, solution, strict=True)
-        return QPSolution(*(np.where(none, old, new) for old, new in parts))
+        return QPSolution(*(_either(none, old, new) for old, new in parts))
 
     none = (found.status > OPTIMAL) & (found.status < NOT_CONVEX)
     chosen: QPSolution = where_needed(none, nearest, found)
     return chosen
+
+
+def _either(condition: Any, yes: Any, no: Any) -> Any:
+    """Return one of two values or rows of values."""
+    return np.where(condition, yes, no) if np.size(yes) else yes
 
 
 def _quadratic(squares: Sequence[Square], n: int) -> tuple[list[dict[int, Scalar]], list[Scalar]]:

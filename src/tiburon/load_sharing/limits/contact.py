@@ -18,6 +18,7 @@ from tiburon.load_sharing.problem import Group, Layout, Problem
 from tiburon.model import Model
 from tiburon.record import record
 from tiburon.spatial import Scalar
+from tiburon.trace.primitives.quadratic import side_directions
 
 __all__ = [
     "FrictionCone",
@@ -36,10 +37,8 @@ def touching_groups(layout: Layout) -> Iterator[tuple[int, Group, int]]:
             yield k, group, group.normal
 
 
-def friction_directions(sides: int) -> list[tuple[float, float]]:
-    """Return the directions of the sides of a pyramid."""
-    angles = 2.0 * np.pi * np.arange(sides) / sides
-    return [(float(c), float(s)) for c, s in zip(np.cos(angles), np.sin(angles), strict=True)]
+friction_directions = side_directions
+"""Directions of the sides of a pyramid, by their number."""
 
 
 @record
@@ -75,13 +74,20 @@ class FrictionPyramid(Limit):
 
     def rows(self, problem: Problem, p: Sequence[Scalar], now: RunTime) -> list[LimitRow]:
         """Return the sides of all pyramids."""
-        shrink = float(np.cos(np.pi / self.sides)) if self.inscribed else 1.0
         found = []
-        for k, _, n in touching_groups(problem.layout):
-            mu = shrink * problem.friction[k]
+        for (i, j, n), mu in zip(*self.pyramids(problem), strict=True):
             for a, b in friction_directions(self.sides):
-                found.append(LimitRow({n - 2: -a, n - 1: -b, n: mu}, 0.0))
+                found.append(LimitRow({i: -a, j: -b, n: mu}, 0.0))
         return found
+
+    def pyramids(self, problem: Problem) -> tuple[list[tuple[int, int, int]], list[Scalar]]:
+        """Return places of two tangents and the normal of each pyramid, and its coefficient."""
+        shrink = float(np.cos(np.pi / self.sides)) if self.inscribed else 1.0
+        groups = list(touching_groups(problem.layout))
+        return (
+            [(n - 2, n - 1, n) for _, _, n in groups],
+            [shrink * problem.friction[k] for k, _, _ in groups],
+        )
 
 
 @record

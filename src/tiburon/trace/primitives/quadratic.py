@@ -23,7 +23,9 @@ orthogonal transformations of the source (5.41), (5.42) change a whole matrix wi
 
 The exact friction cone is the limit of its tangent planes: where it is violated, the plane that
 touches it in the direction of x_t enters as a constraint of its own. Constraints that differ little
-in direction are independent as long as `DEPENDENT` allows.
+in direction are independent as long as `DEPENDENT` allows. Pyramids of many sides are treated like
+it: the most violated side is that in the direction of x_t, found without looking at all of them,
+and sides that are active are the only ones that count as constraints.
 
 All cases of a batch run the same instructions. Parts that no case of a vector needs are skipped:
 blocks of variables that the entering rows do not concern, columns that no case has, rotations.
@@ -161,6 +163,9 @@ class DualActiveSet(Primitive):
         supports: For each row of A2 the columns where it is not zero.
         cones: Columns of two tangents and the normal of each friction cone.
         most: Most iterations.
+        pyramids: The same of friction pyramids, in place of cones: mu x_n >= c_j x_1 + s_j x_2 with
+            the directions of angles 2 pi j / sides.
+        sides: Number of their sides.
     """
 
     def __init__(
@@ -170,12 +175,15 @@ class DualActiveSet(Primitive):
         supports: Sequence[Sequence[int]],
         cones: Sequence[tuple[int, int, int]] = (),
         most: int | None = None,
+        pyramids: Sequence[tuple[int, int, int]] = (),
+        sides: int = 0,
     ) -> None:
         size = sum(blocks)
-        limit = 10 * (size + len(supports)) + 40 * len(cones) if most is None else most
+        limit = 10 * (size + len(supports)) + 40 * (len(cones) + len(pyramids))
+        limit = limit if most is None else most
         lengths = [len(support) for support in supports]
         flat = [column for support in supports for column in support]
-        around = [column for cone in cones for column in cone]
+        around = [column for cone in (*cones, *pyramids) for column in cone]
         super().__init__(
             "dual_active_set",
             len(blocks),
@@ -187,14 +195,18 @@ class DualActiveSet(Primitive):
             *flat,
             len(cones),
             *around,
+            sides,
         )
         self.blocks = tuple(blocks)
         self.size = size
         self.equations = equations
         self.supports = tuple(tuple(support) for support in supports)
         self.cones = tuple(cones)
+        self.pyramids = tuple(pyramids)
+        self.sides = sides
         self.most = limit
-        n, rows, k = size, len(supports), len(cones)
+        n, rows, k = size, len(supports), len(cones) + len(pyramids)
+        planes = len(cones) + sides * len(pyramids)
         self._c = sum(block * block for block in blocks)
         self._A1 = self._c + n
         self._b1 = self._A1 + equations * n
@@ -204,13 +216,19 @@ class DualActiveSet(Primitive):
         self.patterns = _patterns(self.supports)
         self._mu = self._b2 + rows
         self._prefer = self._mu + k
-        self.argument_count = self._prefer + rows + k
-        self.result_count = n + equations + rows + k + 3
+        self.argument_count = self._prefer + rows + planes
+        self.result_count = n + equations + rows + planes + 3
 
     @property
     def constraints(self) -> int:
-        """Number of equations, inequalities and cones."""
-        return self.equations + len(self.supports) + len(self.cones)
+        """Number of equations, inequalities, cones and sides of pyramids."""
+        rows = self.equations + len(self.supports)
+        return rows + len(self.cones) + self.sides * len(self.pyramids)
+
+    @property
+    def directions(self) -> list[tuple[float, float]]:
+        """Directions of the sides of a pyramid."""
+        return side_directions(self.sides)
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
         """Start at the optimum of the equations, then let violated constraints enter."""
@@ -248,9 +266,14 @@ class DualActiveSet(Primitive):
         at = _Optimum(self, *([Value(graph, x) for x in row] for row in (args, results)))
         change = self._split([Value(graph, node) for node in tangents])
         linear, right = at.conditions(change)
-        for (_, _, j), y, on, dmu in zip(self.cones, at.yc, at.cone_on, change.mu, strict=True):
+        for (_, _, j), y, on, dmu in zip(self.cones, at.yc, at.cone_on, change.mu, strict=False):
             linear[j] = linear[j] - on * y * dmu
             right.append(-on * at.x[j] * dmu)
+        for k, (_, _, j) in enumerate(self.pyramids):
+            dmu = change.mu[len(self.cones) + k]
+            for y, on in at.sides(k):
+                linear[j] = linear[j] - on * y * dmu
+                right.append(-on * at.x[j] * dmu)
         found = at.solve(linear, right)
         still = [graph.const(0.0)] * 3
         return [*nodes_of(graph, found[: self.size + self.constraints]), *still]
@@ -264,7 +287,7 @@ class DualActiveSet(Primitive):
             return [graph.const(0.0)] * self.argument_count
         at = _Optimum(self, *([Value(graph, x) for x in row] for row in (args, results)))
         given = [Value(graph, node) for node in adjoints[: n + self.constraints]]
-        held = [1.0] * self.equations + [*at.on, *at.cone_on]
+        held = [1.0] * self.equations + [*at.on, *at.cone_on, *at.side_on]
         right = [-mask * y for mask, y in zip(held, given[n:], strict=True)]
         found = at.solve([-x for x in given[:n]], right)
         # adjoints of dc' and db'
@@ -283,7 +306,14 @@ class DualActiveSet(Primitive):
             -on * y * linear[j] - rows[first + k] * at.x[j]
             for k, ((_, _, j), y, on) in enumerate(zip(self.cones, at.yc, at.cone_on, strict=True))
         ]
-        none = [0.0] * (len(self.supports) + len(self.cones))
+        first += len(self.cones)
+        for k, (_, _, j) in enumerate(self.pyramids):
+            total: Any = 0.0
+            for place, (y, on) in enumerate(at.sides(k), start=first + k * self.sides):
+                total = total - on * y * linear[j] - rows[place] * at.x[j]
+            mu.append(total)
+        first -= len(self.cones)
+        none = [0.0] * (self.argument_count - self._prefer)
         b1, b2 = rows[: self.equations], rows[self.equations : first]
         return nodes_of(graph, [*W, *linear, *A1, *b1, *A2, *b2, *mu, *none])
 
@@ -317,8 +347,14 @@ class _Optimum:
         n = of.size
         self._of = of
         self._given = of._split(given)
-        ends = itertools.accumulate((n, of.equations, len(of.supports), len(of.cones)), initial=0)
-        self.x, self.y1, self.y2, self.yc = (found[a:b] for a, b in itertools.pairwise(ends))
+        planes = of.sides * len(of.pyramids)
+        sizes = (n, of.equations, len(of.supports), len(of.cones), planes)
+        ends = itertools.accumulate(sizes, initial=0)
+        self.x, self.y1, self.y2, self.yc, self.yp = (
+            found[a:b] for a, b in itertools.pairwise(ends)
+        )
+        self.side_on = [where(y > 0.0, 1.0, 0.0) for y in self.yp]
+        """1 for each active side of a pyramid."""
         self.on = [where(y > 0.0, 1.0, 0.0) for y in self.y2]
         """1 for each active inequality."""
         largest: Any = 0.0
@@ -334,6 +370,12 @@ class _Optimum:
         self.cone_on = [on - apex for on, apex in zip(pressed, self.locked, strict=True)]
         """1 for each other active cone."""
 
+    def sides(self, k: int) -> list[tuple[Any, Any]]:
+        """Return multiplier and mark of each side of a pyramid."""
+        count = self._of.sides
+        own = slice(k * count, (k + 1) * count)
+        return list(zip(self.yp[own], self.side_on[own], strict=True))
+
     def solve(self, linear: Sequence[Any], right: Sequence[Any]) -> list[Any]:
         """Return dx and dy of W' dx + linear = A^T dy, A dx = right."""
         of, n, given = self._of, self._of.size, self._given
@@ -343,7 +385,7 @@ class _Optimum:
         for support, on in zip(of.supports, self.on, strict=True):
             rows.append({j: on * given.A2[place + k] for k, j in enumerate(support)})
             place += len(support)
-        for cone, on, y, mu in zip(of.cones, self.cone_on, self.yc, given.mu, strict=True):
+        for cone, on, y, mu in zip(of.cones, self.cone_on, self.yc, given.mu, strict=False):
             u, inverse = self._direction(cone)
             rows.append({cone[0]: -on * u[0], cone[1]: -on * u[1], cone[2]: on * mu})
             # curvature of the cone across the direction of x_t
@@ -352,6 +394,10 @@ class _Optimum:
                 bend = across * ((1.0 if a == b else 0.0) - u[a] * u[b])
                 key = (cone[a], cone[b])
                 W[key] = W[key] + bend if key in W else bend
+        for k, (i, j, normal) in enumerate(of.pyramids):
+            factor = given.mu[len(of.cones) + k]
+            for (_, on), (cosine, sine) in zip(self.sides(k), of.directions, strict=True):
+                rows.append({i: -on * cosine, j: -on * sine, normal: on * factor})
         for cone, locked in zip(of.cones, self.locked, strict=True):
             for j in cone:
                 W[j, j] = W[j, j] * (1.0 + locked * LOCKED)
@@ -416,7 +462,7 @@ class QPSolution(NamedTuple):
     """
 
     cone_multipliers: Any
-    """Multipliers of the tangent planes of each cone, summed."""
+    """Multipliers of the tangent planes of each cone, summed; or of each side of each pyramid."""
 
     status: Any
     """`OPTIMAL`, `INFEASIBLE`, `NOT_CONVEX` or `UNFINISHED`."""
@@ -439,6 +485,7 @@ def solve_qp(
     cones: Sequence[tuple[int, int, int]] = (),
     mu: Any = (),
     prefer: Any = None,
+    sides: int | None = None,
 ) -> QPSolution:
     """Minimize c^T x + x^T W x / 2 subject to A1 x = b1, A2 x >= b2 and |x_t| <= mu x_n.
 
@@ -456,6 +503,9 @@ def solve_qp(
         prefer: Values above 0.5 for inequalities, then cones, that were active in a similar
             problem, such as its multipliers: they enter first, which changes the solution by
             rounding only.
+        sides: Number of sides of pyramids in place of cones, c_j x_1 + s_j x_2 <= mu x_n with
+            directions at angles 2 pi j / sides; cones by default. `prefer` then has a value for
+            each side. Effort hardly grows with their number.
 
     Raises:
         ShapeError: If the shapes do not fit.
@@ -467,12 +517,12 @@ def solve_qp(
         if A is not None:
             shapes |= {f"A{name}": (A, (count, n)), f"b{name}": (b, (count,))}
     if prefer is not None:
-        shapes["prefer"] = (prefer, (m2 + len(cones),))
+        shapes["prefer"] = (prefer, (m2 + len(cones) * (sides or 1),))
     for name, (value, expected) in shapes.items():
         if shape_of(value) != expected:
             raise ShapeError(name, expected, shape_of(value))
     flat = numbers_of(W)
-    blocks = _blocks(flat, n, cones)
+    blocks = _blocks(flat, n, () if sides else cones)
     ends = list(itertools.accumulate(blocks, initial=0))
     entries = [
         flat[i * n + j]
@@ -482,7 +532,11 @@ def solve_qp(
     ]
     rows = numbers_of(A2) if m2 else []
     supports = [[j for j in range(n) if not _is_zero(rows[i * n + j])] for i in range(m2)]
-    primitive = DualActiveSet(blocks, m1, supports, cones)
+    if sides:
+        primitive = DualActiveSet(blocks, m1, supports, pyramids=cones, sides=sides)
+    else:
+        primitive = DualActiveSet(blocks, m1, supports, cones)
+    planes = len(cones) * (sides or 1)
     given = [
         *entries,
         *numbers_of(c),
@@ -491,12 +545,18 @@ def solve_qp(
         *(rows[i * n + j] for i, support in enumerate(supports) for j in support),
         *(numbers_of(b2) if m2 else ()),
         *(numbers_of(mu) if cones else ()),
-        *([0.0] * (m2 + len(cones)) if prefer is None else numbers_of(prefer)),
+        *([0.0] * (m2 + planes) if prefer is None else numbers_of(prefer)),
     ]
     found = primitive.apply(given)
-    sizes = itertools.accumulate((n, m1, m2, len(cones)), initial=0)
+    sizes = itertools.accumulate((n, m1, m2, planes), initial=0)
     parts = [array_of(found[a:b], (b - a,)) for a, b in itertools.pairwise(sizes)]
     return QPSolution(*parts, *found[-3:])
+
+
+def side_directions(sides: int) -> list[tuple[float, float]]:
+    """Return the directions of the sides of a friction pyramid."""
+    angles = 2.0 * np.pi * np.arange(sides) / max(sides, 1)
+    return [(float(c), float(s)) for c, s in zip(np.cos(angles), np.sin(angles), strict=True)]
 
 
 def _blocks(flat: Sequence[Any], n: int, cones: Sequence[tuple[int, int, int]] = ()) -> list[int]:
@@ -568,7 +628,10 @@ class _Entering(NamedTuple):
     """Number of constraints that were active in the round before."""
     kept: int = 23
     """1 where a round gave a better solution, which is written."""
-    total: int = 24
+    pyramid: int = 24
+    """The pyramid with the most violated side so far, and that whose side enters."""
+    entering: int = 25
+    total: int = 26
 
 
 AT = _Entering()
@@ -657,7 +720,7 @@ class _Work:
         self.a = m.memory(n + 1)
         self.inverse, self.multipliers, self.who, self.weight = (m.memory(n) for _ in range(4))
         self.W = given
-        self.others = of.constraints - of.equations
+        self.others = len(of.supports) + len(of.cones) + len(of.pyramids)
         self.weights = m.memory(self.others + 1) if self.others else None
         if of.cones:
             self.W = m.memory(of._c)
@@ -742,7 +805,8 @@ class _Work:
         m, of = self.m, self.of
         self.put(AT.status, m.constant(-1.0))
         zero = (AT.q, AT.equations, AT.which, AT.b, AT.multiplier, AT.parked, AT.careful)
-        for place in (*zero, AT.picked, AT.touched, AT.weight, AT.first, AT.second):
+        more = (AT.picked, AT.touched, AT.weight, AT.first, AT.second, AT.pyramid, AT.entering)
+        for place in (*zero, *more):
             self.put(place, self.zero)
         self.put(AT.fresh, self.one)
         for first, part, entry in self.parts():
@@ -769,6 +833,10 @@ class _Work:
             mu = m.load(self.given, k + of._mu)
             inverse = m.div(self.one, m.add_product(mu, mu, self.one))
             self._weigh(k + len(of.supports), inverse)
+        for k in m.loop(0, len(of.pyramids)):
+            mu = m.load(self.given, k + of._mu)
+            inverse = m.div(self.one, m.add_product(mu, mu, self.one))
+            m.store(self.weights, k + len(of.supports), inverse)
         for k in range(2 * len(of.cones) + 2 if of.cones else 0):
             m.store(self.planes, k, self.zero)
         # cases that are done wait
@@ -1109,6 +1177,8 @@ class _Work:
                         score = m.choose(m.less(bound, m.mul(s, s)), score, self.zero)
                     scores.append((score, m.constant(float(k))))
                 self._note(row, scores)
+        if of.pyramids:
+            self._rate_pyramids()
         if not of.cones:
             return
         columns = m.table([column for cone in of.cones for column in cone])
@@ -1123,6 +1193,78 @@ class _Work:
             score = self._score(k + len(of.supports), s)
             score = m.choose(m.less(bound, m.mul(s, s)), score, self.zero)
             self._note(k + len(of.supports), [(score, self.zero)])
+
+    def _rate_pyramids(self) -> None:
+        """Compare the most violated side of each pyramid with the best so far."""
+        m, of = self.m, self.of
+        rows = len(of.supports)
+        columns = m.table([column for pyramid in of.pyramids for column in pyramid])
+        for k in m.loop(0, len(of.pyramids)):
+            x, y, normal = (m.load(self.x, m.lookup(columns, k * 3 + i)) for i in range(3))
+            side, c, s = self._side(x, y)
+            terms = [m.mul(c, x), m.mul(s, y), m.mul(m.load(self.given, k + of._mu), normal)]
+            violation = m.sub_product(self.one, terms[2], m.add(terms[0], terms[1]))
+            size = self.zero
+            for term in terms:
+                size = m.add_product(term, term, size)
+            # an active side is violated by rounding at most
+            bound = m.mul(m.constant(VIOLATED * VIOLATED), size)
+            score = self._score(k + rows, violation)
+            score = m.choose(m.less(bound, m.mul(violation, violation)), score, self.zero)
+            number = m.add(side, m.number(k * of.sides + rows))
+            preferred = m.load(self.given, m.index(number) + of._prefer)
+            preferred = m.less(m.constant(0.5), preferred)
+            score = m.choose(preferred, m.mul(score, m.constant(PREFERRED)), score)
+            better = m.less(self.get(AT.best), score)
+            self.put_where(better, AT.best, score)
+            self.put_where(better, AT.number, number)
+            self.put_where(better, AT.pyramid, m.number(k))
+            self.put_where(better, AT.first, c)
+            self.put_where(better, AT.second, s)
+
+    def _side(self, x: Number, y: Number) -> tuple[Number, Number, Number]:
+        """Return the side of a pyramid in a direction, and its own direction.
+
+        First among some of the sides, then among those next to the best of them.
+        """
+        m, sides = self.m, self.of.sides
+        directions = self.of.directions
+        step = max(1, round(sides**0.5))
+
+        def nearest(x: Number, y: Number, among: Sequence[int]) -> list[Number]:
+            found = []
+            for j in among:
+                c, s = (m.constant(value) for value in directions[j % sides])
+                along = m.add_product(c, x, m.mul(s, y))
+                found.append([along, m.constant(float(j)), c, s])
+            while len(found) > 1:
+                pairs = [found[i : i + 2] for i in range(0, len(found), 2)]
+                found = [self._larger(*pair) if len(pair) > 1 else pair[0] for pair in pairs]
+            return found[0][1:]
+
+        coarse, c, s = nearest(x, y, range(0, sides, step))
+        if step == 1:
+            return coarse, c, s
+        # seen from the best one
+        along = m.add_product(c, x, m.mul(s, y))
+        across = m.sub_product(s, x, m.mul(c, y))
+        reach = (step + 1) // 2
+        fine, a, b = nearest(along, across, range(-reach, reach + 1))
+        side = m.add(coarse, fine)
+        count = m.constant(float(sides))
+        side = m.choose(m.less(side, self.zero), m.add(side, count), side)
+        side = m.choose(m.less_equal(count, side), m.sub_product(self.one, count, side), side)
+        return (
+            side,
+            m.sub_product(s, b, m.mul(c, a)),
+            m.add_product(s, a, m.mul(c, b)),
+        )
+
+    def _larger(self, a: list[Number], b: list[Number]) -> list[Number]:
+        """Return the row with the larger first value, the first of equal ones."""
+        m = self.m
+        less = m.less(a[0], b[0])
+        return [m.choose(less, new, old) for new, old in zip(b, a, strict=True)]
 
     def _largest(self) -> Number:
         """Return the largest square of a component of x."""
@@ -1169,6 +1311,10 @@ class _Work:
             is_cone = m.both(some, m.less_equal(m.constant(float(rows)), number))
             for _ in self.when(is_cone):
                 self._fetch_plane(is_cone, number)
+        if of.pyramids:
+            is_side = m.both(some, m.less_equal(m.constant(float(rows)), number))
+            for _ in self.when(is_side):
+                self._fetch_side(is_side)
         equations = m.constant(float(of.equations))
         self.put_where(some, AT.which, m.add(number, equations))
         self.put_where(some, AT.multiplier, self.zero)
@@ -1202,6 +1348,26 @@ class _Work:
         if of.cones:
             self.put_where(some, AT.first, self.zero)
             self.put_where(some, AT.second, self.zero)
+
+    def _fetch_side(self, mine: Truth) -> None:
+        """Write the chosen side of a pyramid."""
+        m, of = self.m, self.of
+        count = len(of.pyramids)
+        columns = [column for pyramid in of.pyramids for column in pyramid]
+        # the pyramid behind the last one stands for none
+        table = m.table([*columns, *[self.n] * 3])
+        k = m.choose(mine, self.get(AT.pyramid), m.constant(float(count)))
+        place = m.index(k)
+        normal = (
+            self._negative(self.get(AT.first)),
+            self._negative(self.get(AT.second)),
+            m.load(self.given, place + of._mu),
+        )
+        for i, entry in enumerate(normal):
+            m.store(self.a, m.lookup(table, place * 3 + i), entry)
+        self.put_where(mine, AT.entering, self.get(AT.pyramid))
+        self.put_where(mine, AT.b, self.zero)
+        self.put_where(mine, AT.weight, m.load(self.weights, place + len(of.supports)))
 
     def _fetch_plane(self, mine: Truth, number: Number) -> None:
         """Write a tangent plane of the chosen cone.
@@ -1344,6 +1510,13 @@ class _Work:
         self.put_where(hopeless, AT.status, m.constant(INFEASIBLE))
         self.put_where(hopeless, AT.multiplier, self.one)
         self._put_weight(slight, self.get(AT.which), self._negative(self.get(AT.weight)))
+        if self.of.pyramids:
+            rows = len(self.of.supports)
+            first = m.constant(float(self.of.equations + rows))
+            of_side = m.both(slight, m.less_equal(first, self.get(AT.which)))
+            place = m.add(self.get(AT.entering), m.constant(float(rows)))
+            place = m.index(m.choose(of_side, place, m.constant(float(self.others))))
+            m.store(self.weights, place, self._negative(self.get(AT.weight)))
         self.put_where(slight, AT.parked, self.one)
         self.put_where(slight, AT.fresh, self.one)
 
@@ -1370,7 +1543,7 @@ class _Work:
         """Look at constraints again that were left out."""
         m = self.m
         for _ in self.when(condition):
-            for i in m.loop(0, len(self.of.supports)):
+            for i in m.loop(0, len(self.of.supports) + len(self.of.pyramids)):
                 old = m.load(self.weights, i)
                 parked = m.both(condition, m.less(old, self.zero))
                 m.store(self.weights, i, m.choose(parked, self._negative(old), old))
