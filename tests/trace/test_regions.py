@@ -6,9 +6,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tiburon as tb
 from tests.tolerances import ALGEBRA, assert_close
 from tiburon.errors import TraceError
-from tiburon.trace import count, fixed_loop, function, interpret, trace, while_loop
+from tiburon.trace import (
+    count,
+    fixed_loop,
+    function,
+    interpret,
+    jacobian,
+    trace,
+    while_loop,
+)
 
 RANDOM = np.random.default_rng(20)
 
@@ -52,6 +61,54 @@ def test_function_is_traced_once_and_called_many_times():
     assert len(calls(program)) == 4
     assert len({callee.key for callee in calls(program)}) == 1
     assert_same_on_floats(step, RANDOM.normal(size=(5, 2)))
+
+
+def test_copied_functions_have_the_bits_of_calls():
+    """Sums outside must not fuse with products inside, nor fold with what is there."""
+
+    def scaled(a, b):
+        return a * b, a - b, -a
+
+    def program(inline):
+        part = function(scaled, inline=inline)
+
+        def whole(x):
+            product, difference, opposite = part(x[0] * x[1], x[2])
+            # with what is inside these would be fused products, x[2] + (p - x[2]) = p, and x - p
+            return np.stack([product + x[3], x[2] + difference, x[3] + opposite])
+
+        return whole
+
+    x = RANDOM.standard_normal((200, 4))
+    called, copied = (tb.compile(program(inline), shapes={"x": 4}) for inline in (False, True))
+    np.testing.assert_array_equal(called(x), copied(x))
+    assert np.any(
+        tb.compile(lambda x: np.stack([x[0] * x[1] * x[2] + x[3]]), shapes={"x": 4})(x)
+        != called(x)[:, :1]
+    )
+    traced = trace(program(True), {"x": (4,)})
+    assert not calls(traced)
+    assert len(calls(trace(program(False), {"x": (4,)}))) == 1
+    # copies cost nothing, and have derivatives
+    assert count(traced).multiplications == 2
+    slopes = [interpret(jacobian(trace(program(k), {"x": (4,)})), [x]) for k in (False, True)]
+    np.testing.assert_allclose(*slopes, rtol=1e-12)
+
+
+def test_copied_divisions_do_not_share_divisors_with_others():
+    """One division stays one in a call; beside another by the same value it would not."""
+
+    def program(inline):
+        part = function(lambda a, b: (a / b,), inline=inline)
+
+        def whole(x):
+            return np.stack([part(x[0], x[2])[0], x[1] / x[2]])
+
+        return whole
+
+    x = RANDOM.standard_normal((200, 3))
+    called, copied = (tb.compile(program(inline), shapes={"x": 3})(x) for inline in (False, True))
+    np.testing.assert_array_equal(called[:, 0], copied[:, 0])
 
 
 def test_function_runs_directly_on_floats():

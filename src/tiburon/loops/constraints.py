@@ -62,6 +62,7 @@ __all__ = [
     "Switches",
     "Transmitted",
     "closure_constraints",
+    "closure_values",
     "constraint_count",
     "constraint_names",
     "constraints",
@@ -557,6 +558,20 @@ def closure_constraints(
     motions = None if v is None else body_motions(plan, q, v, None)
     transmit = transmitter(q)
     found = [_closure(loop, plan, transmit, places, motions) for loop in loops]
+    return Constraints(
+        tuple(x for one in found for x in one.value),
+        tuple(row for one in found for row in one.jacobian),
+        tuple(x for one in found for x in one.rate),
+        tuple(x for one in found for x in one.bias),
+    )
+
+
+def closure_values(
+    loops: Sequence[LoopClosure], plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]
+) -> Constraints:
+    """Compute the same without the Jacobian; its rows are empty."""
+    places, motions = body_places(plan, q), body_motions(plan, q, v, None)
+    found = [_closure(loop, plan, None, places, motions) for loop in loops]
     return Constraints(
         tuple(x for one in found for x in one.value),
         tuple(row for one in found for row in one.jacobian),

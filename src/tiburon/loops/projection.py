@@ -27,6 +27,7 @@ from tiburon.loops.constraints import (
 )
 from tiburon.loops.methods import cheaper_loop_method, solve_by_handles
 from tiburon.loops.metric import MAX_CUT, TreeMetric, max_abs, rank_cut, solve_in_metric
+from tiburon.loops.star_projection import projected_star
 from tiburon.model import Model, Plan
 from tiburon.spatial import Scalar
 from tiburon.trace.primitives.tree import FactorTree
@@ -158,13 +159,15 @@ def projected_state(
     Returns:
         Configuration, velocity and the largest remaining loop-closure error [m or rad].
     """
-    once = switches is None and not hold and cheaper_loop_method(model) != "handles"
+    method = cheaper_loop_method(model)
+    once = switches is None and not hold and method != "handles"
 
     def general() -> tuple[list[Scalar], list[Scalar], Scalar]:
         return _projected_repeatedly(model, plan, q, v, switches, tolerance, hold, pivoted=once)
 
     if once:
-        failed, state = _projected_once(model, plan, q, v, tolerance)
+        by_one_factor = _projected_star if method == "star" else _projected_once
+        failed, state = by_one_factor(model, plan, q, v, tolerance)
         found = where_needed(failed, general, state)
     else:
         found = general()
@@ -199,6 +202,23 @@ def _projected_once(
     missed = max_abs(step) * max_abs(change)
     failed = system.is_doubtful | (residual > CLOSURE_TOLERANCE) | (missed > CLOSURE_TOLERANCE)
     return failed, (list(moved), velocity, residual)
+
+
+def _projected_star(
+    model: Model,
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tolerance: float,
+) -> tuple[Any, tuple[list[Scalar], list[Scalar], Scalar]]:
+    """Project a star with one factorization; return whether this failed, and the state."""
+    found = projected_star(model, plan, q, v, max(PROJECTION_CUT, tolerance))
+    failed = (
+        (found.is_doubtful > 0.0)
+        | (found.residual > CLOSURE_TOLERANCE)
+        | (found.missed > CLOSURE_TOLERANCE)
+    )
+    return failed, (found.q, found.v, found.residual)
 
 
 def _projected_repeatedly(

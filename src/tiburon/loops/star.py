@@ -139,6 +139,12 @@ class ArmLayout(NamedTuple):
     at: tuple[int, ...]
     """Place of each of `border` among all variables of reference members."""
 
+    border_q: tuple[int, ...]
+    """Local position variables of reference members."""
+
+    at_q: tuple[int, ...]
+    """Place of each of `border_q` among all position variables of reference members."""
+
     parents: tuple[int, ...]
     """Expanded parents among `own`."""
 
@@ -447,7 +453,7 @@ def layout(model: Model) -> StarLayout:
     center_v = _variables(plan, center, "v")
     arms = []
     for name, (bodies, loops) in zip(_names(model, cut), cut.groups, strict=True):
-        arms.append(_arm(model, name, bodies, loops, cut.center, center_v))
+        arms.append(_arm(model, name, bodies, loops, cut.center))
     return StarLayout(tuple(arms), center, _variables(plan, center, "q"), center_v)
 
 
@@ -484,9 +490,9 @@ def _arm(
     bodies: frozenset[int],
     loops: Sequence[int],
     center: frozenset[int],
-    center_v: tuple[int, ...],
 ) -> ArmLayout:
     plan = model.plan
+    center_q, center_v = (_variables(plan, sorted(center), of) for of in ("q", "v"))
     closures = []
     rows: list[int] = []
     live: list[int] = []
@@ -523,6 +529,8 @@ def _arm(
         own=own,
         border=border,
         at=tuple(center_v.index(v[i]) for i in border),
+        border_q=tuple(i for i, k in enumerate(q) if k in center_q),
+        at_q=tuple(center_q.index(k) for k in q if k in center_q),
         parents=_own_parents(part, own),
         loops=tuple(closures),
         rows=tuple(rows),

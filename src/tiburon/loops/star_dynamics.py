@@ -162,6 +162,11 @@ class Center(NamedTuple):
     longest: Scalar
 
 
+def is_inlined(plan: Plan) -> bool:
+    """Return whether a star is small enough for one piece of code."""
+    return plan.nv <= MAX_INLINED_VARIABLES
+
+
 def chain(size: int) -> tuple[int, ...]:
     """Return the expanded parents of a full matrix."""
     return tuple(range(-1, size - 1))
@@ -258,7 +263,8 @@ def lower_solve(R: Sequence[Sequence[Scalar]], rows: Sequence[Sequence[Scalar]])
     return found
 
 
-def _triangle(size: int) -> list[tuple[int, int]]:
+def lower_triangle(size: int) -> list[tuple[int, int]]:
+    """Return row and column of the elements of a lower triangle, by rows."""
     return [(i, j) for i in range(size) for j in range(i + 1)]
 
 
@@ -266,7 +272,7 @@ def arm_matrix(arm: Arm, factor: ArmFactor, left: Sequence[Sequence[Scalar]]) ->
     """Return A_k, lower triangle by rows."""
     place = {j: k for k, j in enumerate(arm.shape.hangs)}
     found: list[Scalar] = []
-    for i, j in _triangle(len(arm.shape.border)):
+    for i, j in lower_triangle(len(arm.shape.border)):
         start = left[place[i]][place[j]] if i in place and j in place else 0.0
         terms = zip(factor.Z, factor.inverse, strict=True)
         found.append(sum(((line[i] * d) * line[j] for line, d in terms), start=start))
@@ -360,19 +366,7 @@ def gather(
 ) -> tuple[list[list[Scalar]], Center]:
     """Solve for the acceleration of the reference member (RMA)."""
     size = len(shape.v)
-    place = {pair: k for k, pair in enumerate(_triangle(size))}
-    matrices, forces = [], []
-    for arm, sent in zip(shape.arms, messages, strict=True):
-        A: list[Scalar] = [0.0] * len(place)
-        for (i, j), x in zip(_triangle(len(arm.at)), sent.A, strict=True):
-            A[place[arm.at[i], arm.at[j]]] = x
-        g: list[Scalar] = [0.0] * size
-        for i, x in zip(arm.at, sent.g, strict=True):
-            g[i] = x
-        matrices.append(A)
-        forces.append(g)
-    A = ordered_sum(matrices, center.A)
-    force = ordered_sum(forces, center.force)
+    A, force = center_sums(shape, messages, center.A, center.force)
     entries = tree_factor(chain(size), A)
     vd = solve_center(entries, force)
     singular: Scalar = 0.0
@@ -383,6 +377,32 @@ def gather(
         least, longest = np.minimum(least, sent.least), np.maximum(longest, sent.longest)
     found = Center(A, force, entries, vd, singular, least, longest)
     return [[vd[i] for i in arm.at] for arm in shape.arms], found
+
+
+def center_sums(
+    shape: StarLayout, messages: Sequence[Any], A: Sequence[Scalar], force: Sequence[Scalar]
+) -> tuple[list[Scalar], list[Scalar]]:
+    """Return A_0 + sum A_k, lower triangle by rows, and the sum of all forces.
+
+    Args:
+        shape: Layout of the star.
+        messages: From each arm, with `A` and `g`.
+        A: A_0, lower triangle by rows.
+        force: Force of the reference member.
+    """
+    size = len(shape.v)
+    place = {pair: k for k, pair in enumerate(lower_triangle(size))}
+    matrices, forces = [], []
+    for arm, sent in zip(shape.arms, messages, strict=True):
+        matrix: list[Scalar] = [0.0] * len(place)
+        for (i, j), x in zip(lower_triangle(len(arm.at)), sent.A, strict=True):
+            matrix[place[arm.at[i], arm.at[j]]] = x
+        g: list[Scalar] = [0.0] * size
+        for i, x in zip(arm.at, sent.g, strict=True):
+            g[i] = x
+        matrices.append(matrix)
+        forces.append(g)
+    return ordered_sum(matrices, A), ordered_sum(forces, force)
 
 
 def solve_center(entries: Sequence[Scalar], force: Sequence[Scalar]) -> list[Scalar]:
@@ -436,7 +456,7 @@ def star_center(
     plan = shape.plan_of(around.plan)
     external = None if around.external is None else [around.external[k] for k in shape.bodies]
     own_q, own_v = (JointVector([x[i] for i in of]) for x, of in ((q, shape.q), (v, shape.v)))
-    A = chosen_mass_elements(plan, own_q, _triangle(plan.nv))
+    A = chosen_mass_elements(plan, own_q, lower_triangle(plan.nv))
     C = bias(plan, own_q, own_v, around.gravity, external)
     force = [tau[i] - c for i, c in zip(shape.v, C, strict=True)]
     return Center(A, force, [], [], 0.0, 0.0, 0.0)
@@ -477,8 +497,8 @@ def star_motion(
     shape = layout(around.model)
     arms = star_parts(around, shape, min_cut, baumgarte)
     center = star_center(around, shape, q, v, tau)
-    inline = around.plan.nv <= MAX_INLINED_VARIABLES
-    found = run(star_method(shape, arms), center, star_states(shape, q, v, tau), inline=inline)
+    states = star_states(shape, q, v, tau)
+    found = run(star_method(shape, arms), center, states, inline=is_inlined(around.plan))
     count = sum(len(arm.rows) for arm in shape.arms)
     vd, forces = assembled(around.model, shape, found.center.vd, found.results)
     flags = [state.factor.is_singular for state in found.states]

@@ -16,7 +16,7 @@ from tiburon.record import field, record
 from tiburon.trace.graph import CountedCallee, Graph, Region
 from tiburon.trace.program import Program
 
-_FREE = frozenset({"const", "truth", "input", "capture", "result"})
+_FREE = frozenset({"const", "truth", "input", "capture", "result", "copy"})
 _SELECTIONS = frozenset(
     {"where", "require", "min", "max", "less", "less_equal", "equal", "and", "or", "not"}
 )

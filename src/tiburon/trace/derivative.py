@@ -247,7 +247,7 @@ def _places(
     return tuple(places)
 
 
-_WITHOUT_PRODUCT = SELECTIONS | {"add", "sub", "neg", "require", "call", "result"}
+_WITHOUT_PRODUCT = SELECTIONS | {"add", "sub", "neg", "copy", "require", "call", "result"}
 
 
 def dependence_masks(
@@ -380,6 +380,7 @@ def evaluate_nodes(program: Program, nodes: Sequence[int], *given: Sequence[Any]
 _COMPARISONS = ("less", "less_equal", "equal")
 _METHODS: dict[str, Callable[..., int]] = {
     "neg": Graph.neg,
+    "copy": Graph.copy,
     "add": Graph.add,
     "sub": Graph.sub,
     "mul": Graph.mul,

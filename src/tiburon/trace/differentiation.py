@@ -125,6 +125,7 @@ RULES: dict[str, tuple[Rule | None, ...]] = {
     "mul": (_times_other(1), _times_other(0)),
     "div": (_over_divisor, _divisor),
     "neg": (_opposite,),
+    "copy": (_same,),
     "abs": (_one_argument(lambda graph, _node, x: graph.unary("sign", x)),),
     "sqrt": (_sqrt,),
     "sin": (_one_argument(lambda graph, _node, x: graph.unary("cos", x)),),

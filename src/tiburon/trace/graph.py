@@ -86,6 +86,7 @@ FLOAT_FUNCTIONS: dict[str, Callable[..., float]] = {
     "mul": lambda a, b: a * b,
     "div": divide,
     "neg": lambda a: -a,
+    "copy": lambda a: a,
     "abs": abs,
     "sqrt": _quiet(math.sqrt),
     "sin": _of_angle(math.sin),
@@ -389,6 +390,12 @@ class Graph:
     def _ordered(self, a: int, b: int) -> tuple[int, int]:
         keys = self.keys
         return (a, b) if keys[a] <= keys[b] else (b, a)
+
+    def copy(self, a: int) -> int:
+        """Return a value as it is, rounded: nothing folds or fuses with what computes it."""
+        if self.ops[a] in ("const", "truth", "input", "capture", "result", "copy"):
+            return a
+        return self.node("copy", (a,))
 
     def neg(self, a: int) -> int:
         """Return -a."""

@@ -33,6 +33,7 @@ _UFUNCS: dict[str, Any] = {
     "mul": np.multiply,
     "div": np.true_divide,
     "neg": np.negative,
+    "copy": np.positive,
     "abs": np.absolute,
     "sqrt": np.sqrt,
     "sin": _of_angle(np.sin),

@@ -12,7 +12,6 @@ reverse.
 from __future__ import annotations
 
 import functools
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -301,12 +300,12 @@ def copy_function(
     inputs: Sequence[int],
     roots: Sequence[int],
     arguments: Sequence[int],
-) -> list[int] | None:
+) -> list[int]:
     """Copy some nodes of another graph as they are, so that they give the bits of a call.
 
-    Operands keep their order, and nothing is folded. Divisions by one value become products with
-    its reciprocal if there are several in a function (`tiburon.trace.lower`): where more of them
-    are known outside, nothing is copied.
+    Operands keep their order, and nothing is folded or fused across the border. Divisions by one
+    value become products with its reciprocal if there are several (`tiburon.trace.lower`): divisors
+    are marked, so that divisions elsewhere do not count.
 
     Args:
         graph: Receives the nodes.
@@ -316,11 +315,11 @@ def copy_function(
         arguments: Nodes of `graph`, one for each input.
 
     Returns:
-        Nodes of `graph`, one for each root; None if bits might differ.
+        Nodes of `graph`, one for each root.
     """
-    found = dict(zip(inputs, arguments, strict=True))
-    live = inner.live(roots)
-    for node in live:
+    found = {node: graph.copy(given) for node, given in zip(inputs, arguments, strict=True)}
+    mark = len(graph)
+    for node in inner.live(roots):
         if node in found:
             continue
         op, payload = inner.ops[node], inner.payloads[node]
@@ -335,13 +334,11 @@ def copy_function(
             found[node] = graph.node(op, args, payload, payload + 1)
         elif op == "require":
             found[node] = graph.node(op, args, payload, text_key(payload))
+        elif op == "div":
+            found[node] = graph.node(op, (args[0], graph.node("copy", args[1:], mark, mark)))
         else:
             found[node] = graph.node(op, args, payload)
-    within = Counter(found[inner.args[node][1]] for node in live if inner.ops[node] == "div")
-    around = Counter(args[1] for op, args in zip(graph.ops, graph.args, strict=True) if op == "div")
-    if any(around[divisor] > count for divisor, count in within.items()):
-        return None
-    return [found[root] for root in roots]
+    return [graph.copy(found[root]) for root in roots]
 
 
 def function(call: Callable[..., Any], *, inline: bool = False) -> Callable[..., Any]:
@@ -381,8 +378,10 @@ def function(call: Callable[..., Any], *, inline: bool = False) -> Callable[...,
         captures = (float_node(graph, Value(around, node)) for node in traced.graph.captures)
         arguments = [*nodes, *captures]
         body = (traced.graph, traced.inputs, traced.roots)
-        copied = copy_function(graph, *body, arguments) if inline else None
-        results = call_function(graph, name, *body, arguments) if copied is None else copied
+        if inline:
+            results = copy_function(graph, *body, arguments)
+        else:
+            results = call_function(graph, name, *body, arguments)
         return rebuild(traced.structure, (as_value(graph, node) for node in results))
 
     return region

@@ -1,0 +1,130 @@
+"""Parts of a star: the same bits in every grouping, sizes of messages, projections."""
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tests.loops.dense import allowed
+from tests.loops.random_stars import TREES, random_star
+from tests.loops.test_star_singular import fingers_on_load, kicked
+from tiburon.algorithms.setting import Setting
+from tiburon.algorithms.surroundings import surroundings
+from tiburon.algorithms.tape_calls import JointVector
+from tiburon.loops import projection, star_dynamics
+from tiburon.loops.parts import message_size, part_function
+from tiburon.loops.star import layout
+from tiburon.trace.array import as_traced
+from tiburon.trace.structure import flatten
+
+
+def _setting(model):
+    plan, gravity, _ = surroundings(model, None)
+    return Setting(model, (), (), plan, gravity)
+
+
+def _messages(which, inline):
+    """Return a function of a robot that computes what some arms send."""
+
+    def messages(model, q, v, tau):
+        shape = layout(model)
+        arms = star_dynamics.star_parts(_setting(model), shape, 1e-10, None)
+        states = star_dynamics.star_states(shape, list(q), list(v), list(tau))
+        found = []
+        for k in which:
+            local = part_function(star_dynamics.open_arm, arms[k], inline=inline)
+            message, _ = local(states[k], None)
+            found += flatten(message)[0]
+        return as_traced(found)
+
+    return messages
+
+
+def _accelerations(model, q, v, tau):
+    around = _setting(model)
+    return as_traced(list(star_dynamics.star_motion(around, list(q), list(v), list(tau)).vd))
+
+
+def test_results_do_not_depend_on_who_computes_which_arm(monkeypatch):
+    """All arms in one kernel, in pairs, alone, called or copied: the same bits on ten states."""
+    rng = np.random.default_rng(31)
+    model, q = fingers_on_load(rng)
+    states = []
+    for _ in range(10):
+        near = model.integrate(q, 0.05 * rng.standard_normal(model.nv))
+        states.append(kicked(model, near, rng))
+    batch = [np.stack(x) for x in zip(*states, strict=True)]
+    together = tb.compile(_messages((0, 1, 2), True), model)(*batch)
+    size = together.shape[1] // 3
+    for which, inline in [((0, 1), False), ((2,), False), ((1,), True), ((2, 0), True)]:
+        apart = tb.compile(_messages(which, inline), model)(*batch)
+        for place, k in enumerate(which):
+            np.testing.assert_array_equal(
+                apart[:, place * size : (place + 1) * size],
+                together[:, k * size : (k + 1) * size],
+            )
+    copied = tb.compile(_accelerations, model)(*batch)
+    monkeypatch.setattr(star_dynamics, "MAX_INLINED_VARIABLES", 0)
+
+    def by_calls(model, q, v, tau):
+        return _accelerations(model, q, v, tau)
+
+    called = tb.compile(by_calls, model)(*batch)
+    np.testing.assert_array_equal(copied, called)
+
+
+def test_arms_traced_into_one_graph_have_other_bits():
+    """Why parts are functions: operands are ordered by what else is in the graph."""
+    rng = np.random.default_rng(31)
+    model, q = fingers_on_load(rng)
+    state = kicked(model, q, rng)
+
+    def loose(model, q, v, tau):
+        shape = layout(model)
+        arms = star_dynamics.star_parts(_setting(model), shape, 1e-10, None)
+        states = star_dynamics.star_states(shape, list(q), list(v), list(tau))
+        found = []
+        for arm, own in zip(arms, states, strict=True):
+            found += flatten(star_dynamics.open_arm(arm, own, None)[0])[0]
+        return as_traced(found)
+
+    together = tb.compile(_messages((0, 1, 2), True), model)(*state)
+    traced = tb.compile(loose, model)(*state)
+    np.testing.assert_allclose(traced, together, rtol=1e-9, atol=1e-12)
+    assert np.any(traced != together)
+
+
+@pytest.mark.parametrize(("name", "size"), [("two_pumas", 27), ("planar_3rrr", 9)])
+def test_an_arm_sends_a_triangle_and_a_vector(name, size):
+    """d(d+1)/2 + d for a reference member of d DoF: 27 for a free load, 9 for a planar one."""
+    model = tb.load(name)
+    q = JointVector([float(x) for x in model.poses["home"]])
+    rest = JointVector([0.0] * model.nv)
+    shape = layout(model)
+    around = Setting(model, (), (), model.plan, (0.0, 0.0, -9.81))
+    arms = star_dynamics.star_parts(around, shape, 1e-10, None)
+    states = star_dynamics.star_states(shape, q, rest, rest)
+    for arm, state in zip(arms, states, strict=True):
+        message, _ = star_dynamics.open_arm(arm, state, None)
+        assert message_size((message.A, message.g)) == size
+        # and three values by which the center judges its condition
+        assert message_size(message) == size + 3
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_projection_by_arms_is_the_projection_of_the_whole(tree):
+    rng = np.random.default_rng([2, TREES.index(tree)])
+    model, q = random_star(tree, rng, arms=3)
+    v = allowed(model, q, rng.standard_normal(model.nv))
+    q = model.integrate(q, 1e-7 * rng.standard_normal(model.nv))
+    v += 1e-7 * rng.standard_normal(model.nv)
+    state = JointVector(q.tolist()), JointVector(v.tolist())
+    failed, expected = projection._projected_once(model, model.plan, *state, 0.0)
+    left, found = projection._projected_star(model, model.plan, *state, 0.0)
+    assert not failed
+    assert not left
+    assert found[2] < 1e-12
+    # one step of the same Newton iteration: corrections of 1e-7 agree to rounding
+    np.testing.assert_allclose(found[0], expected[0], atol=1e-15)
+    np.testing.assert_allclose(found[1], expected[1], atol=1e-14)
+    J = tb.loop_jacobian(model, np.array(found[0])) if tree == "free load" else None
+    assert J is None or np.abs(J @ np.array(found[1])).max() < 1e-12
