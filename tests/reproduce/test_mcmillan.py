@@ -38,6 +38,13 @@ def test_quick_tables_agree():
     assert count_cells(tables)[0] >= 15
 
 
+def test_null_spaces_decide_existence_and_uniqueness():
+    """Ranks by directions that arms do not feel; also where no pair of them overlaps."""
+    cells = mcmillan_tables._null_spaces()
+    assert [cell.quantity for cell in cells if not cell.good] == []
+    assert sum(bool(cell.corrected) for cell in cells) == 2
+
+
 @pytest.mark.slow
 def test_all_tables_agree():
     tables = mcmillan.mcmillan_tables()
@@ -90,7 +97,7 @@ def test_counts_do_not_creep_up():
 
 def test_counted_steps_compute_the_accelerations():
     """Two arms with general parameters in a moving state, against the sparse system."""
-    system = random_arms(2, 6)
+    system = random_arms([6, 6])
     assert np.abs(tb.constraint_residual(system.model, system.q)).max() < 1e-14
     found = table_1(system)
     answer = tb.loop_dynamics(system.model, system.q, system.v, system.tau)
@@ -103,7 +110,7 @@ def test_counted_steps_compute_the_accelerations():
 
 
 def test_jacobian_of_the_counted_steps_is_that_of_the_library():
-    system = random_arms(2, 7, seed=5)
+    system = random_arms([7, 7], seed=5)
     columns = arms_on_load.jacobian_columns(system.arms[0], system.q[7:14].tolist(), system.tips[0])
     # the load has the world's axes
     held = system.tips[0].point_to_parent((0.0, 0.0, 0.0))

@@ -133,3 +133,119 @@ def test_table_1_gravity_has_a_positive_sign():
     assert_close(falling, G, SOLVE, scale)
     given, _ = tb.floating_base_inverse_dynamics(model, q, still, vd, world=WORLD)
     assert_close(given[:6], vd[:6], ALGEBRA, scale)
+
+
+# -- chapters 2 and 4: arms on a load --------------------------------------------------------------
+
+
+def moving_arms():
+    """Return two arms with general parameters that hold a load, in a moving state."""
+    from tiburon.reproduce.mcmillan_arms import random_arms
+
+    return random_arms([6, 6], seed=6)
+
+
+def test_2_14_centripetal_acceleration_has_no_angular_part():
+    """Zeta = [0; w x (w x p)]: tips and load have one angular acceleration."""
+    system = moving_arms()
+    tree, q, v = system.model.without_loops(), system.q, system.v
+    vd = tb.forward_dynamics(system.model, q, v, system.tau)
+    load, tip = (tb.frame_acceleration(tree, q, v, vd, name) for name in ("load", "arm_0_link_5"))
+    R, p = tb.forward_kinematics(tree, q, ["load", "arm_0_link_5"])
+    w, arm = R[0] @ v[:3], p[1] - p[0]
+    zeta = np.cross(w, np.cross(w, arm))
+    assert_close(tip[:3], load[:3], SOLVE, scale=np.abs(vd).max())
+    moved = load[3:] + np.cross(load[:3], arm) + zeta
+    assert_close(tip[3:], moved, SOLVE, scale=np.abs(vd).max())
+    # without its zero block the vector would change the angular acceleration
+    assert np.abs(zeta).max() > 0.1
+
+
+def test_2_24_acceleration_at_zero_joint_acceleration_is_that_of_the_rate_of_J():
+    """a_N = Jdot qd - a_g; J qd, as printed, is a velocity."""
+    from tiburon.reproduce.arms_on_load import tip_acceleration
+
+    system = moving_arms()
+    tree, q, v = system.model.without_loops(), system.q, system.v
+    g = np.array([0.0, 0.0, -9.81])
+    own = tuple((system.bases[0].T @ g).tolist())
+    found = tip_acceleration(
+        system.arms[0], q[7:13].tolist(), v[6:12].tolist(), own, system.tips[0]
+    )
+    # the load's point of the tip, in axes of the load, which are those of the world
+    held = system.tips[0].point_to_parent((0.0, 0.0, 0.0))
+    rate = tb.frame_jacobian_bias(tree, q, v, "arm_0_link_5", at=held)
+    J = tb.frame_jacobian(tree, q, "arm_0_link_5", at=held)
+    gravity = np.concatenate([np.zeros(3), g])
+    assert_close(found, rate - gravity, ALGEBRA, scale=10.0)
+    assert np.abs(J @ v - rate).max() > 0.1
+
+
+def held_along(*directions):
+    """Return a load in arms of two slides and a ball joint: arm k cannot move along direction k.
+
+    All hold the load at its mass center, so that a force along direction k is felt by no joint of
+    arm k. Every arm has five degrees of freedom.
+    """
+    mass = tb.Inertia.sphere(0.5, 0.1)
+    bodies = [tb.Body("load", joint=tb.Free("load"), inertia=tb.Inertia(3.0, tensor=(1, 2, 2.5)))]
+    loops = []
+    for k, n in enumerate(directions):
+        across = np.linalg.svd(np.reshape(n, (1, 3)))[2][1:]
+        names = [f"arm_{k}_{part}" for part in ("first", "second", "hand")]
+        joints = [
+            tb.Prismatic(names[0], tuple(across[0])),
+            tb.Prismatic(names[1], tuple(across[1])),
+            tb.Spherical(names[2]),
+        ]
+        for parent, name, joint in zip(["world", *names], names, joints, strict=False):
+            bodies.append(tb.Body(name, parent, joint=joint, inertia=mass))
+        loops.append(tb.LoopClosure(f"grip_{k}", "load", names[2], tb.Fixed(f"grip_{k}")))
+    return tb.Model("held", bodies, loops=loops)
+
+
+def solved(model, seed=3):
+    rng = np.random.default_rng(seed)
+    q = model.neutral()
+    v = tb.project_velocity(model, q, rng.standard_normal(model.nv))
+    tau = rng.standard_normal(model.nv)
+    return [
+        tb.loop_dynamics(model, q, v, tau, method=method, world=WORLD)
+        for method in ("star", "augmented")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("directions", "lost"),
+    [
+        # independent: unique forces
+        (((1, 0, 0), (0, 1, 0), (0, 0, 1)), 0),
+        # pairwise different, and yet they sum to zero with suitable lengths
+        (((1, 0, 0), (-0.5, 0.75**0.5, 0), (-0.5, -(0.75**0.5), 0)), 1),
+    ],
+)
+def test_L1269_forces_are_unique_unless_null_directions_sum_to_zero(directions, lost):
+    """Not only an overlap of some pair: three dependent directions are enough."""
+    model = held_along(*directions)
+    star, reference = solved(model)
+    assert len(star.singular_arms) == 3
+    assert int(star.rank) == 18 - lost
+    size = max(1.0, np.abs(reference.acceleration).max())
+    np.testing.assert_allclose(star.acceleration, reference.acceleration, atol=1e-9 * size)
+    # the shortest forces of all that do it
+    np.testing.assert_allclose(
+        star.constraint_force, reference.constraint_force, atol=1e-8 * size * 10.0
+    )
+
+
+def test_no_11_factors_of_two_arms_vanish_where_their_null_spaces_meet():
+    """Method II of the dual arm with Cholesky: its last pivot is rounding; the star has none."""
+    model = held_along((0, 0, 1), (0, 0, 1))
+    star, reference = solved(model)
+    assert int(star.rank) == 11
+    np.testing.assert_allclose(star.acceleration, reference.acceleration, atol=1e-9)
+    assert np.all(np.isfinite(star.constraint_force))
+    # (4.16) for the translations of these arms: Lambda^-1 = diag(a, a, 0), load of 3 kg
+    inverse, S = np.diag([1.0, 1.0, 0.0]), np.eye(3) / 3.0
+    bracket = inverse + S - S @ np.linalg.inv(inverse + S) @ S
+    assert abs(np.linalg.eigvalsh(bracket)[0]) < 1e-15

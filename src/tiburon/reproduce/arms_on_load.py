@@ -22,7 +22,18 @@ from typing import Any, NamedTuple
 
 from tiburon.algorithms.crba import crba
 from tiburon.algorithms.rnea import base_acceleration, rnea
-from tiburon.model import Plan
+from tiburon.algorithms.setting import Setting
+from tiburon.loops.metric import MIN_CUT
+from tiburon.loops.parts import run
+from tiburon.loops.star import layout
+from tiburon.loops.star_dynamics import (
+    assembled,
+    star_center,
+    star_method,
+    star_parts,
+    star_states,
+)
+from tiburon.model import Model, Plan
 from tiburon.reproduce.chains import CONSTANTS, chain_model, cost_of, mdh
 from tiburon.reproduce.published import Cost
 from tiburon.spatial import AxisRotation, Scalar, Transform, Vec3, rate_matrix
@@ -44,6 +55,8 @@ __all__ = [
     "mass_matrix_and_jacobian",
     "method_one",
     "method_two",
+    "open_arm",
+    "star_cost",
 ]
 
 Scalars = Sequence[Scalar]
@@ -245,6 +258,29 @@ def arm_message(
         gravity: In axes of its base [m/s^2].
         tip: From the frame of its last link to the load's.
     """
+    alone = open_arm(plan, q, v, tau, gravity, tip)
+    inertia = _Factor.of(alone.inverse).inverted()
+    message = ArmMessage(inertia, _times(inertia, alone.x))
+    return message, ArmKept(alone.factor, alone.y, alone.Y, message)
+
+
+class OpenArm(NamedTuple):
+    """An arm alone."""
+
+    factor: _Factor
+    y: list[Scalar]
+    Y: Matrix
+    inverse: Matrix
+    """Lambda^-1 at the load's origin, singular where the arm is."""
+
+    x: list[Scalar]
+    """Acceleration a' of the load's point of the arm without tip force."""
+
+
+def open_arm(
+    plan: Plan, q: Scalars, v: Scalars, tau: Scalars, gravity: Vec3, tip: Transform
+) -> OpenArm:
+    """Return what an arm does without the load; arguments as for `arm_message`."""
     n = len(plan.bodies)
     factor = _Factor.of(crba(plan, q))
     C = rnea(plan, q, v, [0.0] * n, gravity)
@@ -254,9 +290,7 @@ def arm_message(
     scaled = [factor.scale(row) for row in Y]
     inverse = _symmetric(lambda i, j: _dot(scaled[i], Y[j]))
     x = _sum(_times(scaled, y), tip_acceleration(plan, q, v, gravity, tip))
-    inertia = _Factor.of(inverse).inverted()
-    message = ArmMessage(inertia, _times(inertia, x))
-    return message, ArmKept(factor, y, Y, message)
+    return OpenArm(factor, y, Y, inverse, x)
 
 
 class LoadMotion(NamedTuple):
@@ -440,6 +474,35 @@ def closed_chain(arms: int, n: int) -> Cost:
     return Cost(
         arms * arm.multiplications + load.multiplications, arms * arm.additions + load.additions
     )
+
+
+def star_cost(model: Model) -> Cost:
+    """Count accelerations and forces of a star as `loop_dynamics` computes them.
+
+    The branch without singular arms; comparisons are not counted. Lengths and places are those of
+    the model, so that its zeros count for nothing.
+    """
+
+    def function(q: Any, v: Any, tau: Any, inertia: Any, gravity: Any) -> Any:
+        x, y, z = gravity.tolist()
+        plan = model.plan.with_parameters(inertia.tolist())
+        around = Setting(model, (), (), plan, (x, y, z))
+        state = q.tolist(), v.tolist(), tau.tolist()
+        shape = layout(model)
+        arms = star_parts(around, shape, MIN_CUT, None)
+        center = star_center(around, shape, *state)
+        found = run(star_method(shape, arms), center, star_states(shape, *state), inline=True)
+        vd, forces = assembled(model, shape, found.center.vd, found.results)
+        return as_traced([*vd, *forces])
+
+    inputs = {
+        "q": (model.nq,),
+        "v": (model.nv,),
+        "tau": (model.nv,),
+        "inertia": (len(model.parameter_names),),
+        "gravity": (3,),
+    }
+    return cost_of(count(trace(function, inputs), ("inertia", "gravity")))
 
 
 def _dual(method: Callable[..., Any]) -> Cost:

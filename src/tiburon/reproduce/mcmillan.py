@@ -13,7 +13,7 @@ from tiburon.reproduce.cells import CellTable
 
 __all__ = ["PARTS", "mcmillan_page", "mcmillan_tables"]
 
-PARTS = ("table-1", "table-2", "kernels", "crossover", "dual-arm", "lift")
+PARTS = ("table-1", "table-2", "kernels", "crossover", "dual-arm", "star", "singular", "lift")
 """Names of the tables."""
 
 

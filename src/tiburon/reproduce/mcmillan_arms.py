@@ -1,5 +1,6 @@
 """Arms with general parameters that hold a load, as models and as chains of `arms_on_load`."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,10 +26,19 @@ from tiburon.reproduce.arms_on_load import (
     arm_accelerations,
     arm_message,
     load_acceleration,
+    open_arm,
 )
 from tiburon.spatial import Transform
 
-__all__ = ["ArmsOnLoad", "Table1", "random_arms", "table_1"]
+__all__ = [
+    "ArmsOnLoad",
+    "Block",
+    "Table1",
+    "block_system",
+    "load_inertia",
+    "random_arms",
+    "table_1",
+]
 
 Array = NDArray[np.float64]
 
@@ -89,8 +99,13 @@ def _arm(rng: np.random.Generator, links: int) -> Model:
     return Model("arm", bodies)
 
 
-def random_arms(arms: int, links: int, seed: int = 1) -> ArmsOnLoad:
-    """Return arms with general parameters in a random moving state with closed loops."""
+def random_arms(links: Sequence[int], seed: int = 1) -> ArmsOnLoad:
+    """Return arms with general parameters in a random moving state with closed loops.
+
+    Args:
+        links: Number of links of each arm; an arm of fewer than six is always singular.
+        seed: Of the random numbers.
+    """
     rng = np.random.default_rng(seed)
     moments = tuple(rng.uniform(0.2, 0.3, 3))
     load = Body(
@@ -101,13 +116,13 @@ def random_arms(arms: int, links: int, seed: int = 1) -> ArmsOnLoad:
     whole = Model("arms_on_load", [load])
     plans, bases, tips, loops = [], [], [], []
     q: list[float] = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
-    for k in range(arms):
-        one = _arm(rng, links)
-        angles = rng.uniform(-1.0, 1.0, links)
+    for k, count in enumerate(links):
+        one = _arm(rng, count)
+        angles = rng.uniform(-1.0, 1.0, count)
         # where the load is in the frame of the tip
         grasp = np.eye(4)
         grasp[:3, :3], grasp[:3, 3] = _turn(rng), rng.uniform(-0.2, 0.2, 3)
-        R, p = forward_kinematics(one, angles, f"link_{links - 1}")
+        R, p = forward_kinematics(one, angles, f"link_{count - 1}")
         tip = np.eye(4)
         tip[:3, :3], tip[:3, 3] = R, p
         # the load is at the origin of the world: the base follows
@@ -118,7 +133,7 @@ def random_arms(arms: int, links: int, seed: int = 1) -> ArmsOnLoad:
             LoopClosure(
                 f"grip_{k}",
                 "load",
-                f"arm_{k}_link_{links - 1}",
+                f"arm_{k}_link_{count - 1}",
                 Fixed(f"grip_{k}", pose=_pose(held)),
             )
         )
@@ -137,6 +152,56 @@ def random_arms(arms: int, links: int, seed: int = 1) -> ArmsOnLoad:
     v = project_velocity(model, state, rng.standard_normal(model.nv))
     tau = np.concatenate([np.zeros(6), 10.0 * rng.standard_normal(model.nv - 6)])
     return ArmsOnLoad(model, tuple(plans), tuple(bases), tuple(tips), state, v, tau)
+
+
+class Block(NamedTuple):
+    """The system of all arms and the load (4.3), in axes and at the origin of the load."""
+
+    matrix: Array
+    """Shape (6 m + 6, 6 m + 6)."""
+
+    right: Array
+    inverses: tuple[Array, ...]
+    """Lambda_k^-1 of each arm."""
+
+    x: tuple[Array, ...]
+    """Open-chain acceleration of each arm."""
+
+    solution: Array
+    """Forces of the arms, then a' of the load; the shortest where it is not unique."""
+
+
+def block_system(system: ArmsOnLoad) -> Block:
+    """Return the system (4.3) and its solution by least squares."""
+    inverses, x, start = [], [], 0
+    for plan, base, tip in zip(system.arms, system.bases, system.tips, strict=True):
+        n = len(plan.bodies)
+        angles, rates, forces = (
+            values[start + shift : start + shift + n].tolist()
+            for values, shift in ((system.q, 7), (system.v, 6), (system.tau, 6))
+        )
+        start += n
+        gx, gy, gz = (base.T @ G).tolist()
+        alone = open_arm(plan, angles, rates, forces, (gx, gy, gz), tip)
+        inverses.append(np.array(alone.inverse))
+        x.append(np.array(alone.x))
+    m, inertia = len(inverses), load_inertia(system)
+    K, right = np.zeros((6 * m + 6, 6 * m + 6)), np.zeros(6 * m + 6)
+    for k, (A, b) in enumerate(zip(inverses, x, strict=True)):
+        own = slice(6 * k, 6 * k + 6)
+        K[own, own], right[own] = A, b
+        K[own, -6:] = K[-6:, own] = np.eye(6)
+    K[-6:, -6:] = -inertia
+    w = system.v[:3]
+    right[-6:-3] = np.cross(w, inertia[:3, :3] @ w)
+    solution = np.asarray(np.linalg.lstsq(K, right, rcond=1e-12)[0], dtype=float)
+    return Block(K, right, tuple(inverses), tuple(x), solution)
+
+
+def load_inertia(system: ArmsOnLoad) -> Array:
+    """Return the diagonal inertia of the load at its mass center, shape (6, 6)."""
+    body = system.model.body("load").inertia
+    return np.diag([*(body.tensor[k] for k in (0, 3, 5)), *[body.mass] * 3])
 
 
 class Table1(NamedTuple):
@@ -170,9 +235,8 @@ def table_1(system: ArmsOnLoad) -> Table1:
         message, keep = arm_message(plan, angles, rates, forces, (x, y, z), tip)
         messages.append(message)
         kept.append(keep)
-    body = system.model.body("load").inertia
-    moments = [body.tensor[k] for k in (0, 3, 5)]
-    load = LoadMotion(moments, body.mass, v[:3].tolist(), G.tolist())
+    diagonal = np.diag(load_inertia(system)).tolist()
+    load = LoadMotion(diagonal[:3], diagonal[3], v[:3].tolist(), G.tolist())
     a_prime = np.array(load_acceleration(load, messages))
     results = [arm_accelerations(keep, a_prime.tolist()) for keep in kept]
     a = a_prime + np.concatenate([np.zeros(3), G])

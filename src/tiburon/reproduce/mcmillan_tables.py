@@ -1,9 +1,16 @@
 """McMillan 1994, chapters 2 to 4, table by table: what is published, corrected, ours."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from tiburon.arrays import NDArray
+from tiburon.formats.load import load
+from tiburon.functions.closed_loops import (
+    loop_dynamics,
+    project_configuration,
+    project_velocity,
+)
 from tiburon.functions.dynamics import forward_dynamics
 from tiburon.reproduce import arms_on_load
 from tiburon.reproduce.cells import (
@@ -17,7 +24,13 @@ from tiburon.reproduce.cells import (
     shown,
     timing,
 )
-from tiburon.reproduce.mcmillan_arms import G, random_arms, table_1
+from tiburon.reproduce.mcmillan_arms import (
+    G,
+    block_system,
+    load_inertia,
+    random_arms,
+    table_1,
+)
 from tiburon.reproduce.mcmillan_lift import BLOCKS, HEIGHT, lift_motion, lift_run
 from tiburon.reproduce.published import (
     DUAL_ARM,
@@ -29,6 +42,8 @@ from tiburon.reproduce.published import arms_on_load as published_arms
 from tiburon.reproduce.published import lilly_orin_arms_on_load as published_lilly_orin
 
 __all__ = ["TABLES"]
+
+Array = NDArray[np.float64]
 
 ARMS = 4
 """Arms of the printed instance."""
@@ -147,7 +162,7 @@ def _crossover() -> CellTable:
 def _table_1() -> CellTable:
     cells: list[Cell] = []
     for arms, links, seed in ((2, 6, 1), (4, 6, 2), (3, 7, 3)):
-        system = random_arms(arms, links, seed)
+        system = random_arms([links] * arms, seed)
         found = table_1(system)
         vd = forward_dynamics(system.model, system.q, system.v, system.tau)
         a = np.array(vd[:6])
@@ -179,8 +194,7 @@ def _table_1() -> CellTable:
                 )
             )
             total = np.sum(found.forces, axis=0)
-            body = system.model.body("load").inertia
-            inertia = np.diag([*(body.tensor[k] for k in (0, 3, 5)), *[body.mass] * 3])
+            inertia = load_inertia(system)
             w = system.v[:3]
             turning = np.concatenate([np.cross(w, inertia[:3, :3] @ w), np.zeros(3)])
             balance = inertia @ found.a_prime + turning - total
@@ -235,6 +249,154 @@ def _dual_arm() -> CellTable:
     return CellTable("section 4.4.1", "dual arm, methods I and II", tuple(cells))
 
 
+def _star() -> CellTable:
+    """The library's star: the same accelerations, its message, its operations."""
+    cells: list[Cell] = []
+    rng = np.random.default_rng(4)
+    for name in ("two_pumas", "four_pumas", "mobile_manipulators"):
+        robot = load(name)
+        q = project_configuration(
+            robot, robot.integrate(robot.poses["home"], 0.02 * rng.standard_normal(robot.nv))
+        ).q
+        v = project_velocity(robot, q, 0.5 * rng.standard_normal(robot.nv))
+        tau = 10.0 * rng.standard_normal(robot.nv)
+        star, sparse = (
+            loop_dynamics(robot, q, v, tau, method=method) for method in ("star", "augmented")
+        )
+        size = float(np.abs(sparse.acceleration).max())
+        apart = float(np.abs(star.acceleration - sparse.acceleration).max())
+        cells.append(
+            claim(
+                f"{name}: star against the sparse system",
+                "equal",
+                f"largest difference {apart:.1e} of {size:.0f}",
+                apart < 1e-9 * size,
+            )
+        )
+    cells += [
+        _count(
+            "four_pumas as loop_dynamics computes it",
+            Cost(7187, 6242),
+            arms_on_load.star_cost(load("four_pumas")),
+        ),
+        shown(
+            "four arms with general parameters, as loop_dynamics computes them",
+            "7187m + 6242a",
+            str(arms_on_load.star_cost(random_arms([6] * 4).model)),
+        ),
+    ]
+    remarks = (
+        "`loop_dynamics` takes arms of any kind: constraint Jacobians are in axes of the grasp, "
+        "bases and grasps have general poses instead of Denavit-Hartenberg sets, and orthogonal "
+        "columns that tell singular arms apart replace the inverse of Lambda. With general "
+        "numbers everywhere that costs more than Table 2; the zeros of the PUMA make it less.",
+    )
+    return CellTable("section 2.3", "arms on a load by loop_dynamics", tuple(cells), remarks)
+
+
+def _singular() -> CellTable:
+    """Arms with five joints are singular in every pose: s of four arms, against (4.3)."""
+    cells: list[Cell] = []
+    for s in range(1, 5):
+        links = [6] * (4 - s) + [5] * s
+        system = random_arms(links, seed=10 + s)
+        found = loop_dynamics(system.model, system.q, system.v, system.tau, method="star")
+        whole = block_system(system)
+        a = np.array(found.acceleration[:6])
+        a[3:] += np.cross(system.v[:3], system.v[3:6]) - G
+        apart, size = float(np.abs(a - whole.solution[-6:]).max()), float(np.abs(a).max())
+        named = len(found.singular_arms)
+        cells += [
+            claim(
+                f"s = {s} of 4 arms: a'_r against (4.3)",
+                "unique",
+                f"largest difference {apart:.1e} of {size:.0f}",
+                apart < 1e-9 * max(size, 1.0),
+            ),
+            number(f"s = {s}: arms found to be singular", s, named, 0),
+        ]
+    cells += _null_spaces()
+    return CellTable("sections 4.2, 4.3 and 4.5", "singular arms", tuple(cells))
+
+
+def _null_spaces() -> list[Cell]:
+    """Existence and uniqueness (4.29)-(4.46) on matrices with known null spaces."""
+    rng = np.random.default_rng(8)
+    load_diagonal = rng.uniform(0.5, 2.0, 6)
+
+    def arm(v: Array) -> Array:
+        # Lambda^-1 that does not feel v
+        P = np.eye(6) - np.outer(v, v) / (v @ v)
+        L = P @ rng.standard_normal((6, 6))
+        return np.asarray(L @ L.T + 0.1 * P)
+
+    def system(inverses: Sequence[Array]) -> Array:
+        m = len(inverses)
+        K = np.zeros((6 * m + 6, 6 * m + 6))
+        for k, A in enumerate(inverses):
+            own = slice(6 * k, 6 * k + 6)
+            K[own, own] = A
+            K[own, -6:] = K[-6:, own] = np.eye(6)
+        K[-6:, -6:] = -np.diag(load_diagonal)
+        return K
+
+    u, v = rng.standard_normal((2, 6))
+    cases = {
+        "two arms, null spaces apart": (u, v),
+        "two arms, one null space": (u, u),
+        "three arms, pairwise different, v_1 + v_2 + v_3 = 0": (u, v, -u - v),
+        "three arms, independent": (u, v, rng.standard_normal(6)),
+    }
+    lost_ranks = {
+        name: len(K) - int(np.linalg.matrix_rank(K, tol=1e-9))
+        for name, K in ((name, system([arm(x) for x in vs])) for name, vs in cases.items())
+    }
+    printed = (0, 1, 0, 0)
+    right = (0, 1, 1, 0)
+    cells = [
+        number(
+            f"{name}: rank lost",
+            printed[k],
+            lost_ranks[name],
+            0,
+            corrected=right[k] if printed[k] != right[k] else None,
+            reason="L1269 asks for an overlap of some pair; a sum of zero is enough"
+            if printed[k] != right[k]
+            else "",
+        )
+        for k, name in enumerate(cases)
+    ]
+    inverses = [arm(u), arm(u)]
+    K = system(inverses)
+    b = K @ rng.standard_normal(18)
+    one = np.linalg.lstsq(K, b, rcond=1e-12)[0]
+    other = one + np.concatenate([u, -u, np.zeros(6)])
+    left = float(np.abs(K @ other - b).max())
+    cells.append(
+        claim(
+            "f_1 + v and f_2 - v leave a_r (4.44)",
+            "yes",
+            f"residual {left:.1e}",
+            left < 1e-12 * float(np.abs(b).max()) * 100.0,
+        )
+    )
+    S = np.diag(1.0 / load_diagonal)
+    inner = np.linalg.inv(inverses[0] + S)
+    bracket = inverses[1] + S - S @ inner @ S
+    smallest = float(np.linalg.eigvalsh(bracket)[0])
+    cells.append(
+        claim(
+            "matrix of f_2 of method II where null spaces meet",
+            "Cholesky",
+            f"singular, smallest eigenvalue {smallest:.0e}",
+            abs(smallest) < 1e-12,
+            corrected="full pivoting",
+            reason="the matrix is positive semidefinite there (trap 11)",
+        )
+    )
+    return cells
+
+
 def _lift() -> CellTable:
     motion = lift_motion(np.array([0.0, 0.5, 1.0]))
     rise = float(motion.q[-1, 6] - motion.q[0, 6])
@@ -287,6 +449,8 @@ TABLES: Mapping[str, Callable[[], CellTable]] = {
     "crossover": _crossover,
     "table-1": _table_1,
     "dual-arm": _dual_arm,
+    "star": _star,
+    "singular": _singular,
     "lift": _lift,
 }
 """Tables by name."""
