@@ -22,8 +22,11 @@ PARTS = (
     "drop",
     "penalty",
     "complement",
+    "embedding",
+    "denoc",
     "growth",
     "feedback",
+    "table-5.1",
 )
 """Names of the tables."""
 
@@ -41,9 +44,11 @@ def khan_tables(parts: Iterable[str] = ()) -> tuple[CellTable, ...]:
     for name in wanted:
         if name not in PARTS:
             raise UnknownNameError("table", name, PARTS)
+    from tiburon.reproduce.khan_methods import METHODS
     from tiburon.reproduce.khan_tables import TABLES
 
-    return tuple(TABLES[name]() for name in PARTS if name in wanted)
+    known = {**TABLES, **METHODS}
+    return tuple(known[name]() for name in PARTS if name in wanted)
 
 
 def khan_page(tables: Iterable[CellTable]) -> str:

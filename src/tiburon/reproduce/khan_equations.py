@@ -19,6 +19,7 @@ __all__ = [
     "dyad_bias",
     "dyad_inertia",
     "equations",
+    "platform_condition",
     "platform_wrench",
 ]
 
@@ -102,3 +103,25 @@ def equations(q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
     H[6:, 6:] = np.diag([IP, MP, MP])
     b[6:] = -platform_wrench(0.0, (0.0, 0.0))
     return H, b
+
+
+def platform_condition(q: ArrayLike) -> float:
+    """Return the condition number of K = sum Phi_2 of the legs (3.10), C7 corrected.
+
+    Twists [omega; v of the platform's mass center], in rad/s and m/s: it depends on their units.
+    """
+    x = np.asarray(q, dtype=float)
+    K = np.zeros((3, 3))
+    for leg, pivot in enumerate(PIVOTS):
+        elbow = np.array(pivot) + PROXIMAL * np.array([np.cos(x[2 * leg]), np.sin(x[2 * leg])])
+        distal = x[2 * leg + 1]
+        corner = elbow + DISTAL * np.array([np.cos(distal), np.sin(distal)])
+        screws = []
+        for joint in (elbow, corner):
+            arm = x[7:] - joint
+            screws.append(np.array([1.0, -arm[1], arm[0]]))
+        last = screws[1]
+        Phi = np.eye(3) - np.outer(last, last) / (last @ last)
+        inner = Phi @ screws[0]
+        K += Phi - np.outer(inner, inner) / (inner @ inner)
+    return float(np.linalg.cond(K))

@@ -50,6 +50,7 @@ __all__ = [
     "PRINTED_POSE",
     "Motion",
     "Terms",
+    "actuated_names",
     "driven_angles",
     "from_absolute",
     "home",
@@ -310,33 +311,37 @@ def series_at(time: ArrayLike) -> Array:
     return np.stack(_series(np.asarray(time, dtype=float)), axis=-1)
 
 
-def torque_control(gains: tuple[float, float] = (0.0, 0.0)) -> Callable[[Any], Any]:
-    """Return a controller of `mechanism` that applies the torques of the motion.
+def actuated_names(model: Model) -> list[str]:
+    """Return the names of the actuated joints of `mechanism` or of the zoo's `planar_3rrr`."""
+    form = "theta_1_{}" if model.name == mechanism().name else "theta_{}"
+    return [form.format(k) for k in (1, 2, 3)]
+
+
+def torque_control(
+    gains: tuple[float, float] = (0.0, 0.0), model: Model | None = None
+) -> Callable[[Any], Any]:
+    """Return a controller that applies the torques of the motion.
 
     Args:
         gains: Stiffness [N m/rad] and damping [N m s/rad] of feedback at the actuated joints.
+        model: `mechanism`, the default, or the zoo's `planar_3rrr`.
     """
-    names = mechanism().v_names
-    places = [names.index(f"theta_1_{k}") for k in (1, 2, 3)]
+    return _control(gains, mechanism() if model is None else model)
+
+
+@cache
+def _control(gains: tuple[float, float], of: Model) -> Callable[[Any], Any]:
+    # one object per case: runs find their compiled code by it
+    places = [of.v_names.index(name) for name in actuated_names(of)]
     stiffness, damping = gains
     # computed before it is traced
     torque_series()
 
     @traced
     def control(state: Any) -> Any:
-        return dict(
-            zip(
-                (f"motor_{k}" for k in (1, 2, 3)),
-                _with_feedback(
-                    state.time,
-                    [state.q[k] for k in places],
-                    [state.v[k] for k in places],
-                    stiffness,
-                    damping,
-                ),
-                strict=True,
-            )
-        )
+        angles, rates = ([x[k] for k in places] for x in (state.q, state.v))
+        found = _with_feedback(state.time, angles, rates, stiffness, damping)
+        return {f"motor_{k}": torque for k, torque in enumerate(found, start=1)}
 
     return control
 

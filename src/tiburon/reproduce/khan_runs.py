@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.arrays import NDArray
+from tiburon.formats.load import load
+from tiburon.functions.closed_loops import loop_jacobian
+from tiburon.functions.dynamics import forward_dynamics
 from tiburon.loops.stabilization import LoopMethod, Penalty
 from tiburon.reproduce.khan_complements import (
     Embedded,
@@ -24,6 +27,7 @@ from tiburon.reproduce.khan_mechanism import (
     ACTUATED,
     DURATION,
     Motion,
+    actuated_names,
     driven_angles,
     from_absolute,
     home,
@@ -47,9 +51,11 @@ __all__ = [
     "SIGMAS",
     "STIFFNESSES",
     "Feedback",
+    "adaptive_denoc",
     "adaptive_embedding",
     "adaptive_penalty",
     "adaptive_yun_sarkar",
+    "driven_errors",
     "eigenvalues_across",
     "embedded_run",
     "embedding",
@@ -91,18 +97,33 @@ def simulated(
     method: str = "rk4",
     gains: tuple[float, float] = (0.0, 0.0),
     v: Array | None = None,
+    zoo: bool = False,
+    q: Array | None = None,
     **options: Any,
 ) -> Trajectory:
-    """Run the manipulator for three seconds under the torques of the prescribed motion."""
+    """Run the manipulator for three seconds under the torques of the prescribed motion.
+
+    Args:
+        loop_method: How loops are held; projection by default.
+        dt: Step [s].
+        method: Integrator.
+        gains: Feedback at the actuated joints.
+        v: Velocity at the start, in the model's coordinates.
+        zoo: Whether to run the zoo's `planar_3rrr` instead of `mechanism`.
+        q: Configuration at the start; closed by default.
+        **options: Of `simulate`.
+    """
+    model = load("planar_3rrr") if zoo else mechanism()
+    start = np.array(model.poses["home"]) if zoo else from_absolute(home())
     steps = "adaptive" not in options and method in ("dopri5", "dop853")
     if steps:
         options["adaptive"] = False
     return simulate(
-        mechanism(),
+        model,
         DURATION,
-        q=from_absolute(home()),
+        q=start if q is None else q,
         v=v,
-        control=torque_control(gains),
+        control=torque_control(gains, model),
         loop_method=loop_method,
         method=method,
         dt=dt,
@@ -175,6 +196,34 @@ def adaptive_embedding(sigma: float, tolerance: float) -> MatlabRun:
     start = np.concatenate([home(), np.zeros(3)])
     rate = embedding("gauss", sigma).rate
     return matlab_run(rate, start, DURATION, rtol=tolerance, atol=tolerance)
+
+
+def driven_errors(run: Trajectory) -> Array:
+    """Return errors of the actuated angles of a run of either model, shape (n, 3) [rad]."""
+    places = [run.model.v_names.index(name) for name in actuated_names(run.model)]
+    return np.asarray(run.q)[:, places] - driven_angles(np.asarray(run.time))[0]
+
+
+@cache
+def adaptive_denoc(tolerance: float, longest: float | None = None) -> MatlabRun:
+    """Run DeNOC with extended state, all angles and the actuated rates, and the error test."""
+    robot = load("planar_3rrr")
+    driven = [robot.v_names.index(name) for name in actuated_names(robot)]
+    rest = [k for k in range(robot.nv) if k not in driven]
+
+    def rate(time: float, x: Array) -> Array:
+        q, w = x[:7], x[7:]
+        J = np.asarray(loop_jacobian(robot, q))
+        v = np.zeros(7)
+        v[driven] = w
+        v[rest] = -np.linalg.lstsq(J[:, rest], J[:, driven] @ w, rcond=1e-10)[0]
+        tau = np.zeros(7)
+        tau[driven] = series_at(time)
+        vd = forward_dynamics(robot, q, v, tau, method="denoc")
+        return np.concatenate([v, vd[driven]])
+
+    start = np.concatenate([robot.poses["home"], np.zeros(3)])
+    return matlab_run(rate, start, DURATION, rtol=tolerance, atol=tolerance, longest=longest)
 
 
 @cache

@@ -173,7 +173,9 @@ class Block(NamedTuple):
 
 def block_system(system: ArmsOnLoad) -> Block:
     """Return the system (4.3) and its solution by least squares."""
-    inverses, x, start = [], [], 0
+    inverses: list[Array] = []
+    x: list[Array] = []
+    start = 0
     for plan, base, tip in zip(system.arms, system.bases, system.tips, strict=True):
         n = len(plan.bodies)
         angles, rates, forces = (
