@@ -60,7 +60,7 @@ ROBOTS = [
 
 @pytest.mark.parametrize(("seed", "legs", "planar", "options"), ROBOTS)
 def test_all_formulations_agree_on_random_robots(seed, legs, planar, options):
-    """Reference, handles, embedding and DeNOC; on land or in water."""
+    """Reference, handles, star, embedding and DeNOC; on land or in water."""
     model, q, v, tau = drawn(seed, legs, planar, wet=True, **options)
     for world in (None, SEA) if legs < 4 else (SEA,):
         expected = rates_by("augmented", model, q, v, tau, world)
@@ -75,8 +75,9 @@ def test_all_formulations_agree_on_random_robots(seed, legs, planar, options):
             np.array(found.multipliers, float), forces, atol=1e-8 * (1.0 + np.abs(forces).max())
         )
         assert found.rank == expected.rank
-        handles = rates_by("handles", model, q, v, tau, world)
-        np.testing.assert_allclose(np.array(handles.vd, float), vd, **close)
+        for method in ("handles", "star"):
+            other = rates_by(method, model, q, v, tau, world)
+            np.testing.assert_allclose(np.array(other.vd, float), vd, **close)
         embedded, _ = embedded_rates(model, tb.Embedding("qr"), q, v, tau, world)
         np.testing.assert_allclose(embedded, vd, **close)
 

@@ -47,7 +47,8 @@ class LoopDynamics:
     ratio: Array
     """Smallest over largest singular value of the independent constraints in the metric of the mass
     matrix, estimated, shape (...): near zero the robot is near a singular configuration. From
-    "denoc" that of K, the sum of the legs' projectors: near zero, motors hardly hold the platform.
+    "denoc" the smallest relative pivot of K, the sum of the legs' projectors: near zero, motors
+    hardly hold the platform.
     """
 
     iterations: Array

@@ -28,22 +28,28 @@ matrix and bias force, W constant rows, z independent velocities.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tiburon.algorithms.joint_space import expanded_parents, joint_space_terms
 from tiburon.algorithms.setting import Setting
 from tiburon.loops.constraints import Constraints, Row, jacobian_pattern
-from tiburon.loops.metric import ConstrainedMotion, rank_cut, scattered
+from tiburon.loops.metric import rank_cut, scattered
 from tiburon.model import Model
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
-from tiburon.trace.primitives.orthogonal import OrthogonalFactor, factor_orthogonal
+from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.primitives.spd import factor_spd
 from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.value import require
 
-__all__ = ["LOST_COORDINATES", "Complement", "embedded_motion", "reduced_acceleration"]
+__all__ = ["LOST_COORDINATES", "Complement", "Reduced", "reduced_acceleration"]
 
-MIN_CONDITION = 1e-9
-"""Relative singular value of A P below which W determines no velocities."""
+MIN_CONDITION = 1e-6
+"""Condition of A P below which W determines no velocities: nine digits remain at this one."""
+
+RELATIVE_SHIFT = 2.0**-46
+"""Added to the diagonal of A P A^T, relative to that of A A^T: rounding error makes no pivot
+negative."""
 
 LOST_COORDINATES = (
     "independent velocities that determine all others: the mechanism is in a singular "
@@ -61,11 +67,12 @@ class Complement:
         live: Indices of constraints whose row of A is not structurally zero.
         A: Their rows.
         W: Rows of W.
-        reduced: Factored A P.
+        condition: Smallest over largest length of an independent constraint across the motions that
+            W does not select, estimated; zero where W selects no basis.
     """
 
     def __init__(self, model: Model, terms: Constraints, W: Rows, cut: float) -> None:
-        """Factor A P.
+        """Factor the constraints.
 
         Args:
             model: The robot.
@@ -77,41 +84,47 @@ class Complement:
         self.A: list[Row] = [terms.jacobian[k] for k in self.live]
         self.W = [list(row) for row in W]
         self._size, self._count = model.nv, len(terms.value)
-        # A W^T, then A P = A - A W^T W
+        # A W^T
         self._seen = [[_product(row, w) for w in self.W] for row in self.A]
-        matrix = []
-        for row, seen in zip(self.A, self._seen, strict=True):
-            own = [row.get(i, 0.0) for i in range(model.nv)]
-            for part, w in zip(seen, self.W, strict=True):
-                own = [x - part * y for x, y in zip(own, w, strict=True)]
-            matrix.append(own)
-        self.reduced: OrthogonalFactor = factor_orthogonal(
-            as_traced(matrix), cut=rank_cut(model, terms.value, cut)
-        )
+        rank = model.nv - len(self.W)
+        if len(self.live) == rank:
+            self._pseudo: _Gram | _Orthogonal = _Gram(self)
+        else:
+            self._pseudo = _Orthogonal(self, rank_cut(model, terms.value, cut), rank)
+        self.condition = self._pseudo.condition
 
     @property
     def is_basis(self) -> Any:
         """Whether A and W together determine all velocities."""
-        full = self.reduced.rank > self._size - len(self.W) - 0.5
-        return full & (self.reduced.ratio > MIN_CONDITION)
+        return self.condition > MIN_CONDITION
+
+    def across(self, x: Sequence[Scalar]) -> list[Scalar]:
+        """Return P x, the part of a vector that W does not select."""
+        found = list(x)
+        for w in self.W:
+            part = sum((a * b for a, b in zip(w, x, strict=True)), start=0.0)
+            found = [a - part * b for a, b in zip(found, w, strict=True)]
+        return found
 
     def R(self, values: Sequence[Scalar]) -> list[Scalar]:
         """Return R times values of all constraints, nv scalars."""
-        found = list(self.reduced.solve(as_traced([values[k] for k in self.live])))
+        found = self._pseudo.solve([values[k] for k in self.live])
         return [require(self.is_basis, x, LOST_COORDINATES) for x in found]
 
     def T(self) -> list[list[Scalar]]:
         """Return the columns of T, one per row of W, each with nv scalars."""
         found = []
         for k, w in enumerate(self.W):
-            turned = self.reduced.solve(as_traced([seen[k] for seen in self._seen]))
+            turned = self._pseudo.solve([seen[k] for seen in self._seen])
             found.append([x - y for x, y in zip(w, turned, strict=True)])
         return found
 
     def velocity(self, terms: Constraints, v: Sequence[Scalar], sigma: float) -> list[Scalar]:
         """Return the velocity with z = W v and residuals that decay: T z - sigma R c."""
-        wanted = [-(sigma * c + _product(row, v)) for c, row in self._rows(terms)]
-        return [x + y for x, y in zip(v, self._spread(wanted), strict=True)]
+        rows = zip(self.live, self.A, strict=True)
+        wanted = [-(sigma * terms.value[k] + _product(row, v)) for k, row in rows]
+        change = self.R(scattered(wanted, self.live, self._count))
+        return [x + y for x, y in zip(v, change, strict=True)]
 
     def gamma(self, terms: Constraints, sigma: float) -> list[Scalar]:
         """Return R (-sigma A - Adot) v, the acceleration with zd = 0."""
@@ -120,18 +133,96 @@ class Complement:
 
     def multipliers(self, needed: Sequence[Scalar]) -> tuple[Scalar, ...]:
         """Return the constraint forces of least norm with joint forces A^T lambda."""
-        inside = list(needed)
-        for w in self.W:
-            part = sum((x * y for x, y in zip(w, needed, strict=True)), start=0.0)
-            inside = [x - part * y for x, y in zip(inside, w, strict=True)]
-        forces = list(self.reduced.solve_transpose(as_traced(inside)))
-        return scattered(forces, self.live, self._count)
+        return scattered(self._pseudo.solve_transpose(needed), self.live, self._count)
 
-    def _rows(self, terms: Constraints) -> list[tuple[Scalar, Row]]:
-        return [(terms.value[k], row) for k, row in zip(self.live, self.A, strict=True)]
+    @property
+    def rank(self) -> Scalar:
+        """Number of independent constraints."""
+        return self._pseudo.rank
 
-    def _spread(self, live: Sequence[Scalar]) -> list[Scalar]:
-        return self.R(scattered(live, self.live, self._count))
+
+class _Gram:
+    """(A P)^+ of independent constraints by A P A^T, with iterative refinement.
+
+    The condition number is squared in the factor, not in the result: one step of refinement with A
+    itself leaves the error of rounding as long as the condition is above 1e-6.
+    """
+
+    def __init__(self, of: Complement) -> None:
+        self._of = of
+        self.rank = float(len(of.A))
+        gram, lengths = [], []
+        for i, (row, seen) in enumerate(zip(of.A, of._seen, strict=True)):
+            entries: list[Scalar] = []
+            for other, past in zip(of.A[: i + 1], of._seen, strict=False):
+                shared = sum((x * other[k] for k, x in row.items() if k in other), start=0.0)
+                entries.append(
+                    shared - sum((x * y for x, y in zip(seen, past, strict=True)), start=0.0)
+                )
+            lengths.append(sum((x * x for x in row.values()), start=0.0))
+            # positive definite in all configurations; `condition` decides
+            entries[i] = entries[i] + RELATIVE_SHIFT * lengths[i]
+            gram.append(entries)
+        size = len(gram)
+        full = [[gram[max(i, j)][min(i, j)] for j in range(size)] for i in range(size)]
+        self._factor = factor_spd(as_traced(full))
+        least: Scalar = 1.0
+        for pivot, length in zip(self._factor.pivots, lengths, strict=True):
+            least = np.minimum(least, pivot / length)
+        self.condition = np.sqrt(np.maximum(least - 2.0 * RELATIVE_SHIFT, 0.0))
+
+    def solve(self, b: Sequence[Scalar]) -> list[Scalar]:
+        """Return the vector x of P with A x = b."""
+        found = self._step(b)
+        left = [y - _product(row, found) for y, row in zip(b, self._of.A, strict=True)]
+        return [x + y for x, y in zip(found, self._step(left), strict=True)]
+
+    def _step(self, b: Sequence[Scalar]) -> list[Scalar]:
+        return self._of.across(self._spread(list(self._factor.solve(as_traced(list(b))))))
+
+    def solve_transpose(self, needed: Sequence[Scalar]) -> list[Scalar]:
+        """Return the vector y with P A^T y = P needed."""
+
+        def step(force: Sequence[Scalar]) -> list[Scalar]:
+            across = self._of.across(force)
+            seen = [_product(row, across) for row in self._of.A]
+            return list(self._factor.solve(as_traced(seen)))
+
+        found = step(needed)
+        left = [x - y for x, y in zip(needed, self._spread(found), strict=True)]
+        return [x + y for x, y in zip(found, step(left), strict=True)]
+
+    def _spread(self, y: Sequence[Scalar]) -> list[Scalar]:
+        """Return A^T y."""
+        found: list[Scalar] = [0.0] * self._of._size
+        for force, row in zip(y, self._of.A, strict=True):
+            for i, x in row.items():
+                found[i] = found[i] + x * force
+        return found
+
+
+class _Orthogonal:
+    """(A P)^+ of constraints of which some are redundant, by an orthogonal factorization."""
+
+    def __init__(self, of: Complement, cut: Scalar, rank: int) -> None:
+        self._of = of
+        matrix = []
+        for row, seen in zip(of.A, of._seen, strict=True):
+            own = [row.get(i, 0.0) for i in range(of._size)]
+            for part, w in zip(seen, of.W, strict=True):
+                own = [x - part * y for x, y in zip(own, w, strict=True)]
+            matrix.append(own)
+        self._factor = factor_orthogonal(as_traced(matrix), cut=cut)
+        self.rank = self._factor.rank
+        self.condition = np.where(self.rank > rank - 0.5, self._factor.ratio, 0.0)
+
+    def solve(self, b: Sequence[Scalar]) -> list[Scalar]:
+        """Return the vector x of P with the least |A x - b|."""
+        return list(self._factor.solve(as_traced(list(b))))
+
+    def solve_transpose(self, needed: Sequence[Scalar]) -> list[Scalar]:
+        """Return the shortest vector y with P A^T y = P needed."""
+        return list(self._factor.solve_transpose(as_traced(self._of.across(needed))))
 
 
 def _product(row: Row, x: Sequence[Scalar]) -> Scalar:
@@ -199,35 +290,3 @@ def reduced_acceleration(
 
 def _dot(x: Sequence[Scalar], y: Sequence[Scalar]) -> Scalar:
     return sum((a * b for a, b in zip(x, y, strict=True)), start=0.0)
-
-
-def embedded_motion(
-    around: Setting,
-    terms: Constraints,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    W: Rows,
-    sigma: float,
-    cut: float,
-) -> ConstrainedMotion:
-    """Compute accelerations and constraint forces in independent velocities.
-
-    Args:
-        around: Surroundings in this state.
-        terms: Constraints in this state, at the velocity v.
-        q: Configuration [m or rad], nq scalars.
-        v: Joint velocity from `Complement.velocity` [m/s or rad/s], nv scalars.
-        tau: Joint force [N or N m], nv scalars.
-        W: Orthonormal rows, one per degree of freedom.
-        sigma: Decay rate of residuals [1/s].
-        cut: Smallest relative singular value of independent constraints.
-    """
-    basis = Complement(around.model, terms, W, cut)
-    found = reduced_acceleration(around, q, v, tau, basis.T(), basis.gamma(terms, sigma))
-    reduced = basis.reduced
-    return ConstrainedMotion(
-        tuple(found.vd),
-        basis.multipliers(found.needed),
-        lambda: (reduced.rank, reduced.ratio),
-    )

@@ -34,7 +34,7 @@ Symbols (Khan 2002, chapter 3):
     W, b        constraint wrenches of the joint that cuts a leg, its bias
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,7 +55,7 @@ from tiburon.loops.legs import Leg, PlatformOnLegs, platform_on_legs
 from tiburon.loops.metric import ConstrainedMotion, rank_cut, scattered
 from tiburon.loops.parts import Outcome, PartMethod, Round, ordered_sum, run
 from tiburon.model import LoopClosure, Model, Plan
-from tiburon.spatial import ArticulatedInertia, Motion, Scalar, Transform
+from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform
 from tiburon.spatial.vec3 import add_cross, matrix_vector, subtract
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.orthogonal import factor_orthogonal
@@ -83,9 +83,12 @@ MIN_SQUARE = 1e-16
 """Squared length of a passive screw, projected, relative to its own, below which other joints of
 the leg make the same motion: it is not determined."""
 
-MIN_RATIO = 1e-13
-"""Relative singular value of K below which motors do not hold the platform; K has the squares of
-the angles between legs."""
+MIN_RATIO = 1e-12
+"""Relative pivot of K below which motors do not hold the platform; it has the squares of the
+angles between legs."""
+
+RELATIVE_SHIFT = 2.0**-46
+"""Added to the diagonal of K, relative to itself: rounding error makes no pivot negative."""
 
 WRENCH_CUT = 1e-8
 """Relative length below which a constraint wrench of a joint is redundant within a leg."""
@@ -147,13 +150,13 @@ class _World:
         """Compute poses and screws."""
         self.structure, self.plan, self.q = structure, plan, JointVector(q)
         self.places = body_places(plan, self.q)
-        self._frames = [_frame(place, structure.point) for place in self.places]
+        self.frames = [_frame(place, structure.point) for place in self.places]
         self.body_of: dict[int, int] = {}
         self.screws: dict[int, list[Scalar]] = {}
         for body in plan.bodies:
             subspace = body.joint.subspace(self.q[body.q])
             for i, S in zip(range(body.v.start, body.v.stop), subspace, strict=True):
-                moved = self._frames[body.index].motion_to_parent(S)
+                moved = self.frames[body.index].motion_to_parent(S)
                 self.screws[i] = [*moved.angular, *moved.linear]
                 self.body_of[i] = body.index
         self.above = [ancestors(plan, body.index) for body in plan.bodies]
@@ -186,7 +189,7 @@ class _World:
         given = (around.plan, self.q, JointVector(v), JointVector(vd))
         found = transmitted(*given, around.gravity, around.external)
         moved = []
-        for frame, f in zip(self._frames, found, strict=True):
+        for frame, f in zip(self.frames, found, strict=True):
             w = frame.force_to_parent(f)
             moved.append([*w.moment, *w.force])
         return self._without_platform(moved)
@@ -195,7 +198,7 @@ class _World:
         """Return the inertia of each body and all it carries, without the platform."""
         total: list[Any] = [
             frame.inertia_to_parent(_articulated(body.effective_inertia))
-            for frame, body in zip(self._frames, self.plan.bodies, strict=True)
+            for frame, body in zip(self.frames, self.plan.bodies, strict=True)
         ]
         for body in reversed(self.plan.bodies):
             if body.parent >= 0 and body.index != self.structure.platform:
@@ -354,16 +357,12 @@ class Projected(NamedTuple):
 def project(leg: Leg, own: LegTerms) -> Projected:
     """Project out the passive joints of a leg, from the platform to the base."""
     size = len(own.S[0]) if own.S else 0
-    unit = [[1.0 if i == j else 0.0 for j in range(size)] for i in range(size)]
     b: list[Scalar] = [0.0] * size
-    Phi: list[list[Scalar]] = [list(row) for row in unit]
+    Phi: list[list[Scalar]] = [[1.0 if i == j else 0.0 for j in range(size)] for i in range(size)]
     if not leg.joints:
         Phi = [[0.0] * size for _ in range(size)]
     elif own.W:
-        # the directions that the joint at the cut resists
-        factor = factor_orthogonal(as_traced(own.W), cut=WRENCH_CUT)
-        Phi = [list(factor.project_rows(as_traced(e))) for e in unit]
-        b = list(factor.solve(as_traced(list(own.bias))))
+        Phi, b = _resisted(own.W, own.bias)
     held: Scalar = 1.0
     screws: list[Vector] = []
     lengths: list[list[Scalar]] = []
@@ -384,6 +383,30 @@ def project(leg: Leg, own: LegTerms) -> Projected:
             row = _plus(row, -_dot(lengths[n], later), found)
         P.insert(0, row)
     return Projected(Phi, P, b, held)
+
+
+def _resisted(W: Matrix, bias: Vector) -> tuple[list[list[Scalar]], list[Scalar]]:
+    """Return the projector on the directions that a joint resists, W^+ W, and W^+ bias.
+
+    Wrenches are orthogonalized one after the other; those that are redundant are left out.
+    """
+    size = len(W[0])
+    Phi: list[list[Scalar]] = [[0.0] * size for _ in range(size)]
+    b: list[Scalar] = [0.0] * size
+    longest: Scalar = 0.0
+    for w in W:
+        longest = np.maximum(longest, _dot(w, w))
+    for w, value in zip(W, bias, strict=True):
+        turned = _plus(w, -1.0, _times(Phi, w))
+        # once more: the first pass leaves the rounding error of w
+        turned = _plus(turned, -1.0, _times(Phi, turned))
+        square = _dot(turned, turned)
+        counts = square > (WRENCH_CUT * WRENCH_CUT) * longest
+        inverse = np.where(counts, 1.0, 0.0) / np.where(counts, square, 1.0)
+        scaled = [inverse * x for x in turned]
+        b = _plus(b, value - _dot(w, b), scaled)
+        Phi = [_plus(row, x, scaled) for x, row in zip(turned, Phi, strict=True)]
+    return Phi, b
 
 
 def _upper(matrix: Matrix) -> list[Scalar]:
@@ -422,19 +445,33 @@ class Held(NamedTuple):
     """What the center knows of K."""
 
     ratio: Scalar
-    """Smallest over largest singular value of K; zero if it is singular."""
+    """Smallest pivot of K, relative to its diagonal element; zero if K is singular."""
 
     held: Scalar
     """Smallest of all legs."""
 
 
-def _held_by(K: Matrix, held: Sequence[Scalar]) -> tuple[Any, Held]:
-    factor = factor_orthogonal(as_traced([list(row) for row in K]), cut=MIN_RATIO)
-    full = factor.rank > len(K) - 0.5
+def _held_by(K: Matrix, held: Sequence[Scalar]) -> tuple[Callable[[Vector], list[Scalar]], Held]:
+    """Return what solves with K, and whether it can."""
+    shifted = [
+        [x + RELATIVE_SHIFT * x if i == j else x for j, x in enumerate(row)]
+        for i, row in enumerate(K)
+    ]
+    factor = factor_spd(as_traced(shifted), inline=True)
+    ratio: Scalar = 1.0
+    for i, pivot in enumerate(factor.pivots):
+        ratio = np.minimum(ratio, pivot / shifted[i][i])
     least: Scalar = 1.0
     for one in held:
         least = np.minimum(least, one)
-    return factor, Held(np.where(full, factor.ratio, 0.0), least)
+
+    def solve(b: Vector) -> list[Scalar]:
+        found = list(factor.solve(as_traced(list(b))))
+        # one step of refinement removes the error of the shift
+        left = _plus(b, -1.0, _times(K, found))
+        return _plus(found, 1.0, list(factor.solve(as_traced(left))))
+
+    return solve, Held(np.where(ratio > MIN_RATIO, ratio, 0.0), least)
 
 
 def inverse_method(structure: PlatformOnLegs) -> PartMethod:
@@ -456,9 +493,9 @@ def inverse_method(structure: PlatformOnLegs) -> PartMethod:
 
     def solve(center: PlatformTerms, messages: Sequence[Pull]) -> tuple[list[Any], Held]:
         K = _full(ordered_sum([m.Phi for m in messages], [0.0] * (size * (size + 1) // 2)), size)
-        factor, held = _held_by(K, [m.held for m in messages])
+        solved, held = _held_by(K, [m.held for m in messages])
         total = ordered_sum([m.wrench for m in messages], list(center.force))
-        carried = list(factor.solve(as_traced(total)))
+        carried = solved(total)
         return [carried] * len(messages), held
 
     def recover(leg: Leg, known: Any, carried: Vector) -> list[Scalar]:
@@ -507,9 +544,9 @@ def kinematics_method(structure: PlatformOnLegs) -> PartMethod:
 
     def solve(_: Any, messages: Sequence[Moved]) -> tuple[list[Any], Any]:
         K = _full(ordered_sum([m.Phi for m in messages], [0.0] * (size * (size + 1) // 2)), size)
-        factor, held = _held_by(K, [m.held for m in messages])
+        solved, held = _held_by(K, [m.held for m in messages])
         total = ordered_sum([m.twist for m in messages], [0.0] * size)
-        xi = list(factor.solve(as_traced(total)))
+        xi = solved(total)
         return [xi] * len(messages), (xi, held)
 
     def recover(_: Leg, known: Any, xi: Vector) -> list[Scalar]:
@@ -618,10 +655,10 @@ def forward_method(structure: PlatformOnLegs) -> PartMethod:
 
     def twists(center: PlatformTerms, messages: Sequence[Reach]) -> tuple[list[Twists], _Center]:
         K = _full(ordered_sum([m.Phi for m in messages], [0.0] * (size * (size + 1) // 2)), size)
-        factor, held = _held_by(K, [m.held for m in messages])
-        by_motor = [list(factor.solve(as_traced(x))) for m in messages for x in m.driven]
+        solved, held = _held_by(K, [m.held for m in messages])
+        by_motor = [solved(x) for m in messages for x in m.driven]
         bias = ordered_sum([m.bias for m in messages], [0.0] * size)
-        answer = Twists(by_motor, [-x for x in factor.solve(as_traced(bias))])
+        answer = Twists(by_motor, [-x for x in solved(bias)])
         return [answer] * len(messages), _Center(center, answer, held)
 
     def share(leg: Leg, known: Any, answer: Twists) -> tuple[Share, Any]:
@@ -769,15 +806,19 @@ def denoc_motion(
     return ConstrainedMotion(tuple(vd), multipliers, lambda: (rank, held.ratio))
 
 
-def _carrier_factor(world: _World) -> Any:
-    """Return the factored screws of the platform's free joint."""
-    columns = [world.screws[i] for i in world.structure.carrier]
-    return factor_orthogonal(as_traced([list(row) for row in zip(*columns, strict=True)]))
-
-
 def _carried(world: _World, tau: Vector) -> list[Scalar]:
     """Return joint forces of the platform's free joint as a wrench on the platform."""
-    return world.reduced(list(_carrier_factor(world).solve_transpose(as_traced(list(tau)))))
+    frame = world.frames[world.structure.platform]
+    w = frame.force_to_parent(Force((tau[0], tau[1], tau[2]), (tau[3], tau[4], tau[5])))
+    return world.reduced([*w.moment, *w.force])
+
+
+def _carrier_rates(world: _World, xi: Vector) -> list[Scalar]:
+    """Return rates of the platform's free joint from its twist, or their rates from its rate."""
+    e = world.spread(xi)
+    frame = world.frames[world.structure.platform]
+    moved = frame.motion(Motion((e[0], e[1], e[2]), (e[3], e[4], e[5])))
+    return [*moved.angular, *moved.linear]
 
 
 def _spread(
@@ -789,8 +830,7 @@ def _spread(
         for i, x in zip(leg.variables, result, strict=False):
             values[i] = x
     if parts.carrier and xi is not None:
-        rates = _carrier_factor(world).solve(as_traced(world.spread(xi)))
-        for i, x in zip(parts.carrier, rates, strict=True):
+        for i, x in zip(parts.carrier, _carrier_rates(world, xi), strict=True):
             values[i] = x
     return values
 

@@ -33,7 +33,7 @@ from tiburon.simulation.integrators.adaptive import (
     start_adaptive,
     state_at,
 )
-from tiburon.simulation.integrators.manifold import Manifold, Scalars
+from tiburon.simulation.integrators.manifold import GuidedManifold, Manifold, Scalars
 from tiburon.simulation.integrators.method import Pair
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.rate_jacobian import ImplicitRates
@@ -195,8 +195,17 @@ class AdaptiveSource:
         def rates(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
             return system.rates(q, w, u, time, p)
 
+        @function
+        def guided_rates(guided: Any, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
+            return system.rates(guided.q, w, u, time, p, guided)
+
         def under(u: Scalars, q: Scalars, w: Scalars, time: Scalar) -> Scalars:
-            found: Scalars = rates(q, w, u, time)
+            found: Scalars
+            if isinstance(manifold, GuidedManifold):
+                # what moves positions is computed once, for both
+                found = guided_rates(manifold.guide(q, w), w, u, time)
+            else:
+                found = rates(q, w, u, time)
             return found
 
         acceleration: Any = partial(under, u)

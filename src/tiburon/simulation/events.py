@@ -35,7 +35,7 @@ from tiburon.simulation.system import System
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.differentiation import push_forward
-from tiburon.trace.program import Input
+from tiburon.trace.program import Input, Program
 from tiburon.trace.regions import as_value, float_node
 from tiburon.trace.value import common_graph
 
@@ -233,9 +233,13 @@ class Watch:
             found.append(np.where(sides[event.direction], 1.0, 0.0))
         return tuple(found)
 
+    def program(self, system: System) -> Program:
+        """Trace all expressions."""
+        return system.trace(self._run(system), self._inputs(system), "events")
+
     def key(self, system: System) -> str:
         """Return text that is equal exactly if the code of all expressions is."""
-        program = system.trace(self._run(system), self._inputs(system), "events")
+        program = self.program(system)
         directions = tuple(event.direction for event in self.events)
         text = f"{program.key:016x} {directions}"
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
@@ -244,7 +248,7 @@ class Watch:
         """Return a kernel that returns all values for (state, u, time)."""
         from tiburon.native.kernel import ProgramSource, make_kernel
 
-        program = system.trace(self._run(system), self._inputs(system), "events")
+        program = self.program(system)
         return make_kernel(ProgramSource(program), system.parameters())
 
     def rate_kernel(self, system: System) -> Callable[..., Any]:

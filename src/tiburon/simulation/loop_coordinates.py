@@ -20,12 +20,14 @@ from tiburon.loops.constraints import constraints
 from tiburon.loops.metric import MIN_CUT
 from tiburon.loops.stabilization import Embedding
 from tiburon.model import Model
-from tiburon.simulation.events import Event
+from tiburon.simulation.events import Event, Watch
 from tiburon.simulation.state import State
 from tiburon.simulation.system import System
+from tiburon.trace.program import Program
 
 __all__ = [
     "COORDINATES",
+    "CoordinatesWatch",
     "coordinates_element",
     "coordinates_event",
     "select_coordinates",
@@ -96,7 +98,7 @@ def select_coordinates(model: Model, method: Embedding, q: Array, count: int) ->
                 f"{', '.join(method.independent)}, which do not at this configuration",
                 advice="name others, or leave them out to have them selected",
             )
-        return np.array([float(basis.reduced.ratio), *W.ravel()])
+        return np.array([float(basis.condition), *W.ravel()])
 
 
 def starting_coordinates(system: System, q: Array) -> Array:
@@ -126,3 +128,17 @@ def coordinates_event(system: System) -> Event | None:
         return {"x": x}
 
     return Event(COORDINATES, loss, direction=-1, action=select)
+
+
+class CoordinatesWatch(Watch):
+    """The selection of independent velocities as the only event of a run; traced once per system.
+
+    What users write may change from run to run and is traced each time; this cannot.
+    """
+
+    def program(self, system: System) -> Program:
+        """Return the traced expression."""
+        found: Program | None = system.kept.get(COORDINATES)
+        if found is None:
+            found = system.kept[COORDINATES] = super().program(system)
+        return found

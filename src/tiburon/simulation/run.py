@@ -36,7 +36,7 @@ from tiburon.simulation.exact_run import (
 from tiburon.simulation.fixed_run import FixedRun
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.located_contact import has_meshes
-from tiburon.simulation.loop_coordinates import coordinates_event
+from tiburon.simulation.loop_coordinates import CoordinatesWatch, coordinates_event
 from tiburon.simulation.progress import INTERVAL, FirstSecond, Interruption, Progress, progress_of
 from tiburon.simulation.recorder import SENSED, Recorder, RowWriter
 from tiburon.simulation.run_parameters import with_named
@@ -301,7 +301,8 @@ def _run(
         )
     selection = coordinates_event(system)
     events = setup.events if selection is None else (*setup.events, selection)
-    watch = Watch(events, setup.begin, setup.dt) if events else None
+    own = Watch if setup.events or selection is None else CoordinatesWatch
+    watch = own(events, setup.begin, setup.dt) if events else None
     if system.is_exact:
         watch = exact_watch(system, setup.events, setup.begin, setup.dt)
     state, held = checkpoint.arrays["state"], checkpoint.arrays["held"]

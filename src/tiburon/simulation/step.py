@@ -20,7 +20,7 @@ from tiburon.algorithms.tape_calls import scalars
 from tiburon.record import record
 from tiburon.simulation.events import Watch
 from tiburon.simulation.integrators.kept_inertia import KeptSystem
-from tiburon.simulation.integrators.manifold import Manifold, Scalars
+from tiburon.simulation.integrators.manifold import GuidedManifold, Manifold, Scalars
 from tiburon.simulation.integrators.method import Method
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.rate_jacobian import ImplicitRates
@@ -121,8 +121,17 @@ class Stepping:
         def rates(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
             return system.rates(q, w, u, time, p)
 
+        @function
+        def guided_rates(guided: Any, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
+            return system.rates(guided.q, w, u, time, p, guided)
+
         def rates_under(u: Scalars, q: Scalars, w: Scalars, time: Scalar) -> Scalars:
-            found: Scalars = rates(q, w, u, time)
+            found: Scalars
+            if isinstance(manifold, GuidedManifold):
+                # what moves positions is computed once, for both
+                found = guided_rates(manifold.guide(q, w), w, u, time)
+            else:
+                found = rates(q, w, u, time)
             return found
 
         implicit = ImplicitRates(system, p) if method.is_implicit else None

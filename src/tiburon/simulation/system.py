@@ -64,7 +64,7 @@ from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
 from tiburon.functions.dynamics import method_of_runs
 from tiburon.functions.kernel_source import parameter_values, trace_with_parameters
 from tiburon.functions.library import GRAVITY, INERTIA, TIME, depends_on_time
-from tiburon.loops.complement import Complement, embedded_motion
+from tiburon.loops.complement import Complement, reduced_acceleration
 from tiburon.loops.constraints import (
     Constraints,
     Switches,
@@ -218,6 +218,22 @@ def summed_wrenches(
         known = found.get(frame)
         found[frame] = wrench if known is None else tuple(map(add, known, wrench))
     return found
+
+
+class Guided(NamedTuple):
+    """What independent velocities determine in a state of a run with loops."""
+
+    q: Scalars
+    """Configuration [m or rad]; that of the state, or one with closed loops."""
+
+    v: Scalars
+    """Joint velocity [m/s or rad/s]."""
+
+    gamma: Scalars = ()
+    """Acceleration while independent velocities are constant; of `Embedding`."""
+
+    T: tuple[Scalars, ...] = ()
+    """Columns that span the permitted velocities; of `Embedding`."""
 
 
 class CoordinatePlaces(NamedTuple):
@@ -454,6 +470,7 @@ class System:
         u: Sequence[Scalar],
         time: Scalar = 0.0,
         p: Sequence[Scalar] | None = None,
+        guided: "Guided | None" = None,
     ) -> Scalars:
         """Return the time derivative of w: joint accelerations, then rates of continuous states.
 
@@ -463,8 +480,9 @@ class System:
             u: Held values, `drive_size` scalars.
             time: Time [s].
             p: Run-time parameters of the elements; their own by default.
+            guided: What independent velocities determine in this state, where it is known.
         """
-        return self.motion(q, w, u, time, p)[0]
+        return self.motion(q, w, u, time, p, guided)[0]
 
     def motion(
         self,
@@ -473,14 +491,17 @@ class System:
         u: Sequence[Scalar],
         time: Scalar = 0.0,
         p: Sequence[Scalar] | None = None,
+        guided: "Guided | None" = None,
     ) -> tuple[Scalars, Scalars]:
         """Return the rates, and the constraint forces of loops [N or N m]."""
         if self.is_guided:
-            moved, velocity = self.guided_state(q, w)
-            q, w = moved, (*velocity, *w[self.model.nv :])
+            guided = guided or self.guided_state(q, w)
+            q, w = guided.q, (*guided.v, *w[self.model.nv :])
         q, v, x = self._parts(q, w)
         here, driving, own = self._acting(q, v, x, u, time, p)
-        vd, forces = self._accelerations(here, q, v, x, driving.force, self.prescribed(time, p))
+        vd, forces = self._accelerations(
+            here, q, v, x, driving.force, self.prescribed(time, p), guided
+        )
         if self.is_exact:
             held = self._held_contacts(here, q, v, x, vd, u, p)
             pushed = held.problem.compliance.response(mode_forces(*held).x)
@@ -641,6 +662,7 @@ class System:
         x: Sequence[Scalar],
         force: Sequence[Scalar],
         prescribed: "Sequence[Prescribed]" = (),
+        guided: "Guided | None" = None,
     ) -> tuple[Sequence[Scalar], Sequence[Scalar]]:
         """Return joint accelerations and constraint forces, by the method that the robot needs."""
         tau = JointVector(force)
@@ -657,11 +679,11 @@ class System:
             solve = method_of_runs(self.model, here.plan)
             return solve(here.plan, q, v, JointVector(held), here.gravity, here.external), pushes
         if isinstance(self.loop_method, Embedding):
-            terms, W = self._constraints(here, q, v, x), self._rows_of(x)
-            found = embedded_motion(
-                here, terms, q, v, tau, W, self.loop_method.decay, self._min_cut
-            )
-            return found.vd, found.multipliers
+            assert guided is not None
+            reduced = reduced_acceleration(here, q, v, tau, guided.T, guided.gamma)
+            terms = self._constraints(here, q, v, x)
+            basis = Complement(self.model, terms, self._rows_of(x), self._min_cut)
+            return reduced.vd, basis.multipliers(reduced.needed)
         if isinstance(self.loop_method, DeNOC):
             terms = self._constraints(here, q, v, x)
             if self.loop_method.state == "extended":
@@ -830,7 +852,7 @@ class System:
         """Project a state onto the loop constraints, with some velocity variables held."""
         if self.is_guided:
             # independent velocities are the state: all others follow at the new configuration
-            moved, v = self.guided_state(q, w)
+            moved, v, *_ = self.guided_state(q, w)
             left: Scalar = 0.0
             if isinstance(self.loop_method, DeNOC) and self.loop_method.state == "minimal":
                 left = max_abs(self.gaps(moved, time))
@@ -880,8 +902,8 @@ class System:
         assert isinstance(self.loop_method, DeNOC)
         return platform_on_legs(self.model, self.loop_method.platform)
 
-    def guided_state(self, q: Sequence[Scalar], w: Sequence[Scalar]) -> tuple[Scalars, Scalars]:
-        """Return configuration and velocity that the independent ones of a state determine.
+    def guided_state(self, q: Sequence[Scalar], w: Sequence[Scalar]) -> "Guided":
+        """Return what the independent velocities and positions of a state determine.
 
         Args:
             q: Configuration [m or rad], nq scalars.
@@ -894,11 +916,15 @@ class System:
             sigma, moved = method.decay, tuple(position)
             if method.state == "minimal":
                 sigma, moved = 0.0, displaced(model, plan, self.legs, position)[0]
-            return moved, tuple(denoc_velocity(model, plan, self.legs, moved, v, sigma))
+            return Guided(moved, tuple(denoc_velocity(model, plan, self.legs, moved, v, sigma)))
         assert isinstance(method, Embedding)
         terms = constraints(model, plan, position)
         basis = Complement(model, terms, self._rows_of(x), self._min_cut)
-        return tuple(position), tuple(basis.velocity(terms, v, method.decay))
+        velocity = basis.velocity(terms, v, method.decay)
+        moving = constraints(model, plan, position, JointVector(velocity))
+        gamma = basis.gamma(moving, method.decay)
+        T = tuple(tuple(column) for column in basis.T())
+        return Guided(tuple(position), tuple(velocity), tuple(gamma), T)
 
     def coordinates_condition(
         self, q: Sequence[Scalar], x: Sequence[Scalar]
@@ -908,14 +934,13 @@ class System:
         plan = surroundings(self.model, self.world)[0]
         terms = constraints(self.model, plan, JointVector(q))
         basis = Complement(self.model, terms, self._rows_of(x), self._min_cut)
-        full = basis.reduced.rank > self.model.nv - self.coordinates.rows - 0.5
-        return x[self.coordinates.states.start], np.where(full, basis.reduced.ratio, 0.0)
+        return x[self.coordinates.states.start], basis.condition
 
     def manifold(self) -> Manifold:
         """Return the positions of the robot, and how a state moves them."""
         if not self.is_guided:
             return Manifold(self.model)
-        return GuidedManifold(self.model, lambda q, w: self.guided_state(q, w)[1])
+        return GuidedManifold(self.model, self.guided_state)
 
     @cached_property
     def contact(self) -> tuple[ContactElement, slice, slice] | None:

@@ -213,16 +213,18 @@ class GuidedManifold(Manifold):
     configuration.
     """
 
-    def __init__(
-        self, model: Model, velocity: Callable[[Sequence[Scalar], Sequence[Scalar]], Scalars]
-    ) -> None:
-        """List the joints; `velocity` returns nv scalars for q and w."""
+    def __init__(self, model: Model, guide: Callable[..., Any]) -> None:
+        """List the joints; `guide` returns position and velocity, and maybe more, for q and w."""
         super().__init__(model)
-        self._velocity = function(velocity)
+        self._guide = function(guide)
+
+    def guide(self, q: Sequence[Scalar], w: Sequence[Scalar]) -> Any:
+        """Return what a state determines; computed once, however often it is asked for."""
+        return self._guide(tuple(q), tuple(w))
 
     def rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Steps:
         """Return the rate of position in a state, as steps per second; v stands for w."""
-        return super().rate(q, self._velocity(tuple(q), tuple(v)))
+        return super().rate(q, self.guide(q, v)[1])
 
 
 def _rate_change(

@@ -140,6 +140,11 @@ class SpdFactor:
         self._numbers = list(numbers)
         self._inline = inline
 
+    @property
+    def pivots(self) -> list[Any]:
+        """Diagonal of D; constant in derivatives of functions that use it in decisions."""
+        return [1.0 / self._numbers[_place(i, i)] for i in range(self.size)]
+
     def solve(self, b: Any) -> Any:
         """Solve A x = b.
 
