@@ -27,6 +27,13 @@ LAST = {
 OUT_OF_SCOPE = {"N42"}
 """Features that the page names as out of scope."""
 
+CLOSED_CHAINS = {"K-G": 43, "M-C": 5, "M-G": 7}
+"""Last row of the closed chains of Khan and of McMillan."""
+
+CLOSED_ROWS = re.findall(
+    r"^\| ((?:K-G|M-C|M-G)\d+) \| .* \| `([^`]+)` \| `([^`]+)` \|$", PAGE, re.MULTILINE
+)
+
 ROWS = re.findall(r"^\| ([ABCDEKSHULN]\d+) \| .* \| `([^`]+)` \| `([^`]+)` \|$", PAGE, re.MULTILINE)
 
 
@@ -37,10 +44,16 @@ def test_coverage_rows_are_complete_and_ordered():
     assert all(f"({row})" in PAGE for row in OUT_OF_SCOPE)
 
 
+def test_every_row_of_closed_chains_is_there_once_and_in_order():
+    """Khan's features and McMillan's, as far as they are on the page."""
+    expected = [f"{name}{k}" for name, last in CLOSED_CHAINS.items() for k in range(1, last + 1)]
+    assert [row for row, *_ in CLOSED_ROWS] == expected
+
+
 def test_code_and_evidence_exist():
     """A file or test that was renamed must be renamed on the page, too."""
     missing = []
-    for row, code, evidence in ROWS:
+    for row, code, evidence in [*ROWS, *CLOSED_ROWS]:
         if not (ROOT / "src" / "tiburon" / code).is_file():
             missing.append(f"{row}: {code}")
         path, _, test = evidence.partition("::")

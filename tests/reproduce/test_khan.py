@@ -153,6 +153,26 @@ def test_penalty_kernel_is_the_formula():
     np.testing.assert_allclose(found, np.linalg.solve(at.H, force), rtol=1e-10)
 
 
+def test_parts_of_the_penalty_formulation_are_the_whole():
+    """(2.8)-(2.10): each part needs its own inertia and block of A, whose other rows are zero."""
+    rng = np.random.default_rng(17)
+    q, v, tau = home() + 1e-3 * rng.standard_normal(9), rng.standard_normal(9), np.arange(3.0)
+    at, k = terms(q, v), 1e5
+    u = np.zeros(9)
+    u[list(ACTUATED)] = tau
+    multipliers = k * at.c + 2.0 * np.sqrt(k) * (at.A @ v)
+    whole = to_absolute(penalty_acceleration(from_absolute(q), from_absolute(v), tau, k))
+    for leg, own in enumerate((slice(0, 2), slice(2, 4), slice(4, 6), slice(6, 9))):
+        A = at.A[:, own]
+        force = u[own] - at.C[own] - A.T @ multipliers
+        alone = np.linalg.solve(at.H[own, own], force)
+        np.testing.assert_allclose(alone, whole[own], rtol=1e-9)
+        if leg < 3:
+            # a dyad needs the multipliers of its own closure only
+            rows = [row for row in range(6) if row // 2 != leg]
+            assert not A[rows].any()
+
+
 def test_complements_annihilate_the_constraints():
     at = terms(moving().q[-1], np.zeros(9))
     for S in (projector_basis(at.A), consistent(boolean_rows())(at).S):

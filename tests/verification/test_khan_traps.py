@@ -121,6 +121,40 @@ def test_C6_gamma_of_the_pseudo_inverse_needs_a_transported_basis():
         assert (error > 0.05) if off else (error < 1e-4)
 
 
+def test_C11_the_printed_rate_of_the_projector_is_half_of_it():
+    """(3.21): -Phi pd p^T / (p.p) is right only on vectors along p, where (3.22) uses it."""
+    rng = np.random.default_rng(9)
+    p, pd = rng.standard_normal((2, 3))
+    projector = lambda x: np.eye(3) - np.outer(x, x) / (x @ x)  # noqa: E731
+    h = 1e-6
+    true = (projector(p + h * pd) - projector(p - h * pd)) / (2.0 * h)
+    printed = -projector(p) @ np.outer(pd, p) / (p @ p)
+    np.testing.assert_allclose(printed + printed.T, true, atol=1e-9)
+    assert np.abs(printed - true).max() > 0.1
+    np.testing.assert_allclose(printed @ (2.5 * p), true @ (2.5 * p), atol=1e-8)
+
+
+def test_C12_velocity_terms_need_rates_of_the_factors():
+    """(3.33): C = N^T M Nd of a planar leg; without the dot it is the inertia itself."""
+    leg = tb.load("planar_3rrr").without_loops()
+    rng = np.random.default_rng(12)
+    q, v = rng.standard_normal((2, leg.nv))
+    still = tb.World(gravity=(0.0, 0.0, 0.0))
+    turning, inertial = np.zeros(leg.nv), np.zeros(leg.nv)
+    for body in leg.bodies:
+        J = tb.frame_jacobian(leg, q, body.name, at=body.inertia.com)
+        rate = tb.frame_jacobian_bias(leg, q, v, body.name, at=body.inertia.com)
+        R = tb.forward_kinematics(leg, q, body.name)[0]
+        M = np.zeros((6, 6))
+        M[:3, :3] = R @ body.inertia.matrix @ R.T
+        M[3:, 3:] = body.inertia.mass * np.eye(3)
+        turning += J.T @ M @ rate
+        inertial += J.T @ M @ J @ v
+    expected = tb.bias_force(leg, q, v, world=still)
+    np.testing.assert_allclose(turning, expected, atol=1e-12)
+    assert np.abs(inertial - expected).max() > 0.5
+
+
 def test_C17_inputs_are_selected_and_relative_torques_act_on_both_links():
     """E(q) u is u: the actuated angles are coordinates; a torque between links is (-tau, tau)."""
     names = mechanism().v_names
