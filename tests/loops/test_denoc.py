@@ -75,7 +75,8 @@ def test_all_formulations_agree_on_random_robots(seed, legs, planar, options):
             np.array(found.multipliers, float), forces, atol=1e-8 * (1.0 + np.abs(forces).max())
         )
         assert found.rank == expected.rank
-        for method in ("handles", "star"):
+        # legs that are cut in the middle are no arms of a star
+        for method in ("handles",) if tb.star(model).reason else ("handles", "star"):
             other = rates_by(method, model, q, v, tau, world)
             np.testing.assert_allclose(np.array(other.vd, float), vd, **close)
         embedded, _ = embedded_rates(model, tb.Embedding("qr"), q, v, tau, world)
