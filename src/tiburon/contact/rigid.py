@@ -27,7 +27,6 @@ throughout the step has no speed of approach: this is what distinguishes resting
 bounce that would end within the step it began in goes over into rest that way.
 """
 
-import functools
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -362,35 +361,37 @@ def _scaled_once(
     places = tuple(local[i] for i in known)
     factors = [metric.factors(i) for i in support]
     given = [[row.get(i, 0.0) for i in known] for row in rows]
-    found = _eliminated(places, ancestors)(given, factors, [roots[i] for i in support])
+    found = _eliminated(given, factors, [roots[i] for i in support], places, ancestors)
     return [dict(zip(support, row, strict=True)) for row in found]
 
 
-@functools.cache
-def _eliminated(places: tuple[int, ...], ancestors: tuple[tuple[int, ...], ...]) -> Any:
-    """Return the function that solves with L^T for the rows of one point.
+@function
+def _eliminated(
+    rows: list[list[Scalar]],
+    factors: list[list[Scalar]],
+    roots: list[Scalar],
+    places: tuple[int, ...],
+    ancestors: tuple[tuple[int, ...], ...],
+) -> list[list[Scalar]]:
+    """Solve with L^T for the rows of one point; points of one structure share the traced function.
 
     Args:
+        rows: Elements of the rows that are not zero.
+        factors: Elements of L, by column of the support.
+        roots: Reciprocal roots of D, by column of the support.
         places: Where the elements of the rows are in their support.
         ancestors: For each column of the support the places of its ancestors, root first.
     """
-
-    @function
-    def rows_in_metric(
-        rows: list[list[Scalar]], factors: list[list[Scalar]], roots: list[Scalar]
-    ) -> list[list[Scalar]]:
-        found = []
-        for row in rows:
-            x: list[Scalar] = [0.0] * len(ancestors)
-            for place, value in zip(places, row, strict=True):
-                x[place] = value
-            for i in range(len(x) - 1, -1, -1):
-                for j, factor in zip(ancestors[i], factors[i], strict=True):
-                    x[j] = x[j] - factor * x[i]
-            found.append([a * b for a, b in zip(x, roots, strict=True)])
-        return found
-
-    return rows_in_metric
+    found = []
+    for row in rows:
+        x: list[Scalar] = [0.0] * len(ancestors)
+        for place, value in zip(places, row, strict=True):
+            x[place] = value
+        for i in range(len(x) - 1, -1, -1):
+            for j, factor in zip(ancestors[i], factors[i], strict=True):
+                x[j] = x[j] - factor * x[i]
+        found.append([a * b for a, b in zip(x, roots, strict=True)])
+    return found
 
 
 def _columns(rows: Sequence[ContactRow], size: int) -> Any:

@@ -17,7 +17,6 @@ schemes through `tiburon.control.load_sharing_control`.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -406,7 +405,6 @@ def _refuse_motion(programs: ForcePrograms, changes: Sequence[int]) -> None:
             )
 
 
-@lru_cache(maxsize=32)
 def _kernel(n: int, equations: int, limits: int) -> Any:
     """Return a kernel that solves one quadratic program."""
     from tiburon.native.kernel import ProgramSource, make_kernel

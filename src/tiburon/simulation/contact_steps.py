@@ -14,7 +14,6 @@ still be too long for them.
 
 import itertools
 from collections.abc import Sequence
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -149,13 +148,12 @@ def _mobility(system: System, plan: Plan, q: tuple[Scalar, ...]) -> Array:
     return np.asarray(found - held @ np.linalg.pinv(rows @ held, hermitian=True) @ held.T)
 
 
-@cache
 def _slider() -> Manifold:
     inertia = Inertia(1.0, (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 1.0, 0.0, 1.0))
     return Manifold(Model("slider", [Body("slider", joint=Prismatic("x"), inertia=inertia)]))
 
 
-def _growth(method: Method, mode: Oscillator, dt: float) -> float:
+def _growth(method: Method, slider: Manifold, mode: Oscillator, dt: float) -> float:
     """Return the spectral radius of a step on an oscillator."""
     square = mode.frequency * mode.frequency
 
@@ -165,15 +163,15 @@ def _growth(method: Method, mode: Oscillator, dt: float) -> float:
     columns = []
     # lengths of about 1 in units of the oscillation
     for q, w in (((1.0,), (0.0,)), ((0.0,), (mode.frequency,))):
-        q, w = method.step(_slider(), rates, q, w, dt, 0.0)
+        q, w = method.step(slider, rates, q, w, dt, 0.0)
         columns.append((q[0], w[0] / mode.frequency))
     return float(np.abs(np.linalg.eigvals(np.array(columns, dtype=np.float64).T)).max())
 
 
 def largest_step(method: Method, mode: Oscillator, dt: float) -> float:
     """Return the longest step up to dt [s] with which a method is stable on a mode; 0 for none."""
-    found = dt
-    while _growth(method, mode, found) > 1.0 + GROWTH:
+    found, slider = dt, _slider()
+    while _growth(method, slider, mode, found) > 1.0 + GROWTH:
         found *= SHORTER
         if found < SHORTEST * dt:
             return 0.0

@@ -5,7 +5,6 @@ order; `pair` exchanges the bodies for the other.
 """
 
 from collections.abc import Callable
-from functools import cache
 from typing import NamedTuple
 
 from tiburon.contact.geometry.box_box import box_box, box_separation
@@ -156,7 +155,7 @@ def pair(first: str, second: str, element: str = "contact pair") -> Pair:
     found = PAIRS.get((first, second))
     if found is not None:
         return found
-    mirrored = PAIRS.get((second, first))
+    mirrored = MIRRORED.get((first, second))
     if mirrored is None:
         partners = [kind for kind in KINDS if (kind, second) in PAIRS or (second, kind) in PAIRS]
         raise ModelError(
@@ -164,13 +163,11 @@ def pair(first: str, second: str, element: str = "contact pair") -> Pair:
             f"capsules, leave the pair out, or use one of {', '.join(partners)} against the "
             f"{second}"
         )
-    return _mirrored(second, first)
+    return mirrored
 
 
-@cache
-def _mirrored(second: str, first: str) -> Pair:
-    """Return the narrow phase of a pair of the table in the other order."""
-    known = PAIRS[second, first]
+def _mirrored(known: Pair) -> Pair:
+    """Return the narrow phase of a pair in the other order."""
     separation = known.separation
 
     def exchange(one: Placed, other: Placed) -> tuple[ContactGeometry, ...]:
@@ -182,6 +179,10 @@ def _mirrored(second: str, first: str) -> Pair:
         return gap, negate(normal)
 
     return Pair(exchange, known.points, None if separation is None else apart)
+
+
+MIRRORED = {(b, a): _mirrored(known) for (a, b), known in PAIRS.items() if a != b}
+"""The same pairs in the other order."""
 
 
 def shape_kind(geometry: Geometry, element: str = "shape") -> str:

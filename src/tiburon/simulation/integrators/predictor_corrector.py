@@ -17,7 +17,6 @@ Symbols (McMillan 1994, sec. 3.3):
 
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from tiburon.simulation.integrators.dopri5 import DOPRI5
@@ -72,7 +71,6 @@ class BlockMemory(NamedTuple):
     """The four points before that one, newest first."""
 
 
-@lru_cache
 def integration_weights(upper: int, nodes: tuple[int, ...]) -> tuple[float, ...]:
     """Return the weights of rates at some nodes in the integral from 0 to `upper`, in steps.
 
