@@ -74,7 +74,7 @@ def test_all_tables_agree():
 def test_page_has_all_figures():
     """One page, self-contained: figures of the source that are lost, redrawn, and all cells."""
     page = khan.khan_page(khan.khan_tables(("torques",)))
-    assert page.count("<figure>") == 8
+    assert page.count("<figure>") == 9
     assert "http" not in page.replace("http://www.w3.org", "")
 
 

@@ -1,11 +1,11 @@
 """Figures of Khan 2002, redrawn: those of the source are lost."""
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tiburon.arrays import NDArray
+from tiburon.loops.stabilization import DeNOC, Embedding, Penalty
 from tiburon.reproduce.cell_page import WIDTH, PageFigure, panels
 from tiburon.reproduce.khan_complements import projector_basis
 from tiburon.reproduce.khan_mechanism import (
@@ -15,8 +15,8 @@ from tiburon.reproduce.khan_mechanism import (
     PIVOTS,
     PROXIMAL,
     RADIUS,
+    actuated_names,
     driven_angles,
-    mechanism,
     series_at,
     terms,
 )
@@ -24,8 +24,10 @@ from tiburon.reproduce.khan_runs import (
     GAINS,
     SIGMAS,
     STIFFNESSES,
+    adaptive_denoc,
     adaptive_embedding,
     adaptive_penalty,
+    driven_errors,
     embedded_run,
     feedback_of,
     growth,
@@ -86,6 +88,13 @@ def figures() -> tuple[PageFigure, ...]:
                 "RK4 with steps of 0.01 s: errors from the closed pose, and from the printed pose, "
                 "where A_d becomes singular and the run breaks as in the source.",
                 _complement_errors(),
+            ),
+            PageFigure(
+                "DeNOC, adaptive and equal steps (Figs. 4.12 and 4.13)",
+                "Error of the first actuated angle: RK4 with minimal and extended state, and steps "
+                "chosen by the error test of the source, without a cap. The motion amplifies what "
+                "steps leave.",
+                _denoc_errors(),
             ),
             PageFigure(
                 "Growth of a small error",
@@ -221,15 +230,36 @@ def _growth() -> "Figure":
     return figure
 
 
+def _denoc_errors() -> "Figure":
+    figure, (upper, lower) = panels(2)
+    for state in ("minimal", "extended"):
+        for dt in (0.01, 0.001):
+            run = simulated(DeNOC(state), dt=dt, zoo=True)
+            error = np.abs(driven_errors(run)[:, 0])
+            upper.semilogy(run.time[1:], error[1:], label=f"{state}, {1000 * dt:g} ms")
+    for tolerance in (1e-3, 1e-6):
+        adaptive = adaptive_denoc(tolerance)
+        wanted = driven_angles(adaptive.time)[0][:, 0]
+        error = np.abs(adaptive.x[:, 0] - wanted)
+        name = f"RelTol {tolerance:.0e}: {adaptive.steps} steps"
+        lower.semilogy(adaptive.time[1:], error[1:], "o-", markersize=3, label=name)
+    upper.set(ylabel="error of theta_1 [rad]")
+    lower.set(ylabel="error of theta_1 [rad]", xlabel="time [s]")
+    _named(upper)
+    _named(lower)
+    return figure
+
+
 def _corrections() -> "Figure":
-    names = [mechanism().v_names.index(f"theta_1_{k}") for k in (1, 2, 3)]
-    runs: Iterable[tuple[str, Any]] = (
-        ("penalty, k = 1e5", penalty_run(1e5, 0.001, "rk4", GAINS)),
-        ("projection", simulated(gains=GAINS)),
+    runs: tuple[tuple[str, Any], ...] = (
+        ("penalty, k = 1e5 (Fig. 4.7)", simulated(Penalty(1e5), gains=GAINS)),
+        ("Embedding, sigma = 10 /s (Fig. 4.11)", simulated(Embedding("gauss", 10.0), gains=GAINS)),
+        ("DeNOC (Fig. 4.14)", simulated(DeNOC("minimal"), gains=GAINS, zoo=True)),
     )
-    figure, places = panels(2)
+    figure, places = panels(3)
     for axes, (title, run) in zip(places, runs, strict=True):
-        found = feedback_of(np.asarray(run.time), run.q[:, names], run.v[:, names])
+        own = [run.model.v_names.index(name) for name in actuated_names(run.model)]
+        found = feedback_of(np.asarray(run.time), run.q[:, own], run.v[:, own])
         for k in range(3):
             axes.semilogy(found.time[1:], 100.0 * found.history[1:, k], label=f"tau_{k + 1}")
         axes.set(ylabel="correction [%]", title=title)
