@@ -17,6 +17,7 @@ from tiburon.cli import (
     report,
     reproduce,
     simulate,
+    sweep,
     view,
 )
 from tiburon.version import installed_version
@@ -55,6 +56,7 @@ for name, module in {
     application.command(name, epilog=_examples(module.EXAMPLES))(module.run)
 application.command("bench", context_settings=bench.PASS_ON)(bench.run)
 application.add_typer(cache.application, name="cache", epilog=_examples(cache.EXAMPLES))
+application.add_typer(sweep.application, name="sweep", epilog=_examples(sweep.EXAMPLES))
 application.add_typer(reproduce.application, name="reproduce", epilog=_examples(reproduce.EXAMPLES))
 
 

@@ -62,16 +62,17 @@ class CommandLine(NamedTuple):
     budget: float | None
 
 
-_command_line: list[CommandLine] = []
+_command_line: list[tuple[CommandLine, list[tuple["Study", Tally]]]] = []
 """The last entry holds while a script is run by `tiburon sweep`."""
 
 
 @contextmanager
-def commanded(command: CommandLine) -> Iterator[None]:
-    """Let the command line decide what sweeps of a script compute."""
-    _command_line.append(command)
+def commanded(command: CommandLine) -> Iterator[list[tuple["Study", Tally]]]:
+    """Let the command line decide what sweeps of a script compute; yield what they computed."""
+    found: list[tuple[Study, Tally]] = []
+    _command_line.append((command, found))
     try:
-        yield
+        yield found
     finally:
         _command_line.pop()
 
@@ -332,7 +333,9 @@ class Study:
                 "be mixed: go on with the versions of then, or pass mixed=True",
             )
         forget_stores()
-        runner.run(self._store, self._plan, mine)
+        tally = runner.run(self._store, self._plan, mine)
+        if _command_line:
+            _command_line[-1][1].append((self, tally))
 
     def __repr__(self) -> str:
         now = self.progress
@@ -379,7 +382,7 @@ class _Runner(NamedTuple):
             )
         part: Part = (0, 1)
         if _command_line:
-            command = _command_line[-1]
+            command, _ = _command_line[-1]
             part = command.part
             if client is None and command.workers is not None:
                 workers = command.workers

@@ -225,9 +225,12 @@ def safe_blocks(store: SweepStore) -> str:
     if not found:
         return "no block is safe yet; remove the cause, and resume the sweep"
     more = f" and {len(found) - upto} more" if len(found) > upto else ""
-    first = f"blocks 0 to {upto - 1}" if upto else "blocks"
+    first = "" if not upto else "block 0" if upto == 1 else f"blocks 0 to {upto - 1}"
+    if not upto:
+        more = f"{len(found)} blocks"
+    verb = "is" if len(found) == 1 else "are"
     return (
-        f"{first}{more} of {store.block_count} are safe; remove the cause, and "
+        f"{first}{more} of {store.block_count} {verb} safe; remove the cause, and "
         "tiburon.load_sweep(...).resume() continues with the others"
     )
 

@@ -159,14 +159,16 @@ class SweepProgress:
             ("outcomes", outcomes or "none yet"),
         ]
         if self.workers:
-            found.append(("speed", f"{self.rate:.4g} cases/s by {len(self.workers)} workers"))
+            count = len(self.workers)
+            noun = "worker" if count == 1 else "workers"
+            found.append(("speed", f"{self.rate:.4g} cases/s by {count} {noun}"))
             slowest = self.slowest
-            assert slowest is not None
-            fastest = max(rate for _, rate in self.workers.values())
-            rate = self.workers[slowest][1]
-            found.append(
-                ("slowest", f"{slowest}, {rate:.4g} cases/s (the fastest has {fastest:.4g})")
-            )
+            if slowest is not None and count > 1:
+                fastest = max(rate for _, rate in self.workers.values())
+                rate = self.workers[slowest][1]
+                found.append(
+                    ("slowest", f"{slowest}, {rate:.4g} cases/s (the fastest has {fastest:.4g})")
+                )
         left = "none" if self.is_complete else duration_text(self.remaining)
         found.append(("remaining", left))
         found.append(("retries", str(self.retries)))

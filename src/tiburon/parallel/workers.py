@@ -194,6 +194,10 @@ class _Process:
             with self._lock:
                 task, done = self.tasks.pop(0)
             done(task, answer)
+        self.process.stdout.close()
+        with contextlib.suppress(OSError):
+            assert self.process.stdin is not None
+            self.process.stdin.close()
         self.process.wait()
         self._lost(self)
 
