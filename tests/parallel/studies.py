@@ -90,4 +90,6 @@ def content(path):
     """Return the bytes of all chunks of a store, by name."""
     root = Path(path)
     files = (file for file in sorted(root.glob("*/c/**/*")) if file.is_file())
+    # a worker that was killed may leave the beginning of a file under another name
+    files = (file for file in files if file.suffix != ".partial")
     return {file.relative_to(root).as_posix(): file.read_bytes() for file in files}

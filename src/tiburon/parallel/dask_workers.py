@@ -16,7 +16,7 @@ from typing import Any
 from tiburon.errors import TiburonError, TiburonWarning
 from tiburon.parallel.identity import Identity, differences, identity, worker_name
 from tiburon.parallel.sweep_cases import SweepPlan
-from tiburon.parallel.sweep_task import Task
+from tiburon.parallel.sweep_task import Task, opened_store
 from tiburon.parallel.workers import (
     TASKS_PER_WORKER,
     Done,
@@ -31,8 +31,15 @@ LOOK = 1.0
 """Time between two looks at the workers of the cluster [s]."""
 
 
-def introduce() -> tuple[str, Identity]:
-    """Return name and identity of a worker."""
+ASKED = 3
+"""Times that a worker is asked for its versions."""
+
+GATHER = 10.0
+"""Time that the answer of a task that ended may take to arrive [s]."""
+
+
+def introduce(dask_worker: Any = None) -> tuple[str, Identity]:
+    """Return name and identity of a worker; Dask passes the worker."""
     return worker_name(), identity()
 
 
@@ -65,6 +72,7 @@ class DaskWorkers:
         self._accepted: set[str] = set()
         self._addresses: dict[str, str] = {}
         self._known: set[str] = set()
+        self._asked: dict[str, int] = {}
         self.refused: dict[str, str] = {}
         self._looked = -LOOK
         self._futures: dict[str, tuple[Any, frozenset[str]]] = {}
@@ -108,10 +116,11 @@ class DaskWorkers:
     def _meet(self, address: str, answer: Any) -> None:
         """Accept or refuse a worker that has introduced itself."""
         if isinstance(answer, Exception):
-            if not isinstance(answer, (ImportError, AttributeError)):
+            self._asked[address] = self._asked.get(address, 0) + 1
+            if self._asked[address] < ASKED:
                 # lost on the way: it is asked again
                 return
-            name, problem = address, f"no usable tiburon ({answer})"
+            name, problem = address, f"no usable tiburon ({type(answer).__name__}: {answer})"
         else:
             name, theirs = answer
             problem = differences(self._expected, theirs)
@@ -163,25 +172,37 @@ class DaskWorkers:
         def ended(future: Any) -> None:
             with self._lock:
                 self._futures.pop(key, None)
-            done(task, self._answer(future))
-            future.release()
+            done(task, self._answer(task, future))
+            with contextlib.suppress(Exception):
+                future.cancel()
 
         with self._lock:
             self._futures[key] = (future, allowed)
         future.add_done_callback(ended)
 
-    def _answer(self, future: Any) -> Any:
-        """Return the answer of a task that ended, or what it ended with."""
+    def _answer(self, task: Task, future: Any) -> Any:
+        """Return the answer of a task that ended, or what it ended with.
+
+        The result may sit in a worker that is dead by now; then Dask runs the task again and lets
+        readers wait. A receipt in the store is as good, and a task that has none is handed out
+        again.
+        """
         from distributed import CancelledError
+        from distributed.comm import CommClosedError
         from distributed.scheduler import KilledWorker
 
+        if future.status == "finished" and not task.is_probe:
+            store = opened_store(task.store, task.session)
+            receipt = store.receipt(task.block)
+            if receipt is not None and store.is_finished(receipt):
+                return receipt
         if future.status in ("cancelled", "lost"):
             if self._client.status != "running":
                 return _gone()
             return WorkerLostError(f"task {future.key} was {future.status}")
         try:
-            return future.result()
-        except (KilledWorker, CancelledError, TimeoutError, OSError) as error:
+            return future.result(timeout=GATHER)
+        except (KilledWorker, CancelledError, CommClosedError, TimeoutError) as error:
             return WorkerLostError(f"{type(error).__name__}: {error}")
         except Exception as error:
             return error

@@ -56,7 +56,8 @@ class Task(NamedTuple):
     @property
     def name(self) -> str:
         """Name of the task among those of a session."""
-        return f"{self.block}.{self.pieces[0][0] if self.pieces else 0}-{self.is_probe:d}"
+        span = f"{self.pieces[0][0]}-{self.pieces[-1][1]}" if self.pieces else "none"
+        return f"{self.block}.{span}.{'trial' if self.is_probe else 'block'}"
 
 
 class Refusal(NamedTuple):
@@ -106,12 +107,15 @@ def perform(task: Task, plan: SweepPlan) -> Answer:
         begun = _begun(notes)
         if begun >= task.allowed:
             return Deaths(begun)
-        _note(store.path, notes)
+        note = _note(store.path, notes)
         try:
-            return _compute(task, plan, store, mine, begun + 1)
-        finally:
+            answer = _compute(task, plan, store, mine, begun + 1)
+        except BaseException:
             # the worker is alive: its attempt is no death
-            shutil.rmtree(notes, ignore_errors=True)
+            note.unlink(missing_ok=True)
+            raise
+        shutil.rmtree(notes, ignore_errors=True)
+        return answer
 
 
 def _compute(
@@ -180,12 +184,14 @@ def _begun(notes: Path) -> int:
         return 0
 
 
-def _note(store: Path, notes: Path) -> None:
-    """Note that an attempt begins."""
+def _note(store: Path, notes: Path) -> Path:
+    """Note that an attempt begins; return the path of the note."""
+    note = notes / secrets.token_hex(4)
     try:
         notes.mkdir(parents=True, exist_ok=True)
-        with open(notes / secrets.token_hex(4), "x", encoding="utf-8") as file:
+        with open(note, "x", encoding="utf-8") as file:
             file.write(worker_name())
+        return note
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise RunFileError(

@@ -1,0 +1,176 @@
+"""The driver: deadly cases among many, large stores, memory, blocks of jobs in parts."""
+
+import time
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tests.parallel.studies import ROBOT, content, start, study
+from tiburon.parallel import sweep_task
+from tiburon.parallel.design import Design
+from tiburon.parallel.identity import identity
+from tiburon.parallel.receipt import Receipt
+from tiburon.parallel.sweep_cases import Layout, SweepPlan
+from tiburon.parallel.sweep_driver import drive
+from tiburon.parallel.sweep_header import SweepHeader
+from tiburon.parallel.sweep_progress import Tally
+from tiburon.parallel.sweep_store import ATTEMPTS, SweepStore
+from tiburon.parallel.workers import InlineWorkers, WorkerLostError
+
+
+class Death(BaseException):
+    """What a case does to a worker of `MortalWorkers`."""
+
+
+class MortalWorkers(InlineWorkers):
+    """Workers that leave what a killed process leaves: the note of their attempt, no answer."""
+
+    def submit(self, task, done):
+        try:
+            super().submit(task, done)
+        except Death:
+            store = Path(task.store)
+            sweep_task._note(store, store / ATTEMPTS / task.session / task.name)
+            done(task, WorkerLostError("killed"))
+
+
+def deadly_cases(*cases):
+    """Return a setup that kills its worker for some cases."""
+
+    def setup(point, stream):
+        if point.case in cases:
+            raise Death
+        return {"v": stream.normal(0.0, 1.0, 1)}
+
+    return setup
+
+
+def fast(run):
+    """Return the last speed."""
+    return run.v[-1, 0]
+
+
+def new_sweep(path, design, setup, reduce, block):
+    """Create a store without computing anything but its layout."""
+    plan = SweepPlan(ROBOT, 0.02, {"dt": 0.01}, setup, reduce, 0, False)
+    table = Design.of(design)
+    header = SweepHeader.of(plan, table, Layout((), np.empty(0), {"fast": ()}), block, identity())
+    return SweepStore.create(path, header), plan
+
+
+@pytest.mark.parametrize(
+    ("count", "block", "lost"),
+    [
+        (60, 20, (0, 19, 20, 21, 59)),
+        pytest.param(10_000, 1000, (6543,), marks=pytest.mark.slow),
+    ],
+)
+def test_deadly_cases_are_found_among_many(tmp_path, count, block, lost):
+    """Each is lost alone; all others are computed, and the sweep ends."""
+    store, plan = new_sweep(
+        tmp_path / "many.zarr", {"draw": range(count)}, deadly_cases(*lost), fast, block
+    )
+    tally = drive(store, lambda: MortalWorkers(plan), identity())
+    assert tally.blocks_done == count // block
+    assert tally.outcomes == {"finished": count - len(lost), "lost": len(lost)}
+    status = tb.load_sweep(store.path).data.status.values
+    assert tuple(np.flatnonzero(status == "lost")) == lost
+    values = tb.load_sweep(store.path).data.fast.values
+    assert tuple(np.flatnonzero(np.isnan(values))) == lost
+    assert not list(store.path.glob("status/attempts/*"))
+
+
+def test_a_block_that_dies_without_deadly_cases_ends_the_sweep(tmp_path):
+    """Where halves survive and the block does not, the error says what to change."""
+    store, plan = new_sweep(tmp_path / "large.zarr", {"draw": range(8)}, start, fast, 8)
+
+    class Small(MortalWorkers):
+        def submit(self, task, done):
+            if task.is_probe:
+                super().submit(task, done)
+                return
+            folder = Path(task.store)
+            notes = folder / ATTEMPTS / task.session / task.name
+            if sweep_task._begun(notes) >= task.allowed:
+                done(task, sweep_task.Deaths(task.allowed))
+                return
+            sweep_task._note(folder, notes)
+            done(task, WorkerLostError("out of memory"))
+
+    plan = plan._replace(setup=deadly_cases())
+    with pytest.raises(tb.TiburonError, match=r"block 0 \(cases 0 to 7\).*smaller blocks"):
+        drive(store, lambda: Small(plan), identity())
+
+
+def receipts_without_work(store):
+    """Write the files and receipts of all blocks as workers would, all alike."""
+    versions = identity()
+    small = store.path / "end_time/c/0"
+    small.parent.mkdir(parents=True, exist_ok=True)
+    small.write_bytes(b"x" * 100)
+    for block in range(store.block_count):
+        first, stop = store.block_range(block)
+        files = {"end_time/c/0": (100, "0" * 32)}
+        outcomes = {"finished": stop - first}
+        receipt = Receipt(
+            block, first, stop, files, outcomes, {}, 5.0, 0.0, "host:1", versions, 1, "session"
+        )
+        path = store.receipt_path(block)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # as `write_receipt` does, without waiting for the disk
+        import tiburon.parallel.receipt as module
+
+        text = module.json.dumps(receipt._asdict(), sort_keys=True)
+        path.write_text(
+            module.json.dumps({"receipt": text, "checksum": module._digest(text.encode())})
+        )
+
+
+def test_memory_of_the_driver_does_not_grow_with_cases(tmp_path):
+    """A finished sweep of 2 and of 2000 million cases takes the same memory to look through."""
+    peaks = []
+    for cases in (2 * 10**6, 2 * 10**9):
+        store, plan = new_sweep(
+            tmp_path / f"{cases}.zarr", {"draw": range(cases)}, start, fast, cases // 200
+        )
+        receipts_without_work(store)
+        tracemalloc.start()
+        tally = drive(store, lambda plan=plan: MortalWorkers(plan), identity())
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert tally.cases_done == cases
+    assert peaks[1] < 1.2 * peaks[0]
+
+
+@pytest.mark.slow
+def test_a_finished_sweep_of_ten_thousand_blocks_is_resumed_in_two_seconds(tmp_path):
+    """Receipts of all blocks are read and believed after a look at their files."""
+    store, plan = new_sweep(tmp_path / "long.zarr", {"draw": range(10**7)}, start, fast, 1000)
+    receipts_without_work(store)
+    begin = time.process_time()
+    loaded = SweepStore.open(store.path)
+    tally = drive(loaded, lambda: MortalWorkers(plan), identity())
+    assert tally.blocks_done == 10_000
+    assert time.process_time() - begin < 2.0
+    assert Tally.of(loaded)[1].all()
+
+
+def test_parts_compute_their_blocks_and_end_where_results_are_read(tmp_path, monkeypatch):
+    """Three jobs without a scheduler leave the store of one; a script ends at its results."""
+    from tiburon.parallel.sweep import CommandLine, PartEnd, commanded
+
+    whole = content(study(tmp_path / "whole.zarr").path)
+    path = tmp_path / "parts.zarr"
+    for k in (2, 0, 1):
+        with commanded(CommandLine((k, 3), 0, None)) as studies:
+            found = study(path)
+            with pytest.raises(PartEnd) as ended:
+                found.data  # noqa: B018
+            assert ended.value.code == 0
+        ((_, tally),) = studies
+        assert (tally.blocks, tally.blocks_done) == (2, 2)
+    assert content(path) == whole
+    assert study(path).is_complete
