@@ -6,6 +6,7 @@ asks for (another robot, world, controller, method) is compared, and cases that 
 one batch. A batch computes each case as if it ran alone, so that grouping never changes a bit.
 """
 
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -258,9 +259,11 @@ class SweepPlan(NamedTuple):
             if not outcome.ok and len(result.messages) < MAX_MESSAGES:
                 result.messages[points[place].case] = outcome.message
         if self.reduce is not None:
+            both = _takes_point(self.reduce)
             for k, place in enumerate(group):
                 try:
-                    values = self.reduced(one_case(run, k), points[place], layout.reduced)
+                    one = one_case(run, k)
+                    values = self.reduced(one, points[place], layout.reduced, both)
                 except CaseError as error:
                     self._fail(result, place, error)
                     continue
@@ -295,7 +298,11 @@ class SweepPlan(NamedTuple):
             )
 
     def reduced(
-        self, run: Trajectory, point: Point, shapes: Mapping[str, tuple[int, ...]] | None
+        self,
+        run: Trajectory,
+        point: Point,
+        shapes: Mapping[str, tuple[int, ...]] | None,
+        both: bool | None = None,
     ) -> dict[str, Array]:
         """Return the reduced values of one run.
 
@@ -303,13 +310,14 @@ class SweepPlan(NamedTuple):
             run: The run of one case.
             point: The case.
             shapes: Shapes that the values must have, by name; None for any.
+            both: Whether `reduce` also takes the point; None to look.
 
         Raises:
             CaseError: If `reduce` fails, or returns other values.
         """
         assert self.reduce is not None
         try:
-            both = _takes_point(self.reduce)
+            both = _takes_point(self.reduce) if both is None else both
             found = self.reduce(run, point) if both else self.reduce(run)
             return _values_by_name(found, self.reduce, shapes)
         except Exception as error:
@@ -342,7 +350,9 @@ class SweepPlan(NamedTuple):
         start = [0] * len(design.axes)
         for axis, size in enumerate(design.shape):
             looked = range(size) if size <= LOOKED_AT else np.linspace(0, size - 1, LOOKED_AT)
-            keys, kept = set(), []
+            keys: set[Any] = set()
+            kept: list[Any] = []
+            tokens: dict[int, Any] = {}
             for index in looked:
                 place = [int(index) if k == axis else n for k, n in enumerate(start)]
                 try:
@@ -352,7 +362,7 @@ class SweepPlan(NamedTuple):
                     continue
                 # keys hold the identities of objects, which must stay alive
                 kept.append(given)
-                keys.add(structure_key(given))
+                keys.add(structure_key(given, tokens))
             if len(keys) > 1:
                 found.append(axis)
         return found
@@ -395,6 +405,7 @@ def several_cases(run: Trajectory) -> ShapeError:
     )
 
 
+@functools.cache
 def simulate_keywords() -> tuple[str, ...]:
     """Return the keywords of `simulate` that a sweep and its setup may pass on."""
     names = inspect.signature(inspect.unwrap(simulate)).parameters
@@ -437,13 +448,19 @@ def _recorded_times(run: Trajectory) -> Array:
 def _groups(given: Mapping[int, dict[str, Any]]) -> Iterator[list[int]]:
     """Group places of cases that can run as one batch, in the order of their first cases."""
     groups: dict[Any, list[int]] = {}
+    tokens: dict[int, Any] = {}
     for place, keywords in given.items():
-        groups.setdefault(structure_key(keywords), []).append(place)
+        groups.setdefault(structure_key(keywords, tokens), []).append(place)
     yield from groups.values()
 
 
-def structure_key(keywords: Mapping[str, Any]) -> Any:
-    """Return what cases of one batch have in common."""
+def structure_key(keywords: Mapping[str, Any], tokens: dict[int, Any]) -> Any:
+    """Return what cases of one batch have in common.
+
+    Args:
+        keywords: Keywords of `simulate` of a case.
+        tokens: Tokens of objects by their identities, which this adds to; all must stay alive.
+    """
     found = []
     for name, value in sorted(keywords.items()):
         if name == "parameters":
@@ -455,7 +472,10 @@ def structure_key(keywords: Mapping[str, Any]) -> Any:
         elif isinstance(value, CaseWater):
             found.append((name, _water_key(value.water)))
         else:
-            found.append((name, _token(value)))
+            token = tokens.get(id(value))
+            if token is None:
+                token = tokens[id(value)] = _token(value)
+            found.append((name, token))
     return tuple(found)
 
 
