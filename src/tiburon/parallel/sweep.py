@@ -285,7 +285,8 @@ class Study:
         from tiburon.parallel.sweep_cases import one_case, run_case
 
         plan = self._plan or self._store.header.plan(self.path, code)
-        return one_case(run_case(plan, self.point(case)), 0)
+        point = self.point(case)
+        return one_case(run_case(plan, point), 0, plan.arguments(point))
 
     def resume(
         self,

@@ -237,12 +237,13 @@ class SweepPlan(NamedTuple):
             point = points[group[0]]
             self._fail(result, group[0], self._error(point, "simulate", error))
             return
-        self._collect(run, group, points, layout, result)
+        self._collect(run, group, given, points, layout, result)
 
     def _collect(
         self,
         run: Trajectory,
         group: Sequence[int],
+        given: Mapping[int, dict[str, Any]],
         points: Sequence[Point],
         layout: Layout,
         result: BlockResult,
@@ -262,7 +263,7 @@ class SweepPlan(NamedTuple):
             both = _takes_point(self.reduce)
             for k, place in enumerate(group):
                 try:
-                    one = one_case(run, k)
+                    one = one_case(run, k, given[place])
                     values = self.reduced(one, points[place], layout.reduced, both)
                 except CaseError as error:
                     self._fail(result, place, error)
@@ -333,7 +334,7 @@ class SweepPlan(NamedTuple):
         run = run_case(self, point)
         size = run.header.row_bytes * len(_recorded_times(run))
         if self.reduce is not None:
-            values = self.reduced(one_case(run, 0), point, None)
+            values = self.reduced(one_case(run, 0, self.arguments(point)), point, None)
             shapes = {name: value.shape for name, value in values.items()}
             return Layout((), np.empty(0), shapes), size
         return Layout(run.header.columns, _recorded_times(run), {}), size
@@ -422,10 +423,20 @@ def empty_result(layout: Layout, count: int) -> BlockResult:
     return BlockResult(arrays, np.zeros(count, dtype=np.int64), np.full(count, np.nan), {})
 
 
-def one_case(run: Trajectory, case: int) -> Trajectory:
-    """Return one case of a batch as a run of its own; its arrays are views."""
+def one_case(run: Trajectory, case: int, keywords: Mapping[str, Any]) -> Trajectory:
+    """Return one case of a batch as a run of its own; its arrays are views.
+
+    Args:
+        run: The batch.
+        case: Place of the case.
+        keywords: Keywords of `simulate` of the case.
+    """
     own = {name: table[case] for name, table in run.header.case_parameters.items()}
     header = replace(run.header, batch=(), case_parameters=own)
+    fluid = keywords.get("fluid")
+    if isinstance(fluid, CaseWater) and header.world is not None:
+        # the batch has the water of its first case
+        header = replace(header, world=replace(header.world, fluid=fluid.water))
     arrays = {column.key: run.array(column.key)[:, case] for column in header.columns}
     events = [replace(event, case=0) for event in run.events if event.case == case]
     outcomes = (run.outcomes[case],)
