@@ -38,6 +38,7 @@ def run_command(*words, directory=None, **environment):
         ["convert"],
         ["hydro"],
         ["drive"],
+        ["sweep"],
         ["view"],
         ["cache"],
         *(["cache", word] for word in ["list", "clear", "path", "size"]),

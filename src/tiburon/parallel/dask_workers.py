@@ -188,7 +188,7 @@ class DaskWorkers:
         again.
         """
         from distributed import CancelledError
-        from distributed.comm import CommClosedError
+        from distributed.comm.core import CommClosedError
         from distributed.scheduler import KilledWorker
 
         if future.status == "finished" and not task.is_probe:
