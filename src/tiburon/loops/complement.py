@@ -25,15 +25,17 @@ Symbols: A constraint Jacobian (J elsewhere), c constraint residual, sigma decay
 matrix and bias force, W constant rows, z independent velocities.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiburon.algorithms.joint_space import expanded_parents, joint_space_terms
 from tiburon.algorithms.setting import Setting
-from tiburon.loops.constraints import Constraints, Row, jacobian_pattern
+from tiburon.algorithms.tape_calls import JointVector
+from tiburon.loops.constraints import Constraints, Row, constraints, jacobian_pattern
 from tiburon.loops.metric import rank_cut, scattered
+from tiburon.loops.parts import PartMethod, Round, ordered_sum
 from tiburon.model import Model
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
@@ -42,7 +44,16 @@ from tiburon.trace.primitives.spd import factor_spd
 from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.value import require
 
-__all__ = ["LOST_COORDINATES", "Complement", "Reduced", "reduced_acceleration"]
+__all__ = [
+    "LOST_COORDINATES",
+    "Complement",
+    "EmbeddedPart",
+    "PartRates",
+    "PartState",
+    "Reduced",
+    "embedding_method",
+    "reduced_acceleration",
+]
 
 MIN_CONDITION = 1e-6
 """Condition of A P below which W determines no velocities: nine digits remain at this one."""
@@ -235,6 +246,9 @@ class Reduced(NamedTuple):
     zd: list[Scalar]
     """Independent accelerations."""
 
+    shares: list[list[Scalar]]
+    """What each part of the robot contributes to them; their sum, in this order, is zd."""
+
     vd: list[Scalar]
     """Joint acceleration [m/s^2 or rad/s^2], nv scalars."""
 
@@ -249,8 +263,12 @@ def reduced_acceleration(
     tau: Sequence[Scalar],
     T: Rows,
     gamma: Sequence[Scalar],
+    parts: Sequence[Sequence[int]] = (),
 ) -> Reduced:
     """Solve T^T H T zd = T^T (tau - C - H gamma) (Khan 2002, eq. 2.18).
+
+    The right-hand side is a sum over joints, and so are the accelerations: parts of the robot may
+    integrate their shares, whose sum counts (2.24)-(2.26).
 
     Args:
         around: Surroundings in this state.
@@ -259,6 +277,7 @@ def reduced_acceleration(
         tau: Joint force [N or N m], nv scalars.
         T: Columns that span the permitted motions, each with nv scalars.
         gamma: Acceleration with zd = 0, nv scalars.
+        parts: Velocity variables of each part; the whole robot as one by default.
     """
     plan = around.plan
     mass, C = joint_space_terms(plan, q, v, around.gravity, around.external)
@@ -274,19 +293,119 @@ def reduced_acceleration(
         return found
 
     held = [t - c - h for t, c, h in zip(tau, C, times(gamma), strict=True)]
-    zd: list[Scalar] = []
+    zd: list[Scalar] = [0.0] * len(T)
+    shares: list[list[Scalar]] = []
     vd = list(gamma)
     carried = [-x for x in held]
     if T:
         moved = [times(column) for column in T]
         inertia = [[_dot(column, other) for other in moved] for column in T]
-        right = [_dot(column, held) for column in T]
-        zd = list(factor_spd(as_traced(inertia)).solve(as_traced(right)))
+        factor = factor_spd(as_traced(inertia))
+        for own in parts or (range(plan.nv),):
+            right = [sum((column[i] * held[i] for i in own), start=0.0) for column in T]
+            shares.append(list(factor.solve(as_traced(right))))
+        zd = shares[0] if len(shares) == 1 else ordered_sum(shares, zd)
         for rate, column, inert in zip(zd, T, moved, strict=True):
             vd = [x + rate * y for x, y in zip(vd, column, strict=True)]
             carried = [x + rate * y for x, y in zip(carried, inert, strict=True)]
-    return Reduced(zd, vd, carried)
+    return Reduced(zd, shares, vd, carried)
 
 
 def _dot(x: Sequence[Scalar], y: Sequence[Scalar]) -> Scalar:
     return sum((a * b for a, b in zip(x, y, strict=True)), start=0.0)
+
+
+# -- parts -----------------------------------------------------------------------------------------
+
+
+class EmbeddedPart(NamedTuple):
+    """A part of a robot that integrates its own positions and its share of z."""
+
+    name: str
+
+    positions: tuple[int, ...]
+    """Its position variables."""
+
+    velocities: tuple[int, ...]
+    """Its velocity variables."""
+
+
+class PartState(NamedTuple):
+    """What a part sends: its state."""
+
+    q: list[Scalar]
+    """Its positions [m or rad]."""
+
+    z: list[Scalar]
+    """Its share of the independent velocities; the sum of all counts (2.26)."""
+
+
+class PartRates(NamedTuple):
+    """What a part integrates."""
+
+    v: list[Scalar]
+    """Velocities of its joints [m/s or rad/s]."""
+
+    zd: list[Scalar]
+    """Rate of its share of the independent velocities."""
+
+
+def embedding_method(
+    parts: Sequence[EmbeddedPart],
+    around: Callable[[JointVector, JointVector], Setting],
+    W: Rows,
+    tau: Sequence[Scalar],
+    sigma: float,
+    cut: float,
+) -> PartMethod:
+    """Return embedding as one exchange of states (Khan 2002, eqs. 2.24-2.27).
+
+    Parts send their states once; each then evaluates the whole system by itself, redundantly, so
+    that nothing is exchanged between evaluations of a step (L318, L523-527). A part starts with its
+    `PartState`, the center needs nothing.
+
+    Args:
+        parts: All parts, with all variables.
+        around: Returns the surroundings of a state.
+        W: Orthonormal rows, one per degree of freedom.
+        tau: Joint force [N or N m], nv scalars.
+        sigma: Decay rate of residuals [1/s].
+        cut: Smallest relative singular value of independent constraints.
+    """
+
+    def send(_: EmbeddedPart, own: PartState, __: Any) -> tuple[PartState, Any]:
+        return own, ()
+
+    def gather(_: Any, messages: Sequence[PartState]) -> tuple[list[Any], Any]:
+        q: list[Scalar] = [0.0] * sum(len(part.positions) for part in parts)
+        for part, message in zip(parts, messages, strict=True):
+            for i, x in zip(part.positions, message.q, strict=True):
+                q[i] = x
+        z = ordered_sum([message.z for message in messages], [0.0] * len(W))
+        return [(q, z)] * len(messages), z
+
+    def rates(part: EmbeddedPart, _: Any, answer: Any) -> PartRates:
+        position, z = answer
+        position = JointVector(position)
+        still = JointVector([0.0] * sum(len(one.velocities) for one in parts))
+        model, plan = around(position, still).model, around(position, still).plan
+        terms = constraints(model, plan, position)
+        basis = Complement(model, terms, W, cut)
+        selected: list[Scalar] = [0.0] * plan.nv
+        for rate, w in zip(z, W, strict=True):
+            selected = [x + rate * y for x, y in zip(selected, w, strict=True)]
+        v = JointVector(basis.velocity(terms, selected, sigma))
+        moving = constraints(model, plan, position, v)
+        found = reduced_acceleration(
+            around(position, v),
+            position,
+            v,
+            tau,
+            basis.T(),
+            basis.gamma(moving, sigma),
+            [one.velocities for one in parts],
+        )
+        own = [v[i] for i in part.velocities]
+        return PartRates(own, found.shares[list(parts).index(part)])
+
+    return PartMethod("embedding", tuple(parts), (Round("states", send, gather),), rates)
