@@ -398,6 +398,15 @@ def test_resumed_and_batched_runs_have_the_same_bits(tmp_path):
     assert np.array_equal(resumed.q[-1], whole.q[-1])
 
 
+def test_runs_end_where_motors_lose_the_platform():
+    """The drop of Khan's robot leads through a configuration that is singular for its motors."""
+    model = tb.load("planar_3rrr")
+    run = tb.simulate(model, 1.0, loop_method=tb.DeNOC("minimal"))
+    assert run.outcome.status == "diverged"
+    assert "theta_1, theta_2, theta_3, which do not determine" in run.outcome.message
+    assert "Embedding" in run.outcome.message
+
+
 # -- refusals --------------------------------------------------------------------------------------
 
 

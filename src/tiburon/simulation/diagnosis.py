@@ -11,6 +11,7 @@ from tiburon.errors import DomainError, NonFiniteError
 from tiburon.functions.assembly import RANK_TOLERANCE, open_loops
 from tiburon.functions.closed_loops import loop_jacobian
 from tiburon.functions.contact import contacts_among
+from tiburon.loops.stabilization import DeNOC
 from tiburon.results.outcome import Outcomes
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.methods import METHODS
@@ -20,6 +21,7 @@ from tiburon.trace.graph import ANGLE_LIMIT
 
 __all__ = [
     "BEYOND_GRID",
+    "UNDETERMINED",
     "UNSOLVED",
     "Cause",
     "first_to_diverge",
@@ -33,6 +35,9 @@ Array = NDArray[np.float64]
 
 BEYOND_GRID = "beyond the grid of the ground"
 """Where a contact is that has left uneven ground."""
+
+UNDETERMINED = "which do not determine all others"
+"""What independent velocities are that are no basis."""
 
 UNSOLVED = "whose impulses do not meet the tolerance"
 """What a contact is that solvers did not solve."""
@@ -130,7 +135,7 @@ def first_to_diverge(
         return Cause(f"gap of loop {lost[0]!r}", None) if lost else _cause(system, found[0])
     except (ArithmeticError, ValueError, TypeError, RuntimeError, LookupError):
         # the step cannot be taken on plain floats: beyond a grid, or the largest state must do
-        opened = _off_grid(system, q, w, dt, time)
+        opened = _undetermined(system) or _off_grid(system, q, w, dt, time)
     if opened is not None:
         return opened
     return _cause(system, largest)
@@ -190,7 +195,18 @@ def _opened(system: System, q: Scalars, w: Scalars, time: float) -> Cause | None
         return None
     gaps = system.gaps(settled, np.float64(time), w[model.nv :])
     names = open_loops(model, gaps, system.most_open)
-    return Cause(f"gap of loop {names[0]!r}", None)
+    return _undetermined(system) or Cause(f"gap of loop {names[0]!r}", None)
+
+
+def _undetermined(system: System) -> Cause | None:
+    """Return that independent joints have lost the others, where velocities follow from them."""
+    if not system.is_guided:
+        return None
+    words = "independent velocities"
+    if isinstance(system.loop_method, DeNOC):
+        names = [system.model.v_names[i] for i in system.legs.independent]
+        words = f"joints {', '.join(names[:6])}{', ...' if len(names) > 6 else ''}"
+    return Cause(f"{words}, {UNDETERMINED}", None)
 
 
 def _without_gap(system: System, q: Scalars, w: Scalars, time: Any) -> list[str]:

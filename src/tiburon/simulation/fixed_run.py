@@ -22,7 +22,12 @@ from tiburon.native.code import Code
 from tiburon.native.kernel import Kernel
 from tiburon.native.row_loop import AddressTable, Job, RowLoop, address_of
 from tiburon.simulation.cases import Cases, RunCases
-from tiburon.simulation.diagnosis import BEYOND_GRID, UNSOLVED, first_to_diverge
+from tiburon.simulation.diagnosis import (
+    BEYOND_GRID,
+    UNDETERMINED,
+    UNSOLVED,
+    first_to_diverge,
+)
 from tiburon.simulation.events import EventSearch, Taken, Watch
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.located_contact import LocatedContact, has_meshes
@@ -981,6 +986,11 @@ def _advice(method: str, quantity: str, tolerance: float) -> str:
     """Return what to do about steps of a method that diverge, or open loops."""
     if quantity.startswith("command "):
         return "check the controller, which returned a non-finite command"
+    if quantity.endswith(UNDETERMINED):
+        return (
+            "the mechanism is in a singular configuration for them: leave loop_method out, or use "
+            "Embedding(...), which selects others"
+        )
     if quantity.endswith(BEYOND_GRID):
         return "enlarge the grid, or stop the robot before its border"
     if quantity.endswith(UNSOLVED):
