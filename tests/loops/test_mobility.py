@@ -11,33 +11,17 @@ from tests.loops.mechanisms import arms_on_object, link, piston, piston_position
 from tiburon.cli.application import application
 from tiburon.functions import mobility
 from tiburon.functions.mobility import cycle_jacobian, rank_of
+from tiburon.reproduce.nahon_structure import CONDITIONS, JACOBIAN, JACOBIAN_JOINTS
 
 WALKER = "planar_walker"
-
-# Nahon 1991, eq. 3.50a, columns 7 4 1 8 5 2 9 6 3; singular values of all choices of three motors
-CONDITIONS = {
-    "124": 27.99, "125": 24.95, "126": 54.92, "134": 15.10, "135": 11.83, "136": 27.86,
-    "145": 10.62, "146": 10.39, "156": 26.18, "234": 23.78, "235": 16.47, "236": 30.86,
-    "245": 11.51, "246": 11.10, "256": 15.90, "345": 11.32, "346": 10.67, "356": 15.40,
-    "123": math.inf, "456": math.inf,
-}  # fmt: skip
 
 
 def test_jacobian_of_the_walker_is_the_printed_one():
     """Eq. 3.50a, up to the sign of columns and the order of rows and columns."""
     model = tb.load(WALKER)
     found = cycle_jacobian(model, tb.topology(model), model.neutral())
-    s = math.sqrt(2.0)
-    printed = np.array([
-        [1, 1, 1, -1, -1, -1, 0, 0, 0],
-        [-s, -s / 2, 0, s, s / 2, 0, 0, 0, 0],
-        [-1, -(2 + s) / 2, -1, 0, s / 2, 0, 0, 0, 0],
-        [0, 0, 0, 1, 1, 1, -1, -1, -1],
-        [0, 0, 0, -s, -s / 2, 0, s, s / 2, 0],
-        [0, 0, 0, 0, -s / 2, 0, -1, -(2 - s) / 2, -1],
-    ])  # fmt: skip
-    order = [found.names.index(f"joint_{k}") for k in (7, 4, 1, 8, 5, 2, 9, 6, 3)]
-    ours = found.matrix[:, order]
+    order = [found.names.index(f"joint_{k}") for k in JACOBIAN_JOINTS]
+    ours, printed = found.matrix[:, order], JACOBIAN
     # a product of rows is the same whatever the signs of rows and the axes of the plane
     ours_size = np.linalg.svd(ours, compute_uv=False)
     np.testing.assert_allclose(ours_size[:6], np.linalg.svd(printed, compute_uv=False), atol=1e-13)

@@ -19,6 +19,21 @@ from tiburon.trace import solve_qp
 
 __all__ = ["STRUCTURE"]
 
+_S = math.sqrt(2.0)
+
+JACOBIAN = np.array([
+    [1, 1, 1, -1, -1, -1, 0, 0, 0],
+    [-_S, -_S / 2, 0, _S, _S / 2, 0, 0, 0, 0],
+    [-1, -(2 + _S) / 2, -1, 0, _S / 2, 0, 0, 0, 0],
+    [0, 0, 0, 1, 1, 1, -1, -1, -1],
+    [0, 0, 0, -_S, -_S / 2, 0, _S, _S / 2, 0],
+    [0, 0, 0, 0, -_S / 2, 0, -1, -(2 - _S) / 2, -1],
+])  # fmt: skip
+"""J_c' of the planar walker, eq. 3.50a, unit lengths."""
+
+JACOBIAN_JOINTS = (7, 4, 1, 8, 5, 2, 9, 6, 3)
+"""Joints of its columns."""
+
 CONDITIONS = {
     "124": 27.99, "125": 24.95, "126": 54.92, "134": 15.10, "135": 11.83, "136": 27.86,
     "145": 10.62, "146": 10.39, "156": 26.18, "234": 23.78, "235": 16.47, "236": 30.86,
@@ -94,17 +109,8 @@ def _controllability() -> CellTable:
     model = load("planar_walker")
     q = model.neutral()
     found = cycle_jacobian(model, topology(model), q)
-    s = math.sqrt(2.0)
-    printed = np.array([
-        [1, 1, 1, -1, -1, -1, 0, 0, 0],
-        [-s, -s / 2, 0, s, s / 2, 0, 0, 0, 0],
-        [-1, -(2 + s) / 2, -1, 0, s / 2, 0, 0, 0, 0],
-        [0, 0, 0, 1, 1, 1, -1, -1, -1],
-        [0, 0, 0, -s, -s / 2, 0, s, s / 2, 0],
-        [0, 0, 0, 0, -s / 2, 0, -1, -(2 - s) / 2, -1],
-    ])  # fmt: skip
-    order = [found.names.index(f"joint_{k}") for k in (7, 4, 1, 8, 5, 2, 9, 6, 3)]
-    ours = found.matrix[:, order]
+    order = [found.names.index(f"joint_{k}") for k in JACOBIAN_JOINTS]
+    ours, printed = found.matrix[:, order], JACOBIAN
     # signs of rows and of joints are ours: products of columns do not depend on the former
     error = float(np.abs(np.abs(ours.T @ ours) - np.abs(printed.T @ printed)).max())
     hips = mobility(model, q, driven=["joint_1", "joint_2", "joint_3"])

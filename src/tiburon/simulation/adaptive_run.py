@@ -33,12 +33,12 @@ from tiburon.simulation.integrators.adaptive import (
     start_adaptive,
     state_at,
 )
-from tiburon.simulation.integrators.manifold import GuidedManifold, Manifold, Scalars
+from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.method import Pair
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.rate_jacobian import ImplicitRates
 from tiburon.simulation.run_parameters import bind_parameters
-from tiburon.simulation.step import MOST_STEPS, chosen
+from tiburon.simulation.step import MOST_STEPS, chosen, traced_rates
 from tiburon.simulation.system import ELEMENTS, System
 from tiburon.spatial import Scalar
 from tiburon.trace.program import Input, Program
@@ -191,24 +191,7 @@ class AdaptiveSource:
             fresh = system.hold(q, w, u, clock.time)
             u = chosen(clock.sample > 0.5, fresh, u)
 
-        @function
-        def rates(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
-            return system.rates(q, w, u, time, p)
-
-        @function
-        def guided_rates(guided: Any, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
-            return system.rates(guided.q, w, u, time, p, guided)
-
-        def under(u: Scalars, q: Scalars, w: Scalars, time: Scalar) -> Scalars:
-            found: Scalars
-            if isinstance(manifold, GuidedManifold):
-                # what moves positions is computed once, for both
-                found = guided_rates(manifold.guide(q, w), w, u, time)
-            else:
-                found = rates(q, w, u, time)
-            return found
-
-        acceleration: Any = partial(under, u)
+        acceleration: Any = partial(traced_rates(system, manifold, p)[1], u)
         if METHODS[self.method].is_implicit:
             acceleration = ImplicitRates(system, p).under(u)
         settle = _settling(system, u, p)

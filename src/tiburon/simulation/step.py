@@ -44,6 +44,7 @@ __all__ = [
     "command_kernel",
     "sample_kernel",
     "step_kernel",
+    "traced_rates",
 ]
 
 LEFT_OPEN = (
@@ -91,6 +92,40 @@ PLAIN_CLOCK = 4
 """Fields of the clock that a step reads without sampled controller, memory and events."""
 
 
+def traced_rates(
+    system: System, manifold: Manifold, p: Sequence[Scalar]
+) -> tuple[Callable[..., Scalars], Callable[..., Scalars]]:
+    """Return the rates of a system as traced functions, which all stages of a step share.
+
+    Args:
+        system: The system.
+        manifold: Its positions.
+        p: Run-time parameters of its elements.
+
+    Returns:
+        A function of q, w, held values u and time; and one of u, q, w and time, which computes what
+        moves guided positions once, for positions and rates.
+    """
+
+    @function
+    def rates(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
+        return system.rates(q, w, u, time, p)
+
+    @function
+    def guided_rates(guided: Any, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
+        return system.rates(guided.q, w, u, time, p, guided)
+
+    def rates_under(u: Scalars, q: Scalars, w: Scalars, time: Scalar) -> Scalars:
+        found: Scalars
+        if isinstance(manifold, GuidedManifold):
+            found = guided_rates(manifold.guide(q, w), w, u, time)
+        else:
+            found = rates(q, w, u, time)
+        return found
+
+    return rates, rates_under
+
+
 class Stepping:
     """Steps of a method, on floats or traced values.
 
@@ -117,23 +152,7 @@ class Stepping:
         self.manifold = manifold = system.manifold()
         kept = KeptSystem(system, p) if method.keeps_inertia else None
 
-        @function
-        def rates(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
-            return system.rates(q, w, u, time, p)
-
-        @function
-        def guided_rates(guided: Any, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
-            return system.rates(guided.q, w, u, time, p, guided)
-
-        def rates_under(u: Scalars, q: Scalars, w: Scalars, time: Scalar) -> Scalars:
-            found: Scalars
-            if isinstance(manifold, GuidedManifold):
-                # what moves positions is computed once, for both
-                found = guided_rates(manifold.guide(q, w), w, u, time)
-            else:
-                found = rates(q, w, u, time)
-            return found
-
+        rates, rates_under = traced_rates(system, manifold, p)
         implicit = ImplicitRates(system, p) if method.is_implicit else None
 
         def under(u: Scalars) -> Any:
