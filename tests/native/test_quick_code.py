@@ -6,7 +6,8 @@ import pytest
 import tiburon as tb
 from tests.native.programs import PROGRAMS, bits, cases, parameters_of
 from tiburon.errors import OptionError
-from tiburon.native import code, kernel
+from tiburon.native import cache, code, kernel
+from tiburon.native.engine import host
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.native.module import has_own_generator
 
@@ -36,6 +37,23 @@ def made(name):
 def is_quick(part):
     """Return whether a function has quick code alone."""
     return part._quick is not None and not part.is_optimized
+
+
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_quick_code_in_narrow_vectors_gives_the_same_bits(name, quick, monkeypatch):
+    """Long functions for many cases take vectors of two at first."""
+    monkeypatch.setattr(code, "QUICK_CASES", 50)
+    x, y = cases(11)
+    run, own = made(name)
+    wide = bits(run(x, y))
+    size = len(own.many._quick.code)
+    monkeypatch.setattr(code, "WIDE_LINES", 0)
+    code.forget_codes()
+    cache.clear_cache()
+    run, own = made(name)
+    assert bits(run(x, y)) == wide
+    assert is_quick(own.many)
+    assert len(own.many._quick.code) != size or host().lanes == 2
 
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))

@@ -102,9 +102,12 @@ Stage = Literal["one", "many", "quick one", "quick many"]
 QUICK_CASES = 10000
 """Cases that quickly compiled code computes before optimized code is compiled."""
 
-QUICK_LINES = {"one": (500, 100_000), "many": (500, 8000)}
-"""Least and most lines of assembly that are compiled quickly at first, for each part. Quick code
-keeps nearly every value on the stack, a whole vector each in the function for many cases."""
+QUICK_LINES = {"one": (500, 100_000), "many": (500, 60_000)}
+"""Least and most lines of assembly that are compiled quickly at first, for each part."""
+
+WIDE_LINES = 8000
+"""Most lines of quick code for many cases in full vectors. Quick code keeps nearly every value on the
+stack, a whole vector each: longer code takes the narrowest vectors."""
 
 
 class _Origin:
@@ -140,6 +143,7 @@ class _Origin:
     ) -> tuple[Stage, _Module | None, bytes, dict[str, Any]]:
         """Trace the program; find its code by its graph, or compile and store it."""
         stage = stages[-1]
+        narrow = None
         if module is None:
             program = self._trace()
             graph = _graph_key(program)
@@ -148,17 +152,24 @@ class _Origin:
                 found = _cached(stages, graph)
                 if found is not None:
                     return found
-            from tiburon.native.module import has_own_generator, write_module
+            from tiburon.native.module import (
+                has_own_generator,
+                write_module,
+                write_narrow_module,
+            )
 
             part = stages[0]
             text = write_module(program, part)
             least, most = QUICK_LINES[part]
-            if has_own_generator() or not least <= text.count("\n") <= most:
+            lines = text.count("\n")
+            if has_own_generator() or not least <= lines <= most:
                 stage = part
+            elif part == "many" and stage != part and lines > WIDE_LINES:
+                narrow = write_narrow_module(program)
             header = Signature.of(program).to_header()
             module = _Module(graph, header, zlib.compress(text.encode(), 1), program.has_calls)
         quick = stage.startswith("quick")
-        assembly = zlib.decompress(module.text).decode()
+        assembly = narrow or zlib.decompress(module.text).decode()
         code = compile_module(assembly, optimize=module.has_calls, quick=quick)
         header = {"name": f"{self._source.name} ({_STAGES[stage]})", **module.header}
         # files edited meanwhile: the version of the generator that wrote the code is unknown

@@ -55,6 +55,14 @@ def write_module(program: Program, part: str) -> str:
     return text
 
 
+def write_narrow_module(program: Program) -> str:
+    """Write the function for many cases with vectors of two: a fraction of the stack, same bits."""
+    fused = host().fused
+    if is_tape(program):
+        return TapeModule(program, lanes=2, vector_lanes=2, fused=fused, x86=False).text()
+    return module_for_many(program, lanes=2, fused=fused, x86=False)
+
+
 def _module_for_one(program: Program, x86: bool) -> str:
     lanes, fused = host().lanes, host().fused
     if is_tape(program):
