@@ -284,3 +284,97 @@ def test_wrong_plans_and_paths_are_refused(dog, plan):
     other = tb.load("pendulum")
     with pytest.raises(tb.ModelError, match="made for"):
         tb.simulate(other, 0.01, control=tb.LoadSharingControl(plan, stand))
+
+
+def held(robot, pose, duration, push, **options):
+    """Return a run in which a floating robot returns to a pose after a push, and its controller."""
+    control = tb.LoadSharingControl(
+        tb.LoadSharing.of(robot, **options), pose, smoothing=None, base_frequency=8.0
+    )
+    world = options.get("world")
+    given = {} if world is None else {"world": world}
+    run = tb.simulate(robot, duration, q=pose, v=push, control=control, dt=2e-3, **given)
+    return run, control
+
+
+def test_cables_hold_a_platform():
+    """A push decays with two poles at -k, and tensions stay within their limits."""
+    robot = tb.load("cable_robot")
+    home = np.array(robot.poses["home"])
+    run, control = held(robot, home, 0.6, np.array([0.0, 0.0, 0.3, 0.2, 0.0, 0.0]))
+    expected = 0.2 * run.time * np.exp(-8.0 * run.time)
+    # commands are held for a step
+    np.testing.assert_allclose(run.q[:, 4], expected, atol=2e-4)
+    shared = control.read(run)
+    assert not shared.status.any()
+    tensions = np.array([run.get(f"{cable.name}.tension").values for cable in robot.cables]).T
+    # of the sample before, and within limits
+    np.testing.assert_allclose(tensions[1:], shared.forces[1:], atol=1e-9)
+    assert tensions[1:].min() >= 10.0 - 1e-9
+
+
+def test_thrusters_hold_a_vehicle():
+    """In water the pushed vehicle comes back; commands are those of the shared thrusts."""
+    robot = tb.load("bluerov2_heavy")
+    world = tb.World(fluid=tb.Water())
+    pose = robot.neutral()
+    push = np.array([0.0, 0.0, 0.2, 0.1, -0.1, 0.05])
+    run, control = held(robot, pose, 2.0, push, world=world)
+    assert np.abs(run.q[-1] - pose).max() < 0.02
+    assert not control.read(run).status.any()
+
+
+def stepper():
+    """Return a box with a flat sole and a driven arm that is a quarter of its weight."""
+    box = (0.24, 0.16, 0.2)
+    trunk = tb.Body(
+        "trunk",
+        joint=tb.Free("base"),
+        inertia=tb.Inertia.box(6.0, box),
+        shapes=[tb.Shape(tb.BoxShape(box))],
+    )
+    swing = tb.Revolute("swing", axis=(0, 1, 0), pose=tb.Pose(translation=(0.0, 0.0, 0.1)))
+    arm = tb.Body("arm", "trunk", joint=swing, inertia=tb.Inertia.box(2.0, (0.04, 0.04, 0.3),
+                  com=(0.0, 0.0, 0.15)))  # fmt: skip
+    drive = tb.Actuator("shoulder", "swing", force_limits=(-30.0, 30.0))
+    return tb.Model("stepper", [trunk, arm], actuators=[drive])
+
+
+def test_a_flat_foot_carries_a_swinging_arm():
+    """The sole stays on the ground, the arm follows, and the ground gives what was shared."""
+    robot = stepper()
+    sole = tb.ContactSite(
+        "sole", "trunk", 0.6, point=(0.0, 0.0, -0.1), half_size=(0.12, 0.08), torsion=0.05
+    )
+    plan = tb.LoadSharing.of(robot, world=FLOOR, sites=[sole])
+    q = robot.neutral()
+    q[robot.slice("base")][-1:] = 0.1
+    goal = q.copy()
+    goal[robot.slice("swing")] = 0.5
+    path = tb.MotionPath(
+        q, joints=tb.JointPath.through([0.0, 0.8], [[0.0], [0.5]], joints=["swing"])
+    )
+    control = tb.LoadSharingControl(plan, path)
+    run = tb.simulate(robot, 1.0, q=q, world=FLOOR, control=control, record_every=1, progress=False)
+    assert run.status == "finished"
+    shared = control.read(run)
+    assert not shared.status.any()
+    np.testing.assert_allclose(run.q[-1], goal, atol=2e-3)
+    # the box did not move
+    assert np.abs(run.q[:, :7] - q[:7]).max() < 1e-4
+    measured = run.get("contact_force").values.sum(axis=1)
+    # forces of the sole act on the ground; those of the ground on the box are opposite
+    normal = shared.forces[:, list(plan.names).index("sole.n")]
+    settled = run.time > 0.05
+    np.testing.assert_allclose(measured[settled, 2], normal[settled], rtol=0.02)
+    # moments of the sole are those of the arm's weight
+    arm = shared.forces[:, list(plan.names).index("sole.m2")]
+    assert np.abs(arm).max() > 0.5
+
+
+def test_limits_of_joint_wrenches_are_refused(dog):
+    """They depend on accelerations, which the controller changes."""
+    limit = tb.JointWrenchLimit("front_left_knee", force=400.0)
+    plan = tb.LoadSharing.of(dog, world=FLOOR, limits=[limit])
+    with pytest.raises(tb.ModelError, match="takes no limits of joint wrenches"):
+        tb.LoadSharingControl(plan, dog.poses["stand"])

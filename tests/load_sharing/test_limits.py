@@ -302,3 +302,27 @@ def test_a_speed_limit_alone_bounds_torques():
     assert share.torque_bounds[0, 0, 1] == 0.0
     assert share.torque_bounds[1, 0, 0] == 0.0
     assert share.torque_bounds[0, 0, 0] < -1e20
+
+
+def test_limits_of_thrusters_beside_feet():
+    """A dog whose back is pushed down: thrust and feet share the weight, each within its limits."""
+    dog = tb.load("quadruped")
+    jet = tb.Thruster("jet", "trunk", direction=(0, 0, 1), curve=tb.LinearThrust(1.0),
+                      command_limits=(-3.0, 20.0))  # fmt: skip
+    robot = tb.Model(
+        dog.name, bodies=dog.bodies, actuators=dog.actuators, contacts=dog.contacts, thrusters=[jet]
+    )
+    q = np.array(dog.poses["stand"])
+    plan = tb.LoadSharing.of(robot, friction=0.6, torque_limits=False)
+    vd = np.zeros((3, robot.nv))
+    vd[:, 5] = 0.0, -9.5, -9.81 - 3.5 / robot.total_mass
+    share = plan.share(np.tile(q, (3, 1)), vd=vd)
+    place = plan.names.index("jet.thrust")
+    # at rest it carries as much as a foot would, but no more than it can
+    assert share.is_feasible[:2].all()
+    assert share.x[0, place] == pytest.approx(20.0, abs=1e-8)
+    assert "jet" in share.summary
+    assert share.multipliers[0, plan.limit_names.index("jet: largest thrust")] > 0.0
+    # below free fall it may push down with 3 N, and 3.5 N are asked for
+    assert share.status[2] == "infeasible"
+    assert any(name.startswith("jet") for name in share.explain(2).limits)

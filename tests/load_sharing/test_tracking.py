@@ -20,11 +20,6 @@ def tracked(plan, q, v, wanted, touching, slip_damping=0.0):
     groups, driven = len(layout.groups), len(layout.driven)
     friction, torsion, limits, weights, surfaces = plan.split_parameters(plan.parameters())
     given = (
-        touching,
-        np.zeros(AIM),
-        np.array([0.0, 0.0, slip_damping, 1.0, 0.0]),
-        np.full(groups, 1e30),
-        np.zeros(len(layout.undriven)),
         q,
         v,
         wanted,
@@ -36,6 +31,11 @@ def tracked(plan, q, v, wanted, touching, slip_damping=0.0):
         np.zeros(driven),
         np.zeros(0),
         *(np.array(part) for part in (friction, torsion, limits, weights, surfaces)),
+        touching,
+        np.zeros(AIM),
+        np.array([0.0, 0.0, slip_damping, 1.0, 0.0]),
+        np.full(groups, 1e30),
+        np.zeros(len(layout.undriven)),
     )
     options = (*plan.options, ("feet", (None,) * groups))
     found = tracked_load.call(plan.model, given, {"world": plan.world}, options)
@@ -118,3 +118,19 @@ def test_least_changes_are_those_of_gauss(dog):
     np.testing.assert_allclose(scaled, scaled.T, atol=1e-3)
     values = np.sort(np.linalg.eigvalsh(-0.5 * (scaled + scaled.T)))
     np.testing.assert_allclose(values, [0, 0, 0, 0, 0, 1], atol=1e-3)
+
+
+def test_tracked_loads_count_the_water_of_their_state():
+    """Thrusters in water: the shared thrusts produce the wanted motion, drag and added mass too."""
+    robot = tb.load("bluerov2_heavy")
+    world = tb.World(fluid=tb.Water())
+    plan = tb.LoadSharing.of(robot, world=world)
+    rng = np.random.default_rng(8)
+    q = robot.integrate(robot.neutral(), 0.3 * rng.normal(size=6))
+    v, wanted = 0.3 * rng.normal(size=6), 0.3 * rng.normal(size=6)
+    found = tracked(plan, q, v, wanted, np.ones(len(plan.contact_names)))
+    # changes of the motion count a million times as much as forces
+    np.testing.assert_allclose(found.vd, wanted, atol=1e-4)
+    thrust = tb.thruster_force_of_thrust(robot, q, found.x[: len(plan.names)])
+    moved = tb.forward_dynamics(robot, q, v, thrust, world=world)
+    np.testing.assert_allclose(moved, found.vd, atol=1e-9)

@@ -18,6 +18,7 @@ from tiburon.actuation.piecewise import entries, joined
 from tiburon.algorithms.surroundings import unbound
 from tiburon.argument_checks import choice, is_number, positive, vector
 from tiburon.arrays import NDArray
+from tiburon.control.allocation import command_of_thrust
 from tiburon.control.joint_tracking import (
     THROUGH,
     JointSelection,
@@ -184,19 +185,11 @@ class LoadSharingControl(RunTimeFields):
                 raise DomainError("path", "a finite configuration", shown(self.path))
             put(self, "path", MotionPath(tuple(held.tolist())))
         self.path.check(self.plan.model, self.plan.contact_names)
-        for what, given in (
-            ("sites", self.plan.sites),
-            ("thrusters or cables", self.plan.layout.groups[self._first_drive :]),
-            (
-                "joint wrench limits",
-                [x for x in self.plan.limits.parts if isinstance(x, JointWrenchLimit)],
-            ),
-        ):
-            if given:
-                raise ModelError(
-                    f"plan: LoadSharingControl takes contact points, loops and driven joints, got "
-                    f"{what}; leave them out"
-                )
+        if any(isinstance(limit, JointWrenchLimit) for limit in self.plan.limits.parts):
+            raise ModelError(
+                "plan: LoadSharingControl changes accelerations, and takes no limits of joint "
+                "wrenches, which depend on them; leave them out"
+            )
         scheme = self.smoothing
         if isinstance(scheme, Blending):
             raise DomainError(
@@ -244,11 +237,6 @@ class LoadSharingControl(RunTimeFields):
         choice("through", self.through, THROUGH)
         if not self.plan.layout.undriven:
             raise ModelError("plan: expected a floating body or object, got only driven joints")
-
-    @property
-    def _first_drive(self) -> int:
-        """Place of the first thruster or cable among the groups of the plan."""
-        return self.plan.layout.points + len(self.plan.model.loops)
 
     # states
 
@@ -372,8 +360,26 @@ class LoadSharingControl(RunTimeFields):
             np.where(good, 0.0, found.status),
             state.time + 0.0,
         )
-        commands = commands_of(state, self._chosen, joined(driven, state.v), self.through)
+        commands = self._commands(state, driven, forces)
         return commands, as_traced(list(after)) if isinstance(state.v, TracedArray) else after
+
+    def _commands(
+        self, state: State, driven: Sequence[Scalar], forces: Sequence[Scalar]
+    ) -> dict[str, Any]:
+        """Return joint forces, commands of thrusters and tensions of cables by name."""
+        found: dict[str, Any] = {}
+        if driven:
+            found |= commands_of(state, self._chosen, joined(driven, state.v), self.through)
+        model, names = self.plan.model, self.plan.names
+        first = len(names) - len(model.thrusters) - len(model.cables)
+        for thruster, thrust in zip(model.thrusters, forces[first:], strict=False):
+            found[thruster.name] = command_of_thrust(thruster, thrust)
+        first += len(model.thrusters)
+        found |= {
+            cable.name: tension
+            for cable, tension in zip(model.cables, forces[first:], strict=False)
+        }
+        return found
 
     def _refuse_motors(self, model: Model) -> None:
         """Refuse motors whose commands are voltages: without one their back-emf brakes joints."""
@@ -548,11 +554,6 @@ class LoadSharingControl(RunTimeFields):
         k = own["foot_frequency"]
         row = _row(state.v)
         given = (
-            row([sample.touching.get(name, 1.0) for name in plan.contact_names]),
-            row(aims or [0.0] * AIM),
-            row([k * k, 2.0 * k, own["slip_damping"], 1.0 - own["friction_reserve"], rho]),
-            row(caps),
-            row(drift),
             state.q,
             state.v,
             row(self._wanted(state, own, sample)),
@@ -562,8 +563,13 @@ class LoadSharingControl(RunTimeFields):
             bound,
             np.zeros(len(self._plan.limit_names)),
             np.zeros(len(tau)),
-            np.zeros(0),
+            np.array([x for site in plan.sites for x in site.values]),
             *map(row, (friction, torsion, limits, weights, surfaces)),
+            row([sample.touching.get(name, 1.0) for name in plan.contact_names]),
+            row(aims or [0.0] * AIM),
+            row([k * k, 2.0 * k, own["slip_damping"], 1.0 - own["friction_reserve"], rho]),
+            row(caps),
+            row(drift),
         )
         around: Any = {"world": state.system.world, **_now(state)}
         with unbound(model=plan.model is not state.model, world=False):
@@ -702,6 +708,8 @@ class LoadSharingControl(RunTimeFields):
             self.contact,
             self.through,
             self.name,
+            # where sites are is compiled in
+            tuple(site.values for site in self.plan.sites),
             model_key(self.plan.model),
         )
 

@@ -73,7 +73,8 @@ def _inputs(model: Model, options: Options) -> list[Input]:
         Input("caps", (groups,)),
         Input("drift", (len(layout.undriven),)),
     ]
-    return [*own, *problem_inputs(model, options)]
+    # the library takes the first two for configuration and velocity: water acts on these
+    return [*problem_inputs(model, options), *own]
 
 
 def _tracked(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
@@ -90,8 +91,8 @@ def _tracked(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
     from tiburon.trace.array import as_traced
 
     choices = dict(setting.options)
-    planned, aims, gains, caps, drift = inputs[:5]
-    given = ProblemInputs(*inputs[5:])
+    given = ProblemInputs(*inputs[:-5])
+    planned, aims, gains, caps, drift = inputs[-5:]
     layout, limits, feet = (choices[name] for name in ("layout", "limits", "feet"))
     count = sum(foot is not None for foot in feet)
     vd, basis = followed(
@@ -112,6 +113,8 @@ def _tracked(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
             for k in range(0, AIM * count, AIM)
         ],
         Following(*gains[:3]),
+        choices["sites"],
+        given.sites,
     )
     problem = tracking_problem(stated_problem(setting, given._replace(vd=vd)), basis)
     problem = problem._replace(friction=[gains[3] * mu for mu in problem.friction])

@@ -37,12 +37,23 @@ from tiburon.contact.candidates import Candidate
 from tiburon.contact.complementarity import contact_accelerations
 from tiburon.contact.rows import ContactRow, PointRows, along, contact_rows, in_frame
 from tiburon.load_sharing.problem import FORCE, Group, Layout, Problem, constraint_kinds
+from tiburon.load_sharing.sites import SITE_VALUES, ContactSite, site_rows
 from tiburon.load_sharing.solution import QuadraticProgram
 from tiburon.loops.constraints import constraints
 from tiburon.model import Plan
 from tiburon.model.body import ContactPoint
+from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Scalar, Vec3
-from tiburon.spatial.vec3 import add, add_cross, cross, dot, matrix_vector, scale, subtract
+from tiburon.spatial.vec3 import (
+    ZERO3,
+    add,
+    add_cross,
+    cross,
+    dot,
+    matrix_vector,
+    scale,
+    subtract,
+)
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.spd import factor_spd
 
@@ -149,6 +160,8 @@ def followed(
     feet: Sequence[ContactPoint | None],
     aims: Sequence[FootAim],
     gains: Following,
+    sites: Sequence[ContactSite] = (),
+    site_values: Sequence[Scalar] = (),
 ) -> tuple[list[Scalar], list[list[Scalar]]]:
     """Return accelerations that contacts and feet in the air follow, and the columns of N.
 
@@ -165,8 +178,17 @@ def followed(
         feet: The ball of each contact point that follows an aim in the air; None for others.
         aims: Aims of these feet, in order.
         gains: Feedback along the rows.
+        sites: Contacts given by a point and a normal.
+        site_values: Their run-time values.
     """
     rows = _rows(setting, layout, candidates, q, v, vd, p, touching, felt, feet, aims, gains)
+    if sites:
+        first = layout.points - len(sites)
+        held = _site_rows(setting, q, v, vd, touching[first:], gains, sites, site_values)
+        # contact points first, then sites, then loops
+        at = len(rows.jacobian) - sum(len(g.rows) for g in layout.groups[layout.points :])
+        for part, more in zip(rows, held, strict=True):
+            part[at:at] = more
     n = len(rows.jacobian)
     driven, undriven = layout.driven, layout.undriven
     J = [{i: x for i, x in row.items() if i in set(driven)} for row in rows.jacobian]
@@ -183,6 +205,8 @@ def followed(
                 value = value + J[i][k] * J[j][k]
             matrix[i][j] = matrix[j][i] = value
         total = total + matrix[i][i]
+    # contacts that no driven joint moves, as those of a base, follow it
+    total = np.where(total > 0.0, total, n / SINGULAR)
     for i in range(n):
         # rows that do not hold are zero
         matrix[i][i] = matrix[i][i] + (SINGULAR / n) * total + (1.0 - rows.counts[i])
@@ -268,6 +292,56 @@ def _rows(
                 found.wanted.append(touching[k] * (slip - bias - along(row, vd)))
                 found.counts.append(touching[k])
             start += len(constraint_kinds(loop))
+    return found
+
+
+def _site_rows(
+    setting: Setting,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    vd: Sequence[Scalar],
+    touching: Sequence[Scalar],
+    gains: Following,
+    sites: Sequence[ContactSite],
+    values: Sequence[Scalar],
+) -> _Rows:
+    """Return the rows of contact sites: points, and feet that do not turn, come to rest."""
+    plan = setting.plan
+    places = body_places(plan, JointVector(q))
+    motions = body_motions(plan, JointVector(q), JointVector(v), None)
+    found = _Rows([], [], [])
+    for k, site in enumerate(sites):
+        own = values[SITE_VALUES * k : SITE_VALUES * (k + 1)]
+        at = site_rows(plan, q, places, site, own)
+        # motion of the second body relative to the first, at the point
+        speed, turning, acceleration, spin = ZERO3, ZERO3, ZERO3, ZERO3
+        for name, sign in ((site.body, -1.0), (site.other, 1.0)):
+            body = plan.frame(name).body
+            if body == WORLD_BODY:
+                continue
+            R, vel, acc = places[body].R, motions[body].vel, motions[body].acc
+            w, pd, wd, a = (
+                matrix_vector(R, x) for x in (vel.angular, vel.linear, acc.angular, acc.linear)
+            )
+            arm = subtract(at.point.geometry.point, places[body].p)
+            moving = add_cross(pd, w, arm)
+            now = add(add_cross(a, wd, arm), cross(w, moving))
+            speed, acceleration = (
+                add(whole, scale(part, sign))
+                for whole, part in ((speed, moving), (acceleration, now))
+            )
+            turning, spin = add(turning, scale(w, sign)), add(spin, scale(wd, sign))
+        axes = at.point.axes
+        about = {0: (), 1: axes[2:], 3: axes}[site.moment_count]
+        rows = [
+            (row, axis, speed, acceleration) for row, axis in zip(at.point.rows, axes, strict=True)
+        ]
+        rows += [(row, axis, turning, spin) for row, axis in zip(at.moments, about, strict=True)]
+        for row, axis, rate, bias in rows:
+            slip = -gains.slip_damping * dot(axis, rate)
+            found.jacobian.append({i: touching[k] * x for i, x in row.items()})
+            found.wanted.append(touching[k] * (slip - dot(axis, bias) - along(row, vd)))
+            found.counts.append(touching[k])
     return found
 
 

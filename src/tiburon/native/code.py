@@ -106,8 +106,8 @@ QUICK_LINES = {"one": (500, 100_000), "many": (500, 60_000)}
 """Least and most lines of assembly that are compiled quickly at first, for each part."""
 
 WIDE_LINES = 8000
-"""Most lines of quick code for many cases in full vectors. Quick code keeps nearly every value on the
-stack, a whole vector each: longer code takes the narrowest vectors."""
+"""Most lines of quick code for many cases in full vectors. Quick code keeps nearly every value on
+the stack, a whole vector each: longer code takes the narrowest vectors."""
 
 
 class _Origin:

@@ -234,7 +234,8 @@ class RecordedSystem:
         kernel: Any = make_kernel(ProgramSource(program), system.parameters())
         # the states of a controller follow those of the elements and are not among them
         w = np.concatenate([states.v, states.x[:, : system.nx]], axis=-1)
-        u = np.concatenate([states.u, states.z], axis=-1)
+        elements = system.drive_size - states.u.shape[-1]
+        u = np.concatenate([states.u, states.z[:, :elements]], axis=-1)
         known = kernel.__self__.parameters
         own = {key: rows for key, rows in states.parameters.items() if key in known}
         return kernel(states.q, w, u, states.time, **own)

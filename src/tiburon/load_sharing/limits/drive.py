@@ -40,12 +40,13 @@ class DriveLimit(Limit):
 
     def rows(self, problem: Problem, p: Sequence[Scalar], now: RunTime) -> list[LimitRow]:
         """Return f >= least and -f >= -largest."""
-        layout = problem.layout
-        start = len(layout.groups) - len(self.drives)
+        # other groups come before and behind
+        groups = {group.name: k for k, group in enumerate(problem.layout.groups)}
         given = iter(p)
         found = []
-        for k, drive in enumerate(self.drives, start=start):
-            place = layout.groups[k].first
+        for drive in self.drives:
+            k = groups[drive.name]
+            place = problem.layout.groups[k].first
             for sign, x in zip((1.0, -1.0), drive.limits, strict=True):
                 if np.isfinite(x):
                     bound = sign * next(given) * problem.touching[k]
