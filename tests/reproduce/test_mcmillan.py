@@ -13,6 +13,7 @@ from tiburon.reproduce import arms_on_load, mcmillan, mcmillan_tables
 from tiburon.reproduce.cells import CellTable, claim, count_cells
 from tiburon.reproduce.chebyshev import chebyshev_nodes, chebyshev_series, series_value
 from tiburon.reproduce.mcmillan_arms import random_arms, table_1
+from tiburon.reproduce.mcmillan_figures import singular_errors
 from tiburon.reproduce.published import (
     DUAL_ARM,
     MASS_MATRIX_AND_JACOBIAN,
@@ -55,7 +56,7 @@ def test_all_tables_agree():
 @pytest.mark.slow
 def test_page_has_all_figures():
     page = mcmillan.mcmillan_page(mcmillan.mcmillan_tables(("kernels",)))
-    assert page.count("<figure>") == 3
+    assert page.count("<figure>") == 4
 
 
 def test_rows_of_table_2_add_up_and_give_the_printed_numbers():
@@ -116,6 +117,16 @@ def test_jacobian_of_the_counted_steps_is_that_of_the_library():
     held = system.tips[0].point_to_parent((0.0, 0.0, 0.0))
     J = tb.frame_jacobian(system.model.without_loops(), system.q, "arm_0_link_6", at=held)
     np.testing.assert_allclose(np.array(columns).T, J[:, 6:13], atol=1e-14)
+
+
+def test_inverting_the_inertia_of_an_arm_squares_its_distance_from_a_singular_pose():
+    """Chapter 2 near a stretched elbow: errors as the inverse square; method II has none."""
+    distances = np.logspace(-5.0, -2.0, 16)
+    first, second = singular_errors(distances)
+    slope = np.polyfit(np.log(distances), np.log(first), 1)[0]
+    # rounding scatters by a decade around the line
+    assert slope == pytest.approx(-2.0, abs=0.4)
+    assert second.max() < 1e-12
 
 
 def test_series_is_the_function_between_its_nodes():

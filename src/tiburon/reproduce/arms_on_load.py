@@ -51,12 +51,14 @@ __all__ = [
     "closed_chain",
     "dual_arm_first",
     "dual_arm_second",
+    "jacobian_columns",
     "load_acceleration",
     "mass_matrix_and_jacobian",
     "method_one",
     "method_two",
     "open_arm",
     "star_cost",
+    "tip_acceleration",
 ]
 
 Scalars = Sequence[Scalar]
