@@ -5,12 +5,12 @@ import pytest
 
 import tiburon as tb
 from tests.loops.dense import allowed, dense_constraints
-from tests.loops.random_stars import GRASPS, TREES, random_star
+from tests.loops.random_stars import GRASPS, TREES, closed_at, random_star
 from tests.loops.test_methods import dense, dense_under, motion, setting
 from tiburon.algorithms.kinematics import body_places
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.loops.constraints import loop_joint_load
-from tiburon.loops.methods import constrained_motion
+from tiburon.loops.methods import cheaper_loop_method, constrained_motion
 
 TOLERANCE = 1e-9
 """Between methods, relative: round-off over a squared ratio of singular values of 1e-3."""
@@ -89,6 +89,58 @@ def test_star_agrees_with_augmented_in_the_zoo(name):
     assert alone.singular_arms == ()
 
 
+@pytest.mark.parametrize("wet", [False, True])
+def test_arms_on_a_floating_base_share_a_second_reference_member(wet):
+    """Two arms of an underwater robot hold a bar: one system of twelve variables."""
+    rng = np.random.default_rng(0)
+    rov = tb.load("two_arm_rov")
+    water = tb.BodyFluid(volume=3e-3, added_mass=np.diag([0.01, 0.2, 0.2, 0.5, 3.0, 3.0]))
+    inertia = tb.Inertia(8.0, (0.0, 0.0, 0.0), (0.02, 0.0, 0.0, 0.9, 0.0, 0.9))
+    bar = tb.Body("bar", joint=tb.Free("bar joint"), inertia=inertia, fluid=water)
+    tree = tb.Model("robot with a bar", [*rov.bodies, bar])
+    q = tree.integrate(tree.neutral(), 0.4 * rng.standard_normal(tree.nv))
+    grips = [
+        closed_at(tree, q, "bar", f"{side}_gripper", tb.Fixed(f"{side}_grip"))
+        for side in ("left", "right")
+    ]
+    model = tb.Model(tree.name, tree.bodies, loops=grips)
+    found = tb.star(model)
+    assert found.summary == ("bar held by 2 arms of 8 joints, rigid grasps; arms stand on vehicle")
+    assert found.carriers == ("base", "bar joint")
+    state = [JointVector([float(y) for y in x]) for x in kicked(model, q, rng)]
+    world = tb.World(fluid=tb.Water(1025.0, (0.4, -0.2, 0.1))) if wet else tb.World()
+    around = setting(model, "star", world, (), ()).at(*state[:2])
+    expected, forces, ratio = dense_under(around, *state)
+    assert ratio > 1e-3
+    answer = constrained_motion(around, *state)
+    assert_close(answer.vd, expected)
+    assert_close(answer.multipliers, forces)
+
+
+@pytest.mark.parametrize("tree", ["free load", "load on a joint"])
+def test_bad_stars_are_refused_by_name(tree):
+    rng = np.random.default_rng(9)
+    model, q = random_star(tree, rng, arms=3, grasp="rigid", dof=6)
+    tips = [loop.second for loop in model.loops]
+    across = closed_at(model.without_loops(), q, tips[0], model.body("arm_0_0").name, tb.Fixed("x"))
+    held = closed_at(model.without_loops(), q, "world", "load", tb.Spherical("anchor"))
+    tie = tb.JointCoupling("tie", "arm_0_tool joint", "arm_1_tool joint")
+    cases = {
+        "loop 'x' closes inside an arm": across,
+        "loop 'anchor' holds the reference member without joints between": held,
+    }
+    if "arm_0_tool" in model.body_names and "arm_1_tool" in model.body_names:
+        cases["loop 'tie' is a JointCoupling"] = tie
+    for words, loop in cases.items():
+        bad = tb.Model("bad", model.bodies, loops=[*model.loops, loop])
+        assert words in tb.star(bad).summary
+        rest = np.zeros(model.nv)
+        with pytest.raises(tb.ModelError, match=r"use method='augmented'") as error:
+            tb.forward_dynamics(bad, q, rest, rest, method="star")
+        assert words in str(error.value)
+        assert cheaper_loop_method(bad) != "star"
+
+
 def test_summaries_name_reference_member_arms_and_grasps():
     assert tb.star(tb.load("four_pumas")).summary == "load held by 4 arms of 6 joints, rigid grasps"
     found = tb.star(tb.load("two_pumas"))
@@ -139,3 +191,13 @@ def test_grasps_carry_no_force_along_their_free_directions(grasp):
         for column in loop.joint.subspace(loop.joint.neutral()):
             power = np.dot([*column.angular, *column.linear], wrench)
             assert abs(power) < 1e-10 * np.abs(wrench).max()
+
+
+def test_loads_without_mass_are_refused_by_name():
+    model, _ = random_star("free load", np.random.default_rng(9), arms=2, grasp="rigid", dof=6)
+    bodies = [
+        tb.Body("load", joint=tb.Free("load joint")) if body.name == "load" else body
+        for body in model.bodies
+    ]
+    with pytest.raises(tb.ModelError, match="body 'load': mass must be positive"):
+        tb.Model("massless load", bodies, loops=model.loops)

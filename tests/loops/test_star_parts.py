@@ -27,7 +27,7 @@ def _messages(which, inline):
 
     def messages(model, q, v, tau):
         shape = layout(model)
-        arms = star_dynamics.star_parts(_setting(model), shape, 1e-10, None)
+        arms = star_dynamics.star_parts(_setting(model), shape)
         states = star_dynamics.star_states(shape, list(q), list(v), list(tau))
         found = []
         for k in which:
@@ -80,7 +80,7 @@ def test_arms_traced_into_one_graph_have_other_bits():
 
     def loose(model, q, v, tau):
         shape = layout(model)
-        arms = star_dynamics.star_parts(_setting(model), shape, 1e-10, None)
+        arms = star_dynamics.star_parts(_setting(model), shape)
         states = star_dynamics.star_states(shape, list(q), list(v), list(tau))
         found = []
         for arm, own in zip(arms, states, strict=True):
@@ -101,7 +101,7 @@ def test_an_arm_sends_a_triangle_and_a_vector(name, size):
     rest = JointVector([0.0] * model.nv)
     shape = layout(model)
     around = Setting(model, (), (), model.plan, (0.0, 0.0, -9.81))
-    arms = star_dynamics.star_parts(around, shape, 1e-10, None)
+    arms = star_dynamics.star_parts(around, shape)
     states = star_dynamics.star_states(shape, q, rest, rest)
     for arm, state in zip(arms, states, strict=True):
         message, _ = star_dynamics.open_arm(arm, state, None)

@@ -9,7 +9,9 @@ import tiburon as tb
 from tests.loops.dense import allowed, dense_constraints
 from tests.loops.random_mechanisms import _inertia, _pose
 from tests.loops.random_stars import closed_at
-from tests.loops.test_methods import dense, motion
+from tests.loops.test_methods import GRAVITY, dense, motion
+from tiburon.algorithms.setting import Setting
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.loops import star_dynamics
 from tiburon.spatial import matrix_to_rotation_vector
 
@@ -70,6 +72,13 @@ def kicked(model, q, rng):
     return q, allowed(model, q, rng.standard_normal(model.nv)), rng.standard_normal(model.nv)
 
 
+def star_of(model, q, v, tau, **options):
+    """Run the method for stars on floats."""
+    around = Setting(model, (), (), model.plan, GRAVITY)
+    state = [JointVector(list(x)) for x in (q, v, tau)]
+    return star_dynamics.star_motion(around, *state, **options)
+
+
 def names_of(model, found):
     arms = [arm.name for arm in tb.star(model).arms]
     return [name for name, flag in zip(arms, found.singular_arms, strict=True) if flag]
@@ -115,6 +124,29 @@ def test_overlapping_null_spaces_leave_the_acceleration_unique():
     assert np.abs(null[12:]).max() < 1e-12
     # shortest: nothing of it
     assert abs(null @ np.array(found.multipliers)) < 1e-9 * np.abs(found.multipliers).max()
+
+
+@pytest.mark.parametrize("kind", ["regular", "one", "both", "overlapping"])
+def test_method_ii_of_the_dual_arm_serves_every_pose(kind):
+    """Table 7: two arms as if both were singular; trap 11: where their null spaces meet, too."""
+    rng = np.random.default_rng(17)
+    base = _pose(rng)
+    bases = [base, base if kind == "overlapping" else _pose(rng)]
+    first = BENT if kind == "regular" else stretched("wrist")
+    second = stretched("wrist") if kind in ("both", "overlapping") else BENT + 0.1
+    model, q = arms_on_load(rng, [first, second], bases)
+    state = kicked(model, q, rng)
+    expected, forces, _, rank = dense(model, *state)
+    found = star_of(model, *state, threshold=2.0)
+    assert all(found.singular_arms)
+    assert found.rank == rank == (11.0 if kind == "overlapping" else 12.0)
+    np.testing.assert_allclose(found.vd, expected, atol=1e-8 * np.abs(expected).max())
+    np.testing.assert_allclose(found.multipliers, forces, atol=1e-8 * np.abs(forces).max())
+    # method I, where it exists: (4.9) to (4.11) where one arm is singular, else (4.1), (4.2)
+    if kind in ("regular", "one"):
+        first_method = star_of(model, *state)
+        assert sum(first_method.singular_arms) == (kind == "one")
+        np.testing.assert_allclose(first_method.vd, found.vd, atol=1e-8 * np.abs(expected).max())
 
 
 def table_arm(rng, prefix, normal, point):
@@ -198,7 +230,7 @@ def test_planar_legs_under_a_free_platform_are_always_singular():
 
 
 @pytest.mark.parametrize("kind", ["wrist", "elbow"])
-def test_the_branch_makes_no_jump(kind, monkeypatch):
+def test_the_branch_makes_no_jump(kind):
     """On both sides of the threshold the same state has the same acceleration to 1e-8."""
     rng = np.random.default_rng(21)
     joint = 4 if kind == "wrist" else 2
@@ -214,11 +246,7 @@ def test_the_branch_makes_no_jump(kind, monkeypatch):
         ]
         moved = tb.Model(tree.name, tree.bodies, loops=loops)
         state = kicked(moved, at, np.random.default_rng(2))
-        branches = {}
-        for limit in (1e-30, 1.0):
-            monkeypatch.setattr(star_dynamics, "SINGULAR", limit)
-            branches[limit] = motion(moved, *state, "star")
-        monkeypatch.undo()
+        branches = {limit: star_of(moved, *state, threshold=limit) for limit in (1e-30, 1.0)}
         usual = motion(moved, *state, "star")
         regular, singular = (np.array(branches[limit].vd) for limit in (1e-30, 1.0))
         assert any(branches[1.0].singular_arms)
@@ -281,3 +309,24 @@ def test_batches_mix_numbers_of_singular_arms_with_the_bits_of_single_calls():
         # the sources' earth; native code rounds otherwise than Python does
         exact = dense(model, *state, gravity=(0.0, 0.0, -9.81))[0]
         np.testing.assert_allclose(alone.acceleration, exact, atol=1e-8 * np.abs(exact).max())
+
+
+def test_runs_pass_through_singular_arms_with_their_energy():
+    """A finger stretches and bends over to the other side; back in time it meets the same states."""
+    model, start = fingers_on_load(np.random.default_rng(31))
+    q = tb.assemble(model, start, hold={"finger_1_3 joint": 0.0}).q
+    v = np.zeros(model.nv)
+    v[model.slice("finger_1_3 joint", of="v")] = 3.0
+    v = tb.project_velocity(model, q, v)
+    space = tb.World(gravity=(0.0, 0.0, 0.0))
+    half = tb.simulate(model, 0.05, q=q, v=v, world=space)
+    run = tb.simulate(model, 0.1, q=half.q[-1], v=-half.v[-1], world=space)
+    elbow = run.q[:, model.slice("finger_1_3 joint", of="q").start]
+    assert elbow[0] > 0.05
+    assert elbow[-1] < -0.05
+    energy = tb.kinetic_energy(model.without_loops(), run.q, run.v)
+    assert np.abs(energy / energy[0] - 1.0).max() < 1e-8
+    assert np.abs(tb.constraint_residual(model, run.q)).max() < 1e-11
+    middle = tb.loop_dynamics(model, run.q[5], run.v[5], np.zeros(model.nv), method="star")
+    assert middle.singular_arms == ("finger_1",)
+    np.testing.assert_allclose(run.q[5], q, atol=1e-9)

@@ -264,7 +264,7 @@ def cheaper_loop_method(model: Model) -> str:
     """Return the default method: the cheaper one by predicted operations."""
     plan = model.plan
     if plan.has_couplings:
-        return "augmented"
+        return "star" if suits_star(model) else "augmented"
     live = [used for used in jacobian_pattern(model) if used]
     of = [body.index for body in plan.bodies for _ in range(body.v.start, body.v.stop)]
     pushes = sum(len(set[int]().union(*(ancestors(plan, of[i]) for i in used))) for used in live)

@@ -69,7 +69,7 @@ class Star:
     """Reference members and arms of a mechanism; or why it is no star."""
 
     reference: tuple[str, ...]
-    """Bodies of the reference members; the load, or the platform."""
+    """Bodies of the reference members: the load or the platform, after a base that arms share."""
 
     carriers: tuple[str, ...]
     """Joints of the model's tree that carry them, their own included."""
@@ -97,7 +97,10 @@ class Star:
         ways = _listed(list(dict.fromkeys(grasps)))
         arms = "1 arm" if len(held) == 1 else f"{len(held)} arms"
         one = "grasp" if len(grasps) == 1 else "grasps"
-        text = f"{_listed(self.reference)} held by {arms} of {joints} {unit}, {ways} {one}"
+        *bases, load = self.reference
+        text = f"{load} held by {arms} of {joints} {unit}, {ways} {one}"
+        if bases:
+            text += f"; arms stand on {bases[0]}"
         if len(self.carriers) > len(self.reference):
             text += f"; carried by {len(self.carriers)} joints"
         if branches:
@@ -325,6 +328,8 @@ def _cut(model: Model, references: tuple[int, ...]) -> _Cut:
         n = len({k for i in bodies for k in range(*_range(plan.bodies[i].v))})
         c = sum(len(closures[k].joint.loop_constraints()) for k in loops)
         work += n**3 / 6.0 + n * n * c / 2.0 + n * c * c + c * c * 6.0 / 2.0 + c * 36.0 / 2.0
+        if loops and len(references) > 1 and references[0] not in ancestors(plan, min(bodies)):
+            problem = problem or "its arms stand on no common base"
     if not any(loops for _, loops in groups):
         problem = problem or "no arm is held by a loop"
     return _Cut(references, center, tuple(groups), problem, work)
@@ -358,8 +363,8 @@ def _best_cut(model: Model) -> _Cut | str:
         possible = [cut for cut in cuts if not cut.problem]
     if possible:
         return min(possible, key=lambda cut: (not cut.holds, -cut.held, len(cut.center), cut.work))
-    # the cut with most arms explains best what is wrong
-    return max(cuts, key=lambda cut: len(cut.groups)).problem
+    # the single member with most arms explains best what is wrong
+    return max(cuts[: len(singles)], key=lambda cut: len(cut.groups)).problem
 
 
 @public

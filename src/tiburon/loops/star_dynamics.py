@@ -77,7 +77,9 @@ class Arm(NamedTuple):
     gravity: Vec3
     external: Sequence[Force] | None
     min_cut: float
-    baumgarte: Baumgarte | None
+    baumgarte: Baumgarte | None = None
+    threshold: float = SINGULAR
+    """Squared sine between its constraints below which the arm counts as singular."""
 
 
 class ArmState(NamedTuple):
@@ -217,7 +219,7 @@ def arm_factor(
     for length in lengths:
         longest = np.maximum(longest, length)
     cut = rank_cut(arm.model, [terms.value[k] for k in shape.live], arm.min_cut)
-    certain = np.maximum(SINGULAR, (10.0 * cut) ** 2)
+    certain = np.maximum(arm.threshold, (10.0 * cut) ** 2)
     floor = SHORT * longest
     E = [dict(y) for y in Y]
     R: list[list[Scalar]] = [[] for _ in Y]
@@ -428,7 +430,11 @@ def star_method(shape: StarLayout, arms: Sequence[Arm]) -> PartMethod:
 
 
 def star_parts(
-    around: Setting, shape: StarLayout, min_cut: float, baumgarte: Baumgarte | None
+    around: Setting,
+    shape: StarLayout,
+    min_cut: float = MIN_CUT,
+    baumgarte: Baumgarte | None = None,
+    threshold: float = SINGULAR,
 ) -> tuple[Arm, ...]:
     """Return the arms of a star in given surroundings."""
     return tuple(
@@ -440,6 +446,7 @@ def star_parts(
             arm.forces_of(around.external),
             min_cut,
             baumgarte,
+            threshold,
         )
         for arm in shape.arms
     )
@@ -480,6 +487,7 @@ def star_motion(
     *,
     min_cut: float = MIN_CUT,
     baumgarte: Baumgarte | None = None,
+    threshold: float = SINGULAR,
 ) -> ConstrainedMotion:
     """Compute accelerations and constraint forces of a star.
 
@@ -490,12 +498,15 @@ def star_motion(
         tau: Joint force [N or N m], nv scalars.
         min_cut: Smallest rank cut; see `rank_cut`.
         baumgarte: Correction of accelerations by which residuals decay; none by default.
+        threshold: Squared sine between constraints below which an arm is singular. Above 1 all arms
+            are: for two arms that is method II of the dual arm (McMillan 1994, table 7), for every
+            pose; 0 treats arms as regular until their rank is in doubt.
 
     Raises:
         ModelError: If the mechanism is no star.
     """
     shape = layout(around.model)
-    arms = star_parts(around, shape, min_cut, baumgarte)
+    arms = star_parts(around, shape, min_cut, baumgarte, threshold)
     center = star_center(around, shape, q, v, tau)
     states = star_states(shape, q, v, tau)
     found = run(star_method(shape, arms), center, states, inline=is_inlined(around.plan))

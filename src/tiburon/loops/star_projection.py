@@ -212,7 +212,7 @@ def projected_star(
         min_cut: Smallest rank cut; see `rank_cut`.
     """
     shape = layout(model)
-    arms = [Arm(model, arm, arm.plan_of(plan), ZERO3, None, min_cut, None) for arm in shape.arms]
+    arms = [Arm(model, arm, arm.plan_of(plan), ZERO3, None, min_cut) for arm in shape.arms]
     center_plan = shape.plan_of(plan)
     own_q, own_v = [q[i] for i in shape.q], [v[i] for i in shape.v]
     A = chosen_mass_elements(center_plan, JointVector(own_q), lower_triangle(center_plan.nv))
