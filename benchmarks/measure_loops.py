@@ -30,6 +30,11 @@ GROWTH_MUST = 12.0
 
 FEW, MANY = 20, 200
 
+ARMS_MUST = 4.6
+"""Most that four times the arms on a load may cost."""
+
+FEW_ARMS, MANY_ARMS = 4, 16
+
 
 def run(duration: float) -> Iterator[Figure]:
     """Measure single calls, batches, and a row of four-bars.
@@ -40,6 +45,10 @@ def run(duration: float) -> Iterator[Figure]:
     for name, musts in MUSTS.items():
         yield from _against_pinocchio(name, musts, duration)
     yield _growth(duration)
+    yield _arms(duration)
+    yield from _under_water(duration)
+    for name in ("planar_3rrr", "stewart"):
+        yield from _by_method(name, duration)
 
 
 def _against_pinocchio(name: str, musts: tuple[float, float], duration: float) -> list[Figure]:
@@ -119,6 +128,83 @@ def _growth(duration: float) -> Figure:
     )
     kept = Accuracy(float(left), "m/s^2")
     return Figure(f"row of {MANY} four-bars, one call", times[str(MANY)], note=note, accuracy=kept)
+
+
+def _arms(duration: float) -> Figure:
+    import tiburon as tb
+    from benchmarks.mechanisms import arms_on_load, closed_state
+
+    calls, left = {}, 0.0
+    for count in (FEW_ARMS, MANY_ARMS):
+        model, _ = arms_on_load(count)
+        state = closed_state(model)
+        kernel = tb.compile(tb.forward_dynamics, model)
+        expected = tb.forward_dynamics(model, *state, method="handles")
+        check_equal(model.name, kernel(*state), expected, AGREED)
+        left = max(left, float(tb.loop_dynamics(model, *state).residual))
+        calls[str(count)] = (kernel, *state)
+    times = measure(calls, duration=duration)
+    ratio = times[str(MANY_ARMS)].minimum / times[str(FEW_ARMS)].minimum
+    verdict = "within" if ratio <= ARMS_MUST else "ABOVE"
+    note = (
+        f"{MANY_ARMS} arms on a load take {ratio:.1f} times the time of {FEW_ARMS}, {verdict} the "
+        f"bound of {ARMS_MUST:g}"
+    )
+    kept = Accuracy(left, "m/s^2")
+    return Figure(
+        f"{MANY_ARMS} arms on a load, one call", times[str(MANY_ARMS)], note=note, accuracy=kept
+    )
+
+
+def _under_water(duration: float) -> list[Figure]:
+    import tiburon as tb
+    from benchmarks.mechanisms import closed_state, robot_with_bar
+
+    model, sea = robot_with_bar(), tb.Water(1025.0, (0.4, -0.2, 0.1))
+    state = closed_state(model)
+
+    def dynamics(robot: tb.Model, q: Array, v: Array, tau: Array) -> Array:
+        return tb.forward_dynamics(robot, q, v, tau, fluid=sea)
+
+    kernel = tb.compile(dynamics, model, world=tb.World(fluid=sea))
+    expected = tb.forward_dynamics(model, *state, fluid=sea, method="augmented")
+    check_equal(model.name, kernel(*state), expected, AGREED)
+    kept = Accuracy(float(tb.loop_dynamics(model, *state, fluid=sea).residual), "m/s^2")
+    batch = [np.tile(x, (SIZE, 1)) for x in state]
+
+    def many() -> None:
+        kernel(*batch, threads=1)
+
+    times = measure({"one": (kernel, *state), "many": (many,)}, duration=duration)
+    sides = {"one call": times["one"], f"batch of {SIZE}, per state": times["many"].per(SIZE)}
+    return [Figure(f"{model.name}, {what}", time, accuracy=kept) for what, time in sides.items()]
+
+
+def _by_method(name: str, duration: float) -> list[Figure]:
+    import tiburon as tb
+    from benchmarks.mechanisms import closed_state
+
+    model = tb.load(name)
+    state = closed_state(model)
+    calls, kept = {}, {}
+    for method in ("star", "augmented", "handles", "proximal"):
+
+        def dynamics(robot: tb.Model, q: Array, v: Array, tau: Array, how: str = method) -> Array:
+            return tb.forward_dynamics(robot, q, v, tau, method=how)
+
+        def of_three(robot: tb.Model, q: Array, v: Array, tau: Array) -> Array:
+            return dynamics(robot, q, v, tau)
+
+        kernel = tb.compile(of_three, model)
+        answer = tb.loop_dynamics(model, *state, method=method)
+        check_equal(f"{name}, {method}", kernel(*state), answer.acceleration, AGREED)
+        kept[method] = Accuracy(float(answer.residual), "m/s^2")
+        calls[method] = (kernel, *state)
+    times = measure(calls, duration=duration)
+    return [
+        Figure(f'{name}, method="{method}", one call', times[method], accuracy=kept[method])
+        for method in calls
+    ]
 
 
 MEASUREMENT = Measurement("loops", "Closed mechanisms: forward dynamics with loops", run, place=16)

@@ -1,5 +1,7 @@
 """Closed mechanisms of any size, and states in which their loops are closed."""
 
+from dataclasses import replace
+
 import numpy as np
 
 import tiburon as tb
@@ -83,3 +85,57 @@ def ring(links: int) -> tb.Model:
     ground = tb.Pose(UPRIGHT, (0.4 * links, 0.0, 0.0))
     loop = tb.LoopClosure("last_pin", f"link_{links - 1}", "world", pin, ground)
     return tb.Model(f"ring_{links}", bodies, loops=[loop])
+
+
+ARM_POSE = (0.2, -0.9, 0.6, 0.3, 0.7, -0.2)
+"""Joint positions of each arm that holds a load [rad]."""
+
+
+def arms_on_load(count: int) -> tuple[tb.Model, np.ndarray]:
+    """Return PUMA 560 arms in a circle that hold one load rigidly, and a closed configuration."""
+    puma = tb.load("puma560")
+    inertia = tb.Inertia(10.0, (0.0, 0.0, 0.0), (0.4, 0.0, 0.0, 0.5, 0.0, 0.6))
+    bodies = [tb.Body("load", joint=tb.Free("load"), inertia=inertia)]
+    for k in range(count):
+        turn = 2.0 * np.pi * k / count
+        at = (1.1 * np.cos(turn), 1.1 * np.sin(turn), 0.0)
+        stand = tb.Pose.from_rpy((0.0, 0.0, turn + np.pi), at)
+        for body in puma.bodies:
+            joint, on_world = body.joint, body.parent == "world"
+            pose = stand @ joint.pose if on_world else joint.pose
+            bodies.append(
+                replace(
+                    body,
+                    name=f"arm_{k + 1}_{body.name}",
+                    parent="world" if on_world else f"arm_{k + 1}_{body.parent}",
+                    joint=replace(joint, name=f"arm_{k + 1}_{joint.name}", pose=pose),
+                )
+            )
+    tree = tb.Model(f"{count} arms on a load", bodies)
+    center = np.array([0.0, 0.0, 0.3])
+    q = np.array([1.0, 0.0, 0.0, 0.0, *center, *ARM_POSE * count])
+    grips = []
+    for k in range(count):
+        tip = f"arm_{k + 1}_{puma.bodies[-1].name}"
+        rotation, position = tb.forward_kinematics(tree, q, tip)
+        weld = tb.Fixed(f"grip_{k + 1}", pose=tb.Pose(rotation, position - center))
+        grips.append(tb.LoopClosure(weld.name, "load", tip, weld))
+    return tb.Model(tree.name, bodies, loops=grips, poses={"home": q}), q
+
+
+def robot_with_bar() -> tb.Model:
+    """Return the underwater robot with two arms that hold a bar rigidly."""
+    robot = tb.load("two_arm_rov")
+    inertia = tb.Inertia(8.0, (0.0, 0.0, 0.0), (0.02, 0.0, 0.0, 0.9, 0.0, 0.9))
+    added = np.diag([0.01, 0.2, 0.2, 0.5, 3.0, 3.0])
+    fluid = tb.BodyFluid(volume=3e-3, added_mass=added)
+    bar = tb.Body("bar", joint=tb.Free("bar"), inertia=inertia, fluid=fluid)
+    tree = tb.Model("two_arm_rov with a bar", [*robot.bodies, bar])
+    q = tree.integrate(tree.neutral(), 0.4 * np.random.default_rng(0).standard_normal(tree.nv))
+    held, at = tb.forward_kinematics(tree, q, "bar")
+    grips = []
+    for side in ("left", "right"):
+        rotation, position = tb.forward_kinematics(tree, q, f"{side}_gripper")
+        weld = tb.Fixed(f"{side}_grip", pose=tb.Pose(held.T @ rotation, held.T @ (position - at)))
+        grips.append(tb.LoopClosure(weld.name, "bar", f"{side}_gripper", weld))
+    return tb.Model(tree.name, tree.bodies, loops=grips, poses={"home": q})

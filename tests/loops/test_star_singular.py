@@ -312,7 +312,7 @@ def test_batches_mix_numbers_of_singular_arms_with_the_bits_of_single_calls():
 
 
 def test_runs_pass_through_singular_arms_with_their_energy():
-    """A finger stretches and bends over to the other side; back in time it meets the same states."""
+    """A finger stretches and bends to the other side; back in time it meets the same states."""
     model, start = fingers_on_load(np.random.default_rng(31))
     q = tb.assemble(model, start, hold={"finger_1_3 joint": 0.0}).q
     v = np.zeros(model.nv)

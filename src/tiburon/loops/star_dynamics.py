@@ -44,7 +44,7 @@ import numpy as np
 from tiburon.algorithms.bias import bias
 from tiburon.algorithms.crba import chosen_mass_elements
 from tiburon.algorithms.setting import Setting
-from tiburon.algorithms.tape_calls import JointVector
+from tiburon.algorithms.tape_calls import JointVector, taping
 from tiburon.loops.constraints import Constraints, Row, closure_constraints, constraint_count
 from tiburon.loops.metric import MIN_CUT, ConstrainedMotion, TreeMetric, rank_cut, tree_factor
 from tiburon.loops.parts import Outcome, PartMethod, Round, ordered_sum, run
@@ -507,9 +507,11 @@ def star_motion(
     """
     shape = layout(around.model)
     arms = star_parts(around, shape, min_cut, baumgarte, threshold)
-    center = star_center(around, shape, q, v, tau)
     states = star_states(shape, q, v, tau)
-    found = run(star_method(shape, arms), center, states, inline=is_inlined(around.plan))
+    # arms are small: a robot of many has no need for a tape
+    with taping(None):
+        center = star_center(around, shape, q, v, tau)
+        found = run(star_method(shape, arms), center, states, inline=is_inlined(around.plan))
     count = sum(len(arm.rows) for arm in shape.arms)
     vd, forces = assembled(around.model, shape, found.center.vd, found.results)
     flags = [state.factor.is_singular for state in found.states]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.algorithms.crba import chosen_mass_elements
-from tiburon.algorithms.tape_calls import JointVector
+from tiburon.algorithms.tape_calls import JointVector, taping
 from tiburon.loops.constraints import closure_constraints, closure_values
 from tiburon.loops.metric import max_abs, tree_factor
 from tiburon.loops.parts import PartMethod, Round, ordered_sum, run
@@ -215,11 +215,12 @@ def projected_star(
     arms = [Arm(model, arm, arm.plan_of(plan), ZERO3, None, min_cut) for arm in shape.arms]
     center_plan = shape.plan_of(plan)
     own_q, own_v = [q[i] for i in shape.q], [v[i] for i in shape.v]
-    A = chosen_mass_elements(center_plan, JointVector(own_q), lower_triangle(center_plan.nv))
-    center = _Center(own_q, own_v, A, [], 0.0, 0.0, 0.0, 0.0)
     states = [_State([q[i] for i in arm.q], [v[i] for i in arm.v]) for arm in shape.arms]
     method = _method(model, center_plan, shape, arms)
-    found = run(method, center, states, inline=is_inlined(plan))
+    with taping(None):
+        A = chosen_mass_elements(center_plan, JointVector(own_q), lower_triangle(center_plan.nv))
+        center = _Center(own_q, own_v, A, [], 0.0, 0.0, 0.0, 0.0)
+        found = run(method, center, states, inline=is_inlined(plan))
     q_after, v_after = list(q), list(v)
     change = found.center.change
     for i, x in zip(shape.q, found.center.q, strict=True):
