@@ -34,14 +34,43 @@ def limit_stack(monkeypatch, limit):
 
 
 def test_arrays_are_counted_in_bytes():
-    """Arrays of vectors, numbers, pointers and counters; single values do not matter."""
+    """Arrays of vectors, numbers, pointers and counters of functions that are active at once."""
     text = """
+define internal void @short(ptr %in) {
     %a = alloca [3 x <8 x double>], align 64
-    %b = alloca [5 x double]
+}
+define internal void @long(ptr %in) {
+    %b = alloca [500 x double]
+}
+define i32 @one(ptr %inputs) {
     %c = alloca [2 x ptr], align 16
     %d = alloca i64
-    """
-    assert module.stack_bytes(text) == 3 * 64 + 5 * 8 + 2 * 8
+    call void @long(ptr %c)
+    call void @short(ptr %c)
+}
+"""
+    assert module.stack_bytes(text) == 500 * 8 + 2 * 8
+
+
+def test_calls_share_the_array_of_their_arguments():
+    """A function that calls others many times takes no more memory for their arguments."""
+
+    def run(x, calls):
+        @function
+        def shifted(a):
+            return [value + 1.0 for value in a]
+
+        for _ in range(calls):
+            x = shifted(list(x))
+        return x
+
+    once, often = (trace(lambda x, k=k: run(x, k), {"x": (300,)}, name="calls") for k in (1, 20))
+    texts = [module_for_one(one, vector_lanes=4, fused=True) for one in (once, often)]
+    first, more = map(module.stack_bytes, texts)
+    # results stay where they are
+    assert more - first < 20 * 300 * 8
+    x = np.random.default_rng(3).standard_normal((2, 300))
+    assert np.allclose(run_one(often, x), x + 20.0)
 
 
 def test_wider_vectors_need_more(solver):

@@ -137,7 +137,7 @@ class CalleeWriter:
         kind = target.float_type
         places = self.fixed.places(callee)
         passed = [a for a, place in zip(arguments, places, strict=True) if place is None]
-        given = _reserve(stack_lines, kind, len(passed))
+        given = _argument_row(stack_lines, kind, len(passed))
         if found is None:
             found = _reserve(stack_lines, kind, callee.result_count)
         table = f", ptr {TABLE}" if len(passed) < len(arguments) else ""
@@ -245,6 +245,24 @@ def _reserve(stack_lines: list[str], kind: str, count: int) -> Ref:
     array = f"%stack{len(stack_lines)}"
     stack_lines.append(f"  {array} = alloca [{max(count, 1)} x {kind}], align 64")
     return array
+
+
+ARGUMENTS = "%arguments"
+"""Array for the arguments of all calls of a function: nothing reads them after the call."""
+
+
+def _argument_row(stack_lines: list[str], kind: str, count: int) -> Ref:
+    """Return the array for the arguments of a call, at least as long as they are many."""
+    start = f"  {ARGUMENTS} = alloca ["
+    for number, line in enumerate(stack_lines):
+        if line.startswith(start):
+            count = max(count, int(line[len(start) :].split(" ", 1)[0]))
+            break
+    else:
+        number = len(stack_lines)
+        stack_lines.append("")
+    stack_lines[number] = f"{start}{max(count, 1)} x {kind}], align 64"
+    return ARGUMENTS
 
 
 MAX_INLINED_LINES = 1000

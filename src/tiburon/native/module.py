@@ -25,6 +25,8 @@ STACK_LIMIT = 4 << 20
 """Stack that one kernel may use [bytes]; the main thread of most systems has 8 MiB in all."""
 
 _STACK_ARRAY = re.compile(r" = alloca \[(\d+) x (?:<(\d+) x )?(?:double|ptr|i64)")
+_FUNCTION = re.compile(r"^define [^@\n]*@(\w+)\(.*?^}", re.MULTILINE | re.DOTALL)
+_CALL = re.compile(r"\bcall void @(\w+)\(")
 
 
 def has_own_generator() -> bool:
@@ -49,8 +51,8 @@ def write_module(program: Program, part: str) -> str:
     if needed > STACK_LIMIT:
         raise CompileError(
             f"{program.name}: needs {needed / 1e6:.1f} MB of working memory, and a kernel has "
-            f"{STACK_LIMIT / 1e6:.1f} MB; call it one case at a time, split it into several "
-            "kernels, or set TIBURON_ENGINE=interpreter"
+            f"{STACK_LIMIT / 1e6:.1f} MB; split it into several kernels, or set "
+            "TIBURON_ENGINE=interpreter"
         )
     return text
 
@@ -82,7 +84,7 @@ def _module_for_many(program: Program, x86: bool) -> str:
             text = X86Batch(program).write()
         else:
             text = module_for_many(program, lanes=lanes, fused=fused, x86=x86)
-        if lanes == 2 or stack_bytes(text) <= STACK_LIMIT:
+        if lanes == 1 or stack_bytes(text) <= STACK_LIMIT:
             return text
         # fewer lanes need less stack and give the same bits
         lanes //= 2
@@ -90,12 +92,25 @@ def _module_for_many(program: Program, x86: bool) -> str:
 
 
 def stack_bytes(assembly: str) -> int:
-    """Return an upper bound of the stack that the arrays of a module take.
-
-    No function is recursive, so at worst all of them are active at once.
+    """Return the stack that the arrays of a module take while the deepest calls are active.
 
     Args:
-        assembly: A module as text.
+        assembly: A module as text; no function is recursive.
     """
-    sizes = _STACK_ARRAY.findall(assembly)
+    functions = {found[1]: found[0] for found in _FUNCTION.finditer(assembly)}
+    known: dict[str, int] = {}
+
+    def needed(name: str) -> int:
+        if name not in known:
+            text = functions.get(name, "")
+            called = map(needed, set(_CALL.findall(text)))
+            known[name] = _array_bytes(text) + max(called, default=0)
+        return known[name]
+
+    return max(map(needed, functions), default=0)
+
+
+def _array_bytes(text: str) -> int:
+    """Return the size of all stack arrays of a text."""
+    sizes = _STACK_ARRAY.findall(text)
     return sum(8 * int(count) * int(lanes or 1) for count, lanes in sizes)

@@ -116,8 +116,8 @@ class _Modes:
         """Whether a contact has the least normal impulse: 1 or 0."""
         self.rows = m.memory(self.n * of.size)
         """A in these axes, dense."""
-        self._factor = m.memory(factor_size(self.n, self.n) + max(self.n, 2))
-        self._solution = m.memory(self.n)
+        self._factor: Memory = None
+        self._solution: Memory = None
         self.matrix = m.memory(self.n * self.n + 1)
         """M, and the cut of its rank."""
         self._spread()
@@ -260,7 +260,10 @@ class _Modes:
     def factor(self) -> None:
         """Factor M."""
         self.m.store(self.matrix, self.n * self.n, self.m.constant(CUT))
-        FactorOrthogonal(self.n, self.n).write(self.m, self.matrix, self._factor)
+        m = self.m
+        self._factor = m.memory(factor_size(self.n, self.n) + max(self.n, 2))
+        self._solution = m.memory(self.n)
+        FactorOrthogonal(self.n, self.n).write(m, self.matrix, self._factor)
 
     def solve(self, right: Memory, mode: str = "P") -> Memory:
         """Return M^+ times a vector, or the transpose of M^+ with mode "T"."""
@@ -487,7 +490,8 @@ class FrictionResponse(_AtSolution):
         modes = _Modes(m, given, self)
         n, size, count = modes.n, self.size, self.contacts
         zero, one = m.constant(0.0), m.constant(1.0)
-        inverse = m.memory(n * n)
+        # each step replaces what the one before left in the same place
+        inverse = found
         write_negative_inverse(m, modes.matrix, modes.flags, inverse, n)
         for k in m.loop(0, count):
             for i in m.loop(0, n):
