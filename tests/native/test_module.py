@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.native.lanes import run_one
+from tests.native.lanes import run_lanes, run_one
 from tiburon.errors import CompileError
 from tiburon.native import code, llvm_module, module
 from tiburon.native.engine import host
@@ -101,6 +101,19 @@ def test_narrower_vectors_give_the_same_bits(solver, monkeypatch):
     assert written == [host().lanes, host().lanes // 2]
 
 
+def test_batches_too_large_for_vectors_run_case_by_case(solver, monkeypatch):
+    """Where not even two lanes fit, one does, with the same bits."""
+    A, b = systems(5)
+    expected = make_kernel(ProgramSource(solver))(A, b)
+    one, two = (
+        module.stack_bytes(module_for_many(solver, lanes=n, fused=host().fused)) for n in (1, 2)
+    )
+    assert one < two
+    limit_stack(monkeypatch, two - 1)
+    code.forget_codes()
+    assert make_kernel(ProgramSource(solver))(A, b).tobytes() == expected.tobytes()
+
+
 def test_programs_beyond_the_stack_limit_are_refused(solver, monkeypatch):
     """An error that says what to do, not a crash of the process."""
     text = module_for_one(solver, vector_lanes=host().lanes, fused=host().fused)
@@ -144,14 +157,43 @@ def test_values_are_loaded_where_they_are_used():
         return a * b
 
     def run(x):
-        called = product(x[0], x[1])
+        # a function that is called once would be part of the code around it
+        called = product(product(x[0], x[1]), x[1])
         return [called + x[2], called * x[3]]
 
     program = trace(run, [Input("x", (4,))], name="late")
     text = module_for_one(program, vector_lanes=host().lanes, fused=host().fused)
-    before, after = text[text.index("define i32 @one") :].split("call void @callee0", 1)
+    before, after = text[text.index("define i32 @one") :].rsplit("call void @callee0", 1)
     for place in (2, 3):
         load = f"= getelementptr double, ptr %t2, i64 {place}"
         assert load in after
         assert load not in before
-    assert np.array_equal(run_one(program, np.array([[2.0, 3.0, 5.0, 7.0]])), [[11.0, 42.0]])
+    assert np.array_equal(run_one(program, np.array([[2.0, 3.0, 5.0, 7.0]])), [[23.0, 126.0]])
+
+
+def test_functions_that_are_called_once_are_part_of_the_code_around_them(monkeypatch):
+    """Nested ones, too; without a call, and with the bits of calls."""
+
+    @function
+    def inner(a, b):
+        return [a * b + 1.0, np.sin(a) - b, b]
+
+    @function
+    def outer(a, b, c):
+        x, y, z = inner(a * c, b)
+        return [x / c, y * z + a, c, np.where(a > b, x, y)]
+
+    def run(x):
+        first = outer(x[0], x[1], x[2] * x[2] + 0.5)
+        return [*first, first[0] * x[0]]
+
+    program = trace(run, [Input("x", (3,))], name="opened")
+    x = np.random.default_rng(6).standard_normal((17, 3))
+    opened, flat = run_one(program, x), module_for_one(program, vector_lanes=4, fused=True)
+    lanes = run_lanes(program, x, 4)
+    monkeypatch.setattr(llvm_module, "LONGEST_OPENED", 0)
+    called, text = run_one(program, x), module_for_one(program, vector_lanes=4, fused=True)
+    assert "call void @callee" in text
+    assert "call void @callee" not in flat
+    assert opened.tobytes() == called.tobytes() == lanes.tobytes()
+    assert run_lanes(program, x, 4).tobytes() == called.tobytes()
