@@ -62,7 +62,10 @@ def write_narrow_module(program: Program) -> str:
     fused = host().fused
     if is_tape(program):
         return TapeModule(program, lanes=2, vector_lanes=2, fused=fused, x86=False).text()
-    return module_for_many(program, lanes=2, fused=fused, x86=False)
+    text = module_for_many(program, lanes=2, fused=fused, x86=False)
+    if stack_bytes(text) <= STACK_LIMIT:
+        return text
+    return module_for_many(program, lanes=1, fused=fused, x86=False)
 
 
 def _module_for_one(program: Program, x86: bool) -> str:
@@ -84,7 +87,9 @@ def _module_for_many(program: Program, x86: bool) -> str:
             text = X86Batch(program).write()
         else:
             text = module_for_many(program, lanes=lanes, fused=fused, x86=x86)
-        if lanes == 1 or stack_bytes(text) <= STACK_LIMIT:
+        # a tape for one lane is that of one case
+        least = 2 if is_tape(program) else 1
+        if lanes == least or stack_bytes(text) <= STACK_LIMIT:
             return text
         # fewer lanes need less stack and give the same bits
         lanes //= 2
