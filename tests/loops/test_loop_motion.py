@@ -154,6 +154,15 @@ def test_dependent_rates_are_refused():
         tb.loop_motion(model, q, velocity=[1.0] * len(names), joints=names)
 
 
+def test_motions_that_legs_do_not_permit_are_refused():
+    """A planar platform cannot leave its plane."""
+    model = tb.load("planar_3rrr")
+    with pytest.raises(tb.DomainError, match="legs do not permit"):
+        tb.loop_motion(
+            model, model.poses["home"], platform="platform", velocity=[0.0, 0.1, 0.0, 0.0, 0.0, 0.0]
+        )
+
+
 @pytest.mark.parametrize(
     ("change", "named"),
     [

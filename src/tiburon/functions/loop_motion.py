@@ -300,7 +300,9 @@ def _check(
             "velocity",
             f"rates and accelerations of {what} that keep loops closed",
             f"some{where} that open them",
-            advice="these joints are not independent: give fewer of them, or consistent rates",
+            advice="these joints are not independent: give fewer of them, or consistent rates"
+            if platform is None
+            else "legs do not permit this motion of it; its axes are those of the body",
         )
 
 

@@ -30,6 +30,9 @@
 "star" (`star_dynamics`)
     Arms that meet in a reference member: each arm alone, then one small system for the member.
 
+"denoc" (`denoc`)
+    A platform on legs: each leg projects its passive joints out, one system for the motors.
+
 The default is "handles" where the mass matrix of the tree alone is predicted to cost more (long
 chains with few loops, rings of some tens of links). Otherwise it is "star" for a star of several
 arms none of which is singular in every pose, and "augmented" for everything else. Both solve the
@@ -246,18 +249,14 @@ def _proximal(around: Setting, terms: Constraints, state: State, _: float) -> Co
     return solve_proximal(around.model, mass, terms.jacobian, free, rhs, terms.value)
 
 
-def _denoc(around: Setting, terms: Constraints, state: State, _: float) -> ConstrainedMotion:
-    return denoc_motion(around, terms, *state)
-
-
 METHODS: dict[str, Callable[..., ConstrainedMotion]] = {
     "augmented": _augmented,
-    "denoc": _denoc,
     "handles": _handles,
     "proximal": _proximal,
 }
-"""By name; arguments: setting, constraints of the state, state, smallest rank cut. "star" is in
-`star_dynamics`: it computes the constraints of each arm by itself."""
+"""Methods for all mechanisms, by name; arguments: setting, constraints of the state, state,
+smallest rank cut. "star" is in `star_dynamics`: it computes the constraints of each arm by itself.
+"denoc" is in `denoc`, for platforms on legs."""
 
 
 def cheaper_loop_method(model: Model) -> str:
@@ -288,14 +287,15 @@ def constrained_motion(
     """Compute accelerations and constraint forces of a robot with loops.
 
     Args:
-        around: Surroundings in this state; its option "method" names one of `METHODS` or "star".
+        around: Surroundings in this state; its option "method" names one of `METHODS`, "star" or
+            "denoc".
         state: Configuration, velocity and joint force.
         switches: Which loops are closed; all by default.
         min_cut: Smallest rank cut; see `rank_cut`.
         baumgarte: Correction of accelerations by which residuals decay; none by default.
 
     Raises:
-        ModelError: If "star" is asked for a mechanism that is none.
+        ModelError: If "star" or "denoc" is asked for a mechanism that is none.
     """
     q, v, tau = state
     method = dict(around.options).get("method") or cheaper_loop_method(around.model)
@@ -307,6 +307,8 @@ def constrained_motion(
     terms = switched(constraints(around.model, around.plan, q, v), switches)
     if baumgarte is not None:
         terms = baumgarte.corrected(terms)
+    if method == "denoc":
+        return denoc_motion(around, terms, q, v, tau)
     return METHODS[method](around, terms, (q, v, tau), min_cut)
 
 
