@@ -442,3 +442,21 @@ def test_many_processes_at_once_never_see_half_an_entry(directory, monkeypatch):
         entry = cache.load_entry(key)
         if entry is not None:
             assert entry[1] == code_for(key, entry[0]["writer"])
+
+
+def test_code_travels_to_another_cache(directory, tmp_path, monkeypatch):
+    """Entries that a process used can be kept in the cache of another; damaged ones are not."""
+    before = set(cache._used)
+    key = cache.code_key("travels")
+    cache.store_entry(key, {"name": "traveler"}, b"code" * 100)
+    found = cache.used_entries(10**6)
+    assert key in found
+    assert key not in cache.used_entries(10)
+    monkeypatch.setenv("TIBURON_CACHE_DIR", str(tmp_path / "elsewhere"))
+    assert cache.load_entry(key) is None
+    assert cache.keep_entries({key: found[key][:-1] + b"?"}) == 0
+    assert cache.keep_entries({key: found[key]}) == 1
+    assert cache.keep_entries({key: found[key]}) == 0
+    assert cache.load_entry(key) == ({"name": "traveler"}, b"code" * 100)
+    cache._used.clear()
+    cache._used.update(before)

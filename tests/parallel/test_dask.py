@@ -81,7 +81,7 @@ def test_workers_of_other_versions_are_refused(tmp_path, threads, reference, mon
     def claimed(dask_worker):
         fake = dask_worker.name in refused
         theirs = {**true, "tiburon": "0.0.1", "python": "3.9"} if fake else true
-        return f"host:{dask_worker.name}", theirs
+        return f"host:{dask_worker.name}", theirs, "this kind"
 
     monkeypatch.setattr(dask_workers, "introduce", claimed)
     refused = {odd}
@@ -95,6 +95,55 @@ def test_workers_of_other_versions_are_refused(tmp_path, threads, reference, mon
         pytest.raises(tb.TiburonError, match=r"all \d workers were refused"),
     ):
         study(tmp_path / "all.zarr", client=threads)
+
+
+GIVEN = []
+
+
+def keep(entries):
+    """Note what a worker was sent."""
+    GIVEN.append(entries)
+
+
+def test_compiled_code_travels_to_workers(tmp_path, threads, monkeypatch):
+    """A worker gets the code of its kind of machine: that of the driver, or of another worker."""
+    from tiburon.parallel import dask_workers
+
+    given = GIVEN
+    given.clear()
+    monkeypatch.setattr(dask_workers, "keep_entries", keep)
+    monkeypatch.setattr(dask_workers, "LOOK", 0.0)
+    study(tmp_path / "own.zarr", client=threads)
+    assert len(given) == 2
+    assert given[0]
+    assert given[0] == dask_workers.give_code()
+    given.clear()
+    # machines of another kind: the first that has computed a block gives its code to the other
+    monkeypatch.setattr(
+        dask_workers,
+        "introduce",
+        lambda dask_worker: (f"host:{dask_worker.name}", dask_workers.identity(), "other"),
+    )
+    monkeypatch.setattr(
+        dask_workers.DaskWorkers,
+        "_addresses",
+        property(lambda self: WorkerNames(self), lambda self, value: None),
+        raising=False,
+    )
+    study(tmp_path / "other.zarr", client=threads, setup=slow)
+    assert given
+    assert given[0] == dask_workers.give_code()
+
+
+class WorkerNames(dict):
+    """All names lead to the first accepted worker: threads of one process have one name."""
+
+    def __init__(self, workers):
+        super().__init__()
+        self._workers = workers
+
+    def get(self, name, default=None):
+        return next(iter(sorted(self._workers._accepted)), default)
 
 
 def test_errors_of_cases_arrive_from_the_cluster(tmp_path, threads):

@@ -41,7 +41,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -262,6 +262,8 @@ _GENERATOR = ("native", "trace")
 # file systems take their times from a clock that moves in steps [ns]
 _CLOCK_STEP_NS = 20_000_000
 
+# keys of machine code that this process loaded or stored
+_used: set[str] = set()
 _warned: set[str] = set()
 _warned_lock = threading.Lock()
 
@@ -462,7 +464,51 @@ def load_entry(key: str) -> tuple[dict[str, Any], bytes] | None:
     Returns:
         Metadata and object code, or None if the cache does not hold it in good order.
     """
-    return _load(key, _CODE)
+    entry = _load(key, _CODE)
+    if entry is not None:
+        _used.add(key)
+    return entry
+
+
+def machine_digest() -> str:
+    """Return what machines have in common that run each other's code: compiler and processor."""
+    return digest_key(_machine())
+
+
+def used_entries(most: int) -> dict[str, bytes]:
+    """Return the entries of machine code that this process loaded or stored, as files hold them.
+
+    Args:
+        most: Most bytes of all together; others are left out.
+    """
+    found: dict[str, bytes] = {}
+    directory = cache_directory()
+    for key in sorted(_used):
+        with contextlib.suppress(OSError, UntrustedError):
+            with trusted_directory(directory) as place:
+                file = open_to_read(directory / f"{key}{_CODE}", place)
+                with open(file, "rb") as stream:
+                    content = stream.read(most + 1)
+            if len(content) <= most:
+                found[key] = content
+                most -= len(content)
+    return found
+
+
+def keep_entries(entries: Mapping[str, bytes]) -> int:
+    """Store entries that another process of the user sent; return how many were new.
+
+    Args:
+        entries: What `used_entries` returned there.
+    """
+    new = 0
+    for key, content in entries.items():
+        if _load(key, _CODE) is None:
+            entry = unpack_entry(key, content)
+            if entry is not None:
+                _store(key, _CODE, *entry)
+                new += 1
+    return new
 
 
 def _load(key: str, suffix: str) -> tuple[dict[str, Any], bytes] | None:
@@ -510,6 +556,7 @@ def store_entry(key: str, metadata: dict[str, Any], code: bytes) -> None:
         CacheWarning: Once per process, if the directory cannot be written.
     """
     _store(key, _CODE, metadata, code)
+    _used.add(key)
 
 
 def _store(key: str, suffix: str, metadata: dict[str, Any], code: bytes) -> None:

@@ -14,6 +14,7 @@ import warnings
 from typing import Any
 
 from tiburon.errors import TiburonError, TiburonWarning
+from tiburon.native.cache import keep_entries, machine_digest, used_entries
 from tiburon.parallel.identity import Identity, differences, identity, worker_name
 from tiburon.parallel.sweep_cases import SweepPlan
 from tiburon.parallel.sweep_task import Task, opened_store
@@ -38,9 +39,18 @@ GATHER = 10.0
 """Time that the answer of a task that ended may take to arrive [s]."""
 
 
-def introduce(dask_worker: Any = None) -> tuple[str, Identity]:
-    """Return name and identity of a worker; Dask passes the worker."""
-    return worker_name(), identity()
+CODE_BYTES = 32 * 2**20
+"""Most compiled code that is sent to a worker [bytes]."""
+
+
+def introduce(dask_worker: Any = None) -> tuple[str, Identity, str]:
+    """Return name, identity and kind of machine of a worker; Dask passes the worker."""
+    return worker_name(), identity(), machine_digest()
+
+
+def give_code() -> dict[str, bytes]:
+    """Return the compiled code that a worker uses."""
+    return used_entries(CODE_BYTES)
 
 
 def perform_on_worker(task: Task, content: bytes) -> Any:
@@ -73,6 +83,10 @@ class DaskWorkers:
         self._addresses: dict[str, str] = {}
         self._known: set[str] = set()
         self._asked: dict[str, int] = {}
+        self._kinds: dict[str, str] = {}
+        # the driver has run the first case
+        self._code = {machine_digest(): used_entries(CODE_BYTES)}
+        self._worked: set[str] = set()
         self.refused: dict[str, str] = {}
         self._looked = -LOOK
         self._futures: dict[str, tuple[Any, frozenset[str]]] = {}
@@ -111,6 +125,8 @@ class DaskWorkers:
                 found = {}
             for address, answer in found.items():
                 self._meet(address, answer)
+        with contextlib.suppress(Exception):
+            self._learn_code()
         self._release_orphans(there)
 
     def _meet(self, address: str, answer: Any) -> None:
@@ -122,11 +138,13 @@ class DaskWorkers:
                 return
             name, problem = address, f"no usable tiburon ({type(answer).__name__}: {answer})"
         else:
-            name, theirs = answer
+            name, theirs, kind = answer
+            self._kinds[address] = kind
             problem = differences(self._expected, theirs)
         self._known.add(address)
         self._addresses[name] = address
         if not problem:
+            self._share_code(address)
             self._accepted.add(address)
             return
         if name not in self.refused:
@@ -137,6 +155,25 @@ class DaskWorkers:
                 TiburonWarning,
                 stacklevel=2,
             )
+
+    def _share_code(self, address: str) -> None:
+        """Send compiled code to a worker, so that each kind of machine compiles once."""
+        entries = self._code.get(self._kinds[address])
+        if entries:
+            with contextlib.suppress(Exception):
+                # without it the worker compiles
+                self._client.run(keep_entries, entries, workers=[address], on_error="ignore")
+
+    def _learn_code(self) -> None:
+        """Ask for the code of machines whose kind is new, once one of them has computed a block."""
+        for address in sorted(self._accepted):
+            kind = self._kinds.get(address, "")
+            if kind not in self._code and address in self._worked:
+                found = self._client.run(give_code, workers=[address], on_error="ignore")
+                self._code[kind] = found.get(address) or {}
+                for other in sorted(self._accepted - {address}):
+                    if self._kinds.get(other) == kind:
+                        self._share_code(other)
 
     def _release_orphans(self, there: set[str]) -> None:
         """Give up tasks whose workers have all left."""
@@ -195,6 +232,7 @@ class DaskWorkers:
             store = opened_store(task.store, task.session)
             receipt = store.receipt(task.block)
             if receipt is not None and store.is_finished(receipt):
+                self._worked.add(self._addresses.get(receipt.worker, ""))
                 return receipt
         if future.status in ("cancelled", "lost"):
             if self._client.status != "running":
