@@ -13,7 +13,12 @@ from tiburon.reproduce.khan_complements import (
     rk4_run,
     smooth_orthonormal,
 )
-from tiburon.reproduce.khan_equations import dyad_bias, dyad_inertia, platform_wrench
+from tiburon.reproduce.khan_equations import (
+    dyad_bias,
+    dyad_inertia,
+    leg_projectors,
+    platform_wrench,
+)
 from tiburon.reproduce.khan_mechanism import (
     ABSOLUTE,
     ACTUATED,
@@ -153,6 +158,39 @@ def test_C12_velocity_terms_need_rates_of_the_factors():
     expected = tb.bias_force(leg, q, v, world=still)
     np.testing.assert_allclose(turning, expected, atol=1e-12)
     assert np.abs(inertial - expected).max() > 0.5
+
+
+def test_C14_every_leg_counts_once():
+    """Lines printed twice, such as that of L_33^III, would count its leg's inertia twice."""
+    q, v = moving(1.5)
+    at = terms(q, v)
+    S = consistent(boolean_rows())(at).S
+    legs = [slice(0, 2), slice(2, 4), slice(4, 6), slice(6, 9)]
+    shares = [S[own].T @ at.H[own, own] @ S[own] for own in legs]
+    whole = sum(shares)
+    # the inertia at 1.5 s that two formulations agree on
+    np.testing.assert_allclose(
+        np.diag(whole), [1.8920238905, 0.9237338437, 1.6980071410], atol=1e-9
+    )
+    assert np.abs(whole + shares[2] - whole).max() > 0.1
+
+
+def test_C18_twist_rates_need_more_than_the_equation_of_twists():
+    """The summary cites equations of twists for accelerations: they lack velocity terms."""
+    at = motion([0.0, 1.3])
+    q, v, vd = (x[-1] for x in (at.q, at.v, at.vd))
+    legs = leg_projectors(q)
+    K = sum(Phi for Phi, _ in legs)
+
+    def by_twists(rates):
+        right = sum(
+            Phi @ first * rates[place] for (Phi, first), place in zip(legs, ACTUATED, strict=True)
+        )
+        return np.linalg.solve(K, right)
+
+    np.testing.assert_allclose(by_twists(v), v[6:], atol=1e-12)
+    # rates of the legs are below 1 rad/s, their squares a fifth of the accelerations
+    assert np.abs(by_twists(vd) - vd[6:]).max() > 0.15 * np.abs(vd[6:]).max()
 
 
 def test_C17_inputs_are_selected_and_relative_torques_act_on_both_links():

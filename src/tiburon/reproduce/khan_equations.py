@@ -19,6 +19,7 @@ __all__ = [
     "dyad_bias",
     "dyad_inertia",
     "equations",
+    "leg_projectors",
     "platform_condition",
     "platform_wrench",
 ]
@@ -105,23 +106,28 @@ def equations(q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
     return H, b
 
 
-def platform_condition(q: ArrayLike) -> float:
-    """Return the condition number of K = sum Phi_2 of the legs (3.10), C7 corrected.
+def leg_projectors(q: ArrayLike) -> list[tuple[Array, Array]]:
+    """Return Phi_2 of each leg and the twist of the platform by its motor (3.4)-(3.9), C7.
 
-    Twists [omega; v of the platform's mass center], in rad/s and m/s: it depends on their units.
+    Twists [omega; v of the platform's mass center], in rad/s and m/s.
     """
     x = np.asarray(q, dtype=float)
-    K = np.zeros((3, 3))
+    found = []
     for leg, pivot in enumerate(PIVOTS):
-        elbow = np.array(pivot) + PROXIMAL * np.array([np.cos(x[2 * leg]), np.sin(x[2 * leg])])
+        base = np.array(pivot)
+        elbow = base + PROXIMAL * np.array([np.cos(x[2 * leg]), np.sin(x[2 * leg])])
         distal = x[2 * leg + 1]
         corner = elbow + DISTAL * np.array([np.cos(distal), np.sin(distal)])
-        screws = []
-        for joint in (elbow, corner):
-            arm = x[7:] - joint
-            screws.append(np.array([1.0, -arm[1], arm[0]]))
-        last = screws[1]
-        Phi = np.eye(3) - np.outer(last, last) / (last @ last)
-        inner = Phi @ screws[0]
-        K += Phi - np.outer(inner, inner) / (inner @ inner)
-    return float(np.linalg.cond(K))
+        first, second, third = (
+            np.array([1.0, -arm[1], arm[0]])
+            for arm in (x[7:] - base, x[7:] - elbow, x[7:] - corner)
+        )
+        Phi = np.eye(3) - np.outer(third, third) / (third @ third)
+        inner = Phi @ second
+        found.append((Phi - np.outer(inner, inner) / (inner @ inner), first))
+    return found
+
+
+def platform_condition(q: ArrayLike) -> float:
+    """Return the condition number of K = sum Phi_2 (3.10); it depends on the units of twists."""
+    return float(np.linalg.cond(np.sum([Phi for Phi, _ in leg_projectors(q)], axis=0)))
