@@ -196,3 +196,32 @@ def test_bad_cables_are_refused(make, words):
     """Pushing cables, crossed limits, robots without cables."""
     with pytest.raises(tb.TiburonError, match=words):
         make()
+
+
+def test_platforms_are_controlled_whatever_was_asked_of_the_model_before():
+    """What other functions keep in the model does not belong to the key of a controller."""
+    robot = tb.load("cable_robot")
+    home = np.array(robot.poses["home"])
+    with pytest.raises(tb.DomainError, match="motors that hold"):
+        tb.feathering(robot, home)
+    twice = np.r_[1.4 * home[:4], home[4:]]
+    control = tb.CableControl.of(robot, target=twice)
+    run = tb.simulate(robot, 0.02, q=home, control=control, dt=2e-3)
+    np.testing.assert_allclose(run.q[-1], home, atol=1e-9)
+    for bad in (np.nan * home, np.r_[0.0 * home[:4], home[4:]]):
+        with pytest.raises(tb.DomainError, match="target: expected a finite pose"):
+            tb.CableControl.of(robot, target=bad)
+
+
+def test_controllers_of_plans_with_other_limits_do_not_share_code():
+    """Limits and gravity of the plan are part of the key."""
+    robot = tb.load("cable_robot")
+    home = np.array(robot.poses["home"])
+    found = []
+    for gravity in (9.81, 5.0):
+        world = tb.World(gravity=(0.0, 0.0, -gravity))
+        control = tb.CableControl.of(robot, target=home, world=world)
+        run = tb.simulate(robot, 0.02, q=home, control=control, dt=2e-3, world=world)
+        np.testing.assert_allclose(run.q[-1], home, atol=1e-9)
+        found.append(np.asarray(run.u[-1]))
+    assert np.abs(found[0] - found[1]).max() > 1.0

@@ -231,3 +231,17 @@ def test_four_fingers_jump_under_linear_objectives():
     sums = [found[form][:, normals].sum(axis=1) for form in FORMS]
     np.testing.assert_allclose(sums[1:], [sums[0]] * 2, rtol=1e-9)
     assert np.all(found["QP"][:, normals].sum(axis=1) >= sums[0] - 1e-9)
+
+
+@pytest.mark.parametrize("form", ["original", "compact primal", "compact dual"])
+def test_contradictory_equations_are_infeasible_in_all_forms(form):
+    """Two feet cannot hold a dog: the same status, whatever the form and objective."""
+    dog = tb.load("quadruped")
+    plan = tb.LoadSharing.of(dog, world=FLOOR, sides=4, torque_limits=False)
+    problem = plan.problem(np.array(dog.poses["stand"]), touching=[1, 0, 0, 1])
+    for objective in (SumOfNormals(), LargestNormal(), FrictionMargin(), LargestResidual()):
+        found = problem.solve_linear(objective, form=form)
+        assert found.status == "infeasible"
+        assert np.isnan(found.x).all()
+    with pytest.raises(tb.ModelError, match="objective: expected a linear objective"):
+        problem.solve_linear(None, form=form)

@@ -320,3 +320,43 @@ def test_constraints_outside_all_levels_are_hard(dog):
     assert none.explain().certificate.holds
     falls = tb.LoadSharing.of(dog, world=FLOOR, relax=True).share(q, touching=[0, 0, 0, 0])
     assert falls.lacking()[0]["base.vz"] == pytest.approx(dog.total_mass * 9.81, rel=1e-9)
+
+
+def plate(unit):
+    """Return a free plate of 3 kg with lengths in a unit of meters / unit, and its flat feet."""
+    inertia = tb.Inertia(
+        3.0, (0.0, 0.0, 0.3 * unit), tuple(unit**2 * x for x in (0.11, 0.0, 0.0, 0.10, 0.0, 0.03))
+    )
+    model = tb.Model("plate", [tb.Body("plate", joint=tb.Free("base"), inertia=inertia)])
+    feet = [
+        tb.ContactSite(
+            f"foot_{k}",
+            "plate",
+            0.4,
+            point=(x * unit, y * unit, 0.0),
+            half_size=(0.05 * unit, 0.03 * unit),
+            torsion=0.01 * unit,
+        )
+        for k, (x, y) in enumerate([(0.2, 0.1), (-0.15, -0.12)])
+    ]
+    return model, feet
+
+
+def test_relaxed_motions_do_not_depend_on_the_unit_of_length():
+    """Flat feet, torsion and friction at their limits: the same in meters and millimeters."""
+    rng = np.random.default_rng(12)
+    vd = rng.normal(size=(20, 6)) * (4.0, 4.0, 6.0, 4.0, 4.0, 2.0)
+    vd[:, 3] += 5.0
+    found = []
+    for unit in (1.0, 1000.0):
+        model, feet = plate(unit)
+        world = tb.World(gravity=(0.0, 0.0, -9.81 * unit))
+        plan = tb.LoadSharing.of(model, world=world, sites=feet, driven=[], relax=True)
+        scaled = vd * np.r_[1.0, 1.0, 1.0, unit, unit, unit]
+        share = plan.share(np.tile(model.neutral(), (20, 1)), vd=scaled)
+        assert set(share.status) <= {"relaxed", "optimal", "at limits"}
+        assert np.mean(share.status == "relaxed") > 0.5
+        # forces in kg m/s^2 times the unit, moments times its square
+        found.append(share.shortfall / np.r_[[unit**2] * 3, [unit] * 3])
+    scale = np.abs(found[0]).max()
+    np.testing.assert_allclose(found[1], found[0], atol=1e-8 * scale)

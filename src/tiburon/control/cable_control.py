@@ -17,9 +17,10 @@ from tiburon.argument_checks import positive, refuse_unusable
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike
 from tiburon.control.cartesian_path import CartesianPath
+from tiburon.control.joint_tracking import model_key
 from tiburon.control.run_time import RunTimeFields, forms, run_time_fields, table_handles
 from tiburon.control.station_keeping import pose_errors
-from tiburon.errors import ModelError, ShapeError
+from tiburon.errors import DomainError, ModelError, ShapeError
 from tiburon.functions.load_sharing import LoadSharing
 from tiburon.load_sharing.objectives import Objective
 from tiburon.model import Model, World
@@ -101,6 +102,15 @@ class CableControl(RunTimeFields):
             target = tuple(np.ravel(np.asarray(target, dtype=np.float64)).tolist())
             if len(target) != 7:
                 raise ShapeError("target", "7 values (quaternion, position)", len(target))
+            length = float(np.linalg.norm(target[:4]))
+            if not np.isfinite(target).all() or not abs(length - 1.0) < 0.5:
+                raise DomainError(
+                    "target",
+                    "a finite pose whose quaternion has a length near 1",
+                    f"{list(target)}",
+                    advice="a pose is (w, x, y, z) and the position of the platform",
+                )
+            target = (*(x / length for x in target[:4]), *target[4:])
         plan = LoadSharing.of(model, objective=objective, world=world, relax=True)
         return cls(plan, target, positive("frequency", frequency, "rad/s"), joint.name)
 
@@ -139,4 +149,6 @@ class CableControl(RunTimeFields):
 
     def structure(self) -> Hashable:
         """Return the plan, the joint and the form of the target."""
-        return (forms(self, self.run_time_names), self.joint, self.plan)
+        plan = self.plan
+        own = (plan.structure(), plan.parameters(), plan.world, model_key(plan.model))
+        return (forms(self, self.run_time_names), self.joint, own)

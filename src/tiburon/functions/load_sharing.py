@@ -1571,8 +1571,21 @@ class LoadProblem(NamedTuple):
             objective: What to minimize, from `tiburon.load_sharing.linear_program`.
             form: "original", "compact primal" or "compact dual" (5.26), (5.22), (5.23).
         """
-        from tiburon.load_sharing.linear_program import LinearData, solve_linear
+        from tiburon.load_sharing.elimination import null_basis
+        from tiburon.load_sharing.linear_program import (
+            FORMS,
+            LinearData,
+            LinearObjective,
+            LinearSolution,
+            solve_linear,
+        )
 
+        choice("form", form, FORMS)
+        if not isinstance(objective, LinearObjective):
+            raise ModelError(
+                f"objective: expected a linear objective such as SumOfNormals(), got "
+                f"{shown(objective)}; see tiburon.load_sharing.linear_program"
+            )
         if np.ndim(self.b1) != 1:
             raise ShapeError("problem", "that of one case", f"shape {np.shape(self.b1)} of b1")
         if self.plan._cones:
@@ -1601,6 +1614,13 @@ class LoadProblem(NamedTuple):
             ),
             tuple(place[k] for k, name in enumerate(self.names) if name.endswith(": effort")),
         )
+        try:
+            null_basis(data.A1, data.b1)
+        except DomainError:
+            # equations that contradict each other have no solution in any form
+            nothing = np.full(len(self.b2), np.nan)
+            x = np.full(len(self.names), np.nan)
+            return LinearSolution(x, float("nan"), nothing, "infeasible", (0, 0, 0))
         found = solve_linear(objective.program(data), form)
         x = np.full(len(self.names), np.nan if found.status != "optimal" else 0.0)
         x[kept] = found.x[: len(kept)]

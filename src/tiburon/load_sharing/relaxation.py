@@ -9,13 +9,13 @@ Symbols:
     x       forces
     w       sizes of friction cones, |x_t| <= w with w = mu x_n, larger where they do not bound
     y, z    multipliers of rows, and forces of cones in the optimality conditions of a level
-    h       largest diagonal element of the level's Hessian over x
+    h       diagonal elements of the level's Hessian over x; where one x is meant, the largest
 
 A level leaves forces open, and a quadratic program needs a definite objective. Proximal steps,
 
-    minimize s^T D s / 2 + eps |x - x_k|^2 / 2,     eps small against h,
+    minimize s^T D s / 2 + (x - x_k)^T E (x - x_k) / 2,     E = eps diag(h),   eps small,
 
-converge to an optimum of the level itself, by a factor of about eps / h each (Rockafellar 1976,
+converge to an optimum of the level itself, by a factor of about eps each (Rockafellar 1976,
 SIAM Journal on Control and Optimization 14). After the first, which finds the active cones, these
 are planes that touch them in the direction u of the force, with the curvature of the cone,
 
@@ -50,10 +50,10 @@ MOTION, DIRECTION = "motion", "direction"
 """Names of all equations: each may be violated, or all in proportion to their right-hand sides."""
 
 PROXIMAL = 1e-6
-"""eps relative to h, of the first step of a level."""
+"""eps of the first step of a level."""
 
 FLAT = 1e-10
-"""eps relative to h, of the steps after it."""
+"""eps of the steps after it."""
 
 STEPS = 6
 """Steps of a level after the first."""
@@ -80,6 +80,9 @@ LOADED = 1e-3
 
 SPREAD = 0.999
 """Length of a sum of unit vectors relative to their number, below which a cone is at its apex."""
+
+UNFELT = 1e-12
+"""Diagonal element of a Hessian relative to the largest, below which a level feels no force."""
 
 TINY = 1e-300
 
@@ -252,8 +255,11 @@ class _Relaxation:
             found[place.along] = np.where(square > 0.0, square, 1.0)
         return found
 
-    def _curvature(self, level: Level) -> Scalar:
-        """Return h, the largest diagonal element of a level's Hessian over x."""
+    def _curvatures(self, level: Level) -> tuple[Scalar, list[Scalar]]:
+        """Return the largest diagonal element of a level's Hessian, and that of each force.
+
+        Forces that the level does not feel get the largest one.
+        """
         of, place = self.of, self.place
         sums: dict[int, Scalar] = {}
         rows = [
@@ -272,7 +278,9 @@ class _Relaxation:
         largest: Scalar = 0.0
         for value in sums.values():
             largest = np.maximum(largest, value)
-        return np.where(largest > 0.0, largest, 1.0)
+        largest = np.where(largest > 0.0, largest, 1.0)
+        each = [sums.get(i, 0.0) for i in range(place.forces)]
+        return largest, [np.where(x > UNFELT * largest, x, largest) for x in each]
 
     def solution(self) -> QPSolution:
         of, place = self.of, self.place
@@ -298,11 +306,13 @@ class _Relaxation:
         active: Scalar = 0.0
         # the most important level is the last one
         for number in (*reversed(range(len(self.levels))), -1):
-            h: Scalar = 1.0 if number < 0 else self._curvature(self.levels[number])
+            h, each = 1.0, [1.0] * place.forces
+            if number >= 0:
+                h, each = self._curvatures(self.levels[number])
             on_level = number >= 0
             bent = _Bent([0.0] * count, [[0.0, 0.0] for _ in of.cones], [0.0] * count)
             for k in range(1 + STEPS if on_level else 1):
-                eps = (FLAT if k else PROXIMAL) * h
+                eps = [(FLAT if k else PROXIMAL) * x for x in each]
                 switches = self._switches(number)
                 tried = stage(
                     0.0 if on_level else 1.0, eps, x, *switches, tuple(face), tuple(bent), prefer
@@ -394,7 +404,7 @@ class _Relaxation:
     def _stage(
         self,
         final: Scalar,
-        eps: Scalar,
+        eps: Sequence[Scalar],
         center: Sequence[Scalar],
         held: Sequence[Scalar],
         open_: Sequence[Scalar],
@@ -405,19 +415,19 @@ class _Relaxation:
         """Solve one stage: a proximal step of a level, or the objective where `final` is 1."""
         of, place = self.of, self.place
         face, bent = _Face(*given), _Bent(*planes)
-        near = (1.0 - final) * eps
+        near = [(1.0 - final) * x for x in eps]
         W: list[ContactRow] = [{} for _ in range(place.total)]
         c: list[Scalar] = [0.0] * place.total
         for i in range(place.forces):
             W[i] = {j: final * x for j, x in of.W[i].items()}
-            W[i][i] = W[i].get(i, 0.0) + near
-            c[i] = final * of.c[i] - near * center[i]
+            W[i][i] = W[i].get(i, 0.0) + near[i]
+            c[i] = final * of.c[i] - near[i] * center[i]
         # planes and rays stand for cones
         far = LIFT * self._largest(center)
         lifts = [far * np.maximum(a, b) for a, b in zip(face.rays, bent.on, strict=True)]
         for k, at in enumerate(place.sizes):
             # equations determine them
-            W[at] = {at: near + final * TINY_SHARE * of.W[0][0]}
+            W[at] = {at: near[of.cones[k][2]] + final * TINY_SHARE * of.W[0][0]}
             size = of.mu[k] * center[of.cones[k][2]] + face.exceeded[k] + lifts[k]
             c[at] = -W[at][at] * size
         for at, weight in self.D.items():
@@ -478,7 +488,7 @@ class _Relaxation:
         self,
         number: int,
         h: Scalar,
-        eps: Scalar,
+        eps: Sequence[Scalar],
         center: Sequence[Scalar],
         found: Sequence[Any],
         face: _Face,
@@ -491,7 +501,8 @@ class _Relaxation:
         m = len(of.b1)
         largest = self._largest(x)
         # what is left of the optimality conditions
-        z = [eps * (a - b) for a, b in zip(x, center, strict=True)]
+        z = [e * (a - b) for e, a, b in zip(eps, x, center, strict=False)]
+        z += [0.0] * (len(x) - len(z))
         equations, _ = self._equations(held, open_, face, [0.0] * len(of.cones))
         for row, y in zip(equations, y1, strict=True):
             for i, a in row.items():
