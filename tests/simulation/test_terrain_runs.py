@@ -239,3 +239,57 @@ def test_a_box_lies_across_ridges_without_vertices_below_it():
     # moments about the ridges at 0 and 1 m
     point = run.get("contact_point").values[-1]
     assert weight @ point[:, 0] == pytest.approx(3.0 * 9.81 * 0.45, rel=1e-5)
+
+
+SHAPES = {
+    "rod": (tb.CylinderShape(0.08, 0.3), (0.0182, 0.0182, 0.0064)),
+    "disc": (tb.CylinderShape(0.15, 0.06), (0.0119, 0.0119, 0.0225)),
+    "egg": (tb.EllipsoidShape((0.2, 0.12, 0.08)), (0.0083, 0.0186, 0.0218)),
+    "ball": (tb.SphereShape(0.12), (0.0115,) * 3),
+}
+
+
+def check_drops(name, smooth, count, duration, seed):
+    """Drop bodies that spin onto hills of their own size, and look at energy and depth.
+
+    Without restitution contacts take energy: what a step may add is its error of first order where
+    normals turn, 2e-4 of the energy of the fall (docs/contact.md). The bound of the depth is what
+    a body falls in one step.
+    """
+    rng = np.random.default_rng(seed)
+    shape, moment = SHAPES[name]
+    mass, spacing, rough = 2.0, 0.15, 0.05
+    world = uneven(rng.uniform(-rough, rough, (27, 27)), spacing, 0.6, smooth)
+    model = body(shape, mass, moment)
+    q = np.zeros((count, 7))
+    q[:, :4] = rng.standard_normal((count, 4))
+    q[:, :4] /= np.linalg.norm(q[:, :4], axis=1)[:, None]
+    q[:, 4:6] = rng.uniform(-0.8, 0.8, (count, 2))
+    q[:, 6] = 1.3 * rough + 0.45 + rng.uniform(0.0, 0.3, count)
+    v = np.concatenate(
+        [3 * rng.standard_normal((count, 3)), 0.7 * rng.standard_normal((count, 3))], 1
+    )
+    run = tb.simulate(model, duration, q=q, v=v, world=world, record_every=1)
+    assert [outcome.status for outcome in run.outcomes] == ["finished"] * count
+    energy = mass * (0.5 * np.sum(run.v[..., 3:] ** 2, -1) + 9.81 * run.q[..., 6])
+    energy += 0.5 * np.sum(np.array(moment) * run.v[..., :3] ** 2, -1)
+    fall = 2.0 * 9.81 * 0.6
+    assert np.diff(energy, axis=0).max() < 5e-4 * fall
+    lowest = np.minimum.accumulate(energy, axis=0)
+    assert (energy - lowest).max() < 2e-3 * fall
+    summary = run.contact_summary()
+    assert summary.deepest.depth < 2.5e-3
+    # they did come down
+    assert summary.peak_force.max() > 10 * mass * 9.81
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+def test_drops_of_cylinders_onto_hills_gain_no_energy(smooth):
+    check_drops("rod", smooth, 6, 0.45, 11)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("smooth", [False, True])
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_hundred_drops_onto_hills_gain_no_energy(name, smooth):
+    check_drops(name, smooth, 100, 1.0, 7)

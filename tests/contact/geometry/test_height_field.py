@@ -117,7 +117,8 @@ def test_a_flat_grid_is_a_plane():
             assert_close(first.gap, expected.gap)
             assert_close(first.normal, expected.normal)
             assert_close(first.point, expected.point)
-            (smooth,) = pair("sphere", "smooth height field").function(shape, field)
+            smooth, *none = pair("sphere", "smooth height field").function(shape, field)
+            assert all(other.gap == NO_CONTACT for other in none)
             assert_close(smooth.gap, expected.gap)
             assert_close(smooth.normal, expected.normal)
             assert_close(smooth.point, expected.point)
@@ -257,12 +258,13 @@ def test_smooth_terrain_reproduces_a_paraboloid():
         n = np.array([a * px, b * py, 1.0])
         n /= np.linalg.norm(n)
         distance = rng.uniform(-0.2, 0.8)
-        (found,) = pair("sphere", "smooth height field").function(
+        found, *none = pair("sphere", "smooth height field").function(
             ball(foot + distance * n, 0.3), holder.placed
         )
+        assert all(other.gap == NO_CONTACT for other in none)
         assert_close(found.gap, distance - 0.3)
         assert_close(found.normal, -n)
-    (top,) = pair("sphere", "smooth height field").function(ball((0.0, 0.0, 0.5)), holder.placed)
+    top, *_ = pair("sphere", "smooth height field").function(ball((0.0, 0.0, 0.5)), holder.placed)
     # principal curvatures k of the terrain: k / (1 + d k)
     assert_close(np.diag(top.relative_curvature), [a / (1 + 0.5 * a), b / (1 + 0.5 * b), 0.0])
 
@@ -434,7 +436,8 @@ def test_ellipsoids_touch_smooth_ground_where_normals_agree():
         radii = rng.uniform(0.1, 0.3, 3)
         R, center = rotation(rng), np.array([*rng.uniform(1.0, 3.0, 2), rng.uniform(0.15, 0.4)])
         shape = Placed(tuples(R), tuples(center), tuples(radii))
-        (found,) = pair("ellipsoid", "smooth height field").function(shape, ground.placed)
+        contacts = pair("ellipsoid", "smooth height field").function(shape, ground.placed)
+        found = min(contacts, key=gap_of)
         n = np.array(found.normal)
         on_body = np.array(found.point) - 0.5 * found.gap * n
         local = R.T @ (on_body - center)
@@ -442,13 +445,13 @@ def test_ellipsoids_touch_smooth_ground_where_normals_agree():
         outward = R @ (local / radii**2)
         assert_close(outward / np.linalg.norm(outward), n, 1e-11)
         foot = ball(on_body + found.gap * n, 0.0)
-        (there,) = pair("sphere", "smooth height field").function(foot, ground.placed)
+        there, *_ = pair("sphere", "smooth height field").function(foot, ground.placed)
         assert_close(there.gap, 0.0, 1e-12)
         assert_close(there.normal, n, 1e-11)
         round_one = shape._replace(size=(0.2, 0.2, 0.2))
-        (found,) = pair("ellipsoid", "smooth height field").function(round_one, ground.placed)
-        (expected,) = pair("sphere", "smooth height field").function(
-            ball(center, 0.2), ground.placed
+        found, expected = (
+            min(pair(kind, "smooth height field").function(one, ground.placed), key=gap_of)
+            for kind, one in (("ellipsoid", round_one), ("sphere", ball(center, 0.2)))
         )
         for one, other in zip(found, expected, strict=True):
             assert_close(one, other, 1e-10)
@@ -464,7 +467,7 @@ def test_rims_of_cylinders_touch_smooth_ground_at_their_nearest_points():
         R, center = rotation(rng), (*rng.uniform(1.5, 2.5, 2), 0.4)
         shape = Placed(tuples(R), tuples(center), (0.15, 0.3))
         found = pair("cylinder", "smooth height field").function(shape, ground.placed)
-        for side, contact in zip((-0.15, 0.15), found, strict=False):
+        for side in (-0.15, 0.15):
             ring = np.stack(
                 [0.15 * np.cos(angles), 0.15 * np.sin(angles), np.full(360, side)], axis=1
             )
@@ -475,8 +478,10 @@ def test_rims_of_cylinders_touch_smooth_ground_at_their_nearest_points():
                 for point in ring
             ]
             # half a degree away, the gap of a rim of 0.15 m is 1e-5 m larger
-            assert min(gaps) - 2e-5 < contact.gap <= min(gaps) + 1e-12
+            assert any(min(gaps) - 2e-5 < one.gap <= min(gaps) + 1e-12 for one in found[:5])
         on_level = pair("cylinder", "smooth height field").function(shape, level.placed)
         on_plane = pair("cylinder", "plane").function(shape, plane)
-        assert_close([c.gap for c in on_level], [c.gap for c in on_plane])
-        assert_close([c.point for c in on_level], [c.point for c in on_plane])
+        for contact in on_plane[:2]:
+            assert min(abs(one.gap - contact.gap) for one in on_level[:5]) < 1e-12
+        lowest = [min(contacts, key=gap_of) for contacts in (on_level, on_plane)]
+        assert_close(lowest[0].point, lowest[1].point, 1e-8)

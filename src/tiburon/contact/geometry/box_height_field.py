@@ -1,5 +1,7 @@
 """Contacts of a box with a height field."""
 
+from typing import NamedTuple
+
 from tiburon.contact.geometry.box_box import facing_face
 from tiburon.contact.geometry.box_plane import box_corners
 from tiburon.contact.geometry.contact_geometry import (
@@ -76,42 +78,55 @@ def _crossings(
     to_start = subtract(start, face.center)
     length = root(dot(edge, edge))
     e = scale(edge, 1.0 / length)
-    enter, leave = (-NO_CONTACT, face.y, face.center), (NO_CONTACT, face.y, face.center)
+    none = (face.y, face.half_y, face.center, face.x)
+    enter, leave = (-NO_CONTACT, *none), (NO_CONTACT, *none)
     above: Scalar = True
-    for along, across, half in ((face.x, face.y, face.half_x), (face.y, face.x, face.half_y)):
+    sides = ((face.x, face.half_x), (face.y, face.half_y))
+    for (along, half), (across, reach) in (sides, sides[::-1]):
         place, rate = dot(along, to_start), dot(along, e)
         moves = abs(rate) > SLANTED
         inverse = 1.0 / where(moves, rate, 1.0)
         side = sign(rate)
         ends = []
         for border in (-side * half, side * half):
-            ends.append(
-                ((border - place) * inverse, across, add(face.center, scale(along, border)))
-            )
+            middle = add(face.center, scale(along, border))
+            beside = scale(along, sign(border))
+            ends.append(((border - place) * inverse, across, reach, middle, beside))
         enter = select(moves & (ends[0][0] > enter[0]), ends[0], enter)
         leave = select(moves & (ends[1][0] < leave[0]), ends[1], leave)
         above = above & (moves | (abs(place) <= half))
     exists = above & (enter[0] < leave[0])
     return tuple(
-        _crossing(start, e, length, u, middle, face.outward, exists)
-        for _, u, middle in (enter, leave)
+        _crossing(start, e, length, _Edge(u, half, middle, (face.outward, beside)), exists)
+        for _, u, half, middle, beside in (enter, leave)
     )  # type: ignore[return-value]
 
 
-def _crossing(
-    start: Vec3, e: Vec3, length: Scalar, u: Vec3, middle: Vec3, below: Vec3, exists: Scalar
-) -> ContactGeometry:
+class _Edge(NamedTuple):
+    """An edge of a box, world axes."""
+
+    direction: Vec3
+    half: Scalar
+    """Half its length [m]."""
+
+    middle: Vec3
+    """Its middle [m]."""
+
+    faces: tuple[Vec3, Vec3]
+    """Outward normals of the faces that it bounds, the one above the terrain first."""
+
+
+def _crossing(start: Vec3, e: Vec3, length: Scalar, edge: _Edge, exists: Scalar) -> ContactGeometry:
     """Return the contact of an edge of the terrain with one of a box.
 
     Args:
         start: Start of the first edge [m].
         e: Its direction.
         length: Its length [m].
-        u: Direction of the second edge.
-        middle: Its middle [m].
-        below: Outward normal of the face of the box that it bounds.
+        edge: The edge of the box; the normal of the contact is between those of its faces.
         exists: Whether there is such a crossing.
     """
+    u, middle, (below, beside) = edge.direction, edge.middle, edge.faces
     n, sine = unit(cross(e, u), negate(below))
     n = scale(n, -sign(dot(n, below)))
     # both edges turn with their bodies, as in `crossing`
@@ -123,6 +138,8 @@ def _crossing(
     place = dot(across, between) * inverse
     gap = dot(n, between)
     exists = exists & usable & (sine > SLANTED) & (place > 0.0) & (place < length)
+    along = dot(u, subtract(add(start, scale(e, place)), middle))
+    exists = exists & (dot(n, beside) < SLANTED) & (abs(along) <= edge.half)
     point = add(add(start, scale(e, place)), scale(n, 0.5 * gap))
     share = scale_matrix(outer(across, e), inverse)
     return ContactGeometry(where(exists, gap, NO_CONTACT), point, n, ZERO33, share)

@@ -22,7 +22,6 @@ from tiburon.contact.geometry.contact_geometry import (
     NO_CONTACT,
     ContactGeometry,
     Placed,
-    face_contact,
     tangent_projector,
 )
 from tiburon.contact.geometry.vectors import (
@@ -59,7 +58,6 @@ __all__ = [
     "Reach",
     "field_size",
     "is_over_grid",
-    "on_triangle",
     "placed_field",
     "reach_of",
     "terrain_contacts",
@@ -226,22 +224,6 @@ def terrain_contacts(
             )
         kept.append(one._replace(distance=where(counts, one.distance, NO_CONTACT)))
     return tuple(_contact(one, center, radius, field) for one in _ordered(kept))
-
-
-def on_triangle(point: Vec3, before: ContactGeometry, now: ContactGeometry) -> ContactGeometry:
-    """Return the contact of a point that slides over a shape with the triangle it is lowest for.
-
-    Args:
-        point: The lowest point for the normal of a triangle, world axes [m].
-        before: Contact with that triangle of another point of the shape.
-        now: Contact of this point; where it is with another triangle, the contact does not exist.
-    """
-    outward = negate(before.normal)
-    foot = add(before.point, scale(before.normal, 0.5 * before.gap))
-    flat = face_contact(point, 0.0, foot, outward)
-    same = dot(before.normal, now.normal) > 1.0 - MARGIN
-    level = abs(now.gap - flat.gap) <= CREASE * (abs(flat.gap) + 1.0)
-    return flat._replace(gap=where(same & level, flat.gap, NO_CONTACT))
 
 
 def _ordered(minima: list[_Minimum]) -> list[_Minimum]:

@@ -126,11 +126,11 @@ PAIRS: dict[tuple[str, str], Pair] = {
     ("box", "height field"): Pair(function(box_height_field), 8),
     ("cylinder", "height field"): Pair(function(cylinder_height_field), 8),
     ("ellipsoid", "height field"): Pair(function(ellipsoid_height_field), 8),
-    ("sphere", "smooth height field"): Pair(function(sphere_smooth_height_field), 1),
+    ("sphere", "smooth height field"): Pair(function(sphere_smooth_height_field), 3),
     ("capsule", "smooth height field"): Pair(function(capsule_smooth_height_field), 2),
     ("box", "smooth height field"): Pair(function(box_smooth_height_field), 8),
-    ("cylinder", "smooth height field"): Pair(function(cylinder_smooth_height_field), 5),
-    ("ellipsoid", "smooth height field"): Pair(function(ellipsoid_smooth_height_field), 1),
+    ("cylinder", "smooth height field"): Pair(function(cylinder_smooth_height_field), 8),
+    ("ellipsoid", "smooth height field"): Pair(function(ellipsoid_smooth_height_field), 4),
 }
 """Pairs of kinds with a narrow phase; long ones are regions, which code has once for all pairs."""
 

@@ -11,8 +11,10 @@ and with it D = D0 - D0 t t^T D0 / k, T = T0 - D0 t t^T (T0 - P) / k. Newton's m
 point with the same k: it moves by n . t / k.
 """
 
+import functools
+import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tiburon.contact.geometry.contact_geometry import (
     NO_CONTACT,
@@ -34,10 +36,10 @@ from tiburon.spatial.vec3 import (
     subtract,
     transpose_vector,
 )
-from tiburon.trace.regions import while_loop
-from tiburon.trace.value import where
+from tiburon.trace.regions import fixed_loop, function, where_needed, while_loop
+from tiburon.trace.value import unary, where
 
-__all__ = ["resting_contacts", "rim_contact"]
+__all__ = ["resting_contacts", "rim_contact", "rim_minima"]
 
 ITERATIONS = 30
 """Most iterations; some 4 where the bodies are near each other."""
@@ -47,6 +49,12 @@ CONVERGED = 1e-28
 
 LONGEST = 0.5
 """Turn of one iteration at most [rad]."""
+
+LEVEL = 1e-9
+"""Difference of heights of samples that is rounding, relative to the radius."""
+
+SAME_PLACE = 0.05
+"""Distance of minima, relative to the radius, below which they are one."""
 
 FLAT = 1e-9
 """k r below which a rim is level: all of its points are equally near."""
@@ -102,6 +110,89 @@ def rim_contact(
         relative_curvature=add_matrices(D, scale_matrix(outer(bent, bent), factor)),
         first_share=add_matrices(T, scale_matrix(outer(bent, transpose_vector(rest, t)), factor)),
     )
+
+
+class _Sample(NamedTuple):
+    """A point of a rim."""
+
+    height: Scalar
+    """Distance from the other body, about [m]."""
+
+    angle: Scalar
+    """Where it is on the rim [rad]."""
+
+
+def rim_minima(
+    cylinder: Placed,
+    side: float,
+    toward: Vec3,
+    point_contact: Callable[[Vec3], ContactGeometry],
+    height: Callable[[Vec3], Scalar],
+    samples: int,
+    count: int,
+) -> tuple[list[ContactGeometry], Scalar]:
+    """Return the nearest local minima of the distance between a rim and uneven ground.
+
+    From samples that are lower than their neighbors; if there are none, one from the direction
+    toward the ground. Others that do not exist have the gap `NO_CONTACT`. Also returns whether
+    there is a minimum: a rim that is level has none.
+
+    Args:
+        cylinder: The cylinder.
+        side: -1 for the rim at -z, 1 for that at +z.
+        toward: Direction toward the ground.
+        point_contact: Contact of a point of the cylinder, world axes [m], with the ground.
+        height: About the distance of a point from the ground [m], quickly.
+        samples: Points of the rim that are looked at.
+        count: Number of minima.
+    """
+    radius, length = cylinder.size
+    u = axis(cylinder, 2)
+    middle = add(cylinder.position, scale(u, 0.5 * side * length))
+    steepest, _ = unit(subtract(toward, scale(u, dot(u, toward))), axis(cylinder, 0))
+    beside = cross(u, steepest)
+    turn = 2.0 * math.pi / samples
+
+    def direction(angle: Scalar) -> Vec3:
+        return add(scale(steepest, unary("cos", angle)), scale(beside, unary("sin", angle)))
+
+    @function
+    def height_at(angle: Scalar) -> Scalar:
+        return height(add(middle, scale(direction(angle), radius)))
+
+    def visit(k: Scalar, state: tuple[Any, ...]) -> tuple[Any, ...]:
+        before, here, best = state
+        after = height_at((k + 1.0) * turn)
+        lowest = (here < before - LEVEL * radius) & (here <= after)
+        found = _Sample(where(lowest, here, NO_CONTACT), k * turn)
+        kept = []
+        for one in best:
+            nearer = found.height < one.height
+            kept.append(select(nearer, found, one))
+            found = select(nearer, one, found)
+        return here, after, tuple(kept)
+
+    none = _Sample(NO_CONTACT, 0.0)
+    start = (height_at(-turn), height_at(0.0), (none,) * count)
+    _, _, best = fixed_loop(samples, visit, start)
+
+    @function
+    def refined(angle: Scalar) -> ContactGeometry:
+        return rim_contact(cylinder, side, direction(angle), point_contact)
+
+    contacts = [refined(best[0].angle)]
+    nothing = contacts[0]._replace(gap=NO_CONTACT)
+    for sample in best[1:]:
+        contact = where_needed(
+            sample.height < NO_CONTACT, functools.partial(refined, sample.angle), nothing
+        )
+        differs: Scalar = True
+        for one in contacts:
+            apart = subtract(contact.point, one.point)
+            far = dot(apart, apart) > SAME_PLACE * SAME_PLACE * radius * radius
+            differs = differs & (far | (one.gap >= NO_CONTACT))
+        contacts.append(contact._replace(gap=where(differs, contact.gap, NO_CONTACT)))
+    return contacts, best[0].height < NO_CONTACT
 
 
 def resting_contacts(

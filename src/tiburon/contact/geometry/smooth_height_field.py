@@ -9,8 +9,8 @@ e2 = (0, 1, hy) tangents, I and II the fundamental forms.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed
-from tiburon.contact.geometry.vectors import maximum, root, select
+from tiburon.contact.geometry.contact_geometry import NO_CONTACT, ContactGeometry, Placed
+from tiburon.contact.geometry.vectors import maximum, minimum, root, select
 from tiburon.spatial.vec3 import (
     Mat3,
     Scalar,
@@ -25,16 +25,33 @@ from tiburon.spatial.vec3 import (
     transpose_vector,
 )
 from tiburon.trace.primitives.grid_patch import read_patch
-from tiburon.trace.regions import while_loop
+from tiburon.trace.regions import fixed_loop, function, where_needed, while_loop
 from tiburon.trace.value import unary, where
 
-__all__ = ["smooth_support_contact", "smooth_terrain_contact"]
+__all__ = [
+    "Nearest",
+    "hill_contacts",
+    "smooth_height",
+    "smooth_support_contacts",
+    "smooth_terrain_contact",
+]
 
 ITERATIONS = 30
 """Most iterations; terrain whose curvature radii exceed the distance needs about 5."""
 
 CONVERGED = 1e-24
 """Squared step at which Newton's method ends, relative to the spacing."""
+
+LONGEST_WAY = 1.5
+"""Cells that Newton's method may move away from a vertex at which it begins: what is farther away
+is nearer to another one."""
+
+LEAST_HILL = 1e-4
+"""Curvature of the distance, relative to half the spacing, below which a hill is flat: edges and
+rims of a body touch it."""
+
+SAME_PLACE = 0.1
+"""Distance of places, relative to the spacing, below which they are one."""
 
 
 class _Surface(NamedTuple):
@@ -102,6 +119,13 @@ def smooth_terrain_contact(center: Vec3, radius: Scalar, field: Placed) -> Conta
     )
 
 
+def smooth_height(point: Vec3, field: Placed) -> Scalar:
+    """Return the distance of a point from the tangent plane of smooth terrain below it [m]."""
+    x, y, z = transpose_vector(field.rotation, subtract(point, field.position))
+    s = _surface(x, y, field.size)
+    return (z - s.h) / root(1.0 + s.x * s.x + s.y * s.y)
+
+
 Support = Callable[[Vec3], tuple[Vec3, Mat3]]
 """Extreme point of a body in a direction, world axes [m], and the radii tensor of its surface or
 rim there: the derivative of the point by the direction [m]."""
@@ -109,22 +133,38 @@ rim there: the derivative of the point by the direction [m]."""
 Matrix2 = tuple[tuple[Scalar, Scalar], tuple[Scalar, Scalar]]
 
 
-def smooth_support_contact(support: Support, center: Vec3, field: Placed) -> ContactGeometry:
-    """Return the contact of a convex body with smooth terrain.
+class _Found(NamedTuple):
+    """A place of the terrain that touches a body."""
 
-    Newton's method looks for the place of the terrain whose normal meets the body at its extreme
+    gap: Scalar
+    x: Scalar
+    y: Scalar
+
+
+def smooth_support_contacts(
+    support: Support, center: Vec3, radius: Scalar, field: Placed, reach: int, count: int
+) -> tuple[ContactGeometry, ...]:
+    """Return the contacts of a convex body with smooth terrain, in an order of their places.
+
+    Newton's method looks for the places of the terrain whose normal meets the body at its extreme
     point in the opposite direction: e_i . (p - x) = 0 for both tangents. With the metric I, the
     second derivatives H of the height and the radii R of the body,
 
         J = (p - x)_z H + w E^T R E I^-1 H - I
 
-    It starts below the extreme point for the normal under the center; from there the nearest place
-    is found, one of several in a narrow valley.
+    A body over uneven ground has several such places, one for each hill that it may touch: the
+    method starts from below the extreme point for the normal under the center, and from all
+    vertices of the grid near the body. Places whose tangent plane is above the center are on the
+    far side of a hill and do not count. One contact always exists: if no place is found, that of
+    the extreme point for the normal under the center, as a point.
 
     Args:
         support: Extreme points of the body.
         center: Its center, world axes [m].
+        radius: Of the sphere around the center that contains it [m].
         field: The height field; beyond its border it goes on at the heights of the border.
+        reach: Cells around the center that the body covers; `reach_of`.
+        count: Number of contacts; those that do not exist have the gap `NO_CONTACT`.
     """
     dx, dy, *_ = field.size
 
@@ -160,22 +200,278 @@ def smooth_support_contact(support: Support, center: Vec3, field: Placed) -> Con
         (a, b), (c, d) = select(convex, J, metric)
         inverse = 1.0 / (a * d - b * c)
         u, v = (d * g1 - b * g2) * inverse, (a * g2 - c * g1) * inverse
-        # no farther than a cell at once
-        longest = maximum(abs(u) / dx, abs(v) / dy)
+        # no farther than half a cell at once
+        longest = 2.0 * maximum(abs(u) / dx, abs(v) / dy)
         factor = 1.0 / maximum(longest, 1.0)
         u, v = factor * u, factor * v
         return _Place(place.x + u, place.y + v, (u * u + v * v) / (dx * dy))
 
-    cx, cy, _ = local(center)
-    under = _surface(cx, cy, field.size)
-    (sx, sy, _), _ = extreme(under, 1.0 / root(1.0 + under.x * under.x + under.y * under.y))
-    found = while_loop(lambda p: p.step > CONVERGED, step, _Place(sx, sy, 1.0), ITERATIONS)
-    x, y = (where(found.converged, p, q) for p, q in zip(found.state[:2], (sx, sy), strict=True))
-    s = _surface(x, y, field.size)
+    def gap_at(x: Scalar, y: Scalar) -> tuple[Scalar, _Surface, Scalar, Matrix2]:
+        s = _surface(x, y, field.size)
+        w = 1.0 / root(1.0 + s.x * s.x + s.y * s.y)
+        p, R = extreme(s, w)
+        return w * (p[2] - s.h - s.x * (p[0] - x) - s.y * (p[1] - y)), s, w, R
+
+    middle = local(center)
+
+    @function
+    def refined(x: Scalar, y: Scalar, way: Scalar) -> _Found:
+        """Return the place that Newton's method finds from another one, not too far away."""
+        place, converged = _iterated(step, x, y, way, field)
+        gap, s, _, _ = gap_at(place.x, place.y)
+        above = middle[2] - s.h - s.x * (middle[0] - place.x) - s.y * (middle[1] - place.y)
+        # below the center, whatever the depth
+        exists = converged & ((above > 0.0) | (way > LONGEST_WAY))
+        return _Found(where(exists, gap, NO_CONTACT), place.x, place.y)
+
+    under = _surface(middle[0], middle[1], field.size)
+    lowest, _ = extreme(under, 1.0 / root(1.0 + under.x * under.x + under.y * under.y))
+    best = _searched(refined, (lowest[0], lowest[1]), middle, radius, field, reach, count)
+    geometry = function(_support_geometry)
+    contacts = []
+    for one in _ordered(list(best)):
+        gap, s, w, R = gap_at(one.x, one.y)
+        exists = one.gap < NO_CONTACT
+        contact = geometry(one.x, one.y, gap, s, w, R, field)
+        contacts.append(contact._replace(gap=where(exists, gap, NO_CONTACT)))
+    point = add(field.position, matrix_vector(field.rotation, lowest))
+    alone = function(smooth_terrain_contact)(point, 0.0, field)
+    return (select(contacts[0].gap < NO_CONTACT, contacts[0], alone), *contacts[1:])
+
+
+def _iterated(
+    step: Callable[[_Place], _Place], x: Scalar, y: Scalar, way: Scalar, field: Placed
+) -> tuple[_Place, Scalar]:
+    """Return where Newton's method ends, and whether it does near the place where it began.
+
+    Args:
+        step: One iteration.
+        x: Where it begins, axes of the field [m].
+        y: Likewise.
+        way: Cells that it may move away from there.
+        field: The height field.
+    """
+    dx, dy, *_ = field.size
+
+    def stays(p: _Place) -> Scalar:
+        return (abs(p.x - x) <= way * dx) & (abs(p.y - y) <= way * dy)
+
+    found = while_loop(
+        lambda p: (p.step > CONVERGED) & stays(p), step, _Place(x, y, 1.0), ITERATIONS
+    )
+    return found.state, found.converged & stays(found.state)
+
+
+def _searched(
+    refined: Callable[[Scalar, Scalar, Scalar], _Found],
+    start: tuple[Scalar, Scalar],
+    middle: Vec3,
+    radius: Scalar,
+    field: Placed,
+    reach: int,
+    count: int,
+) -> tuple[_Found, ...]:
+    """Return the places of smallest gap that are found from a place and from all vertices nearby.
+
+    Args:
+        refined: Returns the place that is found from another one.
+        start: Where to begin.
+        middle: Center of the body, axes of the field [m].
+        radius: Of the sphere around the center that contains the body [m].
+        field: The height field.
+        reach: Cells around the center that the body covers.
+        count: Number of places.
+    """
+    dx, dy, *handle = field.size
+    none = _Found(NO_CONTACT, *start)
+    best = _inserted((none,) * count, refined(*start, NO_CONTACT), dx, dy)
+    side = 2 * reach + 1
+    i = unary("floor", middle[0] / dx + 0.5) - float(reach)
+    j = unary("floor", middle[1] / dy + 0.5) - float(reach)
+    limit = radius + maximum(dx, dy)
+
+    def visit(index: Scalar, best: tuple[_Found, ...]) -> tuple[_Found, ...]:
+        a = unary("floor", (index + 0.5) * (1.0 / side))
+        row, column = i + a, j + (index - side * a)
+        ((z,),) = read_patch(1, handle, row, column)
+        offset = (row * dx - middle[0], column * dy - middle[1], z - middle[2])
+        near = dot(offset, offset) < limit * limit
+        found = where_needed(near, lambda: refined(row * dx, column * dy, LONGEST_WAY), none)
+        return _inserted(best, found, dx, dy)
+
+    found: tuple[_Found, ...] = fixed_loop(side * side, visit, best)
+    return found
+
+
+class Nearest(NamedTuple):
+    """A part of the surface of a body, as a point of the ground sees it; world axes."""
+
+    gap: Scalar
+    """Signed distance of the point from the part, which goes on beyond its border [m]."""
+
+    outward: Vec3
+    """Unit normal out of the body there."""
+
+    curvature: Mat3
+    """Second derivative of the distance [1/m]."""
+
+    inside: Scalar
+    """Whether the nearest point is on the part, not beyond its border."""
+
+
+def hill_contacts(
+    nearest: Callable[[Vec3], Nearest],
+    center: Vec3,
+    radius: Scalar,
+    field: Placed,
+    reach: int,
+    count: int,
+) -> tuple[ContactGeometry, ...]:
+    """Return the contacts of hills of smooth terrain with a flat or round part of a body.
+
+    Newton's method minimizes the distance d of places x of the terrain from the part, from all
+    vertices of the grid near the body: with the gradient n of d and its second derivative D,
+
+        e_i . n = 0,   J_ij = e_i . D e_j + n_z H_ij
+
+    Args:
+        nearest: The part of the surface.
+        center: Center of the body, world axes [m].
+        radius: Of the sphere around the center that contains it [m].
+        field: The height field; beyond its border it goes on at the heights of the border.
+        reach: Cells around the center that the body covers; `reach_of`.
+        count: Number of contacts; those that do not exist have the gap `NO_CONTACT`.
+    """
+    dx, dy, *_ = field.size
+    longest = 0.5 * minimum(dx, dy)
+    seen = function(nearest)
+
+    def at(x: Scalar, y: Scalar) -> tuple[_Surface, Nearest, Vec3, Matrix2]:
+        """Return terrain and body at a place, the gradient, axes of the field, and E^T D E."""
+        s = _surface(x, y, field.size)
+        place = add(field.position, matrix_vector(field.rotation, (x, y, s.h)))
+        there = seen(place)
+        n = transpose_vector(field.rotation, there.outward)
+        one, two = (
+            matrix_vector(field.rotation, tangent) for tangent in ((1.0, 0.0, s.x), (0.0, 1.0, s.y))
+        )
+        along, across = (matrix_vector(there.curvature, tangent) for tangent in (one, two))
+        mixed = dot(two, along)
+        return s, there, n, ((dot(one, along), mixed), (mixed, dot(two, across)))
+
+    def second(s: _Surface, n: Vec3, bent: Matrix2) -> tuple[Scalar, ...]:
+        """Return three elements of J, and its smaller eigenvalue."""
+        a, b, d = bent[0][0] + n[2] * s.xx, bent[0][1] + n[2] * s.xy, bent[1][1] + n[2] * s.yy
+        return a, b, d, 0.5 * (a + d) - root(0.25 * (a - d) * (a - d) + b * b)
+
+    def step(place: _Place) -> _Place:
+        s, _, n, bent = at(place.x, place.y)
+        g1, g2 = n[0] + n[2] * s.x, n[1] + n[2] * s.y
+        a, b, d, least = second(s, n, bent)
+        # steps are bounded, and go downhill where the distance is not convex
+        shift = maximum(root(g1 * g1 + g2 * g2) / longest - least, 0.0)
+        a, d = a + shift, d + shift
+        determinant = a * d - b * b
+        regular = determinant > 0.0
+        inverse = where(regular, 1.0 / where(regular, determinant, 1.0), 0.0)
+        u, v = (b * g2 - d * g1) * inverse, (b * g1 - a * g2) * inverse
+        return _Place(place.x + u, place.y + v, (u * u + v * v) / (dx * dy))
+
+    middle = transpose_vector(field.rotation, subtract(center, field.position))
+
+    @function
+    def refined(x: Scalar, y: Scalar, way: Scalar) -> _Found:
+        """Return the place that Newton's method finds from another one, not too far away."""
+        place, converged = _iterated(step, x, y, way, field)
+        s, there, n, bent = at(place.x, place.y)
+        above = middle[2] - s.h - s.x * (middle[0] - place.x) - s.y * (middle[1] - place.y)
+        # the ground is below the part, and falls off around the place
+        exists = converged & there.inside & (above > 0.0) & (n[2] < 0.0)
+        exists = exists & (second(s, n, bent)[3] * longest > LEAST_HILL)
+        return _Found(where(exists, there.gap, NO_CONTACT), place.x, place.y)
+
+    best = _searched(refined, (middle[0], middle[1]), middle, radius, field, reach, count)
+    contacts = []
+    for one in _ordered(list(best)):
+        s, there, _, bent = at(one.x, one.y)
+        contact = _hill_geometry(one.x, one.y, s, there, bent, field)
+        contacts.append(contact._replace(gap=where(one.gap < NO_CONTACT, there.gap, NO_CONTACT)))
+    return tuple(contacts)
+
+
+def _hill_geometry(
+    x: Scalar, y: Scalar, s: _Surface, there: Nearest, bent: Matrix2, field: Placed
+) -> ContactGeometry:
+    """Return the contact of a place of the terrain with a part of a body.
+
+    With K the curvature of the terrain and B = (r1 + g P)^-1 the second derivative of the distance,
+    D = K (K + B)^-1 B and T = K (K + B)^-1 (1 - g / 2 B).
+    """
     w = 1.0 / root(1.0 + s.x * s.x + s.y * s.y)
-    p, R = extreme(s, w)
+    gap, outward = there.gap, there.outward
+    metric, H = _forms(s)
+    inverse_metric = _inverse(metric)
+    K = _scaled(_product(inverse_metric, H), -w)
+    B = _product(inverse_metric, bent)
+    share = _product(K, _inverse(_sum(K, B)))
+    one: Matrix2 = ((1.0, 0.0), (0.0, 1.0))
+    D, T = _product(share, B), _product(share, _sum(one, _scaled(B, -0.5 * gap)))
+    curvature, first_share = (
+        rotate_general(field.rotation, _spread(_product(part, inverse_metric), s))
+        for part in (D, T)
+    )
+    place = add(field.position, matrix_vector(field.rotation, (x, y, s.h)))
+    point = subtract(place, scale(outward, 0.5 * gap))
+    return ContactGeometry(gap, point, outward, curvature, first_share)
+
+
+def _inserted(
+    best: tuple[_Found, ...], found: _Found, dx: Scalar, dy: Scalar
+) -> tuple[_Found, ...]:
+    """Return the places of smallest gap with one more, if it is not one of them."""
+    new: Scalar = found.gap < NO_CONTACT
+    for one in best:
+        u, v = (found.x - one.x) / dx, (found.y - one.y) / dy
+        same = (one.gap < NO_CONTACT) & (u * u + v * v < SAME_PLACE * SAME_PLACE)
+        new = new & ~same
+    found = found._replace(gap=where(new, found.gap, NO_CONTACT))
+    kept = []
+    for one in best:
+        nearer = found.gap < one.gap
+        kept.append(select(nearer, found, one))
+        found = select(nearer, one, found)
+    return tuple(kept)
+
+
+def _ordered(places: list[_Found]) -> list[_Found]:
+    """Return places in an order that lasts while gaps change, those that do not exist last."""
+    found = list(places)
+    for end in range(len(found) - 1, 0, -1):
+        for k in range(end):
+            one, other = found[k], found[k + 1]
+            exists = other.gap < NO_CONTACT
+            ahead = 0.8 * one.x + 0.6 * one.y > 0.8 * other.x + 0.6 * other.y
+            later = (one.gap >= NO_CONTACT) | ahead
+            found[k] = select(exists & later, other, one)
+            found[k + 1] = select(exists & later, one, other)
+    return found
+
+
+def _support_geometry(
+    x: Scalar, y: Scalar, gap: Scalar, s: _Surface, w: Scalar, R: Matrix2, field: Placed
+) -> ContactGeometry:
+    """Return the contact of a body at a place of the terrain.
+
+    Args:
+        x: Place, axes of the field [m].
+        y: Likewise.
+        gap: Gap there [m].
+        s: The terrain there.
+        w: Vertical component of its normal.
+        R: Radii of the body between the tangents, E^T R E [m].
+        field: The height field.
+    """
     outward = (-s.x * w, -s.y * w, w)
-    gap = outward[0] * (p[0] - x) + outward[1] * (p[1] - y) + outward[2] * (p[2] - s.h)
     normal = matrix_vector(field.rotation, outward)
     # in coefficients of the tangents: A curvature of the terrain, S radii of the body
     metric, H = _forms(s)

@@ -1,8 +1,14 @@
 """Contacts of a sphere with a height field."""
 
-from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed
+from tiburon.contact.geometry.contact_geometry import (
+    ContactGeometry,
+    Placed,
+    tangent_projector,
+)
 from tiburon.contact.geometry.height_field import NEAR, Reach, terrain_contacts
-from tiburon.contact.geometry.smooth_height_field import smooth_terrain_contact
+from tiburon.contact.geometry.smooth_height_field import smooth_support_contacts
+from tiburon.contact.geometry.vectors import scale_matrix
+from tiburon.spatial.vec3 import Mat3, Vec3, add, scale
 
 __all__ = ["sphere_height_field", "sphere_smooth_height_field"]
 
@@ -23,5 +29,10 @@ def sphere_height_field(
 def sphere_smooth_height_field(
     first: Placed, second: Placed, reach: Reach = NEAR
 ) -> tuple[ContactGeometry, ...]:
-    """Return the contact with smooth terrain."""
-    return (smooth_terrain_contact(first.position, first.size[0], second),)
+    """Return up to three contacts with smooth terrain."""
+    (radius,), center = first.size, first.position
+
+    def support(toward: Vec3) -> tuple[Vec3, Mat3]:
+        return add(center, scale(toward, radius)), scale_matrix(tangent_projector(toward), radius)
+
+    return smooth_support_contacts(support, center, radius, second, reach.body, 3)

@@ -7,7 +7,7 @@ contact lies among the normals of the triangles around it, so that coplanar tria
 contacts at their edges, and shapes slide over them undisturbed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tiburon.contact.geometry.contact_geometry import (
@@ -40,7 +40,7 @@ from tiburon.trace.primitives.grid_patch import read_patch
 from tiburon.trace.regions import fixed_loop, function, where_needed
 from tiburon.trace.value import unary, where
 
-__all__ = ["NOTHING", "ridge_contacts", "segment"]
+__all__ = ["NOTHING", "face_contacts", "nearest_contacts", "ridge_contacts", "segment"]
 
 PointContact = Callable[[Vec3], ContactGeometry]
 """Contact of a point of the terrain with the shape, from the point to the shape."""
@@ -55,12 +55,12 @@ AMONG = 1e-6
 ACROSS = 0.1
 """Sine by which the normal of a contact of an edge may lean along the edge."""
 
+MARGIN = 1e-12
+"""Fraction of a cell by which a foot may be beyond a triangle: rounding must not open a hole
+between triangles, nor count a place twice."""
+
 STEEP = 1e-3
 """Sine by which a triangle must fall off beside an edge or vertex that touches by itself."""
-
-
-EDGE_CONTACTS = 2
-"""Contacts of an edge with a shape that has a `radius`."""
 
 NOTHING = ContactGeometry(NO_CONTACT, (0.0, 0.0, 0.0), (0.0, 0.0, 1.0))
 """A contact that does not exist."""
@@ -82,6 +82,7 @@ def ridge_contacts(
     point_contact: PointContact,
     edge_contacts: EdgeContacts,
     radius: Scalar | None = None,
+    edge_count: int = 2,
 ) -> tuple[ContactGeometry, ...]:
     """Return the contacts of a shape with vertices and edges of a height field, from the shape.
 
@@ -96,6 +97,7 @@ def ridge_contacts(
         edge_contacts: Contacts of an edge with the shape.
         radius: Of the sphere around the shape [m]: edges that are farther from it than the spacing
             of the grid are passed over; none by default.
+        edge_count: Contacts of an edge with a shape that has a radius.
     """
     dx, dy, *handle = field.size
     local = transpose_vector(field.rotation, subtract(center, field.position))
@@ -121,7 +123,7 @@ def ridge_contacts(
         sees = (dot(up, inward) < -STEEP) & (dot(apart, apart) < limit * limit)
         outward = scale(inward, -1.0)
         found: tuple[ContactGeometry, ...] = where_needed(
-            sees, lambda: tuple(at_edge(vertex, edge, outward)), (NOTHING,) * EDGE_CONTACTS
+            sees, lambda: tuple(at_edge(vertex, edge, outward)), (NOTHING,) * edge_count
         )
         return found
 
@@ -137,7 +139,7 @@ def ridge_contacts(
             return matrix_vector(field.rotation, arm)
 
         around = [to(*k) for k in ((1, 0), (1, 1), (0, 1), (-1, 0), (-1, -1), (0, -1))]
-        best = _inserted(best, _on_vertex(at_vertex(vertex), around))
+        best = _inserted(best, _seen(_on_vertex(at_vertex(vertex), around), center))
         # edges to (1, 0), (1, 1) and (0, 1), with the opposite corners of both triangles
         for k, others in ((0, (1, 5)), (1, (0, 2)), (2, (1, 3))):
             edge = around[k]
@@ -146,13 +148,84 @@ def ridge_contacts(
             beside = [subtract(around[o], scale(e, dot(e, around[o]))) for o in others]
             for contact in touches(vertex, edge, e, beside):
                 s = dot(subtract(contact.point, vertex), edge) / dot(edge, edge)
-                best = _inserted(best, _on_edge(contact, e, s, beside))
+                best = _inserted(best, _seen(_on_edge(contact, e, s, beside), center))
         return best
 
     none = _Touch(NO_CONTACT, center, up, ZERO33, ZERO33)
     best = fixed_loop(side * side, visit, (none,) * count)
     along = matrix_vector(field.rotation, (0.8, 0.6, 0.0))
     return tuple(exchanged(ContactGeometry(*one)) for one in _ordered(list(best), along))
+
+
+def face_contacts(
+    extremes: Callable[[Vec3], tuple[Vec3, ...]],
+    center: Vec3,
+    under: ContactGeometry,
+    field: Placed,
+    reach: int,
+    count: int,
+) -> tuple[ContactGeometry, ...]:
+    """Return the contacts of a convex shape with triangles of a height field, from the shape.
+
+    A triangle counts if the shape is lowest over it, of all places over its plane. Those of
+    smallest gap, in an order of their places; unused ones have the gap `NO_CONTACT`. A shape whose
+    center is below the ground has the contact with the plane that is nearest to its center.
+
+    Args:
+        extremes: Points of the shape that are extreme in a direction, world axes [m]: one of an
+            ellipsoid, one of each rim of a cylinder.
+        center: Origin of the shape, world axes [m].
+        under: Contact of the center with the height field.
+        field: The height field.
+        reach: Cells around it that the shape covers; `reach_of`.
+        count: Number of contacts.
+    """
+    dx, dy, *handle = field.size
+    local = transpose_vector(field.rotation, subtract(center, field.position))
+    side = 2 * reach + 2
+    i = unary("floor", local[0] / dx) - float(reach)
+    j = unary("floor", local[1] / dy) - float(reach)
+    lowest = function(extremes)
+
+    def visit(index: Scalar, best: tuple[_Touch, ...]) -> tuple[_Touch, ...]:
+        a = unary("floor", (index + 0.5) * (1.0 / side))
+        row, column = i + a, j + (index - side * a)
+        (z00, z01), (z10, z11) = read_patch(2, handle, row, column)
+        vertex = (row * dx, column * dy, z00)
+        for lower, x, y in ((True, z10 - z00, z11 - z10), (False, z11 - z01, z01 - z00)):
+            slope = (x / dx, y / dy)
+            w = 1.0 / root(1.0 + slope[0] * slope[0] + slope[1] * slope[1])
+            n = (-slope[0] * w, -slope[1] * w, w)
+            outward = matrix_vector(field.rotation, n)
+            above = dot(n, subtract(local, vertex)) > 0.0
+            for point in lowest(scale(outward, -1.0)):
+                place = transpose_vector(field.rotation, subtract(point, field.position))
+                arm = subtract(place, vertex)
+                gap = dot(n, arm)
+                t, u = (arm[0] - gap * n[0]) / dx, (arm[1] - gap * n[1]) / dy
+                long, short = (t, u) if lower else (u, t)
+                inside = (short >= -MARGIN) & (long <= 1.0 + MARGIN) & (short <= long + MARGIN)
+                middle = subtract(point, scale(outward, 0.5 * gap))
+                found = _Touch(gap, middle, scale(outward, -1.0), ZERO33, ZERO33)
+                for one in best:
+                    # on an edge of coplanar triangles, both
+                    apart = subtract(one.point, middle)
+                    inside = inside & (dot(apart, apart) > MARGIN * MARGIN * dx * dx)
+                best = _inserted(best, found._replace(gap=where(above & inside, gap, NO_CONTACT)))
+        return best
+
+    down = matrix_vector(field.rotation, (0.0, 0.0, -1.0))
+    none = _Touch(NO_CONTACT, center, down, ZERO33, ZERO33)
+    foot = add(under.point, scale(under.normal, 0.5 * under.gap))
+    first = none
+    for point in lowest(under.normal):
+        gap = -dot(under.normal, subtract(point, foot))
+        middle = add(point, scale(under.normal, 0.5 * gap))
+        deep = _Touch(gap, middle, under.normal, ZERO33, ZERO33)
+        first = select((under.gap <= 0.0) & (gap < first.gap), deep, first)
+    best = fixed_loop(side * side, visit, (first, *(none,) * (count - 1)))
+    along = matrix_vector(field.rotation, (0.8, 0.6, 0.0))
+    return tuple(ContactGeometry(*one) for one in _ordered(list(best), along))
 
 
 def _falls(normal: Vec3, arms: list[Vec3]) -> tuple[Scalar, Scalar]:
@@ -165,6 +238,12 @@ def _falls(normal: Vec3, arms: list[Vec3]) -> tuple[Scalar, Scalar]:
         below = below & (rise <= AMONG * length)
         clearly = clearly | (rise < -STEEP * length)
     return below, clearly
+
+
+def _seen(touch: _Touch, center: Vec3) -> _Touch:
+    """Return a contact; it does not exist where the center of the shape is below its plane."""
+    above = dot(touch.normal, subtract(center, touch.point)) > -0.5 * touch.gap
+    return touch._replace(gap=where(above, touch.gap, NO_CONTACT))
 
 
 def _on_vertex(contact: ContactGeometry, around: list[Vec3]) -> _Touch:
@@ -199,6 +278,23 @@ def _inserted(best: tuple[_Touch, ...], found: _Touch) -> tuple[_Touch, ...]:
         kept.append(select(nearer, found, one))
         found = select(nearer, one, found)
     return tuple(kept)
+
+
+def nearest_contacts(
+    contacts: Sequence[ContactGeometry], count: int, field: Placed
+) -> tuple[ContactGeometry, ...]:
+    """Return the contacts of smallest gap, in an order of their places.
+
+    Args:
+        contacts: Contacts of a shape with a height field.
+        count: How many of them.
+        field: The height field.
+    """
+    best = (_Touch(*contacts[0])._replace(gap=NO_CONTACT),) * count
+    for contact in contacts:
+        best = _inserted(best, _Touch(*contact))
+    along = matrix_vector(field.rotation, (0.8, 0.6, 0.0))
+    return tuple(ContactGeometry(*one) for one in _ordered(list(best), along))
 
 
 def _ordered(touches: list[_Touch], along: Vec3) -> list[_Touch]:

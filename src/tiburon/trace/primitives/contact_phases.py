@@ -16,7 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.trace.primitives.contact_step import GAP_TOLERANCE, LEAST_HOLD, UNBOUNDED, split
+from tiburon.trace.primitives.contact_step import (
+    GAP_TOLERANCE,
+    LANDING,
+    LEAST_HOLD,
+    UNBOUNDED,
+    split,
+)
 from tiburon.trace.primitives.friction import FrictionGaussSeidel
 from tiburon.trace.regions import where_needed, while_loop
 
@@ -168,7 +174,10 @@ def contact_phases(
     z = matrix.push(timed)
     ends = [gap + h * u for gap, u in zip(gaps, matrix.normal_velocities(z), strict=True)]
     threshold = LEAST_HOLD * _largest(p)
-    held = [p[3 * k + 2] > bound + threshold for k, bound in enumerate(least)]
+    held = [
+        (p[3 * k + 2] > bound + threshold) & (jumps[k] <= LANDING * p[3 * k + 2])
+        for k, bound in enumerate(least)
+    ]
     errors = [
         np.where(one, np.abs(end), np.maximum(-end, 0.0))
         for one, end in zip(held, ends, strict=True)

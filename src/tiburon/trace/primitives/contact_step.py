@@ -12,7 +12,7 @@ Three contact problems share their matrix, and most steps need the first only. C
 least impulse. Where e returns part of it, decompression solves again with (1 + e) times the
 compression impulse as the least one. The gaps at the end of the step follow from z; what they leave
 open or penetrating beyond `GAP_TOLERANCE` is removed by a third problem without friction, in which
-contacts that are held closed may pull.
+contacts that are held closed may pull; those that land may not.
 """
 
 from __future__ import annotations
@@ -51,6 +51,11 @@ bodies that fall together are rounding, and none may be their solution."""
 
 LEAST_HOLD = 1e-8
 """Share of the largest impulse above which a force holds a contact closed."""
+
+LANDING = 0.5
+"""Share of an impulse that removes the speed of approach above which a contact lands: it is not
+held closed, and may be left open. Held, it would turn the body about itself to lift a contact
+nearby that closed earlier."""
 
 UNBOUNDED = 1e30
 """Bound of impulses without a bound [N s]."""
@@ -301,7 +306,10 @@ class _Phases:
         for visit in self.solver.visits(self.z, reads=True):
             k, n = visit.k, visit.row + 2
             end = m.add_product(self.h, visit.normal_product(), self.gaps.load(m, k))
-            held = m.less(m.add(problem.least.load(m, k), hold), problem.p.load(m, n))
+            normal = problem.p.load(m, n)
+            held = m.less(m.add(problem.least.load(m, k), hold), normal)
+            stays = m.less_equal(self.jumps.load(m, k), m.mul(m.constant(LANDING), normal))
+            held = m.both(held, stays)
             wrong = m.choose(m.less(end, zero), difference(m, zero, end), zero)
             wrong = m.choose(held, absolute(m, end), wrong)
             self.error.store(m, 0, larger(m, self.error.load(m, 0), wrong))
