@@ -33,6 +33,13 @@ def slow(point, stream):
     return start(point, stream)
 
 
+def gated(point, stream):
+    """Wait at case 9, in the third block, until a file is there."""
+    while point.case == 9 and not os.path.exists(os.environ["TIBURON_TEST_GATE"]):
+        time.sleep(0.01)
+    return start(point, stream)
+
+
 @posix
 @pytest.mark.slow
 def test_a_deadly_case_is_isolated(tmp_path, reference):
@@ -100,15 +107,15 @@ def workers_of(pid):
 DRIVER = """
 import sys
 from tests.parallel.studies import study
-from tests.parallel.test_faults import slow
-study(sys.argv[1], setup=slow, workers=int(sys.argv[2]))
+from tests.parallel import test_faults
+study(sys.argv[1], setup=getattr(test_faults, sys.argv[3]), workers=int(sys.argv[2]))
 """
 
 
-def driver(path, workers):
+def driver(path, workers, setup="slow"):
     """Start a driver in a process of its own."""
     return subprocess.Popen(
-        [sys.executable, "-c", DRIVER, str(path), str(workers)],
+        [sys.executable, "-c", DRIVER, str(path), str(workers), setup],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stderr=subprocess.PIPE,
         text=True,
@@ -126,22 +133,24 @@ def wait_for(condition, process=None):
 
 
 @posix
-def test_a_killed_driver_is_resumed(tmp_path, reference):
+def test_a_killed_driver_is_resumed(tmp_path, reference, monkeypatch):
     """Receipts count, the rest runs; a second driver is refused while the first is alive."""
     path = tmp_path / "resumed.zarr"
-    first = driver(path, 0)
+    monkeypatch.setenv("TIBURON_TEST_GATE", str(tmp_path / "gate"))
+    first = driver(path, 0, "gated")
     try:
         wait_for(lambda: len(list(path.glob("status/receipts/0/*.json"))) >= 2, first)
         with pytest.raises(tb.RunFileError, match=rf"is being computed by process {first.pid} on "):
-            study(path, setup=slow)
+            study(path, setup=gated)
         alive = tb.load_sweep(path).progress.drivers
         assert [one.pid for one in alive] == [first.pid]
     finally:
         first.kill()
         first.communicate()
     done = {file: file.stat().st_mtime_ns for file in path.glob("status/receipts/0/*.json")}
-    assert 2 <= len(done) < 6
-    assert study(path, setup=slow).is_complete
+    assert len(done) == 2
+    (tmp_path / "gate").touch()
+    assert study(path, setup=gated).is_complete
     assert content(path) == reference
     assert done == {file: file.stat().st_mtime_ns for file in done}
 

@@ -1,0 +1,113 @@
+"""A cluster of Dask over two network namespaces, joined by a virtual cable that is cut."""
+
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.parallel.studies import content, study
+
+pytest.importorskip("distributed", reason="needs pip install 'tiburon[sweep]'")
+
+CABLE = """
+ip link set lo up || exit 77
+unshare --net sleep 300 > /dev/null 2>&1 &
+far=$!
+sleep 0.5
+ip link add near0 type veth peer name far0 netns $far || exit 77
+ip addr add 10.9.0.1/24 dev near0 && ip link set near0 up
+there="nsenter --net=/proc/$far/ns/net"
+$there ip link set lo up && $there ip addr add 10.9.0.2/24 dev far0 && $there ip link set far0 up
+"""
+
+RUN = """
+export DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP=12s DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT=4s
+python=%(python)s
+scheduler="$python -m distributed.cli.dask_scheduler --no-dashboard"
+$scheduler --host 10.9.0.1 --port 8786 > /dev/null 2>&1 &
+scheduler=$!
+worker="$python -m distributed.cli.dask_worker tcp://10.9.0.1:8786 --nthreads 1"
+worker="$worker --no-nanny --no-dashboard"
+$worker --host 10.9.0.1 --name near > /dev/null 2>&1 &
+near=$!
+$there $worker --host 10.9.0.2 --name far > /dev/null 2>&1 &
+away=$!
+$python %(driver)s %(folder)s near0
+code=$?
+kill -9 $scheduler $near $away $far
+exit $code
+"""
+
+DRIVER = """
+import pickle, subprocess, sys, threading
+from pathlib import Path
+from distributed import Client
+from tests.parallel.studies import study, content
+from tests.parallel.test_faults import slow, wait_for
+
+folder, cable = Path(sys.argv[1]), sys.argv[2]
+
+def sent():
+    # of the namespace of this process, which /sys does not show
+    (line,) = [one for one in open("/proc/self/net/dev") if one.strip().startswith(cable)]
+    return int(line.partition(":")[2].split()[8])
+
+def cut():
+    receipts = "cut.zarr/status/receipts/0/[0-9]*.json"
+    wait_for(lambda: "far" in {worker(file) for file in folder.glob(receipts)})
+    subprocess.run(["ip", "link", "set", cable, "down"], check=True)
+    print("cable cut", flush=True)
+
+def worker(file):
+    import json
+    pid = json.loads(json.loads(file.read_text())["receipt"])["worker"].rpartition(":")[2]
+    return names.get(int(pid))
+
+with Client("tcp://10.9.0.1:8786", timeout=60) as client:
+    client.wait_for_workers(2, timeout=60)
+    import os
+    names = {pid: client.scheduler_info()["workers"][place]["name"]
+             for place, pid in client.run(os.getpid).items()}
+    print(names, flush=True)
+    before = sent()
+    study(folder / "whole.zarr", client=client, setup=slow)
+    used = sent() - before
+    assert used > 10_000, used
+    killer = threading.Thread(target=cut)
+    killer.start()
+    found = study(folder / "cut.zarr", client=client, setup=slow)
+    killer.join()
+    assert found.is_complete
+    result = {name: content(folder / f"{name}.zarr") for name in ("whole", "cut")}
+    (folder / "result.pickle").write_bytes(pickle.dumps(result))
+    os._exit(0)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="needs namespaces of Linux")
+def test_a_cut_cable_costs_no_row(tmp_path):
+    """Workers at both ends compute; when the cable is cut, the near one does the rest."""
+    isolated = ["unshare", "--user", "--map-root-user", "--net", "--mount", "bash", "-c"]
+    probe = subprocess.run([*isolated, CABLE + "kill $far"], capture_output=True, check=False)
+    if probe.returncode:
+        pytest.skip(f"no virtual cable can be made here ({probe.stderr.decode()[:80]})")
+    driver = tmp_path / "driver.py"
+    driver.write_text(DRIVER)
+    names = {"python": sys.executable, "driver": driver, "folder": tmp_path}
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    done = subprocess.run(
+        [*isolated, CABLE + RUN % names],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+    assert "cable cut" in done.stdout
+    whole = content(study(tmp_path / "reference.zarr").path)
+    assert pickle.loads((tmp_path / "result.pickle").read_bytes()) == {"whole": whole, "cut": whole}
