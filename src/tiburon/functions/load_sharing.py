@@ -68,7 +68,7 @@ from tiburon.load_sharing.objectives import (
     TorqueSmoothness,
 )
 from tiburon.load_sharing.problem import Before, Grip, Group, Layout, layout_of
-from tiburon.load_sharing.relaxation import DIRECTION, MOTION, RELAXED
+from tiburon.load_sharing.relaxation import DIRECTION, MOTION
 from tiburon.load_sharing.sites import SITE_VALUES, ContactSite
 from tiburon.load_sharing.solution import MANY_SIDES, Limits, levels_of, row_names
 from tiburon.model import WORLD, Model, World
@@ -103,11 +103,20 @@ _STATUS_NAMES = np.array(
 )
 """Names of the status of a solution, by code."""
 
+_STATUS_SCALARS = tuple(_STATUS_NAMES)
+"""The same, one by one."""
+
 FEASIBLE = ("optimal", "at limits")
 """Statuses of motions that are produced as given."""
 
 NOT_FINITE = 6
 """Code of solutions that overflow."""
+
+_BAD_CODES = (False, True, True, True, False, False, True)
+"""Whether there is no solution, by code."""
+
+_IS_BAD = np.array(_BAD_CODES)
+"""The same for many cases."""
 
 SIDES = 16
 """Sides of the pyramids around friction cones in explanations."""
@@ -799,7 +808,13 @@ class LoadSharing:
                 shown(max_step),
                 advice="forces could not follow the motion",
             )
-        motion = (_own(q), rest if v is None else _own(v), rest if vd is None else _own(vd))
+        # arrays that their caller cannot change; the calls of a helper would be felt here
+        kind = np.ndarray
+        motion = (
+            q.copy() if type(q) is kind else q,
+            rest if v is None else v.copy() if type(v) is kind else v,
+            rest if vd is None else vd.copy() if type(vd) is kind else vd,
+        )
         if failed is not None:
             touching, failed = self._without_failed(touching, failed)
         usual = touching is None and before is None and max_step is None
@@ -808,7 +823,7 @@ class LoadSharing:
         else:
             given = (
                 *motion,
-                self._all if touching is None else _own(self._taking_part(touching)),
+                self._all if touching is None else self._taking_part(touching),
                 x,
                 last,
                 UNBOUNDED if max_step is None else max_step,
@@ -834,17 +849,26 @@ class LoadSharing:
         tau, x, forces, friction, torque, bounds = found[:6]
         multipliers, equations, short, status, iterations, slacks = found[6:]
         if not tracing:
-            codes = np.asarray(status)
-            if failures is not None:
-                codes = np.where(failures, NOT_FINITE, codes)
-            code = codes.astype(np.int64) if codes.ndim else int(codes)
-            bad = ((codes > 0.0) & (codes < RELAXED)) | (codes == NOT_FINITE)
-            if np.any(bad) if codes.ndim else bad:
+            code: Any
+            bad: Any
+            if failures is None and type(status) is np.float64:
+                # functions of NumPy on single values would take as long as the dynamics
+                code = int(status)
+                some = bad = _BAD_CODES[code]
+            else:
+                codes = np.asarray(
+                    status if failures is None else np.where(failures, NOT_FINITE, status)
+                )
+                code = codes.astype(np.int64)
+                bad = _IS_BAD[code]
+                some = bad.any()
+            if some:
+                bad = np.asarray(bad)
                 tau, forces, x, friction, torque, short, slacks = (
                     np.where(bad.reshape(bad.shape + (1,) * (part.ndim - bad.ndim)), np.nan, part)
                     for part in (tau, forces, x, friction, torque, short, slacks)
                 )
-            status = _STATUS_NAMES[code]
+            status = _STATUS_SCALARS[code] if type(code) is int else _STATUS_NAMES[code]
         if counts.some:
             # kernels return one number where there are none
             batch = tau.shape[:-1]
@@ -1367,7 +1391,7 @@ class LoadSharing:
         points, groups = self.layout.points, len(self.layout.groups)
         if current_graph() is not None:
             return touching
-        taking = np.asarray(touching, dtype=np.float64)
+        taking = np.array(touching, dtype=np.float64)
         if taking.shape[-1:] == (points,) != (groups,):
             loops = np.ones((*taking.shape[:-1], groups - points))
             taking = np.concatenate([taking, loops], axis=-1)
@@ -1747,11 +1771,6 @@ def share_load(
     if check and not plan.limits.relax:
         plan.check(q, v, vd, touching=touching)
     return plan.share(q, v, vd, touching=touching, failed=failed, **conditions)
-
-
-def _own(given: Any) -> Any:
-    """Return an array that its caller cannot change."""
-    return given.copy() if type(given) is np.ndarray else given
 
 
 def _check_switches(**given: object) -> None:
