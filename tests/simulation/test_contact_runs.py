@@ -351,3 +351,21 @@ def test_resumed_runs_keep_their_ground():
     run.resume(0.01, world=floor)
     with pytest.raises(tb.ModelError, match="resume: the ground"):
         run.resume(0.01, world=tb.World(ground=tb.Ground(static_friction=0.1)))
+
+
+@pytest.mark.slow
+def test_a_mechanism_of_many_loops_stands_on_rigid_ground():
+    """Twelve legs in 36 loops, one and in a batch: hundreds of calls in one step."""
+    beest = tb.load("strandbeest")
+    world = tb.World(ground=tb.Ground(static_friction=0.6))
+    q = tb.lift_out(beest, beest.neutral(), world=world)
+    options = {"world": world, "contact": "rigid", "dt": 1e-3, "progress": False}
+    one = tb.simulate(beest, 5e-3, q=q, **options)
+    two = tb.simulate(beest, 5e-3, q=np.tile(q, (2, 1)), **options)
+    summary = one.contact_summary()
+    assert one.status == "finished"
+    assert summary.touching.max() > 0.0
+    assert summary.residual <= 1e-8
+    assert summary.depth.max() < 1e-10
+    assert np.array_equal(two.q[:, 1], one.q)
+    assert np.array_equal(two.v[:, 0], one.v)
