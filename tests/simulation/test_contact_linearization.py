@@ -402,6 +402,32 @@ def test_both_derivatives_of_a_contact_step_agree(height, speed, restitution):
     np.testing.assert_allclose(margin, near.margin, atol=1e-9)
 
 
+def test_impulses_are_solved_more_closely_for_derivatives():
+    """Three points that slide and bounce: errors of impulses come back a hundredfold."""
+    points = {"a": (0.2, 0.05, -0.1), "b": (-0.2, 0.03, -0.1), "c": (0.0, -0.2, -0.1)}
+    part = tb.Body(
+        "bar",
+        joint=tb.Free("bar"),
+        inertia=tb.Inertia(1.3, (0.02, 0.01, 0.0), (0.01, 0.02, 0.025)),
+    )
+    model = tb.Model("bar", [part], contacts=[tb.ContactPoint(k, "bar", points[k]) for k in points])
+    world = tb.World(ground=tb.Ground(static_friction=0.3, restitution=0.5))
+    element = replace(RigidContact.of(model, world), tolerance=1e-12)
+    system = System(model, world, [element], steps=True)
+    kernel, rng = step_derivative_kernel(system), np.random.default_rng(1)
+    for _ in range(6):
+        turned = 0.004 * rng.standard_normal(3)
+        q = np.array([1.0, *turned, 0.0, 0.0, 0.104])
+        q[:4] /= np.linalg.norm(q[:4])
+        v = np.array([*0.5 * rng.standard_normal(3), 1.5, 0.5 * rng.standard_normal(), -1.7])
+        near = tb.linearize(model, q, v, np.zeros(6), dt=0.01, world=world)
+        assert set(near.modes.tolist()) == {"sliding"}
+        A, B, _, _ = kernel(q, v, np.zeros(6), 0.01, system.z0, 0.0)
+        scale = np.abs(A).max()
+        np.testing.assert_allclose(A, near.A, atol=5e-9 * scale)
+        np.testing.assert_allclose(B, near.B, atol=5e-9 * scale)
+
+
 def test_adjoint_of_a_step_is_its_transposed_tangent():
     """Reverse and forward mode of the step of a run, by state, commands and parameters."""
     model, world = ball(0.5)

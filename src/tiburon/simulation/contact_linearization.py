@@ -43,7 +43,6 @@ from tiburon.contact.candidates import (
 )
 from tiburon.contact.rigid import (
     MOST_SWEEPS,
-    TOLERANCE,
     Closing,
     Compliance,
     ContactProblem,
@@ -95,6 +94,10 @@ from tiburon.trace.value import Value
 __all__ = ["StepChanges", "contacts_of", "linearize_contact", "step_changes", "step_kernel_of"]
 
 Array = NDArray[np.float64]
+
+SOLVED = 1e-10
+"""Residual of the impulses at which a step is linearized, relative to the largest impulse: smaller
+than that of runs, since derivatives of points that slide magnify it a hundredfold."""
 
 
 class _RotatingJoint:
@@ -418,7 +421,7 @@ def _contacts(
         problem.ends,
         problem.guess,
         h=h,
-        tolerance=TOLERANCE,
+        tolerance=SOLVED,
         most=MOST_SWEEPS,
     )
     closing_changes = function(_closing_changes)
