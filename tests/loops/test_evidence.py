@@ -117,7 +117,8 @@ def test_shoulder_torques_of_delta_follow_statics_of_bars():
                 moment += np.cross(elbow - shoulder, rod_weight - force)
         expected.append(-axis @ moment)
     found = [tau[model.slice(f"arm_{k}_shoulder", of="v")][0] for k in (1, 2, 3)]
-    assert np.ptp(expected) > 0.1
+    # the platform is off its home: arms carry different loads
+    assert np.ptp(expected) > 0.01
     assert_close(found, expected, 1e-10)
 
 
