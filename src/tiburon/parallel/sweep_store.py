@@ -347,6 +347,8 @@ class SweepStore:
         return self._root
 
     def _array(self, name: str) -> Any:
+        import zarr
+
         if name not in self._opened:
             spec = _arrays(self.header)[name]
             kind = {"f8": "float64", "i8": "int64"}[spec.kind]
@@ -359,7 +361,8 @@ class SweepStore:
                 )
             self._layouts[name] = found
             # chunks of fill values are written too, so that a missing file means damage
-            self._opened[name] = self._group()[name].with_config({"write_empty_chunks": True})
+            with zarr.config.set({"array.write_empty_chunks": True}):
+                self._opened[name] = self._group()[name]
         return self._opened[name]
 
 
