@@ -359,3 +359,36 @@ def test_buoyancy_uses_the_water_density_of_each_case():
     for k, sea in enumerate(seas):
         close(run.u[:, k], tb.simulate(model, 0.02, fluid=sea, **options).u)
     assert abs(run.u[0, 0] - run.u[0, 1]).max() > 0.1
+
+
+def test_entries_of_matrices_and_inertias_have_names():
+    robot = tb.load("bluerov2_alpha")
+    sea = tb.Water(density=1000.0)
+    q, v = robot.neutral(), np.full(robot.nv, 0.3)
+    given = {
+        "vehicle.added_mass.wx": 0.1,
+        "vehicle.added_mass.wy": 0.2,
+        "vehicle.added_mass.wy_vx": 0.3,
+        "vehicle.linear_damping.wy": 0.5,
+        "vehicle.linear_damping.wy_vx": 0.7,
+        "vehicle.inertia.xy": 0.01,
+    }
+    fluid = robot.body("vehicle").fluid
+    added, drag = np.array(fluid.added_mass), np.array(fluid.linear_damping)
+    added[0, 0], added[1, 1], added[1, 3], added[3, 1] = 0.1, 0.2, 0.3, 0.3
+    # drag need not be symmetric: its entry stands alone
+    drag[1, 1], drag[1, 3] = 0.5, 0.7
+    tensor = np.array(robot.body("vehicle").inertia.tensor)
+    tensor[1] = 0.01
+    whole = {
+        "vehicle.added_mass": added,
+        "vehicle.linear_damping": drag,
+        "vehicle.inertia": tensor,
+    }
+    found, expected = (
+        tb.forward_dynamics(robot, q, v, np.zeros(robot.nv), fluid=sea, parameters=values)
+        for values in (given, whole)
+    )
+    assert np.array_equal(found, expected)
+    with pytest.raises(tb.UnknownNameError, match=r"vehicle\.added_mass\.zz"):
+        tb.forward_dynamics(robot, q, v, v, fluid=sea, parameters={"vehicle.added_mass.zz": 1.0})

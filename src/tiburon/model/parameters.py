@@ -30,6 +30,16 @@ LISTING = "tb.parameters(model, ...)"
 AXES = ("x", "y", "z")
 """Names of the components of vectors: "hull.center_of_mass.z" is a parameter too."""
 
+PRODUCTS = ("xx", "xy", "xz", "yy", "yz", "zz")
+"""Names of the components of rotational inertias."""
+
+SPATIAL_AXES = ("wx", "wy", "wz", "vx", "vy", "vz")
+"""Names of spatial components: "hull.added_mass.vx" is an entry of the diagonal,
+"hull.added_mass.wy_vz" one beside it and the one that mirrors it."""
+
+SYMMETRIC = ("added_mass",)
+"""Words of matrices that are symmetric: one name stands for both mirrored entries."""
+
 ROWS = ("inertia", "gravity", "fluid", "immersion", "elements", "control")
 """Names of the tables of run-time parameters in compiled code."""
 
@@ -253,23 +263,50 @@ def read_values(
             "parameters={'body.mass': [1.0, 2.0]}"
         )
     found: dict[str, Array] = {}
-    single: list[tuple[str, int, Array]] = []
+    single: list[tuple[str, list[tuple[int, ...]], Array]] = []
     for name, value in given.items():
-        whole, _, axis = str(name).rpartition(".")
         if isinstance(name, str) and name in known:
             found[name] = _array(name, known[name].shape, value if reading else known[name].value)
-        elif axis in AXES and whole in known and known[whole].shape == (3,):
-            single.append((whole, AXES.index(axis), _array(str(name), (), value)))
-        else:
+            continue
+        whole, places = component_places(str(name), known)
+        if not places:
             raise _unknown(name, known)
-    for whole, place, value in single:
+        single.append((whole, places, _array(str(name), (), value)))
+    for whole, places, value in single:
+        shape = known[whole].shape
         base = found.get(whole, np.array(known[whole].value))
-        base = np.array(
-            np.broadcast_to(base, (*np.broadcast_shapes(base.shape[:-1], value.shape), 3))
-        )
-        base[..., place] = value
+        lead = np.broadcast_shapes(base.shape[: base.ndim - len(shape)], value.shape)
+        base = np.array(np.broadcast_to(base, (*lead, *shape)))
+        for place in places:
+            where: Any = (..., *place)
+            base[where] = value
         found[whole] = base
     return found
+
+
+def component_places(
+    name: str, known: Mapping[str, Parameter]
+) -> tuple[str, list[tuple[int, ...]]]:
+    """Return the parameter that a component belongs to, and where it stands there.
+
+    No place if there is no such component: "hull.center_of_mass.x", "hull.inertia.xy",
+    "hull.added_mass.vx" and "hull.linear_damping.wx_vy" are some.
+    """
+    whole, _, word = name.rpartition(".")
+    item = known.get(whole)
+    if item is None:
+        return whole, []
+    if item.shape == (6, 6):
+        row, _, column = word.partition("_")
+        if row not in SPATIAL_AXES or (column or row) not in SPATIAL_AXES:
+            return whole, []
+        i, j = SPATIAL_AXES.index(row), SPATIAL_AXES.index(column or row)
+        mirrored = i != j and whole.rpartition(".")[2] in SYMMETRIC
+        return whole, [(i, j), (j, i)] if mirrored else [(i, j)]
+    words: tuple[str, ...] = AXES if item.shape == (3,) else ()
+    if item.shape == (6,):
+        words = PRODUCTS if item.path[-1] == "tensor" else SPATIAL_AXES
+    return whole, [(words.index(word),)] if word in words else []
 
 
 def _unknown(name: Any, known: Mapping[str, Parameter]) -> TiburonError:
