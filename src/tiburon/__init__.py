@@ -211,6 +211,10 @@ if TYPE_CHECKING:
     from tiburon.hydro.mesh import load_mesh as load_mesh
     from tiburon.hydro.panels import PanelAddedMass as PanelAddedMass
     from tiburon.hydro.panels import panel_added_mass as panel_added_mass
+    from tiburon.identification.identify import Identification as Identification
+    from tiburon.identification.identify import identify as identify
+    from tiburon.identification.measured import MeasuredRun as MeasuredRun
+    from tiburon.identification.measured import load_measured as load_measured
     from tiburon.load_sharing.limits.contact import NormalForceLimit as NormalForceLimit
     from tiburon.load_sharing.limits.joint_wrench import JointWrenchLimit as JointWrenchLimit
     from tiburon.load_sharing.objectives import EqualShare as EqualShare

@@ -93,6 +93,8 @@ _NAMES = {
     """,
     "hydro.mesh": "Mesh load_mesh",
     "hydro.panels": "PanelAddedMass panel_added_mass",
+    "identification.identify": "Identification identify",
+    "identification.measured": "MeasuredRun load_measured",
     "load_sharing.limits.contact": "NormalForceLimit",
     "load_sharing.limits.joint_wrench": "JointWrenchLimit",
     "load_sharing.objectives": """

@@ -100,6 +100,19 @@ def _sweep(path: Path) -> None:
     tb.sweep(arm(), 0.01, design={"hull.mass": [5.0, 6.0]}, store=path, workers=0)
 
 
+MEASURED = """time,qw,qx,qy,qz,wx,wy,wz,elbow
+0.0,1,0,0,0,0,0,0,0.1
+0.02,1,0,0,0,0,0,0,0.1
+0.04,1,0,0,0,0,0,0,0.1
+"""
+"""A short measured run."""
+
+
+@cache
+def _measured() -> tb.MeasuredRun:
+    return tb.load_measured(_file("measured.csv", lambda p: p.write_text(MEASURED)))
+
+
 @cache
 def _kernel() -> Any:
     return tb.compile(tb.mass_matrix, _chain())
@@ -409,6 +422,14 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
         "outline": lambda m: [(0.0, 0.0), (0.1, 0.0), (0.0, 0.1)],
     },
     "load_mesh": {"path": lambda m: _file("cube.obj", lambda p: p.write_text(_obj()))},
+    "load_measured": {"path": lambda m: _file("measured.csv", lambda p: p.write_text(MEASURED))},
+    "identify": {
+        "model": lambda m: arm(),
+        "runs": lambda m: [_measured()],
+        "free": lambda m: ["hull.mass"],
+        "max_iterations": lambda m: 1,
+    },
+    "MeasuredRun": {"time": lambda m: np.array([0.0, 0.1, 0.2])},
     "load_run": {"path": lambda m: _file("run.zarr", lambda p: _run().save(p))},
     "load_sweep": {"path": lambda m: _file("sweep.zarr", _sweep)},
     "sweep": {
@@ -437,6 +458,7 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
 
 RESULTS = frozenset(
     {
+        *("Identification",),
         *(
             "LoadShare",
             "LoadSharing",

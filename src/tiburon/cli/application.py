@@ -18,6 +18,7 @@ from tiburon.cli import (
     reproduce,
     simulate,
     sweep,
+    validate,
     view,
 )
 from tiburon.version import installed_version
@@ -58,6 +59,7 @@ application.command("bench", context_settings=bench.PASS_ON)(bench.run)
 application.add_typer(cache.application, name="cache", epilog=_examples(cache.EXAMPLES))
 application.add_typer(sweep.application, name="sweep", epilog=_examples(sweep.EXAMPLES))
 application.add_typer(reproduce.application, name="reproduce", epilog=_examples(reproduce.EXAMPLES))
+application.add_typer(validate.application, name="validate", epilog=_examples(validate.EXAMPLES))
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,0 +1,92 @@
+"""`tiburon validate`: predictions beside measured runs, with a verdict for each bound."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tiburon.cli.console import FAILURE, open_console
+
+if TYPE_CHECKING:
+    from tiburon.reproduce.pool import PoolTable
+
+application = typer.Typer(
+    help="Compare predictions with measured runs.", no_args_is_help=True, rich_markup_mode=None
+)
+
+EXAMPLES = """
+tiburon validate pool --data pool
+tiburon validate pool --data pool --html pool.html --replay run_005-1
+"""
+
+WORDS = {None: "reported", True: "met", False: "MISSED"}
+"""Verdicts."""
+
+
+@application.callback()
+def _group() -> None:
+    """Group the data sets as subcommands."""
+
+
+@application.command("pool")
+def pool(
+    data: Annotated[Path, typer.Option(help="Folder of the measured runs, run_*.npz.")] = Path(
+        "pool"
+    ),
+    html: Annotated[Path | None, typer.Option(help="Write table and plots as a page.")] = None,
+    replay: Annotated[
+        str | None,
+        typer.Option(
+            help="Name of a run: beside the page, write one on which the measured vehicle "
+            "(translucent) and the predicted one move."
+        ),
+    ] = None,
+) -> None:
+    """Predict a BlueROV2 that floats freely in a pool while its arm moves, and compare.
+
+    Errors of roll, pitch and their rates are ratios to those of a vehicle that stays as it starts.
+    Parameters are identified on some trajectories and judged on the others. Exits with 1 if a
+    bound is missed.
+    """
+    from tiburon.reproduce.pool import validate_pool
+
+    console = open_console()
+    with console.status("reading runs") as status:
+        table = validate_pool(data, progress=status.update)
+    _print(table)
+    if html is not None:
+        from tiburon.reproduce.pool_page import pool_page, pool_replay
+
+        html.write_text(pool_page(table), encoding="utf-8")
+        print(f"page: {html}")
+        if replay is not None:
+            beside = html.with_name(f"{html.stem}_{replay}.html")
+            beside.write_text(pool_replay(table, replay), encoding="utf-8")
+            print(f"replay: {beside}")
+    raise typer.Exit(0 if table.met else FAILURE)
+
+
+def _print(table: "PoolTable") -> None:
+    from math import degrees
+
+    roll, pitch, roll_rate, pitch_rate = map(degrees, table.constant)
+    print(
+        f"{len(table.runs)} runs; a vehicle that stays as it starts is off by {roll:.2f} and "
+        f"{pitch:.2f} deg, {roll_rate:.2f} and {pitch_rate:.2f} deg/s"
+    )
+    width = max(len(row.name) for row in table.rows)
+    print(f"{'prediction':{width}}   roll  pitch   rates         bound             verdict")
+    for row in table.rows:
+        bound = "" if row.bound is None else "{:.2f}, {:.2f}; {:.2f}".format(*row.bound)
+        print(
+            f"{row.name:{width}}  {row.roll:.3f}  {row.pitch:.3f}   {row.roll_rate:.3f} "
+            f"{row.pitch_rate:.3f}   {bound:16}  {WORDS[row.met]}"
+        )
+    for ring in table.ringing:
+        print(
+            f"{ring.run}: pitch rings at {ring.measured:.3f} Hz, predicted {ring.predicted:.3f} Hz"
+            f"  {WORDS[ring.met]}"
+        )
+    for name, fit in table.fits.items():
+        print(f"\n{name}, all runs")
+        print(fit.summary)

@@ -1,0 +1,1 @@
+"""Measured runs, and parameters estimated from them."""

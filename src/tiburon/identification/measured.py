@@ -1,0 +1,565 @@
+"""Measured runs: attitude, rates, positions and joints of a robot over time, read from files.
+
+Rates and accelerations of joints come from a smoothing spline. With x the spline and y the samples,
+it minimizes
+
+    integral (x - y)^2 dt  +  (T / 2 pi)^6 integral (d^3 x / dt^3)^2 dt
+
+over cubic B-splines: a sine of period T is halved, slower motion passes, faster motion does not.
+"""
+
+import csv
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tiburon.actuation.piecewise import Piecewise
+from tiburon.argument_checks import positive
+from tiburon.arguments import public
+from tiburon.arrays import NDArray
+from tiburon.control.joint_path import JointPath
+from tiburon.errors import DomainError, ModelError, RunFileError, ShapeError, UnknownNameError
+from tiburon.model import Model
+from tiburon.record import record
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from tiburon.results.trajectory import Trajectory
+
+__all__ = ["MeasuredRun", "load_measured", "moving_average", "roll_pitch_yaw"]
+
+Array = NDArray[np.float64]
+
+ANGLES = ("roll", "pitch", "yaw")
+"""Attitude angles, in the order in which `roll_pitch_yaw` returns them."""
+
+RATES = ("wx", "wy", "wz")
+"""Components of the angular velocity, body axes."""
+
+KNOT_INTERVAL = 0.1
+"""Distance of the knots of smoothing splines [s], in periods of 1 s."""
+
+MIN_PERIOD, MAX_PERIOD = 1e-3, 1e3
+"""Periods that smoothing splines can halve [s]."""
+
+START = 0.2
+"""Time over which the measured state at the start is averaged [s]."""
+
+UNIT_ERROR = 1e-2
+"""Largest deviation of the length of a quaternion from 1 that is attributed to rounding."""
+
+MAX_ANGLE = 50.0
+"""Largest joint position that is taken for radians [rad]."""
+
+MAX_RATE = 35.0
+"""Largest angular velocity that is taken for rad/s."""
+
+MAX_GAP = 5.0
+"""Longest interval between two samples, in median intervals."""
+
+COLUMNS = {
+    "quaternion": ("qw", "qx", "qy", "qz"),
+    "angular_velocity": RATES,
+    "position": ("x", "y", "z"),
+}
+"""Columns of CSV files; "time" and "position_valid" are others, and all the rest are joints."""
+
+
+def roll_pitch_yaw(quaternion: Array) -> Array:
+    """Return roll, pitch and yaw [rad] of quaternions (w, x, y, z) to world axes, shape (..., 3).
+
+    Yaw about z first, then pitch about y, then roll about x.
+    """
+    w, x, y, z = np.moveaxis(np.asarray(quaternion, dtype=np.float64), -1, 0)
+    roll = np.arctan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
+    pitch = np.arcsin(np.clip(2.0 * (w * y - z * x), -1.0, 1.0))
+    yaw = np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+    return np.stack([roll, pitch, yaw], axis=-1)
+
+
+def moving_average(values: Array, count: int) -> Array:
+    """Return averages over `count` samples along the first dimension, where all of them exist."""
+    total = np.cumsum(np.concatenate([np.zeros_like(values[:1]), values]), axis=0)
+    found: Array = (total[count:] - total[:-count]) / count
+    return found
+
+
+@record(slots=False, eq=False)
+class MeasuredRun:
+    """A measured run of a robot: what `load_measured` reads."""
+
+    name: str
+    """Name of the run, by default that of its file."""
+
+    time: Array
+    """Times [s], rising, shape (n,)."""
+
+    quaternion: Array | None = None
+    """Attitude of the base (w, x, y, z), to world axes, shape (n, 4)."""
+
+    angular_velocity: Array | None = None
+    """Angular velocity of the base, body axes [rad/s], shape (n, 3)."""
+
+    position: Array | None = None
+    """Position of the base, world axes [m], shape (n, 3)."""
+
+    position_valid: NDArray[np.bool_] | None = None
+    """Where positions were measured; others are never compared."""
+
+    joints: Mapping[str, Array] | None = None
+    """Joint positions by name [m or rad], shape (n,) each."""
+
+    @property
+    def duration(self) -> float:
+        """Time from the first to the last sample [s]."""
+        return float(self.time[-1] - self.time[0])
+
+    @cached_property
+    def attitude(self) -> Array:
+        """Roll, pitch and yaw [rad], shape (n, 3); yaw without jumps.
+
+        Raises:
+            ModelError: If no attitude was measured.
+        """
+        if self.quaternion is None:
+            raise ModelError(f"run {self.name!r}: expected a measured attitude, got none")
+        found = roll_pitch_yaw(self.quaternion)
+        found[:, 2] = np.unwrap(found[:, 2])
+        return found
+
+    @public
+    def with_joints(self, names: Mapping[str, str | tuple[str, float]]) -> "MeasuredRun":
+        """Return the run with the joints of a model.
+
+        Args:
+            names: By joint of the model, the measured column; or column and offset [m or rad],
+                which is added: ``{"elbow": ("c_elbow", -3.07)}``. Other columns are left out.
+
+        Raises:
+            UnknownNameError: If a column does not exist.
+        """
+        known = self.joints or {}
+        found = {}
+        for joint, given in names.items():
+            column, offset = given if isinstance(given, tuple) else (given, 0.0)
+            if column not in known:
+                raise UnknownNameError("column", column, known, where=f"run {self.name!r}")
+            found[joint] = known[column] + float(offset)
+        return replace(self, joints=found)
+
+    @public
+    def resample(self, dt: float) -> "MeasuredRun":
+        """Return the run at equal intervals [s], by linear interpolation.
+
+        Quaternions are normalized; a position is valid where both its neighbors are.
+        """
+        step = positive("dt", dt, "s")
+        count = int(np.floor(self.duration / step * (1.0 + 1e-12))) + 1
+        time = self.time[0] + step * np.arange(count)
+
+        def at(values: Array | None) -> Array | None:
+            if values is None:
+                return None
+            rows = values.reshape(len(values), -1)
+            found = np.stack([np.interp(time, self.time, column) for column in rows.T], axis=-1)
+            return found.reshape(count, *values.shape[1:])
+
+        quaternion = at(self.quaternion)
+        if quaternion is not None:
+            quaternion = quaternion / np.linalg.norm(quaternion, axis=-1, keepdims=True)
+        valid = at(None if self.position_valid is None else self.position_valid.astype(float))
+        return replace(
+            self,
+            time=time,
+            quaternion=quaternion,
+            angular_velocity=at(self.angular_velocity),
+            position=at(self.position),
+            position_valid=None if valid is None else valid > 1.0 - 1e-9,
+            joints={k: at(x) for k, x in (self.joints or {}).items()},  # type: ignore[misc]
+        )
+
+    @public
+    def joint_path(
+        self, joints: Sequence[str] | None = None, *, smoothing: float = 1.0
+    ) -> JointPath:
+        """Return a smoothing spline of joint positions, with continuous acceleration.
+
+        Args:
+            joints: Names of joints; all by default.
+            smoothing: Period of an oscillation that is halved [s].
+
+        Raises:
+            UnknownNameError: If a joint was not measured.
+        """
+        period = positive("smoothing", smoothing, "s")
+        if not MIN_PERIOD <= period <= MAX_PERIOD:
+            raise DomainError(
+                "smoothing", f"a period from {MIN_PERIOD:g} to {MAX_PERIOD:g} s", f"{period:g} s"
+            )
+        known = self.joints or {}
+        names = tuple(known) if joints is None else tuple(joints)
+        for name in names:
+            if name not in known:
+                raise UnknownNameError("joint", name, known, where=f"run {self.name!r}")
+        if not names:
+            raise ModelError(f"run {self.name!r}: expected measured joints, got none")
+        values = np.stack([known[name] for name in names], axis=-1)
+        return JointPath(_smoothing_spline(self.time, values, period), names)
+
+    def start(self, model: Model) -> tuple[Array, Array]:
+        """Return position and velocity of a robot on a free base at the start of the run.
+
+        Attitude and rates are those measured, averaged over 0.2 s and taken at the first sample;
+        positions are relative to the first one; joints are zero.
+
+        Raises:
+            ModelError: If the first joint of the robot is not free.
+        """
+        base = model.joints[0]
+        if base.kind != "free":
+            raise ModelError(
+                f"model {model.name!r}: expected a free base, as of a vehicle, got the "
+                f"{base.kind} joint {base.name!r}",
+                name=base.name,
+            )
+        q, v = np.array(model.neutral(), dtype=np.float64), np.zeros(model.nv)
+        first = self.time <= self.time[0] + START
+        if self.quaternion is not None:
+            q[model.slice(base.name, of="q")][:4] = self.quaternion[0]
+        if self.angular_velocity is not None:
+            v[model.slice(base.name, of="v")][:3] = self.angular_velocity[first].mean(axis=0)
+        return q, v
+
+    @public
+    def compare(self, run: "Trajectory", case: int | None = None) -> dict[str, Array]:
+        """Return predicted minus measured attitude and rates at the measured times.
+
+        Args:
+            run: A prediction that starts with the measured run, its times counted from there.
+            case: Case of a batch.
+
+        Returns:
+            "roll", "pitch", "yaw" [rad] and "wx", "wy", "wz" [rad/s], shape (n,) each; those that
+            were not measured are missing. x, y and z [m] relative to the start are NaN where
+            positions are not valid.
+        """
+        model = run.model
+        base = model.joints[0].name
+        q, v = (x if case is None else x[:, case] for x in (run.q, run.v))
+        time = self.time - self.time[0] + run.time[0]
+        if time[-1] > run.time[-1] + 1e-6:
+            raise DomainError(
+                f"prediction of run {self.name!r}",
+                f"{self.duration:g} s or more",
+                f"{run.time[-1] - run.time[0]:g} s",
+            )
+        of_q, of_v = q[:, model.slice(base, of="q")], v[:, model.slice(base, of="v")]
+
+        def at(values: Array) -> Array:
+            return np.stack([np.interp(time, run.time, column) for column in values.T], axis=-1)
+
+        found: dict[str, Array] = {}
+        if self.quaternion is not None:
+            angles = roll_pitch_yaw(of_q[:, :4])
+            angles[:, 2] = np.unwrap(angles[:, 2])
+            off = at(angles) - self.attitude
+            off[:, 2] -= 2.0 * np.pi * np.round(off[0, 2] / (2.0 * np.pi))
+            found |= dict(zip(ANGLES, off.T, strict=True))
+        if self.angular_velocity is not None:
+            found |= dict(zip(RATES, (at(of_v[:, :3]) - self.angular_velocity).T, strict=True))
+        if self.position is not None:
+            moved = at(of_q[:, 4:7] - of_q[0, 4:7]) - (self.position - self.position[0])
+            if self.position_valid is not None:
+                moved = np.where(self.position_valid[:, None], moved, np.nan)
+            found |= dict(zip(COLUMNS["position"], moved.T, strict=True))
+        return found
+
+    def plot(
+        self,
+        run: "Trajectory | None" = None,
+        case: int | None = None,
+        path: "str | os.PathLike[str] | None" = None,
+    ) -> "Figure":
+        """Plot attitude and joints over time, with a prediction if one is given.
+
+        Args:
+            run: A prediction, as `compare` takes it.
+            case: Its case.
+            path: File to save the figure to.
+        """
+        from matplotlib.figure import Figure
+
+        from tiburon.viewer.plots import save_figure
+
+        figure = Figure(figsize=(8.0, 6.0), layout="constrained")
+        rows = figure.subplots(3, 1, sharex=True)
+        time = self.time - self.time[0]
+        off = {} if run is None else self.compare(run, case)
+        for axes, angle, k in zip(rows[:2], ANGLES, range(2), strict=False):
+            values = np.degrees(self.attitude[:, k])
+            axes.plot(time, values, label="measured", color="tab:blue")
+            if angle in off:
+                predicted = values + np.degrees(off[angle])
+                axes.plot(time, predicted, label="predicted", color="tab:orange")
+            axes.set_ylabel(f"{angle} [deg]")
+            axes.legend(loc="best", fontsize="small")
+        for name, values in (self.joints or {}).items():
+            rows[2].plot(time, np.degrees(values), label=name)
+        rows[2].set_ylabel("joints [deg]")
+        rows[2].legend(loc="best", fontsize="small")
+        rows[2].set_xlabel("time [s]")
+        figure.suptitle(self.name)
+        if path is not None:
+            save_figure(figure, Path(path))
+        return figure
+
+
+def _smoothing_spline(time: Array, values: Array, period: float) -> Piecewise:
+    """Return the cubic smoothing spline of samples, shape (n, k); see the top of the file."""
+    h = KNOT_INTERVAL * period
+    pieces = max(1, int(np.ceil((time[-1] - time[0]) / h - 1e-9)))
+    h = (time[-1] - time[0]) / pieces
+    # values of the four B-splines of each piece
+    place = (time - time[0]) / h
+    piece = np.minimum(place.astype(int), pieces - 1)
+    s = place - piece
+    weights = ((1 - s) ** 3, 3 * s**3 - 6 * s**2 + 4, -3 * s**3 + 3 * s**2 + 3 * s + 1, s**3)
+    B = np.zeros((len(time), pieces + 3))
+    for k, weight in enumerate(weights):
+        B[np.arange(len(time)), piece + k] += weight / 6.0
+    interval = np.gradient(time)[:, None]
+    # the third derivative is constant within a piece
+    D = np.diff(np.eye(pieces + 3), 3, axis=0) / h**3
+    matrix = B.T @ (interval * B) + (period / (2.0 * np.pi)) ** 6 * h * (D.T @ D)
+    # without samples in some pieces the penalty alone fills the gap
+    c = np.linalg.solve(matrix, B.T @ (interval * values))
+    first, second, third, last = c[:-3], c[1:-2], c[2:-1], c[3:]
+    coefficients = np.stack(
+        [
+            (first + 4.0 * second + third) / 6.0,
+            (third - first) / (2.0 * h),
+            (first - 2.0 * second + third) / (2.0 * h**2),
+            (last - 3.0 * third + 3.0 * second - first) / (6.0 * h**3),
+        ],
+        axis=1,
+    )
+    knots = tuple((time[0] + h * np.arange(pieces + 1)).tolist())
+    rows = tuple(tuple(tuple(row) for row in piece) for piece in coefficients.tolist())
+    return Piecewise(knots, rows)
+
+
+# files
+
+
+@public
+def load_measured(path: str | os.PathLike[str], *, name: str | None = None) -> MeasuredRun:
+    """Read a measured run from a file.
+
+    NumPy archives (.npz) hold `time`, and some of `quaternion` (n, 4), `angular_velocity` (n, 3),
+    `position` (n, 3), `position_valid` (n,), `joint_position` (n, k) with `joint_names` (k,). CSV
+    files have one header line with the columns time, qw, qx, qy, qz, wx, wy, wz, x, y, z,
+    position_valid; further columns are joint positions. Units are s, m, rad and rad/s; quaternions
+    are from body to world axes, scalar first.
+
+    Args:
+        path: The file.
+        name: Name of the run; that of the file by default.
+
+    Raises:
+        RunFileError: If the file cannot be read, or a column is missing or unusable; the message
+            names file, column and row.
+
+    Example:
+        ``run = tb.load_measured("run_005-1.npz").with_joints({"elbow": ("c_elbow", -0.1)})``
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise RunFileError(file, "there is no such file of a measured run")
+    arrays = _read_csv(file) if file.suffix.lower() == ".csv" else _read_archive(file)
+    return _checked(file, name or file.stem, arrays)
+
+
+def _read_archive(file: Path) -> dict[str, Any]:
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            found: dict[str, Any] = {key: np.asarray(archive[key]) for key in archive.files}
+    except (OSError, ValueError, EOFError, KeyError) as error:
+        raise RunFileError(
+            file, f"expected a NumPy archive (.npz) or a .csv file ({error})"
+        ) from None
+    names = found.pop("joint_names", None)
+    positions = found.pop("joint_position", None)
+    if positions is not None:
+        count = positions.shape[-1] if positions.ndim == 2 else 1
+        if names is None or np.size(names) != count:
+            raise RunFileError(
+                file,
+                f"joint_names must hold one name for each of {count} columns of joint_position",
+            )
+        rows = positions.reshape(len(positions), count)
+        found["joints"] = {str(n): rows[:, k] for k, n in enumerate(np.ravel(names))}
+    return found
+
+
+def _read_csv(file: Path) -> dict[str, Any]:
+    with file.open(newline="", encoding="utf-8", errors="replace") as stream:
+        rows = [row for row in csv.reader(stream) if row]
+    if len(rows) < 3:
+        raise RunFileError(file, f"expected a header and two rows or more, got {len(rows)} lines")
+    header = [word.strip() for word in rows[0]]
+    if len(set(header)) != len(header):
+        twice = next(word for word in header if header.count(word) > 1)
+        raise RunFileError(file, f"column {twice!r} is there twice; rename one")
+    columns: dict[str, Array] = {word: np.empty(len(rows) - 1) for word in header}
+    for k, row in enumerate(rows[1:]):
+        if len(row) != len(header):
+            raise RunFileError(file, f"row {k + 1} has {len(row)} values for {len(header)} columns")
+        for word, text in zip(header, row, strict=True):
+            try:
+                columns[word][k] = float(text)
+            except ValueError:
+                raise RunFileError(
+                    file, f"column {word!r}, row {k + 1}: expected a number, got {text!r}"
+                ) from None
+    found: dict[str, Any] = {}
+    for key, words in COLUMNS.items():
+        given = [word for word in words if word in columns]
+        if given and len(given) != len(words):
+            lost = next(word for word in words if word not in columns)
+            raise RunFileError(file, f"column {lost!r} is missing beside {given[0]!r}")
+        if given:
+            found[key] = np.stack([columns.pop(word) for word in words], axis=-1)
+    for key in ("time", "position_valid"):
+        if key in columns:
+            found[key] = columns.pop(key)
+    if columns:
+        found["joints"] = columns
+    return found
+
+
+def _checked(file: Path, name: str, arrays: Mapping[str, Any]) -> MeasuredRun:
+    """Return the run of some arrays, checked."""
+    if "time" not in arrays:
+        raise RunFileError(
+            file, f"column 'time' is missing; got {', '.join(sorted(arrays)) or 'none'}"
+        )
+    time = np.asarray(arrays["time"], dtype=np.float64)
+    if time.ndim != 1 or len(time) < 2:
+        raise RunFileError(file, f"time must have two samples or more, got shape {time.shape}")
+    _finite(file, "time", time)
+    steps = np.diff(time)
+    if (steps <= 0.0).any():
+        k = int(np.argmax(steps <= 0.0))
+        raise RunFileError(
+            file,
+            f"column 'time', row {k + 2}: expected rising times, got {time[k + 1]:g} s after "
+            f"{time[k]:g} s; sort the rows, or split the run where the clock was set back",
+        )
+    if steps.max() > MAX_GAP * np.median(steps):
+        k = int(np.argmax(steps))
+        raise RunFileError(
+            file,
+            f"column 'time', row {k + 2}: a gap of {steps[k]:g} s where samples are "
+            f"{np.median(steps):g} s apart; split the run there",
+        )
+    found: dict[str, Any] = {}
+    for key, words in COLUMNS.items():
+        if key in arrays:
+            values = np.asarray(arrays[key], dtype=np.float64)
+            if values.shape != (len(time), len(words)):
+                wanted = (len(time), len(words))
+                raise RunFileError(file, f"{key} must have shape {wanted}, got {values.shape}")
+            found[key] = values
+    valid = arrays.get("position_valid")
+    if valid is not None:
+        found["position_valid"] = np.asarray(valid).astype(bool)
+        if found["position_valid"].shape != time.shape:
+            raise RunFileError(file, f"position_valid must have shape {time.shape}")
+    _check_base(file, found)
+    joints = {}
+    for joint, column in arrays.get("joints", {}).items():
+        values = np.asarray(column, dtype=np.float64)
+        if values.shape != time.shape:
+            raise RunFileError(
+                file, f"joint {joint!r} must have shape {time.shape}, got {values.shape}"
+            )
+        _finite(file, joint, values)
+        if np.abs(values).max() > MAX_ANGLE:
+            k = int(np.abs(values).argmax())
+            raise RunFileError(
+                file,
+                f"column {joint!r}, row {k + 1}: {values[k]:g} is no angle in rad; convert "
+                "degrees by numpy.radians",
+            )
+        joints[joint] = values
+    return MeasuredRun(name, time, joints=joints or None, **found)
+
+
+def _check_base(file: Path, found: dict[str, Any]) -> None:
+    """Check attitude, rates and positions."""
+    quaternion = found.get("quaternion")
+    if quaternion is not None:
+        _finite(file, "quaternion", quaternion)
+        length = np.linalg.norm(quaternion, axis=-1)
+        k = int(np.abs(length - 1.0).argmax())
+        if abs(length[k] - 1.0) > UNIT_ERROR:
+            raise RunFileError(
+                file,
+                f"quaternion, row {k + 1}: expected length 1, got {length[k]:g}; check the columns",
+            )
+        found["quaternion"] = quaternion / length[:, None]
+    rates = found.get("angular_velocity")
+    if rates is not None:
+        _finite(file, "angular_velocity", rates)
+        if np.abs(rates).max() > MAX_RATE:
+            k = int(np.abs(rates).max(axis=-1).argmax())
+            raise RunFileError(
+                file,
+                f"angular_velocity, row {k + 1}: {np.abs(rates[k]).max():g} is no rate in rad/s; "
+                "convert deg/s by numpy.radians",
+            )
+    position = found.get("position")
+    if position is not None:
+        valid = found.get("position_valid", np.ones(len(position), dtype=bool))
+        _finite(file, "position", np.where(valid[:, None], position, 0.0))
+
+
+def _finite(file: Path, column: str, values: Array) -> None:
+    bad = np.argwhere(~np.isfinite(values))
+    if len(bad):
+        k = int(bad[0][0])
+        raise RunFileError(
+            file,
+            f"column {column!r}, row {k + 1}: expected a number, got {values[tuple(bad[0])]}; drop "
+            "the row or fill it",
+        )
+
+
+def require_runs(runs: Sequence[Any], model: Model) -> tuple[MeasuredRun, ...]:
+    """Return runs as a tuple, checked against a model.
+
+    Raises:
+        ShapeError: If there is none.
+        UnknownNameError: If the model lacks a measured joint.
+    """
+    found = (runs,) if isinstance(runs, MeasuredRun) else tuple(runs)
+    if not found:
+        raise ShapeError("runs", "one measured run or more", "none", advice="use load_measured")
+    for run in found:
+        if not isinstance(run, MeasuredRun):
+            raise ModelError(
+                f"runs: expected runs of load_measured, got {type(run).__name__}; read the file "
+                "first"
+            )
+        for joint in run.joints or {}:
+            if joint not in model.joint_names:
+                raise UnknownNameError(
+                    "joint", joint, dict.fromkeys(model.joint_names), where=f"run {run.name!r}"
+                )
+    return found

@@ -1,0 +1,127 @@
+"""Pages of the validation on measured runs: table, plots, and measured and predicted vehicle."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tiburon.formats.load import load
+from tiburon.reproduce.pool import PoolTable, quaternion_of
+from tiburon.viewer.replay import replay_html
+from tiburon.viewer.report import Section, Verdict, figure_markup, report_html, table_markup
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["pool_page", "pool_replay"]
+
+SHOWN = "identified, trimmed"
+"""Prediction that figures and replay show."""
+
+ABOUT = (
+    "A free-floating BlueROV2 in a pool reacts to its arm. The arm follows its measured joint "
+    "angles, the vehicle is predicted from its measured start. Identified predictions are judged "
+    "on trajectories they were not fitted on. Data: Kolano et al. (MIT)."
+)
+
+HONEST = (
+    "The motions are slow: roll and pitch are nearly quasi-static and do not tell scalar from full "
+    "added mass. Dynamics shows in the rates and in runs that ring. Horizontal motion and yaw are "
+    "not predicted: tether and water move the vehicle, too."
+)
+
+
+def pool_page(table: PoolTable) -> str:
+    """Return the page of a validation."""
+    judged = [row for row in table.rows if row.met is not None]
+    good = sum(bool(row.met) for row in judged) + sum(r.met for r in table.ringing)
+    count = len(judged) + len(table.ringing)
+    constant = np.degrees(table.constant)
+    verdicts = (
+        Verdict(f"{good} of {count}", "bounds met", "good" if good == count else "bad"),
+        Verdict(str(len(table.runs)), "measured runs"),
+        Verdict(f"{constant[0]:.2f}, {constant[1]:.2f} deg", "roll and pitch of a vehicle at rest"),
+    )
+    rows = [
+        (
+            row.name,
+            f"{row.roll:.3f}, {row.pitch:.3f}",
+            f"{row.roll_rate:.3f}, {row.pitch_rate:.3f}",
+            "" if row.bound is None else f"{row.bound[0]:g}, {row.bound[1]:g}; {row.bound[2]:g}",
+            {None: "reported", True: "met", False: "MISSED"}[row.met],
+        )
+        for row in table.rows
+    ]
+    ringing = [
+        (r.run, f"{r.measured:.3f} Hz", f"{r.predicted:.3f} Hz", "met" if r.met else "MISSED")
+        for r in table.ringing
+    ]
+    sections = [
+        Section(
+            "Errors relative to a vehicle that stays as it starts",
+            HONEST,
+            table_markup(rows, ("prediction", "roll, pitch", "rates", "bound", "verdict")),
+        ),
+        Section(
+            "Pitch frequency of runs that ring",
+            "",
+            table_markup(ringing, ("run", "measured", "predicted", "verdict")),
+        ),
+    ]
+    for k, angle in enumerate(("Roll", "Pitch")):
+        figure = _runs_figure(table, k)
+        sections.append(
+            Section(
+                f"{angle} of all runs",
+                f"Measured (blue) and predicted (orange, {SHOWN}) over time.",
+                figure_markup(figure, f"{angle} of all runs"),
+            )
+        )
+    for name, fit in table.fits.items():
+        lines = [(line,) for line in fit.summary.splitlines()]
+        sections.append(Section(f"Parameters {name}", "Fit of all runs.", table_markup(lines)))
+    return report_html("Validation on measured runs", ABOUT, verdicts, sections)
+
+
+def _runs_figure(table: PoolTable, k: int) -> "Figure":
+    from matplotlib.figure import Figure
+
+    columns = 6
+    rows = -(-len(table.runs) // columns)
+    figure = Figure(figsize=(13.0, 1.5 * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False)
+    found = table.predictions[SHOWN]
+    for place, ax in enumerate(axes.flat):
+        if place >= len(table.runs):
+            ax.set_axis_off()
+            continue
+        run = table.runs[place]
+        time = run.time - run.time[0]
+        ax.plot(time, np.degrees(run.attitude[:, k]), color="tab:blue", linewidth=1.0)
+        ax.plot(time, np.degrees(found[place][:, k]), color="tab:orange", linewidth=1.0)
+        ax.set_title(run.name.removeprefix("run_"), fontsize=7)
+        ax.tick_params(labelsize=6)
+    figure.supxlabel("time [s]", fontsize=8)
+    figure.supylabel(f"{('roll', 'pitch')[k]} [deg]", fontsize=8)
+    return figure
+
+
+def pool_replay(table: PoolTable, name: str) -> str:
+    """Return a replay of one run: the predicted vehicle, and the measured one translucent."""
+    place = [run.name for run in table.runs].index(name)
+    run, model = table.runs[place], load("bluerov2_alpha")
+    path = run.joint_path()
+    q = np.tile(np.array(model.neutral(), dtype=np.float64), (len(run.time), 2, 1))
+    q[..., model.indices(path.joints, of="q")] = path.at(run.time).position[:, None, :]
+    predicted = np.column_stack([table.predictions[SHOWN][place], run.attitude[:, 2]])
+    q[:, 0, :4] = quaternion_of(predicted)
+    q[:, 1, :4] = quaternion_of(run.attitude)
+    time = run.time - run.time[0]
+    plots = {
+        f"{angle} [deg]": {
+            "predicted": np.degrees(predicted[:, k]),
+            "measured": np.degrees(run.attitude[:, k]),
+        }
+        for k, angle in enumerate(("roll", "pitch"))
+    }
+    title = f"{name}: predicted (solid) and measured (translucent), at the same place and heading"
+    return replay_html(model, time, q, plots=plots, title=title, fps=25.0)

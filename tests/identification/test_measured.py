@@ -1,0 +1,170 @@
+"""Measured runs: files, checks that name file, column and row, smoothing, comparison."""
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+
+N = 101
+TIME = 0.02 * np.arange(N)
+
+
+def arrays(**changes):
+    """Return the arrays of a plain run of a vehicle that rolls."""
+    roll = 0.2 * np.sin(TIME)
+    found = {
+        "time": TIME,
+        "quaternion": np.stack([np.cos(roll / 2), np.sin(roll / 2), 0 * roll, 0 * roll], axis=-1),
+        "angular_velocity": np.stack([0.2 * np.cos(TIME), 0 * TIME, 0 * TIME], axis=-1),
+        "position": np.stack([0.1 * TIME, 0 * TIME, 0 * TIME], axis=-1),
+        "position_valid": np.ones(N, dtype=bool),
+        "joint_position": np.stack([np.sin(TIME), np.cos(TIME)], axis=-1),
+        "joint_names": np.array(["elbow", "wrist"]),
+    }
+    found |= changes
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def saved(tmp_path, **changes):
+    file = tmp_path / "run_1.npz"
+    np.savez(file, **arrays(**changes))
+    return file
+
+
+def test_archives_and_csv_files_give_the_same_run(tmp_path):
+    run = tb.load_measured(saved(tmp_path))
+    assert run.name == "run_1"
+    assert np.allclose(run.attitude[:, 0], 0.2 * np.sin(TIME), atol=1e-12)
+    given = arrays()
+    header = "time,qw,qx,qy,qz,wx,wy,wz,x,y,z,position_valid,elbow,wrist"
+    table = np.column_stack([given[k] for k in list(given)[:-1]])
+    file = tmp_path / "run_1.csv"
+    np.savetxt(file, table, delimiter=",", header=header, comments="", fmt="%.17g")
+    other = tb.load_measured(file)
+    for name in ("time", "quaternion", "angular_velocity", "position", "position_valid"):
+        assert np.array_equal(getattr(run, name), getattr(other, name))
+    assert set(other.joints) == {"elbow", "wrist"}
+    assert np.array_equal(run.joints["wrist"], other.joints["wrist"])
+
+
+def nan_at(values, row):
+    found = np.array(values, dtype=float)
+    found[row] = np.nan
+    return found
+
+
+BACKWARD = np.where(np.arange(N) == 40, TIME[38], TIME)
+GAP = np.where(np.arange(N) > 60, TIME + 1.0, TIME)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"time": None}, r"'time' is missing"),
+        ({"time": BACKWARD}, r"row 41.*rising times"),
+        ({"time": GAP}, r"row 62.*gap of 1\.02 s"),
+        ({"time": nan_at(TIME, 7)}, r"'time', row 8"),
+        ({"quaternion": nan_at(arrays()["quaternion"], 5)}, r"'quaternion', row 6"),
+        ({"quaternion": 2.0 * arrays()["quaternion"]}, r"quaternion, row 1: expected length 1"),
+        ({"quaternion": arrays()["quaternion"][:, :3]}, r"quaternion must have shape"),
+        ({"angular_velocity": 300.0 * arrays()["angular_velocity"]}, r"deg/s"),
+        ({"joint_position": 57.3 * arrays()["joint_position"]}, r"'elbow'.*degrees"),
+        ({"joint_names": None}, r"joint_names"),
+        ({"position": nan_at(arrays()["position"], 3)}, r"'position', row 4"),
+    ],
+)
+def test_bad_data_name_file_column_and_row(tmp_path, changes, words):
+    with pytest.raises(tb.RunFileError, match=words) as caught:
+        tb.load_measured(saved(tmp_path, **changes))
+    assert "run_1.npz" in str(caught.value)
+
+
+def test_csv_files_with_missing_or_broken_columns_are_refused(tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_text("time,qw,qx,qy\n0,1,0,0\n1,1,0,0\n")
+    with pytest.raises(tb.RunFileError, match="'qz' is missing"):
+        tb.load_measured(file)
+    file.write_text("time,elbow\n0,1\n1,one\n")
+    with pytest.raises(tb.RunFileError, match="'elbow', row 2"):
+        tb.load_measured(file)
+    file.write_text("time,elbow\n0,1\n1\n")
+    with pytest.raises(tb.RunFileError, match="row 2 has 1 value"):
+        tb.load_measured(file)
+    with pytest.raises(tb.RunFileError, match="no such file"):
+        tb.load_measured(tmp_path / "none.npz")
+
+
+def test_invalid_positions_may_be_nan_and_are_never_compared(tmp_path):
+    valid = np.arange(N) % 3 > 0
+    position = nan_at(arrays()["position"], ~valid)
+    run = tb.load_measured(saved(tmp_path, position=position, position_valid=valid))
+    robot = tb.Model("ball", [tb.Body("ball", joint=tb.Free("base"), inertia=ball())])
+    still = tb.simulate(robot, 2.0, world=tb.World(gravity=(0.0, 0.0, 0.0)))
+    run = tb.MeasuredRun(
+        run.name,
+        run.time,
+        position=np.where(valid[:, None], run.position, 99.0),
+        position_valid=valid,
+    )
+    off = run.compare(still)
+    assert np.isnan(off["x"][~valid]).all()
+    assert np.nanmax(np.abs(off["y"])) < 100.0
+
+
+def ball():
+    return tb.Inertia(1.0, (0.0, 0.0, 0.0), (0.1, 0.0, 0.0, 0.1, 0.0, 0.1))
+
+
+def test_smoothing_halves_its_period_and_passes_slow_motion():
+    time = 0.01 * np.arange(3001)
+    for period, gain in ((1.0, 0.5), (4.0, 1.0), (0.4, 0.0)):
+        wave = np.sin(2.0 * np.pi * time / period)
+        path = tb.MeasuredRun("wave", time, joints={"elbow": wave}).joint_path(smoothing=1.0)
+        inner = (time > 5.0) & (time < 25.0)
+        found = path.at(time[inner])
+        size = 2.0 * np.mean(found.position[:, 0] * wave[inner])
+        # knots ten to a period: B-splines follow it to 1 %
+        assert abs(size - gain) < 0.02
+        if gain == 1.0:
+            rate = np.cos(2.0 * np.pi * time / period) * 2.0 * np.pi / period
+            assert np.abs(found.velocity[:, 0] - rate[inner]).max() < 0.01
+            bend = -wave * (2.0 * np.pi / period) ** 2
+            assert np.abs(found.acceleration[:, 0] - bend[inner]).max() < 0.05
+
+
+def test_comparison_with_a_prediction_of_itself_is_zero():
+    robot = tb.Model("ball", [tb.Body("ball", joint=tb.Free("base"), inertia=ball())])
+    v = np.array([0.3, -0.2, 0.5, 0.1, 0.0, 0.2])
+    run = tb.simulate(robot, 2.0, v=v, world=tb.World(gravity=(0.0, 0.0, 0.0)), dt=0.01)
+    record = tb.MeasuredRun("itself", run.time, run.q[:, :4], run.v[:, :3], run.q[:, 4:7])
+    off = record.compare(run)
+    assert set(off) == {"roll", "pitch", "yaw", "wx", "wy", "wz", "x", "y", "z"}
+    assert max(np.abs(x).max() for x in off.values()) < 1e-12
+    shorter = tb.simulate(robot, 1.0, v=v, world=tb.World(gravity=(0.0, 0.0, 0.0)), dt=0.01)
+    with pytest.raises(tb.DomainError, match="2 s or more"):
+        record.compare(shorter)
+
+
+def test_resampling_keeps_the_start_and_unit_quaternions(tmp_path):
+    run = tb.load_measured(saved(tmp_path)).resample(0.03)
+    assert np.allclose(np.diff(run.time), 0.03)
+    assert np.abs(np.linalg.norm(run.quaternion, axis=1) - 1.0).max() < 1e-15
+    assert np.allclose(run.attitude[:, 0], 0.2 * np.sin(run.time), atol=1e-4)
+
+
+def test_joints_are_renamed_with_offsets(tmp_path):
+    run = tb.load_measured(saved(tmp_path))
+    other = run.with_joints({"shoulder": ("elbow", -0.5)})
+    assert np.array_equal(other.joints["shoulder"], run.joints["elbow"] - 0.5)
+    assert "wrist" not in other.joints
+    with pytest.raises(tb.UnknownNameError, match="elbw"):
+        run.with_joints({"shoulder": "elbw"})
+    with pytest.raises(tb.UnknownNameError, match="knee"):
+        run.joint_path(["knee"])
+
+
+def test_plots_show_measured_and_predicted(tmp_path):
+    run = tb.load_measured(saved(tmp_path))
+    figure = run.plot(path=tmp_path / "run.png")
+    assert (tmp_path / "run.png").stat().st_size > 10_000
+    assert len(figure.axes) == 3
