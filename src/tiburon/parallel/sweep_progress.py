@@ -301,3 +301,6 @@ class SweepBar:
             self._title, total=tally.cases, completed=tally.cases_done, speed="", trouble=""
         )
         self._bar.start()
+        if tally.title:
+            # with the address of the dashboard, where there is one
+            self._bar.console.print(f"computed by {tally.title}", markup=False)

@@ -42,7 +42,7 @@ from tiburon.results.store import (
 from tiburon.version import installed_version
 from tiburon.written_file import sync_directory
 
-__all__ = ["SweepStore", "block_range", "is_sweep"]
+__all__ = ["SweepStore", "block_range"]
 
 Array = NDArray[np.float64]
 
@@ -61,16 +61,6 @@ def block_range(header: SweepHeader, block: int) -> tuple[int, int]:
     """Return the first case of a block, and that after its last."""
     first = block * header.block_size
     return first, min(first + header.block_size, header.design.count)
-
-
-def is_sweep(path: Path) -> bool:
-    """Return whether a path holds a sweep."""
-    try:
-        with open(path / "zarr.json", "rb") as file:
-            data = json.loads(file.read(HEADER_BYTES))
-        return bool(data["attributes"]["format"] == FORMAT)
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
 
 
 class SweepStore:

@@ -233,12 +233,6 @@ class LocalWorkers:
         """Number of processes."""
         return f"{self._count} workers on this machine"
 
-    @property
-    def pids(self) -> list[int]:
-        """Numbers of the processes."""
-        with self._lock:
-            return [one.process.pid for one in self._processes]
-
     def capacity(self) -> int:
         """Return two tasks for each process."""
         return TASKS_PER_WORKER * self._count
@@ -361,11 +355,6 @@ class ExecutorWorkers:
             if isinstance(found, int) and found > 0:
                 return found
         return default_threads()
-
-    @property
-    def threads(self) -> int:
-        """Threads of each worker: cores are shared out among processes of this machine."""
-        return max(1, default_threads() // self._workers())
 
     def capacity(self) -> int:
         """Return two tasks for each worker."""
