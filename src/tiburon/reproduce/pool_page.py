@@ -77,8 +77,21 @@ def pool_page(table: PoolTable) -> str:
             )
         )
     for name, fit in table.fits.items():
-        lines = [(line,) for line in fit.summary.splitlines()]
-        sections.append(Section(f"Parameters {name}", "Fit of all runs.", table_markup(lines)))
+        values = [
+            (
+                parameter,
+                f"{fit.start[k]:.4g}",
+                f"{fit.estimate[k]:.4g}",
+                f"{fit.lower[k]:.4g} to {fit.upper[k]:.4g}",
+                "at its bound" if parameter in fit.at_bound else "",
+            )
+            for k, parameter in enumerate(fit.names)
+        ]
+        ended = "converged" if fit.converged else "did NOT converge"
+        text = f"Fit of all {len(fit.runs)} runs, {ended} in {fit.iterations} steps."
+        text += "".join(f" Not determined: {line}." for line in fit.undetermined)
+        heads = ("parameter", "published", "estimate", "95 % interval", "")
+        sections.append(Section(f"Parameters {name}", text, table_markup(values, heads)))
     return report_html("Validation on measured runs", ABOUT, verdicts, sections)
 
 
