@@ -46,6 +46,10 @@ LONGEST_WAY = 1.5
 """Cells that Newton's method may move away from a vertex at which it begins: what is farther away
 is nearer to another one."""
 
+SMALL = 0.25
+"""Radius of bodies, relative to the spacing, that touch one hill: ground with two within their
+reach would be steeper than 45 degrees."""
+
 LEAST_HILL = 1e-4
 """Curvature of the distance, relative to half the spacing, below which a hill is flat: edges and
 rims of a body touch it."""
@@ -289,13 +293,14 @@ def _searched(
     i = unary("floor", middle[0] / dx + 0.5) - float(reach)
     j = unary("floor", middle[1] / dy + 0.5) - float(reach)
     limit = radius + maximum(dx, dy)
+    large = radius > SMALL * maximum(dx, dy)
 
     def visit(index: Scalar, best: tuple[_Found, ...]) -> tuple[_Found, ...]:
         a = unary("floor", (index + 0.5) * (1.0 / side))
         row, column = i + a, j + (index - side * a)
         ((z,),) = read_patch(1, handle, row, column)
         offset = (row * dx - middle[0], column * dy - middle[1], z - middle[2])
-        near = dot(offset, offset) < limit * limit
+        near = large & (dot(offset, offset) < limit * limit)
         found = where_needed(near, lambda: refined(row * dx, column * dy, LONGEST_WAY), none)
         return _inserted(best, found, dx, dy)
 
