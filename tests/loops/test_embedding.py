@@ -320,3 +320,5 @@ def test_loops_that_open_and_trees_are_refused():
         tb.simulate(model, 0.1, forces=[switch], loop_method=tb.Embedding())
     with pytest.raises(tb.ModelError, match="robots with loops"):
         tb.simulate(tb.load("panda"), 0.1, loop_method=tb.Embedding())
+    with pytest.raises(tb.ShapeError, match="a case or more"):
+        tb.simulate(model, 0.1, q=np.empty((0, model.nq)), loop_method=tb.Embedding())

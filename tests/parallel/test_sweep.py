@@ -1,5 +1,8 @@
 """Sweeps in this process: bits of `simulate`, growth, reduction, structure, errors, results."""
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import pytest
 import xarray
@@ -325,6 +328,10 @@ def test_bad_arguments_are_refused(tmp_path):
         ({"setup": None}, tb.CaseError, "payload"),
         ({"client": 3}, tb.ModelError, "client"),
         ({"seed": -1}, tb.DomainError, "seed"),
+        ({"mixed": "yes"}, tb.OptionError, "mixed"),
+        ({"design": {"payload": np.array(1.0)}}, tb.ModelError, "list of values"),
+        ({"design": {("payload", "draw"): [0.0, 1.0]}}, tb.ModelError, "rows of 2"),
+        ({"design": {("payload", "draw"): 3.0}}, tb.ModelError, "rows of 2"),
     ]
     for changes, error, text in bad:
         with pytest.raises(error, match=text):
@@ -346,3 +353,97 @@ def test_names_of_parameters_need_no_setup(tmp_path):
     )
     run = tb.simulate(ROBOT, DURATION, q=[0.5], parameters={"rod.mass": masses}, **OPTIONS)
     assert np.array_equal(found.data.joint_position.values, np.moveaxis(run.q, 1, 0))
+
+
+class Kick:
+    """A start that an object holds."""
+
+    def __init__(self, speed):
+        self.speed = speed
+
+    def __call__(self, point, stream):
+        return {"v": [self.speed]}
+
+
+def kicked(speed):
+    """Return a start that holds its speed."""
+
+    def begin(point, stream):
+        return {"v": [speed]}
+
+    return begin
+
+
+def pushed(point, stream, speed=0.0):
+    """Start at a speed."""
+    return {"v": [speed]}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [Kick, kicked, lambda speed: partial(pushed, speed=speed), lambda speed: Kick(speed).__call__],
+    ids=["object", "closure", "partial", "method"],
+)
+def test_functions_that_hold_other_values_are_another_sweep(tmp_path, make):
+    """The code is the same, its results are not: none is returned for the other."""
+    path = tmp_path / "held.zarr"
+    first = study(path, setup=make(1.0))
+    again = study(path, setup=make(1.0))
+    assert np.array_equal(first.data.joint_position.values, again.data.joint_position.values)
+    with pytest.raises(tb.RunFileError, match="differs in setup"):
+        study(path, setup=make(2.0))
+
+
+def test_controllers_with_other_gains_are_another_sweep(tmp_path):
+    """Not only setup and reduce decide results."""
+
+    def held(gain):
+        return lambda state: -gain * state.q
+
+    path = tmp_path / "control.zarr"
+    study(path, control=held(1.0))
+    study(path, control=held(1.0))
+    with pytest.raises(tb.RunFileError, match="differs in control"):
+        study(path, control=held(2.0))
+
+
+def test_another_robot_is_another_sweep(tmp_path):
+    """A store that holds its robot does not take another, under whatever name."""
+    path = tmp_path / "robot.zarr"
+    study(path)
+    heavy = replace(ROBOT.bodies[0], inertia=tb.Inertia(9.0, (0.0, 0.0, -0.3)))
+    other = tb.Model(ROBOT.name, [heavy])
+    options = {**OPTIONS, "design": DESIGN, "setup": start, "workers": 0}
+    with pytest.raises(tb.RunFileError, match="another model"):
+        tb.sweep(other, DURATION, store=path, **options)
+    with pytest.raises(tb.RunFileError, match="another model"):
+        tb.load_sweep(path, model=other)
+    with pytest.raises(tb.RunFileError, match="another model"):
+        tb.load_sweep(path).resume(model=other, workers=0)
+    assert tb.load_sweep(path, model=ROBOT).is_complete
+
+
+def test_recorded_errors_may_be_those_of_the_first_cases(tmp_path):
+    """Shapes of results come from the first case that runs; without any, the error says so."""
+
+    def late(point, stream):
+        if point.draw < 2:
+            raise ValueError("no such sea")
+        return start(point, stream)
+
+    found = study(tmp_path / "late.zarr", setup=late, errors="record")
+    wanted = np.where(np.arange(7) < 2, "failed", "finished")
+    assert (found.data.status.values == wanted).all()
+    with pytest.raises(tb.ModelError, match=r"among the first 2.*no such sea"):
+        study(
+            tmp_path / "never.zarr",
+            setup=late,
+            errors="record",
+            design={"payload": [0.0], "draw": range(2)},
+        )
+
+
+def test_cases_have_whole_numbers(kept):
+    """A fraction names no case."""
+    with pytest.raises(tb.OptionError, match="case"):
+        kept.point(0.5)

@@ -7,7 +7,7 @@ indices follow from it by arithmetic, without a table of cases.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -313,9 +313,13 @@ def _axis(key: Any, given: Any) -> Axis:
             f"design: names must be texts, or tuples of texts that change together, got "
             f"{shown(key)}"
         )
-    rows = given if isinstance(given, np.ndarray) else list(given)
-    if isinstance(rows, list) and not all(len(row) == len(key) for row in rows):
-        rows = np.empty((0, 0))
+    rows: Any = np.empty((0, 0))
+    if isinstance(given, np.ndarray):
+        rows = given
+    elif isinstance(given, Iterable):
+        listed = list(given)
+        if all(isinstance(row, Sized) and len(row) == len(key) for row in listed):
+            rows = listed
     if isinstance(rows, np.ndarray) and (rows.ndim != 2 or rows.shape[1] != len(key)):
         raise ModelError(
             f"design: {key} expects rows of {len(key)} values, one per name, got "
@@ -348,7 +352,11 @@ def _values(name: str, given: Any) -> Any:
     """Return the values of a name as a range, an array of numbers, or a tuple of data."""
     if isinstance(given, range):
         found: Any = given
-    elif isinstance(given, (str, bytes, Mapping)) or not hasattr(given, "__len__"):
+    elif (
+        isinstance(given, (str, bytes, Mapping))
+        or not hasattr(given, "__len__")
+        or (isinstance(given, np.ndarray) and not given.ndim)
+    ):
         try:
             found = None if isinstance(given, (str, bytes, Mapping)) else tuple(given)
         except TypeError:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tiburon.argument_checks import at_least, check_signature, choice, positive
+from tiburon.argument_checks import at_least, check_signature, choice, is_whole, positive
 from tiburon.arguments import public
 from tiburon.errors import ModelError, OptionError, RunFileError, TiburonError, shown
 from tiburon.model import Model
@@ -166,6 +166,7 @@ def sweep(
     if not isinstance(model, Model):
         raise ModelError(f"model: expected a robot, got {shown(model)}; load one by tb.load(...)")
     choice("errors", errors, ERRORS)
+    choice("mixed", mixed, (True, False))
     known = simulate_keywords()
     for name in options:
         if name not in known:
@@ -271,7 +272,7 @@ class Study:
 
     def point(self, case: int) -> Point:
         """Return the values of a case by its number."""
-        if not 0 <= case < self.design.count:
+        if not is_whole(case) or not 0 <= case < self.design.count:
             raise OptionError("case", (f"0 to {self.design.count - 1}",), case)
         return self.design.point(case)
 
@@ -317,6 +318,7 @@ class Study:
         Returns:
             The study itself.
         """
+        choice("mixed", mixed, (True, False))
         if self._plan is None or code:
             self._plan = self._store.header.plan(self.path, code, mixed=mixed)
         runner = _Runner.of(client, workers, threads, budget, progress, verify)
@@ -468,15 +470,18 @@ def _opened(path: Path, plan: SweepPlan, design: Design, *, mixed: bool) -> Swee
     Raises:
         RunFileError: If it holds another sweep.
     """
+    # a robot that the store holds is compared with this one
     store = SweepStore.open(path, {"model": plan.model})
     old = store.header
     new = SweepHeader.of(plan, old.design, old.layout, old.block_size, old.identity)
     differing = [name for name in old.differences(new) if not (mixed and name in old.code)]
     if differing:
+        changed = all(name in old.code for name in differing)
+        hint = ", or pass mixed=True to keep results of both" if changed else ""
         raise RunFileError(
             path,
             f"holds another sweep, which differs in {' and '.join(differing)}; choose another "
-            "path, or remove it",
+            f"path, or remove it{hint}",
         )
     grown = old.design.grown(design)
     if grown.count > old.design.count:

@@ -327,10 +327,27 @@ class SweepPlan(NamedTuple):
     def pilot(self, design: Design) -> tuple[Layout, int]:
         """Run the first case; return the shapes of its results, and the size of its rows [bytes].
 
+        Where errors are recorded, the first one that raises none.
+
         Raises:
             CaseError: If it raises an error.
+            ModelError: If errors are recorded, and all of the first `LOOKED_AT` cases raise one.
         """
-        point = design.point(0)
+        if not self.record_errors:
+            return self._piloted(design.point(0))
+        looked = min(design.count, LOOKED_AT)
+        problems = []
+        for case in range(looked):
+            try:
+                return self._piloted(design.point(case))
+            except CaseError as error:
+                problems.append(error.problem)
+        raise ModelError(
+            f"design: expected a case that runs among the first {looked}, to see what results "
+            f"look like, got an error in each; the first: {problems[0]}"
+        )
+
+    def _piloted(self, point: Point) -> tuple[Layout, int]:
         run = run_case(self, point)
         size = run.header.row_bytes * len(_recorded_times(run))
         if self.reduce is not None:
@@ -387,7 +404,7 @@ def run_case(plan: SweepPlan, point: Point, threads: int | None = None) -> Traje
             threads=threads,
             progress=False,
         )
-    except TiburonError as error:
+    except Exception as error:
         raise plan._error(point, "simulate", error) from error
     if "interrupted" in run.status:
         raise KeyboardInterrupt

@@ -6,10 +6,12 @@ running program, by module and name, and compares digests of their code.
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cached_property, partial
 from hashlib import blake2b
 from pathlib import Path
-from types import CodeType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,15 +36,15 @@ class Reference(NamedTuple):
     module: str
     name: str
     digest: str
-    """Digest of the code; empty where it has none of its own."""
+    """Digest of the code, and of the values that it holds."""
 
     @classmethod
     def of(cls, value: Any) -> "Reference":
         """Return the reference to a value."""
         module = str(getattr(value, "__module__", type(value).__module__))
         name = str(getattr(value, "__qualname__", type(value).__qualname__))
-        code = getattr(value, "__code__", None)
-        return cls(module, name, code_digest(code) if isinstance(code, CodeType) else "")
+        text = json.dumps(_described(value, frozenset()), sort_keys=True)
+        return cls(module, name, blake2b(text.encode(), digest_size=16).hexdigest())
 
     def found(self) -> Any:
         """Return the object of this name in a module that is loaded; None if there is none.
@@ -66,6 +68,82 @@ def code_digest(code: CodeType) -> str:
         digest.update(one.co_code + repr((plain, one.co_names, one.co_varnames)).encode())
         pending += [c for c in one.co_consts if isinstance(c, CodeType)]
     return digest.hexdigest()
+
+
+def _described(value: Any, above: frozenset[int]) -> Any:
+    """Return code and the values it holds as plain data: equal where it does the same.
+
+    Of a function these are its code, defaults, closure, and what it reads of its module as far as
+    that is constant; of an object its class and attributes, cached ones left out.
+
+    Args:
+        value: Function or other object.
+        above: Identities of the objects that hold it.
+    """
+    if is_data(value):
+        return encode(value)
+    if id(value) in above:
+        return "itself"
+
+    def inner(part: Any) -> Any:
+        return _described(part, above | {id(value)})
+
+    kind = type(value)
+    if isinstance(value, FunctionType):
+        held = [cell.cell_contents for cell in value.__closure__ or () if _is_filled(cell)]
+        return {
+            "code": code_digest(value.__code__),
+            "holds": [inner(x) for x in (value.__defaults__, value.__kwdefaults__, *held)],
+            "reads": {name: inner(x) for name, x in _constants(value)},
+        }
+    if isinstance(value, MethodType):
+        return [inner(value.__func__), inner(value.__self__)]
+    if isinstance(value, partial):
+        return [inner(value.func), inner(value.args), inner(value.keywords)]
+    if isinstance(value, (list, tuple)):
+        return [inner(x) for x in value]
+    if isinstance(value, Mapping):
+        return {str(key): inner(x) for key, x in value.items()}
+    if isinstance(value, (type, BuiltinFunctionType)):
+        return f"{value.__module__}.{value.__qualname__}"
+    call = getattr(kind, "__call__", None)  # noqa: B004 (the function itself is wanted)
+    if is_dataclass(value):
+        state = {field.name: getattr(value, field.name) for field in fields(value)}
+    else:
+        state = dict(getattr(value, "__dict__", {}))
+    return {
+        "class": f"{kind.__module__}.{kind.__qualname__}",
+        "call": inner(call) if isinstance(call, FunctionType) else "",
+        "state": {
+            name: inner(x)
+            for name, x in state.items()
+            if not isinstance(getattr(kind, name, None), cached_property)
+        },
+    }
+
+
+def _is_filled(cell: CellType) -> bool:
+    """Return whether a variable of an enclosing function has a value yet."""
+    try:
+        cell.cell_contents  # noqa: B018 (raises where it has none)
+    except ValueError:
+        return False
+    return True
+
+
+def _constants(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """Yield numbers, texts, tuples of data and functions that a function reads of its module."""
+    names: set[str] = set()
+    pending = [function.__code__]
+    while pending:
+        one = pending.pop()
+        names.update(one.co_names)
+        pending += [c for c in one.co_consts if isinstance(c, CodeType)]
+    for name in sorted(names & set(function.__globals__)):
+        value = function.__globals__[name]
+        is_own = isinstance(value, FunctionType) and value.__module__ == function.__module__
+        if is_own or (isinstance(value, (int, float, str, tuple)) and is_data(value)):
+            yield name, value
 
 
 class SweepHeader(NamedTuple):
@@ -93,7 +171,7 @@ class SweepHeader(NamedTuple):
     def compared(self) -> dict[str, Any]:
         """Return what must be equal to go on with a sweep, by name, as plain data."""
         return {
-            "model": encode(self.model) if self.model is not None else self.robot,
+            "model": encode(self.model) if is_data(self.model) and self.model else self.robot,
             "duration": self.duration,
             "seed": self.seed,
             "errors": self.record_errors,
@@ -174,6 +252,7 @@ class SweepHeader(NamedTuple):
                 )
             found[name] = value
         model = given.get("model") or self.model
+        _check_robot(path, given.get("model"), self.model)
         if model is None:
             raise RunFileError(
                 path,
@@ -192,6 +271,18 @@ class SweepHeader(NamedTuple):
             reduce,
             self.seed,
             self.record_errors,
+        )
+
+
+def _check_robot(path: Path, given: Any, kept: Model | None) -> None:
+    """Refuse another robot than the one that a store holds."""
+    if given is None or kept is None or given is kept or not is_data(kept):
+        return
+    if not is_data(given) or encode(given) != encode(kept):
+        raise RunFileError(
+            path,
+            f"holds a sweep of robot {kept.name!r}, got another model; leave model out, or begin "
+            "another sweep",
         )
 
 
@@ -231,8 +322,10 @@ def header_from_text(path: Path, text: str, given: Mapping[str, Any]) -> SweepHe
     try:
         data: dict[str, Any] = json.loads(text)
         model = given.get("model")
-        if model is None and data["model"] is not None:
-            model = check_type("model", decode(data["model"]), Model)
+        if data["model"] is not None:
+            kept = check_type("model", decode(data["model"]), Model)
+            _check_robot(path, model, kept)
+            model = kept
         layout = Layout(
             check_type("columns", decode(data["columns"]), tuple),
             check_type("times", decode(data["times"]), np.ndarray),

@@ -129,7 +129,8 @@ def simulate(
             `model.neutral()` by default, or the pose "home" of a robot with loops.
         v: Initial joint velocity [m/s or rad/s], shape (..., nv); at rest by default.
         x: Continuous states of elements and controller at the start, shape (..., nx); their own
-            choice by default.
+            choice by default. Those that hold the independent velocities of `Embedding` are
+            selected anew.
         world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
         fluid: The water the robot is in: short for a world of this fluid. A list has one `Water`
             per case, as an array of densities or currents in a `Water` has.
@@ -543,7 +544,10 @@ def _coordinates(model: Model, method: Embedding, q: ArrayLike | None) -> tuple[
         return ()
     start = resting_position(model)
     if q is not None:
-        start = as_batch(q, model.nq, "q", model.describe_q()).reshape(-1, model.nq)[0]
+        cases = as_batch(q, model.nq, "q", model.describe_q())
+        if not cases.size:
+            raise ShapeError("q", "a case or more", f"shape {cases.shape[:-1]} of cases")
+        start = cases.reshape(-1, model.nq)[0]
     return (coordinates_element(model, method, start),)
 
 
