@@ -70,6 +70,11 @@ GAP = np.where(np.arange(N) > 60, TIME + 1.0, TIME)
         ({"angular_velocity": 300.0 * arrays()["angular_velocity"]}, r"deg/s"),
         ({"joint_position": 57.3 * arrays()["joint_position"]}, r"'elbow'.*degrees"),
         ({"joint_names": None}, r"joint_names"),
+        ({"joint_position": None}, r"without joint_position"),
+        ({"joint_position": np.array(1.0)}, r"joint_position must have shape"),
+        ({"joint_position": np.zeros((N, 2)), "joint_names": ["a", "a"]}, r"a name twice"),
+        ({"angular_velocty": np.zeros((N, 3))}, r"did you mean 'angular_velocity'"),
+        ({"time": TIME + 1j}, r"time must hold real numbers"),
         ({"position": nan_at(arrays()["position"], 3)}, r"'position', row 4"),
     ],
 )
@@ -92,6 +97,15 @@ def test_csv_files_with_missing_or_broken_columns_are_refused(tmp_path):
         tb.load_measured(file)
     with pytest.raises(tb.RunFileError, match="no such file"):
         tb.load_measured(tmp_path / "none.npz")
+
+
+def test_files_that_are_no_archives_are_refused(tmp_path):
+    torn, single = tmp_path / "torn.npz", tmp_path / "single.npy"
+    torn.write_bytes(b"PK\x03\x04 cut off")
+    np.save(single, TIME)
+    for file in (torn, single):
+        with pytest.raises(tb.RunFileError, match="expected a NumPy archive"):
+            tb.load_measured(file)
 
 
 def test_invalid_positions_may_be_nan_and_are_never_compared(tmp_path):

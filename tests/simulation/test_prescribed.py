@@ -188,6 +188,19 @@ def test_start_off_the_path_is_refused(vehicle):
         tb.simulate(vehicle, 0.1, prescribed={"joint_4": path.of("joint_4")}, q=q, dt=0.01)
 
 
+def test_numbers_of_paths_are_no_parameters_of_users(vehicle):
+    """The list of paths decides which case follows which; another number would be overwritten."""
+    path = arm_path(0).of("joint_4")
+    with pytest.raises(tb.ModelError, match="follows from prescribed"):
+        tb.simulate(
+            vehicle,
+            0.1,
+            prescribed={"joint_4": path},
+            parameters={"path of joint_4.case": 3.0},
+            dt=0.01,
+        )
+
+
 def test_rigid_contact_and_kept_inertia_are_refused():
     robot = tb.load("quadruped")
     joint = next(j.name for j in robot.joints if j.nv == 1)

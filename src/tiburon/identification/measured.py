@@ -12,9 +12,11 @@ import csv
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -387,15 +389,34 @@ def load_measured(path: str | os.PathLike[str], *, name: str | None = None) -> M
 
 def _read_archive(file: Path) -> dict[str, Any]:
     try:
-        with np.load(file, allow_pickle=False) as archive:
+        archive = np.load(file, allow_pickle=False)
+        if isinstance(archive, np.ndarray):
+            raise ValueError("this is a single array")
+        with archive:
             found: dict[str, Any] = {key: np.asarray(archive[key]) for key in archive.files}
-    except (OSError, ValueError, EOFError, KeyError) as error:
+    except (OSError, ValueError, EOFError, KeyError, BadZipFile) as error:
         raise RunFileError(
             file, f"expected a NumPy archive (.npz) or a .csv file ({error})"
         ) from None
+    known = ("time", "position_valid", "joint_names", "joint_position", *COLUMNS)
+    for key, values in found.items():
+        # other arrays are none of ours, slips of the pen are
+        near = get_close_matches(key.casefold(), known, n=1, cutoff=0.9)
+        if key not in known and near:
+            raise RunFileError(file, f"unknown array {key!r}; did you mean {near[0]!r}? rename it")
+        if key in known and key != "joint_names" and values.dtype.kind not in "biuf":
+            raise RunFileError(file, f"{key} must hold real numbers, got type {values.dtype}")
     names = found.pop("joint_names", None)
     positions = found.pop("joint_position", None)
+    if positions is None and names is not None:
+        raise RunFileError(file, "joint_names is there without joint_position; add it")
     if positions is not None:
+        if positions.ndim not in (1, 2):
+            raise RunFileError(
+                file, f"joint_position must have shape (samples, joints), got {positions.shape}"
+            )
+        if names is not None and len(set(np.ravel(names).tolist())) < np.size(names):
+            raise RunFileError(file, "joint_names holds a name twice; rename one")
         count = positions.shape[-1] if positions.ndim == 2 else 1
         if names is None or np.size(names) != count:
             raise RunFileError(

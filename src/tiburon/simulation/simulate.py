@@ -10,7 +10,7 @@ import numpy as np
 from tiburon.actuation.defaults import as_elements, contact_elements
 from tiburon.actuation.element import Element
 from tiburon.actuation.loop_switch import LoopSwitch
-from tiburon.actuation.prescribed import PrescribedMotion, cases_of, prescribed_motions
+from tiburon.actuation.prescribed import CASE, PrescribedMotion, cases_of, prescribed_motions
 from tiburon.actuation.rigid_contact import RigidContact
 from tiburon.actuation.stick_slip import refuse_long_steps
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
@@ -250,6 +250,14 @@ def simulate(
     motions = () if prescribed is None else prescribed_motions(model, prescribed)
     if motions:
         extra = (*extra, *motions)
+        for motion in motions:
+            number = f"{motion.name}.{CASE}"
+            if number in (parameters or {}):
+                raise ModelError(
+                    f"parameters: {number!r} follows from prescribed; give a list with one "
+                    "JointPath per case there",
+                    name=motion.joint,
+                )
         parameters = {**(parameters or {}), **cases_of(motions)} or None
     several = place is not None and place.cases is not None
     varied = None
