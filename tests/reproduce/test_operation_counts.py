@@ -196,8 +196,8 @@ def test_base_by_angles_is_the_floating_base():
     rng = np.random.default_rng(8)
     yaw, pitch, roll = angles = rng.uniform(-1.0, 1.0, 3)
     arm = 3
-    counted = chains._model(arm, chains.FreeByAngles("base"))
-    shipped = chains._model(arm, tb.Free("base"))
+    counted = chains.chain_model(arm, chains.FreeByAngles("base"))
+    shipped = chains.chain_model(arm, tb.Free("base"))
     position, joints = rng.normal(size=3).tolist(), rng.normal(size=arm).tolist()
     v, tau = rng.normal(size=(2, 6 + arm)).tolist()
     g = (0.0, 0.0, -9.81)

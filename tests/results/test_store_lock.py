@@ -217,7 +217,7 @@ def test_without_file_locks_the_live_owner_process_holds_the_store(
     def none(file, shared):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(store, "_lock", none)
+    monkeypatch.setattr(store, "lock_file", none)
     assert (writer_of(path) is None) == free
     if free:
         StoreLock(path).release()

@@ -55,13 +55,15 @@ def pool(
         table = validate_pool(data, progress=status.update)
     _print(table)
     if html is not None:
+        from tiburon.errors import RunFileError
         from tiburon.reproduce.pool_page import pool_page, pool_replay
+        from tiburon.written_file import write_file
 
-        html.write_text(pool_page(table), encoding="utf-8")
+        write_file(html, pool_page(table), RunFileError)
         print(f"page: {html}")
         if replay is not None:
             beside = html.with_name(f"{html.stem}_{replay}.html")
-            beside.write_text(pool_replay(table, replay), encoding="utf-8")
+            write_file(beside, pool_replay(table, replay), RunFileError)
             print(f"replay: {beside}")
     raise typer.Exit(0 if table.met else FAILURE)
 
