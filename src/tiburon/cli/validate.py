@@ -48,8 +48,16 @@ def pool(
     Parameters are identified on some trajectories and judged on the others. Exits with 1 if a
     bound is missed.
     """
-    from tiburon.reproduce.pool import validate_pool
+    from tiburon.errors import UnknownNameError
+    from tiburon.reproduce.pool import load_pool, validate_pool
 
+    if replay is not None:
+        # before minutes of work
+        if html is None:
+            raise typer.BadParameter("--replay writes a page beside that of --html; give both")
+        names = dict.fromkeys(run.name for run in load_pool(data))
+        if replay not in names:
+            raise UnknownNameError("run", replay, names, where=str(data))
     console = open_console()
     with console.status("reading runs") as status:
         table = validate_pool(data, progress=status.update)
