@@ -246,3 +246,9 @@ def test_bad_input_is_refused_before_any_step(model, options, error, words):
     """Each message names the argument and what was expected."""
     with pytest.raises(error, match=words):
         tb.simulate(model, **{"duration": 0.1, **options})
+
+
+@pytest.mark.parametrize("name", ["rtol", "atol"])
+def test_a_tolerance_of_zero_is_refused(name):
+    with pytest.raises(tb.DomainError, match=name):
+        tb.simulate(tb.load("double_pendulum"), 0.1, method="dopri5", **{name: 0.0})
