@@ -124,7 +124,7 @@ def fresh_environment():
 
 
 def forget_environment():
-    for part in (cache._machine, cache._package, cache._generator_content):
+    for part in (cache._machine, cache._package, cache.source_digest):
         part.cache_clear()
 
 

@@ -100,7 +100,7 @@ def test_edits_of_the_code_generator_recompile(compiled, monkeypatch):
     """Links fall with the stamps of the package, code with the stamp of the generator."""
     run(Structured("a"))
     monkeypatch.setattr(cache, "_package", lambda: b"edited")
-    monkeypatch.setattr(cache, "_generator_content", lambda: "edited")
+    monkeypatch.setattr(cache, "source_digest", lambda *rooms: "edited")
     run(Structured("a"))
     assert len(compiled) == 4
 

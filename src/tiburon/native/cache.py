@@ -375,14 +375,14 @@ def _changed_since_loaded(files: list[tuple[str, os.stat_result]]) -> bool:
 
 
 @functools.cache
-def _generator_content() -> str:
-    """Return a digest of the files that turn functions into graphs and graphs into modules."""
-    root, files = _source_files(*_GENERATOR)
+def source_digest(*rooms: str) -> str:
+    """Return a digest of the source files of some rooms; the version where there are none."""
+    root, files = _source_files(*rooms)
     digest = blake2b(digest_size=16)
     for path, _ in files:
         with open(os.path.join(root, path), "rb") as file:
             content = file.read()
-        digest.update(f"{path} {len(content)}\n".encode() + content)
+        digest.update(f"{path.replace(os.sep, '/')} {len(content)}\n".encode() + content)
     return digest.hexdigest() if files else installed_version()
 
 
@@ -394,7 +394,7 @@ def generator_stamp() -> str | None:
         can tell which version of them runs.
     """
     try:
-        stamp = _generator_content()
+        stamp = source_digest(*_GENERATOR)
     except OSError:
         return None
     return None if _changed_since_loaded(_source_files(*_GENERATOR)[1]) else stamp

@@ -1,11 +1,9 @@
 """Identity of a worker: the versions and machine properties that decide the bits of results."""
 
-import functools
 import os
 import socket
 import sys
 from collections.abc import Mapping
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -47,29 +45,16 @@ WORDS = {
 """What each entry is called in messages."""
 
 
-@functools.cache
-def _sources() -> str:
-    """Return a digest of the source files that decide numbers."""
-    from tiburon.native.cache import _source_files
-
-    root, files = _source_files(*NUMERICAL_ROOMS)
-    digest = blake2b(digest_size=8)
-    for path, _ in files:
-        with open(os.path.join(root, path), "rb") as file:
-            content = file.read()
-        digest.update(f"{path.replace(os.sep, '/')} {len(content)}\n".encode() + content)
-    return digest.hexdigest() if files else installed_version()
-
-
 def identity() -> Identity:
     """Return the identity of this process."""
+    from tiburon.native.cache import source_digest
     from tiburon.native.code import native_code_wanted
     from tiburon.native.engine import host
 
     native = native_code_wanted()
     return {
         "tiburon": installed_version(),
-        "kernels": _sources(),
+        "kernels": source_digest(*NUMERICAL_ROOMS),
         "python": "{}.{}".format(*sys.version_info),
         "numpy": ".".join(np.__version__.split(".")[:2]),
         "engine": "native" if native else "interpreter",
