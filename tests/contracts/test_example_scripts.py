@@ -20,7 +20,7 @@ CLAIMS = {
     "trot.py": (r"largest change of a foot force in 1 ms: (\S+) N", 4.0 + 1e-3),
     # friction of up to 7 N m against feedback of 40 rad/s on 1 to 5 kg m^2: some 1e-3 rad at 0.5 m
     "lift.py": (r"load ends (\S+) m from its target", 3e-3),
-    # what is left of the start after 30 s, with a time constant below 1 s
+    # the transient after 30 s, with a time constant below 1 s
     "sweep_payload.py": (r"largest difference from the closed form: (\S+) m/s", 1e-12),
     # rounding of inverse, then forward dynamics
     "own_function.py": (r"limits reached: False; error (\S+) rad", 1e-11),

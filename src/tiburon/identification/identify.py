@@ -30,7 +30,13 @@ from tiburon.argument_checks import at_least, positive
 from tiburon.arguments import public
 from tiburon.arrays import NDArray
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError, UnknownNameError
-from tiburon.identification.measured import ANGLES, RATES, MeasuredRun, require_runs
+from tiburon.identification.measured import (
+    ANGLES,
+    RATES,
+    MeasuredRun,
+    moving_average,
+    require_runs,
+)
 from tiburon.identification.sensitivity import Prediction, RunPredictor, parameter_value
 from tiburon.model import Model, Water, World
 from tiburon.record import record
@@ -489,7 +495,7 @@ def _compared(
         off = found.v[:count, k, place] - run.angular_velocity[:, place]
         change = found.dv[:count, k, :, place]
         width = min(width, count)
-        return _averaged(off, width), _averaged(change, width)
+        return moving_average(off, width), moving_average(change, width)
     if name in ANGLE_RATES:
         off, change = _compared(run, found, k, name.removesuffix("_rate"), dt, derivatives)
         width = min(max(1, round(RATE_WINDOW / dt)), count - 1)
@@ -502,12 +508,6 @@ def _compared(
     off = (off + np.pi) % (2.0 * np.pi) - np.pi
     change = np.einsum("tpc,tc->tp", found.dq[:count, k, :, :4], slope) if derivatives else off
     return off, change
-
-
-def _averaged(values: Array, count: int) -> Array:
-    from tiburon.identification.measured import moving_average
-
-    return moving_average(values, count)
 
 
 def _angle(quaternion: Array, place: int) -> tuple[Array, Array]:

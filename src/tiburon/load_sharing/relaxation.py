@@ -500,7 +500,7 @@ class _Relaxation:
         held, open_ = self._switches(number)
         m = len(of.b1)
         largest = self._largest(x)
-        # what is left of the optimality conditions
+        # residual of the optimality conditions
         z = [e * (a - b) for e, a, b in zip(eps, x, center, strict=False)]
         z += [0.0] * (len(x) - len(z))
         equations, _ = self._equations(held, open_, face, [0.0] * len(of.cones))

@@ -1000,7 +1000,7 @@ class _Staged:
             early.store(number, ref)
 
     def finish(self, output: int, columns: Sequence[Ref]) -> Slots:
-        """Store what is left of an output; return its array."""
+        """Store the entries of an output that are not stored yet; return its array."""
         writer, m = self._writer, self._m
         if output in self._early:
             array, early = self._early[output]

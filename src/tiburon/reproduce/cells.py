@@ -1,11 +1,12 @@
 """Cells of tables of a source: what is published, what we find, and the verdict."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from tiburon.arrays import ArrayLike
+from tiburon.errors import UnknownNameError
 
 __all__ = [
     "DERIVED",
@@ -16,6 +17,7 @@ __all__ = [
     "TIMING",
     "Cell",
     "CellTable",
+    "chosen_names",
     "claim",
     "count_cells",
     "lost",
@@ -153,3 +155,16 @@ def measured(quantity: str, published: str, ours: str) -> Cell:
 def lost(quantity: str, instead: str) -> Cell:
     """Return what the source lost, and what stands for it here."""
     return Cell(quantity, "lost", instead, LOST, None)
+
+
+def chosen_names(given: Iterable[str], known: Sequence[str], what: str) -> tuple[str, ...]:
+    """Return the given names in the order of the known ones; all if none is given.
+
+    Raises:
+        UnknownNameError: If a name is not known.
+    """
+    wanted = set(given) or set(known)
+    for name in wanted:
+        if name not in known:
+            raise UnknownNameError(what, name, known)
+    return tuple(name for name in known if name in wanted)

@@ -9,8 +9,7 @@ with this package. Errors of runs without feedback are not judged: the motion is
 
 from collections.abc import Iterable
 
-from tiburon.errors import UnknownNameError
-from tiburon.reproduce.cells import CellTable
+from tiburon.reproduce.cells import CellTable, chosen_names
 
 __all__ = ["PARTS", "khan_page", "khan_tables"]
 
@@ -40,15 +39,12 @@ def khan_tables(parts: Iterable[str] = ()) -> tuple[CellTable, ...]:
     Raises:
         UnknownNameError: If there is no such table.
     """
-    wanted = tuple(parts) or PARTS
-    for name in wanted:
-        if name not in PARTS:
-            raise UnknownNameError("table", name, PARTS)
+    wanted = chosen_names(parts, PARTS, "table")
     from tiburon.reproduce.khan_methods import METHODS
     from tiburon.reproduce.khan_tables import TABLES
 
     known = {**TABLES, **METHODS}
-    return tuple(known[name]() for name in PARTS if name in wanted)
+    return tuple(known[name]() for name in wanted)
 
 
 def khan_page(tables: Iterable[CellTable]) -> str:

@@ -8,8 +8,7 @@ shown, not judged.
 
 from collections.abc import Iterable
 
-from tiburon.errors import UnknownNameError
-from tiburon.reproduce.cells import CellTable
+from tiburon.reproduce.cells import CellTable, chosen_names
 
 __all__ = ["PARTS", "mcmillan_page", "mcmillan_tables"]
 
@@ -26,13 +25,10 @@ def mcmillan_tables(parts: Iterable[str] = ()) -> tuple[CellTable, ...]:
     Raises:
         UnknownNameError: If there is no such table.
     """
-    wanted = tuple(parts) or PARTS
-    for name in wanted:
-        if name not in PARTS:
-            raise UnknownNameError("table", name, PARTS)
+    wanted = chosen_names(parts, PARTS, "table")
     from tiburon.reproduce.mcmillan_tables import TABLES
 
-    return tuple(TABLES[name]() for name in PARTS if name in wanted)
+    return tuple(TABLES[name]() for name in wanted)
 
 
 def mcmillan_page(tables: Iterable[CellTable]) -> str:

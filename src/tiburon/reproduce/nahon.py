@@ -9,8 +9,7 @@ are ratios within one run, beside those of the source, and are not judged.
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tiburon.errors import UnknownNameError
-from tiburon.reproduce.cells import CellTable
+from tiburon.reproduce.cells import CellTable, chosen_names
 
 __all__ = ["EXAMPLES", "nahon_tables"]
 
@@ -28,10 +27,7 @@ def nahon_tables(examples: Iterable[str] = ()) -> tuple[CellTable, ...]:
     Raises:
         UnknownNameError: If there is no such example.
     """
-    wanted = tuple(name.upper() for name in examples) or EXAMPLES
-    for name in wanted:
-        if name not in EXAMPLES:
-            raise UnknownNameError("example", name, EXAMPLES)
+    wanted = chosen_names((name.upper() for name in examples), EXAMPLES, "example")
     from tiburon.reproduce.nahon_solvers import SOLVERS
     from tiburon.reproduce.nahon_structure import STRUCTURE
     from tiburon.reproduce.nahon_tasks import TASKS

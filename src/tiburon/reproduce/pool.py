@@ -37,6 +37,7 @@ from tiburon.identification.measured import (
 from tiburon.identification.sensitivity import RunPredictor
 from tiburon.model import CapsuleShape, Model, Shape, Water, World
 from tiburon.record import record
+from tiburon.spatial.rotations import roll_pitch_yaw_to_quaternion
 
 __all__ = ["BOUNDS", "FREE", "PoolRow", "PoolTable", "load_pool", "predicted", "validate_pool"]
 
@@ -197,15 +198,13 @@ def surroundings() -> World:
 # predictions
 
 
-def predicted(
+def _predictor(
     model: Model,
     runs: Sequence[MeasuredRun],
     parameters: Mapping[str, float],
-    *,
     trim: float | None,
-) -> list[Array]:
-    """Return predicted roll, pitch and yaw of each run [rad], shape (n, 3) each."""
-    predictor = RunPredictor(
+) -> RunPredictor:
+    return RunPredictor(
         model,
         runs,
         tuple(parameters),
@@ -216,6 +215,17 @@ def predicted(
         trim=trim,
         threads=None,
     )
+
+
+def predicted(
+    model: Model,
+    runs: Sequence[MeasuredRun],
+    parameters: Mapping[str, float],
+    *,
+    trim: float | None,
+) -> list[Array]:
+    """Return predicted roll, pitch and yaw of each run [rad], shape (n, 3) each."""
+    predictor = _predictor(model, runs, parameters, trim)
     values = np.array(list(parameters.values()))
     found = predictor.predict(values, np.ones(len(values)), derivatives=False)
     return [roll_pitch_yaw(found.q[: len(run.time), k, :4]) for k, run in enumerate(runs)]
@@ -275,32 +285,13 @@ def _trimming(
 ) -> Array:
     if trim is None:
         return np.zeros((len(runs), 2))
-    predictor = RunPredictor(
-        model,
-        runs,
-        tuple(parameters),
-        world=surroundings(),
-        dt=DT,
-        method="rk4",
-        smoothing=1.0,
-        trim=trim,
-        threads=None,
-    )
+    predictor = _predictor(model, runs, parameters, trim)
     return predictor.moments(np.array(list(parameters.values())))[:, :2]
 
 
 def quaternion_of(angles: Array) -> Array:
     """Return quaternions (w, x, y, z) of roll, pitch and yaw, shape (n, 3)."""
-    (cr, cp, cy), (sr, sp, sy) = (f(0.5 * angles.T) for f in (np.cos, np.sin))
-    return np.stack(
-        [
-            cr * cp * cy + sr * sp * sy,
-            sr * cp * cy - cr * sp * sy,
-            cr * sp * cy + sr * cp * sy,
-            cr * cp * sy - sr * sp * cy,
-        ],
-        axis=-1,
-    )
+    return np.stack(roll_pitch_yaw_to_quaternion(*angles.T), axis=-1)
 
 
 # errors
@@ -492,8 +483,3 @@ def _joined(
         for k, one in zip(out, predict([runs[k] for k in out], parameters), strict=True):
             found[k] = one
     return found
-
-
-def degrees(values: Sequence[float]) -> list[float]:
-    """Return radians as degrees."""
-    return [math.degrees(x) for x in values]
