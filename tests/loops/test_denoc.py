@@ -11,11 +11,15 @@ from tests.loops.test_embedding import embedded_rates
 from tests.loops.test_loop_motion import khan_angles
 from tests.loops.test_stabilization import WEIGHTLESS, moving_state
 from tests.native.test_c_source import needs_compiler, run_c
+from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import JointVector
+from tiburon.loops.constraints import constraints
 from tiburon.loops.denoc import (
     LegTerms,
     Projected,
+    World,
     forward_method,
+    forward_states,
     inverse_method,
     kinematics_method,
     project,
@@ -23,7 +27,7 @@ from tiburon.loops.denoc import (
 )
 from tiburon.loops.legs import legs_of, platform_on_legs
 from tiburon.loops.methods import constrained_motion
-from tiburon.loops.parts import message_size
+from tiburon.loops.parts import exchanges, message_size
 
 SEA = tb.World(fluid=tb.Water(1025.0, current=(0.2, -0.1, 0.1)))
 
@@ -325,25 +329,48 @@ def test_wrong_options_of_inverse_dynamics_are_named(change, named):
 # -- messages --------------------------------------------------------------------------------------
 
 
+def forward_messages(model):
+    """Return degrees of freedom of the platform, motors of each leg, and sizes of messages."""
+    structure = platform_on_legs(model)
+    q, v = moving_state(model)
+    q, v, tau = (JointVector([float(x) for x in values]) for values in (q, v, np.ones(model.nv)))
+    terms = constraints(model, model.plan, q, v)
+    around = Setting(model, (), (), model.plan, (0.0, 0.0, -9.81))
+    world = World(structure, model.plan, q)
+    given = forward_states(around, world, terms, v, tau)
+    motors = [len(leg.driven) for leg in structure.legs]
+    return len(structure.basis), motors, exchanges(forward_method(structure), *given)
+
+
 def test_messages_of_the_planar_robot_have_the_sizes_of_the_table():
-    """Kinematics 6 + 3, inverse 6 + 3, forward 6 + 3 + 3, then 6 + 3; each with one condition."""
+    """Kinematics 9, inverse 6 + 3; forward 9, 3, 3, and 6 + 1 (Khan 2002 sends 45)."""
     model = tb.load("planar_3rrr")
     structure = platform_on_legs(model)
     leg, own = leg_state()
-    message, known = kinematics_method(structure).rounds[0].local(leg, own, None)
+    # projectors come with one condition
+    message, _ = kinematics_method(structure).rounds[0].local(leg, own, None)
     assert message_size(message) == 9 + 1
     inverse = own._replace(force=[0.1, 0.2, 0.3])
     message, _ = inverse_method(structure).rounds[0].local(leg, (inverse, 1.0), None)
     assert message_size(message) == 9 + 1
-    forward = own._replace(
-        M=np.eye(3).tolist(), Mx=np.zeros((3, 3)).tolist(), force=[0.1, 0.2, 0.3]
-    )
-    reach, share = forward_method(structure).rounds
-    message, known = reach.local(leg, forward, None)
-    assert message_size(message) == 12 + 1
-    answers, _ = reach.solve(None, [message] * 3)
-    message, _ = share.local(leg, known, answers[0])
-    assert message_size(message) == 9
+    _, _, rounds = forward_messages(model)
+    assert [step.sent for step in rounds] == [(9 + 1,) * 3, (3,) * 3, (3,) * 3, (6 + 1,) * 3]
+    assert [step.received for step in rounds] == [(9,) * 3, (3,) * 3, (3,) * 3, (3,) * 3]
+
+
+@pytest.mark.parametrize("name", ["four_bar", "stewart"])
+def test_messages_of_platforms_on_legs_have_their_general_sizes(name):
+    """d(d+1)/2 and d for each motor of a leg; d; d; n(n+1)/2 for n motors and one for each own."""
+    d, motors, rounds = forward_messages(tb.load(name))
+    n = sum(motors)
+    expected = [
+        [d * (d + 1) // 2 + d * own + 1 for own in motors],
+        [d] * len(motors),
+        [d] * len(motors),
+        [n * (n + 1) // 2 + own for own in motors],
+    ]
+    assert [list(step.sent) for step in rounds] == expected
+    assert [step.received[0] for step in rounds] == [d * n, d, d, n]
 
 
 # -- runs ------------------------------------------------------------------------------------------

@@ -11,11 +11,10 @@ from tests.loops.mechanisms import piston, piston_position
 from tests.loops.random_mechanisms import KINDS, random_mechanism
 from tests.loops.test_stabilization import WEIGHTLESS, moving_state
 from tiburon.algorithms.tape_calls import JointVector
-from tiburon.loops.complement import Complement, EmbeddedPart, PartState, embedding_method
+from tiburon.loops.complement import Complement
 from tiburon.loops.complement_basis import BASES, total_pivots
 from tiburon.loops.constraints import constraints
 from tiburon.loops.metric import MIN_CUT
-from tiburon.loops.parts import message_size, run
 from tiburon.loops.stabilization import checked_loop_method
 from tiburon.simulation.loop_coordinates import coordinates_element, select_coordinates
 
@@ -235,51 +234,6 @@ def test_total_pivoting_selects_the_motors_of_khan():
     W = BASES["gauss"](A)
     assert W.shape == (3, 7)
     np.testing.assert_array_equal(np.sort(np.concatenate([dependent, np.nonzero(W)[1]])), range(7))
-
-
-def dyads(model):
-    """Return legs of the planar 3-RRR and its platform as parts."""
-    groups = {f"dyad {k}": (f"theta_{k}", f"theta_{k + 3}") for k in (1, 2, 3)}
-    groups["platform"] = ("theta_7",)
-    return [
-        EmbeddedPart(
-            name,
-            tuple(int(i) for i in model.indices(list(joints), of="q")),
-            tuple(int(i) for i in model.indices(list(joints), of="v")),
-        )
-        for name, joints in groups.items()
-    ]
-
-
-def test_shares_of_parts_add_up_to_the_whole():
-    """K-G20: nu is the sum of the parts' shares, however it was divided at the start (D5)."""
-    model = tb.load("planar_3rrr")
-    q, v = moving_state(model)
-    tau = np.random.default_rng(3).normal(size=model.nv)
-    W = BASES["gauss"](np.array(tb.loop_jacobian(model, q)))
-    parts, system = dyads(model), tb.System(model)
-
-    def around(position, velocity):
-        return system._setting(position, velocity, 0.0)
-
-    method = embedding_method(parts, around, W.tolist(), tau.tolist(), SIGMA, MIN_CUT)
-    expected, _ = reference_rates(model, q, v, tau)
-    for seed in (1, 2):
-        divided = np.random.default_rng(seed).normal(size=(4, 3))
-        divided[-1] = W @ v - divided[:3].sum(axis=0)
-        states = [
-            PartState(q[list(part.positions)].tolist(), share.tolist())
-            for part, share in zip(parts, divided, strict=True)
-        ]
-        found = run(method, (), states)
-        total = np.sum([result.zd for result in found.results], axis=0)
-        np.testing.assert_allclose(total, W @ expected, atol=1e-9 * np.abs(expected).max())
-        for part, result in zip(parts, found.results, strict=True):
-            np.testing.assert_allclose(
-                np.array(result.v, float), v[list(part.velocities)], atol=1e-12
-            )
-    # each dyad sends two angles and three shares, the platform one joint and three
-    assert [message_size(state) for state in states] == [5, 5, 5, 4]
 
 
 @pytest.mark.parametrize(

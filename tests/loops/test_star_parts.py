@@ -93,21 +93,70 @@ def test_arms_traced_into_one_graph_have_other_bits():
     assert np.any(traced != together)
 
 
-@pytest.mark.parametrize(("name", "size"), [("two_pumas", 27), ("planar_3rrr", 9)])
-def test_an_arm_sends_a_triangle_and_a_vector(name, size):
-    """d(d+1)/2 + d for a reference member of d DoF: 27 for a free load, 9 for a planar one."""
-    model = tb.load(name)
-    q = JointVector([float(x) for x in model.poses["home"]])
+def _sent(model, q):
+    """Return the arms of a star and what each of them sends at rest."""
     rest = JointVector([0.0] * model.nv)
     shape = layout(model)
     around = Setting(model, (), (), model.plan, (0.0, 0.0, -9.81))
     arms = star_dynamics.star_parts(around, shape)
-    states = star_dynamics.star_states(shape, q, rest, rest)
-    for arm, state in zip(arms, states, strict=True):
-        message, _ = star_dynamics.open_arm(arm, state, None)
-        assert message_size((message.A, message.g)) == size
+    states = star_dynamics.star_states(shape, JointVector([float(x) for x in q]), rest, rest)
+    opened = [star_dynamics.open_arm(*given, None) for given in zip(arms, states, strict=True)]
+    return shape.arms, [message for message, _ in opened]
+
+
+@pytest.mark.parametrize(
+    ("grasp", "directions"), [("rigid", 6), ("hinge", 5), ("slide", 5), ("ball", 3)]
+)
+def test_an_arm_sends_a_triangle_and_a_vector_of_what_its_grasp_resists(grasp, directions):
+    """c(c+1)/2 + c for a grasp that resists c directions: 27, 20, 9."""
+    model, q = random_star("free load", np.random.default_rng(directions), arms=3, grasp=grasp)
+    c = len(model.loops[0].joint.loop_constraints())
+    assert c == directions
+    for arm, message in zip(*_sent(model, q), strict=True):
+        assert arm.directions == c
+        assert message_size((message.A, message.g)) == c * (c + 1) // 2 + c
         # and three values by which the center judges its condition
-        assert message_size(message) == size + 3
+        assert message_size(message) == c * (c + 1) // 2 + c + 3
+
+
+@pytest.mark.parametrize(("name", "size"), [("two_pumas", 27), ("stewart", 9), ("planar_3rrr", 5)])
+def test_sizes_of_messages_of_the_zoo(name, size):
+    """Rigid grasps, ball grasps, and hinges of which two directions are in the plane."""
+    model = tb.load(name)
+    for message in _sent(model, model.poses.get("home", model.neutral()))[1]:
+        assert message_size((message.A, message.g)) == size
+
+
+def test_a_universal_grasp_sends_one_direction_more_than_it_resists():
+    """Its couple turns in a plane of the load: five directions for four constraints."""
+    model, q = random_star("free load", np.random.default_rng(4), arms=2, grasp="soft finger")
+    arms, messages = _sent(model, q)
+    assert [len(arm.rows) for arm in arms] == [4, 4]
+    assert [message_size((m.A, m.g)) for m in messages] == [20, 20]
+
+
+def test_an_arm_on_the_reference_member_sends_what_its_variables_take():
+    """Its own bodies act on all of them: d(d+1)/2 + d for d variables."""
+    rng = np.random.default_rng(5)
+    model, q = random_star("legs on the load", rng, arms=2, grasp="ball")
+    for arm, message in zip(*_sent(model, q), strict=True):
+        d = len(arm.border)
+        assert message_size((message.A, message.g)) == d * (d + 1) // 2 + d
+
+
+@pytest.mark.parametrize("grasp", ["hinge", "ball", "soft finger", "slide"])
+def test_arms_hold_their_constraints_off_the_manifold(grasp):
+    """The center completes messages with wrenches of closed grasps; arms keep their own rows."""
+    rng = np.random.default_rng(9)
+    model, q = random_star("free load", rng, arms=3, grasp=grasp)
+    q = model.integrate(q, 1e-3 * rng.standard_normal(model.nv))
+    v, tau = rng.standard_normal(model.nv), rng.standard_normal(model.nv)
+    found = tb.loop_dynamics(model, q, v, tau, method="star")
+    reference = tb.loop_dynamics(model, q, v, tau, method="augmented")
+    size = np.abs(reference.acceleration).max()
+    assert found.residual < 1e-11 * size
+    # forces act along the wrenches of the closed grasp, off by the residual of 1e-3
+    assert np.abs(found.acceleration - reference.acceleration).max() < 0.1 * size
 
 
 @pytest.mark.parametrize("tree", TREES)

@@ -25,17 +25,16 @@ Symbols: A constraint Jacobian (J elsewhere), c constraint residual, sigma decay
 matrix and bias force, W constant rows, z independent velocities.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiburon.algorithms.joint_space import expanded_parents, joint_space_terms
 from tiburon.algorithms.setting import Setting
-from tiburon.algorithms.tape_calls import JointVector
-from tiburon.loops.constraints import Constraints, Row, constraints, jacobian_pattern
+from tiburon.loops.constraints import Constraints, Row, jacobian_pattern
 from tiburon.loops.metric import rank_cut, scattered
-from tiburon.loops.parts import PartMethod, Round, ordered_sum
+from tiburon.loops.parts import ordered_sum
 from tiburon.model import Model
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
@@ -47,11 +46,7 @@ from tiburon.trace.value import require
 __all__ = [
     "LOST_COORDINATES",
     "Complement",
-    "EmbeddedPart",
-    "PartRates",
-    "PartState",
     "Reduced",
-    "embedding_method",
     "reduced_acceleration",
 ]
 
@@ -313,99 +308,3 @@ def reduced_acceleration(
 
 def _dot(x: Sequence[Scalar], y: Sequence[Scalar]) -> Scalar:
     return sum((a * b for a, b in zip(x, y, strict=True)), start=0.0)
-
-
-# -- parts -----------------------------------------------------------------------------------------
-
-
-class EmbeddedPart(NamedTuple):
-    """A part of a robot that integrates its own positions and its share of z."""
-
-    name: str
-
-    positions: tuple[int, ...]
-    """Its position variables."""
-
-    velocities: tuple[int, ...]
-    """Its velocity variables."""
-
-
-class PartState(NamedTuple):
-    """What a part sends: its state."""
-
-    q: list[Scalar]
-    """Its positions [m or rad]."""
-
-    z: list[Scalar]
-    """Its share of the independent velocities; the sum of all counts (2.26)."""
-
-
-class PartRates(NamedTuple):
-    """What a part integrates."""
-
-    v: list[Scalar]
-    """Velocities of its joints [m/s or rad/s]."""
-
-    zd: list[Scalar]
-    """Rate of its share of the independent velocities."""
-
-
-def embedding_method(
-    parts: Sequence[EmbeddedPart],
-    around: Callable[[JointVector, JointVector], Setting],
-    W: Rows,
-    tau: Sequence[Scalar],
-    sigma: float,
-    cut: float,
-) -> PartMethod:
-    """Return embedding as one exchange of states (Khan 2002, eqs. 2.24-2.27).
-
-    Parts send their states once; each then evaluates the whole system by itself, redundantly, so
-    that nothing is exchanged between evaluations of a step (L318, L523-527). A part starts with its
-    `PartState`, the center needs nothing.
-
-    Args:
-        parts: All parts, with all variables.
-        around: Returns the surroundings of a state.
-        W: Orthonormal rows, one per degree of freedom.
-        tau: Joint force [N or N m], nv scalars.
-        sigma: Decay rate of residuals [1/s].
-        cut: Smallest relative singular value of independent constraints.
-    """
-
-    def send(_: EmbeddedPart, own: PartState, __: Any) -> tuple[PartState, Any]:
-        return own, ()
-
-    def gather(_: Any, messages: Sequence[PartState]) -> tuple[list[Any], Any]:
-        q: list[Scalar] = [0.0] * sum(len(part.positions) for part in parts)
-        for part, message in zip(parts, messages, strict=True):
-            for i, x in zip(part.positions, message.q, strict=True):
-                q[i] = x
-        z = ordered_sum([message.z for message in messages], [0.0] * len(W))
-        return [(q, z)] * len(messages), z
-
-    def rates(part: EmbeddedPart, _: Any, answer: Any) -> PartRates:
-        position, z = answer
-        position = JointVector(position)
-        still = JointVector([0.0] * sum(len(one.velocities) for one in parts))
-        model, plan = around(position, still).model, around(position, still).plan
-        terms = constraints(model, plan, position)
-        basis = Complement(model, terms, W, cut)
-        selected: list[Scalar] = [0.0] * plan.nv
-        for rate, w in zip(z, W, strict=True):
-            selected = [x + rate * y for x, y in zip(selected, w, strict=True)]
-        v = JointVector(basis.velocity(terms, selected, sigma))
-        moving = constraints(model, plan, position, v)
-        found = reduced_acceleration(
-            around(position, v),
-            position,
-            v,
-            tau,
-            basis.T(),
-            basis.gamma(moving, sigma),
-            [one.velocities for one in parts],
-        )
-        own = [v[i] for i in part.velocities]
-        return PartRates(own, found.shares[list(parts).index(part)])
-
-    return PartMethod("embedding", tuple(parts), (Round("states", send, gather),), rates)

@@ -20,12 +20,24 @@ import numpy as np
 
 from tiburon.arrays import NDArray
 
-__all__ = ["BASES", "Pivots", "gauss_basis", "qr_basis", "svd_basis", "total_pivots"]
+__all__ = [
+    "BASES",
+    "Pivots",
+    "gauss_basis",
+    "qr_basis",
+    "reduced_rows",
+    "svd_basis",
+    "total_pivots",
+]
 
 Array = NDArray[np.float64]
 
 MIN_PIVOT = 1e-8
 """Pivot, relative to the first, that counts as zero: rows beyond are redundant."""
+
+
+ROUNDING = 1e-13
+"""Element of reduced rows that is rounding error."""
 
 
 class Pivots(NamedTuple):
@@ -55,6 +67,18 @@ def total_pivots(A: Array) -> Pivots:
         rows.append(i)
         columns.append(j)
     return Pivots(tuple(rows), tuple(columns))
+
+
+def reduced_rows(A: Array) -> tuple[Array, tuple[int, ...]]:
+    """Return a basis of the rows in reduced echelon form, and the columns of its pivots."""
+    rows, columns = total_pivots(A)
+    order = sorted(range(len(rows)), key=lambda k: columns[k])
+    kept = A[[rows[k] for k in order]]
+    pivots = tuple(columns[k] for k in order)
+    reduced: Array = np.asarray(np.linalg.solve(kept[:, pivots], kept), dtype=np.float64)
+    reduced[np.abs(reduced) < ROUNDING] = 0.0
+    reduced[:, pivots] = np.eye(len(pivots))
+    return reduced, pivots
 
 
 def gauss_basis(A: Array) -> Array:

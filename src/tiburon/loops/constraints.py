@@ -34,7 +34,7 @@ from tiburon.errors import ModelError
 from tiburon.model import JointCoupling, LoopClosure, Model, Plan, PlanBody, TracedClosure
 from tiburon.model.closure import MOTION_SIZE, Closure, ClosureProgram, Seen, closure_program
 from tiburon.model.closure_kinds import SurfaceContact
-from tiburon.model.joint_constraints import Measure, RelativeMotion, Slip
+from tiburon.model.joint_constraints import Measure, RelativeMotion, Slip, Wrench
 from tiburon.model.model import per_model
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Mat3, Motion, Scalar, Transform, Vec3
@@ -69,8 +69,10 @@ __all__ = [
     "end_of",
     "is_velocity_constraint",
     "jacobian_pattern",
+    "loop_constraints",
     "loop_joint_load",
     "loop_rows",
+    "loop_wrenches",
     "switched",
     "switches_of",
     "traced_constraint",
@@ -513,7 +515,24 @@ def constraints(
     in_use = jacobian_pattern(model)
     if recorder() is not None:
         return _constraints_on_tape(model, plan, q, v, in_use)
-    found = _all(model, plan, q, v)
+    return _sparse(_all(model, plan, q, v), in_use)
+
+
+def loop_constraints(
+    model: Model,
+    plan: Plan,
+    loops: Sequence[str],
+    q: Sequence[Scalar],
+    v: Sequence[Scalar] | None = None,
+) -> Constraints:
+    """Compute the same for some loops, by name in the order of `model.loops`."""
+    pattern = jacobian_pattern(model)
+    in_use = [pattern[k] for loop in loops for k in loop_rows(model, loop)]
+    return _sparse(_all(model, plan, q, v, loops=loops), in_use)
+
+
+def _sparse(found: Constraints, in_use: Sequence[frozenset[int]]) -> Constraints:
+    """Leave out entries of the Jacobian that are structurally zero."""
     rows = tuple(
         {i: x for i, x in row.items() if i in used}
         for row, used in zip(found.jacobian, in_use, strict=True)
@@ -609,8 +628,9 @@ def _all(
     q: Sequence[Scalar],
     v: Sequence[Scalar] | None,
     has_rows: bool = True,
+    loops: Sequence[str] | None = None,
 ) -> Constraints:
-    """Compute all constraints, with rows that may hold zeros, or empty ones."""
+    """Compute all constraints, or some, with rows that may hold zeros, or empty ones."""
     places = body_places(plan, q)
     motions = None if v is None else body_motions(plan, q, v, None)
     transmit = transmitter(q)
@@ -619,6 +639,8 @@ def _all(
     rates: list[Scalar] = []
     biases: list[Scalar] = []
     for loop in model.loops:
+        if loops is not None and loop.name not in loops:
+            continue
         if isinstance(loop, JointCoupling):
             found = _coupling(loop, model, q, v)
         elif isinstance(loop, LoopClosure):
@@ -651,8 +673,7 @@ def _tie(
     """Evaluate a loop as a visit to one of its bodies, so that large robots trace it once."""
     at = _relative(first, second)
     wrenches = [measure.wrench(at) for measure in measures]
-    on_second = [Force(transpose_vector(at.R, w.n), transpose_vector(at.R, w.f)) for w in wrenches]
-    on_first = [Force(negate(add_cross(w.n, at.p, w.f)), negate(w.f)) for w in wrenches]
+    on_first, on_second = loop_wrenches(at, wrenches)
     return _Tied(
         tuple(measure.value(at) for measure in measures),
         tuple(dot(wrench.n, at.w) + dot(wrench.f, at.pd) for wrench in wrenches),
@@ -660,6 +681,15 @@ def _tie(
         tuple(first.X.force_to_parent(f) for f in on_first),
         tuple(second.X.force_to_parent(f) for f in on_second),
     )
+
+
+def loop_wrenches(
+    at: RelativeMotion, wrenches: Sequence[Wrench]
+) -> tuple[list[Force], list[Force]]:
+    """Return wrenches of measures as they act on both frames, at their origins in their axes."""
+    on_second = [Force(transpose_vector(at.R, w.n), transpose_vector(at.R, w.f)) for w in wrenches]
+    on_first = [Force(negate(add_cross(w.n, at.p, w.f)), negate(w.f)) for w in wrenches]
+    return on_first, on_second
 
 
 def _closure(
@@ -701,11 +731,9 @@ def loop_joint_load(
     other, second = end_of(plan, loop.second, loop.second_pose.transform, places, None)
     at = _relative(first, second)
     on_second, on_first = Force.zero(), Force.zero()
-    for measure, force in zip(loop.joint.loop_constraints(), forces, strict=True):
-        n, f = measure.wrench(at)
-        pushed = Force(transpose_vector(at.R, n), transpose_vector(at.R, f))
-        on_second = on_second + pushed * force
-        on_first = on_first + Force(negate(add_cross(n, at.p, f)), negate(f)) * force
+    units = loop_wrenches(at, [measure.wrench(at) for measure in loop.joint.loop_constraints()])
+    for unit_first, unit_second, force in zip(*units, forces, strict=True):
+        on_first, on_second = on_first + unit_first * force, on_second + unit_second * force
     ends = ((own, first.X.force_to_parent(on_first)), (other, second.X.force_to_parent(on_second)))
     return LoopJointLoad(on_second, tuple(end for end in ends if end[0] != WORLD_BODY))
 

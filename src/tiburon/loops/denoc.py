@@ -66,10 +66,13 @@ __all__ = [
     "MIN_SQUARE",
     "Held",
     "LegTerms",
+    "PlatformTerms",
+    "World",
     "denoc_forces",
     "denoc_motion",
     "denoc_rates",
     "forward_method",
+    "forward_states",
     "inverse_method",
     "kinematics_method",
     "leg_terms",
@@ -143,7 +146,7 @@ def _plus(x: Vector, factor: Scalar, y: Vector) -> list[Scalar]:
 # -- what legs know --------------------------------------------------------------------------------
 
 
-class _World:
+class World:
     """Screws, inertias and wrenches of all plan bodies in world axes at one point."""
 
     def __init__(self, structure: PlatformOnLegs, plan: Plan, q: Vector) -> None:
@@ -225,7 +228,7 @@ def _articulated(inertia: Any) -> ArticulatedInertia:
 
 def leg_terms(
     around: Setting,
-    world: "_World",
+    world: World,
     leg: Leg,
     terms: Constraints,
     wrenches: Sequence[Vector],
@@ -238,8 +241,8 @@ def leg_terms(
         world: Screws of all bodies.
         leg: The leg.
         terms: Constraints in this state.
-        wrenches: Wrench that each body needs, from `_World.wrenches`.
-        inertias: From `_World.inertias`; None for inverse dynamics.
+        wrenches: Wrench that each body needs, from `World.wrenches`.
+        inertias: From `World.inertias`; None for inverse dynamics.
     """
     plan, top = around.plan, world.structure.platform
     zero = [0.0] * len(world.structure.basis)
@@ -269,7 +272,7 @@ def leg_terms(
     return LegTerms(S, W, bias, M, Mx, force)
 
 
-def _screws(world: "_World", leg: Leg) -> list[list[Scalar]]:
+def _screws(world: World, leg: Leg) -> list[list[Scalar]]:
     """Return the screws of a leg, from the base to the platform; zero for branches."""
     zero = [0.0] * len(world.structure.basis)
     branches = _branches(world, leg)
@@ -284,7 +287,7 @@ def _screws(world: "_World", leg: Leg) -> list[list[Scalar]]:
     return S
 
 
-def _branches(world: "_World", leg: Leg) -> set[int]:
+def _branches(world: World, leg: Leg) -> set[int]:
     """Return the variables of a leg that do not move its ends."""
     moving: set[int] = set()
     for end in (leg.near, leg.far, world.structure.platform):
@@ -294,7 +297,7 @@ def _branches(world: "_World", leg: Leg) -> set[int]:
 
 
 def _cut(
-    model: Model, plan: Plan, world: "_World", leg: Leg, opening: Vector
+    model: Model, plan: Plan, world: World, leg: Leg, opening: Vector
 ) -> tuple[list[list[Scalar]], list[Scalar]]:
     """Return wrenches of the joint that cuts a leg, and its part of one value per constraint."""
     if leg.loop is None:
@@ -321,7 +324,7 @@ def _cut(
 
 
 def platform_terms(
-    world: "_World", wrenches: Sequence[Vector], inertias: Sequence[ArticulatedInertia] | None
+    world: World, wrenches: Sequence[Vector], inertias: Sequence[ArticulatedInertia] | None
 ) -> PlatformTerms:
     """Return inertia and wrench of the platform with everything that hangs on it."""
     top = world.structure.platform
@@ -583,7 +586,7 @@ def denoc_rates(
         Rates of all joints, nv scalars, and whether they are determined.
     """
     with taping(None):
-        world = _World(structure, plan, q)
+        world = World(structure, plan, q)
         states = []
         for leg in structure.legs:
             W, bias = _cut(model, plan, world, leg, opening)
@@ -598,7 +601,7 @@ def denoc_rates(
 
 
 class Reach(NamedTuple):
-    """Message of a leg: how its motors and its bias move the platform."""
+    """First message of a leg: d(d+1)/2 values, and d for each of its motors."""
 
     Phi: list[Scalar]
     """Projector, its upper triangle."""
@@ -606,42 +609,65 @@ class Reach(NamedTuple):
     driven: list[list[Scalar]]
     """Phi S of each of its motors, d components."""
 
-    bias: list[Scalar]
-    """Phi b."""
-
     held: Scalar
 
 
-class Twists(NamedTuple):
-    """Answer of the center."""
+class Share(NamedTuple):
+    """Last message of a leg: n_a(n_a+1)/2 values for n_a motors, and one for each of its own."""
 
+    inertia: list[Scalar]
+    """Its share of the inertia that motors see, upper triangle."""
+
+    force: list[Scalar]
+    """Force that is left to accelerate each of its motors (3.40), (3.41)."""
+
+
+class _Center(NamedTuple):
+    """What the center knows between rounds."""
+
+    platform: PlatformTerms
+    inverse: list[Scalar]
+    """K^-1, upper triangle."""
+
+    held: Held
     by_motor: list[list[Scalar]]
-    """Twist of the platform by rate of each motor."""
+    """Twist of the platform by rate of each motor: S b of the source."""
 
     bias: list[Scalar]
     """Rate of its twist while no motor accelerates."""
 
 
-class Share(NamedTuple):
-    """Message of a leg: its share of the inertia that motors see, and of the forces."""
+class _Resting(NamedTuple):
+    """What a leg knows while no motor accelerates."""
 
-    inertia: list[Scalar]
-    """Upper triangle."""
+    own: LegTerms
+    N: list[list[Scalar]]
+    """Rates of its variables by those of all motors."""
 
-    force: list[Scalar]
+    by_motor: list[list[Scalar]]
+    gamma: list[Scalar]
+    """Accelerations of its variables."""
 
+    left: list[Scalar]
+    """Joint forces that are left."""
 
-class _Center(NamedTuple):
-    platform: PlatformTerms
-    twists: Twists | None
-    held: Held | None
+    carried: list[Scalar]
+    """Those of its passive joints as a wrench on the platform."""
 
 
 def forward_method(structure: PlatformOnLegs) -> PartMethod:
-    """Return forward dynamics of a platform on legs as rounds.
+    """Return forward dynamics of a platform on legs as four rounds (Khan 2002, section 3.4).
 
     A leg starts with its `LegTerms`, the center with `PlatformTerms`; the result of a leg are the
     accelerations of its variables.
+
+        round   a leg sends                                receives
+        reach   Phi, and Phi S of its motors (9)           twists by motor (9)
+        rate    Phi b (3)                                  rate of the twist at rest of motors (3)
+        pull    wrench that its passive joints leave (3)   sum of all (3)
+        share   inertia and force of its motors (6 + 1)    accelerations of motors (3)
+
+    Counted for three motors that move a platform in a plane.
     """
     size, count = len(structure.basis), len(structure.independent)
     starts = np.cumsum([0, *(len(leg.driven) for leg in structure.legs)]).tolist()
@@ -650,72 +676,95 @@ def forward_method(structure: PlatformOnLegs) -> PartMethod:
     def reach(leg: Leg, own: LegTerms, _: Any) -> tuple[Reach, Any]:
         found = project(leg, own)
         driven = [_times(found.Phi, s) for s in own.S[: len(leg.driven)]]
-        message = Reach(_upper(found.Phi), driven, _times(found.Phi, found.b), found.held)
-        return message, (own, found)
+        return Reach(_upper(found.Phi), driven, found.held), (own, found)
 
-    def twists(center: PlatformTerms, messages: Sequence[Reach]) -> tuple[list[Twists], _Center]:
+    def twists(center: PlatformTerms, messages: Sequence[Reach]) -> tuple[list[Any], _Center]:
         K = _full(ordered_sum([m.Phi for m in messages], [0.0] * (size * (size + 1) // 2)), size)
         solved, held = _held_by(K, [m.held for m in messages])
         by_motor = [solved(x) for m in messages for x in m.driven]
-        bias = ordered_sum([m.bias for m in messages], [0.0] * size)
-        answer = Twists(by_motor, [-x for x in solved(bias)])
-        return [answer] * len(messages), _Center(center, answer, held)
+        inverse = [solved([1.0 if i == k else 0.0 for i in range(size)]) for k in range(size)]
+        known = _Center(center, _upper(inverse), held, by_motor, [])
+        return [by_motor] * len(messages), known
 
-    def share(leg: Leg, known: Any, answer: Twists) -> tuple[Share, Any]:
+    def rate(leg: Leg, known: Any, by_motor: Matrix) -> tuple[list[Scalar], Any]:
         own, found = known
+        return _times(found.Phi, found.b), (own, found, by_motor)
+
+    def at_rest(center: _Center, messages: Sequence[Vector]) -> tuple[list[Any], _Center]:
+        total = ordered_sum(messages, [0.0] * size)
+        bias = [-x for x in _times(_full(center.inverse, size), total)]
+        return [bias] * len(messages), center._replace(bias=bias)
+
+    def pull(leg: Leg, known: Any, bias: Vector) -> tuple[list[Scalar], _Resting]:
+        own, found, by_motor = known
         start, drives = place[leg.name], len(leg.driven)
         N: list[list[Scalar]] = [
             [1.0 if a == start + n else 0.0 for a in range(count)] for n in range(drives)
         ]
         y = [
             _plus(x, -1.0, own.S[a - start]) if start <= a < start + drives else x
-            for a, x in enumerate(answer.by_motor)
+            for a, x in enumerate(by_motor)
         ]
         N += [[_dot(row, x) for x in y] for row in found.P]
-        towards = _plus(answer.bias, 1.0, found.b)
+        towards = _plus(bias, 1.0, found.b)
         gamma = [0.0] * drives + [_dot(row, towards) for row in found.P]
-        # accelerations of the leg by motor, and the forces that they need
+        needed = _plus(_times(own.M, gamma), 1.0, _times(own.Mx, bias))
+        left = _plus(own.force, -1.0, needed)
+        carried = _transposed_times(found.P, left[drives:], size)
+        sent = _plus(carried, -1.0, _transposed_times(own.Mx, gamma, size))
+        return sent, _Resting(own, N, by_motor, gamma, left, carried)
+
+    def pulled(center: _Center, messages: Sequence[Vector]) -> tuple[list[Any], _Center]:
+        platform = center.platform
+        left = _plus(platform.force, -1.0, _times(platform.inertia, center.bias))
+        total = ordered_sum(messages, left)
+        return [total] * len(messages), center
+
+    def share(leg: Leg, known: _Resting, total: Vector) -> tuple[Share, Any]:
+        own, N, by_motor, gamma, left, carried = known
+        start, drives = place[leg.name], len(leg.driven)
+        columns = list(zip(*N, strict=True))
+        # forces that accelerations of each motor need
         needed = [
             _plus(_times(own.M, column), 1.0, _times(own.Mx, x))
-            for column, x in zip(zip(*N, strict=True), answer.by_motor, strict=True)
+            for column, x in zip(columns, by_motor, strict=True)
         ]
-        on_platform = [_transposed_times(own.Mx, column, size) for column in zip(*N, strict=True)]
+        on_platform = [_transposed_times(own.Mx, column, size) for column in columns]
         inertia = [
-            _dot([row[a] for row in N], needed[b]) + _dot(answer.by_motor[a], on_platform[b])
+            _dot(columns[a], needed[b]) + _dot(by_motor[a], on_platform[b])
             for a in range(count)
             for b in range(a, count)
         ]
-        bias = _plus(_times(own.M, gamma), 1.0, _times(own.Mx, answer.bias))
-        left = _plus(own.force, -1.0, bias)
-        pushed = _transposed_times(own.Mx, gamma, size)
         force = [
-            _dot([row[a] for row in N], left) - _dot(answer.by_motor[a], pushed)
-            for a in range(count)
+            left[n] + _dot(by_motor[start + n], total) - _dot(own.S[n], carried)
+            for n in range(drives)
         ]
         return Share(inertia, force), (N, gamma)
 
     def solve(center: _Center, messages: Sequence[Share]) -> tuple[list[Any], Any]:
-        platform, answer, held = center
-        assert answer is not None
-        moved = [_times(platform.inertia, x) for x in answer.by_motor]
-        start = [_dot(answer.by_motor[a], moved[b]) for a in range(count) for b in range(a, count)]
-        left = _plus(platform.force, -1.0, _times(platform.inertia, answer.bias))
+        moved = [_times(center.platform.inertia, x) for x in center.by_motor]
+        start = [_dot(center.by_motor[a], moved[b]) for a in range(count) for b in range(a, count)]
         G = _full(ordered_sum([m.inertia for m in messages], start), count)
-        right = ordered_sum([m.force for m in messages], [_dot(x, left) for x in answer.by_motor])
+        right = [x for m in messages for x in m.force]
         if count <= MAX_INLINED:
             x = reverse_elimination(G, right)
         else:
             x = list(factor_spd(as_traced(G)).solve(as_traced(right)))
-        xi = list(answer.bias)
-        for rate, twist in zip(x, answer.by_motor, strict=True):
-            xi = _plus(xi, rate, twist)
-        return [x] * len(messages), (x, xi, held)
+        xi = list(center.bias)
+        for moving, twist in zip(x, center.by_motor, strict=True):
+            xi = _plus(xi, moving, twist)
+        return [x] * len(messages), (x, xi, center.held)
 
     def recover(leg: Leg, known: Any, x: Vector) -> list[Scalar]:
         N, gamma = known
         return [g + _dot(row, x) for g, row in zip(gamma, N, strict=True)]
 
-    rounds = (Round("reach", reach, twists), Round("share", share, solve))
+    rounds = (
+        Round("reach", reach, twists),
+        Round("rate", rate, at_rest),
+        Round("pull", pull, pulled),
+        Round("share", share, solve),
+    )
     return PartMethod("denoc_forward", structure.legs, rounds, recover)
 
 
@@ -781,22 +830,11 @@ def denoc_motion(
     Returns:
         The motion; `ratio` is that of K.
     """
-    model, plan = around.model, around.plan
+    model = around.model
     parts = structure or platform_on_legs(model)
     with taping(None):
-        world = _World(parts, plan, q)
-        wrenches = world.wrenches(around, v, [0.0] * plan.nv)
-        inertias = world.inertias()
-        legs = []
-        for leg in parts.legs:
-            own = leg_terms(around, world, leg, terms, wrenches, inertias)
-            applied = [tau[i] - f for i, f in zip(leg.variables, own.force, strict=True)]
-            legs.append(own._replace(force=applied))
-        center = platform_terms(world, wrenches, inertias)
-        pushed = [-x for x in center.force]
-        if parts.carrier:
-            pushed = _plus(pushed, 1.0, _carried(world, [tau[i] for i in parts.carrier]))
-        found = run(forward_method(parts), center._replace(force=pushed), legs)
+        world = World(parts, around.plan, q)
+        found = run(forward_method(parts), *forward_states(around, world, terms, v, tau))
         _, xi, held = found.center
         vd = _spread(world, parts, found, xi)
         good = (held.ratio > 0.0) & (held.held > MIN_SQUARE)
@@ -806,14 +844,33 @@ def denoc_motion(
     return ConstrainedMotion(tuple(vd), multipliers, lambda: (rank, held.ratio))
 
 
-def _carried(world: _World, tau: Vector) -> list[Scalar]:
+def forward_states(
+    around: Setting, world: World, terms: Constraints, v: Vector, tau: Vector
+) -> tuple[PlatformTerms, list[LegTerms]]:
+    """Return what center and legs of `forward_method` know at first."""
+    parts = world.structure
+    wrenches = world.wrenches(around, v, [0.0] * world.plan.nv)
+    inertias = world.inertias()
+    legs = []
+    for leg in parts.legs:
+        own = leg_terms(around, world, leg, terms, wrenches, inertias)
+        applied = [tau[i] - f for i, f in zip(leg.variables, own.force, strict=True)]
+        legs.append(own._replace(force=applied))
+    center = platform_terms(world, wrenches, inertias)
+    pushed = [-x for x in center.force]
+    if parts.carrier:
+        pushed = _plus(pushed, 1.0, _carried(world, [tau[i] for i in parts.carrier]))
+    return center._replace(force=pushed), legs
+
+
+def _carried(world: World, tau: Vector) -> list[Scalar]:
     """Return joint forces of the platform's free joint as a wrench on the platform."""
     frame = world.frames[world.structure.platform]
     w = frame.force_to_parent(Force((tau[0], tau[1], tau[2]), (tau[3], tau[4], tau[5])))
     return world.reduced([*w.moment, *w.force])
 
 
-def _carrier_rates(world: _World, xi: Vector) -> list[Scalar]:
+def _carrier_rates(world: World, xi: Vector) -> list[Scalar]:
     """Return rates of the platform's free joint from its twist, or their rates from its rate."""
     e = world.spread(xi)
     frame = world.frames[world.structure.platform]
@@ -821,9 +878,7 @@ def _carrier_rates(world: _World, xi: Vector) -> list[Scalar]:
     return [*moved.angular, *moved.linear]
 
 
-def _spread(
-    world: _World, parts: PlatformOnLegs, found: Outcome, xi: Vector | None
-) -> list[Scalar]:
+def _spread(world: World, parts: PlatformOnLegs, found: Outcome, xi: Vector | None) -> list[Scalar]:
     """Return results of legs by velocity variable, with the rates of the platform's free joint."""
     values: list[Scalar] = [0.0] * world.plan.nv
     for leg, result in zip(parts.legs, found.results, strict=True):
@@ -876,7 +931,7 @@ def denoc_forces(
     """
     plan = around.plan
     with taping(None):
-        world = _World(structure, plan, q)
+        world = World(structure, plan, q)
         wrenches = world.wrenches(around, v, vd)
         states = []
         for number, leg in enumerate(structure.legs):
@@ -893,7 +948,7 @@ def denoc_forces(
         return _spread(world, structure, found, None), found.center
 
 
-def _rotor(plan: Plan, world: _World, i: int, vd: Vector) -> Scalar:
+def _rotor(plan: Plan, world: World, i: int, vd: Vector) -> Scalar:
     """Return what the armature of a joint needs."""
     body = plan.bodies[world.body_of[i]]
     return 0.0 if body.armature is None else body.armature[i - body.v.start] * vd[i]

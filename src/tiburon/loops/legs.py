@@ -24,7 +24,7 @@ from tiburon.algorithms.tape_calls import JointVector, taping
 from tiburon.arrays import NDArray
 from tiburon.errors import ModelError
 from tiburon.loops.augmented import closed_configurations
-from tiburon.loops.complement_basis import MIN_PIVOT
+from tiburon.loops.complement_basis import MIN_PIVOT, reduced_rows
 from tiburon.loops.constraints import (
     constraints,
     is_velocity_constraint,
@@ -42,9 +42,6 @@ Array = NDArray[np.float64]
 
 RANK_TOLERANCE = 1e-8
 """Relative singular value that counts as rounding error."""
-
-ROUNDING = 1e-13
-"""Component of a direction that is rounding error."""
 
 MIN_SAMPLES = 3
 """Closed configurations that determine the motions a platform can have; with fewer, random ones."""
@@ -433,14 +430,7 @@ def _polished(model: Model, q: Sequence[float]) -> Array:
 
 def _sparse_basis(rows: Array) -> Array:
     """Return an orthonormal basis of the same space with as many zeros as elimination gives."""
-    reduced = np.array(rows)
-    for k in range(len(reduced)):
-        place = int(np.argmax(np.abs(reduced[k])))
-        reduced[k] = reduced[k] / reduced[k, place]
-        for other in range(len(reduced)):
-            if other != k:
-                reduced[other] = reduced[other] - reduced[other, place] * reduced[k]
-    reduced[np.abs(reduced) < ROUNDING] = 0.0
+    reduced, _ = reduced_rows(rows)
     for k in range(len(reduced)):
         for other in range(k):
             reduced[k] = reduced[k] - (reduced[k] @ reduced[other]) * reduced[other]

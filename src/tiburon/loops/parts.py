@@ -22,7 +22,17 @@ from typing import Any, NamedTuple
 from tiburon.trace.regions import function
 from tiburon.trace.structure import flatten
 
-__all__ = ["Outcome", "PartMethod", "Round", "message_size", "ordered_sum", "part_function", "run"]
+__all__ = [
+    "Exchange",
+    "Outcome",
+    "PartMethod",
+    "Round",
+    "exchanges",
+    "message_size",
+    "ordered_sum",
+    "part_function",
+    "run",
+]
 
 
 class Round(NamedTuple):
@@ -136,3 +146,32 @@ def ordered_sum(terms: Sequence[Sequence[Any]], start: Sequence[Any]) -> list[An
 def message_size(message: Any) -> int:
     """Return the number of scalars in a message."""
     return len(flatten(message)[0])
+
+
+class Exchange(NamedTuple):
+    """Scalars that are exchanged in one round, for each part."""
+
+    name: str
+    sent: tuple[int, ...]
+    received: tuple[int, ...]
+
+
+def exchanges(method: PartMethod, center: Any, states: Sequence[Any]) -> tuple[Exchange, ...]:
+    """Execute the rounds of a method on floats, and count what is exchanged.
+
+    Args:
+        method: The method.
+        center: What the center knows at first.
+        states: What each part knows at first.
+    """
+    known, found = list(states), []
+    answers: Sequence[Any] = [None] * len(method.parts)
+    for step in method.rounds:
+        messages = []
+        for k, part in enumerate(method.parts):
+            message, known[k] = step.local(part, known[k], answers[k])
+            messages.append(message)
+        answers, center = step.solve(center, messages)
+        sizes = (tuple(message_size(x) for x in sides) for sides in (messages, answers))
+        found.append(Exchange(step.name, *sizes))
+    return tuple(found)

@@ -18,12 +18,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
+
 from tiburon.algorithms.joint_space import expanded_parents
+from tiburon.algorithms.kinematics import WORLD_PLACE
 from tiburon.algorithms.traversal import ancestors
 from tiburon.arguments import public
 from tiburon.errors import ModelError
-from tiburon.loops.constraints import constraint_names, jacobian_pattern
+from tiburon.loops.complement_basis import reduced_rows
+from tiburon.loops.constraints import constraint_names, jacobian_pattern, loop_wrenches
 from tiburon.model import LoopClosure, Model, Plan
+from tiburon.model.joint_constraints import RelativeMotion
 from tiburon.model.model import per_model
 from tiburon.model.plan import WORLD_BODY, PlanFrame
 from tiburon.record import record
@@ -31,6 +36,7 @@ from tiburon.spatial import Force, RigidInertia
 
 __all__ = [
     "ArmLayout",
+    "Grip",
     "Star",
     "StarArm",
     "StarLayout",
@@ -117,6 +123,25 @@ def _listed(items: Sequence[object]) -> str:
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
 
 
+class Grip(NamedTuple):
+    """Wrenches by which a loop can act on the reference member, in any position of its joint.
+
+    Constant in axes of the reference member: as many as the loop has constraints for joints that
+    are the same seen from both bodies (fixed, revolute, prismatic, spherical, planar and so on),
+    one more for a universal joint.
+    """
+
+    body: int
+    """Body of the reference member in the arm's plan."""
+
+    basis: tuple[tuple[float, ...], ...]
+    """Rows of moment and force at its origin, in its axes, in reduced echelon form."""
+
+    pivots: tuple[int, ...]
+    """Components in which these are rows of the identity: those of a wrench there are its
+    coordinates."""
+
+
 class ArmLayout(NamedTuple):
     """What algorithms need of one arm. Local variables are those of its plan, in order."""
 
@@ -163,6 +188,15 @@ class ArmLayout(NamedTuple):
 
     hangs: tuple[int, ...]
     """Those of `border` that carry bodies of the arm, as places in `border`."""
+
+    grips: tuple[Grip, ...] = ()
+    """One per loop, if all loops together act in fewer directions than `border` has variables: the
+    arm then sends its inertia in these; otherwise empty."""
+
+    @property
+    def directions(self) -> int:
+        """Number of directions in which an arm sends inertia and force."""
+        return sum(len(grip.basis) for grip in self.grips) or len(self.border)
 
     def plan_of(self, plan: Plan) -> Plan:
         """Return the arm's part of the robot's plan; reference members have no inertia in it."""
@@ -525,6 +559,10 @@ def _arm(
     carrying = set(_variables(plan, sorted(above), "v"))
     local = {k: i for i, k in enumerate(v)}
     part = part_of(plan, whole, bodies, q, v)
+    hangs = tuple(j for j, i in enumerate(border) if v[i] in carrying)
+    grips = () if hangs else _grips(model, closures, live, center, whole)
+    if not 0 < sum(len(grip.basis) for grip in grips) < len(border):
+        grips = ()
     return ArmLayout(
         name=name,
         bodies=tuple(whole),
@@ -541,8 +579,48 @@ def _arm(
         rows=tuple(rows),
         live=tuple(live),
         entries=tuple(frozenset(local[k] for k in pattern[row]) for row in rows),
-        hangs=tuple(j for j, i in enumerate(border) if v[i] in carrying),
+        hangs=hangs,
+        grips=grips,
     )
+
+
+GRIP_SAMPLES = 4
+"""Random positions of a joint that determine the wrenches it can transmit."""
+
+
+def _grips(
+    model: Model,
+    loops: Sequence[LoopClosure],
+    live: Sequence[int],
+    center: frozenset[int],
+    bodies: Sequence[int],
+) -> tuple[Grip, ...]:
+    """Return how the loops of an arm act on the reference member; empty where one does not."""
+    plan, found, start = model.plan, [], 0
+    for loop in loops:
+        measures = loop.joint.loop_constraints()
+        used = [measure for k, measure in enumerate(measures, start) if k in live]
+        start += len(measures)
+        first, second = _ends(plan, loop)
+        if (first in center) == (second in center):
+            return ()
+        end, name, pose = second, loop.second, loop.second_pose
+        if first in center:
+            end, name, pose = first, loop.first, loop.joint.pose
+        X = plan.frame(name).transform.then(pose.transform)
+        rng = np.random.default_rng(17)
+        wrenches = []
+        for _ in range(GRIP_SAMPLES):
+            place = WORLD_PLACE.moved(loop.joint.transform(loop.joint.random(rng)))
+            at = RelativeMotion(place.R, place.p)
+            on_ends = loop_wrenches(at, [measure.wrench(at) for measure in used])
+            own = on_ends[0] if end == first else on_ends[1]
+            moved = [X.force_to_parent(f) for f in own]
+            wrenches += [[float(x) for x in (*f.moment, *f.force)] for f in moved]
+        basis, pivots = reduced_rows(np.array(wrenches).reshape(-1, 6))
+        rows = tuple(tuple(row) for row in basis.tolist())
+        found.append(Grip(list(bodies).index(end), rows, pivots))
+    return tuple(found)
 
 
 def _own_parents(plan: Plan, own: Sequence[int]) -> tuple[int, ...]:

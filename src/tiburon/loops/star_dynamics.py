@@ -20,8 +20,13 @@ an arm sends (McMillan 1994, eq. 2.21 for Y_r = 0, Z^T diag(d)^-1 Z = X^T Lambda
     A_k = H_rr - Y_r^T D^-1 Y_r + Z^T diag(d)^-1 Z
     g_k = -C_r - Y_r^T D^-1 y  + Z^T diag(d)^-1 t
 
-of which H_rr and C_r are the shares of its own bodies. The reference member solves (A_0 + sum A_k)
-vd_r = tau_r - C_0 + sum g_k and sends vd_r, and the arm recovers (eqs. 2.16 and 2.2)
+of which H_rr and C_r are the shares of its own bodies. A grasp that acts in fewer directions than
+the reference member moves, a ball for instance, has J_kr = C B with rows B of wrenches that are
+constant in axes of the reference member (`Grip`); with U = R^-T C the arm sends U^T diag(d)^-1 U
+and U^T diag(d)^-1 t, and the center, which knows B, completes A_k = B^T (...) B.
+
+The reference member solves (A_0 + sum A_k) vd_r = tau_r - C_0 + sum g_k and sends vd_r, and the arm
+recovers (eqs. 2.16 and 2.2)
 
     w = diag(d)^-1 (t - Z vd_r),    f_k = R^-1 w,   vd_k = L^-1 D^-1 (y - Y_r vd_r + E w)
 
@@ -43,9 +48,18 @@ import numpy as np
 
 from tiburon.algorithms.bias import bias
 from tiburon.algorithms.crba import chosen_mass_elements
+from tiburon.algorithms.kinematics import body_places
 from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import JointVector, taping
-from tiburon.loops.constraints import Constraints, Row, closure_constraints, constraint_count
+from tiburon.algorithms.traversal import to_root
+from tiburon.loops.constraints import (
+    Constraints,
+    Row,
+    closure_constraints,
+    constraint_count,
+    loop_joint_load,
+    transmitter,
+)
 from tiburon.loops.metric import MIN_CUT, ConstrainedMotion, TreeMetric, rank_cut, tree_factor
 from tiburon.loops.parts import Outcome, PartMethod, Round, ordered_sum, run
 from tiburon.loops.stabilization import Baumgarte
@@ -108,6 +122,9 @@ class ArmFactor(NamedTuple):
     Z: list[list[Scalar]]
     """Rows of Z, one entry per border variable."""
 
+    U: list[list[Scalar]]
+    """Rows of R^-T C, in the directions in which the arm sends; those of Z without grips."""
+
     Y_r: list[Row]
     """One column per border variable that carries the arm."""
 
@@ -133,10 +150,13 @@ class Loaded(NamedTuple):
 
 
 class Message(NamedTuple):
-    """What an arm sends: c(c+1)/2 + c values for c border variables, and its condition."""
+    """What an arm sends: c(c+1)/2 + c values for c directions, and its condition.
+
+    Directions are those of its grips, or else the border variables; see `ArmLayout.directions`.
+    """
 
     A: list[Scalar]
-    """Lower triangle of A_k, by rows."""
+    """Lower triangle of A_k in these directions, by rows."""
 
     g: list[Scalar]
     is_singular: Scalar
@@ -146,6 +166,9 @@ class Message(NamedTuple):
 
 class Center(NamedTuple):
     """What the reference member knows."""
+
+    q: list[Scalar]
+    """Its configuration."""
 
     A: list[Scalar]
     """Elements of its mass matrix, lower triangle by rows."""
@@ -246,12 +269,59 @@ def arm_factor(
     for column, j in zip(Y_r, shape.hangs, strict=True):
         for line, e in zip(Z, E, strict=True):
             line[j] = line[j] - _weighted(e, column, weights)
-    factor = ArmFactor(entries, E, inverse, R, Z, Y_r, 1.0 - regular, least, longest, cut)
+    U = lower_solve(R, _in_grips(arm, q)) if shape.grips else Z
+    factor = ArmFactor(entries, E, inverse, R, Z, U, Y_r, 1.0 - regular, least, longest, cut)
     left = [
         [H[hung[i], hung[j]] - _weighted(Y_r[i], Y_r[j], weights) for j in range(i + 1)]
         for i in range(len(hung))
     ]
     return factor, left
+
+
+def _in_grips(arm: Arm, q: Sequence[Scalar]) -> list[list[Scalar]]:
+    """Return C: wrenches of the arm's constraints on the reference member, by its grips."""
+    shape, places = arm.shape, body_places(arm.plan, q)
+    found: list[list[Scalar]] = []
+    row, column = 0, 0
+    for loop, grip in zip(shape.loops, shape.grips, strict=True):
+        count = len(loop.joint.loop_constraints())
+        for n in range(count):
+            if row + n not in shape.live:
+                continue
+            unit = [1.0 if k == n else 0.0 for k in range(count)]
+            load = dict(loop_joint_load(loop, arm.plan, places, unit).on_bodies)[grip.body]
+            wrench = (*load.moment, *load.force)
+            line: list[Scalar] = [0.0] * shape.directions
+            line[column : column + len(grip.pivots)] = [wrench[k] for k in grip.pivots]
+            found.append(line)
+        row, column = row + count, column + len(grip.pivots)
+    return found
+
+
+def grip_rows(arm: Arm, q: Sequence[Scalar]) -> list[Row]:
+    """Return B of an arm's grips: rows by border variable.
+
+    Args:
+        arm: The arm.
+        q: Configuration of the center.
+    """
+    shape, place = arm.shape, {i: k for k, i in enumerate(arm.shape.border)}
+    own = JointVector([0.0] * arm.plan.nq)
+    for i, k in zip(shape.border_q, shape.at_q, strict=True):
+        own[i] = q[k]
+    found: list[Row] = []
+    for grip in shape.grips:
+        forces = tuple(
+            Force((row[0], row[1], row[2]), (row[3], row[4], row[5])) for row in grip.basis
+        )
+        rows: list[Row] = [{} for _ in forces]
+        passed = to_root(arm.plan, arm.plan.bodies[grip.body], transmitter(own), forces)
+        for body, projected in passed:
+            for line, parts in zip(rows, projected, strict=True):
+                for i, part in enumerate(parts, start=body.v.start):
+                    line[place[i]] = part + line.get(place[i], 0.0)
+        found += rows
+    return found
 
 
 def lower_solve(R: Sequence[Sequence[Scalar]], rows: Sequence[Sequence[Scalar]]) -> Any:
@@ -271,12 +341,12 @@ def lower_triangle(size: int) -> list[tuple[int, int]]:
 
 
 def arm_matrix(arm: Arm, factor: ArmFactor, left: Sequence[Sequence[Scalar]]) -> list[Scalar]:
-    """Return A_k, lower triangle by rows."""
+    """Return A_k in the directions in which an arm sends, lower triangle by rows."""
     place = {j: k for k, j in enumerate(arm.shape.hangs)}
     found: list[Scalar] = []
-    for i, j in lower_triangle(len(arm.shape.border)):
+    for i, j in lower_triangle(arm.shape.directions):
         start = left[place[i]][place[j]] if i in place and j in place else 0.0
-        terms = zip(factor.Z, factor.inverse, strict=True)
+        terms = zip(factor.U, factor.inverse, strict=True)
         found.append(sum(((line[i] * d) * line[j] for line, d in terms), start=start))
     return found
 
@@ -288,7 +358,7 @@ def arm_load(
     b: Sequence[Scalar],
     border: Sequence[Scalar],
 ) -> tuple[Loaded, list[Scalar]]:
-    """Load a factored arm; return it with g_k.
+    """Load a factored arm; return it with g_k in the directions in which it sends.
 
     Args:
         arm: The arm.
@@ -303,11 +373,11 @@ def arm_load(
     y = metric.solve_transpose({k: x for k, x in enumerate(free) if not _is_zero(x)})
     reduced = [line[0] for line in lower_solve(factor.R, [[x] for x in b])]
     t = [x - _weighted(e, y, weights) for x, e in zip(reduced, factor.E, strict=True)]
-    g = list(border)
+    g = [0.0] * arm.shape.directions if arm.shape.grips else list(border)
     for column, j in zip(factor.Y_r, arm.shape.hangs, strict=True):
         g[j] = g[j] - _weighted(column, y, weights)
     pushed = [x * d for x, d in zip(t, factor.inverse, strict=True)]
-    for line, x in zip(factor.Z, pushed, strict=True):
+    for line, x in zip(factor.U, pushed, strict=True):
         g = [have + z * x for have, z in zip(g, line, strict=True)]
     return Loaded(factor, y, t), g
 
@@ -364,11 +434,15 @@ def open_arm(arm: Arm, state: ArmState, _: None) -> tuple[Message, Loaded]:
 
 
 def gather(
-    shape: StarLayout, center: Center, messages: Sequence[Message]
+    shape: StarLayout, arms: Sequence[Arm], center: Center, messages: Sequence[Message]
 ) -> tuple[list[list[Scalar]], Center]:
     """Solve for the acceleration of the reference member (RMA)."""
     size = len(shape.v)
-    A, force = center_sums(shape, messages, center.A, center.force)
+    completed = [
+        completed_message(arm, center.q, sent.A, sent.g)
+        for arm, sent in zip(arms, messages, strict=True)
+    ]
+    A, force = center_sums(shape, completed, center.A, center.force)
     entries = tree_factor(chain(size), A)
     vd = solve_center(entries, force)
     singular: Scalar = 0.0
@@ -377,30 +451,72 @@ def gather(
     for sent in messages:
         singular = singular + sent.is_singular
         least, longest = np.minimum(least, sent.least), np.maximum(longest, sent.longest)
-    found = Center(A, force, entries, vd, singular, least, longest)
+    found = Center(center.q, A, force, entries, vd, singular, least, longest)
     return [[vd[i] for i in arm.at] for arm in shape.arms], found
 
 
+def completed_message(
+    arm: Arm, q: Sequence[Scalar], A: Sequence[Scalar], g: Sequence[Scalar]
+) -> tuple[Sequence[Scalar], Sequence[Scalar]]:
+    """Return A_k, lower triangle by rows, and g_k over the border variables of an arm.
+
+    Args:
+        arm: The arm.
+        q: Configuration of the center, for which the arm sent.
+        A: What it sent; empty if it sent forces alone.
+        g: Its forces.
+    """
+    if not arm.shape.grips:
+        return A, g
+    B = grip_rows(arm, q)
+    size = len(arm.shape.border)
+    force = [
+        sum((row[i] * x for row, x in zip(B, g, strict=True) if i in row), start=0.0)
+        for i in range(size)
+    ]
+    if not A:
+        return A, force
+    place = {pair: k for k, pair in enumerate(lower_triangle(len(B)))}
+    # inertia times rows, by direction
+    carried: list[list[Scalar]] = []
+    for n in range(len(B)):
+        own = [A[place[max(n, m), min(n, m)]] for m in range(len(B))]
+        carried.append(
+            [
+                sum((x * row[i] for x, row in zip(own, B, strict=True) if i in row), start=0.0)
+                for i in range(size)
+            ]
+        )
+    matrix = [
+        sum((row[i] * x[j] for row, x in zip(B, carried, strict=True) if i in row), start=0.0)
+        for i, j in lower_triangle(size)
+    ]
+    return matrix, force
+
+
 def center_sums(
-    shape: StarLayout, messages: Sequence[Any], A: Sequence[Scalar], force: Sequence[Scalar]
+    shape: StarLayout,
+    messages: Sequence[tuple[Sequence[Scalar], Sequence[Scalar]]],
+    A: Sequence[Scalar],
+    force: Sequence[Scalar],
 ) -> tuple[list[Scalar], list[Scalar]]:
     """Return A_0 + sum A_k, lower triangle by rows, and the sum of all forces.
 
     Args:
         shape: Layout of the star.
-        messages: From each arm, with `A` and `g`.
-        A: A_0, lower triangle by rows.
+        messages: A_k and g_k of each arm, from `completed_message`; A_k empty if A is.
+        A: A_0, lower triangle by rows; empty for forces alone.
         force: Force of the reference member.
     """
     size = len(shape.v)
     place = {pair: k for k, pair in enumerate(lower_triangle(size))}
     matrices, forces = [], []
-    for arm, sent in zip(shape.arms, messages, strict=True):
-        matrix: list[Scalar] = [0.0] * len(place)
-        for (i, j), x in zip(lower_triangle(len(arm.at)), sent.A, strict=True):
+    for arm, (A_k, g_k) in zip(shape.arms, messages, strict=True):
+        matrix: list[Scalar] = [0.0] * len(A)
+        for (i, j), x in zip(lower_triangle(len(arm.at)), A_k, strict=False):
             matrix[place[arm.at[i], arm.at[j]]] = x
         g: list[Scalar] = [0.0] * size
-        for i, x in zip(arm.at, sent.g, strict=True):
+        for i, x in zip(arm.at, g_k, strict=True):
             g[i] = x
         matrices.append(matrix)
         forces.append(g)
@@ -424,7 +540,7 @@ def star_method(shape: StarLayout, arms: Sequence[Arm]) -> PartMethod:
     """Return the rounds of a star without singular arms."""
 
     def solve(center: Center, messages: Sequence[Message]) -> tuple[list[list[Scalar]], Center]:
-        return gather(shape, center, messages)
+        return gather(shape, arms, center, messages)
 
     return PartMethod("star", tuple(arms), (Round("open", open_arm, solve),), closed_arm)
 
@@ -466,7 +582,7 @@ def star_center(
     A = chosen_mass_elements(plan, own_q, lower_triangle(plan.nv))
     C = bias(plan, own_q, own_v, around.gravity, external)
     force = [tau[i] - c for i, c in zip(shape.v, C, strict=True)]
-    return Center(A, force, [], [], 0.0, 0.0, 0.0)
+    return Center(list(own_q), A, force, [], [], 0.0, 0.0, 0.0)
 
 
 def star_states(

@@ -18,7 +18,7 @@ from tiburon.algorithms.crba import chosen_mass_elements
 from tiburon.algorithms.tape_calls import JointVector, taping
 from tiburon.loops.constraints import closure_constraints, closure_values
 from tiburon.loops.metric import max_abs, tree_factor
-from tiburon.loops.parts import PartMethod, Round, ordered_sum, run
+from tiburon.loops.parts import PartMethod, Round, run
 from tiburon.loops.star import StarLayout, layout
 from tiburon.loops.star_dynamics import (
     Arm,
@@ -29,6 +29,7 @@ from tiburon.loops.star_dynamics import (
     arm_motion,
     center_sums,
     chain,
+    completed_message,
     is_inlined,
     lower_triangle,
     solve_center,
@@ -98,6 +99,9 @@ class _Center(NamedTuple):
     """What the reference member knows."""
 
     q: list[Scalar]
+    at: list[Scalar]
+    """Configuration for which arms are factored."""
+
     v: list[Scalar]
     A: list[Scalar]
     entries: list[Scalar]
@@ -166,7 +170,11 @@ def _recover(arm: Arm, known: _Moved, answer: Sequence[Scalar]) -> tuple[Any, An
 def _method(model: Model, plan: Plan, shape: StarLayout, arms: Sequence[Arm]) -> PartMethod:
     def solve_step(center: _Center, messages: Sequence[_Step]) -> tuple[list[_Answer], _Center]:
         size = len(shape.v)
-        A, g = center_sums(shape, messages, center.A, [0.0] * size)
+        completed = [
+            completed_message(arm, center.at, sent.A, sent.g)
+            for arm, sent in zip(arms, messages, strict=True)
+        ]
+        A, g = center_sums(shape, completed, center.A, [0.0] * size)
         entries = tree_factor(chain(size), A)
         step = solve_center(entries, g)
         q = moved(model, plan, center.q, step)
@@ -181,13 +189,12 @@ def _method(model: Model, plan: Plan, shape: StarLayout, arms: Sequence[Arm]) ->
 
     def solve_rate(center: _Center, messages: Sequence[_Rate]) -> tuple[Any, _Center]:
         size = len(shape.v)
-        forces = []
-        for arm, sent in zip(shape.arms, messages, strict=True):
-            g: list[Scalar] = [0.0] * size
-            for i, x in zip(arm.at, sent.g, strict=True):
-                g[i] = x
-            forces.append(g)
-        change = solve_center(center.entries, ordered_sum(forces, [0.0] * size))
+        completed = [
+            completed_message(arm, center.at, (), sent.g)
+            for arm, sent in zip(arms, messages, strict=True)
+        ]
+        _, force = center_sums(shape, completed, (), [0.0] * size)
+        change = solve_center(center.entries, force)
         residual, step = center.residual, center.step
         for sent in messages:
             residual, step = np.maximum(residual, sent.residual), np.maximum(step, sent.step)
@@ -219,7 +226,7 @@ def projected_star(
     method = _method(model, center_plan, shape, arms)
     with taping(None):
         A = chosen_mass_elements(center_plan, JointVector(own_q), lower_triangle(center_plan.nv))
-        center = _Center(own_q, own_v, A, [], 0.0, 0.0, 0.0, 0.0)
+        center = _Center(own_q, own_q, own_v, A, [], 0.0, 0.0, 0.0, 0.0)
         found = run(method, center, states, inline=is_inlined(plan))
     q_after, v_after = list(q), list(v)
     change = found.center.change
