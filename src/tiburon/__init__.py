@@ -376,6 +376,10 @@ if TYPE_CHECKING:
     from tiburon.simulation.sensing import Sensor as Sensor
     from tiburon.simulation.simulate import simulate as simulate
     from tiburon.simulation.state import State as State
+    from tiburon.simulation.stepper import Stepped as Stepped
+    from tiburon.simulation.stepper import Stepper as Stepper
+    from tiburon.simulation.stepper import StepperState as StepperState
+    from tiburon.simulation.stepper import stepper as stepper
     from tiburon.simulation.system import System as System
     from tiburon.trace.declared import traced as traced
 

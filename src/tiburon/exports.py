@@ -155,6 +155,7 @@ _NAMES = {
     "simulation.sensing": "Sensor",
     "simulation.simulate": "simulate",
     "simulation.state": "State",
+    "simulation.stepper": "Stepped Stepper StepperState stepper",
     "simulation.system": "System",
     "trace.declared": "traced",
 }

@@ -497,6 +497,9 @@ RESULTS = frozenset(
         *("Outcome", "PanelAddedMass", "Parameter", "ParameterTable", "JointActuation", "State"),
         *(
             "StateRecord",
+            "Stepped",
+            "Stepper",
+            "StepperState",
             "System",
             "Star",
             "StarArm",

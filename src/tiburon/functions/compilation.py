@@ -167,7 +167,7 @@ def _trace(
 ) -> tuple[Program, dict[str, Any]]:
     """Trace functions of which at least one is the user's; return program and parameters."""
     names = [_name_of(function) for function in functions]
-    each = [_inputs_of(function, model, options, shapes) for function in functions]
+    each = [inputs_of(function, model, options, shapes) for function in functions]
     inputs = _united(each)
     title = name or "_and_".join(names)
 
@@ -217,7 +217,7 @@ def _united(each: Sequence[Sequence[Input]]) -> list[Input]:
     return list(united.values())
 
 
-def _inputs_of(
+def inputs_of(
     function: Function,
     model: Model | None,
     options: Options,

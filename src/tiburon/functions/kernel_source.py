@@ -22,6 +22,7 @@ from tiburon.algorithms.surroundings import (
 from tiburon.algorithms.tape_calls import scalars, taping
 from tiburon.functions.library import GRAVITY, INERTIA, LIBRARY, TIME, depends_on_time
 from tiburon.model import Model, Plan, World
+from tiburon.model.joints.joint import Joint
 from tiburon.native.cache_file import blake2b
 from tiburon.record import record
 from tiburon.trace.declared import structure_text
@@ -99,6 +100,41 @@ class LibrarySource:
         return trace_with_parameters(
             run, inputs, self.model, self.world, self.parameters(), self.name
         )
+
+    def jacobian(self, *, values: bool) -> Program | None:
+        """Trace the derivatives of dynamics by their own algorithm; None where there is none.
+
+        Robots with closed loops, and those whose positions do not change by their velocities,
+        have derivatives by steps of position, which are none by the entries of q.
+
+        Args:
+            values: Whether to return the function's own results first.
+        """
+        own = _DERIVATIVES.get(self.names[0]) if len(self.names) == 1 else None
+        plain = all(type(j).position_rate is Joint.position_rate for j in self.model.joints)
+        if own is None or self.options or self.model.loops or not plain:
+            return None
+        import_module("tiburon.functions.derivatives")
+        function = LIBRARY[own[0]]
+        inputs = function.inputs(self.model, ())
+
+        def run(given: Mapping[str, Any]) -> dict[str, Any]:
+            found = function.run(self.model, None, (), *[given[item.name] for item in inputs])
+            names = {f"dresult_d{item.name}": f"by_{item.name}" for item in inputs}
+            if values:
+                names = {"result": own[1], **names}
+            return {name: found[part] for name, part in names.items()}
+
+        return trace_with_parameters(
+            run, inputs, self.model, self.world, self.parameters(), f"jacobian of {self.name}"
+        )
+
+
+_DERIVATIVES = {
+    "forward_dynamics": ("forward_dynamics_derivatives", "vd"),
+    "inverse_dynamics": ("inverse_dynamics_derivatives", "tau"),
+}
+"""Functions whose derivatives have an algorithm of their own, with the name of their result."""
 
 
 def _arrived(modules: Sequence[str], *parts: Any) -> LibrarySource:

@@ -10,12 +10,21 @@ from __future__ import annotations
 import ctypes
 import keyword
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from tiburon.arrays import NDArray
-from tiburon.errors import DomainError, NonFiniteError, OptionError, ShapeError, TiburonError
+from tiburon.errors import (
+    CompileError,
+    DomainError,
+    ModelError,
+    NonFiniteError,
+    OptionError,
+    ShapeError,
+    TiburonError,
+    shown,
+)
 from tiburon.native.arguments import (
     Array,
     Result,
@@ -34,12 +43,38 @@ from tiburon.trace.program import Input, Program
 if TYPE_CHECKING:
     from tiburon.native.code import InterpretedCode
     from tiburon.native.row_loop import RowLoop
+    from tiburon.trace.derivative import Choice
 
-__all__ = ["Kernel", "ProgramSource", "Source", "make_kernel"]
+__all__ = ["Kernel", "NativeKernel", "ProgramSource", "Source", "kernel_of", "make_kernel"]
 
 
 CALLS_BETWEEN_LOOKS = 1000
 """Calls of quickly compiled code after which it looks again for optimized code."""
+
+
+class NativeKernel(NamedTuple):
+    """Machine code of a kernel, for callers outside of Python; docs/engine.md has the contract."""
+
+    one: int
+    """Address of ``int one(const double *const *in, double *const *out)``: one case. `in` has one
+    address per input, parameters included, `out` one per output."""
+
+    many: int
+    """Address of ``int many(in, const int64_t *in_strides, out, const int64_t *out_strides,
+    int64_t begin, int64_t end)``: the cases from `begin` to before `end`. Strides are distances
+    from case to case in doubles; 0 for an input that all cases share."""
+
+    inputs: tuple[Input, ...]
+    """Inputs in order, parameters included."""
+
+    outputs: tuple[Result, ...]
+    """Outputs in order."""
+
+    parameters: dict[str, int]
+    """Address of the bound value of each parameter, by name."""
+
+    keep: Any
+    """Owner of code and parameters: addresses are valid as long as it exists."""
 
 
 class NamedParameters(Protocol):
@@ -160,6 +195,77 @@ class Kernel:
     def program(self) -> Program:
         """Trace the program again, or return it."""
         return self._source.program()
+
+    def native(self) -> NativeKernel:
+        """Return the addresses of optimized machine code and of the parameters.
+
+        Raises:
+            CompileError: If programs are interpreted.
+        """
+        code = self._code
+        if not isinstance(code, Code):
+            raise CompileError(
+                f"kernel {self.name!r}: machine code needs llvmlite, and this process interprets "
+                "programs; install llvmlite, and unset TIBURON_ENGINE"
+            )
+        bound = {name: int(values.ctypes.data) for name, values in self.parameters.items()}
+        signature = code.signature
+        addresses = code.one_address, code.many.address()
+        return NativeKernel(*addresses, signature.inputs, signature.outputs, bound, self)
+
+    def forward(
+        self, *, of: Choice = None, by: Choice = None, values: bool = False
+    ) -> Callable[..., Any]:
+        """Return the kernel of the results' change along a direction of the arguments.
+
+        Args:
+            of: Results, as `tiburon.trace.forward_derivative` takes them.
+            by: Arguments, likewise.
+            values: Whether to return the results first.
+        """
+        from tiburon.trace.derivative import forward_derivative
+
+        return self._derived(forward_derivative(self.program(), of=of, by=by, values=values))
+
+    def reverse(
+        self, *, of: Choice = None, by: Choice = None, values: bool = False
+    ) -> Callable[..., Any]:
+        """Return the kernel of a weighted sum of results, differentiated by the arguments.
+
+        Args:
+            of: Results, as `tiburon.trace.reverse_derivative` takes them.
+            by: Arguments, likewise.
+            values: Whether to return the results first.
+        """
+        from tiburon.trace.derivative import reverse_derivative
+
+        return self._derived(reverse_derivative(self.program(), of=of, by=by, values=values))
+
+    def jacobian(
+        self, *, of: Choice = None, by: Choice = None, values: bool = False
+    ) -> Callable[..., Any]:
+        """Return the kernel of all derivatives, by an algorithm of its own where there is one.
+
+        Dynamics of robots whose velocities are rates of positions are differentiated by recursion,
+        which takes a third of the time.
+
+        Args:
+            of: Results, as `tiburon.trace.jacobian` takes them.
+            by: Arguments, likewise.
+            values: Whether to return the results first.
+        """
+        own = getattr(self._source, "jacobian", None)
+        program = own(values=values) if own is not None and of is by is None else None
+        if program is None:
+            from tiburon.trace.derivative import jacobian
+
+            program = jacobian(self.program(), of=of, by=by, values=values)
+        return self._derived(program)
+
+    def _derived(self, program: Program) -> Callable[..., Any]:
+        """Return a kernel of another program with the same parameters."""
+        source = ProgramSource(program)
+        return Kernel(source, self.parameters, self._named_parameters, part=self._part).builtin()
 
     def with_parameters(self, **parameters: Any) -> Callable[..., Any]:
         """Return the same kernel with other parameter values; nothing is compiled.
@@ -370,6 +476,22 @@ class Kernel:
         # results without dimensions are scalars, as in NumPy
         answers = tuple(result[()] for result in results)
         return answers[0] if single else answers
+
+
+def kernel_of(kernel: Any) -> Kernel:
+    """Return the owner of a callable that `make_kernel` returned.
+
+    Raises:
+        ModelError: If it is none.
+    """
+    owner = getattr(kernel, "__self__", None)
+    found = getattr(owner, "owner", owner)
+    if not isinstance(found, Kernel):
+        raise ModelError(
+            f"kernel: expected one that tiburon.compile made, got {shown(kernel)}; write "
+            "tiburon.compile(function, model)"
+        )
+    return found
 
 
 def _thread_limit(threads: Any) -> int:

@@ -39,7 +39,7 @@ from tiburon.simulation.system import System
 if TYPE_CHECKING:
     from tiburon.simulation.run import RunSetup
 
-__all__ = ["FixedRun"]
+__all__ = ["BoundStep", "FixedRun", "first_touch"]
 
 Array = NDArray[np.float64]
 
@@ -70,7 +70,7 @@ PARTS = ("q", "v", "x")
 """What a state consists of."""
 
 
-class _Step:
+class BoundStep:
     """The kernel of one step, with the parameters of a run."""
 
     def __init__(
@@ -265,7 +265,7 @@ class _Plan:
         times: Array = begin + steps.astype(np.float64) * dt
         return times
 
-    def job(self, step: _Step, cases: int | None) -> Job:
+    def job(self, step: BoundStep, cases: int | None) -> Job:
         """List the calls of the native loop, for a number of cases or for one robot."""
         loop, every = step.loop, self._every
         assert loop is not None
@@ -341,10 +341,10 @@ class FixedRun(RunCases):
 
         step = system.kept.get(method) if events is None and not parameters else None
         if step is None:
-            step = _Step(StepSource(system, method, events), parameters, cases)
+            step = BoundStep(StepSource(system, method, events), parameters, cases)
             if events is None and not parameters:
                 system.kept[method] = step
-        self._step: _Step = step
+        self._step: BoundStep = step
         self._loop = self._step.loop
         self._passes_held = bool({"u", "memory"} & self._step.chained.keys())
         self._memory = memory = self._step.widths.get("memory", 0)
@@ -364,7 +364,7 @@ class FixedRun(RunCases):
         if events is not None:
             if METHODS[method].has_memory:
                 source = StepSource(system, method, events, plain=True)
-                self._part = _Step(source, parameters, cases)
+                self._part = BoundStep(source, parameters, cases)
             self.search = EventSearch(
                 self._take, system, events, parameters, cases, self.event_records, self._clock
             )
@@ -448,7 +448,7 @@ class FixedRun(RunCases):
         found[alive] = new
         return found
 
-    def _named(self, cases: Cases, step: _Step) -> dict[str, Array]:
+    def _named(self, cases: Cases, step: BoundStep) -> dict[str, Array]:
         """Return state, held values and memory of some cases as arguments of a step."""
         return step.arguments(self.state[cases], self.held[cases])
 
@@ -749,21 +749,12 @@ class FixedRun(RunCases):
 
     def touch_first(self) -> None:
         """Set anchors and forces of compliant contact at the start, by a step of no length."""
-        system, cases = self.system, self.running
-        assert system.contact is not None
+        cases = self.running
         named = self._named(cases, self._step)
-        clock = self._clock.copy()
-        # the step ends at the start of the run, where no controller is called
-        clock[LENGTH], clock[DONE] = 0.0, -1.0
-        clock[SAMPLE : SAMPLE + 1] = 0.0
-        named["clock"] = np.tile(clock, (len(cases), 1))
-        if "side" in self._step.widths:
-            named["side"] = np.zeros((len(cases), self._step.widths["side"]))
-        found, failed = self._step.once(named, cases, self._one, self._threads)
-        first, own = system.discrete.start, system.contact[1]
-        places = np.arange(first + own.start, first + own.stop)
         held = self.held.copy()
-        held[np.ix_(cases[~failed], places)] = found["u"][~failed][:, places]
+        held[cases] = first_touch(
+            self.system, self._step, named, held[cases], self._clock, cases, self._one
+        )
         self.held = held
 
     def sample_first(self) -> None:
@@ -980,6 +971,43 @@ class FixedRun(RunCases):
         if crossing.failed.any():
             bad = cases[crossing.failed]
             self._end_diverged(bad, done[bad] - 1.0)
+
+
+def first_touch(
+    system: System,
+    step: BoundStep,
+    named: dict[str, Array],
+    held: Array,
+    clock: Array,
+    cases: Cases,
+    one: bool,
+) -> Array:
+    """Return held values with anchors and forces of compliant contact at the start.
+
+    Args:
+        system: The robot.
+        step: Its step.
+        named: State, held values and memory of the cases, as arguments of the step.
+        held: Held values of the cases, with memory.
+        clock: Clock at the start.
+        cases: Numbers of the cases.
+        one: Whether this is the run of one robot.
+    """
+    assert system.contact is not None
+    clock = clock.copy()
+    # the step ends at the start of the run, where no controller is called
+    clock[LENGTH], clock[DONE] = 0.0, -1.0
+    clock[SAMPLE : SAMPLE + 1] = 0.0
+    named["clock"] = np.tile(clock, (len(cases), 1))
+    if "side" in step.widths:
+        named["side"] = np.zeros((len(cases), step.widths["side"]))
+    found, failed = step.once(named, cases, one, None)
+    first, own = system.discrete.start, system.contact[1]
+    places = np.arange(first + own.start, first + own.stop)
+    held = held.copy()
+    good = np.flatnonzero(~failed)
+    held[np.ix_(good, places)] = found["u"][good][:, places]
+    return held
 
 
 def _advice(method: str, quantity: str, tolerance: float) -> str:

@@ -69,12 +69,12 @@ class LocatedContact:
         else:
             step.rows[ELEMENTS] = self._numbers
 
-    def locate(self, state: Array, time: float, plan: Any, alive: Any) -> None:
+    def locate(self, state: Array, time: float | Array, plan: Any, alive: Any) -> None:
         """Locate the contacts of all cases that run.
 
         Args:
             state: States of all cases.
-            time: When [s].
+            time: When [s]; one per case where their times differ.
             plan: Steps that read parameters of their own for some cases, or None.
             alive: Numbers of the cases that run; None for all.
         """

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,7 +53,7 @@ from tiburon.simulation.step import MOST_STEPS
 from tiburon.simulation.system import ELEMENTS, System, surrounded
 from tiburon.trace.declared import is_traced
 
-__all__ = ["resume_run", "simulate"]
+__all__ = ["Preparation", "prepare", "resume_run", "simulate"]
 
 Array = NDArray[np.float64]
 
@@ -227,6 +227,152 @@ def simulate(
             run = tb.simulate(arm, 5.0, control=lambda state: -40.0 * state.q - 6.0 * state.v)
             run.plot("joint_position")
     """
+    ready = prepare(
+        model,
+        duration,
+        q=q,
+        world=world,
+        fluid=fluid,
+        control=control,
+        control_dt=control_dt,
+        forces=forces,
+        prescribed=prescribed,
+        passive=passive,
+        limits=limits,
+        contact=contact,
+        contact_pairs=contact_pairs,
+        contact_law=contact_law,
+        contact_tolerance=contact_tolerance,
+        sensors=sensors,
+        events=events,
+        method=method,
+        dt=dt,
+        rtol=rtol,
+        atol=atol,
+        adaptive=adaptive,
+        keep_inertia=keep_inertia,
+        redundancy_tolerance=redundancy_tolerance,
+        loop_method=loop_method,
+        record_dt=record_dt,
+        record_every=record_every,
+        record=record,
+        time=time,
+        parameters=parameters,
+        threads=threads,
+    )
+    setup, system = ready.setup, ready.system
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        raise OptionError("progress", (True, False, "a function"), progress)
+    if budget is not None:
+        budget = _time("budget", budget)
+    batch, state, held, rows = ready.start(q, v, x, command)
+    if case_numbers is not None:
+        setup = setup._replace(case_numbers=_case_numbers(case_numbers, batch))
+    if rows:
+        setup = setup._replace(parameters=rows)
+    # no other object holds these arrays
+    state.flags.writeable = held.flags.writeable = False
+    checkpoint = Checkpoint(0, setup.begin, {"state": state, "held": held})
+    return carry_out(setup, system, batch, checkpoint, progress, budget, store=store)
+
+
+class Preparation(NamedTuple):
+    """A run whose arguments are checked and whose system is built; only start states are open."""
+
+    setup: RunSetup
+    """Its options; run-time parameters follow from the start."""
+
+    system: System
+    """The robot, its surroundings, what acts on it."""
+
+    varied: VariedRun | None
+    """Parameters set by name; None if there are none."""
+
+    around: World
+    """Surroundings of contacts."""
+
+    touching: tuple[Element, ...]
+    """Contact elements."""
+
+    contact_pairs: Sequence[tuple[str, str]] | None
+    """As `simulate` takes them."""
+
+    vary: Callable[[Mapping[str, Any]], VariedRun]
+    """Sets parameters of the same names to other values."""
+
+    def start(
+        self, q: ArrayLike | None, v: ArrayLike | None, x: ArrayLike | None, command: Any
+    ) -> tuple[tuple[int, ...], Array, Array, dict[str, Array]]:
+        """Return the batch, states and held values of all cases, and parameters; checked.
+
+        The arguments are those of `simulate`.
+        """
+        setup, system, model = self.setup, self.system, self.system.model
+        batch, state, held, rows = _start(system, q, v, x, command, self.varied)
+        if system.prescribes:
+            _start_on_paths(system, state, setup.begin, rows.get(ELEMENTS), (q is None, v is None))
+        if model.loops and (not setup.loop_method or setup.loop_method[:2] == ("denoc", "minimal")):
+            _close(system, state, setup.begin)
+        if system.coordinates is not None:
+            inner = state[:, model.nq + model.nv :]
+            inner[:, system.coordinates.states] = starting_coordinates(system, state[:, : model.nq])
+        if system.is_exact or any(isinstance(element, RigidContact) for element in self.touching):
+            check_gaps(model, state[:, : model.nq], self.around, self.contact_pairs, setup.begin)
+        if system.contact is not None:
+            nq, moving = model.nq, model.nq + model.nv
+            held[:, system.discrete] = starting_states(
+                system, state[:, :nq], state[:, nq:moving], setup.begin
+            )
+        refuse_long_contact_steps(
+            system,
+            METHODS[setup.method],
+            setup.dt,
+            state[:, : model.nq],
+            setup.begin,
+            rows.get(ELEMENTS),
+        )
+        rows = mesh_parameters(system, rows, math.prod(batch) if batch else None)
+        return batch, state, held, rows
+
+
+def prepare(
+    model: Model,
+    duration: float,
+    *,
+    dt: float,
+    q: ArrayLike | None = None,
+    world: World | None = None,
+    fluid: Water | Sequence[Water] | None = None,
+    control: Callable[[State], Any] | None = None,
+    control_dt: float | None = None,
+    forces: Sequence[Any] = (),
+    prescribed: Mapping[str, Any] | None = None,
+    passive: bool | str = True,
+    limits: bool = True,
+    contact: str | bool | None = None,
+    contact_pairs: Sequence[tuple[str, str]] | None = None,
+    contact_law: ContactLaw | str | None = None,
+    contact_tolerance: float | None = None,
+    sensors: Sequence[Sensor] = (),
+    events: Sequence[Event | TimeEvent] = (),
+    method: str | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    adaptive: bool | None = None,
+    keep_inertia: int | None = None,
+    redundancy_tolerance: float = 0.0,
+    loop_method: LoopMethod | None = None,
+    record_dt: float | None = None,
+    record_every: int | None = None,
+    record: Sequence[str] = (),
+    time: float = 0.0,
+    parameters: Mapping[str, ArrayLike] | None = None,
+    threads: int | None = None,
+) -> Preparation:
+    """Check the arguments of a run and build its system.
+
+    The arguments are those of `simulate`.
+    """
     check_places(model, world)
     exact = isinstance(contact, str) and contact == "exact"
     if method is None:
@@ -236,8 +382,6 @@ def simulate(
     check_control(control)
     if not isinstance(limits, (bool, np.bool_)):
         raise OptionError("limits", (True, False), limits)
-    if not (progress is None or isinstance(progress, bool) or callable(progress)):
-        raise OptionError("progress", (True, False, "a function"), progress)
     extra = as_elements(forces)
     place = None if world is None and fluid is None else world_with(world, fluid)
     touching: tuple[Element, ...] = ()
@@ -261,9 +405,13 @@ def simulate(
         parameters = {**(parameters or {}), **cases_of(motions)} or None
     several = place is not None and place.cases is not None
     varied = None
+    own = control
+
+    def vary(values: Mapping[str, Any]) -> VariedRun:
+        return vary_run(model, place or DEFAULT_WORLD, extra, own, values, passive, limits)
+
     if several or parameters is not None:
-        around_all = place or DEFAULT_WORLD
-        varied = vary_run(model, around_all, extra, control, parameters or {}, passive, limits)
+        varied = vary(parameters or {})
         surroundings, elements, control = varied.world, varied.elements, varied.control
     else:
         # one water, or `place` would have cases
@@ -308,8 +456,6 @@ def simulate(
         named={} if varied is None else varied.named,
     )
     check_sensors(setup.sensors)
-    if budget is not None:
-        budget = _time("budget", budget)
     if setup.redundancy_tolerance and not model.loops:
         raise ModelError(
             f"model {model.name!r}: redundancy_tolerance is for robots with loops, got none; leave "
@@ -332,34 +478,7 @@ def simulate(
             "joint than fixed or driven ones",
             name=model.name,
         )
-    batch, state, held, rows = _start(system, q, v, x, command, varied)
-    if case_numbers is not None:
-        setup = setup._replace(case_numbers=_case_numbers(case_numbers, batch))
-    if motions:
-        _start_on_paths(system, state, setup.begin, rows.get(ELEMENTS), (q is None, v is None))
-    if model.loops and (not setup.loop_method or setup.loop_method[:2] == ("denoc", "minimal")):
-        _close(system, state, setup.begin)
-    if system.coordinates is not None:
-        inner = state[:, model.nq + model.nv :]
-        inner[:, system.coordinates.states] = starting_coordinates(system, state[:, : model.nq])
-    if exact or any(isinstance(element, RigidContact) for element in touching):
-        around_start = place or DEFAULT_WORLD
-        check_gaps(model, state[:, : model.nq], around_start, contact_pairs, setup.begin)
-    if system.contact is not None:
-        nq, moving = model.nq, model.nq + model.nv
-        held[:, system.discrete] = starting_states(
-            system, state[:, :nq], state[:, nq:moving], setup.begin
-        )
-    refuse_long_contact_steps(
-        system, METHODS[method], dt, state[:, : model.nq], setup.begin, rows.get(ELEMENTS)
-    )
-    rows = mesh_parameters(system, rows, math.prod(batch) if batch else None)
-    if rows:
-        setup = setup._replace(parameters=rows)
-    # no other object holds these arrays
-    state.flags.writeable = held.flags.writeable = False
-    checkpoint = Checkpoint(0, setup.begin, {"state": state, "held": held})
-    return carry_out(setup, system, batch, checkpoint, progress, budget, store=store)
+    return Preparation(setup, system, varied, place or DEFAULT_WORLD, touching, contact_pairs, vary)
 
 
 def resume_run(

@@ -1,0 +1,793 @@
+"""Batches advanced by one control interval from given states: the base of learning.
+
+A stepper takes the steps of `simulate`, with the same kernel and the same bits, but keeps nothing
+between calls: it reads states and commands, takes some steps natively, and writes states,
+observations, rewards and ends. Cases that are marked start again from fresh states. What a call
+needs is set up once; later calls only write addresses.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tiburon.algorithms.surroundings import at_time
+from tiburon.argument_checks import at_least
+from tiburon.arguments import public
+from tiburon.arrays import ArrayLike, NDArray
+from tiburon.errors import ModelError, OptionError, ShapeError, shown
+from tiburon.functions.compilation import inputs_of
+from tiburon.model import Model
+from tiburon.native.code import Code
+from tiburon.native.kernel import Kernel, ProgramSource, make_kernel
+from tiburon.native.row_loop import AddressTable, address_of
+from tiburon.simulation.fixed_run import BEGIN, DONE, DT, START, BoundStep, first_touch
+from tiburon.simulation.located_contact import LocatedContact, has_meshes
+from tiburon.simulation.loop_coordinates import coordinates_event
+from tiburon.simulation.sensing import Sensor
+from tiburon.simulation.simulate import Preparation, prepare
+from tiburon.simulation.step import Clock, StepSource, sample_kernel
+from tiburon.simulation.system import ELEMENTS, System
+from tiburon.trace.declared import is_traced
+from tiburon.trace.program import Input, Program
+
+__all__ = ["Stepped", "Stepper", "StepperState", "stepper"]
+
+Array = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+MANY = 1_000_000
+"""Cases in all for which optimized code is worth its compilation: those of a stepper."""
+
+REFUSED = ("adaptive", "case_numbers", "events", "progress", "record", "sensors", "store")
+"""Keywords of `simulate` that have no meaning for single intervals."""
+
+
+@dataclass(slots=True)
+class StepperState:
+    """States of all cases between two control intervals.
+
+    Arrays are read and written by native code: contiguous float64, the cases leading.
+    """
+
+    q: Array
+    """Configuration [m or rad], shape (cases, nq)."""
+
+    v: Array
+    """Joint velocity [m/s or rad/s], shape (cases, nv)."""
+
+    x: Array
+    """Continuous states of elements and controller, shape (cases, nx)."""
+
+    held: Array
+    """Held values: commands, what the controller reads, discrete states; shape (cases, values)."""
+
+    steps: Array
+    """Steps taken since the start of each case, shape (cases,)."""
+
+    parameters: dict[str, Array]
+    """Run-time parameters that differ between cases, one row each, as kernels take them."""
+
+    def __len__(self) -> int:
+        return len(self.q)
+
+    def arrays(self) -> list[Array]:
+        """Return what changes in a step."""
+        return [self.q, self.v, self.x, self.held, self.steps]
+
+    def rows(self, cases: Any) -> "StepperState":
+        """Return a copy of some cases."""
+        own = {name: np.array(rows[cases], order="C") for name, rows in self.parameters.items()}
+        return self.like(lambda array: np.array(array[cases], order="C"), own)
+
+    def put(self, cases: Any, other: "StepperState", at: Any = slice(None)) -> None:
+        """Overwrite some cases by cases `at` of another state, parameters included."""
+        for mine, given in zip(self.arrays(), other.arrays(), strict=True):
+            mine[cases] = given[at]
+        for name, rows in self.parameters.items():
+            rows[cases] = other.parameters[name][at]
+
+    def empty(self) -> "StepperState":
+        """Return room for another state of these cases, with the same parameters."""
+        return self.like(np.empty_like, self.parameters)
+
+    def like(self, make: Callable[[Array], Array], parameters: dict[str, Array]) -> "StepperState":
+        """Return a state of arrays that a function makes of those here, with some parameters."""
+        q, v, x, held, steps = map(make, self.arrays())
+        return StepperState(q, v, x, held, steps, parameters)
+
+
+@dataclass(slots=True)
+class Stepped:
+    """What a control interval gives; pass it as ``out=`` to write the next one there."""
+
+    state: StepperState
+    """States after it."""
+
+    observation: Array
+    """What `observe` returned, shape (cases, size)."""
+
+    reward: Array
+    """What `reward` returned, shape (cases,); 0 of cases that started again."""
+
+    done: Bools
+    """Whether `done` returned a value other than 0, shape (cases,)."""
+
+    failed: Bools
+    """Cases that met a non-finite value: these stay in their last finite state, shape (cases,)."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepperAction(Sensor):
+    """What the caller of a stepper passes to its controller, which reads it like a sensor."""
+
+    name: str
+    size: int
+    rate: float = 1.0
+    noise: float = 0.0
+    bias: float = 0.0
+    delay: float = 0.0
+    seed: int = 0
+
+    def channel_names(self, model: Model) -> tuple[str, ...]:
+        """Return the names of its values."""
+        return tuple(str(k) for k in range(self.size))
+
+
+@public
+def stepper(
+    model: Model,
+    dt: float,
+    *,
+    substeps: int = 1,
+    method: str | None = None,
+    observe: Callable[..., Any] | None = None,
+    reward: Callable[..., Any] | None = None,
+    done: Callable[..., Any] | None = None,
+    shapes: Mapping[str, int | Sequence[int]] | None = None,
+    control: Callable[..., Any] | None = None,
+    action: int | None = None,
+    parameters: Mapping[str, ArrayLike] | None = None,
+    threads: int | None = None,
+    **options: Any,
+) -> "Stepper":
+    """Prepare to advance batches of a robot by control intervals, from any states.
+
+    `observe`, `reward` and `done` are functions as `compile` takes them: of the model and of arrays
+    of one case, found by name. Names are `q`, `v`, `x` (continuous states), `z` (discrete states),
+    `u` (what `step` was given) and `time` at the end of the interval; `previous_q` and `previous_v`
+    at its start; and those of `shapes`, which `step` takes as ``inputs={...}``, such as a target.
+    They become one kernel.
+
+    Args:
+        model: The robot.
+        dt: Length of a step [s].
+        substeps: Steps in a control interval.
+        method: Name of the integrator, as in `simulate`; its steps are equal.
+        observe: Returns the observation, an array; q and v by default.
+        reward: Returns one number; 0 by default.
+        done: Returns whether the case has ended; never by default.
+        shapes: Shapes of further arguments of these three, by name.
+        control: A controller marked with `traced`, compiled into the step. One with discrete states
+            is called once, at the start of each control interval.
+        action: Number of values that `step` takes instead of commands; the controller finds them
+            in ``state.sensors["action"]``. Commands by default.
+        parameters: Values by name as in `simulate`. Only parameters that are named here can differ
+            between cases (`Stepper.start`).
+        threads: Most threads to use.
+        **options: Further keywords of `simulate`: `world`, `fluid`, `contact`, `forces`, ...
+
+    Returns:
+        The stepper.
+
+    Raises:
+        ModelError: If the run needs what happens between steps: events, sensors, exact contact.
+
+    Example:
+        Ten thousand arms, a control interval of ten steps each::
+
+            arms = tb.stepper(arm, 1e-3, substeps=10)
+            state = arms.start(cases=10_000)
+            result = arms.step(state, tau)
+            result = arms.step(result.state, tau)
+    """
+    for name in REFUSED:
+        if name in options:
+            raise OptionError("stepper: keyword", [n for n in _SHARED if n not in REFUSED], name)
+    if control is not None and not is_traced(control):
+        raise ModelError(
+            f"control: expected a controller marked with tiburon.traced, got {shown(control)}; "
+            "call a function of Python between two steps yourself, and pass its commands"
+        )
+    if action is not None and control is None:
+        raise ModelError(
+            "action: expected a controller that reads it, got none; pass control=, or pass "
+            "commands to step()"
+        )
+    substeps = at_least("substeps", substeps, 1)
+    sensors = () if action is None else (StepperAction("action", at_least("action", action, 1)),)
+    ready = prepare(
+        model,
+        dt * substeps,
+        dt=dt,
+        method=method,
+        control=control,
+        sensors=sensors,
+        parameters=parameters,
+        adaptive=False,
+        threads=threads,
+        record_every=1,
+        **options,
+    )
+    system = ready.system
+    if system.is_exact:
+        raise ModelError(
+            "contact: exact contact locates events within steps, which a stepper does not; use "
+            'contact="rigid" or contact="compliant"'
+        )
+    if coordinates_event(system) is not None:
+        raise ModelError(
+            "loop_method: Embedding selects its velocities anew at events, which a stepper does "
+            "not locate; leave loop_method out, or use Baumgarte(...)"
+        )
+    functions = {"observation": observe, "reward": reward, "done": done}
+    return Stepper(ready, substeps, functions, dict(shapes or {}), tuple(parameters or ()))
+
+
+_SHARED = (
+    *("world", "fluid", "forces", "prescribed", "passive", "limits", "contact", "contact_pairs"),
+    *("contact_law", "contact_tolerance", "keep_inertia", "redundancy_tolerance", "loop_method"),
+    *("time",),
+)
+"""Keywords that a stepper shares with `simulate`, beside its own."""
+
+
+class Stepper:
+    """Advances batches by control intervals; made by `stepper`.
+
+    Attributes:
+        model: The robot.
+        substeps: Steps in a control interval.
+        interval: Length of a control interval [s].
+        size: Number of values that `step` takes per case.
+        observation_size: Number of values of an observation.
+        names: Names of the parameters that can differ between cases.
+    """
+
+    def __init__(
+        self,
+        ready: Preparation,
+        substeps: int,
+        functions: Mapping[str, Callable[..., Any] | None],
+        shapes: dict[str, Any],
+        names: tuple[str, ...],
+    ) -> None:
+        self._ready, self._system = ready, ready.system
+        setup, system = ready.setup, ready.system
+        self.model, self.substeps, self.names = setup.model, substeps, names
+        self.interval = substeps * setup.dt
+        self._action = bool(system.sensed)
+        places = system.readings if self._action else slice(0, len(system.command_names))
+        self._places = places
+        self.size = places.stop - places.start
+        self._source = StepSource(system, setup.method)
+        self._watcher = _Watcher(ready, functions, shapes, self.size)
+        self.observation_size = self._watcher.size
+        self._engines: dict[int, _Engine] = {}
+
+    def __repr__(self) -> str:
+        every = f"{self.substeps} steps of {self._ready.setup.dt:g} s"
+        return f"<tiburon stepper of {self.model.name!r}: {every}, {self._ready.setup.method}>"
+
+    @property
+    def system(self) -> System:
+        """The robot with its surroundings, elements and controller."""
+        return self._system
+
+    @public
+    def start(
+        self,
+        *,
+        cases: int | None = None,
+        q: ArrayLike | None = None,
+        v: ArrayLike | None = None,
+        x: ArrayLike | None = None,
+        parameters: "Mapping[str, ArrayLike] | StepperState | None" = None,
+    ) -> StepperState:
+        """Return states to start from, checked as those of `simulate`.
+
+        Args:
+            cases: How many; those of the arrays by default.
+            q: Configuration, shape (..., nq); as in `simulate` by default.
+            v: Joint velocity, shape (..., nv); at rest by default.
+            x: Continuous states, shape (..., nx); those of elements and controller by default.
+            parameters: Values of the parameters that were named when the stepper was made, one or
+                one per case; those given there by default. Or a state, whose parameters and
+                continuous states these cases take: converting values takes milliseconds a case.
+
+        Raises:
+            ShapeError: If arrays have other numbers of cases.
+        """
+        ready, system, model = self._ready, self._system, self.model
+        taken = None
+        if isinstance(parameters, StepperState):
+            taken = parameters
+            cases, x = len(taken) if cases is None else cases, taken.x if x is None else x
+        elif parameters is not None:
+            if set(parameters) != set(self.names):
+                raise OptionError(
+                    "parameters: all names that the stepper was made with",
+                    self.names,
+                    ", ".join(parameters) or "none",
+                )
+            ready = ready._replace(varied=ready.vary(parameters))
+        command = None
+        if cases is not None:
+            # the number of cases is that of commands, if of nothing else
+            command = np.zeros((at_least("cases", cases, 1), len(system.command_names)))
+        batch, state, held, rows = ready.start(q, v, x, command)
+        count = len(state)
+        if len(batch) > 1 or (cases is not None and count != cases):
+            given = f"cases of shape {batch}"
+            raise ShapeError("start", f"{cases or 'one dimension of'} cases", given)
+        nq, nv = model.nq, model.nv
+        parts = np.split(state, (nq, nq + nv), axis=1)
+        own = {
+            name: np.array(np.broadcast_to(values, (count, np.shape(values)[-1])))
+            for name, values in rows.items()
+        }
+        if taken is not None:
+            own |= {name: np.array(values) for name, values in taken.parameters.items()}
+        q0, v0, x0 = (np.array(part, order="C") for part in parts)
+        found = StepperState(q0, v0, x0, held, np.zeros(count), own)
+        if system.acts_in_contact:
+            engine = self._engine(count)
+            step, clock = engine.step, engine.clock
+            engine.bind(found)
+            every = np.arange(count)
+            named = step.arguments(state, engine.with_memory(held))
+            found.held[:] = first_touch(
+                system, step, named, engine.with_memory(held), clock, every, False
+            )[:, : system.drive_size]
+        return found
+
+    @property
+    def varied(self) -> dict[str, int]:
+        """Run-time parameters of kernels that differ between cases, with their sizes."""
+        varied, known = self._ready.varied, self._system.parameters()
+        found = () if varied is None else tuple(varied.rows)
+        if has_meshes(self._system):
+            found = (*found, ELEMENTS)
+        return {name: len(known[name]) for name in found}
+
+    def _engine(self, cases: int) -> "_Engine":
+        engine = self._engines.get(cases)
+        if engine is None:
+            engine = self._engines[cases] = _Engine(self, cases)
+        return engine
+
+    def step(
+        self,
+        state: StepperState,
+        u: Any = None,
+        mask: Any = None,
+        fresh: StepperState | None = None,
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        out: Stepped | None = None,
+    ) -> Stepped:
+        """Advance all cases by one control interval; cases of the mask start again.
+
+        Args:
+            state: Where they are; not changed, but for parameters of cases that start again.
+            u: Commands that hold during the interval, as `simulate` takes them, or the action, with
+                the cases leading; those of the state by default.
+            mask: Which cases start again instead of being advanced, shape (cases,); none by
+                default.
+            fresh: Their states: of all cases, or of the marked ones in order.
+            inputs: Further arguments of observation, reward and end, with the cases leading.
+            out: Result of an earlier call to overwrite; a new one by default.
+
+        Returns:
+            States, observations, rewards and ends.
+
+        Raises:
+            ShapeError: If an array does not fit.
+        """
+        cases = len(state)
+        engine = self._engine(cases)
+        marked = _marked(mask, fresh, cases)
+        if out is None:
+            out = self._room(state)
+        elif out.state is state or out.state.q is state.q:
+            raise ShapeError("out", "the result of another call", "that which holds the state")
+        elif len(out.state) != cases:
+            raise ShapeError("out", f"{cases} cases", f"{len(out.state)}")
+        begin = state
+        if len(marked):
+            assert fresh is not None
+            begin = state.like(np.copy, state.parameters)
+            begin.put(marked, fresh, slice(None) if len(fresh) == len(marked) else marked)
+        given = self._put(engine, begin, u)
+        out.failed[:] = False
+        if len(marked) < cases:
+            engine.advance(begin, out)
+        if len(marked):
+            # they have not moved
+            out.state.put(marked, begin, marked)
+            out.failed[marked] = False
+        self._watcher.run(out, begin, given, inputs)
+        if len(marked):
+            out.reward[marked], out.done[marked] = 0.0, False
+        return out
+
+    @public
+    def observe(
+        self, state: StepperState, u: Any = None, *, inputs: Mapping[str, Any] | None = None
+    ) -> Array:
+        """Return the observations of states, shape (cases, size), as if they had not moved.
+
+        Args:
+            state: The states.
+            u: Commands or action, those of the states by default.
+            inputs: Further arguments, as `step` takes them.
+        """
+        result = self._room(state)
+        result.state = state
+        engine = self._engine(len(state))
+        self._watcher.run(result, state, self._put(engine, state, u), inputs)
+        return result.observation
+
+    def _room(self, state: StepperState) -> Stepped:
+        count = len(state)
+        flags = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
+        observed = np.empty((count, self.observation_size))
+        return Stepped(state.empty(), observed, np.zeros(count), *flags)
+
+    def _put(self, engine: "_Engine", state: StepperState, u: Any) -> Array:
+        """Write held values with the given commands or action; return these."""
+        held, places = engine.held, self._places
+        held[:, : self._system.drive_size] = state.held
+        if u is None:
+            pass
+        elif self._action:
+            given = np.asarray(u)
+            if given.dtype.kind not in "fiub" or given.shape != (len(state), self.size):
+                expected = f"shape {(len(state), self.size)}"
+                raise ShapeError("u", expected, f"shape {given.shape}")
+            held[:, places] = given
+        else:
+            self._system.commands.write(held[:, places], u, "u")
+        if self._system.held:
+            engine.sample(state)
+        return held[:, places]
+
+
+class _Engine:
+    """Native calls of one number of cases: tables of addresses, and memory between steps."""
+
+    def __init__(self, owner: Stepper, cases: int) -> None:
+        self._system, self.substeps, self.cases = owner.system, owner.substeps, cases
+        setup = owner._ready.setup
+        self._threads = setup.threads
+        system, source = owner.system, owner._source
+        rows = {name: np.zeros((cases, size)) for name, size in owner.varied.items()}
+        self.step = step = BoundStep(source, rows, cases)
+        self._meshes = has_meshes(system)
+        self._located: LocatedContact | None = None
+        memory = step.widths.get("memory", 0)
+        self.held = np.zeros((cases, system.drive_size + memory))
+        head = Clock(setup.begin, setup.dt, setup.dt, 0.0)
+        self.clock = np.array(head[: step.widths["clock"]], dtype=np.float64)
+        self._clocks = np.tile(self.clock, (self.substeps, cases, 1))
+        if memory:
+            # commands jump at the start of each interval
+            self._clocks[0, :, START] = 1.0
+        self._ordinals = np.arange(self.substeps, dtype=np.float64)[:, None]
+        self._sampler: Any = None
+        widths = step.chained
+        self._buffers = [
+            {name: np.empty((cases, width)) for name, width in widths.items()} for _ in range(2)
+        ]
+        # a multi-step method starts again in each interval: what is here is not read
+        self._memory = np.zeros((cases, memory))
+        self._u = np.empty((cases, system.drive_size))
+        if step.loop is None:
+            return
+        loop = step.loop
+        lines = np.tile(step.line, (self.substeps, 1))
+        distances = np.zeros(len(loop.names), dtype=np.int64)
+        for k in range(self.substeps):
+            for name in widths:
+                if k:
+                    lines[k, step.given[name]] = address_of(self._buffers[(k - 1) % 2][name])
+                elif name == "memory":
+                    lines[k, step.given[name]] = address_of(self._memory)
+                lines[k, step.made[name]] = address_of(self._buffers[k % 2][name])
+            lines[k, step.given["clock"]] = address_of(self._clocks[k])
+        for name, width in step.widths.items():
+            distances[step.given[name]] = width
+        if "u" in step.given and "u" not in widths:
+            lines[:, step.given["u"]] = address_of(self.held)
+            distances[step.given["u"]] = self.held.shape[1]
+        for name, values in step.rows.items():
+            distances[step.given[name]] = values.shape[1]
+        self._lines, self._distances = lines, distances
+        self._job = loop.job(AddressTable(lines, np.zeros_like(lines)), MANY, batch=True)
+
+    def with_memory(self, held: Array) -> Array:
+        """Return held values followed by an empty memory of a multi-step method."""
+        return np.concatenate([held, np.zeros_like(self._memory)], axis=1)
+
+    def bind(self, state: StepperState) -> None:
+        """Take the parameters of the cases."""
+        for name in self.step.rows:
+            self.step.rows[name] = state.parameters[name]
+        if self._meshes:
+            self._located = LocatedContact(self._system, self.step.rows, False)
+            self._located.bind(self.step)
+
+    def sample(self, state: StepperState) -> None:
+        """Call a sampled controller at the start of an interval."""
+        system, size = self._system, self._system.drive_size
+        if self._sampler is None:
+            kernel = sample_kernel(system)
+            self._sampler = kernel.__self__  # type: ignore[attr-defined]
+        known = self._sampler.parameters
+        rows = {name: x for name, x in state.parameters.items() if name in known}
+        whole = np.concatenate([state.q, state.v, state.x], axis=1)
+        times = self.clock[BEGIN] + state.steps * self.clock[DT]
+        held = np.ascontiguousarray(self.held[:, :size])
+        found, failed = self._sampler.evaluate(whole, held, times, errors="flag", **rows)
+        self.held[~failed, :size] = found[~failed]
+
+    def advance(self, state: StepperState, out: Stepped) -> None:
+        """Take the steps of an interval, from the held values in `held`."""
+        clocks, steps = self._clocks, state.steps
+        np.add(steps, self._ordinals, out=clocks[:, :, DONE])
+        made = out.state
+        reached = 0
+        if self.step.loop is not None and not self._meshes:
+            reached = self._run(state, made)
+        if reached < self.substeps:
+            self._run_singly(state, out)
+        else:
+            np.add(steps, float(self.substeps), out=made.steps)
+        if "u" not in self.step.chained:
+            made.held[:] = self.held[:, : made.held.shape[1]]
+
+    def _run(self, state: StepperState, made: StepperState) -> int:
+        """Take the steps in one native call; return how many were taken by all cases."""
+        step, lines = self.step, self._lines
+        loop = step.loop
+        assert loop is not None
+        first, last = lines[0], lines[-1]
+        for name in step.chained:
+            if name == "memory":
+                continue
+            if name == "u":
+                self._u[:] = self.held[:, : self._system.drive_size]
+                given, written = self._u, made.held
+            else:
+                given, written = getattr(state, name), getattr(made, name)
+            first[step.given[name]] = address_of(given)
+            last[step.made[name]] = address_of(written)
+        for name in step.rows:
+            lines[:, step.given[name]] = address_of(state.parameters[name])
+        return loop.run_many(
+            self._job, 0, self.substeps, self._distances, self.cases, self._threads
+        )
+
+    def _run_singly(self, state: StepperState, out: Stepped) -> None:
+        """Take the steps one by one; cases that meet a non-finite value stay where they are."""
+        step, made = self.step, out.state
+        size = self._system.drive_size
+        self.bind(state)
+        every = np.arange(self.cases)
+        whole = np.concatenate([state.q, state.v, state.x], axis=1)
+        found = step.arguments(whole, self.held)
+        fixed = {name: values for name, values in found.items() if name not in step.chained}
+        found = {name: found[name] for name in step.chained}
+        taken = np.zeros(self.cases)
+        for k in range(self.substeps):
+            if self._located is not None:
+                times = self.clock[BEGIN] + self._clocks[k, :, DONE] * self.clock[DT]
+                self._located.locate(found["q"], times, None, None)
+            named = {**fixed, **found, "clock": self._clocks[k]}
+            after, failed = step.once(named, every, False, self._threads)
+            out.failed |= failed
+            stay = out.failed[:, None]
+            found = {name: np.where(stay, found[name], x) for name, x in after.items()}
+            taken += ~out.failed
+        made.held[:] = self.held[:, :size]
+        for name, values in found.items():
+            if name != "memory":
+                target = made.held if name == "u" else getattr(made, name)
+                target[:] = values
+        np.add(state.steps, taken, out=made.steps)
+
+
+class _Watcher:
+    """The kernel of observation, reward and end."""
+
+    def __init__(
+        self,
+        ready: Preparation,
+        functions: Mapping[str, Callable[..., Any] | None],
+        shapes: dict[str, Any],
+        size: int,
+    ) -> None:
+        system, model = ready.system, ready.system.model
+        self._ready, self._system = ready, system
+        known: dict[str, Any] = {
+            "q": model.nq,
+            "v": model.nv,
+            "x": system.nx,
+            "z": len(system.z_names),
+            "u": size,
+            "time": (),
+            "previous_q": model.nq,
+            "previous_v": model.nv,
+        }
+        for name in shapes:
+            if name in known:
+                raise OptionError("shapes: names of your own, beside", [*known], name)
+        wanted = {name: f for name, f in functions.items() if f is not None}
+        each = {
+            name: inputs_of(function, model, (), {**known, **shapes})
+            for name, function in wanted.items()
+        }
+        inputs = {item.name: item for items in each.values() for item in items}
+        # a default observation needs no kernel
+        self._default = "observation" not in wanted
+        self._inputs = inputs
+        self.own_names = tuple(name for name in inputs if name in shapes)
+        self.size = model.nq + model.nv
+        self._kernel: Kernel | None = None
+        self._threads = ready.setup.threads
+        unused = [name for name in shapes if name not in inputs]
+        if unused:
+            raise OptionError("shapes: arguments of observe, reward and done", [*inputs], unused[0])
+        if not wanted:
+            return
+
+        def run(given: Mapping[str, Any]) -> dict[str, Any]:
+            found: dict[str, Any] = {}
+            with at_time(given["time"] if system.time_matters else None):
+                for name, function in wanted.items():
+                    got = function(model, *[given[item.name] for item in each[name]])
+                    found[name] = _flat(name, got)
+            return found
+
+        declared = list(inputs.values())
+        if system.time_matters and "time" not in inputs:
+            declared.append(Input("time", ()))
+            inputs["time"] = declared[-1]
+        program: Program = system.trace(run, declared, "observation")
+        for output in program.outputs:
+            if output.name == "observation":
+                self.size = int(np.prod(output.shape, dtype=int))
+            elif output.shape:
+                raise ShapeError(output.name, "one number", f"shape {output.shape}")
+        kernel = make_kernel(ProgramSource(program), system.parameters(), part="many")
+        self._kernel = kernel.__self__  # type: ignore[attr-defined]
+        self._results = [output.name for output in program.outputs]
+        self._tables: dict[int, Any] = {}
+
+    def run(
+        self, out: Stepped, before: StepperState, u: Array, inputs: Mapping[str, Any] | None
+    ) -> None:
+        """Compute observation, reward and end of all cases of a result."""
+        state, cases = out.state, len(out.state)
+        own = self._own(inputs or {}, cases)
+        if self._default:
+            nq = state.q.shape[1]
+            out.observation[:, :nq], out.observation[:, nq:] = state.q, state.v
+        kernel = self._kernel
+        if kernel is None:
+            return
+        setup = self._ready.setup
+        given: dict[str, Any] = dict(own)
+        for name in self._inputs:
+            if name in own:
+                continue
+            if name == "time":
+                given[name] = setup.begin + state.steps * setup.dt
+            elif name == "u":
+                given[name] = np.ascontiguousarray(u)
+            elif name == "z":
+                given[name] = np.ascontiguousarray(state.held[:, self._system.discrete])
+            elif name.startswith("previous_"):
+                given[name] = getattr(before, name[-1])
+            else:
+                given[name] = getattr(state, name)
+        rows: dict[str, Any] = {k: x for k, x in state.parameters.items() if k in kernel.parameters}
+        made = {name: self._target(name, out, cases) for name in self._results}
+        if not self._natively(kernel, cases, {**given, **rows}, made):
+            values, failed = kernel.evaluate(
+                *[given[item.name] for item in kernel.inputs], errors="flag", **rows
+            )
+            values = values if isinstance(values, tuple) else (values,)
+            for name, x in zip(self._results, values, strict=True):
+                made[name][:] = np.reshape(x, made[name].shape)
+            out.failed |= failed
+        if "done" in made:
+            np.not_equal(made["done"], 0.0, out=out.done)
+            # a comparison with a value that is not a number is true
+            out.done[out.failed] = False
+
+    def _target(self, name: str, out: Stepped, cases: int) -> Array:
+        if name == "observation":
+            return out.observation
+        return out.reward if name == "reward" else np.empty(cases)
+
+    def _natively(
+        self, kernel: Kernel, cases: int, given: dict[str, Array], made: dict[str, Array]
+    ) -> bool:
+        """Compute all cases in one native call; return whether all values were finite."""
+        if not isinstance(kernel._code, Code):
+            return False
+        loop = kernel.row_loop()
+        known = self._tables.get(cases)
+        if known is None:
+            lines = np.zeros((1, loop.width), dtype=np.int64)
+            distances = np.zeros(len(loop.names), dtype=np.int64)
+            for place, name in enumerate(loop.names):
+                if name in given:
+                    distances[place] = given[name][0].size
+                else:
+                    lines[0, place] = address_of(kernel.parameters[name])
+            job = loop.job(AddressTable(lines, np.zeros_like(lines)), MANY, batch=True)
+            known = self._tables[cases] = lines, distances, job
+        lines, distances, job = known
+        line = lines[0]
+        for place, name in enumerate(loop.names):
+            if name in given:
+                line[place] = address_of(given[name])
+        for place, name in enumerate(loop.output_names, len(loop.names)):
+            line[place] = address_of(made[name])
+        return bool(loop.run_many(job, 0, 1, distances, cases, self._threads))
+
+    def _own(self, inputs: Mapping[str, Any], cases: int) -> dict[str, Array]:
+        """Return further arguments, one row per case."""
+        for name in inputs:
+            if name not in self.own_names:
+                raise OptionError("inputs", self.own_names, name)
+        found = {}
+        for name in self.own_names:
+            if name not in inputs:
+                raise ShapeError(f"inputs[{name!r}]", f"one row for each of {cases} cases", "none")
+            shape = (cases, *self._inputs[name].shape)
+            values = np.asarray(inputs[name], dtype=np.float64)
+            if values.shape != shape:
+                raise ShapeError(f"inputs[{name!r}]", f"shape {shape}", f"shape {values.shape}")
+            found[name] = np.ascontiguousarray(values)
+        return found
+
+
+def _flat(name: str, found: Any) -> Any:
+    """Return an observation as one vector; rewards and ends as they are."""
+    if name != "observation":
+        # comparisons become numbers
+        return np.where(found, 1.0, 0.0) if name == "done" else found
+    parts = found if isinstance(found, (tuple, list)) else [found]
+    flat = [np.reshape(part, (-1,)) for part in parts]
+    return np.concatenate(flat) if len(flat) > 1 else flat[0]
+
+
+def _marked(mask: Any, fresh: StepperState | None, cases: int) -> NDArray[np.int64]:
+    """Return the numbers of the cases that start again."""
+    if mask is None:
+        if fresh is not None:
+            raise ShapeError("mask", f"one flag for each of {cases} cases", "none, but fresh=")
+        return np.zeros(0, dtype=np.int64)
+    flags = np.asarray(mask)
+    if flags.dtype != np.bool_ or flags.shape != (cases,):
+        given = f"shape {flags.shape} of type {flags.dtype}"
+        raise ShapeError("mask", f"one bool for each of {cases} cases", given)
+    marked = np.flatnonzero(flags)
+    if len(marked) and (fresh is None or len(fresh) not in (cases, len(marked))):
+        given = "none" if fresh is None else f"{len(fresh)}"
+        raise ShapeError("fresh", f"states of {cases} or {len(marked)} cases", given)
+    return marked
