@@ -4,11 +4,11 @@ Public names are listed in `exports.py` and loaded when first used, so that impo
 package costs next to nothing and never starts the compiler or a plotting library.
 """
 
-import gc as _gc
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tiburon.exports import EXPORTS as _EXPORTS
+from tiburon.lazy import garbage_collection_paused as _garbage_collection_paused
 from tiburon.version import installed_version as _installed_version
 
 # the same names for type checkers and editors, which do not run `__getattr__`
@@ -394,14 +394,8 @@ if not TYPE_CHECKING:
         if name == "__version__":
             value: Any = _installed_version()
         elif name in _EXPORTS:
-            # modules live on: looking for garbage among them takes a tenth of the time of importing
-            collecting = _gc.isenabled()
-            _gc.disable()
-            try:
+            with _garbage_collection_paused():
                 value = getattr(import_module(_EXPORTS[name]), name)
-            finally:
-                if collecting:
-                    _gc.enable()
         else:
             raise AttributeError(f"module 'tiburon' has no attribute {name!r}")
         # later uses find the name directly

@@ -93,7 +93,7 @@ def projected_configuration(model: Model, plan: Plan, q: Sequence[Scalar]) -> Pr
         position = JointVector(position)
         terms = constraints(model, plan, position)
         cut = rank_cut(model, terms.value, PROJECTION_CUT)
-        step = _least_motion(model, plan, position, terms.jacobian, terms.value, cut)
+        (step,) = _least_motions(model, plan, position, terms.jacobian, [terms.value], cut)
         moved = JointVector(_limited_move(model, position, step))
         return tuple(moved), residual_of(moved), taken + 1.0
 
@@ -127,7 +127,7 @@ def projected_velocity(
     q, v = JointVector(q), JointVector(v)
     terms = constraints(model, plan, q, v)
     cut = rank_cut(model, terms.value, max(PROJECTION_CUT, tolerance))
-    change = _least_motion(model, plan, q, terms.jacobian, terms.rate, cut)
+    (change,) = _least_motions(model, plan, q, terms.jacobian, [terms.rate], cut)
     return tuple(x + y for x, y in zip(v, change, strict=True))
 
 
@@ -242,9 +242,8 @@ def _projected_repeatedly(
         position, velocity = JointVector(position), JointVector(velocity)
         terms = switched(constraints(model, plan, position, velocity), switches)
         cut = rank_cut(model, terms.value, max(PROJECTION_CUT, tolerance))
-        step, change = (
-            _least_motion(model, plan, position, terms.jacobian, errors, cut, hold, pivoted)
-            for errors in (terms.value, terms.rate)
+        step, change = _least_motions(
+            model, plan, position, terms.jacobian, (terms.value, terms.rate), cut, hold, pivoted
         )
         return max_abs(terms.value), step, change
 
@@ -270,33 +269,40 @@ def _projected_repeatedly(
     return list(position), [x + y for x, y in zip(v, change, strict=True)], residual
 
 
-def _least_motion(
+def _least_motions(
     model: Model,
     plan: Plan,
     q: Sequence[Scalar],
     rows: Sequence[Row],
-    errors: Sequence[Scalar],
+    errors: Sequence[Sequence[Scalar]],
     cut: Scalar,
     hold: Sequence[int] = (),
     pivoted: bool = False,
-) -> list[Scalar]:
-    """Solve J x = -errors for the x of least kinetic energy, x being zero where variables are held.
+) -> list[list[Scalar]]:
+    """Solve J x = -e for the x of least kinetic energy, for each e of `errors`.
 
-    `pivoted` selects the factorization with pivoting: shorter code for a case that is rare.
+    x is zero where variables are held. `pivoted` selects the factorization with pivoting: shorter
+    code for a case that is rare.
     """
-    free, right = [0.0] * plan.nv, [-error for error in errors]
+    free, rights = [0.0] * plan.nv, [[-error for error in one] for one in errors]
     if hold:
         live = [k for k, used in enumerate(jacobian_pattern(model)) if used]
         held: list[Row] = [{i: 1.0} for i in hold]
         elements = FactorTree(expanded_parents(plan)).layout.elements()
         metric = TreeMetric(plan, chosen_mass_elements(plan, q, elements))
-        right = [*(right[k] for k in live), *[0.0] * len(hold)]
-        found = solve_in_metric(metric, [*(rows[k] for k in live), *held], free, right, cut)
-        return list(found[0])
+        rows = [*(rows[k] for k in live), *held]
+        rights = [[*(right[k] for k in live), *[0.0] * len(hold)] for right in rights]
+        return [list(solve_in_metric(metric, rows, free, right, cut)[0]) for right in rights]
     if cheaper_loop_method(model) == "handles":
-        return list(solve_by_handles(model, plan, q, rows, free, right, cut=cut).vd)
+        return [
+            list(solve_by_handles(model, plan, q, rows, free, right, cut=cut).vd)
+            for right in rights
+        ]
     mass = chosen_mass_elements(plan, q, loop_pattern(model).mass)
-    return list(solve_augmented(model, plan, mass, rows, free, right, cut, pivoted=pivoted).vd)
+    return [
+        list(solve_augmented(model, plan, mass, rows, free, right, cut, pivoted=pivoted).vd)
+        for right in rights
+    ]
 
 
 def _limited_move(model: Model, q: Sequence[Scalar], step: Sequence[Scalar]) -> tuple[Scalar, ...]:

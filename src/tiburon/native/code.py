@@ -23,6 +23,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from tiburon.errors import CompileError, OptionError, TiburonError, TiburonWarning, TraceError
+from tiburon.lazy import garbage_collection_paused
 from tiburon.native import cache
 from tiburon.native.arguments import Array, Signature, as_rows, pointers
 from tiburon.native.engine import LoadedCode, compile_module, host
@@ -135,7 +136,8 @@ class _Origin:
         found = None if linked is None else _cached(stages, linked)
         if found is not None:
             return found
-        with _announced(self._source) if announce else contextlib.nullcontext():
+        announced = _announced(self._source) if announce else contextlib.nullcontext()
+        with announced, garbage_collection_paused():
             return self._compile(stages, module, link, linked)
 
     def _compile(

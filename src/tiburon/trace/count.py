@@ -7,7 +7,7 @@ reciprocal as in `tiburon.trace.lower`. A fused multiply-add counts as a product
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from types import MappingProxyType
 
@@ -157,7 +157,7 @@ def count_graph(
     return total
 
 
-def _known_beforehand(graph: Graph, live: list[int], constants: Collection[int]) -> set[int]:
+def _known_beforehand(graph: Graph, live: Sequence[int], constants: Collection[int]) -> set[int]:
     """Return the nodes that depend on constant inputs alone; none if there are no such inputs."""
     known: set[int] = set()
     if not constants:

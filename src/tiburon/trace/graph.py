@@ -201,6 +201,7 @@ BOOLEAN_OPS = frozenset({"truth", "less", "less_equal", "equal", "and", "or", "n
 COMMUTATIVE_OPS = frozenset({"add", "mul", "min", "max", "equal", "and", "or", "hypot"})
 
 _MASK = (1 << 64) - 1
+_FACTOR = 0xBF58476D1CE4E5B9
 _NAN_BITS = 0x7FF8000000000000
 
 
@@ -215,7 +216,7 @@ def mix(*parts: int) -> int:
     """Mix integers into one 64-bit key, the same on every machine and Python version."""
     key = 0x9E3779B97F4A7C15
     for part in parts:
-        key = ((key ^ (part & _MASK)) * 0xBF58476D1CE4E5B9) & _MASK
+        key = ((key ^ (part & _MASK)) * _FACTOR) & _MASK
         key ^= key >> 29
     return key
 
@@ -229,6 +230,7 @@ def text_key(text: str) -> int:
 
 
 _OP_KEYS: dict[str, int] = {}
+"""`mix` of the name of each operation."""
 
 
 class Graph:
@@ -248,6 +250,7 @@ class Graph:
     """
 
     __slots__ = (
+        "_last_live",
         "_memo",
         "args",
         "body",
@@ -271,6 +274,7 @@ class Graph:
         self.conditional = False
         self.body: Graph | None = None
         self._memo: dict[Any, int] = {}
+        self._last_live: tuple[tuple[int, ...], list[int]] = (), []
 
     def __len__(self) -> int:
         return len(self.ops)
@@ -287,10 +291,11 @@ class Graph:
         self.conditional = False
         self.body = None
         self._memo = {}
+        self._last_live = (), []
         nodes = zip(self.ops, self.args, self.payloads, strict=True)
         for number, (op, args, payload) in enumerate(nodes):
             if op == "const":
-                self._memo[float_bits(payload)] = number
+                self._memo[payload if payload == payload else "nan"] = number
             # a callee may still be in the making, and have no key to be found by
             elif op != "call":
                 self._memo[op, args, payload] = number
@@ -307,31 +312,31 @@ class Graph:
         found = self._memo.get(memo_key)
         if found is not None:
             return found
-        op_key = _OP_KEYS.get(op)
-        if op_key is None:
-            op_key = _OP_KEYS[op] = text_key(op)
         keys = self.keys
+        key = _OP_KEYS.get(op) or _OP_KEYS.setdefault(op, mix(text_key(op)))
+        # `mix` of operation, payload and arguments, written out: it is most of the time of tracing
+        key = ((key ^ (payload_key & _MASK)) * _FACTOR) & _MASK
+        key ^= key >> 29
+        for a in args:
+            key = ((key ^ keys[a]) * _FACTOR) & _MASK
+            key ^= key >> 29
         number = len(self.ops)
         self.ops.append(op)
         self.args.append(args)
         self.payloads.append(payload)
-        keys.append(mix(op_key, payload_key, *[keys[a] for a in args]))
+        keys.append(key)
         self._memo[memo_key] = number
         return number
 
     def const(self, value: float) -> int:
         """Return the node of a constant; -0.0 counts as 0.0."""
         value = float(value) + 0.0
-        bits = float_bits(value)
-        found = self._memo.get(bits)
+        # NaN never equals itself
+        key = value if value == value else "nan"
+        found = self._memo.get(key)
         if found is None:
-            # NaN never equals itself, so constants are found by their bits
-            found = self.node("const", (), value, bits) if value == value else self._nan()
-            self._memo[bits] = found
+            found = self._memo[key] = self.node("const", (), value, float_bits(value))
         return found
-
-    def _nan(self) -> int:
-        return self.node("const", (), math.nan, _NAN_BITS)
 
     def truth(self, value: bool) -> int:
         """Return the node of a constant truth value."""
@@ -609,16 +614,26 @@ class Graph:
 
     # reading
 
-    def live(self, roots: Iterable[int]) -> list[int]:
+    def live(self, roots: Iterable[int]) -> Sequence[int]:
         """Return the nodes the roots depend on, arguments before users."""
-        seen: set[int] = set()
-        stack = list(roots)
-        while stack:
-            node = stack.pop()
-            if node not in seen:
-                seen.add(node)
-                stack.extend(self.args[node])
-        return sorted(seen)
+        wanted = tuple(roots)
+        # nodes never change: a finished body is asked for again and again by code generation
+        if self._last_live[0] == wanted:
+            return self._last_live[1]
+        node = max(wanted, default=-1)
+        marks = bytearray(node + 1)
+        for root in wanted:
+            marks[root] = 1
+        # arguments have lower numbers than their users
+        found, args = [], self.args
+        while node >= 0:
+            found.append(node)
+            for argument in args[node]:
+                marks[argument] = 1
+            node = marks.rfind(1, 0, node)
+        found.reverse()
+        self._last_live = wanted, found
+        return found
 
     def extract(self, roots: Iterable[int]) -> tuple[Graph, dict[int, int]]:
         """Copy the nodes that some nodes depend on to a new graph.

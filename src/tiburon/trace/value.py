@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tiburon.errors import TraceError
-from tiburon.trace.graph import FLOAT_FUNCTIONS, Graph
+from tiburon.trace.graph import BOOLEAN_OPS, FLOAT_FUNCTIONS, Graph
 
 Scalar = Any
 """A float, a bool or a traced `Value`; algorithms accept all of them."""
@@ -266,7 +266,10 @@ def _combine(rule: Callable[[Graph, int, int], int], a: Any, b: Any) -> Any:
         if left is None or right is None:
             return NotImplemented
         x, y = left, right
-    return Value(graph, rule(graph, graph.to_float(x), graph.to_float(y)))
+    ops = graph.ops
+    if ops[x] in BOOLEAN_OPS or ops[y] in BOOLEAN_OPS:
+        x, y = graph.to_float(x), graph.to_float(y)
+    return Value(graph, rule(graph, x, y))
 
 
 def _combine_truths(rule: Callable[[Graph, int, int], int], a: Any, b: Any) -> Any:
