@@ -215,9 +215,8 @@ def _sides(duration: float) -> Iterator[Figure]:
 
 
 def _sides_alone(dog: Any, duration: float) -> Iterator[Figure]:
-    """Measure the solver on finished matrices, with sides of few-sided pyramids as rows."""
+    """Measure the solver on finished matrices."""
     import tiburon as tb
-    from tiburon.load_sharing.solution import MANY_SIDES as AS_PYRAMIDS
     from tiburon.trace import solve_qp
 
     plan = tb.LoadSharing.of(dog, friction=FRICTION, torque_limits=False)
@@ -230,24 +229,15 @@ def _sides_alone(dog: Any, duration: float) -> Iterator[Figure]:
     def solver(sides: int) -> Any:
         mu = FRICTION * float(np.cos(np.pi / sides))
         push = np.eye(n)[2::3]
-        rows = [
-            np.eye(n)[z] * mu - np.eye(n)[x] * np.cos(angle) - np.eye(n)[y] * np.sin(angle)
-            for x, y, z in feet
-            for angle in 2.0 * np.pi * np.arange(sides) / sides
-        ]
 
         def solve(weight: Any, A1: Any, b1: Any) -> Any:
             W = [[weight[i] if i == j else 0.0 for j in range(n)] for i in range(n)]
-            if sides < AS_PYRAMIDS:
-                A2 = np.vstack([push, *rows])
-                found = solve_qp(W, np.zeros(n), A1, b1, A2, np.zeros(len(A2)))
-            else:
-                found = solve_qp(
-                    *(W, np.zeros(n), A1, b1, push, np.zeros(len(push))),
-                    cones=feet,
-                    mu=[mu] * len(feet),
-                    sides=sides,
-                )
+            found = solve_qp(
+                *(W, np.zeros(n), A1, b1, push, np.zeros(len(push))),
+                cones=feet,
+                mu=[mu] * len(feet),
+                sides=sides,
+            )
             return {"x": found.x, "iterations": found.iterations}
 
         shapes = {"weight": (n,), "A1": problem.A1.shape[1:], "b1": problem.b1.shape[1:]}

@@ -298,6 +298,20 @@ def _rows(change):
     return "rows", changed
 
 
+def _pyramids(change):
+    """Return a change of friction pyramids: of the places and the coefficient of each."""
+
+    def changed(original):
+        def pyramids(self, problem):
+            found = [change(*one) for one in zip(*original(self, problem), strict=True)]
+            return [places for places, _ in found], [mu for _, mu in found]
+
+        pyramids.__module__ = "tiburon"
+        return pyramids
+
+    return "pyramids", changed
+
+
 heavier = _squares(lambda k, s: s._replace(weight=(2.0 if k % 2 else 1.0) * s.weight))
 opposite = _squares(lambda _, s: s._replace(offset=-s.offset))
 rooted = _squares(lambda _, s: s._replace(weight=np.sqrt(s.weight)))
@@ -307,6 +321,9 @@ tight = _rows(lambda row: row._replace(right=row.right + 0.3))
 reversed_rows = _rows(
     lambda row: row._replace(row={i: -x for i, x in row.row.items()}, right=-row.right)
 )
+wide = _pyramids(lambda places, mu: (places, 1e3 * mu))
+narrow = _pyramids(lambda places, mu: (places, 0.9 * mu))
+pulled = _pyramids(lambda places, mu: (places, -mu))
 
 MUTATIONS = [
     (objectives.TorqueNorm, heavier, check_torque_norm),
@@ -326,9 +343,9 @@ MUTATIONS = [
     (torque.TorqueLimit, reversed_rows, check_torque_limits),
     (step.StepLimit, loose, check_step_limits),
     (step.StepLimit, tight, check_step_limits),
-    (contact.FrictionPyramid, loose, check_friction),
-    (contact.FrictionPyramid, tight, check_friction),
-    (contact.FrictionPyramid, reversed_rows, check_friction),
+    (contact.FrictionPyramid, wide, check_friction),
+    (contact.FrictionPyramid, narrow, check_friction),
+    (contact.FrictionPyramid, pulled, check_friction),
     (contact.Unilateral, loose, check_contacts_push),
     (contact.Unilateral, reversed_rows, check_contacts_push),
     (contact.Torsion, loose, check_soft_fingers),

@@ -62,10 +62,10 @@ def test_threads_and_batches_change_no_bit():
             np.testing.assert_array_equal(a, b[k])
 
 
-@pytest.mark.parametrize("options", [{}, {"sides": 6}])
-def test_warm_start_does_not_change_the_shared_load(dog, options):
+@pytest.mark.parametrize(("sides", "most"), [(None, 1.1), (6, 1.1), (64, 1.0)])
+def test_warm_start_does_not_change_the_shared_load(dog, sides, most):
     """Limits of the state before are tried first, and end at the same forces to 1e-10."""
-    plan = tb.LoadSharing.of(dog, world=FLOOR, **options)
+    plan = tb.LoadSharing.of(dog, world=FLOOR, sides=sides)
     q, v, vd = swaying(dog, 24)
     last, cold_steps, warm_steps = None, 0.0, 0.0
     for k in range(24):
@@ -77,8 +77,8 @@ def test_warm_start_does_not_change_the_shared_load(dog, options):
             np.testing.assert_allclose(warm.x, cold.x, rtol=0, atol=1e-10 * scale)
             cold_steps, warm_steps = cold_steps + cold.iterations, warm_steps + warm.iterations
         last = cold
-    # tangent planes of cones are not kept, so that their steps are not saved
-    assert warm_steps <= (1.0 if options else 1.1) * cold_steps
+    # tangent planes of cones are not kept, and few sides are found at once: little is saved there
+    assert warm_steps <= most * cold_steps
 
 
 def test_changes_of_the_active_set_are_flagged(dog):

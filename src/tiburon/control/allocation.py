@@ -348,7 +348,6 @@ class ThrusterAllocation:
             *([0.0] * primitive.equations),
             *(sign for _, sign, _ in bounds),
             *(limit for *_, limit in bounds),
-            *([0.0] * len(bounds)),
         ]
 
         def inside(found: Sequence[Any]) -> list[Any]:

@@ -70,7 +70,7 @@ from tiburon.load_sharing.objectives import (
 from tiburon.load_sharing.problem import Before, Grip, Group, Layout, layout_of
 from tiburon.load_sharing.relaxation import DIRECTION, MOTION
 from tiburon.load_sharing.sites import SITE_VALUES, ContactSite
-from tiburon.load_sharing.solution import MANY_SIDES, Limits, levels_of, row_names
+from tiburon.load_sharing.solution import Limits, levels_of, row_names
 from tiburon.model import WORLD, Model, World
 from tiburon.model.closure import LoopClosure
 from tiburon.model.joint_constraints import Offset, RelativeMotion
@@ -226,7 +226,7 @@ class LoadShare(NamedTuple):
     and values of contact sites, as given."""
 
     other_slacks: Array
-    """By how much each limit is kept [N or N m], without sides of pyramids of many sides."""
+    """By how much each limit is kept [N or N m], without sides of pyramids."""
 
     conditions: Mapping[str, Any] = MappingProxyType({})
     """What acted on the robot beside, and when: keywords of `Conditions`, as given."""
@@ -242,7 +242,7 @@ class LoadShare(NamedTuple):
         """By how much each limit is kept, in the order of `plan.limit_names` [N or N m]."""
         plan = self.plan
         found = self.other_slacks
-        if not plan._has_many_sides:
+        if plan.limits.sides is None:
             return found
         # sides follow from forces and the margin of the cone
         pyramid = next(x for x in plan.limits.parts if isinstance(x, FrictionPyramid))
@@ -876,7 +876,7 @@ class LoadSharing:
             bounds = bounds if counts.limited else np.zeros((*batch, 0, 2))
             torque = torque[..., : counts.limited]
             multipliers = multipliers[..., : counts.limits]
-            slacks = slacks[..., : counts.limits - self._many_sides]
+            slacks = slacks[..., : counts.limits - self._sides]
             equations, short = (part[..., : counts.equations] for part in (equations, short))
         return LoadShare(
             self,
@@ -1438,16 +1438,11 @@ class LoadSharing:
     def _kernel(self) -> Any:
         return _SHARE.kernel(self.model, self.world, self._options)
 
-    @property
-    def _has_many_sides(self) -> bool:
-        """Whether sides of pyramids are no rows of the solver."""
-        return (self.limits.sides or 0) >= MANY_SIDES
-
     @cached_property
-    def _many_sides(self) -> int:
-        """Number of all sides of pyramids that are no rows of the solver."""
+    def _sides(self) -> int:
+        """Number of all sides of pyramids, which are no rows of the solver."""
         normals = [group for group in self.layout.groups if group.normal is not None]
-        return len(normals) * (self.limits.sides or 0) if self._has_many_sides else 0
+        return len(normals) * (self.limits.sides or 0)
 
     @cached_property
     def _counts(self) -> "_Counts":

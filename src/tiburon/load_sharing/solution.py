@@ -32,7 +32,6 @@ from tiburon.trace.regions import where_needed
 
 __all__ = [
     "AT_LIMITS",
-    "MANY_SIDES",
     "Limits",
     "QuadraticProgram",
     "levels_of",
@@ -45,9 +44,6 @@ __all__ = [
 
 AT_LIMITS = 5.0
 """Status of a solution with active limits."""
-
-MANY_SIDES = 12
-"""Sides from which on pyramids are given to the solver as such, not side by side."""
 
 TORQUE_TIE, FORCE_TIE = 1e-7, 1e-12
 """Weights of the least torque norm and of the least forces relative to the objective, where that is
@@ -201,7 +197,7 @@ class QuadraticProgram(NamedTuple):
     """Coefficients of the cones."""
 
     pyramids: "Pyramids | None" = None
-    """Which of the limits are sides of pyramids, where these have many sides."""
+    """Which of the limits are sides of pyramids: the solver finds these itself."""
 
 
 class Pyramids(NamedTuple):
@@ -279,7 +275,7 @@ def program_of(
     right: list[Scalar] = []
     pyramids = None
     for part, own in limits.own(problem.model, layout, limit_values):
-        if isinstance(part, FrictionPyramid) and part.sides >= MANY_SIDES:
+        if isinstance(part, FrictionPyramid):
             pyramids = Pyramids(len(rows), part.sides, *part.pyramids(problem))
         for limit in part.rows(problem, own, now):
             rows.append(limit.row)

@@ -23,9 +23,9 @@ orthogonal transformations of the source (5.41), (5.42) change a whole matrix wi
 
 The exact friction cone is the limit of its tangent planes: where it is violated, the plane that
 touches it in the direction of x_t enters as a constraint of its own. Constraints that differ little
-in direction are independent as long as `DEPENDENT` allows. Pyramids of many sides are treated like
-it: the most violated side is that in the direction of x_t, found without looking at all of them,
-and sides that are active are the only ones that count as constraints.
+in direction are independent as long as `DEPENDENT` allows. Pyramids are treated like it: the most
+violated side is that in the direction of x_t, found by halving angles, and sides that are active
+are the only ones that count as constraints.
 
 All cases of a batch run the same instructions. Parts that no case of a vector needs are skipped:
 blocks of variables that the entering rows do not concern, columns that no case has, rotations.
@@ -47,6 +47,7 @@ from tiburon.trace.primitives.primitive import (
     Memory,
     Number,
     Primitive,
+    Table,
     Truth,
     array_of,
     is_zero_row,
@@ -99,6 +100,9 @@ as lost."""
 CUT = 0.25
 """Least share of the violation of a cone that a tangent plane cuts off."""
 
+HINT_CUT = 0.97
+"""The same for a side that was active in a similar problem; the motion leaves others behind."""
+
 NEGATIVE = 1e-9
 """Multiplier relative to the largest, below whose negative a constraint does not stay active."""
 
@@ -137,6 +141,9 @@ LONGEST_PATTERN = 24
 SIDE_BY_SIDE = 8
 """Rows of A2 whose violations are computed at a time, if they are alike."""
 
+TOGETHER = 4
+"""Cones or pyramids whose violations are computed at a time."""
+
 REGISTERS = 24
 """Sums that stay in registers."""
 
@@ -151,8 +158,8 @@ class DualActiveSet(Primitive):
     """Solve a quadratic program.
 
     Arguments: the diagonal blocks of W, each row by row; c; A1 row by row; b1; A2, for each row its
-    entries over its support; b2; mu of each cone; preference of each inequality and cone, above 0.5
-    for those that were active in a similar problem: they enter first.
+    entries over its support; b2; mu of each cone; with `hints` a preference of each inequality and
+    cone, above 0.5 for those that were active in a similar problem: they enter first.
     Results: x; multipliers of A1, A2 and the cones (if infeasible, a Farkas vector y with
     y2 >= 0, A^T y = 0, b . y > 0); status; iterations; number of active inequalities.
 
@@ -166,6 +173,7 @@ class DualActiveSet(Primitive):
         pyramids: The same of friction pyramids, in place of cones: mu x_n >= c_j x_1 + s_j x_2 with
             the directions of angles 2 pi j / sides.
         sides: Number of their sides.
+        hints: Whether preferences are among the arguments.
     """
 
     def __init__(
@@ -177,6 +185,7 @@ class DualActiveSet(Primitive):
         most: int | None = None,
         pyramids: Sequence[tuple[int, int, int]] = (),
         sides: int = 0,
+        hints: bool = False,
     ) -> None:
         size = sum(blocks)
         limit = 10 * (size + len(supports)) + 40 * (len(cones) + len(pyramids))
@@ -196,6 +205,7 @@ class DualActiveSet(Primitive):
             len(cones),
             *around,
             sides,
+            int(hints),
         )
         self.blocks = tuple(blocks)
         self.size = size
@@ -204,6 +214,7 @@ class DualActiveSet(Primitive):
         self.cones = tuple(cones)
         self.pyramids = tuple(pyramids)
         self.sides = sides
+        self.hints = hints
         self.most = limit
         n, rows, k = size, len(supports), len(cones) + len(pyramids)
         planes = len(cones) + sides * len(pyramids)
@@ -216,7 +227,7 @@ class DualActiveSet(Primitive):
         self.patterns = _patterns(self.supports)
         self._mu = self._b2 + rows
         self._prefer = self._mu + k
-        self.argument_count = self._prefer + rows + planes
+        self.argument_count = self._prefer + (rows + planes if hints else 0)
         self.result_count = n + equations + rows + planes + 3
 
     @property
@@ -532,10 +543,11 @@ def solve_qp(
     ]
     rows = numbers_of(A2) if m2 else []
     supports = [[j for j in range(n) if not _is_zero(rows[i * n + j])] for i in range(m2)]
+    hints = prefer is not None
     if sides:
-        primitive = DualActiveSet(blocks, m1, supports, pyramids=cones, sides=sides)
+        primitive = DualActiveSet(blocks, m1, supports, pyramids=cones, sides=sides, hints=hints)
     else:
-        primitive = DualActiveSet(blocks, m1, supports, cones)
+        primitive = DualActiveSet(blocks, m1, supports, cones, hints=hints)
     planes = len(cones) * (sides or 1)
     given = [
         *entries,
@@ -545,7 +557,7 @@ def solve_qp(
         *(rows[i * n + j] for i, support in enumerate(supports) for j in support),
         *(numbers_of(b2) if m2 else ()),
         *(numbers_of(mu) if cones else ()),
-        *([0.0] * (m2 + planes) if prefer is None else numbers_of(prefer)),
+        *(() if prefer is None else numbers_of(prefer)),
     ]
     found = primitive.apply(given)
     sizes = itertools.accumulate((n, m1, m2, planes), initial=0)
@@ -628,10 +640,12 @@ class _Entering(NamedTuple):
     """Number of constraints that were active in the round before."""
     kept: int = 23
     """1 where a round gave a better solution, which is written."""
-    pyramid: int = 24
-    """The pyramid with the most violated side so far, and that whose side enters."""
+    cone: int = 24
+    """The cone or pyramid with the most violated plane so far, and that whose plane enters."""
     entering: int = 25
-    total: int = 26
+    violation: int = 26
+    """Violation of that plane."""
+    total: int = 27
 
 
 AT = _Entering()
@@ -720,13 +734,16 @@ class _Work:
         self.a = m.memory(n + 1)
         self.inverse, self.multipliers, self.who, self.weight = (m.memory(n) for _ in range(4))
         self.W = given
-        self.others = len(of.supports) + len(of.cones) + len(of.pyramids)
+        self.round = (*of.cones, *of.pyramids)
+        self.others = len(of.supports) + len(self.round)
         self.weights = m.memory(self.others + 1) if self.others else None
+        if self.round:
+            # directions of the last tangent planes of all cones, or sides of all pyramids
+            self.planes = m.memory(2 * len(self.round) + 2)
         if of.cones:
             self.W = m.memory(of._c)
-            # directions of tangent planes: of the active ones, and the last ones of all cones
+            # directions of the active planes
             self.first, self.second = m.memory(n), m.memory(n)
-            self.planes = m.memory(2 * len(of.cones) + 2)
             # curvatures of the cones; the active constraints of the round before
             self.bends = m.memory(len(of.cones) + 1)
             self.turned = m.memory(2 * len(of.cones) + 2)
@@ -805,8 +822,8 @@ class _Work:
         m, of = self.m, self.of
         self.put(AT.status, m.constant(-1.0))
         zero = (AT.q, AT.equations, AT.which, AT.b, AT.multiplier, AT.parked, AT.careful)
-        more = (AT.picked, AT.touched, AT.weight, AT.first, AT.second, AT.pyramid, AT.entering)
-        for place in (*zero, *more):
+        more = (AT.picked, AT.touched, AT.weight, AT.first, AT.second, AT.cone, AT.entering)
+        for place in (*zero, *more, AT.violation):
             self.put(place, self.zero)
         self.put(AT.fresh, self.one)
         for first, part, entry in self.parts():
@@ -829,16 +846,15 @@ class _Work:
                     some = m.less(self.zero, total)
                     inverse = m.div(self.one, m.choose(some, total, self.one))
                     self._weigh(row + place, m.choose(some, inverse, m.constant(FAR)))
-        for k in m.loop(0, len(of.cones)):
-            mu = m.load(self.given, k + of._mu)
-            inverse = m.div(self.one, m.add_product(mu, mu, self.one))
-            self._weigh(k + len(of.supports), inverse)
-        for k in m.loop(0, len(of.pyramids)):
-            mu = m.load(self.given, k + of._mu)
-            inverse = m.div(self.one, m.add_product(mu, mu, self.one))
-            m.store(self.weights, k + len(of.supports), inverse)
-        for k in range(2 * len(of.cones) + 2 if of.cones else 0):
+        for k in range(2 * len(self.round) + 2 if self.round else 0):
             m.store(self.planes, k, self.zero)
+        for k in m.loop(0, len(self.round)):
+            mu = m.load(self.given, k + of._mu)
+            inverse = m.div(self.one, m.add_product(mu, mu, self.one))
+            if of.sides:
+                self._weigh_pyramid(k, inverse)
+            else:
+                self._weigh(k + len(of.supports), inverse)
         # cases that are done wait
         done = m.less(self.get(AT.bending), m.constant(0.5))
         self.put_where(done, AT.status, m.constant(OPTIMAL))
@@ -846,8 +862,46 @@ class _Work:
     def _weigh(self, i: Index, weight: Number) -> None:
         """Write the weight of a squared violation."""
         m = self.m
+        if not self.of.hints:
+            m.store(self.weights, i, weight)
+            return
         prefer = m.less(m.constant(0.5), m.load(self.given, i + self.of._prefer))
         m.store(self.weights, i, m.choose(prefer, m.mul(weight, m.constant(PREFERRED)), weight))
+
+    def _weigh_pyramid(self, k: Index, weight: Number) -> None:
+        """Write the weight of a pyramid, and the direction of the side that is to enter first."""
+        m, of, rows = self.m, self.of, len(self.of.supports)
+        m.store(self.weights, k + rows, weight)
+        if not of.hints:
+            return
+        side = m.constant(-1.0)
+        for j in range(of.sides):
+            preferred = m.load(self.given, k * of.sides + (of._prefer + rows + j))
+            preferred = m.less(m.constant(0.5), preferred)
+            side = m.choose(preferred, m.constant(float(j)), side)
+        some = m.less_equal(self.zero, side)
+        for _ in self.when(some):
+            m.store(
+                self.weights,
+                k + rows,
+                m.choose(some, m.mul(weight, m.constant(PREFERRED)), weight),
+            )
+            # the direction of a number is that of the powers of two that it consists of
+            u = [self.flag(some), self.zero]
+            step = 1 << (of.sides - 1).bit_length()
+            while step > 1:
+                step //= 2
+                number = m.constant(float(step))
+                c, s = (m.constant(value) for value in of.directions[step % of.sides])
+                holds = m.less_equal(number, side)
+                side = m.choose(holds, m.sub_product(self.one, number, side), side)
+                turned = [
+                    m.sub_product(s, u[1], m.mul(c, u[0])),
+                    m.add_product(s, u[0], m.mul(c, u[1])),
+                ]
+                u = [m.choose(holds, new, old) for new, old in zip(turned, u, strict=True)]
+            for i in range(2):
+                m.store(self.planes, k * 2 + i, u[i])
 
     def _invert_block(self, size: int, at: Index) -> None:
         """Write the inverse Cholesky factor of a block of W."""
@@ -975,6 +1029,34 @@ class _Work:
         """Write d = Q^T L^-1 a and p = L^-1 a - Q d; note b - a . x and squares of lengths."""
         m, n = self.m, self.n
         top = self.top()
+        self._transform(b, top)
+        self._remove(self.d, top)
+        self.put(AT.square, self._square())
+        whole = m.mul(m.constant(AGAIN), self.get(AT.whole))
+        again = m.less(self.get(AT.square), whole)
+        for _ in self.when(again):
+            # rounding left parts along Q: once more is enough
+            for k in m.loop(0, top):
+                more = m.choose(again, self.dot(self.Q, k * n, self.p, n), self.zero)
+                m.store(self.r, k, more)
+                m.store(self.d, k, m.add(m.load(self.d, k), more))
+            self._remove(self.r, top)
+            self.put(AT.square, self._square())
+
+    def _compliance(self) -> Number:
+        """Return the square of the length of p, to rounding of L^-1 a."""
+        m, top = self.m, self.top()
+        self._transform(self.zero, top)
+        self.put(AT.square, self.get(AT.whole))
+        for k in m.loop(0, top):
+            d = m.load(self.d, k)
+            self.put(AT.square, m.sub_product(d, d, self.get(AT.square)))
+        square = self.get(AT.square)
+        return m.choose(m.less(self.zero, square), square, self.zero)
+
+    def _transform(self, b: Number, top: Index) -> None:
+        """Write L^-1 a to p, and d; note b - a . x and the square of the length of L^-1 a."""
+        m, n = self.m, self.n
         self.put(AT.s, b)
         self.put(AT.size, m.mul(b, b))
         self.put(AT.whole, self.zero)
@@ -990,18 +1072,6 @@ class _Work:
             # most rows concern few variables
             for _ in self.when(m.less(self.zero, some)):
                 self._project(first, part, entry, a, top)
-        self._remove(self.d, top)
-        self.put(AT.square, self._square())
-        whole = m.mul(m.constant(AGAIN), self.get(AT.whole))
-        again = m.less(self.get(AT.square), whole)
-        for _ in self.when(again):
-            # rounding left parts along Q: once more is enough
-            for k in m.loop(0, top):
-                more = m.choose(again, self.dot(self.Q, k * n, self.p, n), self.zero)
-                m.store(self.r, k, more)
-                m.store(self.d, k, m.add(m.load(self.d, k), more))
-            self._remove(self.r, top)
-            self.put(AT.square, self._square())
 
     def _project(
         self, first: Index, part: _Part, entry: Index, a: list[Number], top: Index
@@ -1177,94 +1247,114 @@ class _Work:
                         score = m.choose(m.less(bound, m.mul(s, s)), score, self.zero)
                     scores.append((score, m.constant(float(k))))
                 self._note(row, scores)
-        if of.pyramids:
-            self._rate_pyramids()
-        if not of.cones:
-            return
-        columns = m.table([column for cone in of.cones for column in cone])
-        rounding = m.mul(m.constant(ROUNDING * ROUNDING), self._largest())
-        for k in m.loop(0, len(of.cones)):
-            x, y, normal = (m.load(self.x, m.lookup(columns, k * 3 + i)) for i in range(3))
-            square = m.add_product(x, x, m.mul(y, y))
-            s = m.sub_product(m.load(self.given, k + of._mu), normal, m.sqrt(square))
-            size = m.add_product(normal, normal, square)
-            # at the apex nothing but rounding is left
-            bound = m.add_product(m.constant(CONE_VIOLATED**2), size, rounding)
-            score = self._score(k + len(of.supports), s)
-            score = m.choose(m.less(bound, m.mul(s, s)), score, self.zero)
-            self._note(k + len(of.supports), [(score, self.zero)])
+        if self.round:
+            self._rate_cones()
 
-    def _rate_pyramids(self) -> None:
-        """Compare the most violated side of each pyramid with the best so far."""
+    def _rate_cones(self) -> None:
+        """Compare the most violated plane of each cone or pyramid with the best so far."""
+        m = self.m
+        columns = m.table([column for cone in self.round for column in cone])
+        rounding = m.mul(m.constant(ROUNDING * ROUNDING), self._largest())
+        # some at a time: the search for one side need not wait for that of another
+        full, rest = divmod(len(self.round), TOGETHER)
+        for k in m.loop(0, full):
+            self._rate_some(columns, rounding, [k * TOGETHER + i for i in range(TOGETHER)])
+        self._rate_some(columns, rounding, [full * TOGETHER + i for i in range(rest)])
+
+    def _rate_some(self, columns: Table, rounding: Number, which: Sequence[Index]) -> None:
+        """Compare some cones or pyramids with the best so far."""
+        m, of = self.m, self.of
+        forces = [[m.load(self.x, m.lookup(columns, k * 3 + i)) for i in range(3)] for k in which]
+        nearest = self._sides([(x, y) for x, y, _ in forces]) if of.sides else []
+        for place, (k, (x, y, normal)) in enumerate(zip(which, forces, strict=True)):
+            mu = m.load(self.given, k + of._mu)
+            square = m.add_product(x, x, m.mul(y, y))
+            if of.sides:
+                side, along, *_ = nearest[place]
+                limit, tolerance = m.mul(mu, normal), VIOLATED
+            else:
+                side, along = None, m.sqrt(square)
+                limit, tolerance = normal, CONE_VIOLATED
+            # at the apex nothing but rounding is left
+            bound = m.add_product(limit, limit, square)
+            bound = m.add_product(m.constant(tolerance * tolerance), bound, rounding)
+            self._rate_plane(k, m.sub_product(mu, normal, along), bound, side)
+
+    def _rate_plane(self, k: Index, s: Number, bound: Number, side: Number | None = None) -> None:
+        """Compare the violation of a cone, or of a side of a pyramid, with the best so far."""
         m, of = self.m, self.of
         rows = len(of.supports)
-        columns = m.table([column for pyramid in of.pyramids for column in pyramid])
-        for k in m.loop(0, len(of.pyramids)):
-            x, y, normal = (m.load(self.x, m.lookup(columns, k * 3 + i)) for i in range(3))
-            side, c, s = self._side(x, y)
-            terms = [m.mul(c, x), m.mul(s, y), m.mul(m.load(self.given, k + of._mu), normal)]
-            violation = m.sub_product(self.one, terms[2], m.add(terms[0], terms[1]))
-            size = self.zero
-            for term in terms:
-                size = m.add_product(term, term, size)
-            # an active side is violated by rounding at most
-            bound = m.mul(m.constant(VIOLATED * VIOLATED), size)
-            score = self._score(k + rows, violation)
-            score = m.choose(m.less(bound, m.mul(violation, violation)), score, self.zero)
-            number = m.add(side, m.number(k * of.sides + rows))
-            preferred = m.load(self.given, m.index(number) + of._prefer)
-            preferred = m.less(m.constant(0.5), preferred)
-            score = m.choose(preferred, m.mul(score, m.constant(PREFERRED)), score)
-            better = m.less(self.get(AT.best), score)
-            self.put_where(better, AT.best, score)
-            self.put_where(better, AT.number, number)
-            self.put_where(better, AT.pyramid, m.number(k))
-            self.put_where(better, AT.first, c)
-            self.put_where(better, AT.second, s)
+        score = self._score(k + rows, s)
+        score = m.choose(m.less(bound, m.mul(s, s)), score, self.zero)
+        number = m.number(k * (of.sides or 1) + rows)
+        if side is not None:
+            number = m.add(number, side)
+        better = m.less(self.get(AT.best), score)
+        self.put_where(better, AT.best, score)
+        self.put_where(better, AT.number, number)
+        self.put_where(better, AT.cone, m.number(k))
+        self.put_where(better, AT.violation, s)
 
-    def _side(self, x: Number, y: Number) -> tuple[Number, Number, Number]:
-        """Return the side of a pyramid in a direction, and its own direction.
+    def _sides(self, directions: Sequence[tuple[Number, Number]]) -> list[tuple[Number, ...]]:
+        """Return the side of a pyramid nearest to each direction: number, length along it, normal.
 
-        First among some of the sides, then among those next to the best of them.
+        The angle from a side to the direction falls by half with every step: where another side,
+        so many further, is nearer, it takes its place.
         """
         m, sides = self.m, self.of.sides
-        directions = self.of.directions
-        step = max(1, round(sides**0.5))
-
-        def nearest(x: Number, y: Number, among: Sequence[int]) -> list[Number]:
-            found = []
-            for j in among:
-                c, s = (m.constant(value) for value in directions[j % sides])
-                along = m.add_product(c, x, m.mul(s, y))
-                found.append([along, m.constant(float(j)), c, s])
-            while len(found) > 1:
-                pairs = [found[i : i + 2] for i in range(0, len(found), 2)]
-                found = [self._larger(*pair) if len(pair) > 1 else pair[0] for pair in pairs]
-            return found[0][1:]
-
-        coarse, c, s = nearest(x, y, range(0, sides, step))
-        if step == 1:
-            return coarse, c, s
-        # seen from the best one
-        along = m.add_product(c, x, m.mul(s, y))
-        across = m.sub_product(s, x, m.mul(c, y))
-        reach = (step + 1) // 2
-        fine, a, b = nearest(along, across, range(-reach, reach + 1))
-        side = m.add(coarse, fine)
+        found = [(self.zero, x, y, self.one, self.one, self.zero) for x, y in directions]
+        step = 1
+        while 3 * step < sides:
+            step *= 2
+        while step:
+            found = [self._nearer(step, *state) for state in found]
+            step //= 2
         count = m.constant(float(sides))
-        side = m.choose(m.less(side, self.zero), m.add(side, count), side)
-        side = m.choose(m.less_equal(count, side), m.sub_product(self.one, count, side), side)
-        return (
-            side,
-            m.sub_product(s, b, m.mul(c, a)),
-            m.add_product(s, a, m.mul(c, b)),
-        )
+        nearest = []
+        for side, along, _, _, first, second in found:
+            side = m.choose(m.less(side, self.zero), m.add(side, count), side)
+            side = m.choose(m.less_equal(count, side), m.sub_product(self.one, count, side), side)
+            nearest.append((side, along, first, second))
+        return nearest
 
-    def _larger(self, a: list[Number], b: list[Number]) -> list[Number]:
-        """Return the row with the larger first value, the first of equal ones."""
+    def _nearer(
+        self,
+        step: int,
+        side: Number,
+        along: Number,
+        across: Number,
+        toward: Number,
+        first: Number,
+        second: Number,
+    ) -> tuple[Number, ...]:
+        """Return the nearer of a side and that some further toward a direction.
+
+        Args:
+            step: Sides between them.
+            side: Number of the side.
+            along: Component of the direction along the side.
+            across: Component across it.
+            toward: 1 or -1: how sides are counted along `across`.
+            first: Direction of the side.
+            second: Its second component.
+        """
         m = self.m
-        less = m.less(a[0], b[0])
-        return [m.choose(less, new, old) for new, old in zip(b, a, strict=True)]
+        c, s = (m.constant(value) for value in self.of.directions[step % self.of.sides])
+        back = m.less(across, self.zero)
+        across = m.choose(back, self._negative(across), across)
+        toward = m.choose(back, self._negative(toward), toward)
+        other = m.add_product(c, along, m.mul(s, across))
+        nearer = m.less(along, other)
+        turn = m.mul(s, toward)
+        pairs = (
+            (m.add_product(m.constant(float(step)), toward, side), side),
+            (other, along),
+            (m.sub_product(s, along, m.mul(c, across)), across),
+            (toward, toward),
+            (m.sub_product(turn, second, m.mul(c, first)), first),
+            (m.add_product(turn, first, m.mul(c, second)), second),
+        )
+        return tuple(m.choose(nearer, new, old) for new, old in pairs)
 
     def _largest(self) -> Number:
         """Return the largest square of a component of x."""
@@ -1307,16 +1397,12 @@ class _Work:
         rows = len(of.supports)
         number = self.get(AT.number)
         self._fetch_row(some, number)
-        if of.cones:
-            is_cone = m.both(some, m.less_equal(m.constant(float(rows)), number))
-            for _ in self.when(is_cone):
-                self._fetch_plane(is_cone, number)
-        if of.pyramids:
-            is_side = m.both(some, m.less_equal(m.constant(float(rows)), number))
-            for _ in self.when(is_side):
-                self._fetch_side(is_side)
+        if self.round:
+            is_plane = m.both(some, m.less_equal(m.constant(float(rows)), number))
+            for _ in self.when(is_plane):
+                self._fetch_plane(is_plane)
         equations = m.constant(float(of.equations))
-        self.put_where(some, AT.which, m.add(number, equations))
+        self.put_where(some, AT.which, m.add(self.get(AT.number), equations))
         self.put_where(some, AT.multiplier, self.zero)
         self.put_where(picking, AT.fresh, self.zero)
         self.put_where(some, AT.picked, self.one)
@@ -1335,12 +1421,17 @@ class _Work:
         width = max(map(len, of.supports))
         columns = [[*support, *[n] * (width - len(support))] for support in of.supports]
         table = m.table([column for line in (*columns, [n] * width) for column in line])
-        starts = m.table([*of._starts[:-1], 0])
-        start = m.lookup(starts, row)
-        # columns beyond the end of a row take what is behind it to no place
+        # columns beyond the end of a row take its first entry to no place
+        entries = [
+            [start + (k if k < len(support) else 0) for k in range(width)]
+            for start, support in zip(of._starts, (*of.supports, ()), strict=True)
+        ]
+        entries[-1] = [0] * width
+        source = m.table([entry for line in entries for entry in line])
         for k in range(width):
-            m.store(self.a, m.lookup(table, row * width + k), m.load(self.given, start + k))
-        b = m.load(self.given, row + of._b2)
+            entry = m.load(self.given, m.lookup(source, row * width + k))
+            m.store(self.a, m.lookup(table, row * width + k), entry)
+        b = m.load(self.given, m.index(m.choose(is_row, number, self.zero)) + of._b2)
         self.put_where(some, AT.b, m.choose(is_row, b, self.zero))
         at = m.index(m.choose(is_row, number, m.constant(float(self.others))))
         self.put_where(is_row, AT.weight, m.load(self.weights, at))
@@ -1349,28 +1440,8 @@ class _Work:
             self.put_where(some, AT.first, self.zero)
             self.put_where(some, AT.second, self.zero)
 
-    def _fetch_side(self, mine: Truth) -> None:
-        """Write the chosen side of a pyramid."""
-        m, of = self.m, self.of
-        count = len(of.pyramids)
-        columns = [column for pyramid in of.pyramids for column in pyramid]
-        # the pyramid behind the last one stands for none
-        table = m.table([*columns, *[self.n] * 3])
-        k = m.choose(mine, self.get(AT.pyramid), m.constant(float(count)))
-        place = m.index(k)
-        normal = (
-            self._negative(self.get(AT.first)),
-            self._negative(self.get(AT.second)),
-            m.load(self.given, place + of._mu),
-        )
-        for i, entry in enumerate(normal):
-            m.store(self.a, m.lookup(table, place * 3 + i), entry)
-        self.put_where(mine, AT.entering, self.get(AT.pyramid))
-        self.put_where(mine, AT.b, self.zero)
-        self.put_where(mine, AT.weight, m.load(self.weights, place + len(of.supports)))
-
-    def _fetch_plane(self, mine: Truth, number: Number) -> None:
-        """Write a tangent plane of the chosen cone.
+    def _fetch_plane(self, mine: Truth) -> None:
+        """Write a tangent plane of the chosen cone, or a side of the chosen pyramid.
 
         The plane in the direction of x_t cuts most off. Where a plane of the cone is active, the
         next one lies between it and that direction, as Newton's method has it: along the tangent x
@@ -1378,21 +1449,27 @@ class _Work:
         cone and |p|^2 the compliance of x along the tangent.
         """
         m, of, n = self.m, self.of, self.n
-        count = len(of.cones)
-        places = [column for cone in of.cones for column in cone]
+        count = len(self.round)
+        places = [column for cone in self.round for column in cone]
         # the cone behind the last one stands for none
         read, written = m.table([*places, 0, 0, 0]), m.table([*places, n, n, n])
-        place = m.add(number, m.constant(-float(len(of.supports))))
-        k = m.index(m.choose(mine, place, m.constant(float(count))))
+        cone = self.get(AT.cone)
+        k = m.index(m.choose(mine, cone, m.constant(float(count))))
+        self.put_where(mine, AT.entering, cone)
+        self.put_where(mine, AT.b, self.zero)
+        weight = m.load(self.weights, k + len(of.supports))
+        self.put_where(mine, AT.weight, weight)
         x, y = (m.load(self.x, m.lookup(read, k * 3 + i)) for i in range(2))
         length = m.sqrt(m.add_product(x, x, m.mul(y, y)))
         scale = m.div(self.one, m.choose(m.both(mine, m.less(self.zero, length)), length, self.one))
         u = [m.mul(scale, x), m.mul(scale, y)]
-        self.put_where(mine, AT.b, self.zero)
-        which = m.add(number, m.constant(float(of.equations)))
+        # planes of this cone have numbers from `first` on
+        sides = m.constant(float(of.sides or 1))
+        first = m.add_product(cone, sides, m.constant(of.equations + len(of.supports) - 0.5))
         self.put(AT.best, self.zero)
         for slot in m.loop(self.smallest(self.get(AT.equations)), self.top()):
-            same = self._equal(m.load(self.who, slot), which)
+            who = m.load(self.who, slot)
+            same = m.both(m.less(first, who), m.less(who, m.add(first, sides)))
             force = m.choose(same, m.load(self.multipliers, slot), self.zero)
             self.put(AT.best, m.add(self.get(AT.best), force))
         bends = m.both(mine, m.less(self.zero, self.get(AT.best)))
@@ -1402,30 +1479,67 @@ class _Work:
             m.store(self.a, to[0], self._negative(u[1]))
             m.store(self.a, to[1], u[0])
             pressed = m.mul(self.get(AT.best), scale)
-            self.directions(self.zero)
-            bent = m.add_product(pressed, self.get(AT.square), self.one)
-            least = m.choose(m.less(bent, m.constant(4.0)), bent, m.constant(4.0))
-            self.put(AT.size, m.choose(bends, m.div(self.one, least), self.one))
-        share = self.get(AT.size)
+            bent = m.add_product(pressed, self._compliance(), self.one)
+            bent = m.choose(m.less(bent, m.constant(4.0)), bent, m.constant(4.0))
+            self.put(AT.size, m.choose(bends, m.div(self.one, bent), self.one))
+        share, least = self.get(AT.size), m.constant(CUT)
         last = [m.load(self.planes, k * 2 + i) for i in range(2)]
+        if of.sides and of.hints:
+            # sides that were active in a similar problem go first: the most violated one if it
+            # was, else another
+            hinted = m.both(mine, m.less(self.one, weight))
+            number = m.index(m.choose(mine, self.get(AT.number), self.zero))
+            was_active = m.less(m.constant(0.5), m.load(self.given, number + of._prefer))
+            share = m.choose(hinted, m.choose(was_active, self.one, self.zero), share)
+            least = m.choose(hinted, m.constant(HINT_CUT), least)
+            usual = m.mul(weight, m.constant(1.0 / PREFERRED))
+            self.put_where(hinted, AT.weight, usual)
+            m.store(self.weights, k + len(of.supports), m.choose(hinted, usual, weight))
         between = [
             m.add_product(share, m.sub_product(self.one, old, new), old)
             for new, old in zip(u, last, strict=True)
         ]
-        square = m.add_product(between[0], between[0], m.mul(between[1], between[1]))
-        scale = m.div(self.one, m.sqrt(m.choose(m.less(self.zero, square), square, self.one)))
-        between = [m.mul(scale, value) for value in between]
+        between = self._plane(mine, between, first)
         # the last plane may have left since: what is chosen must cut off a good part
-        limit = m.mul(m.load(self.given, k + of._mu), m.load(self.x, m.lookup(read, k * 3 + 2)))
-        whole = m.sub_product(self.one, limit, length)
+        mu = m.load(self.given, m.index(m.choose(mine, cone, self.zero)) + of._mu)
+        limit = m.mul(mu, m.load(self.x, m.lookup(read, k * 3 + 2)))
         cut = m.sub_product(self.one, limit, m.add_product(between[0], x, m.mul(between[1], y)))
-        deep = m.less(m.mul(m.constant(CUT), whole), cut)
-        u = [m.choose(deep, new, old) for new, old in zip(between, u, strict=True)]
+        shallow = m.less_equal(cut, m.mul(least, self.get(AT.violation)))
+        if of.sides:
+            # and more than rounding
+            size = m.add_product(limit, limit, m.mul(length, length))
+            bound = m.mul(m.constant(4.0 * VIOLATED**2), size)
+            shallow = m.either(shallow, m.less_equal(m.mul(cut, cut), bound))
+        shallow = m.both(mine, shallow)
+        for _ in self.when(shallow):
+            self._plane(shallow, u, first)
         for i, place in enumerate((AT.first, AT.second)):
+            u[i] = self.get(place)
             m.store(self.planes, k * 2 + i, u[i])
             m.store(self.a, to[i], self._negative(u[i]))
-            self.put_where(mine, place, u[i])
-        m.store(self.a, to[2], m.load(self.given, k + of._mu))
+        m.store(self.a, to[2], mu)
+
+    def _plane(self, mine: Truth, toward: Sequence[Number], first: Number) -> list[Number]:
+        """Note and return the direction of a tangent plane, or of the side next to it.
+
+        Args:
+            mine: Where to note it.
+            toward: Direction, of any length.
+            first: Number of the first side of the pyramid, with the equations, less 0.5.
+        """
+        m, of = self.m, self.of
+        x, y = toward
+        if of.sides:
+            ((side, _, *u),) = self._sides([(x, y)])
+            number = m.add(m.add(first, side), m.constant(0.5 - of.equations))
+            self.put_where(mine, AT.number, number)
+        else:
+            square = m.add_product(x, x, m.mul(y, y))
+            scale = m.div(self.one, m.sqrt(m.choose(m.less(self.zero, square), square, self.one)))
+            u = [m.mul(scale, x), m.mul(scale, y)]
+        for place, value in zip((AT.first, AT.second), u, strict=True):
+            self.put_where(mine, place, value)
+        return u
 
     def step(self) -> None:
         """Take one step: until the entering constraint holds, or a multiplier vanishes."""
@@ -1510,12 +1624,12 @@ class _Work:
         self.put_where(hopeless, AT.status, m.constant(INFEASIBLE))
         self.put_where(hopeless, AT.multiplier, self.one)
         self._put_weight(slight, self.get(AT.which), self._negative(self.get(AT.weight)))
-        if self.of.pyramids:
+        if self.round:
             rows = len(self.of.supports)
             first = m.constant(float(self.of.equations + rows))
-            of_side = m.both(slight, m.less_equal(first, self.get(AT.which)))
+            of_plane = m.both(slight, m.less_equal(first, self.get(AT.which)))
             place = m.add(self.get(AT.entering), m.constant(float(rows)))
-            place = m.index(m.choose(of_side, place, m.constant(float(self.others))))
+            place = m.index(m.choose(of_plane, place, m.constant(float(self.others))))
             m.store(self.weights, place, self._negative(self.get(AT.weight)))
         self.put_where(slight, AT.parked, self.one)
         self.put_where(slight, AT.fresh, self.one)
@@ -1543,7 +1657,7 @@ class _Work:
         """Look at constraints again that were left out."""
         m = self.m
         for _ in self.when(condition):
-            for i in m.loop(0, len(self.of.supports) + len(self.of.pyramids)):
+            for i in m.loop(0, self.others):
                 old = m.load(self.weights, i)
                 parked = m.both(condition, m.less(old, self.zero))
                 m.store(self.weights, i, m.choose(parked, self._negative(old), old))
@@ -1789,7 +1903,8 @@ class _Work:
         place = m.index(cone)
         columns = m.table([*(c for cone in of.cones for c in cone), *[self.n] * 3])
         u = [m.load(row, k) for row in (self.held_first, self.held_second)]
-        for i, entry in enumerate((*map(self._negative, u), m.load(self.given, place + of._mu))):
+        mu = m.load(self.given, m.index(m.choose(is_cone, cone, self.zero)) + of._mu)
+        for i, entry in enumerate((*map(self._negative, u), mu)):
             m.store(self.a, m.lookup(columns, place * 3 + i), entry)
         # its curvature takes the place of more planes
         bends = m.both(is_cone, m.less(self.zero, m.load(self.bends, place)))
