@@ -25,6 +25,7 @@ from tiburon.loops.denoc import (
     project,
     reverse_elimination,
 )
+from tiburon.loops.denoc_state import held_sine
 from tiburon.loops.legs import legs_of, platform_on_legs
 from tiburon.loops.methods import constrained_motion
 from tiburon.loops.parts import exchanges, message_size
@@ -432,6 +433,55 @@ def test_runs_end_where_motors_lose_the_platform():
     assert run.outcome.status == "diverged"
     assert "theta_1, theta_2, theta_3, which do not determine" in run.outcome.message
     assert "Embedding" in run.outcome.message
+
+
+@pytest.mark.parametrize("how", [{"dt": 1e-3}, {"dt": 1e-2}, {"method": "dopri5"}])
+def test_extended_states_end_where_motors_lose_the_platform(how):
+    """Steps pass over the singular configuration; a signed measure tells it."""
+    model = tb.load("planar_3rrr")
+    run = tb.simulate(model, 1.0, loop_method=tb.DeNOC("extended"), **how)
+    assert run.outcome.status == "diverged"
+    assert run.outcome.time == pytest.approx(0.48332, abs=2e-4)
+    assert run.outcome.event.startswith("singular for motors")
+    words = ("theta_1, theta_2, theta_3, which do not determine", "smallest sine", "Embedding")
+    assert all(word in run.outcome.message for word in words)
+
+
+def test_cases_of_a_batch_end_by_themselves():
+    model = tb.load("planar_3rrr")
+    q = model.poses["home"]
+    v = np.zeros((2, model.nv))
+    # held at first by its speed
+    v[1] = np.asarray(tb.project_velocity(model, q, np.full(model.nv, 0.3)))
+    method = tb.DeNOC("extended")
+    both = tb.simulate(model, 0.45, q=[q, q], v=v, dt=5e-3, loop_method=method)
+    alone = [tb.simulate(model, 0.45, q=q, v=one, dt=5e-3, loop_method=method) for one in v]
+    assert [one.status for one in both.outcomes] == [one.outcome.status for one in alone]
+    long = tb.simulate(model, 0.6, q=[q, q], v=v, dt=5e-3, loop_method=method)
+    assert long.outcomes[0].status == "diverged"
+
+
+@pytest.mark.parametrize("name", ["planar_3rrr", "stewart", "four_bar"])
+def test_the_measure_of_motors_has_the_sign_of_the_determinant(name):
+    """Rotations keep it; its size is at most the sine of a column with the others."""
+    model = tb.load(name)
+    structure = platform_on_legs(model)
+    dependent = [i for leg in structure.legs for i in leg.passive] + list(structure.carrier)
+    rng = np.random.default_rng(3)
+    home = np.array(model.poses.get("home", model.neutral()))
+    signs = set()
+    for _ in range(12):
+        q = np.asarray(model.integrate(home, 2.0 * rng.standard_normal(model.nv)))
+        A = np.asarray(tb.loop_jacobian(model, q))[np.ix_(structure.constraints, dependent)]
+        found = float(held_sine(model, model.plan, structure, q.tolist()))
+        det = np.linalg.det(A)
+        assert np.sign(found) == np.sign(det)
+        signs.add(np.sign(det))
+        # diagonal elements of the triangle are distances from the span of earlier columns
+        R = np.linalg.qr(A)[1]
+        sines = np.abs(np.diag(R)) / np.linalg.norm(A, axis=0)
+        assert abs(found) == pytest.approx(sines.min(), rel=1e-9)
+    assert len(signs) == 2
 
 
 # -- refusals --------------------------------------------------------------------------------------

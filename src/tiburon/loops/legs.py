@@ -98,6 +98,10 @@ class PlatformOnLegs(NamedTuple):
     point: tuple[float, float, float]
     """Fixed point at which twists are taken, world axes [m]: the platform in its home pose."""
 
+    constraints: tuple[int, ...] = ()
+    """As many constraints as there are dependent variables, which they determine; empty where
+    `driven` was given."""
+
     @property
     def independent(self) -> tuple[int, ...]:
         """Independent velocity variables, in the order of the legs."""
@@ -148,8 +152,10 @@ def legs_of(
         base = _base(model, plan, closed)
         top = _platform(model, plan, closed, base, platform)
         paths = _paths(closed, base, top)
-        chosen = tuple(_independent(model) if driven is None else driven)
-        return _assembled(model, plan, top, paths, chosen)
+        if driven is not None:
+            return _assembled(model, plan, top, paths, tuple(driven))
+        chosen, rows = _independent(model)
+        return _assembled(model, plan, top, paths, chosen)._replace(constraints=rows)
 
 
 def _refuse(model: Model) -> None:
@@ -438,11 +444,12 @@ def _sparse_basis(rows: Array) -> Array:
     return reduced
 
 
-def _independent(model: Model) -> tuple[int, ...]:
-    """Return independent velocity variables: motors where they can be.
+def _independent(model: Model) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return independent velocity variables, and constraints that determine all others.
 
-    Dependent ones are pivots of the constraint Jacobian at a closed configuration, first among
-    joints without motor, then among motors that are redundant.
+    Motors are independent where they can be. Dependent variables are pivots of the constraint
+    Jacobian at a closed configuration, first among joints without motor, then among motors that
+    are redundant.
     """
     live = tuple(k for k, used in enumerate(jacobian_pattern(model)) if used)
     best: tuple[int, Array] | None = None
@@ -465,6 +472,7 @@ def _independent(model: Model) -> tuple[int, ...]:
     ]
     rest = J.copy()
     dependent: list[int] = []
+    rows: list[int] = []
     first = float(np.abs(J).max())
     for group in groups:
         while len(dependent) < rank:
@@ -479,7 +487,8 @@ def _independent(model: Model) -> tuple[int, ...]:
             rest = rest - np.outer(rest[:, column] / rest[i, column], rest[i])
             rest[i] = 0.0
             dependent.append(column)
-    return tuple(i for i in range(model.nv) if i not in dependent)
+            rows.append(live[int(i)])
+    return tuple(i for i in range(model.nv) if i not in dependent), tuple(sorted(rows))
 
 
 def _places(model: Model, joint: str) -> range:

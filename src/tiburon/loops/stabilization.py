@@ -136,9 +136,9 @@ class DeNOC:
 
     state: str = "minimal"
     """"minimal": positions and velocities of independent joints determine all others, loops stay
-    closed; "extended": all positions are integrated, and loop-closure errors decay. Neither may
-    pass a configuration in which the independent joints do not determine all others: minimal runs
-    mostly end there, extended ones may step over it and are wrong from there on."""
+    closed; "extended": all positions are integrated, and loop-closure errors decay. Neither can
+    pass a configuration in which the independent joints do not determine all others: runs end
+    there as "diverged", with its time and how far these joints are from determining it."""
 
     decay: float = 10.0
     """Rate at which loop-closure errors of the extended state decay [1/s]; 0 to leave them."""

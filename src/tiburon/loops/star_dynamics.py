@@ -37,6 +37,12 @@ Singular arms
     singular: they send an A_k without Z, as if they held nothing, and `star_singular` solves for
     their forces.
 
+Light loads
+    Grasps may leave the reference member free in some direction, as two balls leave it free to
+    spin between them. If its own inertia there is small beside that of the arms, the sum of all
+    A_k loses its digits: the error of vd_r is 2^-52 over the pivot relative to its diagonal
+    element. Below `WEAK` = 1e-5 the forces of all arms are solved for as if these were singular.
+
 Classical accelerations (McMillan 1994) differ from the joint accelerations used here by the bias
 b_k alone; gravity enters with C, so that vd_r is the acceleration itself.
 """
@@ -74,6 +80,10 @@ __all__ = ["SINGULAR", "star_method", "star_motion"]
 
 SINGULAR = 1e-6
 """Squared sine between the constraints of an arm below which it is singular; see above."""
+
+WEAK = 1e-5
+"""Pivot of the reference member's system, relative to its diagonal element, below which arms count
+as singular; see above."""
 
 MAX_INLINED_VARIABLES = 36
 """Velocity variables of a star up to which the functions of its parts are inlined."""
@@ -140,6 +150,9 @@ class ArmFactor(NamedTuple):
     cut: Scalar
     """Rank cut by the residual of its loops."""
 
+    left: list[list[Scalar]]
+    """H_rr - Y_r^T D^-1 Y_r over `ArmLayout.hangs`, lower triangle: A_k if it held nothing."""
+
 
 class Loaded(NamedTuple):
     """An arm with forces and a right-hand side."""
@@ -147,6 +160,8 @@ class Loaded(NamedTuple):
     factor: ArmFactor
     y: Row
     t: list[Scalar]
+    g: list[Scalar]
+    """g_k if it held nothing, one per border variable."""
 
 
 class Message(NamedTuple):
@@ -185,6 +200,8 @@ class Center(NamedTuple):
 
     least: Scalar
     longest: Scalar
+    is_weak: Scalar
+    """1 if the sum of all A has lost the inertia of the reference member, else 0."""
 
 
 def is_inlined(plan: Plan) -> bool:
@@ -219,10 +236,8 @@ def arm_rows(arm: Arm, terms: Constraints) -> tuple[list[Row], list[Row]]:
     return mine, theirs
 
 
-def arm_factor(
-    arm: Arm, q: Sequence[Scalar], terms: Constraints
-) -> tuple[ArmFactor, list[list[Scalar]]]:
-    """Factor an arm; also return H_rr - Y_r^T D^-1 Y_r over `ArmLayout.hangs`, lower triangle."""
+def arm_factor(arm: Arm, q: Sequence[Scalar], terms: Constraints) -> ArmFactor:
+    """Factor an arm."""
     shape = arm.shape
     own = FactorTree(shape.parents).layout.elements()
     hung = [shape.border[j] for j in shape.hangs]
@@ -270,12 +285,11 @@ def arm_factor(
         for line, e in zip(Z, E, strict=True):
             line[j] = line[j] - _weighted(e, column, weights)
     U = lower_solve(R, _in_grips(arm, q)) if shape.grips else Z
-    factor = ArmFactor(entries, E, inverse, R, Z, U, Y_r, 1.0 - regular, least, longest, cut)
     left = [
         [H[hung[i], hung[j]] - _weighted(Y_r[i], Y_r[j], weights) for j in range(i + 1)]
         for i in range(len(hung))
     ]
-    return factor, left
+    return ArmFactor(entries, E, inverse, R, Z, U, Y_r, 1.0 - regular, least, longest, cut, left)
 
 
 def _in_grips(arm: Arm, q: Sequence[Scalar]) -> list[list[Scalar]]:
@@ -340,15 +354,24 @@ def lower_triangle(size: int) -> list[tuple[int, int]]:
     return [(i, j) for i in range(size) for j in range(i + 1)]
 
 
-def arm_matrix(arm: Arm, factor: ArmFactor, left: Sequence[Sequence[Scalar]]) -> list[Scalar]:
+def arm_matrix(arm: Arm, factor: ArmFactor) -> list[Scalar]:
     """Return A_k in the directions in which an arm sends, lower triangle by rows."""
-    place = {j: k for k, j in enumerate(arm.shape.hangs)}
     found: list[Scalar] = []
-    for i, j in lower_triangle(arm.shape.directions):
-        start = left[place[i]][place[j]] if i in place and j in place else 0.0
+    for (i, j), start in zip(
+        lower_triangle(arm.shape.directions), _open_matrix(arm, factor), strict=True
+    ):
         terms = zip(factor.U, factor.inverse, strict=True)
         found.append(sum(((line[i] * d) * line[j] for line, d in terms), start=start))
     return found
+
+
+def _open_matrix(arm: Arm, factor: ArmFactor) -> list[Scalar]:
+    """Return A_k of an arm that holds nothing, lower triangle by rows."""
+    place = {j: k for k, j in enumerate(arm.shape.hangs)}
+    return [
+        factor.left[place[i]][place[j]] if i in place and j in place else 0.0
+        for i, j in lower_triangle(arm.shape.directions)
+    ]
 
 
 def arm_load(
@@ -373,13 +396,14 @@ def arm_load(
     y = metric.solve_transpose({k: x for k, x in enumerate(free) if not _is_zero(x)})
     reduced = [line[0] for line in lower_solve(factor.R, [[x] for x in b])]
     t = [x - _weighted(e, y, weights) for x, e in zip(reduced, factor.E, strict=True)]
-    g = [0.0] * arm.shape.directions if arm.shape.grips else list(border)
+    alone = list(border)
     for column, j in zip(factor.Y_r, arm.shape.hangs, strict=True):
-        g[j] = g[j] - _weighted(column, y, weights)
+        alone[j] = alone[j] - _weighted(column, y, weights)
+    g = [0.0] * arm.shape.directions if arm.shape.grips else list(alone)
     pushed = [x * d for x, d in zip(t, factor.inverse, strict=True)]
     for line, x in zip(factor.U, pushed, strict=True):
         g = [have + z * x for have, z in zip(g, line, strict=True)]
-    return Loaded(factor, y, t), g
+    return Loaded(factor, y, t, alone), g
 
 
 def _is_zero(x: Scalar) -> bool:
@@ -424,12 +448,12 @@ def open_arm(arm: Arm, state: ArmState, _: None) -> tuple[Message, Loaded]:
     terms = closure_constraints(shape.loops, plan, q, v)
     if arm.baumgarte is not None:
         terms = arm.baumgarte.corrected(terms)
-    factor, left = arm_factor(arm, q, terms)
+    factor = arm_factor(arm, q, terms)
     C = bias(plan, q, v, arm.gravity, arm.external)
     free = [tau - C[i] for tau, i in zip(state.tau, shape.own, strict=True)]
     border = [-C[i] if j in shape.hangs else 0.0 for j, i in enumerate(shape.border)]
     loaded, g = arm_load(arm, factor, free, [-terms.bias[k] for k in shape.live], border)
-    A = arm_matrix(arm, factor, left)
+    A = arm_matrix(arm, factor)
     return Message(A, g, factor.is_singular, factor.least, factor.longest), loaded
 
 
@@ -451,7 +475,13 @@ def gather(
     for sent in messages:
         singular = singular + sent.is_singular
         least, longest = np.minimum(least, sent.least), np.maximum(longest, sent.longest)
-    found = Center(center.q, A, force, entries, vd, singular, least, longest)
+    # the smallest pivot relative to its diagonal element
+    metric = TreeMetric.from_factor(chain(size), entries)
+    weakest: Scalar = 0.0
+    for i, inverse in enumerate(metric.inverse_D):
+        weakest = np.maximum(weakest, inverse * A[i * (i + 1) // 2 + i])
+    weak = np.where(weakest * WEAK > 1.0, 1.0, 0.0)
+    found = Center(center.q, A, force, entries, vd, singular, least, longest, weak)
     return [[vd[i] for i in arm.at] for arm in shape.arms], found
 
 
@@ -582,7 +612,7 @@ def star_center(
     A = chosen_mass_elements(plan, own_q, lower_triangle(plan.nv))
     C = bias(plan, own_q, own_v, around.gravity, external)
     force = [tau[i] - c for i, c in zip(shape.v, C, strict=True)]
-    return Center(list(own_q), A, force, [], [], 0.0, 0.0, 0.0)
+    return Center(list(own_q), A, force, [], [], 0.0, 0.0, 0.0, 0.0)
 
 
 def star_states(
@@ -631,10 +661,10 @@ def star_motion(
     count = sum(len(arm.rows) for arm in shape.arms)
     vd, forces = assembled(around.model, shape, found.center.vd, found.results)
     flags = [state.factor.is_singular for state in found.states]
-    any_singular = found.center.is_singular > 0.0
+    any_singular = found.center.is_singular + found.center.is_weak > 0.0
     vd, forces = where_needed(
         any_singular,
-        lambda: _with_singular_arms(around.model, shape, arms, found)[:2],
+        lambda: _with_singular_arms(around.model, shape, arms, center, found)[:2],
         (vd, forces),
     )
 
@@ -643,7 +673,7 @@ def star_motion(
         ratio = np.sqrt(np.maximum(least, TINY) / np.maximum(longest, TINY))
         rank, ratio = where_needed(
             any_singular,
-            lambda: _with_singular_arms(around.model, shape, arms, found)[2:],
+            lambda: _with_singular_arms(around.model, shape, arms, center, found)[2:],
             (float(count), ratio),
         )
         return rank, ratio
@@ -671,8 +701,8 @@ def assembled(
     return vd, forces
 
 
-def singular_message(arm: Arm, state: Loaded) -> SingularMessage:
-    """Return what a singular arm sends.
+def singular_message(arm: Arm, state: Loaded, is_singular: Scalar) -> SingularMessage:
+    """Return what an arm sends that counts as singular, or not.
 
     Orthogonal columns are undone: Y = E R, and J_kr - Y^T D^-1 Y_r = R^T Z, b_k - Y^T D^-1 y =
     R^T t. Rows that lost their length have no share in R, so that this is exact up to rounding.
@@ -695,21 +725,45 @@ def singular_message(arm: Arm, state: Loaded) -> SingularMessage:
         G.append([column[k] * roots[k] if k in column else 0.0 for k in own])
         J.append(row)
         x.append(right)
-    return SingularMessage(factor.is_singular, G, J, x)
+    return SingularMessage(is_singular, G, J, x)
 
 
 def _with_singular_arms(
-    model: Model, shape: StarLayout, arms: Sequence[Arm], found: Outcome
+    model: Model, shape: StarLayout, arms: Sequence[Arm], start: Center, found: Outcome
 ) -> tuple[list[Scalar], list[Scalar], Scalar, Scalar]:
-    """Compute the motion where arms are singular: accelerations, forces, rank and ratio."""
-    messages = [singular_message(arm, state) for arm, state in zip(arms, found.states, strict=True)]
+    """Compute the motion where arms are singular: accelerations, forces, rank and ratio.
+
+    Args:
+        model: The robot.
+        shape: Layout of the star.
+        arms: Its arms.
+        start: What the center knows before all rounds.
+        found: Result of all rounds.
+    """
     center = found.center
+    is_weak = center.is_weak > 0.0
+    singular = [np.maximum(state.factor.is_singular, center.is_weak) for state in found.states]
+    messages = [
+        singular_message(arm, state, on)
+        for arm, state, on in zip(arms, found.states, singular, strict=True)
+    ]
+    # a light reference member: as if no arm held it
+    alone = [
+        (_open_matrix(arm, state.factor) if arm.shape.hangs else (), state.g)
+        for arm, state in zip(arms, found.states, strict=True)
+    ]
+    A, force = center_sums(shape, alone, start.A, start.force)
+    free = tree_factor(chain(len(force)), A)
+    entries = [np.where(is_weak, a, b) for a, b in zip(free, center.entries, strict=True)]
+    rest = [
+        np.where(is_weak, a, b) for a, b in zip(solve_center(free, force), center.vd, strict=True)
+    ]
     cut: Scalar = 0.0
     for state in found.states:
         cut = np.maximum(cut, state.factor.cut)
-    solved = singular_motion(shape, center.entries, center.vd, messages, cut)
+    solved = singular_motion(shape, entries, rest, messages, cut)
     results = []
-    for arm, state, answer in zip(arms, found.states, solved.answers, strict=True):
+    for arm, state, answer, on in zip(arms, found.states, solved.answers, singular, strict=True):
         vd_r = [solved.vd[i] for i in arm.shape.at]
         regular, forces = arm_motion(arm, state, vd_r)
         if not forces:
@@ -722,7 +776,7 @@ def _with_singular_arms(
             part = x / np.sqrt(d)
             total[k] = total[k] + part if k in total else part
         bent = arm_acceleration(arm, state, total, vd_r)
-        is_singular = state.factor.is_singular > 0.0
+        is_singular = on > 0.0
         results.append(
             (
                 [np.where(is_singular, a, b) for a, b in zip(bent, regular, strict=True)],

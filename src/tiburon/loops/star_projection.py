@@ -132,11 +132,11 @@ def _step(arm: Arm, state: _State, _: None) -> tuple[_Step, _Stepped]:
     """Factor an arm, and load it with its residual."""
     q = JointVector(state.q)
     terms = closure_constraints(arm.shape.loops, arm.plan, q)
-    factor, left = arm_factor(arm, q, terms)
+    factor = arm_factor(arm, q, terms)
     rest = [0.0] * len(arm.shape.own)
     border = [0.0] * len(arm.shape.border)
     loaded, g = arm_load(arm, factor, rest, [-terms.value[k] for k in arm.shape.live], border)
-    return _Step(arm_matrix(arm, factor, left), g, factor.is_singular), _Stepped(state, loaded)
+    return _Step(arm_matrix(arm, factor), g, factor.is_singular), _Stepped(state, loaded)
 
 
 def _rate(arm: Arm, known: _Stepped, answer: _Answer) -> tuple[_Rate, _Moved]:

@@ -8,6 +8,7 @@ import numpy as np
 from tiburon.arrays import NDArray
 from tiburon.results.outcome import EventRecord, Outcome, Outcomes, SharedOutcome
 from tiburon.simulation.events import Instants, Watch
+from tiburon.simulation.loop_coordinates import UNHELD, unheld_message
 from tiburon.simulation.recorder import RowWriter
 from tiburon.simulation.system import System
 
@@ -193,6 +194,12 @@ class RunCases:
             )
             self.close_as(int(cases[place]), "zeno", float(time[place]), message, event=name)
         for place, name in ended.items():
+            if name.startswith(UNHELD):
+                case = int(cases[place])
+                q = self.state[case, : self.system.model.nq]
+                found = unheld_message(self.system, q, float(time[place]))
+                self.close_as(case, "diverged", float(time[place]), found, event=name)
+                continue
             message = f"ended by event {name!r} at {time[place]:.9g} s"
             self.close_as(int(cases[place]), "event", float(time[place]), message, event=name)
         over = cases[sorted({*endless, *ended})]

@@ -1,8 +1,11 @@
-"""Selection of independent velocities in runs with `loop_method=Embedding(...)`.
+"""Independent velocities of runs: selected again by `Embedding(...)`, watched by `DeNOC(...)`.
 
 Rows W are selected at the start and again where A and W together have lost a digit of their
 condition since (Khan 2002, section 4.3.2: the integrator is started again then). The velocity stays
 as it is, so that z = W v of the new rows is exact.
+
+The motors of a run by `DeNOC` stay independent: where they cease to determine all other joints, the
+run ends.
 """
 
 from typing import Any
@@ -17,9 +20,11 @@ from tiburon.functions.closed_loops import loop_jacobian
 from tiburon.loops.complement import Complement
 from tiburon.loops.complement_basis import BASES, total_pivots
 from tiburon.loops.constraints import constraints
+from tiburon.loops.denoc_state import LEAST_SINE
 from tiburon.loops.metric import MIN_CUT
-from tiburon.loops.stabilization import Embedding
+from tiburon.loops.stabilization import DeNOC, Embedding
 from tiburon.model import Model
+from tiburon.simulation.diagnosis import UNDETERMINED
 from tiburon.simulation.events import Event, Watch
 from tiburon.simulation.state import State
 from tiburon.simulation.system import System
@@ -27,17 +32,22 @@ from tiburon.trace.program import Program
 
 __all__ = [
     "COORDINATES",
+    "UNHELD",
     "CoordinatesWatch",
     "coordinates_element",
-    "coordinates_event",
+    "coordinates_events",
     "select_coordinates",
     "starting_coordinates",
+    "unheld_message",
 ]
 
 Array = NDArray[np.float64]
 
 COORDINATES = "loop coordinates"
 """Name of the element and of the event."""
+
+UNHELD = "singular for motors"
+"""Start of the names of events at which runs by `DeNOC` end."""
 
 MAX_LOSS = 0.1
 """Condition of A and W, relative to that at the selection, at which others are selected."""
@@ -109,11 +119,16 @@ def starting_coordinates(system: System, q: Array) -> Array:
     return np.array([select_coordinates(system.model, method, one, place.rows) for one in q])
 
 
-def coordinates_event(system: System) -> Event | None:
-    """Return the event at which other independent velocities are selected; None without."""
+def coordinates_events(system: System) -> tuple[Event, ...]:
+    """Return the events of a run that concern its independent velocities.
+
+    Those of `Embedding` are selected again; a run by `DeNOC` ends at `UNHELD`.
+    """
     method, place = system.loop_method, system.coordinates
+    if isinstance(method, DeNOC):
+        return _unheld(system)
     if not isinstance(method, Embedding) or place is None:
-        return None
+        return ()
     model = system.model
     # named joints are a choice for the start
     later = Embedding(method.basis, method.decay)
@@ -127,11 +142,50 @@ def coordinates_event(system: System) -> Event | None:
         x[place.states] = select_coordinates(model, later, np.asarray(state.q), place.rows)
         return {"x": x}
 
-    return Event(COORDINATES, loss, direction=-1, action=select)
+    return (Event(COORDINATES, loss, direction=-1, action=select),)
+
+
+def _unheld(system: System) -> tuple[Event, ...]:
+    """Return the events at which motors do not determine all other joints.
+
+    Steps may pass over the band around zero, from both sides, or a run may start within.
+    """
+
+    def sine(state: State) -> Any:
+        return system.held_sine(state.q.tolist())
+
+    return (
+        Event(
+            f"{UNHELD}, from above",
+            lambda state: sine(state) - LEAST_SINE,
+            direction=-1,
+            terminal=True,
+        ),
+        Event(
+            f"{UNHELD}, from below",
+            lambda state: sine(state) + LEAST_SINE,
+            direction=1,
+            terminal=True,
+        ),
+        Event(f"{UNHELD}, at once", sine, terminal=True),
+    )
+
+
+def unheld_message(system: System, q: Array, time: float) -> str:
+    """Return the outcome of a run by `DeNOC` that ended at a configuration, as a sentence."""
+    names = [system.model.v_names[i] for i in system.legs.independent]
+    sine = abs(float(system.held_sine([float(x) for x in q])))
+    listed = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
+    return (
+        f"diverged at {time:.9g} s: joints {listed}, {UNDETERMINED}: the smallest sine between "
+        f"motions of dependent joints fell to {sine:.1e}, runs end at {LEAST_SINE:g}; the "
+        "mechanism is in a singular configuration for them: leave loop_method out, or use "
+        "Embedding(...), which selects others"
+    )
 
 
 class CoordinatesWatch(Watch):
-    """The selection of independent velocities as the only event of a run; traced once per system.
+    """Events of independent velocities as the only ones of a run; traced once per system.
 
     What users write may change from run to run and is traced each time; this cannot.
     """

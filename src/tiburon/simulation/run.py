@@ -36,7 +36,7 @@ from tiburon.simulation.exact_run import (
 from tiburon.simulation.fixed_run import FixedRun
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.located_contact import has_meshes
-from tiburon.simulation.loop_coordinates import CoordinatesWatch, coordinates_event
+from tiburon.simulation.loop_coordinates import CoordinatesWatch, coordinates_events
 from tiburon.simulation.progress import INTERVAL, FirstSecond, Interruption, Progress, progress_of
 from tiburon.simulation.recorder import SENSED, Recorder, RowWriter
 from tiburon.simulation.run_parameters import with_named
@@ -299,9 +299,9 @@ def _run(
             f"discrete state {system.z_names[0]!r}: expected a one-step method with equal steps, "
             f"got {kind} method {setup.method!r}; {cure}"
         )
-    selection = coordinates_event(system)
-    events = setup.events if selection is None else (*setup.events, selection)
-    own = Watch if setup.events or selection is None else CoordinatesWatch
+    selection = coordinates_events(system)
+    events = (*setup.events, *selection)
+    own = Watch if setup.events or not selection else CoordinatesWatch
     watch = own(events, setup.begin, setup.dt) if events else None
     if system.is_exact:
         watch = exact_watch(system, setup.events, setup.begin, setup.dt)

@@ -74,7 +74,7 @@ from tiburon.loops.constraints import (
     switches_of,
 )
 from tiburon.loops.denoc import denoc_motion
-from tiburon.loops.denoc_state import denoc_velocity, displaced
+from tiburon.loops.denoc_state import denoc_velocity, displaced, held_sine
 from tiburon.loops.derivatives import add_constraints, constrained_solver
 from tiburon.loops.inverse import hybrid_with_loops
 from tiburon.loops.legs import PlatformOnLegs, platform_on_legs
@@ -935,6 +935,10 @@ class System:
         terms = constraints(self.model, plan, JointVector(q))
         basis = Complement(self.model, terms, self._rows_of(x), self._min_cut)
         return x[self.coordinates.states.start], basis.condition
+
+    def held_sine(self, q: Sequence[Scalar]) -> Scalar:
+        """Return how well the motors of a run by `DeNOC` determine a configuration, signed."""
+        return held_sine(self.model, surroundings(self.model, self.world)[0], self.legs, q)
 
     def manifold(self) -> Manifold:
         """Return the positions of the robot, and how a state moves them."""
