@@ -363,3 +363,63 @@ def test_sparse_rows_are_stored_with_intermediate_checkpoints(monkeypatch, tmp_p
     )
     assert len(found) == 11
     assert any(whole for time, whole in steps if time < 0.9)
+
+
+def plate():
+    """Return a plate with nine contact points on soft ground: 78 held values."""
+    points = [
+        tb.ContactPoint(f"p{i}{j}", "plate", (0.1 * i, 0.1 * j, -0.02), 0.0)
+        for i in (-1, 0, 1)
+        for j in (-1, 0, 1)
+    ]
+    body = tb.Body("plate", joint=tb.Free("float"), inertia=tb.Inertia.box(1.0, (0.2, 0.2, 0.04)))
+    ground = tb.Ground(static_friction=0.5, normal_stiffness=2e3, normal_damping=5.0)
+    return tb.Model("plate", [body], contacts=points), tb.World(ground=ground)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_steps_of_a_batch_with_many_held_values_equal_those_of_single_cases(threads):
+    """Lane-blocked buffers between rows change no bits, whatever the number of cases is."""
+    model, world = plate()
+    states = start(model, (21,), 0.3)
+    states["q"][:, 6] = 0.1 + 0.05 * RANDOM.random(21)
+    options = {"world": world, "dt": 1e-3, "record_every": 7, "progress": False}
+    batch = tb.simulate(model, 0.3, threads=threads, **states, **options)
+    assert batch.z.shape[-1] >= 64
+    assert (batch.z[-1] != 0.0).any(axis=-1).all()
+    for case in (0, 8, 15, 16, 20):
+        one = tb.simulate(model, 0.3, **{k: x[case] for k, x in states.items()}, **options)
+        for key in ("q", "v", "z", "u"):
+            assert np.array_equal(one.array(key), batch.array(key)[:, case]), key
+
+
+def test_cases_that_diverge_between_rows_leave_others_their_bits(monkeypatch):
+    """Steps that fail in one case are taken again for the others, from lane-blocked buffers."""
+    model, world = plate()
+    states = start(model, (11,), 0.3)
+    states["q"][:, 6] = np.linspace(0.1, 0.5, 11)
+
+    @tb.traced
+    def control(state):
+        # not a number below a height, which cases reach one after the other or never
+        return [0.0] * 5 + [1e-9 * np.sqrt(state.q[6] - 0.12)]
+
+    options = {"world": world, "dt": 1e-3, "record_every": 9, "progress": False}
+    run = both_ways(monkeypatch, model, 0.2, control=control, **states, **options)
+    assert 2 < (run.status != "finished").sum() < 11
+
+
+@pytest.mark.parametrize("lanes", [2, 4, 8])
+def test_lane_blocked_values_that_are_put_back_are_read_again(lanes):
+    """The cases of a group follow each other element by element; the last case fills its group."""
+    plan = fixed_run_module._Plan(
+        0, 10, 5, {"q": 3, "u": 70}, 11, {}, np.zeros((10, 9)), recorded=True
+    )
+    plan._lanes["u"] = lanes
+    values = {"q": RANDOM.random((11, 3)), "u": RANDOM.random((11, 70))}
+    plan.put(3, values)
+    for name, expected in values.items():
+        assert np.array_equal(plan.at(3)[name], expected)
+    groups = plan._groups(3, "u")
+    assert np.array_equal(groups[0, 4], values["u"][:lanes, 4])
+    assert (groups[-1] == groups[-1][:, [(11 - 1) % lanes]])[:, (11 - 1) % lanes :].all()

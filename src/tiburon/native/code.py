@@ -26,7 +26,7 @@ from tiburon.errors import CompileError, OptionError, TiburonError, TiburonWarni
 from tiburon.lazy import garbage_collection_paused
 from tiburon.native import cache
 from tiburon.native.arguments import Array, Signature, as_rows, pointers
-from tiburon.native.engine import LoadedCode, compile_module, host
+from tiburon.native.engine import BLOCKED_LANES, LoadedCode, compile_module, host
 from tiburon.native.layout import object_layout
 from tiburon.native.pool import default_threads, run_in_parts
 from tiburon.record import record
@@ -264,6 +264,18 @@ class _Function:
                 return self.address()
             self.optimize_in_background()
         return self.first_address()
+
+    def blocked_lanes(self, address: int) -> int:
+        """Return the cases of a group of lane-blocked rows, 0 if the code takes none of them.
+
+        Args:
+            address: What another method returned.
+        """
+        for loaded in (self._optimized, self._quick):
+            if loaded is not None and loaded.address(self._part) == address:
+                found = loaded.find(BLOCKED_LANES)
+                return int(ctypes.CFUNCTYPE(ctypes.c_int)(found)()) if found else 0
+        return 0
 
     def optimize_in_background(self) -> None:
         """Start to compile optimized code, unless it is there or on its way."""

@@ -268,14 +268,13 @@ def rows_from_columns(target: LlvmTarget, starts: Sequence[Ref], columns: Sequen
 PARALLEL_SUMS = 8
 """Independent partial sums of an array: an addition has a latency of several cycles."""
 
-LONG_ROW = 64
-"""Floats in a row from which on loops transpose it, through an array on the stack."""
-
 
 def stage_columns(
     target: LlvmTarget, stack_lines: list[str], starts: Sequence[Ref], size: int
 ) -> tuple[Slots, Ref]:
     """Emit the loop that turns one row per lane into an array of vectors.
+
+    Lane-blocked rows are that array as they are.
 
     Args:
         target: Where to emit.
@@ -284,12 +283,34 @@ def stage_columns(
         size: Floats in a row.
 
     Returns:
-        The array with one vector per element of the row, and the sum of all elements.
+        The array with one vector per element of the row, and the sum of all elements; without those
+        that are lane-blocked, which were summed when they were written.
     """
     m = _staging_machine(target, stack_lines)
     lanes = target.lanes
     columns, total = m.slots(size), m.slots(1)
     m.store_slot(total, 0, target.const(0.0))
+    if lanes > 1:
+        blocked = are_blocked(target, starts)
+        array = target.emit(f"select i1 {blocked}, ptr {starts[0]}, ptr {columns.address}")
+        for _ in m.skip_if(blocked):
+            _stage_rows(m, starts, size, columns, total)
+        return Slots(array), m.load_slot(total, 0)
+    _stage_rows(m, starts, size, columns, total)
+    return columns, m.load_slot(total, 0)
+
+
+def are_blocked(target: LlvmTarget, starts: Sequence[Ref]) -> Ref:
+    """Emit whether the rows of all lanes are lane-blocked: element by element beside each other."""
+    first, second = (target.emit(f"ptrtoint ptr {start} to i64") for start in starts[:2])
+    return target.emit(f"icmp eq i64 {target.emit(f'sub i64 {second}, {first}')}, 8")
+
+
+def _stage_rows(
+    m: LlvmMachine, starts: Sequence[Ref], size: int, columns: Slots, total: Slots
+) -> None:
+    """Emit the loop of `stage_columns`."""
+    target, lanes = m.target, m.target.lanes
 
     def keep(first: Any, vectors: Sequence[Ref]) -> None:
         for number, vector in enumerate(vectors):
@@ -304,13 +325,18 @@ def stage_columns(
         keep(first, columns_from_rows(target, _moved(target, starts, offset), lanes))
     done = size - size % lanes
     keep(done, columns_from_rows(target, _moved(target, starts, done), size % lanes))
-    return columns, m.load_slot(total, 0)
 
 
 def unstage_rows(
-    target: LlvmTarget, stack_lines: list[str], starts: Sequence[Ref], array: Slots, size: int
+    target: LlvmTarget,
+    stack_lines: list[str],
+    starts: Sequence[Ref],
+    array: Slots,
+    size: int,
+    *,
+    in_place: bool = False,
 ) -> Ref:
-    """Emit the loop that writes an array of vectors as one row per lane.
+    """Emit the loop that writes an array of vectors as one row per lane, or lane-blocked.
 
     Args:
         target: Where to emit.
@@ -318,13 +344,32 @@ def unstage_rows(
         starts: Address of each lane's row.
         array: One vector per element of the row.
         size: Floats in a row.
+        in_place: Whether the array is where lane-blocked rows are.
 
     Returns:
         The sum of all vectors.
     """
     m = _staging_machine(target, stack_lines)
-    lanes, total = target.lanes, m.slots(1)
+    total = m.slots(1)
     m.store_slot(total, 0, target.const(0.0))
+    if target.lanes == 1:
+        _unstage(m, starts, array, size, total)
+        return m.load_slot(total, 0)
+    blocked = are_blocked(target, starts)
+    for _ in m.skip_if(blocked):
+        _unstage(m, starts, array, size, total)
+    rows = target.emit(f"xor i1 {blocked}, true")
+    for _ in m.skip_if(rows):
+        part = sum_of_vectors(target, stack_lines, array.address, size, target.lanes)
+        m.store_slot(total, 0, part)
+        if not in_place:
+            copy_run(target, stack_lines, array, Slots(starts[0]), size)
+    return m.load_slot(total, 0)
+
+
+def _unstage(m: LlvmMachine, starts: Sequence[Ref], array: Slots, size: int, total: Slots) -> None:
+    """Emit the loop of `unstage_rows` for rows."""
+    target, lanes = m.target, m.target.lanes
     for block in m.loop(0, size // lanes):
         first = block * lanes
         offset = first if isinstance(first, int) else first.ref
@@ -338,7 +383,7 @@ def unstage_rows(
     found = m.load_slot(total, 0)
     for column in rest:
         found = target.add(found, column)
-    return found
+    m.store_slot(total, 0, found)
 
 
 def sum_of_vectors(

@@ -263,6 +263,13 @@ def optimized_assembly(assembly: str) -> str:
         return str(module)
 
 
+LONG_ROW = 64
+"""Floats in a row from which on loops transpose it, through an array on the stack."""
+
+BLOCKED_LANES = "blocked_lanes"
+"""Function of code for many cases that takes lane-blocked rows; see `many_cases_loop`."""
+
+
 class LoadedCode:
     """Machine code in memory; it lives as long as this object.
 
@@ -290,13 +297,17 @@ class LoadedCode:
                 raise CompileError(f"object code could not be loaded: {error}") from error
         self._held, self._find = engine, engine.get_function_address
 
+    def find(self, name: str) -> int:
+        """Return the address of a function, 0 if the code does not hold it."""
+        return int(self._find(name))
+
     def address(self, name: str) -> int:
         """Return the address of a function.
 
         Raises:
             CompileError: If the code does not hold it.
         """
-        address = int(self._find(name))
+        address = self.find(name)
         if not address:
             raise CompileError(f"the compiled code holds no function {name!r}")
         return address

@@ -497,6 +497,15 @@ class LlvmMachine(NativeMachine):
         self._line(f"br label %{done}")
         self._label(done)
 
+    def skip_if(self, condition: Ref) -> Iterator[None]:
+        """Write a block that is skipped where a single truth value holds."""
+        body, done = self._new_labels("body", "done")
+        self._line(f"br i1 {condition}, label %{done}, label %{body}")
+        self._label(body)
+        yield
+        self._line(f"br label %{done}")
+        self._label(done)
+
     def _some(self, condition: Ref) -> Ref:
         """Return whether a condition holds in some lane."""
         target = self.target

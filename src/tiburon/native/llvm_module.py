@@ -45,9 +45,9 @@ from tiburon.native.body import (
     write_callee,
 )
 from tiburon.native.data_movement import (
-    LONG_ROW,
     MANY_RESULTS,
     Origins,
+    are_blocked,
     columns_from_rows,
     copy_run,
     rows_from_columns,
@@ -57,6 +57,7 @@ from tiburon.native.data_movement import (
     unstage_rows,
     whole_array,
 )
+from tiburon.native.engine import BLOCKED_LANES, LONG_ROW
 from tiburon.native.fixed_arguments import (
     NOTHING_FIXED,
     TABLE,
@@ -903,7 +904,7 @@ def module_for_many(
     )
     constants = [struct.unpack("<Q", struct.pack("<d", value))[0] for value in target.constants]
     return group + many_cases_loop(
-        program, constants, lanes=lanes, fused=fused, parameters=fixed.size
+        program, constants, lanes=lanes, fused=fused, parameters=fixed.size, blocked=lanes > 1
     )
 
 
@@ -949,14 +950,16 @@ def _write_group(
     late = writer.callees.late_loads(target, writer.origins, "%parameters", slots)
     writer.inputs |= dict(zip(given, late, strict=True))
     writer.once = used_once(instructions, roots)
-    staged = _Staged(program, target, writer, flat)
+    staged = _Staged(program, target, writer, flat, len(arguments))
     refs = emit_instructions(target, instructions, writer, staged.store)
     for place, output in enumerate(program.outputs, start=len(arguments)):
         starts = [load(target, "ptr", "%rows", place * lanes + lane) for lane in range(lanes)]
         columns = [refs[flat.number(node)] for node in output.nodes]
         if len(columns) >= LONG_ROW:
-            array = staged.finish(place - len(arguments), columns)
-            part = unstage_rows(target, writer.stack_lines, starts, array, len(columns))
+            array, in_place = staged.finish(place - len(arguments), columns)
+            part = unstage_rows(
+                target, writer.stack_lines, starts, array, len(columns), in_place=in_place
+            )
             sums = add_to_sums(target, sums, [part])
         else:
             rows_from_columns(target, starts, columns)
@@ -969,7 +972,7 @@ def _write_group(
 
 
 class _Staged:
-    """Long outputs of a group, in arrays that loops transpose to rows."""
+    """Long outputs of a group: where they are lane-blocked, or in arrays that loops transpose."""
 
     def __init__(
         self,
@@ -977,6 +980,7 @@ class _Staged:
         target: LlvmTarget,
         writer: FunctionWriter,
         flat: Flattened,
+        first: int,
     ) -> None:
         self._writer = writer
         self._m = LlvmMachine(target, "", writer.stack_lines, labels="staged_")
@@ -991,28 +995,39 @@ class _Staged:
             early = EarlyStores(self._m, array, places, flat.instructions)
             if early.places:
                 kind = f"[{len(output.nodes)} x {target.float_type}]"
-                writer.stack_lines.append(f"  {array.address} = alloca {kind}, align 64")
                 self._early[number] = array, early
+                if target.lanes == 1:
+                    writer.stack_lines.append(f"  {array.address} = alloca {kind}, align 64")
+                    continue
+                writer.stack_lines.append(f"  %columns{number} = alloca {kind}, align 64")
+                place = (first + number) * target.lanes
+                starts = [load(target, "ptr", "%rows", place + lane) for lane in range(2)]
+                chosen = f"select i1 {are_blocked(target, starts)}, ptr {starts[0]}"
+                target.lines.append(f"  {array.address} = {chosen}, ptr %columns{number}")
 
     def store(self, number: int, ref: Ref) -> None:
         """Store a result where it is part of an output."""
         for _, early in self._early.values():
             early.store(number, ref)
 
-    def finish(self, output: int, columns: Sequence[Ref]) -> Slots:
-        """Store the entries of an output that are not stored yet; return its array."""
+    def finish(self, output: int, columns: Sequence[Ref]) -> tuple[Slots, bool]:
+        """Store the entries of an output that are not stored yet.
+
+        Returns:
+            Its array, and whether that is where lane-blocked rows are.
+        """
         writer, m = self._writer, self._m
         if output in self._early:
             array, early = self._early[output]
             early.finish(columns, writer.origins)
-            return array
+            return array, True
         # results of one call are read in place
         whole = whole_array(columns, writer.origins)
         if whole is not None:
-            return whole
+            return whole, False
         array = m.slots(len(columns))
         store_values(m.target, m.stack_lines, columns, writer.origins, array)
-        return array
+        return array, False
 
 
 def _reads(instruction: Instruction, number: int) -> bool:
@@ -1039,8 +1054,13 @@ def many_cases_loop(
     frame: int = 0,
     parameters: int = 0,
     prepared: bool = False,
+    blocked: bool = False,
 ) -> str:
     """Write the function `many`: tables, and the loop over groups of cases.
+
+    Addresses of long arguments and results may be odd: one more than that of lane-blocked rows,
+    where element k of all cases of a group follows element k - 1 of all of them. A function
+    `blocked_lanes` then returns the number of cases of a group. Callers pass whole groups.
 
     Args:
         program: The program.
@@ -1051,6 +1071,7 @@ def many_cases_loop(
             the next group; 0 if a call starts and finishes one group.
         parameters: Vectors in the table of parameters, if it holds more than the parameters.
         prepared: Whether a function `prepare` appends values that depend on parameters alone.
+        blocked: Whether long arguments and results may be lane-blocked.
 
     Returns:
         LLVM assembly that calls the function `group`.
@@ -1080,8 +1101,13 @@ def many_cases_loop(
     cases = [target.emit(f"add i64 %group, {lane}") for lane in range(lanes)]
     cases = [target.emit(f"call i64 @llvm.smin.i64(i64 {case}, i64 {last})") for case in cases]
     read = [(inputs[k], strides[k]) for k in arguments]
+    sizes_of = [program.inputs[k].size for k in arguments]
+    sizes_of += [len(output.nodes) for output in program.outputs]
     for place, (pointer, stride) in enumerate([*read, *zip(outputs, steps, strict=True)]):
-        for lane, start in enumerate(_row_starts(target, pointer, stride, cases)):
+        starts = _row_starts(target, pointer, stride, cases)
+        if blocked and sizes_of[place] >= LONG_ROW:
+            starts = _starts_in_blocks(target, pointer, stride, cases, sizes_of[place])
+        for lane, start in enumerate(starts):
             slot = element(target, "ptr", "%rows", place * lanes + lane)
             target.lines.append(f"  store ptr {start}, ptr {slot}, align 8")
     rows, target.lines = target.lines, []
@@ -1138,6 +1164,7 @@ def many_cases_loop(
         "  %status = zext i1 %any to i32",
         "  ret i32 %status",
         "}",
+        *([f"define i32 @{BLOCKED_LANES}() {{", f"  ret i32 {lanes}", "}"] if blocked else []),
         "declare i64 @llvm.smin.i64(i64, i64)",
         f"@constants = global [{len(constants)} x {target.int_type}] [{table}], "
         f"align {max(align, 64)}",
@@ -1178,6 +1205,24 @@ def _row_starts(target: LlvmTarget, pointer: Ref, stride: Ref, rows: list[Ref]) 
     """Emit the address of each lane's row."""
     return [
         element(target, "double", pointer, target.emit(f"mul i64 {row}, {stride}")) for row in rows
+    ]
+
+
+def _starts_in_blocks(
+    target: LlvmTarget, pointer: Ref, stride: Ref, rows: list[Ref], size: int
+) -> list[Ref]:
+    """Emit the address of each lane's row, which may be lane-blocked."""
+    number = target.emit(f"ptrtoint ptr {pointer} to i64")
+    odd = target.emit(f"and i64 {number}, 1")
+    blocked = target.emit(f"icmp ne i64 {odd}, 0")
+    base = target.emit(f"inttoptr i64 {target.emit(f'sub i64 {number}, {odd}')} to ptr")
+    block = element(target, "double", base, target.emit(f"mul i64 %group, {size}"))
+    plain = _row_starts(target, base, stride, rows)
+    return [
+        target.emit(
+            f"select i1 {blocked}, ptr {element(target, 'double', block, lane)}, ptr {start}"
+        )
+        for lane, start in enumerate(plain)
     ]
 
 

@@ -180,6 +180,14 @@ class Job(NamedTuple):
     table: AddressTable
     """Kept as long as its addresses are in use."""
 
+    @classmethod
+    def of(cls, address: int, table: AddressTable, inputs: int) -> Job:
+        """Return the calls of a function, of which a line of the table has some inputs."""
+        lines, strides = table
+        listed = [address, address_of(lines), address_of(strides), inputs, *lines.shape[::-1]]
+        fields = np.array(listed, dtype=np.int64)
+        return cls(fields, address_of(fields), table)
+
 
 class RowLoop:
     """Runs the code of a kernel many times in a row.
@@ -221,18 +229,20 @@ class RowLoop:
             cases: How many all calls together compute, about.
             batch: Whether each call computes many cases.
         """
-        lines, strides = table
         function = self._code.many if batch else self._code.one
-        listed = [
-            function.address_for(cases, wait=True),
-            address_of(lines),
-            address_of(strides),
-            self._inputs,
-            self.width,
-            len(lines),
-        ]
-        fields = np.array(listed, dtype=np.int64)
-        return Job(fields, address_of(fields), table)
+        return Job.of(function.address_for(cases, wait=True), table, self._inputs)
+
+    def blocked_job(self, table: Callable[[int], AddressTable], cases: int) -> Job:
+        """Return the calls of a batch, which may pass on lane-blocked rows.
+
+        Args:
+            table: Returns where calls read and write, for the lanes of lane-blocked rows; for 0
+                there are none. Their addresses are one more than where they are.
+            cases: How many all calls together compute, about.
+        """
+        function = self._code.many
+        address = function.address_for(cases, wait=True)
+        return Job.of(address, table(function.blocked_lanes(address)), self._inputs)
 
     def run_many(
         self,

@@ -12,13 +12,14 @@ happens. That step is searched, and the case catches up with the others.
 
 import time as wall
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tiburon.arrays import NDArray
 from tiburon.native.code import Code
+from tiburon.native.engine import LONG_ROW
 from tiburon.native.kernel import Kernel
 from tiburon.native.row_loop import AddressTable, Job, RowLoop, address_of
 from tiburon.simulation.cases import Cases, RunCases
@@ -59,6 +60,10 @@ WATCHED_STEPS = 64
 
 THOROUGH_CASES = 32
 """Diverged cases whose cause is searched by taking the step again."""
+
+WHOLE_GROUPS = 16
+"""Cases of which buffers hold a multiple, and floats to which they are aligned: a group of cases
+that is computed together has fewer."""
 
 MOST_WAITING = 512
 """Complete rows that wait for being handed to the recorder at most."""
@@ -183,14 +188,18 @@ class _Plan:
             for name, width in chained.items()
         }
         # two buffers, each with all that steps pass on
-        self._memory = np.empty(2 * cases * sum(chained.values()))
+        whole = -(-cases // WHOLE_GROUPS) * WHOLE_GROUPS
+        memory = np.empty(2 * whole * sum(chained.values()) + WHOLE_GROUPS)
+        self._memory = memory[-(address_of(memory) // 8) % WHOLE_GROUPS :]
         self._buffers: tuple[dict[str, Array], dict[str, Array]] = ({}, {})
         self._offsets: dict[str, list[int]] = {name: [] for name in chained}
+        self._lanes: dict[str, int] = {}
+        """Cases of a group, by name of what buffers hold lane-blocked."""
         place = 0
         for buffer in self._buffers:
             for name, width in chained.items():
-                end = place + cases * width
-                buffer[name] = self._memory[place:end].reshape(cases, width)
+                end = place + whole * width
+                buffer[name] = self._memory[place : place + cases * width].reshape(cases, width)
                 self._offsets[name].append(8 * place)
                 place = end
         self.start = (
@@ -231,8 +240,42 @@ class _Plan:
         if step % self._every == 0:
             row = step // self._every - self._base
             return {name: values[row] for name, values in self.rows.items()}
+        buffer = self._buffers[self._turn(step)]
+        if not self._lanes:
+            return buffer
+        return {
+            name: self._groups(step, name)
+            .swapaxes(1, 2)
+            .reshape(-1, values.shape[1])[: len(values)]
+            if name in self._lanes
+            else values
+            for name, values in buffer.items()
+        }
+
+    def put(self, step: int, values: Mapping[str, Array]) -> None:
+        """Put back what steps pass on, at a step that was reached."""
+        for name, rows in values.items():
+            if not self.in_buffer(step) or name not in self._lanes:
+                self.at(step)[name][:] = rows
+                continue
+            groups = self._groups(step, name)
+            count, width, lanes = groups.shape
+            # the last group repeats the last case
+            padded = np.pad(rows, ((0, count * lanes - len(rows)), (0, 0)), "edge")
+            groups[:] = padded.reshape(count, lanes, width).swapaxes(1, 2)
+
+    def _turn(self, step: int) -> int:
+        """Return which buffer holds what is at a step."""
         calls = step - self.first
-        return self._buffers[((calls % self._every if self._alike else calls) - 1) % 2]
+        return ((calls % self._every if self._alike else calls) - 1) % 2
+
+    def _groups(self, step: int, name: str) -> Array:
+        """Return the lane-blocked values of a buffer, shape (groups, width, lanes)."""
+        cases, width = self._buffers[0][name].shape
+        lanes, place = self._lanes[name], self._offsets[name][self._turn(step)] // 8
+        count = -(-cases // lanes)
+        flat = self._memory[place : place + count * width * lanes]
+        return flat.reshape(count, width, lanes)
 
     def parts(self, step: int) -> list[Array]:
         """Return configuration, velocity and continuous states of the first case at a step."""
@@ -267,8 +310,17 @@ class _Plan:
 
     def job(self, step: BoundStep, cases: int | None) -> Job:
         """List the calls of the native loop, for a number of cases or for one robot."""
-        loop, every = step.loop, self._every
+        loop, computed = step.loop, (self.last - self.first) * (cases or 1)
         assert loop is not None
+        if cases is None:
+            self.calls = loop.job(self._table(step, loop, 0), computed, batch=False)
+        else:
+            self.calls = loop.blocked_job(partial(self._table, step, loop), computed)
+        return self.calls
+
+    def _table(self, step: _Step, loop: RowLoop, lanes: int) -> AddressTable:
+        """List where calls read and write; long values in buffers are lane-blocked if possible."""
+        every = self._every
         period = every if self._alike else self.last - self.first
         lines = np.empty((period, loop.width), dtype=np.int64)
         lines[:] = step.line
@@ -284,6 +336,10 @@ class _Plan:
             given, made = step.given[name], step.made[name]
             distances[given] = rows.shape[-1]
             first, second = self._offsets[name]
+            # positions and velocities are read one by one while a run goes on
+            if lanes and rows.shape[-1] >= LONG_ROW and name not in PARTS:
+                self._lanes[name] = lanes
+                first, second = first + 1, second + 1
             lines[0::2, made] = memory + first
             lines[1::2, made] = memory + second
             start = address_of(rows if self._recorded else self.start[name])
@@ -300,9 +356,7 @@ class _Plan:
         size, clock = self.clocks.strides[0], step.given["clock"]
         lines[:, clock] = np.arange(period) * size + address_of(self.clocks)
         strides[:, clock] = period * size
-        computed = (self.last - self.first) * (cases or 1)
-        self.calls = loop.job(AddressTable(lines, strides), computed, batch=cases is not None)
-        return self.calls
+        return AddressTable(lines, strides)
 
 
 class FixedRun(RunCases):
@@ -512,8 +566,7 @@ class FixedRun(RunCases):
         reached = self._run(plan, begin, end)
         if reached < end:
             # blocks of cases continued beyond that step
-            for name, values in kept.items():
-                plan.at(begin)[name][:] = values
+            plan.put(begin, kept)
             self._run(plan, begin, reached)
         return reached
 

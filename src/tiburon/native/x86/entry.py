@@ -20,13 +20,13 @@ from collections.abc import Mapping
 
 from tiburon.native.body import emit_instructions
 from tiburon.native.data_movement import (
-    LONG_ROW,
     columns_from_rows,
     copy_run,
     rows_from_columns,
     stage_columns,
     unstage_rows,
 )
+from tiburon.native.engine import LONG_ROW
 from tiburon.native.llvm import (
     PARTIAL_SUMS,
     LlvmTarget,
