@@ -15,6 +15,7 @@ from tiburon.native.llvm_module import module_for_many, module_for_one
 from tiburon.trace import Input, trace
 from tiburon.trace.primitives.spd import solve_spd
 from tiburon.trace.regions import fixed_loop, function, while_loop
+from tiburon.trace.regions.lanes import lanes
 
 
 def arithmetic(x, y):
@@ -111,6 +112,28 @@ def regions(x, y):
     return np.array([state, count, *decay, *solve_spd(matrix, x[:3])], like=x)
 
 
+def side_by_side(x, y):
+    """Calls in lanes: a function, loops and a solver in them, calls in lanes inside, fed on."""
+    wave = function(lambda a: np.sin(a) * y[0] + x[0])
+    scale = 1.0 + y @ y
+
+    def call(a, weight, b):
+        matrix = np.outer(b, b) + np.eye(2) * (2.0 + a * a)
+        root = while_loop(
+            lambda s: np.abs(s * s - scale * weight) > 1e-10,
+            lambda s: 0.5 * (s + scale * weight / s),
+            30.0 + 0.0 * a,
+            60,
+        )
+        pair = lanes(lambda c: wave(c) * scale, [(a,), (b[0] * weight,)])
+        return np.array([root.state, root.count, *solve_spd(matrix, b), *pair], like=a)
+
+    sets = [(x[k], 0.3 * (k + 1.0), np.array([x[k - 1], y[k % 3]], like=x)) for k in range(5)]
+    found = lanes(call, sets)
+    after = lanes(lambda r: r[0] * r[2] - r[4], [(r,) for r in found])
+    return np.array([*(value for r in found for value in r), *after], like=x)
+
+
 INPUTS = (Input("x", (5,)), Input("y", (3,)))
 PENDULUM_PARAMETERS = {"masses": np.array([1.5, 0.7, 0.4, 1.1]), "gravity": 9.81}
 
@@ -119,6 +142,7 @@ PROGRAMS = {
     "elementary": trace(elementary, INPUTS),
     "choices": trace(choices, INPUTS),
     "regions": trace(regions, INPUTS),
+    "side_by_side": trace(side_by_side, INPUTS),
     "pendulums": trace(
         pendulums,
         [*INPUTS, Input("masses", (4,), parameter=True), Input("gravity", (), parameter=True)],

@@ -12,6 +12,7 @@ import tiburon as tb
 from tests.model.samples import random_tree
 from tests.native.emitted import COMPILER
 from tests.native.lanes import load
+from tests.native.programs import PROGRAMS
 from tests.robots import ROBOTS
 from tiburon.errors import DomainError, OptionError, ShapeError
 from tiburon.functions.kernel_source import LibrarySource
@@ -215,6 +216,13 @@ def test_regions_give_the_same_bits(tmp_path):
     ends = {tuple(kernel(*state)[1][0][-2:]) for state in states}
     assert {converged for _, converged in ends} == {0.0, 1.0}
     assert len(ends) >= 3
+
+
+@needs_compiler
+def test_calls_in_lanes_give_the_same_bits(tmp_path):
+    """C code makes them one after another."""
+    program = PROGRAMS["side_by_side"]
+    assert assert_same(program, tmp_path, random_states(program, 50)) == 50
 
 
 @needs_compiler

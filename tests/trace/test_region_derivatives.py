@@ -16,6 +16,7 @@ from tiburon.trace import (
     while_loop,
 )
 from tiburon.trace.regions import for_each
+from tiburon.trace.regions.lanes import lanes
 
 RANDOM = np.random.default_rng(21)
 
@@ -86,7 +87,19 @@ def each(x):
     return np.stack([value * x[2] for row in rows for value in row])
 
 
+def side_by_side(x):
+    """Calls in lanes: some arguments differ, some are shared, some constant; a loop inside."""
+
+    def call(y, k, z):
+        slow = fixed_loop(2, lambda i, s: 0.5 * np.sin(s) + i * z, y * k)
+        return {"a": slow * x[1], "b": y * z + x[0], "c": k}
+
+    found = lanes(call, [(x[0] * x[2], 0.5, x[2]), (x[1], 0.7, x[2]), (x[2] + x[0], 0.9, x[2])])
+    return np.stack([f[name] * x[2] for f in found for name in "abc"])
+
+
 CASES = {
+    "lanes": (side_by_side, (3,)),
     "for_each": (each, (3,)),
     "function": (lambda x: function(lambda y: np.sin(y) * x[1] + y)(x[0] * x), (3,)),
     "runge_kutta": (runge_kutta, (4,)),

@@ -169,7 +169,7 @@ class Arguments:
                 refs += _load_all(m, self.row, 1, passed, base)
                 passed += 1
             else:
-                refs += _load_all(m, Slots(TABLE), 1, place, base)
+                refs.append(base.fixed_argument(place))  # type: ignore[attr-defined]
         return refs
 
     def late(self, base: Any, target: Any) -> list[Ref]:
@@ -233,6 +233,7 @@ def write_callee(
     *,
     order: Order = "depth_first",
     prepare: Prepare = list,
+    in_lanes: bool = False,
 ) -> None:
     """Write the body of a callee.
 
@@ -244,6 +245,7 @@ def write_callee(
         base: The function that contains the body.
         order: Order of the instructions of graphs.
         prepare: Applied to the instructions of graphs before they are written.
+        in_lanes: Whether calls in lanes are written as such, by the base.
 
     Raises:
         CompileError: If the kind of the callee is unknown.
@@ -251,20 +253,22 @@ def write_callee(
     if isinstance(callee, Primitive):
         _write_primitive(m, callee, given.row, found)
     elif isinstance(callee, FunctionRegion):
-        _write_function(m, callee, given, found, base, prepare(_lowered(callee, order)))
+        _write_function(m, callee, given, found, base, prepare(_lowered(callee, order, in_lanes)))
     elif isinstance(callee, FixedLoop):
-        _write_fixed_loop(m, callee, given, found, base, prepare(_lowered(callee, order)))
+        _write_fixed_loop(m, callee, given, found, base, prepare(_lowered(callee, order, in_lanes)))
     elif isinstance(callee, ForEach):
-        _write_for_each(m, callee, given, found, base, prepare(_lowered(callee, order)))
+        _write_for_each(m, callee, given, found, base, prepare(_lowered(callee, order, in_lanes)))
     elif isinstance(callee, WhileLoop):
         # only this order has the instructions of the condition first
-        _write_while_loop(m, callee, given, found, base, prepare(_lowered(callee, "depth_first")))
+        _write_while_loop(
+            m, callee, given, found, base, prepare(_lowered(callee, "depth_first", in_lanes))
+        )
     else:
         raise CompileError(f"{callee.name}: {type(callee).__name__} has no native form")
 
 
-def _lowered(region: GraphRegion, order: Order) -> list[Instruction]:
-    return lower(region.graph, region.roots, order)
+def _lowered(region: GraphRegion, order: Order, in_lanes: bool) -> list[Instruction]:
+    return lower(region.graph, region.roots, order, in_lanes=in_lanes)
 
 
 def _write_primitive(m: NativeMachine, primitive: Primitive, given: Slots, found: Slots) -> None:

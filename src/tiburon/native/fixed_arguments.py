@@ -21,6 +21,7 @@ from tiburon.trace.regions import (
     OnceIfNeeded,
     WhileLoop,
 )
+from tiburon.trace.regions.lanes import LanesRegion
 
 TABLE = "%fixed"
 """Pointer to the table, in every function that reads it."""
@@ -111,9 +112,10 @@ class _Search:
         self._met.add(key)
         if key not in self._calls:
             self._calls[key] = [
-                (graph.payloads[node], graph.args[node])
+                call
                 for node in graph.live(roots)
                 if graph.ops[node] == "call"
+                for call in _single_calls(graph.payloads[node], graph.args[node])
             ]
         learned = False
         callees: dict[int, Callee] = {}
@@ -146,6 +148,14 @@ class _Search:
         changing = len(region.states) if isinstance(region, (WhileLoop, FixedLoop)) else 0
         given = zip(region.inputs[changing:], nodes[changing:], strict=True)
         return {inner: node for inner, node in given if node != _VARYING}
+
+
+def _single_calls(callee: Callee, args: tuple[int, ...]) -> list[tuple[Callee, tuple[int, ...]]]:
+    """Return callee and arguments of a call, or of each call in lanes."""
+    if not isinstance(callee, LanesRegion):
+        return [(callee, args)]
+    body = callee.body
+    return [(body, given) for given in callee.argument_sets(args)]
 
 
 def _reads_table(callee: Callee) -> bool:

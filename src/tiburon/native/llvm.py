@@ -416,11 +416,7 @@ class LlvmMachine(NativeMachine):
         value = self.target.emit(f"sitofp i64 {place.ref} to double")
         if self.target.lanes == 1:
             return value
-        kind, lanes = self.target.float_type, self.target.lanes
-        one = self.target.emit(f"insertelement {kind} poison, double {value}, i64 0")
-        return self.target.emit(
-            f"shufflevector {kind} {one}, {kind} poison, <{lanes} x i32> zeroinitializer"
-        )
+        return splat(self.target, value)
 
     def largest(self, value: Ref, limit: int) -> NativeIndex:
         """Convert the largest lane of a whole number to an index."""
@@ -540,6 +536,15 @@ def pack(target: LlvmTarget, scalars: Sequence[Ref]) -> Ref:
             f"insertelement {target.float_type} {vector}, double {scalar}, i64 {lane}"
         )
     return vector
+
+
+def splat(target: LlvmTarget, scalar: Ref) -> Ref:
+    """Emit a vector with the same scalar in all lanes."""
+    kind, lanes = target.float_type, target.lanes
+    one = target.emit(f"insertelement {kind} poison, double {scalar}, i64 0")
+    return target.emit(
+        f"shufflevector {kind} {one}, {kind} poison, <{lanes} x i32> zeroinitializer"
+    )
 
 
 def unpack(target: LlvmTarget, vector: Ref, lane: int) -> Ref:

@@ -71,7 +71,7 @@ def _module_for_one(program: Program, x86: bool) -> str:
     lanes, fused = host().lanes, host().fused
     if is_tape(program):
         return TapeModule(program, lanes=1, vector_lanes=lanes, fused=fused, x86=x86).text()
-    if x86 and suits_program(program):
+    if x86 and suits_program(program, packed=False):
         return X86Single(program, vector_lanes=lanes).write()
     return module_for_one(program, vector_lanes=lanes, fused=fused, x86=x86)
 

@@ -15,6 +15,7 @@ from tiburon.trace.graph import Graph
 from tiburon.trace.interpret import interpret
 from tiburon.trace.program import Input, Output, Program, current_graph, trace
 from tiburon.trace.regions import WhileResult, fixed_loop, function, while_loop
+from tiburon.trace.regions.lanes import lanes
 from tiburon.trace.value import Scalar, Value, require
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ __all__ = [
     "interpret",
     "invert_tree",
     "jacobian",
+    "lanes",
     "norm",
     "read_rows",
     "require",

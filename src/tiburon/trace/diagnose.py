@@ -18,6 +18,7 @@ from tiburon.record import record
 from tiburon.trace.graph import ANGLE_FUNCTIONS, ANGLE_LIMIT, ExplainingCallee, Graph, Region
 from tiburon.trace.interpret import Read, batch_shape, evaluate_node, ordered_inputs
 from tiburon.trace.program import Program
+from tiburon.trace.regions.lanes import LanesRegion
 
 _MAX_ITERATIONS = 1000
 """Iterations of a loop to search for the cause: about a second for a robot's dynamics."""
@@ -131,28 +132,39 @@ def _operation_fault(graph: Graph, node: int, values: dict[int, Any]) -> _Fault:
 
 
 def _find_in_call(node: int, callee: Any, args: tuple[float, ...]) -> _Fault:
-    """Run the body of a region, iteration by iteration, until a fault occurs in it."""
+    """Return the fault inside a region, or that of a primitive."""
     if isinstance(callee, Region):
-        graph = callee.graph
-        leaves = dict(zip(callee.inputs, args, strict=True))
-        states: Sequence[int] = getattr(callee, "states", ())
-        for repetition in range(_MAX_ITERATIONS if states else 1):
-            places = {(graph.ops[n], graph.payloads[n]): v for n, v in leaves.items()}
-
-            def read(op: str, at: Any, known: Any = places, now: float = float(repetition)) -> Any:
-                # the input that is not an argument is the iteration index
-                return known.get((op, at), now)
-
-            values = _evaluate_all(graph, callee.roots, read)
-            fault = _find(graph, callee.roots, values)
+        # a region in lanes has several sets of arguments
+        sets = callee.argument_sets(args) if isinstance(callee, LanesRegion) else [args]
+        for given in sets:
+            fault = _find_in_body(node, callee, given)
             if fault is not None:
-                description = f"{fault.description} inside {callee.name}"
-                return replace(fault, node=node, description=description)
-            following = callee.roots[len(callee.roots) - len(states) :]
-            leaves.update((s, float(values[r])) for s, r in zip(states, following, strict=True))
+                return fault
     description = f"{callee.name} has a non-finite result"
     reason = callee.explain(list(args)) if isinstance(callee, ExplainingCallee) else None
     return _Fault(node, callee.name, args, description, reason)
+
+
+def _find_in_body(node: int, callee: Region, args: Sequence[float]) -> _Fault | None:
+    """Run the body of a region, iteration by iteration, until a fault occurs in it."""
+    graph = callee.graph
+    leaves = dict(zip(callee.inputs, args, strict=True))
+    states: Sequence[int] = getattr(callee, "states", ())
+    for repetition in range(_MAX_ITERATIONS if states else 1):
+        places = {(graph.ops[n], graph.payloads[n]): v for n, v in leaves.items()}
+
+        def read(op: str, at: Any, known: Any = places, now: float = float(repetition)) -> Any:
+            # the input that is not an argument is the iteration index
+            return known.get((op, at), now)
+
+        values = _evaluate_all(graph, callee.roots, read)
+        fault = _find(graph, callee.roots, values)
+        if fault is not None:
+            description = f"{fault.description} inside {callee.name}"
+            return replace(fault, node=node, description=description)
+        following = callee.roots[len(callee.roots) - len(states) :]
+        leaves.update((s, float(values[r])) for s, r in zip(states, following, strict=True))
+    return None
 
 
 def _evaluate_all(graph: Graph, roots: Sequence[int], read: Read) -> dict[int, Any]:

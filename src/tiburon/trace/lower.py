@@ -6,6 +6,8 @@ depend on what else is compiled with it:
 
 - a sum with a product becomes one fused multiply-add, rounded once;
 - several divisions by the same value become products with its reciprocal.
+
+Calls in lanes (`tiburon.trace.regions.lanes`) become calls one after another, unless kept.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any, Literal
 
 from tiburon.record import record
 from tiburon.trace.graph import Graph
+from tiburon.trace.regions.lanes import LanesRegion
 
 Order = Literal["traced", "depth_first"]
 
@@ -37,7 +40,9 @@ class Instruction:
     payload: Any = None
 
 
-def lower(graph: Graph, roots: Iterable[int], order: Order = "traced") -> list[Instruction]:
+def lower(
+    graph: Graph, roots: Iterable[int], order: Order = "traced", *, in_lanes: bool = False
+) -> list[Instruction]:
     """Turn the part of a graph that some nodes depend on into instructions.
 
     Args:
@@ -45,6 +50,7 @@ def lower(graph: Graph, roots: Iterable[int], order: Order = "traced") -> list[I
         roots: The nodes to compute.
         order: "traced" keeps the order of the algorithm; "depth_first" finishes each subexpression
             first, which keeps fewer values live at a time.
+        in_lanes: Whether calls in lanes stay as they are.
 
     Returns:
         Instructions, each after those it uses.
@@ -54,6 +60,8 @@ def lower(graph: Graph, roots: Iterable[int], order: Order = "traced") -> list[I
     instructions: dict[int, Instruction] = {}
     fresh = len(graph)
     reciprocal_of: dict[int, int] = {}
+    # numbers of single calls, by the node of the call in lanes that they replace
+    single_calls: dict[int, range] = {}
     pending = list(wanted)
     while pending:
         node = pending.pop()
@@ -72,9 +80,24 @@ def lower(graph: Graph, roots: Iterable[int], order: Order = "traced") -> list[I
                 instruction = Instruction("copy", node, (inverse,))
             else:
                 instruction = Instruction("mul", node, (numerator, inverse))
+        elif instruction.op == "result" and not in_lanes:
+            (call,) = instruction.args
+            region = graph.payloads[call]
+            if isinstance(region, LanesRegion):
+                if call not in single_calls:
+                    single_calls[call] = range(fresh, fresh + region.calls)
+                    fresh += region.calls
+                root, k = divmod(instruction.payload, region.calls)
+                number = single_calls[call][k]
+                if number not in instructions:
+                    given = region.argument_sets(graph.args[call])[k]
+                    instructions[number] = Instruction("call", number, given, region.body)
+                    pending.extend(given)
+                instruction = Instruction("result", node, (number,), root)
         instructions[node] = instruction
         pending.extend(a for a in instruction.args if a not in instructions)
-    return _arrange(instructions, wanted, order)
+    places = {number: float(call) for call in single_calls for number in single_calls[call]}
+    return _arrange(instructions, wanted, order, places)
 
 
 def _select(graph: Graph, node: int) -> Instruction:
@@ -105,9 +128,12 @@ def _shared_divisors(graph: Graph, roots: list[int]) -> set[int]:
 
 
 def _arrange(
-    instructions: dict[int, Instruction], roots: list[int], order: Order
+    instructions: dict[int, Instruction],
+    roots: list[int],
+    order: Order,
+    places: dict[int, float],
 ) -> list[Instruction]:
-    """Order instructions so that each follows its arguments."""
+    """Order instructions so that each follows its arguments; some have a place of their own."""
     depth: dict[int, int] = {}
     arranged: list[Instruction] = []
     done: set[int] = set()
@@ -143,7 +169,9 @@ def _arrange(
         for root in roots:
             finish(root)
     else:
-        for number in sorted(instructions, key=lambda n: _traced_place(instructions[n])):
+        for number in sorted(
+            instructions, key=lambda n: places.get(n) or _traced_place(instructions[n])
+        ):
             finish(number)
     return arranged
 

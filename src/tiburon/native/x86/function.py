@@ -33,6 +33,7 @@ from tiburon.trace.lower import Instruction, lower
 from tiburon.trace.primitives.primitive import Primitive
 from tiburon.trace.program import Program
 from tiburon.trace.regions import FunctionRegion
+from tiburon.trace.regions.lanes import LanesRegion
 
 LANES = 4
 """Float64 values in an AVX2 register."""
@@ -67,23 +68,31 @@ def is_supported(machine: Host) -> bool:
     return machine.triple.startswith("x86_64") and machine.lanes == LANES and machine.fused
 
 
-def suits_program(program: Program) -> bool:
-    """Return whether a program is long straight-line code without too many results."""
-    return len(program.roots) <= MAX_RESULTS and suits_graph(program.graph, program.roots)
+def suits_program(program: Program, *, packed: bool = True) -> bool:
+    """Return whether a program is long straight-line code without too many results.
+
+    Args:
+        program: The program.
+        packed: Whether values are vectors of cases, so that calls in lanes run one after another.
+    """
+    if len(program.roots) > MAX_RESULTS:
+        return False
+    return suits_graph(program.graph, program.roots, packed=packed)
 
 
-def suits_graph(graph: Graph, roots: Iterable[int]) -> bool:
+def suits_graph(graph: Graph, roots: Iterable[int], *, packed: bool = True) -> bool:
     """Return whether a graph is long straight-line code after inlining."""
-    length = inlined_length(graph, roots)
+    length = inlined_length(graph, roots, packed=packed)
     return length is not None and length >= MIN_OPERATIONS
 
 
-def inlined_length(graph: Graph, roots: Iterable[int]) -> int | None:
+def inlined_length(graph: Graph, roots: Iterable[int], *, packed: bool = True) -> int | None:
     """Return the number of operations of a graph with all calls inlined.
 
     Args:
         graph: The graph.
         roots: The nodes that are needed.
+        packed: Whether values are vectors of cases.
 
     Returns:
         The number, or None if some call cannot be inlined.
@@ -91,21 +100,29 @@ def inlined_length(graph: Graph, roots: Iterable[int]) -> int | None:
     live = graph.live(roots)
     length = len(live)
     callees = [graph.payloads[node] for node in live if graph.ops[node] == "call"]
+    if packed:
+        callees = [one for callee in callees for one in _single_callees(callee)]
     calls = Counter(callee.key for callee in callees)
     for callee in callees:
-        called = _call_length(callee, calls[callee.key])
+        called = _call_length(callee, calls[callee.key], packed=packed)
         if called is None or length + called > MAX_OPERATIONS:
             return None
         length += called
     return length
 
 
-def _call_length(callee: Any, calls: int) -> int | None:
+def _single_callees(callee: Any) -> list[Any]:
+    """Return a callee, or that of each call in lanes."""
+    return [callee.body] * callee.calls if isinstance(callee, LanesRegion) else [callee]
+
+
+def _call_length(callee: Any, calls: int, *, packed: bool) -> int | None:
     """Return the number of operations of an inlined call, None if it cannot be inlined.
 
     Args:
         callee: The region or primitive.
         calls: How often the same function calls it.
+        packed: Whether values are vectors of cases.
     """
     if isinstance(callee, Primitive):
         if not callee.is_short:
@@ -113,7 +130,7 @@ def _call_length(callee: Any, calls: int) -> int | None:
         counted = callee.count()
         return counted.multiplications + counted.additions + counted.divisions
     if isinstance(callee, FunctionRegion):
-        length = inlined_length(callee.graph, callee.roots)
+        length = inlined_length(callee.graph, callee.roots, packed=packed)
         short = length is not None and length <= MAX_INLINED_FUNCTION
         return length if short or calls <= MAX_INLINED_CALLS else None
     return None
@@ -280,7 +297,15 @@ def full_name(register: str) -> str:
 class X86Callee(X86Function):
     """A function that a program calls, as an internal LLVM function around inline assembly."""
 
-    def __init__(self, name: str, region: FunctionRegion, lanes: int, fixed: Places) -> None:
+    def __init__(
+        self,
+        name: str,
+        region: FunctionRegion,
+        lanes: int,
+        fixed: Places,
+        *,
+        scalar_table: bool = False,
+    ) -> None:
         """Take the function.
 
         Args:
@@ -288,12 +313,14 @@ class X86Callee(X86Function):
             region: The function; see `suits_graph`.
             lanes: 1 or 4.
             fixed: Slots of its fixed arguments.
+            scalar_table: Whether each of these slots is one float, for all lanes.
         """
         super().__init__(SCALAR if lanes == 1 else PACKED)
         self._name = name
         self._region = region
         self._lanes = lanes
         self._fixed = fixed
+        self._scalar_table = scalar_table
         self._input_operands = self._operands_of_inputs()
 
     def _operands_of_inputs(self) -> dict[tuple[str, object], tuple[str, int]]:
@@ -309,6 +336,9 @@ class X86Callee(X86Function):
         """Return the reference of an argument."""
         register, index = self._input_operands[instruction.op, instruction.payload]
         name = f"i{register}{index}"
+        if self._scalar_table and register == "%rcx":
+            self.memory[name] = f"{index * SCALAR.bytes}({register})"
+            return self.recorder.broadcast(name)
         self.memory[name] = self.operand(register, index)
         return name
 

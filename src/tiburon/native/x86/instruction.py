@@ -94,6 +94,10 @@ class InstructionRecorder:
         """Record a copy of a value under a new name."""
         return self._record("copy", value)
 
+    def broadcast(self, scalar: Ref) -> Ref:
+        """Record the load of one float from memory to all lanes."""
+        return self._record("broadcast", scalar)
+
     # between scalars and packed values
 
     def pack(self, scalars: Sequence[Ref]) -> Ref:

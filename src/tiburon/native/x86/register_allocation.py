@@ -383,6 +383,9 @@ class _Allocator:
             name = f"{_SHIFT[op]} $${instruction.shift},"
             self._load(instruction, args[0])
             operands = [self._operand(args[0])]
+        elif op == "broadcast":
+            # one float in memory, read by no other instruction
+            name, operands = "vbroadcastsd", [self._memory[args[0]]]
         elif op == "copy":
             name = "vmovapd" if args[0] in self._registers else self._width.move
             operands = [self._operand(args[0])]

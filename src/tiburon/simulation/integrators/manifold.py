@@ -340,9 +340,10 @@ class Chart:
         return (*(x for step in self.manifold.rate(self.q, w) for x in step), *rate)
 
 
-def combine(y: Scalars, h: Scalar, factors: Sequence[float], rates: Sequence[Scalars]) -> Scalars:
+def combine(y: Scalars, h: Scalar, factors: Sequence[Scalar], rates: Sequence[Scalars]) -> Scalars:
     """Return y + h (factors[0] rates[0] + factors[1] rates[1] + ...), leaving out zeros."""
-    kept = [(factor, k) for factor, k in zip(factors, rates, strict=False) if factor != 0.0]
+    pairs = zip(factors, rates, strict=False)
+    kept = [(a, k) for a, k in pairs if not isinstance(a, float) or a != 0.0]
     if not kept:
         return tuple(y)
     used = tuple(factor for factor, _ in kept)
@@ -356,7 +357,7 @@ def combine(y: Scalars, h: Scalar, factors: Sequence[float], rates: Sequence[Sca
     return found
 
 
-def _weighted(factors: Sequence[float], values: Sequence[Scalar]) -> Scalar:
+def _weighted(factors: Sequence[Scalar], values: Sequence[Scalar]) -> Scalar:
     total: Scalar = factors[0] * values[0]
     for factor, value in zip(factors[1:], values[1:], strict=True):
         total = total + factor * value

@@ -3,8 +3,9 @@
 McMillan 1994, ch. 3, after Birta and Abou-Rabia 1987. A block has p new points, a step h apart. All
 are predicted from the five newest old points, evaluated, corrected from the five newest of all
 points with the predicted rates, and evaluated again. B1PC5 is the predictor-corrector of Adams,
-Bashforth and Moulton (PECE); in larger blocks the evaluations of all points could run at once. The
-source prints no coefficients; they integrate the polynomial through five rates exactly.
+Bashforth and Moulton (PECE). In larger blocks all points are evaluated at once, in the lanes of
+vectors (`tiburon.trace.regions.lanes`). The source prints no coefficients; they integrate the
+polynomial through five rates exactly.
 
 Rates at old points are brought to coordinates about the newest one. The first four points come from
 Dormand and Prince's method of order 5.
@@ -19,6 +20,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tiburon.simulation.integrators.dopri5 import DOPRI5
 from tiburon.simulation.integrators.manifold import (
     Acceleration,
@@ -31,7 +34,8 @@ from tiburon.simulation.integrators.manifold import (
 from tiburon.simulation.integrators.method import explicit_stages, later
 from tiburon.spatial import Scalar
 from tiburon.spatial.rotations import select
-from tiburon.trace.regions import while_loop
+from tiburon.trace.regions import where_needed, while_loop
+from tiburon.trace.regions.lanes import lanes
 
 __all__ = ["BlockMemory", "PastPoint", "advance_block", "integration_weights", "start_block"]
 
@@ -62,7 +66,7 @@ class BlockMemory(NamedTuple):
     """Points of the current block that are still to be given out."""
 
     pending: tuple[tuple[Scalars, Scalars], ...]
-    """Positions and w of these points, the next one first."""
+    """Positions and w of all points of the block but the first."""
 
     rate: Scalars
     """How fast w changes at the last point of the block."""
@@ -117,6 +121,12 @@ class _Turn(NamedTuple):
     memory: BlockMemory
 
 
+def _branch(body: Any, turn: _Turn) -> _Turn:
+    """Run a body for the cases for which it is due."""
+    found: _Turn = while_loop(lambda t: t.due > 0.5, body, turn, 1).state
+    return found
+
+
 def advance_block(
     points: int,
     manifold: Manifold,
@@ -138,26 +148,26 @@ def advance_block(
     def block(turn: _Turn) -> _Turn:
         return _Turn(0.0, *_new_block(points, manifold, acceleration, *turn[1:], h, *time))
 
-    def given_out(turn: _Turn) -> _Turn:
-        q, w = turn.memory.pending[0]
-        rest = (*turn.memory.pending[1:], turn.memory.pending[-1])
-        return _Turn(0.0, q, w, turn.memory._replace(left=turn.memory.left - 1.0, pending=rest))
+    start = (tuple(q), tuple(w), memory)
 
-    empty, few = memory.left < 0.5, memory.known < ORDER - 1.5
-    starting = select(empty, select(few, 1.0, 0.0), 0.0)
-    making = select(empty, select(few, 0.0, 1.0), 0.0)
-    turn = _Turn(starting, tuple(q), tuple(w), memory)
-    turn = _branch(first_points, turn)
-    turn = _branch(block, turn._replace(due=making))
-    if points > 1:
-        turn = _branch(given_out, turn._replace(due=select(empty, 0.0, 1.0)))
-    return turn.q, turn.w, turn.memory
+    def new_points() -> tuple[Scalars, Scalars, BlockMemory]:
+        few = memory.known < ORDER - 1.5
+        turn = _Turn(select(few, 1.0, 0.0), *start)
+        turn = _branch(first_points, turn)
+        turn = _branch(block, turn._replace(due=select(few, 0.0, 1.0)))
+        return turn.q, turn.w, turn.memory
 
-
-def _branch(body: Any, turn: _Turn) -> _Turn:
-    """Run a body for the cases for which it is due."""
-    found: _Turn = while_loop(lambda t: t.due > 0.5, body, turn, 1).state
-    return found
+    if points == 1:
+        return new_points()
+    empty = memory.left < 0.5
+    q, w, after = where_needed(empty, new_points, start)
+    for left, (q_given, w_given) in enumerate(reversed(memory.pending), start=1):
+        due = np.abs(memory.left - left) < 0.5
+        q, w = (
+            tuple(select(due, a, b) for a, b in zip(given, found, strict=True))
+            for given, found in ((q_given, q), (w_given, w))
+        )
+    return q, w, after._replace(left=select(empty, after.left, memory.left - 1.0))
 
 
 def _one_step(
@@ -200,31 +210,35 @@ def _new_block(
         turned = manifold.coordinate_rate(theta, point.steps)
         rates[-place] = (*(x for step in turned for x in step), *point.rate)
     new = range(1, points + 1)
+    times = [later(time, float(place) * h) for place in new]
+
+    def predicted(weights: Sequence[Scalar], *time: Scalar) -> Scalars:
+        known = [rates[-place] for place in range(ORDER)]
+        return chart.rates(combine(y, h, weights, known), *time)
+
     old_nodes = tuple(-place for place in range(ORDER))
-    for place in new:
-        predicted = _integral(y, h, place, old_nodes, rates)
-        rates[place] = chart.rates(predicted, *later(time, float(place) * h))
+    rates.update(zip(new, lanes(predicted, _sets(old_nodes, times)), strict=True))
     nodes = tuple(points - place for place in range(ORDER))
-    found: list[tuple[Scalars, Scalars]] = []
+
+    def corrected(weights: Sequence[Scalar], *time: Scalar) -> tuple[PastPoint, Scalars]:
+        q, w = chart.state(combine(y, h, weights, [rates[node] for node in nodes]))
+        return PastPoint(q, manifold.rate(q, w), acceleration(q, w, *time)), w
+
+    found = lanes(corrected, _sets(nodes, times))
     passed = {-place: point for place, point in enumerate(memory.past, start=1)}
     passed[0] = PastPoint(q, manifold.rate(q, w), memory.rate)
-    for place in new:
-        found.append(chart.state(_integral(y, h, place, nodes, rates)))
-        rate = acceleration(*found[-1], *later(time, float(place) * h))
-        passed[place] = PastPoint(found[-1][0], manifold.rate(*found[-1]), rate)
+    passed.update(zip(new, (point for point, _ in found), strict=True))
     past = tuple(passed[points - place] for place in range(1, ORDER))
     after = memory._replace(
         left=float(points - 1),
-        pending=tuple(found[1:]),
+        pending=tuple((point.q, w) for point, w in found[1:]),
         rate=passed[points].rate,
         past=past,
     )
-    return *found[0], after
+    first, w = found[0]
+    return first.q, w, after
 
 
-def _integral(
-    y: Scalars, h: Scalar, upper: int, nodes: Sequence[int], rates: dict[int, Scalars]
-) -> Scalars:
-    """Return y + the integral of the polynomial through rates at some nodes."""
-    weights = integration_weights(upper, tuple(nodes))
-    return combine(y, h, weights, [rates[node] for node in nodes])
+def _sets(nodes: tuple[int, ...], times: Sequence[Scalars]) -> list[tuple[Any, ...]]:
+    """Return, for each new point, the weights of rates at some nodes, and the time."""
+    return [(integration_weights(place, nodes), *time) for place, time in enumerate(times, start=1)]
