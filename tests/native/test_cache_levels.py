@@ -11,7 +11,7 @@ import pytest
 
 import tiburon
 from tests.native.programs import bits
-from tiburon.native import cache, code
+from tiburon.native import cache, code, trampoline
 from tiburon.native.kernel import make_kernel
 from tiburon.trace import trace
 
@@ -196,3 +196,19 @@ def test_processes_share_code_despite_other_modification_times(tmp_path):
         assert Path(where).parent == package
         found.append(result)
     assert found[0] == found[1]
+
+
+def test_a_known_trampoline_is_not_written_again(kernel_directory, monkeypatch):
+    """The form of a call leads to its code; after edits of the package it is written anew."""
+    form = trampoline.Form((1, 2), (0, 1), (), (1,), single=True)
+    load = trampoline._trampoline.__wrapped__
+    load(form)
+
+    def refuse(*_):
+        raise AssertionError("written again")
+
+    monkeypatch.setattr(trampoline, "trampoline_assembly", refuse)
+    load(form)
+    monkeypatch.setattr(cache, "_package", lambda: b"edited")
+    with pytest.raises(AssertionError, match="written again"):
+        load(form)

@@ -736,7 +736,7 @@ class LoadSharing:
         """Velocity variables that nothing drives: one equation each."""
         return tuple(self.model.v_names[i] for i in self.layout.undriven)
 
-    @property
+    @cached_property
     def limit_names(self) -> tuple[str, ...]:
         """Name of each limit."""
         return row_names(self.model, self.layout, self.limits)

@@ -158,22 +158,35 @@ def _described(triple: str, cpu: str, features: str) -> Host:
     return Host(triple, cpu, features, lanes, fused)
 
 
-def load_module(name: str, assembly: str, *, optimize: bool = True) -> LoadedCode:
+def load_module(
+    name: str, assembly: str | Callable[[], str], *, optimize: bool = True, form: str | None = None
+) -> LoadedCode:
     """Load a module that is keyed by its own text: from the disk cache, or compiled.
 
     Args:
         name: Name of the entry in the cache.
-        assembly: The module as LLVM assembly.
+        assembly: The module as LLVM assembly, or what writes it.
         optimize: As for `compile_module`.
+        form: Text that determines the assembly, together with the files of this package: where it
+            is known, nothing is written.
     """
     from tiburon.native import cache
 
-    key = cache.code_key("module", assembly, optimize)
-    entry = cache.load_entry(key)
+    link = None if form is None else cache.link_key("module", name, form, optimize)
+    key = None if link is None else cache.load_link(link)
+    entry = None if key is None else cache.load_entry(key)
     if entry is not None:
         return LoadedCode(entry[1])
-    code = compile_module(assembly, optimize=optimize)
-    cache.store_entry(key, {"name": name}, code)
+    text = assembly if isinstance(assembly, str) else assembly()
+    key = cache.code_key("module", text, optimize)
+    entry = cache.load_entry(key)
+    if entry is None:
+        code = compile_module(text, optimize=optimize)
+        cache.store_entry(key, {"name": name}, code)
+    else:
+        code = entry[1]
+    if link is not None:
+        cache.store_link(link, key)
     return LoadedCode(code)
 
 

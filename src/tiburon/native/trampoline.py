@@ -49,7 +49,10 @@ OPTION_NAMES = frozenset(("out", "errors", "threads", "parameters"))
 def _trampoline(form: Form) -> LoadedCode:
     layout = object_layout()
     assert layout is not None
-    return load_module("trampoline", trampoline_assembly(layout, form))
+    # all offsets follow from the sizes of two headers
+    sizes = (layout.type, layout.tuple_items)
+    written = functools.partial(trampoline_assembly, layout, form)
+    return load_module("trampoline", written, form=f"{sizes} {form!r}")
 
 
 class _MethodDef(ctypes.Structure):
@@ -495,7 +498,7 @@ class _Writer:
             length = text.load("i64", "%out", layout.tuple_size)
             text.branch(text.emit(f"icmp eq i64 {length}, {count}"), "out_items")
             targets = [text.load("ptr", "%out", layout.tuple_items + 8 * k) for k in range(count)]
-        taken = list(blocks)
+        taken = [(block, self.end(block)) for block in blocks]
         for number, (target, nd) in enumerate(zip(targets, self.form.result_dims, strict=True)):
             kind = text.load("ptr", target, layout.type)
             is_array = text.emit(f"icmp eq ptr {kind}, {self.array_type}")
@@ -503,20 +506,24 @@ class _Writer:
             flags, place = CONTIGUOUS_ALIGNED | WRITEABLE, self.result_places[number]
             size = self.array(target, nd, flags, place, f"_out{number}")
             block = _Block(text.load("ptr", target, layout.data), size)
-            apart = text.all_of([self.are_apart(block, other) for other in taken])
+            end = self.end(block)
+            apart = text.all_of([self.are_apart(block, end, *other) for other in taken])
             text.branch(apart, f"out_apart{number}")
             text.store_pointer(block.start, "%outputs", number)
-            taken.append(block)
+            taken.append((block, end))
         text.branch(self.succeeds(), "return_out")
         text.lines.append(f"  call void {self.fixed(Place.INCREF)}(ptr %out)")
         text.lines.append("  ret ptr %out")
 
-    def are_apart(self, one: _Block, other: _Block) -> str:
-        """Return whether two blocks do not overlap."""
+    def end(self, block: _Block) -> str:
+        """Return the address behind a block."""
+        return self.text.emit(f"getelementptr i8, ptr {block.start}, i64 {block.size}")
+
+    def are_apart(self, one: _Block, end: str, other: _Block, other_end: str) -> str:
+        """Return whether two blocks with given ends do not overlap."""
         text = self.text
-        ends = [text.emit(f"getelementptr i8, ptr {b.start}, i64 {b.size}") for b in (one, other)]
-        before = text.emit(f"icmp ule ptr {ends[0]}, {other.start}")
-        after = text.emit(f"icmp ule ptr {ends[1]}, {one.start}")
+        before = text.emit(f"icmp ule ptr {end}, {other.start}")
+        after = text.emit(f"icmp ule ptr {other_end}, {one.start}")
         return text.emit(f"or i1 {before}, {after}")
 
     def make_arrays(self) -> dict[int, str]:

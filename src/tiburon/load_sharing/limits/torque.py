@@ -149,8 +149,9 @@ class TorqueLimit(Limit):
 
     def names(self, model: Model, layout: Layout) -> tuple[str, ...]:
         """Return two names per joint."""
+        variables = model.v_names
         return tuple(
-            f"{model.v_names[joint.index]}: {word} force"
+            f"{variables[joint.index]}: {word} force"
             for joint in self.joints
             for word in ("least", "largest")
         )
