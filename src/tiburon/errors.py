@@ -77,7 +77,7 @@ class ModelError(TiburonError):
 
 
 class ModelFileError(ModelError):
-    """A robot file that cannot be read, or says what cannot be.
+    """A robot file that cannot be read, or describes what is impossible.
 
     Attributes:
         file: Name of the file, as it was given.

@@ -231,7 +231,7 @@ def test_a_kernel_works_in_a_process_that_has_not_loaded_its_function(tmp_path):
 
 
 def test_functions_with_options_are_compiled_inside_user_functions():
-    """Which joints have known accelerations is no array; the message gives an alternative."""
+    """Which joints have known accelerations is not an array; the message gives an alternative."""
     with pytest.raises(tb.TraceError, match=r"compile a function of your own .*known_acc"):
         tb.compile(tb.hybrid_dynamics, ROVER)
 

@@ -77,7 +77,7 @@ def test_verify_finds_damaged_blocks(tmp_path):
     chunk.write_bytes(content)
     found = command("verify", path)
     assert found.exit_code == 1
-    assert "5 blocks are as their receipts say" in found.output
+    assert "5 blocks match their receipts" in found.output
 
 
 @pytest.mark.parametrize("part", ["0/3", "4/3", "3", "a/b", "1/"])

@@ -49,7 +49,7 @@ def test_a_deadly_case_is_isolated(tmp_path, reference):
     assert status[11] == "lost"
     assert (np.delete(status, 11) == "finished").all()
     assert found.progress.outcomes == {"finished": 20, "lost": 1}
-    assert found.progress.messages == {11: "lost: every worker that ran it died"}
+    assert found.progress.messages == {11: "lost: every worker that ran it ended"}
     mine = content(found.path)
     assert {name for name in mine if mine[name] != reference[name]} == {
         f"{name}/c/2{rest}"

@@ -432,7 +432,7 @@ def space_arm() -> Sheet:
 No single source: a satellite and an arm of the class of ETS-VII and its kin (about 2 t and 2.5 m
 reach). Estimated from geometry: the satellite is a solid box of 2 x 2 x 1.5 m and 2000 kg; links
 are solid cylinders with the lengths, radii and masses below (145 kg in all); torque limits are
-of the size such arms have. Gravity is no part of a robot: pass a world without it."""
+of the size such arms have. Gravity is not part of a robot: pass a world without it."""
     notes = {
         "satellite": "Estimated: a solid box.",
         "shoulder": "Estimated, as all links: a solid cylinder; torque limits likewise.",

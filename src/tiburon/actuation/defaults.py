@@ -118,7 +118,7 @@ def _tolerance(tolerance: Any) -> float:
     """Return the residual of contact impulses.
 
     Raises:
-        DomainError: If it cannot be reached, or is no tolerance.
+        DomainError: If it cannot be reached, or is not a tolerance.
     """
     if tolerance is None:
         return TOLERANCE

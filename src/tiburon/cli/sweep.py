@@ -211,7 +211,7 @@ def verify(path: Store) -> None:
     store = SweepStore.open(path)
     numbers = sorted(store.receipt_numbers())
     damaged = [number for number in numbers if store.receipt(number, verify=True) is None]
-    print(f"{path}: {len(numbers) - len(damaged)} blocks are as their receipts say")
+    print(f"{path}: {len(numbers) - len(damaged)} blocks match their receipts")
     if damaged:
         print(
             f"tiburon: damaged: {', '.join(map(str, damaged[:20]))}; "

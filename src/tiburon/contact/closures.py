@@ -162,7 +162,7 @@ def contact_closure_of(
         point: Which of their contact points.
 
     Raises:
-        ModelError: If a shape is a height field, or the kind is no point.
+        ModelError: If a shape is a height field, or the kind is not a point.
     """
     for part in (candidate.first, candidate.second):
         if "height field" in part.kind:

@@ -138,7 +138,7 @@ def point_force(touch: Touch, law: ContactLaw | None = None) -> PointForce:
     left = np.where(slides, kinetic / np.sqrt(np.where(slides, square, 1.0)), 1.0)
     # open contacts have no damping either, which matters to derivatives
     tangent = scale(pull, np.where(opened, 0.0, -left))
-    # the spring of a point that slides gives way in the ratio of its force
+    # the spring of a point that slides yields in the ratio of its force
     # without friction nothing sticks
     slips = slides | (surface.static_friction <= 0.0)
     return PointForce(normal, tangent, scale(s, left), ~(opened | slips))

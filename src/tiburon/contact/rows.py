@@ -223,7 +223,8 @@ def swept_rows(
     """Return gaps at the start of a step, and all contact points at its end.
 
     Where bodies are so fast that they may cross each other within the step, a contact point has the
-    normal of the instant of first contact, and its gap changes at the constant rate of then.
+    normal of the instant of first contact, and its gap changes at the constant rate of that
+    instant.
 
     Args:
         plans: Layout of the model at the start and at the end, which differ in prescribed motion.

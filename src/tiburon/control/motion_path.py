@@ -65,7 +65,7 @@ class MotionPath:
     """
 
     posture: tuple[float, ...]
-    """Configuration to hold where no path says otherwise [m or rad], shape (nq,)."""
+    """Configuration to hold where no path defines another [m or rad], shape (nq,)."""
 
     bodies: Any = ()
     """Paths of floating bodies in the world, `CartesianPath` by name of their free joint."""

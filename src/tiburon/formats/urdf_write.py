@@ -466,7 +466,7 @@ class _Writer:
         for loop in loops:
             joint = loop.joint if isinstance(loop, LoopClosure) else None
             if not isinstance(joint, (Revolute, Prismatic, Fixed, Planar, Spherical)):
-                self.losses.append(f"loop {loop.name!r}: URDF cannot say it; it was left out")
+                self.losses.append(f"loop {loop.name!r}: URDF cannot express it; it was left out")
                 continue
             assert isinstance(loop, LoopClosure)
             pose = joint.pose

@@ -73,7 +73,7 @@ class LoopDynamics:
         """
         if self.is_singular is None:
             raise ModelError(
-                "singular_arms: expected an answer of method 'star', which alone tells arms apart, "
+                "singular_arms: expected a result of method 'star', which alone separates arms, "
                 "got one of another method; pass method='star'"
             )
         return _named(self.arms, np.asarray(self.is_singular))
@@ -389,7 +389,7 @@ def loop_inverse_dynamics(
             shares change nothing; a leg of which all joints are driven carries its share.
 
     Raises:
-        ModelError: If the robot has no loops, no such joint, or is no platform on legs.
+        ModelError: If the robot has no loops, no such joint, or is not a platform on legs.
         DomainError: If these actuators cannot make the motion, or it would open loops.
 
     Example:

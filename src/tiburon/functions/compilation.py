@@ -273,5 +273,5 @@ def _input(
         "a known shape",
         "none",
         advice=f"pass shapes={{{argument!r}: (...)}} to compile() (known by name: {known}); if it "
-        "is no array, compile a function of your own that passes it on",
+        "is not an array, compile a function of your own that passes it on",
     )

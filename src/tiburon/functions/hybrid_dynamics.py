@@ -1,7 +1,7 @@
 """Hybrid dynamics for users: at some joints the force is known, at the others the acceleration.
 
 Callers name the joints whose accelerations are known, or mark unknown forces and accelerations with
-NaN, in each batch element separately; elements that know the same accelerations run together.
+NaN, in each batch element separately; elements with the same known accelerations run together.
 """
 
 from collections.abc import Iterable, Sequence
@@ -153,7 +153,7 @@ def cleared(model: Model, name: str, value: ArrayLike, unread: NDArray[np.bool_]
 def solve_placeholders(
     model: Model, state: Sequence[Any], options: Options, conditions: DynamicsCall
 ) -> Pair:
-    """Solve for what is NaN, cases that know the same accelerations together.
+    """Solve for what is NaN, cases with the same known accelerations together.
 
     Args:
         model: The robot.
@@ -224,7 +224,7 @@ def _known(model: Model, tau: Array, vd: Array) -> NDArray[np.bool_]:
 
 
 class _Cases:
-    """A batch whose cases know different accelerations."""
+    """A batch whose cases have different known accelerations."""
 
     def __init__(
         self, model: Model, arrays: Sequence[Any], options: Options, conditions: DynamicsCall

@@ -124,7 +124,7 @@ def checked_rotation(given: ArrayLike, frame: str) -> Array:
                 argument,
                 f"rotation matrices, orthonormal within {ROTATION_TOLERANCE:g}",
                 f"a deviation of {np.abs(excess).max():.3g}",
-                advice="normalize them; a reflection is no rotation",
+                advice="normalize them; a reflection is not a rotation",
             )
         # one step towards the nearest rotation squares the deviation
         R = R - 0.5 * R @ excess
@@ -260,7 +260,7 @@ def inverse_kinematics(
     Raises:
         ModelError: If the robot has loops: `assemble` places its frames.
         UnknownNameError: If the model has no such frame or joint.
-        DomainError: If a target's orientation is no rotation, limits cross, or the tolerance is
+        DomainError: If a target's orientation is not a rotation, limits cross, or the tolerance is
             negative.
 
     Example:

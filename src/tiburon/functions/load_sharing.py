@@ -267,7 +267,7 @@ class LoadShare(NamedTuple):
         return np.where(relaxed, np.maximum(-self.slacks, 0.0), 0.0)
 
     def lacking(self, case: tuple[int, ...] | int = ()) -> tuple[dict[str, float], ...]:
-        """Return what a case lacks at each level of `relax`, in the given order.
+        """Return what is missing in a case at each level of `relax`, in the given order.
 
         Missing generalized forces and amounts by which limits are exceeded, by name [N or N m];
         those below 1e-7 of the largest force are left out.
@@ -1440,7 +1440,7 @@ class LoadSharing:
 
     @cached_property
     def _sides(self) -> int:
-        """Number of all sides of pyramids, which are no rows of the solver."""
+        """Number of all sides of pyramids, which are not rows of the solver."""
         normals = [group for group in self.layout.groups if group.normal is not None]
         return len(normals) * (self.limits.sides or 0)
 

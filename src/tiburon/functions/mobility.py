@@ -603,7 +603,7 @@ def _cut(model: Model, residuals: Array, tolerance: float = 0.0) -> float:
 
 
 def position_of(model: Model, q: ArrayLike | None, tolerance: float = 0.0) -> Array:
-    """Return a position with closed loops: the given one, or one that the model knows.
+    """Return a position with closed loops: the given one, or one that the model contains.
 
     Args:
         model: The robot.

@@ -320,7 +320,7 @@ def fossen_form(
     form.D @ form.v + form.g`` is the joint force `tau` of inverse dynamics. dM/dt - 2 C is skew, as
     passivity-based control wants it, and D v is the whole drag and lift. At a surface M is that of
     the wet shares at q, and its rate is taken with these shares held, since what their change does
-    (slamming) is no part of dynamics here. Rows and columns are in our order; `matrix_to_fossen`
+    (slamming) is not part of dynamics here. Rows and columns are in our order; `matrix_to_fossen`
     writes those of the craft in marine order and axes.
 
     Args:

@@ -122,7 +122,7 @@ class Identification:
 
     @property
     def summary(self) -> str:
-        """Table of the estimates, and what is to be said about them."""
+        """Table of the estimates, and notes on them."""
         rows = [("parameter", "start", "estimate", "95 % interval")]
         for k, name in enumerate(self.names):
             ends = f"{self.lower[k]:.4g} .. {self.upper[k]:.4g}"

@@ -400,7 +400,7 @@ def _read_archive(file: Path) -> dict[str, Any]:
         ) from None
     known = ("time", "position_valid", "joint_names", "joint_position", *COLUMNS)
     for key, values in found.items():
-        # other arrays are none of ours, slips of the pen are
+        # other arrays are ignored; misspelled names are refused
         near = get_close_matches(key.casefold(), known, n=1, cutoff=0.9)
         if key not in known and near:
             raise RunFileError(file, f"unknown array {key!r}; did you mean {near[0]!r}? rename it")
@@ -515,7 +515,7 @@ def _checked(file: Path, name: str, arrays: Mapping[str, Any]) -> MeasuredRun:
             k = int(np.abs(values).argmax())
             raise RunFileError(
                 file,
-                f"column {joint!r}, row {k + 1}: {values[k]:g} is no angle in rad; convert "
+                f"column {joint!r}, row {k + 1}: {values[k]:g} is not an angle in rad; convert "
                 "degrees by numpy.radians",
             )
         joints[joint] = values
@@ -542,8 +542,8 @@ def _check_base(file: Path, found: dict[str, Any]) -> None:
             k = int(np.abs(rates).max(axis=-1).argmax())
             raise RunFileError(
                 file,
-                f"angular_velocity, row {k + 1}: {np.abs(rates[k]).max():g} is no rate in rad/s; "
-                "convert deg/s by numpy.radians",
+                f"angular_velocity, row {k + 1}: {np.abs(rates[k]).max():g} is not a rate in "
+                "rad/s; convert deg/s by numpy.radians",
             )
     position = found.get("position")
     if position is not None:

@@ -216,7 +216,7 @@ def optimal_ranges(program: LinearProgram) -> tuple[Array, Array]:
 
 
 class LinearData(NamedTuple):
-    """What linear objectives know of a problem."""
+    """Data of a problem that linear objectives use."""
 
     A1: Array
     b1: Array

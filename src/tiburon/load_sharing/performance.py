@@ -85,7 +85,7 @@ class PerformanceIndices(NamedTuple):
     """eta_p at each instant: below 1 where least power saves. NaN where `is_bounded` is False."""
 
     is_bounded: NDArray[np.bool_]
-    """Where both powers are positive: elsewhere eta_p is no measure, and may exceed 1."""
+    """Where both powers are positive: elsewhere eta_p is not a measure, and may exceed 1."""
 
     global_force: float
     """eta_f over the task."""

@@ -437,7 +437,7 @@ class _Relaxation:
         A2: list[ContactRow] = []
         b2: list[Scalar] = []
         for k, (row, b) in enumerate(zip(of.A2, face.b2, strict=True)):
-            # what is an equation, or does not take part, is no inequality
+            # what is an equation, or does not take part, is not an inequality
             on = held[m + k] * (1.0 - face.rows[k])
             own = {i: on * x for i, x in row.items()}
             if k in place.limits:

@@ -19,7 +19,7 @@ of A at one configuration (Kim and Vanderploeg 1986); rows of W are orthonormal 
 
 holds for redundant constraints, too, whose z stays exact.
 
-Velocities of joints with quaternions are no rates of coordinates; v stands for them in all of this.
+Velocities of joints with quaternions are not rates of coordinates; v stands for them throughout.
 
 Symbols: A constraint Jacobian (J elsewhere), c constraint residual, sigma decay rate, H, C mass
 matrix and bias force, W constant rows, z independent velocities.

@@ -104,7 +104,7 @@ Matrix = Sequence[Sequence[Scalar]]
 
 
 class LegTerms(NamedTuple):
-    """What a leg knows of itself in one state; variables in the order of `Leg.variables`."""
+    """Terms of a leg in one state; variables in the order of `Leg.variables`."""
 
     S: Matrix
     """Screws, one row of d components per variable; zero for branches."""
@@ -126,7 +126,7 @@ class LegTerms(NamedTuple):
 
 
 class PlatformTerms(NamedTuple):
-    """What the center knows: the platform with everything that hangs on it."""
+    """Terms of the center: the platform with everything that hangs on it."""
 
     inertia: Matrix
     """Inertia, d times d."""
@@ -143,7 +143,7 @@ def _plus(x: Vector, factor: Scalar, y: Vector) -> list[Scalar]:
     return [a + factor * b for a, b in zip(x, y, strict=True)]
 
 
-# -- what legs know --------------------------------------------------------------------------------
+# -- terms of legs ---------------------------------------------------------------------------------
 
 
 class World:
@@ -234,7 +234,7 @@ def leg_terms(
     wrenches: Sequence[Vector],
     inertias: Sequence[ArticulatedInertia] | None,
 ) -> LegTerms:
-    """Return what a leg knows of itself.
+    """Return the terms of a leg.
 
     Args:
         around: Surroundings in this state.
@@ -445,7 +445,7 @@ class Pull(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What the center knows of K."""
+    """Factorization of K at the center."""
 
     ratio: Scalar
     """Smallest pivot of K, relative to its diagonal element; zero if K is singular."""
@@ -530,7 +530,7 @@ def kinematics_method(structure: PlatformOnLegs) -> PartMethod:
 
     On velocity level, or on acceleration level with the bias of the loops (3.28). A leg starts with
     its `LegTerms`, whose `force` holds the rates of its driven joints; the center needs nothing.
-    The result of a leg are the rates of its variables; the center knows xi and K.
+    The result of a leg are the rates of its variables; the center returns xi and K.
     """
     size = len(structure.basis)
 
@@ -623,7 +623,7 @@ class Share(NamedTuple):
 
 
 class _Center(NamedTuple):
-    """What the center knows between rounds."""
+    """State of the center between rounds."""
 
     platform: PlatformTerms
     inverse: list[Scalar]
@@ -638,7 +638,7 @@ class _Center(NamedTuple):
 
 
 class _Resting(NamedTuple):
-    """What a leg knows while no motor accelerates."""
+    """State of a leg while no motor accelerates."""
 
     own: LegTerms
     N: list[list[Scalar]]
@@ -847,7 +847,7 @@ def denoc_motion(
 def forward_states(
     around: Setting, world: World, terms: Constraints, v: Vector, tau: Vector
 ) -> tuple[PlatformTerms, list[LegTerms]]:
-    """Return what center and legs of `forward_method` know at first."""
+    """Return the initial states of center and legs of `forward_method`."""
     parts = world.structure
     wrenches = world.wrenches(around, v, [0.0] * world.plan.nv)
     inertias = world.inertias()

@@ -159,7 +159,7 @@ def legs_of(
 
 
 def _refuse(model: Model) -> None:
-    """Refuse what is no platform on legs for other reasons than its graph."""
+    """Refuse what is not a platform on legs for other reasons than its graph."""
     where = f"model {model.name!r}: expected a platform on legs"
     if not model.loops:
         raise ModelError(f"{where}, got a tree; use forward_dynamics or inverse_dynamics")

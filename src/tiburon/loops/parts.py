@@ -1,7 +1,7 @@
 """Methods that compute a closed chain in parts: what each part computes alone, sends and receives.
 
 A method cuts a mechanism into parts (arms, legs, links) and a center (the load, the platform). It
-is a list of rounds. In a round every part computes a message from what it knows (`Round.local`),
+is a list of rounds. In a round every part computes a message from its state (`Round.local`),
 the center solves for one answer per part (`Round.solve`), and the next round begins with these
 answers. After the last round every part recovers its own result (`PartMethod.recover`).
 
@@ -41,11 +41,11 @@ class Round(NamedTuple):
     name: str
 
     local: Callable[[Any, Any, Any], tuple[Any, Any]]
-    """``local(part, state, answer)`` returns a message and what the part knows afterwards. The
+    """``local(part, state, answer)`` returns a message and the new state of the part. The
     answer is that of the round before, None in the first."""
 
     solve: Callable[[Any, Sequence[Any]], tuple[Sequence[Any], Any]]
-    """``solve(center, messages)`` returns one answer per part and what the center knows afterwards.
+    """``solve(center, messages)`` returns one answer per part and the new state of the center.
     Messages come in the order of the parts."""
 
 
@@ -74,10 +74,10 @@ class Outcome(NamedTuple):
     """What each part recovered."""
 
     center: Any
-    """What the center knows in the end."""
+    """State of the center after the last round."""
 
     states: tuple[Any, ...]
-    """What each part knows in the end."""
+    """State of each part after the last round."""
 
 
 def part_function(
@@ -105,8 +105,8 @@ def run(method: PartMethod, center: Any, states: Sequence[Any], *, inline: bool 
 
     Args:
         method: The method.
-        center: What the center knows at first.
-        states: What each part knows at first.
+        center: Initial state of the center.
+        states: Initial state of each part.
         inline: See `part_function`; the same bits either way.
     """
     known = list(states)
@@ -161,8 +161,8 @@ def exchanges(method: PartMethod, center: Any, states: Sequence[Any]) -> tuple[E
 
     Args:
         method: The method.
-        center: What the center knows at first.
-        states: What each part knows at first.
+        center: Initial state of the center.
+        states: Initial state of each part.
     """
     known, found = list(states), []
     answers: Sequence[Any] = [None] * len(method.parts)

@@ -189,7 +189,7 @@ def checked_loop_method(method: Any) -> tuple[str | float, ...]:
     """Return a method as the tuple that runs keep; empty for None.
 
     Raises:
-        OptionError: If it is no method.
+        OptionError: If it is not a method.
     """
     if method is None:
         return ()

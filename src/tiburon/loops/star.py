@@ -72,7 +72,7 @@ class StarArm:
 
 @record
 class Star:
-    """Reference members and arms of a mechanism; or why it is no star."""
+    """Reference members and arms of a mechanism; or why it is not a star."""
 
     reference: tuple[str, ...]
     """Bodies of the reference members: the load or the platform, after a base that arms share."""
@@ -83,7 +83,7 @@ class Star:
     arms: tuple[StarArm, ...]
 
     reason: str = ""
-    """Why the mechanism is no star; empty if it is one."""
+    """Why the mechanism is not a star; empty if it is one."""
 
     @property
     def is_star(self) -> bool:
@@ -92,7 +92,7 @@ class Star:
 
     @property
     def summary(self) -> str:
-        """One line: what is held by how many arms, and how; or why the mechanism is no star."""
+        """One line: what is held by how many arms, and how; or why the mechanism is not a star."""
         if self.reason:
             return f"no star: {self.reason}"
         held = [arm for arm in self.arms if arm.loops]
@@ -287,7 +287,7 @@ class _Cut(NamedTuple):
     """Bodies of each arm or branch, and the indices of its loops."""
 
     problem: str
-    """Why this is no star; empty if it is."""
+    """Why this is not a star; empty if it is."""
 
     work: float
     """Predicted multiplications of a solve."""
@@ -409,7 +409,7 @@ def star(model: Model) -> Star:
         model: The robot.
 
     Returns:
-        Reference members and arms; for a mechanism that is no star, the reason.
+        Reference members and arms; for a mechanism that is not a star, the reason.
 
     Example:
         ``tb.star(tb.load("four_pumas")).summary``
@@ -478,7 +478,7 @@ def layout(model: Model) -> StarLayout:
     """Return the layout of a star.
 
     Raises:
-        ModelError: If the mechanism is no star.
+        ModelError: If the mechanism is not a star.
     """
     cut = _best_cut(model)
     if isinstance(cut, str):

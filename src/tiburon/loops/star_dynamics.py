@@ -180,7 +180,7 @@ class Message(NamedTuple):
 
 
 class Center(NamedTuple):
-    """What the reference member knows."""
+    """State of the reference member."""
 
     q: list[Scalar]
     """Its configuration."""
@@ -605,7 +605,7 @@ def star_center(
     v: Sequence[Scalar],
     tau: Sequence[Scalar],
 ) -> Center:
-    """Return what the reference member knows at first: its own inertia and forces."""
+    """Return the initial state of the reference member: its own inertia and forces."""
     plan = shape.plan_of(around.plan)
     external = None if around.external is None else [around.external[k] for k in shape.bodies]
     own_q, own_v = (JointVector([x[i] for i in of]) for x, of in ((q, shape.q), (v, shape.v)))
@@ -618,7 +618,7 @@ def star_center(
 def star_states(
     shape: StarLayout, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar]
 ) -> list[ArmState]:
-    """Return what each arm knows at first."""
+    """Return the initial state of each arm."""
     return [
         ArmState([q[i] for i in arm.q], [v[i] for i in arm.v], [tau[arm.v[i]] for i in arm.own])
         for arm in shape.arms
@@ -649,7 +649,7 @@ def star_motion(
             pose; 0 treats arms as regular until their rank is in doubt.
 
     Raises:
-        ModelError: If the mechanism is no star.
+        ModelError: If the mechanism is not a star.
     """
     shape = layout(around.model)
     arms = star_parts(around, shape, min_cut, baumgarte, threshold)

@@ -96,7 +96,7 @@ class _Rate(NamedTuple):
 
 
 class _Center(NamedTuple):
-    """What the reference member knows."""
+    """State of the reference member."""
 
     q: list[Scalar]
     at: list[Scalar]

@@ -2,7 +2,7 @@
 
 Vertices of the graph are links (bodies welded together are one), edges are joints (Nahon 1991,
 definitions 2.1 to 2.19). A joint that permits every motion that the joints around it could produce,
-such as the free joint of a platform on legs, only provides coordinates: it is no edge.
+such as the free joint of a platform on legs, only provides coordinates: it is not an edge.
 
 Each closed part of the graph has the dimension d of the motions its links can have, which the
 Chebyshev-Gruebler count needs: 6 in space, 3 in a plane or about a point, 4 where all rotations

@@ -101,7 +101,7 @@ def open_to_read(path: Path, place: int | None = None) -> int:
         A descriptor, to be closed by the caller.
 
     Raises:
-        UntrustedError: If it is no regular file, belongs to another user, or others may write to
+        UntrustedError: If it is not a regular file, belongs to another user, or others may write to
             it.
         OSError: If it cannot be opened.
     """
@@ -390,8 +390,8 @@ def generator_stamp() -> str | None:
     """Return what identifies the code generator: the content of its files, read once per process.
 
     Returns:
-        The stamp; None if the files changed after this process began to load them, so that nobody
-        can tell which version of them runs.
+        The stamp; None if the files changed after this process began to load them, so that the
+        version that runs is unknown.
     """
     try:
         stamp = source_digest(*_GENERATOR)

@@ -126,7 +126,7 @@ class _Origin:
         Args:
             stages: Kinds of code of one part, best first.
             module: What code of this part was compiled from before.
-            announce: Whether to say on a terminal what is compiled.
+            announce: Whether to print on a terminal what is compiled.
 
         Returns:
             Kind, what it was compiled from if it was, object code and header.

@@ -1,9 +1,9 @@
 """Workers of a Dask cluster.
 
-What distributed does when workers die is designed for: results that sat in a killed worker would be
-computed again, so tasks return receipts and look for theirs first; all tasks assigned to a
-dying worker become suspect, so that few are handed out, under a new key each time, and deaths are
-counted in the store. Workers are compared with the driver before their first block.
+When workers crash, distributed computes again what they held in memory: tasks therefore return
+receipts and look for theirs first. It suspects all tasks assigned to a crashed worker: few are
+dispatched at a time, under a new key each time, and crashes are counted in the store. Workers are
+compared with the driver before their first block.
 """
 
 import contextlib

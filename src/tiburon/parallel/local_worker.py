@@ -30,7 +30,7 @@ def main() -> None:
             try:
                 tasks.put(read_message(given))
             except (EOFError, OSError, pickle.UnpicklingError):
-                # the driver is gone, and nobody waits for what is computed
+                # the driver has ended; nothing reads further results
                 os._exit(0)
 
     (content,) = read_message(given)

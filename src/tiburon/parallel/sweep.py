@@ -333,7 +333,7 @@ class Study:
             raise RunFileError(
                 self.path,
                 f"was begun by another version, this process has {problem}; results of both would "
-                "be mixed: go on with the versions of then, or pass mixed=True",
+                "be mixed: continue with those versions, or pass mixed=True",
             )
         forget_stores()
         tally = runner.run(self._store, self._plan, mine)

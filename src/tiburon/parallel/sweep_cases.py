@@ -145,7 +145,7 @@ class SweepPlan(NamedTuple):
                 near = nearest_name(str(name), ("model", *known))
                 advice = f"did you mean {near!r}?" if near else "see the keywords of simulate"
                 raise ModelError(
-                    f"setup: {shown(name)} is no keyword of simulate that cases may have; {advice}"
+                    f"setup: {shown(name)} is not a keyword of simulate for cases; {advice}"
                 )
         merged = {"model": self.model, **self.options}
         merged |= {name: value for name, value in given.items() if value is not None}

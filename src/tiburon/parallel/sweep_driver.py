@@ -1,4 +1,6 @@
-"""The driver of a sweep: hands out blocks, counts deaths, isolates deadly cases, keeps no results.
+"""The driver of a sweep: dispatches blocks, counts crashes, isolates their causes.
+
+It keeps no results.
 
 Its memory holds one byte of each block and the tasks that are handed out, two per worker; it does
 not grow with the number of cases.
@@ -149,7 +151,7 @@ class _Driver:
                 self.tally.deaths += answer.attempts
                 self._isolate(task)
             case WorkerLostError():
-                # notes in the store tell whether the task was running
+                # notes in the store record whether the task was running
                 self.tally.retries += 1
                 self.again.appendleft(task)
             case Refusal():
@@ -173,7 +175,7 @@ class _Driver:
             case _:
                 self.problem = self.problem or TiburonError(f"sweep: unknown answer {answer!r}")
 
-    # -- deadly cases ------------------------------------------------------------------------------
+    # -- cases that crash --------------------------------------------------------------------------
 
     def _isolate(self, task: Task) -> None:
         """Go on with a task whose attempts ended with their workers."""
@@ -183,9 +185,9 @@ class _Driver:
             isolation = self.isolations[task.block] = _Isolation(first, stop)
         elif not task.is_probe:
             self.problem = self.problem or TiburonError(
-                f"sweep: block {task.block} (cases {first} to {stop - 1}) killed its workers also "
-                "without its deadly cases: it may need more memory than they have; take smaller "
-                f"blocks in another sweep. {safe_blocks(self.store)}"
+                f"sweep: block {task.block} (cases {first} to {stop - 1}) crashed its workers also "
+                "without the cases that did so alone: it may need more memory than they have; use "
+                f"smaller blocks in another sweep. {safe_blocks(self.store)}"
             )
             return
         else:
@@ -198,7 +200,7 @@ class _Driver:
         self._advance(task)
 
     def _advance(self, task: Task) -> None:
-        """Queue further trials of a block, or the block without its deadly cases."""
+        """Queue further trials of a block, or the block without the cases that crash them."""
         isolation = self.isolations[task.block]
         for a, b in isolation.ranges:
             isolation.waiting += 1

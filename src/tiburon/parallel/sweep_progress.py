@@ -149,7 +149,7 @@ class SweepProgress:
         return "\n".join(f"{name:<11}{text}" for name, text in self.lines())
 
     def lines(self) -> list[tuple[str, str]]:
-        """Return the subjects and what there is to say of each."""
+        """Return the subjects and the text of each."""
         share = self.cases_done / self.cases if self.cases else 1.0
         outcomes = ", ".join(f"{count} {status}" for status, count in sorted(self.outcomes.items()))
         found = [

@@ -1,7 +1,7 @@
 """Tasks of a sweep: what a worker does, and what it returns, which is never more than a receipt.
 
-A worker notes each attempt in the store before it begins. A worker that dies leaves its note, so
-that deaths are counted whatever runs the tasks and however often it repeats them on its own.
+A worker notes each attempt in the store before it begins. A worker that crashes leaves its note, so
+that crashes are counted whatever runs the tasks and however often it repeats them on its own.
 """
 
 import os
@@ -46,7 +46,7 @@ class Task(NamedTuple):
     """Whether the cases are computed to see whether the worker survives, and nothing is written."""
 
     allowed: int
-    """Attempts that may be begun before the task counts as deadly."""
+    """Attempts that may be begun before the task counts as the cause of crashes."""
 
     expected: Identity
     """Identity that the worker must have."""
@@ -111,7 +111,7 @@ def perform(task: Task, plan: SweepPlan) -> Answer:
         try:
             answer = _compute(task, plan, store, mine, begun + 1)
         except BaseException:
-            # the worker is alive: its attempt is no death
+            # the worker is alive: its attempt does not count as a crash
             note.unlink(missing_ok=True)
             raise
         shutil.rmtree(notes, ignore_errors=True)
@@ -133,7 +133,7 @@ def _compute(
         return Probed(time.perf_counter() - clock)
     for case in task.lost:
         whole.codes[case - first] = SWEEP_STATUSES.index(LOST)
-        whole.messages[case] = "lost: every worker that ran it died"
+        whole.messages[case] = "lost: every worker that ran it ended"
     files = store.write(task.block, whole)
     codes, counts = np.unique(whole.codes, return_counts=True)
     outcomes = {SWEEP_STATUSES[k]: int(n) for k, n in zip(codes, counts, strict=True)}

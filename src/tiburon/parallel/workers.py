@@ -1,7 +1,7 @@
 """Workers of a sweep: processes of this machine, this process itself, or an executor.
 
 All have the same small interface: how many tasks they may be given, and a call that hands one over
-and reports when it is done. Whoever runs tasks may die; the driver decides what happens then.
+and reports when it is done. Workers may crash at any time; the driver decides how to continue.
 """
 
 import contextlib
@@ -212,7 +212,7 @@ class _Process:
 
 
 class LocalWorkers:
-    """Processes of this machine; one that dies is replaced."""
+    """Processes of this machine; one that ends is replaced."""
 
     def __init__(self, plan: SweepPlan, count: int) -> None:
         """Start processes.
@@ -384,10 +384,10 @@ class ExecutorWorkers:
         future.add_done_callback(ended)
 
     def refuse(self, worker: str) -> None:
-        """Raise: an executor cannot be told which worker to use."""
+        """Raise: an executor does not select workers."""
         raise TiburonError(
             f"sweep: worker {worker} of the executor differs from the driver, and an executor "
-            "cannot be told to leave it out; install the same versions there"
+            "cannot exclude it; install the same versions there"
         )
 
     def close(self) -> None:
@@ -409,8 +409,9 @@ def _made(make: Callable[[], Executor]) -> Executor:
 
 def _broken(error: BaseException) -> TiburonError:
     return TiburonError(
-        f"sweep: the executor broke ({error}) because a worker died; resume the sweep with another "
-        "one, or pass a function that makes executors, as client=lambda: ProcessPoolExecutor(4)"
+        f"sweep: the executor broke ({error}) because a worker ended; resume the sweep with "
+        "another one, or pass a function that makes executors: "
+        "client=lambda: ProcessPoolExecutor(4)"
     )
 
 

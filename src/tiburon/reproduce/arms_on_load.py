@@ -181,7 +181,7 @@ def _symmetric(entry: Callable[[int, int], Scalar], n: int = 6) -> Matrix:
 
 
 class ArmMessage(NamedTuple):
-    """What an arm tells the load: 27 values."""
+    """Message of an arm to the load: 27 values."""
 
     inertia: Matrix
     """Lambda at the load's origin, in its axes."""

@@ -174,7 +174,7 @@ _DEPENDENT = [k for k in range(9) if k not in ACTUATED]
 
 
 def rk4_run(system: Embedded, x: Array, h: float, steps: int) -> EmbeddedRun:
-    """Integrate by RK4 until the end or until a state is no number."""
+    """Integrate by RK4 until the end or until a state is not finite."""
     x = np.array(x, dtype=float)
     states, determinants = [x], [_determinant(x)]
     for step in range(steps):

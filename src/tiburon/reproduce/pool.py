@@ -477,7 +477,7 @@ def _joined(
     folds: Sequence[tuple[list[int], dict[str, float]]],
     predict: Callable[[list[MeasuredRun], dict[str, float]], list[Array]],
 ) -> list[Array]:
-    """Return predictions of all runs, each by the fit that did not know it."""
+    """Return predictions of all runs, each by the fit that excluded it."""
     found: list[Any] = [None] * len(runs)
     for out, parameters in folds:
         for k, one in zip(out, predict([runs[k] for k in out], parameters), strict=True):

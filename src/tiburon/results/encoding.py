@@ -415,7 +415,7 @@ def _check_header(header: RunHeader) -> None:
 
 
 def _check_column(column: Any) -> None:
-    """Raise `ValueError` if a value is not a column, or its name is no plain directory name."""
+    """Raise `ValueError` if a value is not a column, or its name is not a plain directory name."""
     check_type("columns", column, Column)
     for text in (column.key, column.name, column.dimension, column.title):
         check_type("names of columns", text, str)

@@ -37,7 +37,7 @@ BEYOND_GRID = "beyond the grid of the ground"
 """Where a contact is that has left uneven ground."""
 
 UNDETERMINED = "which do not determine all others"
-"""What independent velocities are that are no basis."""
+"""What independent velocities are that are not a basis."""
 
 UNSOLVED = "whose impulses do not meet the tolerance"
 """What a contact is that solvers did not solve."""

@@ -62,7 +62,7 @@ def coordinates_element(model: Model, method: Embedding, q: Array) -> LoopCoordi
     """Return the element that holds W; its size is that at the configuration q, shape (nq,).
 
     Raises:
-        DomainError: If joints are named that are no basis of the permitted velocities.
+        DomainError: If joints are named that are not a basis of the permitted velocities.
     """
     count = degrees_of_freedom(model, q)
     if method.independent:
@@ -84,7 +84,7 @@ def select_coordinates(model: Model, method: Embedding, q: Array, count: int) ->
 
     Raises:
         DomainError: If the configuration has another number of degrees of freedom, or the joints
-            that are named are no basis.
+            that are named are not a basis.
     """
     A = np.asarray(loop_jacobian(model, q))
     if method.independent:

@@ -151,7 +151,7 @@ class RunSetup(NamedTuple):
         if lacking:
             raise RunFileError(
                 "run" if run.store is None else run.store.path,
-                f"does not say its {' and '.join(lacking)}, so it cannot go on; start a new run "
+                f"does not define its {' and '.join(lacking)}, so it cannot go on; start a new run "
                 "with tiburon.simulate",
             )
         kept: dict[str, Any] = dict.fromkeys(cls._fields) | cls._field_defaults
@@ -268,7 +268,7 @@ def _restoring(earlier: Trajectory | None, part: str) -> Iterator[None]:
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise RunFileError(
             "run" if earlier is None or earlier.store is None else earlier.store.path,
-            f"what its checkpoint says of {part} is damaged ({type(error).__name__}: {error}); "
+            f"what its checkpoint contains on {part} is damaged ({type(error).__name__}: {error}); "
             f"restore the file from a copy, or pass the {part}= that were simulated",
         ) from error
 

@@ -129,7 +129,7 @@ class Sensor:
 
     def measure(self, now: Sensed) -> Sequence[Scalar]:
         """Return what it reads without errors, one scalar per channel."""
-        raise TypeError(f"{type(self).__name__} does not say what it reads: define measure(now)")
+        raise TypeError(f"{type(self).__name__} does not define what it reads: define measure(now)")
 
     def errors(self, kind: str, model: Model) -> Array:
         """Return "noise" or "bias": one number, or one per channel."""
@@ -244,7 +244,7 @@ class Sensing:
             **parameters: Run-time parameters of each case.
         """
         if step == self.looked:
-            # a run that continues has looked here before, under the commands of then
+            # a run that continues has looked here before, under the commands of that time
             return
         self.looked = step
         due = [k for k, period in enumerate(self.periods) if step % period == 0]

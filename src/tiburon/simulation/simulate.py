@@ -654,7 +654,7 @@ def _refuse_coordinates(setup: RunSetup) -> None:
             name=switches[0],
         )
     if setup.loop_method[0] == "denoc":
-        # refuses what is no platform on legs
+        # refuses what is not a platform on legs
         platform_on_legs(model, *setup.loop_method[3:])
     if model.plan.depends_on_time:
         raise ModelError(

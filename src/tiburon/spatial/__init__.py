@@ -1,4 +1,4 @@
-"""Structured six-dimensional (spatial) algebra; knows no robots.
+"""Structured six-dimensional (spatial) algebra, without robots.
 
 Motions, forces, inertias and the transforms between frames, as small immutable values of scalars.
 A scalar is a float or a traced value: the same lines compute floats or build a graph.

@@ -103,7 +103,7 @@ def placed_field(size: tuple[Scalar, ...], handle: tuple[Scalar, ...]) -> Placed
 
     Args:
         size: Run-time parameters, as `field_size` lists them.
-        handle: Handle of the table of its heights, `GroundGrid.table`; whoever calls code with it
+        handle: Handle of the table of its heights, `GroundGrid.table`; callers of code with it
             holds the grid.
 
     Returns:

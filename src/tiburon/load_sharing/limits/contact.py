@@ -155,7 +155,7 @@ class NormalForceLimit(Limit):
         )
 
     def check(self, model: Model, layout: Layout) -> None:
-        """Refuse names that are no contacts."""
+        """Refuse names that are not contacts."""
         known = [group.name for _, group, _ in touching_groups(layout)]
         for name, _, _ in self.forces:
             if name not in known:

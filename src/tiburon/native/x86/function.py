@@ -137,7 +137,7 @@ def _call_length(callee: Any, calls: int, *, packed: bool) -> int | None:
 
 
 class X86Function(ABC):
-    """A straight-line function under construction; subclasses know where its inputs are.
+    """A straight-line function under construction; subclasses define where its inputs are.
 
     Attributes:
         width: Width of its values.

@@ -1,7 +1,7 @@
 """Integrators, one file each; all step on the manifold of positions.
 
 The system is a position q on a `Manifold` and a vector w: the velocities v, then any further states
-x that elements and controllers have. An integrator knows two things about a system,
+x that elements and controllers have. An integrator uses two properties of a system,
 
     manifold.rate(q, w)             how positions change; it reads the velocities only
     acceleration(q, w, *time)       how w changes: nv + nx scalars

@@ -320,7 +320,7 @@ def _judged(
     plain = np.exp(-(exponent - 0.75 * pair.memory) * np.log(error))
     growth = SAFETY * plain * np.exp(pair.memory * np.log(at.error))
     growth = np.minimum(np.maximum(growth, 1.0 / pair.most_shrinking), pair.most_growth)
-    # a step cut short is no estimate of longer ones
+    # a step cut short does not estimate longer ones
     after_good = select(cut, np.maximum(growth * h, at.h), growth * h)
     shrunk = np.maximum(SAFETY * np.exp(-exponent * np.log(error)), 1.0 / pair.most_shrinking)
     h_next = select(good, after_good, shrunk * h)

@@ -482,7 +482,7 @@ class _Chain:
                     m.store(found, place, m.add(entry, m.load(found, place)))
 
     def pose(self) -> None:
-        """Write r, and what contacts know of gaps."""
+        """Write r, and the gaps of contacts."""
         m, n, width = self.m, self.n, self.width
         given, over_h = self.given, m.div(self.one, self.h)
 
