@@ -63,7 +63,7 @@ def test_addresses_compute_what_the_kernel_does_with_strides_of_the_caller():
     assert one(inputs, addresses([alone])) != 0
 
 
-@pytest.mark.parametrize("name", ["panda", "quadruped", "stewart"])
+@pytest.mark.parametrize("name", ["panda", "quadruped", "four_bar"])
 def test_derivatives_of_kernels_agree_with_each_other(name):
     """Directions, weights and the Jacobian, whichever algorithm computes it, describe one map."""
     model = tb.load(name)

@@ -318,7 +318,7 @@ class _Plan:
             self.calls = loop.blocked_job(partial(self._table, step, loop), computed)
         return self.calls
 
-    def _table(self, step: _Step, loop: RowLoop, lanes: int) -> AddressTable:
+    def _table(self, step: BoundStep, loop: RowLoop, lanes: int) -> AddressTable:
         """List where calls read and write; long values in buffers are lane-blocked if possible."""
         every = self._every
         period = every if self._alike else self.last - self.first
