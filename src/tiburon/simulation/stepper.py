@@ -24,7 +24,7 @@ from tiburon.native.kernel import Kernel, ProgramSource, make_kernel
 from tiburon.native.row_loop import AddressTable, address_of
 from tiburon.simulation.fixed_run import BEGIN, DONE, DT, START, BoundStep, first_touch
 from tiburon.simulation.located_contact import LocatedContact, has_meshes
-from tiburon.simulation.loop_coordinates import coordinates_event
+from tiburon.simulation.loop_coordinates import coordinates_events
 from tiburon.simulation.sensing import Sensor
 from tiburon.simulation.simulate import Preparation, prepare
 from tiburon.simulation.step import Clock, StepSource, sample_kernel
@@ -226,7 +226,7 @@ def stepper(
             "contact: exact contact locates events within steps, which a stepper does not; use "
             'contact="rigid" or contact="compliant"'
         )
-    if coordinates_event(system) is not None:
+    if coordinates_events(system):
         raise ModelError(
             "loop_method: Embedding selects its velocities anew at events, which a stepper does "
             "not locate; leave loop_method out, or use Baumgarte(...)"
