@@ -20,7 +20,7 @@ PUSH = 2.5
 @pytest.fixture(scope="module")
 def system():
     model = tb.load("cart_pole")
-    return System(model, None, elements_of(model, None))
+    return System(model, None, elements_of(model))
 
 
 def until(condition, seconds=20.0):

@@ -24,7 +24,7 @@ READ = 1_000
 @pytest.fixture(scope="module")
 def system():
     model = tb.load("cart_pole")
-    return System(model, None, elements_of(model, None))
+    return System(model, None, elements_of(model))
 
 
 class WallClock:

@@ -62,7 +62,7 @@ def test_surroundings_and_elements_are_recovered():
     push = tb.WrenchSchedule("push", "tip", (0.0, 0.1), ((0, 0, 0, 1 / 3, 0, 0),) * 2)
     assert from_text(to_text((push, 2))) == (push, 2)
     rov = tb.load("tiburon_titan")
-    elements = tb.elements_of(rov, tb.World())
+    elements = tb.elements_of(rov)
     assert from_text(to_text(elements)) == elements
 
 

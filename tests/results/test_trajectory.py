@@ -137,7 +137,7 @@ def test_accelerations_come_from_commands_and_elements():
         for b in model.bodies
     ]
     damped = tb.Model("damped", bodies)
-    elements = tb.elements_of(damped, tb.World())
+    elements = tb.elements_of(damped)
     run, _, columns = samples.recorded(damped, count=9, elements=elements)
     q, v, u = columns["q"], columns["v"], columns["u"]
     force = u - 0.3 * v

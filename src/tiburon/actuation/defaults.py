@@ -45,7 +45,6 @@ LEAST_TOLERANCE, MOST_TOLERANCE = 1e-13, 1e-3
 @public
 def elements_of(
     model: Model,
-    world: World | None = None,
     *,
     passive: bool | str = True,
     limits: bool = True,
@@ -56,10 +55,9 @@ def elements_of(
 
     Args:
         model: The robot.
-        world: Surroundings; not used, since thrusters act with or without water.
-        passive: Whether joint friction and springs (`JointPassive`) and `Spring`s act. True: smooth
-            Coulomb friction, with creep under load. "stick_slip": stiction, with one state per
-            degree of freedom.
+        passive: Whether friction and springs of joints (`JointPassive`) and springs between frames
+            (`Spring`) act. True: smooth Coulomb friction, with creep under load. "stick_slip":
+            stiction, with one state per degree of freedom.
         limits: Whether joints have stops at their `JointLimits`.
         friction_speed: Speed over which smooth friction changes sign [rad/s or m/s].
         stop_frequency: Natural frequency of the moved inertia on its stop [rad/s].

@@ -675,7 +675,7 @@ def advise_step(model: Model, world: World, q: Array) -> StepAdvice:
             if f > 0.0:
                 rate = f / (FRICTION_SPEED * float(m))
                 found.append((rate, f"Coulomb friction of {joint.name!r}"))
-    if any(isinstance(element, JointStops) for element in elements_of(model, world)):
+    if any(isinstance(element, JointStops) for element in elements_of(model)):
         found.append((STOP_FREQUENCY, "joint stops"))
     rate, cause = max(found)
     if not rate:

@@ -775,7 +775,7 @@ def piloted(
     from tiburon.actuation.defaults import as_elements, contact_elements
 
     own = (
-        *elements_of(model, world, passive=passive, limits=limits),
+        *elements_of(model, passive=passive, limits=limits),
         *as_elements(forces),
         *contact_elements(model, world, contact, contact_pairs),
     )

@@ -406,7 +406,7 @@ class Drive:
         from tiburon.actuation.defaults import as_elements, contact_elements, elements_of
 
         settings = self._settings
-        own = elements_of(model, world, passive=settings["passive"], limits=settings["limits"])
+        own = elements_of(model, passive=settings["passive"], limits=settings["limits"])
         touching = contact_elements(model, world, settings["contact"], settings["contact_pairs"])
         return (*own, *as_elements(settings["forces"]), *touching, self.system.elements[-1])
 

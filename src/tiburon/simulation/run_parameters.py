@@ -298,7 +298,7 @@ def vary_run(
     arrays = {known[name]: array for name, array in values.items()}
 
     def make(robot: Model) -> tuple[Element, ...]:
-        return elements_of(robot, varied.world, passive=passive, limits=limits)
+        return elements_of(robot, passive=passive, limits=limits)
 
     own = make(varied.model)
     felt = any(isinstance(element, (JointStops, StickSlip)) for element in own)

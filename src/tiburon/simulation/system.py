@@ -1660,7 +1660,7 @@ class Surrounded:
         self.world = world_with(world, fluid) or DEFAULT_WORLD
         self.elements: tuple[Element, ...] = ()
         if passive is not None:
-            self.elements = elements_of(model, self.world, passive=passive, limits=limits)
+            self.elements = elements_of(model, passive=passive, limits=limits)
         self._fixed = len(self.elements) if all(map(is_declared, self.elements)) else 0
         self._systems: dict[Any, tuple[System, Hashable]] = {}
 
