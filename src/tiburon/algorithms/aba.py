@@ -8,6 +8,8 @@ Symbols (Featherstone 1987, chapter 6; McMillan 1994, appendix B.4):
     IA, pA  articulated-body inertia and bias force of a subtree
     Ia, pa  the same seen through the joint
     a       classical acceleration of a body, at the origin of its frame
+    S       motion subspace of a joint, one column per degree of freedom
+    U, D, u IA S, S^T U and tau - S^T pA: what eliminating a joint needs
 
 Accelerations are classical, as in McMillan's form, so that no velocity of a point is needed. Unlike
 there, z stays in the parent's frame, where the transformed inertia is available.
@@ -99,6 +101,9 @@ def aba(
         body: PlanBody, total: _Articulated, moving: _Moving
     ) -> tuple[Carry, Callable[[], _Articulated]]:
         IA, pA = total.IA, total.pA
+        # for each column S of the joint, the last first (`eliminate_direction` in joints/joint.py):
+        #     U = IA S,  D = S^T U,  u = tau - S^T pA,  IA -> IA - U U^T / D,  pA -> pA + U u / D
+        # then pa = pA + Ia c; carry holds U / D and u / D for the outward pass
         Ia, pa, carry = body.joint.release(q[body.q], IA, pA, moving.c, tau[body.v], body.armature)
 
         def to_parent() -> _Articulated:
@@ -112,6 +117,7 @@ def aba(
         body: PlanBody, parent: _Accelerating, moving: _Moving, carry: Carry
     ) -> _Accelerating:
         a = moving.X.motion(parent.a + Motion(ZERO3, moving.z)) + moving.c
+        # for each column S, the first first: qdd = u / D - (U / D)^T a,  a -> a + S qdd
         return _Accelerating(*body.joint.accelerate(q[body.q], carry, a, body.armature))
 
     # outward: velocities, and inertia and bias force of each body
