@@ -14,7 +14,7 @@ HASH := $(shell git hash-object pyproject.toml)
 stamp = $(VENV)/installed-$(1)-$(HASH)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all browser lint format bench check-install docs wheel clean
+.PHONY: help venv demo test test-all browser lint format bench check-install docs docs-check wheel clean
 .PHONY: lint-format lint-rules lint-types lint-layers check-oldest check-newest
 
 help:
@@ -26,7 +26,8 @@ help:
 	@echo "make format     rewrite the sources in the common format"
 	@echo "make bench      measure against other codes, after checking that the results agree"
 	@echo "make check-install  install oldest and newest versions of everything, try both"
-	@echo "make docs       the documentation, into docs/_build/html"
+	@echo "make docs       the documentation, into docs/_build/html, with tutorials executed"
+	@echo "make docs-check the same without executing tutorials: warnings are errors"
 	@echo "make wheel      the distributable wheel, into dist"
 	@echo "make venv       the environment with all tools, for an editor"
 	@echo "make clean      remove the environment and everything generated"
@@ -79,8 +80,12 @@ check-oldest check-newest: check-%: | $(BIN)/python
 	$(BIN)/python tools/check_install.py $*
 
 docs: $(call stamp,docs)
-	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	TIBURON_DOCS_EXECUTE=1 $(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 	$(BIN)/python tools/gallery.py replays docs/_build/html/gallery/replays
+
+# pages and links alone: tutorials are not executed, replays are not made
+docs-check: $(call stamp,docs)
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/check
 
 wheel: $(call stamp,core)
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .

@@ -1,20 +1,73 @@
-"""Configuration of the documentation build."""
+"""Configuration of the documentation build.
 
+The tutorials are notebooks. They are executed, and their results kept until they change, where
+`TIBURON_DOCS_EXECUTE` is set, as `make docs` does; checks of the pages alone do not run them.
+"""
+
+import os
 from importlib.metadata import version as installed_version
+
+from docutils import nodes
+from sphinx.ext.napoleon import GoogleDocstring
+from sphinx.roles import XRefRole
+
+from tiburon.exports import EXPORTS
 
 project = "Tiburon"
 author = "The Tiburon developers"
 copyright = "2026, The Tiburon developers"
 version = release = installed_version("tiburon")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "**/generated/*.md"]
+templates_path = ["_templates"]
 
-autodoc_typehints = "description"
+COMPLETE = bool(os.environ.get("TIBURON_DOCS_EXECUTE"))
+nb_execution_mode = "cache" if COMPLETE else "off"
+nb_execution_timeout = 600
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+
+if COMPLETE:
+    extensions.append("sphinx.ext.viewcode")
+autosummary_imported_members = True
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 88
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
+default_role = "code_or_link"
 
 html_theme = "furo"
 html_title = f"Tiburon {release}"
+
+
+class CodeOrLink(XRefRole):
+    """Text in single backticks of docstrings: code, with a link where it is a public name."""
+
+    def run(self):
+        """Return the nodes of one use of the role."""
+        name = self.text.removeprefix("tiburon.").removeprefix("tb.").removesuffix("()")
+        if name not in EXPORTS:
+            return [nodes.literal(self.rawtext, self.text)], []
+        self.refdomain, self.reftype = "py", "obj"
+        self.classes = ["xref", "py", "py-obj"]
+        self.target = f"tiburon.{name}"
+        self.title = self.text
+        self.has_explicit_title = True
+        return self.create_xref_node()
+
+
+def setup(app):
+    """Register the role of single backticks; read docstrings of attributes as plain text."""
+    # by default, words before the first colon would be the type of the attribute
+    GoogleDocstring._parse_attribute_docstring = GoogleDocstring._consume_to_end
+    app.add_role("code_or_link", CodeOrLink())

@@ -42,6 +42,19 @@ def test_public_names_are_sorted_and_unique():
     assert names == sorted(set(names))
 
 
+def test_the_reference_has_every_public_name_once():
+    """Pages of the API reference list each name in one topic."""
+    pages = FACADE.parents[2] / "docs" / "reference"
+    listed = [
+        line.strip()
+        for page in sorted(pages.glob("*.md"))
+        for block in page.read_text().split(":nosignatures:")[1:]
+        for line in block.partition("```")[0].splitlines()
+        if line.strip()
+    ]
+    assert sorted(listed) == sorted(tiburon._EXPORTS)
+
+
 def test_completion_lists_names_that_are_not_loaded_yet():
     """dir() shows every public name."""
     assert set(tiburon.__all__) <= set(dir(tiburon))

@@ -119,7 +119,7 @@ def thruster_force(
             shape (..., thrusters).
 
     Returns:
-        Joint force [N or N m], shape (..., nv): steady thrust, without the lag of the propellers.
+        Joint force of steady thrust, without the lag of propellers [N or N m], shape (..., nv).
     """
     return _OF_COMMANDS.request(model, (q, commands), options, _thrusters(model))
 

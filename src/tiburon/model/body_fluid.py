@@ -487,7 +487,7 @@ class BodyFluid:
     """D in force = -D [omega; v], 6 x 6 or six diagonal entries, angular first, body axes."""
 
     quadratic_damping: Matrix6 | None = None
-    """D in force = -D |x| x for x in [omega; v], 6 x 6 or six diagonal entries, as above."""
+    """D in ``force = -D |x| x`` for x in [omega; v], 6 x 6 or six diagonal entries, as above."""
 
     fins: tuple[Fin, ...] = ()
     """Fins, with lift and drag."""

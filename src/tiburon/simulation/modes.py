@@ -69,12 +69,12 @@ class Mode:
 
     @property
     def natural_frequency(self) -> float:
-        """|lambda| [rad/s]: the undamped frequency, for proportional damping."""
+        """Size of lambda [rad/s]: the undamped frequency, for proportional damping."""
         return abs(self.eigenvalue)
 
     @property
     def damping_ratio(self) -> float:
-        """-Re(lambda) / |lambda|: at least 1 for overdamped modes; NaN for free ones."""
+        """``-Re(lambda) / |lambda|``: at least 1 for overdamped modes; NaN for free ones."""
         size = abs(self.eigenvalue)
         return -self.eigenvalue.real / size if size else float("nan")
 
@@ -354,7 +354,7 @@ def modes(
             "derivatives, write @tb.traced above it"
         )
     around = world_with(world, fluid, one_case="modes")
-    own = elements_of(model, around, passive=passive, limits=limits)
+    own = elements_of(model, passive=passive, limits=limits)
     system = System(model, around, [*map(_smooth, own), *as_elements(forces)], control)
     row: list[Any] = [0.0] * len(system.command_names)
     if tau is not None:
