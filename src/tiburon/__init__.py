@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from tiburon.errors import ModelWarning as ModelWarning
     from tiburon.errors import NonFiniteError as NonFiniteError
     from tiburon.errors import OptionError as OptionError
+    from tiburon.errors import PartnerError as PartnerError
     from tiburon.errors import RunFileError as RunFileError
     from tiburon.errors import SecondOrderCollisionError as SecondOrderCollisionError
     from tiburon.errors import ShapeError as ShapeError
@@ -350,6 +351,11 @@ if TYPE_CHECKING:
     from tiburon.model.model_warnings import model_warnings as model_warnings
     from tiburon.model.parameters import Parameter as Parameter
     from tiburon.native.c_source import c_source as c_source
+    from tiburon.parallel.exchange import ThreadExchange as ThreadExchange
+    from tiburon.parallel.mpi_ranks import MPIExchange as MPIExchange
+    from tiburon.parallel.partition import Partition as Partition
+    from tiburon.parallel.partition import partition as partition
+    from tiburon.parallel.session import MessageCount as MessageCount
     from tiburon.parallel.sweep import Study as Study
     from tiburon.parallel.sweep import load_sweep as load_sweep
     from tiburon.parallel.sweep import sweep as sweep

@@ -15,6 +15,7 @@ carries its data as attributes, so that programs need not read messages::
     |-- LoopError             loops that cannot be closed
     |-- SecondOrderCollisionError   contacts that no force can keep from penetrating
     |-- RunFileError          a saved run that cannot be read, written or gone on with
+    |-- PartnerError          a process that computes parts of a robot and does not answer
     |-- CaseError             a case of a sweep that cannot be computed
     |-- TraceError            code that cannot be traced (also TypeError)
     `-- CompileError          a graph that could not be turned into native code
@@ -345,6 +346,10 @@ class RunFileError(TiburonError):
         self.file = str(file)
         self.problem = problem
         super().__init__(f"{self.file}: {problem}")
+
+
+class PartnerError(TiburonError):
+    """A process that computes parts of a robot did not answer, or computes another run."""
 
 
 class CaseError(TiburonError):

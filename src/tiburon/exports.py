@@ -33,7 +33,7 @@ _NAMES = {
     "drive.session": "Drive",
     "errors": """
         ArgumentError CacheWarning CaseError CompileError DomainError LoopError ModelError
-        ModelFileError ModelWarning NonFiniteError OptionError RunFileError
+        ModelFileError ModelWarning NonFiniteError OptionError PartnerError RunFileError
         SecondOrderCollisionError ShapeError TiburonError TiburonWarning TraceError
         UnknownNameError
     """,
@@ -142,6 +142,10 @@ _NAMES = {
     "model.model_warnings": "model_warnings",
     "model.parameters": "Parameter",
     "native.c_source": "c_source",
+    "parallel.exchange": "ThreadExchange",
+    "parallel.mpi_ranks": "MPIExchange",
+    "parallel.partition": "Partition partition",
+    "parallel.session": "MessageCount",
     "parallel.sweep": "Study load_sweep sweep",
     "results.contact_summary": "ContactSummary DeepestContact",
     "results.outcome": "EventRecord Outcome",

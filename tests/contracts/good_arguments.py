@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -431,6 +432,8 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
     },
     "MeasuredRun": {"time": lambda m: np.array([0.0, 0.1, 0.2])},
     "load_run": {"path": lambda m: _file("run.zarr", lambda p: _run().save(p))},
+    "MPIExchange": {"comm": lambda m: SimpleNamespace(Iallgatherv=None)},
+    "partition": {"model": lambda m: arm(), "cuts": lambda m: []},
     "load_sweep": {"path": lambda m: _file("sweep.zarr", _sweep)},
     "sweep": {
         "model": lambda m: arm(),
@@ -519,7 +522,15 @@ RESULTS = frozenset(
             "PhaseMobility",
             "CableTensions",
         ),
-        *("Study", "Trajectory", "Trim", "TrimOutcome", "HydrodynamicEstimate"),
+        *(
+            "MessageCount",
+            "Partition",
+            "Study",
+            "Trajectory",
+            "Trim",
+            "TrimOutcome",
+            "HydrodynamicEstimate",
+        ),
         # bases of users' own classes
         *("Current", "Element", "Path", "Sensor"),
     }

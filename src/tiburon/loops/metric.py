@@ -322,8 +322,14 @@ class ArticulatedMetric:
         inverse_D: 1/D, one per velocity variable.
     """
 
-    def __init__(self, plan: Plan, q: Sequence[Scalar]) -> None:
-        """Compute articulated-body inertias (Featherstone 1987, eqs. 6.46-6.52)."""
+    def __init__(self, plan: Plan, q: Sequence[Scalar], factors: Any = None) -> None:
+        """Compute articulated-body inertias (Featherstone 1987, eqs. 6.46-6.52).
+
+        Args:
+            plan: Layout of the tree.
+            q: Configuration [m or rad], nq scalars.
+            factors: What `factors` of such a metric was, to compute nothing again.
+        """
 
         def eliminate(
             body: PlanBody, IA: ArticulatedInertia, X: Transform
@@ -369,9 +375,16 @@ class ArticulatedMetric:
 
         alone = [body.effective_inertia.articulated() for body in plan.bodies]
         self._plan, self._push, self._accelerate = plan, push, accelerate
-        self._factors = inward(plan, eliminate, alone, joint_transforms(plan, q))
+        if factors is None:
+            factors = inward(plan, eliminate, alone, joint_transforms(plan, q))
+        self._factors: tuple[_ArticulatedBody, ...] = tuple(factors)
         self.inverse_D = [x for factors in self._factors for x in factors.inverse_D]
         self._of = [body.index for body in plan.bodies for _ in range(body.v.start, body.v.stop)]
+
+    @property
+    def factors(self) -> tuple[Any, ...]:
+        """The factors of all bodies, as functions pass them on."""
+        return self._factors
 
     def solve_transpose(self, force: Row) -> Row:
         """Return L^-T times joint forces, by velocity variable, without zeros."""

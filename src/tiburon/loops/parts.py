@@ -17,13 +17,15 @@ Messages are nested tuples, lists and named tuples of scalars; `message_size` co
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from tiburon.trace.regions import function
-from tiburon.trace.structure import flatten
+from tiburon.trace.regions import function, where_needed
+from tiburon.trace.structure import flatten, rebuild
+from tiburon.trace.value import Value
 
 __all__ = [
     "Exchange",
+    "Exchanged",
     "Outcome",
     "PartMethod",
     "Round",
@@ -33,6 +35,19 @@ __all__ = [
     "part_function",
     "run",
 ]
+
+
+class Exchanged(Protocol):
+    """How the messages of parts that other processes compute arrive in a kernel.
+
+    The kernel is the same in all processes: which parts it computes is a run-time parameter.
+    """
+
+    def owns(self, part: int) -> Any:
+        """Return 1 if this process computes a part, else 0; a traced value."""
+
+    def pass_on(self, phase: str, messages: Sequence[Sequence[Any]]) -> list[list[Any]]:
+        """Return the messages of all parts, of which this process knows those that it computes."""
 
 
 class Round(NamedTuple):
@@ -100,7 +115,14 @@ def part_function(
     return function(alone, inline=inline)
 
 
-def run(method: PartMethod, center: Any, states: Sequence[Any], *, inline: bool = False) -> Outcome:
+def run(
+    method: PartMethod,
+    center: Any,
+    states: Sequence[Any],
+    *,
+    inline: bool = False,
+    exchange: Exchanged | None = None,
+) -> Outcome:
     """Execute all rounds of a method in one kernel.
 
     Args:
@@ -108,6 +130,9 @@ def run(method: PartMethod, center: Any, states: Sequence[Any], *, inline: bool 
         center: Initial state of the center.
         states: Initial state of each part.
         inline: See `part_function`; the same bits either way.
+        exchange: How messages of parts that other processes compute arrive; all parts are computed
+            here by default. Every process solves for the answers of the center, from the same
+            messages in the same order. What parts know in the end is theirs alone.
     """
     known = list(states)
     answers: Sequence[Any] = [None] * len(method.parts)
@@ -117,8 +142,9 @@ def run(method: PartMethod, center: Any, states: Sequence[Any], *, inline: bool 
             local = part_function(
                 step.local, part, name=f"{method.name}_{step.name}_{k}", inline=inline
             )
-            message, known[k] = local(known[k], answers[k])
+            message, known[k] = _computed(exchange, k, local, known[k], answers[k])
             messages.append(message)
+        messages = _passed_on(exchange, step.name, messages)
         solve = part_function(step.solve, name=f"{method.name}_{step.name}", inline=inline)
         answers, center = solve(center, messages)
     results = []
@@ -126,8 +152,45 @@ def run(method: PartMethod, center: Any, states: Sequence[Any], *, inline: bool 
         recover = part_function(
             method.recover, part, name=f"{method.name}_recover_{k}", inline=inline
         )
-        results.append(recover(known[k], answers[k]))
+        results.append(_computed(exchange, k, recover, known[k], answers[k]))
+    results = _passed_on(exchange, RESULTS, results)
     return Outcome(tuple(results), center, tuple(known))
+
+
+RESULTS = "results"
+"""Name of the exchange in which all processes learn what every part recovered."""
+
+
+def _computed(
+    exchange: Exchanged | None, part: int, call: Callable[..., Any], *arguments: Any
+) -> Any:
+    """Call a function of a part, only if this process computes it; zeros otherwise."""
+    if exchange is None:
+        return call(*arguments)
+    # this call is never executed: it tells the structure of the result
+    leaves, structure = flatten(call(*arguments))
+    traced = [k for k, leaf in enumerate(leaves) if isinstance(leaf, Value)]
+
+    def computed() -> list[Any]:
+        found = flatten(call(*arguments))[0]
+        return [found[k] for k in traced]
+
+    found = where_needed(exchange.owns(part) > 0.5, computed, [0.0] * len(traced))
+    for k, value in zip(traced, found, strict=True):
+        leaves[k] = value
+    return rebuild(structure, iter(leaves))
+
+
+def _passed_on(exchange: Exchanged | None, phase: str, messages: list[Any]) -> list[Any]:
+    """Return what all parts sent."""
+    if exchange is None:
+        return messages
+    taken = [flatten(message) for message in messages]
+    found = exchange.pass_on(phase, [leaves for leaves, _ in taken])
+    return [
+        rebuild(structure, iter(leaves))
+        for leaves, (_, structure) in zip(found, taken, strict=True)
+    ]
 
 
 def ordered_sum(terms: Sequence[Sequence[Any]], start: Sequence[Any]) -> list[Any]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike
-from tiburon.errors import DomainError, OptionError, ShapeError
+from tiburon.errors import CompileError, DomainError, OptionError, ShapeError
 from tiburon.native import elementary
 from tiburon.native.body import Arguments, emit_instructions, is_unrolled, write_callee
 from tiburon.native.code import native_code_wanted
@@ -261,6 +261,10 @@ class CMachine(NativeMachine):
         """Read a float from an external row."""
         row = f"((const double *)(uintptr_t)({address}))"
         return self.target.emit("double", f"{row}[(int64_t)({place})]")
+
+    def call(self, address: Ref, memory: Any, number: int, size: int) -> None:
+        """Refuse: messages between processes are those of a running kernel."""
+        raise CompileError("kernels that exchange messages have no source; export the whole robot")
 
     def truth_memory(self, value: bool) -> Ref:
         """Return a variable for one bool."""

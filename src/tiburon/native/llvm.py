@@ -13,6 +13,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tiburon.errors import CompileError
 from tiburon.native.target import LaneIndex, NativeIndex, NativeMachine, Ref, Slots
 
 _VECTOR_LOOP = ("!100 = distinct !{!100, !101}", '!101 = !{!"llvm.loop.vectorize.enable", i1 true}')
@@ -346,6 +347,18 @@ class LlvmMachine(NativeMachine):
         index = target.emit(f"fptosi double {place} to i64")
         where = target.emit(f"getelementptr inbounds double, ptr {start}, i64 {index}")
         return target.emit(f"load double, ptr {where}")
+
+    def call(self, address: Ref, memory: Any, number: int, size: int) -> None:
+        """Call an external function with a row of floats; one case at a time."""
+        target = self.target
+        if target.lanes > 1:
+            raise CompileError(
+                "kernels that exchange messages compute one case at a time, got a batch; call them "
+                "with one state"
+            )
+        start = target.emit(f"inttoptr i64 {target.emit(f'fptoui double {address} to i64')} to ptr")
+        row = self._address(memory, 0)
+        self._line(f"call void {start}(ptr {row}, i64 {number}, i64 {size})")
 
     def truth_memory(self, value: bool) -> Ref:
         """Return memory for one bool."""

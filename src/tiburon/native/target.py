@@ -283,6 +283,10 @@ class UnrolledMachine:
         """Raise an error: external rows need an address at run time."""
         raise AssertionError("primitives that read external rows are not unrolled")
 
+    def call(self, address: Ref, memory: Any, number: int, size: int) -> None:
+        """Raise an error: external functions take a row in memory."""
+        raise AssertionError("primitives that call external functions are not unrolled")
+
     # indices
 
     def table(self, values: Sequence[int]) -> Any:

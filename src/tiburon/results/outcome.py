@@ -22,10 +22,11 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-STATUSES = ("finished", "event", "diverged", "interrupted", "budget", "zeno", "killed")
+STATUSES = ("finished", "event", "diverged", "interrupted", "budget", "zeno", "killed", "lost")
 """Statuses of runs: reached the planned end; ended by a terminal event; diverged; stopped by the
 user; exceeded its wall-clock budget; stopped by infinitely many events in finite time (Zeno
-behavior); its process ended without finishing it, which only a loaded run can have."""
+behavior); its process ended without finishing it, which only a loaded run can have; a process that
+computed parts of the robot did not answer."""
 
 RUNNING = "running"
 """Status of a loaded run that another process still records."""

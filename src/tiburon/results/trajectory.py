@@ -48,6 +48,8 @@ class Trajectory:
         checkpoint: State from which the run can be resumed; None for parts of runs.
         store: The run on disk, if it has one.
         system: The simulated system, which computes forces and accelerations and resumes the run.
+        messages: What processes that compute parts of the robot sent each other, one entry per part
+            and kind of message; empty for other runs and for loaded ones.
     """
 
     @public
@@ -68,6 +70,7 @@ class Trajectory:
         self.checkpoint = checkpoint
         self.store = store
         self.system = system
+        self.messages: tuple[Any, ...] = ()
         self._read: dict[str, Array] = {}
         self._data: xarray.Dataset | None = None
 

@@ -565,6 +565,9 @@ class AdaptiveRun(RunCases):
             time = float(memory[0]) if started else self.time
             if started:
                 self.state[case] = memory[1 : 1 + size]
+            if self.system.lost:
+                self.close_as(int(case), "lost", time, f"lost at {time:.6g} s: {self.system.lost}")
+                continue
             cause = first_to_diverge(
                 self.system,
                 self.method,

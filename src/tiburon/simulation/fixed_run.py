@@ -865,6 +865,9 @@ class FixedRun(RunCases):
         """End cases that meet a non-finite value in the step from the given ones on."""
         for number, (case, step) in enumerate(zip(cases, steps, strict=True)):
             time = self.begin + float(step) * self.dt
+            if self.system.lost:
+                self.close_as(int(case), "lost", time, f"lost at {time:.6g} s: {self.system.lost}")
+                continue
             cause = first_to_diverge(
                 self.system,
                 self.method,

@@ -113,6 +113,8 @@ class RunSetup(NamedTuple):
     """Values by name that replace those of robot, surroundings, elements and controller."""
     case_numbers: Any = None
     """Numbers of the cases for the noise of sensors, an array; None for 0, 1, 2, ..."""
+    cuts: tuple[str, ...] | None = None
+    """Joints at which the robot was cut into parts; None for an undivided robot."""
 
     @property
     def traced(self) -> bool:
@@ -130,10 +132,11 @@ class RunSetup(NamedTuple):
             "loop_method": self.loop_method,
         }
 
-    def system(self) -> System:
-        """Build the system of the run."""
+    def system(self, partition: Any = None) -> System:
+        """Build the system of the run; `partition` is the robot in parts, if it was cut."""
         model, world = with_named(self.model, self.world, tuple(self.named or ()))
-        return System(model, world, self.elements, steps=True, **self.system_options())
+        options = self.system_options()
+        return System(model, world, self.elements, steps=True, partition=partition, **options)
 
     def keywords(self) -> dict[str, Any]:
         """Return all fields but model, world and elements, which a header holds elsewhere."""
@@ -412,6 +415,10 @@ HAND_ON_INTERVAL = 1e-3
 FIRST_STEPS = 1
 """Fewest steps of the first call, before the pace is known."""
 
+PARTED_STEPS = 32
+"""Steps of a call of a robot in parts: processes exchange messages in every step, and the clocks of
+two processes would not agree on another number."""
+
 GROWTH = 8
 """Factor by which the number of steps may grow from one call to the next."""
 
@@ -490,6 +497,8 @@ class _Loop(NamedTuple):
         # native calls are no longer than these
         between = min(waits, default=steps)
         limit = max(FIRST_STEPS, run.first_steps(0.1 * CHUNK_SECONDS))
+        if system.partition is not None:
+            limit, alone = PARTED_STEPS, None
         while True:
             done = run.done
             if now >= looked:
@@ -525,7 +534,9 @@ class _Loop(NamedTuple):
                     end = due
             now = called = clock()
             run.advance(end)
-            if limit <= between:
+            if system.partition is not None:
+                now = clock()
+            elif limit <= between:
                 # only as many steps as fit into a call, and no sudden growth
                 now = clock()
                 fitting = CHUNK_SECONDS * (run.done - done) / max(now - called, 1e-12)
@@ -598,6 +609,7 @@ def _asking(
 
     def ask_one(done: int) -> None:
         nonlocal held, u, forces, latest
+        parted = system.partition
         q, v, x = run.parts()
         if run.held is not held:
             held = run.held
@@ -607,12 +619,19 @@ def _asking(
             latest = readings()
         x = x.copy() if has_states else x
         time = begin + done * dt
+        if parted is not None and not parted.is_first:
+            # controllers run in the first process
+            parted.share_commands(u)
+            run.commanded()
+            return
         answer = control(new_state(system, time, q.copy(), v.copy(), x, u.copy(), latest))
         if type(answer) is np.ndarray and answer.shape == joint_forces and answer.dtype is FLOAT:
             forces[:] = answer
         else:
             write(u, answer)
-        if not in_place:
+        if parted is not None:
+            parted.share_commands(u)
+        if parted is not None or not in_place:
             run.commanded()
 
     def ask_many(done: int) -> None:

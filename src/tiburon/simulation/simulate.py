@@ -31,7 +31,12 @@ from tiburon.functions.contact import check_gaps
 from tiburon.functions.library import check_places
 from tiburon.loops.legs import platform_on_legs
 from tiburon.loops.metric import checked_tolerance
-from tiburon.loops.stabilization import Embedding, LoopMethod, checked_loop_method
+from tiburon.loops.stabilization import (
+    Embedding,
+    LoopMethod,
+    checked_loop_method,
+    loop_method_from,
+)
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.results.checkpoint import Checkpoint
@@ -44,6 +49,7 @@ from tiburon.simulation.integrators.method import refuse_contact_method, refuse_
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.located_contact import mesh_parameters
 from tiburon.simulation.loop_coordinates import coordinates_element, starting_coordinates
+from tiburon.simulation.partitioned import PARTED, refuse_batch, run_digest, run_in_parts
 from tiburon.simulation.progress import Progress
 from tiburon.simulation.run import RunSetup, carry_out, check_control, check_sensors
 from tiburon.simulation.run_parameters import VariedRun, vary_run
@@ -111,6 +117,8 @@ def simulate(
     progress: bool | Progress | None = None,
     budget: float | None = None,
     store: str | Path | None = None,
+    partition: Any = None,
+    exchange: Any = None,
 ) -> Trajectory:
     """Run a robot in its world; one, or a batch of cases.
 
@@ -207,6 +215,11 @@ def simulate(
         budget: Wall-clock time after which the run stops [s].
         store: Path of a Zarr directory for rows, which are written during the run, for runs larger
             than memory.
+        partition: The robot in parts, from `partition` of this package: one case, the motion of
+            the undivided robot to rounding, and for given cuts the same bits on every number of
+            processes (docs/processes.md).
+        exchange: Where the parts are computed: `ThreadExchange()`, `MPIExchange()`; one after
+            another in this process by default.
 
     Returns:
         The run. `run.outcome` is how it ended: finished, by an event, diverged, interrupted or
@@ -227,6 +240,11 @@ def simulate(
             run = tb.simulate(arm, 5.0, control=lambda state: -40.0 * state.q - 6.0 * state.v)
             run.plot("joint_position")
     """
+    if partition is not None or exchange is not None:
+        given = dict(locals())
+        options = {name: x for name, x in given.items() if name not in ("partition", "exchange")}
+        return run_in_parts(model, partition, exchange, options, lambda: simulate(**options))
+    parted = PARTED.get()
     ready = prepare(
         model,
         duration,
@@ -266,6 +284,8 @@ def simulate(
     if budget is not None:
         budget = _time("budget", budget)
     batch, state, held, rows = ready.start(q, v, x, command)
+    if parted is not None:
+        refuse_batch(batch)
     if case_numbers is not None:
         setup = setup._replace(case_numbers=_case_numbers(case_numbers, batch))
     if rows:
@@ -273,6 +293,10 @@ def simulate(
     # no other object holds these arrays
     state.flags.writeable = held.flags.writeable = False
     checkpoint = Checkpoint(0, setup.begin, {"state": state, "held": held})
+    if parted is not None:
+        parted.agree(run_digest(setup, system, checkpoint))
+        if not parted.is_first:
+            progress, store = False, None
     return carry_out(setup, system, batch, checkpoint, progress, budget, store=store)
 
 
@@ -454,6 +478,7 @@ def prepare(
         redundancy_tolerance=checked_tolerance(redundancy_tolerance),
         loop_method=checked_loop_method(loop_method),
         named={} if varied is None else varied.named,
+        cuts=None if (parted := PARTED.get()) is None else parted.partition.cuts,
     )
     check_sensors(setup.sensors)
     if setup.redundancy_tolerance and not model.loops:
@@ -466,8 +491,8 @@ def prepare(
         _refuse_loop_method(setup, touching, exact, keep_inertia)
     if motions:
         _refuse_prescribed(setup, touching, exact, keep_inertia)
-    if varied is not None:
-        system = setup.system()
+    if varied is not None or parted is not None:
+        system = setup.system(parted)
     elif not (extra or setup.traced or setup.redundancy_tolerance or setup.loop_method):
         system = around.system()
     else:
@@ -490,16 +515,58 @@ def resume_run(
     **changes: Any,
 ) -> Trajectory:
     """Resume a run from its checkpoint; `Trajectory.resume` describes the arguments."""
+    if "partition" in changes or "exchange" in changes:
+        parts, exchange = changes.pop("partition", None), changes.pop("exchange", None)
+        _check_cuts(run, parts)
+        options = {
+            "budget": budget,
+            "loop_method": loop_method_from(run.header.setup.get("loop_method") or ()),
+        }
+
+        def again() -> Trajectory:
+            return resume_run(run, duration, progress=progress, budget=budget, **changes)
+
+        return run_in_parts(run.model, parts, exchange, options, again)
+    parted = PARTED.get()
     setup = RunSetup.of(run, changes)
+    if setup.cuts is not None and parted is None:
+        _check_cuts(run, None)
     checkpoint = run.checkpoint
     assert checkpoint is not None
     steps = setup.steps
     if duration is not None:
         steps = checkpoint.step + _whole_steps("duration", _time("duration", duration), setup.dt)
     setup = setup._replace(steps=max(steps, checkpoint.step))
-    system = setup.system()
+    system = setup.system(parted)
     _check_checkpoint(run, system)
+    if parted is not None:
+        parted.agree(run_digest(setup, system, checkpoint))
+        progress = progress if parted.is_first else False
     return carry_out(setup, system, run.batch, checkpoint, progress, budget, earlier=run)
+
+
+def _check_cuts(run: Trajectory, partition: Any) -> None:
+    """Refuse to resume a run with other cuts than it was begun with.
+
+    Raises:
+        RunFileError: If they differ.
+    """
+    known = run.header.setup.get("cuts")
+    given = getattr(partition, "cuts", None)
+    if known is not None and (given is None or tuple(given) != tuple(known)):
+        wanted = "undivided" if given is None else f"cut at {list(given)}"
+        raise RunFileError(
+            run.place,
+            f"was computed in parts, cut at {list(known)}, and is to be resumed {wanted}; pass "
+            f"partition=tiburon.partition(run.model, cuts={list(known)}) to resume, with any "
+            "exchange=",
+        )
+    if known is None:
+        raise RunFileError(
+            run.place,
+            "was computed undivided and goes on so; leave partition= out, or start a new run from "
+            "run.q[-1] and run.v[-1]",
+        )
 
 
 def _check_checkpoint(run: Trajectory, system: System) -> None:

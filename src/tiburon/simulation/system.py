@@ -116,6 +116,7 @@ from tiburon.trace.value import Value, require
 __all__ = [
     "CONTROL",
     "ELEMENTS",
+    "PARTITION",
     "TABLES",
     "Driving",
     "HeldContacts",
@@ -152,6 +153,14 @@ CONTROL = "control"
 
 TABLES = "tables"
 """Name of the kernel parameter with the handles of all tables; users cannot set it."""
+
+
+PARTITION = "partition"
+"""Name of the kernel parameter that says which parts a process computes, and where messages go;
+users cannot set it."""
+
+RUN_TIME = (ELEMENTS, CONTROL, TABLES, PARTITION)
+"""Kernel parameters of the system itself."""
 
 
 class HeldContacts(NamedTuple):
@@ -321,6 +330,7 @@ class System:
         redundancy_tolerance: float = 0.0,
         loop_method: Sequence[Any] = (),
         steps: bool = False,
+        partition: Any = None,
     ) -> None:
         """Build a system.
 
@@ -337,6 +347,7 @@ class System:
             redundancy_tolerance: As `simulate` takes it.
             loop_method: As `checked_loop_method` returns it.
             steps: Whether the caller takes equal steps and updates discrete states after each.
+            partition: The robot in parts during a run (`tiburon.parallel.session`); None undivided.
 
         Raises:
             ModelError: If names are given twice, or an element has discrete states but no steps
@@ -355,6 +366,7 @@ class System:
         self.sensed = tuple(sensed)
         self.redundancy_tolerance = redundancy_tolerance
         self.loop_method = loop_method_from(loop_method)
+        self.partition = partition
         unique_names("element", [element.name for element in self.elements])
         for element in self.elements:
             element.check(model)
@@ -665,6 +677,11 @@ class System:
         guided: "Guided | None" = None,
     ) -> tuple[Sequence[Scalar], Sequence[Scalar]]:
         """Return joint accelerations and constraint forces, by the method that the robot needs."""
+        if self.partition is not None:
+            found_in_parts: tuple[Sequence[Scalar], Sequence[Scalar]] = (
+                self.partition.accelerations(self, here, q, v, x, force)
+            )
+            return found_in_parts
         tau = JointVector(force)
         if prescribed:
             vd, _, forces = self._hybrid(here, q, v, x, tau, prescribed)
@@ -1367,14 +1384,25 @@ class System:
             return self._bound[name]
         if name == TABLES:
             return self._handles
+        if name == PARTITION:
+            return self.partition.numbers if self.partition is not None else ()
         return self.numbers() if name == ELEMENTS else self.control_numbers()
+
+    def partition_numbers(self) -> Sequence[Scalar]:
+        """Return which parts this process computes and where messages go; see `PARTITION`."""
+        return self._run_time(PARTITION)
+
+    @property
+    def lost(self) -> str:
+        """Why processes that compute parts of the robot were given up; empty while all answer."""
+        return "" if self.partition is None else str(self.partition.lost)
 
     def parameters(self) -> dict[str, Any]:
         """Return the run-time parameters by name: of model, world, elements and controller."""
         found = parameter_values(self.model, self.world, (INERTIA, GRAVITY))
         # the step kernel computes the time from its clock
         found.pop(TIME, None)
-        own = {name: self._run_time(name) for name in (ELEMENTS, CONTROL, TABLES)}
+        own = {name: self._run_time(name) for name in RUN_TIME}
         return {**found, **{name: values for name, values in own.items() if values}}
 
     def trace(
@@ -1383,8 +1411,7 @@ class System:
         """Trace a function of arrays by name, with run-time parameters as further inputs."""
 
         def bound(given: Mapping[str, Any]) -> Any:
-            names = (ELEMENTS, CONTROL, TABLES)
-            self._bound = {key: scalars(given[key]) if key in given else () for key in names}
+            self._bound = {key: scalars(given[key]) if key in given else () for key in RUN_TIME}
             try:
                 return run(given)
             finally:
@@ -1417,6 +1444,8 @@ class System:
             how = (how, self.redundancy_tolerance)
         if self.loop_method is not None:
             how = (how, checked_loop_method(self.loop_method))
+        if self.partition is not None:
+            how = (how, self.partition.key)
         switched = tuple(self.switch_places.items())
         return (structure_of(self.elements[first:]), switched, kind, control, how, self.user_key())
 

@@ -9,6 +9,7 @@ operations is the same on all.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import itertools
 import math
@@ -91,6 +92,9 @@ class Machine(Protocol):
 
     def fetch(self, address: Number, place: Number) -> Number:
         """Read a float of an external row, at an index held as a float."""
+
+    def call(self, address: Number, memory: Memory, number: int, size: int) -> None:
+        """Let an external function change a row of floats; see `OutsideFunction`."""
 
     def table(self, values: Sequence[int]) -> Table:
         """Return a row of constants."""
@@ -228,6 +232,14 @@ class DirectMachine:
             found = [read_outside(a, k) for a, k in zip(*map(np.ravel, where), strict=True)]
             return np.array(found).reshape(where[0].shape)
         return read_outside(address, place)
+
+    def call(self, address: Number, memory: Memory, number: int, size: int) -> None:
+        """Let an external function change a row of floats."""
+        if _is_array(address, *memory[:size]):
+            raise TraceError("functions outside of a kernel take one case at a time, got several")
+        row = np.array([float(x) for x in memory[:size]])
+        called_outside(address)(number, row)
+        memory[:size] = row.tolist()
 
     def table(self, values: Sequence[int]) -> Table:
         """Return a row of constants."""
@@ -377,6 +389,9 @@ class CountingMachine(DirectMachine):
         """Return zero: moves are not counted."""
         return 0.0
 
+    def call(self, address: Number, memory: Memory, number: int, size: int) -> None:
+        """Count nothing."""
+
     def largest(self, value: Number, limit: int) -> Index:
         """Return the limit, so that loops run to their full length."""
         return limit
@@ -416,6 +431,55 @@ def read_outside(address: float, place: float) -> float:
     if row is None:
         raise DomainError("table", "the address of a living array", f"address {address:.0f}")
     return float(row.reshape(-1)[int(place)])
+
+
+OUTSIDE_CALL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+"""What code calls: address of a row of floats, number of the call, length of the row."""
+
+
+class OutsideFunction:
+    """A Python function that code calls; the caller must keep it alive while code uses it.
+
+    Attributes:
+        call: Takes the number of the call and an array, which it changes in place. No exception may
+            leave it, since nothing around a kernel could receive it.
+        handle: Its address, as code takes it.
+    """
+
+    def __init__(self, call: Callable[[int, Any], None]) -> None:
+        """Take a function.
+
+        Raises:
+            DomainError: If no float can hold the address exactly.
+        """
+        self.call = call
+
+        def called(address: int, number: int, size: int) -> None:
+            row: Any = (ctypes.c_double * size).from_address(address)
+            call(number, np.frombuffer(row, dtype=np.float64))
+
+        self._native = OUTSIDE_CALL(called)
+        place = ctypes.cast(self._native, ctypes.c_void_p).value or 0
+        if place >= 2**53:
+            raise DomainError("function", "an address below 2^53, as floats hold it", f"{place}")
+        _FUNCTIONS[place] = self
+        self.handle = float(place)
+
+
+_FUNCTIONS: weakref.WeakValueDictionary[int, OutsideFunction] = weakref.WeakValueDictionary()
+"""External functions by address; weak references, so that owners keep them alive."""
+
+
+def called_outside(address: float) -> Callable[[int, Any], None]:
+    """Return the function at an address.
+
+    Raises:
+        DomainError: If no such function is alive.
+    """
+    known = _FUNCTIONS.get(int(address))
+    if known is None:
+        raise DomainError("function", "the address of a living function", f"address {address:.0f}")
+    return known.call
 
 
 def _is_array(*values: Any) -> bool:

@@ -1,0 +1,611 @@
+"""Dynamics of a robot that is cut into parts, exactly: what a part sends, and how parts are joined.
+
+A cut at a joint goes through the link that carries it: the link is split into pieces with shares of
+its inertia, one stays with its part, the other becomes the floating base of the part beyond the
+joint. Both pieces are the same rigid body, so every cut is a weld, whatever the joint, its rotor
+and its bias: position and velocity of the base follow from the joints before it, and only its
+acceleration is unknown. Any split of the inertia gives the same motion.
+
+Accelerations are classical and relative to free fall. Of a floating part they depend on the angular
+velocity of its base and on nothing else of its motion.
+
+What a part computes alone, with H = L^T D L of its tree and rows J at its handles (bodies at which
+it was cut) and in the constraints of loops:
+
+    G = D^-1/2 L^-T J^T = Q R,      y = D^-1/2 L^-T (tau - C),      a = bias + G^T y
+
+It sends R and a, with r rows r(r+1)/2 + r numbers: 27 for one handle, 90 for two. R^T R is Phi, the
+inverse inertia of its handles (Featherstone 1987, section 9.5), in the same number of values but
+without squaring the condition number.
+
+Two parts are joined as in the divide-and-conquer algorithm (Featherstone 1999), in factors. With
+the columns N of a weld, a_1 - a_2 = 0, and the columns G of the rows that remain,
+
+    [N G] = Q [R_n  G_1]        R_n^T y_1 = a_2 - a_1,      a' = a + G_1^T y_1
+              [ 0   R' ]
+
+R' and a' are what the joined parts would send. Forces follow on the way back: R_n w = y_1 - G_1 f.
+Constraints of loops add their rows when parts are joined and are solved last, with the rank decided
+in the metric of the mass matrix as for the undivided robot (`tiburon.loops.metric`).
+
+Which parts are joined when belongs to the cuts: a tree of depth about log2 of the number of parts.
+Inside a part the recursions are those of the whole robot, since pure divide and conquer wastes
+small machines (Critchley, Anderson and Binani 2009).
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiburon.algorithms.bias import bias
+from tiburon.algorithms.crba import chosen_mass_elements
+from tiburon.algorithms.joint_space import expanded_parents
+from tiburon.algorithms.rnea import base_acceleration
+from tiburon.algorithms.setting import Setting
+from tiburon.algorithms.tape_calls import JointVector, taping
+from tiburon.algorithms.traversal import outward, to_root
+from tiburon.functions.kernel_source import INLINED_BODIES
+from tiburon.loops.constraints import Constraints, Row, transmitter
+from tiburon.loops.metric import (
+    MIN_CUT,
+    ArticulatedMetric,
+    Metric,
+    TreeMetric,
+    rank_cut,
+    tree_factor,
+)
+from tiburon.loops.parts import Exchanged, PartMethod, Round, run
+from tiburon.loops.star import part_of
+from tiburon.model import Model, Plan, PlanBody
+from tiburon.model.joints import Free
+from tiburon.model.plan import WORLD_BODY
+from tiburon.spatial import Force, Motion, Scalar, Transform, Vec3
+from tiburon.spatial.vec3 import ZERO3, add, cross
+from tiburon.trace.array import as_traced
+from tiburon.trace.primitives.orthogonal import factor_orthogonal
+from tiburon.trace.primitives.tree import FactorTree
+from tiburon.trace.primitives.triangle import triangle_size, triangular_factor
+
+__all__ = ["CutLayout", "CutPart", "Joined", "cut_motion", "message_numbers"]
+
+BASE_Q = Free("base").neutral()
+"""Pose of a floating base: that of its own axes."""
+
+BASE = len(BASE_Q), Free.nv
+"""Position and velocity variables of a floating base."""
+
+Key = tuple[str, int]
+"""Rows of a part: ("handle", body), six; ("base", part), six; ("loop", row), one."""
+
+
+class CutPart(NamedTuple):
+    """One part of a robot: a tree, on the world or on a piece of a link of another part."""
+
+    name: str
+    number: int
+    bodies: tuple[int, ...]
+    """Its plan bodies, parents first."""
+
+    base: int | None
+    """Plan body of another part of which a piece is its floating base; None on the world."""
+
+    path: tuple[int, ...]
+    """Plan bodies from the world to the base, itself included."""
+
+    keys: tuple[Key, ...]
+    """Its rows, in the order of its message."""
+
+    q: tuple[int, ...]
+    v: tuple[int, ...]
+    """Variables of its bodies in the robot's."""
+
+    path_q: tuple[int, ...]
+    path_v: tuple[int, ...]
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return sum(_width(key) for key in self.keys)
+
+    @property
+    def variables(self) -> int:
+        """Velocity variables of its tree, with those of its base."""
+        return len(self.v) + (0 if self.base is None else BASE[1])
+
+
+class Joined(NamedTuple):
+    """Two parts, or groups of parts, that are joined; leaves of the tree are parts."""
+
+    left: "Joined | int"
+    right: "Joined | int"
+    weld: tuple[Key, Key] | None
+    """Handle in the left group and base in the right one; None to join without a weld."""
+
+    keys: tuple[Key, ...]
+    """Rows that remain."""
+
+
+class CutLayout(NamedTuple):
+    """All parts of a robot and the order in which they are joined."""
+
+    parts: tuple[CutPart, ...]
+    tree: Joined | int
+    live: tuple[int, ...]
+    """Constraints of loops with an entry."""
+
+    shares: tuple[tuple[int, float], ...]
+    """Plan bodies that were cut, and the share of its inertia that each of their pieces has."""
+
+
+def _width(key: Key) -> int:
+    return 1 if key[0] == "loop" else 6
+
+
+def message_numbers(part: CutPart) -> int:
+    """Return how many numbers a part sends: its factor and its accelerations."""
+    return triangle_size(part.variables, part.rows) + part.rows
+
+
+class Cut(NamedTuple):
+    """What is fixed about a part while a kernel is traced."""
+
+    part: CutPart
+    plan: Plan
+    """Its tree, with a floating base before its other bodies."""
+
+    path: Plan
+    gravity: Vec3
+    external: tuple[Force, ...] | None
+
+
+class CutState(NamedTuple):
+    """What a part knows of the state."""
+
+    q: list[Scalar]
+    v: list[Scalar]
+    tau: list[Scalar]
+    path_q: list[Scalar]
+    path_v: list[Scalar]
+    loops: list[dict[str, Scalar]]
+    """Rows of the constraints of loops, by own variable."""
+
+
+class Message(NamedTuple):
+    """What a part sends."""
+
+    R: list[list[Scalar]]
+    """Rows of R, from the diagonal on."""
+
+    a: list[Scalar]
+    """Acceleration of each row without forces at handles [rad/s^2, m/s^2]."""
+
+
+class Factored(NamedTuple):
+    """What a part keeps until it knows the forces at its handles."""
+
+    factors: Any
+    """Of its metric."""
+
+    alone: list[Scalar]
+    """y."""
+
+    G: list[dict[str, Scalar]]
+    """Columns of G."""
+
+
+def part_plan(plan: Plan, part: CutPart, shares: Sequence[tuple[int, float]]) -> Plan:
+    """Return the tree of a part."""
+    own = frozenset(part.bodies)
+    found = part_of(plan, part.bodies, own, part.q, part.v)
+    split = dict(shares)
+    bodies = []
+    for old, body in zip(part.bodies, found.bodies, strict=True):
+        kept = replace(body, inertia=body.inertia * split[old]) if old in split else body
+        bodies.append(kept)
+    if part.base is None:
+        return replace(found, bodies=tuple(bodies))
+    nq, nv = BASE
+    roots = tuple(body.index + 1 for body in bodies if body.parent == WORLD_BODY)
+    cut = plan.bodies[part.base]
+    base = PlanBody(
+        index=0,
+        name=f"{cut.name} at {part.name}",
+        parent=WORLD_BODY,
+        children=roots,
+        q=slice(0, nq),
+        v=slice(0, nv),
+        joint=Free("base"),
+        placement=Transform.identity(),
+        inertia=cut.inertia * split[part.base],
+        members=(),
+    )
+    moved = [
+        replace(
+            body,
+            index=body.index + 1,
+            parent=body.parent + 1,
+            children=tuple(k + 1 for k in body.children),
+            q=_shifted(body.q, nq),
+            v=_shifted(body.v, nv),
+        )
+        for body in bodies
+    ]
+    whole = (base, *moved)
+    return Plan(plan.name, found.nq + nq, found.nv + nv, whole, {}, (), plan.time)
+
+
+def _shifted(old: slice, by: int) -> slice:
+    return old if old.start == old.stop else slice(old.start + by, old.stop + by)
+
+
+# -- what a part computes alone -------------------------------------------------------------------
+
+
+class _Turning(NamedTuple):
+    """Angular velocity, and classical acceleration relative to free fall at zero vd, of a body."""
+
+    w: Vec3
+    a: Motion
+
+
+def _turned(plan: Plan, q: JointVector, v: JointVector, root: Motion) -> tuple[_Turning, ...]:
+    """Compute angular velocities and accelerations at zero joint acceleration."""
+
+    def visit(body: PlanBody, parent: _Turning) -> _Turning:
+        X = body.transform(q[body.q])
+        vJ = body.joint.velocity(q[body.q], v[body.v])
+        carried = X.direction(parent.w)
+        w = add(carried, vJ.angular)
+        z = cross(parent.w, cross(parent.w, X.translation))
+        c = Motion(cross(w, vJ.angular), cross(add(w, carried), vJ.linear))
+        c = c + body.joint.bias(q[body.q], v[body.v])
+        return _Turning(w, X.motion(parent.a + Motion(ZERO3, z)) + c)
+
+    return outward(plan, visit, _Turning(ZERO3, root))
+
+
+def _base_turning(path: Plan, q: JointVector, v: JointVector) -> Vec3:
+    """Compute the angular velocity of the last body of a path, in its axes."""
+
+    def visit(body: PlanBody, parent: Vec3) -> Vec3:
+        X = body.transform(q[body.q])
+        return add(X.direction(parent), body.joint.velocity(q[body.q], v[body.v]).angular)
+
+    return outward(path, visit, ZERO3)[-1]
+
+
+_UNITS = tuple(Force.from_array([float(i == k) for i in range(6)]) for k in range(6))
+
+
+def _handle_rows(plan: Plan, q: JointVector, body: int) -> list[Row]:
+    """Return the rows of the acceleration of a body, in its frame."""
+    rows: list[Row] = [{} for _ in _UNITS]
+    for passed, projected in to_root(plan, plan.bodies[body], transmitter(q), _UNITS):
+        for row, parts in zip(rows, projected, strict=True):
+            for i, x in enumerate(parts, start=passed.v.start):
+                # coupled joints share a variable
+                row[i] = row[i] + x if i in row else x
+    return rows
+
+
+def _metric(plan: Plan, q: JointVector, factors: Any = None) -> tuple[Metric, Any]:
+    """Return the factored mass matrix of a part, and its factors as functions pass them on."""
+    if not plan.has_couplings:
+        found = ArticulatedMetric(plan, q, factors)
+        return found, found.factors
+    parents = expanded_parents(plan)
+    if factors is None:
+        wanted = FactorTree(parents).layout.elements()
+        factors = tree_factor(parents, chosen_mass_elements(plan, q, wanted))
+    return TreeMetric.from_factor(parents, factors), factors
+
+
+def _large(plan: Plan) -> Plan | None:
+    return plan if len(plan.bodies) > INLINED_BODIES else None
+
+
+def _positions(cut: Cut, state: CutState) -> JointVector:
+    return JointVector([*(() if cut.part.base is None else BASE_Q), *state.q])
+
+
+def open_part(cut: Cut, state: CutState, _: None) -> tuple[Message, Factored]:
+    """Compute a part without forces at its handles."""
+    part, plan = cut.part, cut.plan
+    floats = part.base is not None
+    q = _positions(cut, state)
+    v, tau, gravity, root = list(state.v), list(state.tau), cut.gravity, Motion.zero()
+    if floats:
+        with taping(_large(cut.path)):
+            turning = _base_turning(cut.path, JointVector(state.path_q), JointVector(state.path_v))
+        v, tau = [*turning, 0.0, 0.0, 0.0, *v], [0.0] * BASE[1] + tau
+        gravity = ZERO3
+    else:
+        root = base_acceleration(gravity)
+    place = {old: new + floats for new, old in enumerate(part.bodies)}
+    rows: list[Row] = []
+    biases: list[Scalar] = []
+    with taping(_large(plan)):
+        C = bias(plan, q, JointVector(v), gravity, cut.external)
+        metric, factors = _metric(plan, q)
+        moving = _turned(plan, q, JointVector(v), root)
+        loops = iter(state.loops)
+        for kind, which in part.keys:
+            if kind == "loop":
+                offset = BASE[1] if floats else 0
+                rows.append({int(i) + offset: x for i, x in next(loops).items()})
+                biases.append(0.0)
+                continue
+            body = 0 if kind == "base" else place[which]
+            rows += _handle_rows(plan, q, body)
+            biases += list(moving[body].a)
+        inverse = metric.inverse_D
+        pushed = metric.solve_transpose(
+            {i: t - c for i, (t, c) in enumerate(zip(tau, C, strict=True))}
+        )
+        columns = [metric.solve_transpose(row) for row in rows]
+    roots = [np.sqrt(x) for x in inverse]
+    alone = [pushed[i] * root if i in pushed else 0.0 for i, root in enumerate(roots)]
+    G = [{i: x * roots[i] for i, x in sorted(column.items())} for column in columns]
+    a = [
+        sum((x * alone[i] for i, x in column.items()), start=known)
+        for column, known in zip(G, biases, strict=True)
+    ]
+    matrix = [[column.get(i, 0.0) for column in G] for i in range(plan.nv)]
+    # the rows of a base come first, and its columns are triangular already
+    ready = BASE[1] if floats else 0
+    R = [row[i:] for i, row in enumerate(matrix[:ready])]
+    if len(G) > ready:
+        R += triangular_factor([row[ready:] for row in matrix[ready:]])
+    kept = [{str(i): x for i, x in column.items()} for column in G]
+    return Message(R, a), Factored(factors, alone, kept)
+
+
+def moved_part(
+    cut: Cut, state: tuple[CutState, Factored], forces: Sequence[Scalar]
+) -> list[Scalar]:
+    """Return the joint accelerations of a part with forces at its handles."""
+    own, factored = state
+    plan = cut.plan
+    q = _positions(cut, own)
+    total = list(factored.alone)
+    for column, force in zip(factored.G, forces, strict=True):
+        for i, x in column.items():
+            total[int(i)] = total[int(i)] + x * force
+    with taping(_large(plan)):
+        metric, _ = _metric(plan, q, factored.factors)
+        roots = [np.sqrt(x) for x in metric.inverse_D]
+        vd = metric.solve_lower([x * root for x, root in zip(total, roots, strict=True)])
+    return list(vd[0 if cut.part.base is None else BASE[1] :])
+
+
+# -- how parts are joined -------------------------------------------------------------------------
+
+
+class _Group(NamedTuple):
+    """What parts that have been joined would send."""
+
+    R: list[list[Scalar]]
+    """Rows of R, complete."""
+
+    a: dict[Key, list[Scalar]]
+    places: dict[Key, int]
+    """Column of the first row of each key."""
+
+
+class _Weld(NamedTuple):
+    """What is kept of a weld until its force is found."""
+
+    R: list[list[Scalar]]
+    G: list[list[Scalar]]
+    y: list[Scalar]
+
+
+def _group(part: CutPart, message: Message) -> _Group:
+    places, start = {}, 0
+    a = {}
+    for key in part.keys:
+        places[key] = start
+        a[key] = list(message.a[start : start + _width(key)])
+        start += _width(key)
+    R = [[0.0] * i + list(row) for i, row in enumerate(message.R)]
+    return _Group(R, a, places)
+
+
+def _columns(group: _Group, row: Sequence[Scalar], key: Key) -> list[Scalar]:
+    if key not in group.places:
+        return [0.0] * _width(key)
+    start = group.places[key]
+    return list(row[start : start + _width(key)])
+
+
+def _joined(left: _Group, right: _Group, node: Joined) -> tuple[_Group, _Weld | None]:
+    """Join two groups of parts."""
+    welded = 0 if node.weld is None else 6
+    rows: list[list[Scalar]] = []
+    for group, sign, side in ((left, 1.0, 0), (right, -1.0, 1)):
+        for row in group.R:
+            line: list[Scalar] = []
+            if node.weld is not None:
+                line += [sign * x for x in _columns(group, row, node.weld[side])]
+            for key in node.keys:
+                line += _columns(group, row, key)
+            rows.append(line)
+    a: dict[Key, list[Scalar]] = {}
+    places: dict[Key, int] = {}
+    start = 0
+    for key in node.keys:
+        known = [group.a[key] for group in (left, right) if key in group.a]
+        a[key] = list(known[0])
+        if len(known) > 1:
+            a[key] = [x + y for x, y in zip(*known, strict=True)]
+        places[key] = start
+        start += _width(key)
+    if not start + welded:
+        return _Group([], a, places), None
+    found = [[0.0] * i + row for i, row in enumerate(triangular_factor(rows))]
+    left_over = [row[welded:] for row in found[welded:]]
+    if node.weld is None:
+        return _Group(left_over, a, places), None
+    R_n = [row[:welded] for row in found[:welded]]
+    G_1 = [row[welded:] for row in found[:welded]]
+    y: list[Scalar] = []
+    gaps = zip(right.a[node.weld[1]], left.a[node.weld[0]], strict=True)
+    for i, (x, z) in enumerate(gaps):
+        rest = x - z
+        for k in range(i):
+            rest = rest - R_n[k][i] * y[k]
+        y.append(rest / R_n[i][i])
+    for key in node.keys:
+        first = places[key]
+        a[key] = [
+            sum((G_1[k][first + j] * y[k] for k in range(welded)), start=x)
+            for j, x in enumerate(a[key])
+        ]
+    return _Group(left_over, a, places), _Weld(R_n, G_1, y)
+
+
+class CutCenter(NamedTuple):
+    """What is known of the loops, and what is found for them."""
+
+    rhs: list[Scalar]
+    """Wanted second derivative of each live constraint, J vd."""
+
+    cut: Scalar
+    multipliers: list[Scalar]
+    rank: Scalar = 0.0
+    ratio: Scalar = 1.0
+
+
+def assemble(
+    layout: CutLayout, center: CutCenter, messages: Sequence[Message]
+) -> tuple[list[list[Scalar]], CutCenter]:
+    """Join all parts, solve for loops, and return the forces at the handles of each part."""
+    welds: dict[int, _Weld | None] = {}
+
+    def up(node: Joined | int) -> _Group:
+        if isinstance(node, int):
+            return _group(layout.parts[node], messages[node])
+        group, welds[id(node)] = _joined(up(node.left), up(node.right), node)
+        return group
+
+    whole = up(layout.tree)
+    forces: dict[Key, list[Scalar]] = {}
+    if layout.live:
+        keys: list[Key] = [("loop", k) for k in layout.live]
+        missing = [want - whole.a[key][0] for want, key in zip(center.rhs, keys, strict=True)]
+        order = [whole.places[key] for key in keys]
+        G = [[row[j] for j in order] for row in whole.R]
+        factor = factor_orthogonal(as_traced(G), cut=center.cut)
+        y = factor.solve_transpose(as_traced(missing))
+        found = list(factor.solve(as_traced(list(y))))
+        center = center._replace(multipliers=found, rank=factor.rank, ratio=factor.ratio)
+        forces = {key: [x] for key, x in zip(keys, found, strict=True)}
+    answers: list[list[Scalar]] = [[] for _ in layout.parts]
+
+    def down(node: Joined | int, known: dict[Key, list[Scalar]]) -> None:
+        if isinstance(node, int):
+            keys = layout.parts[node].keys
+            answers[node] = [x for key in keys for x in known[key]]
+            return
+        here, there = dict(known), dict(known)
+        weld = welds[id(node)]
+        if node.weld is not None:
+            assert weld is not None
+            flat = [x for key in node.keys for x in known[key]]
+            w: list[Scalar] = [0.0] * 6
+            for i in range(5, -1, -1):
+                rest = weld.y[i] - sum(
+                    (g * f for g, f in zip(weld.G[i], flat, strict=True)), start=0.0
+                )
+                for k in range(i + 1, 6):
+                    rest = rest - weld.R[i][k] * w[k]
+                w[i] = rest / weld.R[i][i]
+            handle, base = node.weld
+            known_here = here.get(handle)
+            here[handle] = (
+                w if known_here is None else [x + z for x, z in zip(known_here, w, strict=True)]
+            )
+            there[base] = [-x for x in w]
+        down(node.left, here)
+        down(node.right, there)
+
+    down(layout.tree, forces)
+    return answers, center
+
+
+def cut_method(layout: CutLayout, cuts: Sequence[Cut]) -> PartMethod:
+    """Return the dynamics of a robot in parts as rounds."""
+
+    def local(cut: Cut, state: CutState, answer: None) -> tuple[Message, Any]:
+        message, kept = open_part(cut, state, answer)
+        return message, (state, kept)
+
+    def solve(center: CutCenter, messages: Sequence[Message]) -> Any:
+        return assemble(layout, center, messages)
+
+    return PartMethod("cut", tuple(cuts), (Round("handles", local, solve),), moved_part)
+
+
+def cut_motion(
+    layout: CutLayout,
+    model: Model,
+    here: Setting,
+    state: tuple[Sequence[Scalar], Sequence[Scalar], Sequence[Scalar]],
+    terms: Constraints | None = None,
+    min_cut: float = MIN_CUT,
+    exchange: Exchanged | None = None,
+) -> tuple[list[Scalar], list[Scalar], CutCenter]:
+    """Compute joint accelerations and constraint forces of a robot in parts.
+
+    Args:
+        layout: Its parts.
+        model: The robot.
+        here: Surroundings in this state.
+        state: Configuration, velocity and joint force.
+        terms: Constraints of its loops; None for a tree, or if loops are held by joint forces.
+        min_cut: Smallest rank cut; see `rank_cut`.
+        exchange: How messages of other processes arrive; none by default.
+    """
+    q, v, tau = state
+    cuts, states = [], []
+    for part in layout.parts:
+        external = None
+        if here.external is not None:
+            base = () if part.base is None else (Force.zero(),)
+            external = (*base, *(here.external[k] for k in part.bodies))
+        plan = part_plan(here.plan, part, layout.shares)
+        path = part_of(here.plan, part.path, frozenset(), part.path_q, part.path_v)
+        cuts.append(Cut(part, plan, path, here.gravity, external))
+        place = {old: new for new, old in enumerate(part.v)}
+        loops = []
+        if terms is not None:
+            for kind, which in part.keys:
+                if kind == "loop":
+                    row = terms.jacobian[which]
+                    loops.append({str(place[i]): x for i, x in sorted(row.items()) if i in place})
+        states.append(
+            CutState(
+                [q[i] for i in part.q],
+                [v[i] for i in part.v],
+                [tau[i] for i in part.v],
+                [q[i] for i in part.path_q],
+                [v[i] for i in part.path_v],
+                loops,
+            )
+        )
+    center = CutCenter([], min_cut, [])
+    if terms is not None:
+        rhs = [-terms.bias[k] for k in layout.live]
+        center = CutCenter(rhs, rank_cut(model, terms.value, min_cut), [0.0] * len(rhs))
+    with taping(None):
+        found = run(cut_method(layout, cuts), center, states, exchange=exchange)
+    vd: list[Scalar] = [0.0] * model.nv
+    for part, own_vd in zip(layout.parts, found.results, strict=True):
+        for i, x in zip(part.v, own_vd, strict=True):
+            vd[i] = x
+    forces: list[Scalar] = [0.0] * (0 if terms is None else len(terms.jacobian))
+    for k, x in zip(layout.live, found.center.multipliers, strict=False):
+        forces[k] = x
+    return vd, forces, found.center

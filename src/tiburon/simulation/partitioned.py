@@ -1,0 +1,114 @@
+"""Runs of a robot in parts: what they cannot do, and how a run learns which parts are its own.
+
+A partition and its exchanges belong to the room of processes above this one. A run in parts is an
+ordinary run in each of the processes, started by the partition with its session in `PARTED`.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from tiburon.errors import ModelError, OptionError, shown
+from tiburon.loops.stabilization import Baumgarte, Penalty
+from tiburon.model import Model
+from tiburon.results.trajectory import Trajectory
+from tiburon.simulation.integrators.methods import METHODS
+
+__all__ = ["PARTED", "refuse_batch", "run_digest", "run_in_parts"]
+
+PARTED: ContextVar[Any] = ContextVar("PARTED", default=None)
+"""The parts that this process computes in the run that it starts; None for undivided robots."""
+
+OWN = ("tables", "partition")
+"""Run-time parameters that hold addresses, which differ between processes."""
+
+REFUSED = {
+    "prescribed": "prescribed joints are computed undivided",
+    "keep_inertia": "a kept mass matrix is that of the undivided robot",
+    "parameters": "parts are cut from one robot; change it with Model.replace, and cut it again",
+    "case_numbers": "a robot in parts is one case",
+}
+"""Options of runs that parts cannot honor, and why."""
+
+
+def run_in_parts(
+    model: Model,
+    partition: Any,
+    exchange: Any,
+    options: Mapping[str, Any],
+    call: Callable[[], Trajectory],
+) -> Trajectory:
+    """Carry out a run in parts.
+
+    Args:
+        model: The robot.
+        partition: Its parts.
+        exchange: How processes exchange messages; None for one process.
+        options: Options of the run by name.
+        call: Starts the run in this process, with `PARTED` set.
+
+    Raises:
+        OptionError: If an option has no meaning in parts.
+        ModelError: If the parts are not those of the robot.
+    """
+    if partition is None:
+        raise OptionError("exchange", ("None without partition=",), shown(exchange))
+    if not callable(getattr(partition, "run", None)):
+        raise ModelError(
+            f"partition: expected what tiburon.partition returns, got {shown(partition)}"
+        )
+    if partition.model != model:
+        raise ModelError(
+            f"partition: is that of another robot ({partition.model.name!r}), got model "
+            f"{model.name!r}; cut this one with tiburon.partition",
+            name=model.name,
+        )
+    for name, reason in REFUSED.items():
+        if options.get(name) is not None:
+            raise OptionError(f"{name} with partition", ("None",), f"one: {reason}")
+    method: Any = options.get("method")
+    if method in METHODS and METHODS[method].is_implicit:
+        able = [name for name, known in METHODS.items() if not known.is_implicit]
+        raise OptionError("method with partition", able, method)
+    if exchange is not None and options.get("budget") is not None:
+        raise OptionError(
+            "budget with exchange", ("None",), "one: processes would stop at different times"
+        )
+    loop_method = options.get("loop_method")
+    if not isinstance(loop_method, (type(None), Baumgarte, Penalty)):
+        raise OptionError(
+            "loop_method with partition",
+            ("None", "Penalty(...)", "Baumgarte(...)"),
+            shown(loop_method),
+        )
+    found: Trajectory = partition.run(exchange, call, loop_method)
+    return found
+
+
+def run_digest(setup: Any, system: Any, checkpoint: Any) -> str:
+    """Return a text that differs between processes unless they start the same run."""
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(system.key.encode())
+    for name, values in sorted(system.parameters().items()):
+        if name not in OWN:
+            digest.update(name.encode())
+            digest.update(np.ascontiguousarray(values, dtype=np.float64).tobytes())
+    numbers = (setup.begin, setup.dt, setup.steps, setup.record_every, setup.rtol, setup.atol)
+    told = (setup.method, setup.adaptive, setup.hold, checkpoint.step, *numbers)
+    digest.update(repr(told).encode())
+    for name, values in sorted(checkpoint.arrays.items()):
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(values).tobytes())
+    return digest.hexdigest()
+
+
+def refuse_batch(batch: tuple[int, ...]) -> None:
+    """Refuse several cases: their messages would be as many."""
+    if batch:
+        raise ModelError(
+            f"partition: a robot in parts is one case, got a batch of shape {batch}; run cases one "
+            "by one, or undivided with threads, or as a sweep"
+        )

@@ -1,0 +1,231 @@
+"""Runs in parts: the same bits in one process and in threads, and what is refused."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tests.parallel.test_partition import chain
+from tiburon.parallel.exchange import _Meeting, _Thread
+
+
+def four_bar_like():
+    """Return the planar platform, its home pose, and its parts."""
+    robot = tb.load("planar_3rrr")
+    return robot, tb.partition(robot, "legs")
+
+
+def same(a, b):
+    """Return whether two runs have the same bits in all rows."""
+    return all(
+        np.array_equal(a.array(key), b.array(key), equal_nan=True)
+        for key in ("time", "q", "v", "u")
+    )
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "semi_implicit_euler"])
+def test_threads_have_the_bits_of_one_process(method):
+    robot = chain(9)
+    parts = tb.partition(robot, cuts=["joint_3", "joint_6"])
+    q = np.linspace(0.2, 0.9, robot.nq)
+    one = tb.simulate(robot, 0.05, q=q, method=method, partition=parts)
+    for threads in (1, 2, 3):
+        found = tb.simulate(
+            robot, 0.05, q=q, method=method, partition=parts, exchange=tb.ThreadExchange(threads)
+        )
+        assert found.outcome.status == "finished"
+        assert same(found, one)
+    whole = tb.simulate(robot, 0.05, q=q, method=method)
+    # the motion amplifies rounding a little
+    assert np.abs(one.q - whole.q).max() < 1e-10
+
+
+def test_loops_across_parts_stay_closed_and_keep_their_energy():
+    robot, parts = four_bar_like()
+    one = tb.simulate(robot, 0.2, partition=parts)
+    found = tb.simulate(robot, 0.2, partition=parts, exchange=tb.ThreadExchange(4))
+    assert same(found, one)
+    energy = tb.kinetic_energy(robot, found.q, found.v) + tb.potential_energy(robot, found.q)
+    assert np.ptp(energy) < 1e-6 * np.abs(energy).max()
+    residual = [np.abs(tb.constraint_residual(robot, q)).max() for q in found.q]
+    assert max(residual) < 1e-10
+
+
+def test_messages_are_counted():
+    robot = chain(9)
+    parts = tb.partition(robot, cuts=["joint_3", "joint_6"])
+    run = tb.simulate(robot, 0.01, partition=parts, exchange=tb.ThreadExchange(2))
+    evaluations = 4 * 10
+    told = [(m.phase, m.part, m.sender, m.receivers, m.numbers, m.times) for m in run.messages]
+    owners = parts.owners(2)
+    # three joints before one handle; three joints and a base with two; three and a base with one
+    sizes = {"handles": (15 + 6, 21 + 36 + 15 + 12, 21 + 6), "results": (3, 3, 3)}
+    assert told == [
+        (phase, part, owner, (1 - owner,), numbers, evaluations)
+        for phase, counts in sizes.items()
+        for part, owner, numbers in zip(parts.names, owners, counts, strict=True)
+    ]
+    assert tb.simulate(robot, 0.01, partition=parts).messages == ()
+
+
+def test_controller_in_python_is_called_by_the_first_alone():
+    robot = chain(6)
+    parts = tb.partition(robot, cuts=["joint_3"])
+    callers = set()
+
+    def control(state):
+        callers.add(threading.current_thread().name)
+        return -0.02 * state.v + 0.1 * np.sin(3.0 * state.time)
+
+    run = tb.simulate(robot, 0.1, partition=parts, control=control, exchange=tb.ThreadExchange(2))
+    assert run.outcome.status == "finished"
+    assert len(callers) == 1
+    assert same(run, tb.simulate(robot, 0.1, partition=parts, control=control))
+    commands = [m for m in run.messages if m.phase == "commands"]
+    assert [(m.sender, m.numbers, m.times) for m in commands] == [(0, robot.nv, 11)]
+
+
+def test_penalty_forces_at_loops():
+    robot, parts = four_bar_like()
+    how = {"loop_method": tb.Penalty(1e4), "dt": 1e-4}
+    one = tb.simulate(robot, 0.02, partition=parts, **how)
+    assert same(
+        tb.simulate(robot, 0.02, partition=parts, exchange=tb.ThreadExchange(2), **how), one
+    )
+    whole = tb.simulate(robot, 0.02, **how)
+    assert np.abs(one.q - whole.q).max() < 1e-10
+
+
+def test_events_stop_all_threads_alike():
+    robot = chain(6)
+    parts = tb.partition(robot, cuts=["joint_3"])
+    event = tb.Event("low", lambda state: state.q[0] - 0.3, terminal=True)
+    q = np.full(robot.nq, 0.5)
+    one = tb.simulate(robot, 1.0, q=q, events=[event], partition=parts)
+    assert one.outcome.status == "event"
+    found = tb.simulate(
+        robot, 1.0, q=q, events=[event], partition=parts, exchange=tb.ThreadExchange(2)
+    )
+    assert same(found, one)
+    assert found.outcome.time == one.outcome.time
+
+
+def test_run_in_threads_resumes_in_one_process(tmp_path):
+    robot = chain(6)
+    parts = tb.partition(robot, cuts=["joint_3"])
+    q = np.full(robot.nq, 0.5)
+    whole = tb.simulate(robot, 0.1, q=q, partition=parts)
+    path = tmp_path / "run.zarr"
+    tb.simulate(robot, 0.05, q=q, partition=parts, exchange=tb.ThreadExchange(2), store=path)
+    found = tb.load_run(path)
+    again = found.resume(0.05, partition=parts)
+    assert same(again, whole)
+    on_two = tb.simulate(robot, 0.05, q=q, partition=parts)
+    assert same(on_two.resume(0.05, partition=parts, exchange=tb.ThreadExchange(2)), whole)
+    with pytest.raises(tb.RunFileError, match="joint_3"):
+        on_two.resume(0.05)
+    with pytest.raises(tb.RunFileError, match="joint_2"):
+        on_two.resume(0.05, partition=tb.partition(robot, cuts=["joint_2"]))
+
+
+def test_thread_that_does_not_answer_is_named():
+    meeting = _Meeting(3, patience=0.05)
+    failed = []
+
+    def work(rank):
+        try:
+            _Thread(meeting, rank).gather(np.zeros(3), [1, 1, 1])
+        except tb.PartnerError as error:
+            failed.append(str(error))
+
+    threads = [threading.Thread(target=work, args=(rank,)) for rank in (0, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(5.0)
+    assert len(failed) == 2
+    assert all("thread 1 did not answer" in text for text in failed)
+
+
+def test_lost_partner_ends_the_run_with_its_last_state(monkeypatch):
+    robot = chain(6)
+    parts = tb.partition(robot, cuts=["joint_3"])
+    gather = _Thread.gather
+    count = [0]
+
+    def failing(self, values, counts):
+        count[0] += 1
+        if count[0] > 400:
+            raise tb.PartnerError("thread 1 did not answer for 60 s")
+        gather(self, values, counts)
+
+    monkeypatch.setattr(_Thread, "gather", failing)
+    run = tb.simulate(robot, 1.0, partition=parts, exchange=tb.ThreadExchange(1))
+    assert run.outcome.status == "lost"
+    assert "thread 1 did not answer" in run.outcome.message
+    assert 0.0 < run.outcome.time < 1.0
+    assert np.isfinite(run.outcome.q).all()
+    monkeypatch.undo()
+    # it goes on from its last state
+    again = run.resume(partition=parts)
+    assert again.outcome.status == "finished"
+    assert same(again, tb.simulate(robot, 1.0, partition=parts))
+
+
+def test_threads_that_start_different_runs_are_refused(monkeypatch):
+    from tiburon.simulation import simulate as module
+
+    robot = chain(4)
+    parts = tb.partition(robot, cuts=["joint_2"])
+    digest = module.run_digest
+    seen = []
+
+    def differing(*given):
+        seen.append(1)
+        return digest(*given)[:-1] + str(len(seen) % 2)
+
+    monkeypatch.setattr(module, "run_digest", differing)
+    with pytest.raises(tb.PartnerError, match="another run"):
+        tb.simulate(robot, 0.01, partition=parts, exchange=tb.ThreadExchange(2))
+
+
+# -- options that parts cannot honor --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"keep_inertia": 2}, "keep_inertia"),
+        ({"prescribed": {"joint_1": tb.Harmonic(0.1, 1.0)}}, "prescribed"),
+        ({"parameters": {"link_1.mass": 2.0}}, "parameters"),
+        ({"case_numbers": [1]}, "case_numbers"),
+        ({"method": "rosenbrock"}, "method"),
+        ({"exchange": tb.ThreadExchange(1), "budget": 1.0}, "budget"),
+        ({"exchange": "mpi"}, "exchange"),
+    ],
+)
+def test_options_are_refused_by_name(options, named):
+    robot = chain(4)
+    parts = tb.partition(robot, cuts=["joint_2"])
+    with pytest.raises(tb.OptionError, match=named):
+        tb.simulate(robot, 0.01, partition=parts, **options)
+
+
+def test_batches_and_other_robots_are_refused():
+    robot = chain(4)
+    parts = tb.partition(robot, cuts=["joint_2"])
+    with pytest.raises(tb.ModelError, match="batch"):
+        tb.simulate(robot, 0.01, q=np.zeros((2, 4)), partition=parts)
+    with pytest.raises(tb.ModelError, match="another robot"):
+        tb.simulate(chain(5), 0.01, partition=parts)
+    with pytest.raises(tb.OptionError, match="exchange"):
+        tb.simulate(robot, 0.01, exchange=tb.ThreadExchange())
+
+
+def test_mpi_tells_what_to_install(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    with pytest.raises(tb.ModelError, match=r"tiburon\[mpi\]"):
+        tb.MPIExchange()
