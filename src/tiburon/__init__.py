@@ -13,6 +13,8 @@ from tiburon.version import installed_version as _installed_version
 
 # the same names for type checkers and editors, which do not run `__getattr__`
 if TYPE_CHECKING:
+    import tiburon.interfaces.gym as gym  # noqa: F401 - a module, beside the table
+
     __version__: str
     from tiburon.actuation.defaults import elements_of as elements_of
     from tiburon.actuation.element import Action as Action
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
     from tiburon.errors import CompileError as CompileError
     from tiburon.errors import DomainError as DomainError
     from tiburon.errors import LoopError as LoopError
+    from tiburon.errors import MissingExtraError as MissingExtraError
     from tiburon.errors import ModelError as ModelError
     from tiburon.errors import ModelFileError as ModelFileError
     from tiburon.errors import ModelWarning as ModelWarning
@@ -399,6 +402,8 @@ if not TYPE_CHECKING:
         """Load a public name from its module on first use (PEP 562)."""
         if name == "__version__":
             value: Any = _installed_version()
+        elif name == "gym":
+            value = import_module("tiburon.interfaces.gym")
         elif name in _EXPORTS:
             with _garbage_collection_paused():
                 value = getattr(import_module(_EXPORTS[name]), name)

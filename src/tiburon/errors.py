@@ -392,6 +392,23 @@ class CompileError(TiburonError):
     """A graph that could not be turned into native code; the cause is chained."""
 
 
+class MissingExtraError(TiburonError, ImportError):
+    """An optional package that is not installed.
+
+    Attributes:
+        package: Its name.
+        extra: The extra of this package that installs it.
+    """
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        self.package = package
+        self.extra = extra
+        super().__init__(
+            f"{purpose} needs {package}, which is not installed; run `pip install "
+            f"'tiburon[{extra}]'`"
+        )
+
+
 class TiburonWarning(UserWarning):
     """Base of every warning of this package."""
 

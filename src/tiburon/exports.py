@@ -32,8 +32,8 @@ _NAMES = {
     "control.station_keeping": "StationKeeping",
     "drive.session": "Drive",
     "errors": """
-        ArgumentError CacheWarning CaseError CompileError DomainError LoopError ModelError
-        ModelFileError ModelWarning NonFiniteError OptionError PartnerError RunFileError
+        ArgumentError CacheWarning CaseError CompileError DomainError LoopError MissingExtraError
+        ModelError ModelFileError ModelWarning NonFiniteError OptionError PartnerError RunFileError
         SecondOrderCollisionError ShapeError TiburonError TiburonWarning TraceError
         UnknownNameError
     """,

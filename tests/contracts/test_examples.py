@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tiburon import MissingExtraError
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [
     ROOT / "README.md",
@@ -23,8 +25,11 @@ EXAMPLES = [
 
 @pytest.mark.parametrize(("document", "code"), EXAMPLES)
 def test_example_runs(document, code):
-    """A reader who copies the block sees it work."""
-    exec(compile(code, f"<{document.name}>", "exec"), {"__name__": "__main__"})
+    """A reader who copies the block sees it work, or which extra to install."""
+    try:
+        exec(compile(code, f"<{document.name}>", "exec"), {"__name__": "__main__"})
+    except MissingExtraError as missing:
+        pytest.skip(str(missing))
 
 
 @pytest.mark.slow

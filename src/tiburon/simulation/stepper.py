@@ -28,7 +28,7 @@ from tiburon.simulation.loop_coordinates import coordinates_events
 from tiburon.simulation.sensing import Sensor
 from tiburon.simulation.simulate import Preparation, prepare
 from tiburon.simulation.step import Clock, StepSource, sample_kernel
-from tiburon.simulation.system import ELEMENTS, System
+from tiburon.simulation.system import ELEMENTS, System, put_latest
 from tiburon.trace.declared import is_traced
 from tiburon.trace.program import Input, Program
 
@@ -364,7 +364,8 @@ class Stepper:
     def _engine(self, cases: int) -> "_Engine":
         engine = self._engines.get(cases)
         if engine is None:
-            engine = self._engines[cases] = _Engine(self, cases)
+            engine = _Engine(self, cases)
+        put_latest(self._engines, cases, engine)
         return engine
 
     def step(
@@ -409,10 +410,17 @@ class Stepper:
             assert fresh is not None
             begin = state.like(np.copy, state.parameters)
             begin.put(marked, fresh, slice(None) if len(fresh) == len(marked) else marked)
-        given = self._put(engine, begin, u)
+        # steps read held values where they stay, unless they write them
+        held = engine.held if engine.passes_held else out.state.held
+        held[:] = begin.held
+        given = held[:, self._places]
+        if u is not None:
+            self._put(given, u)
+        if self._system.held:
+            engine.sample(begin, held)
         out.failed[:] = False
         if len(marked) < cases:
-            engine.advance(begin, out)
+            engine.advance(begin, held, out)
         if len(marked):
             # they have not moved
             out.state.put(marked, begin, marked)
@@ -435,8 +443,11 @@ class Stepper:
         """
         result = self._room(state)
         result.state = state
-        engine = self._engine(len(state))
-        self._watcher.run(result, state, self._put(engine, state, u), inputs)
+        given = state.held[:, self._places]
+        if u is not None:
+            given = given.copy()
+            self._put(given, u)
+        self._watcher.run(result, state, given, inputs)
         return result.observation
 
     def _room(self, state: StepperState) -> Stepped:
@@ -445,23 +456,15 @@ class Stepper:
         observed = np.empty((count, self.observation_size))
         return Stepped(state.empty(), observed, np.zeros(count), *flags)
 
-    def _put(self, engine: "_Engine", state: StepperState, u: Any) -> Array:
-        """Write held values with the given commands or action; return these."""
-        held, places = engine.held, self._places
-        held[:, : self._system.drive_size] = state.held
-        if u is None:
-            pass
-        elif self._action:
+    def _put(self, places: Array, u: Any) -> None:
+        """Write commands or an action into their places, shape (cases, size)."""
+        if self._action:
             given = np.asarray(u)
-            if given.dtype.kind not in "fiub" or given.shape != (len(state), self.size):
-                expected = f"shape {(len(state), self.size)}"
-                raise ShapeError("u", expected, f"shape {given.shape}")
-            held[:, places] = given
+            if given.dtype.kind not in "fiub" or given.shape != places.shape:
+                raise ShapeError("u", f"shape {places.shape}", f"shape {given.shape}")
+            places[:] = given
         else:
-            self._system.commands.write(held[:, places], u, "u")
-        if self._system.held:
-            engine.sample(state)
-        return held[:, places]
+            self._system.commands.write(places, u, "u")
 
 
 class _Engine:
@@ -477,7 +480,8 @@ class _Engine:
         self._meshes = has_meshes(system)
         self._located: LocatedContact | None = None
         memory = step.widths.get("memory", 0)
-        self.held = np.zeros((cases, system.drive_size + memory))
+        self.passes_held = "u" in step.chained
+        self.held = np.zeros((cases, system.drive_size))
         head = Clock(setup.begin, setup.dt, setup.dt, 0.0)
         self.clock = np.array(head[: step.widths["clock"]], dtype=np.float64)
         self._clocks = np.tile(self.clock, (self.substeps, cases, 1))
@@ -492,7 +496,6 @@ class _Engine:
         ]
         # a multi-step method starts again in each interval: what is here is not read
         self._memory = np.zeros((cases, memory))
-        self._u = np.empty((cases, system.drive_size))
         if step.loop is None:
             return
         loop = step.loop
@@ -508,9 +511,6 @@ class _Engine:
             lines[k, step.given["clock"]] = address_of(self._clocks[k])
         for name, width in step.widths.items():
             distances[step.given[name]] = width
-        if "u" in step.given and "u" not in widths:
-            lines[:, step.given["u"]] = address_of(self.held)
-            distances[step.given["u"]] = self.held.shape[1]
         for name, values in step.rows.items():
             distances[step.given[name]] = values.shape[1]
         self._lines, self._distances = lines, distances
@@ -528,9 +528,9 @@ class _Engine:
             self._located = LocatedContact(self._system, self.step.rows, False)
             self._located.bind(self.step)
 
-    def sample(self, state: StepperState) -> None:
-        """Call a sampled controller at the start of an interval."""
-        system, size = self._system, self._system.drive_size
+    def sample(self, state: StepperState, held: Array) -> None:
+        """Call a sampled controller at the start of an interval; it changes held values."""
+        system = self._system
         if self._sampler is None:
             kernel = sample_kernel(system)
             self._sampler = kernel.__self__  # type: ignore[attr-defined]
@@ -538,26 +538,23 @@ class _Engine:
         rows = {name: x for name, x in state.parameters.items() if name in known}
         whole = np.concatenate([state.q, state.v, state.x], axis=1)
         times = self.clock[BEGIN] + state.steps * self.clock[DT]
-        held = np.ascontiguousarray(self.held[:, :size])
         found, failed = self._sampler.evaluate(whole, held, times, errors="flag", **rows)
-        self.held[~failed, :size] = found[~failed]
+        held[~failed] = found[~failed]
 
-    def advance(self, state: StepperState, out: Stepped) -> None:
-        """Take the steps of an interval, from the held values in `held`."""
+    def advance(self, state: StepperState, held: Array, out: Stepped) -> None:
+        """Take the steps of an interval under some held values."""
         clocks, steps = self._clocks, state.steps
         np.add(steps, self._ordinals, out=clocks[:, :, DONE])
         made = out.state
         reached = 0
         if self.step.loop is not None and not self._meshes:
-            reached = self._run(state, made)
+            reached = self._run(state, held, made)
         if reached < self.substeps:
-            self._run_singly(state, out)
+            self._run_singly(state, held, out)
         else:
             np.add(steps, float(self.substeps), out=made.steps)
-        if "u" not in self.step.chained:
-            made.held[:] = self.held[:, : made.held.shape[1]]
 
-    def _run(self, state: StepperState, made: StepperState) -> int:
+    def _run(self, state: StepperState, held: Array, made: StepperState) -> int:
         """Take the steps in one native call; return how many were taken by all cases."""
         step, lines = self.step, self._lines
         loop = step.loop
@@ -567,26 +564,26 @@ class _Engine:
             if name == "memory":
                 continue
             if name == "u":
-                self._u[:] = self.held[:, : self._system.drive_size]
-                given, written = self._u, made.held
+                given, written = held, made.held
             else:
                 given, written = getattr(state, name), getattr(made, name)
             first[step.given[name]] = address_of(given)
             last[step.made[name]] = address_of(written)
+        if "u" in step.given and not self.passes_held:
+            lines[:, step.given["u"]] = address_of(held)
         for name in step.rows:
             lines[:, step.given[name]] = address_of(state.parameters[name])
         return loop.run_many(
             self._job, 0, self.substeps, self._distances, self.cases, self._threads
         )
 
-    def _run_singly(self, state: StepperState, out: Stepped) -> None:
+    def _run_singly(self, state: StepperState, held: Array, out: Stepped) -> None:
         """Take the steps one by one; cases that meet a non-finite value stay where they are."""
         step, made = self.step, out.state
-        size = self._system.drive_size
         self.bind(state)
         every = np.arange(self.cases)
         whole = np.concatenate([state.q, state.v, state.x], axis=1)
-        found = step.arguments(whole, self.held)
+        found = step.arguments(whole, self.with_memory(held))
         fixed = {name: values for name, values in found.items() if name not in step.chained}
         found = {name: found[name] for name in step.chained}
         taken = np.zeros(self.cases)
@@ -600,7 +597,6 @@ class _Engine:
             stay = out.failed[:, None]
             found = {name: np.where(stay, found[name], x) for name, x in after.items()}
             taken += ~out.failed
-        made.held[:] = self.held[:, :size]
         for name, values in found.items():
             if name != "memory":
                 target = made.held if name == "u" else getattr(made, name)
@@ -695,9 +691,9 @@ class _Watcher:
             if name == "time":
                 given[name] = setup.begin + state.steps * setup.dt
             elif name == "u":
-                given[name] = np.ascontiguousarray(u)
+                given[name] = u
             elif name == "z":
-                given[name] = np.ascontiguousarray(state.held[:, self._system.discrete])
+                given[name] = state.held[:, self._system.discrete]
             elif name.startswith("previous_"):
                 given[name] = getattr(before, name[-1])
             else:
@@ -734,17 +730,18 @@ class _Watcher:
             lines = np.zeros((1, loop.width), dtype=np.int64)
             distances = np.zeros(len(loop.names), dtype=np.int64)
             for place, name in enumerate(loop.names):
-                if name in given:
-                    distances[place] = given[name][0].size
-                else:
+                if name not in given:
                     lines[0, place] = address_of(kernel.parameters[name])
             job = loop.job(AddressTable(lines, np.zeros_like(lines)), MANY, batch=True)
             known = self._tables[cases] = lines, distances, job
         lines, distances, job = known
         line = lines[0]
         for place, name in enumerate(loop.names):
-            if name in given:
-                line[place] = address_of(given[name])
+            values = given.get(name)
+            if values is not None:
+                # rows of held values stand apart
+                line[place] = address_of(values)
+                distances[place] = values.strides[0] // values.itemsize
         for place, name in enumerate(loop.output_names, len(loop.names)):
             line[place] = address_of(made[name])
         return bool(loop.run_many(job, 0, 1, distances, cases, self._threads))

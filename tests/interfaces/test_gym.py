@@ -1,0 +1,144 @@
+"""Environments of Gymnasium: its own checker, vectors against single ones, draws, refusals."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+
+pytest.importorskip("gymnasium", reason="needs gymnasium: pip install 'tiburon[gym]'")
+
+import gymnasium
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+from tiburon.interfaces import gym
+
+QUICK = ("cart_pole", "panda_reach", "rov_station")
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("quadruped_trot", "sea_floor_walk")]
+ROBOTS, STEPS = 4, 25
+
+
+def short(name):
+    """Return a task whose episodes end within a few steps."""
+    return dataclasses.replace(gym.task(name), max_steps=7, variants=4)
+
+
+@pytest.mark.filterwarnings("ignore:.*Box observation space")
+@pytest.mark.parametrize("name", [*QUICK, *SLOW])
+def test_the_checker_of_gymnasium_accepts_the_tasks(name):
+    check_env(gym.Env(short(name)), skip_render_check=True)
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+@pytest.mark.parametrize("name", [*QUICK, *SLOW])
+def test_vectors_are_those_of_single_environments_in_bits(name, mode):
+    task = short(name)
+    single = SyncVectorEnv([lambda: gym.Env(task) for _ in range(ROBOTS)], autoreset_mode=mode)
+    ours = gym.VectorEnv(task, ROBOTS, autoreset_mode=mode)
+    assert single.single_observation_space == ours.single_observation_space
+    assert single.action_space == ours.action_space
+    first, seen = single.reset(seed=11)[0], ours.reset(seed=11)[0]
+    assert first.tobytes() == seen.tobytes()
+    assert not np.array_equal(first[0], first[1])
+    generator = np.random.default_rng(2)
+    ended = 0
+    for _ in range(STEPS):
+        action = generator.uniform(-1.5, 1.5, ours.action_space.shape)
+        one, many = single.step(np.clip(action, -1.0, 1.0)), ours.step(action)
+        for a, b in zip(one[:4], many[:4], strict=True):
+            np.testing.assert_array_equal(a, b)
+        over = one[2] | one[3]
+        ended += over.sum()
+        if mode == AutoresetMode.SAME_STEP:
+            for k in np.flatnonzero(over):
+                np.testing.assert_array_equal(one[4]["final_obs"][k], many[4]["final_obs"][k])
+        if mode == AutoresetMode.DISABLED and over.any():
+            options = [{"reset_mask": over.copy()} for _ in range(2)]
+            a, b = single.reset(options=options[0])[0], ours.reset(options=options[1])[0]
+            np.testing.assert_array_equal(a, b)
+    assert ended >= 3 * ROBOTS - 2
+
+
+def test_seeds_of_robots_and_draws_of_parameters():
+    task = short("cart_pole")
+    env = gym.VectorEnv(task, 64)
+    first = env.reset(seed=5)[0]
+    np.testing.assert_array_equal(env.reset(seed=5)[0], first)
+    np.testing.assert_array_equal(gym.Env(task).reset(seed=9)[0], first[4])
+    again = env.reset()[0]
+    assert not np.array_equal(again, first)
+    rows = env._episodes.now.state.parameters["inertia"]
+    assert len(np.unique(rows, axis=0)) == task.variants
+    assert task._drawn["pole.mass"].min() >= 0.08
+    assert task._drawn["pole.mass"].max() <= 0.12
+
+
+def test_a_registered_environment_is_made_by_its_name():
+    env = gymnasium.make("tiburon/CartPole-v0")
+    assert env.reset(seed=1)[0].shape == (5,)
+    many = gymnasium.make_vec("tiburon/CartPole-v0", num_envs=3)
+    assert many.reset(seed=1)[0].shape == (3, 5)
+    assert isinstance(many.unwrapped, gym.VectorEnv)
+
+
+def test_a_robot_that_diverges_ends_its_episode_and_says_so():
+    task = dataclasses.replace(
+        gym.task("cart_pole"),
+        start=lambda generator: {"v": generator.choice([0.0, 1e200], 2)},
+        terminated=None,
+        randomize={},
+    )
+    env = gym.VectorEnv(task, 16, autoreset_mode="SameStep")
+    env.reset(seed=0)
+    seen, _, ended, _, info = env.step(np.zeros((16, 1)))
+    assert ended.any()
+    assert not ended.all()
+    assert info["diverged"][ended].all()
+    assert np.isfinite(seen).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: gym.Env("cart_poel"), "cart_pole"),
+        (lambda: gym.Env("cart_pole", render_mode="rgb_array"), "render_mode"),
+        (lambda: gym.Env("cart_pole").step([0.0]), "reset"),
+        (lambda: _begun().step(np.zeros((2, 3))), "action"),
+        (lambda: _begun().step(np.full((2, 1), np.nan)), "finite numbers"),
+        (lambda: _begun().reset(options={"mask": 1}), "options"),
+        (lambda: _begun().reset(seed=[1, 2, 3]), "seed"),
+        (lambda: _begun().reset(options={"reset_mask": np.zeros(2, bool)}), "reset_mask"),
+        (lambda: dataclasses.replace(gym.task("cart_pole"), low=(2.0,)), "low and high"),
+        (lambda: dataclasses.replace(gym.task("cart_pole"), variants=0), "variants"),
+        (lambda: _with(start=lambda g: {"speed": 1.0}), "speed"),
+        (lambda: _with(shapes={"goal": 2}, reward=lambda model, goal: goal[0]), "goal"),
+        (lambda: _with(control=None), "low and high"),
+    ],
+)
+def test_wrong_use_is_refused_with_the_name_of_what_is_wrong(call, message):
+    with pytest.raises(tb.TiburonError, match=message):
+        call()
+
+
+def _begun():
+    env = gym.VectorEnv("cart_pole", 2)
+    env.reset(seed=0)
+    return env
+
+
+def _with(**changes):
+    gym.Env(dataclasses.replace(gym.task("cart_pole"), **changes)).reset(seed=0)
+
+
+def test_the_live_scene_shows_robots():
+    pytest.importorskip("viser", reason="needs viser: pip install 'tiburon[view]'")
+    env = gym.VectorEnv("cart_pole", 3, render_mode="human")
+    env.reset(seed=0)
+    env.step(np.ones((3, 1)))
+    scene = env._screen._scene
+    assert scene.robots[0].cases == 3
+    q = env._episodes.now.state.q
+    np.testing.assert_allclose(scene.robots[0].poses[0, 4], q[0, 0], atol=1e-6)
+    env.close()
