@@ -8,6 +8,7 @@ import typer
 
 if TYPE_CHECKING:
     from tiburon.reproduce.cells import CellTable
+    from tiburon.reproduce.everything import Reproduced
     from tiburon.reproduce.iftomm import Benchmark
     from tiburon.reproduce.operation_counts import CountTable
 
@@ -25,6 +26,7 @@ tiburon reproduce contact-statistics
 tiburon reproduce nahon E9 E14
 tiburon reproduce khan torques penalty
 tiburon reproduce mcmillan table-2 lift
+tiburon reproduce all --html reproduced.html
 """
 
 
@@ -223,6 +225,81 @@ def print_mcmillan(
     if html is not None:
         _write_page(html, mcmillan_page(tables))
     _print_cells("McMillan 1994", tables, summary)
+
+
+@application.command("all")
+def reproduce_all(
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", help="A reproduction such as khan; may be repeated."),
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write all tables as one HTML page.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write all cells as a JSON file.")] = None,
+) -> None:
+    """Run every reproduction: published value, corrected value, ours, verdict.
+
+    Prints a line per reproduction and every value that differs; pages and JSON files hold all
+    cells. Times are not judged; a reproduction whose extra is not installed is named as skipped.
+    Takes some minutes. Exits with 1 if a value differs.
+    """
+    from rich.console import Console
+
+    from tiburon.reproduce.cells import count_cells
+    from tiburon.reproduce.everything import page, reproduce
+
+    console = Console(stderr=True)
+    with console.status("") as status:
+        found = reproduce(
+            only or (),
+            lambda name, number, count: status.update(f"{name}: {number + 1} of {count}"),
+        )
+    if html is not None:
+        _write_page(html, page(found))
+    if json is not None:
+        _write_page(json, _cells_as_json(found))
+    for group in found:
+        judged, good, rest = count_cells(group.tables)
+        line = f"skipped: {group.skipped}" if group.skipped else f"{good} of {judged} agree"
+        print(f"{group.name} ({group.source}): {line}, {rest} not judged")
+        for table in group.tables:
+            for cell in table.cells:
+                if cell.good is False:
+                    print(f"  {table.name}: {cell.quantity}: {cell.published}, ours {cell.ours}")
+    tables = [table for group in found for table in group.tables]
+    judged, good, rest = count_cells(tables)
+    corrected = sum(bool(cell.corrected) for table in tables for cell in table.cells)
+    print(
+        f"\n{len(tables)} tables, {judged + rest} cells: {good} agree, {corrected} of them with a "
+        f"corrected value, {judged - good} differ, {rest} are not judged"
+    )
+    raise typer.Exit(0 if good == judged else 1)
+
+
+def _cells_as_json(found: "Sequence[Reproduced]") -> str:
+    """Return all cells of all tables as JSON text."""
+    import json
+
+    return json.dumps(
+        [
+            {
+                "reproduction": group.name,
+                "source": group.source,
+                "skipped": group.skipped,
+                "tables": [
+                    {
+                        "name": table.name,
+                        "title": table.title,
+                        "remarks": table.remarks,
+                        "cells": [{**c._asdict(), "verdict": c.verdict} for c in table.cells],
+                    }
+                    for table in group.tables
+                ],
+            }
+            for group in found
+        ],
+        indent=1,
+        default=bool,  # verdicts may be NumPy's
+    )
 
 
 def _write_page(path: Path, text: str) -> None:

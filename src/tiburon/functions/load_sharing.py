@@ -189,7 +189,7 @@ class LoadShare(NamedTuple):
     tangents and the normal, and constraint forces of loops [N, N m], shape (..., unknowns)."""
 
     friction_margins: Array
-    """mu f_n - |f_t| of each contact and grip [N], shape (..., contacts)."""
+    """``mu f_n - |f_t|`` of each contact and grip [N], shape (..., contacts)."""
 
     torque_margins: Array
     """Distance of each limited joint force from its nearer limit [N or N m]."""

@@ -39,9 +39,13 @@ def panels(rows: int, height: float = 2.4) -> tuple["Figure", Sequence["Axes"]]:
 
 
 def cell_page(
-    title: str, about: str, tables: Sequence[CellTable], figures: Sequence[PageFigure] = ()
+    title: str,
+    about: str,
+    tables: Sequence[CellTable],
+    figures: Sequence[PageFigure] = (),
+    first: Sequence[Section] = (),
 ) -> str:
-    """Return a page: verdicts on top, then figures, then all cells."""
+    """Return a page: verdicts on top, then the first sections, figures, and all cells."""
     judged, good, rest = count_cells(tables)
     corrected = sum(bool(cell.corrected) for table in tables for cell in table.cells)
     verdicts = (
@@ -51,7 +55,11 @@ def cell_page(
         Verdict(str(rest), "not judged: lost, measured, or dependent on lost data"),
     )
     sections = [
-        Section(each.title, each.text, figure_markup(each.figure, each.title)) for each in figures
+        *first,
+        *(
+            Section(each.title, each.text, figure_markup(each.figure, each.title))
+            for each in figures
+        ),
     ]
     for table in tables:
         body = table_markup(

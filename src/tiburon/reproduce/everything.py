@@ -1,0 +1,356 @@
+"""All reproductions as tables of cells: one page with every published value beside ours."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiburon.errors import TiburonError
+from tiburon.reproduce.cells import (
+    DERIVED,
+    PUBLISHED,
+    Cell,
+    CellTable,
+    chosen_names,
+    claim,
+    count_cells,
+    measured,
+    number,
+    timing,
+)
+
+__all__ = ["GROUPS", "Group", "Reproduced", "page", "reproduce"]
+
+STATES = 64
+"""Random states of the study of decoupled dynamics."""
+
+MASS_RATIOS = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0)
+"""Mass of the arm over that of the vehicle."""
+
+
+class Group(NamedTuple):
+    """Reproductions that one command runs."""
+
+    source: str
+    """Author and year, or name of the collection."""
+
+    tables: Callable[[], Iterable[CellTable]]
+
+
+class Reproduced(NamedTuple):
+    """Tables of one group."""
+
+    name: str
+    source: str
+    tables: tuple[CellTable, ...]
+    skipped: str = ""
+    """Why there are none; empty where there are."""
+
+
+def _operation_counts() -> Iterator[CellTable]:
+    from tiburon.reproduce.operation_counts import count_tables, crossovers
+
+    for table in count_tables():
+        plain = table.unit != "operations"
+        cells = []
+        for row in table.rows:
+            said, ours = (
+                str(cost.multiplications if plain else cost) for cost in (row.published, row.ours)
+            )
+            cells.append(claim(f"{table.label} {row.label}", said, ours, row.excess <= 0))
+        yield CellTable(table.source, table.title, tuple(cells), ("agrees: ours is not above",))
+    yield CellTable(
+        "Featherstone 1987, section 8.4",
+        "articulated bodies need fewer operations above N joints",
+        tuple(
+            measured(f"N, by {each.counted}", f"{each.published:.2f}", f"{each.ours:.2f}")
+            for each in crossovers()
+        ),
+    )
+
+
+def _vehicle_paper() -> Iterator[CellTable]:
+    """McMillan, Orin and McGhee 1995: what water and a mobile base add, in operations and time."""
+    from tiburon.reproduce import chains, stars
+    from tiburon.reproduce.published import ALGORITHMS, STARS, Cost
+
+    known = {**ALGORITHMS, **STARS}
+    names = ("paper_articulated", "paper_mobile", "paper_vehicle")
+    printed = [known[name].at(6) for name in names]
+    ours = [
+        chains.articulated_body(6),
+        chains.mobile_articulated_body(6),
+        stars.vehicle_with_arm(6),
+    ]
+
+    def increase(costs: list[Cost], over: int) -> float:
+        return 100.0 * (costs[2].total / costs[over].total - 1.0)
+
+    cells = [
+        number(
+            f"operations under water above those of {what} [%]",
+            said,
+            increase(printed, over),
+            0.05,
+            DERIVED,
+            corrected=right,
+            reason=f"the totals of table II differ by {right} %",
+        )
+        for what, over, said, right in (
+            ("a mobile base", 1, 75.0, 78.8),
+            ("a fixed base", 0, 115.0, 116.9),
+        )
+    ]
+    cells += [
+        measured(
+            f"the same by our counts [%], {what}",
+            f"{increase(printed, over):.1f}",
+            f"{increase(ours, over):.1f}",
+        )
+        for what, over in (("a mobile base", 1), ("a fixed base", 0))
+    ]
+    yield CellTable("McMillan, Orin and McGhee 1995, table II", "what water adds", tuple(cells))
+    yield CellTable(
+        "McMillan, Orin and McGhee 1995, section VI",
+        "run time of an evaluation on a 150 MHz R4400, relative to a fixed base",
+        tuple(_run_times()),
+        ("ours: compiled kernels of this machine",),
+    )
+
+
+def _run_times() -> Iterator[Cell]:
+    """Times of forward dynamics of an arm on a fixed, on a floating base, and under water."""
+    from tiburon.formats.load import load
+    from tiburon.functions.compilation import compile as compiled
+    from tiburon.functions.dynamics import forward_dynamics
+    from tiburon.model import Fixed, Model, Water
+
+    rov = load("tiburon_titan")
+    first, *rest = rov.bodies
+    fixed = Model("arm", [replace(first, joint=Fixed("dock")), *rest])
+    times = []
+    for model, fluid in ((fixed, None), (rov, None), (rov, Water())):
+        kernel = compiled(forward_dynamics, model, fluid=fluid)
+        times.append(_time_of(kernel, model))
+    for what, said, ours in (
+        ("mobile base", 0.38 / 0.30, times[1] / times[0]),
+        ("under water", 0.52 / 0.30, times[2] / times[0]),
+    ):
+        yield timing(f"{what}, relative to a fixed base", said, ours)
+    for what, said, ours in zip(
+        ("fixed base", "mobile base", "under water"), (0.30, 0.38, 0.52), times, strict=True
+    ):
+        yield measured(f"{what} [us]", f"{1e3 * said:.0f}", f"{1e6 * ours:.2f}")
+
+
+def _time_of(kernel: Callable[..., Any], model: Any) -> float:
+    from time import perf_counter
+
+    q, v = model.random_state(1)
+    tau = np.zeros(model.nv)
+    best = np.inf
+    for _ in range(20):
+        start = perf_counter()
+        for _ in range(200):
+            kernel(q, v, tau)
+        best = min(best, (perf_counter() - start) / 200)
+    return best
+
+
+def _decoupled() -> Iterator[CellTable]:
+    """McMillan 1994, section 7.5.2: error of a vehicle that does not feel its arm.
+
+    The source asks for this study before decoupled dynamics is used, and has none.
+    """
+    from tiburon.formats.load import load
+    from tiburon.functions.dynamics import forward_dynamics
+    from tiburon.functions.hybrid_dynamics import hybrid_dynamics
+    from tiburon.model import Inertia, Model, World
+
+    free = World(gravity=(0.0, 0.0, 0.0))
+    rov = load("tiburon_titan")
+    first, *arm = rov.bodies
+    alone = Model("vehicle", [first])
+    rng = np.random.default_rng(7)
+    q = np.array([rov.random_state(rng)[0] for _ in range(STATES)])
+    v = 0.5 * rng.standard_normal((STATES, rov.nv))
+    push = 20.0 * rng.standard_normal((STATES, rov.nv - 6))
+    cells = []
+    for ratio in MASS_RATIOS:
+        scale = ratio * first.inertia.mass / sum(body.inertia.mass for body in arm)
+        scaled = []
+        for body in arm:
+            xx, xy, xz, yy, yz, zz = (scale * x for x in body.inertia.tensor)
+            mass = scale * body.inertia.mass
+            light = Inertia(mass, body.inertia.com, (xx, xy, xz, yy, yz, zz))
+            scaled.append(replace(body, inertia=light))
+        robot = Model("vehicle with arm", [first, *scaled])
+        tau = np.concatenate([np.zeros((STATES, 6)), scale * push], axis=1)
+        coupled = forward_dynamics(robot, q, v, tau, world=free)
+        base = forward_dynamics(alone, q[:, :7], v[:, :6], np.zeros((STATES, 6)), world=free)
+        given = np.concatenate([base, np.zeros_like(push)], axis=1)
+        decoupled, _ = hybrid_dynamics(robot, q, v, tau, given, first.joint.name, world=free)
+        errors = [
+            np.median(
+                np.linalg.norm((decoupled - coupled)[:, part], axis=1)
+                / np.linalg.norm(coupled[:, part], axis=1)
+            )
+            for part in (slice(0, 6), slice(6, None))
+        ]
+        cells.append(
+            measured(
+                f"arm of {100 * ratio:g} % of the mass of the vehicle",
+                "a study is called for",
+                f"{100 * errors[0]:.2g} % vehicle, {100 * errors[1]:.2g} % arm",
+            )
+        )
+    yield CellTable(
+        "McMillan 1994, section 7.5.2",
+        "error of accelerations if the vehicle does not feel its arm",
+        tuple(cells),
+        (
+            "tiburon_titan without weight and water, masses of its arm scaled; median over "
+            f"{STATES} random states, relative to coupled dynamics",
+        ),
+    )
+
+
+def _added_mass() -> Iterator[CellTable]:
+    from tiburon.reproduce.solids import PARTS, panel_rows
+
+    parts = PARTS[:-1]
+    cells = tuple(
+        claim(
+            f"{row.body}, {row.motion}",
+            f"{row.published:.4f}",
+            f"{row.ours[-1]:.4f}",
+            row.good,
+        )
+        for row in panel_rows(parts)
+    )
+    count = 20 * parts[-1] ** 2
+    yield CellTable(
+        "Lamb; Sihvola and others 2004",
+        f"added mass relative to the displaced water, by {count} panels",
+        cells,
+        ("agrees: within 1.5 %",),
+    )
+
+
+def _iftomm() -> Iterator[CellTable]:
+    from tiburon.reproduce.iftomm import benchmarks
+
+    for found in benchmarks():
+        cells = [
+            Cell(row.quantity, f"{row.reference:.10g}", f"{row.ours:.10g}", PUBLISHED, row.good)
+            for row in found.rows
+        ]
+        if found.published_wall_time is not None:
+            cells.append(
+                measured(
+                    "wall-clock time [s], beside OpenSim 3.2 on a Core i5-4570",
+                    f"{found.published_wall_time:g}",
+                    f"{found.wall_time:.3g}",
+                )
+            )
+        remarks = (f"references: {found.source}", *found.remarks)
+        yield CellTable(found.name, found.title, tuple(cells), remarks)
+
+
+def _statistics() -> Iterator[CellTable]:
+    from tiburon.reproduce.contact_statistics import statistics_tables
+
+    for table in statistics_tables():
+        cells = []
+        for row in table.rows:
+            ours = f"{100 * row.ours:.2f} %" if "%" in row.published else f"{row.ours:.2f}"
+            quantity = f"{row.contacts} contacts, {row.problems} problems"
+            cells.append(claim(quantity, row.published, ours, row.good))
+        yield CellTable("Featherstone 1987, section 9.8.1", table.title, tuple(cells))
+
+
+def _nahon() -> Iterable[CellTable]:
+    from tiburon.reproduce.nahon import nahon_tables
+
+    return nahon_tables()
+
+
+def _khan() -> Iterable[CellTable]:
+    from tiburon.reproduce.khan import khan_tables
+
+    return khan_tables()
+
+
+def _mcmillan() -> Iterable[CellTable]:
+    from tiburon.reproduce.mcmillan import mcmillan_tables
+
+    return mcmillan_tables()
+
+
+GROUPS: Mapping[str, Group] = {
+    "operation-counts": Group("Featherstone 1987, McMillan 1994 and 1995", _operation_counts),
+    "vehicle-paper": Group("McMillan, Orin and McGhee 1995", _vehicle_paper),
+    "decoupled": Group("McMillan 1994", _decoupled),
+    "mcmillan": Group("McMillan 1994", _mcmillan),
+    "khan": Group("Khan 2002", _khan),
+    "nahon": Group("Nahon 1991", _nahon),
+    "contact-statistics": Group("Featherstone 1987", _statistics),
+    "iftomm": Group("IFToMM library of benchmark problems", _iftomm),
+    "added-mass": Group("Potential flow", _added_mass),
+}
+"""All reproductions, in the order of the page."""
+
+
+def reproduce(
+    only: Iterable[str] = (), begin: Callable[[str, int, int], None] | None = None
+) -> tuple[Reproduced, ...]:
+    """Run reproductions; one whose extra is not installed is skipped by name.
+
+    Args:
+        only: Names among `GROUPS`; all by default.
+        begin: Called before each with its name, its number and the number of all.
+
+    Raises:
+        UnknownNameError: If there is no such reproduction.
+    """
+    wanted = chosen_names(only, tuple(GROUPS), "reproduction")
+    found = []
+    for k, name in enumerate(wanted):
+        if begin is not None:
+            begin(name, k, len(wanted))
+        group = GROUPS[name]
+        try:
+            found.append(Reproduced(name, group.source, tuple(group.tables())))
+        except ModuleNotFoundError as error:
+            found.append(Reproduced(name, group.source, (), f"{error.name} is not installed"))
+        except TiburonError as error:
+            if "pip install" not in str(error):
+                raise
+            found.append(Reproduced(name, group.source, (), str(error)))
+    return tuple(found)
+
+
+def page(found: Iterable[Reproduced]) -> str:
+    """Return one HTML page: a line per reproduction, then every table."""
+    from tiburon.reproduce.cell_page import cell_page
+    from tiburon.viewer.report import Section, table_markup
+
+    groups = tuple(found)
+    lines = []
+    for group in groups:
+        judged, good, rest = count_cells(group.tables)
+        counts = (len(group.tables), judged, good, judged - good, rest)
+        lines.append((group.name, group.source, *counts, group.skipped))
+    head = ("", "source", "tables", "judged", "agree", "differ", "not judged", "skipped")
+    return cell_page(
+        "Published values, reproduced",
+        "Tables of the sources of this package: published value, corrected value with the reason, "
+        "ours, and the verdict. Times are never judged.",
+        [
+            table._replace(name=f"{group.name}, {table.name}")
+            for group in groups
+            for table in group.tables
+        ],
+        first=[Section("Reproductions", "", table_markup(lines, head))],
+    )

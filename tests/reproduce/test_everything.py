@@ -1,0 +1,75 @@
+"""All reproductions on one page."""
+
+import json
+
+import pytest
+
+from tiburon.cli.reproduce import _cells_as_json, application
+from tiburon.errors import UnknownNameError
+from tiburon.reproduce import everything
+from tiburon.reproduce.cells import CellTable, claim, measured
+
+QUICK = ("vehicle-paper", "decoupled")
+
+
+@pytest.fixture(scope="module")
+def found():
+    return everything.reproduce(QUICK)
+
+
+def test_every_command_is_part_of_all():
+    """A new reproduction is added to the page."""
+    commands = {command.name for command in application.registered_commands} - {"all"}
+    assert commands <= set(everything.GROUPS)
+
+
+def test_percentages_of_the_paper_are_those_of_its_table(found):
+    """75 and 115 % in the text are 78.8 and 116.9 % by the totals of table II."""
+    cells = found[0].tables[0].cells[:2]
+    assert [(c.published, c.corrected, c.good) for c in cells] == [
+        ("75", "78.8", True),
+        ("115", "116.9", True),
+    ]
+
+
+def test_error_of_decoupled_dynamics_is_linear_in_the_mass_of_a_light_arm(found):
+    """The reaction of the arm on the vehicle is proportional to the mass of the arm."""
+    texts = [cell.ours for cell in found[1].tables[0].cells]
+    vehicle = [float(text.split()[0]) for text in texts]
+    assert vehicle[1] / vehicle[0] == pytest.approx(10.0, rel=0.1)
+    assert vehicle == sorted(vehicle)
+
+
+def test_page_and_json_hold_all_cells(found):
+    """Every table with its cells, and the verdict of each."""
+    text = everything.page(found)
+    data = json.loads(_cells_as_json(found))
+    for group, entry in zip(found, data, strict=True):
+        assert entry["reproduction"] == group.name
+        for table, kept in zip(group.tables, entry["tables"], strict=True):
+            assert table.title in text
+            assert [c["quantity"] for c in kept["cells"]] == [c.quantity for c in table.cells]
+
+
+def test_missing_extra_is_named_as_skipped(monkeypatch):
+    """The others run all the same."""
+
+    def absent():
+        raise ModuleNotFoundError("no scipy", name="scipy")
+
+    good = CellTable("t", "one value", (claim("x", "1", "1", True), measured("y", "2", "3")))
+    groups = {
+        "first": everything.Group("Somebody 1900", absent),
+        "second": everything.Group("Somebody 1901", lambda: [good]),
+    }
+    monkeypatch.setattr(everything, "GROUPS", groups)
+    skipped, done = everything.reproduce()
+    assert skipped.skipped == "scipy is not installed"
+    assert done.tables == (good,)
+    assert "scipy is not installed" in everything.page((skipped, done))
+
+
+def test_unknown_reproduction_is_refused():
+    """The message lists those that exist."""
+    with pytest.raises(UnknownNameError, match="khan"):
+        everything.reproduce(["kahn"])
