@@ -428,18 +428,12 @@ def _in_current(duration: float) -> Iterator[Figure]:
     import numpy as np
 
     import tiburon as tb
-    from tiburon.control.gait import Gait, gait_control
+    from tiburon.control.gait import gait_control
+    from tiburon.demos.walk import aquarobot_gait
 
     model = tb.load("aquarobot")
     stand = np.array(model.poses["stand"])
-    pads = [f"leg_{k}_pad" for k in range(1, 7)]
-    gait = Gait(
-        {name: 0.5 * (k % 2) for k, name in enumerate(pads)},
-        period=3.0,
-        duty=0.6,
-        stride=(0.4, 0.0),
-        lift=0.15,
-    )
+    gait = aquarobot_gait()
     gains = (30_000.0, 1500.0)
     controls = {
         "standing": _held_hinges(model, stand, *gains),

@@ -16,7 +16,8 @@ def _bodies_depth_first(model):
     return sorted(model.bodies, key=lambda body: names.index(body.joint.name))
 
 
-def _pin_joint(joint):
+def pin_joint(joint):
+    """Return Pinocchio's joint of the same kind."""
     if joint.name == UNBOUNDED:
         return pin.JointModelRUBZ()
     makers = {
@@ -42,7 +43,7 @@ def run_pinocchio(seed=41):
         pose, inertia = body.joint.pose, body.inertia
         placement = pin.SE3(np.array(pose.rotation), np.array(pose.translation))
         number = peer.addJoint(
-            numbers[body.parent], _pin_joint(body.joint), placement, body.joint.name
+            numbers[body.parent], pin_joint(body.joint), placement, body.joint.name
         )
         spread = pin.Inertia(inertia.mass, np.array(inertia.com), inertia.matrix)
         peer.appendBodyToJoint(number, spread, pin.SE3.Identity())

@@ -21,6 +21,7 @@ from tests.cross.joint_kinds import (
     states,
     theirs,
 )
+from tests.cross.mixture_peers import pin_joint
 from tests.cross.recording import numbers_of
 
 
@@ -29,18 +30,7 @@ def _joint(joint):
         both = pin.JointModelComposite(pin.JointModelRevoluteUnaligned(np.array(joint.axis)))
         both.addJoint(pin.JointModelPrismaticUnaligned(np.array(joint.axis)))
         return both
-    makers = {
-        "free": lambda: pin.JointModelFreeFlyer(),
-        "revolute": lambda: pin.JointModelRevoluteUnaligned(np.array(joint.axis)),
-        "prismatic": lambda: pin.JointModelPrismaticUnaligned(np.array(joint.axis)),
-        "spherical": lambda: pin.JointModelSpherical(),
-        "planar": lambda: pin.JointModelPlanar(),
-        "universal": lambda: pin.JointModelUniversal(
-            np.array(joint.axis), np.array(joint.second_axis)
-        ),
-        "screw": lambda: pin.JointModelHelicalUnaligned(np.array(joint.axis), joint.pitch),
-    }
-    return makers[joint.kind]()
+    return pin_joint(joint)
 
 
 def build(model):

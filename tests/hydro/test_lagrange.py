@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
-from tests.hydro.wet import DENSITY, STREAM, SWING, OnFloats, OnGraph, immersed
+from tests.hydro.wet import DENSITY, STREAM, SWING, OnFloats, OnGraph, immersed, without_drag
 from tests.oracles.lagrange_in_water import joint_forces
 from tests.tolerances import DIFFERENCE, SOLVE, assert_close
 from tests.verification.test_lagrange import KINDS, PARENTS, tree
@@ -24,23 +24,6 @@ WATERS = {
     "stream": (tb.Water(DENSITY, tuple(STREAM)), lambda time: (STREAM, np.zeros(3))),
     "tide": (tb.Water(DENSITY, tb.Tide(tuple(SWING), 3.0, 0.7, tuple(STREAM))), tide),
 }
-
-
-def without_drag(model):
-    """Return the model with added mass and buoyancy alone: drag has no energy."""
-    bodies = [
-        tb.Body(
-            body.name,
-            body.parent,
-            joint=body.joint,
-            inertia=body.inertia,
-            fluid=tb.BodyFluid(
-                body.fluid.volume, body.fluid.center_of_buoyancy, body.fluid.added_mass
-            ),
-        )
-        for body in model.bodies
-    ]
-    return tb.Model(model.name, bodies, model.frames)
 
 
 MIXED = without_drag(immersed(tree(12, KINDS, PARENTS), 1))

@@ -117,6 +117,23 @@ def immersed(model, seed):
     return tb.Model(model.name, bodies, model.frames)
 
 
+def without_drag(model):
+    """Return the model with added mass and buoyancy alone: drag has no energy."""
+    bodies = [
+        tb.Body(
+            body.name,
+            body.parent,
+            joint=body.joint,
+            inertia=body.inertia,
+            fluid=tb.BodyFluid(
+                body.fluid.volume, body.fluid.center_of_buoyancy, body.fluid.added_mass
+            ),
+        )
+        for body in model.bodies
+    ]
+    return tb.Model(model.name, bodies, model.frames)
+
+
 class OnFloats:
     """The algorithms on plain numbers, in water."""
 

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tiburon as tb
-from tests.hydro.wet import DENSITY, SEAS, WAYS, OnFloats, OnGraph, immersed
+from tests.hydro.wet import DENSITY, SEAS, WAYS, OnFloats, OnGraph, immersed, without_drag
 from tests.oracles import absolute, submerged
 from tests.strategies import GRAVITY, models, seeds, state
 from tests.tolerances import ALGEBRA, DIFFERENCE, DIFFERENCE_STEP, SOLVE, assert_close
@@ -182,20 +181,7 @@ def test_floating_base_is_a_free_joint_without_force(model, seed, sea):
 def test_energy_rate_is_the_power_of_joint_forces_and_drag_in_still_water(model, seed):
     """d(T + U)/dt = tau . v + power of drag, T with what the water carries, U with buoyancy."""
     model = immersed(model, seed)
-    # the same numbers but for drag
-    bodies = [
-        tb.Body(
-            body.name,
-            body.parent,
-            joint=body.joint,
-            inertia=body.inertia,
-            fluid=tb.BodyFluid(
-                body.fluid.volume, body.fluid.center_of_buoyancy, body.fluid.added_mass
-            ),
-        )
-        for body in model.bodies
-    ]
-    smooth = tb.Model("smooth", bodies, model.frames)
+    smooth = without_drag(model)
     q, v, _, tau = state(model, seed)
     water = SEAS["still"].water
     ours = OnFloats(model, GRAVITY, water)

@@ -32,6 +32,17 @@ def jacobians(program, x):
     return [interpret(jacobian(program, mode=mode), [x]) for mode in ("forward", "reverse")]
 
 
+def assert_derivatives(f, x):
+    """Compare first derivatives in both modes and second ones with central differences."""
+    program = trace(f, {"x": (len(x),)})
+    expected = differences(f, x)
+    for found in jacobians(program, x):
+        assert_close(found, expected, DIFFERENCE)
+    first = jacobian(program, mode="reverse")
+    expected = differences(lambda y: interpret(first, [y]), x)
+    assert_close(interpret(jacobian(first, mode="forward"), [x]), expected, 10 * DIFFERENCE)
+
+
 def runge_kutta(x):
     """Two steps of a pendulum of unknown stiffness, as function calls in a loop."""
 

@@ -43,3 +43,16 @@ def slope(degrees, heading=HEADING, **ground):
 def turned(angle, height):
     """A configuration on the plane, turned about its normal."""
     return np.array([math.cos(angle / 2), 0, 0, math.sin(angle / 2), 0.1, -0.2, height])
+
+
+def on_shaking_table(amplitude, w):
+    """Return a ball on a table whose height follows amplitude sin(w t)."""
+    path = tb.Harmonic(amplitude, frequency=w / (2.0 * math.pi))
+    table = tb.Body(
+        "table",
+        "world",
+        joint=tb.Driven("table", tb.Prismatic("table", (0, 0, 1)), path),
+        inertia=tb.Inertia(1.0, (0, 0, 0), np.eye(3)),
+        shapes=(tb.Shape(tb.BoxShape((1.0, 1.0, 0.2)), role="collision"),),
+    )
+    return tb.Model("shaker", [table, BALL.bodies[0]])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
-from tests.verification.sloped import BALL, BLOCK, RADIUS, G, slope, turned
+from tests.verification.sloped import BALL, BLOCK, RADIUS, G, on_shaking_table, slope, turned
 
 
 def dynamics(model, q, v=None, **more):
@@ -184,15 +184,7 @@ def test_accelerations_differentiate_contact_velocities():
 def test_falling_table_unloads_the_block_on_it():
     """Prescribed motion: force m (g + a) on a table that accelerates by a, none where a < -g."""
     amplitude, w = 0.02, 30.0
-    path = tb.Harmonic(amplitude, frequency=w / (2.0 * math.pi))
-    table = tb.Body(
-        "table",
-        "world",
-        joint=tb.Driven("table", tb.Prismatic("table", (0, 0, 1)), path),
-        inertia=tb.Inertia(1.0, (0, 0, 0), np.eye(3)),
-        shapes=(tb.Shape(tb.BoxShape((1.0, 1.0, 0.2)), role="collision"),),
-    )
-    model = tb.Model("shaker", [table, BALL.bodies[0]])
+    model = on_shaking_table(amplitude, w)
     times = np.array([0.0, 0.01, 0.02, 0.03])
     height = amplitude * np.sin(w * times)
     q = np.array([turned(0.4, 0.1 + RADIUS + z) for z in height])

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 import tiburon as tb
-from tests.verification.sloped import BALL, BLOCK, RADIUS, G, single_body, slope, turned
+from tests.verification.sloped import (
+    BALL,
+    BLOCK,
+    RADIUS,
+    G,
+    on_shaking_table,
+    single_body,
+    slope,
+    turned,
+)
 from tiburon.spatial import axis_angle_to_matrix
 
 
@@ -386,15 +395,7 @@ def test_rigid_steps_of_a_landing_quadruped_converge_to_the_event_driven_run():
 def test_ball_leaves_a_shaking_table_where_it_falls_faster_than_the_ball():
     """Table at A sin(w t): the ball lifts off where A w^2 sin(w t) = g, and flies from there."""
     amplitude, w = 0.02, 30.0
-    path = tb.Harmonic(amplitude, frequency=w / (2.0 * math.pi))
-    table = tb.Body(
-        "table",
-        "world",
-        joint=tb.Driven("table", tb.Prismatic("table", (0, 0, 1)), path),
-        inertia=tb.Inertia(1.0, (0, 0, 0), np.eye(3)),
-        shapes=(tb.Shape(tb.BoxShape((1.0, 1.0, 0.2)), role="collision"),),
-    )
-    model = tb.Model("shaker", [table, BALL.bodies[0]])
+    model = on_shaking_table(amplitude, w)
     q = turned(0.3, 0.1 + RADIUS)
     run = exact(model, 0.06, q=q, v=np.array([0, 0, 0, 0, 0, amplitude * w]))
     leaves = math.asin(G / (amplitude * w**2)) / w

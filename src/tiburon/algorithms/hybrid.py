@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from tiburon.algorithms.coupled_joints import Closing, Handle, Rates, Released, closings, rates_of
 from tiburon.algorithms.crba import crba
-from tiburon.algorithms.joint_space import expanded_parents
+from tiburon.algorithms.joint_space import expanded_parents, remaining_parents
 from tiburon.algorithms.rnea import base_acceleration, rnea
 from tiburon.algorithms.tape_calls import JointVector, recorder
 from tiburon.algorithms.traversal import by_velocity, inward, outward
@@ -224,7 +224,7 @@ def hybrid_crba(
     """
     unknown = [row for row, given in enumerate(known) if not given]
     rest = [row for row, given in enumerate(known) if given]
-    parents = _remaining_parents(expanded_parents(plan), unknown)
+    parents = remaining_parents(expanded_parents(plan), unknown)
     factor, inline = FactorTree(parents), len(unknown) <= INLINE_SIZE
     stored = [(unknown[i], unknown[j]) for i, j in factor.layout.elements()]
 
@@ -252,15 +252,3 @@ def hybrid_crba(
             total = total + entry * x
         forces[row] = total
     return tuple(accelerations), tuple(forces)
-
-
-def _remaining_parents(parents: Sequence[int], rows: Sequence[int]) -> tuple[int, ...]:
-    """Return the parents of some rows: the nearest ancestor among them, or -1."""
-    place = {row: number for number, row in enumerate(rows)}
-    found = []
-    for row in rows:
-        above = parents[row]
-        while above >= 0 and above not in place:
-            above = parents[above]
-        found.append(place.get(above, -1))
-    return tuple(found)

@@ -24,6 +24,7 @@ __all__ = [
     "forward_by_mass_matrix",
     "inverse_mass_elements",
     "joint_space_terms",
+    "remaining_parents",
 ]
 
 
@@ -45,6 +46,23 @@ def expanded_parents(plan: Plan) -> tuple[int, ...]:
             above = row
         last.append(above)
     return tuple(parents)
+
+
+def remaining_parents(parents: Sequence[int], rows: Sequence[int]) -> tuple[int, ...]:
+    """Return the parents of some variables: the nearest ancestor among them, or -1.
+
+    Args:
+        parents: The expanded parent array.
+        rows: The variables.
+    """
+    place = {row: number for number, row in enumerate(rows)}
+    found = []
+    for row in rows:
+        above = parents[row]
+        while above >= 0 and above not in place:
+            above = parents[above]
+        found.append(place.get(above, -1))
+    return tuple(found)
 
 
 def forward_by_mass_matrix(

@@ -151,11 +151,6 @@ class StepRecorder:
             self._regions[id(graph)] = inner
         return self._regions[id(graph)]
 
-    @property
-    def class_count(self) -> int:
-        """Number of classes so far."""
-        return sum(map(len, self._classes.values()))
-
     def run(self, visit: Callable[..., Any], body: PlanBody, values: Sequence[Any]) -> Any:
         """Record one visit.
 
@@ -237,7 +232,6 @@ class _Tracing:
         leaves: Sequence[Any],
         structure: Any,
     ) -> None:
-        self._outer = graph
         self._inner = Graph(graph)
         self._body = body
         self._operands = [self._inner.input(0, k) for k in range(len(leaves))]

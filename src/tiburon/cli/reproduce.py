@@ -30,6 +30,13 @@ tiburon reproduce all --html reproduced.html
 """
 
 
+SummaryOption = Annotated[
+    bool, typer.Option("--summary", help="Print one line per table, and cells that differ.")
+]
+PageOption = Annotated[Path | None, typer.Option(help="Write tables and figures as an HTML page.")]
+"""Options that several subcommands share."""
+
+
 @application.callback()
 def _group() -> None:
     """Group the tables as subcommands."""
@@ -158,9 +165,7 @@ def print_nahon(
     examples: Annotated[
         list[str] | None, typer.Argument(help="Examples such as E9; all of E1 to E16 if none.")
     ] = None,
-    summary: Annotated[
-        bool, typer.Option("--summary", help="Print one line per table, and cells that differ.")
-    ] = False,
+    summary: SummaryOption = False,
 ) -> None:
     """Compare force distribution with the tables and examples of its source.
 
@@ -180,12 +185,8 @@ def print_khan(
         list[str] | None,
         typer.Argument(help="Tables such as torques, penalty or complement; all if none."),
     ] = None,
-    summary: Annotated[
-        bool, typer.Option("--summary", help="Print one line per table, and cells that differ.")
-    ] = False,
-    html: Annotated[
-        Path | None, typer.Option(help="Write tables and figures as an HTML page.")
-    ] = None,
+    summary: SummaryOption = False,
+    html: PageOption = None,
 ) -> None:
     """Compare closed-chain formulations with their source: a platform on three legs.
 
@@ -206,12 +207,8 @@ def print_mcmillan(
         list[str] | None,
         typer.Argument(help="Tables such as table-2, dual-arm or lift; all if none."),
     ] = None,
-    summary: Annotated[
-        bool, typer.Option("--summary", help="Print one line per table, and cells that differ.")
-    ] = False,
-    html: Annotated[
-        Path | None, typer.Option(help="Write tables and figures as an HTML page.")
-    ] = None,
+    summary: SummaryOption = False,
+    html: PageOption = None,
 ) -> None:
     """Compare arms on a load with their source: operation counts, accelerations, a lift.
 

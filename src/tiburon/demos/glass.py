@@ -10,8 +10,9 @@ import tiburon as tb
 from tiburon.demos.demo import Demonstration, contact_facts, contact_figure
 from tiburon.model import Model
 
-__all__ = ["hand"]
+__all__ = ["TIPS", "hand", "with_fingertips"]
 
+TIPS = ("finger_1_tip", "finger_2_tip", "finger_3_tip")
 PAD = 0.006
 """Radius of the fingertips [m]."""
 
@@ -41,7 +42,6 @@ def hand_over_a_glass() -> tuple[Model, tb.World, Any]:
         The robot, its world, and the configuration with open fingers.
     """
     hand = tb.load("three_finger_hand")
-    skin = tb.ContactMaterial(static_friction=FRICTION)
     palm = tb.Body(
         "palm",
         joint=tb.Prismatic("lift", (0.0, 0.0, 1.0)),
@@ -56,21 +56,9 @@ def hand_over_a_glass() -> tuple[Model, tb.World, Any]:
         ),
     )
     bodies = [palm]
-    for body in hand.bodies:
-        drawn = tuple(replace(shape, role="visual") for shape in body.shapes)
-        if body.name.endswith("_tip"):
-            # the pad ends where the ball joint of the hand's loops would hold the glass
-            place = tb.Pose(translation=(0.025 - PAD, 0.0, 0.0))
-            pad = tb.Shape(
-                tb.SphereShape(PAD), pose=place, color=(0.2, 0.2, 0.22, 1.0), material=skin
-            )
-            drawn = (*drawn, pad)
-        if body.name == "glass":
-            drawn = tuple(replace(shape, material=skin) for shape in body.shapes)
-            bodies.append(replace(body, shapes=drawn))
-            continue
-        parent = "palm" if body.parent == "world" else body.parent
-        bodies.append(replace(body, parent=parent, shapes=drawn))
+    for body in with_fingertips(hand):
+        on_palm = body.parent == "world" and body.name != "glass"
+        bodies.append(replace(body, parent="palm") if on_palm else body)
     robot = tb.Model("three_finger_hand", bodies, actuators=hand.actuators, about=hand.about)
     start = robot.neutral()
     start[1:] = hand.poses["home"]
@@ -79,6 +67,24 @@ def hand_over_a_glass() -> tuple[Model, tb.World, Any]:
     # the glass stands on a table
     table = tb.World(ground=tb.Ground(height=-0.09, static_friction=FRICTION))
     return robot, table, start
+
+
+def with_fingertips(hand: Model) -> list[tb.Body]:
+    """Return the bodies of the hand with soft pads, which alone touch the glass."""
+    skin = tb.ContactMaterial(static_friction=FRICTION)
+    # pads end where the ball joints of the hand's loops would hold the glass
+    place = tb.Pose(translation=(0.025 - PAD, 0.0, 0.0))
+    color = (0.2, 0.2, 0.22, 1.0)
+    pad = tb.Shape(tb.SphereShape(PAD), pose=place, color=color, material=skin)
+    bodies = []
+    for body in hand.bodies:
+        shapes = tuple(replace(shape, role="visual") for shape in body.shapes)
+        if body.name == "glass":
+            shapes = tuple(replace(shape, material=skin) for shape in body.shapes)
+        elif body.name in TIPS:
+            shapes = (*shapes, pad)
+        bodies.append(replace(body, shapes=shapes))
+    return bodies
 
 
 def grasp_control(robot: Model, start: Any) -> Callable[[Any], Any]:

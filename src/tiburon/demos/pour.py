@@ -7,12 +7,11 @@ import numpy as np
 
 import tiburon as tb
 from tiburon.demos.demo import Demonstration, contact_facts, contact_figure
-from tiburon.demos.glass import FRICTION, PAD
+from tiburon.demos.glass import FRICTION, TIPS, with_fingertips
 from tiburon.model import Model
 
 __all__ = ["grasp", "hand_on_a_wrist", "pick_and_pour", "pour", "slip_of"]
 
-TIPS = ("finger_1_tip", "finger_2_tip", "finger_3_tip")
 HEIGHT = 0.2
 """By which the glass is lifted in the first second [m] (Nahon 1991, section 6.2.1)."""
 
@@ -44,7 +43,6 @@ def hand_on_a_wrist() -> tuple[Model, Any]:
         The robot, and the configuration in which all fingertips touch.
     """
     hand = tb.load("three_finger_hand")
-    skin = tb.ContactMaterial(static_friction=FRICTION)
     center = hand.body("glass").joint.pose.translation
     carriage = tb.Body(
         "carriage",
@@ -66,25 +64,12 @@ def hand_on_a_wrist() -> tuple[Model, Any]:
         ),
     )
     bodies = [carriage, palm]
-    for body in hand.bodies:
-        drawn = tuple(replace(shape, role="visual") for shape in body.shapes)
-        if body.name in TIPS:
-            place = tb.Pose(translation=(0.025 - PAD, 0.0, 0.0))
-            pad = tb.Shape(
-                tb.SphereShape(PAD), pose=place, color=(0.2, 0.2, 0.22, 1.0), material=skin
-            )
-            drawn = (*drawn, pad)
-        if body.name == "glass":
-            drawn = tuple(replace(shape, material=skin) for shape in body.shapes)
-            bodies.append(replace(body, shapes=drawn))
-            continue
-        if body.parent == "world":
+    for body in with_fingertips(hand):
+        if body.parent == "world" and body.name != "glass":
             shift = body.joint.pose
             place = tb.Pose(shift.rotation, tuple(np.subtract(shift.translation, center)))
-            joint = replace(body.joint, pose=place)
-            bodies.append(replace(body, parent="palm", joint=joint, shapes=drawn))
-            continue
-        bodies.append(replace(body, shapes=drawn))
+            body = replace(body, parent="palm", joint=replace(body.joint, pose=place))
+        bodies.append(body)
     robot = tb.Model("three_finger_hand", bodies, actuators=hand.actuators, about=hand.about)
     start = robot.neutral()
     start[2:] = hand.poses["home"]

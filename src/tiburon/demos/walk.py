@@ -11,7 +11,7 @@ from tiburon.demos.demo import Demonstration, attitude, contact_facts, contact_f
 if TYPE_CHECKING:
     from tiburon.results.trajectory import Trajectory
 
-__all__ = ["TROT", "aquarobot", "hexapod", "hill", "quadruped"]
+__all__ = ["TROT", "aquarobot", "aquarobot_gait", "hexapod", "hill", "quadruped"]
 
 CELL = 0.1
 """Spacing of the heights of the hill [m]."""
@@ -110,6 +110,17 @@ def _climbed(
     return _walked(run, [point.name for point in robot.contacts], title, more)
 
 
+def aquarobot_gait() -> Gait:
+    """Return the gait of Aquarobot, three legs at a time."""
+    return Gait(
+        {f"leg_{k + 1}_pad": 0.5 * (k % 2) for k in range(6)},
+        period=3.0,
+        duty=0.6,
+        stride=(0.4, 0.0),
+        lift=0.15,
+    )
+
+
 def aquarobot(duration: float | None = None) -> Demonstration:
     """Let Aquarobot walk on the sea floor, across a current.
 
@@ -119,14 +130,7 @@ def aquarobot(duration: float | None = None) -> Demonstration:
     length = 12.0 if duration is None else duration
     robot = tb.load("aquarobot")
     stand = robot.poses["stand"]
-    pads = [f"leg_{k}_pad" for k in range(1, 7)]
-    gait = Gait(
-        {name: 0.5 * (k % 2) for k, name in enumerate(pads)},
-        period=3.0,
-        duty=0.6,
-        stride=(0.4, 0.0),
-        lift=0.15,
-    )
+    gait = aquarobot_gait()
     control = gait_control(
         robot, stand, gait, 30_000.0, 1500.0, stop=length - 0.4, ramp=1.0, heading=1.0
     )
@@ -134,4 +138,4 @@ def aquarobot(duration: float | None = None) -> Demonstration:
     world = tb.World(ground=tb.Ground(static_friction=0.7, kinetic_friction=0.6), fluid=sea)
     run = tb.simulate(robot, length, q=stand, world=world, control=control, progress=False)
     more = ("a current of 0.3 m/s pushes from the side",)
-    return _walked(run, pads, "Aquarobot walks on the sea floor in a current", more)
+    return _walked(run, list(gait.phases), "Aquarobot walks on the sea floor in a current", more)

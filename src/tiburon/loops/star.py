@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiburon.algorithms.joint_space import expanded_parents
+from tiburon.algorithms.joint_space import expanded_parents, remaining_parents
 from tiburon.algorithms.kinematics import WORLD_PLACE
 from tiburon.algorithms.traversal import ancestors
 from tiburon.arguments import public
@@ -574,7 +574,7 @@ def _arm(
         at=tuple(center_v.index(v[i]) for i in border),
         border_q=tuple(i for i, k in enumerate(q) if k in center_q),
         at_q=tuple(center_q.index(k) for k in q if k in center_q),
-        parents=_own_parents(part, own),
+        parents=remaining_parents(expanded_parents(part), own),
         loops=tuple(closures),
         rows=tuple(rows),
         live=tuple(live),
@@ -620,17 +620,4 @@ def _grips(
         basis, pivots = reduced_rows(np.array(wrenches).reshape(-1, 6))
         rows = tuple(tuple(row) for row in basis.tolist())
         found.append(Grip(list(bodies).index(end), rows, pivots))
-    return tuple(found)
-
-
-def _own_parents(plan: Plan, own: Sequence[int]) -> tuple[int, ...]:
-    """Return the expanded parents of an arm's own variables, counted among them."""
-    parents, place = expanded_parents(plan), {i: k for k, i in enumerate(own)}
-    found = []
-    for i in own:
-        above = parents[i]
-        # with coupled joints all variables form one chain, which skips those of the border
-        while above >= 0 and above not in place:
-            above = parents[above]
-        found.append(place.get(above, -1))
     return tuple(found)

@@ -74,7 +74,6 @@ class TapeClass:
     """Results: node in its instructions, which of the row's two result blocks, offset."""
 
     operands: list[Operand] = field(default_factory=list)
-    base_count: int = 0
 
 
 @record
@@ -416,7 +415,6 @@ class _Layout:
             else:
                 made.operands.append(Operand(node, kind, len(firsts), 0))
                 firsts.append((kind, place))
-        made.base_count = len(firsts)
         bases = positions[:, [first for _, first in firsts]].tolist() if firsts else []
         return made, bases or [[] for _ in range(len(positions))]
 

@@ -89,12 +89,6 @@ class Layout(NamedTuple):
     reduced: dict[str, tuple[int, ...]]
     """Shapes of reduced values by name; empty where rows are kept."""
 
-    @property
-    def case_bytes(self) -> int:
-        """Size of the results of one case [bytes]."""
-        rows = len(self.times) * sum(int(np.prod(column.width)) for column in self.columns)
-        return 8 * (rows + sum(int(np.prod(shape)) for shape in self.reduced.values()) + 2)
-
 
 class SweepPlan(NamedTuple):
     """What every worker needs to compute cases, beside the design."""

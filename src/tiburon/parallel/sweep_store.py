@@ -7,8 +7,6 @@ array `status`, where readers of groups do not look for arrays: `xarray.open_zar
 at any time, and there `status` is 0 for cases that are not finished.
 """
 
-import hashlib
-import json
 import os
 import shutil
 import tempfile
@@ -32,10 +30,12 @@ from tiburon.results.store import (
     HEADER_BYTES,
     ArrayLayout,
     RunFiles,
+    checked_attributes,
     guarded_store,
     layout_of,
     make_array,
     refuse_links,
+    signed_header,
     sync_files,
     writing,
 )
@@ -124,7 +124,7 @@ class SweepStore:
             "written_by": f"tiburon {installed_version()}",
             "block_size": header.block_size,
             "title": f"{header.robot}: sweep over {', '.join(header.design.names)}",
-            **_signed(text),
+            **signed_header("sweep", text),
         }
         group: Any = zarr.open_group(self.path, mode="w", zarr_format=3, attributes=attributes)
         for name, spec in _arrays(header).items():
@@ -179,7 +179,7 @@ class SweepStore:
                 array = group[name]
                 if array.shape[0] < spec.shape[0]:
                     array.resize(spec.shape)
-            group.attrs.update(_signed(header_to_text(header)))
+            group.attrs.update(signed_header("sweep", header_to_text(header)))
             self._consolidate()
         self.header = header
         self._opened.clear()
@@ -471,41 +471,12 @@ def _single_threaded_compression() -> Iterator[None]:
 # -- attributes ------------------------------------------------------------------------------------
 
 
-def _checksum(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _signed(text: str) -> dict[str, str]:
-    return {"sweep": text, "sweep_sha256": _checksum(text)}
-
-
 def _attributes(files: RunFiles) -> dict[str, Any]:
-    """Return the attributes of a store after checking format, version and checksum."""
-    path = files.path
+    """Return the attributes of a sweep on disk after checking them."""
     if files.is_zip:
-        raise RunFileError(path, "is a file; unpack it and load the directory")
-    try:
-        data = json.loads(files.read("zarr.json", HEADER_BYTES))
-        attributes: dict[str, Any] = dict(data["attributes"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise RunFileError(
-            path, f"zarr.json is damaged ({first_line(error)}); restore it from a copy"
-        ) from error
-    if attributes.get("format") != FORMAT:
-        kind = str(attributes.get("format"))[:80]
-        advice = "load it by tiburon.load_run" if kind == "tiburon run" else "check the path"
-        raise RunFileError(
-            path, f"is not a sweep (format must be {FORMAT!r}, got {kind!r}); {advice}"
-        )
-    version = attributes.get("version")
-    if type(version) is not int or not 1 <= version <= VERSION:
-        writer = str(attributes.get("written_by", "an unknown one"))[:80]
-        raise RunFileError(
-            path,
-            f"was written in version {str(version)[:20]} of the format, this package reads up to "
-            f"{VERSION}; update tiburon (it was written by {writer})",
-        )
-    text = attributes.get("sweep")
-    if not isinstance(text, str) or _checksum(text) != attributes.get("sweep_sha256"):
-        raise RunFileError(path, "its header is damaged (checksum); restore zarr.json from a copy")
-    return attributes
+        raise RunFileError(files.path, "is a file; unpack it and load the directory")
+
+    def advice(kind: str) -> str:
+        return "load it by tiburon.load_run" if kind == "tiburon run" else "check the path"
+
+    return checked_attributes(files, "sweep", FORMAT, VERSION, advice)

@@ -28,7 +28,7 @@ import time
 import warnings
 import weakref
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -480,7 +480,12 @@ def signed(path: Path, text: str) -> dict[str, str]:
             f"parameters of all cases take {len(text) / 1e6:.4g} MB, expected at most "
             f"{HEADER_BYTES // 2 / 1e6:.4g} MB; store fewer cases in one run",
         )
-    return {"run": text, "run_sha256": _checksum(text)}
+    return signed_header("run", text)
+
+
+def signed_header(key: str, text: str) -> dict[str, str]:
+    """Return the attributes that hold the header of a store, with a checksum."""
+    return {key: text, f"{key}_sha256": _checksum(text)}
 
 
 def _checksum(text: str) -> str:
@@ -488,38 +493,58 @@ def _checksum(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def read_attributes(files: RunFiles) -> dict[str, Any]:
-    """Return the attributes of a store after checking format, version and checksum."""
+def checked_attributes(
+    files: RunFiles, key: str, kind: str, version: int, advice: Callable[[str], str]
+) -> dict[str, Any]:
+    """Return the attributes of a store after checking format, version and checksum of its header.
+
+    Args:
+        files: Files of the store.
+        key: Attribute that holds the header.
+        kind: What the attribute "format" must be.
+        version: Latest version that can be read.
+        advice: Called with another format: what to do with such a store.
+    """
     path = files.path
-    content = files.read("zarr.json", HEADER_BYTES)
     try:
-        data = json.loads(content)
+        data = json.loads(files.read("zarr.json", HEADER_BYTES))
         attributes: dict[str, Any] = dict(data["attributes"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise RunFileError(
             path, f"zarr.json is damaged ({first_line(error)}); restore it from a copy"
         ) from error
-    if attributes.get("format") != FORMAT:
+    found = attributes.get("format")
+    if found != kind:
+        shown = str(found)[:80]
         raise RunFileError(
             path,
-            f"is a Zarr store but not a run (format must be {FORMAT!r}, got "
-            f"{str(attributes.get('format'))[:80]!r}); open it with xarray.open_zarr",
+            f"is a Zarr store but not a {key} (format must be {kind!r}, got {shown!r}); "
+            f"{advice(shown)}",
         )
-    version = attributes.get("version")
-    if type(version) is not int or version < 1:
+    written = attributes.get("version")
+    if type(written) is not int or written < 1:
         raise RunFileError(
-            path, f"version must be a whole number, got {str(version)[:80]!r}; restore it"
+            path, f"version must be a whole number, got {str(written)[:80]!r}; restore it"
         )
-    if version > VERSION:
+    if written > version:
         writer = str(attributes.get("written_by", "an unknown one"))[:80]
         raise RunFileError(
             path,
-            f"was written in version {version} of the format, this package reads up to {VERSION}; "
+            f"was written in version {written} of the format, this package reads up to {version}; "
             f"update tiburon (it was written by {writer})",
         )
-    text = attributes.get("run")
-    if not isinstance(text, str) or _checksum(text) != attributes.get("run_sha256"):
-        raise RunFileError(path, "its header is damaged (checksum); restore zarr.json")
+    text = attributes.get(key)
+    if not isinstance(text, str) or _checksum(text) != attributes.get(f"{key}_sha256"):
+        raise RunFileError(path, "its header is damaged (checksum); restore zarr.json from a copy")
+    return attributes
+
+
+def read_attributes(files: RunFiles) -> dict[str, Any]:
+    """Return the attributes of a run on disk after checking them."""
+    attributes = checked_attributes(
+        files, "run", FORMAT, VERSION, lambda _: "open it with xarray.open_zarr"
+    )
+    path = files.path
     rows = attributes.get("chunk_rows")
     if type(rows) is not int or not 1 <= rows <= MAX_READ_ROWS:
         raise RunFileError(

@@ -119,9 +119,6 @@ active ones, at or below which it depends on them."""
 LOST_PIVOT = 2.0**-46
 """Ratio of a pivot to its diagonal element below which W is not positive definite."""
 
-PARKED = 0.75
-"""Mark of a constraint that is left out until another one enters."""
-
 PREFERRED = 1e12
 """Factor of the squared violation of preferred constraints."""
 
