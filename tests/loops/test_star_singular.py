@@ -149,6 +149,58 @@ def test_method_ii_of_the_dual_arm_serves_every_pose(kind):
         np.testing.assert_allclose(first_method.vd, found.vd, atol=1e-8 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("arms", [2, 3, 4])
+def test_free_components_of_the_source_are_zero(arms):
+    """L1103: full pivoting, free components zero; arms after the first lose one each."""
+    rng = np.random.default_rng(arms)
+    base = _pose(rng)
+    poses = [stretched("wrist")] * arms + [BENT]
+    model, q = arms_on_load(rng, poses, [*[base] * arms, _pose(rng)])
+    q, v, tau = kicked(model, q, rng)
+    shortest = tb.loop_dynamics(model, q, v, tau, method="star")
+    found = tb.loop_dynamics(model, q, v, tau, method="star", redundant_forces="zero")
+    size = np.abs(shortest.acceleration).max()
+    np.testing.assert_allclose(found.acceleration, shortest.acceleration, atol=1e-9 * size)
+    # the same joint forces, since the difference is felt by no joint
+    J = dense_constraints(model, q).J
+    missing = len(J) - np.linalg.matrix_rank(J, tol=1e-8)
+    assert missing == arms - 1
+    force = np.abs(shortest.constraint_force).max()
+    apart = found.constraint_force - shortest.constraint_force
+    assert np.abs(apart @ J).max() < 1e-8 * force
+    assert np.abs(apart).max() > 1e-3 * force
+    zero = found.constraint_force.reshape(-1, 6) == 0.0
+    assert zero[0].sum() == 0
+    assert zero.sum() == missing
+
+
+def test_free_components_are_zero_on_floats_as_in_kernels():
+    rng = np.random.default_rng(2)
+    base = _pose(rng)
+    model, q = arms_on_load(rng, [stretched("wrist")] * 2, [base, base])
+    state = kicked(model, q, rng)
+    world = tb.World(gravity=GRAVITY)
+    kernel = tb.loop_dynamics(model, *state, method="star", redundant_forces="zero", world=world)
+    floats = star_of(model, *state, redundant_forces="zero")
+    size = np.abs(kernel.constraint_force).max()
+    np.testing.assert_allclose(floats.multipliers, kernel.constraint_force, atol=1e-8 * size)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"redundant_forces": "zero"}, "redundant_forces without method='star'"),
+        ({"method": "augmented", "redundant_forces": "zero"}, "without method='star'"),
+        ({"method": "star", "redundant_forces": "none"}, "shortest"),
+    ],
+)
+def test_other_choices_of_forces_are_refused(change, named):
+    model = tb.load("two_pumas")
+    rest = np.zeros(model.nv)
+    with pytest.raises(tb.OptionError, match=named):
+        tb.loop_dynamics(model, model.poses["home"], rest, rest, **change)
+
+
 def table_arm(rng, prefix, normal, point):
     """Return an arm of two slides in a plane and a ball: its tip cannot move along the normal."""
     first = np.cross(normal, (0.0, 0.0, 1.0))

@@ -272,6 +272,7 @@ def loop_dynamics(
     tau: ArrayLike,
     *,
     method: str | None = None,
+    redundant_forces: str = "shortest",
     **conditions: Unpack[DynamicsCall],
 ) -> LoopDynamics:
     """Compute joint accelerations of a robot with loops, and the forces that keep them closed.
@@ -289,11 +290,24 @@ def loop_dynamics(
             the mass matrix of the tree alone is predicted to cost more, as in rings of many links,
             "star" for stars whose arms are not all singular in every pose, and "augmented"
             everywhere else.
+        redundant_forces: Which constraint forces are returned where the motion does not determine
+            them: "shortest" for those of least norm; with method="star" also "zero", which sets
+            free components of singular arms to zero (McMillan 1994, section 4.2).
 
     Example:
         ``tb.loop_dynamics(stewart, q, v, tau).constraint_force``
     """
     options = method_options(method, model)
+    if redundant_forces != "shortest":
+        from tiburon.loops.star_singular import REDUNDANT_FORCES
+
+        if redundant_forces not in REDUNDANT_FORCES:
+            raise OptionError("redundant_forces", REDUNDANT_FORCES, redundant_forces)
+        if method != "star":
+            raise OptionError(
+                "redundant_forces without method='star'", ("shortest",), redundant_forces
+            )
+        options = (*options, ("redundant_forces", redundant_forces))
     return _MOTION.request(model, (q, v, tau), conditions, options, make=_answered(model))
 
 

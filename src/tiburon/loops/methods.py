@@ -298,9 +298,18 @@ def constrained_motion(
         ModelError: If "star" or "denoc" is asked for a mechanism that is none.
     """
     q, v, tau = state
-    method = dict(around.options).get("method") or cheaper_loop_method(around.model)
+    options = dict(around.options)
+    method = options.get("method") or cheaper_loop_method(around.model)
     if method == "star" and switches is None:
-        return star_motion(around, q, v, tau, min_cut=min_cut, baumgarte=baumgarte)
+        return star_motion(
+            around,
+            q,
+            v,
+            tau,
+            min_cut=min_cut,
+            baumgarte=baumgarte,
+            redundant_forces=options.get("redundant_forces", "shortest"),
+        )
     if method == "star":
         # arms would change with every switch
         method = "augmented"

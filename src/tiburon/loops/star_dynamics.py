@@ -634,6 +634,7 @@ def star_motion(
     min_cut: float = MIN_CUT,
     baumgarte: Baumgarte | None = None,
     threshold: float = SINGULAR,
+    redundant_forces: str = "shortest",
 ) -> ConstrainedMotion:
     """Compute accelerations and constraint forces of a star.
 
@@ -647,6 +648,8 @@ def star_motion(
         threshold: Squared sine between constraints below which an arm is singular. Above 1 all arms
             are: for two arms that is method II of the dual arm (McMillan 1994, table 7), for every
             pose; 0 treats arms as regular until their rank is in doubt.
+        redundant_forces: Which forces of singular arms are returned where the motion does not
+            determine them, one of `star_singular.REDUNDANT_FORCES`.
 
     Raises:
         ModelError: If the mechanism is not a star.
@@ -664,7 +667,7 @@ def star_motion(
     any_singular = found.center.is_singular + found.center.is_weak > 0.0
     vd, forces = where_needed(
         any_singular,
-        lambda: _with_singular_arms(around.model, shape, arms, center, found)[:2],
+        lambda: _with_singular_arms(around.model, shape, arms, center, found, redundant_forces)[:2],
         (vd, forces),
     )
 
@@ -673,7 +676,9 @@ def star_motion(
         ratio = np.sqrt(np.maximum(least, TINY) / np.maximum(longest, TINY))
         rank, ratio = where_needed(
             any_singular,
-            lambda: _with_singular_arms(around.model, shape, arms, center, found)[2:],
+            lambda: _with_singular_arms(around.model, shape, arms, center, found, redundant_forces)[
+                2:
+            ],
             (float(count), ratio),
         )
         return rank, ratio
@@ -729,7 +734,12 @@ def singular_message(arm: Arm, state: Loaded, is_singular: Scalar) -> SingularMe
 
 
 def _with_singular_arms(
-    model: Model, shape: StarLayout, arms: Sequence[Arm], start: Center, found: Outcome
+    model: Model,
+    shape: StarLayout,
+    arms: Sequence[Arm],
+    start: Center,
+    found: Outcome,
+    redundant_forces: str,
 ) -> tuple[list[Scalar], list[Scalar], Scalar, Scalar]:
     """Compute the motion where arms are singular: accelerations, forces, rank and ratio.
 
@@ -739,6 +749,7 @@ def _with_singular_arms(
         arms: Its arms.
         start: What the center knows before all rounds.
         found: Result of all rounds.
+        redundant_forces: See `star_motion`.
     """
     center = found.center
     is_weak = center.is_weak > 0.0
@@ -761,7 +772,7 @@ def _with_singular_arms(
     cut: Scalar = 0.0
     for state in found.states:
         cut = np.maximum(cut, state.factor.cut)
-    solved = singular_motion(shape, entries, rest, messages, cut)
+    solved = singular_motion(shape, entries, rest, messages, cut, redundant_forces)
     results = []
     for arm, state, answer, on in zip(arms, found.states, solved.answers, singular, strict=True):
         vd_r = [solved.vd[i] for i in arm.shape.at]

@@ -23,7 +23,9 @@ for one, for two, and for all arms runs where it is needed.
 Existence and uniqueness. W loses rank if and only if some forces v_k, not all zero, that no joint
 of their arm feels (G_k v_k = 0) sum to zero on the reference member (the source names two arms;
 three with dependent directions do as well). The right-hand side then still is in the range, and the
-acceleration is unique; of the forces, those of least norm are returned.
+acceleration is unique. Of the forces, those of least norm are returned, or those of the source,
+which eliminates with full pivoting and sets free components to zero (L1103): as it solves for the
+first singular arm by all others, they belong to these.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,10 +37,21 @@ from tiburon.loops.metric import TreeMetric
 from tiburon.loops.star import StarLayout
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
-from tiburon.trace.primitives.orthogonal import factor_orthogonal
-from tiburon.trace.regions import where_needed
+from tiburon.trace.primitives.orthogonal import OrthogonalFactor, factor_orthogonal
+from tiburon.trace.regions import where_needed, while_loop
 
-__all__ = ["SingularAnswer", "SingularMessage", "SingularMotion", "singular_motion"]
+__all__ = [
+    "REDUNDANT_FORCES",
+    "SingularAnswer",
+    "SingularMessage",
+    "SingularMotion",
+    "free_components_zero",
+    "singular_motion",
+]
+
+REDUNDANT_FORCES = ("shortest", "zero")
+"""How forces are chosen that the motion does not determine: of least norm, or with free components
+zero."""
 
 
 class SingularMessage(NamedTuple):
@@ -91,6 +104,7 @@ def singular_motion(
     vd: Sequence[Scalar],
     messages: Sequence[SingularMessage],
     cut: Scalar,
+    redundant_forces: str = "shortest",
 ) -> SingularMotion:
     """Solve for the forces of singular arms and the acceleration of the reference member.
 
@@ -100,6 +114,7 @@ def singular_motion(
         vd: Acceleration a_* without the forces of singular arms.
         messages: One per arm, in order; those of regular arms count as zero.
         cut: Relative singular value below which a constraint is redundant.
+        redundant_forces: One of `REDUNDANT_FORCES`.
     """
     size = len(vd)
     metric = TreeMetric.from_factor(tuple(range(-1, size - 1)), entries)
@@ -128,7 +143,16 @@ def singular_motion(
     ) -> tuple[list[Scalar], list[list[Scalar]], list[list[Scalar]], Any, Any]:
         """Solve with singular arms in some first places; return y_r, f, y, rank and ratio."""
         moved = padded if places == len(slots) else _gathered(padded, flags, before, places)
-        y_r, f, y, rank, ratio = _factored(moved, longest, widest, size, cut)
+        free: list[list[Scalar]] | None = None
+        if redundant_forces == "zero":
+            # all but those of the first singular arm
+            first: list[Scalar] = [
+                np.where(np.abs(k) < 0.5, flag, 0.0) for flag, k in zip(flags, before, strict=True)
+            ]
+            if places < len(slots):
+                first = [1.0 if k == 0 else 0.0 for k in range(places)]
+            free = [[1.0 - one] * widest for one in first]
+        y_r, f, y, rank, ratio = _factored(moved, longest, widest, size, cut, free)
         if places < len(slots):
             f, y = (_scattered(x, flags, before) for x in (f, y))
         return y_r, f, y, rank, ratio
@@ -223,9 +247,23 @@ def _scattered(
 
 
 def _factored(
-    slots: Slots, longest: int, widest: int, size: int, cut: Scalar
+    slots: Slots,
+    longest: int,
+    widest: int,
+    size: int,
+    cut: Scalar,
+    free: Sequence[Sequence[Scalar]] | None,
 ) -> tuple[list[Scalar], list[list[Scalar]], list[list[Scalar]], Scalar, Scalar]:
-    """Factor W and solve; return y_r, f, y, rank and ratio."""
+    """Factor W and solve; return y_r, f, y, rank and ratio.
+
+    Args:
+        slots: G, B and right-hand side of each place.
+        longest: Own variables of each place.
+        widest: Constraints of each place.
+        size: Variables of the reference member.
+        cut: Relative singular value below which a constraint is redundant.
+        free: 1 for forces that may be set to zero, 0 for others; None for the shortest forces.
+    """
     columns: list[list[Scalar]] = []
     right: list[Scalar] = []
     for place, (G, B, missing) in enumerate(slots):
@@ -237,6 +275,8 @@ def _factored(
     factor = factor_orthogonal(as_traced(W), cut=cut)
     y = factor.solve_transpose(as_traced(right))
     f = list(factor.solve(y))
+    if free is not None:
+        f = free_components_zero(factor, f, [x for row in free for x in row])
     y = list(y)
     return (
         y[len(slots) * longest :],
@@ -245,3 +285,57 @@ def _factored(
         factor.rank,
         factor.ratio,
     )
+
+
+def free_components_zero(
+    factor: OrthogonalFactor, x: Sequence[Scalar], free: Sequence[Scalar]
+) -> list[Scalar]:
+    """Return another solution of A x = b, with as many components zero as A lacks rank.
+
+    Of the projector on the null space the largest diagonal element is the pivot: that component of
+    x is the freest one, and moving along its column makes it zero. The rest of the projector loses
+    a rank with every step.
+
+    Args:
+        factor: Factor of A.
+        x: A solution.
+        free: 1 for components that may be chosen, 0 for others; every null vector that vanishes in
+            all chosen ones must be zero.
+    """
+    size = len(x)
+    unit = np.eye(size)
+    seen = as_traced(factor.project_rows(as_traced(unit))).tolist()
+    null = [[float(unit[i, j]) - seen[i][j] for j in range(size)] for i in range(size)]
+    missing = size - factor.rank
+
+    def step(state: Any) -> Any:
+        values, P, left = state
+        best: Scalar = 0.0
+        for k in range(size):
+            best = np.maximum(best, free[k] * P[k][k])
+        marks: list[Scalar] = []
+        found: Scalar = 0.0
+        for k in range(size):
+            # the first of equal ones
+            mark = np.where(free[k] * P[k][k] >= best, 1.0 - found, 0.0)
+            marks.append(mark)
+            found = found + mark
+        pivot = sum((m * P[k][k] for k, m in enumerate(marks)), start=0.0)
+        inverse = np.where(pivot > 0.0, 1.0, 0.0) / np.where(pivot > 0.0, pivot, 1.0)
+        column = [sum((m * P[i][k] for k, m in enumerate(marks)), start=0.0) for i in range(size)]
+        own = sum((m * values[k] for k, m in enumerate(marks)), start=0.0) * inverse
+        kept = [1.0 - m for m in marks]
+        values = [
+            (value - own * part) * on for value, part, on in zip(values, column, kept, strict=True)
+        ]
+        rest = [
+            [
+                (P[i][k] - column[i] * (inverse * column[k])) * (kept[i] * kept[k])
+                for k in range(size)
+            ]
+            for i in range(size)
+        ]
+        return values, rest, left - 1.0
+
+    start = (list(x), null, missing + 0.0)
+    return list(while_loop(lambda state: state[2] > 0.5, step, start, size).state[0])

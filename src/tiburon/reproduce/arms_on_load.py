@@ -17,12 +17,22 @@ acceleration that the load's point of the arm would have alone.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from tiburon.algorithms.crba import crba
 from tiburon.algorithms.rnea import base_acceleration, rnea
 from tiburon.algorithms.setting import Setting
+from tiburon.loops.dual_arm import (
+    SymmetricFactor,
+    add_vectors,
+    dot,
+    method_one,
+    method_two,
+    subtract_vectors,
+    symmetric,
+    times,
+)
 from tiburon.loops.metric import MIN_CUT
 from tiburon.loops.parts import run
 from tiburon.loops.star import layout
@@ -54,8 +64,6 @@ __all__ = [
     "jacobian_columns",
     "load_acceleration",
     "mass_matrix_and_jacobian",
-    "method_one",
-    "method_two",
     "open_arm",
     "star_cost",
     "tip_acceleration",
@@ -66,115 +74,6 @@ Matrix = list[list[Scalar]]
 
 LOAD_CONSTANTS = (*CONSTANTS, "grasp")
 """Inputs of the counted programs that are constant."""
-
-
-# -- symmetric systems -----------------------------------------------------------------------------
-
-
-class _Factor(NamedTuple):
-    """A = L D L^T."""
-
-    L: Matrix
-    """Below the diagonal, by rows."""
-
-    inverse: list[Scalar]
-    """1 / D."""
-
-    @classmethod
-    def of(cls, A: Sequence[Scalars]) -> "_Factor":
-        """Factor a symmetric positive definite matrix, lower triangle read; no square roots."""
-        L: Matrix = []
-        inverse: list[Scalar] = []
-        for i in range(len(A)):
-            scaled: list[Scalar] = []
-            row: list[Scalar] = []
-            for j in range(i):
-                x = A[i][j]
-                for k in range(j):
-                    x = x - scaled[k] * L[j][k]
-                scaled.append(x)
-                row.append(x * inverse[j])
-            d = A[i][i]
-            for k in range(i):
-                d = d - scaled[k] * row[k]
-            L.append(row)
-            inverse.append(1.0 / d)
-        return cls(L, inverse)
-
-    def forward(self, b: Scalars) -> list[Scalar]:
-        """Return L^-1 b."""
-        found: list[Scalar] = []
-        for row, x in zip(self.L, b, strict=True):
-            for entry, before in zip(row, found, strict=True):
-                x = x - entry * before
-            found.append(x)
-        return found
-
-    def backward(self, b: Scalars) -> list[Scalar]:
-        """Return L^-T b."""
-        found = list(b)
-        for i in range(len(found) - 1, -1, -1):
-            for k in range(i):
-                found[k] = found[k] - self.L[i][k] * found[i]
-        return found
-
-    def scale(self, b: Scalars) -> list[Scalar]:
-        """Return D^-1 b."""
-        return [x * d for x, d in zip(b, self.inverse, strict=True)]
-
-    def solve(self, b: Scalars) -> list[Scalar]:
-        """Return A^-1 b."""
-        return self.backward(self.scale(self.forward(b)))
-
-    def inverted(self) -> Matrix:
-        """Return A^-1 = L^-T D^-1 L^-1."""
-        n = len(self.L)
-        # rows of W = L^-1 left of its unit diagonal
-        W: Matrix = []
-        for i in range(n):
-            row: list[Scalar] = []
-            for j in range(i):
-                x = -self.L[i][j]
-                for k in range(j + 1, i):
-                    x = x - self.L[i][k] * W[k][j]
-                row.append(x)
-            W.append(row)
-        found: Matrix = [[0.0] * n for _ in range(n)]
-        scaled = [[x * self.inverse[k] for x in W[k]] for k in range(n)]
-        for i in range(n):
-            for j in range(i + 1):
-                x = self.inverse[i] if i == j else scaled[i][j]
-                for k in range(i + 1, n):
-                    x = x + scaled[k][i] * W[k][j]
-                found[i][j] = found[j][i] = x
-        return found
-
-
-def _dot(a: Scalars, b: Scalars) -> Scalar:
-    total = a[0] * b[0]
-    for x, y in zip(a[1:], b[1:], strict=True):
-        total = total + x * y
-    return total
-
-
-def _times(A: Sequence[Scalars], x: Scalars) -> list[Scalar]:
-    return [_dot(row, x) for row in A]
-
-
-def _sum(a: Scalars, b: Scalars) -> list[Scalar]:
-    return [x + y for x, y in zip(a, b, strict=True)]
-
-
-def _difference(a: Scalars, b: Scalars) -> list[Scalar]:
-    return [x - y for x, y in zip(a, b, strict=True)]
-
-
-def _symmetric(entry: Callable[[int, int], Scalar], n: int = 6) -> Matrix:
-    found: Matrix = [[0.0] * n for _ in range(n)]
-    for i in range(n):
-        for j in range(i + 1):
-            found[i][j] = found[j][i] = entry(i, j)
-    return found
 
 
 # -- one arm ---------------------------------------------------------------------------------------
@@ -193,7 +92,7 @@ class ArmMessage(NamedTuple):
 class ArmKept(NamedTuple):
     """What an arm keeps for its own accelerations."""
 
-    factor: _Factor
+    factor: SymmetricFactor
     y: list[Scalar]
     """L^-1 (tau - C)."""
 
@@ -261,15 +160,15 @@ def arm_message(
         tip: From the frame of its last link to the load's.
     """
     alone = open_arm(plan, q, v, tau, gravity, tip)
-    inertia = _Factor.of(alone.inverse).inverted()
-    message = ArmMessage(inertia, _times(inertia, alone.x))
+    inertia = SymmetricFactor.of(alone.inverse).inverted()
+    message = ArmMessage(inertia, times(inertia, alone.x))
     return message, ArmKept(alone.factor, alone.y, alone.Y, message)
 
 
 class OpenArm(NamedTuple):
     """An arm alone."""
 
-    factor: _Factor
+    factor: SymmetricFactor
     y: list[Scalar]
     Y: Matrix
     inverse: Matrix
@@ -284,14 +183,14 @@ def open_arm(
 ) -> OpenArm:
     """Return what an arm does without the load; arguments as for `arm_message`."""
     n = len(plan.bodies)
-    factor = _Factor.of(crba(plan, q))
+    factor = SymmetricFactor.of(crba(plan, q))
     C = rnea(plan, q, v, [0.0] * n, gravity)
     columns = jacobian_columns(plan, q, tip)
     Y = [factor.forward([column[k] for column in columns]) for k in range(6)]
-    y = factor.forward(_difference(tau, C))
+    y = factor.forward(subtract_vectors(tau, C))
     scaled = [factor.scale(row) for row in Y]
-    inverse = _symmetric(lambda i, j: _dot(scaled[i], Y[j]))
-    x = _sum(_times(scaled, y), tip_acceleration(plan, q, v, gravity, tip))
+    inverse = symmetric(lambda i, j: dot(scaled[i], Y[j]))
+    x = add_vectors(times(scaled, y), tip_acceleration(plan, q, v, gravity, tip))
     return OpenArm(factor, y, Y, inverse, x)
 
 
@@ -309,74 +208,22 @@ def load_acceleration(load: LoadMotion, messages: Sequence[ArmMessage]) -> list[
     inertia = messages[0].inertia
     force = messages[0].force
     for message in messages[1:]:
-        inertia = _symmetric(
+        inertia = symmetric(
             lambda i, j, A=inertia, B=message.inertia: A[i][j] + B[i][j]  # type: ignore[misc]
         )
-        force = _sum(force, message.force)
+        force = add_vectors(force, message.force)
     own = [*load.moments, *[load.mass] * 3]
-    total = _symmetric(lambda i, j: inertia[i][j] + own[i] if i == j else inertia[i][j])
+    total = symmetric(lambda i, j: inertia[i][j] + own[i] if i == j else inertia[i][j])
     momentum = [a * b for a, b in zip(load.moments, load.w, strict=True)]
     turning = cross(tuple(load.w), tuple(momentum))
-    return _Factor.of(total).solve([*_difference(force[:3], turning), *force[3:]])
+    return SymmetricFactor.of(total).solve([*subtract_vectors(force[:3], turning), *force[3:]])
 
 
 def arm_accelerations(kept: ArmKept, a: Scalars) -> tuple[list[Scalar], list[Scalar]]:
     """Return joint accelerations and the force on the load of an arm (2.16), (2.2)."""
-    f = _difference(kept.message.force, _times(kept.message.inertia, a))
-    left = [y - _dot([row[i] for row in kept.Y], f) for i, y in enumerate(kept.y)]
+    f = subtract_vectors(kept.message.force, times(kept.message.inertia, a))
+    left = [y - dot([row[i] for row in kept.Y], f) for i, y in enumerate(kept.y)]
     return kept.factor.backward(kept.factor.scale(left)), f
-
-
-# -- dual arms -------------------------------------------------------------------------------------
-
-
-def method_one(
-    inverses: Sequence[Matrix], x: Sequence[Scalars], load: Scalars, c: Scalars
-) -> tuple[list[Scalar], list[list[Scalar]]]:
-    """Return the load's acceleration and the tip forces of two arms (Table 7, method I).
-
-    Args:
-        inverses: Lambda_k^-1, all at the load's mass center.
-        x: Open-chain accelerations.
-        load: Diagonal of the load's inertia.
-        c: Bias minus gravity force of the load.
-    """
-    inertias = [_Factor.of(A).inverted() for A in inverses]
-    pushed = [_times(A, b) for A, b in zip(inertias, x, strict=True)]
-    force = _difference(_sum(*pushed), c)
-    first, second = inertias
-    total = _symmetric(lambda i, j: first[i][j] + second[i][j] + (load[i] if i == j else 0.0))
-    a = _Factor.of(total).solve(force)
-    # Lambda x is known: no difference of accelerations is needed
-    forces = [_difference(p, _times(A, a)) for p, A in zip(pushed, inertias, strict=True)]
-    return a, forces
-
-
-def method_two(
-    inverses: Sequence[Matrix], x: Sequence[Scalars], compliance: Scalars, c: Scalars
-) -> tuple[list[Scalar], list[list[Scalar]]]:
-    """Return the same by method II, which no singular arm stops (Table 7).
-
-    Args:
-        inverses: Lambda_k^-1, all at the load's mass center.
-        x: Open-chain accelerations.
-        compliance: Diagonal of the inverse of the load's inertia.
-        c: Bias minus gravity force of the load.
-    """
-    summed = [
-        _symmetric(lambda i, j, A=A: A[i][j] + compliance[i] if i == j else A[i][j])  # type: ignore[misc]
-        for A in inverses
-    ]
-    falling = [s * y for s, y in zip(compliance, c, strict=True)]
-    first, second = (_sum(b, falling) for b in x)
-    G = _Factor.of(summed[0]).inverted()
-    SG = [[s * y for y in row] for s, row in zip(compliance, G, strict=True)]
-    left = _symmetric(lambda i, j: summed[1][i][j] - SG[i][j] * compliance[j])
-    f2 = _Factor.of(left).solve(_difference(second, _times(SG, first)))
-    moved = [s * y for s, y in zip(compliance, f2, strict=True)]
-    f1 = _times(G, _difference(first, moved))
-    a = [s * y + z - g for s, y, z, g in zip(compliance, f1, moved, falling, strict=True)]
-    return a, [f1, f2]
 
 
 # -- counts ----------------------------------------------------------------------------------------
@@ -456,7 +303,7 @@ def load_alone(arms: int) -> Cost:
         read = []
         for row in values:
             entries = iter(row)
-            A = _symmetric(lambda i, j, e=entries: next(e))  # type: ignore[misc]
+            A = symmetric(lambda i, j, e=entries: next(e))  # type: ignore[misc]
             read.append(ArmMessage(A, list(entries)))
         s_ph, c_ph, s_th, c_th = angles.tolist()
         g = gravity[0]
@@ -464,7 +311,7 @@ def load_alone(arms: int) -> Cost:
         falling = (-(g * s_th), (g * c_th) * s_ph, (g * c_th) * c_ph)
         load = LoadMotion(inertia.tolist()[:3], inertia[3], w.tolist(), falling)
         a = load_acceleration(load, read)
-        return as_traced([*a[:3], *_sum(a[3:], falling), *a[3:]])
+        return as_traced([*a[:3], *add_vectors(a[3:], falling), *a[3:]])
 
     inputs = {"messages": (arms, 27), "w": (3,), "angles": (4,), "inertia": (4,), "gravity": (1,)}
     return cost_of(count(trace(function, inputs), ("inertia", "gravity")))
@@ -512,7 +359,7 @@ def _dual(method: Callable[..., Any]) -> Cost:
         matrices = []
         for row in inverses.tolist():
             entries = iter(row)
-            matrices.append(_symmetric(lambda i, j, e=entries: next(e)))  # type: ignore[misc]
+            matrices.append(symmetric(lambda i, j, e=entries: next(e)))  # type: ignore[misc]
         a, forces = method(matrices, x.tolist(), load.tolist(), c.tolist())
         return as_traced([*a, *forces[0], *forces[1]])
 
@@ -528,5 +375,5 @@ def dual_arm_first() -> Cost:
 
 @cache
 def dual_arm_second() -> Cost:
-    """Count method II of the dual arm (Table 9)."""
-    return _dual(method_two)
+    """Count method II of the dual arm where null spaces are apart (Table 9)."""
+    return _dual(partial(method_two, apart=True))

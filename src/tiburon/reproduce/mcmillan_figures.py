@@ -6,6 +6,7 @@ import numpy as np
 
 from tiburon.arrays import NDArray
 from tiburon.formats.load import load
+from tiburon.loops import dual_arm
 from tiburon.reproduce import arms_on_load
 from tiburon.reproduce.cell_page import WIDTH, PageFigure, panels
 from tiburon.reproduce.chebyshev import series_value
@@ -116,8 +117,8 @@ def singular_errors(distances: Array) -> tuple[Array, Array]:
             K[own, 12:] = K[12:, own] = np.eye(6)
         K[12:, 12:] = -np.diag(moments)
         exact = np.linalg.solve(K, np.concatenate([*x, c]))[12:]
-        first, _ = arms_on_load.method_one(inverses, x, moments.tolist(), c)
-        second, _ = arms_on_load.method_two(inverses, x, (1.0 / moments).tolist(), c)
+        first, _ = dual_arm.method_one(inverses, x, moments.tolist(), c)
+        second, _ = dual_arm.method_two(inverses, x, (1.0 / moments).tolist(), c)
         size = np.abs(exact).max()
         found.append([np.abs(np.array(a) - exact).max() / size for a in (first, second)])
     errors = np.array(found)

@@ -12,6 +12,7 @@ from tiburon.functions.closed_loops import (
     project_velocity,
 )
 from tiburon.functions.dynamics import forward_dynamics
+from tiburon.loops import dual_arm
 from tiburon.reproduce import arms_on_load
 from tiburon.reproduce.cells import (
     DERIVED,
@@ -212,26 +213,41 @@ def _table_1() -> CellTable:
 def _dual_arm() -> CellTable:
     cells: list[Cell] = []
     rng = np.random.default_rng(3)
-    for case in ("regular", "first arm singular", "both singular, null spaces apart"):
+    cases = (
+        "regular",
+        "first arm singular",
+        "both singular, null spaces apart",
+        "both singular, null spaces meet",
+    )
+    for case in cases:
         inverses = []
+        shared = np.linalg.qr(rng.standard_normal((6, 6)))[0]
         for k in range(2):
             J = rng.standard_normal((6, 6))
-            if (k == 0 and case != "regular") or case.startswith("both"):
+            if case.endswith("meet"):
+                # both arms feel nothing of the same force
+                J = shared[:, :5] @ rng.standard_normal((5, 6))
+            elif (k == 0 and case != "regular") or case.startswith("both"):
                 U, s, Vt = np.linalg.svd(J)
                 J = U @ np.diag([*s[:5], 0.0]) @ Vt
             inverses.append((J @ J.T).tolist())
         load, c = rng.uniform(0.5, 2.0, 6), rng.standard_normal(6).tolist()
         # accelerations that the arms can have
         x = [(np.array(A) @ rng.standard_normal(6)).tolist() for A in inverses]
-        a, forces = arms_on_load.method_two(inverses, x, (1.0 / load).tolist(), c)
+        a, forces = dual_arm.method_two(inverses, x, (1.0 / load).tolist(), c)
         # the whole system (4.3)
         K = np.zeros((18, 18))
         for k, A in enumerate(inverses):
             K[6 * k : 6 * k + 6, 6 * k : 6 * k + 6] = A
             K[6 * k : 6 * k + 6, 12:] = K[12:, 6 * k : 6 * k + 6] = np.eye(6)
         K[12:, 12:] = -np.diag(load)
-        whole = np.linalg.solve(K, np.concatenate([*x, c]))
-        apart = float(np.abs(np.concatenate([*forces, a]) - whole).max())
+        right = np.concatenate([*x, c])
+        whole = np.linalg.lstsq(K, right, rcond=1e-10)[0]
+        found = np.concatenate([*forces, a])
+        # forces are not unique where null spaces meet: any that solve the system will do
+        apart = float(np.abs(K @ found - right).max() + np.abs(found[12:] - whole[12:]).max())
+        if not case.endswith("meet"):
+            apart = float(np.abs(found - whole).max())
         cells.append(
             claim(
                 f"method II, {case}: against (4.3)",
@@ -240,8 +256,18 @@ def _dual_arm() -> CellTable:
                 apart < 1e-9 * np.abs(whole).max(),
             )
         )
+        if case.endswith("meet"):
+            zeros = int(np.sum(np.array(forces[1]) == 0.0))
+            cells.append(
+                claim(
+                    "method II, null spaces meet: free components of f_2 (L1103)",
+                    "zero",
+                    f"{zeros} of 6 zero",
+                    zeros == 1,
+                )
+            )
         if case == "regular":
-            first, _ = arms_on_load.method_one(inverses, x, load.tolist(), c)
+            first, _ = dual_arm.method_one(inverses, x, load.tolist(), c)
             gap = float(np.abs(np.array(first) - np.array(a)).max())
             cells.append(
                 claim("method I equals II", "equal", f"{gap:.1e}", gap < 1e-9 * np.abs(a).max())

@@ -228,8 +228,9 @@ def stepper(
         )
     if coordinates_events(system):
         raise ModelError(
-            "loop_method: Embedding selects its velocities anew at events, which a stepper does "
-            "not locate; leave loop_method out, or use Baumgarte(...)"
+            f"loop_method: {type(system.loop_method).__name__} watches its independent velocities "
+            "by events, which a stepper does not locate; leave loop_method out, or use "
+            "Baumgarte(...)"
         )
     functions = {"observation": observe, "reward": reward, "done": done}
     return Stepper(ready, substeps, functions, dict(shapes or {}), tuple(parameters or ()))
