@@ -372,9 +372,97 @@ def test_a_flat_foot_carries_a_swinging_arm():
     assert np.abs(arm).max() > 0.5
 
 
-def test_limits_of_joint_wrenches_are_refused(dog):
-    """They depend on accelerations, which the controller changes."""
-    limit = tb.JointWrenchLimit("front_left_knee", force=400.0)
-    plan = tb.LoadSharing.of(dog, world=FLOOR, limits=[limit])
-    with pytest.raises(tb.ModelError, match="takes no limits of joint wrenches"):
-        tb.LoadSharingControl(plan, dog.poses["stand"])
+def test_a_joint_transmits_no_more_than_its_limit(dog, plan):
+    """Wrench of the accelerations that the robot really has, where the controller changes them."""
+    joint, most = "front_left_knee", 45.0
+    limit = tb.JointWrenchLimit(joint, force=(np.inf, np.inf, most))
+    weak = tb.LoadSharing.of(dog, world=FLOOR, friction=PLANNED_FRICTION, limits=[limit])
+    control = tb.LoadSharingControl(weak, tb.GaitPath.trot(dog))
+    run = simulated(dog, control, 0.8)
+    shared = control.read(run)
+    assert not shared.status.any()
+    # contacts do not allow all desired accelerations
+    assert np.abs(shared.missing).max() > 1.0
+    q, v, vd = run.q[:-1], run.v[:-1], np.diff(run.v, axis=0) / (run.time[1] - run.time[0])
+    share = plan.share(q, v, vd, touching=shared.touching[:-1])._replace(x=shared.forces[:-1])
+    wrench = plan.joint_wrenches(share).of(joint)
+    body = next(body.name for body in dog.bodies if body.joint.name == joint)
+    rotation, _ = tb.forward_kinematics(dog, q, body)
+    along = np.einsum("ki,ki->k", rotation[:, :, 2], wrench[:, 3:])
+    assert np.abs(along).max() == pytest.approx(most, rel=1e-6)
+    assert (np.abs(along) > 0.999 * most).mean() > 0.05
+
+
+def with_motors(dog, **values):
+    """Return the robot with a geared motor at each driven joint."""
+    motor = tb.Motor(0.2, 0.1, damping=1e-5, friction=2e-3, brush_drop=0.5, **values)
+    actuators = [tb.Actuator(x.name, x.joint, ratio=-9.0, motor=motor) for x in dog.actuators]
+    parts = {name: getattr(dog, name) for name in ("bodies", "contacts", "poses")}
+    return tb.Model("motors", actuators=actuators, **parts)
+
+
+def test_motors_get_the_voltages_that_give_shared_torques(dog):
+    """Joint forces of motors equal shared ones, voltages and currents stay within their limits."""
+    robot = with_motors(dog, voltage_limit=20.0, current_limit=16.0)
+    objective = tb.InternalForce() + 0.1 * tb.MotorLoss()
+    plan = tb.LoadSharing.of(robot, world=FLOOR, friction=PLANNED_FRICTION, objective=objective)
+    path = tb.GaitPath.trot(robot)
+    control = tb.LoadSharingControl(plan, path, through="actuators")
+    run = simulated(robot, control, 0.8)
+    shared = control.read(run)
+    assert not shared.status.any()
+    torque, current, voltage = (
+        np.stack([run.get(f"{x.name}.{what}").values for x in robot.actuators], axis=-1)
+        for what in ("force", "current", "voltage")
+    )
+    free = np.abs(current[:-1]) < 16.0 - 1e-9
+    np.testing.assert_allclose(torque[:-1][free], shared.tau[:-1][free], atol=1e-12)
+    # limits take the sign of the speed, motors rub smoothly about rest: 9 * 2e-3 N m at most
+    np.testing.assert_allclose(torque[:-1], shared.tau[:-1], atol=0.018)
+    assert not free.all()
+    assert np.abs(voltage).max() <= 20.0
+    assert np.abs(current).max() <= 16.0 + 1e-12
+    with pytest.raises(tb.ModelError, match="pass through='actuators' for voltages"):
+        simulated(robot, tb.LoadSharingControl(plan, path), 0.01)
+    with pytest.raises(tb.ModelError, match="its motor differs from that of the plan"):
+        simulated(with_motors(dog), control, 0.01)
+
+
+@tb.traced
+class Standing:
+    """A controller of the user's own: a plan in traced code, with its warm start as its states."""
+
+    def __init__(self, plan, warm):
+        self.plan, self.warm = plan, warm
+        self.posture = np.array(plan.model.poses["stand"])
+
+    def discrete_state_names(self, model):
+        return tuple(f"memory_{k}" for k in range(self.plan.memory))
+
+    def wanted(self, q, v, time):
+        joints = 400.0 * (self.posture[7:] - q[7:]) - 40.0 * v[6:]
+        return [*(-40.0 * v[:3]), 0.0, 0.0, 3.0 * np.sin(20.0 * time), *joints]
+
+    def __call__(self, state):
+        before = state.own_z if self.warm else None
+        vd = self.wanted(state.q, state.v, state.time)
+        share = self.plan.share(state.q, state.v, vd, before=before)
+        commands = dict(zip(state.system.command_names[6:18], share.tau[6:], strict=True))
+        return commands, share.warm_start
+
+
+def test_a_plan_runs_in_controllers_of_the_user(dog, plan):
+    """At 1 kHz in compiled code; its warm start is a value, which changes rounding only."""
+    cold, warm = (
+        simulated(dog, Standing(plan, warm=use), 0.2, control_dt=0.001) for use in (False, True)
+    )
+    assert cold.outcome.status == warm.outcome.status == "finished"
+    np.testing.assert_allclose(warm.u, cold.u, atol=1e-7)
+    labels = list(warm.header.column("z").labels)
+    memory = warm.z[100, [labels.index(f"memory_{k}") for k in range(plan.memory)]]
+    q, v = warm.q[100], warm.v[100]
+    vd = Standing(plan, warm=True).wanted(q, v, warm.time[100])
+    share = plan.share(q, v, vd, before=memory)
+    np.testing.assert_allclose(share.warm_start, memory, atol=1e-7)
+    with pytest.raises(tb.ShapeError, match="a warm_start"):
+        plan.share(q, before=memory[1:])

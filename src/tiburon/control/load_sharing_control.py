@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.actuation.contact_element import POINT_STATES
+from tiburon.actuation.passive import FRICTION_SPEED, friction_force
 from tiburon.actuation.piecewise import entries, joined
 from tiburon.algorithms.surroundings import unbound
 from tiburon.argument_checks import choice, is_number, positive, vector
@@ -32,7 +33,6 @@ from tiburon.errors import DomainError, ModelError, ShapeError, shown
 from tiburon.functions.load_sharing import LoadSharing
 from tiburon.functions.load_tracking import AIM, TrackedLoad, tracked_load
 from tiburon.load_sharing.contact_load import ContactLoad, load_weight
-from tiburon.load_sharing.limits.joint_wrench import JointWrenchLimit
 from tiburon.load_sharing.objectives import Smoothness, Sum, TorqueSmoothness
 from tiburon.load_sharing.relaxation import RELAXED
 from tiburon.load_sharing.smoothing import (
@@ -42,7 +42,8 @@ from tiburon.load_sharing.smoothing import (
     StepBound,
     ramp,
 )
-from tiburon.model import WORLD, Model
+from tiburon.model import WORLD, Actuator, Model
+from tiburon.model.actuator import voltage_of_torque
 from tiburon.model.body import ContactPoint
 from tiburon.record import field, record
 from tiburon.results.trajectory import Trajectory
@@ -161,7 +162,8 @@ class LoadSharingControl(RunTimeFields):
     touch, from their first force on."""
 
     through: str = "joints"
-    """How forces act: on "joints" directly, or as commands of their "actuators"."""
+    """How forces act: on "joints" directly, or as commands of their "actuators": forces, or the
+    voltages of motors that give them at the present speed."""
 
     name: str = "share"
     """Prefix of the names of its states."""
@@ -185,11 +187,6 @@ class LoadSharingControl(RunTimeFields):
                 raise DomainError("path", "a finite configuration", shown(self.path))
             put(self, "path", MotionPath(tuple(held.tolist())))
         self.path.check(self.plan.model, self.plan.contact_names)
-        if any(isinstance(limit, JointWrenchLimit) for limit in self.plan.limits.parts):
-            raise ModelError(
-                "plan: LoadSharingControl changes accelerations, and takes no limits of joint "
-                "wrenches, which depend on them; leave them out"
-            )
         scheme = self.smoothing
         if isinstance(scheme, Blending):
             raise DomainError(
@@ -308,7 +305,7 @@ class LoadSharingControl(RunTimeFields):
                 f"model {model.name!r}: LoadSharingControl was made for {plan.model.name!r}, whose "
                 "joints differ; make the plan for this robot"
             )
-        self._refuse_motors(state.model)
+        self._check_motors(state.model)
         own = run_time_fields(self, state)
         memory = self.initial_discrete_state(model) if state.own_z is None else state.own_z
         z = list(memory) if not isinstance(memory, TracedArray) else entries(memory)
@@ -368,8 +365,23 @@ class LoadSharingControl(RunTimeFields):
     ) -> dict[str, Any]:
         """Return joint forces, commands of thrusters and tensions of cables by name."""
         found: dict[str, Any] = {}
-        if driven:
-            found |= commands_of(state, self._chosen, joined(driven, state.v), self.through)
+        motors = self._motors if self.through == "actuators" else {}
+        plain: list[str] = []
+        forces_of: list[Scalar] = []
+        velocities = entries(state.v)
+        at = 0
+        for name in self._chosen.names:
+            count = self.plan.model.joint(name).dof
+            if name in motors:
+                place = self.plan.model.slice(name, of="v").start
+                found[motors[name].name] = _voltage(motors[name], driven[at], velocities[place])
+            else:
+                plain.append(name)
+                forces_of += driven[at : at + count]
+            at += count
+        if plain:
+            chosen = select_joints(self.plan.model, tuple(plain))
+            found |= commands_of(state, chosen, joined(forces_of, state.v), self.through)
         model, names = self.plan.model, self.plan.names
         first = len(names) - len(model.thrusters) - len(model.cables)
         for thruster, thrust in zip(model.thrusters, forces[first:], strict=False):
@@ -381,14 +393,27 @@ class LoadSharingControl(RunTimeFields):
         }
         return found
 
-    def _refuse_motors(self, model: Model) -> None:
-        """Refuse motors whose commands are voltages: without one their back-emf brakes joints."""
+    @cached_property
+    def _motors(self) -> dict[str, Actuator]:
+        """Actuators with motors, by the name of their joint."""
+        return {x.joint: x for x in self.plan.model.actuators if x.motor is not None}
+
+    def _check_motors(self, model: Model) -> None:
+        """Refuse motors that would get no voltage, and others than those of the plan."""
         for actuator in model.actuators:
-            if actuator.motor is not None and actuator.joint in self._chosen.names:
+            if actuator.motor is None or actuator.joint not in self._chosen.names:
+                continue
+            if self.through == "joints":
                 raise ModelError(
                     f"actuator {actuator.name!r}: LoadSharingControl commands joint forces, got a "
-                    "motor, which brakes its joint while its voltage is zero; simulate a robot "
-                    "whose actuators have no motor, and make the plan for the one with motors",
+                    "motor, which brakes its joint while its voltage is zero; pass "
+                    "through='actuators' for voltages",
+                    name=actuator.name,
+                )
+            if self._motors.get(actuator.joint) != actuator:
+                raise ModelError(
+                    f"actuator {actuator.name!r}: its motor differs from that of the plan; make "
+                    "the plan for this robot",
                     name=actuator.name,
                 )
 
@@ -712,6 +737,17 @@ class LoadSharingControl(RunTimeFields):
             tuple(site.values for site in self.plan.sites),
             model_key(self.plan.model),
         )
+
+
+def _voltage(actuator: Actuator, force: Scalar, v: Scalar) -> Scalar:
+    """Return the voltage of a motor that gives a joint force at a joint velocity [V]."""
+    motor, n = actuator.motor, actuator.ratio
+    assert motor is not None
+    K = motor.torque_constant
+    B = K if motor.back_emf_constant is None else motor.back_emf_constant
+    w = n * v
+    rubbing = motor.damping * w - friction_force(motor.friction, abs(n) * FRICTION_SPEED, w)
+    return voltage_of_torque(force / n, w, rubbing, motor.resistance, K, B, motor.brush_drop)
 
 
 def _row(like: Any) -> Any:

@@ -232,6 +232,18 @@ class LoadShare(NamedTuple):
     """What acted on the robot beside, and when: keywords of `Conditions`, as given."""
 
     @property
+    def warm_start(self) -> Any:
+        """Forces, driven joint forces and active limits as one array, shape (..., `plan.memory`).
+
+        `share` takes it as `before`: controllers of the user's own keep it in discrete states.
+        """
+        driven = self.tau[..., list(self.plan.layout.driven)]
+        active = np.where(self.multipliers > 0.0, 1.0, 0.0)
+        if current_graph() is None:
+            return np.concatenate([self.x, driven, active], axis=-1)
+        return as_traced([*self.x, *driven, *active])
+
+    @property
     def is_feasible(self) -> Any:
         """Whether the motion is produced as given, within all limits, shape (...)."""
         found = np.isin(self.status, FEASIBLE)
@@ -758,7 +770,7 @@ class LoadSharing:
         vd: ArrayLike | None = None,
         *,
         touching: ArrayLike | None = None,
-        before: LoadShare | None = None,
+        before: LoadShare | ArrayLike | None = None,
         max_step: ArrayLike | None = None,
         failed: Sequence[str] | ArrayLike | None = None,
         sites: Mapping[str, ArrayLike] | None = None,
@@ -773,8 +785,8 @@ class LoadSharing:
             vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv); zero by default.
             touching: Whether each contact and loop takes part, in the order of `contact_names`,
                 shape (..., contacts); all by default. Contacts alone may be given.
-            before: Solution of a similar problem: its forces are those that `Smoothness` compares
-                with, and its limits are tried first.
+            before: Solution of a similar problem, or its `warm_start`: its forces are those that
+                `Smoothness` compares with, and its limits are tried first.
             max_step: Largest change of each force or torque since `before` [N or N m], shape (...),
                 where the plan has `step_limits`.
             failed: Names of driven joints whose actuators have failed and give no force, and of
@@ -897,8 +909,15 @@ class LoadSharing:
             conditions,
         )
 
-    def _last(self, before: LoadShare) -> tuple[Any, Any, Any]:
+    @property
+    def memory(self) -> int:
+        """Length of `LoadShare.warm_start`."""
+        return sum(map(len, self._none))
+
+    def _last(self, before: LoadShare | ArrayLike) -> tuple[Any, Any, Any]:
         """Return forces, driven joint forces and active limits of the step before."""
+        if not isinstance(before, LoadShare):
+            return self._remembered(before)
         plan = before.plan
         if plan is not self and plan.names != self.names:
             raise DomainError(
@@ -914,13 +933,30 @@ class LoadSharing:
         if current_graph() is not None:
             return before.x, tau, np.where(active, 1.0, 0.0)
         if self._compares and np.isnan(before.x).any():
-            raise DomainError(
-                "before",
-                "forces to compare with",
-                "cases without solution",
-                advice="pass the last solution there was, or none",
-            )
+            raise self._nothing_before()
         return np.nan_to_num(before.x), np.nan_to_num(tau), active.astype(np.float64)
+
+    def _remembered(self, before: Any) -> tuple[Any, Any, Any]:
+        """Return the parts of a `warm_start`."""
+        tracing = current_graph() is not None
+        given = before if tracing else np.asarray(before, dtype=np.float64)
+        if np.shape(given)[-1:] != (self.memory,):
+            raise ShapeError("before", f"(..., {self.memory}), a warm_start", np.shape(given))
+        if not tracing:
+            given = np.nan_to_num(given) if not self._compares else given
+            if np.isnan(given).any():
+                raise self._nothing_before()
+        first, second, _ = (len(part) for part in self._none)
+        return given[..., :first], given[..., first : first + second], given[..., first + second :]
+
+    @staticmethod
+    def _nothing_before() -> DomainError:
+        return DomainError(
+            "before",
+            "forces to compare with",
+            "cases without solution",
+            advice="pass the last solution there was, or none",
+        )
 
     @public
     def problem(

@@ -204,6 +204,9 @@ class Problem(NamedTuple):
     system: System | None = None
     """Unknowns and equations of another formulation than the compact one."""
 
+    motions: Sequence[Sequence[Scalar]] = ()
+    """Accelerations per unit of the last components of x, where these change the motion."""
+
     @property
     def size(self) -> int:
         """Number of unknowns."""

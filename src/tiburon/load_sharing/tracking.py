@@ -449,6 +449,7 @@ def tracking_problem(problem: Problem, basis: Sequence[Sequence[Scalar]]) -> Pro
         touching=[*problem.touching, 1.0],
         friction=[*problem.friction, 0.0],
         wrenches=[*problem.wrenches, *([] for _ in basis)],
+        motions=tuple(basis),
     )
 
 

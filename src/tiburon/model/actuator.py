@@ -38,6 +38,7 @@ __all__ = [
     "steady_current",
     "supply_limits",
     "torque_range",
+    "voltage_of_torque",
 ]
 
 SPEED_FADE_FRACTION = 0.1
@@ -81,6 +82,24 @@ def steady_current(u: Scalar, emf: Scalar, R: Scalar, drop: Scalar | None) -> Sc
     if drop is not None:
         left = left - clipped(left, -drop, drop)
     return left / R
+
+
+def voltage_of_torque(
+    torque: Scalar, w: Scalar, rubbing: Scalar, R: Scalar, K: Scalar, B: Scalar, drop: Scalar
+) -> Scalar:
+    """Return the voltage with which a motor gives a torque at its shaft, in the steady state [V].
+
+    Args:
+        torque: At the shaft, without what friction takes [N m].
+        w: Speed of the rotor [rad/s].
+        rubbing: Torque that friction takes [N m].
+        R: Resistance [ohm].
+        K: Torque per current [N m/A].
+        B: Voltage per speed [V s/rad].
+        drop: Voltage lost at the brushes [V].
+    """
+    i = (torque + rubbing) / K
+    return R * i + B * w + drop * np.sign(i)
 
 
 def torque_range(
