@@ -126,6 +126,9 @@ def test_derived_quantities_are_those_of_the_library(batch):
     # the last row of the matrix of a quaternion
     assert np.allclose(2 * (x * z - w * y), rotation[..., 2, 0], atol=1e-12)
     assert np.allclose(1 - 2 * (x * x + y * y), rotation[..., 2, 2], atol=1e-12)
+    angles = run.get("body_attitude").values.reshape(-1, 3)
+    turned = [tb.Pose.from_rpy(tuple(angle)).rotation for angle in angles]
+    assert np.allclose(turned, rotation.reshape(-1, 3, 3), atol=1e-12)
 
 
 def test_accelerations_come_from_commands_and_elements():

@@ -389,7 +389,7 @@ class RollingDisc(SurfaceContact):
         """Return the contact at the lowest point of the rim.
 
         With a the axis and z the normal, a x z is the heading of the disc, and the center is radius
-        |a x z| above the plane; the lever is the direction of steepest descent in the disc.
+        ``|a x z|`` above the plane; the lever is the direction of steepest descent in the disc.
         """
         from tiburon.trace.value import require
 

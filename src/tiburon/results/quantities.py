@@ -348,6 +348,14 @@ def _orientations(states: States) -> Array:
     return np.stack(matrix_to_quaternion([list(row) for row in R]), axis=-1)
 
 
+def _attitudes(states: States) -> Array:
+    R = _poses(states)[0]
+    roll = np.arctan2(R[..., 2, 1], R[..., 2, 2])
+    pitch = -np.arcsin(np.clip(R[..., 2, 0], -1.0, 1.0))
+    yaw = np.arctan2(R[..., 1, 0], R[..., 0, 0])
+    return np.stack([roll, pitch, yaw], axis=-1)
+
+
 def _reactions(states: States) -> Array:
     system, looped = states.dynamics, bool(states.model.loops)
     options: dict[str, Any] = {
@@ -408,6 +416,13 @@ QUANTITIES: dict[str, Quantity] = {
         ("body", "quaternion"),
         _orientations,
         ("w", "x", "y", "z"),
+    ),
+    "body_attitude": Quantity(
+        "roll, pitch and yaw of the body",
+        "rad",
+        ("body", "angle"),
+        _attitudes,
+        ("roll", "pitch", "yaw"),
     ),
     "body_velocity": Quantity(
         "velocity of the body's origin, world axes",

@@ -346,7 +346,8 @@ class Trajectory:
         """Plot quantities over time.
 
         Args:
-            names: Quantities, one subplot each; joint positions and velocities by default.
+            names: Quantities, one subplot each; "energy" stands for all energies. By default joint
+                positions and velocities.
             labels: Parts of the names of coordinates to show, such as "elbow"; all by default.
             case: Case of a batch to show; by default all cases, as bands around the median.
             path: File to save the figure to; the suffix selects the format (.png, .svg, .pdf).
@@ -354,9 +355,12 @@ class Trajectory:
         Example:
             ``run.plot("joint_position", "total_energy", labels="arm", path="run.png")``
         """
+        from tiburon.results.quantities import ENERGIES
         from tiburon.viewer.plots import plot_dataset, save_figure
 
-        chosen = names or ("joint_position", "joint_velocity")
+        chosen: list[str] = []
+        for name in names or ("joint_position", "joint_velocity"):
+            chosen += ENERGIES if name == "energy" else (name,)
         shown = self if case is None else self.part(case=case)
         figure = plot_dataset(
             {name: shown.get(name) for name in chosen}, labels=labels, title=self.model.name
