@@ -219,6 +219,8 @@ if TYPE_CHECKING:
     from tiburon.identification.identify import identify as identify
     from tiburon.identification.measured import MeasuredRun as MeasuredRun
     from tiburon.identification.measured import load_measured as load_measured
+    from tiburon.interfaces.to_jax import to_jax as to_jax
+    from tiburon.interfaces.to_torch import to_torch as to_torch
     from tiburon.load_sharing.limits.contact import NormalForceLimit as NormalForceLimit
     from tiburon.load_sharing.limits.joint_wrench import JointWrenchLimit as JointWrenchLimit
     from tiburon.load_sharing.objectives import EqualShare as EqualShare

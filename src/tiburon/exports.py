@@ -95,6 +95,8 @@ _NAMES = {
     "hydro.panels": "PanelAddedMass panel_added_mass",
     "identification.identify": "Identification identify",
     "identification.measured": "MeasuredRun load_measured",
+    "interfaces.to_jax": "to_jax",
+    "interfaces.to_torch": "to_torch",
     "load_sharing.limits.contact": "NormalForceLimit",
     "load_sharing.limits.joint_wrench": "JointWrenchLimit",
     "load_sharing.objectives": """

@@ -11,6 +11,7 @@ import math
 import signal
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,9 +84,15 @@ BAD: dict[str, Callable[[], Any]] = {
 """Values of every kind; most are wrong for most arguments."""
 
 
+EXTRAS = {"to_jax": "jax", "to_torch": "torch"}
+"""Functions that no call reaches without an optional package."""
+
+
 def callables() -> Iterator[tuple[str, Callable[..., Any]]]:
     """Yield all public functions, classes that users make, and their other constructors."""
     for name in EXPORTS:
+        if name in EXTRAS and find_spec(EXTRAS[name]) is None:
+            continue
         value = getattr(tb, name)
         if not inspect.isclass(value):
             yield name, value

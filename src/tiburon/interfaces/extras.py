@@ -22,6 +22,6 @@ def needed(package: str, extra: str, purpose: str) -> Any:
     try:
         return import_module(package)
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != package.partition(".")[0]:
+        if error.name is not None and error.name.partition(".")[0] != package.partition(".")[0]:
             raise
         raise MissingExtraError(package, extra, purpose) from None

@@ -196,8 +196,11 @@ class Kernel:
         """Trace the program again, or return it."""
         return self._source.program()
 
-    def native(self) -> NativeKernel:
+    def native(self, part: Part | None = None) -> NativeKernel:
         """Return the addresses of optimized machine code and of the parameters.
+
+        Args:
+            part: "one" or "many" if only that function is needed: the address of the other is 0.
 
         Raises:
             CompileError: If programs are interpreted.
@@ -210,7 +213,8 @@ class Kernel:
             )
         bound = {name: int(values.ctypes.data) for name, values in self.parameters.items()}
         signature = code.signature
-        addresses = code.one_address, code.many.address()
+        one = code.one_address if part in (None, "one") else 0
+        addresses = one, code.many.address() if part in (None, "many") else 0
         return NativeKernel(*addresses, signature.inputs, signature.outputs, bound, self)
 
     def forward(

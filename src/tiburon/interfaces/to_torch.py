@@ -1,0 +1,161 @@
+"""Functions of PyTorch from traced functions: operators on the CPU, with our own derivatives.
+
+Each program becomes one operator of `torch.library`, which reads and writes tensors in place. Its
+backward pass is the operator of the reverse derivative, so that gradients of gradients work, too.
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tiburon.argument_checks import at_least
+from tiburon.arguments import public
+from tiburon.errors import DomainError, ShapeError
+from tiburon.interfaces.extras import needed
+from tiburon.interfaces.framework_function import KernelFunction, compiled_kernel
+from tiburon.model import Model
+
+__all__ = ["to_torch"]
+
+EXTRA = "torch"
+
+
+@public
+def to_torch(
+    function: Callable[..., Any],
+    model: Model | None = None,
+    *,
+    threads: int | None = None,
+    **options: Any,
+) -> Callable[..., Any]:
+    """Return a function of PyTorch that computes on the CPU what `compile` computes.
+
+    It takes float64 tensors of one case or with leading batch dimensions, and takes part in
+    autograd and `torch.compile`. Numbers of the robot are constants.
+
+    Args:
+        function: A function of this package, one of your own, or a kernel of `compile`.
+        model: The robot, if it needs one.
+        threads: Most threads for a batch; as many as are worthwhile by default.
+        **options: Further keywords of `compile`.
+
+    Returns:
+        The function; it takes tensors in the order of the kernel.
+
+    Raises:
+        MissingExtraError: If PyTorch is not installed.
+
+    Example:
+        ``acceleration = tb.to_torch(tb.forward_dynamics, arm)(q, v, tau)``
+    """
+    if threads is not None:
+        threads = at_least("threads", threads, 1)
+    kernel = compiled_kernel(function, model, options)
+    needed("torch", EXTRA, "to_torch")
+    own = _operator(KernelFunction.of(kernel), threads)
+
+    def call(*tensors: Any) -> Any:
+        return own.call(*tensors)
+
+    call.__name__ = kernel.name
+    call.__doc__ = f"{kernel.name} of tiburon: {', '.join(i.name for i in own.function.inputs)}"
+    return call
+
+
+_OPERATORS: dict[str, "_Operator"] = {}
+"""Operators by the name of what they compute: PyTorch knows each name once."""
+
+
+def _operator(function: KernelFunction, threads: int | None) -> "_Operator":
+    key = function.name if threads is None else f"{function.name}_{threads}_threads"
+    if key not in _OPERATORS:
+        _OPERATORS[key] = _Operator(function, key, threads)
+    return _OPERATORS[key]
+
+
+class _Operator:
+    """An operator of PyTorch."""
+
+    def __init__(self, function: KernelFunction, name: str, threads: int | None) -> None:
+        torch = needed("torch", EXTRA, "to_torch")
+        self._torch, self.function, self._threads = torch, function, threads
+        # one result of a dict of one is a tuple in our kernels, and a tensor for the operator
+        self._several = len(function.outputs) > 1
+        arguments = ", ".join(f"Tensor a{k}" for k in range(len(function.inputs)))
+        results = ", ".join(["Tensor"] * len(function.outputs))
+        schema = f"({arguments}) -> {f'({results})' if self._several else results}"
+        own = torch.library.custom_op(
+            f"tiburon::{name}", self._compute, mutates_args=(), schema=schema
+        )
+        own.register_fake(self._shaped)
+        own.register_autograd(self._backward, setup_context=self._save)
+        self._own = own
+
+    def call(self, *tensors: Any) -> Any:
+        """Apply the operator; one result by itself, several as a tuple."""
+        self._check(tensors)
+        found = self._own(*tensors)
+        return self.function.result(found if self._several else (found,))
+
+    def _check(self, tensors: Any) -> None:
+        torch = self._torch
+        self.function.leads([tuple(getattr(x, "shape", ())) for x in tensors])
+        for tensor, item in zip(tensors, self.function.inputs, strict=True):
+            if not isinstance(tensor, torch.Tensor):
+                kind = type(tensor).__name__
+                raise DomainError(item.name, "a tensor", kind, advice="write torch.tensor(...)")
+            if tensor.dtype != torch.float64 or tensor.device.type != "cpu":
+                given = f"{tensor.dtype} on {tensor.device}"
+                raise DomainError(
+                    item.name,
+                    "a tensor of float64 on the CPU",
+                    given,
+                    advice='write x.to("cpu", torch.float64)',
+                )
+
+    def _room(self, tensors: Any) -> list[Any]:
+        leads = self.function.leads([tuple(tensor.shape) for tensor in tensors])
+        try:
+            lead = np.broadcast_shapes(*leads)
+        except ValueError:
+            listed = ", ".join(map(str, leads))
+            raise ShapeError("batch dimensions", "shapes that broadcast", listed) from None
+        return [
+            tensors[0].new_empty(lead + output.shape, dtype=self._torch.float64)
+            for output in self.function.outputs
+        ]
+
+    def _compute(self, *tensors: Any) -> Any:
+        given = [tensor.detach().contiguous().numpy() for tensor in tensors]
+        made = self._room(tensors)
+        out = tuple(tensor.numpy() for tensor in made)
+        kernel = self.function.kernel
+        kernel.evaluate(
+            *given, out=out[0] if self.function.program.single else out, threads=self._threads
+        )
+        return tuple(made) if self._several else made[0]
+
+    def _shaped(self, *tensors: Any) -> Any:
+        made = self._room(tensors)
+        return tuple(made) if self._several else made[0]
+
+    @cached_property
+    def _reverse(self) -> "_Operator":
+        return _operator(self.function.reverse(), self._threads)
+
+    def _save(self, ctx: Any, inputs: Any, output: Any) -> None:
+        # PyTorch passes these by name
+        ctx.save_for_backward(*inputs)
+
+    def _backward(self, context: Any, *weights: Any) -> Any:
+        inputs = context.saved_tensors
+        reverse = self._reverse
+        found = reverse._own(*inputs, *weights)
+        found = found if reverse._several else (found,)
+        answers = []
+        for tensor, got in zip(inputs, found, strict=True):
+            # what all cases share gets the sum over them
+            answers.append(got.sum_to_size(tensor.shape) if got.shape != tensor.shape else got)
+        return tuple(answers)
