@@ -248,8 +248,11 @@ def _array(values: Sequence[float], like: Any) -> Any:
 
 def model_key(model: Model | None) -> Hashable:
     """Return a key of a controller's own model, including all parameter values."""
-    if model is None:
-        return None
+    return None if model is None else _digest(model)
+
+
+@per_model
+def _digest(model: Model) -> str:
     import hashlib
     import pickle
 

@@ -30,6 +30,7 @@ from tiburon.reproduce.cells import (
     CellTable,
     claim,
     lost,
+    measured,
     number,
     shown,
     timing,
@@ -457,6 +458,7 @@ def _claims() -> CellTable:
         )
     )
     cells += _pyramids()
+    cells += _claimed_times(problems)
     return CellTable(
         "E15",
         "claims about the dual active set method",
@@ -464,6 +466,8 @@ def _claims() -> CellTable:
         (
             "many sides are said to be free, as one of a pyramid is active at most; here as many "
             "rows are active in the end, but sides enter and leave one after another",
+            "times of LPs are those of SciPy's HiGHS called from Python, those of QPs of compiled "
+            "code; steps of the prose and its variants are timed in NumPy",
         ),
     )
 
@@ -492,6 +496,55 @@ def _pyramids() -> list[Cell]:
     return [
         shown("steps with pyramids of 64 sides, relative to 4", "1", f"{many / max(few, 1):.2f}")
     ]
+
+
+def _claimed_times(problems: Sequence[tuple[Array, Array, Constraints]]) -> list[Cell]:
+    """Return ratios of times that the source claims (L2215, L2266, L2299, L2510)."""
+    cells, gains = [], []
+    for fingers, published in ((2, 38.0), (4, 19.9)):
+        problem = grasped_ball(fingers, 0.15)
+        n = 3 * fingers
+        data = LinearData(*problem, normals=tuple(range(0, n, 3)))
+        program = SumOfNormals().program(data)
+        original, _, dual = (best_time(partial(solve_linear, program, form)) for form in FORMS)
+        kernel = compiled_qp(problem)
+        quadratic = best_time(partial(kernel, np.eye(n), np.zeros(n), *problem), 200)
+        gains.append(dual / quadratic)
+        quantity = f"time of the original LP over the compact dual, {fingers} fingers"
+        cells.append(timing(quantity, published, original / dual))
+    grown = (TABLE_6_3[2][0] / TABLE_6_3[3][0]) / (TABLE_6_2[2][0] / TABLE_6_2[3][0])
+    quantity = "time of LP over QP, four fingers relative to two"
+    cells.append(timing(quantity, grown, gains[1] / gains[0]))
+    usual, raw, entered = (
+        best_time(partial(_solve_all, problems[:40], normalized, equality_start), 3)
+        for normalized, equality_start in ((True, True), (False, True), (True, False))
+    )
+    cells.append(measured("time with raw violations", "longer", f"{raw / usual:.2f}"))
+    quantity = "time with equations that enter one by one"
+    cells.append(measured(quantity, "longer", f"{entered / usual:.2f}"))
+    # natively: equations as pairs of inequalities
+    W, c, limits = np.eye(12), np.zeros(12), grasped_ball(4, 0.15)
+    pairs = Constraints(
+        limits.A1[:0],
+        limits.b1[:0],
+        np.vstack([limits.A1, -limits.A1, limits.A2]),
+        np.concatenate([limits.b1, -limits.b1, limits.b2]),
+    )
+    times = []
+    for one in (limits, pairs, grasped_ball(4, 0.15, sides=64)):
+        times.append(best_time(partial(compiled_qp(one), W, c, *one), 200))
+    quantity = "the same in compiled code, as inequalities"
+    cells.append(measured(quantity, "longer", f"{times[1] / times[0]:.2f}"))
+    quantity = "time with pyramids of 64 sides as rows, relative to 4"
+    cells.append(measured(quantity, "about 1", f"{times[2] / times[0]:.2f}"))
+    return cells
+
+
+def _solve_all(
+    problems: Sequence[tuple[Array, Array, Constraints]], normalized: bool, equality_start: bool
+) -> None:
+    for W, c, limits in problems:
+        dual_active_set(W, c, *limits, normalized=normalized, equality_start=equality_start)
 
 
 SOLVERS = {
