@@ -36,7 +36,12 @@ def _pointers(arrays):
 
 def run_one(program, x, *, fused=True, x86=False):
     """Compile for one case and run each row of x; give one row of all results each."""
-    loaded = load(module_for_one(program, vector_lanes=4, fused=fused, x86=x86))
+    return run_text(program, module_for_one(program, vector_lanes=4, fused=fused, x86=x86), x)
+
+
+def run_text(program, text, x):
+    """Run the code of one case, given as a module, for each row of x."""
+    loaded = load(text)
     call = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2)(loaded.address("one"))
     results = [np.zeros((len(x), len(output.nodes))) for output in program.outputs]
     for k, row in enumerate(np.ascontiguousarray(x)):

@@ -5,33 +5,44 @@ import re
 import numpy as np
 import pytest
 
-from tests.native.lanes import assert_same_bits, needs_avx2, run_lanes, run_one
+from tests.native.lanes import assert_same_bits, needs_avx2, run_lanes, run_one, run_text
 from tests.native.x86.test_callee import long_body
 from tiburon.native.llvm_module import module_for_many, module_for_one
+from tiburon.native.x86.entry import X86Single
+from tiburon.native.x86.function import suits_program
 from tiburon.trace import function, interpret, lanes, trace
 
 RANDOM = np.random.default_rng(18)
 SIZE = 6
 
 
-def many_calls(number):
-    """A program with so many calls in lanes of a long function, whose results are fed on."""
+def many_calls(number, *, long=False):
+    """A program with so many calls in lanes, whose results are fed on.
+
+    Arithmetic becomes part of the code around it; what calls other functions is called.
+    """
 
     def program(x):
         wind = x[0] * x[1]
         inner = function(lambda a, k: long_body([a[0] + k, a[1] * k, *a[2:]], wind, x[3]))
+
+        def call(a, k):
+            found = inner(a, k)
+            return [2.0 * value for value in found] if long else found
+
         sets = [([x[(k + j) % SIZE] for j in range(SIZE)], 0.1 * (k + 1.0)) for k in range(number)]
-        found = lanes(inner, sets)
-        after = lanes(lambda r: [r[0] * r[1] + wind, r[1] - r[5]], [(r,) for r in found])
+        found = lanes(call, sets)
+        after = lanes(lambda r: [r[0] * r[1] + wind, r[1] - r[5] * r[5]], [(r,) for r in found])
         return np.array([value for r in (*found, *after) for value in r], like=x)
 
     return trace(program, {"x": (SIZE,)})
 
 
+@pytest.mark.parametrize("long", [False, True])
 @pytest.mark.parametrize("number", [2, 3, 4, 7])
-def test_bits_are_those_of_batches_and_of_calls_one_after_another(number):
+def test_bits_are_those_of_batches_and_of_calls_one_after_another(number, long):
     """Numbers of calls that fill vectors, or do not."""
-    program, x = many_calls(number), RANDOM.normal(size=(9, SIZE))
+    program, x = many_calls(number, long=long), RANDOM.normal(size=(9, SIZE))
     found = assert_same_bits(program, x)
     expected = interpret(program, [x])
     # products and sums of the interpreter are rounded apart
@@ -41,23 +52,36 @@ def test_bits_are_those_of_batches_and_of_calls_one_after_another(number):
 @pytest.mark.parametrize("width", [2, 4, 8])
 def test_one_case_uses_vectors_of_the_machine(width):
     """Seven calls fill as many vectors as needed; a batch has vectors of cases only."""
-    program = many_calls(7)
-    text = module_for_one(program, vector_lanes=width, fused=True)
-    called = set(re.findall(r"call void @(lanes\d+)_", text))
-    assert called == {f"lanes{width}"}
-    assert len(re.findall(rf"  call void @lanes{width}_callee\d+\(ptr %arg", text)) == 2 * -(
-        -7 // width
-    )
-    assert "@lanes" not in module_for_many(program, lanes=width, fused=True)
+    called = module_for_one(many_calls(7, long=True), vector_lanes=width, fused=True)
+    calls = re.findall(r"  call void @lanes(\d+)_callee\d+\(ptr %arguments, ptr %stack", called)
+    # each call in lanes calls the function inside
+    assert calls == [str(width)] * (1 + -(-7 // width))
+    short = module_for_one(many_calls(7), vector_lanes=width, fused=True)
+    assert "@lanes" not in short
+    assert f"call <{width} x double> @llvm.fma.v{width}f64" in short
+    # the second calls take the vectors that the first ones computed
+    body = short[short.index("define i32 @one") :]
+    assert body.count("insertelement") < 7 * (SIZE + 4) + 2 * width
+    for long in (False, True):
+        many = module_for_many(many_calls(7, long=long), lanes=width, fused=True)
+        assert "@lanes" not in many
 
 
 @needs_avx2
 @pytest.mark.parametrize("number", [2, 4, 7])
-def test_x86_code_has_the_same_bits(number):
-    """Long bodies in vectors of four; shared arguments are read from a table of single floats."""
-    program, x = many_calls(number), RANDOM.normal(size=(5, SIZE))
-    text = module_for_one(program, vector_lanes=4, fused=True, x86=True)
-    assert "vbroadcastsd" in text
+@pytest.mark.parametrize("long", [False, True])
+def test_x86_code_has_the_same_bits(number, long):
+    """Packed instructions beside scalar ones, or functions on vectors of four."""
+    program, x = many_calls(number, long=long), RANDOM.normal(size=(5, SIZE))
     expected = run_one(program, x)
-    assert run_one(program, x, x86=True).tobytes() == expected.tobytes()
+    text = module_for_one(program, vector_lanes=4, fused=True, x86=True)
+    if long:
+        # shared arguments are read from a table of single floats
+        assert re.search(r"vbroadcastsd -?\d+\(", text)
+        assert run_one(program, x, x86=True).tobytes() == expected.tobytes()
+    else:
+        assert suits_program(program, packed=False)
+        text = X86Single(program, vector_lanes=4).write()
+        assert "vmulpd" in text
+        assert run_text(program, text, x).tobytes() == expected.tobytes()
     assert run_lanes(program, x, 4, x86=True).tobytes() == expected.tobytes()

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tiburon.algorithms.rnea import base_acceleration
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.algorithms.traversal import inward, outward
 from tiburon.model import Plan, PlanBody
 from tiburon.model.joints.joint import Carry
@@ -64,6 +65,8 @@ def aba(
     tau: Sequence[Scalar],
     gravity: Vec3,
     external: Sequence[Force] | None = None,
+    *,
+    lanes: bool = False,
 ) -> tuple[Scalar, ...]:
     """Compute the joint accelerations that given joint forces produce.
 
@@ -78,10 +81,12 @@ def aba(
         tau: Joint force [N or N m], nv scalars.
         gravity: Gravitational acceleration, world axes [m/s^2].
         external: External wrench on each body, in its plan frame [N m, N]; none by default.
+        lanes: Whether like branches are computed side by side.
 
     Returns:
         Joint acceleration [m/s^2 or rad/s^2], nv scalars.
     """
+    q, v, tau = (x if isinstance(x, JointVector) else JointVector(x) for x in (q, v, tau))
 
     def motion(body: PlanBody, parent: _Moving, fx: Force | None) -> _Moving:
         X = body.transform(q[body.q])
@@ -123,10 +128,10 @@ def aba(
     # outward: velocities, and inertia and bias force of each body
     nothing = _Articulated(ArticulatedInertia.zero(), Force.zero())
     at_rest = _Moving(Transform.identity(), ZERO3, ZERO3, Motion.zero(), nothing)
-    moving = outward(plan, motion, at_rest, external or (None,) * len(plan.bodies))
+    moving = outward(plan, motion, at_rest, external or (None,) * len(plan.bodies), lanes=lanes)
     # inward: eliminate each joint, and add its subtree to the parent
-    carries = inward(plan, release, [visit.alone for visit in moving], moving)
+    carries = inward(plan, release, [visit.alone for visit in moving], moving, lanes=lanes)
     # outward: accelerations, with gravity as acceleration of the base
     root = _Accelerating((), base_acceleration(gravity))
-    accelerating = outward(plan, accelerate, root, moving, carries)
+    accelerating = outward(plan, accelerate, root, moving, carries, lanes=lanes)
     return tuple(x for visit in accelerating for x in visit.qdd)

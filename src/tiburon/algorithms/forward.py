@@ -14,7 +14,7 @@ __all__ = ["METHODS"]
 
 def articulated(plan: Plan, *given: Any) -> tuple[Scalar, ...]:
     """Compute joint accelerations by articulated bodies, with or without coupled joints."""
-    return coupled_aba(plan, *given) if plan.has_couplings else aba(plan, *given)
+    return coupled_aba(plan, *given) if plan.has_couplings else aba(plan, *given, lanes=True)
 
 
 METHODS: dict[str, Callable[..., tuple[Scalar, ...]]] = {

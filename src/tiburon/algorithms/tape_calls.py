@@ -33,7 +33,18 @@ from tiburon.trace.program import current_graph, recording
 from tiburon.trace.regions import FunctionRegion
 from tiburon.trace.value import Value
 
-__all__ = ["JointVector", "StepRecorder", "recorder", "scalars", "taping"]
+__all__ = [
+    "JointVector",
+    "Local",
+    "NoIndex",
+    "StepRecorder",
+    "flat",
+    "joint_code",
+    "recorder",
+    "scalars",
+    "taping",
+    "unflat",
+]
 
 MIN_CLASS_SIZE = 8
 """Smallest number of bodies with a common pattern for a class of its own."""
@@ -75,7 +86,7 @@ class JointVector(list[Scalar]):
 
     def __getitem__(self, key: Any) -> Any:
         """Return one value, or those of a body; inside a recorded visit these are its arguments."""
-        if isinstance(key, _Local):
+        if isinstance(key, Local):
             return key.take(self)
         return super().__getitem__(key)
 
@@ -85,18 +96,20 @@ def scalars(array: Any) -> JointVector:
     return JointVector(as_traced(array).reshape(-1).tolist())
 
 
-class _Local:
+class Local:
     """Stands for the `q` or `v` slice of the body of the traced visit."""
 
-    def __init__(self, name: str, step: _Tracing) -> None:
+    def __init__(self, name: str, step: Any) -> None:
         self._name = name
         self._step = step
 
     def take(self, vector: JointVector) -> list[Scalar]:
-        return self._step.local(vector, self._name)
+        """Return the body's values of a vector."""
+        found: list[Scalar] = self._step.local(vector, self._name)
+        return found
 
 
-class _NoIndex:
+class NoIndex:
     """Stands for the index of a body, on which a recorded visit must not depend."""
 
     def __init__(self, what: str) -> None:
@@ -176,11 +189,11 @@ class StepRecorder:
             body.armature,
             tuple(values),
         )
-        structure = _take(parts, leaves, lift_all=rare)
+        structure = flat(parts, leaves, lift_all=rare)
         # in a general class, constants and traced values may occupy the same place
         pattern = None if rare else tuple(isinstance(leaf, Value) for leaf in leaves)
         # the visit itself, since the id of a deleted closure may be reused
-        key = (visit, _code(joint), len(offset), structure, pattern)
+        key = (visit, joint_code(joint), len(offset), structure, pattern)
         members = self._classes.setdefault(key, [])
         for known in members:
             if all(
@@ -216,7 +229,7 @@ class StepRecorder:
                 found.append(operands[what])
             else:
                 found.append(Value(graph, results[what]))
-        return _rebuild(known.structure, iter(found))
+        return unflat(known.structure, iter(found))
 
 
 class _Tracing:
@@ -237,15 +250,15 @@ class _Tracing:
         self._operands = [self._inner.input(0, k) for k in range(len(leaves))]
         given = [Value(self._inner, node) for node in self._operands]
         self._offset = given[:offsets]
-        parameters, placement, inertia, added, armature, values = _rebuild(
+        parameters, placement, inertia, added, armature, values = unflat(
             structure, iter(given[offsets:])
         )
         self._vectors: list[tuple[JointVector, str, tuple[float | None, ...]]] = []
         self._taken: dict[tuple[int, str], list[Scalar]] = {}
-        index: Any = _NoIndex("index")
-        parent: Any = _NoIndex("parent")
-        q: Any = _Local("q", self)
-        v: Any = _Local("v", self)
+        index: Any = NoIndex("index")
+        parent: Any = NoIndex("parent")
+        q: Any = Local("q", self)
+        v: Any = Local("v", self)
         stand_in = dataclasses.replace(
             body,
             index=index,
@@ -299,7 +312,7 @@ class _Tracing:
         finally:
             _active.reset(token)
         leaves: list[Any] = []
-        structure = _take(result, leaves, lift_all=True)
+        structure = flat(result, leaves, lift_all=True)
         operand_of = {node: place for place, node in enumerate(self._operands)}
         roots: list[tuple[str, Any]] = []
         computed: dict[int, int] = {}
@@ -332,12 +345,12 @@ def _pattern(body: PlanBody) -> Any:
     leaves: list[Any] = []
     joint, offset = body.joint.without_offset()
     own = (joint.parameters(), body.placement, body.inertia, body.added, body.armature)
-    structure = _take(own, leaves)
+    structure = flat(own, leaves)
     traced = tuple(isinstance(x, Value) for x in leaves)
-    return (_code(joint), len(offset), structure, traced)
+    return (joint_code(joint), len(offset), structure, traced)
 
 
-def _code(joint: Joint) -> tuple[object, ...]:
+def joint_code(joint: Joint) -> tuple[object, ...]:
     """Return what the code of a joint depends on, independent of its parameter values."""
     count = len(joint.parameters())
     return joint.with_parameters((0.0,) * count).structure() if count else joint.structure()
@@ -353,11 +366,20 @@ def _constants(values: Sequence[Scalar]) -> tuple[float | None, ...]:
     return tuple(None if isinstance(x, Value) else float(x) for x in values)
 
 
-# nested values as leaves and a hashable form; unlike for regions, records without traced values are
-# flattened too, so that their constants can differ within a class
+def flat(value: Any, leaves: list[Any], *, lift_all: bool = False) -> Any:
+    """Take a nested value apart into leaves and a hashable form.
 
+    Unlike for regions, records without traced values are flattened too, so that their constants can
+    differ within a class.
 
-def _take(value: Any, leaves: list[Any], *, lift_all: bool = False) -> Any:
+    Args:
+        value: Scalars, and tuples, named tuples, lists and dataclasses of scalars.
+        leaves: Receives the scalars.
+        lift_all: Whether zeros and ones are leaves, too; else they are part of the form.
+
+    Raises:
+        TraceError: If there is something else in it.
+    """
     kind = type(value)
     if kind is Value:
         constant = value.graph.constant_of(value.node)
@@ -377,18 +399,18 @@ def _take(value: Any, leaves: list[Any], *, lift_all: bool = False) -> Any:
             "sequence",
             kind,
             (),
-            tuple([_take(part, leaves, lift_all=lift_all) for part in value]),
+            tuple([flat(part, leaves, lift_all=lift_all) for part in value]),
         )
     names = _record_fields(kind)
     if names is not None:
-        parts = tuple([_take(getattr(value, name), leaves, lift_all=lift_all) for name in names])
+        parts = tuple([flat(getattr(value, name), leaves, lift_all=lift_all) for name in names])
         return ("record", kind, names, parts)
     if issubclass(kind, tuple):
         return (
             "named",
             kind,
             (),
-            tuple([_take(part, leaves, lift_all=lift_all) for part in value]),
+            tuple([flat(part, leaves, lift_all=lift_all) for part in value]),
         )
     if value is not None and not isinstance(value, (int, str, type)):
         raise TraceError(
@@ -409,12 +431,13 @@ def _record_fields(kind: type) -> tuple[str, ...] | None:
     return _fields[kind]
 
 
-def _rebuild(form: Any, leaves: Iterator[Any]) -> Any:
+def unflat(form: Any, leaves: Iterator[Any]) -> Any:
+    """Put a nested value together again."""
     if form is None:
         return next(leaves)
     if form[0] == "constant":
         return form[1]
-    parts = [_rebuild(part, leaves) for part in form[3]]
+    parts = [unflat(part, leaves) for part in form[3]]
     if form[0] == "record":
         return form[1](**dict(zip(form[2], parts, strict=True)))
     return form[1](*parts) if form[0] == "named" else form[1](parts)

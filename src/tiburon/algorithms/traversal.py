@@ -10,6 +10,7 @@ Values per body are sequences in the order of `Plan.bodies`, parents first.
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, Self, TypeVar
 
+from tiburon.algorithms.like_branches import LikeBranches, Stage, like_branches, side_by_side
 from tiburon.algorithms.tape_calls import recorder
 from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
@@ -51,8 +52,26 @@ def _needed(value: Any) -> Any:
     return value() if callable(value) else value
 
 
+def _groups(plan: Plan, lanes: bool) -> dict[int, LikeBranches]:
+    """Return groups of like branches by the first body of each; none on a tape."""
+    if not lanes or recorder() is not None:
+        return {}
+    return {group[0][0]: group for group in like_branches(plan)}
+
+
+def _inside(plan: Plan, branches: LikeBranches) -> list[int]:
+    """Return the place of each body's parent in its branch, -1 outside, by place of the body."""
+    branch = branches[0]
+    place = {index: k for k, index in enumerate(branch)}
+    return [place.get(plan.bodies[index].parent, -1) for index in branch]
+
+
 def outward(
-    plan: Plan, visit: Callable[..., Value], root: Value, *own: Sequence[Any]
+    plan: Plan,
+    visit: Callable[..., Value],
+    root: Value,
+    *own: Sequence[Any],
+    lanes: bool = False,
 ) -> tuple[Value, ...]:
     """Visit every body after its parent.
 
@@ -62,15 +81,36 @@ def outward(
             body.
         root: Value of the world, parent of the first bodies.
         own: More values, one per body each.
+        lanes: Whether like branches are visited side by side.
 
     Returns:
         The value of each body.
     """
-    values: list[Value] = []
+    groups = _groups(plan, lanes)
+    values: dict[int, Value] = {}
     for body in plan.bodies:
+        index = body.index
+        if index in values:
+            continue
         parent = root if body.parent == WORLD_BODY else values[body.parent]
-        values.append(_visit(visit, body, parent, *[x[body.index] for x in own]))
-    return tuple(values)
+        if index not in groups:
+            values[index] = _visit(visit, body, parent, *[x[index] for x in own])
+            continue
+        branches = groups[index]
+
+        def run(
+            stage: Stage, branches: LikeBranches = branches, start: Value = parent
+        ) -> list[Any]:
+            found: list[Any] = []
+            for place, above in enumerate(_inside(plan, branches)):
+                given = [stage.numbers([x[b[place]] for b in branches]) for x in own]
+                before = start if above < 0 else found[above]
+                found.append(visit(stage.body(place), before, *given))
+            return found
+
+        for branch, found in zip(branches, side_by_side(plan, branches, run), strict=True):
+            values.update(zip(branch, found, strict=True))
+    return tuple(values[body.index] for body in plan.bodies)
 
 
 def joint_transforms(plan: Plan, q: Sequence[Scalar]) -> tuple[Transform, ...]:
@@ -106,6 +146,7 @@ def inward(
     visit: Callable[..., tuple[Kept, Sum | Callable[[], Sum]]],
     start: Sequence[Sum],
     *own: Sequence[Any],
+    lanes: bool = False,
 ) -> tuple[Kept, ...]:
     """Visit every body before its parent, summing the values of its children.
 
@@ -116,10 +157,15 @@ def inward(
             function that returns that value: it is called only if there is a parent.
         start: Value each body begins with; values add with ``+``.
         own: More values, one per body each.
+        lanes: Whether like branches are visited side by side.
 
     Returns:
         What the visit of each body kept.
     """
+    groups = {
+        max(index for branch in group for index in branch): group
+        for group in _groups(plan, lanes).values()
+    }
 
     def add_and_visit(
         body: PlanBody, total: Sum, from_children: tuple[Sum, ...], *values: Any
@@ -132,8 +178,40 @@ def inward(
     add_and_visit.__name__ = visit.__name__
     received: list[list[Sum]] = [[] for _ in plan.bodies]
     kept: list[Any] = [None] * len(plan.bodies)
+    visited: set[int] = set()
     for body in reversed(plan.bodies):
         index = body.index
+        if index in visited:
+            continue
+        if index in groups:
+            branches = groups[index]
+            above = plan.bodies[branches[0][0]].parent
+
+            def run(
+                stage: Stage, branches: LikeBranches = branches, above: int = above
+            ) -> list[Any]:
+                inside = _inside(plan, branches)
+                sent: list[list[Any]] = [[] for _ in inside]
+                found: list[Any] = [None] * len(inside)
+                onward: Any = None
+                for place in reversed(range(len(inside))):
+                    given = [stage.numbers([x[b[place]] for b in branches]) for x in (start, *own)]
+                    found[place], onward = add_and_visit(
+                        stage.body(place), given[0], tuple(sent[place]), *given[1:]
+                    )
+                    if inside[place] >= 0:
+                        sent[inside[place]].append(_needed(onward))
+                return found if above == WORLD_BODY else [*found, _needed(onward)]
+
+            for branch, found in reversed(
+                list(zip(branches, side_by_side(plan, branches, run), strict=True))
+            ):
+                visited.update(branch)
+                for place, own_index in enumerate(branch):
+                    kept[own_index] = found[place]
+                if above != WORLD_BODY:
+                    received[above].append(found[-1])
+            continue
         values = [x[index] for x in own]
         kept[index], value = _visit(
             add_and_visit, body, start[index], tuple(received[index]), *values

@@ -90,10 +90,9 @@ def method_of_runs(model: Model, plan: Plan) -> Callable[..., tuple[Scalar, ...]
 
     The articulated-body algorithm, unless joints are coupled and the mass matrix costs less.
     """
-    from tiburon.algorithms.aba import aba
     from tiburon.algorithms.forward import METHODS
 
-    return METHODS[cheaper_method(model)] if plan.has_couplings else aba
+    return METHODS[cheaper_method(model) if plan.has_couplings else "articulated"]
 
 
 def _forward(setting: Setting, q: Scalars, v: Scalars, tau: Scalars) -> Any:

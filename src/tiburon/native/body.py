@@ -219,6 +219,43 @@ class _Body:
         return self._refs[instruction.op, instruction.payload]
 
 
+LONGEST_OPENED = 3000
+"""Nodes of a function that becomes part of the code around its only call."""
+
+
+def is_short_row(region: GraphRegion) -> bool:
+    """Return whether calls in lanes become part of the code around them: short arithmetic."""
+    live = region.graph.live(region.roots)
+    if len(live) > LONGEST_OPENED:
+        return False
+    return not any(region.graph.ops[node] == "call" for node in live)
+
+
+class RowBody:
+    """The surroundings of calls in lanes inside of another function: vectors of arguments."""
+
+    def __init__(self, body: FunctionRegion, given: Sequence[Ref], vector: Target) -> None:
+        graph = body.graph
+        self._refs = {
+            (graph.ops[node], graph.payloads[node]): ref
+            for node, ref in zip(body.inputs, given, strict=True)
+        }
+        self._vector = vector
+        self.constant = vector.const
+
+    def load(self, instruction: Instruction) -> Ref:
+        """Return the reference of an argument."""
+        return self._refs[instruction.op, instruction.payload]
+
+    def call(self, instruction: Instruction, arguments: list[Ref]) -> list[Ref]:
+        """Refuse: the calls are arithmetic."""
+        raise CompileError(f"{instruction.payload.name} is called in short calls in lanes")
+
+    def sin_cos(self, angles: list[Ref]) -> list[tuple[Ref, Ref]]:
+        """Emit sines and cosines."""
+        return [elementary.sin_cos(self._vector, angle) for angle in angles]
+
+
 def is_unrolled(callee: Callee) -> bool:
     """Return whether a primitive is short enough to be unrolled."""
     return isinstance(callee, Primitive) and callee.is_short

@@ -37,10 +37,13 @@ from typing import Any, NamedTuple
 
 from tiburon.native import elementary
 from tiburon.native.body import (
+    LONGEST_OPENED,
     Arguments,
     EarlyStores,
     Prepare,
+    RowBody,
     emit_instructions,
+    is_short_row,
     is_unrolled,
     write_callee,
 )
@@ -195,7 +198,7 @@ class CalleeWriter:
     ) -> list[Ref]:
         """Emit calls in lanes: a vector of arguments and results for as many calls as fit."""
         body, columns = region.body, region.columns(arguments)
-        width = self._width(region.calls)
+        width = self.width(region.calls)
         if width not in self._vectors:
             self._vectors[width] = CalleeWriter(
                 width, fused=self.fused, fixed=self.fixed, x86=self.x86, scalar_table=True
@@ -223,7 +226,7 @@ class CalleeWriter:
                 found_column += loaded[k * calls : (k + 1) * calls]
         return list(chain(*results))
 
-    def _width(self, calls: int) -> int:
+    def width(self, calls: int) -> int:
         """Return the vector width for so many calls in lanes."""
         width = self.vector_lanes if self.x86 else 2
         while width < min(calls, self.vector_lanes):
@@ -609,7 +612,7 @@ def flattened(
         in_lanes: Whether calls in lanes stay as they are.
     """
     lowered = lower(program.graph, program.roots, order, in_lanes=in_lanes)
-    calls = _call_counts(program)
+    calls, in_rows = _call_counts(program)
     aliases: dict[int, int] = {}
     found: list[Instruction] = []
     fresh = 1 + max((i.target for i in lowered), default=0)
@@ -622,7 +625,9 @@ def flattened(
                 continue
             if i.op == "result" and i.args[0] in opened:
                 names[i.target] = opened[i.args[0]][i.payload]
-            elif i.op == "call" and _is_opened(i.payload, calls, x86=x86, packed=not in_lanes):
+            elif i.op == "call" and _is_opened(
+                i.payload, calls, in_rows, x86=x86, packed=not in_lanes
+            ):
                 region = i.payload
                 body = lower(region.graph, region.roots, inner, in_lanes=in_lanes)
                 start, fresh = fresh, fresh + 1 + max(part.target for part in body)
@@ -642,15 +647,21 @@ def flattened(
     return Flattened(found, aliases)
 
 
-LONGEST_OPENED = 3000
-"""Nodes of a function that becomes part of the code around its only call."""
-
-
-def _is_opened(callee: Callee, calls: Mapping[int, int], *, x86: bool, packed: bool) -> bool:
+def _is_opened(
+    callee: Callee,
+    calls: Mapping[int, int],
+    in_rows: Collection[int],
+    *,
+    x86: bool,
+    packed: bool,
+) -> bool:
     """Return whether a function becomes part of the code around its call."""
-    if not isinstance(callee, FunctionRegion) or calls[callee.key] > 1:
+    if not isinstance(callee, FunctionRegion):
         return False
-    if len(callee.graph.live(callee.roots)) > LONGEST_OPENED:
+    # what one case computes in lanes is part of the code around it in batches, too
+    if callee.key in in_rows:
+        return is_short_row(callee)
+    if calls[callee.key] > 1 or len(callee.graph.live(callee.roots)) > LONGEST_OPENED:
         return False
     if x86:
         from tiburon.native.x86.function import suits_graph
@@ -660,9 +671,13 @@ def _is_opened(callee: Callee, calls: Mapping[int, int], *, x86: bool, packed: b
     return not calls_few_functions(callee.graph, callee.roots)
 
 
-def _call_counts(program: Program) -> Counter[int]:
-    """Return how often each callee is called in all bodies together, by its key."""
+def _call_counts(program: Program) -> tuple[Counter[int], set[int]]:
+    """Return how often each callee is called in all bodies together, and which ones in lanes.
+
+    Both by their keys.
+    """
     counts: Counter[int] = Counter()
+    in_rows: set[int] = set()
     pending = [(program.graph, tuple(program.roots))]
     while pending:
         graph, roots = pending.pop()
@@ -671,10 +686,11 @@ def _call_counts(program: Program) -> Counter[int]:
                 callee, times = graph.payloads[node], 1
                 if isinstance(callee, LanesRegion):
                     times, callee = callee.calls, callee.body
+                    in_rows.add(callee.key)
                 if callee.key not in counts and isinstance(callee, GraphRegion):
                     pending.append((callee.graph, callee.roots))
                 counts[callee.key] += times
-    return counts
+    return counts, in_rows
 
 
 def used_once(instructions: Sequence[Instruction], wanted: Iterable[int]) -> set[int]:
@@ -733,6 +749,8 @@ class FunctionWriter:
         self.stack_lines: list[str] = []
         self._vector_lanes = vector_lanes
         self._packed: dict[int, LlvmTarget] = {}
+        # vector and lane of scalars that were extracted
+        self._lanes_of: dict[Ref, tuple[Ref, int]] = {}
         self.origins: Origins = {}
         self.destinations: dict[int, Ref] = {}
         self.filled: set[int] | None = None
@@ -757,6 +775,8 @@ class FunctionWriter:
         callee = instruction.payload
         if isinstance(callee, Segment):
             return self._call_segment(callee, arguments)
+        if isinstance(callee, LanesRegion) and is_short_row(callee):
+            return self._row(callee, arguments)
         if self.filled is not None:
             called, given = callee, arguments
             if isinstance(callee, LanesRegion):
@@ -773,6 +793,41 @@ class FunctionWriter:
             in_place=isinstance(callee, OnceIfNeeded)
             and all(number in self.once for number in instruction.args[1 : len(callee.states)]),
         )
+
+    def _row(self, region: LanesRegion, arguments: list[Ref]) -> list[Ref]:
+        """Emit calls in lanes as part of this function: vectors stay in registers."""
+        body, width = region.body, self.callees.width(region.calls)
+        lowered = lower(body.graph, body.roots)
+        columns = region.columns(arguments)
+        results: list[list[Ref]] = [[] for _ in region.roots]
+        for first in range(0, region.calls, width):
+            calls = min(width, region.calls - first)
+            vector = self._vector_target(width)
+            given = [self._vector(vector, column[first : first + calls]) for column in columns]
+            refs = emit_instructions(vector, lowered, RowBody(body, given, vector))
+            for column, root in zip(results, region.roots, strict=True):
+                for lane in range(calls):
+                    scalar = unpack(vector, refs[root], lane)
+                    self._lanes_of[scalar] = (refs[root], lane)
+                    column.append(scalar)
+        return list(chain(*results))
+
+    def _vector(self, vector: LlvmTarget, row: Sequence[Ref]) -> Ref:
+        """Return a vector of scalars: the one they come from, if they are its lanes."""
+        whole = self._lanes_of.get(row[0])
+        if whole is not None and all(
+            self._lanes_of.get(ref) == (whole[0], lane) for lane, ref in enumerate(row)
+        ):
+            return whole[0]
+        filled = [row[min(lane, len(row) - 1)] for lane in range(vector.lanes)]
+        return _as_vector(vector, filled, self.origins)
+
+    def _vector_target(self, lanes: int) -> LlvmTarget:
+        """Return the target for vectors inside of this function."""
+        if lanes not in self._packed:
+            self._packed[lanes] = LlvmTarget(lanes, fused=self.target.fused, prefix=f"v{lanes}_")
+        self._packed[lanes].lines = self.target.lines
+        return self._packed[lanes]
 
     def _call_segment(self, segment: Segment, arguments: list[Ref]) -> list[Ref]:
         """Emit a call of a segment; the frame receives what it lacks of the arguments."""
@@ -825,10 +880,7 @@ class FunctionWriter:
         lanes = 2
         while lanes < len(angles):
             lanes *= 2
-        if lanes not in self._packed:
-            self._packed[lanes] = LlvmTarget(lanes, fused=self.target.fused, prefix=f"v{lanes}_")
-        vector = self._packed[lanes]
-        vector.lines = self.target.lines
+        vector = self._vector_target(lanes)
         sine, cosine = elementary.sin_cos(vector, pack(vector, angles))
         return [
             (unpack(vector, sine, lane), unpack(vector, cosine, lane))

@@ -17,6 +17,7 @@ vectors; two frames alternate.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 from tiburon.native.body import emit_instructions
 from tiburon.native.data_movement import (
@@ -55,7 +56,7 @@ from tiburon.native.x86.register_allocation import (
     frame_operand,
 )
 from tiburon.native.x86.schedule import PREVIOUS, hide_latency, overlap_groups
-from tiburon.trace.lower import Instruction, lower
+from tiburon.trace.lower import Instruction
 from tiburon.trace.program import Program
 
 # registers that point to the largest inputs; elements of other inputs are copied to the frame
@@ -102,7 +103,7 @@ class X86Single(X86Function):
             if not item.parameter:
                 parts = array_sums(self.writer, pointer, item.size, self._vector_lanes)
                 sums = add_to_sums(target, sums, parts)
-        instructions = lower(program.graph, program.roots)
+        instructions = self.lowered(program.graph, program.roots)
         slot = 0
         for number, k in dict.fromkeys(i.payload for i in instructions if i.op == "input"):
             if number not in self._registers:
@@ -199,7 +200,8 @@ class X86Batch(X86Function):
         group = self._group()
         return group + many_cases_loop(
             self.program,
-            list(self.recorder.constants),
+            # lanes are cases here, so that constants are the same in all of them
+            cast("list[int]", list(self.recorder.constants)),
             lanes=LANES,
             fused=True,
             frame=self.slots if self.overlapped else 0,
@@ -245,7 +247,7 @@ class X86Batch(X86Function):
     def _assemble(self) -> AllocatedCode:
         """Record the program, schedule it, and allocate its registers."""
         program, recorder = self.program, self.recorder
-        refs = emit_instructions(recorder, lower(program.graph, program.roots), self)
+        refs = emit_instructions(recorder, self.lowered(program.graph, program.roots), self)
         first = self.slots
         self.slots += len(program.roots)
         results = self.place_results(

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tiburon.native import elementary
-from tiburon.native.body import emit_instructions
+from tiburon.native.body import RowBody, emit_instructions, is_short_row
 from tiburon.native.engine import Host
 from tiburon.native.fixed_arguments import TABLE, Places, callee_parameters
 from tiburon.native.llvm import LlvmTarget, function_attributes
@@ -129,6 +129,9 @@ def _call_length(callee: Any, calls: int, *, packed: bool) -> int | None:
             return None
         counted = callee.count()
         return counted.multiplications + counted.additions + counted.divisions
+    if isinstance(callee, LanesRegion) and is_short_row(callee):
+        rows = -(-callee.calls // LANES)
+        return callee.argument_count + rows * len(callee.graph.live(callee.roots))
     if isinstance(callee, FunctionRegion):
         length = inlined_length(callee.graph, callee.roots, packed=packed)
         short = length is not None and length <= MAX_INLINED_FUNCTION
@@ -149,6 +152,8 @@ class X86Function(ABC):
         self.width = width
         self.recorder = InstructionRecorder()
         self.memory: dict[Ref, str] = {}
+        # packed value and lane of scalars
+        self._lanes_of: dict[Ref, tuple[Ref, int]] = {}
 
     # the surroundings that `emit_instructions` needs
 
@@ -167,9 +172,53 @@ class X86Function(ABC):
             results: list[Any] = [None] * callee.result_count
             callee.write(UnrolledMachine(self.recorder), arguments, results)
             return results
+        if isinstance(callee, LanesRegion):
+            return self._row(callee, arguments)
         body = _InlinedBody(self, callee, arguments)
-        refs = emit_instructions(self.recorder, lower(callee.graph, callee.roots), body)
+        refs = emit_instructions(self.recorder, self.lowered(callee.graph, callee.roots), body)
         return [refs[root] for root in callee.roots]
+
+    def lowered(self, graph: Graph, roots: Iterable[int]) -> list[Instruction]:
+        """Lower a graph; code for one case keeps calls in lanes."""
+        return lower(graph, roots, in_lanes=self.width.is_scalar)
+
+    def _row(self, region: LanesRegion, arguments: list[Ref]) -> list[Ref]:
+        """Record calls in lanes, four at a time, as packed instructions."""
+        recorder, body, columns = self.recorder, region.body, region.columns(arguments)
+        lowered = lower(body.graph, body.roots)
+        results: list[list[Ref]] = [[] for _ in region.roots]
+        for first in range(0, region.calls, LANES):
+            calls = min(LANES, region.calls - first)
+            given = [self._packed(column[first : first + calls]) for column in columns]
+            recorder.packed = True
+            refs = emit_instructions(recorder, lowered, RowBody(body, given, recorder))
+            recorder.packed = False
+            for column, root in zip(results, region.roots, strict=True):
+                packed = refs[root]
+                if recorder.is_constant(packed):
+                    column += [packed] * calls
+                    continue
+                scalars = recorder.unpack(packed, calls)
+                self._lanes_of.update({x: (packed, lane) for lane, x in enumerate(scalars)})
+                column += scalars
+        return [ref for column in results for ref in column]
+
+    def _packed(self, row: Sequence[Ref]) -> Ref:
+        """Return a packed value: the one that scalars come from, if they are its lanes."""
+        recorder = self.recorder
+        whole = self._lanes_of.get(row[0])
+        if whole is not None and all(
+            self._lanes_of.get(ref) == (whole[0], lane) for lane, ref in enumerate(row)
+        ):
+            return whole[0]
+        if all(recorder.is_constant(ref) for ref in row):
+            return recorder.lane_constant(row)
+        if len(set(row)) == 1:
+            recorder.packed = True
+            found = recorder.broadcast(row[0])
+            recorder.packed = False
+            return found
+        return recorder.pack(row)
 
     def sin_cos(self, angles: list[Ref]) -> list[tuple[Ref, Ref]]:
         """Record sines and cosines; scalar angles are packed."""
@@ -242,13 +291,21 @@ class X86Function(ABC):
 
     def constant_table(self, name: str) -> str:
         """Write the table of constants, each repeated for the widest instruction."""
-        kind = f"<{self._constant_bytes // 8} x i64>"
+        width = self._constant_bytes // 8
+        kind = f"<{width} x i64>"
         listed = ", ".join(
-            f"{kind} splat (i64 {pattern - (1 << 64) if pattern >> 63 else pattern})"
+            f"{kind} <{', '.join(f'i64 {_signed(x)}' for x in pattern)}>"
+            if isinstance(pattern, tuple)
+            else f"{kind} splat (i64 {_signed(pattern)})"
             for pattern in self.recorder.constants
         )
         size = len(self.recorder.constants)
         return f"@{name} = internal global [{size} x {kind}] [{listed}], align 64"
+
+
+def _signed(pattern: int) -> int:
+    """Return the signed integer with the same bits."""
+    return pattern - (1 << 64) if pattern >> 63 else pattern
 
 
 class _InlinedBody:
@@ -345,7 +402,7 @@ class X86Callee(X86Function):
     def write(self) -> str:
         """Write the function."""
         region, name = self._region, self._name
-        refs = emit_instructions(self.recorder, lower(region.graph, region.roots), self)
+        refs = emit_instructions(self.recorder, self.lowered(region.graph, region.roots), self)
         results = self.place_results(
             [refs[root] for root in region.roots],
             [self.operand("%r8", index) for index in range(len(region.roots))],

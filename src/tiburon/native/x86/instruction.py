@@ -49,7 +49,8 @@ class InstructionRecorder:
     Attributes:
         fused: Whether `fma` rounds once; always True, since hosts without FMA use LLVM.
         instructions: The recorded instructions.
-        constants: Index of each constant in the constant table, by bit pattern.
+        constants: Index of each constant in the constant table, by bit pattern; by four patterns
+            if lanes differ.
         packed: Whether instructions recorded now work on four floats in scalar code.
         packed_values: Values of four floats in scalar code.
     """
@@ -58,8 +59,8 @@ class InstructionRecorder:
 
     def __init__(self) -> None:
         self.instructions: list[X86Instruction] = []
-        self.constants: dict[int, int] = {}
-        self._patterns: dict[Ref, int] = {}
+        self.constants: dict[int | tuple[int, ...], int] = {}
+        self._patterns: dict[Ref, int | tuple[int, ...]] = {}
         self._negated: dict[Ref, Ref] = {}
         self.packed = False
         self.packed_values: set[Ref] = set()
@@ -72,11 +73,20 @@ class InstructionRecorder:
         return result
 
     def int_const(self, value: int) -> Ref:
-        pattern = value & _ALL_BITS
+        return self._constant(value & _ALL_BITS)
+
+    def _constant(self, pattern: int | tuple[int, ...]) -> Ref:
         index = self.constants.setdefault(pattern, len(self.constants))
         name = f"c{index}"
         self._patterns[name] = pattern
         return name
+
+    def lane_constant(self, constants: Sequence[Ref]) -> Ref:
+        """Return a constant with a value for each lane; the last one is repeated."""
+        if len(set(constants)) == 1:
+            return constants[0]
+        patterns = [self._patterns[constants[min(k, len(constants) - 1)]] for k in range(4)]
+        return self._constant(tuple(p for p in patterns if isinstance(p, int)))
 
     def const(self, value: float) -> Ref:
         if value != value:
@@ -95,7 +105,7 @@ class InstructionRecorder:
         return self._record("copy", value)
 
     def broadcast(self, scalar: Ref) -> Ref:
-        """Record the load of one float from memory to all lanes."""
+        """Record a copy of one float to all lanes."""
         return self._record("broadcast", scalar)
 
     # between scalars and packed values
@@ -138,7 +148,10 @@ class InstructionRecorder:
 
     def neg(self, a: Ref) -> Ref:
         if a in self._patterns:
-            return self.int_const(self._patterns[a] ^ _SIGN_BIT)
+            pattern = self._patterns[a]
+            if isinstance(pattern, int):
+                return self._constant(pattern ^ _SIGN_BIT)
+            return self._constant(tuple(x ^ _SIGN_BIT for x in pattern))
         result = self._record("xor", a, self.int_const(_SIGN_BIT))
         self._negated[result] = a
         return result

@@ -384,8 +384,7 @@ class _Allocator:
             self._load(instruction, args[0])
             operands = [self._operand(args[0])]
         elif op == "broadcast":
-            # one float in memory, read by no other instruction
-            name, operands = "vbroadcastsd", [self._memory[args[0]]]
+            name, operands = "vbroadcastsd", [self._operand(args[0]).replace("%ymm", "%xmm")]
         elif op == "copy":
             name = "vmovapd" if args[0] in self._registers else self._width.move
             operands = [self._operand(args[0])]

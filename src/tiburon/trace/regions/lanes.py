@@ -27,8 +27,9 @@ from tiburon.trace.regions import (
     trace_body,
 )
 from tiburon.trace.structure import flatten, rebuild
+from tiburon.trace.value import Value
 
-__all__ = ["LanesRegion", "lanes"]
+__all__ = ["LanesRegion", "Lift", "in_lanes", "lanes"]
 
 Column = tuple[int, ...]
 """Nodes of one argument or result, one for each call."""
@@ -257,22 +258,66 @@ def lanes(call: Callable[..., Any], arguments: Sequence[Sequence[Any]]) -> list[
                 f"expected {structure}, got {other}; keep shapes, keys and the order of parts",
                 function="lanes",
             )
-    columns: list[Column] = list(
-        zip(*[[float_node(graph, leaf) for leaf in leaves] for leaves, _ in taken], strict=True)
-    )
-    # a constant that all calls share stays open to folding
-    fixed = [graph.constant_of(column[0]) if len(set(column)) == 1 else None for column in columns]
+    sets = [leaves for leaves, _ in taken]
 
-    def body(leaves: list[Any]) -> Any:
-        known = [x if k is None else k for x, k in zip(leaves, fixed, strict=True)]
-        return flatten(call(*rebuild(structure, iter(known))))
+    def body(lift: Lift) -> Any:
+        leaves = [lift(column) for column in zip(*sets, strict=True)]
+        return call(*rebuild(structure, iter(leaves)))
 
-    inner, (leaves,), (results, after) = trace_body(graph, (len(columns),), body)
+    return in_lanes(len(sets), body, name=name)
+
+
+def _recording_graph() -> Graph:
+    graph = current_graph()
+    if graph is None:
+        raise TraceError("in_lanes: there is no trace to record calls in", function="in_lanes")
+    return graph
+
+
+Lift = Callable[[Sequence[Any]], Any]
+"""Takes a scalar of each call, returns a scalar that stands for all of them."""
+
+
+def in_lanes(calls: int, body: Callable[[Lift], Any], *, name: str = "lanes") -> list[Any]:
+    """Call a function several times at once; its arguments are found while it is traced.
+
+    Args:
+        calls: Number of calls.
+        body: Traced once. Takes a function that turns scalars, one per call, into one that stands
+            for all of them; returns what one call returns.
+        name: Name of the function.
+
+    Returns:
+        What each call returns.
+    """
+    graph = _recording_graph()
+    inputs: dict[Column, int] = {}
+
+    def run() -> Any:
+        inner = _recording_graph()
+
+        def lift(values: Sequence[Any]) -> Any:
+            column = tuple(float_node(graph, value) for value in values)
+            if len(set(column)) == 1:
+                # what all calls share stays outside, where it folds and is computed once
+                return as_value(graph, column[0])
+            if column not in inputs:
+                inputs[column] = inner.input(0, len(inputs))
+            return Value(inner, inputs[column])
+
+        return flatten(body(lift))
+
+    inner, _, (results, after) = trace_body(graph, (), run)
     # a result may itself be a captured value, so captures are complete only after the roots
     roots = [float_node(inner, leaf) for leaf in results]
-    calls = len(arguments)
     captured = [(node,) * calls for node in inner.captures]
-    inputs = [*(leaf.node for leaf in leaves), *capture_nodes(inner)]
-    name = name if name.isidentifier() else "lanes"
-    found = _call_lanes(graph, name, inner, calls, inputs, roots, [*columns, *captured])
+    found = _call_lanes(
+        graph,
+        name if name.isidentifier() else "lanes",
+        inner,
+        calls,
+        [*inputs.values(), *capture_nodes(inner)],
+        roots,
+        [*inputs, *captured],
+    )
     return [rebuild(after, (as_value(graph, column[k]) for column in found)) for k in range(calls)]

@@ -1,0 +1,138 @@
+"""Like branches side by side: which are alike, and accelerations of legged robots of all kinds."""
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tests.model.samples import GENERAL, general_joint, random_axis, random_inertia, random_pose
+from tests.robots import ROBOTS, kicked
+from tests.tolerances import ALGEBRA, assert_close
+from tiburon.algorithms.like_branches import like_branches
+from tiburon.trace import trace
+from tiburon.trace.regions.lanes import LanesRegion
+
+
+def groups(model):
+    """Groups of like branches in a trace."""
+    found = []
+    trace(lambda x: found.append(like_branches(model.plan)) or x, {"x": ()})
+    return found[0]
+
+
+def regions(model):
+    """Calls in lanes of forward dynamics."""
+    program = tb.compile(tb.forward_dynamics, model).__self__.program()
+    graph = program.graph
+    called = [graph.payloads[n] for n in graph.live(program.roots) if graph.ops[n] == "call"]
+    return [callee for callee in called if isinstance(callee, LanesRegion)]
+
+
+def legged(seed, legs, kinds, *, base="free", toes=0, mirrored=False):
+    """A base with legs of the same kinds of joints, placed at random or mirrored."""
+    rng = np.random.default_rng(seed)
+    bodies, parent = [], "world"
+    if base != "world":
+        joint = tb.Free("float") if base == "free" else tb.Revolute("turn", (0.0, 0.0, 1.0))
+        bodies.append(tb.Body("base", joint=joint, inertia=random_inertia(rng)))
+        parent = "base"
+    first = [(random_axis(rng), random_pose(rng)) for _ in (*kinds, *range(toes))]
+    for leg in range(legs):
+        above = parent
+        for k, kind in enumerate((*kinds, *["revolute"] * toes)):
+            name = f"leg{leg}_{k}"
+            axis, pose = first[k] if mirrored else (random_axis(rng), random_pose(rng))
+            if mirrored:
+                signs = np.array([1.0 - 2.0 * (leg & 1), 1.0 - (leg & 2), 1.0])
+                pose = tb.Pose(np.eye(3), signs * np.array(pose.translation))
+                axis = np.eye(3)[k % 3]
+            if kind in GENERAL:
+                joint = general_joint(rng, kind, name, axis, pose)
+            elif kind == "revolute":
+                joint = tb.Revolute(name, axis, float(rng.uniform(-1, 1)), pose=pose)
+            else:
+                joint = tb.Prismatic(name, axis, pose=pose)
+            bodies.append(tb.Body(name, above, joint=joint, inertia=random_inertia(rng)))
+            # toes hang on the last body of the leg
+            above = name if k < len(kinds) - 1 else f"leg{leg}_{len(kinds) - 1}"
+    return tb.Model(f"legged{seed}", bodies)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("quadruped", [(4, 3)]), ("osu_hexapod", [(6, 3)]), ("panda", []), ("tiburon_titan", [])],
+)
+def test_branches_of_known_robots(name, expected):
+    """Legs that are mirrored or stand elsewhere are alike."""
+    model = tb.load(name)
+    assert [(len(group), len(group[0])) for group in groups(model)] == expected
+    assert [region.calls for region in regions(model)] == [n for n, _ in expected for _ in range(3)]
+
+
+def test_bodies_at_one_place_are_alike_and_others_are_not():
+    """Different kinds of joints, and different shapes of branches, divide groups."""
+    like = legged(1, 4, ("revolute", "prismatic"), toes=2)
+    (group,) = groups(like)
+    names = [[like.plan.bodies[index].name for index in branch] for branch in group]
+    assert names == [[f"leg{leg}_{k}" for k in range(4)] for leg in range(4)]
+    bodies = list(like.bodies)
+    odd = tb.Body("more", "leg2_3", joint=tb.Revolute("more", (1, 0, 0)), inertia=bodies[0].inertia)
+    ((*rest,),) = groups(tb.Model("odd", [*bodies, odd]))
+    assert [like.plan.bodies[branch[0]].name for branch in rest] == ["leg0_0", "leg1_0", "leg3_0"]
+    assert groups(legged(1, 1, ("revolute", "prismatic"))) == ()
+    assert groups(legged(1, 3, ("revolute",))) == ()
+    # outside of a trace visits run one by one
+    assert like_branches(like.plan) == ()
+
+
+SHAPES = {
+    "floating": (4, ("revolute", "revolute", "revolute"), {}),
+    "turning": (3, ("prismatic", "spherical"), {"base": "turning"}),
+    "on_the_world": (5, ("spherical", "revolute"), {"base": "world"}),
+    "toes": (4, ("revolute", "cylindrical"), {"toes": 2}),
+    "mirrored": (4, ("revolute", "revolute", "revolute"), {"mirrored": True}),
+    "screws": (9, ("screw", "planar"), {}),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_accelerations_equal_those_of_the_mass_matrix(shape):
+    """For one case and for batches, with the same bits."""
+    legs, kinds, options = SHAPES[shape]
+    model = legged(7, legs, kinds, **options)
+    assert groups(model)
+    q, v, tau = kicked(model, seed=2, shape=(3,))
+    found = tb.forward_dynamics(model, q, v, tau, method="articulated")
+    alone = [
+        tb.forward_dynamics(model, *case, method="articulated")
+        for case in zip(q, v, tau, strict=True)
+    ]
+    assert found.tobytes() == np.array(alone).tobytes()
+    assert_close(found, tb.forward_dynamics(model, q, v, tau, method="composite"), 100 * ALGEBRA)
+    assert_close(tb.inverse_dynamics(model, q, v, found), tau, 100 * ALGEBRA)
+
+
+def test_legs_in_water():
+    """Added mass and drag of the legs differ in numbers only."""
+    model, sea = tb.load("aquarobot"), tb.Water(current=(0.3, 0.1, 0.0))
+    q, v, tau = kicked(model, seed=4)
+    found = tb.forward_dynamics(model, q, v, tau, fluid=sea, method="articulated")
+    expected = tb.forward_dynamics(model, q, v, tau, fluid=sea, method="composite")
+    assert_close(found, expected, 1000 * ALGEBRA)
+
+
+def test_masses_of_one_leg_may_change():
+    """Parameters of all legs are arguments of their own."""
+    model = tb.load("quadruped")
+    kernel = tb.compile(tb.forward_dynamics, model, parameters=("hind_left_shank.mass",))
+    q, v, tau = kicked(model, seed=5)
+    heavy = kernel(q, v, tau, parameters={"hind_left_shank.mass": 1.5})
+    assert not np.allclose(heavy, kernel(q, v, tau), rtol=1e-3)
+    state = tb.inverse_dynamics(model, q, v, kernel(q, v, tau))
+    assert_close(state, tau, 100 * ALGEBRA)
+
+
+def test_robots_without_like_branches_have_no_calls_in_lanes():
+    """Their code stays as it was."""
+    for name in ("panda", "chain_8", "forest"):
+        model = ROBOTS[name] if name in ROBOTS else tb.load(name)
+        assert not regions(model)
