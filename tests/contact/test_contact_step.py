@@ -9,7 +9,12 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.derivative import forward_derivative
 from tiburon.trace.interpret import interpret
 from tiburon.trace.primitives.contact_layout import ContactLayout
-from tiburon.trace.primitives.contact_step import GAP_TOLERANCE, LANDING, UNBOUNDED, ContactStep
+from tiburon.trace.primitives.contact_step import (
+    GAP_TOLERANCE,
+    LANDING_SHARE,
+    UNBOUNDED,
+    ContactStep,
+)
 from tiburon.trace.program import Input, trace
 
 H = 1e-3
@@ -64,7 +69,7 @@ class Step(Problem):
         ends = self.gaps + H * (self.A @ z)[n]
         held = p[n] > self.least + 1e-8 * np.abs(p).max()
         # what lands may stay open
-        held &= jumps <= LANDING * p[n]
+        held &= jumps <= LANDING_SHARE * p[n]
         last = Problem.__new__(Problem)
         last.__dict__.update(self.__dict__)
         last.b = np.zeros_like(self.b)

@@ -386,7 +386,7 @@ def clear_start(
     from tiburon.actuation.compliant_contact import CompliantContact
     from tiburon.actuation.contact_element import ContactElement
     from tiburon.actuation.defaults import contact_elements
-    from tiburon.functions.contact import TOUCHING, contacts_among
+    from tiburon.functions.contact import TOUCHING_GAP, contacts_among
 
     start = closed_start(model, pose, q)
     elements = contact_elements(model, world, contact, pairs)
@@ -401,9 +401,11 @@ def clear_start(
         return -float(here.gap[point]), here.names[point]
 
     depth, point = deepest(start)
-    if depth <= TOUCHING:
+    if depth <= TOUCHING_GAP:
         return start
-    clear = [name for name, known in model.poses.items() if deepest(np.array(known))[0] <= TOUCHING]
+    clear = [
+        name for name, known in model.poses.items() if deepest(np.array(known))[0] <= TOUCHING_GAP
+    ]
     if pose is None and q is None:
         chosen = STAND if STAND in clear else clear[0] if len(clear) == 1 else None
         if chosen is not None:

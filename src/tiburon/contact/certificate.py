@@ -20,7 +20,7 @@ __all__ = ["RANK_CUT", "Certificate", "contradiction", "find_certificate", "refu
 
 Array = NDArray[np.float64]
 
-CERTAIN = 1e-9
+CERTIFICATE_TOLERANCE = 1e-9
 """Distance from a certificate at which it counts as one, relative to its length."""
 
 RANK_CUT = 1e-11
@@ -58,7 +58,7 @@ def find_certificate(C: Array, d: Array) -> Certificate | None:
     target = np.zeros(len(E))
     target[-1] = 1.0
     y = nonnegative_least_squares(E, target)
-    if float(np.linalg.norm(E @ y - target)) > CERTAIN * float(np.linalg.norm(y)):
+    if float(np.linalg.norm(E @ y - target)) > CERTIFICATE_TOLERANCE * float(np.linalg.norm(y)):
         return None
     weights = scale * y
     weights = weights / weights.max()

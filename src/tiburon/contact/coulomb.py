@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 SOLVED = 1e-13
 """Residual, relative to the largest impulse, at which Newton's method ends."""
 
-GOOD = 1e-10
+ACCEPTED_RESIDUAL = 1e-10
 """Residual that is accepted where rounding leaves no better one."""
 
 NEWTON_STEPS = 40
@@ -45,7 +45,7 @@ HALVINGS = 12
 STARTS = 30
 """Starts of Newton's method at most, random ones last."""
 
-FEW = 12
+MAX_ATTEMPTED_CONTACTS = 12
 """Contacts up to which all of these attempts are made; more would take too long."""
 
 SMALLEST_GROWTH = 1e-3
@@ -191,11 +191,13 @@ def solve_coulomb(
     tried = []
     if start is not None:
         tried.append(_newton(problem, start[near].reshape(-1)))
-    if not tried or tried[0][1] > GOOD * problem.size:
+    if not tried or tried[0][1] > ACCEPTED_RESIDUAL * problem.size:
         tried.append(_continued(problem))
     rng = np.random.default_rng(len(near))
-    starts = STARTS if len(near) <= FEW else 0
-    while len(tried) < starts and min(error for _, error in tried) > GOOD * problem.size:
+    starts = STARTS if len(near) <= MAX_ATTEMPTED_CONTACTS else 0
+    while (
+        len(tried) < starts and min(error for _, error in tried) > ACCEPTED_RESIDUAL * problem.size
+    ):
         tried.append(_newton(problem, _scattered(problem, tried[-1][0], rng)))
     p, error = min(tried, key=lambda one: one[1])
     found[near] = p.reshape(-1, 3)
@@ -207,11 +209,11 @@ def _continued(problem: _Problem) -> tuple[Array, float]:
     """Return impulses found by letting friction grow, and their residual."""
     p = _smooth(problem)
     share, growth = 0.0, 1.0
-    smallest = SMALLEST_GROWTH if len(problem.mu) <= FEW else 0.1
+    smallest = SMALLEST_GROWTH if len(problem.mu) <= MAX_ATTEMPTED_CONTACTS else 0.1
     while share < 1.0 and growth >= smallest:
         ahead = min(1.0, share + growth)
         moved, error = _newton(problem._replace(mu=ahead * problem.mu), p)
-        if error <= GOOD * problem.size:
+        if error <= ACCEPTED_RESIDUAL * problem.size:
             p, share, growth = moved, ahead, 2.0 * growth
         else:
             growth *= 0.5

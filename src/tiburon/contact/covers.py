@@ -37,13 +37,13 @@ FINENESS = 12
 MOST_TRIANGLES = 200_000
 """Triangles after division at most."""
 
-ROUNDS = 30
+LLOYD_ITERATIONS = 30
 """Iterations of Lloyd's algorithm."""
 
 CENTERINGS = 300
 """Moves of a center toward the farthest point; the radius is then within 1/300 of the least."""
 
-THINNEST = 1e-6
+MIN_THICKNESS = 1e-6
 """Least dimension of a shape, relative to the length of the mesh."""
 
 
@@ -81,7 +81,7 @@ def cover_mesh(
     size = float(np.ptp(vertices, axis=0).max())
     for number, group in enumerate(_groups(vertices[faces].mean(axis=1), count)):
         points = vertices[np.unique(faces[group])]
-        geometry, pose = _around(points, kind, THINNEST * size)
+        geometry, pose = _around(points, kind, MIN_THICKNESS * size)
         name = shape.name if not shape.name or count == 1 else f"{shape.name}_{number}"
         found.append(
             Shape(geometry, shape.pose @ pose, "collision", name=name, material=shape.material)
@@ -149,7 +149,7 @@ def _groups(centers: Array, count: int) -> list[NDArray[np.intp]]:
         distance = np.minimum(distance, np.linalg.norm(centers - seeds[-1], axis=1))
     middles = np.array(seeds)
     nearest = np.zeros(len(centers), dtype=np.intp)
-    for _ in range(ROUNDS):
+    for _ in range(LLOYD_ITERATIONS):
         squares = np.sum(centers**2, axis=1)[:, None] - 2.0 * centers @ middles.T
         nearest = np.argmin(squares + np.sum(middles**2, axis=1), axis=1)
         after = np.array(

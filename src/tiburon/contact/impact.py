@@ -49,23 +49,23 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.program import current_graph
 from tiburon.trace.regions import while_loop
 
-__all__ = ["REMOTE", "collide", "collision_impulses", "lifting", "loops_at"]
+__all__ = ["REMOTE_VELOCITY", "collide", "collision_impulses", "lifting", "loops_at"]
 
 TOLERANCE = 1e-13
 """Residual of the impulses at which solvers end, relative to the largest impulse."""
 
 Array = NDArray[np.float64]
 
-REMOTE = 1e9
+REMOTE_VELOCITY = 1e9
 """Normal velocity that keeps a contact point out of a problem [m/s]."""
 
-STILL = 1e-10
+STILL_VELOCITY = 1e-10
 """Normal velocity, relative to the largest before, at which a contact does not approach."""
 
 MOST_ROUNDS = 1000
 """Collisions in a row at most, of rebuilt sets or of single contacts."""
 
-UNSOLVED = 1e-6
+MAX_RESIDUAL = 1e-6
 """Residual of a round after which no other follows."""
 
 NO_ENERGY = 1e-9
@@ -74,7 +74,7 @@ NO_ENERGY = 1e-9
 TINY = 1e-300
 """Lower bound of velocities in divisions [m/s]."""
 
-CREATED = 1.0
+ENERGY_CREATED_RESIDUAL = 1.0
 """Residual of traced solutions that create energy."""
 
 HALVINGS = 45
@@ -135,7 +135,7 @@ def collide(
     closed = [point.geometry.gap <= touching for point in points]
     still: Scalar = 0.0
     for k, one in enumerate(closed):
-        still = np.maximum(still, np.where(one, STILL * np.abs(before[3 * k + 2]), 0.0))
+        still = np.maximum(still, np.where(one, STILL_VELOCITY * np.abs(before[3 * k + 2]), 0.0))
 
     def velocities(y: Sequence[Scalar]) -> list[Scalar]:
         return [a + along(row, y) for a, row in zip(before, compliance.rows, strict=True)]
@@ -146,13 +146,13 @@ def collide(
         for k, one in enumerate(closed):
             found = found | (one & (u[3 * k + 2] < -still))
         # after a round that is not solved, further ones would repeat it
-        return found & (state.residual <= UNSOLVED)
+        return found & (state.residual <= MAX_RESIDUAL)
 
     def proceed(state: _Impulses) -> _Impulses:
         u = velocities(state.y)
         chosen = _chosen(closed, u, still, order)
         for k, one in enumerate(chosen):
-            u[3 * k + 2] = np.where(one, u[3 * k + 2], REMOTE)
+            u[3 * k + 2] = np.where(one, u[3 * k + 2], REMOTE_VELOCITY)
         found = _round(compliance, u, mu, e)
         return _Impulses(
             [a + b for a, b in zip(state.p, found.p, strict=True)],
@@ -175,7 +175,9 @@ def collide(
     left: Scalar = 0.0
     for k, one in enumerate(closed):
         excess = np.where(one, -ends[3 * k + 2] - still, 0.0)
-        left = np.maximum(left, np.where(excess > 0.0, excess * STILL / np.maximum(still, TINY), 0))
+        left = np.maximum(
+            left, np.where(excess > 0.0, excess * STILL_VELOCITY / np.maximum(still, TINY), 0)
+        )
     return {
         "v": as_traced(after),
         "impulses": as_traced([x for one in impulses for x in one]).reshape(-1, 3),
@@ -200,10 +202,10 @@ def loops_at(setting: Setting, q: Sequence[Scalar]) -> tuple[Any, ...]:
 
 def _chosen(closed: Sequence[Any], u: Sequence[Scalar], still: Scalar, order: str) -> list[Any]:
     """Return the contacts that take part in a round: all that do not separate, or the fastest."""
-    normal = [np.where(one, u[3 * k + 2], REMOTE) for k, one in enumerate(closed)]
+    normal = [np.where(one, u[3 * k + 2], REMOTE_VELOCITY) for k, one in enumerate(closed)]
     if order == "simultaneous":
         return [speed <= still for speed in normal]
-    fastest: Scalar = REMOTE
+    fastest: Scalar = REMOTE_VELOCITY
     for speed in normal:
         fastest = np.minimum(fastest, speed)
     found: list[Any] = []
@@ -244,7 +246,9 @@ def _round(
     full = decompressed(1.0, compressed.p)
     if current_graph() is not None:
         # left to the solution on floats
-        return full._replace(residual=np.where(created(full), CREATED, full.residual))
+        return full._replace(
+            residual=np.where(created(full), ENERGY_CREATED_RESIDUAL, full.residual)
+        )
     if not created(full):
         return full
     low, high = 0.0, 1.0
@@ -268,7 +272,7 @@ def collision_impulses(
     Args:
         rows: A, three rows per contact point, shape (3 n, nv).
         b: Relative velocities before, two tangents and the normal of each point [m/s], shape
-            (3 n,); a normal velocity of `REMOTE` leaves a point out.
+            (3 n,); a normal velocity of `REMOTE_VELOCITY` leaves a point out.
         mu: Friction of each point, shape (n,).
         restitution: Coefficient of restitution of each point, shape (n,).
 

@@ -44,19 +44,19 @@ MARGIN = 0.05
 TILT = 0.1
 """Sine of the angle up to which parts of a mesh may rise toward the other body around a contact."""
 
-FLAT = 1e-6
+FLAT_SINE = 1e-6
 """Sine of the angle up to which neighboring triangles are one face."""
 
-INSIDE = 1e-9
+FACE_MARGIN = 1e-9
 """How far a contact may be beyond the border of a face or edge, relative to its size."""
 
-DEEP = 1e-6
+DEEP_RATIO = 1e-6
 """Depth from which on a shallower contact nearby replaces one, relative to the smaller radius."""
 
-MERGED = 1e-9
+MERGE_DISTANCE = 1e-9
 """Distance of vertices that are one, relative to the size of the mesh."""
 
-ANGLE = 0.3
+FIRST_ANGLE = 0.3
 """Angle of the first direction in which contacts are chosen [rad]: off the axes of most shapes."""
 
 DIRECTIONS, NORMALS = 8, 3
@@ -142,7 +142,7 @@ class Solid:
         rise = self.vertices[self.opposite[:, 1]] - self.vertices[edges[:, 0]]
         length = np.linalg.norm(rise, axis=1)
         height = np.sum(self.normals[owner[first]] * rise, axis=1)
-        self.is_sharp = (height < -FLAT * length) | (first == second)
+        self.is_sharp = (height < -FLAT_SINE * length) | (first == second)
         self.face_edges = where.reshape(-1, 3)
         ends = np.concatenate([edges, edges[:, ::-1]])
         ends = ends[np.argsort(ends[:, 0], kind="stable")]
@@ -165,7 +165,7 @@ def _mesh_solid(mesh: MeshShape, coal: Any) -> Solid:
     import trimesh
 
     vertices, faces = scaled_triangles(mesh)
-    unit = MERGED * float(np.ptp(vertices[faces].reshape(-1, 3), axis=0).max())
+    unit = MERGE_DISTANCE * float(np.ptp(vertices[faces].reshape(-1, 3), axis=0).max())
     _, first, where = np.unique(
         np.round(vertices / unit), axis=0, return_index=True, return_inverse=True
     )
@@ -360,9 +360,9 @@ def locate(first: Solid, second: Solid, places: tuple[Pose, Pose]) -> tuple[Arra
     on_plane = first.is_plane or second.is_plane
     near = (np.abs(gap) <= margin) | on_plane
     found, gap = found.chosen(near), gap[near]
-    kept = _without_deep(found, gap, DEEP * least)
+    kept = _without_deep(found, gap, DEEP_RATIO * least)
     found, gap = found.chosen(kept), gap[kept]
-    if not on_plane and (not len(gap) or gap.min() > DEEP * least):
+    if not on_plane and (not len(gap) or gap.min() > DEEP_RATIO * least):
         closest, apart = _closest(first, second, R, p)
         if not len(gap) or apart < 0.0:
             found, gap = Features.all([closest, found]), np.concatenate([[apart], gap])
@@ -479,7 +479,7 @@ def _corners_over_faces(
     for start, end in ((a, b), (b, c), (c, a)):
         side, arm = end - start, foot - start
         area = np.sum(n * np.cross(side, arm), axis=1)
-        inside &= area >= -INSIDE * np.sum(side * side, axis=1)
+        inside &= area >= -FACE_MARGIN * np.sum(side * side, axis=1)
     inside &= _is_support(vertices[solid.neighbors[vertex]] - x[:, None], n)
     return Features.of(x[inside], foot[inside], -n[inside], 0.0)
 
@@ -500,11 +500,16 @@ def _crossings(first: Solid, second: Solid, vertices: Array, R: Array, pairs: In
     d1, d2 = vertices[one[:, 1]] - p1, second.vertices[other[:, 1]] - p2
     c = np.cross(d1, d2)
     square = np.sum(c * c, axis=1)
-    crosses = square > FLAT**2 * np.sum(d1 * d1, axis=1) * np.sum(d2 * d2, axis=1)
+    crosses = square > FLAT_SINE**2 * np.sum(d1 * d1, axis=1) * np.sum(d2 * d2, axis=1)
     safe = np.where(crosses, square, 1.0)
     r = p2 - p1
     s, t = (np.sum(np.cross(r, d) * c, axis=1) / safe for d in (d2, d1))
-    crosses &= (s >= -INSIDE) & (s <= 1.0 + INSIDE) & (t >= -INSIDE) & (t <= 1.0 + INSIDE)
+    crosses &= (
+        (s >= -FACE_MARGIN)
+        & (s <= 1.0 + FACE_MARGIN)
+        & (t >= -FACE_MARGIN)
+        & (t <= 1.0 + FACE_MARGIN)
+    )
     x, y = p1 + s[:, None] * d1, p2 + t[:, None] * d2
     n = c / np.sqrt(safe)[:, None]
     outward = first.edge_normals[edges[:, 0]] @ R.T
@@ -535,7 +540,7 @@ def _outward(n: Array, y: Array, around: Array) -> Any:
     """Return where vertices around points of a mesh lie behind them, against outward normals."""
     behind = around - y[:, None]
     rise = np.einsum("nij,nj->ni", behind, n)
-    return (rise <= FLAT * np.linalg.norm(behind, axis=2) + 1e-300).all(axis=1)
+    return (rise <= FLAT_SINE * np.linalg.norm(behind, axis=2) + 1e-300).all(axis=1)
 
 
 def _toward(x: Array, y: Array) -> tuple[Array, NDArray[np.bool_]]:
@@ -556,7 +561,7 @@ def _point_over(x: Array, mesh: Solid, near: Indices) -> Features:
     for k in range(3):
         start, side = corners[:, k], corners[:, (k + 1) % 3] - corners[:, k]
         area = np.sum(n * np.cross(side, foot - start), axis=1)
-        inside &= area >= -INSIDE * np.sum(side * side, axis=1)
+        inside &= area >= -FACE_MARGIN * np.sum(side * side, axis=1)
     points = [foot[inside]]
     normals = [n[inside]]
     edges = np.unique(mesh.face_edges[near].reshape(-1))
@@ -588,7 +593,7 @@ def _axis_over_edges(axis: Array, mesh: Solid, near: Indices) -> Features:
     p1, d1 = np.broadcast_to(axis[0], p2.shape), np.broadcast_to(axis[1] - axis[0], p2.shape)
     c = np.cross(d1, d2)
     square = np.sum(c * c, axis=1)
-    good = square > FLAT**2 * np.sum(d1 * d1, axis=1) * np.sum(d2 * d2, axis=1)
+    good = square > FLAT_SINE**2 * np.sum(d1 * d1, axis=1) * np.sum(d2 * d2, axis=1)
     safe = np.where(good, square, 1.0)
     s, t = (np.sum(np.cross(p2 - p1, d) * c, axis=1) / safe for d in (d2, d1))
     good &= (s > 0.0) & (s < 1.0) & (t > 0.0) & (t < 1.0)
@@ -663,7 +668,7 @@ def _slots(found: Features, gap: Array, size: float, margin: float) -> list[tupl
     kept: list[tuple[int, int]] = []
     slot = 0
     for values, count in ((across, DIRECTIONS), (tilted, NORMALS)):
-        for angle in ANGLE + 2.0 * np.pi * np.arange(count) / count:
+        for angle in FIRST_ANGLE + 2.0 * np.pi * np.arange(count) / count:
             score = values @ [np.cos(angle), np.sin(angle)] - 0.5 * gap / margin
             _keep(kept, slot, int(np.argmax(score)), found, size)
             slot += 1
@@ -674,7 +679,7 @@ def _slots(found: Features, gap: Array, size: float, margin: float) -> list[tupl
 def _keep(kept: list[tuple[int, int]], slot: int, k: int, found: Features, size: float) -> None:
     """Keep a contact unless the same one is kept already."""
     for _, known in kept:
-        near = float(np.linalg.norm(found.first[known] - found.first[k])) < DEEP * size
-        if near and float(found.normal[known] @ found.normal[k]) > 1.0 - DEEP:
+        near = float(np.linalg.norm(found.first[known] - found.first[k])) < DEEP_RATIO * size
+        if near and float(found.normal[known] @ found.normal[k]) > 1.0 - DEEP_RATIO:
             return
     kept.append((slot, k))

@@ -50,7 +50,7 @@ MOST_PATTERNS = 1024
 ROUNDING = 1e-12
 """Share of the terms of an acceleration below which their sum is rounding."""
 
-SMALLEST = 1e-140
+MIN_FORCE = 1e-140
 """Force whose square is still a number [N]: without gravity forces at rest are none at all."""
 
 RANK_CUT = 1e-10
@@ -59,7 +59,7 @@ RANK_CUT = 1e-10
 SEARCH_STEPS, NEWTON_STEPS = 12, 12
 """Iterations for the directions of contacts that begin to slide, at most."""
 
-SCANNED = 24
+SCANNED_ANGLES = 24
 """Angles at which the direction of one contact that begins to slide is looked for."""
 
 
@@ -394,8 +394,8 @@ def _directions(
         if guess is not None:
             yield np.arctan2(-guess[list(starting), 1], -guess[list(starting), 0])
         if len(starting) == 1:
-            for low in np.linspace(0.0, 2.0 * np.pi, SCANNED, endpoint=False):
-                root = _root(across, float(low), float(low) + 2.0 * np.pi / SCANNED)
+            for low in np.linspace(0.0, 2.0 * np.pi, SCANNED_ANGLES, endpoint=False):
+                root = _root(across, float(low), float(low) + 2.0 * np.pi / SCANNED_ANGLES)
                 if root is not None:
                     yield np.array([root])
             return
@@ -497,7 +497,7 @@ def centered_forces(
         return f
     y = f.reshape(-1)[places]
     size = float(np.abs(y).max())
-    if size < SMALLEST:
+    if size < MIN_FORCE:
         return f
     best, least = y, _usage(y, mu)
     z = np.zeros(len(null))

@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 SMALLEST_PIVOT = 1e-10
 """Entry of a column, relative to its largest, that can be a pivot."""
 
-TIE = 1e-11
+TIE_TOLERANCE = 1e-11
 """Difference of ratios that counts as a tie, for problems scaled to unit size."""
 
 PIVOTS_PER_CONTACT = 50
@@ -109,7 +109,7 @@ def _leaving_row(tableau: Array, basis: list[int], entering: int, artificial: in
     # right-hand side, then the columns of the inverse of the basis
     for place in (2 * count + 1, *range(count)):
         ratios = tableau[rows, place] / column[rows]
-        rows = rows[ratios <= ratios.min() + TIE * max(1.0, abs(float(ratios.min())))]
+        rows = rows[ratios <= ratios.min() + TIE_TOLERANCE * max(1.0, abs(float(ratios.min())))]
         if place == 2 * count + 1:
             for row in rows:
                 if basis[row] == artificial:

@@ -70,7 +70,7 @@ CONTACTS = ("planned", "measured")
 LEAST_CAP = 1e-3
 """Bound of normal forces relative to the full load, where contacts begin or end."""
 
-CHOSEN = 0.6
+FOOTHOLD_FREEZE_SHARE = 0.6
 """Share of a swing up to which its foothold may move."""
 
 LONGEST = 0.15
@@ -450,7 +450,7 @@ class LoadSharingControl(RunTimeFields):
         caught = self._caught(state, own, now) if self._aimed else []
         for k, foot in enumerate(self._aimed):
             # footholds are chosen until shortly before the landing
-            open_end = now.aims[foot.name].blend[0] < CHOSEN
+            open_end = now.aims[foot.name].blend[0] < FOOTHOLD_FREEZE_SHARE
             shift = [
                 np.where(open_end, new, old)
                 for new, old in zip(caught, shifts[2 * k : 2 * k + 2], strict=True)

@@ -26,7 +26,7 @@ from tiburon.trace.primitives.table_rows import HANDLE, Table
 
 __all__ = ["GaitPath", "MotionPath", "MotionSample"]
 
-ENDLESS = 1e9
+NEVER = 1e9
 """Time that never comes [s]."""
 
 TRANSFER = 0.1
@@ -321,7 +321,7 @@ class GaitPath:
         axis = np.array([1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y + w * z)])
         velocity = ahead[0] * axis + ahead[1] * np.array([-axis[1], axis[0]])
         points = tuple(known[name] for name in phases)
-        until = ENDLESS if duration is None else positive("duration", duration, "s")
+        until = NEVER if duration is None else positive("duration", duration, "s")
         return cls(
             first.name,
             tuple(base.tolist()),
@@ -471,8 +471,8 @@ class GaitPath:
             )
             touching[point.name] = np.where(in_air, 0.0, 1.0)
             landed = start + (np.minimum(n, last) - phase) * period
-            since = np.where(n > first, time - landed, ENDLESS)
-            left = np.where(swings, (duty - share) * period, ENDLESS)
+            since = np.where(n > first, time - landed, NEVER)
+            left = np.where(swings, (duty - share) * period, NEVER)
             spans[point.name] = (since, left)
         return MotionSample({self.joint: pose}, {}, touching, spans, transfer, aims)
 

@@ -21,13 +21,13 @@ ANGLE = np.pi / 2.0
 DURATION = 2.4
 """Simulated time [s]."""
 
-LOWER = 0.8
+FRICTION_RATIO = 0.8
 """Friction of the glass in the run, relative to what the controller plans with."""
 
-LEAST = 0.5
+MIN_NORMAL_FORCE = 0.5
 """Normal force of each finger at least [N]."""
 
-LOST = 0.1
+DROP_TIME = 0.1
 """Time in which a glass is lost that is held without reserve [s]."""
 
 RESERVE = 0.25
@@ -99,7 +99,10 @@ def grasp(robot: Model, q: Any) -> Any:
 
 
 def pour(
-    lower: float = LOWER, reserve: float = RESERVE, duration: float = DURATION, **options: Any
+    lower: float = FRICTION_RATIO,
+    reserve: float = RESERVE,
+    duration: float = DURATION,
+    **options: Any,
 ) -> Any:
     """Let the hand lift and tilt the glass; return the run.
 
@@ -112,7 +115,7 @@ def pour(
     robot, start = hand_on_a_wrist()
     pairs = [(tip, "glass") for tip in TIPS]
     driven = ["lift", "tilt", *(actuator.joint for actuator in robot.actuators)]
-    least = tb.NormalForceLimit({f"{tip}/glass": (LEAST, np.inf) for tip in TIPS})
+    least = tb.NormalForceLimit({f"{tip}/glass": (MIN_NORMAL_FORCE, np.inf) for tip in TIPS})
     plan = tb.LoadSharing.of(robot, pairs=pairs, driven=driven, friction=FRICTION, limits=[least])
     _, center = tb.forward_kinematics(robot, start, "glass")
     up = center + np.array([0.0, 0.0, HEIGHT])
@@ -173,7 +176,7 @@ def pick_and_pour(duration: float | None = None) -> Demonstration:
         duration: Simulated time [s]; 2.4 by default.
     """
     run = pour(duration=DURATION if duration is None else duration, record_every=1)
-    bare = pour(reserve=0.0, duration=LOST, record_every=1)
+    bare = pour(reserve=0.0, duration=DROP_TIME, record_every=1)
     force = np.linalg.norm(run.get("contact_force").values, axis=-1)[1:]
     fingers = [k for k, name in enumerate(run.model.v_names) if name.startswith("finger")]
     torque = float(np.abs(run.u[:, fingers]).max())
@@ -181,10 +184,11 @@ def pick_and_pour(duration: float | None = None) -> Demonstration:
     facts = (
         f"lifts a glass of 0.4 kg by {1e3 * run.q[-1, -1]:.0f} mm and tilts it by "
         f"{np.degrees(run.q[-1, 1]):.0f} degrees",
-        f"friction is {FRICTION * LOWER:g} where {FRICTION:g} was planned; {100 * RESERVE:.0f} % "
-        f"are kept in reserve, and no finger slips by more than {slip_of(run):.0e} m",
-        f"without reserve the glass slips by {1e3 * slip_of(bare):.1f} mm in {LOST:g} s, and is "
-        "lost",
+        f"friction is {FRICTION * FRICTION_RATIO:g} where {FRICTION:g} was planned; "
+        f"{100 * RESERVE:.0f} % are kept in reserve, and no finger slips by more than "
+        f"{slip_of(run):.0e} m",
+        f"without reserve the glass slips by {1e3 * slip_of(bare):.1f} mm in {DROP_TIME:g} s, "
+        "and is lost",
         f"fingers press with {force.min():.2f} to {force.max():.2f} N; torques reach {torque:.2f} "
         "of 0.25 N m",
         *contact_facts(run, TIPS)[2:],

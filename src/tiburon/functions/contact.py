@@ -50,7 +50,7 @@ __all__ = [
 Array = NDArray[np.float64]
 Pairs = Sequence[tuple[str, str]]
 
-TOUCHING = 1e-7
+TOUCHING_GAP = 1e-7
 """Gap up to which shapes touch [m]: rounding of configurations typed with seven digits."""
 
 AT_REST = 1e-7
@@ -60,13 +60,13 @@ typed with seven digits."""
 ORDERS = ("simultaneous", "sequential")
 """Whether contacts of a collision are compressed together or one after the other."""
 
-STALLED = 1e-12
+STALLED_RESIDUAL = 1e-12
 """Residual of impulses from which on a collision is solved again, to rounding."""
 
 MOST_NATIVE = 64
 """Contact points up to which collisions are compiled; more are solved on floats, one by one."""
 
-UNSOLVED = 1e-8
+REPORTED_RESIDUAL = 1e-8
 """Residual of impulses that is reported."""
 
 COLLISION = ("kinetic_friction", "restitution")
@@ -210,7 +210,9 @@ def _collide(
     from tiburon.contact.impact import collide
 
     options = dict(setting.options)
-    return collide(setting, q, v, options["candidates"], restitution, p, TOUCHING, options["order"])
+    return collide(
+        setting, q, v, options["candidates"], restitution, p, TOUCHING_GAP, options["order"]
+    )
 
 
 def _impact_inputs(model: Model, options: Options) -> list[Input]:
@@ -382,13 +384,13 @@ def check_gaps(
     """Refuse to start a run from a penetration.
 
     Raises:
-        DomainError: If shapes overlap by more than `TOUCHING`; the message names them.
+        DomainError: If shapes overlap by more than `TOUCHING_GAP`; the message names them.
     """
     check_overlap(contacts(model, q, world=world, pairs=pairs, time=time), "start")
 
 
 def check_overlap(here: Contacts, element: str) -> None:
-    """Refuse shapes that overlap by more than `TOUCHING`.
+    """Refuse shapes that overlap by more than `TOUCHING_GAP`.
 
     Args:
         here: The contacts of a configuration, or of many.
@@ -397,7 +399,7 @@ def check_overlap(here: Contacts, element: str) -> None:
     Raises:
         DomainError: With the contact, its depth and the case.
     """
-    if not here.gap.size or here.gap.min() >= -TOUCHING:
+    if not here.gap.size or here.gap.min() >= -TOUCHING_GAP:
         return
     *case, point = np.unravel_index(int(np.argmin(here.gap)), here.gap.shape)
     at = f" in case {', '.join(str(int(k)) for k in case)}" if case else ""
@@ -600,7 +602,7 @@ class _Collision(NamedTuple):
             "v": after,
             "impulses": np.zeros((*shape, 3)),
             "energy_change": np.zeros(cases),
-            "touching": np.broadcast_to(gap <= TOUCHING, shape).astype(np.float64),
+            "touching": np.broadcast_to(gap <= TOUCHING_GAP, shape).astype(np.float64),
             "restitution": np.broadcast_to(np.maximum(given, 0.0), shape).copy(),
             "factor": np.ones(cases),
             "rounds": np.zeros(cases),
@@ -638,7 +640,9 @@ class _Collision(NamedTuple):
         self, parts: dict[str, Array], q: ArrayLike, v: ArrayLike, given: Array
     ) -> None:
         """Solve cases one by one, to rounding, where sweeps over the contacts have stalled."""
-        for case, position, velocity, time in self._cases(parts["residual"], STALLED, q, v):
+        for case, position, velocity, time in self._cases(
+            parts["residual"], STALLED_RESIDUAL, q, v
+        ):
             whole = self._of_case(case, parts["residual"].shape)
             with at_time(time):
                 self._solve_case(parts, case, position, velocity, time, given, whole)
@@ -668,13 +672,15 @@ class _Collision(NamedTuple):
         from tiburon.contact.certificate import contradiction
 
         names, options = _names(self.candidates), self.options(self.candidates)
-        for case, position, velocity, time in self._cases(parts["residual"], UNSOLVED, q, v):
+        for case, position, velocity, time in self._cases(
+            parts["residual"], REPORTED_RESIDUAL, q, v
+        ):
             model, around, numbers = self._of_case(case, parts["residual"].shape)
             with at_time(time):
                 found = _APPROACH.run(model, around, options, position, velocity, numbers)
             gap, speed, rows = (np.asarray(found[name], dtype=np.float64) for name in found)
             # contacts that separate take no part
-            closed = np.flatnonzero((gap <= TOUCHING) & (speed <= AT_REST))
+            closed = np.flatnonzero((gap <= TOUCHING_GAP) & (speed <= AT_REST))
             normals = rows[closed]
             error = contradiction(
                 normals @ normals.T,
@@ -709,7 +715,7 @@ class _Collision(NamedTuple):
             start = own.stop
             mine = every[at : at + len(candidate.parameters())]
             at += len(mine)
-            if gap[own].min() <= TOUCHING:
+            if gap[own].min() <= TOUCHING_GAP:
                 chosen.append(candidate)
                 points += own
                 numbers += mine.tolist()
@@ -783,13 +789,13 @@ def _report_collision(names: Sequence[str], parts: Mapping[str, Array]) -> None:
             ModelWarning,
             stacklevel=4,
         )
-    if residual.max(initial=0.0) > UNSOLVED:
+    if residual.max(initial=0.0) > REPORTED_RESIDUAL:
         case = int(residual.argmax())
         point = names[int(parts["worst"].reshape(-1)[case])]
         warnings.warn(
-            f"impact: contact {point!r}: impulses of {int((residual > UNSOLVED).sum())} of "
-            f"{residual.size} cases satisfy the laws of contact to {float(residual.max()):.3g} of "
-            "the largest only; check their `residual`, or reduce the friction",
+            f"impact: contact {point!r}: impulses of "
+            f"{int((residual > REPORTED_RESIDUAL).sum())} of {residual.size} cases satisfy the "
+            f"laws of contact to {float(residual.max()):.3g} of the largest only; check their `residual`, or reduce the friction",
             ModelWarning,
             stacklevel=4,
         )
@@ -867,7 +873,7 @@ def contact_dependence(
     tolerance = positive("tolerance", tolerance)
     place = vector("q", q, model.nq)
     gap, rows = (np.asarray(x) for x in _called(_NORMALS, model, candidates, place))
-    closed = np.flatnonzero(gap <= TOUCHING).tolist()
+    closed = np.flatnonzero(gap <= TOUCHING_GAP).tolist()
     every = _names(candidates)
     names = tuple(every[k] for k in closed)
     found = analyze_dependence(rows[closed], tolerance)

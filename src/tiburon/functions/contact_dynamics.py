@@ -28,7 +28,7 @@ from tiburon.contact.modes import (
     solve_modes,
 )
 from tiburon.errors import DomainError, ModelError, SecondOrderCollisionError, ShapeError
-from tiburon.functions.contact import AT_REST, TOUCHING, Pairs, refuse_meshes
+from tiburon.functions.contact import AT_REST, TOUCHING_GAP, Pairs, refuse_meshes
 from tiburon.functions.contact_parameters import surfaces_by_name
 from tiburon.functions.keywords import (
     DYNAMICS_CALL,
@@ -53,13 +53,13 @@ MODES = ("separated", "breaking", "inactive", "remaining", "sticking", "sliding"
 FRICTION = ("static_friction", "kinetic_friction")
 """Coefficients of surfaces that enter."""
 
-SHORT = 1e-6
+GUESS_STEP = 1e-6
 """Time step whose impulses guess the modes [s]."""
 
 TOLERANCE = 1e-12
 """Residual of the guess, relative to the largest force."""
 
-REMOTE = 1e9
+REMOTE_VELOCITY = 1e9
 """Normal velocity that keeps a contact point out of a problem [m/s]."""
 
 
@@ -135,12 +135,13 @@ def _problem(
     mu: list[Scalar] = []
     for k, (point, surface) in enumerate(zip(points, surfaces, strict=True)):
         t1, t2, n = c[3 * k : 3 * k + 3]
-        closed = (point.geometry.gap <= TOUCHING) & (n <= AT_REST)
+        closed = (point.geometry.gap <= TOUCHING_GAP) & (n <= AT_REST)
         moves = t1 * t1 + t2 * t2 > AT_REST * AT_REST
         b += [
-            np.where(moves, x, 0.0) + SHORT * y for x, y in zip((t1, t2), d[3 * k :], strict=False)
+            np.where(moves, x, 0.0) + GUESS_STEP * y
+            for x, y in zip((t1, t2), d[3 * k :], strict=False)
         ]
-        b.append(np.where(closed, SHORT * d[3 * k + 2], REMOTE))
+        b.append(np.where(closed, GUESS_STEP * d[3 * k + 2], REMOTE_VELOCITY))
         mu.append(np.where(moves, surface.kinetic_friction, surface.static_friction))
     count = len(points)
     none = [0.0] * count
@@ -165,7 +166,7 @@ def _problem(
         "columns": as_traced([x for one in columns for x in one]).reshape(3 * count, plan.nv),
         "friction": as_traced([x for one in surfaces for x in one[:2]]).reshape(count, 2),
         "vd": as_traced(list(vd)),
-        "guess": as_traced([x / SHORT for x in guess.p]).reshape(count, 3),
+        "guess": as_traced([x / GUESS_STEP for x in guess.p]).reshape(count, 3),
         "slips": as_traced(slips),
     }
 
@@ -270,7 +271,7 @@ def contact_dynamics(
         np.zeros(batch),
     )
     for case in np.ndindex(*batch):
-        closed = np.flatnonzero((gap[case] <= TOUCHING) & (velocity[case][:, 2] <= AT_REST))
+        closed = np.flatnonzero((gap[case] <= TOUCHING_GAP) & (velocity[case][:, 2] <= AT_REST))
         if not len(closed):
             continue
         places = (3 * closed[:, None] + np.arange(3)).reshape(-1)
@@ -364,7 +365,7 @@ def _violation(problem: ContactProblem, solution: ModeSolution) -> float:
 
 def _check_motion(names: tuple[str, ...], gap: Array, speed: Array) -> None:
     """Refuse states with penetration or collisions."""
-    if gap.size and gap.min() < -TOUCHING:
+    if gap.size and gap.min() < -TOUCHING_GAP:
         *case, point = np.unravel_index(int(np.argmin(gap)), gap.shape)
         at = f" in case {tuple(map(int, case))}" if case else ""
         raise DomainError(
@@ -373,7 +374,7 @@ def _check_motion(names: tuple[str, ...], gap: Array, speed: Array) -> None:
             f"a penetration of {-float(gap.min()):.3g} m{at}",
             advice="move the robot, or use q=tb.lift_out(model, q, world=world)",
         )
-    approach = np.where(gap <= TOUCHING, speed, 0.0)
+    approach = np.where(gap <= TOUCHING_GAP, speed, 0.0)
     if approach.size and approach.min() < -AT_REST:
         *case, point = np.unravel_index(int(np.argmin(approach)), approach.shape)
         at = f" in case {tuple(map(int, case))}" if case else ""

@@ -24,7 +24,7 @@ __all__ = ["FreeMotionShare", "share_free_motion"]
 
 Array = NDArray[np.float64]
 
-LIGHT = 1e-9
+TIE_BREAK_WEIGHT = 1e-9
 """Weight of forces and accelerations that the objective leaves open, relative to its largest."""
 
 
@@ -106,7 +106,7 @@ def share_free_motion(
     W = S.T @ S
     largest = float(np.diag(W).max(initial=0.0)) or 1.0
     W[n:, n:] += float(damping) * np.eye(k)
-    W += LIGHT * largest * np.eye(n + k)
+    W += TIE_BREAK_WEIGHT * largest * np.eye(n + k)
     # zero on all solutions: what equations determine needs no weight
     sizes = np.linalg.norm(A1, axis=1)
     some = sizes > 0.0

@@ -23,10 +23,10 @@ __all__ = ["ForceClosure", "check_motion", "force_closure", "loose_names"]
 
 Array = NDArray[np.float64]
 
-OPEN = 1e-6
+OPEN_RESIDUAL = 1e-6
 """Residual of a closed loop [m or rad], and rate at which it opens relative to the motion."""
 
-ACCELERATES = 1e-4
+OPENING_ACCELERATION = 1e-4
 """Acceleration at which a loop opens, relative to that of the motion; differences find its bias."""
 
 STEP = 1e-6
@@ -35,13 +35,13 @@ STEP = 1e-6
 MAX_GAP = 1e-3
 """Gap up to which a contact touches [m]."""
 
-RANK = 1e-9
+RANK_TOLERANCE = 1e-9
 """Singular value relative to the largest that counts as zero."""
 
 SIDES = 16
 """Sides of the pyramids inside friction cones."""
 
-CLOSED = 1e-7
+FORCE_CLOSURE_MARGIN = 1e-7
 """Least part of the normal forces by which all limits must be kept for force closure."""
 
 
@@ -72,7 +72,7 @@ def loose_names(plan: "LoadSharing", A1: Array) -> tuple[str, ...]:
         return plan.equation_names if A1.shape[0] else ()
     U, sizes, _ = np.linalg.svd(A1, full_matrices=True)
     largest = float(sizes.max(initial=0.0))
-    rank = int(np.sum(sizes > RANK * largest)) if largest > 0.0 else 0
+    rank = int(np.sum(sizes > RANK_TOLERANCE * largest)) if largest > 0.0 else 0
     parts = np.abs(U[:, rank:]).max(axis=1, initial=0.0)
     return tuple(name for name, part in zip(plan.equation_names, parts, strict=True) if part > 1e-6)
 
@@ -137,7 +137,7 @@ def _check_loops(plan: "LoadSharing", q: Array, v: Array, vd: Array, touching: A
         if name in taking:
             open_by[name] = max(open_by.get(name, 0.0), abs(float(x)))
     worst = max(open_by, key=open_by.__getitem__, default=None)
-    if worst is not None and open_by[worst] > OPEN:
+    if worst is not None and open_by[worst] > OPEN_RESIDUAL:
         raise LoopError(
             f"loop {worst!r}: expected a closed one, got one open by {open_by[worst]:.3g} m or "
             "rad; assemble(model, q) closes it",
@@ -158,14 +158,14 @@ def _check_loops(plan: "LoadSharing", q: Array, v: Array, vd: Array, touching: A
     for group in layout.groups[first : first + len(model.loops)]:
         places = list(group.places)
         rate = float(np.abs(rates[places]).max(initial=0.0))
-        if rate > OPEN * (scale * speed + OPEN):
+        if rate > OPEN_RESIDUAL * (scale * speed + OPEN_RESIDUAL):
             raise LoopError(
                 f"loop {group.name!r}: expected a velocity that keeps it closed, got one that "
                 f"opens it at {rate:.3g} m/s or rad/s; project_velocity(model, q, v) removes that",
                 {group.name: rate},
             )
         opens = float(np.abs(accelerations[places]).max(initial=0.0))
-        if opens > ACCELERATES * (scale * (sizes + speed * speed) + ACCELERATES):
+        if opens > OPENING_ACCELERATION * (scale * (sizes + speed * speed) + OPENING_ACCELERATION):
             raise LoopError(
                 f"loop {group.name!r}: expected an acceleration that keeps it closed, got one that "
                 f"opens it at {opens:.3g} m/s^2 or rad/s^2; take it from loop_dynamics or from a "
@@ -233,4 +233,4 @@ def force_closure(plan: "LoadSharing", q: Array, touching: Array) -> ForceClosur
         return nothing
     x = np.asarray(found.x)
     margin = float(x[n])
-    return ForceClosure(margin > CLOSED and not free, margin, free, x[:n])
+    return ForceClosure(margin > FORCE_CLOSURE_MARGIN and not free, margin, free, x[:n])

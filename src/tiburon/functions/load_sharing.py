@@ -124,10 +124,10 @@ SIDES = 16
 OF_PUSH = ("friction", "torsion", "center of pressure", "least normal force")
 """Limits that a contact without its first one, which pulls, does not have."""
 
-ACTIVE = 1e-9
+ACTIVE_MULTIPLIER = 1e-9
 """Multiplier relative to the largest above which a limit is active."""
 
-SHOWN = 1e-7
+REPORTED_VIOLATION = 1e-7
 """Violation relative to the largest force above which it is reported."""
 
 
@@ -167,7 +167,7 @@ class GripLimit:
             object.__setattr__(self, quantity, float(value))
 
 
-CHANGING = 1e-7
+CHANGE_TOLERANCE = 1e-7
 """Slack and multiplier, relative to the largest, below which a limit may change its part."""
 
 
@@ -288,7 +288,7 @@ class LoadShare(NamedTuple):
             case: Index of the case in a batch.
         """
         place = self._place(case)
-        least = SHOWN * float(np.abs(self.x[place]).max(initial=0.0))
+        least = REPORTED_VIOLATION * float(np.abs(self.x[place]).max(initial=0.0))
         plan, found = self.plan, []
         equations = dict(zip(plan.equation_names, self.shortfall[place].tolist(), strict=True))
         limits = list(zip(plan.limit_names, self.excess[place].tolist(), strict=True))
@@ -327,7 +327,9 @@ class LoadShare(NamedTuple):
         x, y = np.abs(self.x), np.abs(self.multipliers)
         forces = np.max(x, axis=-1, initial=0.0, keepdims=True)
         pressures = np.maximum(np.max(y, axis=-1, initial=0.0, keepdims=True), forces)
-        found = (np.abs(self.slacks) <= CHANGING * forces) & (y <= CHANGING * pressures)
+        found = (np.abs(self.slacks) <= CHANGE_TOLERANCE * forces) & (
+            y <= CHANGE_TOLERANCE * pressures
+        )
         # contacts that do not touch are not about to do anything
         touching = np.concatenate([self.motion[3], np.ones((*self.motion[3].shape[:-1], 1))], -1)
         return found & (touching[..., self.plan._limit_groups] > 0.0)
@@ -403,7 +405,7 @@ class LoadShare(NamedTuple):
         active = [
             name
             for name, value in zip(plan.limit_names, y, strict=True)
-            if value > ACTIVE * max(largest, 1e-300)
+            if value > ACTIVE_MULTIPLIER * max(largest, 1e-300)
         ]
         if status == "infeasible":
             return f"{lead}{self.explain(case).sentence}"
@@ -430,7 +432,7 @@ class LoadShare(NamedTuple):
             first += "".join(
                 f"; {name} exceeded by {over[k]:.3g} N or N m"
                 for k, name in enumerate(plan.limit_names)
-                if over[k] > SHOWN * largest
+                if over[k] > REPORTED_VIOLATION * largest
             )
         return lead + "; ".join([first, *parts])
 
@@ -1254,7 +1256,7 @@ class LoadSharing:
         if found is None or not found.holds:
             sentence = "infeasible, though not beyond pyramids of 16 sides around friction cones"
             return Infeasibility((), {}, found, None, None, sentence)
-        rows = [k for k, y in enumerate(found.y2) if y > ACTIVE]
+        rows = [k for k, y in enumerate(found.y2) if y > ACTIVE_MULTIPLIER]
         lifted = {}
         for k in rows:
             # a contact that pulls has no friction limit
@@ -1277,7 +1279,9 @@ class LoadSharing:
         if not involved:
             # a combination of equations that no force enters
             held = [
-                name for name, y in zip(equation_names, found.y1, strict=True) if abs(y) > ACTIVE
+                name
+                for name, y in zip(equation_names, found.y1, strict=True)
+                if abs(y) > ACTIVE_MULTIPLIER
             ]
             held = held if A1.any() else list(equation_names)
             parts = [f"infeasible: no force that takes part acts on {_listed(held)}"]

@@ -23,10 +23,10 @@ Level = tuple[Array, Array]
 RANK_TOLERANCE = 1e-10
 """Singular value relative to the largest below which a level does not depend on a direction."""
 
-LIGHT = 1e-6
+LEVEL_WEIGHT = 1e-6
 """Weight of a level relative to the one before, where limits decide which rows are active."""
 
-HELD = 1e-9
+VIOLATION_TOLERANCE = 1e-9
 """Violation of a limit, relative to the data, that counts as rounding error."""
 
 
@@ -56,7 +56,7 @@ def least_by_levels(levels: Sequence[Level], A1: Array, b1: Array, A2: Array, b2
         size = max(float(np.abs(H).max(initial=0.0)) ** 2, 1e-300)
         W += weight / size * H.T @ H
         c += weight / size * H.T @ (G @ x0 + g)
-        weight *= LIGHT
+        weight *= LEVEL_WEIGHT
     W += weight * np.eye(len(c))
     rows, right = A2 @ N, b2 - A2 @ x0
     found = solve_qp(W, c, None, None, rows, right)
@@ -75,7 +75,7 @@ def least_by_levels(levels: Sequence[Level], A1: Array, b1: Array, A2: Array, b2
 
 def _holds(A2: Array, b2: Array, x: Array) -> bool:
     size = np.abs(A2) @ np.abs(x) + np.abs(b2)
-    return bool(np.all(A2 @ x - b2 >= -HELD * np.maximum(size, 1e-300)))
+    return bool(np.all(A2 @ x - b2 >= -VIOLATION_TOLERANCE * np.maximum(size, 1e-300)))
 
 
 def _without_limits(levels: Sequence[Level], A1: Array, b1: Array) -> Array:

@@ -30,10 +30,10 @@ __all__ = ["WrenchPolytope", "closed_form_tensions", "wrench_polytope"]
 
 Array = NDArray[np.float64]
 
-INDEPENDENT = 1e-9
+RANK_TOLERANCE = 1e-9
 """Singular value relative to the largest below which columns of A depend on each other."""
 
-SAME = 1e-9
+SAME_NORMAL = 1e-9
 """Difference of unit normals up to which facets are the same."""
 
 
@@ -68,7 +68,7 @@ def wrench_polytope(A: Array, low: Array, high: Array) -> WrenchPolytope:
     faces: list[tuple[Array, float]] = []
     for chosen in combinations(range(count), d - 1):
         U, sizes, _ = np.linalg.svd(A[:, list(chosen)], full_matrices=True)
-        if sizes.min(initial=np.inf) <= INDEPENDENT * size:
+        if sizes.min(initial=np.inf) <= RANK_TOLERANCE * size:
             # these cables span no hyperplane
             continue
         c = U[:, -1]
@@ -86,7 +86,7 @@ def _distinct(faces: Sequence[tuple[Array, float]], d: int) -> WrenchPolytope:
     kept: dict[tuple[int, ...], tuple[Array, float]] = {}
     for normal, offset in faces:
         kept.setdefault(
-            tuple(np.round(normal / SAME / 10.0).astype(int).tolist()), (normal, offset)
+            tuple(np.round(normal / SAME_NORMAL / 10.0).astype(int).tolist()), (normal, offset)
         )
     if not kept:
         return WrenchPolytope(np.zeros((0, d)), np.zeros(0))

@@ -26,10 +26,10 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-LIGHT = 1e-6
+FORCE_WEIGHT = 1e-6
 """Weight of the forces relative to that of what is to be least."""
 
-CHECKED = 1e-9
+CERTIFICATE_TOLERANCE = 1e-9
 """Relative residual of a certificate."""
 
 
@@ -51,7 +51,7 @@ class Contradiction(NamedTuple):
     @property
     def holds(self) -> bool:
         """Whether the certificate proves that there is no solution."""
-        return self.residual <= CHECKED < self.gain and bool(np.all(self.y2 >= 0.0))
+        return self.residual <= CERTIFICATE_TOLERANCE < self.gain and bool(np.all(self.y2 >= 0.0))
 
 
 def contradiction_of(A1: Array, b1: Array, A2: Array, b2: Array) -> Contradiction | None:
@@ -86,7 +86,7 @@ def least_excess(A1: Array, b1: Array, A2: Array, b2: Array, rows: Sequence[int]
     """
     n, count = A1.shape[1], len(rows)
     scale = _force_scale(b1, b2)
-    W = np.diag([LIGHT**2] * n + [1.0] * count)
+    W = np.diag([FORCE_WEIGHT**2] * n + [1.0] * count)
     slack = np.zeros((len(b2), count))
     slack[list(rows), range(count)] = 1.0
     found = solve_qp(
@@ -119,7 +119,7 @@ def nearest_right_hand_side(
     """
     n, rows = A1.shape[1], len(b1)
     scale = _force_scale(b1, b2)
-    W = np.diag(np.concatenate([np.full(n, LIGHT**2 * float(weights.min())), weights]))
+    W = np.diag(np.concatenate([np.full(n, FORCE_WEIGHT**2 * float(weights.min())), weights]))
     found = solve_qp(
         W,
         np.zeros(n + rows),
@@ -151,7 +151,7 @@ def least_shift(
     """
     n, count = A1.shape[1], effects.shape[1]
     scale = _force_scale(b1, b2)
-    W = np.diag([LIGHT**2] * n + [1.0] * count)
+    W = np.diag([FORCE_WEIGHT**2] * n + [1.0] * count)
     found = solve_qp(
         W,
         np.zeros(n + count),

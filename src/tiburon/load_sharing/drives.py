@@ -35,7 +35,7 @@ __all__ = ["CABLE", "THRUSTER", "Drive", "DriveRow", "drive_row", "drives_of"]
 CABLE, THRUSTER = "tension", "thrust"
 """What the force of a drive is."""
 
-SHORTEST = 1e-9
+MIN_CABLE_LENGTH = 1e-9
 """Length of a cable below which its direction fades to zero [m]."""
 
 
@@ -150,7 +150,7 @@ def drive_row(plan: Plan, q: Sequence[Scalar], places: Sequence[Place], drive: D
     second, other = _carried(plan, places, drive.second)
     end = add_matrix_vector(other.p, other.R, drive.second_point)
     span = subtract(end, start)
-    along = scale(span, 1.0 / np.maximum(np.sqrt(dot(span, span)), SHORTEST))
+    along = scale(span, 1.0 / np.maximum(np.sqrt(dot(span, span)), MIN_CABLE_LENGTH))
     pulled: ContactRow = {}
     for body, point, force in ((first, start, along), (second, end, negate(along))):
         for i, column in jacobian_columns(plan, JointVector(q), places, body, point).items():

@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 RANK_TOLERANCE = 1e-11
 """Relative singular value below which equations depend on each other."""
 
-CONSISTENT = 1e-9
+CONSISTENCY_TOLERANCE = 1e-9
 """Residual of dependent equations, relative to the right-hand side, that counts as rounding."""
 
 
@@ -74,7 +74,7 @@ def null_basis(A1: Array, b1: Array) -> tuple[Array, Array]:
     rank = int(np.sum(sizes > RANK_TOLERANCE * sizes[0])) if sizes.size else 0
     x = rows[:rank].T @ ((U[:, :rank].T @ b1) / sizes[:rank])
     residual = float(np.abs(A1 @ x - b1).max(initial=0.0))
-    if residual > CONSISTENT * max(float(np.abs(b1).max(initial=0.0)), 1e-300):
+    if residual > CONSISTENCY_TOLERANCE * max(float(np.abs(b1).max(initial=0.0)), 1e-300):
         raise DomainError(
             "b1",
             "equations that can be satisfied",

@@ -17,7 +17,7 @@ __all__ = ["Optimality", "optimality"]
 
 Array = NDArray[np.float64]
 
-ACTIVE = 1e-9
+ACTIVE_SLACK = 1e-9
 """Slack relative to the terms of a limit up to which it is active."""
 
 
@@ -81,12 +81,12 @@ def optimality(
     sizes = np.abs(A2) @ np.abs(x) + np.abs(b2) + tiny
     slack = (A2 @ x - b2) / sizes
     largest = float(np.abs(y2).max(initial=0.0)) or 1.0
-    carries = y2 > ACTIVE * largest
+    carries = y2 > ACTIVE_SLACK * largest
     return Optimality(
         float((gradient / (terms.max(initial=0.0) + tiny)).max(initial=0.0)),
         float(equations.max(initial=0.0)),
         float((-slack).max(initial=0.0)),
         float((-y2).max(initial=0.0)) / largest,
         float(np.abs(slack[carries]).max(initial=0.0)),
-        bool(np.all(carries[slack <= ACTIVE])),
+        bool(np.all(carries[slack <= ACTIVE_SLACK])),
     )

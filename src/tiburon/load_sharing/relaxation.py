@@ -49,39 +49,39 @@ RELAXED = 4.0
 MOTION, DIRECTION = "motion", "direction"
 """Names of all equations: each may be violated, or all in proportion to their right-hand sides."""
 
-PROXIMAL = 1e-6
+FIRST_PROXIMAL = 1e-6
 """eps of the first step of a level."""
 
-FLAT = 1e-10
+LATER_PROXIMAL = 1e-10
 """eps of the steps after it."""
 
 STEPS = 6
 """Steps of a level after the first."""
 
-SMALLEST = 1e-3
+MIN_TANGENTIAL_FORCE = 1e-3
 """Tangential force relative to the largest that curvatures are those of at least."""
 
-LIFT = 1e3
+UNBOUNDED_CONE_SIZE = 1e3
 """Size of cones that do not bound, relative to the largest force."""
 
-ROOM = 1e-9
+LEVEL_SLACK = 1e-9
 """Room for rounding of limits after a level, relative to the largest force."""
 
-ACTIVE = 1e-9
+ACTIVE_MULTIPLIER = 1e-9
 """Multiplier relative to that of the whole load above which a constraint is active in all optima of
 a level."""
 
-ACCURATE = 1e-4
+MIN_DIRECTION_PART = 1e-4
 """Tangential part of z, relative to h and the largest force, from which the direction of a cone's
 force is taken from it."""
 
-LOADED = 1e-3
+MIN_LOADED_FORCE = 1e-3
 """Tangential force relative to the largest, below which the same holds."""
 
-SPREAD = 0.999
+APEX_SPREAD = 0.999
 """Length of a sum of unit vectors relative to their number, below which a cone is at its apex."""
 
-UNFELT = 1e-12
+MIN_HESSIAN = 1e-12
 """Diagonal element of a Hessian relative to the largest, below which a level feels no force."""
 
 TINY = 1e-300
@@ -280,7 +280,7 @@ class _Relaxation:
             largest = np.maximum(largest, value)
         largest = np.where(largest > 0.0, largest, 1.0)
         each = [sums.get(i, 0.0) for i in range(place.forces)]
-        return largest, [np.where(x > UNFELT * largest, x, largest) for x in each]
+        return largest, [np.where(x > MIN_HESSIAN * largest, x, largest) for x in each]
 
     def solution(self) -> QPSolution:
         of, place = self.of, self.place
@@ -312,7 +312,7 @@ class _Relaxation:
             on_level = number >= 0
             bent = _Bent([0.0] * count, [[0.0, 0.0] for _ in of.cones], [0.0] * count)
             for k in range(1 + STEPS if on_level else 1):
-                eps = [(FLAT if k else PROXIMAL) * x for x in each]
+                eps = [(LATER_PROXIMAL if k else FIRST_PROXIMAL) * x for x in each]
                 switches = self._switches(number)
                 tried = stage(
                     0.0 if on_level else 1.0, eps, x, *switches, tuple(face), tuple(bent), prefer
@@ -423,7 +423,7 @@ class _Relaxation:
             W[i][i] = W[i].get(i, 0.0) + near[i]
             c[i] = final * of.c[i] - near[i] * center[i]
         # planes and rays stand for cones
-        far = LIFT * self._largest(center)
+        far = UNBOUNDED_CONE_SIZE * self._largest(center)
         lifts = [far * np.maximum(a, b) for a, b in zip(face.rays, bent.on, strict=True)]
         for k, at in enumerate(place.sizes):
             # equations determine them
@@ -514,12 +514,14 @@ class _Relaxation:
         for k, (i, j, _) in enumerate(of.cones):
             taking = held[m + self.rows + k] * (1.0 - face.rays[k])
             pressed = yc[k] + found[7][k]
-            active.append(np.where(pressed > ACTIVE * h * largest, taking, 0.0))
+            active.append(np.where(pressed > ACTIVE_MULTIPLIER * h * largest, taking, 0.0))
             sizes.append(np.sqrt(z[i] * z[i] + z[j] * z[j]))
             forces.append(np.sqrt(x[i] * x[i] + x[j] * x[j]))
         directions = []
         for k, cone in enumerate(of.cones):
-            by_z = (sizes[k] > ACCURATE * h * largest) | (forces[k] < LOADED * largest)
+            by_z = (sizes[k] > MIN_DIRECTION_PART * h * largest) | (
+                forces[k] < MIN_LOADED_FORCE * largest
+            )
             directions.append(
                 [
                     np.where(
@@ -536,7 +538,7 @@ class _Relaxation:
     def _bent(self, h: Scalar, at: _Optimum, face: _Face) -> _Bent:
         """Return planes and curvatures of the active cones for the next step of a level."""
         curvatures = [
-            on * size / np.maximum(force, SMALLEST * at.largest + TINY)
+            on * size / np.maximum(force, MIN_TANGENTIAL_FORCE * at.largest + TINY)
             for on, size, force in zip(at.active, at.sizes, at.forces, strict=True)
         ]
         return _Bent(at.active, at.u, curvatures)
@@ -559,13 +561,13 @@ class _Relaxation:
         lengths = [np.sqrt(_sum([a * a for a in row.values()])) for row in of.A2]
         rows = []
         for k, length in enumerate(lengths):
-            new = np.where(y2[k] * length > ACTIVE * h * at.largest, held[m + k], 0.0)
+            new = np.where(y2[k] * length > ACTIVE_MULTIPLIER * h * at.largest, held[m + k], 0.0)
             rows.append(np.maximum(face.rows[k], new))
         rays, apexes, u, exceeded = [], [], [], []
         for k, cone in enumerate(of.cones):
             new = at.active[k]
-            vanishes = (at.sizes[k] < SPREAD * at.pressures[k]) & (
-                at.forces[k] < LOADED * at.largest
+            vanishes = (at.sizes[k] < APEX_SPREAD * at.pressures[k]) & (
+                at.forces[k] < MIN_LOADED_FORCE * at.largest
             )
             own = [np.where(new > 0.5, np.where(vanishes, 0.0, a), b)
                    for a, b in zip(at.u[k], face.u[k], strict=True)]  # fmt: skip
@@ -589,7 +591,7 @@ class _Relaxation:
         b2 = []
         for k, row in enumerate(of.A2):
             here = _along(row, x)
-            room = ROOM * lengths[k] * at.largest
+            room = LEVEL_SLACK * lengths[k] * at.largest
             kept = np.where(rows[k] > 0.5, here, np.minimum(face.b2[k], here - room))
             b2.append(kept if held[m + k] else face.b2[k])
         return _Face(b1, b2, exceeded, rows, rays, apexes, u), x

@@ -51,13 +51,13 @@ QUANTITIES = ("forces", "torques")
 UNBOUNDED = 1e30
 """Step limit where there is none [N or N m]."""
 
-STILL = 1e-9
+STILL_CHANGE = 1e-9
 """Change of the equations, relative to their largest entry, up to which a machine stands still."""
 
-LIGHT = 1e-10
+LIGHT_WEIGHT = 1e-10
 """Weight of single changes relative to that of their largest one, where that is to be least."""
 
-ACTIVE = 1e-9
+ACTIVE_MULTIPLIER = 1e-9
 """Multiplier relative to the largest above which a limit is active."""
 
 
@@ -269,7 +269,10 @@ def smoothed_forces(
             return SmoothedForces(x, kept, steps, active, k, least)
         if isinstance(scheme, Blending) and changes and k >= min(changes):
             found = np.array(blended(list(x[k - 1]), list(found), scheme.max_rate, dt))
-        x[k], active[k] = found, np.sum(y[len(b1) :] > ACTIVE * np.abs(y).max(initial=1e-300))
+        x[k], active[k] = (
+            found,
+            np.sum(y[len(b1) :] > ACTIVE_MULTIPLIER * np.abs(y).max(initial=1e-300)),
+        )
         kept[k] = rows[k] @ found + offset[k]
         if k:
             steps[k] = np.abs(kept[k] - last).max(initial=0.0)
@@ -345,9 +348,9 @@ def least_step(
     n, m = A1.shape[1], len(rows)
     # least largest change d: |rows x + offset| <= d, by a quadratic program with light forces
     W = np.zeros((n + 1, n + 1))
-    W[:n, :n] = LIGHT * (rows.T @ rows + 1e-6 * np.eye(n))
+    W[:n, :n] = LIGHT_WEIGHT * (rows.T @ rows + 1e-6 * np.eye(n))
     W[n, n] = 1.0
-    c = np.concatenate([LIGHT * rows.T @ offset, [0.0]])
+    c = np.concatenate([LIGHT_WEIGHT * rows.T @ offset, [0.0]])
     bound = np.ones((m, 1))
     limits = np.block(
         [[A2, np.zeros((len(A2), 1))], [rows, bound], [-rows, bound], [np.zeros((1, n)), 1.0]]
@@ -396,7 +399,9 @@ def _refuse_motion(programs: ForcePrograms, changes: Sequence[int]) -> None:
     first = min(changes, default=len(programs.c))
     for name in ("A1", "b1"):
         part = np.asarray(getattr(programs, name))[first:]
-        if len(part) and np.abs(part - part[:1]).max() > STILL * max(np.abs(part).max(), 1e-300):
+        if len(part) and np.abs(part - part[:1]).max() > STILL_CHANGE * max(
+            np.abs(part).max(), 1e-300
+        ):
             raise DomainError(
                 "scheme",
                 "a machine that stands still while forces are blended",

@@ -23,7 +23,7 @@ from tiburon.spatial import Scalar
 
 __all__ = ["BendingEnergy", "JointWrenchNorm", "StrainEnergy"]
 
-INDEFINITE = 1e-12
+EIGENVALUE_TOLERANCE = 1e-12
 """Eigenvalue relative to the largest below which a compliance is not positive semidefinite."""
 
 
@@ -109,7 +109,7 @@ class StrainEnergy(Objective):
                     what, "finite values per component, or a symmetric matrix", shown(given)
                 )
             sizes, axes = np.linalg.eigh(np.diag(C) if C.ndim == 1 else 0.5 * (C + C.T))
-            if sizes.min() < -INDEFINITE * max(np.abs(sizes).max(), 1e-300):
+            if sizes.min() < -EIGENVALUE_TOLERANCE * max(np.abs(sizes).max(), 1e-300):
                 raise DomainError(
                     what,
                     "a positive semidefinite weight",

@@ -71,20 +71,20 @@ __all__ = [
 MOTION = "motion"
 """Name of the group of changed accelerations."""
 
-TRACKING = 1e6
+TRACKING_WEIGHT = 1e6
 """Weight of changed accelerations relative to that of forces: [N^2] per mass times squared
 acceleration."""
 
-CLOSING = 2.0
+CLOSING_FREQUENCY = 2.0
 """Frequency at which gaps of planned contacts close, relative to that of feet in the air."""
 
-REACHING = 0.05
+REACHING_SPEED = 0.05
 """Speed at which feet reach for the ground that they have not found [m/s]."""
 
-ROLLING = 0.03
+FREE_SWING_SHARE = 0.03
 """Share of a swing before the landing in which feet are free to be elsewhere."""
 
-SINGULAR = 1e-9
+JACOBIAN_DAMPING = 1e-9
 """Added to J J^T, relative to its mean diagonal: legs that are stretched follow as they can."""
 
 
@@ -206,10 +206,10 @@ def followed(
             matrix[i][j] = matrix[j][i] = value
         total = total + matrix[i][i]
     # contacts that no driven joint moves, as those of a base, follow it
-    total = np.where(total > 0.0, total, n / SINGULAR)
+    total = np.where(total > 0.0, total, n / JACOBIAN_DAMPING)
     for i in range(n):
         # rows that do not hold are zero
-        matrix[i][i] = matrix[i][i] + (SINGULAR / n) * total + (1.0 - rows.counts[i])
+        matrix[i][i] = matrix[i][i] + (JACOBIAN_DAMPING / n) * total + (1.0 - rows.counts[i])
     factor = factor_spd(as_traced(matrix))
     right: list[list[Scalar]] = [[x] for x in rows.wanted]
     for row, entries in zip(rows.jacobian, right, strict=True):
@@ -389,7 +389,7 @@ def _foot_rows(
     position = aim.position
     error = subtract((position[0], position[1], position[2]), center)
     # toward the landing the ball rolls rather than being where it should: it does not slip then
-    rolls = np.minimum(1.0, (1.0 - aim.blend[0]) / ROLLING)
+    rolls = np.minimum(1.0, (1.0 - aim.blend[0]) / FREE_SWING_SHARE)
     height = (1.0 - rolls) * dot(n, error)
     in_air: list[Scalar] = [
         c + damping * (b - y) + stiffness * (rolls * e + height * m)
@@ -397,10 +397,10 @@ def _foot_rows(
     ]
     toward = dot(n, speed)
     # gaps close faster than feet in the air follow; slip ends
-    closing = CLOSING * CLOSING * stiffness * point.geometry.gap
-    closing = closing - (CLOSING * damping - gains.slip_damping) * toward
+    closing = CLOSING_FREQUENCY * CLOSING_FREQUENCY * stiffness * point.geometry.gap
+    closing = closing - (CLOSING_FREQUENCY * damping - gains.slip_damping) * toward
     # feet that should touch and do not reach for the ground
-    reaching = CLOSING * damping * (REACHING - toward) + gains.slip_damping * toward
+    reaching = CLOSING_FREQUENCY * damping * (REACHING_SPEED - toward) + gains.slip_damping * toward
     closing = np.where(felt > 0.5, closing, reaching)
     on_ground = [-gains.slip_damping * x + closing * y for x, y in zip(speed, n, strict=True)]
     wished = [np.where(touching > 0.5, x, y) for x, y in zip(on_ground, in_air, strict=True)]
@@ -472,7 +472,7 @@ def with_motion_weights(
     W: list[dict[int, Any]] = [dict(row) for row in program.W]
     c = list(program.c)
     for k, (mass, last) in enumerate(zip(problem.masses, drift, strict=True)):
-        weight, place = TRACKING * largest * mass, size + k
+        weight, place = TRACKING_WEIGHT * largest * mass, size + k
         W[place][place] = W[place].get(place, 0.0) + (1.0 + rho) * weight
         c[place] = c[place] - rho * weight * last
     return program._replace(W=W, c=c)

@@ -82,7 +82,7 @@ SPREADS = (0.0, 0.1, 0.3, 0.6)
 MAX_CLOSING_STEPS = 8
 """Newton steps within which a configuration must close, or it is not used."""
 
-CLOSED = 1e-10
+CLOSED_RESIDUAL = 1e-10
 """Loop-closure error of configurations at which orders are judged [m or rad]."""
 
 MIN_SAMPLE_RATIO = 1e-6
@@ -157,7 +157,7 @@ def closed_configurations(model: Model, live: Sequence[int]) -> Iterator[tuple[l
         q = list(model.integrate(home, spread * rng.standard_normal(model.nv)))
         for _ in range(MAX_CLOSING_STEPS):
             jacobian, value = _jacobian(model, q, live)
-            if np.max(np.abs(value), initial=0.0) < CLOSED:
+            if np.max(np.abs(value), initial=0.0) < CLOSED_RESIDUAL:
                 yield [float(x) for x in q], jacobian
                 break
             step = np.linalg.lstsq(jacobian, -value, rcond=MIN_SAMPLE_RATIO)[0]

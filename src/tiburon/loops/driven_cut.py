@@ -24,7 +24,7 @@ __all__ = ["drive_cut_joint", "driven_cut_state"]
 
 Array = NDArray[np.float64]
 
-CLOSED = 1e-6
+CLOSED_RESIDUAL = 1e-6
 """Loop-closure error up to which a state can be converted [m or rad]."""
 
 
@@ -182,7 +182,7 @@ def driven_cut_state(
     own = loops[added[0]]
     assert isinstance(own, LoopClosure)
     found = cut_joint(_facing_a_body(model, own), places_of(model, at))
-    if found.error > CLOSED:
+    if found.error > CLOSED_RESIDUAL:
         raise DomainError(
             "q",
             f"a configuration in which loop {added[0]!r} is closed",

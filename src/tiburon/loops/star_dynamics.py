@@ -33,9 +33,9 @@ recovers (eqs. 2.16 and 2.2)
 Singular arms
     A_k grows with the inverse of d. If the squared sine between constraints, d relative to the
     squared length of the column before orthogonalization, is s^2, the sum of all A_k loses digits:
-    the error of vd_r is about 2^-52 / s^2. Arms below `SINGULAR` = 1e-6 (s = 1e-3, error 2e-10) are
-    singular: they send an A_k without Z, as if they held nothing, and `star_singular` solves for
-    their forces.
+    the error of vd_r is about 2^-52 / s^2. Arms below `SINGULAR_SINE_SQUARED` = 1e-6 (s = 1e-3,
+    error 2e-10) are singular: they send an A_k without Z, as if they held nothing, and
+    `star_singular` solves for their forces.
 
 Light loads
     Grasps may leave the reference member free in some direction, as two balls leave it free to
@@ -76,9 +76,9 @@ from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.regions import where_needed
 
-__all__ = ["SINGULAR", "star_method", "star_motion"]
+__all__ = ["SINGULAR_SINE_SQUARED", "star_method", "star_motion"]
 
-SINGULAR = 1e-6
+SINGULAR_SINE_SQUARED = 1e-6
 """Squared sine between the constraints of an arm below which it is singular; see above."""
 
 WEAK = 1e-5
@@ -88,7 +88,7 @@ as singular; see above."""
 MAX_INLINED_VARIABLES = 36
 """Velocity variables of a star up to which the functions of its parts are inlined."""
 
-SHORT = 1e-10
+ZERO_LENGTH_SQUARED = 1e-10
 """Squared length of a column, relative to the longest, below which it counts as zero."""
 
 
@@ -102,7 +102,7 @@ class Arm(NamedTuple):
     external: Sequence[Force] | None
     min_cut: float
     baumgarte: Baumgarte | None = None
-    threshold: float = SINGULAR
+    threshold: float = SINGULAR_SINE_SQUARED
     """Squared sine between its constraints below which the arm counts as singular."""
 
 
@@ -258,7 +258,7 @@ def arm_factor(arm: Arm, q: Sequence[Scalar], terms: Constraints) -> ArmFactor:
         longest = np.maximum(longest, length)
     cut = rank_cut(arm.model, [terms.value[k] for k in shape.live], arm.min_cut)
     certain = np.maximum(arm.threshold, (10.0 * cut) ** 2)
-    floor = SHORT * longest
+    floor = ZERO_LENGTH_SQUARED * longest
     E = [dict(y) for y in Y]
     R: list[list[Scalar]] = [[] for _ in Y]
     inverse: list[Scalar] = []
@@ -580,7 +580,7 @@ def star_parts(
     shape: StarLayout,
     min_cut: float = MIN_CUT,
     baumgarte: Baumgarte | None = None,
-    threshold: float = SINGULAR,
+    threshold: float = SINGULAR_SINE_SQUARED,
 ) -> tuple[Arm, ...]:
     """Return the arms of a star in given surroundings."""
     return tuple(
@@ -633,7 +633,7 @@ def star_motion(
     *,
     min_cut: float = MIN_CUT,
     baumgarte: Baumgarte | None = None,
-    threshold: float = SINGULAR,
+    threshold: float = SINGULAR_SINE_SQUARED,
     redundant_forces: str = "shortest",
 ) -> ConstrainedMotion:
     """Compute accelerations and constraint forces of a star.

@@ -32,7 +32,7 @@ LOOK = 1.0
 """Time between two looks at the workers of the cluster [s]."""
 
 
-ASKED = 3
+IDENTITY_ATTEMPTS = 3
 """Times that a worker is asked for its versions."""
 
 GATHER = 10.0
@@ -133,7 +133,7 @@ class DaskWorkers:
         """Accept or refuse a worker that has introduced itself."""
         if isinstance(answer, Exception):
             self._asked[address] = self._asked.get(address, 0) + 1
-            if self._asked[address] < ASKED:
+            if self._asked[address] < IDENTITY_ATTEMPTS:
                 # lost on the way: it is asked again
                 return
             name, problem = address, f"no usable tiburon ({type(answer).__name__}: {answer})"

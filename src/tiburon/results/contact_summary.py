@@ -8,7 +8,7 @@ import numpy as np
 from tiburon.actuation.contact_element import PEAK_FORCE
 from tiburon.actuation.exact_contact import PEAK_IMPULSE
 from tiburon.arrays import NDArray
-from tiburon.functions.contact import TOUCHING, contacts_among
+from tiburon.functions.contact import TOUCHING_GAP, contacts_among
 from tiburon.results.quantities import contact_names, contact_states, without_contact
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def summarize_contacts(run: "Trajectory") -> ContactSummary:
     speed[shown] = np.linalg.norm(found.velocity - normal, axis=-1)
     slides = touched.copy()
     # no step has been taken at the first time: points that touch there have no force yet
-    slides[0] |= alive[0] & (gap[0] <= TOUCHING)
+    slides[0] |= alive[0] & (gap[0] <= TOUCHING_GAP)
     speed[~slides] = 0.0
     path = np.sum(0.5 * (speed[1:] + speed[:-1]) * np.diff(run.time)[:, None, None], axis=0)
     count = max(int(alive.sum()), 1)

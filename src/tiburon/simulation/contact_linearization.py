@@ -95,7 +95,7 @@ __all__ = ["StepChanges", "contacts_of", "linearize_contact", "step_changes", "s
 
 Array = NDArray[np.float64]
 
-SOLVED = 1e-10
+IMPULSE_RESIDUAL = 1e-10
 """Residual of the impulses at which a step is linearized, relative to the largest impulse: smaller
 than that of runs, since derivatives of points that slide magnify it a hundredfold."""
 
@@ -421,7 +421,7 @@ def _contacts(
         problem.ends,
         problem.guess,
         h=h,
-        tolerance=SOLVED,
+        tolerance=IMPULSE_RESIDUAL,
         most=MOST_SWEEPS,
     )
     closing_changes = function(_closing_changes)

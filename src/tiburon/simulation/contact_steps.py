@@ -34,16 +34,16 @@ __all__ = ["Oscillator", "contact_modes", "largest_step", "refuse_long_contact_s
 
 Array = NDArray[np.float64]
 
-KNOWN = 64
+ACCEPTED_STARTS = 64
 """Starts of a system that are remembered as accepted."""
 
-GROWTH = 1e-9
+GROWTH_TOLERANCE = 1e-9
 """Growth per step that counts as rounding."""
 
-SHORTER = 0.98
+STEP_RATIO = 0.98
 """Ratio of the steps that are tried one after the other."""
 
-SHORTEST = 1e-4
+MIN_STEP_SHARE = 1e-4
 """Share of a step below which none is looked for."""
 
 
@@ -171,9 +171,9 @@ def _growth(method: Method, slider: Manifold, mode: Oscillator, dt: float) -> fl
 def largest_step(method: Method, mode: Oscillator, dt: float) -> float:
     """Return the longest step up to dt [s] with which a method is stable on a mode; 0 for none."""
     found, slider = dt, _slider()
-    while _growth(method, slider, mode, found) > 1.0 + GROWTH:
-        found *= SHORTER
-        if found < SHORTEST * dt:
+    while _growth(method, slider, mode, found) > 1.0 + GROWTH_TOLERANCE:
+        found *= STEP_RATIO
+        if found < MIN_STEP_SHARE * dt:
             return 0.0
     return found
 
@@ -223,7 +223,7 @@ def refuse_long_contact_steps(
     if worst is not None and worst[0] < dt:
         raise _refusal(method, dt, *worst)
     accepted[key] = True
-    if len(accepted) > KNOWN:
+    if len(accepted) > ACCEPTED_STARTS:
         del accepted[next(iter(accepted))]
 
 

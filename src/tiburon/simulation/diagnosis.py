@@ -42,11 +42,11 @@ UNDETERMINED = "which do not determine all others"
 UNSOLVED = "whose impulses do not meet the tolerance"
 """What a contact is that solvers did not solve."""
 
-DEEP = 1e-4
+REPORTED_DEPTH = 1e-4
 """Penetration that an outcome reports [m]: the curvature of motions leaves some micrometers within
 a step."""
 
-GROWTH = 100.0
+MAX_GROWTH = 100.0
 """Growth of states within a step beyond which commands are not the cause."""
 
 
@@ -102,7 +102,7 @@ def first_to_diverge(
 
     def rates(q: Scalars, w: Scalars, *now: Any) -> Scalars:
         # a command that is not finite because the motion has exploded before is not the cause
-        calm = all(abs(x) <= GROWTH * (1.0 + size) for x in w)
+        calm = all(abs(x) <= MAX_GROWTH * (1.0 + size) for x in w)
         cause = _bad_command(system, q, w, held, *(now or (time,))) if calm else None
         if cause is not None:
             causes.append(cause)
@@ -292,7 +292,7 @@ def tell_penetration(system: System, state: Array, held: Array, outcomes: Outcom
     deeper = -gap[np.arange(len(cases)), last] > depth[cases]
     depth[cases[deeper]] = -gap[deeper, last[deeper]]
     places[cases[deeper]], times[cases[deeper]] = last[deeper], ends[cases[deeper]]
-    for case in np.flatnonzero(depth > DEEP).tolist():
+    for case in np.flatnonzero(depth > REPORTED_DEPTH).tolist():
         point = element.point_names[int(places[case])]
         outcomes.add(
             case,

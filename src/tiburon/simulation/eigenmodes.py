@@ -25,7 +25,7 @@ Complex = NDArray[np.complex128]
 BALANCING_ROUNDS = 20
 """Rounds of scaling rows against columns; it converges in a few."""
 
-REAL = 1e-8
+IMAGINARY_ROUNDING = 1e-8
 """Imaginary parts below this fraction of an eigenvalue are rounding of a double real one."""
 
 
@@ -131,7 +131,7 @@ def _deflated(B: Array, slowest: float) -> tuple[Complex, Complex, Array, int]:
     if not len(rest):
         return np.zeros(0, dtype=np.complex128), np.zeros((0, n), dtype=np.complex128), free, 0
     values, columns = np.linalg.eig(rest)
-    doubled = np.abs(values.imag) <= REAL * np.abs(values)
+    doubled = np.abs(values.imag) <= IMAGINARY_ROUNDING * np.abs(values)
     values = np.where(doubled, values.real + 0j, values)
     vectors: Complex = columns.T.astype(np.complex128)
     for R, N, whole in reversed(levels):
@@ -155,5 +155,5 @@ def _reduced_rows(rows: Array) -> Array:
         rows[k] /= rows[k, column]
         others = np.arange(len(rows)) != k
         rows[others] -= np.outer(rows[others, column], rows[k])
-    rows[np.abs(rows) < REAL] = 0.0
+    rows[np.abs(rows) < IMAGINARY_ROUNDING] = 0.0
     return rows[np.argsort(own)]

@@ -359,11 +359,11 @@ MOST_EVENTS = 1000
 SIMULTANEOUS = 2.0 * TIME_TOLERANCE
 """Events at most this far apart happen at one instant [s]: each is located to half of it."""
 
-STOPPED = 1e-6
+STOPPED_RATE = 1e-6
 """An action stops a crossing if it leaves no more than this part of its rate: rounding leaves less,
 and what passes on purpose keeps more."""
 
-RESTING = 1e-9
+RESTING_CHANGE = 1e-9
 """An expression rests at zero if a step moves it by no more than this part of what it would have
 moved before the action: more than residuals of loops, less than any fall."""
 
@@ -519,7 +519,7 @@ class Instants:
         kept = {
             k: s
             for k, s in open_.items()
-            if -s * slopes[k] <= STOPPED * abs(before[k]) or -s * before[k] <= 0.0
+            if -s * slopes[k] <= STOPPED_RATE * abs(before[k]) or -s * before[k] <= 0.0
         }
         here = self._value(met, found.row)
         last = self._value_ahead(met, ahead, ahead.horizon)
@@ -532,7 +532,7 @@ class Instants:
             length *= 0.25
         for number, side in kept.items():
             fall = -side * (last[number] - here[number])
-            resting = RESTING * abs(before[number]) * ahead.horizon
+            resting = RESTING_CHANGE * abs(before[number]) * ahead.horizon
             located = number in met.sides
             if fall > resting and located and events[number].action is not None:
                 return found._replace(endless=events[number].name)

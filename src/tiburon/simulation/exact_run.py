@@ -77,11 +77,11 @@ __all__ = ["ContactWatch", "ExactRun", "exact_watch", "refuse_other_discrete_sta
 
 Array = NDArray[np.float64]
 
-TOUCHING = 1e-7
+TOUCHING_GAP = 1e-7
 """Gap up to which shapes touch at the start [m]: rounding of configurations typed with seven
 digits."""
 
-NEAR = 1e-10
+EVENT_GAP = 1e-10
 """Gap up to which shapes touch at an event [m]."""
 
 AT_REST = 1e-10
@@ -90,39 +90,39 @@ AT_REST = 1e-10
 NO_SLIP = 1e-8
 """Slip that counts as none where it ends or a contact closes, relative to 1 m/s and the largest."""
 
-STILL = 1e-12
+ZERO_SLIP = 1e-12
 """Slip that counts as none while a point slides, likewise."""
 
 SHORT_SERIES, SHORT_FLIGHT = 3e-6, 2e-8
 """Time that is left of a series of bounces, or of one of them, when it is ended by its sum [s]:
 rounding of gaps hides shorter flights."""
 
-SHORT = 1e-6
+GUESS_STEP = 1e-6
 """Time step whose impulses guess the modes of contacts [s]."""
 
 TOLERANCE = 1e-13
 """Residual to which impulses are solved for, relative to the largest."""
 
-UNSOLVED = 1e-8
+REPORTED_RESIDUAL = 1e-8
 """Residual of the impulses of a collision that is reported."""
 
-VANISHED = 1e-20
+ZERO_ACCELERATION = 1e-20
 """Acceleration that is none at all [m/s^2]: products of what rounding leaves of velocities at rest;
 in hours it moves nothing by 1e-12 m."""
 
-REMOTE = 1e9
+REMOTE_VELOCITY = 1e9
 """Normal velocity that keeps a contact point out of a problem [m/s]."""
 
 MOST_ROUNDS = 100
 """Impacts at one instant, after which a case ends."""
 
-SECANT = 1e-9
+SECANT_TIME = 1e-9
 """Time before an event from which its slope is taken [s]."""
 
-MARGINS = 2
+EVENTS_PER_POINT = 2
 """Events of each contact point."""
 
-CENTERED = 0.5
+CENTERED_SHARE = 0.5
 """Share of static friction below which forces that are not unique need not be moved."""
 
 
@@ -155,7 +155,7 @@ class ContactWatch(Watch):
     @property
     def first(self) -> int:
         """Number of the first event of the user."""
-        return MARGINS * len(self.points)
+        return EVENTS_PER_POINT * len(self.points)
 
     def values(
         self,
@@ -266,7 +266,9 @@ class _Kernels:
     def look(self, case: int, row: Array, held: Array, time: float) -> _Contacts:
         """Return all contact points of a case."""
         found = _Contacts(*map(np.asarray, self._call(0, case, row, held, time)))
-        return found._replace(free=np.where(np.abs(found.free) < VANISHED, 0.0, found.free))
+        return found._replace(
+            free=np.where(np.abs(found.free) < ZERO_ACCELERATION, 0.0, found.free)
+        )
 
     def settle(self, case: int, row: Array, held: Array, time: float) -> Array:
         """Return a state on what contacts hold."""
@@ -314,7 +316,7 @@ def _look(system: System) -> Callable[[Any], Any]:
             "columns": shaped([x for one in columns for x in one], 3 * count, nv),
             "surfaces": shaped([x for s in surfaces for x in s[:3]], count, 3),
             "force": shaped([x for one in world for x in one], count, 3),
-            "margins": shaped(margins, count, MARGINS),
+            "margins": shaped(margins, count, EVENTS_PER_POINT),
         }
 
     return run
@@ -469,7 +471,7 @@ class ExactRun(AdaptiveRun):
     def start_events(self) -> None:
         """Decide the modes of contacts at the start, then let the events there happen."""
         for case in [int(c) for c in self.running]:
-            self._change(case, self.time, self.state[case], (), TOUCHING)
+            self._change(case, self.time, self.state[case], (), TOUCHING_GAP)
         self._show_forces()
         if self._instants is None:
             return
@@ -483,7 +485,7 @@ class ExactRun(AdaptiveRun):
             if instant.ended is not None or instant.endless is not None:
                 self._end(met.case, instant.ended, instant.endless, self.time)
             elif instant.acted:
-                self._change(met.case, self.time, instant.row, (), NEAR)
+                self._change(met.case, self.time, instant.row, (), EVENT_GAP)
         self._show_forces()
 
     def sample(self) -> None:
@@ -500,7 +502,7 @@ class ExactRun(AdaptiveRun):
         for case in [int(c) for c in self.running]:
             now = self._kernels.look(case, self.state[case], self.held[case], self.time)
             if (now.margins < -1e-9).any():
-                self._change(case, self.time, self.state[case], (), NEAR)
+                self._change(case, self.time, self.state[case], (), EVENT_GAP)
                 self._go_on_from(case, self.state[case], self.time)
 
     def _show_forces(self) -> None:
@@ -591,8 +593,8 @@ class ExactRun(AdaptiveRun):
         row, g = value(when)
         if event >= self._watch.first:
             return when, row
-        _, earlier = value(when - SECANT)
-        slope = (g - earlier) / SECANT
+        _, earlier = value(when - SECANT_TIME)
+        slope = (g - earlier) / SECANT_TIME
         if not (slope < 0.0 and g <= 0.0):
             return when, row
         sharper = when - min(g / slope, 4.0 * TIME_TOLERANCE)
@@ -616,7 +618,7 @@ class ExactRun(AdaptiveRun):
         met = [k for k in sides if k < first]
         if not (met or acted):
             return False
-        self._change(case, when, row, met, NEAR)
+        self._change(case, when, row, met, EVENT_GAP)
         self._is_smooth &= not acted
         return True
 
@@ -636,7 +638,7 @@ class ExactRun(AdaptiveRun):
     def _end_endless(self, case: int, when: float, event: int) -> None:
         name = self._watch.events[event].name
         if event < self._watch.first:
-            name = self._names[event // MARGINS]
+            name = self._names[event // EVENTS_PER_POINT]
         message = (
             f"contact {name!r} changes without end from {when:.9g} s on (Zeno behavior); record "
             "more often, or simulate with contact='rigid'"
@@ -688,7 +690,7 @@ class ExactRun(AdaptiveRun):
         held = self.held[case].copy()
         before = self._modes(held)[:, 0].copy()
         records: list[tuple[str, float]] = []
-        ended = np.zeros((len(names), MARGINS), dtype=bool)
+        ended = np.zeros((len(names), EVENTS_PER_POINT), dtype=bool)
         ended.reshape(-1)[list(met)] = True
         ends = np.full(len(names), np.nan)
         elastic = np.ones(len(names))
@@ -775,12 +777,12 @@ class ExactRun(AdaptiveRun):
             SecondOrderCollisionError: If prescribed motion presses the contacts together.
         """
         b = now.velocity.copy()
-        b[:, 2] = np.where(touched, b[:, 2], REMOTE)
+        b[:, 2] = np.where(touched, b[:, 2], REMOTE_VELOCITY)
         restitution = now.surfaces[:, 2] * elastic
         found, _, residual = collision_impulses(
             now.rows, b.reshape(-1), now.surfaces[:, 1], restitution
         )
-        if residual > UNSOLVED:
+        if residual > REPORTED_RESIDUAL:
             normals = now.rows[2::3][touched]
             why = self._contradiction(normals, b[touched, 2], touched, impulses=True)
             if why is not None:
@@ -864,7 +866,7 @@ class ExactRun(AdaptiveRun):
             closed |= also
         speed = np.hypot(now.velocity[:, 0], now.velocity[:, 1])
         slides = (modes == SLIDES) & ~ended
-        moves = speed > np.where(slides, STILL, NO_SLIP) * now.scale
+        moves = speed > np.where(slides, ZERO_SLIP, NO_SLIP) * now.scale
         slip = np.where(moves[:, None], now.velocity[:, :2], 0.0)
         if not closed.any():
             nothing = ModeSolution((), np.zeros((0, 3)), np.zeros((0, 3)), 0, 0)
@@ -879,9 +881,9 @@ class ExactRun(AdaptiveRun):
             ((modes == STICKS) & ended)[closed],
             terms=float(now.terms[closed].max()),
         )
-        b = SHORT * now.free
+        b = GUESS_STEP * now.free
         b[:, :2] += slip
-        b[:, 2] = np.where(closed, b[:, 2], REMOTE)
+        b[:, 2] = np.where(closed, b[:, 2], REMOTE_VELOCITY)
         mu = np.where(moves, now.surfaces[:, 1], now.surfaces[:, 0])
         spent = (modes == STICKS) & ended
         slips, impulse = spent.copy(), np.zeros(b.size)
@@ -895,7 +897,7 @@ class ExactRun(AdaptiveRun):
             if not fresh.any():
                 break
             slips |= fresh
-        guess = p[closed] / SHORT
+        guess = p[closed] / GUESS_STEP
         try:
             answers = solve_modes(problem, guess, slips[closed], all_patterns=False)
         except SecondOrderCollisionError:
@@ -906,7 +908,7 @@ class ExactRun(AdaptiveRun):
                 return _Decision(None, closed, slip, None, str(why))
             return _Decision(None, closed, slip, impulse if answers.complete else None)
         solution = answers.found[0]
-        forces = centered_forces(problem, solution.modes, solution.f, CENTERED)
+        forces = centered_forces(problem, solution.modes, solution.f, CENTERED_SHARE)
         least = problem.least_force(forces), problem.least_acceleration
         return _Decision(solution._replace(f=forces), closed, slip, None, "", *least)
 

@@ -96,7 +96,9 @@ class ContactLinearization(Linearization):
         On the other side of the change A and B are others.
         """
         least = np.asarray(self.margin).reshape(-1, len(self.points)).min(axis=0).tolist()
-        return tuple(name for name, x in zip(self.points, least, strict=True) if x < NEAR)
+        return tuple(
+            name for name, x in zip(self.points, least, strict=True) if x < MODE_CHANGE_MARGIN
+        )
 
 
 def _restored(A: Any, B: Any, modes: Any, margin: Any, points: Any) -> ContactLinearization:
@@ -108,7 +110,7 @@ def _restored(A: Any, B: Any, modes: Any, margin: Any, points: Any) -> ContactLi
 CONTACT_MODES = ("open", "sticking", "sliding")
 """Modes of a contact point."""
 
-NEAR = 1e-3
+MODE_CHANGE_MARGIN = 1e-3
 """Margin below which a contact is near another mode."""
 
 

@@ -33,7 +33,7 @@ __all__ = ["MOST_CASES", "Sensed", "Sensing", "Sensor", "normal_noise", "uniform
 
 Array = NDArray[np.float64]
 
-WHOLE = 1e-6
+WHOLE_STEPS_TOLERANCE = 1e-6
 """How far the number of steps between two samples may be off a whole one: rounding of 1 / rate."""
 
 
@@ -336,7 +336,9 @@ def _steps(sensor: Sensor, what: str, length: float, dt: float) -> int:
     """Return a time as a number of steps of the grid."""
     steps = length / dt
     whole = round(steps)
-    if abs(steps - whole) > WHOLE * max(1.0, steps) or (whole == 0 and length > 0.0):
+    if abs(steps - whole) > WHOLE_STEPS_TOLERANCE * max(1.0, steps) or (
+        whole == 0 and length > 0.0
+    ):
         raise DomainError(
             f"sensor {sensor.name!r}: {what}",
             f"a multiple of the {dt:g} s at which the run can stop",

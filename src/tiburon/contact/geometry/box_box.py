@@ -35,7 +35,7 @@ from tiburon.trace.value import where
 
 __all__ = ["box_box", "box_separation", "facing_face"]
 
-PARALLEL = 1e-8
+PARALLEL_SINE_SQUARED = 1e-8
 """Squared sine between edges below which their cross product is not an axis of its own."""
 
 FACE_PREFERENCE = 1e-3
@@ -50,7 +50,7 @@ MARGIN = 1e-6
 """Fraction by which corners may be beyond a face: boxes of equal size that are nearly aligned, as
 in a stack, keep the corners of one of them as contacts, whatever rounding does."""
 
-SHIFT = 1e-5
+MARGIN_SHIFT = 1e-5
 """Part of an edge by which `MARGIN` moves where it is clipped, unless it lies along the border."""
 
 _AROUND = ((1, 2), (2, 0), (0, 1))
@@ -203,8 +203,8 @@ def _clipped(reference: _Face, incident: _Face) -> list[tuple[Scalar, ...]]:
         start, end, hits = _clip(x, dx, wide_x, y, dy, wide_y)
         # on the border itself, except along an edge that lies along it
         low, high, _ = _clip(x, dx, hx, y, dy, hy)
-        start = where(abs(low - start) <= SHIFT, low, start)
-        end = where(abs(high - end) <= SHIFT, high, end)
+        start = where(abs(low - start) <= MARGIN_SHIFT, low, start)
+        end = where(abs(high - end) <= MARGIN_SHIFT, high, end)
         clipped = (hits, x + start * dx, y + start * dy, 0.0)
         # corners are decided once for both of their edges, so that rounding loses none
         starts.append(select(inside[k], (True, x, y, 0.0), clipped))
@@ -283,7 +283,7 @@ def _edge_contact(
     for i in range(3):
         for j in range(3):
             square = 1.0 - cosines[i][j] * cosines[i][j]
-            usable = square > PARALLEL
+            usable = square > PARALLEL_SINE_SQUARED
             inverse = 1.0 / root(where(usable, square, 1.0))
             normal = scale(cross(a[i], b[j]), inverse)
             reach = sum(half1[k] * abs(dot(normal, a[k])) for k in _AROUND[i])
@@ -302,7 +302,7 @@ def _edge_contact(
         start, end = add(start, scale(a[k], arm1)), add(end, scale(b[k], arm2))
     across = cross(n, u2)
     divisor = dot(across, u1)
-    safe = divisor * divisor > 0.5 * PARALLEL
+    safe = divisor * divisor > 0.5 * PARALLEL_SINE_SQUARED
     inverse = where(safe, 1.0 / where(safe, divisor, 1.0), 0.0)
     between = subtract(end, start)
     place = dot(across, between) * inverse

@@ -48,7 +48,7 @@ from tiburon.trace.value import where
 
 __all__ = ["capsule_box"]
 
-LEVEL = 1e-13
+LEVEL_SLOPE = 1e-13
 """Slope of half the squared distance along the axis that counts as level [m]."""
 
 
@@ -113,14 +113,16 @@ def _closest(line: _Axis, box: Vec3) -> Scalar:
             s = where(moves, (side - c) / where(moves, u, 1.0), 0.0)
             s = clamp(s, -line.half, line.half)
             value = slope(s)
-            low, at_low = select((value <= LEVEL) & (s > low), (s, value), (low, at_low))
-            high, at_high = select((value >= -LEVEL) & (s < high), (s, value), (high, at_high))
+            low, at_low = select((value <= LEVEL_SLOPE) & (s > low), (s, value), (low, at_low))
+            high, at_high = select(
+                (value >= -LEVEL_SLOPE) & (s < high), (s, value), (high, at_high)
+            )
     # a level stretch has low beyond high
     rises = (at_high - at_low > 0.0) & (high > low)
     share = clamp(-at_low / where(rises, at_high - at_low, 1.0), 0.0, 1.0)
     inside = where(rises, low + share * (high - low), 0.5 * (low + high))
-    inside = where(slope(line.half) < -LEVEL, line.half, inside)
-    return where(slope(-line.half) > LEVEL, -line.half, inside)
+    inside = where(slope(line.half) < -LEVEL_SLOPE, line.half, inside)
+    return where(slope(-line.half) > LEVEL_SLOPE, -line.half, inside)
 
 
 def _way_out(

@@ -31,7 +31,7 @@ from tiburon.trace.value import where
 
 __all__ = ["capsule_capsule", "crossing"]
 
-PARALLEL = 1e-14
+PARALLEL_SINE_SQUARED = 1e-14
 """Squared sine between axes below which they have no crossing: its place along them would be lost
 in rounding, and it is at most 1e-7 of their lengths closer than the ends."""
 
@@ -103,7 +103,7 @@ def crossing(
     d1, d2 = dot(u1, offset), dot(u2, offset)
     w = cross(u1, u2)
     square = dot(w, w)
-    crossed = square > PARALLEL
+    crossed = square > PARALLEL_SINE_SQUARED
     divisor = where(crossed, square, 1.0)
     s, t = (d1 - b * d2) / divisor, (b * d1 - d2) / divisor
     inside = crossed & (abs(s) <= half1) & (abs(t) <= half2)
@@ -116,7 +116,7 @@ def crossing(
     # both edges turn with their bodies: n' . u1 = (w1 x n) . u1, n' . u2 = (w2 x n) . u2
     across = cross(found.normal, u2)
     divisor = dot(across, u1)
-    usable = divisor * divisor > 0.5 * PARALLEL
+    usable = divisor * divisor > 0.5 * PARALLEL_SINE_SQUARED
     share = scale_matrix(outer(across, u1), where(usable, 1.0 / where(usable, divisor, 1.0), 0.0))
     return ContactGeometry(
         where(inside, found.gap, NO_CONTACT), found.point, found.normal, ZERO33, share

@@ -72,7 +72,7 @@ SAME_NORMAL = 0.985
 contacts of a small sphere that are nearly the same have forces that few methods distinguish,
 and friction holds the sphere on one of them."""
 
-CREASE = 1e-7
+SAME_MINIMUM = 1e-7
 """Distance, relative to the spacing, by which minima differ that count as one: rounding must not
 open a hole in a valley for a center that is on the ground."""
 
@@ -193,7 +193,7 @@ def terrain_contacts(
     dx, dy, *handle = field.size
     below = _triangle_under(local, dx, dy, handle)
     above = sign(below.height)
-    tolerance = CREASE * dx
+    tolerance = SAME_MINIMUM * dx
     side = 2 * reach
     i, j = (
         unary("floor", x / d + 0.5) - float(reach) for x, d in zip(local[:2], (dx, dy), strict=True)

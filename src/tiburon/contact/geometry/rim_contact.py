@@ -47,16 +47,16 @@ ITERATIONS = 30
 CONVERGED = 1e-28
 """Squared turn at which Newton's method ends [rad^2]."""
 
-LONGEST = 0.5
+MAX_TURN = 0.5
 """Turn of one iteration at most [rad]."""
 
-LEVEL = 1e-9
+LEVEL_ROUNDING = 1e-9
 """Difference of heights of samples that is rounding, relative to the radius."""
 
 SAME_PLACE = 0.05
 """Distance of minima, relative to the radius, below which they are one."""
 
-FLAT = 1e-9
+LEVEL_CURVATURE = 1e-9
 """k r below which a rim is level: all of its points are equally near."""
 
 
@@ -91,8 +91,8 @@ def rim_contact(
         contact, t, k = at(place.direction)
         slope = dot(contact.normal, t)
         # where the distance is not convex, downhill
-        turn = slope / where(k > FLAT, k, 1.0)
-        turn = where(abs(turn) > LONGEST, where(turn > 0.0, LONGEST, -LONGEST), turn)
+        turn = slope / where(k > LEVEL_CURVATURE, k, 1.0)
+        turn = where(abs(turn) > MAX_TURN, where(turn > 0.0, MAX_TURN, -MAX_TURN), turn)
         moved = add(place.direction, scale(t, turn))
         # on the circle, whatever rounding does
         moved = subtract(moved, scale(u, dot(u, moved)))
@@ -103,7 +103,7 @@ def rim_contact(
     contact, t, k = at(select(found.converged, found.state.direction, start))
     D, T = contact.relative_curvature, contact.first_share
     bent = matrix_vector(D, t)
-    regular = k > FLAT
+    regular = k > LEVEL_CURVATURE
     factor = where(regular, -radius / where(regular, k, 1.0), 0.0)
     rest = add_matrices(T, scale_matrix(tangent_projector(contact.normal), -1.0))
     return contact._replace(
@@ -163,7 +163,7 @@ def rim_minima(
     def visit(k: Scalar, state: tuple[Any, ...]) -> tuple[Any, ...]:
         before, here, best = state
         after = height_at((k + 1.0) * turn)
-        lowest = (here < before - LEVEL * radius) & (here <= after)
+        lowest = (here < before - LEVEL_ROUNDING * radius) & (here <= after)
         found = _Sample(where(lowest, here, NO_CONTACT), k * turn)
         kept = []
         for one in best:

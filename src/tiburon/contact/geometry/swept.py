@@ -43,7 +43,7 @@ from tiburon.trace.value import binary, unary, where
 
 __all__ = ["Crossing", "SweptContact", "is_fast", "swept_contacts"]
 
-SHARE = 0.25
+SWEPT_SHARE = 0.25
 """Relative motion within a step, as a share of the inscribed radii, from which a pair is swept."""
 
 TOUCHING = 1e-9
@@ -110,7 +110,7 @@ def is_fast(pair: Crossing, start: tuple[ContactGeometry, ...]) -> Scalar:
     for (a, b), R, r in ((pair.first, R1, r1), (pair.second, R2, r2)):
         # chords are shorter than arcs by up to 2 / pi
         turned = turned + 1.6 * root(3.0 - _trace_product(a.rotation, b.rotation)) * _lever(R, r)
-    most = SHARE * (r1 + r2)
+    most = SWEPT_SHARE * (r1 + r2)
     gap, normal = _nearest(start)
     approach = -dot(normal, travel)
     offset = subtract(pair.second[0].position, pair.first[0].position)

@@ -49,17 +49,17 @@ EdgeContacts = Callable[..., tuple[ContactGeometry, ...]]
 """Contacts of an edge of the terrain with the shape, from its start and the edge, world axes, and
 for shapes with a `radius` the direction out of the ground."""
 
-AMONG = 1e-6
+NORMAL_CONE_MARGIN = 1e-6
 """Sine by which a normal may be beyond those of the triangles around an edge or vertex."""
 
-ACROSS = 0.1
+MAX_LEAN = 0.1
 """Sine by which the normal of a contact of an edge may lean along the edge."""
 
 MARGIN = 1e-12
 """Fraction of a cell by which a foot may be beyond a triangle: rounding must not open a hole
 between triangles, nor count a place twice."""
 
-STEEP = 1e-3
+MIN_FALL = 1e-3
 """Sine by which a triangle must fall off beside an edge or vertex that touches by itself."""
 
 NOTHING = ContactGeometry(NO_CONTACT, (0.0, 0.0, 0.0), (0.0, 0.0, 1.0))
@@ -120,7 +120,7 @@ def ridge_contacts(
         along = clamp(dot(e, to_center), 0.0, dot(e, edge))
         apart = subtract(to_center, scale(e, along))
         limit = radius + maximum(dx, dy)
-        sees = (dot(up, inward) < -STEEP) & (dot(apart, apart) < limit * limit)
+        sees = (dot(up, inward) < -MIN_FALL) & (dot(apart, apart) < limit * limit)
         outward = scale(inward, -1.0)
         found: tuple[ContactGeometry, ...] = where_needed(
             sees, lambda: tuple(at_edge(vertex, edge, outward)), (NOTHING,) * edge_count
@@ -235,8 +235,8 @@ def _falls(normal: Vec3, arms: list[Vec3]) -> tuple[Scalar, Scalar]:
     for arm in arms:
         length = root(dot(arm, arm))
         rise = dot(normal, arm)
-        below = below & (rise <= AMONG * length)
-        clearly = clearly | (rise < -STEEP * length)
+        below = below & (rise <= NORMAL_CONE_MARGIN * length)
+        clearly = clearly | (rise < -MIN_FALL * length)
     return below, clearly
 
 
@@ -255,7 +255,11 @@ def _on_vertex(contact: ContactGeometry, around: list[Vec3]) -> _Touch:
 def _on_edge(contact: ContactGeometry, e: Vec3, s: Scalar, beside: list[Vec3]) -> _Touch:
     """Return the contact of an inner point of an edge, at a normal across the edge."""
     below, clearly = _falls(contact.normal, beside)
-    exists = (s > AMONG) & (s < 1.0 - AMONG) & (abs(dot(e, contact.normal)) < ACROSS)
+    exists = (
+        (s > NORMAL_CONE_MARGIN)
+        & (s < 1.0 - NORMAL_CONE_MARGIN)
+        & (abs(dot(e, contact.normal)) < MAX_LEAN)
+    )
     exists = exists & below & clearly
     return _Touch(*contact._replace(gap=where(exists, contact.gap, NO_CONTACT)))
 

@@ -39,7 +39,7 @@ __all__ = [
 Array = NDArray[np.float64]
 Row = dict[int, Scalar]
 
-SINGULAR = 1e-9
+MIN_PIVOT = 1e-9
 """Least pivot relative to its row, below which a partition counts as singular."""
 
 NEARLY_SINGULAR = 1e-3
@@ -89,7 +89,7 @@ def partition_of(A1: Array, avoid: Sequence[int] = ()) -> Partition | None:
         if np.any(share[:, wanted] > NEARLY_SINGULAR):
             share = np.where(wanted, share, 0.0)
         i, j = np.unravel_index(int(np.argmax(share)), share.shape)
-        if share[i, j] <= SINGULAR:
+        if share[i, j] <= MIN_PIVOT:
             return None
         row, column = rows.pop(int(i)), columns.pop(int(j))
         found.append((row, column))
@@ -198,7 +198,7 @@ class DirectSubstitution:
                 break
         assert best is not None
         least_pivot, x, partition = best
-        if least_pivot <= SINGULAR:
+        if least_pivot <= MIN_PIVOT:
             raise DomainError(
                 "A1",
                 f"equations that one of {len(self.partitions)} partitions can solve",

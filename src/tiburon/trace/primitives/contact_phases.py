@@ -18,7 +18,7 @@ import numpy as np
 
 from tiburon.trace.primitives.contact_step import (
     GAP_TOLERANCE,
-    LANDING,
+    LANDING_SHARE,
     LEAST_HOLD,
     UNBOUNDED,
     split,
@@ -175,7 +175,7 @@ def contact_phases(
     ends = [gap + h * u for gap, u in zip(gaps, matrix.normal_velocities(z), strict=True)]
     threshold = LEAST_HOLD * _largest(p)
     held = [
-        (p[3 * k + 2] > bound + threshold) & (jumps[k] <= LANDING * p[3 * k + 2])
+        (p[3 * k + 2] > bound + threshold) & (jumps[k] <= LANDING_SHARE * p[3 * k + 2])
         for k, bound in enumerate(least)
     ]
     errors = [

@@ -52,7 +52,7 @@ bodies that fall together are rounding, and none may be their solution."""
 LEAST_HOLD = 1e-8
 """Share of the largest impulse above which a force holds a contact closed."""
 
-LANDING = 0.5
+LANDING_SHARE = 0.5
 """Share of an impulse that removes the speed of approach above which a contact lands: it is not
 held closed, and may be left open. Held, it would turn the body about itself to lift a contact
 nearby that closed earlier."""
@@ -308,7 +308,7 @@ class _Phases:
             end = m.add_product(self.h, visit.normal_product(), self.gaps.load(m, k))
             normal = problem.p.load(m, n)
             held = m.less(m.add(problem.least.load(m, k), hold), normal)
-            stays = m.less_equal(self.jumps.load(m, k), m.mul(m.constant(LANDING), normal))
+            stays = m.less_equal(self.jumps.load(m, k), m.mul(m.constant(LANDING_SHARE), normal))
             held = m.both(held, stays)
             wrong = m.choose(m.less(end, zero), difference(m, zero, end), zero)
             wrong = m.choose(held, absolute(m, end), wrong)

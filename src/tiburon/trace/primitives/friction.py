@@ -74,10 +74,10 @@ __all__ = [
     "support_form",
 ]
 
-PROXIMAL = 1e-9
+BLOCK_REGULARIZATION = 1e-9
 """Regularization of a block, relative to its trace."""
 
-IMMOBILE = 1e-12
+IMMOBILE_RATIO = 1e-12
 """Normal element of a block, relative to its trace, below which nothing can open the contact."""
 
 ROOT_TOLERANCE = 1e-13
@@ -89,15 +89,15 @@ MOST_ROOT_STEPS = 30
 UNROLLED = 16
 """Columns of a support that are multiplied in straight-line code."""
 
-PATIENCE = 12.0
+SWEEPS_BEFORE_NEWTON = 12.0
 """Sweeps before Newton's method is tried where they converge slowly; twice as many before each
 further attempt."""
 
 HELD_SWEEPS, HELD_ATTEMPTS = 4, 4.0
 """Sweeps between attempts to solve for contacts that keep their modes; number of attempts."""
 
-SLOW = 0.3
-"""Share of the changes that is left after `PATIENCE` sweeps that converge slowly."""
+SLOW_CONVERGENCE = 0.3
+"""Share of the changes that is left after `SWEEPS_BEFORE_NEWTON` sweeps that converge slowly."""
 
 SLIGHT_POWER = 1e-6
 """Power of contacts that the laws do not allow, relative to |y|^2, that is rounding."""
@@ -377,7 +377,7 @@ class GaussSeidel:
         outcome.residual.store(m, 0, one)
         outcome.worst.store(m, 0, zero)
         for row in (self._wait, self._patience):
-            row.store(m, 0, m.constant(PATIENCE))
+            row.store(m, 0, m.constant(SWEEPS_BEFORE_NEWTON))
         self._mark.store(m, 0, m.constant(-1.0))
 
         def busy() -> Truth:
@@ -498,7 +498,9 @@ class GaussSeidel:
         wait = m.add(self._wait.load(m, 0), m.constant(-1.0))
         over = m.less(wait, m.constant(0.5))
         change, mark = self._change.load(m, 0), self._mark.load(m, 0)
-        due = m.both(m.both(active, over), m.less(m.mul(m.constant(SLOW), mark), change))
+        due = m.both(
+            m.both(active, over), m.less(m.mul(m.constant(SLOW_CONVERGENCE), mark), change)
+        )
         first = m.less(mark, m.constant(0.0))
         self._mark.store(m, 0, m.choose(m.either(over, first), change, mark))
         for _ in m.iterate(1, lambda: due):
@@ -884,8 +886,8 @@ class Visit:
         trace = m.add(m.add(xx, yy), nn)
         empty = m.less_equal(trace, zero)
         # a contact that nothing can open has no impulse: an approach remains as a residual
-        stuck = m.less_equal(nn, m.mul(m.constant(IMMOBILE), trace))
-        proximal = m.choose(empty, one, m.mul(m.constant(PROXIMAL), trace))
+        stuck = m.less_equal(nn, m.mul(m.constant(IMMOBILE_RATIO), trace))
+        proximal = m.choose(empty, one, m.mul(m.constant(BLOCK_REGULARIZATION), trace))
         xx, yy, nn = (m.add(x, proximal) for x in (xx, yy, nn))
         rho = m.div(m.constant(3.0), m.choose(empty, m.constant(3.0), trace))
         for place, value in enumerate((xx, xy, xn, yy, yn, nn, rho), start=BLOCK):

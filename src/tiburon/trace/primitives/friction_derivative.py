@@ -46,7 +46,7 @@ __all__ = ["FrictionAdjoint", "FrictionResponse", "FrictionTangent"]
 LEAST_SLIP = 1e-6
 """Share of the largest tangential velocity without impulses below which a point does not slip."""
 
-CUT = 1e-11
+PIVOT_CUT = 1e-11
 """Pivots of M below this times the first belong to indeterminate impulses."""
 
 TWICE = "derivatives of contact impulses have no derivatives themselves; differentiate once"
@@ -259,7 +259,7 @@ class _Modes:
 
     def factor(self) -> None:
         """Factor M."""
-        self.m.store(self.matrix, self.n * self.n, self.m.constant(CUT))
+        self.m.store(self.matrix, self.n * self.n, self.m.constant(PIVOT_CUT))
         m = self.m
         self._factor = m.memory(factor_size(self.n, self.n) + max(self.n, 2))
         self._solution = m.memory(self.n)
@@ -551,7 +551,7 @@ class FrictionResponse(_AtSolution):
                 m.store(found, place, m.add_product(entry, m.load(u, j), m.load(found, place)))
 
 
-SAFE = 1e-6
+MIN_PIVOT_SHARE = 1e-6
 """Share of a diagonal element that must be left as its pivot, else the matrix is factored."""
 
 
@@ -585,7 +585,9 @@ def write_negative_inverse(
         flag = m.load(flags, k)
         first = m.mul(flag, m.load(matrix, k * size + k))
         first = m.add(first, m.sub_product(one, flag, one))
-        small = m.less_equal(_absolute(m, pivot), m.mul(m.constant(SAFE), _absolute(m, first)))
+        small = m.less_equal(
+            _absolute(m, pivot), m.mul(m.constant(MIN_PIVOT_SHARE), _absolute(m, first))
+        )
         m.store(unsafe, 0, m.choose(small, one, m.load(unsafe, 0)))
         inverse = m.div(one, m.choose(small, one, pivot))
         for j in m.loop(0, size, independent=True):
@@ -616,7 +618,7 @@ def write_negative_inverse(
             for j in m.loop(0, size, independent=True):
                 value = m.mul(m.mul(flag, m.load(flags, j)), m.load(matrix, i * size + j))
                 m.store(given, i * size + j, value)
-        m.store(given, size * size, m.constant(CUT))
+        m.store(given, size * size, m.constant(PIVOT_CUT))
         FactorOrthogonal(size, size).write(m, given, factor)
         for k in m.loop(0, size):
             # rank and ratio of the factor make room for the vector

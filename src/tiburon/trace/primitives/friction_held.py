@@ -36,7 +36,7 @@ STIFFNESS = 1e7
 MOST_LEFT = 1e-5
 """Share of the impulses at first, above which what is held still moves: modes contradict."""
 
-FAR = 1e300
+LARGEST_RESIDUAL = 1e300
 """A residual that any pass makes smaller."""
 
 MOST_VAIN = 3.5
@@ -101,7 +101,7 @@ class FrictionHeld:
             (self._fresh, one),
             (self._centered, zero),
             (self._scale, zero),
-            (self._best, m.constant(FAR)),
+            (self._best, m.constant(LARGEST_RESIDUAL)),
             (self._vain, zero),
             (self._trying, m.choose(pending, one, zero)),
         ):

@@ -52,10 +52,10 @@ MOST_STEPS = 60
 MOST_TRIALS = 12
 """Evaluations of a line search."""
 
-FLAT = 0.1
+LINE_SEARCH_SLOPE = 0.1
 """Slope along a step, relative to that at its start, at which the line search ends."""
 
-STATIONARY = 1e-7
+GRADIENT_TOLERANCE = 1e-7
 """Gradient relative to y at which c and shift are replaced."""
 
 
@@ -170,7 +170,7 @@ class FrictionNewton:
             count.store(m, 0, m.add(count.load(m, 0), m.choose(active, one, zero)))
             self._assemble(size, gradient)
             # where y is stationary, the next problem
-            bound = m.mul(m.constant(STATIONARY * STATIONARY), size.load(m, 0))
+            bound = m.mul(m.constant(GRADIENT_TOLERANCE * GRADIENT_TOLERANCE), size.load(m, 0))
             settled = m.both(active, m.less_equal(gradient.load(m, 0), bound))
             for _ in m.iterate(1, lambda settled=settled: settled):  # type: ignore[misc]
                 self._replace(settled, change, largest)
@@ -294,7 +294,7 @@ class FrictionNewton:
         high.store(m, 0, one)
         at.store(m, 0, one)
         last = self._slope(base, rise, at)
-        flat = m.mul(m.constant(-FLAT), first)
+        flat = m.mul(m.constant(-LINE_SEARCH_SLOPE), first)
         slope.store(m, 0, m.choose(m.both(moves, m.less(flat, last)), one, zero))
         other.store(m, 0, last)
 

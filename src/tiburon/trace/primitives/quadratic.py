@@ -23,9 +23,9 @@ orthogonal transformations of the source (5.41), (5.42) change a whole matrix wi
 
 The exact friction cone is the limit of its tangent planes: where it is violated, the plane that
 touches it in the direction of x_t enters as a constraint of its own. Constraints that differ little
-in direction are independent as long as `DEPENDENT` allows. Pyramids are treated like it: the most
-violated side is that in the direction of x_t, found by halving angles, and sides that are active
-are the only ones that count as constraints.
+in direction are independent as long as `DEPENDENT_SHARE` allows. Pyramids are treated likewise: the
+most violated side is that in the direction of x_t, found by halving angles, and only active sides
+count as constraints.
 
 All cases of a batch run the same instructions. Parts that no case of a vector needs are skipped:
 blocks of variables that the entering rows do not concern, columns that no case has, rotations.
@@ -72,10 +72,10 @@ OPTIMAL, INFEASIBLE, NOT_CONVEX, UNFINISHED = 0.0, 1.0, 2.0, 3.0
 """Values of the status: solved; no x satisfies the constraints; W is not positive definite; the
 limit of iterations was reached."""
 
-VIOLATED = 1e-12
+VIOLATION_TOLERANCE = 1e-12
 """Violation of a constraint relative to the terms of a . x - b, above which it enters."""
 
-CONTRADICTS = 1e-9
+CONTRADICTION_TOLERANCE = 1e-9
 """Residual of an equation that depends on others, relative to its terms, above which no x
 satisfies them all."""
 
@@ -90,46 +90,46 @@ NEWTON_STEPS = 5
 """Most steps of Newton's method on active cones. Planes are off by an angle of 1e-3, the first step
 by 1e-6, the second by 1e-12."""
 
-TURNED = 1e-10
+TURN_TOLERANCE = 1e-10
 """Angle by which the force of a cone turns in a step, below which Newton's method ends."""
 
-LOST = 1e-2
+FAILED_STEP_VIOLATION = 1e-2
 """Violation of a friction cone relative to its force, above which a step of Newton's method counts
 as lost."""
 
-CUT = 0.25
+MIN_CUT_SHARE = 0.25
 """Least share of the violation of a cone that a tangent plane cuts off."""
 
 HINT_CUT = 0.97
 """The same for a side that was active in a similar problem; the motion leaves others behind."""
 
-NEGATIVE = 1e-9
+NEGATIVE_MULTIPLIER = 1e-9
 """Multiplier relative to the largest, below whose negative a constraint does not stay active."""
 
-LOCKED = 1e16
+LOCKED_WEIGHT = 1e16
 """Factor of the weight of variables that do not move."""
 
-APEX = 1e-4
+APEX_FORCE = 1e-4
 """Tangential force relative to the largest at or below which a cone is at its apex."""
 
-DEPENDENT = 1e-20
+DEPENDENT_SHARE = 1e-20
 """Square of the share of a constraint's normal, in the metric of W^-1, that is independent of the
 active ones, at or below which it depends on them."""
 
 LOST_PIVOT = 2.0**-46
 """Ratio of a pivot to its diagonal element below which W is not positive definite."""
 
-PREFERRED = 1e12
+PREFERRED_WEIGHT = 1e12
 """Factor of the squared violation of preferred constraints."""
 
-AGAIN = 1e-2
+REORTHOGONALIZATION_SHARE = 1e-2
 """Square of the share of a normal that is independent of the active ones, below which these are
 subtracted once more."""
 
 PART = 3
 """Variables of small blocks of W that are treated together."""
 
-SMALL = 12
+UNROLLED_BLOCK = 12
 """Size of blocks of W up to which their loops are unrolled."""
 
 LONGEST_PATTERN = 24
@@ -144,10 +144,10 @@ TOGETHER = 4
 REGISTERS = 24
 """Sums that stay in registers."""
 
-SUMS = 4
+PARALLEL_SUMS = 4
 """Sums of a product of rows that do not wait for each other."""
 
-FAR = 1e300
+UNBOUNDED_STEP = 1e300
 """Length of a step that nothing bounds."""
 
 
@@ -371,7 +371,7 @@ class _Optimum:
         self.largest = largest
         pressed = [where(y > 0.0, 1.0, 0.0) for y in self.yc]
         self.locked = [
-            where(self._length(cone) > APEX * largest, 0.0, on)
+            where(self._length(cone) > APEX_FORCE * largest, 0.0, on)
             for cone, on in zip(of.cones, pressed, strict=True)
         ]
         """1 for each active cone at its apex, where nothing can move."""
@@ -408,7 +408,7 @@ class _Optimum:
                 rows.append({i: -on * cosine, j: -on * sine, normal: on * factor})
         for cone, locked in zip(of.cones, self.locked, strict=True):
             for j in cone:
-                W[j, j] = W[j, j] * (1.0 + locked * LOCKED)
+                W[j, j] = W[j, j] * (1.0 + locked * LOCKED_WEIGHT)
         flat = [W.get((i, j), 0.0) for i in range(n) for j in range(n)]
         blocks = _blocks(flat, n)
         primitive = DualActiveSet(blocks, len(rows), ())
@@ -842,7 +842,7 @@ class _Work:
                         total = m.add_product(entry, entry, total)
                     some = m.less(self.zero, total)
                     inverse = m.div(self.one, m.choose(some, total, self.one))
-                    self._weigh(row + place, m.choose(some, inverse, m.constant(FAR)))
+                    self._weigh(row + place, m.choose(some, inverse, m.constant(UNBOUNDED_STEP)))
         for k in range(2 * len(self.round) + 2 if self.round else 0):
             m.store(self.planes, k, self.zero)
         for k in m.loop(0, len(self.round)):
@@ -863,7 +863,9 @@ class _Work:
             m.store(self.weights, i, weight)
             return
         prefer = m.less(m.constant(0.5), m.load(self.given, i + self.of._prefer))
-        m.store(self.weights, i, m.choose(prefer, m.mul(weight, m.constant(PREFERRED)), weight))
+        m.store(
+            self.weights, i, m.choose(prefer, m.mul(weight, m.constant(PREFERRED_WEIGHT)), weight)
+        )
 
     def _weigh_pyramid(self, k: Index, weight: Number) -> None:
         """Write the weight of a pyramid, and the direction of the side that is to enter first."""
@@ -881,7 +883,7 @@ class _Work:
             m.store(
                 self.weights,
                 k + rows,
-                m.choose(some, m.mul(weight, m.constant(PREFERRED)), weight),
+                m.choose(some, m.mul(weight, m.constant(PREFERRED_WEIGHT)), weight),
             )
             # the direction of a number is that of the powers of two that it consists of
             u = [self.flag(some), self.zero]
@@ -903,7 +905,7 @@ class _Work:
     def _invert_block(self, size: int, at: Index) -> None:
         """Write the inverse Cholesky factor of a block of W."""
         m = self.m
-        loop = range if size <= SMALL else m.loop
+        loop = range if size <= UNROLLED_BLOCK else m.loop
         C = m.memory(size * size)
         for i in loop(0, size):
             for j in loop(0, i + 1):
@@ -923,7 +925,7 @@ class _Work:
                 for j in loop(k + 1, i + 1):
                     old = m.load(C, i * size + j)
                     m.store(C, i * size + j, m.sub_product(entry, m.load(C, j * size + k), old))
-        if size > SMALL:
+        if size > UNROLLED_BLOCK:
             for place in m.loop(0, size * size):
                 m.store(self.L, at + place, self.zero)
         for i in loop(0, size):
@@ -941,8 +943,8 @@ class _Work:
         """Write L^-1 times a block of a vector."""
         m = self.m
         values = [m.load(source, begin + j) for j in range(size)]
-        for i in range(size) if size <= SMALL else m.loop(0, size):
-            end = i + 1 if isinstance(i, int) and size <= SMALL else size
+        for i in range(size) if size <= UNROLLED_BLOCK else m.loop(0, size):
+            end = i + 1 if isinstance(i, int) and size <= UNROLLED_BLOCK else size
             sums = [self.zero, self.zero]
             for j in range(end):
                 entry = m.load(self.L, at + (i * size + j))
@@ -952,9 +954,9 @@ class _Work:
     def _backward(self, begin: Index, size: int, at: Index, step: Number) -> None:
         """Move a block of x by a step along L^-T p."""
         m = self.m
-        for i in range(size) if size <= SMALL else m.loop(0, size):
+        for i in range(size) if size <= UNROLLED_BLOCK else m.loop(0, size):
             t = m.mul(step, m.load(self.p, begin + i))
-            small = isinstance(i, int) and size <= SMALL
+            small = isinstance(i, int) and size <= UNROLLED_BLOCK
             for j in range(i + 1) if small else m.loop(0, size, independent=True):
                 entry, old = m.load(self.L, at + (i * size + j)), m.load(self.x, begin + j)
                 m.store(self.x, begin + j, m.add_product(t, entry, old))
@@ -997,12 +999,15 @@ class _Work:
             self.directions(b)
             s, size = self.get(AT.s), self.get(AT.size)
             square, whole = self.get(AT.square), self.get(AT.whole)
-            share = m.mul(m.constant(DEPENDENT), whole)
+            share = m.mul(m.constant(DEPENDENT_SHARE), whole)
             enters = m.both(on, m.less(share, square))
             step = m.div(s, m.choose(enters, square, self.one))
             self.move(m.choose(enters, step, self.zero))
             # a residual that independent equations leave is of no x
-            wrong = m.less(m.mul(m.constant(CONTRADICTS * CONTRADICTS), size), m.mul(s, s))
+            wrong = m.less(
+                m.mul(m.constant(CONTRADICTION_TOLERANCE * CONTRADICTION_TOLERANCE), size),
+                m.mul(s, s),
+            )
             contradiction = m.both(m.both(on, m.less_equal(square, share)), wrong)
             for _ in self.when(contradiction):
                 contradiction = m.both(contradiction, m.less(self._rounding(), m.mul(s, s)))
@@ -1029,7 +1034,7 @@ class _Work:
         self._transform(b, top)
         self._remove(self.d, top)
         self.put(AT.square, self._square())
-        whole = m.mul(m.constant(AGAIN), self.get(AT.whole))
+        whole = m.mul(m.constant(REORTHOGONALIZATION_SHARE), self.get(AT.whole))
         again = m.less(self.get(AT.square), whole)
         for _ in self.when(again):
             # rounding left parts along Q: once more is enough
@@ -1125,9 +1130,9 @@ class _Work:
     def dot(self, a: Memory, start: Index, b: Memory, count: int, at: Index = 0) -> Number:
         """Return a product of two rows, in sums that do not wait for each other."""
         m = self.m
-        sums = [self.zero] * SUMS
+        sums = [self.zero] * PARALLEL_SUMS
         for j in range(count):
-            k = j % SUMS
+            k = j % PARALLEL_SUMS
             sums[k] = m.add_product(m.load(a, start + j), m.load(b, at + j), sums[k])
         while len(sums) > 1:
             sums = [m.add(*sums[k : k + 2]) for k in range(0, len(sums), 2)]
@@ -1240,7 +1245,7 @@ class _Work:
                         for column, entry in entries:
                             term = m.mul(entry, m.load(self.x, column))
                             size = m.add_product(term, term, size)
-                        bound = m.mul(m.constant(VIOLATED * VIOLATED), size)
+                        bound = m.mul(m.constant(VIOLATION_TOLERANCE * VIOLATION_TOLERANCE), size)
                         score = m.choose(m.less(bound, m.mul(s, s)), score, self.zero)
                     scores.append((score, m.constant(float(k))))
                 self._note(row, scores)
@@ -1268,7 +1273,7 @@ class _Work:
             square = m.add_product(x, x, m.mul(y, y))
             if of.sides:
                 side, along, *_ = nearest[place]
-                limit, tolerance = m.mul(mu, normal), VIOLATED
+                limit, tolerance = m.mul(mu, normal), VIOLATION_TOLERANCE
             else:
                 side, along = None, m.sqrt(square)
                 limit, tolerance = normal, CONE_VIOLATED
@@ -1479,7 +1484,7 @@ class _Work:
             bent = m.add_product(pressed, self._compliance(), self.one)
             bent = m.choose(m.less(bent, m.constant(4.0)), bent, m.constant(4.0))
             self.put(AT.size, m.choose(bends, m.div(self.one, bent), self.one))
-        share, least = self.get(AT.size), m.constant(CUT)
+        share, least = self.get(AT.size), m.constant(MIN_CUT_SHARE)
         last = [m.load(self.planes, k * 2 + i) for i in range(2)]
         if of.sides and of.hints:
             # sides that were active in a similar problem go first: the most violated one if it
@@ -1489,7 +1494,7 @@ class _Work:
             was_active = m.less(m.constant(0.5), m.load(self.given, number + of._prefer))
             share = m.choose(hinted, m.choose(was_active, self.one, self.zero), share)
             least = m.choose(hinted, m.constant(HINT_CUT), least)
-            usual = m.mul(weight, m.constant(1.0 / PREFERRED))
+            usual = m.mul(weight, m.constant(1.0 / PREFERRED_WEIGHT))
             self.put_where(hinted, AT.weight, usual)
             m.store(self.weights, k + len(of.supports), m.choose(hinted, usual, weight))
         between = [
@@ -1505,7 +1510,7 @@ class _Work:
         if of.sides:
             # and more than rounding
             size = m.add_product(limit, limit, m.mul(length, length))
-            bound = m.mul(m.constant(4.0 * VIOLATED**2), size)
+            bound = m.mul(m.constant(4.0 * VIOLATION_TOLERANCE**2), size)
             shallow = m.either(shallow, m.less_equal(m.mul(cut, cut), bound))
         shallow = m.both(mine, shallow)
         for _ in self.when(shallow):
@@ -1545,7 +1550,7 @@ class _Work:
         for _ in self.when(running):
             self.directions(self.get(AT.b))
             s, size = self.get(AT.s), self.get(AT.size)
-            rounding = m.mul(m.constant(VIOLATED * VIOLATED), size)
+            rounding = m.mul(m.constant(VIOLATION_TOLERANCE * VIOLATION_TOLERANCE), size)
             rounding = m.choose(self.is_set(AT.picked), rounding, m.constant(-1.0))
             self.put(AT.picked, self.zero)
             slight = m.both(running, m.less_equal(m.mul(s, s), rounding))
@@ -1570,7 +1575,7 @@ class _Work:
     def _step(self, on: Truth, s: Number, size: Number) -> None:
         m = self.m
         square, whole = self.get(AT.square), self.get(AT.whole)
-        independent = m.less(m.mul(m.constant(DEPENDENT), whole), square)
+        independent = m.less(m.mul(m.constant(DEPENDENT_SHARE), whole), square)
         first, last = self.smallest(self.get(AT.equations)), self.top()
         self._multiplier_direction(self.get(AT.equations), first, last)
         # the first active inequality whose multiplier vanishes, and the length until then
@@ -1587,12 +1592,12 @@ class _Work:
             self.put_where(sooner, AT.number, m.number(k))
         falls = m.less(self.zero, self.get(AT.size))
         bounded = m.div(self.get(AT.best), m.choose(falls, self.get(AT.size), self.one))
-        bounded = m.choose(falls, bounded, m.constant(FAR))
+        bounded = m.choose(falls, bounded, m.constant(UNBOUNDED_STEP))
         full = m.div(s, m.choose(independent, square, self.one))
-        full = m.choose(independent, full, m.constant(FAR))
+        full = m.choose(independent, full, m.constant(UNBOUNDED_STEP))
         step = m.choose(m.less(bounded, full), bounded, full)
-        stuck = m.both(on, m.less_equal(m.constant(FAR), step))
-        free = m.both(on, m.less(step, m.constant(FAR)))
+        stuck = m.both(on, m.less_equal(m.constant(UNBOUNDED_STEP), step))
+        free = m.both(on, m.less(step, m.constant(UNBOUNDED_STEP)))
         for _ in self.when(stuck):
             self._give_up(stuck, s, size)
         step = m.choose(free, step, self.zero)
@@ -1614,7 +1619,9 @@ class _Work:
     def _give_up(self, stuck: Truth, s: Number, size: Number) -> None:
         """Note that there is no solution; leave out what rounding violates."""
         m = self.m
-        bound = m.add_product(m.constant(CONTRADICTS * CONTRADICTS), size, self._rounding())
+        bound = m.add_product(
+            m.constant(CONTRADICTION_TOLERANCE * CONTRADICTION_TOLERANCE), size, self._rounding()
+        )
         # rounding violates a constraint that follows from active ones
         slight = m.both(stuck, m.less(m.mul(s, s), bound))
         hopeless = m.both(stuck, m.less_equal(bound, m.mul(s, s)))
@@ -1735,7 +1742,7 @@ class _Work:
         # the gradient W x + c; where there is no solution, the entering constraint
         for first, part, entry in self.parts():
             for begin, size, at in self.blocks(first, part, entry):
-                for i in range(size) if size <= SMALL else m.loop(0, size):
+                for i in range(size) if size <= UNROLLED_BLOCK else m.loop(0, size):
                     product = self.dot(self.given, at + i * size, self.x, size, begin)
                     gradient = m.add(m.load(self.given, begin + i + of._c), product)
                     old = m.load(self.a, begin + i)
@@ -1800,7 +1807,7 @@ class _Work:
             square = m.add_product(x, x, m.mul(y, y))
             force = m.load(self.found, k + first)
             # cones at their apex stay there
-            bends = m.less(m.mul(m.constant(APEX * APEX), largest), square)
+            bends = m.less(m.mul(m.constant(APEX_FORCE * APEX_FORCE), largest), square)
             bends = m.both(m.both(on, bends), m.less(self.zero, force))
             inverse = m.div(self.one, m.sqrt(m.choose(bends, square, self.one)))
             bend = m.choose(bends, m.mul(force, inverse), self.zero)
@@ -1817,7 +1824,7 @@ class _Work:
                 place = m.lookup(entries, k * 4 + i)
                 old = m.load(self.W, place)
                 m.store(self.W, place, m.add_product(bend, m.mul(a, b), old))
-            turns = m.both(bends, m.less(m.constant(TURNED * TURNED), turn))
+            turns = m.both(bends, m.less(m.constant(TURN_TOLERANCE * TURN_TOLERANCE), turn))
             self.put_where(turns, AT.bending, self.one)
         m.store(self.bends, len(of.cones), self.zero)
         self.put(AT.held, self.get(AT.q))
@@ -1870,7 +1877,7 @@ class _Work:
             y = m.choose(mine, m.load(self.multipliers, k), self.zero)
             self.put_where(m.less(self.get(AT.best), y), AT.best, y)
             self.put_where(m.less(y, self.get(AT.size)), AT.size, y)
-        bound = m.mul(m.constant(-NEGATIVE), self.get(AT.best))
+        bound = m.mul(m.constant(-NEGATIVE_MULTIPLIER), self.get(AT.best))
         pulls = m.both(self.going(), m.less(self.get(AT.size), bound))
         self.put_where(pulls, AT.kept, self.zero)
         self.put_where(pulls, AT.status, m.constant(OPTIMAL))
@@ -1884,7 +1891,9 @@ class _Work:
             x, y, normal = (m.load(self.x, m.lookup(columns, k * 3 + i)) for i in range(3))
             square = m.add_product(x, x, m.mul(y, y))
             s = m.sub_product(m.load(self.given, k + of._mu), normal, m.sqrt(square))
-            bound = m.mul(m.constant(LOST), m.sqrt(m.add_product(normal, normal, square)))
+            bound = m.mul(
+                m.constant(FAILED_STEP_VIOLATION), m.sqrt(m.add_product(normal, normal, square))
+            )
             lost = m.both(held, m.less(bound, s))
             lost = m.both(lost, m.less(self.zero, m.load(self.bends, k)))
             self.put_where(lost, AT.bending, self.zero)
@@ -1912,7 +1921,7 @@ class _Work:
         self.put_where(is_cone, AT.second, u[1])
         self.put_where(on, AT.which, m.add(number, m.constant(float(of.equations))))
         self.directions(self.get(AT.b))
-        share = m.mul(m.constant(DEPENDENT), self.get(AT.whole))
+        share = m.mul(m.constant(DEPENDENT_SHARE), self.get(AT.whole))
         enters = m.both(on, m.less(share, self.get(AT.square)))
         depends = m.both(on, m.less_equal(self.get(AT.square), share))
         self._put_weight(depends, self.get(AT.which), self.get(AT.weight))
