@@ -1,5 +1,6 @@
 """Random platforms on legs: planar and spatial, joints of all kinds, cut anywhere."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ FLUID = tb.BodyFluid(volume=2e-3, added_mass=0.3 * np.eye(6), linear_damping=(0.
 
 PLANAR = ("revolute", "revolute", "prismatic")
 SPATIAL = {"revolute": 1, "prismatic": 1, "universal": 2, "cylindrical": 2, "spherical": 3}
+VARIED = {**SPATIAL, "screw": 1, "planar": 3}
 
 
 class ParallelRobot(NamedTuple):
@@ -25,8 +27,16 @@ def _axis(rng):
     return tuple(axis / np.linalg.norm(axis))
 
 
-def _joint(kind, name, rng, planar):
-    """Return a joint at a random place, with the plane's normal along z."""
+def _joint(kind, name, rng, planar, varied=False):
+    """Return a joint at a random place, with the plane's normal along z; some with rotors."""
+    joint = _plain_joint(kind, name, rng, planar)
+    if varied and rng.random() < 0.3:
+        rotor = float(rng.uniform(0.01, 0.5))
+        joint = replace(joint, armature=rotor if joint.nv == 1 else (rotor,) * joint.nv)
+    return joint
+
+
+def _plain_joint(kind, name, rng, planar):
     turn = (0.0, 0.0, rng.uniform(-2, 2)) if planar else rng.uniform(-2, 2, 3)
     place = (*rng.uniform(-0.7, 0.7, 2), 0.0 if planar else rng.uniform(-0.7, 0.7))
     pose = tb.Pose.from_rpy(turn, place)
@@ -41,22 +51,37 @@ def _joint(kind, name, rng, planar):
         return tb.Universal(name, (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), pose=pose)
     if kind == "cylindrical":
         return tb.Cylindrical(name, _axis(rng), pose=pose)
+    if kind == "screw":
+        return tb.Screw(name, _axis(rng), pitch=float(rng.uniform(0.02, 0.2)), pose=pose)
+    if kind == "planar":
+        return tb.Planar(name, pose=pose)
     return tb.Spherical(name, pose=pose)
 
 
-def _kinds(rng, planar, dof):
+def _kinds(rng, planar, dof, varied=False):
     """Draw joint kinds of a leg with so many degrees of freedom."""
     if planar:
-        return ["revolute", *rng.choice(PLANAR, 2)]
-    left, kinds = dof, []
+        return ["revolute", *rng.choice(PLANAR, int(rng.choice([2, 2, 3])) if varied else 2)]
+    sizes = VARIED if varied else SPATIAL
+    left, kinds = int(rng.choice([5, 6, 6, 7])) if varied else dof, []
     while left:
-        fitting = [kind for kind, size in SPATIAL.items() if size <= left]
+        fitting = [kind for kind, size in sizes.items() if size <= left]
         kinds.append(str(rng.choice(fitting)))
-        left -= SPATIAL[kinds[-1]]
+        left -= sizes[kinds[-1]]
     return kinds
 
 
-def parallel_robot(rng, legs, planar, *, carried="leg", wet=False, branches=False, motors=None):
+def parallel_robot(
+    rng,
+    legs,
+    planar,
+    *,
+    carried="leg",
+    wet=False,
+    branches=False,
+    motors=None,
+    varied=False,
+):
     """Draw a platform on legs, with closed loops at the configuration that is returned.
 
     Args:
@@ -67,11 +92,12 @@ def parallel_robot(rng, legs, planar, *, carried="leg", wet=False, branches=Fals
         wet: Whether links feel water.
         branches: Whether pendulums hang on the platform and on a leg.
         motors: Number of joints with one degree of freedom that have motors; all by default.
+        varied: Whether legs have different lengths, screws, planar joints and rotors, too.
     """
     fluid = FLUID if wet else None
     names = [f"leg{k}" for k in range(legs)]
-    kinds = [_kinds(rng, planar, int(rng.choice([5, 6, 6]))) for _ in names]
-    if legs == 2 and not planar:
+    kinds = [_kinds(rng, planar, int(rng.choice([5, 6, 6])), varied) for _ in names]
+    if legs == 2 and not planar and not varied:
         kinds = [_kinds(rng, planar, 6) for _ in names]
     bodies = []
 
@@ -81,7 +107,7 @@ def parallel_robot(rng, legs, planar, *, carried="leg", wet=False, branches=Fals
     cuts = []
     far_parts = []
     for number, (leg, own) in enumerate(zip(names, kinds, strict=True)):
-        made = [_joint(kind, f"{leg} joint{n}", rng, planar) for n, kind in enumerate(own)]
+        made = [_joint(kind, f"{leg} joint{n}", rng, planar, varied) for n, kind in enumerate(own)]
         cut = int(rng.integers(len(own))) if number or carried == "free" else len(own)
         parent = "world"
         for n, joint in enumerate(made[:cut]):

@@ -9,7 +9,14 @@ from tests.loops.random_mechanisms import _ball, _cross, _hinge, _inertia, _pose
 from tiburon.algorithms.kinematics import frame_places
 from tiburon.algorithms.tape_calls import JointVector
 
-TREES = ("free load", "carried load", "legs on the load", "load on a joint", "moving bases")
+TREES = (
+    "free load",
+    "carried load",
+    "legs on the load",
+    "load on a joint",
+    "moving bases",
+    "free bases",
+)
 GRASPS = {
     "rigid": lambda name: tb.Fixed(name),
     "hinge": lambda name: tb.Revolute(name, (0.0, 0.0, 1.0)),
@@ -75,10 +82,11 @@ def random_star(tree_kind, rng, *, arms=None, grasp=None, dof=None, wet=None):
         needed = len(GRASPS[kind]("x").loop_constraints())
         size = dof or needed + int(rng.integers(0, 2))
         parent = "load" if tree_kind == "legs on the load" else "world"
-        if tree_kind == "moving bases":
+        if tree_kind in ("moving bases", "free bases"):
+            make = tb.Planar if tree_kind == "moving bases" else tb.Free
             cart = tb.Body(
                 f"arm_{k}_cart",
-                joint=tb.Planar(f"arm_{k}_cart joint", pose=_pose(rng)),
+                joint=make(f"arm_{k}_cart joint", pose=_pose(rng)),
                 inertia=_inertia(rng),
                 fluid=wet,
             )

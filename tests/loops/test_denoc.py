@@ -60,6 +60,11 @@ ROBOTS = [
     (11, 3, False, {"branches": True}),
     (24, 6, False, {"branches": True, "motors": 0}),
     (30, 2, False, {"branches": True}),
+    # legs of different lengths with screws, planar joints and rotors
+    (101, 2, False, {"branches": True, "motors": 2, "varied": True}),
+    (103, 3, True, {"carried": "free", "varied": True}),
+    (124, 3, False, {"carried": "free", "varied": True}),
+    (129, 4, False, {"motors": 0, "varied": True}),
 ]
 
 
