@@ -6,7 +6,7 @@ import pytest
 import tiburon as tb
 from tests.loops.dense import allowed, closed
 from tests.loops.parallel_robots import parallel_robot
-from tests.loops.random_mechanisms import random_mechanism
+from tests.loops.random_mechanisms import _inertia, random_mechanism
 from tests.loops.test_embedding import embedded_rates
 from tests.loops.test_loop_motion import khan_angles
 from tests.loops.test_stabilization import WEIGHTLESS, moving_state
@@ -124,6 +124,41 @@ def test_batches_have_the_bits_of_single_cases():
     for k in range(5):
         one = tb.loop_dynamics(model, q, v, tau[k], method="denoc").acceleration
         assert np.array_equal(many[k], one)
+
+
+def pinned_platform():
+    """Return a platform on a ball of the world, held by two legs of two joints each."""
+    rng = np.random.default_rng(12)
+    bodies = [tb.Body("platform", joint=tb.Free("float"), inertia=_inertia(rng))]
+    loops = [tb.LoopClosure("pivot", "world", "platform", tb.Spherical("pivot"), tb.Pose())]
+    for k, side in enumerate((1.0, -1.0)):
+        foot = tb.Pose(translation=(side, 0.3 * k, -0.5))
+        crank = tb.Revolute(f"crank_{k}", (0.0, 1.0, 0.0), pose=foot)
+        rod = tb.Universal(
+            f"rod_{k}", (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), pose=tb.Pose(translation=(0.4, 0.0, 0.2))
+        )
+        bodies.append(tb.Body(f"crank_{k}", joint=crank, inertia=_inertia(rng)))
+        bodies.append(tb.Body(f"rod_{k}", parent=f"crank_{k}", joint=rod, inertia=_inertia(rng)))
+        tip = tb.Spherical(f"tip_{k}", pose=tb.Pose(translation=(-0.3, 0.2, 0.4)))
+        at = np.add(foot.translation, (0.1, 0.2, 0.6))
+        loops.append(
+            tb.LoopClosure(f"tip_{k}", f"rod_{k}", "platform", tip, tb.Pose(translation=at))
+        )
+    motors = [tb.Actuator(f"motor_{k}", f"crank_{k}") for k in range(2)]
+    return tb.Model("pinned", bodies, loops=loops, actuators=motors)
+
+
+def test_a_leg_without_joints_is_the_joint_that_closes_it():
+    """A platform on a pivot of the world: one leg is the pivot alone."""
+    model = pinned_platform()
+    legs = platform_on_legs(model).legs
+    assert [leg.variables for leg in legs if leg.joints == ("pivot",)] == [()]
+    rng = np.random.default_rng(2)
+    q = model.neutral()
+    v, tau = allowed(model, q, rng.normal(size=model.nv)), rng.normal(size=model.nv)
+    expected = np.array(rates_by("augmented", model, q, v, tau).vd, float)
+    found = np.array(rates_by("denoc", model, q, v, tau).vd, float)
+    np.testing.assert_allclose(found, expected, atol=1e-10 * np.abs(expected).max())
 
 
 # -- numbers of the source (digest of Khan 2002, section 3.3) --------------------------------------

@@ -359,7 +359,8 @@ class Projected(NamedTuple):
 
 def project(leg: Leg, own: LegTerms) -> Projected:
     """Project out the passive joints of a leg, from the platform to the base."""
-    size = len(own.S[0]) if own.S else 0
+    # a leg may be the joint that cuts it alone
+    size = len((*own.S, *own.W)[0]) if own.S or own.W else 0
     b: list[Scalar] = [0.0] * size
     Phi: list[list[Scalar]] = [[1.0 if i == j else 0.0 for j in range(size)] for i in range(size)]
     if not leg.joints:
@@ -723,7 +724,7 @@ def forward_method(structure: PlatformOnLegs) -> PartMethod:
     def share(leg: Leg, known: _Resting, total: Vector) -> tuple[Share, Any]:
         own, N, by_motor, gamma, left, carried = known
         start, drives = place[leg.name], len(leg.driven)
-        columns = list(zip(*N, strict=True))
+        columns = [[row[a] for row in N] for a in range(count)]
         # forces that accelerations of each motor need
         needed = [
             _plus(_times(own.M, column), 1.0, _times(own.Mx, x))
