@@ -485,3 +485,53 @@ def test_rims_of_cylinders_touch_smooth_ground_at_their_nearest_points():
             assert min(abs(one.gap - contact.gap) for one in on_level[:5]) < 1e-12
         lowest = [min(contacts, key=gap_of) for contacts in (on_level, on_plane)]
         assert_close(lowest[0].point, lowest[1].point, 1e-8)
+
+
+def bicubic(heights, place):
+    """Return the height by the cubics of Catmull and Rom through four heights along each axis."""
+    first = np.floor(place).astype(int)
+    weights = []
+    for t in place - first:
+        basis = np.array([[0, 2, 0, 0], [-1, 0, 1, 0], [2, -5, 4, -1], [-1, 3, -3, 1]])
+        weights.append(0.5 * np.array([1.0, t, t * t, t**3]) @ basis)
+    i, j = first - 1
+    return weights[0] @ heights[i : i + 4, j : j + 4] @ weights[1]
+
+
+@pytest.mark.parametrize(("kind", "size"), [("capsule", (0.15, 2.4)), ("box", (2.0, 1.6, 0.4))])
+def test_hills_between_ends_and_corners_touch_bodies(kind, size):
+    """A hill below the middle of a body, against the nearest of many points of the ground."""
+    rng = np.random.default_rng(12)
+    reach = Reach(1, reach_of(1.5, (0.5, 0.5)))
+    places = np.linspace(-0.3, 0.3, 61)
+    for _ in range(4):
+        heights = np.zeros((13, 13))
+        i, j = rng.integers(5, 8, 2)
+        heights[i, j] = top = rng.uniform(0.2, 0.35)
+        ground = field_of(heights, (0.5, 0.5), (0.0, 0.0))
+        # nearly level, from deep in the hill to above it, which ends or corners do not reach
+        w = np.array([*rng.uniform(-0.06, 0.06, 2), rng.uniform(-3.0, 3.0)])
+        turn = np.linalg.norm(w)
+        K = np.cross(np.eye(3), -w / turn)
+        R = np.eye(3) + np.sin(turn) * K + (1.0 - np.cos(turn)) * K @ K
+        if kind == "capsule":
+            R = R @ np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]])
+        thick = 0.15 if kind == "capsule" else 0.2
+        peak = np.array([0.5 * i, 0.5 * j, top])
+        center = peak + rng.uniform(-0.05, 0.05, 3) + np.array([0.0, 0.0, thick])
+        shape = Placed(tuples(R), tuples(center), size)
+        contacts = pair(kind, "smooth height field").function(shape, ground.placed, reach)
+        found = min(contacts, key=gap_of)
+        gaps = []
+        for x, y in itertools.product(places, places):
+            place = np.array([peak[0] + x, peak[1] + y, 0.0])
+            place[2] = bicubic(heights, place[:2] / 0.5)
+            local = np.abs(R.T @ (place - center))
+            if kind == "capsule":
+                beyond = max(local[2] - 0.5 * size[1], 0.0)
+                gaps.append(np.linalg.norm([local[0], local[1], beyond]) - size[0])
+            else:
+                gaps.append(np.max(local - 0.5 * np.array(size)))
+        # 5 mm beside the nearest place: half of both curvatures, 5 top / 0.25 + 1 / 0.15 at most
+        assert min(gaps) - 3.5e-4 < found.gap <= min(gaps) + 1e-12
+        assert found.normal[2] < -0.9

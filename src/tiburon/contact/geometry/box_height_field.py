@@ -1,5 +1,7 @@
 """Contacts of a box with a height field."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from tiburon.contact.geometry.box_box import facing_face
@@ -9,12 +11,26 @@ from tiburon.contact.geometry.contact_geometry import (
     ZERO33,
     ContactGeometry,
     Placed,
+    axis,
 )
 from tiburon.contact.geometry.height_field import NEAR, Reach, terrain_contacts
-from tiburon.contact.geometry.smooth_height_field import smooth_terrain_contact
+from tiburon.contact.geometry.smooth_height_field import (
+    Nearest,
+    hill_contacts,
+    smooth_terrain_contact,
+)
 from tiburon.contact.geometry.sphere_box import point_box
 from tiburon.contact.geometry.terrain_features import ridge_contacts
-from tiburon.contact.geometry.vectors import outer, root, scale_matrix, select, sign, unit
+from tiburon.contact.geometry.vectors import (
+    maximum,
+    minimum,
+    outer,
+    root,
+    scale_matrix,
+    select,
+    sign,
+    unit,
+)
 from tiburon.spatial.vec3 import Scalar, Vec3, add, cross, dot, negate, scale, subtract
 from tiburon.trace.regions import function
 from tiburon.trace.value import where
@@ -51,12 +67,19 @@ def box_height_field(
         lambda start, edge, outward: _crossings(start, edge, outward, first),
         0.5 * root(x * x + y * y + z * z),
     )
+    return _nearest(corners, ridges)
+
+
+def _nearest(
+    corners: Sequence[ContactGeometry], others: Sequence[ContactGeometry]
+) -> tuple[ContactGeometry, ...]:
+    """Return the nearer ones of opposite corners, then the farther ones or what is below them."""
     nearer, farther = [], []
-    for one, other, ridge in zip(corners[:4], corners[:3:-1], ridges, strict=True):
+    for one, other, below in zip(corners[:4], corners[:3:-1], others, strict=True):
         swapped = other.gap < one.gap
         nearer.append(select(swapped, other, one))
         last = select(swapped, one, other)
-        farther.append(select(ridge.gap < last.gap, ridge, last))
+        farther.append(select(below.gap < last.gap, below, last))
     return (*nearer, *farther)
 
 
@@ -148,6 +171,33 @@ def _crossing(start: Vec3, e: Vec3, length: Scalar, edge: _Edge, exists: Scalar)
 def box_smooth_height_field(
     first: Placed, second: Placed, reach: Reach = NEAR
 ) -> tuple[ContactGeometry, ...]:
-    """Return the contacts of the eight corners with smooth terrain."""
+    """Return eight contacts with smooth terrain: of corners, and of hills below faces.
+
+    Corners and hills share them as corners and ridges do in `box_height_field`.
+
+    Args:
+        first: The box.
+        second: The height field.
+        reach: Cells that are searched, from `reach_of`.
+    """
     contact_of = function(smooth_terrain_contact)
-    return tuple(contact_of(corner, 0.0, second) for corner in box_corners(first))
+    corners = [contact_of(corner, 0.0, second) for corner in box_corners(first)]
+    x, y, z = first.size
+    bound = 0.5 * root(x * x + y * y + z * z)
+    face = partial(_nearest_face, first)
+    return _nearest(corners, hill_contacts(face, first.position, bound, second, reach.body, 4))
+
+
+def _nearest_face(box: Placed, point: Vec3) -> Nearest:
+    """Return the face of a box that a point is beyond, or below the least, as the point sees it."""
+    arm = subtract(point, box.position)
+    found: list[tuple[Scalar, Vec3]] = []
+    for k, size in enumerate(box.size):
+        place = dot(axis(box, k), arm)
+        found.append((abs(place) - 0.5 * size, scale(axis(box, k), sign(place))))
+    (best, outward), second = found[0], -NO_CONTACT
+    for gap, other in found[1:]:
+        farther = gap > best
+        second = maximum(second, minimum(gap, best))
+        best, outward = select(farther, (gap, other), (best, outward))
+    return Nearest(best, outward, ZERO33, second < 0.0)

@@ -1,10 +1,16 @@
 """Contacts of a capsule with a height field."""
 
+from functools import partial
+
 from tiburon.contact.geometry.capsule_capsule import capsule_capsule
 from tiburon.contact.geometry.capsule_plane import capsule_ends
 from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed
 from tiburon.contact.geometry.height_field import NEAR, Reach, terrain_contacts
-from tiburon.contact.geometry.smooth_height_field import smooth_terrain_contact
+from tiburon.contact.geometry.smooth_height_field import (
+    hill_contacts,
+    nearest_mantle,
+    smooth_terrain_contact,
+)
 from tiburon.contact.geometry.sphere_capsule import point_capsule
 from tiburon.contact.geometry.terrain_features import ridge_contacts, segment
 from tiburon.trace.regions import function
@@ -39,6 +45,15 @@ def capsule_height_field(
 def capsule_smooth_height_field(
     first: Placed, second: Placed, reach: Reach = NEAR
 ) -> tuple[ContactGeometry, ...]:
-    """Return the contacts of the hemispheres at -z and +z with smooth terrain."""
+    """Return contacts with smooth terrain: of the hemispheres at -z and +z, and of two hills.
+
+    Args:
+        first: The capsule.
+        second: The height field.
+        reach: Cells that are searched, from `reach_of`.
+    """
+    radius, length = first.size
     contact_of = function(smooth_terrain_contact)
-    return tuple(contact_of(end, first.size[0], second) for end in capsule_ends(first))
+    ends = tuple(contact_of(end, radius, second) for end in capsule_ends(first))
+    mantle, bound = partial(nearest_mantle, first), radius + 0.5 * length
+    return (*ends, *hill_contacts(mantle, first.position, bound, second, reach.body, 2))

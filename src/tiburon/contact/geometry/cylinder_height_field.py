@@ -1,5 +1,6 @@
 """Contacts of a cylinder with a height field."""
 
+from functools import partial
 from typing import NamedTuple
 
 from tiburon.contact.geometry.contact_geometry import (
@@ -20,6 +21,7 @@ from tiburon.contact.geometry.rim_contact import rim_minima
 from tiburon.contact.geometry.smooth_height_field import (
     Nearest,
     hill_contacts,
+    nearest_mantle,
     smooth_height,
     smooth_terrain_contact,
 )
@@ -246,16 +248,6 @@ def cylinder_smooth_height_field(
     contact_of = function(smooth_terrain_contact)
     under = contact_of(first.position, 0.0, second)
 
-    def on_mantle(point: Vec3) -> Nearest:
-        arm = subtract(point, first.position)
-        along = dot(u, arm)
-        outward, distance = unit(subtract(arm, scale(u, along)), axis(first, 0))
-        around = cross(u, outward)
-        apart = distance > 0.0
-        bent = where(apart, 1.0 / where(apart, distance, 1.0), 0.0)
-        curvature = scale_matrix(outer(around, around), bent)
-        return Nearest(distance - radius, outward, curvature, abs(along) < 0.5 * length)
-
     def on_face(point: Vec3) -> Nearest:
         outward = scale(u, sign(dot(u, under.normal)))
         arm = subtract(point, first.position)
@@ -287,6 +279,6 @@ def cylinder_smooth_height_field(
             arm = subtract(one.point, contact.point)
             counts = counts & ~(exists & (dot(arm, arm) < radius * radius))
         others.append(contact._replace(gap=where(counts, contact.gap, NO_CONTACT)))
-    for part in (on_mantle, on_face):
+    for part in (partial(nearest_mantle, first), on_face):
         others += hill_contacts(part, first.position, bound, second, reach.body, 3)
     return (*nearest_contacts(rims, 5, second), *nearest_contacts(others, 3, second))

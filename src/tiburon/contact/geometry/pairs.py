@@ -127,7 +127,7 @@ PAIRS: dict[tuple[str, str], Pair] = {
     ("cylinder", "height field"): Pair(function(cylinder_height_field), 8),
     ("ellipsoid", "height field"): Pair(function(ellipsoid_height_field), 8),
     ("sphere", "smooth height field"): Pair(function(sphere_smooth_height_field), 3),
-    ("capsule", "smooth height field"): Pair(function(capsule_smooth_height_field), 2),
+    ("capsule", "smooth height field"): Pair(function(capsule_smooth_height_field), 4),
     ("box", "smooth height field"): Pair(function(box_smooth_height_field), 8),
     ("cylinder", "smooth height field"): Pair(function(cylinder_smooth_height_field), 8),
     ("ellipsoid", "smooth height field"): Pair(function(ellipsoid_smooth_height_field), 4),

@@ -9,13 +9,22 @@ e2 = (0, 1, hy) tangents, I and II the fundamental forms.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tiburon.contact.geometry.contact_geometry import NO_CONTACT, ContactGeometry, Placed
-from tiburon.contact.geometry.vectors import maximum, minimum, root, select
+from tiburon.contact.geometry.contact_geometry import NO_CONTACT, ContactGeometry, Placed, axis
+from tiburon.contact.geometry.vectors import (
+    maximum,
+    minimum,
+    outer,
+    root,
+    scale_matrix,
+    select,
+    unit,
+)
 from tiburon.spatial.vec3 import (
     Mat3,
     Scalar,
     Vec3,
     add,
+    cross,
     dot,
     matrix_vector,
     negate,
@@ -31,6 +40,7 @@ from tiburon.trace.value import unary, where
 __all__ = [
     "Nearest",
     "hill_contacts",
+    "nearest_mantle",
     "smooth_height",
     "smooth_support_contacts",
     "smooth_terrain_contact",
@@ -322,6 +332,25 @@ class Nearest(NamedTuple):
 
     inside: Scalar
     """Whether the nearest point is on the part, not beyond its border."""
+
+
+def nearest_mantle(body: Placed, point: Vec3) -> Nearest:
+    """Return the mantle of a cylinder or capsule, as a point of the ground sees it.
+
+    Args:
+        body: The cylinder or capsule.
+        point: The point, world axes [m].
+    """
+    radius, length = body.size
+    u = axis(body, 2)
+    arm = subtract(point, body.position)
+    along = dot(u, arm)
+    outward, distance = unit(subtract(arm, scale(u, along)), axis(body, 0))
+    around = cross(u, outward)
+    apart = distance > 0.0
+    bent = where(apart, 1.0 / where(apart, distance, 1.0), 0.0)
+    curvature = scale_matrix(outer(around, around), bent)
+    return Nearest(distance - radius, outward, curvature, abs(along) < 0.5 * length)
 
 
 def hill_contacts(
