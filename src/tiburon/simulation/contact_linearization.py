@@ -8,7 +8,6 @@ differentiated one by one and multiplied (`ContactChain`).
 Symbols: as in `tiburon.contact.rigid` and `tiburon.trace.primitives.contact_chain`.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -82,7 +81,6 @@ from tiburon.trace.primitives.contact_chain import ContactChain
 from tiburon.trace.primitives.contact_phases import (
     ContactMatrix,
     ContactPhases,
-    Solution,
     contact_phases,
 )
 from tiburon.trace.primitives.friction_derivative import FrictionResponse
@@ -261,13 +259,6 @@ class _Contacts(NamedTuple):
         """Number of points."""
         return len(self.J0)
 
-    def response(self, solution: Solution) -> tuple[list[Scalar], list[Scalar]]:
-        """Return the derivatives of impulses by velocities and by least impulses."""
-        primitive = FrictionResponse(self.matrix.size, self.matrix.supports)
-        found = primitive.apply(solution.arguments(self.matrix))
-        square = 9 * self.points**2
-        return found[:square], found[square:]
-
     def packed(self, changes: RowChanges) -> tuple[list[list[int]], list[Scalar]]:
         """Return the supports of all points, and their `ROWS` over them."""
         supports, found = [], []
@@ -284,12 +275,6 @@ class _Contacts(NamedTuple):
 def _some(values: Sequence[Scalar]) -> bool:
     """Return whether some value is not the constant zero."""
     return any(isinstance(x, Value) or x != 0.0 for x in values)
-
-
-def _normal_rows(matrix: Sequence[Scalar]) -> list[Scalar]:
-    """Return every third row of a square matrix."""
-    size = math.isqrt(len(matrix))
-    return [x for k in range(2, size, 3) for x in matrix[k * size : (k + 1) * size]]
 
 
 def step_changes(
@@ -344,7 +329,6 @@ def step_changes(
         solver.unbalanced(_difference(mean, halfway), changes.force[1]),
         as_traced(contacts.J).T,
     )
-    by_b, by_least = contacts.response(phases.final)
 
     def compressed() -> list[Scalar]:
         first = phases.compression
@@ -358,11 +342,12 @@ def step_changes(
             )
             for i in supports[k // 3]
         ]
-        return [*differences, *scalars(E), *_normal_rows(contacts.response(first)[0])]
+        return [*differences, *scalars(E)]
 
     # without restitution, decompression changes nothing
     supports, rows = contacts.packed(changes)
-    chain = ContactChain(n, supports, places)
+    matrix = contacts.matrix
+    chain = ContactChain(n, supports, places, FrictionResponse(matrix.size, matrix.supports))
     first = where_needed(phases.returns, compressed, [0.0] * chain.compression_count)
     whole = chain.apply(
         [
@@ -372,11 +357,11 @@ def step_changes(
             *rows,
             *contacts.slopes,
             *blocks,
-            *by_b,
-            *by_least,
+            *phases.final.arguments(matrix),
             *phases.final.p,
             *_shares(contacts),
             *first,
+            *(x for part in phases.compression[2:] for x in part),
         ]
     )
     A, B = (as_traced(part).reshape(2 * n, -1) for part in (whole[: 4 * n * n], whole[4 * n * n :]))

@@ -47,7 +47,8 @@ from typing import NamedTuple
 
 from tiburon.errors import TraceError
 from tiburon.trace.graph import Graph
-from tiburon.trace.primitives.friction_derivative import write_negative_inverse
+from tiburon.trace.primitives.friction import support_form
+from tiburon.trace.primitives.friction_derivative import FrictionResponse, write_negative_inverse
 from tiburon.trace.primitives.primitive import Index, Machine, Memory, Number, Primitive
 
 __all__ = ["BLOCKS", "ROWS", "SHARES", "ContactChain"]
@@ -88,36 +89,46 @@ class ContactChain(Primitive):
     """Multiply the derivatives of all parts of a step with contact to those of the step.
 
     Arguments: h; A, B, T; rows of E, E_s and G beside each other; for each contact its `ROWS`, each
-    over its support; S, twelve per contact; blocks in the order of `BLOCKS`; P; Q; impulses p; ten
-    values per contact: `SHARES`; for the compression, zeros without restitution: by how much its
-    T and N after impulses differ, three rows per contact over its support, its E, and the normal
-    rows of its P. Results: the derivatives of the step by position and velocity, 2 n rows of 2 n
-    columns; those by force, 2 n rows of n columns.
+    over its support; S, twelve per contact; blocks in the order of `BLOCKS`; the contact problem
+    and its solution, from which P and Q follow (`FrictionResponse`); impulses p; ten values per
+    contact: `SHARES`; for the compression, zeros without restitution: by how much its T and N after
+    impulses differ, three rows per contact over its support, and its E; its solution: least
+    impulses, impulses, y and alpha. Results: the derivatives of the step by position and velocity,
+    2 n rows of 2 n columns; those by force, 2 n rows of n columns.
 
     Attributes:
         size: Number of velocity variables, n.
         supports: For each contact the variables where its rows are not zero.
         blocks: First variable and number of variables of each joint with blocks of its own.
-        compression_count: Number of arguments for the compression.
+        response: P and Q.
+        compression_count: Number of arguments for how the compression differs.
     """
 
     def __init__(
-        self, size: int, supports: Sequence[Sequence[int]], blocks: Sequence[tuple[int, int]]
+        self,
+        size: int,
+        supports: Sequence[Sequence[int]],
+        blocks: Sequence[tuple[int, int]],
+        response: FrictionResponse,
     ) -> None:
         self.supports = tuple(tuple(support) for support in supports)
         self.size, self.contacts, self.blocks = size, len(self.supports), tuple(blocks)
+        self.response = response
         lengths = [len(support) for support in self.supports]
-        form = [*lengths, *itertools.chain(*self.supports), *itertools.chain(*self.blocks)]
+        form = [*lengths, *itertools.chain(*self.supports), len(self.blocks)]
+        form += [*itertools.chain(*self.blocks), response.size, *support_form(response.supports)]
         super().__init__("contact_chain", size, self.contacts, *form)
         n, c = size, self.contacts
         own = len(BLOCKS) * sum(count * count for _, count in self.blocks)
         rows = len(ROWS) * sum(lengths)
-        sizes = [1, 3 * n * n, n * self.solved_width, rows, 12 * c, own, 9 * c * c, 3 * c * c]
-        sizes += [3 * c, len(SHARES) * c, 3 * sum(lengths), n * n, 3 * c * c]
+        # the matrix, b and mu of all contact problems of a step are the same
+        self.solution_count = 5 * c + response.size
+        sizes = [1, 3 * n * n, n * self.solved_width, rows, 12 * c, own, response.argument_count]
+        sizes += [3 * c, len(SHARES) * c, 3 * sum(lengths), n * n, self.solution_count]
         places = (*itertools.accumulate(sizes, initial=0),)
-        self.slopes, self.solved, self.rows, self.S, self.own, self.P, self.Q = places[1:8]
-        self.p, self.shares, self.D, self.first_E, self.normal_P, self.argument_count = places[8:]
-        self.compression_count = self.argument_count - self.D
+        self.slopes, self.solved, self.rows, self.S, self.own, self.problem = places[1:7]
+        self.p, self.shares, self.D, self.first_E, self.first, self.argument_count = places[7:]
+        self.compression_count = self.first - self.D
         self.result_count = 6 * n * n
 
     @property
@@ -360,9 +371,19 @@ class _Chain:
         if rows % 2:
             yield [rows - 1]
 
+    def _parts(self, inner: int) -> Iterator[list[Index]]:
+        """Yield the numbers of terms, `UNROLLED` at a time; a loop has all but the first ones."""
+        whole = inner // UNROLLED
+        if whole:
+            yield list(range(UNROLLED))
+        for part in self.m.loop(1, whole):
+            yield [part * UNROLLED + k for k in range(UNROLLED)]
+        if inner % UNROLLED:
+            yield list(range(whole * UNROLLED, inner))
+
     def _multiply(
         self,
-        left: Callable[[Index, int], Number],
+        left: Callable[[Index, Index], Number],
         right: Memory,
         found: Memory,
         rows: int,
@@ -372,9 +393,8 @@ class _Chain:
     ) -> None:
         """Write a matrix times rows of directions, added to `start`; to `found` with found."""
         m, width = self.m, self.width
-        for begin in range(0, inner, UNROLLED):
-            terms = range(begin, min(begin + UNROLLED, inner))
-            before = found if begin else start
+        for number, terms in enumerate(self._parts(inner)):
+            before = found if number else start
             for pair in self._pairs(rows):
                 entries = [[left(i, k) for k in terms] for i in pair]
                 for x in m.loop(0, width, independent=True):
@@ -598,43 +618,48 @@ class _Chain:
     def solve(self) -> None:
         """Write the impulses, with those of restitution."""
         m, of, c, width = self.m, self.of, self.c, self.width
-
-        def entry(i: Index, k: int) -> Number:
-            return m.load(self.given, i * (3 * c) + (k + of.P))
-
-        self._multiply(entry, self.right, self.p, 3 * c, 3 * c)
+        count, own = of.response.argument_count, of.solution_count
+        problem, P = m.memory(count), m.memory(of.response.result_count)
+        least = m.memory(c * width)
         self._clear(self.returned, 0, c * width)
+        for i in m.loop(0, count - own, independent=True):
+            m.store(problem, i, m.load(self.given, i + of.problem))
+        # the compression, where restitution returns something; then the final impulses
+        for turn in m.loop(0, 2):
+            final, shift = m.number(turn), of.problem + count - own - of.first
+            wanted = m.add(final, m.load(self.returns, 0))
+            for _ in m.iterate(1, lambda wanted=wanted: m.less(self.zero, wanted)):  # type: ignore[misc]
+                for i in m.loop(0, own, independent=True):
+                    place = i + of.first + turn * shift
+                    m.store(problem, i + (count - own), m.load(self.given, place))
+                of.response.write(m, problem, P)
+                for _ in m.iterate(1, lambda final=final: m.less(final, self.half)):  # type: ignore[misc]
+                    self._return(P, least)
+        self._multiply(lambda i, k: m.load(P, i * (3 * c) + k), self.right, self.p, 3 * c, 3 * c)
         for _ in self._some(self.returns):
-            right, normal = m.memory(3 * c * width), m.memory(c * width)
-            self._compress(right)
-            for i in m.loop(0, 3 * c * width, independent=True):
-                m.store(right, i, m.add(m.load(right, i), m.load(self.right, i)))
             self._multiply(
-                lambda i, k: m.load(self.given, i * (3 * c) + (k + of.normal_P)),
-                right,
-                normal,
-                c,
-                3 * c,
+                lambda i, k: m.load(P, i * c + k + 9 * c * c), least, self.p, 3 * c, c, start=self.p
             )
-            least = m.memory(c * width)
-            for k in m.loop(0, c):
-                by_approach = self._share("returned_by_approach")(k)
-                by_impulse = self._share("returned_by_impulse")(k)
-                flag = self._share("has_least")(k)
-                for x in m.loop(0, width, independent=True):
-                    place = k * width + x
-                    total = m.mul(by_approach, m.load(self.closing[0], place))
-                    total = m.add_product(by_impulse, m.load(normal, place), total)
-                    m.store(self.returned, place, total)
-                    m.store(least, place, m.mul(flag, total))
-            self._multiply(
-                lambda i, k: m.load(self.given, i * c + (k + of.Q)),
-                least,
-                self.p,
-                3 * c,
-                c,
-                start=self.p,
-            )
+
+    def _return(self, P: Memory, least: Memory) -> None:
+        """Write the changes of what restitution returns, and of least impulses."""
+        m, c, width = self.m, self.c, self.width
+        # rows that are written later on
+        right, normal = self.timed, self.p
+        self._compress(right)
+        for i in m.loop(0, 3 * c * width, independent=True):
+            m.store(right, i, m.add(m.load(right, i), m.load(self.right, i)))
+        self._multiply(lambda i, k: m.load(P, (i * 3 + 2) * (3 * c) + k), right, normal, c, 3 * c)
+        for k in m.loop(0, c):
+            by_approach = self._share("returned_by_approach")(k)
+            by_impulse = self._share("returned_by_impulse")(k)
+            flag = self._share("has_least")(k)
+            for x in m.loop(0, width, independent=True):
+                place = k * width + x
+                total = m.mul(by_approach, m.load(self.closing[0], place))
+                total = m.add_product(by_impulse, m.load(normal, place), total)
+                m.store(self.returned, place, total)
+                m.store(least, place, m.mul(flag, total))
 
     def _compress(self, right: Memory) -> None:
         """Write by how much r of the compression differs."""
@@ -719,8 +744,7 @@ class _Chain:
         )
         R = self._closed_gaps()
         for k in m.loop(0, c):
-            for begin in range(0, c, UNROLLED):
-                terms = range(begin, min(begin + UNROLLED, c))
+            for terms in self._parts(c):
                 entries = [m.load(R, k * c + i) for i in terms]
                 for x in m.loop(0, width, independent=True):
                     place = (k * 3 + 2) * width + x
@@ -743,15 +767,15 @@ class _Chain:
     def finish(self, found: Memory) -> None:
         """Add G times impulses to velocities and mean velocities, and write the results."""
         m, n = self.m, self.n
-        inner = 3 * self.c
-        parts = [range(k, min(k + UNROLLED, inner)) for k in range(0, inner, UNROLLED)]
-        for terms in parts[:-1]:
+        last = (3 * self.c - 1) // UNROLLED * UNROLLED
+        for terms in self._parts(last):
             self._push(terms, 0, n, None)
+        rest: list[Index] = list(range(last, 3 * self.c))
         # rows between blocks are results as they are
         for begin, end in self._ranges():
-            self._push(parts[-1], begin, end, found)
+            self._push(rest, begin, end, found)
         for begin, count, (C, Om, Op) in self._blocks("C", "Om", "Op"):
-            self._push(parts[-1], begin, begin + count, None)
+            self._push(rest, begin, begin + count, None)
             ends = (((C, self.mean, begin),), ((Om, self.mean, begin), (Op, self.free, begin)))
             for row, sides in zip((begin, begin + n), ends, strict=True):
                 self._end_block(sides, count, row, found)
@@ -767,7 +791,7 @@ class _Chain:
                         entry = m.load(self.given, i * count + k + block)
                         m.store(found, place, m.add(entry, m.load(found, place)))
 
-    def _push(self, terms: range, begin: int, end: int, found: Memory | None) -> None:
+    def _push(self, terms: Sequence[Index], begin: int, end: int, found: Memory | None) -> None:
         """Add G times impulses to some rows of dv+ and dmean; write those of simple joints."""
         m, width, n = self.m, self.width, self.n
         if found is None:
@@ -794,7 +818,7 @@ class _Chain:
                                 m.store(found, (i + n) * stride + to, total)
 
     def _pushed(
-        self, terms: range, rows: Sequence[Index], start: Index, stop: Index
+        self, terms: Sequence[Index], rows: Sequence[Index], start: Index, stop: Index
     ) -> Iterator[tuple[Index, list[Number]]]:
         """Yield directions, and there each row of dv+ and of dmean with G times impulses added."""
         m, width = self.m, self.width
