@@ -35,8 +35,8 @@ class StickSlip(Element):
     """Coulomb friction of one degree of freedom with stiction; its state is the bristle deflection.
 
     The friction is s0 z + s1 dz/dt, at most g, with damping never along the motion; the deflection
-    follows ``dz/dt = v (1 - alpha |z| s0 / g)``, with ``|v|`` limited to bend / `slip_time`. Kinetic
-    friction follows the Stribeck curve g = fc + (fs - fc) exp(-(v / vs)^2).
+    follows ``dz/dt = v (1 - alpha |z| s0 / g)``, with ``|v|`` limited to bend / `slip_time`.
+    Kinetic friction follows the Stribeck curve g = fc + (fs - fc) exp(-(v / vs)^2).
 
     Under a load below `static_friction` the joint comes to rest within `bend` and does not creep. A
     load that oscillates below 0.7 of `friction` deflects it elastically. With `relaxation` at least

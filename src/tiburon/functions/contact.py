@@ -795,7 +795,8 @@ def _report_collision(names: Sequence[str], parts: Mapping[str, Array]) -> None:
         warnings.warn(
             f"impact: contact {point!r}: impulses of "
             f"{int((residual > REPORTED_RESIDUAL).sum())} of {residual.size} cases satisfy the "
-            f"laws of contact to {float(residual.max()):.3g} of the largest only; check their `residual`, or reduce the friction",
+            f"laws of contact to {float(residual.max()):.3g} of the largest only; check "
+            "their `residual`, or reduce the friction",
             ModelWarning,
             stacklevel=4,
         )
