@@ -53,7 +53,7 @@ from tiburon.loops.constraints import (
 )
 from tiburon.loops.legs import Leg, PlatformOnLegs, platform_on_legs
 from tiburon.loops.metric import ConstrainedMotion, rank_cut, scattered
-from tiburon.loops.parts import Outcome, PartMethod, Round, ordered_sum, run
+from tiburon.loops.parts import Exchanged, Outcome, PartMethod, Round, ordered_sum, run
 from tiburon.model import LoopClosure, Model, Plan
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform
 from tiburon.spatial.vec3 import add_cross, matrix_vector, subtract
@@ -817,6 +817,7 @@ def denoc_motion(
     v: Vector,
     tau: Vector,
     structure: PlatformOnLegs | None = None,
+    exchange: Exchanged | None = None,
 ) -> ConstrainedMotion:
     """Compute accelerations and constraint forces of a platform on legs.
 
@@ -827,6 +828,7 @@ def denoc_motion(
         v: Joint velocity [m/s or rad/s], nv scalars.
         tau: Joint force [N or N m], nv scalars.
         structure: Platform and legs; found by default.
+        exchange: How messages of legs that other processes compute arrive; none by default.
 
     Returns:
         The motion; `ratio` is that of K.
@@ -835,7 +837,8 @@ def denoc_motion(
     parts = structure or platform_on_legs(model)
     with taping(None):
         world = World(parts, around.plan, q)
-        found = run(forward_method(parts), *forward_states(around, world, terms, v, tau))
+        states = forward_states(around, world, terms, v, tau)
+        found = run(forward_method(parts), *states, exchange=exchange)
         _, xi, held = found.center
         vd = _spread(world, parts, found, xi)
         good = (held.ratio > 0.0) & (held.held > MIN_SQUARE)

@@ -123,14 +123,19 @@ class ThreadExchange:
     """
 
     @public
-    def __init__(self, threads: int | None = None, *, patience: float = 60.0) -> None:
+    def __init__(
+        self, threads: int | None = None, *, hold_remote: bool = False, patience: float = 60.0
+    ) -> None:
         """Prepare for threads.
 
         Args:
             threads: How many; by default one per part, at most one per core.
+            hold_remote: Whether each part holds the states of all others during a step, instead of
+                computing them too: first order, for `Penalty` and legs.
             patience: Time after which a thread that does not answer is given up [s].
         """
         self.threads = None if threads is None else at_least("threads", threads, 1)
+        self.hold_remote = bool(hold_remote)
         self.patience = checked_patience(patience)
 
     def carry_out(

@@ -134,16 +134,21 @@ class MPIExchange:
     """
 
     @public
-    def __init__(self, comm: Any = None, *, patience: float = 60.0) -> None:
+    def __init__(
+        self, comm: Any = None, *, hold_remote: bool = False, patience: float = 60.0
+    ) -> None:
         """Take a communicator.
 
         Args:
             comm: An mpi4py communicator; all ranks that were started together by default.
+            hold_remote: Whether each part holds the states of all others during a step, instead of
+                computing them too: first order, for `Penalty` and legs.
             patience: Time after which a rank that does not answer is given up [s].
 
         Raises:
             ModelError: If mpi4py is not installed.
         """
+        self.hold_remote = bool(hold_remote)
         self.patience = checked_patience(patience)
         if comm is None:
             try:

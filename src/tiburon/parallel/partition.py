@@ -16,6 +16,7 @@ from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError, OptionError, ShapeError, UnknownNameError, shown
 from tiburon.loops.constraints import jacobian_pattern
 from tiburon.loops.metric import ArticulatedMetric
+from tiburon.loops.stabilization import DeNOC, Embedding, Penalty
 from tiburon.loops.star import part_of, star
 from tiburon.model import Model, Plan, Water, World
 from tiburon.model.configuration import as_batch
@@ -32,7 +33,7 @@ from tiburon.parallel.cut import (
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
 
-__all__ = ["Partition", "partition"]
+__all__ = ["Partition", "contiguous", "partition"]
 
 Array = NDArray[np.float64]
 
@@ -121,8 +122,7 @@ class Partition:
         """
         costs = self.costs
         count = min(processes, len(costs))
-        best = _contiguous(costs, count)
-        return tuple(best)
+        return contiguous(costs, count)
 
     def predicted_seconds(self, processes: int = 1, exchange: float = 0.0) -> float:
         """Return the predicted time of one evaluation of the dynamics [s].
@@ -198,24 +198,50 @@ class Partition:
         found: Array = known[0](*arrays, float(time))
         return found
 
-    def run(self, exchange: Any, call: Callable[[], Any], loop_method: Any) -> Any:
+    def run(
+        self, exchange: Any, call: Callable[[], Any], loop_method: Any, adaptive: bool = False
+    ) -> Any:
         """Carry out a run that `simulate` starts; users pass partition= there.
 
         Args:
             exchange: Where parts are computed; None for this process.
             call: Starts the run in one process.
             loop_method: How loops are held.
+            adaptive: Whether steps adapt.
+
+        Raises:
+            OptionError: If the loop method or `hold_remote` does not fit.
         """
         from tiburon.parallel.exchange import carried_out
-        from tiburon.parallel.session import Session
+        from tiburon.parallel.session import LegSession, Session, StepSession
+
+        held = bool(getattr(exchange, "hold_remote", False))
+        by_step = self.kind == "legs" and not adaptive
+        by_step = by_step and isinstance(loop_method, (Penalty, Embedding))
+        if held and not (by_step and isinstance(loop_method, Penalty)):
+            given = f"{self.kind}, {loop_method!r}" + (", adaptive steps" if adaptive else "")
+            raise OptionError(
+                "hold_remote", ('partition(robot, "legs"), Penalty(...), equal steps',), given
+            )
+        if isinstance(loop_method, Embedding) and not by_step:
+            raise OptionError(
+                "loop_method with partition",
+                ("None", "Penalty(...)", "Baumgarte(...)", "DeNOC(...)"),
+                "Embedding, which needs partition(robot, 'legs') and equal steps",
+            )
+
+        def session(endpoint: Any = None) -> Session:
+            if isinstance(loop_method, DeNOC):
+                return LegSession(self, loop_method, endpoint)
+            if by_step:
+                return StepSession(self, loop_method, endpoint, held)
+            return Session(self, loop_method, endpoint)
 
         if exchange is None:
-            return carried_out(Session(self, loop_method), call)
+            return carried_out(session(), call)
         if not callable(getattr(exchange, "carry_out", None)):
             raise OptionError("exchange", ("None", "ThreadExchange()", "MPIExchange()"), exchange)
-        return exchange.carry_out(
-            lambda endpoint: Session(self, loop_method, endpoint), call, len(self.names)
-        )
+        return exchange.carry_out(session, call, len(self.names))
 
     @property
     def summary(self) -> str:
@@ -612,7 +638,7 @@ def _cost(plan: Plan, layout: CutLayout, part: CutPart) -> float:
     return articulated_cost(tree) + HANDLE_COST * part.rows * len(part.bodies)
 
 
-def _contiguous(costs: Sequence[float], count: int) -> list[int]:
+def contiguous(costs: Sequence[float], count: int) -> tuple[int, ...]:
     """Return an owner for each part, in order: as many groups, the largest sum least."""
 
     def groups(limit: float) -> list[int]:
@@ -637,4 +663,4 @@ def _contiguous(costs: Sequence[float], count: int) -> list[int]:
             high = middle
         else:
             low = middle
-    return groups(high)
+    return tuple(groups(high))

@@ -11,17 +11,25 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from tiburon.algorithms.setting import Setting
+from tiburon.algorithms.surroundings import DEFAULT_WORLD, surroundings
+from tiburon.algorithms.tape_calls import JointVector, taping
 from tiburon.arrays import NDArray
 from tiburon.errors import PartnerError
-from tiburon.loops.parts import RESULTS
-from tiburon.loops.stabilization import Baumgarte, Penalty
+from tiburon.functions.assembly import resting_position
+from tiburon.loops.constraints import constraints
+from tiburon.loops.denoc import World, denoc_motion, forward_method, forward_states
+from tiburon.loops.legs import platform_on_legs
+from tiburon.loops.parts import RESULTS, exchanges, ordered_sum
+from tiburon.loops.stabilization import Baumgarte, Embedding, Penalty, checked_loop_method
 from tiburon.parallel.cut import cut_motion, message_numbers
-from tiburon.parallel.partition import Partition
+from tiburon.parallel.partition import Partition, contiguous
 from tiburon.record import record
 from tiburon.trace.primitives.outside import pass_outside
 from tiburon.trace.primitives.primitive import OutsideFunction
+from tiburon.trace.regions import where_needed
 
-__all__ = ["Endpoint", "MessageCount", "Phase", "Session"]
+__all__ = ["Endpoint", "LegSession", "MessageCount", "Phase", "Session", "StepSession"]
 
 Array = NDArray[np.float64]
 
@@ -104,7 +112,7 @@ class Session:
         self.lost = ""
         size = 1 if endpoint is None else endpoint.size
         self.rank = 0 if endpoint is None else endpoint.rank
-        self.owners = partition.owners(size)
+        self.owners = self._owners(size)
         self.solves_loops = bool(partition.model.loops) and not isinstance(loop_method, Penalty)
         self.layout = partition.layout(loops=self.solves_loops)
         self.phases = self._phases()
@@ -114,6 +122,20 @@ class Session:
         mine = [float(owner == self.rank) for owner in self.owners]
         handle = 0.0 if self._outside is None else self._outside.handle
         self.numbers: tuple[float, ...] = (handle, *mine)
+
+    computes = True
+    """Whether parts compute accelerations, with exchanges in every evaluation."""
+
+    holds_remote = False
+    """Whether states of other parts are held constant during a step."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the parts that exchange messages."""
+        return self.partition.names
+
+    def _owners(self, size: int) -> tuple[int, ...]:
+        return self.partition.owners(size)
 
     def _phases(self) -> tuple[Phase, ...]:
         parts = self.layout.parts
@@ -162,6 +184,13 @@ class Session:
             exchange,
         )
         return vd, pushes or multipliers
+
+    def prepare(self, system: Any) -> None:
+        """Learn about the system of the run; nothing here."""
+
+    def after_step(self, system: Any, q: Any, w: Any) -> tuple[Any, Any]:
+        """Return the state after the exchange at the end of a step; there is none here."""
+        return q, w
 
     # -- outside of kernels -----------------------------------------------------------------------
 
@@ -232,15 +261,164 @@ class Session:
         found = []
         everyone = range(self.endpoint.size)
         for phase, times in zip(self.phases, self._counts, strict=True):
-            for part, owner, size in zip(
-                self.partition.names, self.owners, phase.sizes, strict=True
-            ):
+            for part, owner, size in zip(self.names, self.owners, phase.sizes, strict=True):
                 others = tuple(k for k in everyone if k != owner)
                 found.append(MessageCount(phase.name, part, owner, others, size, times))
         times, size = self._commands
         if times:
             found.append(MessageCount(COMMANDS, "control", 0, tuple(everyone)[1:], size, times))
         return tuple(found)
+
+
+class LegSession(Session):
+    """Legs of a platform by `DeNOC`: four rounds in every evaluation (Khan 2002, section 3.4)."""
+
+    @property
+    def _structure(self) -> Any:
+        return platform_on_legs(self.partition.model, *checked_loop_method(self.loop_method)[3:])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the legs."""
+        return tuple(leg.name for leg in self._structure.legs)
+
+    def _owners(self, size: int) -> tuple[int, ...]:
+        return contiguous([1.0] * len(self.names), min(size, len(self.names)))
+
+    def _phases(self) -> tuple[Phase, ...]:
+        model, legs = self.partition.model, self._structure
+        with taping(None):
+            q, rest = resting_position(model).tolist(), [0.0] * model.nv
+            around = Setting(model, (), (), *surroundings(model, DEFAULT_WORLD))
+            here = around.at(JointVector(q), JointVector(rest))
+            terms = constraints(model, here.plan, JointVector(q), JointVector(rest))
+            states = forward_states(here, World(legs, here.plan, q), terms, rest, rest)
+            found = exchanges(forward_method(legs), *states)
+        own = tuple(len(leg.variables) for leg in legs.legs)
+        return (*(Phase(one.name, one.sent) for one in found), Phase(RESULTS, own))
+
+    @property
+    def key(self) -> Hashable:
+        """What code depends on."""
+        return ("legs", checked_loop_method(self.loop_method))
+
+    def accelerations(
+        self, system: Any, here: Any, q: Any, v: Any, x: Any, force: Sequence[Any]
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Return joint accelerations and constraint forces; arguments as in `System`."""
+        exchange = _InKernel(self, system.partition_numbers())
+        terms = system.denoc_terms(here, q, v, x)
+        tau = JointVector(force)
+        found = denoc_motion(here, terms, q, v, tau, system.legs, exchange)
+        return found.vd, found.multipliers
+
+
+STATE = "state"
+"""Name of the exchange of states at the end of a step."""
+
+
+class StepSession(Session):
+    """Parts that send their states once a step (Khan 2002, methods I and II).
+
+    Within a step each process evaluates the whole robot by itself, or holds the states of other
+    parts as they were at its start (`holds_remote`; ambiguity D1 of the source): first order.
+    """
+
+    computes = False
+
+    def __init__(
+        self, partition: Partition, loop_method: Any, endpoint: Any = None, held: bool = False
+    ) -> None:
+        """Prepare a run; `held` to hold the states of other parts during a step."""
+        self.holds_remote = held
+        super().__init__(partition, loop_method, endpoint)
+
+    @property
+    def key(self) -> Hashable:
+        """What code depends on."""
+        return ("step", self.partition.cuts, self.holds_remote)
+
+    def _phases(self) -> tuple[Phase, ...]:
+        parts = self.partition.layout(loops=False).parts
+        return (Phase(STATE, tuple(len(part.q) + len(part.v) for part in parts)),)
+
+    def prepare(self, system: Any) -> None:
+        """Learn how many independent velocities an embedded run has."""
+        if isinstance(self.loop_method, Embedding):
+            parts, free = self.layout.parts, system.coordinates.rows
+            self.phases = (Phase(STATE, tuple(len(part.q) + free for part in parts)),)
+
+    def after_step(self, system: Any, q: Any, w: Any) -> tuple[Any, Any]:
+        """Return the states that all parts sent."""
+        if self.holds_remote:
+            # they were exchanged when they were computed
+            return q, w
+        parts, nv = self.layout.parts, system.model.nv
+        if not isinstance(self.loop_method, Embedding):
+            sent = [[q[i] for i in part.q] + [w[i] for i in part.v] for part in parts]
+            return self._received(system, q, w, sent)
+        W = system.coordinate_rows(w[nv:])
+        sent = []
+        for part in parts:
+            share = [sum((row[i] * w[i] for i in part.v), start=0.0) for row in W]
+            sent.append([q[i] for i in part.q] + share)
+        found = _InKernel(self, system.partition_numbers()).pass_on(STATE, sent)
+        q, selected = list(q), [0.0] * nv
+        for part, values in zip(parts, found, strict=True):
+            for i, x in zip(part.q, values, strict=False):
+                q[i] = x
+        z = ordered_sum(
+            [values[len(part.q) :] for part, values in zip(parts, found, strict=True)],
+            [0.0] * len(W),
+        )
+        for rate, row in zip(z, W, strict=True):
+            selected = [x + rate * y for x, y in zip(selected, row, strict=True)]
+        v = system.guided_state(tuple(q), (*selected, *w[nv:])).v
+        return tuple(q), (*v, *w[nv:])
+
+    def _received(self, system: Any, q: Any, w: Any, sent: Any) -> tuple[Any, Any]:
+        found = _InKernel(self, system.partition_numbers()).pass_on(STATE, sent)
+        q, w = list(q), list(w)
+        for part, values in zip(self.layout.parts, found, strict=True):
+            left = iter(values)
+            for i in part.q:
+                q[i] = next(left)
+            for i in part.v:
+                w[i] = next(left)
+        return tuple(q), tuple(w)
+
+    def held_advance(
+        self, system: Any, method: Any, manifold: Any, rates: Any, start: Any, h: Any, time: Any
+    ) -> tuple[Any, Any]:
+        """Return the state after a step in which each part holds those of the others.
+
+        Args:
+            system: The robot.
+            method: The integrator.
+            manifold: Positions of the robot.
+            rates: Returns the rates of a state at a time.
+            start: Position, velocity and memory at the start of the step.
+            h: Length of the step [s].
+            time: Time at its start [s].
+        """
+        q, w, memory = start
+        exchange = _InKernel(self, system.partition_numbers())
+        sent = []
+        for k, part in enumerate(self.layout.parts):
+            own_q, own_v = set(part.q), set(part.v)
+
+            def moving(q_now: Any, w_now: Any, *when: Any, own: Any = (own_q, own_v)) -> Any:
+                mixed_q = tuple(x if i in own[0] else q[i] for i, x in enumerate(q_now))
+                mixed_w = tuple(x if i in own[1] else w[i] for i, x in enumerate(w_now))
+                return rates(mixed_q, mixed_w, *when)
+
+            def stepped(part: Any = part, moving: Any = moving) -> list[Any]:
+                q1, w1, _ = method.advance(manifold, moving, q, w, memory, h, time)
+                return [q1[i] for i in part.q] + [w1[i] for i in part.v]
+
+            nothing = [0.0] * (len(part.q) + len(part.v))
+            sent.append(where_needed(exchange.owns(k) > 0.5, stepped, nothing))
+        return self._received(system, q, w, sent)
 
 
 class _InKernel:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from tiburon.errors import ModelError, OptionError, shown
-from tiburon.loops.stabilization import Baumgarte, Penalty
 from tiburon.model import Model
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.integrators.methods import METHODS
@@ -77,14 +76,11 @@ def run_in_parts(
         raise OptionError(
             "budget with exchange", ("None",), "one: processes would stop at different times"
         )
-    loop_method = options.get("loop_method")
-    if not isinstance(loop_method, (type(None), Baumgarte, Penalty)):
-        raise OptionError(
-            "loop_method with partition",
-            ("None", "Penalty(...)", "Baumgarte(...)"),
-            shown(loop_method),
-        )
-    found: Trajectory = partition.run(exchange, call, loop_method)
+    known = method in METHODS and METHODS[method].adaptive
+    adaptive = options.get("adaptive")
+    found: Trajectory = partition.run(
+        exchange, call, options.get("loop_method"), known if adaptive is None else bool(adaptive)
+    )
     return found
 
 

@@ -136,7 +136,10 @@ class RunSetup(NamedTuple):
         """Build the system of the run; `partition` is the robot in parts, if it was cut."""
         model, world = with_named(self.model, self.world, tuple(self.named or ()))
         options = self.system_options()
-        return System(model, world, self.elements, steps=True, partition=partition, **options)
+        found = System(model, world, self.elements, steps=True, partition=partition, **options)
+        if partition is not None:
+            partition.prepare(found)
+        return found
 
     def keywords(self) -> dict[str, Any]:
         """Return all fields but model, world and elements, which a header holds elsewhere."""

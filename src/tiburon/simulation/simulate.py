@@ -518,9 +518,12 @@ def resume_run(
     if "partition" in changes or "exchange" in changes:
         parts, exchange = changes.pop("partition", None), changes.pop("exchange", None)
         _check_cuts(run, parts)
+        begun = run.header.setup
         options = {
             "budget": budget,
-            "loop_method": loop_method_from(run.header.setup.get("loop_method") or ()),
+            "method": begun.get("method"),
+            "adaptive": begun.get("adaptive"),
+            "loop_method": loop_method_from(begun.get("loop_method") or ()),
         }
 
         def again() -> Trajectory:

@@ -150,6 +150,7 @@ class Stepping:
             settles: Whether states are moved back onto loops after a step.
         """
         self.manifold = manifold = system.manifold()
+        parted = system.partition
         kept = KeptSystem(system, p) if method.keeps_inertia else None
 
         rates, rates_under = traced_rates(system, manifold, p)
@@ -172,6 +173,9 @@ class Stepping:
             start, held = (q, w, memory), ()
 
             def free() -> tuple[Scalars, Scalars, Any]:
+                if parted is not None and parted.holds_remote:
+                    moved = parted.held_advance(system, method, manifold, under(u), start, h, time)
+                    return (*moved, ())
                 return method.advance(manifold, under(u), *start, h, time)
 
             if system.ends_in_contact:
@@ -180,6 +184,8 @@ class Stepping:
                 q, w, memory = free()
             if (system.model.loops or system.prescribes) and settles:
                 q, w = settled(q, w, time + h)
+            if parted is not None:
+                q, w = parted.after_step(system, q, w)
             return q, w, memory, held
 
         def stepped(

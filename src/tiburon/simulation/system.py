@@ -677,7 +677,7 @@ class System:
         guided: "Guided | None" = None,
     ) -> tuple[Sequence[Scalar], Sequence[Scalar]]:
         """Return joint accelerations and constraint forces, by the method that the robot needs."""
-        if self.partition is not None:
+        if self.partition is not None and self.partition.computes:
             found_in_parts: tuple[Sequence[Scalar], Sequence[Scalar]] = (
                 self.partition.accelerations(self, here, q, v, x, force)
             )
@@ -702,12 +702,7 @@ class System:
             basis = Complement(self.model, terms, self._rows_of(x), self._min_cut)
             return reduced.vd, basis.multipliers(reduced.needed)
         if isinstance(self.loop_method, DeNOC):
-            terms = self._constraints(here, q, v, x)
-            if self.loop_method.state == "extended":
-                sigma = self.loop_method.decay
-                bias = [b + sigma * c for b, c in zip(terms.bias, terms.rate, strict=True)]
-                terms = terms._replace(bias=tuple(bias))
-            found = denoc_motion(here, terms, q, v, tau, self.legs)
+            found = denoc_motion(here, self.denoc_terms(here, q, v, x), q, v, tau, self.legs)
             return found.vd, found.multipliers
         if self.model.loops:
             how: Any = {"switches": self.switches(x), "min_cut": self._min_cut}
@@ -900,6 +895,22 @@ class System:
             "loop_method: Embedding needs the element LoopCoordinates among the elements of the "
             "system, got none; simulate adds it"
         )
+
+    def denoc_terms(
+        self, here: Setting, q: JointVector, v: JointVector, x: Sequence[Scalar]
+    ) -> Constraints:
+        """Return the constraints of a run by `DeNOC`; residuals of an extended state decay."""
+        terms = self._constraints(here, q, v, x)
+        assert isinstance(self.loop_method, DeNOC)
+        if self.loop_method.state != "extended":
+            return terms
+        sigma = self.loop_method.decay
+        bias = [b + sigma * c for b, c in zip(terms.bias, terms.rate, strict=True)]
+        return terms._replace(bias=tuple(bias))
+
+    def coordinate_rows(self, x: Sequence[Scalar]) -> list[list[Scalar]]:
+        """Return the rows W of independent velocities among the continuous states."""
+        return self._rows_of(x)
 
     def _rows_of(self, x: Sequence[Scalar]) -> list[list[Scalar]]:
         """Return the rows W among the continuous states."""
