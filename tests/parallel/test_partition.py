@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.loops.overconstrained import BENNETTS, bennett, sarrus
 from tests.model.samples import random_tree
 from tests.robots import ROBOTS, kicked
 
@@ -105,6 +106,19 @@ def test_loops_across_cuts(name):
     robot = tb.load(name)
     for parts in (tb.partition(robot, "legs"), tb.partition(robot, processes=7)):
         assert error(parts, *closed_state(robot)) < 10 * EXACT
+
+
+@pytest.mark.parametrize("build", [lambda: bennett(*BENNETTS[0]), sarrus])
+def test_redundant_constraints_across_cuts(build):
+    """The rank of assembled constraints is that of the undivided robot."""
+    robot, q = build()
+    v = tb.project_velocity(robot, q, np.ones(robot.nv))
+    assert np.abs(v).max() > 0.1
+    tau = np.linspace(-1.0, 1.0, robot.nv)
+    joints = [body.joint.name for body in robot.plan.bodies if body.parent >= 0]
+    for cuts in ([joints[0]], joints):
+        # redundant constraints agree to the rounding of the closed pose
+        assert error(tb.partition(robot, cuts=cuts), q, v, tau) < 1e-9
 
 
 def test_rotors_at_the_cut():

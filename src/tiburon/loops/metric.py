@@ -20,7 +20,7 @@ Symbols:
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -36,7 +36,7 @@ from tiburon.algorithms.coupled_joints import (
 )
 from tiburon.algorithms.joint_space import expanded_parents
 from tiburon.algorithms.tape_calls import JointVector, scalars
-from tiburon.algorithms.traversal import each, inward, joint_transforms, outward
+from tiburon.algorithms.traversal import each, inward, joint_transforms, outward, to_root
 from tiburon.errors import DomainError
 from tiburon.loops.constraints import Row, jacobian_pattern
 from tiburon.model import Model, Plan, PlanBody
@@ -374,7 +374,7 @@ class ArticulatedMetric:
             return _BodyAcceleration(tuple(qdd), a)
 
         alone = [body.effective_inertia.articulated() for body in plan.bodies]
-        self._plan, self._push, self._accelerate = plan, push, accelerate
+        self._plan, self._push, self._accelerate, self._q = plan, push, accelerate, q
         if factors is None:
             factors = inward(plan, eliminate, alone, joint_transforms(plan, q))
         self._factors: tuple[_ArticulatedBody, ...] = tuple(factors)
@@ -386,12 +386,44 @@ class ArticulatedMetric:
         """The factors of all bodies, as functions pass them on."""
         return self._factors
 
-    def solve_transpose(self, force: Row) -> Row:
-        """Return L^-T times joint forces, by velocity variable, without zeros."""
+    def columns(self, body: int, forces: Sequence[Force]) -> list[Row]:
+        """Return L^-T J^T F for several forces F on one body, in its frame, by velocity variable.
+
+        One pass over the joints between the body and the world, without J.
+        """
+
+        def push(
+            visited: PlanBody, carried: tuple[Force, ...], factors: _ArticulatedBody
+        ) -> tuple[Any, Callable[[], tuple[Force, ...]]]:
+            shares, left = [], []
+            columns = visited.joint.subspace(q[visited.q])
+            for f in carried:
+                own: list[Scalar] = []
+                for S, W in reversed(list(zip(columns, factors.W, strict=True))):
+                    own.append(S.dot(f))
+                    f = f - W * own[-1]
+                shares.append(tuple(own[::-1]))
+                left.append(f)
+            return tuple(shares), lambda: tuple(factors.X.force_to_parent(f) for f in left)
+
+        q, plan = self._q, self._plan
+        found: list[Row] = [{} for _ in forces]
+        for passed, shares in to_root(plan, plan.bodies[body], push, tuple(forces), self._factors):
+            for row, own in zip(found, shares, strict=True):
+                row.update(zip(range(passed.v.start, passed.v.stop), own, strict=True))
+        return found
+
+    def solve_transpose(self, force: Row, at: Mapping[int, Force] | None = None) -> Row:
+        """Return L^-T times joint forces, by velocity variable, without zeros.
+
+        Args:
+            force: Joint forces by velocity variable.
+            at: More forces on bodies by index, in their frames.
+        """
         plan = self._plan
         found: Row = {}
         pushed = {self._of[i] for i in force}
-        received: dict[int, Force] = {}
+        received: dict[int, Force] = {body: -f for body, f in (at or {}).items()}
         # bodies in reverse order, so that children come before their parents
         for index in range(len(plan.bodies) - 1, -1, -1):
             if index not in pushed and index not in received:

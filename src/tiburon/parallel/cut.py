@@ -67,6 +67,7 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.primitives.triangle import triangle_size, triangular_factor
+from tiburon.trace.regions import where_needed
 
 __all__ = ["CutLayout", "CutPart", "Joined", "cut_motion", "message_numbers"]
 
@@ -188,11 +189,8 @@ class Factored(NamedTuple):
     factors: Any
     """Of its metric."""
 
-    alone: list[Scalar]
-    """y."""
-
-    G: list[dict[str, Scalar]]
-    """Columns of G."""
+    pushed: list[Scalar]
+    """L^-T (tau - C)."""
 
 
 def part_plan(plan: Plan, part: CutPart, shares: Sequence[tuple[int, float]]) -> Plan:
@@ -279,10 +277,17 @@ def _base_turning(path: Plan, q: JointVector, v: JointVector) -> Vec3:
 _UNITS = tuple(Force.from_array([float(i == k) for i in range(6)]) for k in range(6))
 
 
-def _handle_rows(plan: Plan, q: JointVector, body: int) -> list[Row]:
-    """Return the rows of the acceleration of a body, in its frame."""
-    rows: list[Row] = [{} for _ in _UNITS]
-    for passed, projected in to_root(plan, plan.bodies[body], transmitter(q), _UNITS):
+def _handle_columns(metric: Metric, plan: Plan, q: JointVector, body: int) -> list[Row]:
+    """Return L^-T J^T of unit forces on a body, in its frame."""
+    if isinstance(metric, ArticulatedMetric):
+        return metric.columns(body, _UNITS)
+    return [metric.solve_transpose(row) for row in _handle_rows(plan, q, body, _UNITS)]
+
+
+def _handle_rows(plan: Plan, q: JointVector, body: int, forces: tuple[Force, ...]) -> list[Row]:
+    """Return the joint forces of forces on a body, in its frame."""
+    rows: list[Row] = [{} for _ in forces]
+    for passed, projected in to_root(plan, plan.bodies[body], transmitter(q), forces):
         for row, parts in zip(rows, projected, strict=True):
             for i, x in enumerate(parts, start=passed.v.start):
                 # coupled joints share a variable
@@ -323,30 +328,27 @@ def open_part(cut: Cut, state: CutState, _: None) -> tuple[Message, Factored]:
         gravity = ZERO3
     else:
         root = base_acceleration(gravity)
-    place = {old: new + floats for new, old in enumerate(part.bodies)}
-    rows: list[Row] = []
+    columns: list[Row] = []
     biases: list[Scalar] = []
     with taping(_large(plan)):
         C = bias(plan, q, JointVector(v), gravity, cut.external)
         metric, factors = _metric(plan, q)
         moving = _turned(plan, q, JointVector(v), root)
         loops = iter(state.loops)
-        for kind, which in part.keys:
-            if kind == "loop":
-                offset = BASE[1] if floats else 0
-                rows.append({int(i) + offset: x for i, x in next(loops).items()})
+        for key in part.keys:
+            if key[0] == "loop":
+                columns.append(metric.solve_transpose(_own_row(part, next(loops))))
                 biases.append(0.0)
                 continue
-            body = 0 if kind == "base" else place[which]
-            rows += _handle_rows(plan, q, body)
+            body = _place(part, key)
+            columns += _handle_columns(metric, plan, q, body)
             biases += list(moving[body].a)
         inverse = metric.inverse_D
-        pushed = metric.solve_transpose(
-            {i: t - c for i, (t, c) in enumerate(zip(tau, C, strict=True))}
-        )
-        columns = [metric.solve_transpose(row) for row in rows]
+        free = {i: t - c for i, (t, c) in enumerate(zip(tau, C, strict=True))}
+        pushed = metric.solve_transpose(free)
     roots = [np.sqrt(x) for x in inverse]
-    alone = [pushed[i] * root if i in pushed else 0.0 for i, root in enumerate(roots)]
+    kept = [pushed.get(i, 0.0) for i in range(plan.nv)]
+    alone = [x * root for x, root in zip(kept, roots, strict=True)]
     G = [{i: x * roots[i] for i, x in sorted(column.items())} for column in columns]
     a = [
         sum((x * alone[i] for i, x in column.items()), start=known)
@@ -358,8 +360,20 @@ def open_part(cut: Cut, state: CutState, _: None) -> tuple[Message, Factored]:
     R = [row[i:] for i, row in enumerate(matrix[:ready])]
     if len(G) > ready:
         R += triangular_factor([row[ready:] for row in matrix[ready:]])
-    kept = [{str(i): x for i, x in column.items()} for column in G]
-    return Message(R, a), Factored(factors, alone, kept)
+    return Message(R, a), Factored(factors, kept)
+
+
+def _place(part: CutPart, key: Key) -> int:
+    """Return the body of a handle in the plan of a part."""
+    if key[0] == "base":
+        return 0
+    return part.bodies.index(key[1]) + (part.base is not None)
+
+
+def _own_row(part: CutPart, row: dict[str, Scalar]) -> Row:
+    """Return the row of a loop by variable of the plan of a part."""
+    offset = 0 if part.base is None else BASE[1]
+    return {int(i) + offset: x for i, x in row.items()}
 
 
 def moved_part(
@@ -367,17 +381,34 @@ def moved_part(
 ) -> list[Scalar]:
     """Return the joint accelerations of a part with forces at its handles."""
     own, factored = state
-    plan = cut.plan
+    part, plan = cut.part, cut.plan
     q = _positions(cut, own)
-    total = list(factored.alone)
-    for column, force in zip(factored.G, forces, strict=True):
-        for i, x in column.items():
-            total[int(i)] = total[int(i)] + x * force
+    left, loops = iter(forces), iter(own.loops)
+    pushes: Row = {}
+    at: dict[int, Force] = {}
+    for key in part.keys:
+        if key[0] == "loop":
+            force = next(left)
+            for i, x in _own_row(part, next(loops)).items():
+                pushes[i] = pushes[i] + x * force if i in pushes else x * force
+            continue
+        at[_place(part, key)] = Force.from_array([next(left) for _ in range(6)])
     with taping(_large(plan)):
         metric, _ = _metric(plan, q, factored.factors)
-        roots = [np.sqrt(x) for x in metric.inverse_D]
-        vd = metric.solve_lower([x * root for x, root in zip(total, roots, strict=True)])
-    return list(vd[0 if cut.part.base is None else BASE[1] :])
+        if isinstance(metric, ArticulatedMetric):
+            change = metric.solve_transpose(pushes, at)
+        else:
+            for body, f in at.items():
+                (row,) = _handle_rows(plan, q, body, (f,))
+                for i, x in row.items():
+                    pushes[i] = pushes[i] + x if i in pushes else x
+            change = metric.solve_transpose(pushes)
+        total = [
+            (x + change[i] if i in change else x) * d
+            for i, (x, d) in enumerate(zip(factored.pushed, metric.inverse_D, strict=True))
+        ]
+        vd = metric.solve_lower(total)
+    return list(vd[0 if part.base is None else BASE[1] :])
 
 
 # -- how parts are joined -------------------------------------------------------------------------
@@ -422,7 +453,7 @@ def _columns(group: _Group, row: Sequence[Scalar], key: Key) -> list[Scalar]:
 
 def _joined(left: _Group, right: _Group, node: Joined) -> tuple[_Group, _Weld | None]:
     """Join two groups of parts."""
-    welded = 0 if node.weld is None else 6
+    welded = 6
     rows: list[list[Scalar]] = []
     for group, sign, side in ((left, 1.0, 0), (right, -1.0, 1)):
         for row in group.R:
@@ -442,12 +473,11 @@ def _joined(left: _Group, right: _Group, node: Joined) -> tuple[_Group, _Weld | 
             a[key] = [x + y for x, y in zip(*known, strict=True)]
         places[key] = start
         start += _width(key)
-    if not start + welded:
-        return _Group([], a, places), None
+    if node.weld is None:
+        # nothing is eliminated, and rows are factored where something is
+        return _Group(rows, a, places), None
     found = [[0.0] * i + row for i, row in enumerate(triangular_factor(rows))]
     left_over = [row[welded:] for row in found[welded:]]
-    if node.weld is None:
-        return _Group(left_over, a, places), None
     R_n = [row[:welded] for row in found[:welded]]
     G_1 = [row[welded:] for row in found[:welded]]
     y: list[Scalar] = []
@@ -464,6 +494,64 @@ def _joined(left: _Group, right: _Group, node: Joined) -> tuple[_Group, _Weld | 
             for j, x in enumerate(a[key])
         ]
     return _Group(left_over, a, places), _Weld(R_n, G_1, y)
+
+
+CERTAIN = 1e-6
+"""Squared sine between constraints above which their rank is certain, as for arms of a star
+(`tiburon.loops.star_dynamics`): a triangular factor without pivoting then loses three digits at
+most."""
+
+SHORT = 1e-10
+"""Squared length of a column, relative to the longest, below which its rank is in doubt."""
+
+
+def _solved_loops(
+    G: list[list[Scalar]], missing: Sequence[Scalar], cut: Scalar
+) -> tuple[list[Scalar], Scalar, Scalar]:
+    """Return the forces along constraints, their rank and the ratio of their singular values.
+
+    Args:
+        G: Constraints in the metric of the mass matrix, by rows.
+        missing: What accelerations lack along each constraint.
+        cut: Relative singular value below which a constraint is redundant.
+    """
+    count = len(missing)
+
+    def pivoted() -> tuple[list[Scalar], Scalar, Scalar]:
+        factor = factor_orthogonal(as_traced(G), cut=cut)
+        y = factor.solve_transpose(as_traced(list(missing)))
+        return list(factor.solve(as_traced(list(y)))), factor.rank, factor.ratio
+
+    if len(G) < count:
+        return pivoted()
+    R = triangular_factor(G)
+    squares = [sum((R[k][i - k] * R[k][i - k] for k in range(i + 1)), 0.0) for i in range(count)]
+    longest: Scalar = 0.0
+    for square in squares:
+        longest = np.maximum(longest, square)
+    least = np.maximum(CERTAIN, (10.0 * cut) ** 2)
+    doubtful: Any = False
+    sine: Scalar = 1.0
+    for row, square in zip(R, squares, strict=True):
+        length = np.maximum(square, SHORT * longest)
+        good = row[0] * row[0] > least * length
+        doubtful = doubtful | ~good
+        sine = np.minimum(sine, row[0] * row[0] / np.maximum(longest, TINY))
+    y: list[Scalar] = []
+    for i in range(count):
+        rest = missing[i] - sum((R[k][i - k] * y[k] for k in range(i)), start=0.0)
+        y.append(rest / np.where(doubtful, 1.0, R[i][0]))
+    forces: list[Scalar] = [0.0] * count
+    for i in range(count - 1, -1, -1):
+        rest = y[i] - sum((R[i][k - i] * forces[k] for k in range(i + 1, count)), start=0.0)
+        forces[i] = rest / np.where(doubtful, 1.0, R[i][0])
+    quick = (forces, float(count), np.sqrt(sine))
+    found, rank, ratio = where_needed(doubtful, pivoted, quick)
+    return list(found), rank, ratio
+
+
+TINY = 1e-300
+"""Lower bound of lengths in divisions."""
 
 
 class CutCenter(NamedTuple):
@@ -496,11 +584,10 @@ def assemble(
         keys: list[Key] = [("loop", k) for k in layout.live]
         missing = [want - whole.a[key][0] for want, key in zip(center.rhs, keys, strict=True)]
         order = [whole.places[key] for key in keys]
+        # joined parts without welds have more rows than needed
         G = [[row[j] for j in order] for row in whole.R]
-        factor = factor_orthogonal(as_traced(G), cut=center.cut)
-        y = factor.solve_transpose(as_traced(missing))
-        found = list(factor.solve(as_traced(list(y))))
-        center = center._replace(multipliers=found, rank=factor.rank, ratio=factor.ratio)
+        found, rank, ratio = _solved_loops(G, missing, center.cut)
+        center = center._replace(multipliers=found, rank=rank, ratio=ratio)
         forces = {key: [x] for key, x in zip(keys, found, strict=True)}
     answers: list[list[Scalar]] = [[] for _ in layout.parts]
 

@@ -27,6 +27,9 @@ SPIN = 2000
 SHORT_SLEEP = 1e-3
 """Longest time a process sleeps between two tests of a late message [s]."""
 
+LAST_WORDS = 1.0
+"""Time that processes have to end by themselves before the first one ends them all [s]."""
+
 GRACE = 2.0
 """Time in which processes tell each other that they are alive before one is given up [s]."""
 
@@ -118,7 +121,13 @@ def end_lost(comm: Any) -> None:
     if any(one is comm for one in _ENDING):
         return
     _ENDING.append(comm)
-    atexit.register(comm.Abort, LOST)
+
+    def end() -> None:
+        # others that gave up may still write their results
+        time.sleep(LAST_WORDS)
+        comm.Abort(LOST)
+
+    atexit.register(end)
 
 
 class MPIExchange:

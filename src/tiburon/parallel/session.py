@@ -21,7 +21,7 @@ from tiburon.loops.constraints import constraints
 from tiburon.loops.denoc import World, denoc_motion, forward_method, forward_states
 from tiburon.loops.legs import platform_on_legs
 from tiburon.loops.parts import RESULTS, exchanges, ordered_sum
-from tiburon.loops.stabilization import Baumgarte, Embedding, Penalty, checked_loop_method
+from tiburon.loops.stabilization import Baumgarte, Embedding, Penalty
 from tiburon.parallel.cut import cut_motion, message_numbers
 from tiburon.parallel.partition import Partition, contiguous
 from tiburon.record import record
@@ -154,6 +154,11 @@ class Session:
         """Whether this process writes files and calls controllers."""
         return self.rank == 0
 
+    @property
+    def has_partners(self) -> bool:
+        """Whether other processes take the same steps."""
+        return self.endpoint is not None
+
     # -- inside of kernels ------------------------------------------------------------------------
 
     def accelerations(
@@ -275,7 +280,7 @@ class LegSession(Session):
 
     @property
     def _structure(self) -> Any:
-        return platform_on_legs(self.partition.model, *checked_loop_method(self.loop_method)[3:])
+        return platform_on_legs(self.partition.model, self.loop_method.platform)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -300,13 +305,15 @@ class LegSession(Session):
     @property
     def key(self) -> Hashable:
         """What code depends on."""
-        return ("legs", checked_loop_method(self.loop_method))
+        return ("legs", self.has_partners)
 
     def accelerations(
         self, system: Any, here: Any, q: Any, v: Any, x: Any, force: Sequence[Any]
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         """Return joint accelerations and constraint forces; arguments as in `System`."""
-        exchange = _InKernel(self, system.partition_numbers())
+        # legs are functions of their own in every kernel: alone they need nothing else
+        numbers = system.partition_numbers()
+        exchange = _InKernel(self, numbers) if self.has_partners else None
         terms = system.denoc_terms(here, q, v, x)
         tau = JointVector(force)
         found = denoc_motion(here, terms, q, v, tau, system.legs, exchange)
@@ -336,7 +343,7 @@ class StepSession(Session):
     @property
     def key(self) -> Hashable:
         """What code depends on."""
-        return ("step", self.partition.cuts, self.holds_remote)
+        return ("step", self.partition.cuts, self.holds_remote, self.has_partners)
 
     def _phases(self) -> tuple[Phase, ...]:
         parts = self.partition.layout(loops=False).parts
@@ -350,8 +357,8 @@ class StepSession(Session):
 
     def after_step(self, system: Any, q: Any, w: Any) -> tuple[Any, Any]:
         """Return the states that all parts sent."""
-        if self.holds_remote:
-            # they were exchanged when they were computed
+        if self.holds_remote or not (self.has_partners or isinstance(self.loop_method, Embedding)):
+            # they were exchanged when they were computed, or there is nobody to send them to
             return q, w
         parts, nv = self.layout.parts, system.model.nv
         if not isinstance(self.loop_method, Embedding):

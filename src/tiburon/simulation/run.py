@@ -418,7 +418,7 @@ HAND_ON_INTERVAL = 1e-3
 FIRST_STEPS = 1
 """Fewest steps of the first call, before the pace is known."""
 
-PARTED_STEPS = 32
+PARTED_STEPS = 256
 """Steps of a call of a robot in parts: processes exchange messages in every step, and the clocks of
 two processes would not agree on another number."""
 
@@ -500,7 +500,8 @@ class _Loop(NamedTuple):
         # native calls are no longer than these
         between = min(waits, default=steps)
         limit = max(FIRST_STEPS, run.first_steps(0.1 * CHUNK_SECONDS))
-        if system.partition is not None:
+        in_step = system.partition is not None and system.partition.has_partners
+        if in_step:
             limit, alone = PARTED_STEPS, None
         while True:
             done = run.done
@@ -537,7 +538,7 @@ class _Loop(NamedTuple):
                     end = due
             now = called = clock()
             run.advance(end)
-            if system.partition is not None:
+            if in_step:
                 now = clock()
             elif limit <= between:
                 # only as many steps as fit into a call, and no sudden growth

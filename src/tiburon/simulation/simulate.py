@@ -40,6 +40,7 @@ from tiburon.loops.stabilization import (
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.results.checkpoint import Checkpoint
+from tiburon.results.rows import MemoryRows
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.contact_start import starting_states
 from tiburon.simulation.contact_steps import refuse_long_contact_steps
@@ -543,8 +544,13 @@ def resume_run(
     system = setup.system(parted)
     _check_checkpoint(run, system)
     if parted is not None:
+        if not parted.is_first and run.store is not None:
+            # the first process writes; read before it does
+            columns = ("time", *(column.key for column in run.header.columns))
+            rows = MemoryRows({key: run.rows.read(key, 0, len(run)) for key in columns})
+            kept = (run.outcomes, run.events, checkpoint, None, run.system)
+            run, progress = Trajectory(run.header, rows, *kept), False
         parted.agree(run_digest(setup, system, checkpoint))
-        progress = progress if parted.is_first else False
     return carry_out(setup, system, run.batch, checkpoint, progress, budget, earlier=run)
 
 

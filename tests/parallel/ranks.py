@@ -1,0 +1,97 @@
+"""Script of the tests with MPI ranks: runs a robot in parts, and writes what happened as JSON."""
+
+import hashlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+
+import numpy as np
+from mpi4py import MPI
+
+import tiburon as tb
+from tests.parallel.test_partition import chain
+
+task, folder = sys.argv[1], sys.argv[2]
+comm = MPI.COMM_WORLD
+rank, size = comm.Get_rank(), comm.Get_size()
+
+
+def told(run, **more):
+    """Write the bits and the outcome of a run of this rank."""
+    bits = hashlib.blake2b(run.q.tobytes() + run.v.tobytes() + run.time.tobytes()).hexdigest()
+    with open(os.path.join(folder, f"{task}-{size}-{rank}.json"), "w") as file:
+        found = {"bits": bits, "status": run.outcome.status, "message": str(run.outcome)}
+        found["rows"] = len(run)
+        found["messages"] = [[m.phase, m.sender, m.numbers, m.times] for m in run.messages]
+        json.dump({**found, **more}, file)
+
+
+def disturb(at, what):
+    """Do something after a time [s]."""
+
+    def watch():
+        time.sleep(at)
+        what()
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def tree(**options):
+    robot = chain(9)
+    parts = tb.partition(robot, cuts=["joint_2", "joint_4", "joint_6", "joint_7"])
+    q = np.linspace(0.2, 0.9, robot.nq)
+    return tb.simulate(
+        robot, 0.05, q=q, partition=parts, exchange=tb.MPIExchange(patience=20), **options
+    )
+
+
+if task == "tree":
+    told(tree())
+elif task == "adaptive":
+    told(tree(method="dopri5", rtol=1e-8))
+elif task == "platform":
+    robot = tb.load("planar_3rrr")
+    parts = tb.partition(robot, "legs")
+    run = tb.simulate(robot, 0.5, partition=parts, exchange=tb.MPIExchange(patience=20))
+    kinetic = tb.kinetic_energy(robot, run.q, run.v)
+    energy = kinetic + tb.potential_energy(robot, run.q)
+    told(run, energy=[float(x) for x in energy])
+elif task == "control":
+    calls = []
+
+    def control(state):
+        calls.append(state.time)
+        return -0.02 * state.v + 0.1 * np.sin(3.0 * state.time)
+
+    told(tree(control=control), calls=len(calls))
+elif task == "store":
+    told(tree(store=os.path.join(folder, "run.zarr")))
+elif task == "resume":
+    robot = chain(9)
+    parts = tb.partition(robot, cuts=["joint_2", "joint_4", "joint_6", "joint_7"])
+    run = tb.load_run(os.path.join(folder, "run.zarr"))
+    told(run.resume(0.05, partition=parts, exchange=tb.MPIExchange(patience=20)))
+elif task == "differ":
+    robot = chain(4 + (rank == 1))
+    parts = tb.partition(robot, cuts=["joint_2"])
+    try:
+        tb.simulate(robot, 0.01, partition=parts, exchange=tb.MPIExchange(patience=20))
+    except tb.PartnerError as error:
+        with open(os.path.join(folder, f"differ-{size}-{rank}.json"), "w") as file:
+            json.dump({"message": str(error)}, file)
+elif task in ("killed", "hangs"):
+    robot = chain(9)
+    parts = tb.partition(robot, cuts=["joint_3", "joint_6"])
+    # kernels are compiled before the time counts
+    tb.simulate(robot, 0.01, partition=parts, exchange=tb.MPIExchange())
+    if rank == 1:
+        how = signal.SIGKILL if task == "killed" else signal.SIGSTOP
+        disturb(5.0, lambda: os.kill(os.getpid(), how))
+    store = os.path.join(folder, "long.zarr") if task == "killed" else None
+    run = tb.simulate(
+        robot, 1e4, partition=parts, exchange=tb.MPIExchange(patience=3.0), store=store
+    )
+    told(run)

