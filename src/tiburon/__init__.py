@@ -219,6 +219,8 @@ if TYPE_CHECKING:
     from tiburon.identification.identify import identify as identify
     from tiburon.identification.measured import MeasuredRun as MeasuredRun
     from tiburon.identification.measured import load_measured as load_measured
+    from tiburon.interfaces.c_library import build_library as build_library
+    from tiburon.interfaces.to_casadi import to_casadi as to_casadi
     from tiburon.interfaces.to_jax import to_jax as to_jax
     from tiburon.interfaces.to_torch import to_torch as to_torch
     from tiburon.load_sharing.limits.contact import NormalForceLimit as NormalForceLimit
@@ -355,6 +357,7 @@ if TYPE_CHECKING:
     from tiburon.model.joints import Universal as Universal
     from tiburon.model.model_warnings import model_warnings as model_warnings
     from tiburon.model.parameters import Parameter as Parameter
+    from tiburon.native.c_source import CFiles as CFiles
     from tiburon.native.c_source import c_source as c_source
     from tiburon.parallel.exchange import ThreadExchange as ThreadExchange
     from tiburon.parallel.mpi_ranks import MPIExchange as MPIExchange

@@ -84,7 +84,7 @@ BAD: dict[str, Callable[[], Any]] = {
 """Values of every kind; most are wrong for most arguments."""
 
 
-EXTRAS = {"to_jax": "jax", "to_torch": "torch"}
+EXTRAS = {"build_library": "ziglang", "to_casadi": "casadi", "to_jax": "jax", "to_torch": "torch"}
 """Functions that no call reaches without an optional package."""
 
 

@@ -283,6 +283,8 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
         "friction": lambda m: 0.5,
     },
     "GroundGrid": {"spacing": lambda m: (1.0, 1.0), "heights": lambda m: np.zeros((3, 3))},
+    "build_library": {"kernel": lambda m: _kernel(), "path": lambda m: _folder() / "library"},
+    "to_casadi": {"function": lambda m: tb.forward_dynamics, "model": lambda m: m},
     "to_jax": {"function": lambda m: tb.forward_dynamics, "model": lambda m: m},
     "to_torch": {"function": lambda m: tb.forward_dynamics, "model": lambda m: m},
     "hunt_crossley_dissipation": {"restitution": lambda m: 0.5},
@@ -502,6 +504,7 @@ RESULTS = frozenset(
         *("Outcome", "PanelAddedMass", "Parameter", "ParameterTable", "JointActuation", "State"),
         *(
             "StateRecord",
+            "CFiles",
             "Stepped",
             "Stepper",
             "StepperState",

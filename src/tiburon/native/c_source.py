@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -566,19 +566,89 @@ def program_c_source(
         OptionError: If a parameter name is unknown.
         ShapeError: If a parameter has the wrong number of values.
     """
-    _check_name(name)
-    arrays = _parameter_arrays(program.inputs, name, parameters or {})
+    return _file([(program, name, parameters or {})], fused=fused, order=order, batch=False)
+
+
+def _file(
+    programs: Sequence[tuple[Program, str, Mapping[str, ArrayLike]]],
+    *,
+    fused: bool,
+    order: Order = "traced",
+    batch: bool,
+) -> str:
+    """Write some programs, each with its name and parameters, as one file."""
     callees = CCalleeWriter(fused=fused)
-    body = _body(program, callees, fused=fused, order=order)
-    sections = [
-        _comment(program, name, arrays),
-        _GUARDS,
-        CTarget(fused=fused).prelude(),
-        *arrays.values(),
-        *callees.functions(),
-        c_function(_signature(name), body),
+    comments, data, functions = [], [], []
+    for program, name, parameters in programs:
+        _check_name(name)
+        arrays = _parameter_arrays(program.inputs, name, parameters)
+        body = _body(program, callees, fused=fused, order=order)
+        comments.append(_comment(program, name, arrays))
+        data += list(arrays.values())
+        functions.append(c_function(_signature(name), body))
+        if batch:
+            counts = len(program.inputs), len(program.outputs)
+            functions.append(c_function(_batch_signature(name), _batch_body(name, *counts)))
+    prelude = CTarget(fused=fused).prelude()
+    return "\n".join([*comments, _GUARDS, prelude, *data, *callees.functions(), *functions])
+
+
+def _batch_body(name: str, inputs: int, outputs: int) -> list[str]:
+    """Write the loop over cases of a function for one."""
+    given, made = max(inputs, 1), max(outputs, 1)
+    return [
+        "    int status = 0;",
+        "    for (int64_t k = begin; k < end; ++k) {",
+        f"        const double *in[{given}];",
+        f"        double *out[{made}];",
+        f"        for (int i = 0; i < {inputs}; ++i) in[i] = inputs[i] + k * input_strides[i];",
+        f"        for (int i = 0; i < {outputs}; ++i) out[i] = outputs[i] + k * output_strides[i];",
+        f"        status |= {name}(in, out);",
+        "    }",
+        "    return status;",
     ]
-    return "\n".join(sections)
+
+
+def _batch_signature(name: str) -> str:
+    return (
+        f"int {name}_many(const double *const *inputs, const int64_t *input_strides, "
+        "double *const *outputs, const int64_t *output_strides, int64_t begin, int64_t end)"
+    )
+
+
+def _header(programs: Sequence[tuple[Program, str, Mapping[str, ArrayLike]]]) -> str:
+    """Write the header of a file of programs."""
+    guard = f"TIBURON_{_identifier(programs[0][1]).upper()}_H"
+    lines = [f"#ifndef {guard}", f"#define {guard}", "#include <stdint.h>", ""]
+    lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
+    for program, name, parameters in programs:
+        lines.append(_comment(program, name, dict.fromkeys(parameters, "")))
+        lines.append(f"{_signature(name)};")
+        lines.append(
+            "/* the cases from begin to before end; strides from case to case in doubles, 0 for an "
+            "input that all share */"
+        )
+        lines.append(f"{_batch_signature(name)};")
+        for item in program.inputs:
+            if item.name in parameters:
+                size = max(item.size, 1)
+                lines.append(f"extern const double {name}_{_identifier(item.name)}[{size}];")
+        lines.append("")
+    lines += ["#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard} */", ""]
+    return "\n".join(lines)
+
+
+class CFiles(NamedTuple):
+    """C code of some kernels."""
+
+    source: str
+    """Text of the source file."""
+
+    header: str
+    """Text of the header file."""
+
+    names: tuple[str, ...]
+    """Names of the functions for one case; those for batches end in `_many`."""
 
 
 def _body(program: Program, callees: CCalleeWriter, *, fused: bool, order: Order) -> list[str]:
@@ -696,8 +766,13 @@ def _shape(shape: tuple[int, ...]) -> str:
 
 
 @public
-def c_source(kernel: Callable[..., Any], *, name: str | None = None) -> str:
-    """Write a kernel as a C99 file that needs only a compiler and its math library.
+def c_source(
+    kernel: Callable[..., Any] | Sequence[Callable[..., Any]],
+    *,
+    name: str | Sequence[str] | None = None,
+    header: bool = False,
+) -> Any:
+    """Write kernels as a C99 file that needs only a compiler and its math library.
 
     The file defines ``int NAME(const double *const *inputs, double *const *outputs)`` for one case.
     Its first comment lists the arrays and the compiler command. The parameters bound to the kernel
@@ -705,11 +780,12 @@ def c_source(kernel: Callable[..., Any], *, name: str | None = None) -> str:
     that command, it gives the same bits as the kernel on this machine.
 
     Args:
-        kernel: A kernel made by `tiburon.compile`.
-        name: Name of the C function; that of the kernel by default.
+        kernel: A kernel made by `tiburon.compile`, or a list of them, which share one file.
+        name: Name of the C function, or of each; those of the kernels by default.
+        header: Whether to write functions for batches, too, and a header file.
 
     Returns:
-        The text of the file.
+        The text of the file; with `header`, `CFiles`: source, header and names of functions.
 
     Raises:
         DomainError: If this is not a kernel, or the name is not valid for a C function.
@@ -720,14 +796,31 @@ def c_source(kernel: Callable[..., Any], *, name: str | None = None) -> str:
             kernel = tb.compile(tb.forward_dynamics, arm)
             pathlib.Path("arm.c").write_text(tb.c_source(kernel, name="arm_dynamics"))
     """
-    table = getattr(kernel, "__self__", None)
-    owner = getattr(table, "owner", table)
-    if not isinstance(owner, Kernel):
-        raise DomainError(
-            "kernel", "a compiled kernel", type(kernel).__name__, advice="make one by compile()"
-        )
+    several = isinstance(kernel, (list, tuple))
+    kernels = list(kernel) if isinstance(kernel, (list, tuple)) else [kernel]
+    owners = []
+    for one in kernels:
+        table = getattr(one, "__self__", None)
+        owner = getattr(table, "owner", table)
+        if not isinstance(owner, Kernel):
+            raise DomainError(
+                "kernel", "a compiled kernel", type(one).__name__, advice="make one by compile()"
+            )
+        owners.append(owner)
+    if not owners:
+        raise DomainError("kernel", "a kernel or more", "none")
+    if name is None:
+        names = [owner.name for owner in owners]
+    elif isinstance(name, str) and not several:
+        names = [name]
+    else:
+        names = list(name)
+    if len(names) != len(owners) or len(set(names)) != len(names):
+        raise DomainError("name", f"{len(owners)} names that differ", f"{names}")
     # without LLVM the processor is unknown; all but the oldest have FMA
     fused = host().fused if native_code_wanted() else True
-    return program_c_source(
-        owner.program(), name=name or owner.name, parameters=owner.parameters, fused=fused
-    )
+    programs = [
+        (owner.program(), own, owner.parameters) for owner, own in zip(owners, names, strict=True)
+    ]
+    text = _file(programs, fused=fused, batch=header)
+    return CFiles(text, _header(programs), tuple(names)) if header else text

@@ -1,0 +1,146 @@
+"""Shared libraries of kernels for this machine and others, by the compiler of the ziglang wheel.
+
+Zig's C compiler cross-compiles from one wheel: no system compiler, no linker and no headers are
+needed. Code keeps its bits: arithmetic is neither contracted nor reordered. Libraries of other
+systems are linked here, not run.
+"""
+
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tiburon.arguments import public
+from tiburon.errors import CompileError, OptionError
+from tiburon.interfaces.extras import needed
+from tiburon.native.c_source import c_source
+
+__all__ = ["TARGETS", "build_library", "compile_c", "native_target"]
+
+EXTRA = "c"
+
+
+class Target(NamedTuple):
+    """A system that code is compiled for."""
+
+    triple: str
+    """As Zig names it."""
+
+    suffix: str
+    """Of shared libraries."""
+
+    processor: str
+    """Least processor: one with fused multiply-add, which results depend on."""
+
+
+TARGETS = {
+    "linux-x86_64": Target("x86_64-linux-gnu.2.17", ".so", "x86_64_v3"),
+    "linux-aarch64": Target("aarch64-linux-gnu.2.17", ".so", "generic"),
+    "windows-x86_64": Target("x86_64-windows-gnu", ".dll", "x86_64_v3"),
+    "macos-x86_64": Target("x86_64-macos", ".dylib", "x86_64_v3"),
+    "macos-aarch64": Target("aarch64-macos", ".dylib", "baseline"),
+}
+"""Systems by name; x86-64 needs AVX2 and FMA (processors since about 2013)."""
+
+SYSTEMS = {"Linux": "linux", "Windows": "windows", "Darwin": "macos"}
+PROCESSORS = {"x86_64": "x86_64", "AMD64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
+
+
+def native_target() -> str:
+    """Return the name of this machine among `TARGETS`.
+
+    Raises:
+        CompileError: If it is none of them.
+    """
+    system, processor = platform.system(), platform.machine()
+    found = f"{SYSTEMS.get(system, system)}-{PROCESSORS.get(processor, processor)}"
+    if found not in TARGETS:
+        raise CompileError(
+            f"build_library: expected one of {', '.join(TARGETS)}, got this machine, {found}; name "
+            "a target, or compile the files of tiburon.c_source"
+        )
+    return found
+
+
+@public
+def build_library(
+    kernel: Callable[..., Any] | Sequence[Callable[..., Any]],
+    path: str | Path,
+    *,
+    name: str | Sequence[str] | None = None,
+    targets: str | Sequence[str] | None = None,
+) -> dict[str, Path]:
+    """Compile kernels into shared libraries that need neither Python nor this package.
+
+    The functions are those of `c_source`, one case and batches; the header is written beside the
+    libraries. Compiling for another system takes minutes the first time, then seconds.
+
+    Args:
+        kernel: A kernel made by `tiburon.compile`, or a list of them.
+        path: Folder for the libraries and the header; made if it is missing.
+        name: Name of the C function, or of each; those of the kernels by default. The first is
+            that of the files.
+        targets: Systems, names of `TARGETS` such as "windows-x86_64"; this machine by default.
+
+    Returns:
+        Path of each library, by target. Those of other systems were linked, not run.
+
+    Raises:
+        MissingExtraError: If ziglang is not installed.
+        CompileError: If the compiler fails.
+
+    Example:
+        ``tb.build_library(tb.compile(tb.forward_dynamics, arm), "arm", name="arm_dynamics")``
+    """
+    files = c_source(kernel, name=name, header=True)
+    chosen = (targets,) if isinstance(targets, str) else tuple(targets or (native_target(),))
+    for target in chosen:
+        if target not in TARGETS:
+            raise OptionError("targets", TARGETS, target)
+    folder = Path(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    title = files.names[0]
+    (folder / f"{title}.h").write_text(files.header)
+    found = {}
+    for target in chosen:
+        own = folder if len(chosen) == 1 else folder / target
+        own.mkdir(exist_ok=True)
+        found[target] = own / f"{title}{TARGETS[target].suffix}"
+        compile_c([files.source], found[target], target)
+    return found
+
+
+def compile_c(sources: Sequence[str], library: Path, target: str) -> None:
+    """Compile C files into a shared library.
+
+    Args:
+        sources: Their texts.
+        library: Path of the library.
+        target: Name among `TARGETS`.
+
+    Raises:
+        MissingExtraError: If ziglang is not installed.
+        CompileError: If the compiler fails; the message has its first lines.
+    """
+    needed("ziglang", EXTRA, "compiling C")
+    system = TARGETS[target]
+    with tempfile.TemporaryDirectory() as folder:
+        paths = []
+        for number, text in enumerate(sources):
+            paths.append(Path(folder) / f"part{number}.c")
+            paths[-1].write_text(text)
+        command = [
+            *(sys.executable, "-m", "ziglang", "cc", "-target", system.triple),
+            *(f"-mcpu={system.processor}", "-std=c99", "-O2", "-ffp-contract=off"),
+            *("-fno-sanitize=undefined", "-shared", "-fPIC", "-s"),
+            *("-o", str(Path(library).resolve())),
+            *map(str, paths),
+            *(() if target.startswith("windows") else ("-lm",)),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+    if done.returncode:
+        said = "\n".join(done.stderr.splitlines()[:8])
+        raise CompileError(f"compiling for {target} failed: {said}")
