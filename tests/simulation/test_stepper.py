@@ -42,7 +42,7 @@ def stepped(model, q=None, v=None, method=None, **options):
         ("panda", {}),
         ("panda", {"method": "semi_implicit_euler"}),
         ("panda", {"method": "b2pc5"}),
-        ("stewart", {}),
+        ("four_bar", {}),
         ("bluerov2_heavy", {"fluid": tb.Water(current=(0.3, 0.0, 0.0))}),
         ("quadruped", {"world": FLOOR, "method": "semi_implicit_euler", "q": STAND}),
         ("quadruped", {"world": SOFT, "q": STAND}),
