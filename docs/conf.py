@@ -46,6 +46,9 @@ napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 default_role = "code_or_link"
 
+# members are listed on the page of their class, not in tables of contents
+toc_object_entries = False
+
 html_theme = "furo"
 html_title = f"Tiburon {release}"
 
