@@ -612,3 +612,37 @@ def test_pyramids_in_batches_and_their_derivatives():
         total = sum(np.sum(a * b) for a, b in zip(pulled, change, strict=True))
         assert total == pytest.approx(weight @ tangent, rel=1e-7, abs=1e-9)
     assert checked >= 2
+
+
+def test_unloaded_and_frictionless_contacts_are_neither_infeasible_nor_without_multipliers():
+    """Zero is the only solution of some: violations are rounding, and sides depend on each other.
+
+    W x + c is a sum of normals with multipliers that are not negative. Limits hold to rounding of
+    the optimum without limits, 1e-14 of it, over the least friction.
+    """
+    n, m, sides, count = 6, 2, 3, 400
+    cones, push = [(0, 1, 2), (3, 4, 5)], np.eye(6)[2::3]
+
+    def solve(W, c, A1, b1, mu):
+        found = solve_qp(W, c, A1, b1, push, np.zeros(2), cones=cones, mu=mu, sides=sides)
+        return dict(zip(("x", "y1", "y2", "yp", "status"), found[:5], strict=True))
+
+    shapes = {"W": (n, n), "c": (n,), "A1": (m, n), "b1": (m,), "mu": (2,)}
+    kernel = tb.compile(solve, shapes=shapes, name="unloaded")
+    rng = np.random.default_rng(6)
+    G = rng.standard_normal((count, n, n))
+    W = G @ G.transpose(0, 2, 1) / n + 0.05 * np.eye(n)
+    c = 10.0 * rng.standard_normal((count, n))
+    A1 = rng.standard_normal((count, m, n))
+    mu = rng.choice([0.0, 1e-3, 1.0], (count, 2))
+    x, y1, y2, yp, status = kernel(W, c, A1, np.zeros((count, m)), mu)
+    np.testing.assert_array_equal(status, 0.0)
+    for k in range(count):
+        A = np.vstack([push, pyramid_rows(mu[k], sides)])
+        y = np.concatenate([y2[k], yp[k]])
+        size = np.abs(np.linalg.solve(W[k], c[k])).max()
+        assert (A @ x[k]).min() > -1e-11 * size
+        assert np.abs(A1[k] @ x[k]).max() < 1e-11 * size
+        assert y.min() >= -1e-9 * y.max()
+        gradient = W[k] @ x[k] + c[k] - A1[k].T @ y1[k] - A.T @ y
+        assert np.abs(gradient).max() < 1e-9 * max(1.0, y.max(), np.abs(y1[k]).max())

@@ -116,6 +116,10 @@ DEPENDENT_SHARE = 1e-20
 """Square of the share of a constraint's normal, in the metric of W^-1, that is independent of the
 active ones, at or below which it depends on them."""
 
+NOISE = 1e-12
+"""Direction of a multiplier relative to the largest at or below which a dependent constraint has no
+part of its constraint."""
+
 LOST_PIVOT = 2.0**-46
 """Ratio of a pivot to its diagonal element below which W is not positive definite."""
 
@@ -642,7 +646,11 @@ class _Entering(NamedTuple):
     entering: int = 25
     violation: int = 26
     """Violation of that plane."""
-    total: int = 27
+    scale: int = 27
+    """Largest square of a component of x without constraints."""
+    noise: int = 28
+    """Square of the directions of multipliers that are rounding."""
+    total: int = 29
 
 
 AT = _Entering()
@@ -832,6 +840,7 @@ class _Work:
                     m.store(self.x, begin + i, self.zero)
                 self._forward(begin, size, at, self.a, self.p)
                 self._backward(begin, size, at, m.constant(-1.0))
+        self.put(AT.scale, self._largest())
         if self.others:
             m.store(self.weights, self.others, self.zero)
         for group in of.patterns:
@@ -1019,13 +1028,18 @@ class _Work:
             self.put(AT.equations, self.get(AT.q))
 
     def _rounding(self) -> Number:
-        """Return the square of what rounding of x leaves of a . x, for the entering constraint."""
+        """Return the square of what rounding of x leaves of a . x, for the entering constraint.
+
+        Where all forces vanish, that is rounding of the x that the method began with.
+        """
         m = self.m
         square = self.zero
         for j in range(self.n):
             a = m.load(self.a, j)
             square = m.add_product(a, a, square)
-        return m.mul(m.mul(m.constant(ROUNDING * ROUNDING), square), self._largest())
+        now, start = self._largest(), self.get(AT.scale)
+        largest = m.choose(m.less(now, start), start, now)
+        return m.mul(m.mul(m.constant(ROUNDING * ROUNDING), square), largest)
 
     def directions(self, b: Number) -> None:
         """Write d = Q^T L^-1 a and p = L^-1 a - Q d; note b - a . x and squares of lengths."""
@@ -1578,6 +1592,15 @@ class _Work:
         independent = m.less(m.mul(m.constant(DEPENDENT_SHARE), whole), square)
         first, last = self.smallest(self.get(AT.equations)), self.top()
         self._multiplier_direction(self.get(AT.equations), first, last)
+        # of constraints that a dependent one is made of, rounding is none
+        self.put(AT.noise, self.zero)
+        dependent = m.both(on, m.less_equal(square, m.mul(m.constant(DEPENDENT), whole)))
+        for _ in self.when(dependent):
+            for k in m.loop(first, last):
+                r = m.load(self.r, k)
+                part = m.mul(m.constant(NOISE * NOISE), m.mul(r, r))
+                part = m.choose(dependent, part, self.zero)
+                self.put_where(m.less(self.get(AT.noise), part), AT.noise, part)
         # the first active inequality whose multiplier vanishes, and the length until then
         self.put(AT.best, self.one)
         self.put(AT.size, self.zero)
@@ -1586,7 +1609,8 @@ class _Work:
             r, y = m.load(self.r, k), m.load(self.multipliers, k)
             # compare ratios without dividing
             sooner = m.less(m.mul(y, self.get(AT.size)), m.mul(self.get(AT.best), r))
-            sooner = m.both(sooner, m.less(self.zero, r))
+            falls = m.both(m.less(self.zero, r), m.less(self.get(AT.noise), m.mul(r, r)))
+            sooner = m.both(sooner, falls)
             self.put_where(sooner, AT.best, y)
             self.put_where(sooner, AT.size, r)
             self.put_where(sooner, AT.number, m.number(k))
@@ -1623,8 +1647,10 @@ class _Work:
             m.constant(CONTRADICTION_TOLERANCE * CONTRADICTION_TOLERANCE), size, self._rounding()
         )
         # rounding violates a constraint that follows from active ones
-        slight = m.both(stuck, m.less(m.mul(s, s), bound))
-        hopeless = m.both(stuck, m.less_equal(bound, m.mul(s, s)))
+        hopeless = m.both(m.less_equal(bound, m.mul(s, s)), self._contradicts())
+        hopeless = m.both(stuck, hopeless)
+        slight = m.choose(stuck, self.one, self.zero)
+        slight = m.less(self.zero, m.choose(hopeless, self.zero, slight))
         self.put_where(hopeless, AT.status, m.constant(INFEASIBLE))
         self.put_where(hopeless, AT.multiplier, self.one)
         self._put_weight(slight, self.get(AT.which), self._negative(self.get(AT.weight)))
@@ -1637,6 +1663,42 @@ class _Work:
             m.store(self.weights, place, self._negative(self.get(AT.weight)))
         self.put_where(slight, AT.parked, self.one)
         self.put_where(slight, AT.fresh, self.one)
+
+    def _contradicts(self) -> Truth:
+        """Return whether active constraints contradict the entering one: b > r . b.
+
+        Right-hand sides tell where x has none but rounding: all of those that vanish agree.
+        """
+        m, of = self.m, self.of
+        top = self.top()
+        b = self.get(AT.b)
+        self._multiplier_direction(self.zero, 0, top)
+        self.put(AT.best, b)
+        self.put(AT.size, m.mul(b, b))
+        end = m.constant(float(of.equations))
+        for k in m.loop(0, top):
+            who = m.load(self.who, k)
+            own = self.zero
+            if of.equations:
+                mine = m.both(m.less_equal(self.zero, who), m.less(who, end))
+                place = m.index(m.choose(mine, who, self.zero)) + of._b1
+                own = m.choose(mine, m.load(self.given, place), own)
+            if of.supports:
+                last = m.constant(float(of.equations + len(of.supports)))
+                mine = m.both(m.less_equal(end, who), m.less(who, last))
+                number = m.choose(mine, m.sub_product(self.one, end, who), self.zero)
+                own = m.choose(mine, m.load(self.given, m.index(number) + of._b2), own)
+            term = m.mul(m.load(self.r, k), own)
+            self.put(AT.best, m.sub_product(self.one, term, self.get(AT.best)))
+            self.put(AT.size, m.add_product(term, term, self.get(AT.size)))
+        gain = self.get(AT.best)
+        bound = m.mul(m.constant(CONTRADICTS * CONTRADICTS), self.get(AT.size))
+        found = m.both(m.less(self.zero, gain), m.less(bound, m.mul(gain, gain)))
+        # other cases go on with their own direction
+        self._multiplier_direction(
+            self.get(AT.equations), self.smallest(self.get(AT.equations)), top
+        )
+        return found
 
     def _multiplier_direction(self, start: Number, first: Index, last: Index) -> None:
         """Write r = R^-1 d over the active constraints from a place on, 0 before.
