@@ -27,11 +27,11 @@ LAST = {
 OUT_OF_SCOPE = {"N42"}
 """Features that the page names as out of scope."""
 
-CLOSED_CHAINS = {"K-G": 43, "M-C": 5, "M-G": 7}
+CLOSED_CHAINS = {"K-G": 43, "M-C": 5, "M-G": 7, "M-P": 6}
 """Last row of the closed chains of Khan and of McMillan."""
 
 CLOSED_ROWS = re.findall(
-    r"^\| ((?:K-G|M-C|M-G)\d+) \| .* \| `([^`]+)` \| `([^`]+)` \|$", PAGE, re.MULTILINE
+    r"^\| ((?:K-G|M-C|M-G|M-P)\d+) \| .* \| `([^`]+)` \| `([^`]+)` \|$", PAGE, re.MULTILINE
 )
 
 ROWS = re.findall(r"^\| ([ABCDEKSHULN]\d+) \| .* \| `([^`]+)` \| `([^`]+)` \|$", PAGE, re.MULTILINE)

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import tiburon as tb
 from tiburon.cli.application import application
-from tiburon.reproduce import arms_on_load, mcmillan, mcmillan_tables
+from tiburon.reproduce import arms_on_load, mcmillan, mcmillan_blocks, mcmillan_tables
 from tiburon.reproduce.cells import CellTable, claim, count_cells
 from tiburon.reproduce.chebyshev import chebyshev_nodes, chebyshev_series, series_value
 from tiburon.reproduce.mcmillan_arms import random_arms, table_1
@@ -39,6 +39,12 @@ def test_quick_tables_agree():
     assert count_cells(tables)[0] >= 15
 
 
+def test_counts_of_tasks_are_those_of_table_3():
+    """All nine rows, and one set of bits per size of a block."""
+    (table,) = mcmillan.mcmillan_tables(("table-3",))
+    assert [cell.good for cell in table.cells] == [True] * 10
+
+
 def test_null_spaces_decide_existence_and_uniqueness():
     """Ranks by directions that arms do not feel; also where no pair of them overlaps."""
     cells = mcmillan_tables._null_spaces()
@@ -49,7 +55,7 @@ def test_null_spaces_decide_existence_and_uniqueness():
 @pytest.mark.slow
 def test_all_tables_agree():
     tables = mcmillan.mcmillan_tables()
-    assert set(mcmillan_tables.TABLES) == set(mcmillan.PARTS)
+    assert {*mcmillan_tables.TABLES, *mcmillan_blocks.TABLES} == set(mcmillan.PARTS)
     assert differing(tables) == []
 
 

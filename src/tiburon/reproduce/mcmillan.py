@@ -12,7 +12,20 @@ from tiburon.reproduce.cells import CellTable, chosen_names
 
 __all__ = ["PARTS", "mcmillan_page", "mcmillan_tables"]
 
-PARTS = ("table-1", "table-2", "kernels", "crossover", "dual-arm", "star", "singular", "lift")
+BLOCK_TABLES = ("table-3", "table-4", "table-5", "table-6")
+"""Tables of tasks over chains and points."""
+
+PARTS = (
+    "table-1",
+    "table-2",
+    "kernels",
+    "crossover",
+    "dual-arm",
+    "star",
+    "singular",
+    "lift",
+    *BLOCK_TABLES,
+)
 """Names of the tables."""
 
 
@@ -26,9 +39,10 @@ def mcmillan_tables(parts: Iterable[str] = ()) -> tuple[CellTable, ...]:
         UnknownNameError: If there is no such table.
     """
     wanted = chosen_names(parts, PARTS, "table")
-    from tiburon.reproduce.mcmillan_tables import TABLES
+    from tiburon.reproduce import mcmillan_blocks, mcmillan_tables
 
-    return tuple(TABLES[name]() for name in wanted)
+    tables = {**mcmillan_tables.TABLES, **mcmillan_blocks.TABLES}
+    return tuple(tables[name]() for name in wanted)
 
 
 def mcmillan_page(tables: Iterable[CellTable]) -> str:
