@@ -7,12 +7,25 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.tolerances import assert_close
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.trace.array import as_traced
 from tiburon.trace.derivative import forward_derivative
 from tiburon.trace.interpret import interpret
 from tiburon.trace.primitives.contact_layout import LEVEL, OWN, TURNED, ContactLayout, PointGroup
 from tiburon.trace.primitives.contact_step import ContactStep
+from tiburon.trace.primitives.friction import (
+    BLOCK_REGULARIZATION,
+    INVERSE,
+    NORMAL,
+    STEP,
+    STORED,
+    GaussSeidel,
+    Outcome,
+    Problem,
+    Row,
+)
+from tiburon.trace.primitives.primitive import FloatMachine
 from tiburon.trace.program import Input, trace
 
 H, TOLERANCE = 1e-3, 1e-10
@@ -187,3 +200,33 @@ def test_a_pad_of_many_points_slides_as_a_block_does(angle, slides, grid):
     summary = run.contact_summary()
     assert summary.residual <= 1e-8
     assert summary.iterations <= 12
+
+
+@pytest.mark.parametrize("form", [OWN, LEVEL, TURNED])
+def test_stored_blocks_are_those_of_the_rows_of_each_point(form):
+    """Step length, normal element and inverse against A_k A_k^T of the expanded rows."""
+    rng = np.random.default_rng(form)
+    points, support, size = (1, (0, 2, 3, 4, 5), 6) if form == OWN else (4, tuple(range(8)), 8)
+    layout = ContactLayout([PointGroup(form, points, support)])
+    axes = [np.linalg.qr(rng.standard_normal((3, 3)))[0].ravel() for _ in range(points)]
+    given = [*rng.standard_normal(layout.entries)]
+    for own in axes if form != OWN else ():
+        given += [*rng.standard_normal(3), *(own if form == TURNED else ())]
+    m = FloatMachine()
+    rows = [Row([0.0] * (size * 4)) for _ in range(6)]
+    problem = Problem(Row(given), Row(given, layout.entries), *rows)
+    outcome = Outcome(*(Row([0.0]) for _ in range(3)))
+    solver = GaussSeidel(m, layout, size, problem, outcome, 10)
+    solver.begin(Row([0.0] * (3 * points)))
+    A = np.reshape(layout.own_rows(given), (points, 3, len(support)))
+    for k, visit in enumerate(solver.visits()):
+        G = A[k] @ A[k].T
+        trace = np.trace(G)
+        stored = solver.stored[k * STORED : (k + 1) * STORED]
+        assert_close(stored[STEP], 3.0 / trace, 1e-13)
+        assert_close(stored[NORMAL], G[2, 2] + BLOCK_REGULARIZATION * trace, 1e-13 * trace)
+        visit.store_inverse()
+        stored = solver.stored[k * STORED : (k + 1) * STORED]
+        inverse = np.linalg.inv(G + BLOCK_REGULARIZATION * trace * np.eye(3))
+        upper = inverse[np.triu_indices(3)]
+        assert_close(stored[INVERSE : INVERSE + 6], upper, 1e-9 * np.abs(upper).max())

@@ -211,7 +211,11 @@ SHORT_PASSES = ("sroa", "simplify_cfg", "instruction_combine", "simplify_cfg")
 usual ones take a third of the time of a compilation there, and code is not faster."""
 
 LONG_MODULE = 40_000
-"""Lines of assembly."""
+"""Lines of assembly for many cases."""
+
+LONGEST_SINGLE = 200_000
+"""Lines of assembly for one case: loops over contacts gain more there than straight-line code
+takes."""
 
 QUICK_PASSES = ("sroa", "simplify_cfg", "sinking")
 """Passes before quick code generation: loop counters move to registers, and values are computed in
@@ -245,7 +249,9 @@ def compile_module(assembly: str, *, optimize: bool = True, quick: bool = False)
         except RuntimeError as error:
             raise CompileError(f"LLVM refused the generated code: {error}") from error
         if optimize:
-            long = assembly.count("\n") > LONG_MODULE
+            # in code for one case loops vectorize, and values leave them
+            most = LONG_MODULE if "@many(" in assembly else LONGEST_SINGLE
+            long = assembly.count("\n") > most
             _improve(module, machine, QUICK_PASSES if quick else SHORT_PASSES if long else ())
         return bytes(machine.emit_object(module))
 

@@ -111,8 +111,12 @@ NEWTON_TOLERANCE = 1e-9
 FIRST_RATE = 0.1
 """Decrease of the changes from sweep to sweep that is expected after the first one."""
 
-INVERSE, SCHUR, COUPLING, OVER_NORMAL, BLOCK, STEP, STORED = 0, 6, 9, 11, 12, 18, 19
-"""Places of what is stored per contact: G^-1, S, c, 1 / G_nn, G, rho; their number."""
+INVERSE, SCHUR, COUPLING, OVER_NORMAL, BLOCK, NORMAL, STEP, PROXIMAL = 0, 6, 9, 11, 12, 17, 18, 19
+"""Places of what is stored per contact: G^-1, S, c, 1 / G_nn, G and in it G_nn, rho, and what is
+added to the diagonal of G."""
+
+STORED = 20
+"""Number of what is stored per contact."""
 
 MOBILITY = 21
 """Elements of B B^T of a group."""
@@ -878,27 +882,57 @@ class Visit:
         moved = [[_dot(m, row, M[i]) for i in range(6)] for row in E]
         return [_dot(m, E[j], moved[i]) for i in range(3) for j in range(i, 3)]
 
+    def _trace_and_normal(self) -> tuple[Number, Number]:
+        """Return the trace of A_k A_k^T, whatever the axes are, and nn, of a contact in a group."""
+        m, M = self.m, self.group.mobility()
+        arm = [self.own(i) for i in range(3)]
+        square = [m.mul(x, x) for x in arm]
+        trace, doubled = m.add(m.add(M[3][3], M[4][4]), M[5][5]), m.constant(0.0)
+        for k, i, j in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+            trace = m.add_product(m.add(square[i], square[j]), M[k][k], trace)
+            doubled = m.sub_product(m.mul(arm[i], arm[j]), M[i][j], doubled)
+            doubled = m.add_product(arm[k], difference(m, M[j][3 + i], M[i][3 + j]), doubled)
+        normal = self.rows()[2]
+        seen = [_dot(m, normal, M[i]) for i in range(6)]
+        return m.add_product(m.constant(2.0), doubled, trace), _dot(m, normal, seen)
+
     def store_block(self) -> Number:
-        """Store the block A_k A_k^T, regularized, and rho; return its trace."""
+        """Store the block A_k A_k^T, regularized, and rho; return its trace.
+
+        Of a contact in a group only the element nn is stored; sweeps need the others.
+        """
         m = self.m
         zero, one = m.constant(0.0), m.constant(1.0)
-        xx, xy, xn, yy, yn, nn = self._block_elements()
-        trace = m.add(m.add(xx, yy), nn)
+        others: list[Number] = []
+        if self.group.is_shared:
+            trace, nn = self._trace_and_normal()
+        else:
+            *others, nn = self._block_elements()
+            trace = m.add(m.add(others[0], others[3]), nn)
         empty = m.less_equal(trace, zero)
         # a contact that nothing can open has no impulse: an approach remains as a residual
         stuck = m.less_equal(nn, m.mul(m.constant(IMMOBILE_RATIO), trace))
         proximal = m.choose(empty, one, m.mul(m.constant(BLOCK_REGULARIZATION), trace))
-        xx, yy, nn = (m.add(x, proximal) for x in (xx, yy, nn))
         rho = m.div(m.constant(3.0), m.choose(empty, m.constant(3.0), trace))
-        for place, value in enumerate((xx, xy, xn, yy, yn, nn, rho), start=BLOCK):
+        self._store_others(others, proximal)
+        for place, value in ((NORMAL, m.add(nn, proximal)), (STEP, rho), (PROXIMAL, proximal)):
             self._stored.store(m, place, value)
         self._stored.store(m, OVER_NORMAL, m.choose(stuck, zero, one))
         return trace
+
+    def _store_others(self, elements: Sequence[Number], proximal: Number) -> None:
+        """Store the elements of the block but nn, regularized."""
+        for place, value in enumerate(elements):
+            regular = self.m.add(value, proximal) if place in (0, 3) else value
+            self._stored.store(self.m, BLOCK + place, regular)
 
     def store_inverse(self) -> None:
         """Store what sweeps need of the block: its inverse and Schur complement."""
         m = self.m
         zero, one = m.constant(0.0), m.constant(1.0)
+        if self.group.is_shared:
+            # nn stays: whether a contact is near must not depend on other cases of a vector
+            self._store_others(self._block_elements()[:5], self._stored.load(m, PROXIMAL))
         xx, xy, xn, yy, yn, nn = self._loaded(BLOCK, 6)
         over_n = self._stored.load(m, OVER_NORMAL)
         over_n = m.choose(m.less(zero, over_n), m.div(one, nn), zero)
@@ -937,7 +971,7 @@ class Visit:
         total = m.mul(least, least)
         for x in self.impulse():
             total = m.add_product(x, x, total)
-        closing = m.mul(self._stored.load(m, BLOCK + 5), reach)
+        closing = m.mul(self._stored.load(m, NORMAL), reach)
         return m.either(m.less_equal(m.mul(apart, apart), closing), m.less(zero, total))
 
     def product(self) -> list[Number]:
