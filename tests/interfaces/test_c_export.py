@@ -118,6 +118,24 @@ def test_functions_of_casadi_have_the_bits_of_kernels_and_their_jacobian():
             np.testing.assert_allclose(np.asarray(a).reshape(np.shape(b)), b, rtol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["panda", "quadruped", "bluerov2_heavy"])
+def test_expressions_of_casadi_agree_with_kernels(name):
+    casadi = pytest.importorskip("casadi", reason="needs casadi: pip install 'tiburon[casadi]'")
+    model = tb.load(name)
+    options = {"fluid": tb.Water()} if name == "bluerov2_heavy" else {}
+    f = tb.to_casadi(tb.forward_dynamics, model, symbolic=True, **options)
+    kernel = tb.compile(tb.forward_dynamics, model, **options)
+    step, v, tau = np.random.default_rng(1).standard_normal((3, model.nv))
+    q = model.integrate(model.neutral(), step)
+    expected = kernel(q, v, tau)
+    found = np.asarray(f(q, v, tau)).ravel()
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12 * np.abs(expected).max())
+    t = casadi.SX.sym("tau", model.nv)
+    slope = casadi.Function("slope", [t], [casadi.jacobian(f(q, v, t), t)])(tau)
+    by_tau = kernel.__self__.jacobian()(q, v, tau)[2]
+    np.testing.assert_allclose(slope, by_tau, rtol=1e-10, atol=1e-12 * np.abs(by_tau).max())
+
+
 def test_matrices_are_refused_by_casadi():
     pytest.importorskip("casadi", reason="needs casadi: pip install 'tiburon[casadi]'")
     pytest.importorskip("ziglang", reason="needs ziglang: pip install 'tiburon[casadi]'")

@@ -1,7 +1,8 @@
-"""Functions of CasADi from traced functions: compiled C with its Jacobian, as `external`."""
+"""Functions of CasADi from traced functions: compiled C with its Jacobian, or expressions."""
 
 import atexit
 import functools
+import operator
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
@@ -21,6 +22,7 @@ from tiburon.native.arguments import Result
 from tiburon.native.c_source import c_source
 from tiburon.native.kernel import Kernel
 from tiburon.trace.program import Input
+from tiburon.trace.walk import Backend, walk
 
 __all__ = ["to_casadi"]
 
@@ -28,7 +30,13 @@ EXTRA = "casadi"
 
 
 @public
-def to_casadi(function: Callable[..., Any], model: Model | None = None, **options: Any) -> Any:
+def to_casadi(
+    function: Callable[..., Any],
+    model: Model | None = None,
+    *,
+    symbolic: bool = False,
+    **options: Any,
+) -> Any:
     """Return a function of CasADi that computes what `compile` computes, with its Jacobian.
 
     It is compiled C, with the bits of the kernel: symbols of CasADi (MX) pass through it, and
@@ -39,6 +47,8 @@ def to_casadi(function: Callable[..., Any], model: Model | None = None, **option
         function: A function of this package, one of your own, or a kernel of `compile`; arrays of
             one case, vectors or numbers.
         model: The robot, if it needs one.
+        symbolic: Whether to write the function as expressions (SX) instead, which need no compiler
+            and have derivatives of any order, but take some thirty times longer to evaluate.
         **options: Further keywords of `compile`.
 
     Returns:
@@ -47,13 +57,13 @@ def to_casadi(function: Callable[..., Any], model: Model | None = None, **option
     Raises:
         MissingExtraError: If CasADi or ziglang is not installed.
         ShapeError: If an argument or a result is a matrix.
+        TraceError: If a loop ends by its data, which expressions cannot say.
 
     Example:
         ``dynamics = tb.to_casadi(tb.forward_dynamics, arm)``, then ``dynamics(q, v, tau)``.
     """
     kernel = compiled_kernel(function, model, options)
     casadi = needed("casadi", EXTRA, "to_casadi")
-    needed("ziglang", EXTRA, "to_casadi")
     items: list[Input | Result] = [*kernel.inputs, *kernel.outputs]
     for item in items:
         if len(item.shape) > 1:
@@ -63,14 +73,69 @@ def to_casadi(function: Callable[..., Any], model: Model | None = None, **option
                 f"shape {item.shape}",
                 advice="compile a function of your own that passes matrices as vectors",
             )
+    titles = [item.name or "result" for item in kernel.outputs]
+    inputs = [item.name for item in kernel.inputs]
+    if symbolic:
+        return _expressions(casadi, kernel, inputs, titles)
+    needed("ziglang", EXTRA, "to_casadi")
     name = KernelFunction.of(kernel).name
     library = _library(kernel, name)
     found = casadi.external(name, str(library))
     symbols = [casadi.MX.sym(item.name, _rows(item)) for item in kernel.inputs]
     results = found.call(symbols)
-    titles = [item.name or "result" for item in kernel.outputs]
-    inputs = [item.name for item in kernel.inputs]
     return casadi.Function(kernel.name, symbols, results, inputs, titles)
+
+
+class _Expressions(Backend):
+    """Expressions of CasADi."""
+
+    def __init__(self, casadi: Any) -> None:
+        self._sx = casadi.SX
+        plain = "sqrt sin cos tan asin acos atan atan2 exp expm1 log sinh cosh tanh sign floor"
+        self._functions: dict[str, Callable[..., Any]] = {
+            **{name: getattr(casadi, name) for name in (*plain.split(), "hypot")},
+            "abs": casadi.fabs,
+            "pow": casadi.power,
+            "min": casadi.fmin,
+            "max": casadi.fmax,
+            "and": casadi.logic_and,
+            "or": casadi.logic_or,
+            "not": casadi.logic_not,
+            "where": casadi.if_else,
+            "require": lambda condition, value: casadi.if_else(condition, value, np.nan),
+            "add": operator.add,
+            "sub": operator.sub,
+            "mul": operator.mul,
+            "div": operator.truediv,
+            "neg": operator.neg,
+            "copy": operator.pos,
+            "less": operator.lt,
+            "less_equal": operator.le,
+            "equal": operator.eq,
+        }
+
+    def constant(self, value: Any) -> Any:
+        """Return a constant expression."""
+        return self._sx(float(value))
+
+    def operation(self, op: str, args: list[Any]) -> Any:
+        """Return the expression of an operation."""
+        return self._functions[op](*args)
+
+
+def _expressions(casadi: Any, kernel: Kernel, inputs: list[str], titles: list[str]) -> Any:
+    """Return a kernel as a function of expressions."""
+    program = kernel.program()
+    symbols = {item.name: casadi.SX.sym(item.name, _rows(item)) for item in kernel.inputs}
+    given = [
+        [casadi.SX(float(x)) for x in np.ravel(kernel.parameters[item.name])]
+        if item.parameter
+        else [symbols[item.name][k] for k in range(item.size)]
+        for item in program.inputs
+    ]
+    found = walk(program, _Expressions(casadi), given)
+    results = [casadi.vertcat(*values) for values in found]
+    return casadi.Function(kernel.name, list(symbols.values()), results, inputs, titles)
 
 
 def _rows(item: Input | Result) -> int:

@@ -17,6 +17,7 @@ from tiburon.trace.program import Input, Output, Program, current_graph, trace
 from tiburon.trace.regions import WhileResult, fixed_loop, function, while_loop
 from tiburon.trace.regions.lanes import lanes
 from tiburon.trace.value import Scalar, Value, require
+from tiburon.trace.walk import Backend, walk
 
 if TYPE_CHECKING:
     from tiburon.trace.derivative import forward_derivative, jacobian, reverse_derivative, sparsity
@@ -56,6 +57,7 @@ else:
     )
 
 __all__ = [
+    "Backend",
     "Diagnosis",
     "Graph",
     "Input",
@@ -94,5 +96,6 @@ __all__ = [
     "sparsity",
     "to_graphviz",
     "trace",
+    "walk",
     "while_loop",
 ]

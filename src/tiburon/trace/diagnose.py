@@ -16,9 +16,10 @@ import numpy as np
 from tiburon.errors import ShapeError
 from tiburon.record import record
 from tiburon.trace.graph import ANGLE_FUNCTIONS, ANGLE_LIMIT, ExplainingCallee, Graph, Region
-from tiburon.trace.interpret import Read, batch_shape, evaluate_node, ordered_inputs
+from tiburon.trace.interpret import batch_shape, evaluate_node, ordered_inputs
 from tiburon.trace.program import Program
 from tiburon.trace.regions.lanes import LanesRegion
+from tiburon.trace.walk import Read
 
 _MAX_ITERATIONS = 1000
 """Iterations of a loop to search for the cause: about a second for a robot's dynamics."""

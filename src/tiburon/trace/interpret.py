@@ -6,7 +6,7 @@ compiler, and is the reference for tests of native code.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,7 @@ import numpy as np
 from tiburon.errors import ShapeError
 from tiburon.trace.graph import ANGLE_LIMIT, Graph
 from tiburon.trace.program import Input, Output, Program
-
-Read = Callable[[str, Any], Any]
+from tiburon.trace.walk import Backend, Read, visit, walk_graph
 
 
 def _of_angle(function: Any) -> Any:
@@ -111,43 +110,35 @@ def evaluate_graph(
     Returns:
         Value of each root, broadcastable to the shape of the cases.
     """
-    live = graph.live(roots)
-    uses: dict[int, int] = dict.fromkeys(roots, 1)
-    for node in live:
-        for argument in graph.args[node]:
-            uses[argument] = uses.get(argument, 0) + 1
-    values: dict[int, Any] = {}
     # branches that are not selected may divide by zero; results are checked
     with np.errstate(all="ignore"):
-        for node in live:
-            args = graph.args[node]
-            values[node] = evaluate_node(graph, node, [values[a] for a in args], read, batch)
-            # a large batch must not keep every intermediate array alive
-            for argument in args:
-                uses[argument] -= 1
-                if not uses[argument]:
-                    del values[argument]
-    return [values[root] for root in roots]
+        return walk_graph(graph, roots, read, _Arrays(batch))
 
 
 def evaluate_node(
     graph: Graph, node: int, args: list[Any], read: Read, batch: tuple[int, ...] = ()
 ) -> Any:
     """Evaluate one node from the values of its arguments (a `call` returns a list of results)."""
-    op = graph.ops[node]
-    ufunc = _UFUNCS.get(op)
-    if ufunc is not None:
-        return ufunc(*args)
-    payload = graph.payloads[node]
-    if op in ("const", "truth"):
-        return payload
-    if op == "call":
+    return visit(graph, node, args, read, _Arrays(batch))
+
+
+class _Arrays(Backend):
+    """Floats, or arrays of one float per case."""
+
+    def __init__(self, batch: tuple[int, ...]) -> None:
+        self._batch = batch
+
+    def operation(self, op: str, args: list[Any]) -> Any:
+        """Return the result of an operation."""
+        return _UFUNCS[op](*args)
+
+    def call(self, callee: Any, args: list[Any]) -> list[Any]:
+        """Return the results of a call."""
         # masked loops need every argument at full size; without a batch plain floats are faster
+        batch = self._batch
         full = [np.broadcast_to(a, batch) if batch else float(a) for a in args]
-        return payload.evaluate(full)
-    if op == "result":
-        return args[0][payload]
-    return read(op, payload)
+        found: list[Any] = callee.evaluate(full)
+        return found
 
 
 def _assemble(output: Output, values: Any, batch: tuple[int, ...]) -> Any:
