@@ -1594,7 +1594,7 @@ class _Work:
         self._multiplier_direction(self.get(AT.equations), first, last)
         # of constraints that a dependent one is made of, rounding is none
         self.put(AT.noise, self.zero)
-        dependent = m.both(on, m.less_equal(square, m.mul(m.constant(DEPENDENT), whole)))
+        dependent = m.both(on, m.less_equal(square, m.mul(m.constant(DEPENDENT_SHARE), whole)))
         for _ in self.when(dependent):
             for k in m.loop(first, last):
                 r = m.load(self.r, k)
@@ -1692,7 +1692,9 @@ class _Work:
             self.put(AT.best, m.sub_product(self.one, term, self.get(AT.best)))
             self.put(AT.size, m.add_product(term, term, self.get(AT.size)))
         gain = self.get(AT.best)
-        bound = m.mul(m.constant(CONTRADICTS * CONTRADICTS), self.get(AT.size))
+        bound = m.mul(
+            m.constant(CONTRADICTION_TOLERANCE * CONTRADICTION_TOLERANCE), self.get(AT.size)
+        )
         found = m.both(m.less(self.zero, gain), m.less(bound, m.mul(gain, gain)))
         # other cases go on with their own direction
         self._multiplier_direction(
