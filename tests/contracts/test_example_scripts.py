@@ -23,6 +23,8 @@ CLAIMS = {
     "lift.py": (r"load ends (\S+) m from its target", 3e-3),
     # the transient after 30 s, with a time constant below 1 s
     "sweep_payload.py": (r"largest difference from the closed form: (\S+) m/s", 1e-12),
+    # rounding of accelerations of about 10 rad/s^2 over 0.3 s, amplified by loops
+    "four_arms_mpi.py": (r"difference from the undivided robot: (\S+) m or rad", 1e-11),
     # rounding of inverse, then forward dynamics
     "own_function.py": (r"limits reached: False; error (\S+) rad", 1e-11),
 }

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.loops.parallel_robots import parallel_robot
 from tests.parallel.test_partition import chain
 from tiburon.parallel.exchange import _Meeting, _Thread
 
@@ -50,6 +51,25 @@ def test_loops_across_parts_stay_closed_and_keep_their_energy():
     assert np.ptp(energy) < 1e-6 * np.abs(energy).max()
     residual = [np.abs(tb.constraint_residual(robot, q)).max() for q in found.q]
     assert max(residual) < 1e-10
+
+
+@pytest.mark.parametrize(
+    "seed", [pytest.param(k, marks=pytest.mark.slow) for k in range(1, 6)] + [0]
+)
+def test_random_closed_mechanisms_with_random_cuts_have_the_same_bits(seed):
+    rng = np.random.default_rng(seed)
+    robot, q = parallel_robot(rng, 2 + seed % 3, planar=bool(seed % 2), wet=seed > 3)[:2]
+    joints = [body.joint.name for body in robot.plan.bodies if body.parent >= 0]
+    count = int(rng.integers(1, min(5, len(joints)) + 1))
+    parts = tb.partition(robot, cuts=sorted(rng.choice(joints, size=count, replace=False)))
+    v = tb.project_velocity(robot, q, 0.2 * rng.standard_normal(robot.nv))
+    how = {"q": q, "v": v, "fluid": tb.Water() if seed > 3 else None}
+    one = tb.simulate(robot, 0.01, partition=parts, **how)
+    for threads in (2, 3, 4):
+        exchange = tb.ThreadExchange(threads)
+        assert same(tb.simulate(robot, 0.01, partition=parts, exchange=exchange, **how), one)
+    # 10 steps of motions that amplify rounding
+    assert np.abs(one.q - tb.simulate(robot, 0.01, **how).q).max() < 1e-9
 
 
 def test_messages_are_counted():

@@ -9,20 +9,15 @@ from tiburon.reproduce import khan_runs
 from tiburon.reproduce.khan_mechanism import mechanism, to_absolute
 
 STEPS = 50
-SHORT = {"dt": 1e-3}
-
-
-@pytest.fixture(autouse=True)
-def short(monkeypatch):
-    """Run for fifty steps."""
-    monkeypatch.setattr(khan_runs, "DURATION", STEPS * 1e-3)
+SHORT = {"duration": STEPS * 1e-3}
 
 
 def in_parts(loop_method, exchange=None, *, zoo=False, **options):
     """Run the manipulator in dyads and platform, or in legs."""
     model = tb.load("planar_3rrr") if zoo else mechanism()
     parts = tb.partition(model, "legs")
-    return khan_runs.simulated(loop_method, zoo=zoo, partition=parts, exchange=exchange, **options)
+    how = {"zoo": zoo, "partition": parts, "exchange": exchange, **SHORT, **options}
+    return khan_runs.simulated(loop_method, **how)
 
 
 def counted(run):
@@ -39,7 +34,7 @@ def test_methods_one_and_two_exchange_states_once_a_step(loop_method, dyad):
     # everyone receives all of them
     assert all(m.receivers == (1 - m.sender,) for m in two.messages)
     assert same(two, in_parts(loop_method))
-    whole = khan_runs.simulated(loop_method)
+    whole = khan_runs.simulated(loop_method, **SHORT)
     # redundant evaluation is the undistributed run: D1
     assert np.abs(two.q - whole.q).max() < 1e-13
 
@@ -52,22 +47,23 @@ def test_method_three_takes_four_rounds_per_evaluation():
     expected = [(phase, n, evaluations) for phase, n in sizes.items() for _ in range(3)]
     assert counted(two)[: len(expected)] == expected
     assert same(two, in_parts(tb.DeNOC("minimal"), zoo=True))
-    assert same(two, khan_runs.simulated(tb.DeNOC("minimal"), zoo=True))
+    assert same(two, khan_runs.simulated(tb.DeNOC("minimal"), zoo=True, **SHORT))
 
 
 def test_projection_in_legs_equals_the_undivided_robot():
     run = in_parts(None, tb.ThreadExchange(3), zoo=True)
-    whole = khan_runs.simulated(zoo=True)
+    whole = khan_runs.simulated(zoo=True, **SHORT)
     assert np.abs(run.q - whole.q).max() < 1e-12
 
 
-def test_held_states_of_other_parts_are_first_order(monkeypatch):
-    """Published by nobody; the digest derives 8.9e-3 and 1.1e-3 at 0.5 s for k = 1e4."""
-    monkeypatch.setattr(khan_runs, "DURATION", 0.5)
+def test_held_states_of_other_parts_are_first_order():
+    """Published by nobody: derived values, 8.9e-3 and 1.1e-3 at 0.5 s for k = 1e4."""
     errors = []
     for dt in (1e-3, 1e-4):
-        whole = khan_runs.simulated(tb.Penalty(1e4), dt=dt)
-        held = in_parts(tb.Penalty(1e4), tb.ThreadExchange(1, hold_remote=True), dt=dt)
+        whole = khan_runs.simulated(tb.Penalty(1e4), dt=dt, duration=0.5)
+        held = in_parts(
+            tb.Penalty(1e4), tb.ThreadExchange(1, hold_remote=True), dt=dt, duration=0.5
+        )
         errors.append(np.abs(to_absolute(held.q[-1]) - to_absolute(whole.q[-1])).max())
     assert errors == pytest.approx([8.9e-3, 1.1e-3], rel=0.05)
 

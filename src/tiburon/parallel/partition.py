@@ -268,7 +268,7 @@ class Partition:
             f"{_depth(layout.tree)} levels"
         )
         lines.append(
-            f"predicted evaluation: undivided {_time(whole)}, in parts "
+            f"predicted evaluation: undivided tree {_time(whole)}, in parts "
             f"{_time(self.predicted_seconds())}"
         )
         for where, seconds in EXCHANGE_SECONDS.items():

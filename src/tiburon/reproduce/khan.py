@@ -23,6 +23,7 @@ PARTS = (
     "complement",
     "embedding",
     "denoc",
+    "distributed",
     "growth",
     "feedback",
     "table-5.1",
@@ -40,10 +41,11 @@ def khan_tables(parts: Iterable[str] = ()) -> tuple[CellTable, ...]:
         UnknownNameError: If there is no such table.
     """
     wanted = chosen_names(parts, PARTS, "table")
+    from tiburon.reproduce.khan_distributed import DISTRIBUTED
     from tiburon.reproduce.khan_methods import METHODS
     from tiburon.reproduce.khan_tables import TABLES
 
-    known = {**TABLES, **METHODS}
+    known = {**TABLES, **METHODS, **DISTRIBUTED}
     return tuple(known[name]() for name in wanted)
 
 

@@ -99,6 +99,7 @@ def simulated(
     v: Array | None = None,
     zoo: bool = False,
     q: Array | None = None,
+    duration: float | None = None,
     **options: Any,
 ) -> Trajectory:
     """Run the manipulator for three seconds under the torques of the prescribed motion.
@@ -111,6 +112,7 @@ def simulated(
         v: Velocity at the start, in the model's coordinates.
         zoo: Whether to run the zoo's `planar_3rrr` instead of `mechanism`.
         q: Configuration at the start; closed by default.
+        duration: How long, if not three seconds [s].
         **options: Of `simulate`.
     """
     model = load("planar_3rrr") if zoo else mechanism()
@@ -120,7 +122,7 @@ def simulated(
         options["adaptive"] = False
     return simulate(
         model,
-        DURATION,
+        DURATION if duration is None else duration,
         q=start if q is None else q,
         v=v,
         control=torque_control(gains, model),
