@@ -44,12 +44,12 @@ def _bits(run: Trajectory, whole: Trajectory) -> str:
 
 def _messages() -> CellTable:
     cells: list[Cell] = []
-    duration = {"duration": STEPS * 1e-3}
+    short = STEPS * 1e-3
     for name, loop_method, dyad in (
         ("I", Penalty(1e4), 4),
         ("II", Embedding("gauss", decay=10.0), 5),
     ):
-        run = _in_parts(loop_method, **duration)
+        run = _in_parts(loop_method, duration=short)
         sent = [message.numbers for message in run.messages]
         times = {message.times for message in run.messages}
         cells.append(number(f"method {name}: a dyad sends", dyad, sent[0], 0.0, DERIVED))
@@ -62,7 +62,7 @@ def _messages() -> CellTable:
                 times == {STEPS},
             )
         )
-        whole = simulated(loop_method, **duration)
+        whole = simulated(loop_method, duration=short)
         apart = float(np.abs(run.q - whole.q).max())
         cells.append(
             claim(
@@ -72,7 +72,7 @@ def _messages() -> CellTable:
                 apart < 1e-12,
             )
         )
-    run = _in_parts(DeNOC("minimal"), zoo=True, **duration)
+    run = _in_parts(DeNOC("minimal"), zoo=True, duration=short)
     by_phase = {message.phase: message for message in run.messages}
     for phase, size, words in (
         ("reach", 9, "III: phase i, Phi (6) and Phi S (3)"),
@@ -91,7 +91,7 @@ def _messages() -> CellTable:
             times_now == {4 * STEPS},
         )
     )
-    whole = simulated(DeNOC("minimal"), zoo=True, **duration)
+    whole = simulated(DeNOC("minimal"), zoo=True, duration=short)
     same = bool(np.array_equal(run.q, whole.q))
     cells.append(
         claim("method III: distributed and undistributed run", "equal", _bits(run, whole), same)
