@@ -295,6 +295,25 @@ class Trajectory:
 
         write_csv(self, Path(path))
 
+    def to_parquet(self, path: "str | os.PathLike[str]") -> None:
+        """Write the table of `to_pandas` as a Parquet file, with the unit of each column.
+
+        Units are metadata of the fields. It needs pyarrow: ``pip install 'tiburon[logs]'``.
+        """
+        from tiburon.results.logs import write_parquet
+
+        write_parquet(self, Path(path))
+
+    def to_mcap(self, path: "str | os.PathLike[str]") -> None:
+        """Write the run of one robot as an MCAP log, which Foxglove and tools of ROS read.
+
+        Topic ``/state`` has all recorded columns by name, ``/tf`` the poses of all bodies in the
+        world, both as JSON. It needs mcap: ``pip install 'tiburon[logs]'``.
+        """
+        from tiburon.results.logs import write_mcap
+
+        write_mcap(self, Path(path))
+
     # -- files -------------------------------------------------------------------------------------
 
     def save(self, path: "str | os.PathLike[str]", *, overwrite: bool = False) -> None:
