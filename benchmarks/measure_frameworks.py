@@ -86,5 +86,5 @@ def _torch(duration: float) -> Iterator[Figure]:
 
 
 MEASUREMENT = Measurement(
-    "frameworks", "Forward dynamics from JAX and PyTorch, one thread", run, place=25
+    "frameworks", "Forward dynamics from JAX and PyTorch, one thread", run, place=26
 )

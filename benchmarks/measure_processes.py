@@ -240,4 +240,4 @@ def _long_chain(repeats: int) -> Iterator[Figure]:
             )
 
 
-MEASUREMENT = Measurement("processes", "One robot in parts", run, place=24)
+MEASUREMENT = Measurement("processes", "One robot in parts", run, place=25)

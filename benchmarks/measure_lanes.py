@@ -1,0 +1,86 @@
+"""Vector lanes for one case: points of a block, and like branches, against one after another."""
+
+from collections.abc import Iterator
+from typing import Any
+from unittest.mock import patch
+
+from benchmarks.figure import Figure, Measurement, check_equal
+from benchmarks.timing import measure
+
+BOUNDS = {"quadruped": (1.5, 1.8), "humanoid": (1.2, 1.4)}
+"""Ratio of one call from Python that must be reached and ratio aimed at, by robot."""
+
+BLOCK = (2.2, 2.5)
+"""The same for a block of B4PC5 of four arms that hold a load."""
+
+
+def run(duration: float) -> Iterator[Figure]:
+    """Measure kernels whose lanes hold points or branches, and the same without.
+
+    Args:
+        duration: Time to spend on each side [s].
+    """
+    from benchmarks.cases import ROUND_OFF, make_case
+    from tiburon.algorithms import like_branches
+    from tiburon.functions.kernel_source import LibrarySource
+    from tiburon.model import World
+    from tiburon.native.kernel import ProgramSource, make_kernel
+
+    for name, (must, aim) in BOUNDS.items():
+        case = make_case(name)
+        source = LibrarySource(case.model, ("forward_dynamics",), World())
+        kernels: list[Any] = [make_kernel(source, source.parameters())]
+        with patch.object(like_branches, "MIN_BRANCHES", 1 << 30):
+            program = source.program()
+        kernels.append(make_kernel(ProgramSource(program), source.parameters()))
+        state = case.q, case.v, case.tau
+        check_equal(name, kernels[0](*state), kernels[1](*state), ROUND_OFF)
+        times = measure(
+            {"ours": (kernels[0], *state), "peer": (kernels[1], *state)}, duration=duration
+        )
+        yield Figure(name, times["ours"], "scalar code", times["peer"], must, aim)
+    ours, peer, given = _blocks()
+    for a, b in zip(ours(*given), peer(*given), strict=True):
+        check_equal("four_pumas", a, b, 0.0)
+    times = measure({"ours": (ours, *given), "peer": (peer, *given)}, duration=duration)
+    yield Figure("four_pumas, B4PC5", times["ours"], "points in turn", times["peer"], *BLOCK)
+
+
+def _blocks() -> tuple[Any, Any, list[Any]]:
+    """Return kernels of one block, in lanes and in turn, and their arguments."""
+    import numpy as np
+
+    from tiburon.algorithms.surroundings import DEFAULT_WORLD
+    from tiburon.native.kernel import ProgramSource, make_kernel
+    from tiburon.reproduce.mcmillan_lift import four_pumas
+    from tiburon.simulation.integrators import predictor_corrector
+    from tiburon.simulation.step import StepSource
+    from tiburon.simulation.system import System
+    from tiburon.trace.regions import function
+
+    model = four_pumas()
+    system = System(model, DEFAULT_WORLD, loop_method=("baumgarte", 10.0, 10.0))
+    source = StepSource(system, "b4pc5")
+
+    def in_turn(call: Any, sets: Any) -> list[Any]:
+        one = function(call)
+        return [one(*given) for given in sets]
+
+    ours: Any = make_kernel(ProgramSource(source.program()), system.parameters())
+    with patch.object(predictor_corrector, "lanes", in_turn):
+        program = source.program()
+    peer: Any = make_kernel(ProgramSource(program), system.parameters())
+    values = {name: np.zeros(width) for name, width in source.widths.items()}
+    values["q"] = np.array(model.poses["home"])
+    values["clock"][:3] = 0.0, 1e-3, 1e-3
+    values["clock"][6] = 1.0
+    # four points by the one-step method, then a block is due
+    for _ in range(4):
+        found = dict(zip(source.chained, ours(*values.values()), strict=True))
+        values.update({name: np.array(x) for name, x in found.items()})
+        values["clock"][3] += 1.0
+        values["clock"][6] = 0.0
+    return ours, peer, list(values.values())
+
+
+MEASUREMENT = Measurement("lanes", "One robot in vector lanes against scalar code", run, place=27)
