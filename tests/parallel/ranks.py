@@ -43,9 +43,7 @@ def tree(**options):
     robot = chain(9)
     parts = tb.partition(robot, cuts=["joint_2", "joint_4", "joint_6", "joint_7"])
     q = np.linspace(0.2, 0.9, robot.nq)
-    return tb.simulate(
-        robot, 0.05, q=q, partition=parts, exchange=tb.MPIExchange(patience=20), **options
-    )
+    return tb.simulate(robot, 0.05, q=q, partition=parts, exchange=tb.MPIExchange(), **options)
 
 
 if task == "tree":
@@ -55,7 +53,7 @@ elif task == "adaptive":
 elif task == "platform":
     robot = tb.load("planar_3rrr")
     parts = tb.partition(robot, "legs")
-    run = tb.simulate(robot, 0.5, partition=parts, exchange=tb.MPIExchange(patience=20))
+    run = tb.simulate(robot, 0.1, partition=parts, exchange=tb.MPIExchange())
     kinetic = tb.kinetic_energy(robot, run.q, run.v)
     energy = kinetic + tb.potential_energy(robot, run.q)
     told(run, energy=[float(x) for x in energy])
@@ -73,12 +71,12 @@ elif task == "resume":
     robot = chain(9)
     parts = tb.partition(robot, cuts=["joint_2", "joint_4", "joint_6", "joint_7"])
     run = tb.load_run(os.path.join(folder, "run.zarr"))
-    told(run.resume(0.05, partition=parts, exchange=tb.MPIExchange(patience=20)))
+    told(run.resume(0.05, partition=parts, exchange=tb.MPIExchange()))
 elif task == "differ":
     robot = chain(4 + (rank == 1))
     parts = tb.partition(robot, cuts=["joint_2"])
     try:
-        tb.simulate(robot, 0.01, partition=parts, exchange=tb.MPIExchange(patience=20))
+        tb.simulate(robot, 0.01, partition=parts, exchange=tb.MPIExchange())
     except tb.PartnerError as error:
         with open(os.path.join(folder, f"differ-{size}-{rank}.json"), "w") as file:
             json.dump({"message": str(error)}, file)

@@ -29,7 +29,7 @@ pytestmark = [
 ]
 
 
-def launched(task, ranks, folder, *, timeout=120):
+def launched(task, ranks, folder, *, timeout=240):
     """Run a task on some ranks; return the exit code, and what each rank wrote."""
     # Open MPI: root, and more ranks than cores, which then yield
     more = {
@@ -84,7 +84,7 @@ def test_the_dropped_platform_keeps_its_energy_on_four_ranks(tmp_path):
     done, found = launched("platform", 4, tmp_path)
     assert done.returncode == 0, done.stderr
     energy = np.array(found[0]["energy"])
-    # digest of the source, 3.4; the loss over half a second is the truncation of RK4
+    # digest of the source, 3.4; the loss over 0.1 s is the truncation of RK4
     assert energy[0] == pytest.approx(67.5720974172, abs=1e-9)
     assert np.ptp(energy) < 1e-6 * energy[0]
 
