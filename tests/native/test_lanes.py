@@ -5,8 +5,10 @@ import re
 import numpy as np
 import pytest
 
+import tiburon as tb
 from tests.native.lanes import assert_same_bits, needs_avx2, run_lanes, run_one, run_text
 from tests.native.x86.test_callee import long_body
+from tests.robots import kicked
 from tiburon.native.llvm_module import module_for_many, module_for_one
 from tiburon.native.x86.entry import X86Single
 from tiburon.native.x86.function import suits_program
@@ -85,3 +87,22 @@ def test_x86_code_has_the_same_bits(number, long):
         assert "vmulpd" in text
         assert run_text(program, text, x).tobytes() == expected.tobytes()
     assert run_lanes(program, x, 4, x86=True).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("name", ["quadruped", "box_stack"])
+def test_like_branches_have_the_same_bits_in_vectors_of_every_width(name):
+    """Four legs and ten boxes; scalar code and batches included."""
+    model = tb.load(name)
+    ends = np.cumsum([model.nq, model.nv])
+
+    def accelerations(x):
+        return tb.forward_dynamics(model, *np.split(x, ends), method="articulated")
+
+    program = trace(accelerations, {"x": (model.nq + 2 * model.nv,)})
+    q, v, tau = kicked(model, seed=3, shape=(3,))
+    x = np.concatenate([q, v, tau], axis=1)
+    expected = assert_same_bits(program, x)
+    np.testing.assert_allclose(tb.inverse_dynamics(model, q, v, expected), tau, atol=1e-9)
+    for width in (1, 2, 8):
+        text = module_for_one(program, vector_lanes=width, fused=True)
+        assert run_text(program, text, x).tobytes() == expected.tobytes()
