@@ -18,7 +18,6 @@ batch, in the lanes of vectors: results have the same bits for every partition.
 
 import threading
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +37,7 @@ from tiburon.loops.star_dynamics import (
     star_states,
 )
 from tiburon.model import Model, World
+from tiburon.model.model import per_model
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.simulation.integrators.dopri5 import DOPRI5
 from tiburon.simulation.integrators.manifold import Chart, Manifold, combine
@@ -275,7 +275,7 @@ class _Kernels:
         return list(self.chart.rates_of(self.chart.steps(y), q, v, a))
 
 
-@lru_cache(maxsize=4)
+@per_model
 def _kernels(model: Model, world: World) -> _Kernels:
     """Return the kernels of a robot; partitions share them."""
     return _Kernels(model, world)
