@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from tiburon.control.computed_torque import GravityCompensation as GravityCompensation
     from tiburon.control.joint_path import JointPath as JointPath
     from tiburon.control.load_sharing_control import LoadSharingControl as LoadSharingControl
+    from tiburon.control.lqr import LinearQuadraticRegulator as LinearQuadraticRegulator
+    from tiburon.control.lqr import lqr as lqr
     from tiburon.control.motion_path import GaitPath as GaitPath
     from tiburon.control.motion_path import MotionPath as MotionPath
     from tiburon.control.pd import PD as PD

@@ -22,6 +22,7 @@ _NAMES = {
     "control.computed_torque": "ComputedTorque GravityCompensation",
     "control.joint_path": "JointPath",
     "control.load_sharing_control": "LoadSharingControl",
+    "control.lqr": "LinearQuadraticRegulator lqr",
     "control.motion_path": "GaitPath MotionPath",
     "control.pd": "PD PID",
     "control.replay": "Replay",

@@ -435,6 +435,14 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
         "max_iterations": lambda m: 1,
     },
     "MeasuredRun": {"time": lambda m: np.array([0.0, 0.1, 0.2])},
+    "lqr": {
+        "model": lambda m: arm(),
+        "q": lambda m: np.array(arm().neutral()),
+        "v": lambda m: None,
+        "Q": lambda m: np.ones(2 * arm().nv),
+        "R": lambda m: 1.0,
+        "inputs": lambda m: arm().moving_joint_names,
+    },
     "load_run": {"path": lambda m: _file("run.zarr", lambda p: _run().save(p))},
     "MPIExchange": {"comm": lambda m: SimpleNamespace(Iallgatherv=None)},
     "partition": {"model": lambda m: arm(), "cuts": lambda m: []},
@@ -465,7 +473,7 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
 
 RESULTS = frozenset(
     {
-        *("Identification",),
+        *("Identification", "LinearQuadraticRegulator"),
         *(
             "LoadShare",
             "LoadSharing",

@@ -134,3 +134,39 @@ def test_the_ratio_measures_how_near_a_singular_pose_is(distance):
         # an estimate from pivots: right to a small factor
         found = float(motion(model, q, v, np.zeros(5), method).ratio)
         assert ratio / 3.0 < found < 3.0 * ratio, method
+
+
+@pytest.mark.parametrize("name", ["four_bar", "stewart", "two_pumas"])
+def test_held_joints_keep_their_velocity_and_loops_stay_closed(name):
+    """Of all velocities that do, the projected one is the nearest in the metric of the mass."""
+    robot = tb.load(name)
+    q = tb.assemble(robot).q
+    rng = np.random.default_rng(4)
+    v = rng.normal(size=robot.nv)
+    mobility = tb.mobility(robot, q).mobility
+    motors = robot.actuated_joint_names[:mobility]
+    one = motors[:1]
+    found = tb.project_velocity(robot, q, v, hold=one)
+    J, M = tb.loop_jacobian(robot, q), tb.mass_matrix(robot.without_loops(), q)
+    place = robot.indices(one, of="v")
+    assert np.array_equal(found[place], v[place])
+    assert np.abs(J @ found).max() < 1e-9
+    # the change is M-orthogonal to every motion that holds the joint and keeps loops closed
+    rows = np.concatenate([J, np.eye(robot.nv)[place]])
+    _, sizes, basis = np.linalg.svd(rows)
+    free = basis[int((sizes > 1e-9 * sizes[0]).sum()) :]
+    assert np.abs(free @ M @ (found - v)).max(initial=0.0) < 1e-8
+    # batches, with the bits of single calls; nothing held is the plain projection
+    many = tb.project_velocity(robot, np.stack([q, q]), np.stack([v, v]), hold=one)
+    assert np.array_equal(many[1], found)
+    plain = tb.project_velocity(robot, q, v, hold=())
+    assert np.array_equal(plain, tb.project_velocity(robot, q, v))
+
+
+def test_velocities_that_open_loops_cannot_be_held():
+    robot = tb.load("four_bar")
+    q = tb.assemble(robot).q
+    with pytest.raises(tb.TiburonError, match="hold fewer joints"):
+        tb.project_velocity(robot, q, np.arange(1.0, robot.nv + 1.0), hold=robot.moving_joint_names)
+    with pytest.raises(tb.UnknownNameError, match="cranc"):
+        tb.project_velocity(robot, q, np.zeros(robot.nv), hold="cranc")

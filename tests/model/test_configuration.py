@@ -129,3 +129,21 @@ def test_zero_quaternion_is_refused(kind, cases):
     ):
         with pytest.raises(DomainError, match="joint 'joint1': expected a quaternion"):
             step()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_integrate_and_difference_are_traced(seed):
+    """Compiled functions that call them return what direct calls do, one case or a batch."""
+    model = random_tree(seed)
+    (q0, q1), v = model.random_state(seed, (2,))
+    step = 0.3 * v[0]
+
+    def away(model, q, step):
+        return model.difference(q0, model.integrate(q, step))
+
+    kernel = tb.compile(away, model, shapes={"step": model.nv})
+    expected = away(model, q1, step)
+    np.testing.assert_allclose(kernel(q1, step), expected, rtol=0, atol=100 * ROUNDING)
+    batch, _ = model.random_state(seed, (5,))
+    many = kernel(batch, np.broadcast_to(step, (5, model.nv)))
+    np.testing.assert_allclose(many, away(model, batch, step), rtol=0, atol=100 * ROUNDING)

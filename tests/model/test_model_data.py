@@ -279,10 +279,14 @@ def test_adding_loops_motors_and_poses_keeps_other_parts():
     model = rich()
     closure = tb.LoopClosure("more", "lower", "hand", tb.Spherical("more joint"))
     motor = tb.Actuator("m3", "wrist")
+    camera = tb.Frame("camera", "hand")
+    jet = tb.Thruster("bow", "lower")
     here = RANDOM.standard_normal(model.nq)
     for changed, key, added in (
         (model.with_loops(closure), "loops", (*model.loops, closure)),
         (model.with_actuators(motor), "actuators", (*model.actuators, motor)),
+        (model.with_frames(camera), "frames", (*model.frames, camera)),
+        (model.with_thrusters(jet), "thrusters", (*model.thrusters, jet)),
     ):
         assert parts_of(changed) == {**parts_of(model), key: added}
     changed = model.with_poses({"here": here, "home": {"elbow": 0.7}}, name="posed")
@@ -293,6 +297,31 @@ def test_adding_loops_motors_and_poses_keeps_other_parts():
     assert {**parts_of(changed), "poses": ()} == {**parts_of(model), "poses": ()}
     assert model.with_loops(closure).without_loops() == model.without_loops()
     assert model.with_loops() == model
+
+
+@pytest.mark.parametrize("name", ["tiburon_titan", "andrews_squeezer", "aquarobot"])
+def test_adding_frames_and_bodies_keeps_everything_else(name):
+    """Water, thrusters, springs, actuators, contacts and poses stay."""
+    robot = tb.load(name)
+    first = robot.body_names[0]
+    seen = robot.with_frames(tb.Frame("eye", first)).with_thrusters(tb.Thruster("jet", "eye"))
+    assert seen.frames[-1].name == "eye"
+    assert seen.thrusters[-1].body == "eye"
+    same = {"frames": robot.frames, "thrusters": robot.thrusters}
+    assert {**parts_of(seen), **same} == parts_of(robot)
+    lead = tb.Body(
+        "lead",
+        first,
+        joint=tb.Revolute("hang", (0.0, 1.0, 0.0)),
+        inertia=tb.Inertia.sphere(1.0, 0.05),
+    )
+    heavy = robot.with_bodies(lead)
+    assert "lead" in heavy.body_names
+    assert heavy.nq == robot.nq + 1
+    kept = [key for key in parts_of(robot) if key not in ("bodies", "joints", "poses")]
+    assert {k: parts_of(heavy)[k] for k in kept} == {k: parts_of(robot)[k] for k in kept}
+    assert tuple(heavy.poses) == tuple(robot.poses)
+    assert heavy.without("lead") == robot
 
 
 @pytest.mark.parametrize("name", ["tiburon_titan", "andrews_squeezer"])
@@ -309,6 +338,12 @@ def test_adding_loops_keeps_shapes_water_thrusters_and_springs(name):
 def test_added_parts_are_checked():
     with pytest.raises(tb.ModelError, match="'pin'"):
         rich().with_loops(tb.LoopClosure("pin", "world", "tip", tb.Fixed("other")))
+    with pytest.raises(tb.ModelError, match="hnad"):
+        rich().with_frames(tb.Frame("camera", "hnad"))
+    with pytest.raises(tb.ModelError, match="'jet'"):
+        rich().with_thrusters(tb.Thruster("jet", "hand"))
+    with pytest.raises(tb.ModelError, match="tip"):
+        rich().with_bodies(tb.Body("tip", "lower", joint=tb.Fixed("new")))
     with pytest.raises(tb.UnknownNameError, match="elbwo"):
         rich().with_actuators(tb.Actuator("m3", "elbwo"))
     with pytest.raises(tb.UnknownNameError, match="elbwo"):

@@ -206,7 +206,8 @@ def _configuration(setting: Setting, q: Scalars) -> Any:
 def _velocity(setting: Setting, q: Scalars, v: Scalars) -> Any:
     from tiburon.loops.projection import projected_velocity
 
-    return as_traced(list(projected_velocity(setting.model, setting.plan, q, v)))
+    hold = dict(setting.options).get("hold", ())
+    return as_traced(list(projected_velocity(setting.model, setting.plan, q, v, hold=hold)))
 
 
 def _forces(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
@@ -358,19 +359,33 @@ def project_configuration(
 
 @front_door(_VELOCITY)
 def project_velocity(
-    model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[ModelCall]
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    hold: str | Iterable[str] = (),
+    **options: Unpack[ModelCall],
 ) -> Array:
     """Project a joint velocity onto those that keep loops closed.
 
     Args:
         q: Configuration with closed loops [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
+        hold: Joints that keep their velocity exactly, by name, as motors do.
 
     Returns:
         The nearest velocity in the metric of the mass matrix, shape (..., nv).
+
+    Raises:
+        EvaluationError: If loops cannot stay closed while these joints keep their velocities.
+
+    Example:
+        ``tb.project_velocity(stewart, q, v, hold=stewart.actuated_joint_names)``
     """
     _need_loops(model, "project_velocity")
-    return _VELOCITY.request(model, (q, v), options)
+    names = (hold,) if isinstance(hold, str) else tuple(hold)
+    held = tuple(int(k) for k in model.indices(names, of="v")) if names else ()
+    return _VELOCITY.request(model, (q, v), options, (("hold", held),) if held else ())
 
 
 @front_door(_FORCES)

@@ -32,6 +32,7 @@ from tiburon.model import Model, Plan
 from tiburon.spatial import Scalar
 from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.regions import function, where_needed, while_loop
+from tiburon.trace.value import require
 
 __all__ = [
     "CLOSURE_TOLERANCE",
@@ -107,6 +108,10 @@ def projected_configuration(model: Model, plan: Plan, q: Sequence[Scalar]) -> Pr
     return Projected(tuple(position), found.count, residual)
 
 
+HELD_FRACTION = 1e-9
+"""Largest rate of constraints with held joints, relative to 1 and the velocities."""
+
+
 def projected_velocity(
     model: Model,
     plan: Plan,
@@ -114,6 +119,7 @@ def projected_velocity(
     v: Sequence[Scalar],
     *,
     tolerance: float = 0.0,
+    hold: Sequence[int] = (),
 ) -> tuple[Scalar, ...]:
     """Project a joint velocity onto J v = 0 in the metric of the mass matrix.
 
@@ -123,12 +129,21 @@ def projected_velocity(
         q: Configuration with closed loops [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
         tolerance: Relative singular value below which constraints are redundant.
+        hold: Velocity variables that keep their values exactly; a case in which loops then cannot
+            stay closed fails.
     """
     q, v = JointVector(q), JointVector(v)
     terms = constraints(model, plan, q, v)
     cut = rank_cut(model, terms.value, max(PROJECTION_CUT, tolerance))
-    (change,) = _least_motions(model, plan, q, terms.jacobian, [terms.rate], cut)
-    return tuple(x + y for x, y in zip(v, change, strict=True))
+    (change,) = _least_motions(model, plan, q, terms.jacobian, [terms.rate], cut, hold)
+    found = [x + y for x, y in zip(v, change, strict=True)]
+    if hold:
+        left = [sum((x * found[i] for i, x in row.items()), start=0.0) for row in terms.jacobian]
+        able = max_abs(left) <= np.maximum(HELD_FRACTION, cut) * (1.0 + max_abs(v))
+        expected = "held velocities that keep loops closed; hold fewer joints, or others"
+        kept = [v[i] if i in hold else x for i, x in enumerate(found)]
+        found = [require(able, x, expected) for x in kept]
+    return tuple(found)
 
 
 def projected_state(

@@ -22,7 +22,7 @@ from tiburon.model.joints.coupled import Coupled
 from tiburon.model.parts import NamedParts
 from tiburon.model.plan import RunTime
 from tiburon.spatial import Scalar
-from tiburon.trace.array import as_traced
+from tiburon.trace.array import TracedArray, as_traced
 from tiburon.trace.program import current_graph
 
 Array = NDArray[np.float64]
@@ -100,7 +100,7 @@ def over_joints(
     function: Callable[..., Sequence[Scalar]],
     *arguments: tuple[Array, str],
 ) -> Array:
-    """Apply a function of one joint to all joints of a batch.
+    """Apply a function of one joint to all joints of a batch, or of one traced state.
 
     Args:
         joints: In the order of the model.
@@ -111,6 +111,9 @@ def over_joints(
         DomainError: If a quaternion has length zero.
     """
     shape = np.broadcast_shapes(*(array.shape[:-1] for array, _ in arguments))
+    traced = any(isinstance(array, TracedArray) for array, _ in arguments)
+    if traced and shape:
+        raise ShapeError("q", "one state in a traced function", f"shape {shape} of states")
     columns: list[Any] = []
     start = {"q": 0, "v": 0}
     for joint in joints:
@@ -119,16 +122,18 @@ def over_joints(
         # non-finite results are reported below, by name
         with np.errstate(divide="ignore", invalid="ignore"):
             values = function(joint, *slices)
-        if not all(np.isfinite(x).all() for x in values):
+        if not traced and not all(np.isfinite(x).all() for x in values):
             raise DomainError(
                 f"position of joint {joint.name!r}",
                 "a quaternion with a length near 1",
                 "a zero quaternion",
                 advice="check the order of the entries; model.q_names lists them",
             )
-        columns.extend(np.broadcast_to(x, shape) for x in values)
+        columns.extend(values if traced else (np.broadcast_to(x, shape) for x in values))
         start["q"] += joint.nq
         start["v"] += joint.nv
+    if traced:
+        return as_traced(columns)
     if not columns:
         return np.zeros((*shape, 0))
     return np.stack(columns, axis=-1).astype(np.float64, copy=False)
@@ -203,12 +208,15 @@ class StateSpace(NamedParts):
 
         Returns:
             Position, shape (..., nq); free bodies follow the screw of their body velocity.
+
+        Inside a function given to `tiburon.compile` both may be traced, one state at a time; so may
+        the arguments of `difference` and `displacement`.
         """
         return over_joints(
             self.joints,
             lambda joint, x, dx: joint.integrate(x, dx),
             (self._q("q", q), "q"),
-            (as_batch(dv, self.nv, "dv", self.describe_v()), "v"),
+            (_checked(dv, self.nv, "dv", self.describe_v()), "v"),
         )
 
     @public
@@ -245,7 +253,7 @@ class StateSpace(NamedParts):
         return over_joints(self.joints, lambda joint, x: joint.normalize(x), (self._q("q", q), "q"))
 
     def _q(self, argument: str, value: ArrayLike) -> Array:
-        return as_batch(value, self.nq, argument, self.describe_q())
+        return _checked(value, self.nq, argument, self.describe_q())
 
 
 Given = Mapping[str, tuple[ArrayLike, ArrayLike]]

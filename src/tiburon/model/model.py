@@ -362,6 +362,48 @@ class Model(StateSpace):
         return self._changed(self._parts._replace(actuators=(*self.actuators, *actuators)), name)
 
     @public
+    def with_frames(self, *frames: Frame, name: str | None = None) -> "Model":
+        """Return this robot with additional frames; everything else is kept.
+
+        Args:
+            frames: Frames on bodies of this robot.
+            name: Name of the result; by default that of this robot.
+
+        Example:
+            ``arm.with_frames(Frame("camera", "wrist", Pose(translation=(0.0, 0.0, 0.1))))``
+        """
+        return self._changed(self._parts._replace(frames=(*self.frames, *frames)), name)
+
+    @public
+    def with_thrusters(self, *thrusters: Thruster, name: str | None = None) -> "Model":
+        """Return this robot with additional thrusters; everything else is kept.
+
+        Args:
+            thrusters: Thrusters on bodies of this robot.
+            name: Name of the result; by default that of this robot.
+
+        Example:
+            ``hull.with_thrusters(Thruster("stern", "hull", position=(-0.5, 0.0, 0.0)))``
+        """
+        return self._changed(self._parts._replace(thrusters=(*self.thrusters, *thrusters)), name)
+
+    @public
+    def with_bodies(self, *bodies: Body, name: str | None = None) -> "Model":
+        """Return this robot with additional bodies; everything else is kept.
+
+        Named poses keep their joints and have new joints neutral. To attach a whole robot, see
+        `attach`.
+
+        Args:
+            bodies: Bodies on those of this robot, on each other or on the world.
+            name: Name of the result; by default that of this robot.
+
+        Example:
+            ``rov.with_bodies(Body("lead", "hull", joint=Fixed("lead"), inertia=Inertia(0.5)))``
+        """
+        return self._changed(self._parts._replace(bodies=(*self.bodies, *bodies)), name)
+
+    @public
     def with_poses(
         self, poses: Mapping[str, ArrayLike | Mapping[str, ArrayLike]], *, name: str | None = None
     ) -> "Model":
