@@ -146,6 +146,55 @@ def test_exact_data_return_the_parameters(robot, runs):
     assert run.outcome.status == "finished"
 
 
+def placed(robot, run, valid):
+    """Return a run of 3 s with positions, of which some are not valid and far off."""
+    seen = tb.simulate(
+        robot,
+        3.0,
+        q=np.array([1.0, 0, 0, 0, 0.2, 0.1, -0.3, 0.0]),
+        v=np.array([0.0, 0, 0, 0.2, -0.1, 0.05, 0.0]),
+        fluid=SEA,
+        prescribed={"shoulder": run},
+        dt=0.05,
+        record_dt=0.05,
+        parameters={"hull.volume": 0.0124},
+        passive=False,
+        limits=False,
+    )
+    position = np.where(valid[:, None], seen.q[:, 4:7], 1e3)
+    joints = {"shoulder": np.zeros(len(seen.time))}
+    return tb.MeasuredRun("rise", seen.time, seen.q[:, :4], seen.v[:, :3], position, valid, joints)
+
+
+def test_positions_determine_the_volume_and_invalid_ones_do_not_enter(robot):
+    still = tb.MeasuredRun("still", 0.05 * np.arange(61), joints={"shoulder": np.zeros(61)})
+    path = still.joint_path(smoothing=0.5)
+    valid = np.arange(61) % 5 > 0
+    run = placed(robot, path, valid)
+    found = tb.identify(robot, [run], ["hull.volume"], **options(fit={"z": 1.0}))
+    assert found.converged
+    # the velocity at the start is a slope over 1 s, in which this vehicle speeds up
+    assert found.estimate[0] == pytest.approx(0.0124, rel=1.5e-2)
+    assert found.errors["z"] < 0.1 * found.before["z"]
+    assert " m" in found.summary
+    whole = placed(robot, path, np.ones(61, dtype=bool))
+    other = tb.identify(robot, [whole], ["hull.volume"], **options(fit={"z": 1.0}))
+    assert found.estimate[0] == pytest.approx(other.estimate[0], rel=2e-3)
+    none = placed(robot, path, np.zeros(61, dtype=bool))
+    with pytest.raises(tb.ModelError, match="expected measured z"):
+        tb.identify(robot, [none], ["hull.volume"], **options(fit={"z": 1.0}))
+
+
+def test_degrees_beyond_the_limits_of_a_joint_are_refused(robot, runs):
+    from dataclasses import replace
+
+    limited = tb.load("bluerov2_alpha")
+    turned = np.where(np.arange(len(runs[0].time)) == 3, 45.0, 0.1)
+    run = replace(runs[0], joints={"joint_4": turned})
+    with pytest.raises(tb.DomainError, match=r"'joint_4', row 4.*degrees"):
+        tb.identify(limited, [run], ["wrist.volume"], fluid=SEA)
+
+
 def coverage(robot, draws, seed):
     """Return how often intervals hold the true value."""
     inside = []
@@ -233,6 +282,7 @@ def test_a_fit_that_did_not_converge_says_so(robot, runs):
         ({"start": {"arm.volume": -1.0}, "free": ["arm.volume"]}, tb.DomainError, "arm.volume"),
         ({"start": {"arm.mass": 1.0}}, tb.UnknownNameError, "arm.mass"),
         ({"trim": -1.0}, tb.DomainError, "trim"),
+        ({"trim": 1.0, "forces": [object()]}, tb.ModelError, "leave one of the two out"),
     ],
 )
 def test_bad_input_is_refused_by_name(robot, runs, changes, error, words):

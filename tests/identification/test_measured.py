@@ -122,7 +122,9 @@ def test_invalid_positions_may_be_nan_and_are_never_compared(tmp_path):
     )
     off = run.compare(still)
     assert np.isnan(off["x"][~valid]).all()
-    assert np.nanmax(np.abs(off["y"])) < 100.0
+    # the first sample is not valid: displacements count from the second
+    assert np.allclose(off["x"][valid], 0.1 * (TIME[1] - TIME[valid]))
+    assert np.abs(off["y"][valid]).max() == 0.0
 
 
 def ball():
@@ -157,6 +159,24 @@ def test_comparison_with_a_prediction_of_itself_is_zero():
     shorter = tb.simulate(robot, 1.0, v=v, world=tb.World(gravity=(0.0, 0.0, 0.0)), dt=0.01)
     with pytest.raises(tb.DomainError, match="2 s or more"):
         record.compare(shorter)
+
+
+def test_the_start_takes_the_velocity_from_valid_positions():
+    robot = tb.Model("ball", [tb.Body("ball", joint=tb.Free("base"), inertia=ball())])
+    q = np.array(robot.neutral())
+    q[:4] = np.array([0.6, 0.0, 0.0, 0.8])
+    v = np.array([0.0, 0.0, 0.0, 0.3, -0.1, 0.2])
+    run = tb.simulate(robot, 2.0, q=q, v=v, world=tb.World(gravity=(0.0, 0.0, 0.0)), dt=0.01)
+    valid = np.arange(len(run.time)) % 4 > 1
+    position = np.where(valid[:, None], run.q[:, 4:7], 77.0)
+    record = tb.MeasuredRun("fly", run.time, run.q[:, :4], run.v[:, :3], position, valid)
+    at_start, moving = record.start(robot)
+    assert np.allclose(at_start[:4], q[:4])
+    assert np.allclose(moving, v, atol=1e-12)
+    # one valid position determines no velocity
+    alone = np.arange(len(run.time)) == 5
+    record = tb.MeasuredRun("fly", run.time, run.q[:, :4], run.v[:, :3], position, alone)
+    assert np.array_equal(record.start(robot)[1][3:], np.zeros(3))
 
 
 def test_resampling_keeps_the_start_and_unit_quaternions(tmp_path):

@@ -49,12 +49,61 @@ def test_full_added_mass_is_none_along_slender_links():
     assert center == pytest.approx(0.0735)
 
 
+def test_drag_as_coded_takes_that_of_translation_for_rotation():
+    # three rotations take the coefficients along x, y and z of the source
+    fluid = tb.load("bluerov2_alpha").body("vehicle").fluid
+    linear = np.diag(fluid.linear_damping)
+    assert [pool.AS_CODED[f"vehicle.linear_damping.w{a}"] for a in "xyz"] == linear[3:].tolist()
+    assert [pool.AS_CODED[f"vehicle.linear_damping.v{a}"] for a in "xyz"] == linear[:3].tolist()
+    quadratic = np.diag(fluid.quadratic_damping)
+    found = [pool.AS_CODED[f"vehicle.quadratic_damping.w{a}"] for a in "xyz"]
+    assert found == quadratic[3:].tolist()
+
+
+def rising(slope, level):
+    time = pool.DT * np.arange(300)
+    height = 0.3 + 0.05 * time + 0.01 * np.sin(time)
+    pitch = 0.1 * np.sin(0.5 * time)
+    angles = np.column_stack([0.0 * time, pitch + slope * (height - level), 0.0 * time])
+    valid = np.arange(len(time)) % 3 > 0
+    position = np.column_stack([0 * time, 0 * time, np.where(valid, height, 99.0)])
+    run = MeasuredRun("run_1-0", time, pool.quaternion_of(angles), None, position, valid)
+    return run, pitch, height
+
+
+def test_pitch_that_follows_height_is_removed_and_added():
+    slope = -0.02
+    for level in (None, 0.7):
+        run, pitch, height = rising(slope, 0.3 if level is None else level)
+        lift = pool.Lift(slope, level)
+        # heights between valid samples are interpolated; the first one is that of the second
+        assert np.abs(lift.removed(run).attitude[:, 1] - pitch).max() < 5e-5
+        flat = np.column_stack([0 * pitch, pitch, 0 * pitch, 0 * pitch, 0 * pitch, height - 0.1])
+        (found,) = lift.added([run], [flat])
+        assert np.abs(found[:, 1] - run.attitude[:, 1]).max() < 5e-5
+        assert np.array_equal(flat[:, 1], pitch)
+
+
+def test_ringing_must_agree_with_both_measured_frequencies():
+    assert pool.Ringing("run_006-2", 0.349, 0.352).met
+    assert not pool.Ringing("run_006-2", 0.349, 0.31).met  # 16 % below 0.37
+    assert not pool.Ringing("run_006-2", 0.30, 0.352).met
+
+
+def test_runs_of_the_fit_are_not_judged(tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        simulated(tmp_path / folder, {}, 1, 1)
+    with pytest.raises(tb.RunFileError, match="is also judged"):
+        pool.validate_pool(tmp_path / "a", fit=tmp_path / "b")
+
+
 def test_an_empty_folder_is_refused(tmp_path):
     with pytest.raises(tb.RunFileError, match="none; name their folder"):
         pool.load_pool(tmp_path)
 
 
-def simulated(folder, parameters, count, seed):
+def simulated(folder, parameters, count, seed, first=0):
     """Write runs of a vehicle with other parameters, as the measured ones are written."""
     robot = tb.load("bluerov2_alpha")
     rng = np.random.default_rng(seed)
@@ -84,10 +133,11 @@ def simulated(folder, parameters, count, seed):
         offsets = [x[1] if isinstance(x, tuple) else 0.0 for x in pool.JOINTS.values()]
         columns = [x[0] if isinstance(x, tuple) else x for x in pool.JOINTS.values()]
         np.savez(
-            folder / f"run_{k // 2:03d}-{k % 2}.npz",
+            folder / f"run_{first + k // 2:03d}-{k % 2}.npz",
             time=time,
             quaternion=run.q[:, :4] + 1e-4 * rng.normal(size=(len(time), 4)),
             angular_velocity=run.v[:, :3],
+            position=run.q[:, 4:7],
             joint_position=joints - np.array(offsets),
             joint_names=np.array(columns),
         )
@@ -104,6 +154,30 @@ def test_a_simulated_pool_is_predicted_by_identified_parameters(tmp_path):
     assert rows["identified"].roll < 0.02
     assert rows["identified"].pitch < 0.02
     assert table.met
+    # nothing but water acts: no drift with height, heading and displacements are predicted
+    assert abs(table.height) < np.radians(0.3)
+    assert {other.name for other in table.others} == {"yaw", "x", "y", "z"}
+    assert all(other.predicted < 0.5 * other.simple for other in table.others[1:])
+    causes = {cause.name: cause for cause in table.causes}
+    assert causes["jaw"].pitch > np.radians(0.1)
+    assert "clock of the arm" in causes
     page = pool_page(table)
     assert "identified, trimmed" in page
+    assert "Causes of the remaining error" in page
     assert "run_000-0" in pool_replay(table, "run_000-0")
+
+
+@pytest.mark.slow
+def test_a_fit_of_one_folder_is_judged_on_another(tmp_path):
+    """Runs of unknown trajectories are predicted by a fit that never saw them."""
+    truth = {"vehicle.center_of_buoyancy.z": 0.026, "vehicle.linear_damping.wx": 0.3}
+    for name, count, seed, first in (("here", 4, 1, 0), ("kept", 2, 9, 50)):
+        (tmp_path / name).mkdir()
+        simulated(tmp_path / name, truth, count, seed, first)
+    table = pool.validate_pool(tmp_path / "kept", fit=tmp_path / "here")
+    assert [run.name for run in table.runs] == ["run_050-0", "run_050-1"]
+    assert table.fits["identified"].runs[0] == "run_000-0"
+    rows = {row.name: row for row in table.rows}
+    assert rows["identified"].roll < 0.02
+    assert rows["identified"].met
+    assert "all 4 runs of here" in table.judged_on

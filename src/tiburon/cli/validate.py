@@ -16,6 +16,7 @@ application = typer.Typer(
 
 EXAMPLES = """
 tiburon validate pool --data pool
+tiburon validate pool --data pool_kept_back --fit pool
 tiburon validate pool --data pool --html pool.html --replay run_005-1
 """
 
@@ -33,6 +34,13 @@ def pool(
     data: Annotated[Path, typer.Option(help="Folder of the measured runs, run_*.npz.")] = Path(
         "pool"
     ),
+    fit: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of other runs: fit all of these and judge the runs of --data. By default "
+            "trajectories of --data are left out in turn (cross-validation)."
+        ),
+    ] = None,
     html: Annotated[Path | None, typer.Option(help="Write table and plots as a page.")] = None,
     replay: Annotated[
         str | None,
@@ -45,8 +53,8 @@ def pool(
     """Predict a BlueROV2 that floats freely in a pool while its arm moves, and compare.
 
     Errors of roll, pitch and their rates are ratios to those of a vehicle that stays as it starts.
-    Parameters are identified on some trajectories and judged on the others. Exits with 1 if a
-    bound is missed.
+    Parameters are identified on some trajectories and judged on the others, or with --fit on all
+    runs of another folder. Exits with 1 if a bound is missed.
     """
     from tiburon.errors import UnknownNameError
     from tiburon.reproduce.pool import load_pool, validate_pool
@@ -60,7 +68,7 @@ def pool(
             raise UnknownNameError("run", replay, names, where=str(data))
     console = open_console()
     with console.status("reading runs") as status:
-        table = validate_pool(data, progress=status.update)
+        table = validate_pool(data, fit=fit, progress=status.update)
     _print(table)
     if html is not None:
         from tiburon.errors import RunFileError
@@ -84,6 +92,7 @@ def _print(table: "PoolTable") -> None:
         f"{len(table.runs)} runs; a vehicle that stays as it starts is off by {roll:.2f} and "
         f"{pitch:.2f} deg, {roll_rate:.2f} and {pitch_rate:.2f} deg/s"
     )
+    print(f"identified parameters are judged on {table.judged_on}")
     width = max(len(row.name) for row in table.rows)
     print(f"{'prediction':{width}}   roll  pitch   rates         bound             verdict")
     for row in table.rows:
@@ -94,9 +103,25 @@ def _print(table: "PoolTable") -> None:
         )
     for ring in table.ringing:
         print(
-            f"{ring.run}: pitch rings at {ring.measured:.3f} Hz, predicted {ring.predicted:.3f} Hz"
-            f"  {WORDS[ring.met]}"
+            f"{ring.run}: pitch rings at {ring.measured:.3f} Hz (spectrum), {ring.reference:.2f} "
+            f"(oscillations), predicted {ring.predicted:.3f} Hz  {WORDS[ring.met]}"
+        )
+    print("\ncauses of the remaining error, RMS of roll and pitch [deg]")
+    width = max(len(cause.name) for cause in table.causes)
+    for cause in table.causes:
+        size = f"{degrees(cause.roll):.3f}  {degrees(cause.pitch):.3f}"
+        print(f"{cause.name:{width}}  {cause.kind:8}  {size}  {cause.how}")
+    for other in table.others:
+        kept = "heading" if other.name == "yaw" else "velocity"
+        print(
+            f"{other.name}: error {other.predicted:.3g} {other.unit}, of constant {kept} "
+            f"{other.simple:.3g} {other.unit} (medians); pooled {other.pooled[0]:.3g} and "
+            f"{other.pooled[1]:.3g} {other.unit}"
         )
     for name, fit in table.fits.items():
-        print(f"\n{name}, all runs")
+        print(f"\n{name}, {len(fit.runs)} runs")
         print(fit.summary)
+    if table.drag is not None:
+        print("\nhorizontal drag, fitted to horizontal motion: not to be taken for drag, water or")
+        print("tether move along with the vehicle")
+        print(table.drag.summary)

@@ -32,6 +32,7 @@ from tiburon.arrays import NDArray
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError, UnknownNameError
 from tiburon.identification.measured import (
     ANGLES,
+    PLACES,
     RATES,
     MeasuredRun,
     moving_average,
@@ -50,8 +51,9 @@ Array = NDArray[np.float64]
 ANGLE_RATES = tuple(f"{angle}_rate" for angle in ANGLES)
 """Rates of the attitude angles, averaged: differences of angles over a window."""
 
-CHANNELS = (*ANGLES, *ANGLE_RATES, *RATES)
-"""What can be fitted: attitude angles [rad], their rates, and rates in body axes [rad/s]."""
+CHANNELS = (*ANGLES, *ANGLE_RATES, *RATES, *PLACES)
+"""What can be fitted: attitude angles [rad], their rates, rates in body axes [rad/s], and
+displacements in world axes [m]."""
 
 RATE_WINDOW = 0.5
 """Time over which measured and predicted rates are averaged before they are compared [s]."""
@@ -63,9 +65,9 @@ DRAG = ("linear_damping", "quadratic_damping")
 """Words of parameters whose diagonal entries are not negative."""
 
 UNDETERMINED = 1e-3
-"""Singular value of scaled sensitivities, relative to the largest, below which data do not
+"""Singular value of scaled sensitivities, relative to the measured motion, below which data do not
 determine a direction: a change by the scale of the parameters moves predictions by less than a
-thousandth of what the most visible direction does."""
+thousandth of what moved in the runs."""
 
 DAMPING = 1e-3
 """Initial damping of Levenberg and Marquardt, relative to the diagonal of A."""
@@ -134,8 +136,10 @@ class Identification:
             for row in rows
         ]
         for channel, error in self.errors.items():
-            unit = "deg" if channel in ANGLES else "deg/s"
-            was, now = math.degrees(self.before[channel]), math.degrees(error)
+            was, now, unit = self.before[channel], error, "m"
+            if channel not in PLACES:
+                was, now = math.degrees(was), math.degrees(now)
+                unit = "deg" if channel in ANGLES else "deg/s"
             lines.append(f"{channel}: RMS error {was:.3g} -> {now:.3g} {unit}")
         ended = "converged" if self.converged else "did NOT converge"
         lines.append(f"{len(self.runs)} runs, {ended} in {self.iterations} steps")
@@ -181,7 +185,8 @@ def identify(
         forces: Elements beside the robot's own.
         fit: What to compare, with weights: "roll", "pitch", "yaw" [1/rad]; rates averaged over
             0.5 s [s/rad], of these angles ("roll_rate", ...) or as a gyro measures them ("wx",
-            "wy", "wz"); roll and pitch with weight 1 by default.
+            "wy", "wz"); displacements in world axes ("x", "y", "z") [1/m], where positions are
+            valid; roll and pitch with weight 1 by default.
         start: Values at the start by name; those of the model by default.
         bounds: Lower and upper bound by name, beside those of physics.
         trim: Time at the start of a run over which the mean measured attitude is an equilibrium,
@@ -196,13 +201,19 @@ def identify(
     Raises:
         UnknownNameError: If there is no such parameter or channel.
         ShapeError: If there is no run, or a parameter is not a scalar.
-        DomainError: If the start is outside the bounds.
+        DomainError: If the start is outside the bounds, or a joint angle is in degrees.
+        ModelError: If a run lacks a fitted channel, or both `trim` and `forces` are given.
 
     Example:
         ``tb.identify(rov, runs, ["hull.center_of_buoyancy.z", "hull.linear_damping.wx"],
         fluid=tb.Water())``
     """
     given = require_runs(runs, model)
+    if trim is not None and forces:
+        raise ModelError(
+            "trim: the moment of a run balances weight and buoyancy, not the elements of forces; "
+            "leave one of the two out"
+        )
     around = world_with(world, fluid) or DEFAULT_WORLD
     channels = _channels(fit, given)
     if method not in METHODS or METHODS[method].has_memory or METHODS[method].is_implicit:
@@ -251,8 +262,13 @@ def _channels(fit: Mapping[str, float] | None, runs: Sequence[MeasuredRun]) -> d
         positive(f"fit[{name!r}]", weight)
         for run in runs:
             missing = run.angular_velocity is None if name in RATES else run.quaternion is None
+            if name in PLACES:
+                missing = run.valid.sum() < 2
             if missing:
-                raise ModelError(f"run {run.name!r}: expected measured {name}, got none")
+                raise ModelError(
+                    f"run {run.name!r}: expected measured {name}, got none; leave the run or this "
+                    "channel out"
+                )
     if not found:
         raise ShapeError("fit", "one channel or more", "none", advice=", ".join(CHANNELS))
     return found
@@ -347,6 +363,16 @@ class _Problem:
     ) -> None:
         self._predictor, self._channels = predictor, dict(channels)
         self._scale, self._low, self._high = scale, low, high
+        self._least = UNDETERMINED**2 * self._motion()
+
+    def _motion(self) -> float:
+        """Return the weighted square of what moved in the runs: of a robot that stays."""
+        total = 0.0
+        for run in self._predictor.runs:
+            for name, weight in self._channels.items():
+                moved = _motion_of(run, name, self._predictor.dt)
+                total += weight**2 * float(moved @ moved) / len(moved)
+        return total
 
     def evaluate(self, x: Array, *, derivatives: bool = True) -> _Fit:
         """Predict all runs and compare them."""
@@ -407,7 +433,7 @@ class _Problem:
             part = np.ix_(free, free)
             values, vectors = np.linalg.eigh(A[part])
             # directions that no data determine stay at the start
-            seen = values > (UNDETERMINED**2) * max(values.max(), 1e-300)
+            seen = values > self._least
             along = vectors.T @ g[free]
             length = np.where(seen, along / np.where(seen, values * (1.0 + damping), 1.0), 0.0)
             step = np.zeros(len(x))
@@ -426,7 +452,7 @@ class _Problem:
         at_bound = (x <= self._low) | (x >= self._high)
         A, _ = _normal(fit)
         values, vectors = np.linalg.eigh(A)
-        weak = values < UNDETERMINED**2 * values.max()
+        weak = values <= self._least
         directions = [_direction(names, vectors[:, k]) for k in np.flatnonzero(weak)]
         spread = self._jackknife(fit, ~at_bound, vectors[:, ~weak])
         runs = self._predictor.runs
@@ -483,6 +509,23 @@ def _direction(names: Sequence[str], vector: Array) -> str:
     return " ".join(parts)
 
 
+def _motion_of(run: MeasuredRun, name: str, dt: float) -> Array:
+    """Return the measured values of a channel, angles and positions less those at the start."""
+    width = max(1, round(RATE_WINDOW / dt))
+    if name in RATES:
+        assert run.angular_velocity is not None
+        place = RATES.index(name)
+        return moving_average(run.angular_velocity[:, place], min(width, len(run.time)))
+    if name in PLACES:
+        still = run.displacement(np.zeros((len(run.time), 3)))
+        return np.asarray(still[run.valid, PLACES.index(name)])
+    angle = run.attitude[:, ANGLES.index(name.removesuffix("_rate"))]
+    if name in ANGLE_RATES:
+        width = min(width, len(angle) - 1)
+        return (angle[width:] - angle[:-width]) / (width * dt)
+    return np.asarray(angle - angle[0])
+
+
 def _compared(
     run: MeasuredRun, found: Prediction, k: int, name: str, dt: float, derivatives: bool
 ) -> tuple[Array, Array]:
@@ -502,6 +545,12 @@ def _compared(
         return (off[width:] - off[:-width]) / (width * dt), (change[width:] - change[:-width]) / (
             width * dt
         )
+    if name in PLACES:
+        place = PLACES.index(name)
+        valid = np.flatnonzero(run.valid)
+        moved = run.displacement(found.q[:count, k, 4:7])[valid, place]
+        change = found.dq[valid, k, :, 4 + place]
+        return moved, change - change[:1]
     place = ANGLES.index(name)
     angle, slope = _angle(found.q[:count, k, :4], place)
     off = angle - run.attitude[:, place]

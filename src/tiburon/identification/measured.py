@@ -28,6 +28,7 @@ from tiburon.control.joint_path import JointPath
 from tiburon.errors import DomainError, ModelError, RunFileError, ShapeError, UnknownNameError
 from tiburon.model import Model
 from tiburon.record import record
+from tiburon.spatial.rotations import quaternion_conjugate, quaternion_rotate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,6 +45,9 @@ ANGLES = ("roll", "pitch", "yaw")
 RATES = ("wx", "wy", "wz")
 """Components of the angular velocity, body axes."""
 
+PLACES = ("x", "y", "z")
+"""Components of the position, world axes."""
+
 KNOT_INTERVAL = 0.1
 """Distance of the knots of smoothing splines [s], in periods of 1 s."""
 
@@ -51,7 +55,10 @@ MIN_PERIOD, MAX_PERIOD = 1e-3, 1e3
 """Periods that smoothing splines can halve [s]."""
 
 START = 0.2
-"""Time over which the measured state at the start is averaged [s]."""
+"""Time over which measured rates at the start are averaged [s]."""
+
+START_POSITION = 1.0
+"""Time over which positions determine the velocity at the start [s]."""
 
 UNIT_ERROR = 1e-2
 """Largest deviation of the length of a quaternion from 1 that is attributed to rounding."""
@@ -68,7 +75,7 @@ MAX_GAP = 5.0
 COLUMNS = {
     "quaternion": ("qw", "qx", "qy", "qz"),
     "angular_velocity": RATES,
-    "position": ("x", "y", "z"),
+    "position": PLACES,
 }
 """Columns of CSV files; "time" and "position_valid" are others, and all the rest are joints."""
 
@@ -217,8 +224,9 @@ class MeasuredRun:
     def start(self, model: Model) -> tuple[Array, Array]:
         """Return position and velocity of a robot on a free base at the start of the run.
 
-        Attitude and rates are those measured, averaged over 0.2 s and taken at the first sample;
-        positions are relative to the first one; joints are zero.
+        The attitude is that of the first sample; rates are averaged over 0.2 s; the velocity is
+        the slope of valid positions over the first second, zero without two of them; positions are
+        relative to the first one; joints are zero.
 
         Raises:
             ModelError: If the first joint of the robot is not free.
@@ -236,7 +244,34 @@ class MeasuredRun:
             q[model.slice(base.name, of="q")][:4] = self.quaternion[0]
         if self.angular_velocity is not None:
             v[model.slice(base.name, of="v")][:3] = self.angular_velocity[first].mean(axis=0)
+        if self.position is not None:
+            near = self.valid & (self.time <= self.time[0] + START_POSITION)
+            t = self.time[near] - self.time[near].mean() if near.sum() > 1 else np.zeros(1)
+            if t @ t > 0.0:
+                slope = t @ self.position[near] / (t @ t)
+                to_body = quaternion_conjugate(q[model.slice(base.name, of="q")][:4].tolist())
+                v[model.slice(base.name, of="v")][3:6] = quaternion_rotate(to_body, slope.tolist())
         return q, v
+
+    @property
+    def valid(self) -> NDArray[np.bool_]:
+        """Where positions were measured, shape (n,)."""
+        if self.position_valid is not None:
+            return self.position_valid
+        return np.full(len(self.time), self.position is not None)
+
+    def displacement(self, predicted: Array) -> Array:
+        """Return predicted less measured positions [m], zero at the first valid sample, (n, 3).
+
+        Only displacements compare: the place of the markers in the body is not known. Where
+        positions are not valid, the result is NaN.
+        """
+        found = np.full(predicted.shape, np.nan)
+        valid = np.flatnonzero(self.valid)
+        if self.position is not None and len(valid):
+            off = predicted[valid] - self.position[valid]
+            found[valid] = off - off[0]
+        return found
 
     @public
     def compare(self, run: "Trajectory", case: int | None = None) -> dict[str, Array]:
@@ -248,8 +283,8 @@ class MeasuredRun:
 
         Returns:
             "roll", "pitch", "yaw" [rad] and "wx", "wy", "wz" [rad/s], shape (n,) each; those that
-            were not measured are missing. x, y and z [m] relative to the start are NaN where
-            positions are not valid.
+            were not measured are missing. Displacements "x", "y" and "z" [m] count from the first
+            valid position and are NaN where positions are not valid.
         """
         model = run.model
         base = model.joints[0].name
@@ -276,10 +311,7 @@ class MeasuredRun:
         if self.angular_velocity is not None:
             found |= dict(zip(RATES, (at(of_v[:, :3]) - self.angular_velocity).T, strict=True))
         if self.position is not None:
-            moved = at(of_q[:, 4:7] - of_q[0, 4:7]) - (self.position - self.position[0])
-            if self.position_valid is not None:
-                moved = np.where(self.position_valid[:, None], moved, np.nan)
-            found |= dict(zip(COLUMNS["position"], moved.T, strict=True))
+            found |= dict(zip(PLACES, self.displacement(at(of_q[:, 4:7])).T, strict=True))
         return found
 
     def plot(
@@ -453,7 +485,7 @@ def _read_csv(file: Path) -> dict[str, Any]:
         given = [word for word in words if word in columns]
         if given and len(given) != len(words):
             lost = next(word for word in words if word not in columns)
-            raise RunFileError(file, f"column {lost!r} is missing beside {given[0]!r}")
+            raise RunFileError(file, f"column {lost!r} is missing beside {given[0]!r}; add it")
         if given:
             found[key] = np.stack([columns.pop(word) for word in words], axis=-1)
     for key in ("time", "position_valid"):
@@ -468,7 +500,9 @@ def _checked(file: Path, name: str, arrays: Mapping[str, Any]) -> MeasuredRun:
     """Return the run of some arrays, checked."""
     if "time" not in arrays:
         raise RunFileError(
-            file, f"column 'time' is missing; got {', '.join(sorted(arrays)) or 'none'}"
+            file,
+            f"column 'time' is missing; got {', '.join(sorted(arrays)) or 'none'}; add the times "
+            "of the samples [s]",
         )
     time = np.asarray(arrays["time"], dtype=np.float64)
     if time.ndim != 1 or len(time) < 2:
@@ -583,4 +617,23 @@ def require_runs(runs: Sequence[Any], model: Model) -> tuple[MeasuredRun, ...]:
                 raise UnknownNameError(
                     "joint", joint, dict.fromkeys(model.joint_names), where=f"run {run.name!r}"
                 )
+            _check_range(run, model, joint)
     return found
+
+
+def _check_range(run: MeasuredRun, model: Model, name: str) -> None:
+    """Refuse angles that are farther than a turn beyond the limits of a joint: they are degrees."""
+    joint = model.joints[model.joint_names.index(name)]
+    limits = joint.limits
+    if joint.kind != "revolute" or limits is None:
+        return
+    values = (run.joints or {})[name]
+    low, high = np.min(limits.lower) - 2.0 * np.pi, np.max(limits.upper) + 2.0 * np.pi
+    outside = (values < low) | (values > high)
+    if outside.any():
+        k = int(np.argmax(outside))
+        raise DomainError(
+            f"run {run.name!r}, joint {name!r}, row {k + 1}",
+            f"an angle from {low:.3g} to {high:.3g} rad, its limits and a turn",
+            f"{values[k]:g}; convert degrees by numpy.radians",
+        )

@@ -11,13 +11,18 @@ Predictions:
     identified      fitted on other trajectories than those it is judged on
     trimmed         with one constant moment per run, which makes the mean attitude of the first
                     2.4 s an equilibrium: ballast and tether differ between runs
+    without height  without the change of pitch with height: in all runs, also while the arm rests,
+                    the vehicle pitches up as it rises, by about a degree per meter (a tether that
+                    is lifted, or air that expands). Identified predictions include it, in
+                    proportion to their own rise, by a coefficient of the fitted runs
+    as coded        drag of the vehicle as the source's program applies it: coefficients are in the
+                    order of translations, velocities in that of rotations first
 """
 
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,7 +42,8 @@ from tiburon.identification.measured import (
 from tiburon.identification.sensitivity import RunPredictor
 from tiburon.model import CapsuleShape, Model, Shape, Water, World
 from tiburon.record import record
-from tiburon.spatial.rotations import roll_pitch_yaw_to_quaternion
+from tiburon.reproduce.pool_causes import Cause, find_causes
+from tiburon.spatial.rotations import quaternion_rotate, roll_pitch_yaw_to_quaternion
 
 __all__ = ["BOUNDS", "FREE", "PoolRow", "PoolTable", "load_pool", "predicted", "validate_pool"]
 
@@ -73,21 +79,22 @@ FREE = (
     "vehicle.center_of_buoyancy.x",
     "vehicle.center_of_buoyancy.y",
     "vehicle.center_of_buoyancy.z",
-    "wrist.volume",
+    "upper_arm.center_of_buoyancy.x",
     "wrist.center_of_buoyancy.z",
-    "upper_arm.volume",
     "vehicle.added_mass.wx",
     "vehicle.added_mass.wy",
     "vehicle.linear_damping.wx",
     "vehicle.linear_damping.wy",
     "vehicle.quadratic_damping.wx",
     "vehicle.quadratic_damping.wy",
+    "vehicle.volume",
 )
-"""Identified parameters. Masses stay as weighed: in slow motion the weights of the arm in water and
-the righting moment scale together, so that one of them must be known."""
+"""Identified parameters. Masses and volumes of the arm stay as published: in slow motion the
+weights of the arm in water and the righting moment scale together, so that one must be known."""
 
-FIT = {"roll": 1.0, "pitch": 1.0, "roll_rate": 2.0, "pitch_rate": 2.0}
-"""Weights of the fitted channels."""
+FIT = {"roll": 1.0, "pitch": 1.0, "roll_rate": 2.0, "pitch_rate": 2.0, "z": 0.03}
+"""Weights of the fitted channels. The rise determines the volume of the vehicle and little else:
+its weight makes 0.1 m count as 0.2 degrees."""
 
 FOLDS = 4
 """Parts of the trajectories that are left out in turn."""
@@ -103,6 +110,17 @@ RINGING = {"run_005-1": 0.32, "run_006-2": 0.37}
 
 RINGING_BOUND = 0.15
 """Largest relative error of these frequencies."""
+
+DRAG = {"linear": (4.03, 6.22, 5.18, 0.07), "quadratic": (18.18, 21.66, 36.99, 1.55)}
+"""Coefficients of the vehicle's drag along x, y and z, and about all axes, Kolano et al."""
+
+AS_CODED: dict[str, float] = {
+    f"vehicle.{kind}_damping.{part}{axis}": value
+    for kind, (*along, about) in DRAG.items()
+    for part, values in (("w", along), ("v", [about] * 3))
+    for axis, value in zip("xyz", values, strict=True)
+}
+"""Drag as the source's program applies it: that of translation to rotation, and vice versa."""
 
 
 @record(eq=False)
@@ -138,14 +156,45 @@ class Ringing(NamedTuple):
 
     run: str
     measured: float
-    """[Hz]"""
+    """Highest peak of the spectrum [Hz]."""
     predicted: float
-    """[Hz]"""
+    """The same of the prediction [Hz]."""
+
+    @property
+    def reference(self) -> float:
+        """Frequency read from oscillations of the measured run [Hz]."""
+        return RINGING[self.run]
 
     @property
     def met(self) -> bool:
-        """Whether they agree."""
-        return abs(self.predicted / self.measured - 1.0) <= RINGING_BOUND
+        """Whether the prediction agrees with both."""
+        known = (self.measured, self.reference)
+        return all(abs(self.predicted / x - 1.0) <= RINGING_BOUND for x in known)
+
+
+class OtherMotion(NamedTuple):
+    """Error of motion that the fits do not use: root mean square of a run, median over runs."""
+
+    name: str
+    unit: str
+    predicted: float
+    """Of the prediction "identified"."""
+
+    simple: float
+    """Of a vehicle that keeps its heading, or its velocity."""
+
+    pooled: tuple[float, float]
+    """Both, root mean square over runs instead of the median."""
+
+
+class Fold(NamedTuple):
+    """Runs that a fit did not know, and the fit."""
+
+    places: list[int]
+    """Which of the judged runs."""
+
+    parameters: dict[str, float]
+    lift: "Lift"
 
 
 @record(eq=False)
@@ -164,6 +213,21 @@ class PoolTable:
     predictions: Mapping[str, list[Array]]
     """Predicted roll and pitch of each run [rad], by name of the prediction."""
 
+    causes: tuple[Cause, ...]
+    """What the remaining error is made of."""
+
+    others: tuple[OtherMotion, ...]
+    """Heading and displacements; empty without measured positions."""
+
+    drag: Identification | None
+    """Fit of drag to horizontal motion, which is not to be taken for drag; None without it."""
+
+    height: float
+    """Change of pitch with height, of all fitted runs [rad/m]."""
+
+    judged_on: str
+    """How fitted and judged runs are divided."""
+
     @property
     def met(self) -> bool:
         """Whether all bounds are met."""
@@ -181,7 +245,7 @@ def load_pool(folder: str | Path) -> tuple[MeasuredRun, ...]:
         raise RunFileError(
             folder, "expected measured runs run_*.npz, got none; name their folder by --data"
         )
-    return tuple(load_measured(file).with_joints(JOINTS) for file in files)
+    return tuple(load_measured(file).with_joints(JOINTS).resample(DT) for file in files)
 
 
 def trajectory_of(run: MeasuredRun) -> str:
@@ -224,11 +288,73 @@ def predicted(
     *,
     trim: float | None,
 ) -> list[Array]:
-    """Return predicted roll, pitch and yaw of each run [rad], shape (n, 3) each."""
+    """Return predicted roll, pitch, yaw [rad] and position [m] of each run, shape (n, 6) each."""
     predictor = _predictor(model, runs, parameters, trim)
     values = np.array(list(parameters.values()))
     found = predictor.predict(values, np.ones(len(values)), derivatives=False)
-    return [roll_pitch_yaw(found.q[: len(run.time), k, :4]) for k, run in enumerate(runs)]
+    bases = [found.q[: len(run.time), k] for k, run in enumerate(runs)]
+    return [np.concatenate([roll_pitch_yaw(q[:, :4]), q[:, 4:7]], axis=1) for q in bases]
+
+
+class Lift(NamedTuple):
+    """How pitch changes with height."""
+
+    slope: float
+    """[rad/m]"""
+
+    level: float | None
+    """Height at which nothing changes, as cameras count it; None for that of each start [m]."""
+
+    def change(self, run: MeasuredRun, rise: Array) -> Array:
+        """Return the change of pitch [rad] at heights above the start of a run [m]."""
+        if self.level is None or not run.valid.any():
+            return self.slope * rise
+        return np.asarray(self.slope * (rise + height_of(run)[0] - self.level))
+
+    def added(self, runs: Sequence[MeasuredRun], predictions: Sequence[Array]) -> list[Array]:
+        """Return predictions with the change by their own rise."""
+        changed = [found.copy() for found in predictions]
+        for run, found in zip(runs, changed, strict=True):
+            found[:, 1] += self.change(run, found[:, 5] - found[0, 5])
+        return changed
+
+    def removed(self, run: MeasuredRun) -> MeasuredRun:
+        """Return a measured run without the change by its measured rise."""
+        if not run.valid.any():
+            return run
+        angles = run.attitude.copy()
+        height = height_of(run)
+        angles[:, 1] -= self.change(run, height - height[0])
+        return replace(run, quaternion=quaternion_of(angles))
+
+
+def height_of(run: MeasuredRun) -> Array:
+    """Return the measured height [m], interpolated where it is not valid."""
+    assert run.position is not None
+    valid = run.valid
+    return np.asarray(np.interp(run.time, run.time[valid], run.position[valid, 2]))
+
+
+def find_lift(
+    model: Model, runs: Sequence[MeasuredRun], parameters: Mapping[str, float], trim: float | None
+) -> Lift:
+    """Return how measured pitch, less the predicted one, changes with measured height.
+
+    Least squares about the mean of each run, runs weighted equally; none without positions.
+    """
+    along = square = 0.0
+    levels = []
+    for run, found in zip(runs, predicted(model, runs, parameters, trim=TRIM), strict=True):
+        valid = run.valid
+        if run.position is None or valid.sum() < 2:
+            continue
+        levels.append(run.position[valid, 2].mean())
+        z = run.position[valid, 2] - levels[-1]
+        off = (run.attitude[:, 1] - found[:, 1])[valid]
+        along += float(z @ (off - off.mean())) / len(z)
+        square += float(z @ z) / len(z)
+    level = float(np.mean(levels)) if levels and trim is None else None
+    return Lift(along / square if square else 0.0, level)
 
 
 def quasi_static(
@@ -335,58 +461,165 @@ def pitch_frequency(time: Array, pitch: Array) -> float:
 
 
 def validate_pool(
-    folder: str | Path, *, progress: Callable[[str], None] | None = None
+    folder: str | Path,
+    *,
+    fit: str | Path | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> PoolTable:
     """Predict all runs of a folder and compare.
 
     Args:
         folder: Folder of the runs, ``run_*.npz``.
+        fit: Folder of other runs: parameters are fitted on all of these. By default they are
+            cross-validated: fitted on some trajectories of the folder, judged on the others.
         progress: Called with what is being done.
+
+    Raises:
+        RunFileError: If a folder has no run, or a judged run is one of those of the fit.
     """
     say = progress or (lambda _: None)
-    runs = tuple(run.resample(DT) for run in load_pool(folder))
+    runs = load_pool(folder)
+    fitted = runs if fit is None else load_pool(fit)
+    if fit is not None:
+        _refuse_common(runs, fitted, fit)
     model = load("bluerov2_alpha")
     published = _published(model)
     base = np.mean(errors_of(runs, staying(runs)), axis=0)
     results: dict[str, list[Array]] = {}
-    for trimmed in (False, True):
-        trim, mark = (TRIM, ", trimmed") if trimmed else (None, "")
+    for trim, mark in TRIMS:
         say(f"published parameters{mark}")
         results[f"quasi-static, published{mark}"] = quasi_static(model, runs, published, trim=trim)
-        results[f"published, scalar added mass{mark}"] = predicted(
-            model, runs, published, trim=trim
-        )
-        results[f"published, full added mass{mark}"] = predicted(
-            full_added_mass(model), runs, published, trim=trim
-        )
+        for name, robot, parameters in (
+            ("scalar added mass", model, published),
+            ("full added mass", full_added_mass(model), published),
+            ("drag as coded", model, AS_CODED),
+        ):
+            found = predicted(robot, runs, parameters, trim=trim)
+            results[f"published, {name}{mark}"] = found
     fits: dict[str, Identification] = {}
-    for trimmed in (False, True):
-        trim, mark = (TRIM, ", trimmed") if trimmed else (None, "")
+    lift = Lift(0.0, None)
+    for trim, mark in TRIMS:
         say(f"fit of all runs{mark}")
-        whole = fits[f"identified{mark}"] = _fitted(model, runs, trim, None)
-        left_out = _cross_validated(model, runs, trim, whole, say)
-        results[f"quasi-static, identified{mark}"] = _joined(
-            runs, left_out, partial(quasi_static, model, trim=trim)
-        )
-        results[f"identified{mark}"] = _joined(runs, left_out, partial(predicted, model, trim=trim))
+        lift = find_lift(model, fitted, published, trim)
+        whole = fits[f"identified{mark}"] = _fitted(model, fitted, trim, lift, None)
+        if fit is None:
+            folds = _cross_validated(model, runs, trim, whole, say)
+        else:
+            folds = [Fold(list(range(len(runs))), whole.parameters, lift)]
+        still, level, moving = _judged(model, runs, folds, trim)
+        results[f"quasi-static, identified{mark}"] = still
+        results[f"identified{mark}, without height"] = level
+        results[f"identified{mark}"] = moving
     rows = []
     for name, prediction in results.items():
         error = np.mean(errors_of(runs, prediction), axis=0)
         rows.append(PoolRow(name, *np.sqrt(error / base).tolist()))
-    ringing = []
-    for k, run in enumerate(runs):
-        if run.name in RINGING:
-            pitch = results["identified, trimmed"][k][:, 1]
-            ringing.append(
-                Ringing(
-                    run.name,
-                    pitch_frequency(run.time, run.attitude[:, 1]),
-                    pitch_frequency(run.time, pitch),
-                )
-            )
+    best = results["identified, trimmed"]
+    ringing = [
+        Ringing(
+            run.name,
+            pitch_frequency(run.time, run.attitude[:, 1]),
+            pitch_frequency(run.time, best[k][:, 1]),
+        )
+        for k, run in enumerate(runs)
+        if run.name in RINGING
+    ]
+    say("causes of the remaining error")
+    trimmed = fits["identified, trimmed"].parameters
+    causes = find_causes(
+        Path(folder),
+        runs,
+        results["identified"],
+        best,
+        results["identified, trimmed, without height"],
+        lambda some: lift.added(some, predicted(model, some, trimmed, trim=TRIM)),
+        lambda changes: predicted(model, runs, {**published, **changes}, trim=TRIM),
+        BASE_ZERO,
+    )
     angles = {name: [x[:, :2] for x in found] for name, found in results.items()}
     constant = tuple(np.sqrt(base).tolist())
-    return PoolTable(tuple(rows), constant, tuple(ringing), fits, runs, angles)
+    if fit is None:
+        judged_on = "trajectories that their fit left out"
+    else:
+        judged_on = f"runs that the fit of all {len(fitted)} runs of {Path(fit).name} did not know"
+    return PoolTable(
+        tuple(rows),
+        constant,
+        tuple(ringing),
+        fits,
+        runs,
+        angles,
+        causes,
+        tuple(_other_motion(model, runs, results["identified"])),
+        _drag_fit(model, fitted),
+        lift.slope,
+        judged_on,
+    )
+
+
+TRIMS: tuple[tuple[float | None, str], ...] = ((None, ""), (TRIM, ", trimmed"))
+"""Predictions without and with a trimming moment, and their marks."""
+
+
+def _refuse_common(
+    runs: Sequence[MeasuredRun], fitted: Sequence[MeasuredRun], fit: str | Path
+) -> None:
+    """Refuse to judge runs that a fit knows."""
+    known = {run.attitude.tobytes(): run.name for run in fitted}
+    for run in runs:
+        if run.attitude.tobytes() in known:
+            raise RunFileError(
+                fit,
+                f"run {known[run.attitude.tobytes()]!r} is also judged, as {run.name!r}; leave it "
+                "out of one of the folders, or leave --fit out to cross-validate",
+            )
+
+
+def _drag_fit(model: Model, runs: Sequence[MeasuredRun]) -> Identification | None:
+    """Return a fit of horizontal drag to horizontal motion; None without measured positions."""
+    placed = [run for run in runs if run.valid.sum() > 1]
+    if not placed:
+        return None
+    drag = [f"vehicle.{kind}_damping.v{axis}" for kind in DRAG for axis in "xy"]
+    fit = {"x": 1.0, "y": 1.0}
+    return identify(model, placed, drag, world=surroundings(), fit=fit, dt=FIT_DT)
+
+
+def _other_motion(
+    model: Model, runs: Sequence[MeasuredRun], predictions: Sequence[Array]
+) -> list[OtherMotion]:
+    """Return errors of heading and displacements."""
+    if not all(run.valid.sum() > 1 for run in runs):
+        return []
+    squares = []
+    for run, found in zip(runs, predictions, strict=True):
+        q, v = run.start(model)
+        time = (run.time - run.time[0])[:, None]
+        velocity = np.array(quaternion_rotate(q[:4].tolist(), v[3:6].tolist()))
+        heading = np.unwrap(found[:, 2]) - run.attitude[:, 2]
+        heading -= 2.0 * np.pi * np.round(heading[0] / (2.0 * np.pi))
+        staying_off = run.attitude[:1, 2] - run.attitude[:, 2]
+        moved = [run.displacement(x) for x in (found[:, 3:6], time * velocity)]
+        squares.append(
+            [
+                [np.mean(heading**2), *np.nanmean(moved[0] ** 2, axis=0)],
+                [np.mean(staying_off**2), *np.nanmean(moved[1] ** 2, axis=0)],
+            ]
+        )
+    errors = np.sqrt(squares)
+    errors[:, :, 0] = np.degrees(errors[:, :, 0])
+    median, pooled = np.median(errors, axis=0), np.sqrt(np.mean(errors**2, axis=0))
+    units = {"yaw": "deg", "x": "m", "y": "m", "z": "m"}
+    return [
+        OtherMotion(
+            name,
+            unit,
+            float(median[0, k]),
+            float(median[1, k]),
+            (float(pooled[0, k]), float(pooled[1, k])),
+        )
+        for k, (name, unit) in enumerate(units.items())
+    ]
 
 
 VEHICLE_SIZE = (0.4571, 0.3381, 0.254)
@@ -446,10 +679,18 @@ def _fitted(
     model: Model,
     runs: Sequence[MeasuredRun],
     trim: float | None,
+    lift: "Lift",
     start: Mapping[str, float] | None,
 ) -> Identification:
+    """Return a fit of runs whose pitch does not change with height any more."""
+    runs = [lift.removed(run) for run in runs]
+    free: Sequence[str] = FREE
+    fit: Mapping[str, float] = FIT
+    if not all(run.valid.sum() > 1 for run in runs):
+        # without positions nothing shows the volume
+        free, fit = FREE[:-1], {name: x for name, x in FIT.items() if name != "z"}
     return identify(
-        model, runs, FREE, world=surroundings(), fit=FIT, trim=trim, start=start, dt=FIT_DT
+        model, runs, free, world=surroundings(), fit=fit, trim=trim, start=start, dt=FIT_DT
     )
 
 
@@ -459,8 +700,8 @@ def _cross_validated(
     trim: float | None,
     whole: Identification,
     say: Callable[[str], None],
-) -> list[tuple[list[int], dict[str, float]]]:
-    """Return which runs were left out of a fit, and the fit."""
+) -> list[Fold]:
+    """Return fits, each without some trajectories."""
     names = sorted({trajectory_of(run) for run in runs})
     found = []
     for fold in range(min(FOLDS, len(names))):
@@ -468,18 +709,28 @@ def _cross_validated(
         out = [k for k, run in enumerate(runs) if trajectory_of(run) in held]
         rest = [run for k, run in enumerate(runs) if k not in out]
         say(f"fit without trajectories {', '.join(sorted(held))}")
-        found.append((out, _fitted(model, rest, trim, whole.parameters).parameters))
+        lift = find_lift(model, rest, _published(model), trim)
+        found.append(Fold(out, _fitted(model, rest, trim, lift, whole.parameters).parameters, lift))
     return found
 
 
-def _joined(
-    runs: Sequence[MeasuredRun],
-    folds: Sequence[tuple[list[int], dict[str, float]]],
-    predict: Callable[[list[MeasuredRun], dict[str, float]], list[Array]],
-) -> list[Array]:
-    """Return predictions of all runs, each by the fit that excluded it."""
-    found: list[Any] = [None] * len(runs)
-    for out, parameters in folds:
-        for k, one in zip(out, predict([runs[k] for k in out], parameters), strict=True):
-            found[k] = one
-    return found
+def _judged(
+    model: Model, runs: Sequence[MeasuredRun], folds: Sequence[Fold], trim: float | None
+) -> tuple[list[Array], list[Array], list[Array]]:
+    """Return predictions of all runs, each by the fit that excluded it.
+
+    They are quasi-static, dynamic without height, and dynamic.
+    """
+    found: tuple[list[Any], ...] = tuple([None] * len(runs) for _ in range(3))
+    for fold in folds:
+        judged = [runs[k] for k in fold.places]
+        moving = predicted(model, judged, fold.parameters, trim=trim)
+        still = quasi_static(model, judged, fold.parameters, trim=trim)
+        lifted = fold.lift.added(judged, moving)
+        for place, k in enumerate(fold.places):
+            rise = moving[place][:, 5] - moving[place][0, 5]
+            still[place][:, 1] += fold.lift.change(runs[k], rise)
+            for target, part in zip(found, (still, moving, lifted), strict=True):
+                target[k] = part[place]
+    resting, level, dynamic = found
+    return resting, level, dynamic
