@@ -26,7 +26,7 @@ NUMBERS = 27
 BOUNDARY = 1.0 / 1.15
 """Least speed of legs as parts beside the undivided kernel."""
 
-LINKS, STEPS = 1000, 20
+LINKS, STEPS = 200, 20
 """Long chain, and the steps that are timed."""
 
 RANKS = """

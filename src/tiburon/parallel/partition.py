@@ -40,6 +40,10 @@ Array = NDArray[np.float64]
 SECONDS_PER_OPERATION = 0.19e-9
 """Time of one operation of a chain's recursion: 57 ns per link of some 300 operations."""
 
+PART_COST = 2.0
+"""Cost of a part without handles, relative to `articulated_cost`: bias forces, factors and two
+solves instead of one recursion; measured on chains."""
+
 HANDLE_COST = 60.0
 """Operations per row of a message and body on its path, relative to `articulated_cost`."""
 
@@ -635,7 +639,7 @@ def _check_inertias(model: Model, layout: CutLayout, cuts: Sequence[str]) -> Non
 def _cost(plan: Plan, layout: CutLayout, part: CutPart) -> float:
     """Predict the operations of a part."""
     tree = part_of(plan, part.bodies, frozenset(part.bodies), part.q, part.v)
-    return articulated_cost(tree) + HANDLE_COST * part.rows * len(part.bodies)
+    return PART_COST * articulated_cost(tree) + HANDLE_COST * part.rows * len(part.bodies)
 
 
 def contiguous(costs: Sequence[float], count: int) -> tuple[int, ...]:
