@@ -222,6 +222,7 @@ if TYPE_CHECKING:
     from tiburon.identification.measured import MeasuredRun as MeasuredRun
     from tiburon.identification.measured import load_measured as load_measured
     from tiburon.interfaces.c_library import build_library as build_library
+    from tiburon.interfaces.fmu import export_fmu as export_fmu
     from tiburon.interfaces.to_casadi import to_casadi as to_casadi
     from tiburon.interfaces.to_jax import to_jax as to_jax
     from tiburon.interfaces.to_torch import to_torch as to_torch

@@ -97,6 +97,7 @@ _NAMES = {
     "identification.identify": "Identification identify",
     "identification.measured": "MeasuredRun load_measured",
     "interfaces.c_library": "build_library",
+    "interfaces.fmu": "export_fmu",
     "interfaces.to_casadi": "to_casadi",
     "interfaces.to_jax": "to_jax",
     "interfaces.to_torch": "to_torch",

@@ -84,7 +84,13 @@ BAD: dict[str, Callable[[], Any]] = {
 """Values of every kind; most are wrong for most arguments."""
 
 
-EXTRAS = {"build_library": "ziglang", "to_casadi": "casadi", "to_jax": "jax", "to_torch": "torch"}
+EXTRAS = {
+    "build_library": "ziglang",
+    "to_casadi": "casadi",
+    "to_jax": "jax",
+    "to_torch": "torch",
+    "export_fmu": "ziglang",
+}
 """Functions that no call reaches without an optional package."""
 
 

@@ -283,6 +283,7 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
         "friction": lambda m: 0.5,
     },
     "GroundGrid": {"spacing": lambda m: (1.0, 1.0), "heights": lambda m: np.zeros((3, 3))},
+    "export_fmu": {"model": lambda m: m, "path": lambda m: _folder() / "robot.fmu"},
     "build_library": {"kernel": lambda m: _kernel(), "path": lambda m: _folder() / "library"},
     "to_casadi": {"function": lambda m: tb.forward_dynamics, "model": lambda m: m},
     "to_jax": {"function": lambda m: tb.forward_dynamics, "model": lambda m: m},
