@@ -32,6 +32,8 @@ def test_solid_shapes_agree_with_sampled_points(axis):
     cube = rng.uniform(-1, 1, (200_000, 3))
     ball = 0.3 * cube[np.linalg.norm(cube, axis=1) < 1]
     check_against_points(Inertia.sphere(2.0, 0.3), ball)
+    check_against_points(Inertia.ellipsoid(2.0, (0.3, 0.6, 0.15)), ball * [1.0, 2.0, 0.5])
+    assert Inertia.ellipsoid(2.0, (0.3, 0.3, 0.3)) == Inertia.sphere(2.0, 0.3)
     across = [i for i in range(3) if i != axis]
     rod = cube[np.linalg.norm(cube[:, across], axis=1) < 1]
     size = np.full(3, 0.3)

@@ -83,6 +83,21 @@ class Inertia:
 
     @classmethod
     @public
+    def ellipsoid(cls, mass: float, radii: ArrayLike, com: ArrayLike = (0.0, 0.0, 0.0)) -> Self:
+        """Return the inertia of a solid ellipsoid.
+
+        Args:
+            mass: Mass [kg].
+            radii: Semi-axes along the body axes [m], shape (3,).
+            com: Center of the ellipsoid in body axes [m], shape (3,).
+        """
+        x, y, z = vec3(radii, "inertia", "radii")
+        m = number(mass, "inertia", "mass") / 5.0
+        diagonal = (m * (y * y + z * z), m * (z * z + x * x), m * (x * x + y * y))
+        return cls(mass, vec3(com, "inertia", "center of mass"), _diagonal(diagonal))
+
+    @classmethod
+    @public
     def cylinder(
         cls,
         mass: float,
