@@ -106,6 +106,20 @@ def test_controller_in_python_is_called_by_the_first_alone():
     assert [(m.sender, m.numbers, m.times) for m in commands] == [(0, robot.nv, 11)]
 
 
+def test_controller_may_simulate_another_robot():
+    robot, other = chain(4), chain(3)
+    parts = tb.partition(robot, cuts=["joint_2"])
+
+    def control(state):
+        ahead = tb.simulate(other, 0.01, progress=False)
+        return 0.01 * np.ones(4) * ahead.q[-1, 0]
+
+    run = tb.simulate(robot, 0.02, partition=parts, control=control)
+    assert run.outcome.status == "finished"
+    threads = tb.ThreadExchange(2)
+    assert same(tb.simulate(robot, 0.02, partition=parts, control=control, exchange=threads), run)
+
+
 def test_penalty_forces_at_loops():
     robot, parts = four_bar_like()
     how = {"loop_method": tb.Penalty(1e4), "dt": 1e-4}

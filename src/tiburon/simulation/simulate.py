@@ -279,6 +279,8 @@ def simulate(
         parameters=parameters,
         threads=threads,
     )
+    # runs that a controller starts are not in parts
+    PARTED.set(None)
     setup, system = ready.setup, ready.system
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
         raise OptionError("progress", (True, False, "a function"), progress)
@@ -532,6 +534,7 @@ def resume_run(
 
         return run_in_parts(run.model, parts, exchange, options, again)
     parted = PARTED.get()
+    PARTED.set(None)
     setup = RunSetup.of(run, changes)
     if setup.cuts is not None and parted is None:
         _check_cuts(run, None)
