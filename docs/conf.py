@@ -32,6 +32,7 @@ templates_path = ["_templates"]
 COMPLETE = bool(os.environ.get("TIBURON_DOCS_EXECUTE"))
 nb_execution_mode = "cache" if COMPLETE else "off"
 nb_execution_timeout = 600
+nb_merge_streams = True
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 
