@@ -508,3 +508,47 @@ def test_numbers_that_overflow_are_flagged_case_by_case():
     assert "not finite" in share.summary
     with pytest.raises(tb.TiburonError, match="errors"):
         plan.share(q, errors="ignore")
+
+
+def feet_of(robot, q):
+    """Return the centers of the feet, world axes [m]."""
+    found = []
+    for point in robot.contacts:
+        rotation, origin = tb.forward_kinematics(robot, q, point.body)
+        found.append(np.asarray(origin) + rotation @ np.array(point.position))
+    return np.concatenate(found)
+
+
+def test_printed_remedies_make_infeasible_motions_possible():
+    """Accelerations as printed, and the base shifted over feet that stay where they are."""
+    robot, rng = tb.load("quadruped"), np.random.default_rng(7)
+    plan = tb.LoadSharing.of(robot, friction=0.6)
+    told = shifted = 0
+    while told < 12:
+        q = np.array(robot.poses["stand"])
+        q[7:] += 0.03 * rng.standard_normal(12)
+        v, vd = np.zeros(18), np.zeros(18)
+        vd[:6] = rng.standard_normal(6) * (12.0, 12.0, 2.0, 1.5, 1.5, 1.5)
+        touching = rng.permutation([1, 1, 1, rng.integers(2)])
+        share = plan.share(q, v, vd, touching=touching)
+        if share.status != "infeasible":
+            continue
+        told += 1
+        found = share.explain()
+        words = found.sentence.partition("change the acceleration of ")[2].partition(" (the ")[0]
+        changed = vd.copy()
+        for part in words.split(", "):
+            name, _, amount = part.partition(" by ")
+            changed[robot.v_names.index(name)] += float(amount)
+        assert plan.share(q, v, changed, touching=touching).is_feasible, found.sentence
+        if found.shift is None or np.linalg.norm(found.shift) > 0.06:
+            continue
+        shifted += 1
+        feet, moved = feet_of(robot, q), q.copy()
+        moved[4:7] += found.shift
+        for _ in range(6):
+            here, steps = feet_of(robot, moved), 1e-6 * np.eye(robot.nq)[7:]
+            slopes = [(feet_of(robot, moved + step) - here) / 1e-6 for step in steps]
+            moved[7:] += np.linalg.solve(np.transpose(slopes), feet - here)
+        assert plan.share(moved, v, vd, touching=touching).is_feasible, found.sentence
+    assert shifted >= 2

@@ -37,7 +37,6 @@ from tiburon.load_sharing.certificate import (
     contradiction_of,
     least_excess,
     least_shift,
-    nearest_right_hand_side,
 )
 from tiburon.load_sharing.complete import unfelt_count
 from tiburon.load_sharing.drives import drives_of
@@ -126,6 +125,9 @@ OF_PUSH = ("friction", "torsion", "center of pressure", "least normal force")
 
 ACTIVE_MULTIPLIER = 1e-9
 """Multiplier relative to the largest above which a limit is active."""
+
+RESERVE = 1e-3
+"""Reserve of limits in proposed motions, relative to the largest generalized force."""
 
 REPORTED_VIOLATION = 1e-7
 """Violation relative to the largest force above which it is reported."""
@@ -1248,14 +1250,20 @@ class LoadSharing:
             A1, b1, A2, b2 = A1[kept], b1[kept], A2[rows_kept], b2[rows_kept]
             names = tuple(names[k] for k in rows_kept)
             equation_names = tuple(equation_names[k] for k in kept)
-        # inertia of what nothing drives, with water and all that goes with acceleration
-        rates = np.concatenate([np.zeros((1, len(v))), np.eye(len(v))[list(self.layout.undriven)]])
-        needed = outer._problem((q, v, rates, touching), changes, COMPACT, conditions).b1
-        H = np.asarray(needed[1:] - needed[:1])
         found = contradiction_of(A1, b1, A2, b2)
+        nearest = shortfall = None
+        remedy: list[str] = []
+        if not self.limits.relax and len(b1):
+            given = ((q, v, vd, touching), changes, conditions)
+            nearest, shortfall = self._nearest_motion(*given, 0.0)
+            told = self._nearest_motion(*given, RESERVE)[1]
+            told = shortfall if told is None else told
+            if told is not None:
+                remedy = [f"or {_changed_text(self.equation_names, -told)}"]
         if found is None or not found.holds:
-            sentence = "infeasible, though not beyond pyramids of 16 sides around friction cones"
-            return Infeasibility((), {}, found, None, None, sentence)
+            first = "infeasible, though not beyond pyramids of 16 sides around friction cones"
+            sentence = "; ".join([first, *remedy])
+            return Infeasibility((), {}, found, nearest, shortfall, sentence)
         rows = [k for k, y in enumerate(found.y2) if y > ACTIVE_MULTIPLIER]
         lifted = {}
         for k in rows:
@@ -1270,10 +1278,6 @@ class LoadSharing:
             excess = least_excess(A1, b1, A2[others], b2[others], [others.index(k)])
             if excess is not None:
                 lifted[names[k]] = float(excess[0])
-        nearest = None
-        if H.size and not self.limits.relax:
-            nearest = nearest_right_hand_side(A1, b1, A2, b2, 1.0 / np.diag(H))
-        shortfall: Any = None if nearest is None else np.linalg.solve(H, b1 - nearest)
         involved = tuple(names[k] for k in rows)
         parts = [f"infeasible: the motion contradicts {_listed(involved)}"]
         if not involved:
@@ -1288,17 +1292,60 @@ class LoadSharing:
         parts += [_lifted_text(name, amount) for name, amount in lifted.items()]
         shift = None
         if not self.limits.relax:
-            shift = self._base_shift(q, touching, A1, b1, A2, b2)
+            inside = self._inside((q, v, vd, touching), changes, conditions, RESERVE)
+            shift = self._base_shift(q, touching, *inside)
         if shift is not None:
             toward = self._foot_toward(q, touching, shift)
-            parts.append(f"or shift the base by {100 * np.linalg.norm(shift):.2g} cm {toward}")
-        if shortfall is not None:
-            worst = int(np.argmax(np.abs(shortfall)))
-            parts.append(
-                f"or change the acceleration of {self.equation_names[worst]} by "
-                f"{-shortfall[worst]:.3g} (the nearest possible motion)"
-            )
-        return Infeasibility(involved, lifted, found, nearest, shortfall, "; ".join(parts), shift)
+            # rounded up
+            parts.append(f"or shift the base by {103 * np.linalg.norm(shift):.2g} cm {toward}")
+        sentence = "; ".join([*parts, *remedy])
+        return Infeasibility(involved, lifted, found, nearest, shortfall, sentence, shift)
+
+    def _nearest_motion(
+        self,
+        motion: tuple[Array, ...],
+        changes: Sequence[Array],
+        conditions: Mapping[str, Any],
+        reserve: float,
+    ) -> tuple[Array | None, Array | None]:
+        """Return generalized forces of the nearest possible motion, and what is less in it.
+
+        Accelerations of what nothing drives change, and with them the torques of all joints; the
+        least sum of squares of missing generalized forces over apparent masses. Cones count as
+        pyramids inside them, and limits keep a reserve.
+        """
+        inner = self.with_pyramids()
+        q, v, _, touching = motion
+        A1, b1, A2, b2 = self._inside(motion, changes, conditions, reserve)
+        rates = np.concatenate([np.zeros((1, len(v))), np.eye(len(v))[list(self.layout.undriven)]])
+        there = inner._problem((q, v, rates, touching), changes, COMPACT, conditions)
+        H, moved = (np.asarray(x[1:] - x[:1]).T for x in (there.b1, there.b2))
+        masses = np.diag(H)
+        inverse: Array = np.linalg.inv(H).astype(np.float64)
+        change = least_shift(
+            A1,
+            b1,
+            A2,
+            b2,
+            np.eye(len(b1)),
+            float(np.abs(b1).max()) or 1.0,
+            limit_effects=moved @ inverse,
+            weights=masses.min() / masses,
+        )
+        return (None, None) if change is None else (b1 + change, -inverse @ change)
+
+    def _inside(
+        self,
+        motion: tuple[Array, ...],
+        changes: Sequence[Array],
+        conditions: Mapping[str, Any],
+        share: float,
+    ) -> tuple[Array, ...]:
+        """Return A1, b1, A2, b2 with pyramids inside cones, and limits with a reserve."""
+        here = self.with_pyramids()._problem(motion, changes, COMPACT, conditions)
+        A1, b1, A2, b2 = (np.asarray(x) for x in (here.A1, here.b1, here.A2, here.b2))
+        reserve = share * float(np.abs(b1).max(initial=0.0))
+        return A1, b1, A2, b2 + reserve * np.linalg.norm(A2, axis=1)
 
     def _base_shift(
         self, q: Array, touching: Array, A1: Array, b1: Array, A2: Array, b2: Array
@@ -1306,7 +1353,8 @@ class LoadSharing:
         """Return the least horizontal way of a floating base over its feet that helps [m].
 
         Forces whose sum the motion determines act on arms that are shorter by the way d: the
-        moments about the base change by d x F. Legs are taken to move with the base.
+        moments about the base change by d x F. Of the mass of legs on the ground, whose feet stay,
+        half is taken to move.
         """
         bases = [j for j in self.model.joints if j.kind == "free"]
         if len(bases) != 1 or not any(touching[: self.layout.points]):
@@ -1328,9 +1376,24 @@ class LoadSharing:
         first /= np.linalg.norm(first)
         level = np.array([first, np.cross(up, first)])
         effects = np.zeros((len(b1), 2))
-        effects[rows[:3]] = np.array([np.cross(R.T @ e, b1[rows[3:]]) for e in level]).T
+        carried = (1.0 - 0.5 * self._leg_share(body, touching)) * b1[rows[3:]]
+        effects[rows[:3]] = np.array([np.cross(R.T @ e, carried) for e in level]).T
         found = least_shift(A1, b1, A2, b2, effects, 0.1)
         return None if found is None else found @ level
+
+    def _leg_share(self, base: str, touching: Array) -> float:
+        """Return the share of the robot's mass between a base and what touches."""
+        ends = [x.first.body for x in self.candidates for _ in range(x.point_count)]
+        ends += [site.body for site in self.sites]
+        parents = {body.name: body.parent for body in self.model.bodies}
+        parents |= {frame.name: frame.body for frame in self.model.frames}
+        legs: set[str] = set()
+        for name, on in zip(ends, touching, strict=False):
+            while on and name in parents and name != base:
+                legs.add(name)
+                name = parents[name]
+        masses = {body.name: body.inertia.mass for body in self.model.bodies}
+        return sum(masses.get(name, 0.0) for name in legs) / self.model.total_mass
 
     def _foot_toward(self, q: Array, touching: Array, shift: Array) -> str:
         """Return the contact that lies most in a direction, in words."""
@@ -1759,6 +1822,13 @@ def _active_text(name: str) -> str:
     if limit in ("least force", "largest force"):
         return f"{element} at its torque limit"
     return f"{element} {words.get(first, f'at its {limit}')}"
+
+
+def _changed_text(names: Sequence[str], changes: Array) -> str:
+    """Say how accelerations change to those of the nearest possible motion."""
+    least = 1e-3 * float(np.abs(changes).max(initial=0.0))
+    parts = [f"{name} by {x:.4g}" for name, x in zip(names, changes, strict=True) if abs(x) > least]
+    return f"change the acceleration of {', '.join(parts)} (the nearest possible motion)"
 
 
 def _lifted_text(name: str, amount: float) -> str:

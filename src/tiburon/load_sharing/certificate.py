@@ -21,7 +21,6 @@ __all__ = [
     "contradiction_of",
     "least_excess",
     "least_shift",
-    "nearest_right_hand_side",
 ]
 
 Array = NDArray[np.float64]
@@ -102,62 +101,42 @@ def least_excess(A1: Array, b1: Array, A2: Array, b2: Array, rows: Sequence[int]
     return scale * np.asarray(found.x)[n:]
 
 
-def nearest_right_hand_side(
-    A1: Array, b1: Array, A2: Array, b2: Array, weights: Array
-) -> Array | None:
-    """Return the right-hand side of the equations nearest to b1 for which there is a solution.
-
-    Args:
-        A1: Equations.
-        b1: Their right-hand sides.
-        A2: Limits.
-        b2: Their right-hand sides.
-        weights: Weight of the square of each difference.
-
-    Returns:
-        The right-hand side; None if the limits contradict each other.
-    """
-    n, rows = A1.shape[1], len(b1)
-    scale = _force_scale(b1, b2)
-    W = np.diag(np.concatenate([np.full(n, FORCE_WEIGHT**2 * float(weights.min())), weights]))
-    found = solve_qp(
-        W,
-        np.zeros(n + rows),
-        np.hstack([A1, np.eye(rows)]),
-        b1 / scale,
-        np.hstack([A2, np.zeros((len(b2), rows))]),
-        b2 / scale,
-    )
-    if found.status != OPTIMAL:
-        return None
-    return b1 - scale * np.asarray(found.x)[n:]
-
-
 def least_shift(
-    A1: Array, b1: Array, A2: Array, b2: Array, effects: Array, length: float
+    A1: Array,
+    b1: Array,
+    A2: Array,
+    b2: Array,
+    effects: Array,
+    length: float,
+    *,
+    limit_effects: Array | None = None,
+    weights: Array | None = None,
 ) -> Array | None:
     """Return the least change of parameters with which there is a solution.
 
     Args:
         A1: Equations A1 x = b1 + effects p.
         b1: Their right-hand sides.
-        A2: Limits.
+        A2: Limits A2 x >= b2 + limit_effects p.
         b2: Their right-hand sides.
         effects: Change of the right-hand sides per parameter, shape (equations, parameters).
         length: Size of parameters that is comparable to the forces of the problem.
+        limit_effects: Change of the limits per parameter; none by default.
+        weights: Weight of the square of each parameter, the largest 1; 1 by default.
 
     Returns:
         The parameters of least sum of squares; None if no change of them suffices.
     """
     n, count = A1.shape[1], effects.shape[1]
     scale = _force_scale(b1, b2)
-    W = np.diag([FORCE_WEIGHT**2] * n + [1.0] * count)
+    moved = np.zeros((len(b2), count)) if limit_effects is None else limit_effects
+    own = np.ones(count) if weights is None else weights
     found = solve_qp(
-        W,
+        np.diag([FORCE_WEIGHT**2 * float(own.min())] * n + own.tolist()),
         np.zeros(n + count),
         np.hstack([A1, -effects * length / scale]),
         b1 / scale,
-        np.hstack([A2, np.zeros((len(b2), count))]),
+        np.hstack([A2, -moved * length / scale]),
         b2 / scale,
     )
     if found.status != OPTIMAL:
