@@ -42,6 +42,7 @@ def run_command(*words, directory=None, **environment):
         ["view"],
         ["cache"],
         *(["cache", word] for word in ["list", "clear", "path", "size"]),
+        *(["export", *word] for word in ([], ["c"], ["fmu"])),
         ["reproduce"],
         ["reproduce", "operation-counts"],
     ],
@@ -70,6 +71,7 @@ def test_help_lists_every_subcommand():
         "view",
         "bench",
         "cache",
+        "export",
         "reproduce",
     ):
         assert name in output

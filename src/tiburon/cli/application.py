@@ -11,6 +11,7 @@ from tiburon.cli import (
     convert,
     demo,
     drive,
+    export,
     hydro,
     info,
     models,
@@ -57,6 +58,7 @@ for name, module in {
     application.command(name, epilog=_examples(module.EXAMPLES))(module.run)
 application.command("bench", context_settings=bench.PASS_ON)(bench.run)
 application.add_typer(cache.application, name="cache", epilog=_examples(cache.EXAMPLES))
+application.add_typer(export.application, name="export", epilog=_examples(export.EXAMPLES))
 application.add_typer(sweep.application, name="sweep", epilog=_examples(sweep.EXAMPLES))
 application.add_typer(reproduce.application, name="reproduce", epilog=_examples(reproduce.EXAMPLES))
 application.add_typer(validate.application, name="validate", epilog=_examples(validate.EXAMPLES))
