@@ -177,3 +177,21 @@ def test_models_fit_a_narrow_terminal(monkeypatch):
     row = next(number for number, line in enumerate(lines) if line.startswith("four_bar "))
     assert lines[row].split() == ["four_bar", "tree", "3", "4.5", "1"]
     assert lines[row + 1] == "  Crank, coupler and rocker: one loop, one degree of freedom"
+
+
+URDF = """<robot name="hull"><link name="hull"><inertial><mass value="2.0"/>
+<inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>"""
+
+
+def test_urdf_files_float_on_request(tmp_path):
+    file = tmp_path / "hull.urdf"
+    file.write_text(URDF)
+    assert json.loads(output_of("info", file, "--base", "free", "--json"))["nv"] == 6
+    target = tmp_path / "hull.toml"
+    output_of("convert", file, target, "--base", "free")
+    assert tb.load(target).joint("base").kind == "free"
+    result = CliRunner().invoke(application, ["info", "puma560", "--base", "free"])
+    assert isinstance(result.exception, tb.ModelError)
+    stored = ["simulate", "run.zarr", "--resume", "--base", "free"]
+    assert CliRunner().invoke(application, stored).exit_code == 2
+    output_of("simulate", file, "--base", "free", "-t", "0.02")

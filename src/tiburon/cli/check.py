@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiburon.cli.console import FAILURE, AsJson, PackagePath, Robot, load_quietly, open_console
+from tiburon.cli.console import (
+    FAILURE,
+    AsJson,
+    Base,
+    PackagePath,
+    Robot,
+    load_quietly,
+    open_console,
+)
 
 if TYPE_CHECKING:
     from tiburon.checks.model_check import ModelCheck
@@ -49,6 +57,7 @@ def run(
     viscosity: Annotated[
         float, typer.Option(min=0.0, help="Viscosity of the water [Pa s].")
     ] = 1.2e-3,
+    base: Base = None,
     package_path: PackagePath = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Check parameters only; no simulation.")
@@ -71,7 +80,7 @@ def run(
     import tiburon as tb
     from tiburon.cli.run_options import world_of
 
-    model, warnings = load_quietly(robot, package_path or ())
+    model, warnings = load_quietly(robot, package_path or (), base)
     if pose is not None and pose not in model.poses:
         raise tb.UnknownNameError("pose", pose, tuple(model.poses))
     water = tb.Water(density, current, viscosity)

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,6 +33,13 @@ def complete_robot(incomplete: str) -> list[str]:
     return [name for name in zoo.names() if name.startswith(incomplete)]
 
 
+class RootJoint(StrEnum):
+    """Joint between world and root link."""
+
+    FREE = "free"
+    FIXED = "fixed"
+
+
 Robot = Annotated[
     str,
     typer.Argument(
@@ -42,6 +50,13 @@ Robot = Annotated[
 ]
 PackagePath = Annotated[
     list[Path] | None, typer.Option(help="Package folder with meshes; may be repeated.")
+]
+Base = Annotated[
+    RootJoint | None,
+    typer.Option(
+        help="Joint between world and root link of a URDF or SDF file, which do not specify it: "
+        "free for a vehicle, or fixed."
+    ),
 ]
 Pose = Annotated[str | None, typer.Option(help="Named initial pose.")]
 Position = Annotated[
@@ -70,12 +85,15 @@ Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def load_quietly(source: str, package_paths: Sequence[Path] = ()) -> tuple["Model", list[str]]:
+def load_quietly(
+    source: str, package_paths: Sequence[Path] = (), base: RootJoint | None = None
+) -> tuple["Model", list[str]]:
     """Load a robot and collect the warnings about its file.
 
     Args:
         source: Path of a file, or the name of a robot of the zoo.
         package_paths: Folders that are searched for meshes.
+        base: Joint between world and root link, named "base"; by default that of the file.
 
     Returns:
         The robot, and the warnings raised while it was read.
@@ -84,7 +102,9 @@ def load_quietly(source: str, package_paths: Sequence[Path] = ()) -> tuple["Mode
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", tb.ModelWarning)
-        model = tb.load(source, package_paths=package_paths)
+        root = {RootJoint.FREE: tb.Free, RootJoint.FIXED: tb.Fixed}
+        joint = None if base is None else root[base]("base")
+        model = tb.load(source, package_paths=package_paths, root_joint=joint)
     caught = [entry for entry in caught if issubclass(entry.category, tb.ModelWarning)]
     return model, [str(entry.message) for entry in caught]
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from tiburon.cli.console import Force, PackagePath, Robot, load_quietly
+from tiburon.cli.console import Base, Force, PackagePath, Robot, load_quietly
 
 EXAMPLES = """
 tiburon convert arm.urdf arm.toml
@@ -18,6 +18,7 @@ def run(
     target: Annotated[
         Path, typer.Argument(metavar="OUT", help="The file to write: .toml (native) or .urdf.")
     ],
+    base: Base = None,
     package_path: PackagePath = None,
     force: Force = False,
 ) -> None:
@@ -26,7 +27,7 @@ def run(
 
     if target.exists() and not force:
         raise tb.ModelFileError(target, "exists already; choose another name, or pass --force")
-    model, warnings = load_quietly(source, package_path or ())
+    model, warnings = load_quietly(source, package_path or (), base)
     for warning in warnings:
         print(f"warning: {warning}")
     losses = tb.save(model, target)

@@ -94,6 +94,7 @@ def run(
         float | None,
         typer.Option(min=0.1, help="Run for a time [s], report jitter and deadline misses, end."),
     ] = None,
+    base: console.Base = None,
     package_path: console.PackagePath = None,
 ) -> None:
     """Drive a robot in real time, from a page in the browser or through a socket.
@@ -105,7 +106,7 @@ def run(
     from tiburon.cli.run_options import clear_start, surroundings
     from tiburon.drive.session import Drive
 
-    model, warnings = console.load_quietly(source, package_path or [])
+    model, warnings = console.load_quietly(source, package_path or [], base)
     for line in warnings:
         print(f"note: {line}")
     around = surroundings(world, None, density, current, surface, ground, source)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiburon.cli.console import AsJson, PackagePath, Robot, load_quietly, open_console
+from tiburon.cli.console import AsJson, Base, PackagePath, Robot, load_quietly, open_console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,6 +28,7 @@ tiburon info arm.urdf --json
 
 def run(
     robot: Robot,
+    base: Base = None,
     package_path: PackagePath = None,
     everything: Annotated[bool, typer.Option("--all", help="Show lists in full.")] = False,
     as_json: AsJson = False,
@@ -35,7 +36,7 @@ def run(
     """Show a robot: tree, state layout, actuators, masses, dimensions, loops, warnings."""
     from tiburon.formats.description import describe
 
-    model, warnings = load_quietly(robot, package_path or ())
+    model, warnings = load_quietly(robot, package_path or (), base)
     described = describe(model)
     touching = _candidates(model, robot)
     if touching:

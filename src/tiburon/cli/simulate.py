@@ -119,6 +119,7 @@ def run(
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write a replay page.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a report page (HTML).")] = None,
+    base: console.Base = None,
     package_path: console.PackagePath = None,
     as_json: console.AsJson = False,
 ) -> None:
@@ -134,6 +135,8 @@ def run(
         from tiburon.errors import OptionError
 
         raise OptionError("--plot: ending", FIGURE_SUFFIXES, plot.suffix)
+    if resume and base is not None:
+        raise typer.BadParameter("--base is of a new run; a stored one keeps its robot")
     if resume:
         done, before = _resume(store or Path(robot), duration, control, budget)
     else:
@@ -159,7 +162,7 @@ def run(
             surroundings,
             control,
             command or [],
-            package_path or [],
+            (package_path or [], base),
             options,
             print_warnings=not as_json,
         )
@@ -221,7 +224,7 @@ def _start(
     around: tuple[Any, ...],
     control: str | None,
     commands: list[str],
-    package_paths: list[Path],
+    loading: tuple[list[Path], console.RootJoint | None],
     options: dict[str, Any],
     *,
     print_warnings: bool,
@@ -239,7 +242,7 @@ def _start(
         user_code_errors,
     )
 
-    model, warnings = console.load_quietly(robot, package_paths)
+    model, warnings = console.load_quietly(robot, *loading)
     for warning in warnings if print_warnings else ():
         print(f"warning: {warning}", file=sys.stderr)
     pose, position, velocity = place
