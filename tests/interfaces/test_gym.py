@@ -99,6 +99,36 @@ def test_a_robot_that_diverges_ends_its_episode_and_says_so():
     assert np.isfinite(seen).all()
 
 
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_robots_that_start_again_have_no_command_of_a_sampled_controller(mode):
+    @tb.traced
+    class Counting:
+        discrete_state_names = ("count",)
+
+        def __call__(self, state):
+            return state.sensors["action"] + state.own_z[0], [state.own_z[0] + 1.0]
+
+    task = gym.Task(
+        name="counting",
+        model=tb.load("pendulum"),
+        dt=5e-3,
+        substeps=2,
+        start=lambda generator: {"q": generator.uniform(-1.0, 1.0, 1)},
+        low=(-2.0,),
+        high=(2.0,),
+        control=Counting(),
+        observe=lambda model, q, u, z: [q, u, z],
+        max_steps=3,
+    )
+    single = SyncVectorEnv([lambda: gym.Env(task) for _ in range(3)], autoreset_mode=mode)
+    ours = gym.VectorEnv(task, 3, autoreset_mode=mode)
+    np.testing.assert_array_equal(single.reset(seed=5)[0], ours.reset(seed=5)[0])
+    for number in range(8):
+        action = np.full((3, 1), 0.5 + 0.1 * number)
+        for a, b in zip(single.step(action)[:4], ours.step(action)[:4], strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -115,6 +145,8 @@ def test_a_robot_that_diverges_ends_its_episode_and_says_so():
         (lambda: _with(start=lambda g: {"speed": 1.0}), "speed"),
         (lambda: _with(shapes={"goal": 2}, reward=lambda model, goal: goal[0]), "goal"),
         (lambda: _with(control=None), "low and high"),
+        (lambda: _with(options={"control_dt": 0.1}), "control_dt"),
+        (lambda: _uneven().reset(seed=0), "the same names for every episode"),
     ],
 )
 def test_wrong_use_is_refused_with_the_name_of_what_is_wrong(call, message):
@@ -126,6 +158,16 @@ def _begun():
     env = gym.VectorEnv("cart_pole", 2)
     env.reset(seed=0)
     return env
+
+
+def _uneven():
+    """Return robots of which only some draw a velocity."""
+
+    def start(generator):
+        q = generator.uniform(-0.05, 0.05, 2)
+        return {"q": q, "v": q} if q[0] > 0.0 else {"q": q}
+
+    return gym.VectorEnv(dataclasses.replace(gym.task("cart_pole"), start=start), 8)
 
 
 def _with(**changes):

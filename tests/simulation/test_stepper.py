@@ -211,6 +211,13 @@ def test_a_controller_reads_the_action_and_keeps_discrete_states():
     ("call", "message"),
     [
         (lambda: tb.stepper(ARM, DT, events=[]), "events"),
+        (lambda: tb.stepper(ARM, DT, control_dt=0.1), "control_dt"),
+        (lambda: tb.stepper(ARM, DT, q=np.zeros(ARM.nq)), "'q'"),
+        (lambda: _changed(q=np.zeros((2, ARM.nq), dtype=np.float32)), "state.q.*float32"),
+        (lambda: _changed(v=np.zeros((1, ARM.nv))), r"state.v.*\(2, "),
+        (lambda: _changed(q=np.zeros((2, 2 * ARM.nq))[:, ::2]), "state.q.*not contiguous"),
+        (lambda: _arm().step(_arm().start(cases=2), out=_of_dog(2)), "out.state.q"),
+        (lambda: _arm().step(_of_dog(2).state), "state.q"),
         (lambda: tb.stepper(ARM, DT, control=lambda s: s.q), "marked with tiburon.traced"),
         (lambda: tb.stepper(ARM, DT, action=3), "a controller that reads it"),
         (lambda: tb.stepper(ARM, DT, substeps=0), "substeps"),
@@ -232,3 +239,75 @@ def test_wrong_arguments_are_refused_with_their_name(call, message):
 
 def _arm():
     return tb.stepper(ARM, DT)
+
+
+def _changed(**arrays):
+    """Take a step from states of two cases in which some arrays are others."""
+    stepper = _arm()
+    state = stepper.start(cases=2)
+    for name, values in arrays.items():
+        setattr(state, name, values)
+    return stepper.step(state)
+
+
+def _of_dog(cases):
+    """Return the result of a step of another robot."""
+    stepper = tb.stepper(DOG, DT)
+    return stepper.step(stepper.start(cases=cases))
+
+
+def test_parameters_that_all_cases_share_are_those_of_each():
+    """One value for all cases, such as the one that the stepper was made with."""
+    gravity = {"world.gravity": (1.0, 2.0, -3.0)}
+    stepper = tb.stepper(ARM, DT, substeps=SUBSTEPS, parameters=gravity)
+    q = np.random.default_rng(4).standard_normal((CASES, ARM.nq))
+    run = tb.simulate(
+        ARM,
+        SUBSTEPS * DT,
+        q=q,
+        dt=DT,
+        parameters=gravity,
+        record_every=SUBSTEPS,
+        progress=False,
+    )
+    for start in (stepper.start(q=q), stepper.start(q=q, parameters=gravity)):
+        assert stepper.step(start).state.q.tobytes() == run.q[-1].tobytes()
+
+
+def test_a_result_that_is_overwritten_takes_the_parameters_of_the_state():
+    stepper = tb.stepper(ARM, DT, parameters={"world.gravity": (0.0, 0.0, 0.0)})
+    light = stepper.start(cases=2)
+    heavy = stepper.start(cases=2, parameters={"world.gravity": (0.0, 0.0, -30.0)})
+    expected = stepper.step(stepper.step(heavy).state).state
+    room = stepper.step(light)
+    found = stepper.step(stepper.step(heavy, out=room).state).state
+    assert found.q.tobytes() == expected.q.tobytes()
+
+
+def test_a_sampled_controller_that_gives_no_number_fails_its_case():
+    @tb.traced
+    class Rooted:
+        discrete_state_names = ("count",)
+
+        def __call__(self, state):
+            return np.sqrt(state.sensors["action"]), [state.own_z[0] + 1.0]
+
+    stepper = tb.stepper(
+        ARM,
+        DT,
+        control=Rooted(),
+        action=ARM.nv,
+        observe=lambda model, u: u,
+    )
+    state = stepper.start(cases=3)
+    action = np.ones((3, ARM.nv))
+    action[1] = -1.0
+    result = stepper.step(state, action)
+    np.testing.assert_array_equal(result.failed, [False, True, False])
+    np.testing.assert_array_equal(result.state.steps, [1.0, 0.0, 1.0])
+    np.testing.assert_array_equal(result.state.q[1], state.q[1])
+    np.testing.assert_array_equal(result.state.held[1], state.held[1])
+    # a case that starts again has not been commanded
+    again = stepper.step(state, action, np.array([False, True, False]), stepper.start(cases=1))
+    assert not again.failed.any()
+    np.testing.assert_array_equal(again.observation, [action[0], 0.0 * action[0], action[0]])

@@ -184,6 +184,13 @@ class Task:
         for name in rows[0]:
             if name not in known:
                 raise OptionError(f"task {self.name!r}: names that start returns", known, name)
+        for row in rows:
+            if row.keys() != rows[0].keys():
+                raise ShapeError(
+                    f"task {self.name!r}: start",
+                    f"the same names for every episode: {', '.join(rows[0]) or 'none'}",
+                    ", ".join(row) or "nothing",
+                )
         lacking = [name for name in self.shapes if name not in rows[0]]
         if lacking:
             given = ", ".join(rows[0]) or "nothing"

@@ -40,8 +40,12 @@ Bools = NDArray[np.bool_]
 MANY = 1_000_000
 """Cases in all for which optimized code is worth its compilation: those of a stepper."""
 
-REFUSED = ("adaptive", "case_numbers", "events", "progress", "record", "sensors", "store")
-"""Keywords of `simulate` that have no meaning for single intervals."""
+SHARED = (
+    *("world", "fluid", "forces", "prescribed", "passive", "limits", "contact", "contact_pairs"),
+    *("contact_law", "contact_tolerance", "keep_inertia", "redundancy_tolerance", "loop_method"),
+    *("time",),
+)
+"""Keywords of `simulate` that have a meaning for single intervals, beside those of a stepper."""
 
 
 @dataclass(slots=True)
@@ -192,9 +196,9 @@ def stepper(
             result = arms.step(state, tau)
             result = arms.step(result.state, tau)
     """
-    for name in REFUSED:
-        if name in options:
-            raise OptionError("stepper: keyword", [n for n in _SHARED if n not in REFUSED], name)
+    for name in options:
+        if name not in SHARED:
+            raise OptionError("stepper: keyword", SHARED, name)
     if control is not None and not is_traced(control):
         raise ModelError(
             f"control: expected a controller marked with tiburon.traced, got {shown(control)}; "
@@ -236,14 +240,6 @@ def stepper(
     return Stepper(ready, substeps, functions, dict(shapes or {}), tuple(parameters or ()))
 
 
-_SHARED = (
-    *("world", "fluid", "forces", "prescribed", "passive", "limits", "contact", "contact_pairs"),
-    *("contact_law", "contact_tolerance", "keep_inertia", "redundancy_tolerance", "loop_method"),
-    *("time",),
-)
-"""Keywords that a stepper shares with `simulate`, beside its own."""
-
-
 class Stepper:
     """Advances batches by control intervals; made by `stepper`.
 
@@ -276,6 +272,8 @@ class Stepper:
         self._watcher = _Watcher(ready, functions, shapes, self.size)
         self.observation_size = self._watcher.size
         self._engines: dict[int, _Engine] = {}
+        self._widths = (setup.model.nq, setup.model.nv, system.nx, system.drive_size)
+        self._sizes = self.varied
 
     def __repr__(self) -> str:
         every = f"{self.substeps} steps of {self._ready.setup.dt:g} s"
@@ -335,7 +333,7 @@ class Stepper:
         nq, nv = model.nq, model.nv
         parts = np.split(state, (nq, nq + nv), axis=1)
         own = {
-            name: np.array(np.broadcast_to(values, (count, np.shape(values)[-1])))
+            name: np.array(np.broadcast_to(values, (count, np.shape(values)[-1])), order="C")
             for name, values in rows.items()
         }
         if taken is not None:
@@ -398,17 +396,23 @@ class Stepper:
             ShapeError: If an array does not fit.
         """
         cases = len(state)
+        self._check("state", state, cases)
         engine = self._engine(cases)
         marked = _marked(mask, fresh, cases)
         if out is None:
             out = self._room(state)
         elif out.state is state or out.state.q is state.q:
             raise ShapeError("out", "the result of another call", "that which holds the state")
-        elif len(out.state) != cases:
-            raise ShapeError("out", f"{cases} cases", f"{len(out.state)}")
+        else:
+            # parameters are those of the state, wherever the result is written
+            out.state.parameters = state.parameters
+            self._check("out.state", out.state, cases)
+            _native("out.observation", out.observation, (cases, self.observation_size))
+            _native("out.reward", out.reward, (cases,))
         begin = state
         if len(marked):
             assert fresh is not None
+            self._check("fresh", fresh, len(fresh))
             begin = state.like(np.copy, state.parameters)
             begin.put(marked, fresh, slice(None) if len(fresh) == len(marked) else marked)
         # steps read held values where they stay, unless they write them
@@ -417,15 +421,19 @@ class Stepper:
         given = held[:, self._places]
         if u is not None:
             self._put(given, u)
-        if self._system.held:
-            engine.sample(begin, held)
+        lost = engine.sample(begin, held) if self._system.held else None
         out.failed[:] = False
         if len(marked) < cases:
             engine.advance(begin, held, out)
+        if lost is not None and lost.any():
+            # no command: they stay where they are
+            out.state.put(lost, begin, lost)
+            out.failed |= lost
         if len(marked):
-            # they have not moved
+            # they have not moved, and no command has reached them
             out.state.put(marked, begin, marked)
             out.failed[marked] = False
+            given[marked] = begin.held[marked, self._places]
         self._watcher.run(out, begin, given, inputs)
         if len(marked):
             out.reward[marked], out.done[marked] = 0.0, False
@@ -442,6 +450,7 @@ class Stepper:
             u: Commands or action, those of the states by default.
             inputs: Further arguments, as `step` takes them.
         """
+        self._check("state", state, len(state))
         result = self._room(state)
         result.state = state
         given = state.held[:, self._places]
@@ -450,6 +459,14 @@ class Stepper:
             self._put(given, u)
         self._watcher.run(result, state, given, inputs)
         return result.observation
+
+    def _check(self, name: str, state: StepperState, cases: int) -> None:
+        """Refuse arrays that native code would read or write beyond their ends."""
+        for part, width in zip(("q", "v", "x", "held"), self._widths, strict=True):
+            _native(f"{name}.{part}", getattr(state, part), (cases, width))
+        _native(f"{name}.steps", state.steps, (cases,))
+        for part, width in self._sizes.items():
+            _native(f"{name}.parameters[{part!r}]", state.parameters.get(part), (cases, width))
 
     def _room(self, state: StepperState) -> Stepped:
         count = len(state)
@@ -529,8 +546,12 @@ class _Engine:
             self._located = LocatedContact(self._system, self.step.rows, False)
             self._located.bind(self.step)
 
-    def sample(self, state: StepperState, held: Array) -> None:
-        """Call a sampled controller at the start of an interval; it changes held values."""
+    def sample(self, state: StepperState, held: Array) -> Bools:
+        """Call a sampled controller at the start of an interval; it changes held values.
+
+        Returns:
+            Cases in which it gave a value that is not finite: they keep theirs.
+        """
         system = self._system
         if self._sampler is None:
             kernel = sample_kernel(system)
@@ -541,6 +562,7 @@ class _Engine:
         times = self.clock[BEGIN] + state.steps * self.clock[DT]
         found, failed = self._sampler.evaluate(whole, held, times, errors="flag", **rows)
         held[~failed] = found[~failed]
+        return np.array(failed, dtype=bool)
 
     def advance(self, state: StepperState, held: Array, out: Stepped) -> None:
         """Take the steps of an interval under some held values."""
@@ -772,6 +794,17 @@ def _flat(name: str, found: Any) -> Any:
     parts = found if isinstance(found, (tuple, list)) else [found]
     flat = [np.reshape(part, (-1,)) for part in parts]
     return np.concatenate(flat) if len(flat) > 1 else flat[0]
+
+
+def _native(name: str, values: Any, shape: tuple[int, ...]) -> None:
+    """Refuse an array that is not what native code reads at its address."""
+    fits = isinstance(values, np.ndarray) and values.dtype == np.float64 and values.shape == shape
+    if not (fits and values.flags.c_contiguous):
+        given = type(values).__name__
+        if isinstance(values, np.ndarray):
+            apart = "" if values.flags.c_contiguous else ", not contiguous"
+            given = f"shape {values.shape} of type {values.dtype}{apart}"
+        raise ShapeError(name, f"a contiguous array of float64 of shape {shape}", given)
 
 
 def _marked(mask: Any, fresh: StepperState | None, cases: int) -> NDArray[np.int64]:
