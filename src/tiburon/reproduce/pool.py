@@ -33,7 +33,7 @@ from tiburon.errors import RunFileError
 from tiburon.formats.load import load
 from tiburon.functions.dynamics import inverse_dynamics
 from tiburon.hydro.coefficients import ellipsoid_added_mass
-from tiburon.identification.identify import Identification, identify
+from tiburon.identification.identify import Identification, identify, student_t
 from tiburon.identification.measured import (
     MeasuredRun,
     load_measured,
@@ -340,9 +340,10 @@ def find_lift(
 ) -> Lift:
     """Return how measured pitch, less the predicted one, changes with measured height.
 
-    Least squares about the mean of each run, runs weighted equally; none without positions.
+    Least squares about the mean of each run, runs weighted equally; none without positions, or
+    where the 95 % interval over runs includes zero.
     """
-    along = square = 0.0
+    terms: list[tuple[float, float]] = []
     levels = []
     for run, found in zip(runs, predicted(model, runs, parameters, trim=TRIM), strict=True):
         valid = run.valid
@@ -351,10 +352,15 @@ def find_lift(
         levels.append(run.position[valid, 2].mean())
         z = run.position[valid, 2] - levels[-1]
         off = (run.attitude[:, 1] - found[:, 1])[valid]
-        along += float(z @ (off - off.mean())) / len(z)
-        square += float(z @ z) / len(z)
+        terms.append((float(z @ (off - off.mean())) / len(z), float(z @ z) / len(z)))
     level = float(np.mean(levels)) if levels and trim is None else None
-    return Lift(along / square if square else 0.0, level)
+    if len(terms) < 2:
+        return Lift(0.0, level)
+    along, square = np.array(terms).T
+    slope = along.sum() / square.sum()
+    spread = np.linalg.norm(along - slope * square) / square.sum()
+    spread *= math.sqrt(len(terms) / (len(terms) - 1))
+    return Lift(float(slope) if abs(slope) > student_t(len(terms) - 1) * spread else 0.0, level)
 
 
 def quasi_static(
