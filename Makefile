@@ -85,7 +85,7 @@ docs: $(call stamp,docs)
 
 # pages and links alone: tutorials are not executed, replays are not made
 docs-check: $(call stamp,docs)
-	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/check
+	$(BIN)/python -m sphinx -W --keep-going -q -b dummy docs docs/_build/check
 
 wheel: $(call stamp,core)
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
