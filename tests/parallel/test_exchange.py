@@ -235,6 +235,8 @@ def test_threads_that_start_different_runs_are_refused(monkeypatch):
         ({"parameters": {"link_1.mass": 2.0}}, "parameters"),
         ({"case_numbers": [1]}, "case_numbers"),
         ({"method": "rosenbrock"}, "method"),
+        ({"method": "b2pc5"}, "method"),
+        ({"method": "b4pc5"}, "method"),
         ({"exchange": tb.ThreadExchange(1), "budget": 1.0}, "budget"),
         ({"exchange": "mpi"}, "exchange"),
     ],

@@ -69,8 +69,9 @@ def run_in_parts(
         if options.get(name) is not None:
             raise OptionError(f"{name} with partition", ("None",), f"one: {reason}")
     method: Any = options.get("method")
-    if method in METHODS and METHODS[method].is_implicit:
-        able = [name for name, known in METHODS.items() if not known.is_implicit]
+    # messages are those of one evaluation of the dynamics itself
+    able = [name for name, m in METHODS.items() if not m.is_implicit and m.points == 1]
+    if method in METHODS and method not in able:
         raise OptionError("method with partition", able, method)
     if exchange is not None and options.get("budget") is not None:
         raise OptionError(

@@ -203,6 +203,9 @@ class Method:
     advances: Callable[..., Any] | None = None
     """``(manifold, acceleration, q, w, memory, h, *time) -> (q, w, memory)`` of such a method."""
 
+    points: int = 1
+    """Points of a block, whose evaluations are made at once in the lanes of vectors."""
+
     is_implicit: bool = False
     """Whether steps need the Jacobian of the rates, and take `ImplicitRates`."""
 

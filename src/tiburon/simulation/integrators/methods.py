@@ -23,6 +23,7 @@ def _block(points: int) -> Method:
         step=dopri5_step,
         starts=partial(start_block, points),
         advances=partial(advance_block, points),
+        points=points,
     )
 
 
