@@ -274,6 +274,19 @@ def test_parameters_that_all_cases_share_are_those_of_each():
         assert stepper.step(start).state.q.tobytes() == run.q[-1].tobytes()
 
 
+def test_paths_of_cases_remain_where_other_parameters_are_given():
+    paths = [
+        tb.JointPath.through([0.0, 0.5, 1.0], [(0.0,), (a,), (2.0 * a,)], kind="quintic")
+        for a in (0.1, 0.5, 1.0)
+    ]
+    given = {"parameters": {"link_5.mass": 3.0}, "prescribed": {"joint_1": paths}}
+    stepper = tb.stepper(ARM, DT, substeps=SUBSTEPS, **given)
+    run = tb.simulate(ARM, SUBSTEPS * DT, dt=DT, record_every=SUBSTEPS, progress=False, **given)
+    start = stepper.start(cases=3, parameters={"link_5.mass": np.full(3, 3.0)})
+    assert stepper.step(start).state.q.tobytes() == run.q[-1].tobytes()
+    assert run.q[-1, 0, 0] != run.q[-1, 2, 0]
+
+
 def test_a_result_that_is_overwritten_takes_the_parameters_of_the_state():
     stepper = tb.stepper(ARM, DT, parameters={"world.gravity": (0.0, 0.0, 0.0)})
     light = stepper.start(cases=2)

@@ -435,6 +435,8 @@ def prepare(
     own = control
 
     def vary(values: Mapping[str, Any]) -> VariedRun:
+        # the paths of cases are part of the run, whatever else differs
+        values = {**values, **cases_of(motions)}
         return vary_run(model, place or DEFAULT_WORLD, extra, own, values, passive, limits)
 
     if several or parameters is not None:
