@@ -12,7 +12,7 @@ from tests.robots import kicked
 from tiburon.native.llvm_module import module_for_many, module_for_one
 from tiburon.native.x86.entry import X86Single
 from tiburon.native.x86.function import suits_program
-from tiburon.trace import function, interpret, lanes, trace
+from tiburon.trace import fixed_loop, function, interpret, lanes, trace, while_loop
 
 RANDOM = np.random.default_rng(18)
 SIZE = 6
@@ -69,6 +69,41 @@ def test_one_case_uses_vectors_of_the_machine(width):
         assert "@lanes" not in many
 
 
+def calls_in_functions(number):
+    """So many calls in lanes in a function of many results and in loops, each used twice."""
+
+    def program(x):
+        def rates(a):
+            sets = [(a[k % SIZE], 0.1 * (k + 1.0) + a[1]) for k in range(number)]
+            found = lanes(lambda b, c: [b * c + x[0], np.sin(b) / (2.0 + c * c), b - c], sets)
+            # results of the calls, and what is computed from them
+            return [*(value for r in found for value in r), found[0][0] * found[1][1]]
+
+        def moved(a):
+            return np.array([0.5 * value for value in rates(a)[:SIZE]], like=x)
+
+        rates_of = function(rates)
+        first = rates_of(x)
+        second = rates_of(np.array(first[:SIZE], like=x))
+        third = fixed_loop(3, lambda _, a: moved(a), x)
+        fourth = while_loop(lambda a: a @ a > 0.5, moved, x, 20)
+        return np.array([*first, *second, *third, *fourth.state, fourth.count], like=x)
+
+    return trace(program, {"x": (SIZE,)})
+
+
+@pytest.mark.parametrize("number", [2, 7, 30])
+def test_batches_open_calls_in_lanes_in_functions_and_loops(number):
+    """Short arithmetic is no function of its own wherever it is; few results, or many."""
+    program, x = calls_in_functions(number), RANDOM.normal(size=(9, SIZE))
+    found = assert_same_bits(program, x)
+    np.testing.assert_allclose(found, interpret(program, [x]), rtol=1e-9, atol=1e-9)
+    for width in (1, 4):
+        many = module_for_many(program, lanes=width, fused=True)
+        # the function that is called twice and the two loops
+        assert len(re.findall(r"define internal void @callee", many)) == 3
+
+
 @needs_avx2
 @pytest.mark.parametrize("number", [2, 4, 7])
 @pytest.mark.parametrize("long", [False, True])
@@ -87,6 +122,8 @@ def test_x86_code_has_the_same_bits(number, long):
         assert "vmulpd" in text
         assert run_text(program, text, x).tobytes() == expected.tobytes()
     assert run_lanes(program, x, 4, x86=True).tobytes() == expected.tobytes()
+    # batches inline short arithmetic, however often it is called
+    assert suits_program(program) is (number <= 4 or not long)
 
 
 @pytest.mark.parametrize("name", ["quadruped", "box_stack"])

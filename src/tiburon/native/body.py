@@ -368,7 +368,11 @@ class EarlyStores:
         self.places: dict[int, Sequence[int]] = {}
         """Places of the results that are stored early."""
         if len(places) >= MANY_RESULTS:
-            arithmetic = {i.target for i in instructions if i.op not in _UNCOMPUTED}
+            arithmetic: set[int] = set()
+            for i in instructions:
+                copied = i.op == "copy" and i.args[0] in arithmetic
+                if copied or i.op not in _UNCOMPUTED:
+                    arithmetic.add(i.target)
             self.places = {k: places[k] for k in places if k in arithmetic}
         self._stored: dict[int, Ref] = {}
 

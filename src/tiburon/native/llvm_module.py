@@ -15,7 +15,8 @@ Constants and parameters are in tables with a whole vector each, so that instruc
 memory operands. The computation of one group is a separate function: it sees neither the values in
 the tables nor a loop, so LLVM cannot turn memory operands back into separate loads.
 
-Each region and primitive becomes one internal function per module. A call stores its arguments in
+Each region and primitive becomes one internal function per module, but short arithmetic that is
+called in lanes is part of the code around it. A call stores its arguments in
 one stack array, calls, and loads the results from another. Arguments, inputs and results are loaded
 where straight-line code reads them, again in each block and after each call: a value that is loaded
 early has to be stored and loaded once more where registers are few or a call comes between. Those
@@ -30,7 +31,7 @@ from __future__ import annotations
 import re
 import struct
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -401,9 +402,10 @@ def emit_callee(name: str, callee: Callee, callees: CalleeWriter) -> tuple[str, 
     writer = FunctionWriter(target, callees, max(lanes, PACKED_ANGLES))
     m = LlvmMachine(target, name, writer.stack_lines, unrolled=is_unrolled(callee))
     order: Order = "depth_first" if lanes == 1 else "traced"
+    in_lanes = callees.vector_lanes > 1
     prepare: Prepare = list
-    if isinstance(callee, FunctionRegion):
-        prepare = partial(in_segments, wanted=callee.roots)
+    if isinstance(callee, GraphRegion):
+        prepare = partial(_prepared, callee, order, in_lanes)
     given = Arguments(Slots("%in"), places)
     write_callee(
         m,
@@ -413,7 +415,7 @@ def emit_callee(name: str, callee: Callee, callees: CalleeWriter) -> tuple[str, 
         writer,
         order=order,
         prepare=prepare,
-        in_lanes=callees.vector_lanes > 1,
+        in_lanes=in_lanes,
     )
     attributes = function_attributes(lanes)
     if len(target.lines) > MAX_INLINED_LINES:
@@ -431,6 +433,17 @@ def emit_callee(name: str, callee: Callee, callees: CalleeWriter) -> tuple[str, 
         "",
     ]
     return "\n".join(lines), writer.declarations()
+
+
+def _prepared(
+    region: GraphRegion, order: Order, in_lanes: bool, instructions: list[Instruction]
+) -> list[Instruction]:
+    """Open short calls in lanes where they run one after another; divide very long functions."""
+    if not in_lanes:
+        instructions = _with_opened_rows(region, instructions, order)
+    if isinstance(region, FunctionRegion):
+        instructions = in_segments(instructions, region.roots)
+    return instructions
 
 
 def _tape(name: str, region: FunctionRegion, callees: CalleeWriter) -> tuple[str, set[str]]:
@@ -613,6 +626,21 @@ def flattened(
     """
     lowered = lower(program.graph, program.roots, order, in_lanes=in_lanes)
     calls, in_rows = _call_counts(program)
+
+    def is_opened(callee: Callee) -> bool:
+        return _is_opened(callee, calls, in_rows, x86=x86, packed=not in_lanes)
+
+    return _opened(lowered, is_opened, inner, in_lanes=in_lanes)
+
+
+def _opened(
+    lowered: Sequence[Instruction],
+    is_opened: Callable[[Callee], bool],
+    order: Order,
+    *,
+    in_lanes: bool,
+) -> Flattened:
+    """Place the bodies of some functions, in an order of their own, where they are called."""
     aliases: dict[int, int] = {}
     found: list[Instruction] = []
     fresh = 1 + max((i.target for i in lowered), default=0)
@@ -625,11 +653,9 @@ def flattened(
                 continue
             if i.op == "result" and i.args[0] in opened:
                 names[i.target] = opened[i.args[0]][i.payload]
-            elif i.op == "call" and _is_opened(
-                i.payload, calls, in_rows, x86=x86, packed=not in_lanes
-            ):
+            elif i.op == "call" and is_opened(i.payload):
                 region = i.payload
-                body = lower(region.graph, region.roots, inner, in_lanes=in_lanes)
+                body = lower(region.graph, region.roots, order, in_lanes=in_lanes)
                 start, fresh = fresh, fresh + 1 + max(part.target for part in body)
                 own = dict(zip(region.inputs, args, strict=True))
                 outer = dict(opened)
@@ -645,6 +671,32 @@ def flattened(
     opened: dict[int, list[int]] = {}
     place(lowered, 0, aliases)
     return Flattened(found, aliases)
+
+
+def _with_opened_rows(
+    region: GraphRegion, instructions: list[Instruction], order: Order
+) -> list[Instruction]:
+    """Place the bodies of short calls in lanes where a region makes the calls."""
+    graph = region.graph
+    callees = [graph.payloads[node] for node in graph.live(region.roots)]
+    rows = {callee.body.key for callee in callees if _is_opened_row(callee)}
+    if not rows:
+        return instructions
+    flat = _opened(instructions, lambda callee: callee.key in rows, order, in_lanes=False)
+    found: list[Instruction] = []
+    results: dict[int, list[int]] = {}
+    for root in dict.fromkeys(region.roots):
+        if root in flat.aliases:
+            results.setdefault(flat.aliases[root], []).append(root)
+    for instruction in flat.instructions:
+        found.append(instruction)
+        number = instruction.target
+        found += [Instruction("copy", root, (number,)) for root in results.get(number, ())]
+    return found
+
+
+def _is_opened_row(callee: Any) -> bool:
+    return isinstance(callee, LanesRegion) and is_short_row(callee)
 
 
 def _is_opened(
@@ -775,7 +827,7 @@ class FunctionWriter:
         callee = instruction.payload
         if isinstance(callee, Segment):
             return self._call_segment(callee, arguments)
-        if isinstance(callee, LanesRegion) and is_short_row(callee):
+        if _is_opened_row(callee):
             return self._row(callee, arguments)
         if self.filled is not None:
             called, given = callee, arguments

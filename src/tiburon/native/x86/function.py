@@ -112,8 +112,10 @@ def inlined_length(graph: Graph, roots: Iterable[int], *, packed: bool = True) -
 
 
 def _single_callees(callee: Any) -> list[Any]:
-    """Return a callee, or that of each call in lanes."""
-    return [callee.body] * callee.calls if isinstance(callee, LanesRegion) else [callee]
+    """Return a callee, or that of each call in lanes if these are no short arithmetic."""
+    if isinstance(callee, LanesRegion) and not is_short_row(callee):
+        return [callee.body] * callee.calls
+    return [callee]
 
 
 def _call_length(callee: Any, calls: int, *, packed: bool) -> int | None:
@@ -130,8 +132,11 @@ def _call_length(callee: Any, calls: int, *, packed: bool) -> int | None:
         counted = callee.count()
         return counted.multiplications + counted.additions + counted.divisions
     if isinstance(callee, LanesRegion) and is_short_row(callee):
+        own = len(callee.graph.live(callee.roots))
+        if packed:
+            return callee.calls * own
         rows = -(-callee.calls // LANES)
-        return callee.argument_count + rows * len(callee.graph.live(callee.roots))
+        return callee.argument_count + rows * own
     if isinstance(callee, FunctionRegion):
         length = inlined_length(callee.graph, callee.roots, packed=packed)
         short = length is not None and length <= MAX_INLINED_FUNCTION
