@@ -16,11 +16,11 @@ memory operands. The computation of one group is a separate function: it sees ne
 the tables nor a loop, so LLVM cannot turn memory operands back into separate loads.
 
 Each region and primitive becomes one internal function per module, but short arithmetic that is
-called in lanes is part of the code around it. A call stores its arguments in
-one stack array, calls, and loads the results from another. Arguments, inputs and results are loaded
-where straight-line code reads them, again in each block and after each call: a value that is loaded
-early has to be stored and loaded once more where registers are few or a call comes between. Those
-that calls pass on are copied from where they are.
+called in lanes is part of the code around it. A call stores its arguments in one stack array,
+calls, and loads the results from another. Arguments, inputs and results are loaded where
+straight-line code reads them, again in each block and after each call: a value that is loaded early
+has to be stored and loaded once more where registers are few or a call comes between. Those that
+calls pass on are copied from where they are.
 
 Very long straight-line code becomes several functions, too: the time of LLVM's register allocation
 grows faster than the length of a function. The instructions stay the same, and so do all bits.
