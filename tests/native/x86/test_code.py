@@ -79,6 +79,28 @@ def test_signs_of_fused_products_are_part_of_the_instruction(signs):
     np.testing.assert_array_equal(compile_x86(write, arity=2)(a, b)[0], wide.astype(np.float64))
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_constant_signs_of_terms_take_no_instruction(sign):
+    """Sums and differences of signed terms, with all signs of zero and infinity."""
+
+    def write(t, a, b):
+        x, y = t.mul(t.const(sign), a), t.mul(b, t.const(sign))
+        return t.add(x, b), t.add(a, y), t.sub(a, y), t.fma(x, b, a)
+
+    recorder = InstructionRecorder()
+    results = write(recorder, "a", "b")
+    assert len(live_instructions(recorder.instructions, set(results))) == len(results)
+    special = np.array([0.0, -0.0, 1.5, -0.75, np.inf, -np.inf])
+    a, b = (array.ravel() for array in np.meshgrid(special, special))
+    with np.errstate(invalid="ignore"):
+        # products of these numbers are exact
+        expected = sign * a + b, a + sign * b, a - sign * b, (sign * a) * b + a
+    for got, value in zip(compile_x86(write, arity=2)(a, b), expected, strict=True):
+        np.testing.assert_array_equal(got, value)
+        known = ~np.isnan(value)
+        np.testing.assert_array_equal(np.signbit(got)[known], np.signbit(value)[known])
+
+
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", NAMES)
 def test_bits_are_those_of_single_calls(name, size, overlapped):

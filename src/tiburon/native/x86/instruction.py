@@ -15,6 +15,7 @@ from typing import NamedTuple
 from tiburon.native.target import Ref
 
 _SIGN_BIT = 1 << 63
+_ONE = 0x3FF0000000000000
 _ALL_BITS = (1 << 64) - 1
 # by whether the product and the addend are negated
 _FUSED_OPS = {
@@ -135,12 +136,24 @@ class InstructionRecorder:
     # float64 -> float64
 
     def add(self, a: Ref, b: Ref) -> Ref:
+        if b in self._negated:
+            return self._record("sub", a, self._negated[b])
+        if a in self._negated:
+            return self._record("sub", b, self._negated[a])
         return self._record("add", a, b)
 
     def sub(self, a: Ref, b: Ref) -> Ref:
+        if b in self._negated:
+            return self._record("add", a, self._negated[b])
         return self._record("sub", a, b)
 
     def mul(self, a: Ref, b: Ref) -> Ref:
+        # signs of mirrored branches, which are constants in the code of each
+        for sign, factor in ((a, b), (b, a)):
+            if self._patterns.get(sign) == _ONE:
+                return factor
+            if self._patterns.get(sign) == _ONE ^ _SIGN_BIT:
+                return self.neg(factor)
         return self._record("mul", a, b)
 
     def div(self, a: Ref, b: Ref) -> Ref:
