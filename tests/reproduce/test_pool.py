@@ -1,5 +1,7 @@
 """Validation on measured runs: its parts, and a pool of simulated runs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -84,6 +86,25 @@ def test_pitch_that_follows_height_is_removed_and_added():
         assert np.array_equal(flat[:, 1], pitch)
 
 
+def test_predictions_with_height_start_as_measured(tmp_path):
+    """A change of pitch at the start is no error, and does not make the vehicle ring."""
+    simulated(tmp_path, {}, 1, 1)
+    (run,) = pool.load_pool(tmp_path)
+    height = np.full(len(run.time), 0.8)
+    run = replace(run, position=np.column_stack([0 * height, 0 * height, height]))
+    robot, lift = tb.load("bluerov2_alpha"), pool.Lift(-0.1, 0.5)
+    parameters = {"vehicle.volume": robot.body("vehicle").fluid.volume}
+    (still,) = pool.predicted(robot, [run], parameters, trim=None)
+    tilted = run.attitude + np.array([0.0, -0.03, 0.0])
+    other = replace(run, quaternion=pool.quaternion_of(tilted))
+    (found,) = pool.lifted(robot, [other], parameters, lift, trim=None)
+    assert np.abs(found[0, :3] - tilted[0]).max() < 1e-12
+    # the same motion, but for the change
+    assert np.abs(found[:, 5] - still[:, 5]).max() < 1e-9
+    rise = still[:, 5] - still[0, 5]
+    assert np.abs(found[:, 1] - still[:, 1] + 0.03 + 0.1 * rise).max() < 1e-9
+
+
 def test_ringing_must_agree_with_both_measured_frequencies():
     assert pool.Ringing("run_006-2", 0.349, 0.352).met
     assert not pool.Ringing("run_006-2", 0.349, 0.31).met  # 16 % below 0.37
@@ -103,18 +124,27 @@ def test_an_empty_folder_is_refused(tmp_path):
         pool.load_pool(tmp_path)
 
 
-def simulated(folder, parameters, count, seed, first=0):
-    """Write runs of a vehicle with other parameters, as the measured ones are written."""
+def simulated(folder, parameters, count, seed, first=0, resting=False):
+    """Write runs of a vehicle with other parameters, as the measured ones are written.
+
+    Vehicles start level while the arm moves, out of equilibrium; or at rest in equilibrium, and the
+    arm begins to move after the time over which runs are trimmed, as the measured ones do.
+    """
     robot = tb.load("bluerov2_alpha")
     rng = np.random.default_rng(seed)
     time = pool.DT * np.arange(401)
     names = list(pool.JOINTS)
     for k in range(count):
         rates, phases = rng.uniform(0.3, 0.9, size=4), rng.uniform(0.0, 6.0, size=4)
-        joints = 1.2 + 0.8 * np.sin(rates * time[:, None] + phases)
-        record = MeasuredRun("arm", time, joints=dict(zip(names, joints.T, strict=True)))
+        moved = np.maximum(time - pool.TRIM, 0.0) ** 2 / 4.0 if resting else time
+        joints = 1.2 + 0.8 * np.sin(rates * moved[:, None] + phases)
+        level = np.tile([1.0, 0.0, 0.0, 0.0], (len(time), 1))
+        record = MeasuredRun("arm", time, level, joints=dict(zip(names, joints.T, strict=True)))
         path = record.joint_path()
         q, v = np.array(robot.neutral()), np.zeros(robot.nv)
+        if resting:
+            (angles,) = pool.quasi_static(robot, [record], parameters, trim=None)
+            q[:4] = pool.quaternion_of(angles)[0]
         q[robot.indices(names, of="q")] = path.at(0.0).position
         v[robot.indices(names, of="v")] = path.at(0.0).velocity
         run = tb.simulate(
@@ -146,7 +176,7 @@ def simulated(folder, parameters, count, seed, first=0):
 def test_a_simulated_pool_is_predicted_by_identified_parameters(tmp_path):
     """Cross-validated fits predict runs of a vehicle of other parameters than published."""
     truth = {"vehicle.center_of_buoyancy.z": 0.026, "vehicle.linear_damping.wx": 0.3}
-    simulated(tmp_path, truth, 6, 1)
+    simulated(tmp_path, truth, 6, 1, resting=True)
     table = pool.validate_pool(tmp_path)
     rows = {row.name: row for row in table.rows}
     assert rows["published, scalar added mass"].roll > 0.05

@@ -55,7 +55,8 @@ MIN_PERIOD, MAX_PERIOD = 1e-3, 1e3
 """Periods that smoothing splines can halve [s]."""
 
 START = 0.2
-"""Time over which measured rates at the start are averaged [s]."""
+"""Time over which a line through measured rates determines those at the start [s]: a vehicle that
+accelerates has others at the start than on average."""
 
 START_POSITION = 1.0
 """Time over which positions determine the velocity at the start [s]."""
@@ -224,9 +225,9 @@ class MeasuredRun:
     def start(self, model: Model) -> tuple[Array, Array]:
         """Return position and velocity of a robot on a free base at the start of the run.
 
-        The attitude is that of the first sample; rates are averaged over 0.2 s; the velocity is
-        the slope of valid positions over the first second, zero without two of them; positions are
-        relative to the first one; joints are zero.
+        The attitude is that of the first sample; rates are those of a line through the first 0.2 s,
+        at the first sample; the velocity is the slope of valid positions over the first second,
+        zero without two of them; positions are relative to the first one; joints are zero.
 
         Raises:
             ModelError: If the first joint of the robot is not free.
@@ -243,12 +244,12 @@ class MeasuredRun:
         if self.quaternion is not None:
             q[model.slice(base.name, of="q")][:4] = self.quaternion[0]
         if self.angular_velocity is not None:
-            v[model.slice(base.name, of="v")][:3] = self.angular_velocity[first].mean(axis=0)
+            rates, _ = _line(self.time[first], self.angular_velocity[first])
+            v[model.slice(base.name, of="v")][:3] = rates
         if self.position is not None:
             near = self.valid & (self.time <= self.time[0] + START_POSITION)
-            t = self.time[near] - self.time[near].mean() if near.sum() > 1 else np.zeros(1)
-            if t @ t > 0.0:
-                slope = t @ self.position[near] / (t @ t)
+            if near.sum() > 1:
+                _, slope = _line(self.time[near], self.position[near])
                 to_body = quaternion_conjugate(q[model.slice(base.name, of="q")][:4].tolist())
                 v[model.slice(base.name, of="v")][3:6] = quaternion_rotate(to_body, slope.tolist())
         return q, v
@@ -352,6 +353,16 @@ class MeasuredRun:
         if path is not None:
             save_figure(figure, Path(path))
         return figure
+
+
+def _line(time: Array, values: Array) -> tuple[Array, Array]:
+    """Return the line through values of shape (n, 3): its value at the first time, its slope."""
+    t = time - time.mean()
+    mean = values.mean(axis=0)
+    if len(time) < 2:
+        return mean, np.zeros_like(mean)
+    slope = t @ values / (t @ t)
+    return mean + t[0] * slope, slope
 
 
 def _smoothing_spline(time: Array, values: Array, period: float) -> Piecewise:

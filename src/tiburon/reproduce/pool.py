@@ -13,8 +13,9 @@ Predictions:
                     2.4 s an equilibrium: ballast and tether differ between runs
     without height  without the change of pitch with height: in all runs, also while the arm rests,
                     the vehicle pitches up as it rises, by about a degree per meter (a tether that
-                    is lifted, or air that expands). Identified predictions include it, in
-                    proportion to their own rise, by a coefficient of the fitted runs
+                    is lifted, or air that expands; the cause is not modeled). Identified
+                    predictions include it, in proportion to their own rise, by one coefficient of
+                    the fitted runs; this is the same prediction less that term
     as coded        drag of the vehicle as the source's program applies it: coefficients are in the
                     order of translations, velocities in that of rotations first
 """
@@ -320,12 +321,29 @@ class Lift(NamedTuple):
 
     def removed(self, run: MeasuredRun) -> MeasuredRun:
         """Return a measured run without the change by its measured rise."""
-        if not run.valid.any():
+        if not self.slope or not run.valid.any():
             return run
         angles = run.attitude.copy()
         height = height_of(run)
         angles[:, 1] -= self.change(run, height - height[0])
         return replace(run, quaternion=quaternion_of(angles))
+
+
+def lifted(
+    model: Model,
+    runs: Sequence[MeasuredRun],
+    parameters: Mapping[str, float],
+    lift: Lift,
+    *,
+    trim: float | None,
+) -> list[Array]:
+    """Return `predicted` with the change of pitch by their own rise.
+
+    The change at the start is taken off the measured attitude first: predictions then start as
+    measured. Otherwise they would start off by it, and ring.
+    """
+    flat = [lift.removed(run) for run in runs]
+    return lift.added(flat, predicted(model, flat, parameters, trim=trim))
 
 
 def height_of(run: MeasuredRun) -> Array:
@@ -538,7 +556,7 @@ def validate_pool(
         results["identified"],
         best,
         results["identified, trimmed, without height"],
-        lambda some: lift.added(some, predicted(model, some, trimmed, trim=TRIM)),
+        lambda some: lifted(model, some, trimmed, lift, trim=TRIM),
         lambda changes: predicted(model, runs, {**published, **changes}, trim=TRIM),
         BASE_ZERO,
     )
@@ -729,14 +747,15 @@ def _judged(
     """
     found: tuple[list[Any], ...] = tuple([None] * len(runs) for _ in range(3))
     for fold in folds:
-        judged = [runs[k] for k in fold.places]
-        moving = predicted(model, judged, fold.parameters, trim=trim)
-        still = quasi_static(model, judged, fold.parameters, trim=trim)
-        lifted = fold.lift.added(judged, moving)
+        lift, judged = fold.lift, [runs[k] for k in fold.places]
+        level = predicted(model, judged, fold.parameters, trim=trim)
+        moving = lifted(model, judged, fold.parameters, lift, trim=trim)
+        flat = [lift.removed(run) for run in judged]
+        still = quasi_static(model, flat, fold.parameters, trim=trim)
         for place, k in enumerate(fold.places):
             rise = moving[place][:, 5] - moving[place][0, 5]
-            still[place][:, 1] += fold.lift.change(runs[k], rise)
-            for target, part in zip(found, (still, moving, lifted), strict=True):
+            still[place][:, 1] += lift.change(runs[k], rise)
+            for target, part in zip(found, (still, level, moving), strict=True):
                 target[k] = part[place]
-    resting, level, dynamic = found
-    return resting, level, dynamic
+    resting, without, dynamic = found
+    return resting, without, dynamic

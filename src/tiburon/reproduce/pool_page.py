@@ -26,7 +26,8 @@ HONEST = (
     "The motions are slow: roll and pitch are nearly quasi-static and do not tell scalar from full "
     "added mass. Dynamics shows in the rates and in runs that ring. Drag as coded: the source's "
     "program applies coefficients of translation to rotation. Identified predictions pitch with "
-    "their own rise, as the vehicle does in all runs, by a coefficient of the fitted runs."
+    "their own rise, by one coefficient of the fitted runs: an observation, also made while the "
+    "arm rests, whose cause is not modeled. Rows without height are of the same parameters."
 )
 
 CAUSES = (
