@@ -15,7 +15,7 @@ Predictions:
                     the vehicle pitches up as it rises, by about a degree per meter (a tether that
                     is lifted, or air that expands; the cause is not modeled). Identified
                     predictions include it, in proportion to their own rise, by one coefficient of
-                    the fitted runs; this is the same prediction less that term
+                    the fitted runs; without it the parameters are the same
     as coded        drag of the vehicle as the source's program applies it: coefficients are in the
                     order of translations, velocities in that of rotations first
 """
