@@ -113,6 +113,7 @@ def test_nothing_in_the_package_writes_files_another_way():
         "written_file.py",  # the writer itself
         "native/cache.py",  # kernels: can be compiled again
         "results/store.py",  # zip files, through a stream of `written_file`
+        "interfaces/fmu.py",  # the same
         "parallel/sweep_task.py",  # notes of who computes a block: only the first may write one
     }
     sources = ROOT / "src" / "tiburon"

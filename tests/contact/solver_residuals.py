@@ -47,7 +47,7 @@ SOLVERS = {
     "sweeps alone, Coulomb": lambda one: coulomb(one, 5000, MOST_COLUMNS=0),
     "sweeps and Newton's method, Coulomb": lambda one: coulomb(one, 500, MOST_COLUMNS=120),
     "Newton's method from the first sweep, Coulomb": lambda one: coulomb(
-        one, 500, PATIENCE=1.0, SLOW=-1.0
+        one, 500, SWEEPS_BEFORE_NEWTON=1.0, SLOW_CONVERGENCE=-1.0
     ),
     "Newton's method, convex": convex,
 }

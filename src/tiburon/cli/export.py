@@ -67,6 +67,7 @@ def export_code(
 ) -> None:
     """Write functions of a robot as C: source, header, CMake file and an example."""
     import tiburon as tb
+    from tiburon.written_file import write_file
 
     model, warnings = load_quietly(source, package_path or ())
     for warning in warnings:
@@ -94,7 +95,7 @@ def export_code(
         problem = "exists already; choose another folder, or pass --force"
         raise tb.ModelFileError(folder / taken[0], problem)
     for name, text in texts.items():
-        (folder / name).write_text(text)
+        write_file(folder / name, text, tb.ModelFileError)
     print(f"wrote {folder}: {', '.join(functions)}; {', '.join(texts)}")
 
 

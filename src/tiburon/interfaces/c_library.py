@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tiburon.arguments import public
-from tiburon.errors import CompileError, OptionError
+from tiburon.errors import CompileError, ModelFileError, OptionError
 from tiburon.interfaces.extras import needed
 from tiburon.native.c_source import c_source
+from tiburon.written_file import write_file
 
 __all__ = ["TARGETS", "build_library", "compile_c", "native_target"]
 
@@ -103,7 +104,7 @@ def build_library(
     folder = Path(path)
     folder.mkdir(parents=True, exist_ok=True)
     title = files.names[0]
-    (folder / f"{title}.h").write_text(files.header)
+    write_file(folder / f"{title}.h", files.header, ModelFileError)
     found = {}
     for target in chosen:
         own = folder if len(chosen) == 1 else folder / target
@@ -131,7 +132,7 @@ def compile_c(sources: Sequence[str], library: Path, target: str) -> None:
         paths = []
         for number, text in enumerate(sources):
             paths.append(Path(folder) / f"part{number}.c")
-            paths[-1].write_text(text)
+            write_file(paths[-1], text, ModelFileError)
         command = [
             *(sys.executable, "-m", "ziglang", "cc", "-target", system.triple),
             *(f"-mcpu={system.processor}", "-std=c99", "-O2", "-ffp-contract=off"),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tiburon.arguments import public
-from tiburon.errors import ShapeError
+from tiburon.errors import ModelFileError, ShapeError
 from tiburon.interfaces.c_library import TARGETS, compile_c, native_target
 from tiburon.interfaces.extras import needed
 from tiburon.interfaces.framework_function import KernelFunction, compiled_kernel
@@ -23,6 +23,7 @@ from tiburon.native.c_source import c_source
 from tiburon.native.kernel import Kernel
 from tiburon.trace.program import Input
 from tiburon.trace.walk import Backend, walk
+from tiburon.written_file import write_file
 
 __all__ = ["to_casadi"]
 
@@ -166,7 +167,7 @@ def _library(kernel: Kernel, name: str) -> Path:
             compile_c([text], library, target)
             cache.store_entry(key, {"name": f"{kernel.name} (C library)"}, library.read_bytes())
         else:
-            library.write_bytes(entry[1])
+            write_file(library, entry[1], ModelFileError)
     return library
 
 

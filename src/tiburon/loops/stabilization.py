@@ -155,6 +155,7 @@ class DeNOC:
 
 
 LoopMethod = Penalty | Baumgarte | Embedding | DeNOC
+METHODS = ("Penalty(...)", "Baumgarte(...)", "Embedding(...)", "DeNOC(...)", "None")
 
 
 def _check(method: Any, **values: Any) -> None:
@@ -203,18 +204,22 @@ def checked_loop_method(method: Any) -> tuple[str | float, ...]:
     if isinstance(method, DeNOC):
         named = () if method.platform is None else (method.platform,)
         return ("denoc", method.state, float(method.decay), *named)
-    known = ["Penalty(...)", "Baumgarte(...)", "Embedding(...)", "DeNOC(...)", "None"]
-    raise OptionError("loop_method", known, repr(method))
+    raise OptionError("loop_method", METHODS, repr(method))
 
 
 def loop_method_from(kept: Sequence[Any]) -> LoopMethod | None:
-    """Return the method that a run keeps as a tuple."""
+    """Return the method that a run keeps as a tuple.
+
+    Raises:
+        OptionError: If a damaged file holds something else.
+    """
     if not kept:
         return None
     name, *given = kept
-    if name == "embedding":
-        basis, decay, *joints = given
-        return Embedding(basis, decay, tuple(joints))
-    if name == "denoc":
-        return DeNOC(*given)
-    return Penalty(*given) if name == "penalty" else Baumgarte(*given)
+    try:
+        if name == "embedding":
+            basis, decay, *joints = given
+            return Embedding(basis, decay, tuple(joints))
+        return {"denoc": DeNOC, "penalty": Penalty, "baumgarte": Baumgarte}[name](*given)
+    except (KeyError, TypeError, ValueError) as error:
+        raise OptionError("loop_method", METHODS, repr(kept)) from error

@@ -75,6 +75,7 @@ SETUP_TYPES: dict[str, tuple[type, ...]] = {
     "loop_method": (tuple,),
     "named": (dict,),
     "case_numbers": (np.ndarray,),
+    "cuts": (tuple,),
 }
 """Types of the keywords in a setup: all fields of `RunSetup` except model, world, elements and
 control."""
