@@ -220,6 +220,11 @@ def loop_method_from(kept: Sequence[Any]) -> LoopMethod | None:
         if name == "embedding":
             basis, decay, *joints = given
             return Embedding(basis, decay, tuple(joints))
-        return {"denoc": DeNOC, "penalty": Penalty, "baumgarte": Baumgarte}[name](*given)
+        kinds: dict[Any, type[LoopMethod]] = {
+            "denoc": DeNOC,
+            "penalty": Penalty,
+            "baumgarte": Baumgarte,
+        }
+        return kinds[name](*given)
     except (KeyError, TypeError, ValueError) as error:
         raise OptionError("loop_method", METHODS, repr(kept)) from error
