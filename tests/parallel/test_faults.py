@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -278,6 +279,30 @@ def test_a_read_only_directory_is_refused(tmp_path):
     path.chmod(0o500)
     with pytest.raises(tb.RunFileError, match="Permission denied"):
         study(path / "study.zarr")
+
+
+def test_workers_that_end_while_others_are_started_are_noticed(monkeypatch):
+    """A process may end before its number is known: it is replaced all the same, then given up."""
+    from tiburon.parallel import workers
+
+    class Short:
+        is_ready = False
+        process = SimpleNamespace(returncode=1, pid=1)
+
+        def __init__(self, _content, lost):
+            self.tasks = []
+            threading.Thread(target=lost, args=(self,), daemon=True).start()
+            time.sleep(0.02)
+
+    monkeypatch.setattr(workers, "_Process", Short)
+    monkeypatch.setattr(workers, "pickled", lambda plan: b"")
+    pool = workers.LocalWorkers(None, 2)
+    answers = []
+    end = time.monotonic() + 30.0
+    while pool._processes and time.monotonic() < end:
+        time.sleep(0.01)
+    pool.submit(None, lambda task, answer: answers.append(answer))
+    assert "workers end before they are ready" in str(answers[0])
 
 
 @posix

@@ -226,7 +226,11 @@ class LocalWorkers:
         self._closing = False
         self._failed_starts = 0
         self._lock = threading.RLock()
-        self._processes = [_Process(self._content, self._on_lost) for _ in range(count)]
+        self._processes: list[_Process] = []
+        # a process may end before the next one is started: it must be found in the list
+        with self._lock:
+            for _ in range(count):
+                self._processes.append(_Process(self._content, self._on_lost))
 
     @property
     def title(self) -> str:
