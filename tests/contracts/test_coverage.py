@@ -9,70 +9,96 @@ from tiburon.reproduce.published import ALGORITHMS, STARS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "coverage.md").read_text()
-LAST = {
-    "A": 23,
-    "B": 20,
-    "C": 18,
-    "D": 12,
-    "E": 24,
-    "K": 8,
-    "S": 6,
-    "H": 11,
-    "U": 8,
-    "L": 7,
-    "N": 58,
+CORRECTIONS = (ROOT / "docs" / "corrections.md").read_text()
+
+CHECKLISTS = {
+    "Featherstone 1987": {"A": 23, "B": 20, "C": 18, "D": 12, "E": 24},
+    "McMillan 1994": {
+        "K": 8,
+        "S": 6,
+        "M-C": 5,
+        "M-G": 7,
+        "M-P": 7,
+        "L": 7,
+        "H": 11,
+        "U": 8,
+        "M-D": 14,
+    },
+    "McMillan, Orin and McGhee 1995": {"F": 34},
+    "Nahon 1991": {"N": 58},
+    "Khan 2002": {"K-G": 44},
 }
-"""Last row of each section of the sources' lists of features."""
+"""Last row of each list of features; prefixes and the letter U keep rows of two lists apart."""
 
-OUT_OF_SCOPE = {"N42"}
-"""Features that the page names as out of scope."""
+TRAPS = {
+    "Featherstone": [f"T{k}" for k in range(1, 24)],
+    "McMillan, *": [f"no. {k}" for k in range(1, 13)],
+    "McMillan, Orin": [f"A{k}" for k in (1, *range(4, 11), *range(12, 16), 17, 18)],
+    "Nahon": [f"B{k}" for k in range(1, 24)],
+    "Khan": [f"C{k}" for k in range(1, 19)],
+}
+"""Numbered errors of each source that change a computation."""
 
-CLOSED_CHAINS = {"K-G": 43, "M-C": 5, "M-G": 7, "M-P": 6}
-"""Last row of the closed chains of Khan and of McMillan."""
+NOT_BUILT = {"N42"}
+"""Features that the page says are not built."""
 
-CLOSED_ROWS = re.findall(
-    r"^\| ((?:K-G|M-C|M-G|M-P)\d+) \| .* \| `([^`]+)` \| `([^`]+)` \|$", PAGE, re.MULTILINE
+ROWS = re.findall(
+    r"^\| ((?:[MK]-)?[A-Z]\d+) \| .* \| `([^`]+)` \| `([^`]+)` \|$", PAGE, re.MULTILINE
 )
 
-ROWS = re.findall(r"^\| ([ABCDEKSHULN]\d+) \| .* \| `([^`]+)` \| `([^`]+)` \|$", PAGE, re.MULTILINE)
+
+def _exists(evidence: str) -> bool:
+    """Return whether a test named `file::test`, or a file of tests, exists."""
+    path, _, test = evidence.partition("::")
+    file = ROOT / "tests" / path
+    return file.is_file() and (not test or f"def {test}(" in file.read_text())
 
 
-def test_coverage_rows_are_complete_and_ordered():
-    """No feature is left out in silence."""
-    expected = [f"{letter}{k}" for letter, last in LAST.items() for k in range(1, last + 1)]
-    assert [row for row, *_ in ROWS] == [row for row in expected if row not in OUT_OF_SCOPE]
-    assert all(f"({row})" in PAGE for row in OUT_OF_SCOPE)
-
-
-def test_every_row_of_closed_chains_is_there_once_and_in_order():
-    """Khan's features and McMillan's, as far as they are on the page."""
-    expected = [f"{name}{k}" for name, last in CLOSED_CHAINS.items() for k in range(1, last + 1)]
-    assert [row for row, *_ in CLOSED_ROWS] == expected
+def test_every_row_of_the_checklists_is_there_once():
+    """No feature is left out in silence, and none is listed twice."""
+    expected = [
+        f"{letter}{k}"
+        for lists in CHECKLISTS.values()
+        for letter, last in lists.items()
+        for k in range(1, last + 1)
+    ]
+    assert sorted(row for row, *_ in ROWS) == sorted(set(expected) - NOT_BUILT)
+    for row in NOT_BUILT:
+        assert len(re.findall(rf"^\| {row} \|", PAGE, re.MULTILINE)) == 1
 
 
 def test_code_and_evidence_exist():
     """A file or test that was renamed must be renamed on the page, too."""
-    missing = []
-    for row, code, evidence in [*ROWS, *CLOSED_ROWS]:
-        if not (ROOT / "src" / "tiburon" / code).is_file():
-            missing.append(f"{row}: {code}")
-        path, _, test = evidence.partition("::")
-        file = ROOT / "tests" / path
-        if not file.is_file() or (test and f"def {test}(" not in file.read_text()):
-            missing.append(f"{row}: {evidence}")
+    missing = [
+        (row, code, evidence)
+        for row, code, evidence in ROWS
+        if not (ROOT / "src" / "tiburon" / code).is_file() or not _exists(evidence)
+    ]
     assert not missing
 
 
-def test_traps_are_tested_under_their_names():
-    """Every test of a trap is named on the page, and every one named there exists."""
-    part = PAGE.split("## Errata of the sources")[1]
-    named = re.findall(r"^\| .* \| .* \| `([^`:]+)::([^`]+)` \|$", part, re.MULTILINE)
-    for path, test in named:
-        assert f"def {test}(" in (ROOT / "tests" / path).read_text()
-    listed = {re.match(r"test_[^_]+_?\d*", test).group() for _, test in named}
+def test_corrections_name_tests_that_exist():
+    """Every correction has a test; every test of a trap is on the page."""
+    named = re.findall(r"^\| (.*) \| .* \| .* \| .* \| `([^`]+)` \|$", CORRECTIONS, re.MULTILINE)
+    assert len(named) > 100
+    assert [(number, test) for number, test in named if not _exists(test)] == []
+    listed = {test for _, test in named}
+    files = {test.partition("::")[0] for test in listed}
     for path in (ROOT / "tests" / "verification").glob("*traps.py"):
+        assert f"verification/{path.name}" in files
         for test in re.findall(r"^def (test_\w+)\(", path.read_text(), re.MULTILINE):
-            assert re.match(r"test_[^_]+_?\d*", test).group() in listed
+            start = re.match(r"test_[^_]+_?\d*", test).group()
+            assert any(start in other for other in listed), test
+
+
+def test_every_numbered_error_is_corrected_once():
+    """Each trap of the sources has one row in its section."""
+    sections = CORRECTIONS.split("\n## ")[1:]
+    assert len(sections) == len(TRAPS)
+    for (source, traps), section in zip(TRAPS.items(), sections, strict=True):
+        assert section.startswith(source)
+        for trap in traps:
+            assert len(re.findall(rf"^\| {trap} \|", section, re.MULTILINE)) == 1, trap
 
 
 def test_counts_on_the_page_are_those_counted():

@@ -5,6 +5,7 @@ import pytest
 
 from tests.model.samples import ROUNDING, arm, random_inertia, random_tree
 from tests.model.test_joints import JOINTS
+from tiburon.algorithms.aba import accelerate_joint, eliminate_joint
 from tiburon.model import Free, Revolute
 from tiburon.spatial import ArticulatedInertia, Force, Motion, RigidInertia
 from tiburon.trace import count, interpret, trace
@@ -48,8 +49,9 @@ def articulated_step(joint):
         position = scalars(q)
         inertia = ArticulatedInertia.from_array(scalars(I))
         pA, velocity_product = Force.from_array(scalars(p)), Motion.from_array(scalars(c))
-        Ia, pa, carry = joint.release(position, inertia, pA, velocity_product, scalars(tau))
-        qdd, acceleration = joint.accelerate(position, carry, Motion.from_array(scalars(a)))
+        Ia, pa, carry = eliminate_joint(joint, position, inertia, pA, scalars(tau))
+        pa = Ia.apply(velocity_product, start=pa)
+        qdd, acceleration = accelerate_joint(joint, position, carry, Motion.from_array(scalars(a)))
         return np.stack([*Ia, *pa]), np.stack([*qdd, *acceleration])
 
     return step

@@ -207,7 +207,6 @@ class Geared(tb.Revolute):
     def subspace(self, q):
         return tuple(S * A for S in super().subspace(q))
     motion, project = tb.Joint.motion, tb.Joint.project
-    release, accelerate = tb.Joint.release, tb.Joint.accelerate
 
 slide = tb.Driven("lift", tb.Prismatic("drive"), Swing(), carried=tb.Prismatic("slide"))
 lifted = tb.Model("lifted", [tb.Body("load", joint=slide, inertia=tb.Inertia.point(2.0))])
@@ -285,7 +284,6 @@ def _shifted(base: Any) -> Any:
             return tuple(move.motion(c) for c in super().bias_derivative(q, v))
 
         motion, project = Joint.motion, Joint.project
-        release, accelerate = Joint.release, Joint.accelerate
 
     return Shifted
 

@@ -8,26 +8,199 @@ Symbols (Featherstone 1987, chapter 6; McMillan 1994, appendix B.4):
     IA, pA  articulated-body inertia and bias force of a subtree
     Ia, pa  the same seen through the joint
     a       classical acceleration of a body, at the origin of its frame
-    S       motion subspace of a joint, one column per degree of freedom
-    U, D, u IA S, S^T U and tau - S^T pA: what eliminating a joint needs
+    S       column of the motion subspace of a joint
+    U, D, u IA S, S^T U and tau - S^T pA
+    qdd     joint acceleration
 
 Accelerations are classical, as in McMillan's form, so that no velocity of a point is needed. Unlike
 there, z stays in the parent's frame, where the transformed inertia is available.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from tiburon.algorithms.rnea import base_acceleration
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.algorithms.traversal import inward, outward
+from tiburon.errors import ModelError
 from tiburon.model import Plan, PlanBody
-from tiburon.model.joints.joint import Carry
+from tiburon.model.joints.joint import Joint
 from tiburon.record import record
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
 from tiburon.spatial.vec3 import ZERO3, add, cross
 
-__all__ = ["aba"]
+__all__ = [
+    "Carry",
+    "Eliminated",
+    "aba",
+    "accelerate_direction",
+    "accelerate_joint",
+    "eliminate_direction",
+    "eliminate_joint",
+]
+
+
+class Eliminated(NamedTuple):
+    """What the inward pass keeps of a joint direction for the outward pass."""
+
+    W: Force
+    """U / D."""
+
+    rate: Scalar
+    """u / D, the joint acceleration with the parent at rest."""
+
+
+Carry: TypeAlias = tuple[Eliminated, ...]
+"""Eliminated directions of a joint, the last first."""
+
+
+def eliminate_direction(
+    IA: ArticulatedInertia, pA: Force, S: Motion, tau: Scalar, armature: Scalar | None = None
+) -> tuple[ArticulatedInertia, Force, Eliminated]:
+    """Eliminate one direction of a joint: the key step of the algorithm (eqs. 6.46-6.52).
+
+    Args:
+        IA: Articulated-body inertia of the body.
+        pA: Its bias force.
+        S: The direction, in body coordinates.
+        tau: Joint force along it.
+        armature: Armature inertia of the motion along S; None if there is none.
+
+    Returns:
+        IA - U U^T / D and pA + U u / D, which the direction transmits, and what
+        `accelerate_joint` needs.
+    """
+    U = IA.apply(S)
+    D = S.dot(U) if armature is None else S.dot(U) + armature
+    u = tau - S.dot(pA)
+    W = Force.from_array([x / D for x in U])
+    Ia = IA.subtract_products((U,), (W,))
+    pa = pA + W * u
+    axis = _coordinate_axis(S)
+    if axis is not None and armature is None:
+        # S^T pa = tau: a joint transmits its own force along S, here one entry, without rounding
+        pa = _with_entry(pa, *axis, tau)
+    return Ia, pa, Eliminated(W, u / D)
+
+
+def eliminate_joint(
+    joint: Joint,
+    q: Sequence[Scalar],
+    IA: ArticulatedInertia,
+    pA: Force,
+    tau: Sequence[Scalar],
+    armature: Sequence[Scalar] | None = None,
+) -> tuple[ArticulatedInertia, Force, Carry]:
+    """Eliminate all directions of a joint, the last first.
+
+    Like a chain of single-axis joints with massless links; this is an LDL^T factorization of
+    S^T IA S, with armatures added to its diagonal.
+
+    Args:
+        joint: The joint.
+        q: Its position, nq scalars.
+        IA: Articulated-body inertia of the body, with its subtree, in body coordinates.
+        pA: Its bias force.
+        tau: Joint force, nv scalars.
+        armature: Armature of each degree of freedom, nv scalars; None if there is none.
+
+    Returns:
+        Inertia and bias force of the body with its joint free (eqs. 7.16-7.19), and the data for
+        `accelerate_joint`.
+    """
+    Ia, pa = IA, pA
+    carry: list[Eliminated] = []
+    columns = joint.subspace(q)
+    armatures = (None,) * len(columns) if armature is None else armature
+    for S, force, inertia in reversed(list(zip(columns, tau, armatures, strict=True))):
+        try:
+            Ia, pa, eliminated = eliminate_direction(Ia, pa, S, force, inertia)
+        except ZeroDivisionError as error:
+            raise ModelError(
+                f"joint {joint.name!r}: it has no inertia, so its acceleration is undefined; "
+                "give the bodies it moves an inertia, or lock it",
+                name=joint.name,
+            ) from error
+        carry.append(eliminated)
+    return Ia, pa, tuple(carry)
+
+
+def accelerate_direction(
+    eliminated: Eliminated, a: Motion, S: Motion, armature: Scalar | None = None
+) -> tuple[Scalar, Motion]:
+    """Return qdd = (u - U^T a) / D along S and the acceleration a + S qdd (eqs. 6.54-6.55).
+
+    Args:
+        eliminated: From `eliminate_direction`.
+        a: Acceleration of the body at zero joint acceleration along S.
+        S: The direction, in body coordinates.
+        armature: As given to `eliminate_direction`.
+    """
+    W, rate = eliminated
+    axis = _coordinate_axis(S)
+    if axis is None or armature is not None:
+        qdd = rate - a.dot(W)
+        return qdd, a + S * qdd
+    # S^T W = 1, so that the entry of a along S cancels in a + S qdd
+    k, sign = axis
+    entries = tuple(a)
+    along = rate
+    for index, (w, x) in enumerate(zip(W, entries, strict=True)):
+        if index != k:
+            along = along - w * x
+    return along - sign * entries[k], _with_entry(a, k, sign, along)
+
+
+def accelerate_joint(
+    joint: Joint,
+    q: Sequence[Scalar],
+    carry: Carry,
+    a: Motion,
+    armature: Sequence[Scalar] | None = None,
+) -> tuple[tuple[Scalar, ...], Motion]:
+    """Compute the joint acceleration (eqs. 6.45, 6.54-6.55).
+
+    Args:
+        joint: The joint.
+        q: Its position, nq scalars.
+        carry: From `eliminate_joint`.
+        a: X a_parent + c, the acceleration of the body at zero joint acceleration.
+        armature: As given to `eliminate_joint`.
+
+    Returns:
+        The joint acceleration, nv scalars, and the body's acceleration a + S qdd.
+    """
+    qdd: list[Scalar] = []
+    columns = joint.subspace(q)
+    armatures = (None,) * len(columns) if armature is None else armature
+    for S, eliminated, inertia in zip(columns, reversed(carry), armatures, strict=True):
+        rate, a = accelerate_direction(eliminated, a, S, inertia)
+        qdd.append(rate)
+    return tuple(qdd), a
+
+
+def _coordinate_axis(S: Motion) -> tuple[int, float] | None:
+    """Return index and sign of the coordinate axis of a constant direction, if it is one.
+
+    This is the normal case in plans.
+    """
+    entries = tuple(S)
+    if not all(isinstance(x, float) for x in entries):
+        return None
+    used = [index for index, x in enumerate(entries) if x != 0.0]
+    if len(used) == 1 and abs(entries[used[0]]) == 1.0:
+        return used[0], entries[used[0]]
+    return None
+
+
+_Spatial = TypeVar("_Spatial", Motion, Force)
+
+
+def _with_entry(vector: _Spatial, k: int, sign: float, value: Scalar) -> _Spatial:
+    """Return a spatial vector with another entry along a signed coordinate axis."""
+    entries = list(vector)
+    entries[k] = sign * value
+    return type(vector).from_array(entries)
 
 
 @record
@@ -105,11 +278,11 @@ def aba(
     def release(
         body: PlanBody, total: _Articulated, moving: _Moving
     ) -> tuple[Carry, Callable[[], _Articulated]]:
-        IA, pA = total.IA, total.pA
-        # for each column S of the joint, the last first (`eliminate_direction` in joints/joint.py):
-        #     U = IA S,  D = S^T U,  u = tau - S^T pA,  IA -> IA - U U^T / D,  pA -> pA + U u / D
-        # then pa = pA + Ia c; carry holds U / D and u / D for the outward pass
-        Ia, pa, carry = body.joint.release(q[body.q], IA, pA, moving.c, tau[body.v], body.armature)
+        position, armature = q[body.q], body.armature
+        Ia, pa, carry = eliminate_joint(
+            body.joint, position, total.IA, total.pA, tau[body.v], armature
+        )
+        pa = Ia.apply(moving.c, start=pa)
 
         def to_parent() -> _Articulated:
             inertia = moving.X.inertia_to_parent(Ia)
@@ -122,8 +295,8 @@ def aba(
         body: PlanBody, parent: _Accelerating, moving: _Moving, carry: Carry
     ) -> _Accelerating:
         a = moving.X.motion(parent.a + Motion(ZERO3, moving.z)) + moving.c
-        # for each column S, the first first: qdd = u / D - (U / D)^T a,  a -> a + S qdd
-        return _Accelerating(*body.joint.accelerate(q[body.q], carry, a, body.armature))
+        found = accelerate_joint(body.joint, q[body.q], carry, a, body.armature)
+        return _Accelerating(*found)
 
     # outward: velocities, and inertia and bias force of each body
     nothing = _Articulated(ArticulatedInertia.zero(), Force.zero())

@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
+from tiburon.algorithms.aba import Carry, accelerate_joint, eliminate_joint
 from tiburon.algorithms.coupled_joints import Closing, Handle, Released, closings
 from tiburon.algorithms.traversal import inward, joint_transforms, to_root
 from tiburon.model import Plan, PlanBody
-from tiburon.model.joints.joint import Carry
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform
 from tiburon.trace.primitives.orthogonal import RANK_CUT
@@ -80,7 +80,7 @@ def _released(
     tau: Sequence[Scalar],
 ) -> tuple[ArticulatedInertia, Force, Carry]:
     """Eliminate a joint at rest."""
-    return body.joint.release(q[body.q], IA, p, Motion.zero(), tau, body.armature)
+    return eliminate_joint(body.joint, q[body.q], IA, p, tau, body.armature)
 
 
 def _with_rate(carry: Carry, place: int | None = None, rate: Scalar = 0.0) -> Carry:
@@ -96,8 +96,8 @@ def propagated(
     """Compute the acceleration of a body whose parent accelerates by a: A X a (eq. 9.39)."""
     nothing = (0.0,) * body.joint.nv
     carry = _released(body, articulated.IA, q, Force.zero(), nothing)[2]
-    return body.joint.accelerate(
-        q[body.q], _with_rate(carry), articulated.X.motion(a), body.armature
+    return accelerate_joint(
+        body.joint, q[body.q], _with_rate(carry), articulated.X.motion(a), body.armature
     )[1]
 
 
@@ -114,8 +114,8 @@ def directions(
         place = joint.nv - 1 - k
         pushed = _with_rate(carry, place, carry[place].rate)
         still, own = Motion.zero(), body.armature
-        qdd, _ = joint.accelerate(position, pushed, still, own)
-        _, u = joint.accelerate(position, _with_rate(carry, place, 1.0), still, own)
+        qdd, _ = accelerate_joint(joint, position, pushed, still, own)
+        _, u = accelerate_joint(joint, position, _with_rate(carry, place, 1.0), still, own)
         found.append(Direction(u, qdd[k]))
     return tuple(found)
 

@@ -15,9 +15,9 @@ there. Trees without shared variables have no extra cost.
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tiburon.algorithms.aba import Eliminated, eliminate_direction
 from tiburon.algorithms.traversal import ancestors
 from tiburon.model import Plan
-from tiburon.model.joints.joint import Eliminated, coordinate_axis, eliminate_direction
 from tiburon.model.plan import WORLD_BODY
 from tiburon.record import record
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform
@@ -116,11 +116,8 @@ class Handle:
     ) -> tuple["Handle", Freed]:
         """Eliminate an axis S of the body's own joint with joint force tau."""
         Ia, pa, eliminated = eliminate_direction(self.IA, self.pA, S, tau, armature)
-        axis = coordinate_axis(S)
-        # for a coordinate axis the eliminated direction is the positive axis
-        s = S if axis is None else S * axis[1]
-        h = tuple(s.dot(F) for F in self.F)
-        d = s.dot(self.IA.apply(s))
+        h = tuple(S.dot(F) for F in self.F)
+        d = S.dot(self.IA.apply(S))
         return self._without(Ia, pa, eliminated, d if armature is None else d + armature, h)
 
     def tie(self, variable: int, S: Motion, armature: Scalar | None = None) -> "Handle":

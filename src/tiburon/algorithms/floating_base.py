@@ -11,6 +11,7 @@ Symbols (Featherstone 1987, section 7.5.1):
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tiburon.algorithms.aba import accelerate_joint, eliminate_joint
 from tiburon.algorithms.rnea import base_acceleration
 from tiburon.algorithms.traversal import by_velocity, inward, outward
 from tiburon.model import Plan, PlanBody
@@ -131,8 +132,10 @@ def floating_rnea(
             none = (0.0,) * 6
             IC = total.IC.articulated()
             own = body.armature
-            _, _, carry = joint.release(position, IC, total.p, moving.c, none, own)
-            rates, a0 = joint.accelerate(position, carry, moving.X.motion(up) + moving.c, own)
+            _, _, carry = eliminate_joint(joint, position, IC, total.p, none, own)
+            rates, a0 = accelerate_joint(
+                joint, position, carry, moving.X.motion(up) + moving.c, own
+            )
             return _Solved(a0, rates, none)
         a0 = moving.X.motion(parent.a0)
         f = total.IC.apply(a0) + total.p

@@ -14,6 +14,7 @@ Symbols (Featherstone 1987, section 7.5.2):
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tiburon.algorithms.aba import accelerate_direction
 from tiburon.algorithms.coupled_joints import Closing, Handle, Rates, Released, closings, rates_of
 from tiburon.algorithms.crba import crba
 from tiburon.algorithms.joint_space import expanded_parents, remaining_parents
@@ -21,7 +22,6 @@ from tiburon.algorithms.rnea import base_acceleration, rnea
 from tiburon.algorithms.tape_calls import JointVector, recorder
 from tiburon.algorithms.traversal import by_velocity, inward, outward
 from tiburon.model import Plan, PlanBody
-from tiburon.model.joints.joint import accelerate_direction
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Motion, Scalar, Transform, Vec3
 from tiburon.spatial.vec3 import ZERO3, cross

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from tiburon.algorithms.aba import accelerate_direction
 from tiburon.algorithms.coupled_joints import (
     Closing,
     Freed,
@@ -40,7 +41,6 @@ from tiburon.algorithms.traversal import each, inward, joint_transforms, outward
 from tiburon.errors import DomainError
 from tiburon.loops.constraints import Row, jacobian_pattern
 from tiburon.model import Model, Plan, PlanBody
-from tiburon.model.joints.joint import accelerate_direction, coordinate_axis
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform
 from tiburon.trace.array import as_traced
@@ -482,7 +482,7 @@ class CoupledMetric:
         self._factors, self._closed = self._freed(rest)
         inverse_D: list[Scalar] = [0.0] * plan.nv
         for body, factors in zip(plan.bodies, self._factors, strict=True):
-            for variable, _, freed in self._directions(body, factors):
+            for variable, freed in self._directions(body, factors):
                 inverse_D[variable] = 1.0 / freed.d
         for (variable, _), freed in zip(self._at_world.beyond, self._closed, strict=True):
             inverse_D[variable] = 1.0 / freed.d
@@ -508,32 +508,21 @@ class CoupledMetric:
             total = total + kept.at_parent if body.parent == WORLD_BODY else total
         return factors, total.closed(at_world.beyond)[1]
 
-    def _directions(self, body: PlanBody, factors: _CoupledBody) -> list[tuple[int, float, Freed]]:
-        """Return variable, sign and result of each direction that is eliminated at a body."""
+    def _directions(self, body: PlanBody, factors: _CoupledBody) -> list[tuple[int, Freed]]:
+        """Return variable and result of each direction that is eliminated at a body."""
         closing, joint = self._closing[body.index], factors.joint
-        found = [
-            (variable, 1.0, freed)
-            for (variable, _), freed in zip(closing.beyond, joint.beyond, strict=True)
-        ]
-        if not closing.shared:
-            own = reversed(list(enumerate(body.joint.subspace(self._q[body.q]), body.v.start)))
-            for (variable, S), freed in zip(own, joint.freed, strict=True):
-                axis = coordinate_axis(S)
-                # for a coordinate axis the eliminated direction is the positive axis
-                found.append((variable, 1.0 if axis is None else axis[1], freed))
-        found += [
-            (variable, 1.0, freed)
-            for (variable, _), freed in zip(closing.own, joint.own, strict=True)
-        ]
-        return found
+        beyond = [variable for variable, _ in closing.beyond]
+        own = [] if closing.shared else list(reversed(range(body.v.start, body.v.stop)))
+        shared = [variable for variable, _ in closing.own]
+        return list(zip((*beyond, *own, *shared), joint.directions, strict=True))
 
     def solve_transpose(self, force: Row) -> Row:
         """Return L^-T times joint forces, by velocity variable, without zeros."""
         factors, closed = self._freed(tuple(force.get(i, 0.0) for i in range(self._plan.nv)))
         found: Row = {}
         for body, kept in zip(self._plan.bodies, factors, strict=True):
-            for variable, sign, freed in self._directions(body, kept):
-                found[variable] = sign * freed.eliminated.rate * freed.d
+            for variable, freed in self._directions(body, kept):
+                found[variable] = freed.eliminated.rate * freed.d
         for (variable, _), freed in zip(self._at_world.beyond, closed, strict=True):
             found[variable] = freed.eliminated.rate * freed.d
         return {i: x for i, x in found.items() if not (isinstance(x, float) and x == 0.0)}
@@ -568,10 +557,8 @@ class CoupledMetric:
                     rate = dict(rates)[closing.shared[0]]
                     a = a + S * rate
                 else:
-                    axis = coordinate_axis(S)
-                    start = own[body.v.start + k] * (1.0 if axis is None else axis[1])
                     met = freed.pop().met(rates)
-                    met = met._replace(rate=met.rate + start)
+                    met = met._replace(rate=met.rate + own[body.v.start + k])
                     rate, a = accelerate_direction(met, a, S, armature)
                 qdd.append(rate)
             rates = rates_of(closing.beyond, pushed(closing.beyond, joint.beyond, own), a, rates)

@@ -21,12 +21,11 @@ import numpy as np
 from tiburon.errors import ModelError, ShapeError, UnknownNameError
 from tiburon.model.body import Body
 from tiburon.model.joints import Coupled, Joint
-from tiburon.model.joints.joint import eliminate_direction
 from tiburon.model.pose import Pose
 from tiburon.model.reframe import WORLD_LINK, choose_frames, join_fixed
 from tiburon.native.cache_file import blake2b
 from tiburon.record import record
-from tiburon.spatial import ArticulatedInertia, Force, RigidInertia, Scalar, Transform
+from tiburon.spatial import ArticulatedInertia, RigidInertia, Scalar, Transform
 from tiburon.trace.declared import structure_text
 
 if TYPE_CHECKING:
@@ -438,12 +437,13 @@ def immovable_joints(plan: Plan) -> tuple[str, ...]:
         directions = () if body.joint.follows is not None else body.joint.subspace(q)
         armature = body.armature or (0.0,) * len(directions)
         for s, own in reversed(list(zip(directions, armature[: len(directions)], strict=True))):
-            d, whole = s.dot(inertia.apply(s)) + own, s.dot(felt.apply(s)) + own
+            U = inertia.apply(s)
+            d, whole = s.dot(U) + own, s.dot(felt.apply(s)) + own
             if d <= INERTIA_TOLERANCE * max(whole, _scale(felt, any(s.angular))):
                 # a joint without inertia is treated as locked
                 found.append(body.joint.name)
                 continue
-            inertia, _, _ = eliminate_direction(inertia, Force.zero(), s, 0.0, own)
+            inertia = inertia.reduce(U, d)
         if body.parent != WORLD_BODY:
             X = body.transform(q)
             freed[body.parent] = freed[body.parent] + X.inertia_to_parent(inertia)

@@ -25,7 +25,6 @@ from tiburon.model.water import FlowField
 from tiburon.reproduce.chains import CONSTANTS, FreeByAngles, cost_of, mdh
 from tiburon.reproduce.published import Cost
 from tiburon.spatial import (
-    ArticulatedInertia,
     AxisRotation,
     Force,
     Motion,
@@ -42,6 +41,7 @@ from tiburon.trace.program import trace
 
 __all__ = [
     "StarState",
+    "arm_of_moved_vehicle",
     "articulated_star",
     "composite_star",
     "decoupled_vehicle",
@@ -79,32 +79,26 @@ class FreeClassical(FreeByAngles):
 
 
 @dataclass(frozen=True)
-class PrescribedBase(FreeClassical):
-    """A floating body whose acceleration is given instead of its force."""
+class PrescribedBase(FreeByAngles):
+    """A floating body of given velocity and acceleration: it has no variable to solve for."""
 
     kind: ClassVar[str] = "prescribed_base"
 
-    def release(
-        self,
-        q: Sequence[Scalar],
-        IA: ArticulatedInertia,
-        pA: Force,
-        c: Motion,
-        tau: Sequence[Scalar],
-        armature: Sequence[Scalar] | None = None,
-    ) -> tuple[ArticulatedInertia, Force, Any]:
-        """Pass on the given acceleration, which no force changes."""
-        return IA, pA, tuple(tau)
+    given_velocity: tuple[Scalar, ...] = ()
+    given_acceleration: tuple[Scalar, ...] = ()
+    """Classical, in body axes."""
 
-    def accelerate(
-        self,
-        q: Sequence[Scalar],
-        carry: Any,
-        a: Motion,
-        armature: Sequence[Scalar] | None = None,
-    ) -> tuple[tuple[Scalar, ...], Motion]:
+    def velocity(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+        """Return the given velocity, relative to a frame that translates with the body."""
+        return Motion(Motion.from_array(self.given_velocity).angular, ZERO3)
+
+    def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
         """Return the given acceleration."""
-        return carry, a + Motion.from_array(carry)
+        return Motion.from_array(self.given_acceleration)
+
+    def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
+        """Return no columns."""
+        return ()
 
 
 class _Base(NamedTuple):
@@ -120,9 +114,6 @@ PRINCIPAL = _Base(FreeClassical("vehicle"), at_joint=False)
 
 AT_JOINT = _Base(FreeClassical("vehicle"), at_joint=True)
 """At the first joint of the arm (1994, section 7.5.1; 1995, section V)."""
-
-PRESCRIBED = _Base(PrescribedBase("vehicle"), at_joint=True)
-"""The same with prescribed motion (1994, section 7.5.2)."""
 
 
 def _floating(base: _Base, public: bool) -> _Base:
@@ -173,8 +164,16 @@ def decoupled_vehicle(links: int, *, public: bool = False) -> Cost:
         )
         return list(vd)[6:]
 
-    run = hybrid if public else lambda star: _forward(star)[6:]
-    return _count(1, links, run, wet=True, base=_floating(PRESCRIBED, public))
+    run = hybrid if public else arm_of_moved_vehicle
+    return _count(1, links, run, wet=True, base=_floating(AT_JOINT, public))
+
+
+def arm_of_moved_vehicle(star: StarState) -> Any:
+    """Return the accelerations of the arm of a vehicle that accelerates by the first six of u."""
+    vehicle, *arm = star.plan.bodies
+    moved = PrescribedBase("vehicle", tuple(star.v[:6]), tuple(star.u[:6]))
+    bodies = (replace(vehicle, joint=moved, v=slice(0, 0)), *arm)
+    return _forward(star._replace(plan=replace(star.plan, bodies=bodies)))
 
 
 def star_model(chains: int, links: int, base: _Base = PRINCIPAL) -> Model:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from tiburon.lazy import load_on_use
 from tiburon.model.joints.axial import Prismatic, Revolute, Screw
 from tiburon.model.joints.coupled import Coupled
-from tiburon.model.joints.joint import Carry, Fixed, Joint
+from tiburon.model.joints.joint import Fixed, Joint
 from tiburon.model.joints.quaternion import Free, RollingSphere, Spherical
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ else:
     )
 
 __all__ = [
-    "Carry",
     "Coupled",
     "Cylindrical",
     "Driven",

@@ -3,20 +3,13 @@
 Symbols (Featherstone 1987, chapters 6 and 7):
     S    motion subspace, one column per velocity variable, in body coordinates
     c    velocity product, v x vJ + Sdot qd
-    IA   articulated-body inertia, pA its bias force
-    Ia, pa the parts of IA and pA that the joint transmits
-    U, d, u, W    I s, s . U, tau - s . p and U/d of one joint direction s (eqs. 6.46-6.55)
-
-Joint directions are eliminated one at a time. Those along coordinate axes, the normal case in
-plans, have their own formulas: the component of W in that direction is 1, that of the transmitted
-force is the joint force itself, and the acceleration of the body in that direction needs no sum.
 """
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import ClassVar, NamedTuple, Self, TypeAlias
+from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -25,7 +18,7 @@ from tiburon.model.joint_constraints import Measure, Offset, Turn, all_axes
 from tiburon.model.pose import Pose
 from tiburon.model.value_checks import Matrix3, check_name, matrix3, per_dof
 from tiburon.record import field, record
-from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform
+from tiburon.spatial import Force, Motion, Scalar, Transform
 from tiburon.spatial.vec3 import IDENTITY3
 
 PerDof: TypeAlias = float | tuple[float, ...]
@@ -116,99 +109,6 @@ class JointPassive:
             value = per_dof(getattr(self, quantity), "joint passive", quantity, least=0.0)
             object.__setattr__(self, quantity, value)
         object.__setattr__(self, "rest", per_dof(self.rest, "joint passive", "rest"))
-
-
-class Eliminated(NamedTuple):
-    """Data of an eliminated direction for the outward pass."""
-
-    W: Force
-    """U / d."""
-
-    rate: Scalar
-    """u / d, the acceleration along s with the parent at rest."""
-
-
-def coordinate_axis(s: Motion) -> tuple[int, float] | None:
-    """Return index and sign of the coordinate axis of a constant direction, if it is one."""
-    entries = tuple(s)
-    if not all(isinstance(x, float) for x in entries):
-        return None
-    used = [index for index, x in enumerate(entries) if x != 0.0]
-    if len(used) == 1 and abs(entries[used[0]]) == 1.0:
-        return used[0], entries[used[0]]
-    return None
-
-
-def eliminate_direction(
-    I: ArticulatedInertia, p: Force, s: Motion, tau: Scalar, armature: Scalar | None = None
-) -> tuple[ArticulatedInertia, Force, Eliminated]:
-    """Return I - U U^T / d, p + U u / d, and what `accelerate_direction` needs.
-
-    Args:
-        I: Inertia of the body.
-        p: Its bias force.
-        s: The direction.
-        tau: Force along it.
-        armature: Armature inertia of the motion along s, added to d.
-    """
-    axis = coordinate_axis(s)
-    if axis is None:
-        U = I.apply(s)
-        d = s.dot(U)
-        if armature is not None:
-            d = d + armature
-        u = tau - s.dot(p)
-        W = Force.from_array([x / d for x in U])
-        return I.subtract_products((U,), (W,)), p + W * u, Eliminated(W, u / d)
-    k, sign = axis
-    U = I.column(k)
-    entries, forces = tuple(U), tuple(p)
-    d = entries[k]
-    signed_tau = sign * tau
-    u = signed_tau - forces[k]
-    if armature is not None:
-        # with an armature the transmitted force is not known beforehand
-        d = d + armature
-        W = Force.from_array([x / d for x in entries])
-        return I.subtract_products((U,), (W,)), p + W * u, Eliminated(W, u / d)
-    w = [x / d for x in entries]
-    w[k] = 1.0
-    handed_on = [f + wi * u for f, wi in zip(forces, w, strict=True)]
-    # the transmitted force along an eliminated direction is the joint force
-    handed_on[k] = signed_tau
-    W = Force.from_array(w)
-    return I.subtract_products((U,), (W,)), Force.from_array(handed_on), Eliminated(W, u / d)
-
-
-def accelerate_direction(
-    freed: Eliminated, a: Motion, s: Motion, armature: Scalar | None = None
-) -> tuple[Scalar, Motion]:
-    """Return the acceleration along s and the acceleration a + s qdd of the body.
-
-    `armature` as for `eliminate_direction`.
-    """
-    axis = coordinate_axis(s)
-    if axis is None:
-        qdd = freed.rate - a.dot(freed.W)
-        return qdd, a + s * qdd
-    k, sign = axis
-    entries = list(a)
-    if armature is not None:
-        along = freed.rate - a.dot(freed.W)
-        entries[k] = entries[k] + along
-        return sign * along, Motion.from_array(entries)
-    # W_k = 1, so that adding qdd to the body's component cancels the component itself
-    total = freed.rate
-    for index, (w, x) in enumerate(zip(freed.W, entries, strict=True)):
-        if index != k:
-            total = total - w * x
-    qdd = sign * (total - entries[k])
-    entries[k] = total
-    return qdd, Motion.from_array(entries)
-
-
-Carry = tuple[Eliminated, ...]
-"""Data that `Joint.release` keeps for `Joint.accelerate`, one entry per velocity variable."""
 
 
 @record(slots=False)
@@ -443,71 +343,6 @@ class Joint(ABC):
     def project(self, q: Sequence[Scalar], f: Force) -> tuple[Scalar, ...]:
         """Return the joint forces S^T f of a force transmitted to the body (eq. 7.14)."""
         return tuple(S.dot(f) for S in self.subspace(q))
-
-    def release(
-        self,
-        q: Sequence[Scalar],
-        IA: ArticulatedInertia,
-        pA: Force,
-        c: Motion,
-        tau: Sequence[Scalar],
-        armature: Sequence[Scalar] | None = None,
-    ) -> tuple[ArticulatedInertia, Force, Carry]:
-        """Eliminate the joint: compute the inertia and bias force transmitted to the parent.
-
-        Directions of S are eliminated one by one, the last first, like a chain of single-axis
-        joints with massless links; this is an LDL^T factorization of S^T IA S, with armatures added
-        to its diagonal.
-
-        Args:
-            q: Position of the joint, nq scalars.
-            IA: Articulated-body inertia of the body, with its subtree, in body coordinates.
-            pA: Its bias force.
-            c: Velocity product of the joint.
-            tau: Joint force, nv scalars.
-            armature: Armature of each degree of freedom, nv scalars; None if there is none.
-
-        Returns:
-            Ia, pa and the data for `accelerate`: the transmitted force is Ia a + pa for the
-            acceleration a of the body at zero joint acceleration (eqs. 6.37-6.40, 7.16-7.19).
-        """
-        Ia, pa = IA, pA
-        carry: list[Eliminated] = []
-        columns = self.subspace(q)
-        felt = (None,) * len(columns) if armature is None else armature
-        for S, force, own in reversed(list(zip(columns, tau, felt, strict=True))):
-            try:
-                Ia, pa, eliminated = eliminate_direction(Ia, pa, S, force, own)
-            except ZeroDivisionError as error:
-                raise ModelError(
-                    f"joint {self.name!r}: it has no inertia, so its acceleration is undefined; "
-                    "give the bodies it moves an inertia, or lock it",
-                    name=self.name,
-                ) from error
-            carry.append(eliminated)
-        return Ia, Ia.apply(c, start=pa), tuple(carry)
-
-    def accelerate(
-        self, q: Sequence[Scalar], carry: Carry, a: Motion, armature: Sequence[Scalar] | None = None
-    ) -> tuple[tuple[Scalar, ...], Motion]:
-        """Find the joint acceleration.
-
-        Args:
-            q: Position of the joint, nq scalars.
-            carry: From `release`.
-            a: X a_parent + c, the acceleration the body would have at zero joint acceleration.
-            armature: As given to `release`.
-
-        Returns:
-            The joint acceleration, nv scalars, and the body's acceleration a + S qdd (eq. 6.45).
-        """
-        qdd: list[Scalar] = []
-        columns = self.subspace(q)
-        felt = (None,) * len(columns) if armature is None else armature
-        for S, eliminated, own in zip(columns, reversed(carry), felt, strict=True):
-            rate, a = accelerate_direction(eliminated, a, S, own)
-            qdd.append(rate)
-        return tuple(qdd), a
 
     def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> tuple[Scalar, ...]:
         """Return the position after a step dv = v dt of constant body velocity."""

@@ -14,9 +14,9 @@ import numpy as np
 from tiburon.model.joint_constraints import RelativeMotion, Slip
 from tiburon.model.joints.joint import Joint
 from tiburon.model.value_checks import Matrix3
-from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar
+from tiburon.spatial import Force, Scalar
 from tiburon.spatial.vec3 import IDENTITY3
-from tiburon.trace.declared import is_declared, replaced_names, structure_text
+from tiburon.trace.declared import is_declared, structure_text
 
 # tracing is imported on first use, so that other robots start faster
 if TYPE_CHECKING:
@@ -87,19 +87,13 @@ def joint_graph(joint: Joint) -> tuple[object, ...]:
     from tiburon.trace.program import Input, trace
 
     forms: list[object] = []
-    calls = dict(_CALLS)
-    replaced = set(replaced_names(joint))
-    if replaced <= calls.keys():
-        # the built-in versions follow from the fields and the other methods
-        for name in DERIVED_METHODS - replaced:
-            del calls[name]
     dof = joint.nv if joint.follows is None else 1
     positions = joint.nq if joint.follows is None else 1
 
     def run(time: Any, *arrays: Any) -> Any:
         found: list[Any] = []
         given = _Given(*(tuple(array.tolist()) for array in arrays))
-        for name, call in calls.items():
+        for name, call in _CALLS.items():
             try:
                 leaves: list[Any] = []
                 form = _take(call(joint.at(time), given), leaves)
@@ -110,8 +104,7 @@ def joint_graph(joint: Joint) -> tuple[object, ...]:
             found += leaves
         return found
 
-    sizes = {"q": positions, "q1": positions, "v": dof, "f": 6, "IA": 21, "pA": 6}
-    sizes |= {"c": 6, "a": 6, "relative": 24}
+    sizes = {"q": positions, "q1": positions, "v": dof, "f": 6, "relative": 24}
     inputs = [Input("time", ()), *(Input(name, (size,)) for name, size in sizes.items())]
     program: Program = trace(run, inputs, name="joint")
     plain = (joint.nq, joint.nv, joint.follows or "", joint.depends_on_time, joint.is_rigid)
@@ -130,18 +123,10 @@ class _Given:
     """Arguments with which joint methods are traced."""
 
     def __init__(self, *arrays: tuple[Any, ...]) -> None:
-        self.q, self.q1, self.v, f, IA, pA, c, a, x = arrays
-        self.f, self.pA = Force.from_array(f), Force.from_array(pA)
-        self.IA = ArticulatedInertia.from_array(IA)
-        self.c, self.a = Motion.from_array(c), Motion.from_array(a)
+        self.q, self.q1, self.v, f, x = arrays
+        self.f = Force.from_array(f)
         R, *rest = (x[:3], x[3:6], x[6:9]), *(x[k : k + 3] for k in range(9, 24, 3))
         self.relative = RelativeMotion(R, *rest)
-
-
-def _released(joint: Joint, given: _Given, armature: Any) -> Any:
-    arguments = (given.q, given.IA, given.pA, given.c, given.v, armature)
-    Ia, pa, carry = joint.release(*arguments)
-    return Ia, pa, carry, joint.accelerate(given.q, carry, given.a, armature)
 
 
 def _loop_constraints(joint: Joint, given: _Given) -> Any:
@@ -162,8 +147,6 @@ _CALLS: dict[str, Callable[[Joint, _Given], Any]] = {
     "bias": lambda j, x: j.bias(x.q, x.v),
     "bias_derivative": lambda j, x: j.bias_derivative(x.q, x.v),
     "project": lambda j, x: j.project(x.q, x.f),
-    "release": lambda j, x: _released(j, x, None),
-    "accelerate": lambda j, x: _released(j, x, x.v),
     "integrate": lambda j, x: j.integrate(x.q, x.v),
     "position_rate": lambda j, x: j.position_rate(x.q, x.v),
     "velocity_of_rate": lambda j, x: j.velocity_of_rate(x.q, x.q1),
@@ -176,9 +159,6 @@ _CALLS: dict[str, Callable[[Joint, _Given], Any]] = {
     "loop_constraints": _loop_constraints,
 }
 """Every method whose result may enter a kernel, by name."""
-
-DERIVED_METHODS = frozenset({"release", "accelerate"})
-"""Methods that take longest to trace; the built-in versions only use the others."""
 
 
 def _take(value: Any, leaves: list[Any]) -> object:
