@@ -34,7 +34,7 @@ Symbols (Khan 2002, chapter 3):
     W, b        constraint wrenches of the joint that cuts a leg, its bias
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,6 +46,7 @@ from tiburon.algorithms.tape_calls import JointVector, taping
 from tiburon.algorithms.traversal import ancestors
 from tiburon.loops.constraints import (
     Constraints,
+    closure_values,
     end_of,
     jacobian_pattern,
     loop_joint_load,
@@ -53,9 +54,18 @@ from tiburon.loops.constraints import (
 )
 from tiburon.loops.legs import Leg, PlatformOnLegs, platform_on_legs
 from tiburon.loops.metric import ConstrainedMotion, rank_cut, scattered
-from tiburon.loops.parts import Exchanged, Outcome, PartMethod, Round, ordered_sum, run
+from tiburon.loops.parts import (
+    Exchanged,
+    Outcome,
+    PartMethod,
+    Round,
+    ordered_sum,
+    part_function,
+    run,
+)
+from tiburon.loops.star import part_of
 from tiburon.model import LoopClosure, Model, Plan
-from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform
+from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
 from tiburon.spatial.vec3 import add_cross, matrix_vector, subtract
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.orthogonal import factor_orthogonal
@@ -65,6 +75,8 @@ from tiburon.trace.value import require
 __all__ = [
     "MIN_SQUARE",
     "Held",
+    "LegPart",
+    "LegState",
     "LegTerms",
     "PlatformTerms",
     "World",
@@ -75,10 +87,11 @@ __all__ = [
     "forward_states",
     "inverse_method",
     "kinematics_method",
-    "leg_terms",
+    "leg_openings",
+    "leg_parts",
     "loop_forces",
     "not_held",
-    "platform_terms",
+    "project",
     "reverse_elimination",
 ]
 
@@ -99,8 +112,72 @@ WRENCH_CUT = 1e-8
 MAX_INLINED = 12
 """Motors up to which the reverse elimination is straight-line code."""
 
+MAX_INLINED_VARIABLES = 12
+"""Velocity variables up to which the functions of legs are inlined."""
+
 Vector = Sequence[Scalar]
 Matrix = Sequence[Sequence[Scalar]]
+
+
+class Part(NamedTuple):
+    """Bodies of a leg or of the center, with those that carry the platform, in given surroundings.
+
+    Bodies that carry the platform and belong to others have no inertia in it.
+    """
+
+    plan: Plan
+    platform: int
+    """Body of the platform in this plan."""
+
+    basis: tuple[tuple[float, ...], ...]
+    point: tuple[float, float, float]
+    """See `PlatformOnLegs`."""
+
+    gravity: Vec3
+    external: Sequence[Force] | None
+    q: tuple[int, ...]
+    """Position variables of the plan in the robot's."""
+
+    v: tuple[int, ...]
+    """Velocity variables of the plan in the robot's."""
+
+
+class LegPart(NamedTuple):
+    """What is fixed about a leg while a kernel is traced."""
+
+    leg: Leg
+    part: Part
+    variables: tuple[int, ...]
+    """Variables of the leg in its plan, in the order of `Leg.variables`."""
+
+    near: int
+    far: int
+    """See `Leg`; bodies of its plan."""
+
+    loop: LoopClosure | None
+    """The loop that cuts it."""
+
+    live: tuple[int, ...]
+    """Constraints of the loop that joints can violate."""
+
+    armature: tuple[Scalar, ...]
+    """Inertia of the rotor of each variable."""
+
+    decay: float = 0.0
+    """Rate at which an opening velocity of the loop decays [1/s]."""
+
+
+class LegState(NamedTuple):
+    """State of a leg's plan."""
+
+    q: list[Scalar]
+    v: list[Scalar]
+    given: list[Scalar]
+    """Forward the joint forces of its variables; inverse the accelerations of its plan; in
+    kinematics the rates of its motors."""
+
+    opening: list[Scalar]
+    """In kinematics one value per constraint of its loop, see `denoc_rates`."""
 
 
 class LegTerms(NamedTuple):
@@ -124,9 +201,12 @@ class LegTerms(NamedTuple):
     force: Vector
     """Joint forces: forward those applied minus the bias force, inverse those needed [N or N m]."""
 
+    hanging: "PlatformTerms | None" = None
+    """Bodies of the leg that the platform carries, moving with it; None if there are none."""
+
 
 class PlatformTerms(NamedTuple):
-    """Terms of the center: the platform with everything that hangs on it."""
+    """Terms of bodies that move with the platform."""
 
     inertia: Matrix
     """Inertia, d times d."""
@@ -143,17 +223,102 @@ def _plus(x: Vector, factor: Scalar, y: Vector) -> list[Scalar]:
     return [a + factor * b for a, b in zip(x, y, strict=True)]
 
 
-# -- terms of legs ---------------------------------------------------------------------------------
+# -- parts -----------------------------------------------------------------------------------------
+
+
+def _part(
+    around: Setting, structure: PlatformOnLegs, own: Iterable[int], ends: Iterable[int] = ()
+) -> tuple[Part, dict[int, int], dict[int, int]]:
+    """Return some bodies as a part, and the places of all its bodies and velocity variables.
+
+    Args:
+        around: Surroundings.
+        structure: Platform and legs.
+        own: Plan bodies that belong to it.
+        ends: Further plan bodies that it needs.
+    """
+    plan, inside = around.plan, frozenset(own)
+    met = {*inside, *(k for k in ends if k >= 0), structure.platform}
+    bodies = sorted(frozenset().union(*(ancestors(plan, k) for k in met)))
+    q, v = (
+        tuple(sorted({i for k in bodies for i in _range(getattr(plan.bodies[k], of))}))
+        for of in ("q", "v")
+    )
+    external = None
+    if around.external is not None:
+        external = [around.external[k] if k in inside else Force.zero() for k in bodies]
+    place = {k: n for n, k in enumerate(bodies)}
+    found = Part(
+        part_of(plan, bodies, inside, q, v),
+        place[structure.platform],
+        structure.basis,
+        structure.point,
+        around.gravity,
+        external,
+        q,
+        v,
+    )
+    return found, place, {i: n for n, i in enumerate(v)}
+
+
+def _range(part: slice) -> range:
+    return range(part.start, part.stop)
+
+
+def leg_parts(
+    around: Setting, structure: PlatformOnLegs, decay: float = 0.0
+) -> tuple[LegPart, ...]:
+    """Return the legs of a platform in given surroundings.
+
+    Args:
+        around: Surroundings.
+        structure: Platform and legs.
+        decay: Rate at which opening velocities of loops decay [1/s].
+    """
+    rotors: dict[int, Scalar] = {}
+    for body in around.plan.bodies:
+        for i, rotor in zip(_range(body.v), body.armature or (), strict=False):
+            rotors[i] = rotor
+    loops = {loop.name: loop for loop in around.model.loops if isinstance(loop, LoopClosure)}
+    used = jacobian_pattern(around.model)
+    found = []
+    for leg in structure.legs:
+        part, place, at = _part(around, structure, leg.bodies, (leg.near, leg.far))
+        loop = None if leg.loop is None else loops[leg.loop]
+        rows = () if leg.loop is None else loop_rows(around.model, leg.loop)
+        found.append(
+            LegPart(
+                leg,
+                part,
+                tuple(at[i] for i in leg.variables),
+                place.get(leg.near, leg.near),
+                place.get(leg.far, leg.far),
+                loop,
+                tuple(n for n, row in enumerate(rows) if used[row]),
+                tuple(rotors.get(i, 0.0) for i in leg.variables),
+                decay,
+            )
+        )
+    return tuple(found)
+
+
+def center_part(around: Setting, structure: PlatformOnLegs) -> Part:
+    """Return the platform alone as a part."""
+    return _part(around, structure, (structure.platform,))[0]
+
+
+# -- terms of parts --------------------------------------------------------------------------------
 
 
 class World:
-    """Screws, inertias and wrenches of all plan bodies in world axes at one point."""
+    """Screws, inertias and wrenches of all bodies of a part in world axes at one point."""
 
-    def __init__(self, structure: PlatformOnLegs, plan: Plan, q: Vector) -> None:
+    def __init__(self, part: Part, q: Vector) -> None:
         """Compute poses and screws."""
-        self.structure, self.plan, self.q = structure, plan, JointVector(q)
+        plan = part.plan
+        self.part, self.plan, self.q = part, plan, JointVector(q)
         self.places = body_places(plan, self.q)
-        self.frames = [_frame(place, structure.point) for place in self.places]
+        self.frames = [_frame(place, part.point) for place in self.places]
         self.body_of: dict[int, int] = {}
         self.screws: dict[int, list[Scalar]] = {}
         for body in plan.bodies:
@@ -166,31 +331,32 @@ class World:
 
     def carries_platform(self, body: int) -> bool:
         """Return whether a body is the platform, or carries it."""
-        return body in self.above[self.structure.platform]
+        return body in self.above[self.part.platform]
 
     def hangs_on_platform(self, body: int) -> bool:
         """Return whether the platform carries a body."""
-        return body != self.structure.platform and self.structure.platform in self.above[body]
+        return body != self.part.platform and self.part.platform in self.above[body]
 
     def reduced(self, x: Vector) -> list[Scalar]:
         """Return the components of a twist or wrench along motions of the platform."""
-        basis = self.structure.basis
+        basis = self.part.basis
         if len(basis) == 6:
             return list(x)
         return [sum((b * y for b, y in zip(e, x, strict=True) if b), start=0.0) for e in basis]
 
     def spread(self, x: Vector) -> list[Scalar]:
         """Return a twist of the platform from its components."""
-        basis = self.structure.basis
+        basis = self.part.basis
         if len(basis) == 6:
             return list(x)
         columns = zip(*basis, strict=True)
         return [sum((b * y for b, y in zip(e, x, strict=True) if b), start=0.0) for e in columns]
 
-    def wrenches(self, around: Setting, v: Vector, vd: Vector) -> list[list[Scalar]]:
+    def wrenches(self, v: Vector, vd: Vector) -> list[list[Scalar]]:
         """Return the wrench that each body and all it carries need, without the platform."""
-        given = (around.plan, self.q, JointVector(v), JointVector(vd))
-        found = transmitted(*given, around.gravity, around.external)
+        part = self.part
+        given = (part.plan, self.q, JointVector(v), JointVector(vd))
+        found = transmitted(*given, part.gravity, part.external)
         moved = []
         for frame, f in zip(self.frames, found, strict=True):
             w = frame.force_to_parent(f)
@@ -204,14 +370,14 @@ class World:
             for frame, body in zip(self.frames, self.plan.bodies, strict=True)
         ]
         for body in reversed(self.plan.bodies):
-            if body.parent >= 0 and body.index != self.structure.platform:
+            if body.parent >= 0 and body.index != self.part.platform:
                 total[body.parent] = total[body.parent] + total[body.index]
         return total
 
     def _without_platform(self, found: list[list[Scalar]]) -> list[list[Scalar]]:
-        top = found[self.structure.platform]
+        top = found[self.part.platform]
         return [
-            _plus(w, -1.0, top) if self.carries_platform(k) and k != self.structure.platform else w
+            _plus(w, -1.0, top) if self.carries_platform(k) and k != self.part.platform else w
             for k, w in enumerate(found)
         ]
 
@@ -226,32 +392,61 @@ def _articulated(inertia: Any) -> ArticulatedInertia:
     return found
 
 
-def leg_terms(
-    around: Setting,
+def forward_terms(part: LegPart, state: LegState) -> LegTerms:
+    """Return the terms of a leg under joint forces."""
+    q, v = JointVector(state.q), JointVector(state.v)
+    world = World(part.part, q)
+    bias: list[Scalar] = []
+    if part.loop is not None:
+        terms = closure_values([part.loop], part.part.plan, q, v)
+        bias = [terms.bias[n] for n in part.live]
+        if part.decay:
+            bias = _plus(bias, part.decay, [terms.rate[n] for n in part.live])
+    wrenches = world.wrenches(v, [0.0] * part.part.plan.nv)
+    own = _leg_terms(part, world, bias, wrenches, world.inertias())
+    force = [given - f for given, f in zip(state.given, own.force, strict=True)]
+    hanging = own.hanging
+    if hanging is not None:
+        hanging = hanging._replace(force=[-x for x in hanging.force])
+    return own._replace(force=force, hanging=hanging)
+
+
+def inverse_terms(part: LegPart, state: LegState) -> LegTerms:
+    """Return the terms of a leg in a given motion."""
+    world = World(part.part, state.q)
+    wrenches = world.wrenches(state.v, state.given)
+    # no bias: the accelerations keep its loop closed
+    own = _leg_terms(part, world, [0.0] * len(part.live), wrenches, None)
+    turning = [state.given[i] for i in part.variables]
+    force = [
+        f if isinstance(rotor, float) and rotor == 0.0 else f + rotor * rate
+        for f, rotor, rate in zip(own.force, part.armature, turning, strict=True)
+    ]
+    return own._replace(force=force)
+
+
+def _leg_terms(
+    part: LegPart,
     world: World,
-    leg: Leg,
-    terms: Constraints,
+    bias: Vector,
     wrenches: Sequence[Vector],
     inertias: Sequence[ArticulatedInertia] | None,
 ) -> LegTerms:
     """Return the terms of a leg.
 
     Args:
-        around: Surroundings in this state.
-        world: Screws of all bodies.
-        leg: The leg.
-        terms: Constraints in this state.
+        part: The leg.
+        world: Screws of its bodies.
+        bias: One value per live constraint of its loop.
         wrenches: Wrench that each body needs, from `World.wrenches`.
         inertias: From `World.inertias`; None for inverse dynamics.
     """
-    plan, top = around.plan, world.structure.platform
-    zero = [0.0] * len(world.structure.basis)
-    S = _screws(world, leg)
-    W, bias = _cut(around.model, plan, world, leg, terms.bias)
+    top, variables = part.part.platform, part.variables
+    zero = [0.0] * len(part.part.basis)
     force = []
-    M: list[list[Scalar]] = [[0.0] * len(leg.variables) for _ in leg.variables]
+    M: list[list[Scalar]] = [[0.0] * len(variables) for _ in variables]
     Mx: list[list[Scalar]] = []
-    for n, i in enumerate(leg.variables):
+    for n, i in enumerate(variables):
         body = world.body_of[i]
         is_top = body == top
         force.append(0.0 if is_top else _dot(world.screws[i], wrenches[body]))
@@ -261,24 +456,28 @@ def leg_terms(
         f = inertias[body].apply(Motion(tuple(S_i[:3]), tuple(S_i[3:])))
         F = [0.0] * 6 if is_top else [*f.moment, *f.force]
         Mx.append(world.reduced(F) if world.hangs_on_platform(body) else list(zero))
-        for m, k in enumerate(leg.variables):
+        for m, k in enumerate(variables):
             other = world.body_of[k]
             cut = world.carries_platform(other) and world.hangs_on_platform(body)
             if other in world.above[body] and not cut and (other != body or k <= i):
                 M[n][m] = M[m][n] = _dot(world.screws[k], F)
-        armature = plan.bodies[body].armature
-        if armature is not None:
-            M[n][n] = M[n][n] + armature[i - plan.bodies[body].v.start]
-    return LegTerms(S, W, bias, M, Mx, force)
+        M[n][n] = M[n][n] + part.armature[n]
+    hanging = None
+    if any(world.hangs_on_platform(body.index) for body in world.plan.bodies):
+        hanging = _platform_terms(world, wrenches, inertias)
+    return LegTerms(_screws(part, world), _cut(part, world), bias, M, Mx, force, hanging)
 
 
-def _screws(world: World, leg: Leg) -> list[list[Scalar]]:
+def _screws(part: LegPart, world: World) -> list[list[Scalar]]:
     """Return the screws of a leg, from the base to the platform; zero for branches."""
-    zero = [0.0] * len(world.structure.basis)
-    branches = _branches(world, leg)
+    zero = [0.0] * len(part.part.basis)
+    moving: set[int] = set()
+    for end in (part.near, part.far, part.part.platform):
+        if end >= 0:
+            moving |= world.above[end]
     S: list[list[Scalar]] = []
-    for i in leg.variables:
-        if not leg.joints or i in branches:
+    for i in part.variables:
+        if not part.leg.joints or world.body_of[i] not in moving:
             S.append(list(zero))
             continue
         # joints on the side of the platform move the base away from it
@@ -287,55 +486,69 @@ def _screws(world: World, leg: Leg) -> list[list[Scalar]]:
     return S
 
 
-def _branches(world: World, leg: Leg) -> set[int]:
-    """Return the variables of a leg that do not move its ends."""
-    moving: set[int] = set()
-    for end in (leg.near, leg.far, world.structure.platform):
-        if end >= 0:
-            moving |= world.above[end]
-    return {i for i in leg.variables if world.body_of[i] not in moving}
-
-
-def _cut(
-    model: Model, plan: Plan, world: World, leg: Leg, opening: Vector
-) -> tuple[list[list[Scalar]], list[Scalar]]:
-    """Return wrenches of the joint that cuts a leg, and its part of one value per constraint."""
-    if leg.loop is None:
-        return [], []
-    (loop,) = (one for one in model.loops if one.name == leg.loop)
-    assert isinstance(loop, LoopClosure)
-    used = jacobian_pattern(model)
-    rows = loop_rows(model, leg.loop)
+def _cut(part: LegPart, world: World) -> list[list[Scalar]]:
+    """Return the constraint wrenches of the joint that cuts a leg."""
+    loop, plan = part.loop, part.part.plan
+    if loop is None:
+        return []
     _, end = end_of(plan, loop.second, loop.second_pose.transform, world.places, None)
-    point = world.structure.point
-    arm = subtract(end.place.p, point)
-    sign = -1.0 if leg.turned else 1.0
-    W, bias = [], []
-    for n, row in enumerate(rows):
-        if not used[row]:
-            continue
-        unit = [1.0 if k == n else 0.0 for k in range(len(rows))]
+    arm = subtract(end.place.p, part.part.point)
+    sign = -1.0 if part.leg.turned else 1.0
+    count = len(loop.joint.loop_constraints())
+    W = []
+    for n in part.live:
+        unit = [1.0 if k == n else 0.0 for k in range(count)]
         f = loop_joint_load(loop, plan, world.places, unit).wrench
         linear = matrix_vector(end.place.R, f.force)
         angular = add_cross(matrix_vector(end.place.R, f.moment), arm, linear)
         W.append([sign * x for x in world.reduced([*angular, *linear])])
-        bias.append(opening[row])
-    return W, bias
+    return W
 
 
-def platform_terms(
+def _platform_terms(
     world: World, wrenches: Sequence[Vector], inertias: Sequence[ArticulatedInertia] | None
 ) -> PlatformTerms:
-    """Return inertia and wrench of the platform with everything that hangs on it."""
-    top = world.structure.platform
+    """Return inertia and wrench of the platform with everything that hangs on it in a part."""
+    top = world.part.platform
     rows: list[list[Scalar]] = []
     if inertias is not None:
-        size = len(world.structure.basis)
+        size = len(world.part.basis)
         for k in range(size):
             e = world.spread([1.0 if k == n else 0.0 for n in range(size)])
             f = inertias[top].apply(Motion(tuple(e[:3]), tuple(e[3:])))
             rows.append(world.reduced([*f.moment, *f.force]))
     return PlatformTerms(rows, world.reduced(wrenches[top]))
+
+
+def _forward_center(part: Part, q: Vector, v: Vector, tau: Vector) -> PlatformTerms:
+    """Return the terms of the platform, with the forces of a free joint that carries it."""
+    world = World(part, q)
+    found = _platform_terms(world, world.wrenches(v, [0.0] * part.plan.nv), world.inertias())
+    pushed = [-x for x in found.force]
+    if tau:
+        w = world.frames[part.platform].force_to_parent(
+            Force((tau[0], tau[1], tau[2]), (tau[3], tau[4], tau[5]))
+        )
+        pushed = _plus(pushed, 1.0, world.reduced([*w.moment, *w.force]))
+    return found._replace(force=pushed)
+
+
+def _inverse_center(part: Part, q: Vector, v: Vector, vd: Vector) -> PlatformTerms:
+    """Return the terms of the platform in a given motion."""
+    world = World(part, q)
+    return _platform_terms(world, world.wrenches(v, vd), None)
+
+
+def _carrier_rates(part: Part, q: Vector, xi: Vector) -> list[Scalar]:
+    """Return rates of the platform's free joint from its twist, or their rates from its rate."""
+    world = World(part, q)
+    e = world.spread(xi)
+    moved = world.frames[part.platform].motion(Motion((e[0], e[1], e[2]), (e[3], e[4], e[5])))
+    return [*moved.angular, *moved.linear]
+
+
+def _taken(x: Vector, places: Sequence[int]) -> list[Scalar]:
+    return [x[i] for i in places]
 
 
 # -- projection in a leg ---------------------------------------------------------------------------
@@ -357,10 +570,14 @@ class Projected(NamedTuple):
     """Smallest squared length of a projected screw, relative to its own."""
 
 
-def project(leg: Leg, own: LegTerms) -> Projected:
-    """Project out the passive joints of a leg, from the platform to the base."""
-    # a leg may be the joint that cuts it alone
-    size = len((*own.S, *own.W)[0]) if own.S or own.W else 0
+def project(leg: Leg, own: LegTerms, size: int) -> Projected:
+    """Project out the passive joints of a leg, from the platform to the base.
+
+    Args:
+        leg: The leg.
+        own: Its terms.
+        size: Number d of motions that the platform can have.
+    """
     b: list[Scalar] = [0.0] * size
     Phi: list[list[Scalar]] = [[1.0 if i == j else 0.0 for j in range(size)] for i in range(size)]
     if not leg.joints:
@@ -440,7 +657,8 @@ class Pull(NamedTuple):
     """Projector, its upper triangle."""
 
     wrench: list[Scalar]
-    """What its passive joints need, as a wrench on the platform: p-bar of (3.40)."""
+    """What its passive joints need, as a wrench on the platform: p-bar of (3.40); and what its
+    bodies need that hang on the platform."""
 
     held: Scalar
 
@@ -478,22 +696,37 @@ def _held_by(K: Matrix, held: Sequence[Scalar]) -> tuple[Callable[[Vector], list
     return solve, Held(np.where(ratio > MIN_RATIO, ratio, 0.0), least)
 
 
-def inverse_method(structure: PlatformOnLegs) -> PartMethod:
+def inverse_method(
+    structure: PlatformOnLegs,
+    parts: tuple[LegPart, ...],
+    weights: Sequence[float] | None = None,
+) -> PartMethod:
     """Return inverse dynamics of a platform on legs as rounds.
 
-    A leg starts with its `LegTerms` and its weight lambda, the center with `PlatformTerms`; the
-    result of a leg are the forces of its driven joints (3.40).
+    A leg starts with its `LegState`, the center with `PlatformTerms`; the result of a leg are the
+    forces of its driven joints (3.40).
+
+    Args:
+        structure: Platform and legs.
+        parts: The legs in given surroundings.
+        weights: Share of each leg in the load of the platform; None for the condition of its
+            screws (L909-911).
     """
     size = len(structure.basis)
+    shares = dict(zip((leg.name for leg in structure.legs), weights or (), strict=False))
 
-    def local(leg: Leg, known: Any, _: Any) -> tuple[Pull, Any]:
-        own, weight = known
-        found = project(leg, own)
+    def local(part: LegPart, state: LegState, _: Any) -> tuple[Pull, Any]:
+        leg, own = part.leg, inverse_terms(part, state)
+        weight: Scalar = shares.get(leg.name, 1.0)
+        if weights is None and leg.joints and own.S:
+            weight = factor_orthogonal(as_traced([list(s) for s in own.S])).ratio
+        found = project(leg, own, size)
         wrench: list[Scalar] = [0.0] * size
         for row, force in zip(found.P, own.force[len(leg.driven) :], strict=True):
             wrench = _plus(wrench, force, row)
         Phi = [[weight * x for x in row] for row in found.Phi]
-        return Pull(_upper(Phi), wrench, found.held), (own, Phi, wrench)
+        sent = wrench if own.hanging is None else _plus(wrench, 1.0, own.hanging.force)
+        return Pull(_upper(Phi), sent, found.held), (own, Phi, wrench)
 
     def solve(center: PlatformTerms, messages: Sequence[Pull]) -> tuple[list[Any], Held]:
         K = _full(ordered_sum([m.Phi for m in messages], [0.0] * (size * (size + 1) // 2)), size)
@@ -502,13 +735,13 @@ def inverse_method(structure: PlatformOnLegs) -> PartMethod:
         carried = solved(total)
         return [carried] * len(messages), held
 
-    def recover(leg: Leg, known: Any, carried: Vector) -> list[Scalar]:
+    def recover(part: LegPart, known: Any, carried: Vector) -> list[Scalar]:
         own, Phi, wrench = known
         on_leg = _plus(_times(Phi, carried), -1.0, wrench)
-        count = len(leg.driven)
+        count = len(part.leg.driven)
         return [f + _dot(s, on_leg) for f, s in zip(own.force[:count], own.S[:count], strict=True)]
 
-    return PartMethod("denoc_inverse", structure.legs, (Round("pull", local, solve),), recover)
+    return PartMethod("denoc_inverse", parts, (Round("pull", local, solve),), recover)
 
 
 # -- kinematics ------------------------------------------------------------------------------------
@@ -526,25 +759,28 @@ class Moved(NamedTuple):
     held: Scalar
 
 
-def kinematics_method(structure: PlatformOnLegs) -> PartMethod:
+def kinematics_method(structure: PlatformOnLegs, parts: tuple[LegPart, ...]) -> PartMethod:
     """Return rates of all joints from those of the driven ones as a round (3.10)-(3.13).
 
     On velocity level, or on acceleration level with the bias of the loops (3.28). A leg starts with
-    its `LegTerms`, whose `force` holds the rates of its driven joints; the center needs nothing.
-    The result of a leg are the rates of its variables; the center returns xi and K.
+    its `LegState`, the center needs nothing. The result of a leg are the rates of its variables;
+    the center returns xi and K.
+
+    Args:
+        structure: Platform and legs.
+        parts: The legs.
     """
     size = len(structure.basis)
 
-    def local(leg: Leg, own: LegTerms, _: Any) -> tuple[Moved, Any]:
-        found = project(leg, own)
+    def local(part: LegPart, state: LegState, _: Any) -> tuple[Moved, Any]:
+        world = World(part.part, state.q)
+        S, W = _screws(part, world), _cut(part, world)
+        found = project(part.leg, LegTerms(S, W, state.opening, (), (), ()), size)
         towards = [-x for x in found.b]
-        for rate, s in zip(own.force, own.S, strict=False):
+        for rate, s in zip(state.given, S, strict=False):
             towards = _plus(towards, rate, s)
-        return Moved(_upper(found.Phi), _times(found.Phi, towards), found.held), (
-            list(own.force),
-            found.P,
-            towards,
-        )
+        message = Moved(_upper(found.Phi), _times(found.Phi, towards), found.held)
+        return message, (list(state.given), found.P, towards)
 
     def solve(_: Any, messages: Sequence[Moved]) -> tuple[list[Any], Any]:
         K = _full(ordered_sum([m.Phi for m in messages], [0.0] * (size * (size + 1) // 2)), size)
@@ -553,12 +789,45 @@ def kinematics_method(structure: PlatformOnLegs) -> PartMethod:
         xi = solved(total)
         return [xi] * len(messages), (xi, held)
 
-    def recover(_: Leg, known: Any, xi: Vector) -> list[Scalar]:
+    def recover(_: LegPart, known: Any, xi: Vector) -> list[Scalar]:
         driven, P, towards = known
         left = _plus(xi, -1.0, towards)
         return [*driven, *_times(P, left)]
 
-    return PartMethod("denoc_motion", structure.legs, (Round("twist", local, solve),), recover)
+    return PartMethod("denoc_motion", parts, (Round("twist", local, solve),), recover)
+
+
+def leg_openings(
+    model: Model, plan: Plan, structure: PlatformOnLegs, q: Vector
+) -> list[list[Scalar]]:
+    """Return the residuals of each leg's loop [m or rad], computed by the legs.
+
+    Args:
+        model: The robot.
+        plan: Its layout.
+        structure: Platform and legs.
+        q: Configuration [m or rad], nq scalars.
+    """
+
+    def opening(part: LegPart, position: Vector) -> list[Scalar]:
+        if part.loop is None:
+            return []
+        still = JointVector([0.0] * part.part.plan.nv)
+        value = closure_values([part.loop], part.part.plan, JointVector(position), still).value
+        return [value[n] for n in part.live]
+
+    with taping(None):
+        return [
+            part_function(opening, part, name=f"denoc_opening_{k}", inline=_is_inlined(plan))(
+                _taken(q, part.part.q)
+            )
+            for k, part in enumerate(leg_parts(_at_rest(model, plan), structure))
+        ]
+
+
+def _at_rest(model: Model, plan: Plan) -> Setting:
+    """Return surroundings for kinematics."""
+    return Setting(model, (), (), plan, (0.0, 0.0, 0.0))
 
 
 def denoc_rates(
@@ -567,7 +836,7 @@ def denoc_rates(
     structure: PlatformOnLegs,
     q: Vector,
     rates: Vector,
-    opening: Vector,
+    openings: Sequence[Vector] | None = None,
 ) -> tuple[list[Scalar], Held]:
     """Return rates of all joints from those of the independent ones: A x + opening = 0.
 
@@ -581,21 +850,28 @@ def denoc_rates(
         structure: Platform and legs.
         q: Configuration [m or rad], nq scalars.
         rates: Rates of all joints, of which the independent ones count, nv scalars.
-        opening: One value per constraint.
+        openings: For each leg one value per constraint of its loop, in the order of
+            `leg_openings`; zero by default.
 
     Returns:
         Rates of all joints, nv scalars, and whether they are determined.
     """
     with taping(None):
-        world = World(structure, plan, q)
-        states = []
-        for leg in structure.legs:
-            W, bias = _cut(model, plan, world, leg, opening)
-            driven = [rates[i] for i in leg.driven]
-            states.append(LegTerms(_screws(world, leg), W, bias, (), (), driven))
-        found = run(kinematics_method(structure), (), states)
+        around = _at_rest(model, plan)
+        parts = leg_parts(around, structure)
+        states = [
+            LegState(
+                _taken(q, part.part.q),
+                [],
+                _taken(rates, part.leg.driven),
+                [0.0] * len(part.live) if openings is None else list(openings[k]),
+            )
+            for k, part in enumerate(parts)
+        ]
+        method = kinematics_method(structure, parts)
+        found = run(method, (), states, inline=_is_inlined(plan))
         xi, held = found.center
-        return _spread(world, structure, found, xi), held
+        return _joined(around, structure, q, found, xi), held
 
 
 # -- forward dynamics ------------------------------------------------------------------------------
@@ -627,8 +903,9 @@ class _Center(NamedTuple):
     """State of the center between rounds."""
 
     platform: PlatformTerms
+    K: list[Scalar]
     inverse: list[Scalar]
-    """K^-1, upper triangle."""
+    """K and K^-1, upper triangles."""
 
     held: Held
     by_motor: list[list[Scalar]]
@@ -656,11 +933,15 @@ class _Resting(NamedTuple):
     """Those of its passive joints as a wrench on the platform."""
 
 
-def forward_method(structure: PlatformOnLegs) -> PartMethod:
+def forward_method(structure: PlatformOnLegs, parts: tuple[LegPart, ...]) -> PartMethod:
     """Return forward dynamics of a platform on legs as four rounds (Khan 2002, section 3.4).
 
-    A leg starts with its `LegTerms`, the center with `PlatformTerms`; the result of a leg are the
+    A leg starts with its `LegState`, the center with `PlatformTerms`; the result of a leg are the
     accelerations of its variables.
+
+    Args:
+        structure: Platform and legs.
+        parts: The legs in given surroundings.
 
         round   a leg sends                                receives
         reach   Phi, and Phi S of its motors (9)           twists by motor (9)
@@ -674,9 +955,10 @@ def forward_method(structure: PlatformOnLegs) -> PartMethod:
     starts = np.cumsum([0, *(len(leg.driven) for leg in structure.legs)]).tolist()
     place = {leg.name: start for leg, start in zip(structure.legs, starts, strict=False)}
 
-    def reach(leg: Leg, own: LegTerms, _: Any) -> tuple[Reach, Any]:
-        found = project(leg, own)
-        driven = [_times(found.Phi, s) for s in own.S[: len(leg.driven)]]
+    def reach(part: LegPart, state: LegState, _: Any) -> tuple[Reach, Any]:
+        own = forward_terms(part, state)
+        found = project(part.leg, own, size)
+        driven = [_times(found.Phi, s) for s in own.S[: len(part.leg.driven)]]
         return Reach(_upper(found.Phi), driven, found.held), (own, found)
 
     def twists(center: PlatformTerms, messages: Sequence[Reach]) -> tuple[list[Any], _Center]:
@@ -684,21 +966,25 @@ def forward_method(structure: PlatformOnLegs) -> PartMethod:
         solved, held = _held_by(K, [m.held for m in messages])
         by_motor = [solved(x) for m in messages for x in m.driven]
         inverse = [solved([1.0 if i == k else 0.0 for i in range(size)]) for k in range(size)]
-        known = _Center(center, _upper(inverse), held, by_motor, [])
+        known = _Center(center, _upper(K), _upper(inverse), held, by_motor, [])
         return [by_motor] * len(messages), known
 
-    def rate(leg: Leg, known: Any, by_motor: Matrix) -> tuple[list[Scalar], Any]:
+    def rate(_: LegPart, known: Any, by_motor: Matrix) -> tuple[list[Scalar], Any]:
         own, found = known
         return _times(found.Phi, found.b), (own, found, by_motor)
 
     def at_rest(center: _Center, messages: Sequence[Vector]) -> tuple[list[Any], _Center]:
         total = ordered_sum(messages, [0.0] * size)
-        bias = [-x for x in _times(_full(center.inverse, size), total)]
+        K, inverse = _full(center.K, size), _full(center.inverse, size)
+        found = _times(inverse, total)
+        # one step of refinement: an inverse alone has the square of the condition in its error
+        left = _plus(total, -1.0, _times(K, found))
+        bias = [-x for x in _plus(found, 1.0, _times(inverse, left))]
         return [bias] * len(messages), center._replace(bias=bias)
 
-    def pull(leg: Leg, known: Any, bias: Vector) -> tuple[list[Scalar], _Resting]:
+    def pull(part: LegPart, known: Any, bias: Vector) -> tuple[list[Scalar], _Resting]:
         own, found, by_motor = known
-        start, drives = place[leg.name], len(leg.driven)
+        start, drives = place[part.leg.name], len(part.leg.driven)
         N: list[list[Scalar]] = [
             [1.0 if a == start + n else 0.0 for a in range(count)] for n in range(drives)
         ]
@@ -713,6 +999,9 @@ def forward_method(structure: PlatformOnLegs) -> PartMethod:
         left = _plus(own.force, -1.0, needed)
         carried = _transposed_times(found.P, left[drives:], size)
         sent = _plus(carried, -1.0, _transposed_times(own.Mx, gamma, size))
+        if own.hanging is not None:
+            needed = _times(own.hanging.inertia, bias)
+            sent = _plus(sent, 1.0, _plus(own.hanging.force, -1.0, needed))
         return sent, _Resting(own, N, by_motor, gamma, left, carried)
 
     def pulled(center: _Center, messages: Sequence[Vector]) -> tuple[list[Any], _Center]:
@@ -721,9 +1010,9 @@ def forward_method(structure: PlatformOnLegs) -> PartMethod:
         total = ordered_sum(messages, left)
         return [total] * len(messages), center
 
-    def share(leg: Leg, known: _Resting, total: Vector) -> tuple[Share, Any]:
+    def share(part: LegPart, known: _Resting, total: Vector) -> tuple[Share, Any]:
         own, N, by_motor, gamma, left, carried = known
-        start, drives = place[leg.name], len(leg.driven)
+        start, drives = place[part.leg.name], len(part.leg.driven)
         columns = [[row[a] for row in N] for a in range(count)]
         # forces that accelerations of each motor need
         needed = [
@@ -731,6 +1020,11 @@ def forward_method(structure: PlatformOnLegs) -> PartMethod:
             for column, x in zip(columns, by_motor, strict=True)
         ]
         on_platform = [_transposed_times(own.Mx, column, size) for column in columns]
+        if own.hanging is not None:
+            on_platform = [
+                _plus(have, 1.0, _times(own.hanging.inertia, x))
+                for have, x in zip(on_platform, by_motor, strict=True)
+            ]
         inertia = [
             _dot(columns[a], needed[b]) + _dot(by_motor[a], on_platform[b])
             for a in range(count)
@@ -756,7 +1050,7 @@ def forward_method(structure: PlatformOnLegs) -> PartMethod:
             xi = _plus(xi, moving, twist)
         return [x] * len(messages), (x, xi, center.held)
 
-    def recover(leg: Leg, known: Any, x: Vector) -> list[Scalar]:
+    def recover(_: LegPart, known: Any, x: Vector) -> list[Scalar]:
         N, gamma = known
         return [g + _dot(row, x) for g, row in zip(gamma, N, strict=True)]
 
@@ -766,7 +1060,7 @@ def forward_method(structure: PlatformOnLegs) -> PartMethod:
         Round("pull", pull, pulled),
         Round("share", share, solve),
     )
-    return PartMethod("denoc_forward", structure.legs, rounds, recover)
+    return PartMethod("denoc_forward", parts, rounds, recover)
 
 
 def _transposed_times(matrix: Matrix, x: Vector, size: int) -> list[Scalar]:
@@ -817,79 +1111,83 @@ def denoc_motion(
     v: Vector,
     tau: Vector,
     structure: PlatformOnLegs | None = None,
+    *,
+    decay: float = 0.0,
     exchange: Exchanged | None = None,
 ) -> ConstrainedMotion:
     """Compute accelerations and constraint forces of a platform on legs.
 
     Args:
         around: Surroundings in this state.
-        terms: Constraints in this state.
+        terms: Constraints in this state, for constraint forces.
         q: Configuration [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
         tau: Joint force [N or N m], nv scalars.
         structure: Platform and legs; found by default.
+        decay: Rate at which opening velocities of loops decay [1/s].
         exchange: How messages of legs that other processes compute arrive; none by default.
 
     Returns:
         The motion; `ratio` is that of K.
     """
     model = around.model
-    parts = structure or platform_on_legs(model)
+    legs = structure or platform_on_legs(model)
     with taping(None):
-        world = World(parts, around.plan, q)
-        states = forward_states(around, world, terms, v, tau)
-        found = run(forward_method(parts), *states, exchange=exchange)
+        parts = leg_parts(around, legs, decay)
+        states = forward_states(around, legs, parts, q, v, tau)
+        inline = exchange is None and _is_inlined(around.plan)
+        found = run(forward_method(legs, parts), *states, inline=inline, exchange=exchange)
         _, xi, held = found.center
-        vd = _spread(world, parts, found, xi)
+        vd = _joined(around, legs, q, found, xi)
         good = (held.ratio > 0.0) & (held.held > MIN_SQUARE)
-        expected = not_held(model, parts)
+        expected = not_held(model, legs)
         vd = [require(good, x, expected) for x in vd]
         multipliers, rank = loop_forces(around, terms, q, v, vd, tau)
     return ConstrainedMotion(tuple(vd), multipliers, lambda: (rank, held.ratio))
 
 
 def forward_states(
-    around: Setting, world: World, terms: Constraints, v: Vector, tau: Vector
-) -> tuple[PlatformTerms, list[LegTerms]]:
+    around: Setting,
+    structure: PlatformOnLegs,
+    parts: Sequence[LegPart],
+    q: Vector,
+    v: Vector,
+    tau: Vector,
+) -> tuple[PlatformTerms, list[LegState]]:
     """Return the initial states of center and legs of `forward_method`."""
-    parts = world.structure
-    wrenches = world.wrenches(around, v, [0.0] * world.plan.nv)
-    inertias = world.inertias()
-    legs = []
-    for leg in parts.legs:
-        own = leg_terms(around, world, leg, terms, wrenches, inertias)
-        applied = [tau[i] - f for i, f in zip(leg.variables, own.force, strict=True)]
-        legs.append(own._replace(force=applied))
-    center = platform_terms(world, wrenches, inertias)
-    pushed = [-x for x in center.force]
-    if parts.carrier:
-        pushed = _plus(pushed, 1.0, _carried(world, [tau[i] for i in parts.carrier]))
-    return center._replace(force=pushed), legs
+    legs = [
+        LegState(*_state_of(part.part, q, v), _taken(tau, part.leg.variables), []) for part in parts
+    ]
+    middle = center_part(around, structure)
+    terms = part_function(
+        _forward_center, middle, name="denoc_center", inline=_is_inlined(around.plan)
+    )
+    return terms(*_state_of(middle, q, v), _taken(tau, structure.carrier)), legs
 
 
-def _carried(world: World, tau: Vector) -> list[Scalar]:
-    """Return joint forces of the platform's free joint as a wrench on the platform."""
-    frame = world.frames[world.structure.platform]
-    w = frame.force_to_parent(Force((tau[0], tau[1], tau[2]), (tau[3], tau[4], tau[5])))
-    return world.reduced([*w.moment, *w.force])
+def _state_of(part: Part, q: Vector, v: Vector) -> tuple[list[Scalar], list[Scalar]]:
+    return _taken(q, part.q), _taken(v, part.v)
 
 
-def _carrier_rates(world: World, xi: Vector) -> list[Scalar]:
-    """Return rates of the platform's free joint from its twist, or their rates from its rate."""
-    e = world.spread(xi)
-    frame = world.frames[world.structure.platform]
-    moved = frame.motion(Motion((e[0], e[1], e[2]), (e[3], e[4], e[5])))
-    return [*moved.angular, *moved.linear]
+def _is_inlined(plan: Plan) -> bool:
+    """Return whether a platform on legs is small enough for one piece of code."""
+    return plan.nv <= MAX_INLINED_VARIABLES
 
 
-def _spread(world: World, parts: PlatformOnLegs, found: Outcome, xi: Vector | None) -> list[Scalar]:
+def _joined(
+    around: Setting, structure: PlatformOnLegs, q: Vector, found: Outcome, xi: Vector | None
+) -> list[Scalar]:
     """Return results of legs by velocity variable, with the rates of the platform's free joint."""
-    values: list[Scalar] = [0.0] * world.plan.nv
-    for leg, result in zip(parts.legs, found.results, strict=True):
+    values: list[Scalar] = [0.0] * around.plan.nv
+    for leg, result in zip(structure.legs, found.results, strict=True):
         for i, x in zip(leg.variables, result, strict=False):
             values[i] = x
-    if parts.carrier and xi is not None:
-        for i, x in zip(parts.carrier, _carrier_rates(world, xi), strict=True):
+    if structure.carrier and xi is not None:
+        middle = center_part(around, structure)
+        rates = part_function(
+            _carrier_rates, middle, name="denoc_carrier", inline=_is_inlined(around.plan)
+        )
+        for i, x in zip(structure.carrier, rates(_taken(q, middle.q), list(xi)), strict=True):
             values[i] = x
     return values
 
@@ -911,7 +1209,6 @@ def loop_forces(
 
 def denoc_forces(
     around: Setting,
-    terms: Constraints,
     q: Vector,
     v: Vector,
     vd: Vector,
@@ -922,7 +1219,6 @@ def denoc_forces(
 
     Args:
         around: Surroundings in this state.
-        terms: Constraints in this state.
         q: Configuration [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
         vd: Joint acceleration that keeps loops closed [m/s^2 or rad/s^2], nv scalars.
@@ -933,26 +1229,13 @@ def denoc_forces(
     Returns:
         Joint force, nv scalars, zero at passive joints; and whether the motors hold the platform.
     """
-    plan = around.plan
     with taping(None):
-        world = World(structure, plan, q)
-        wrenches = world.wrenches(around, v, vd)
-        states = []
-        for number, leg in enumerate(structure.legs):
-            own = leg_terms(around, world, leg, terms, wrenches, None)
-            needed = [
-                f + _rotor(plan, world, i, vd)
-                for i, f in zip(leg.variables, own.force, strict=True)
-            ]
-            weight: Scalar = 1.0 if weights is None else weights[number]
-            if weights is None and leg.joints:
-                weight = factor_orthogonal(as_traced([list(s) for s in own.S])).ratio
-            states.append((own._replace(force=needed), weight))
-        found = run(inverse_method(structure), platform_terms(world, wrenches, None), states)
-        return _spread(world, structure, found, None), found.center
-
-
-def _rotor(plan: Plan, world: World, i: int, vd: Vector) -> Scalar:
-    """Return what the armature of a joint needs."""
-    body = plan.bodies[world.body_of[i]]
-    return 0.0 if body.armature is None else body.armature[i - body.v.start] * vd[i]
+        parts = leg_parts(around, structure)
+        states = [
+            LegState(*_state_of(part.part, q, v), _taken(vd, part.part.v), []) for part in parts
+        ]
+        middle = center_part(around, structure)
+        terms = part_function(_inverse_center, middle, name="denoc_center")
+        center = terms(*_state_of(middle, q, v), _taken(vd, middle.v))
+        found = run(inverse_method(structure, parts, weights), center, states)
+        return _joined(around, structure, q, found, None), found.center

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from tiburon.algorithms.tape_calls import JointVector
-from tiburon.loops.constraints import Row, constraint_names, constraints
-from tiburon.loops.denoc import MIN_SQUARE, denoc_rates, not_held
+from tiburon.loops.constraints import Row, constraints
+from tiburon.loops.denoc import MIN_SQUARE, denoc_rates, leg_openings, not_held
 from tiburon.loops.legs import PlatformOnLegs
 from tiburon.loops.metric import max_abs
 from tiburon.loops.projection import CLOSURE_TOLERANCE, MAX_NEWTON_STEP, moved_configuration
@@ -114,20 +114,23 @@ def displaced(
         The configuration, and the largest remaining constraint residual [m or rad].
     """
 
-    def residual(position: Vector) -> tuple[Scalar, ...]:
-        return constraints(model, plan, JointVector(position)).value
+    def opened(position: Vector) -> list[list[Scalar]]:
+        return leg_openings(model, plan, structure, position)
+
+    def largest(openings: Sequence[Vector]) -> Scalar:
+        return max_abs([x for one in openings for x in one])
 
     def newton(state: Any) -> Any:
-        position, value, _ = state
+        position, openings, _ = state
         still = [0.0] * plan.nv
-        step, _ = denoc_rates(model, plan, structure, position, still, value)
+        step, _ = denoc_rates(model, plan, structure, position, still, openings)
         part = 1.0 / np.maximum(1.0, max_abs(step) / MAX_NEWTON_STEP)
-        moved = moved_configuration(model, JointVector(position), [part * x for x in step])
-        after = residual(moved)
-        return tuple(moved), after, max_abs(after)
+        moved = tuple(moved_configuration(model, JointVector(position), [part * x for x in step]))
+        after = opened(moved)
+        return moved, after, largest(after)
 
-    value = residual(q)
-    start = (tuple(q), value, max_abs(value))
+    value = opened(q)
+    start = (tuple(q), value, largest(value))
     found = while_loop(lambda state: state[2] > CLOSURE_TOLERANCE, newton, start, MAX_STEPS)
     position, _, left = found.state
     return tuple(position), left
@@ -146,11 +149,11 @@ def denoc_velocity(
         v: Joint velocity, of which that of the independent joints counts, nv scalars.
         sigma: Rate at which residuals decay [1/s].
     """
-    opening: Vector = [0.0] * len(constraint_names(model))
+    openings: list[list[Scalar]] | None = None
     if sigma:
-        value = constraints(model, plan, JointVector(q)).value
-        opening = [sigma * c for c in value]
-    found, held = denoc_rates(model, plan, structure, q, v, opening)
+        residuals = leg_openings(model, plan, structure, q)
+        openings = [[sigma * c for c in one] for one in residuals]
+    found, held = denoc_rates(model, plan, structure, q, v, openings)
     good = (held.ratio > 0.0) & (held.held > MIN_SQUARE)
     expected = not_held(model, structure)
     return [require(good, x, expected) for x in found]

@@ -221,7 +221,7 @@ def denoc_actuated_forces(
             name=name,
         )
     terms = constraints(model, around.plan, q, v)
-    tau, held = denoc_forces(around, terms, q, v, vd, structure, shares)
+    tau, held = denoc_forces(around, q, v, vd, structure, shares)
     opening = [
         sum((x * vd[i] for i, x in row.items()), start=bias)
         for row, bias in zip(terms.jacobian, terms.bias, strict=True)

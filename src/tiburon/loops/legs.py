@@ -74,6 +74,9 @@ class Leg(NamedTuple):
     passive: tuple[int, ...]
     """Dependent velocity variables, from the platform to the base."""
 
+    bodies: tuple[int, ...] = ()
+    """Its plan bodies, with those of branches that it carries; never the platform."""
+
     @property
     def variables(self) -> tuple[int, ...]:
         """All its velocity variables, driven ones first."""
@@ -361,31 +364,39 @@ def _assembled(
                 tuple(i for i in reversed(own) if i not in chosen),
             )
         )
-    legs, rest = _with_branches(plan, legs, on_legs, set(carrier))
-    if rest:
-        legs.append(Leg("platform", (), None, top, top, False, tuple(rest), ()))
+    legs = _with_branches(plan, legs, on_legs, set(carrier), top)
     point, basis = _reach(model, plan, top, legs)
     return PlatformOnLegs(top, tuple(legs), carrier, basis, point)
 
 
 def _with_branches(
-    plan: Plan, legs: list[Leg], on_legs: dict[int, int], carrier: set[int]
-) -> tuple[list[Leg], list[int]]:
-    """Give joints outside the loops to the legs that carry them; return the others."""
-    rest: list[int] = []
+    plan: Plan, legs: list[Leg], on_legs: dict[int, int], carrier: set[int], top: int
+) -> list[Leg]:
+    """Give bodies outside the loops to the legs that carry them, and all others to one of theirs.
+
+    Args:
+        plan: Layout of the robot.
+        legs: Legs with the joints of their paths.
+        on_legs: Leg of each body on a path.
+        carrier: Velocity variables of the platform's free joint.
+        top: The platform.
+    """
     home = dict(on_legs)
     known = {i for leg in legs for i in leg.variables} | carrier
+    rest = Leg("platform", (), None, top, top, False, (), ())
     for body in plan.bodies:
         if body.index not in home and body.parent in home:
             home[body.index] = home[body.parent]
-        own = [i for i in range(body.v.start, body.v.stop) if i not in known]
+        own = tuple(i for i in range(body.v.start, body.v.stop) if i not in known)
+        bodies = () if body.index == top else (body.index,)
         number = home.get(body.index)
-        if own and number is not None and body.index not in on_legs:
-            leg = legs[number]
-            legs[number] = leg._replace(driven=(*leg.driven, *own))
+        leg = rest if number is None else legs[number]
+        leg = leg._replace(driven=(*leg.driven, *own), bodies=(*leg.bodies, *bodies))
+        if number is None:
+            rest = leg
         else:
-            rest += own
-    return legs, rest
+            legs[number] = leg
+    return [*legs, rest] if rest.bodies else legs
 
 
 def _reach(

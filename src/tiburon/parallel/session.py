@@ -17,8 +17,7 @@ from tiburon.algorithms.tape_calls import JointVector, taping
 from tiburon.arrays import NDArray
 from tiburon.errors import PartnerError
 from tiburon.functions.assembly import resting_position
-from tiburon.loops.constraints import constraints
-from tiburon.loops.denoc import World, denoc_motion, forward_method, forward_states
+from tiburon.loops.denoc import forward_method, forward_states, leg_parts
 from tiburon.loops.legs import platform_on_legs
 from tiburon.loops.parts import RESULTS, exchanges, ordered_sum
 from tiburon.loops.stabilization import Baumgarte, Embedding, Penalty
@@ -296,9 +295,9 @@ class LegSession(Session):
             q, rest = resting_position(model).tolist(), [0.0] * model.nv
             around = Setting(model, (), (), *surroundings(model, DEFAULT_WORLD))
             here = around.at(JointVector(q), JointVector(rest))
-            terms = constraints(model, here.plan, JointVector(q), JointVector(rest))
-            states = forward_states(here, World(legs, here.plan, q), terms, rest, rest)
-            found = exchanges(forward_method(legs), *states)
+            parts = leg_parts(here, legs)
+            states = forward_states(here, legs, parts, q, rest, rest)
+            found = exchanges(forward_method(legs, parts), *states)
         own = tuple(len(leg.variables) for leg in legs.legs)
         return (*(Phase(one.name, one.sent) for one in found), Phase(RESULTS, own))
 
@@ -314,9 +313,7 @@ class LegSession(Session):
         # legs are functions of their own in every kernel: alone they need nothing else
         numbers = system.partition_numbers()
         exchange = _InKernel(self, numbers) if self.has_partners else None
-        terms = system.denoc_terms(here, q, v, x)
-        tau = JointVector(force)
-        found = denoc_motion(here, terms, q, v, tau, system.legs, exchange)
+        found = system.denoc_motion(here, q, v, x, JointVector(force), exchange)
         return found.vd, found.multipliers
 
 

@@ -13,8 +13,7 @@ from tiburon.arrays import NDArray
 from tiburon.formats.load import load
 from tiburon.functions.closed_loops import constraint_residual, loop_inverse_dynamics
 from tiburon.functions.dynamics import forward_dynamics
-from tiburon.loops.constraints import constraints
-from tiburon.loops.denoc import World, forward_method, forward_states
+from tiburon.loops.denoc import forward_method, forward_states, leg_parts
 from tiburon.loops.legs import platform_on_legs
 from tiburon.loops.metric import MIN_CUT
 from tiburon.loops.parts import Exchange, exchanges
@@ -282,12 +281,12 @@ def _exchanged() -> tuple[str, str, str]:
     q = JointVector([float(x) for x in zoo.poses["home"]])
     still = JointVector([0.0] * zoo.nv)
     here = Setting(zoo, (), (), zoo.plan, (0.0, 0.0, -9.81))
-    terms = constraints(zoo, zoo.plan, q, still)
-    given = forward_states(here, World(legs, zoo.plan, q), terms, still, still)
+    in_place = leg_parts(here, legs)
+    given = forward_states(here, legs, in_place, q, still, still)
     return (
         _sent(exchanges(penalty, (), states), "dyad", "platform"),
         _sent(exchanges(complement, (), shares), "dyad", "platform"),
-        _sent(exchanges(forward_method(legs), *given), "leg"),
+        _sent(exchanges(forward_method(legs, in_place), *given), "leg"),
     )
 
 

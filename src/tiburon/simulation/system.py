@@ -79,7 +79,8 @@ from tiburon.loops.derivatives import add_constraints, constrained_solver
 from tiburon.loops.inverse import hybrid_with_loops
 from tiburon.loops.legs import PlatformOnLegs, platform_on_legs
 from tiburon.loops.methods import constrained_motion
-from tiburon.loops.metric import MIN_CUT, max_abs, rank_cut
+from tiburon.loops.metric import MIN_CUT, ConstrainedMotion, max_abs, rank_cut
+from tiburon.loops.parts import Exchanged
 from tiburon.loops.projection import (
     MAX_RESIDUAL,
     moved_configuration,
@@ -702,7 +703,7 @@ class System:
             basis = Complement(self.model, terms, self._rows_of(x), self._min_cut)
             return reduced.vd, basis.multipliers(reduced.needed)
         if isinstance(self.loop_method, DeNOC):
-            found = denoc_motion(here, self.denoc_terms(here, q, v, x), q, v, tau, self.legs)
+            found = self.denoc_motion(here, q, v, x, tau)
             return found.vd, found.multipliers
         if self.model.loops:
             how: Any = {"switches": self.switches(x), "min_cut": self._min_cut}
@@ -896,17 +897,20 @@ class System:
             "system, got none; simulate adds it"
         )
 
-    def denoc_terms(
-        self, here: Setting, q: JointVector, v: JointVector, x: Sequence[Scalar]
-    ) -> Constraints:
-        """Return the constraints of a run by `DeNOC`; residuals of an extended state decay."""
-        terms = self._constraints(here, q, v, x)
+    def denoc_motion(
+        self,
+        here: Setting,
+        q: JointVector,
+        v: JointVector,
+        x: Sequence[Scalar],
+        tau: JointVector,
+        exchange: Exchanged | None = None,
+    ) -> ConstrainedMotion:
+        """Return the motion of a run by `DeNOC`; residuals of an extended state decay."""
         assert isinstance(self.loop_method, DeNOC)
-        if self.loop_method.state != "extended":
-            return terms
-        sigma = self.loop_method.decay
-        bias = [b + sigma * c for b, c in zip(terms.bias, terms.rate, strict=True)]
-        return terms._replace(bias=tuple(bias))
+        sigma = self.loop_method.decay if self.loop_method.state == "extended" else 0.0
+        terms = self._constraints(here, q, v, x)
+        return denoc_motion(here, terms, q, v, tau, self.legs, decay=sigma, exchange=exchange)
 
     def coordinate_rows(self, x: Sequence[Scalar]) -> list[list[Scalar]]:
         """Return the rows W of independent velocities among the continuous states."""
