@@ -259,6 +259,89 @@ def test_feet_of_a_gait_stand_still_and_share_the_cycle(dog):
                 assert aim.position[2] == pytest.approx(dog.contacts[0].radius, abs=1e-12)
 
 
+def waves(smooth, height=0.04):
+    """Return a world with hills along both axes, steeper than 10 degrees."""
+    x, y = 0.1 * np.arange(-12, 25), 0.1 * np.arange(-10, 11)
+    heights = height * np.sin(5.0 * x)[:, None] + 0.5 * height * np.cos(6.0 * y)
+    grid = tb.GroundGrid((0.1, 0.1), heights, (x[0], y[0]), smooth=smooth)
+    return tb.World(ground=tb.Ground(static_friction=0.8, kinetic_friction=0.7, grid=grid))
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+def test_a_dog_trots_over_hills(dog, smooth):
+    """Feet land where the ground is; forces lie in the cones around its normals."""
+    hills = waves(smooth)
+    plan = tb.LoadSharing.of(dog, world=hills, friction=PLANNED_FRICTION)
+    path = tb.GaitPath.trot(dog, world=hills, speed=0.4)
+    control = tb.LoadSharingControl(plan, path)
+    run = tb.simulate(dog, 1.5, q=path.posture, world=hills, control=control, record_every=1,
+                      progress=False)  # fmt: skip
+    shared = control.read(run)
+    assert run.outcome.status == "finished"
+    assert not shared.status.any()
+    assert abs(run.q[-1, 4] - 0.4 * (1.5 - 0.3 - 0.4)) < 0.02
+    assert 2.0 * np.linalg.norm(run.q[:, 1:3], axis=1).max() < np.radians(3.0)
+    # forces of all points of a foot together are what was shared
+    ground = run.get("contact_force").values
+    count = ground.shape[1] // 4
+    measured = np.linalg.norm(ground.reshape(len(ground), 4, count, 3), axis=-1).sum(axis=2)
+    forces = np.linalg.norm(shared.forces.reshape(-1, 4, 3), axis=-1)
+    assert np.percentile(np.abs(measured[1:] - forces[:-1]), 99.0) < 0.5
+    # normals are those of the ground below each foot
+    row = 400
+    here = tb.contacts(dog, run.q[row], world=hills)
+    lowest = [int(np.argmin(here.gap[3 * k : 3 * k + 3])) + 3 * k for k in range(4)]
+    again = plan.share(run.q[row], run.v[row])
+    assert np.abs(here.normal[lowest, :2]).max() > 0.1
+    normal = -np.sum(again.forces * here.normal[lowest], axis=1)
+    np.testing.assert_allclose(normal, again.x.reshape(4, 3)[:, 2], atol=1e-9)
+
+
+def test_paths_over_hills_are_continuous(dog):
+    """Rates of base and feet are those of their positions, and feet stand on the ground."""
+    hills = waves(smooth=True)
+    path = tb.GaitPath.trot(dog, world=hills, speed=0.4)
+    p, h = path.parameters(), 1e-4
+    for time in np.linspace(0.31, 2.0, 60):
+        before, now, after = (path.sample(p, t) for t in (time - h, time, time + h))
+        rate = (np.array(after.poses["base"].position) - before.poses["base"].position) / (2 * h)
+        np.testing.assert_allclose(rate, now.poses["base"].velocity, atol=1e-4)
+        for foot in path.points:
+            here = [part.aims[foot.name] for part in (before, now, after)]
+            rate = (np.array(here[2].position) - here[0].position) / (2 * h)
+            np.testing.assert_allclose(rate, here[1].velocity, atol=2e-3)
+            rate = (np.array(here[2].velocity) - here[0].velocity) / (2 * h)
+            np.testing.assert_allclose(rate, here[1].acceleration, atol=0.5)
+            if now.touching[foot.name] > 0.5:
+                place = here[1].position
+                low = path.rise(p, foot, place[0], place[1], 0.0)
+                assert abs(place[2] - low) < 1e-7
+    gaps = tb.contacts(dog, path.posture, world=hills).gap.reshape(4, 3).min(axis=1)
+    assert (gaps >= 0.0).all()
+    assert gaps.max() < 2e-8
+
+
+def test_walks_over_hills_are_resumed_from_files(dog, tmp_path):
+    """Ground of plan and path come back with the run: not a bit differs."""
+    hills = waves(smooth=True)
+    plan = tb.LoadSharing.of(dog, world=hills, friction=PLANNED_FRICTION)
+    path = tb.GaitPath.trot(dog, world=hills)
+    control = tb.LoadSharingControl(plan, path)
+    options = {"q": path.posture, "world": hills, "control": control, "progress": False}
+    whole = tb.simulate(dog, 0.5, **options)
+    tb.simulate(dog, 0.3, store=tmp_path / "walk.zarr", **options)
+    again = tb.load_run(tmp_path / "walk.zarr").resume(0.2)
+    np.testing.assert_array_equal(again.q[-1], whole.q[-1])
+
+
+def test_ground_beyond_the_legs_is_refused(dog):
+    heights = np.zeros((30, 30))
+    heights[:, 15:] = 0.5
+    cliff = tb.World(ground=tb.Ground(grid=tb.GroundGrid((0.1, 0.1), heights, (-1.5, -1.5))))
+    with pytest.raises(tb.DomainError, match="ground within the reach of the legs"):
+        tb.GaitPath.trot(dog, world=cliff)
+
+
 def test_wrong_plans_and_paths_are_refused(dog, plan):
     """Blending in motion, two step bounds, unknown names, gaits without overlap."""
     stand = dog.poses["stand"]

@@ -7,6 +7,7 @@ import pytest
 
 import tiburon as tb
 from tests.loops.mechanisms import arms_on_object
+from tiburon.spatial import axis_angle_to_quaternion, quaternion_multiply, quaternion_to_matrix
 
 FLOOR = tb.World(ground=tb.Ground(static_friction=0.6))
 
@@ -552,3 +553,31 @@ def test_printed_remedies_make_infeasible_motions_possible():
             moved[7:] += np.linalg.solve(np.transpose(slopes), feet - here)
         assert plan.share(moved, v, vd, touching=touching).is_feasible, found.sentence
     assert shifted >= 2
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+def test_a_ball_stands_on_uneven_ground_in_one_point(smooth):
+    """An inclined grid is level ground with inclined gravity; triangles count once."""
+    dog = tb.load("quadruped")
+    rng = np.random.default_rng(3)
+    slope = np.array([0.2, -0.1])
+    x, y = np.meshgrid(0.1 * np.arange(-12, 13), 0.1 * np.arange(-12, 13), indexing="ij")
+    grid = tb.GroundGrid((0.1, 0.1), slope[0] * x + slope[1] * y, (-1.2, -1.2), smooth=smooth)
+    hill = tb.World(ground=tb.Ground(static_friction=0.6, grid=grid))
+    # turned about a level axis, so that z is the normal of the ground
+    axis = np.array([slope[1], -slope[0], 0.0]) / np.linalg.norm(slope)
+    turn = axis_angle_to_quaternion(axis, np.arctan(np.linalg.norm(slope)))
+    R = np.array(quaternion_to_matrix(turn))
+    level = tb.World(gravity=tuple(R.T @ (0.0, 0.0, -9.81)), ground=tb.Ground(static_friction=0.6))
+    q, v, vd = kicked(dog, "stand", rng)
+    turned = q.copy()
+    turned[:4] = quaternion_multiply(turn, q[:4])
+    turned[4:7] = R @ q[4:7]
+    on_hill = tb.LoadSharing.of(dog, world=hill)
+    assert on_hill.contact_names == tuple(point.name for point in dog.contacts)
+    found = on_hill.share(turned, v, vd)
+    expected = tb.LoadSharing.of(dog, world=level).share(q, v, vd)
+    assert found.is_feasible
+    np.testing.assert_allclose(found.tau, expected.tau, atol=1e-8)
+    np.testing.assert_allclose(found.forces @ R, expected.forces, atol=1e-8)
+    on_hill.check(turned, v)

@@ -151,6 +151,12 @@ class Candidate:
             return self
         return replace(self, second=_ground_part(ground))
 
+    def as_foot(self) -> Self:
+        """Return the same pair with one contact point, if it is a ball on uneven ground."""
+        if self.first.kind != "sphere" or self.second.kind not in FIELDS:
+            return self
+        return replace(self, first=replace(self.first, kind="foot"))
+
     def bouncing(self, restitution: float) -> Self:
         """Return the same pair with another coefficient of restitution."""
 

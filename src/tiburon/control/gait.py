@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError
 from tiburon.functions.inverse_kinematics import FrameTarget, inverse_kinematics
 from tiburon.functions.kinematics import forward_kinematics
@@ -14,7 +14,7 @@ from tiburon.model import Fixed, Frame, Model, Pose
 from tiburon.record import record
 from tiburon.trace.declared import traced
 
-__all__ = ["Gait", "GaitSeries", "gait_control", "gait_waves", "leg_joints"]
+__all__ = ["Gait", "GaitSeries", "gait_control", "gait_waves", "leg_joints", "on_a_stand"]
 
 Array = NDArray[np.float64]
 
@@ -98,7 +98,7 @@ class Gait:
         Raises:
             DomainError: If a foot path leaves the reach of its leg.
         """
-        fixed, start = _on_a_stand(model, stand, tuple(self.phases))
+        fixed, start = on_a_stand(model, stand, tuple(self.phases))
         _, places = forward_kinematics(fixed, start, tuple(self.phases))
         cycle = np.arange(SAMPLES) / SAMPLES
         targets = [
@@ -134,7 +134,7 @@ class Gait:
 
     def _leveling(self, model: Model, stand: Sequence[float], rest: Array) -> Array:
         """Return how joints change with the angles of the ground under a level body."""
-        fixed, start = _on_a_stand(model, stand, tuple(self.phases))
+        fixed, start = on_a_stand(model, stand, tuple(self.phases))
         _, places = forward_kinematics(fixed, start, tuple(self.phases))
         at = [fixed.slice(joint).start for joint in leg_joints(model)]
         found = []
@@ -253,7 +253,7 @@ def _fourier(samples: Array) -> Array:
     return np.concatenate([spectrum[:1].real, 2.0 * kept.real, -2.0 * kept.imag]).T
 
 
-def _on_a_stand(model: Model, stand: Sequence[float], feet: tuple[str, ...]) -> tuple[Model, Array]:
+def on_a_stand(model: Model, stand: ArrayLike, feet: tuple[str, ...]) -> tuple[Model, Array]:
     """Return the robot with its body fixed and its feet as frames, and its configuration."""
     body = model.bodies[0]
     fixed = replace(body, joint=Fixed("stand"))

@@ -19,6 +19,8 @@ from tiburon.actuation.piecewise import entries, joined
 from tiburon.algorithms.surroundings import unbound
 from tiburon.argument_checks import choice, is_number, positive, vector
 from tiburon.arrays import NDArray
+from tiburon.contact.candidates import FIELDS
+from tiburon.contact.geometry.pairs import pair
 from tiburon.control.allocation import command_of_thrust
 from tiburon.control.joint_tracking import (
     THROUGH,
@@ -456,7 +458,9 @@ class LoadSharingControl(RunTimeFields):
                 for new, old in zip(caught, shifts[2 * k : 2 * k + 2], strict=True)
             ]
             found += shift
-            own_offset, whole = offsets[3 * k : 3 * k + 3], [*shift, 0.0]
+            x, y, z = now.aims[foot.name].landing
+            rise = path.rise(own["path"], foot, x + shift[0], y + shift[1], z, handles)
+            own_offset, whole = offsets[3 * k : 3 * k + 3], [*shift, rise]
             aim, ahead = (
                 part.aims[foot.name].moved(own_offset).shifted(whole) for part in (now, middle)
             )
@@ -522,17 +526,20 @@ class LoadSharingControl(RunTimeFields):
             return found
         places = self._measured_places(state)
         z = entries(state.z)
-        for k, place in enumerate(places):
+        for k, own in enumerate(places):
             square: Scalar = 0.0
-            for force in z[place : place + 3]:
+            for force in (force for place in own for force in z[place : place + 3]):
                 square = square + force * force
             # nothing has been measured at the start
             felt = (square > 0.0) | (touched[k] > 0.5) | (started < 0.5)
             found[k] = np.where(felt, found[k], 0.0)
         return found
 
-    def _measured_places(self, state: State) -> list[int]:
-        """Return the place of the force of each contact point among the discrete states."""
+    def _measured_places(self, state: State) -> list[list[int]]:
+        """Return the places of the forces of each contact among the discrete states.
+
+        A ball on uneven ground is one contact of the plan and several of the run.
+        """
         system = state.system
         if system.contact is None or state.z is None:
             raise ModelError(
@@ -541,13 +548,18 @@ class LoadSharingControl(RunTimeFields):
             )
         names = system.z_names
         points = self.plan.contact_names[: self.plan.layout.points]
-        missing = [name for name in points if f"{name}.{POINT_STATES[0]}" not in names]
-        if missing:
-            raise ModelError(
-                f"LoadSharingControl: contact='measured' needs contact {missing[0]!r} in the run, "
-                "which has others; simulate with the same contact_pairs"
-            )
-        return [names.index(f"{name}.{POINT_STATES[0]}") for name in points]
+        first = f".{POINT_STATES[0]}"
+        found = [
+            [k for k, x in enumerate(names) if x in (name + first, *_parts_of(name, first))]
+            for name in points
+        ]
+        for name, places in zip(points, found, strict=True):
+            if not places:
+                raise ModelError(
+                    f"LoadSharingControl: contact='measured' needs contact {name!r} in the run, "
+                    "which has others; simulate with the same contact_pairs"
+                )
+        return found
 
     def _shared(
         self,
@@ -597,7 +609,7 @@ class LoadSharingControl(RunTimeFields):
             row(drift),
         )
         around: Any = {"world": state.system.world, **_now(state)}
-        with unbound(model=plan.model is not state.model, world=False):
+        with unbound(model=plan.model != state.model, world=False):
             found = tracked_load.call(plan.model, given, around, self._options)
         values = found.values() if isinstance(found, dict) else found
         return TrackedLoad(*values)
@@ -748,6 +760,11 @@ def _voltage(actuator: Actuator, force: Scalar, v: Scalar) -> Scalar:
     w = n * v
     rubbing = motor.damping * w - friction_force(motor.friction, abs(n) * FRICTION_SPEED, w)
     return voltage_of_torque(force / n, w, rubbing, motor.resistance, K, B, motor.brush_drop)
+
+
+def _parts_of(contact: str, end: str) -> list[str]:
+    """Return the names of the contact points of a ball on uneven ground."""
+    return [f"{contact}[{k}]{end}" for k in range(pair("sphere", FIELDS[0]).points)]
 
 
 def _row(like: Any) -> Any:

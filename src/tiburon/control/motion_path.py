@@ -13,13 +13,19 @@ from tiburon.actuation.piecewise import PathSample, entries, row_of
 from tiburon.argument_checks import positive, vector
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike
+from tiburon.contact.geometry.height_field import field_size, placed_field, terrain_height
+from tiburon.contact.geometry.smooth_height_field import smooth_terrain_height
 from tiburon.control.cartesian_path import CartesianPath, PoseSample
+from tiburon.control.gait import on_a_stand
 from tiburon.control.joint_path import JointPath
 from tiburon.errors import DomainError, ModelError, UnknownNameError, shown
+from tiburon.functions.contact import Contacts, contacts
+from tiburon.functions.inverse_kinematics import FrameTarget, inverse_kinematics
 from tiburon.functions.kinematics import forward_kinematics
 from tiburon.load_sharing.tracking import FootAim
-from tiburon.model import Model
+from tiburon.model import WORLD, Ground, Model, World
 from tiburon.model.body import ContactPoint
+from tiburon.model.world import GroundGrid
 from tiburon.record import record
 from tiburon.spatial import Scalar
 from tiburon.trace.primitives.table_rows import HANDLE, Table
@@ -28,6 +34,18 @@ __all__ = ["GaitPath", "MotionPath", "MotionSample"]
 
 NEVER = 1e9
 """Time that never comes [s]."""
+
+CLEARANCE_SHARES = ((0.25, 0.78), (0.5, 1.0), (0.75, 0.78))
+"""Where the ground below a swing is looked at: shares of its way, and of its height there."""
+
+MOST_ROUNDS = 20
+"""Rounds in which feet are put on uneven ground."""
+
+TOUCHING = 1e-8
+"""Gap below which a foot stands on the ground [m]."""
+
+LEAST_TILT = 0.1
+"""Vertical component of normals of walls, on which no foot stands."""
 
 TRANSFER = 0.1
 """Time in which contacts of a `MotionPath` take up or give up their load [s]."""
@@ -199,9 +217,10 @@ def _pairs(what: str, given: Any) -> tuple[tuple[str, Any], ...]:
 class GaitPath:
     """A legged robot walks: its base moves ahead, feet follow a gait in the world.
 
-    Footholds lie below the hips of the reference at the middle of each stance. In the air feet
-    follow quintic curves that start and end at rest. After a foot has landed it takes up its load
-    while the feet that will lift next give theirs up.
+    Footholds lie below the hips of the reference at the middle of each stance, on the ground. In
+    the air feet follow quintic curves that start and end at rest. After a foot has landed it takes
+    up its load while the feet that will lift next give theirs up. On uneven ground the base stays
+    level, as high above the mean of its footholds as it stands.
 
     Example:
         ``GaitPath.trot(dog, speed=0.5, duration=10.0)``
@@ -249,6 +268,9 @@ class GaitPath:
     transfer: float
     """Time in which feet take up their load, and give it up before they lift [s]."""
 
+    ground: Ground | None = None
+    """Uneven ground under the feet; None where it is level."""
+
     @classmethod
     @public
     def of(
@@ -256,6 +278,7 @@ class GaitPath:
         model: Model,
         phases: Mapping[str, float],
         *,
+        world: World | None = None,
         speed: float | tuple[float, float] = 0.3,
         period: float = 0.4,
         duty: float = 0.6,
@@ -271,6 +294,9 @@ class GaitPath:
         Args:
             model: A robot whose first body floats, with contact points as feet.
             phases: Phase of each foot, 0 to 1, by contact point.
+            world: Surroundings whose ground carries the feet; by default level ground where they
+                stand. On uneven ground legs of the posture are moved so that all feet touch it:
+                start from `posture` of the path.
             speed: Of the base, along its x axis or along x and y [m/s].
             period: Time of one cycle [s].
             duty: Share of the cycle that feet are on the ground.
@@ -284,7 +310,7 @@ class GaitPath:
                 between a landing and the next lift.
 
         Raises:
-            DomainError: If feet lift before others have landed.
+            DomainError: If feet lift before others have landed, or legs do not reach the ground.
         """
         q = _standing(model, posture)
         first = model.bodies[0].joint
@@ -316,11 +342,14 @@ class GaitPath:
             )
         given = np.asarray(speed, dtype=np.float64)
         ahead = vector("speed", np.array([given, 0.0]) if given.ndim == 0 else given, 2)
+        points = tuple(known[name] for name in phases)
+        ground = None if world is None else world.ground
+        if world is not None and ground is not None:
+            q = _on_ground(model, q, points, world)
         base = q[model.slice(first.name)]
         w, x, y, z = base[:4]
         axis = np.array([1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y + w * z)])
         velocity = ahead[0] * axis + ahead[1] * np.array([-axis[1], axis[0]])
-        points = tuple(known[name] for name in phases)
         until = NEVER if duration is None else positive("duration", duration, "s")
         return cls(
             first.name,
@@ -337,6 +366,7 @@ class GaitPath:
             until,
             2.0 * period if ramp is None else positive("ramp", ramp, "s"),
             overlap if transfer is None else positive("transfer", transfer, "s"),
+            None if ground is None or ground.grid is None else ground,
         )
 
     @classmethod
@@ -389,15 +419,17 @@ class GaitPath:
             self.transfer,
             *self.phases,
             *(x for place in self.places for x in place),
+            *(() if self.ground is None else field_size(self.ground)),
         )
 
     def tables(self) -> tuple[Table, ...]:
-        """Return no tables."""
-        return ()
+        """Return the table of the heights of uneven ground."""
+        return () if self.ground is None else (_grid(self.ground).table,)
 
     def structure(self) -> Hashable:
-        """Return base and feet, which compiled code depends on."""
-        return (self.joint, len(self.posture), self.points)
+        """Return base, feet and kind of ground, which compiled code depends on."""
+        kind = None if self.ground is None else _grid(self.ground).smooth
+        return (self.joint, len(self.posture), self.points, kind)
 
     def posture_of(self, p: Sequence[Scalar]) -> Sequence[Scalar]:
         """Return the posture among the run-time parameters."""
@@ -412,21 +444,13 @@ class GaitPath:
         period, duty, vx, vy, lift, start, stop, ramp, transfer, *more = rest
         phases, places = more[: len(self.points)], more[len(self.points) :]
         zero = 0.0 * time
+        climb: list[list[Scalar]] = []
 
         def traveled(at: Scalar) -> tuple[Scalar, Scalar, Scalar]:
             """Return the way of the base in units of its speed, and two derivatives."""
             up, down = _eased(at - start, ramp), _eased(at - (stop - ramp), ramp)
             return up[0] - down[0], up[1] - down[1], up[2] - down[2]
 
-        way, rate, surge = traveled(time)
-        pose = PoseSample(
-            _vector(base[4] + vx * way, base[5] + vy * way, base[6] + zero),
-            _vector(*(x + zero for x in base[:4])),
-            _vector(vx * rate, vy * rate, zero),
-            _vector(zero, zero, zero),
-            _vector(vx * surge, vy * surge, zero),
-            _vector(zero, zero, zero),
-        )
         touching: dict[str, Scalar] = {}
         spans: dict[str, tuple[Scalar, Scalar]] = {}
         aims: dict[str, FootAim] = {}
@@ -463,18 +487,135 @@ class GaitPath:
             ahead = np.where(swings, there - here, 0.0)
             along = [ahead * one for one in blend]
             along[0] = along[0] + here
+
+            def height(x: Scalar, point: ContactPoint = point, place: Any = place) -> Scalar:
+                """Return the height of the center of a foot that stands ahead."""
+                at = (place[0] + vx * x, place[1] + vy * x)
+                return place[2] + self.rise(p, point, *at, place[2], handles)
+
+            low, high = height(here), height(here + ahead)
+            up = [(high - low) * one for one in blend]
+            climb.append([low - place[2] + up[0], *up[1:]])
+            clear = lift
+            if self.ground is not None:
+                # over what stands between two footholds
+                for part, raised in CLEARANCE_SHARES:
+                    over = height(here + part * ahead) - low - part * (high - low)
+                    clear = np.maximum(clear, lift + over / raised)
             aims[point.name] = FootAim(
-                (place[0] + vx * along[0], place[1] + vy * along[0], place[2] + lift * bow[0]),
-                (vx * along[1], vy * along[1], lift * bow[1]),
-                (vx * along[2], vy * along[2], lift * bow[2]),
+                (place[0] + vx * along[0], place[1] + vy * along[0], low + up[0] + clear * bow[0]),
+                (vx * along[1], vy * along[1], up[1] + clear * bow[1]),
+                (vx * along[2], vy * along[2], up[2] + clear * bow[2]),
                 blend,
+                (place[0] + vx * (here + ahead), place[1] + vy * (here + ahead), high),
             )
             touching[point.name] = np.where(in_air, 0.0, 1.0)
             landed = start + (np.minimum(n, last) - phase) * period
             since = np.where(n > first, time - landed, NEVER)
             left = np.where(swings, (duty - share) * period, NEVER)
             spans[point.name] = (since, left)
+        rises = [sum(parts) / len(self.points) for parts in zip(*climb, strict=True)]
+        way, rate, surge = traveled(time)
+        pose = PoseSample(
+            _vector(base[4] + vx * way, base[5] + vy * way, base[6] + rises[0] + zero),
+            _vector(*(x + zero for x in base[:4])),
+            _vector(vx * rate, vy * rate, rises[1] + zero),
+            _vector(zero, zero, zero),
+            _vector(vx * surge, vy * surge, rises[2] + zero),
+            _vector(zero, zero, zero),
+        )
         return MotionSample({self.joint: pose}, {}, touching, spans, transfer, aims)
+
+    def rise(
+        self,
+        p: Sequence[Scalar],
+        point: ContactPoint,
+        x: Scalar,
+        y: Scalar,
+        z: Scalar,
+        handles: Sequence[Any] | None = None,
+    ) -> Scalar:
+        """Return how far the center of a foot that stands at a place is above a height [m].
+
+        Args:
+            p: Run-time parameters, as `parameters` lists them.
+            point: Contact point of the foot.
+            x: Place in the world [m].
+            y: Likewise.
+            z: The height [m]: that of the foot where the ground is level.
+            handles: Handles of the tables; None for the ground itself.
+        """
+        if self.ground is None:
+            return 0.0
+        size = tuple(p[-len(field_size(self.ground)) :])
+        handle = _grid(self.ground).table.handle if handles is None else handles
+        return _center_height(self.ground, size, tuple(handle), x, y, point.radius) - z
+
+
+def _grid(ground: Ground) -> GroundGrid:
+    assert ground.grid is not None
+    return ground.grid
+
+
+def _center_height(
+    ground: Ground,
+    size: tuple[Scalar, ...],
+    handle: tuple[Scalar, ...],
+    x: Scalar,
+    y: Scalar,
+    radius: float,
+) -> Scalar:
+    """Return the height of the center of a ball that touches the ground below it [m]."""
+    look = smooth_terrain_height if _grid(ground).smooth else terrain_height
+    height, tilt = look(x, y, placed_field(size, handle))
+    return height + radius / tilt
+
+
+def _on_ground(model: Model, q: Any, points: Sequence[ContactPoint], world: World) -> Any:
+    """Return a configuration whose feet stand on the ground below them, with the same attitude.
+
+    Raises:
+        DomainError: If legs do not reach the ground.
+    """
+    body = model.bodies[0]
+    names = tuple(point.name for point in points)
+    pairs = [(name, WORLD) for name in dict.fromkeys(point.body for point in points)]
+    found = np.array(q, dtype=np.float64)
+    wanted = np.array(_centers(model, found, points))
+    for _ in range(MOST_ROUNDS):
+        below = _below(contacts(model, found, world=world, pairs=pairs), names)
+        if below.min() >= 0.0 and below.max() < TOUCHING:
+            return found
+        # a little above, so that nothing overlaps
+        down = below - 0.5 * TOUCHING
+        wanted[:, 2] -= down
+        found[model.slice(body.joint.name).start + 6] -= float(np.mean(down))
+        R, place = forward_kinematics(model, found, body.name)
+        fixed, start = on_a_stand(model, found, names)
+        targets = [
+            FrameTarget(name, position=R.T @ (center - place))
+            for name, center in zip(names, wanted, strict=True)
+        ]
+        legs = inverse_kinematics(fixed, start, targets)
+        found[body.joint.nq :] = legs.q
+    raise DomainError(
+        "world",
+        "ground within the reach of the legs",
+        f"feet {np.abs(below).max():.3g} m away from it",
+        advice="start at another place, or pass another posture=",
+    )
+
+
+def _below(here: Contacts, feet: Sequence[str]) -> Any:
+    """Return how far the ground is below each foot, about [m]."""
+    found = []
+    for foot in feet:
+        own = [
+            k for k, name in enumerate(here.names) if name == foot or name.startswith(foot + "[")
+        ]
+        k = min(own, key=lambda k: float(here.gap[k]))
+        found.append(here.gap[k] / max(abs(here.normal[k, 2]), LEAST_TILT))
+    return np.array(found)
 
 
 def _standing(model: Model, posture: ArrayLike | None) -> Any:

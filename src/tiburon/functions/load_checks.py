@@ -99,7 +99,7 @@ def check_motion(
     if model.loops:
         _check_loops(plan, q, v, vd, touching)
     if plan.candidates:
-        here = contacts_among(model, plan.candidates, q)
+        here = contacts_among(model, plan.contacts, q)
         gaps = dict(zip(here.names, np.asarray(here.gap), strict=True))
         for group, on in zip(layout.groups[: layout.points], touching, strict=False):
             gap = gaps.get(group.name)

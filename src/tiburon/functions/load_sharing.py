@@ -738,6 +738,11 @@ class LoadSharing:
         )
 
     @property
+    def contacts(self) -> tuple[Candidate, ...]:
+        """Candidates with the heights of uneven ground, which files store with the world alone."""
+        return tuple(candidate.on(self.world.ground) for candidate in self.candidates)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Name of each unknown."""
         return self.layout.names
@@ -1401,7 +1406,7 @@ class LoadSharing:
 
         names = {group.name for group, on in zip(self.layout.groups, touching, strict=True) if on}
         if self.candidates:
-            here = contacts_among(self.model, self.candidates, q)
+            here = contacts_among(self.model, self.contacts, q)
             points = {
                 name: np.asarray(here.point)[k]
                 for k, name in enumerate(here.names)
@@ -1612,7 +1617,7 @@ class LoadSharing:
             np.array([torsion.get(group.name, 0.0) for group in self.layout.groups]),
             np.array(self.limits.parameters(self.model, self.layout)),
             np.array(self.objective.parameters(self.model)),
-            np.array(numbers_of(self.candidates)),
+            np.array(numbers_of(self.contacts)),
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -1920,17 +1925,21 @@ def _with_levels(model: Model, layout: Layout, parts: tuple[Limit, ...], relax: 
 
 
 def _contacts_of(model: Model, world: World, pairs: Pairs | None) -> tuple[Candidate, ...]:
-    """Return the contacts that carry load: those of contact points with the ground, or as named."""
+    """Return the contacts that carry load: those of contact points with the ground, or as named.
+
+    Balls stand on uneven ground in one point, their nearest: which of up to three triangles a ball
+    touches changes from step to step.
+    """
     if pairs is not None or (world.ground is not None and model.contacts):
         refuse_prescribed(model, "load sharing among contacts")
     if pairs is not None:
-        return candidates_of(model, world, pairs)
+        return tuple(candidate.as_foot() for candidate in candidates_of(model, world, pairs))
     if world.ground is None or not model.contacts:
         return ()
     bodies = dict.fromkeys(point.body for point in model.contacts)
     found = candidates_of(model, world, [(body, WORLD) for body in bodies])
     names = {point.name for point in model.contacts}
-    return tuple(candidate for candidate in found if candidate.name in names)
+    return tuple(candidate.as_foot() for candidate in found if candidate.name in names)
 
 
 def _default_world(model: Model) -> World:

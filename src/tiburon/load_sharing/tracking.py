@@ -103,6 +103,9 @@ class FootAim(NamedTuple):
     blend: tuple[Scalar, Scalar, Scalar] = (0.0, 0.0, 0.0)
     """Completed share of the swing, 0 to 1, and its two derivatives [1, 1/s, 1/s^2]."""
 
+    landing: Sequence[Scalar] = ZERO3
+    """Where it lands [m]."""
+
     def moved(self, offset: Sequence[Scalar]) -> "FootAim":
         """Return the aim of a foot that started from elsewhere: the offset fades out [m]."""
         b, bd, bdd = self.blend
@@ -111,6 +114,7 @@ class FootAim(NamedTuple):
             [x - bd * d for x, d in zip(self.velocity, offset, strict=True)],
             [x - bdd * d for x, d in zip(self.acceleration, offset, strict=True)],
             self.blend,
+            self.landing,
         )
 
     def shifted(self, shift: Sequence[Scalar]) -> "FootAim":
@@ -121,6 +125,7 @@ class FootAim(NamedTuple):
             [x + bd * d for x, d in zip(self.velocity, shift, strict=True)],
             [x + bdd * d for x, d in zip(self.acceleration, shift, strict=True)],
             self.blend,
+            [x + d for x, d in zip(self.landing, shift, strict=True)],
         )
 
 

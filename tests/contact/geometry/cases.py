@@ -14,6 +14,7 @@ from tiburon.trace import Input, trace
 
 SIZES = {
     "sphere": 1,
+    "foot": 1,
     "capsule": 2,
     "cylinder": 2,
     "box": 3,

@@ -61,6 +61,7 @@ __all__ = [
     "placed_field",
     "reach_of",
     "terrain_contacts",
+    "terrain_height",
 ]
 
 MARGIN = 1e-12
@@ -130,6 +131,20 @@ def reach_of(radius: float, spacing: tuple[float, float]) -> int:
         spacing: Spacing of the grid [m].
     """
     return int(np.floor(radius / min(spacing) + 0.5)) + 1
+
+
+def terrain_height(x: Scalar, y: Scalar, field: Placed) -> tuple[Scalar, Scalar]:
+    """Return the height of the terrain at a place, and the vertical component of its unit normal.
+
+    Args:
+        x: Place in the world [m].
+        y: Likewise.
+        field: The height field.
+    """
+    local = transpose_vector(field.rotation, subtract((x, y, 0.0), field.position))
+    dx, dy, *handle = field.size
+    below = _triangle_under(local, dx, dy, handle)
+    return -below.height, below.tilt
 
 
 def is_over_grid(point: Vec3, field: Placed) -> Scalar:

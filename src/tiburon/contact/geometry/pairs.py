@@ -44,6 +44,8 @@ from tiburon.contact.geometry.sphere_capsule import sphere_capsule
 from tiburon.contact.geometry.sphere_cylinder import sphere_cylinder
 from tiburon.contact.geometry.sphere_ellipsoid import sphere_ellipsoid
 from tiburon.contact.geometry.sphere_height_field import (
+    foot_height_field,
+    foot_smooth_height_field,
     sphere_height_field,
     sphere_smooth_height_field,
 )
@@ -97,8 +99,10 @@ KINDS = (
     "plane",
     "height field",
     "smooth height field",
+    "foot",
 )
-"""Kinds of shapes; a contact point is a sphere of radius 0."""
+"""Kinds of shapes; a contact point is a sphere of radius 0. A foot is a ball that touches uneven
+ground in one point."""
 
 PAIRS: dict[tuple[str, str], Pair] = {
     ("sphere", "plane"): Pair(sphere_plane, 1),
@@ -127,6 +131,8 @@ PAIRS: dict[tuple[str, str], Pair] = {
     ("cylinder", "height field"): Pair(function(cylinder_height_field), 8),
     ("ellipsoid", "height field"): Pair(function(ellipsoid_height_field), 8),
     ("sphere", "smooth height field"): Pair(function(sphere_smooth_height_field), 3),
+    ("foot", "height field"): Pair(function(foot_height_field), 1),
+    ("foot", "smooth height field"): Pair(function(foot_smooth_height_field), 1),
     ("capsule", "smooth height field"): Pair(function(capsule_smooth_height_field), 4),
     ("box", "smooth height field"): Pair(function(box_smooth_height_field), 8),
     ("cylinder", "smooth height field"): Pair(function(cylinder_smooth_height_field), 8),

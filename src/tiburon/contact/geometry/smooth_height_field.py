@@ -44,6 +44,7 @@ __all__ = [
     "smooth_height",
     "smooth_support_contacts",
     "smooth_terrain_contact",
+    "smooth_terrain_height",
 ]
 
 ITERATIONS = 30
@@ -138,6 +139,19 @@ def smooth_height(point: Vec3, field: Placed) -> Scalar:
     x, y, z = transpose_vector(field.rotation, subtract(point, field.position))
     s = _surface(x, y, field.size)
     return (z - s.h) / root(1.0 + s.x * s.x + s.y * s.y)
+
+
+def smooth_terrain_height(x: Scalar, y: Scalar, field: Placed) -> tuple[Scalar, Scalar]:
+    """Return the height of the terrain at a place, and the vertical component of its unit normal.
+
+    Args:
+        x: Place in the world [m].
+        y: Likewise.
+        field: The height field.
+    """
+    local = transpose_vector(field.rotation, subtract((x, y, 0.0), field.position))
+    s = _surface(local[0], local[1], field.size)
+    return s.h - local[2], 1.0 / root(1.0 + s.x * s.x + s.y * s.y)
 
 
 Support = Callable[[Vec3], tuple[Vec3, Mat3]]

@@ -10,7 +10,12 @@ from tiburon.contact.geometry.smooth_height_field import smooth_support_contacts
 from tiburon.contact.geometry.vectors import scale_matrix
 from tiburon.spatial.vec3 import Mat3, Vec3, add, scale
 
-__all__ = ["sphere_height_field", "sphere_smooth_height_field"]
+__all__ = [
+    "foot_height_field",
+    "foot_smooth_height_field",
+    "sphere_height_field",
+    "sphere_smooth_height_field",
+]
 
 
 def sphere_height_field(
@@ -30,9 +35,29 @@ def sphere_smooth_height_field(
     first: Placed, second: Placed, reach: Reach = NEAR
 ) -> tuple[ContactGeometry, ...]:
     """Return up to three contacts with smooth terrain."""
+    return _smooth_contacts(first, second, reach, 3)
+
+
+def foot_height_field(
+    first: Placed, second: Placed, reach: Reach = NEAR
+) -> tuple[ContactGeometry, ...]:
+    """Return the contact of smallest gap of a ball that stands on one triangle, edge or vertex."""
+    return terrain_contacts(first.position, first.size[0], second, 1, reach.point)
+
+
+def foot_smooth_height_field(
+    first: Placed, second: Placed, reach: Reach = NEAR
+) -> tuple[ContactGeometry, ...]:
+    """Return the contact of smallest gap with smooth terrain."""
+    return _smooth_contacts(first, second, reach, 1)
+
+
+def _smooth_contacts(
+    first: Placed, second: Placed, reach: Reach, count: int
+) -> tuple[ContactGeometry, ...]:
     (radius,), center = first.size, first.position
 
     def support(toward: Vec3) -> tuple[Vec3, Mat3]:
         return add(center, scale(toward, radius)), scale_matrix(tangent_projector(toward), radius)
 
-    return smooth_support_contacts(support, center, radius, second, reach.body, 3)
+    return smooth_support_contacts(support, center, radius, second, reach.body, count)
