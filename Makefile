@@ -24,7 +24,7 @@ help:
 	@echo "make browser    Chromium for the tests of pages, where apt-get is there to install it"
 	@echo "make lint       format check, lint, types, import layers"
 	@echo "make format     rewrite the sources in the common format"
-	@echo "make bench      measure against other codes, after checking that the results agree"
+	@echo "make bench      measure against other codes; write docs/benchmarks.json, its page and README rows"
 	@echo "make check-install  install oldest and newest versions of everything, try both"
 	@echo "make docs       the documentation, into docs/_build/html, with tutorials executed"
 	@echo "make docs-check the same without executing tutorials: warnings are errors"
@@ -71,7 +71,7 @@ format: $(call stamp,lint)
 	$(BIN)/ruff check --fix .
 
 bench: $(call stamp,bench)
-	$(BIN)/tiburon bench $(ARGS)
+	$(BIN)/tiburon bench --publish $(ARGS)
 
 # in environments of their own, which are removed again; Pythons are found on PATH
 check-install: check-oldest check-newest

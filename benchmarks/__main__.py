@@ -4,7 +4,7 @@ import argparse
 import os
 import pkgutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import benchmarks
 from benchmarks.figure import Figure, Measurement, MeasurementError
 from benchmarks.loop_table import has_loops, print_loops
 from benchmarks.machine import describe_run
-from benchmarks.markdown import MissingPlaceError, check_place, markdown_section, write_markdown
+from benchmarks.published import ROOT, Family, MissingPlaceError, publish, render, rendered
 from benchmarks.report import print_figures, print_run, write_json
 from benchmarks.requirements import advice, missing_packages
 from tiburon.errors import TiburonError
@@ -54,18 +54,22 @@ def parse(words: list[str], known: dict[str, Measurement]) -> argparse.Namespace
     )
     parser.add_argument("--json", type=Path, metavar="file", help="also write the figures here")
     parser.add_argument(
-        "--markdown",
-        type=Path,
-        metavar="file",
-        help="also write a table for people here, between the marks that an existing file holds",
+        "--publish",
+        action="store_true",
+        help="keep figures in docs/benchmarks.json; write page, charts and README rows from it",
+    )
+    parser.add_argument(
+        "--render",
+        action="store_true",
+        help="measure nothing: write page, charts and README rows from docs/benchmarks.json",
     )
     options = parser.parse_args(words)
     unknown = [name for name in options.names if name not in known]
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}; --list shows what can be measured")
-    if options.markdown:
+    if options.publish or options.render:
         try:
-            check_place(options.markdown)
+            rendered()
         except MissingPlaceError as missing_place:
             parser.error(str(missing_place))
     return options
@@ -85,6 +89,9 @@ def main(words: list[str]) -> int:
         for measurement in known.values():
             print(f"{measurement.name:<24} {measurement.summary}")
         return 0
+    if options.render:
+        _tell_written(render())
+        return 0
 
     chosen = [known[name] for name in options.names or known]
     missing = missing_packages(chosen)
@@ -100,6 +107,7 @@ def main(words: list[str]) -> int:
     run = describe_run()
     print_run(run, console)
     families: dict[str, list[Figure]] = {}
+    whole: dict[str, Family] = {}
 
     def keep() -> None:
         """Write everything measured so far."""
@@ -112,14 +120,21 @@ def main(words: list[str]) -> int:
     os.environ[COMPILER] = before or "optimized"
     try:
         for measurement in chosen:
-            good = _measure(measurement, options.duration, families, keep, console) and good
+            ended, met = _measure(measurement, options.duration, families, keep, console)
+            good = good and ended and met
+            if ended:
+                figures = tuple(families[measurement.name])
+                whole[measurement.name] = Family(measurement.summary, run, figures)
     except KeyboardInterrupt:
         print("benchmarks: interrupted; what was measured is kept", file=sys.stderr)
         return INTERRUPTED
     finally:
         if before is None:
             del os.environ[COMPILER]
-        _report(options, run, families, known, console)
+        if options.json and families:
+            console.print(f"\nwrote {options.json}")
+        if options.publish and whole:
+            _tell_written(publish(whole, list(known)))
     return 0 if good else 1
 
 
@@ -129,14 +144,14 @@ def _measure(
     families: dict[str, list[Figure]],
     keep: Callable[[], None],
     console: Console,
-) -> bool:
+) -> tuple[bool, bool]:
     """Run one family; whatever happens, its figures so far are shown and kept.
 
     Returns:
-        Whether it ran to its end and met every bound.
+        Whether it ran to its end with figures, and whether it met every bound.
     """
     figures: list[Figure] = []
-    good = True
+    ended = True
     try:
         for figure in measurement.run(duration):
             figures.append(figure)
@@ -145,28 +160,18 @@ def _measure(
     except (MeasurementError, TiburonError, ModuleNotFoundError) as failure:
         # the other families still deserve their figures
         print(f"benchmarks: {measurement.name}: {failure}", file=sys.stderr)
-        good = False
+        ended = False
     finally:
         if figures:
             show = print_loops if has_loops(figures) else print_figures
             show(measurement.summary, figures, console)
-    return good and all(figure.met is not False for figure in figures)
+    return ended and bool(figures), all(figure.met is not False for figure in figures)
 
 
-def _report(
-    options: argparse.Namespace,
-    run: Mapping[str, str],
-    families: Mapping[str, list[Figure]],
-    known: Mapping[str, Measurement],
-    console: Console,
-) -> None:
-    """Say where figures were written; write the table for people."""
-    if options.json and families:
-        console.print(f"\nwrote {options.json}")
-    if options.markdown and families:
-        titles = {name: known[name].summary for name in families}
-        write_markdown(options.markdown, markdown_section(run, families, titles))
-        console.print(f"\nwrote {options.markdown}")
+def _tell_written(paths: list[Path]) -> None:
+    """Print which files of the checkout were written."""
+    for path in paths:
+        print(f"wrote {path.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

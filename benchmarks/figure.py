@@ -74,6 +74,10 @@ class Figure:
     peer_accuracy: Accuracy | None = None
     """What the peer kept."""
 
+    row: str = ""
+    column: str = ""
+    """Its place where figures are shown as a grid, such as function by robot; empty elsewhere."""
+
     @property
     def ratio(self) -> float | None:
         """How many times faster than the peer, by the minima; None without a peer."""

@@ -101,11 +101,15 @@ def write_json(
             for name, family in families.items()
         },
     }
+    replace_text(path, json.dumps(content, indent=2) + "\n")
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a file; what it held before stays whole if the write fails."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # moved into place: what was written before stays whole if this write fails
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        part.write_text(json.dumps(content, indent=2) + "\n")
+        part.write_text(text, encoding="utf-8")
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)

@@ -18,8 +18,8 @@ from benchmarks.loop_runs import (
     run_ours,
 )
 from benchmarks.loop_table import print_loops
-from benchmarks.markdown import loop_table, markdown_section
 from benchmarks.measure_loop_runs import FAST_ENERGY_MUST
+from benchmarks.published import Family, page_section
 from benchmarks.timing import Timing
 
 FAST, SLOW = Timing(1e-6, 2e-6), Timing(8e-6, 9e-6)
@@ -105,25 +105,24 @@ def test_every_code_has_a_row_with_its_time_residual_and_energy():
         Figure("stewart", FAST, "A", SLOW, accuracy=kept, peer_accuracy=Accuracy(2e-3, "m", 0.5)),
         Figure("arm", FAST, "B", SLOW, 9.0, accuracy=Accuracy(1e-15, "m/s^2")),
     ]
-    assert loop_table(figures).splitlines()[2:] == [
+    families = {
+        "loops": Family("Loops", {}, tuple(figures)),
+        "water": Family("Other", {}, (Figure("z", FAST),)),
+    }
+    section = page_section(families)
+    rows = [
         "| stewart | ours | 1 us |  | 1.0e-12 m | 1.0e-08 | 1e-10 m, energy 1e-06 | met |",
         "|  | A | 8 us | 8.00x | 2.0e-03 m | 5.0e-01 | 1e-10 m, energy 1e-06 | met |",
         "| arm | ours | 1 us |  | 1.0e-15 m/s^2 |  |  |  |",
         "|  | B | 8 us | 8.00x |  |  | 9x | MISSED |",
     ]
+    assert "\n".join(rows) in section
+    assert "| z | 1 us |  |  |  |  |" in section
     console = Console(width=140, record=True, file=io.StringIO())
     print_loops("Loops", figures, console)
     printed = console.export_text()
     for word in ("MISSED", "2.0e-03 m", "5.0e-01"):
         assert word in printed
-    section = markdown_section(
-        {"command": "make bench"},
-        {"loops": figures, "other": [Figure("z", FAST)]},
-        {"loops": "Loops", "other": "Other"},
-    )
-    # families without loops keep the columns they had, and come first
-    assert section.index("| **Other** |") < section.index("**Loops**\n")
-    assert "| z | 1 us |  |  |  |  |" in section
 
 
 @pytest.mark.slow

@@ -5,16 +5,17 @@ import json
 import pytest
 
 from benchmarks import __main__ as runner
-from benchmarks.figure import DisagreementError, Figure, Measurement
+from benchmarks.figure import Accuracy, DisagreementError, Figure, Measurement
 from benchmarks.machine import describe_run, usable_cores
-from benchmarks.markdown import (
+from benchmarks.published import (
     BEGIN,
     END,
+    GROUPS,
+    Family,
     MissingPlaceError,
-    check_place,
-    markdown_section,
-    markdown_table,
-    write_markdown,
+    publish,
+    read_figures,
+    rendered,
 )
 from benchmarks.report import format_bound, format_quantity, notes_of
 from benchmarks.timing import Timing, measure
@@ -64,63 +65,74 @@ def test_notes_are_listed_once():
     assert notes_of(figures) == ["the same"]
 
 
-def test_table_shows_misses_bounds_and_both_sides():
-    """Every cell a reader needs is in the row."""
-    figure = Figure("arm", FAST, "pin.aba", SLOW, must=8.5, aim=9.0)
-    table = markdown_table({"one": [figure]}, {"one": "Forward | dynamics"})
-    lines = table.splitlines()
-    # the title's bar must not open a column
-    assert lines[2].startswith("| **Forward \\| dynamics** |")
-    assert lines[3] == "| arm | 1 us | pin.aba 8 us | 8.00x | 8.5x (aim 9x) | MISSED |"
+RUN = {"command": "make bench", "processor": "Z80", "vector": "1 lane", "pin": "9", "mujoco": "8"}
 
 
-def test_section_counts_misses_and_names_command_machine_and_notes():
-    """The summary above the table cannot be better than the table."""
-    figures = [
-        Figure("a", FAST, "p", SLOW, must=9.0, note="mind this"),
-        Figure("b", FAST, "p", SLOW, must=7.0),
-        Figure("c", FAST),
-    ]
-    section = markdown_section(
-        {"command": "make bench", "processor": "Z80"}, {"f": figures}, {"f": "title"}
+def checkout(tmp_path):
+    """Make a checkout whose pages have a place for figures."""
+    (tmp_path / "docs").mkdir()
+    for page in ("README.md", "docs/benchmarks.md"):
+        (tmp_path / page).write_text(f"# Title\n\n{BEGIN}\nold\n{END}\n\nThe end.\n")
+    return tmp_path
+
+
+def test_page_and_readme_show_the_figures_of_one_file(tmp_path):
+    """Every cell a reader needs is in the row; bars in titles open no column."""
+    root = checkout(tmp_path)
+    arm = Figure("panda", FAST, "pin.aba", SLOW, must=8.5, aim=9.0, note="mind this")
+    more = Figure("b", FAST, "p", SLOW, must=7.0)
+    families = {"one-call": Family("Forward | dynamics", RUN, (arm, more, Figure("c", FAST)))}
+    publish(families, ["one-call"], root)
+    page, readme = (root / "docs/benchmarks.md").read_text(), (root / "README.md").read_text()
+    cells = "| 1 us | pin.aba 8 us | 8.00x | 8.5x (aim 9x) | MISSED |"
+    assert f"| panda {cells}" in page
+    assert cells in readme
+    assert "Of 2 bounds 1 are met, 1 missed." in page
+    assert "processor: Z80" in page
+    assert "- mind this" in page
+    assert "Z80, 1 lane, against Pinocchio 9, MuJoCo 8" in readme
+    for text in (page, readme):
+        assert text.startswith("# Title")
+        assert text.endswith("The end.\n")
+        assert "old" not in text
+    assert "8x pin.aba" in (root / "docs/images/benchmarks.svg").read_text()
+
+
+def test_figures_come_back_from_the_file(tmp_path):
+    """Times, accuracies and places in grids; a later run replaces its own families only."""
+    root = checkout(tmp_path)
+    kept = Accuracy(1e-12, "m", 1e-9, 1e-10, 1e-6)
+    first = Family("One", RUN, (Figure("a", FAST, "p", SLOW, accuracy=kept, peer_accuracy=kept),))
+    second = Family(
+        "Two", {**RUN, "load before": "0.1"}, (Figure("f, r", FAST, row="f", column="r"),)
     )
-    assert "Of 2 bounds 1 are met, 1 missed." in section
-    assert "`make bench`" in section
-    assert "processor: Z80" in section
-    assert "- mind this" in section
-    # medians are twice the minima here
-    assert "at most 2.00 times" in section
+    publish({"one-call": first, "compile": second}, ["one-call", "compile"], root)
+    assert read_figures(root / "docs/benchmarks.json") == {"one-call": first, "compile": second}
+    again = Family("Two", RUN, (Figure("f, r", SLOW, row="f", column="r"),))
+    publish({"compile": again}, ["one-call", "compile"], root)
+    assert read_figures(root / "docs/benchmarks.json") == {"one-call": first, "compile": again}
+    assert "| `f` | 8 us |" in (root / "docs/benchmarks.md").read_text()
 
 
-def test_a_section_replaces_only_the_text_between_its_marks(tmp_path):
-    """The rest of a README is its author's."""
-    path = tmp_path / "README.md"
-    path.write_text(f"# Title\n\n{BEGIN}\nold\n{END}\n\nThe end.\n")
-    write_markdown(path, "new | table")
-    write_markdown(path, "newer | table")
-    assert path.read_text() == f"# Title\n\n{BEGIN}\n\nnewer | table\n\n{END}\n\nThe end.\n"
+def test_page_without_marks_is_never_overwritten(tmp_path):
+    """A page that lost its marks is named before anything is written."""
+    root = checkout(tmp_path)
+    (root / "README.md").write_text("mine")
+    with pytest.raises(MissingPlaceError, match="no place for the figures"):
+        rendered(root)
+    assert (root / "README.md").read_text() == "mine"
 
 
-def test_file_without_marks_is_never_overwritten(tmp_path):
-    """A wrong file name destroys nothing, and is found before anything is measured."""
-    path = tmp_path / "notes.md"
-    path.write_text("mine")
-    for act in (check_place, lambda where: write_markdown(where, "figures")):
-        with pytest.raises(MissingPlaceError, match="no place for the figures"):
-            act(path)
-    with pytest.raises(SystemExit):
-        runner.main(["--markdown", str(path)])
-    assert path.read_text() == "mine"
+def test_published_pages_are_those_of_the_file():
+    """Tables, charts and rows in the checkout are what the published file gives."""
+    for path, text in rendered().items():
+        assert path.read_text() == text, f"{path.name}: run `python -m benchmarks --render`"
 
 
-def test_new_file_gets_marks_for_the_next_time(tmp_path):
-    """A second run finds its place in what the first one wrote."""
-    path = tmp_path / "deep" / "figures.md"
-    check_place(path)
-    write_markdown(path, "first")
-    write_markdown(path, "second")
-    assert "second" in path.read_text()
-    assert "first" not in path.read_text()
+def test_every_measurement_has_a_section():
+    """None is measured and then not shown."""
+    shown = [name for names in GROUPS.values() for name in names]
+    assert sorted(shown) == sorted(runner.find_measurements())
 
 
 @pytest.fixture
@@ -138,14 +150,16 @@ def two_families(monkeypatch):
 
 
 @pytest.mark.usefixtures("two_families")
-def test_failing_measurement_neither_stops_nor_hides_others(tmp_path, capsys):
+def test_failing_measurement_neither_stops_nor_hides_others(tmp_path, capsys, monkeypatch):
     """The others are still measured and written; the run as a whole fails."""
-    json_path, markdown_path = tmp_path / "figures.json", tmp_path / "figures.md"
-    code = runner.main(["--json", str(json_path), "--markdown", str(markdown_path)])
+    json_path, published = tmp_path / "figures.json", []
+    monkeypatch.setattr(runner, "publish", lambda whole, order: published.extend(whole) or [])
+    code = runner.main(["--json", str(json_path), "--publish"])
     assert code == 1
     assert "bad: arm: results differ" in capsys.readouterr().err
     assert list(json.loads(json_path.read_text())["figures"]) == ["good"]
-    assert "**Good**" in markdown_path.read_text()
+    # a family that failed keeps the figures that were published before
+    assert published == ["good"]
 
 
 @pytest.mark.usefixtures("two_families")
