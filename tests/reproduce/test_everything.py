@@ -8,6 +8,7 @@ from tiburon.cli.reproduce import _cells_as_json, application
 from tiburon.errors import UnknownNameError
 from tiburon.reproduce import everything
 from tiburon.reproduce.cells import CellTable, claim, measured
+from tiburon.reproduce.solids import PARTS
 
 QUICK = ("vehicle-paper", "decoupled")
 
@@ -49,6 +50,25 @@ def test_page_and_json_hold_all_cells(found):
         for table, kept in zip(group.tables, entry["tables"], strict=True):
             assert table.title in text
             assert [c["quantity"] for c in kept["cells"]] == [c.quantity for c in table.cells]
+
+
+def test_added_mass_is_judged_by_the_panels_of_its_command(monkeypatch):
+    """Fewer panels miss the tolerance of rotations."""
+    asked = []
+    monkeypatch.setattr(
+        "tiburon.reproduce.solids.panel_rows", lambda parts: asked.append(parts) or ()
+    )
+    (group,) = everything.reproduce(("added-mass",))
+    assert asked == [PARTS]
+    assert group.tables[0].title.endswith("by 2000 panels")
+
+
+def test_run_times_are_shown_and_never_judged():
+    """Table 20 of the thesis and section VI of the paper."""
+    (group,) = everything.reproduce(("run-times",))
+    names = [table.name for table in group.tables]
+    assert names == ["McMillan 1994, Table 20", "McMillan, Orin and McGhee 1995, section VI"]
+    assert all(cell.good is None for table in group.tables for cell in table.cells)
 
 
 def test_missing_extra_is_named_as_skipped(monkeypatch):
