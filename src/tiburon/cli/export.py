@@ -20,6 +20,7 @@ application = typer.Typer(
 EXAMPLES = """
 tiburon export fmu arm.urdf arm.fmu
 tiburon export fmu panda panda.fmu --dt 0.002 --target linux-x86_64 --target windows-x86_64
+tiburon export fmu panda panda.fmu --version 3.0 --parameter link_7.mass --parameter world.gravity
 tiburon export c panda panda-c --function forward_dynamics --function inverse_dynamics
 """
 
@@ -36,11 +37,16 @@ def export_unit(
     dt: Annotated[float, typer.Option(help="Step size [s].")] = 1e-3,
     pose: Annotated[str | None, typer.Option(help="Named initial pose.")] = None,
     method: Annotated[str | None, typer.Option(help="Integrator.")] = None,
+    version: Annotated[str, typer.Option(help="Version of FMI: 2.0 or 3.0.")] = "2.0",
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(help="Run-time parameter that tools may tune; may be repeated."),
+    ] = None,
     targets: Targets = None,
     package_path: PackagePath = None,
     force: Force = False,
 ) -> None:
-    """Write a robot on dry land as a co-simulation unit of FMI 2.0."""
+    """Write a robot on dry land as a co-simulation unit of FMI."""
     import tiburon as tb
 
     if target.exists() and not force:
@@ -51,8 +57,17 @@ def export_unit(
     if pose is not None and pose not in model.poses:
         raise tb.UnknownNameError("pose", pose, tuple(model.poses))
     q = None if pose is None else model.poses[pose]
-    tb.export_fmu(model, target, dt, q=q, method=method, targets=targets or None)
-    print(f"wrote {target}: {model.name}, steps of {dt:g} s")
+    tb.export_fmu(
+        model,
+        target,
+        dt,
+        version=version,
+        q=q,
+        method=method,
+        parameters=parameter or (),
+        targets=targets or None,
+    )
+    print(f"wrote {target}: {model.name}, FMI {version}, steps of {dt:g} s")
 
 
 @application.command("c")

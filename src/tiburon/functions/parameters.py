@@ -264,7 +264,6 @@ def _inertia_rows(
     model: Model, inertias: Mapping[Parameter, Array], armatures: Mapping[Parameter, Array]
 ) -> Array:
     """Return the inertial parameters of the plan, all cases at once."""
-    plan = model.plan
     lead = lead_of({**inertias, **armatures})
     bodies = {body.name: body for body in model.bodies}
     own: dict[str, dict[str, Array]] = {}
@@ -294,7 +293,22 @@ def _inertia_rows(
             model_of_case(model, values)
         except TiburonError as error:
             raise case_message(error, index) from None
-    links = {plan.frame(name).body for name in own}
+    used = inertia_numbers(model, found, felt)
+    return np.stack([np.broadcast_to(np.asarray(x, dtype=np.float64), lead) for x in used], axis=-1)
+
+
+def inertia_numbers(
+    model: Model, inertias: Mapping[str, RigidInertia], armatures: Mapping[int, Sequence[Any]]
+) -> list[Any]:
+    """Return the inertial parameters of the plan that code takes; floats, arrays or traced values.
+
+    Args:
+        model: The robot, with parameters at run time.
+        inertias: Inertias of bodies in place of their own, by name.
+        armatures: Armatures by the first velocity variable of their joint.
+    """
+    plan = model.plan
+    links = {plan.frame(name).body for name in inertias}
     numbers: list[Any] = []
     for link in plan.bodies:
         total = link.inertia
@@ -303,15 +317,14 @@ def _inertia_rows(
             for body in model.bodies:
                 frame = plan.frame(body.name)
                 if frame.body == link.index:
-                    rigid = found.get(body.name, body.inertia.rigid)
+                    rigid = inertias.get(body.name, body.inertia.rigid)
                     total = total + frame.transform.inertia_to_parent(rigid)
         numbers += list(total)
     assert len(numbers) == len(INERTIAL_PARAMETERS) * len(plan.bodies)
     for link in plan.bodies:
         if link.armature is not None:
-            numbers += list(felt.get(link.v.start, link.armature))
-    used = [x for x, taken in zip(numbers, plan._used, strict=True) if taken]
-    return np.stack([np.broadcast_to(np.asarray(x, dtype=np.float64), lead) for x in used], axis=-1)
+            numbers += list(armatures.get(link.v.start, link.armature))
+    return [x for x, taken in zip(numbers, plan._used, strict=True) if taken]
 
 
 def _plainly_right(tensor: Array) -> Any:
@@ -331,8 +344,8 @@ def _plainly_right(tensor: Array) -> Any:
 
 def _armatures(model: Model, given: Mapping[Parameter, Array]) -> dict[int, list[Any]]:
     """Return armatures by the first velocity variable of the joint that feels them."""
-    values = {item.owner: (item, array) for item, array in given.items()}
-    for item, array in values.values():
+    values: dict[str, list[Any]] = {}
+    for item, array in given.items():
         low = np.argwhere(array < 0.0)
         if len(low):
             index = tuple(low[0].tolist())
@@ -342,14 +355,23 @@ def _armatures(model: Model, given: Mapping[Parameter, Array]) -> dict[int, list
                 "its sign"
             )
             raise case_message(error, case)
+        own = [array] if not item.shape else [array[..., k] for k in range(item.shape[0])]
+        values[item.owner] = own
+    return felt_armatures(model, values)
+
+
+def felt_armatures(model: Model, given: Mapping[str, Sequence[Any]]) -> dict[int, list[Any]]:
+    """Return armatures by the first velocity variable of the joint that feels them.
+
+    Args:
+        model: The robot.
+        given: Armatures of joints in place of their own, by name: floats, arrays or traced values.
+    """
     felt: dict[int, list[Any]] = {}
     for joint in model.joints:
         if not joint.dof:
             continue
-        own: list[Any] = list(joint.armatures)
-        if joint.name in values:
-            item, array = values[joint.name]
-            own = [array] if not item.shape else [array[..., k] for k in range(item.shape[0])]
+        own: list[Any] = list(given.get(joint.name, joint.armatures))
         start = model.slice(joint.name, of="v").start
         if isinstance(joint, Coupled):
             first = felt.get(start, [0.0])[0]

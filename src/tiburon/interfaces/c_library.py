@@ -114,13 +114,14 @@ def build_library(
     return found
 
 
-def compile_c(sources: Sequence[str], library: Path, target: str) -> None:
+def compile_c(sources: Sequence[str], library: Path, target: str, *, hidden: bool = False) -> None:
     """Compile C files into a shared library.
 
     Args:
         sources: Their texts.
         library: Path of the library.
         target: Name among `TARGETS`.
+        hidden: Whether only functions are seen from outside that say so.
 
     Raises:
         MissingExtraError: If ziglang is not installed.
@@ -137,6 +138,7 @@ def compile_c(sources: Sequence[str], library: Path, target: str) -> None:
             *(sys.executable, "-m", "ziglang", "cc", "-target", system.triple),
             *(f"-mcpu={system.processor}", "-std=c99", "-O2", "-ffp-contract=off"),
             *("-fno-sanitize=undefined", "-shared", "-fPIC", "-s"),
+            *(("-fvisibility=hidden",) if hidden else ()),
             *("-o", str(Path(library).resolve())),
             *map(str, paths),
             *(() if target.startswith("windows") else ("-lm",)),

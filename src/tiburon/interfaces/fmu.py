@@ -1,32 +1,43 @@
-"""Robots as co-simulation units of FMI 2.0: the step of `simulate` as C, for tools without Python.
+"""Robots as co-simulation units of FMI 2.0 and 3.0: the step of `simulate` as C, without Python.
 
 A unit holds one robot with its surroundings, elements and contact. Inputs are commands, outputs are
-states; run-time parameters of the step can be tuned. Each communication step is a whole number of
-steps of the unit, with the bits of `simulate` where the compiler keeps those of C.
+states and sensors; named run-time parameters can be tuned. Each communication step is a whole
+number of steps of the unit, with the bits of `simulate` where the compiler keeps those of C. Rates
+of the states and directional derivatives are evaluated at communication points.
 """
 
 import hashlib
+import re
 import tempfile
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
+from tiburon.algorithms.tape_calls import scalars
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike
 from tiburon.errors import ModelError, OptionError, RunFileError
+from tiburon.interfaces import fmu_code
 from tiburon.interfaces.c_library import TARGETS, compile_c, native_target
 from tiburon.interfaces.extras import needed
+from tiburon.interfaces.fmu_parameters import NamedScalar, named_scalars, tables_program
 from tiburon.model import Model
-from tiburon.native.c_source import c_source
-from tiburon.native.kernel import kernel_of
+from tiburon.native.c_source import programs_c_source
+from tiburon.results.header import force_units, position_units, velocity_units
+from tiburon.simulation.linearization import movable_joints
 from tiburon.simulation.located_contact import has_meshes
-from tiburon.simulation.step import StepSource, step_kernel
+from tiburon.simulation.run_parameters import parameters as run_parameters
+from tiburon.simulation.sensing import Sensed, Sensing, Sensor
+from tiburon.simulation.step import StepSource
 from tiburon.simulation.stepper import stepper
-from tiburon.simulation.system import TABLES
+from tiburon.simulation.system import ELEMENTS, TABLES, System
+from tiburon.trace.array import as_traced
+from tiburon.trace.derivative import forward_derivative
+from tiburon.trace.program import Input
 from tiburon.version import installed_version
 from tiburon.written_file import replacing
 
@@ -34,12 +45,27 @@ __all__ = ["export_fmu"]
 
 EXTRA = "fmu"
 
+VERSIONS = ("2.0", "3.0")
+"""Versions of FMI."""
+
 PLATFORMS = {
-    "linux-x86_64": "linux64",
-    "windows-x86_64": "win64",
-    "macos-x86_64": "darwin64",
+    "2.0": {
+        "linux-x86_64": "linux64",
+        "windows-x86_64": "win64",
+        "macos-x86_64": "darwin64",
+    },
+    "3.0": {
+        "linux-x86_64": "x86_64-linux",
+        "linux-aarch64": "aarch64-linux",
+        "windows-x86_64": "x86_64-windows",
+        "macos-x86_64": "x86_64-darwin",
+        "macos-aarch64": "aarch64-darwin",
+    },
 }
-"""Folder of each target in a unit, as FMI 2.0 names them; it has none for other processors."""
+"""Folder of each target in a unit, as each version names them; 2.0 has none for ARM."""
+
+LISTED = ("world", "fluid", "forces", "control", "passive", "limits")
+"""Keywords that `tiburon.parameters` takes, too."""
 
 
 @public
@@ -48,26 +74,35 @@ def export_fmu(
     path: str | Path,
     dt: float = 1e-3,
     *,
+    version: str = "2.0",
     q: ArrayLike | None = None,
     v: ArrayLike | None = None,
     method: str | None = None,
+    parameters: Sequence[str] = (),
+    sensors: Sequence[Sensor] = (),
     targets: str | Sequence[str] | None = None,
     **options: Any,
 ) -> Path:
-    """Write a robot as a co-simulation unit (FMU) of FMI 2.0.
+    """Write a robot as a co-simulation unit (FMU) of FMI 2.0 or 3.0.
 
-    Inputs are ``command.NAME``, outputs ``position.NAME``, ``velocity.NAME``, ``state.NAME`` and
-    ``discrete.NAME``, parameters ``ARRAY[k]`` the run-time parameters of the step kernel. A
-    communication step must be a whole number of steps. On Linux results have the bits of
-    `simulate`.
+    Inputs are ``command.NAME``; outputs ``position.NAME``, ``velocity.NAME``, ``state.NAME``,
+    ``discrete.NAME`` and ``sensor.NAME.CHANNEL``; local variables the rates ``der(position.NAME)``,
+    ``der(velocity.NAME)`` and ``der(state.NAME)``; parameters those of `parameters`, by name and
+    with units. A communication step must be a whole number of steps. On Linux results have the bits
+    of `simulate`. Directional derivatives of all of these by commands, states and parameters are
+    exact (without rigid contact, which has impulses instead of accelerations).
 
     Args:
         model: The robot.
         path: Of the file.
         dt: Length of a step [s].
+        version: Of FMI, "2.0" or "3.0".
         q: Initial configuration; as in `simulate` by default.
         v: Initial joint velocity; at rest by default.
         method: Name of the integrator, one-step methods only.
+        parameters: Names of run-time parameters to tune, as `tiburon.parameters` lists them, or of
+            components such as "hull.center_of_mass.z".
+        sensors: Sensors without errors and delay, read at communication points.
         targets: Systems, of `PLATFORMS`; this machine by default. Others are linked, not run.
         **options: Further keywords of `stepper`: `world`, `fluid`, `contact`, `forces`, `control`
             (a traced controller without discrete states), ...
@@ -80,38 +115,28 @@ def export_fmu(
         ModelError: If the step needs Python: tables, meshes, sampled controllers.
 
     Example:
-        ``tb.export_fmu(arm, "arm.fmu", dt=1e-3, targets=["linux-x86_64", "windows-x86_64"])``
+        ``tb.export_fmu(arm, "arm.fmu", dt=1e-3, version="3.0", parameters=["hand.mass"])``
     """
+    if version not in VERSIONS:
+        raise OptionError("version", VERSIONS, version)
     chosen = (targets,) if isinstance(targets, str) else tuple(targets or (native_target(),))
+    folders = PLATFORMS[version]
     for target in chosen:
-        if target not in PLATFORMS:
-            raise OptionError("targets", PLATFORMS, target)
+        if target not in folders:
+            raise OptionError(f"targets of FMI {version}", folders, target)
+    listed = [parameters] if isinstance(parameters, str) else list(parameters)
+    named: list[NamedScalar] = []
+    if listed:
+        given = {key: value for key, value in options.items() if key in LISTED}
+        named = named_scalars(run_parameters(model, **given), listed, model)
+        options = {**options, "parameters": {one.name: one.value for one in named}}
     own = stepper(model, dt, method=method, **options)
-    system, setup = own.system, own._ready.setup
-    state = own.start(cases=1, q=q, v=v)
-    kernel = step_kernel(StepSource(system, setup.method), "one")
-    signature = kernel_of(kernel)._code.signature
-    names = [item.name for item in signature.inputs]
-    reason = None
-    if TABLES in names:
-        reason = "reads tables of this process (paths, height fields)"
-    elif has_meshes(system):
-        reason = "locates contacts of meshes in Python"
-    elif system.held:
-        reason = "samples a controller"
-    elif "memory" in names:
-        reason = f"has a multi-step method, {setup.method!r}"
-    if reason is not None:
-        raise ModelError(
-            f"export_fmu of model {model.name!r}: expected a step that is C alone, got one that "
-            f"{reason}; leave it out, or take another method",
-            name=model.name,
-        )
-    variables = _Variables(own, state, kernel_of(kernel), setup)
+    unit = _Unit(own, own.start(cases=1, q=q, v=v), tuple(sensors), named)
     identifier = "".join(c if c.isascii() and c.isalnum() else "_" for c in model.name)
-    source = c_source(kernel, name="tiburon_step")
-    text = variables.unit(setup)
-    identity = hashlib.blake2b((source + text).encode(), digest_size=16).hexdigest()
+    if not identifier[:1].isalpha():
+        identifier = f"robot_{identifier}"
+    text = unit.code(version)
+    identity = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
     text = text.replace("@IDENTITY@", identity)
     needed("ziglang", EXTRA, "export_fmu")
     file = Path(path)
@@ -120,249 +145,387 @@ def export_fmu(
         replacing(file, RunFileError) as stream,
         zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
-        description = variables.description(model, identifier, identity, setup)
+        description = unit.description(version, model, identifier, identity)
         archive.writestr("modelDescription.xml", description)
-        archive.writestr(f"sources/{identifier}.c", f"{source}\n{text}")
+        archive.writestr(f"sources/{identifier}.c", text)
         for target in chosen:
             library = Path(folder) / f"{target}{TARGETS[target].suffix}"
-            compile_c([f"{source}\n{text}"], library, target)
-            place = f"binaries/{PLATFORMS[target]}/{identifier}{TARGETS[target].suffix}"
+            # kernels of several units in one process must not meet
+            compile_c([text], library, target, hidden=True)
+            place = f"binaries/{folders[target]}/{identifier}{TARGETS[target].suffix}"
             archive.write(library, place)
     return file
 
 
-class _Variables:
-    """All numbers of a unit in one array: commands, states, held values, parameters."""
+class _Variable(NamedTuple):
+    """A number of a unit."""
 
-    def __init__(self, own: Any, state: Any, kernel: Any, setup: Any) -> None:
-        system, model = own.system, own.system.model
-        held = state.held[0]
-        self._parts: dict[str, int] = {}
-        self.rows: list[tuple[str, str, float]] = []
-        # joint forces and commands of elements, and what follows them among the held values
-        commands = len(system.command_names)
-        listed = [f"command.{name}" for name in system.command_names]
-        self._add("u", listed, _INPUT, held[:commands])
-        rest = [f"discrete.{name}" for name in system.z_names]
-        self._add("", rest, _DISCRETE, held[commands:])
-        self._add("q", [f"position.{n}" for n in model.q_names], _OUTPUT, state.q[0])
-        self._add("v", [f"velocity.{n}" for n in model.v_names], _OUTPUT, state.v[0])
-        self._add("x", [f"state.{n}" for n in system.x_names], _OUTPUT, state.x[0])
-        self._first = len(self.rows)
-        for name, values in kernel.parameters.items():
-            flat = np.ravel(values)
-            self._add(name, [f"{name}[{k}]" for k in range(flat.size)], _PARAMETER, flat)
-        self._signature = kernel._code.signature
-        self._chained = [output.name for output in self._signature.outputs]
+    name: str
+    kind: str
+    """Key of `_KINDS`."""
+
+    start: float
+    unit: str = ""
+    state: int = -1
+    """Place of the state whose rate it is; -1 if it is none."""
+
+    least: float = -np.inf
+
+
+class _Kind(NamedTuple):
+    """How FMI describes a variable."""
+
+    causality: str
+    variability: str
+    initial: str
+
+
+_KINDS = {
+    "input": _Kind("input", "continuous", ""),
+    "state": _Kind("output", "continuous", "exact"),
+    "discrete": _Kind("output", "discrete", "exact"),
+    "rate": _Kind("local", "continuous", "calculated"),
+    "sensor": _Kind("output", "continuous", "calculated"),
+    "parameter": _Kind("parameter", "tunable", "exact"),
+}
+
+
+class _Unit:
+    """Programs of a unit, and all its numbers in one array."""
+
+    def __init__(
+        self, own: Any, state: Any, sensors: tuple[Sensor, ...], named: list[NamedScalar]
+    ) -> None:
+        self._system = system = own.system
+        self._setup = own._ready.setup
+        self._named = named
+        model, method = system.model, self._setup.method
+        step = StepSource(system, method).program()
+        _refuse(model, system, [item.name for item in step.inputs], method)
+        self._sensing = _sensing(system, sensors, self._setup.dt)
         # contact and loops: a start that was not checked here would be wrong without a word
         self._fixed_start = bool(model.loops) or system.contact is not None or system.prescribes
-        self._commands = commands
+        self.has_rates = not system.ends_in_contact
+        self.rows: list[_Variable] = []
+        self._parts: dict[str, int] = {}
+        self._lay_out(state)
+        tables = {name: np.ravel(values) for name, values in system.parameters().items()}
+        tables |= {name: values[0] for name, values in state.parameters.items()}
+        self._tables = tables
+        starts = np.cumsum([0, *(len(values) for values in tables.values())])
+        self._table_places = {name: int(k) for name, k in zip(tables, starts, strict=False)}
+        self._programs = {"tb_step": step}
+        self._derive(own)
 
-    def _add(self, part: str, names: list[str], kind: str, values: Any) -> None:
+    def _lay_out(self, state: Any) -> None:
+        """Give every number its place."""
+        system, model = self._system, self._system.model
+        held = state.held[0]
+        commands = len(system.command_names)
+        units = (*force_units(model), *[""] * commands)[:commands]
+        angles, speeds = position_units(model), velocity_units(model)
+        self._add("u", "command", system.command_names, "input", held[:commands], units)
+        self._commands = len(self.rows)
+        self._add("", "discrete", system.z_names, "discrete", held[commands:])
+        self._add("q", "position", model.q_names, "state", state.q[0], angles)
+        self._add("v", "velocity", model.v_names, "state", state.v[0], speeds)
+        self._add("x", "state", system.x_names, "state", state.x[0])
+        self._states = len(self.rows)
+        if self.has_rates:
+            for part, given in (("q", angles), ("v", speeds), ("x", [""] * system.nx)):
+                begin = self._parts[part]
+                self._parts[f"d{part}"] = len(self.rows)
+                for k, unit in enumerate(given):
+                    name = f"der({self.rows[begin + k].name})"
+                    per = {"1": "1/s", "": ""}.get(unit) if unit in ("1", "") else f"{unit}/s"
+                    per = (per or "").replace("/s/s", "/s^2")
+                    self.rows.append(_Variable(name, "rate", 0.0, per, begin + k))
+        if self._sensing is not None:
+            labels, units = self._sensing.channel_names, self._sensing.channel_units
+            self._add("sensors", "sensor", labels, "sensor", [0.0] * len(labels), units)
+        self._first_named = len(self.rows)
+        self._parts["named"] = len(self.rows)
+        for one in self._named:
+            self.rows.append(_Variable(one.name, "parameter", one.value, one.unit, least=one.lower))
+
+    def _add(
+        self,
+        part: str,
+        word: str,
+        names: Sequence[str],
+        kind: str,
+        values: Any,
+        units: Sequence[str] | None = None,
+    ) -> None:
         if part:
             self._parts[part] = len(self.rows)
-        for name, value in zip(names, values, strict=True):
-            self.rows.append((name, kind, float(value)))
+        for name, value, unit in zip(names, values, units or [""] * len(names), strict=True):
+            self.rows.append(_Variable(f"{word}.{name}", kind, float(value), unit))
 
-    def unit(self, setup: Any) -> str:
-        """Write the functions of the interface around the step."""
-        given = [
-            "clock" if item.name == "clock" else f"me->x + {self._parts[item.name]}"
-            for item in self._signature.inputs
-        ]
-        made = [f"me->x + {self._parts[output.name]}" for output in self._signature.outputs]
-        start = ", ".join(value.hex() for _, _, value in self.rows)
-        # tools may set commands, parameters, and states where any start is one
-        last = self._first if self._fixed_start else self._commands
+    def _derive(self, own: Any) -> None:
+        """Trace what follows from the state, the tables, and derivatives of both."""
+        system, model = self._system, self._system.model
+        if self._named:
+            self._programs["tb_tables"] = tables_program(own._ready, self._named)
+        if not (self.has_rates or self._sensing):
+            return
+        sizes = {"q": model.nq, "v": model.nv, "x": system.nx, "u": system.drive_size}
+        inputs = [Input(name, (size,)) for name, size in sizes.items() if size]
+
+        def run(given: Any) -> Any:
+            q, v, x, u = (
+                tuple(scalars(given[name])) if name in given else ()
+                for name in ("q", "v", "x", "u")
+            )
+            p = scalars(given[ELEMENTS]) if ELEMENTS in given else None
+            found: dict[str, Any] = {}
+            now = Sensed(system, given["time"], q, (*v, *x), u, p)
+            if self.has_rates:
+                rates = now.rates
+                turned = [
+                    y
+                    for joint, i, j in movable_joints(model)
+                    for y in joint.position_rate(q[i], v[j])
+                ]
+                found = {"dq": turned, "dv": rates[: model.nv], "dx": rates[model.nv :]}
+            if self._sensing is not None:
+                found["sensors"] = [y for s in self._sensing.sensors for y in s.measure(now)]
+            return {name: as_traced(list(values)) for name, values in found.items() if len(values)}
+
+        rates = system.trace(run, [*inputs, Input("time", ())], "rates")
+        self._programs["tb_rates"] = rates
+        if self.has_rates:
+            changing = [item.name for item in inputs]
+            if self._named:
+                tables = self._programs["tb_tables"]
+                known = [item.name for item in rates.inputs]
+                changing += [output.name for output in tables.outputs if output.name in known]
+                self._programs["tb_tables_change"] = forward_derivative(tables)
+            self._programs["tb_change"] = forward_derivative(rates, by=changing)
+
+    @property
+    def has_derivatives(self) -> bool:
+        """Whether there are directional derivatives."""
+        return "tb_change" in self._programs
+
+    def _given(self, program: str) -> str:
+        """Return the addresses of the arguments of a program."""
+        found = []
+        for item in self._programs[program].inputs:
+            name, changes = item.name, item.name.endswith("_tangent")
+            base = name.removesuffix("_tangent")
+            if name in ("clock", "time"):
+                found.append(name)
+            elif base in self._table_places:
+                table = "dt" if changes else "me->d.t"
+                found.append(f"{table} + {self._table_places[base]}")
+            else:
+                table = "dx" if changes else "me->d.x"
+                found.append(f"{table} + {self._parts[base]}")
+        return ", ".join(found)
+
+    def _made(self, program: str, changes: bool = False) -> str:
+        """Return the addresses of the results of a program, or of their changes."""
+        found = []
+        for output in self._programs[program].outputs:
+            if output.name in self._table_places:
+                table, place = "t", self._table_places[output.name]
+            else:
+                table, place = "x", self._parts[output.name]
+            found.append(f"{'d' if changes else 'me->d.'}{table} + {place}")
+        return ", ".join(found)
+
+    def code(self, version: str) -> str:
+        """Write the C code; the identity is left open."""
+        names = {name: f"tiburon{name[2:]}" for name in self._programs}
+        source = programs_c_source({names[key]: x for key, x in self._programs.items()})
+        short = "".join(f"#define {key} {name}\n" for key, name in names.items())
+        numbers = np.concatenate([*self._tables.values(), np.zeros(1)])
+        setup, named = self._setup, bool(self._named)
+        change = ""
+        if self.has_derivatives and named:
+            change = (
+                f"const double *tin[] = {{ {self._given('tb_tables_change')} }};\n"
+                f"    double *tout[] = {{ {self._made('tb_tables', True)} }};\n"
+                '    if (tb_tables_change(tin, tout)) return tb_fail(me, "parameters overflow");'
+            )
+        derived = "tb_rates" in self._programs
         replaced = {
-            "@COUNT@": str(len(self.rows)),
-            "@START@": start,
+            "@TABLES_CODE@": fmu_code.TABLES[named],
+            "@RATES_CODE@": fmu_code.RATES[derived],
+            "@DERIVATIVES_CODE@": fmu_code.DERIVATIVES[self.has_derivatives],
+            "@TABLES_CHANGE@": change,
             "@COMMANDS@": str(self._commands),
-            "@PARAMETERS@": str(self._first),
-            "@LAST@": str(last),
+            "@STATES@": str(self._states),
+            "@NAMED@": str(self._first_named),
+            "@COUNT@": str(len(self.rows)),
+            "@FIXED_START@": str(int(self._fixed_start)),
+            "@ROWS@": str(len(numbers) - 1),
+            "@START@": ", ".join([*(row.start.hex() for row in self.rows), "0.0"]),
+            "@TABLES@": ", ".join(_c_number(x) for x in numbers),
+            "@LOWER@": ", ".join([*(_c_number(one.lower) for one in self._named), "0.0"]),
+            "@POSITIVE@": ", ".join([*(str(int(one.positive)) for one in self._named), "0"]),
             "@BEGIN@": float(setup.begin).hex(),
             "@DT@": float(setup.dt).hex(),
-            "@IN@": ", ".join(given),
-            "@OUT@": ", ".join(made),
+            "@DT_TEXT@": f"{setup.dt:g}",
+            "@IN@": self._given("tb_step"),
+            "@OUT@": self._made("tb_step"),
+            "@TABLES_OUT@": self._made("tb_tables") if named else "",
+            "@RATES_IN@": self._given("tb_rates") if derived else "",
+            "@RATES_OUT@": self._made("tb_rates") if derived else "",
+            "@CHANGE_IN@": self._given("tb_change") if self.has_derivatives else "",
+            "@CHANGE_OUT@": self._made("tb_rates", True) if self.has_derivatives else "",
         }
-        text = _UNIT
+        text = fmu_code.COMMON + (fmu_code.FMI2 if version == "2.0" else fmu_code.FMI3)
         for mark, value in replaced.items():
             text = text.replace(mark, value)
-        return text
+        return f"{source}\n{short}{text}"
 
-    def description(self, model: Model, identifier: str, identity: str, setup: Any) -> str:
+    def description(self, version: str, model: Model, identifier: str, identity: str) -> str:
         """Write the description of the unit."""
-        rows = "\n".join(
-            f'<ScalarVariable name={quoteattr(name)} valueReference="{k}" {kind}>'
-            f'<Real start="{value!r}"/></ScalarVariable>'
-            for k, (name, kind, value) in enumerate(self.rows)
+        two = version == "2.0"
+        rows = []
+        for k, row in enumerate(self.rows):
+            kind = _KINDS[row.kind]
+            how = f'causality="{kind.causality}" variability="{kind.variability}"'
+            if kind.initial and row.kind != "parameter":
+                how += f' initial="{kind.initial}"'
+            value = "" if kind.initial == "calculated" else f' start="{row.start!r}"'
+            if row.unit and _exponents(row.unit) is not None:
+                value += f" unit={quoteattr(row.unit)}"
+            if row.state >= 0:
+                value += f' derivative="{row.state + 1 if two else row.state}"'
+            if np.isfinite(row.least):
+                value += f' min="{row.least!r}"'
+            head = f'name={quoteattr(row.name)} valueReference="{k}" {how}'
+            if two:
+                rows.append(f"<ScalarVariable {head}><Real{value}/></ScalarVariable>")
+            else:
+                rows.append(f"<Float64 {head}{value}/>")
+        clock = (
+            f'name="time" valueReference="{len(rows)}" causality="independent" '
+            'variability="continuous"'
         )
-        outputs = "".join(
-            f'<Unknown index="{k + 1}"/>'
-            for k, (_, kind, _) in enumerate(self.rows)
-            if 'causality="output"' in kind
+        if two:
+            rows.append(f"<ScalarVariable {clock}><Real/></ScalarVariable>")
+        else:
+            rows.append(f"<Float64 {clock}/>")
+        capable = "State" if version == "3.0" else "state"
+        derivatives = "providesDirectionalDerivative" + ("" if two else "s")
+        interface = (
+            f'<CoSimulation modelIdentifier="{identifier}" '
+            f'canHandleVariableCommunicationStepSize="true" canGetAndSetFMU{capable}="true" '
+            f'canSerializeFMU{capable}="true" '
+            f'{derivatives}="{str(self.has_derivatives).lower()}"/>\n'
         )
+        token = "guid" if two else "instantiationToken"
+        listed = "\n".join(rows)
         return (
             '<?xml version="1.0" encoding="UTF-8"?>\n'
-            f'<fmiModelDescription fmiVersion="2.0" modelName={quoteattr(model.name)} '
-            f'guid="{identity}" generationTool="tiburon {installed_version()}" '
+            f'<fmiModelDescription fmiVersion="{version}" modelName={quoteattr(model.name)} '
+            f'{token}="{identity}" generationTool="tiburon {installed_version()}" '
             'variableNamingConvention="flat">\n'
-            f'<CoSimulation modelIdentifier="{identifier}" '
-            'canHandleVariableCommunicationStepSize="true" canGetAndSetFMUstate="true" '
-            'canSerializeFMUstate="true"/>\n'
-            f'<DefaultExperiment startTime="{setup.begin!r}" stepSize="{setup.dt!r}"/>\n'
-            f"<ModelVariables>\n{rows}\n</ModelVariables>\n"
-            f"<ModelStructure><Outputs>{outputs}</Outputs></ModelStructure>\n"
-            "</fmiModelDescription>\n"
+            f"{interface}{self._units()}"
+            '<LogCategories><Category name="logStatusError"/></LogCategories>\n'
+            f'<DefaultExperiment startTime="{self._setup.begin!r}" '
+            f'stepSize="{self._setup.dt!r}"/>\n'
+            f"<ModelVariables>\n{listed}\n</ModelVariables>\n"
+            f"{self._structure(two)}</fmiModelDescription>\n"
+        )
+
+    def _units(self) -> str:
+        """Write the units that variables have."""
+        found = []
+        for name in dict.fromkeys(row.unit for row in self.rows if row.unit):
+            exponents = _exponents(name)
+            if exponents is not None:
+                powers = " ".join(f'{key}="{n}"' for key, n in exponents.items() if n)
+                found.append(f"<Unit name={quoteattr(name)}><BaseUnit {powers}/></Unit>\n")
+        return f"<UnitDefinitions>\n{''.join(found)}</UnitDefinitions>\n" if found else ""
+
+    def _structure(self, two: bool) -> str:
+        """Write outputs, derivatives and what is unknown at the start."""
+
+        def chosen(*kinds: str) -> list[int]:
+            return [k for k, row in enumerate(self.rows) if row.kind in kinds]
+
+        lists = {
+            "Output": chosen("state", "discrete", "sensor"),
+            "Derivative": chosen("rate"),
+            "InitialUnknown": chosen("rate", "sensor"),
+        }
+        parts = []
+        for title, places in lists.items():
+            if two:
+                entries = "".join(f'<Unknown index="{k + 1}"/>' for k in places)
+                parts.append(f"<{title}s>{entries}</{title}s>\n" if places else "")
+            else:
+                word = {"Derivative": "ContinuousStateDerivative"}.get(title, title)
+                parts += [f'<{word} valueReference="{k}"/>\n' for k in places]
+        return f"<ModelStructure>\n{''.join(parts)}</ModelStructure>\n"
+
+
+def _refuse(model: Model, system: System, names: list[str], method: str) -> None:
+    """Refuse steps that are not C alone."""
+    reason = None
+    if TABLES in names:
+        reason = "reads tables of this process (paths, height fields)"
+    elif has_meshes(system):
+        reason = "locates contacts of meshes in Python"
+    elif system.held:
+        reason = "samples a controller"
+    elif "memory" in names:
+        reason = f"has a multi-step method, {method!r}"
+    if reason is not None:
+        raise ModelError(
+            f"export_fmu of model {model.name!r}: expected a step that is C alone, got one that "
+            f"{reason}; leave it out, or take another method",
+            name=model.name,
         )
 
 
-_INPUT = 'causality="input" variability="continuous"'
-_OUTPUT = 'causality="output" variability="continuous" initial="exact"'
-_DISCRETE = 'causality="output" variability="discrete" initial="exact"'
-_PARAMETER = 'causality="parameter" variability="tunable"'
+def _sensing(system: System, sensors: tuple[Sensor, ...], dt: float) -> Sensing | None:
+    """Return the sensors of a unit, checked; None for none."""
+    if not sensors:
+        return None
+    for sensor in sensors:
+        for word in ("noise", "bias", "delay", "resolution"):
+            if np.any(np.asarray(getattr(sensor, word, 0.0))):
+                raise ModelError(
+                    f"sensor {sensor.name!r}: units read sensors without errors at communication "
+                    f"points, got {word} {getattr(sensor, word)!r}; add it in the tool that runs "
+                    "the unit",
+                    name=sensor.name,
+                )
+    return Sensing(system, sensors, dt)
 
-_UNIT = r"""
-#include <stdlib.h>
-#ifdef _WIN32
-#define FMI __declspec(dllexport)
-#else
-#define FMI __attribute__((visibility("default")))
-#endif
-#if defined(__x86_64__) || defined(_M_X64)
-#include <cpuid.h>
-/* fused multiply-add and AVX2, which this code was compiled for */
-static int tb_able(void)
-{
-    unsigned a, b, c, d;
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & (1u << 12)) || !(c & (1u << 28))) return 0;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & (1u << 5));
-}
-#else
-static int tb_able(void) { return 1; }
-#endif
-enum { OK = 0, DISCARD = 2, ERROR = 3, COUNT = @COUNT@ };
-typedef void *Handle;
-typedef unsigned int Reference;
-typedef const char *Text;
-typedef struct { double x[COUNT]; double begin, done; } Unit;
-static const double tb_start[COUNT] = { @START@ };
 
-static void tb_reset(Unit *me)
-{
-    memcpy(me->x, tb_start, sizeof tb_start);
-    me->begin = @BEGIN@;
-    me->done = 0.0;
+_SI = {
+    "N": {"kg": 1, "m": 1, "s": -2},
+    "V": {"kg": 1, "m": 2, "s": -3, "A": -1},
+    "ohm": {"kg": 1, "m": 2, "s": -3, "A": -2},
+    "H": {"kg": 1, "m": 2, "s": -2, "A": -2},
+    **{base: {base: 1} for base in ("kg", "m", "s", "A", "rad")},
+    "1": {},
 }
-FMI Text fmi2GetTypesPlatform(void) { return "default"; }
-FMI Text fmi2GetVersion(void) { return "2.0"; }
-FMI int fmi2SetDebugLogging(Handle h, int on, size_t n, const Text *which)
-{ (void)h; (void)on; (void)n; (void)which; return OK; }
-FMI Handle fmi2Instantiate(Text name, int kind, Text identity, Text place, const void *calls,
-                           int visible, int logging)
-{
-    (void)name; (void)place; (void)calls; (void)visible; (void)logging;
-    if (kind != 1 || strcmp(identity, "@IDENTITY@") || !tb_able()) return 0;
-    Unit *me = calloc(1, sizeof *me);
-    if (me) tb_reset(me);
-    return me;
-}
-FMI void fmi2FreeInstance(Handle h) { free(h); }
-FMI int fmi2SetupExperiment(Handle h, int tol, double tolerance, double start, int ends,
-                            double stop)
-{
-    (void)tol; (void)tolerance; (void)ends; (void)stop;
-    ((Unit *)h)->begin = start;
-    return OK;
-}
-FMI int fmi2EnterInitializationMode(Handle h) { (void)h; return OK; }
-FMI int fmi2ExitInitializationMode(Handle h) { (void)h; return OK; }
-FMI int fmi2Terminate(Handle h) { (void)h; return OK; }
-FMI int fmi2Reset(Handle h) { tb_reset(h); return OK; }
-FMI int fmi2GetReal(Handle h, const Reference *r, size_t n, double *value)
-{
-    const Unit *me = h;
-    for (size_t k = 0; k < n; ++k) {
-        if (r[k] >= COUNT) return ERROR;
-        value[k] = me->x[r[k]];
-    }
-    return OK;
-}
-FMI int fmi2SetReal(Handle h, const Reference *r, size_t n, const double *value)
-{
-    Unit *me = h;
-    for (size_t k = 0; k < n; ++k) {
-        if (r[k] >= COUNT) return ERROR;
-        /* states between commands and parameters follow from a start that was checked */
-        if (r[k] >= @COMMANDS@ && r[k] < @LAST@ && value[k] != me->x[r[k]]) return ERROR;
-        me->x[r[k]] = value[k];
-    }
-    return OK;
-}
-#define TB_NONE(NAME, T) \
-    FMI int NAME(Handle h, const Reference *r, size_t n, T v) \
-    { (void)h; (void)r; (void)v; return n ? ERROR : OK; }
-TB_NONE(fmi2GetInteger, int *)
-TB_NONE(fmi2GetBoolean, int *)
-TB_NONE(fmi2GetString, Text *)
-TB_NONE(fmi2SetInteger, const int *)
-TB_NONE(fmi2SetBoolean, const int *)
-TB_NONE(fmi2SetString, const Text *)
-FMI int fmi2GetFMUstate(Handle h, void **s)
-{
-    if (!*s) *s = malloc(sizeof(Unit));
-    if (!*s) return ERROR;
-    memcpy(*s, h, sizeof(Unit));
-    return OK;
-}
-FMI int fmi2SetFMUstate(Handle h, void *s) { memcpy(h, s, sizeof(Unit)); return OK; }
-FMI int fmi2FreeFMUstate(Handle h, void **s) { (void)h; free(*s); *s = 0; return OK; }
-FMI int fmi2SerializedFMUstateSize(Handle h, void *s, size_t *n)
-{ (void)h; (void)s; *n = sizeof(Unit); return OK; }
-FMI int fmi2SerializeFMUstate(Handle h, void *s, unsigned char *b, size_t n)
-{ (void)h; if (n < sizeof(Unit)) return ERROR; memcpy(b, s, sizeof(Unit)); return OK; }
-FMI int fmi2DeSerializeFMUstate(Handle h, const unsigned char *b, size_t n, void **s)
-{
-    (void)h;
-    if (n != sizeof(Unit)) return ERROR;
-    if (!*s) *s = malloc(n);
-    if (!*s) return ERROR;
-    memcpy(*s, b, n);
-    return OK;
-}
-FMI int fmi2GetDirectionalDerivative(Handle h, const Reference *z, size_t nz, const Reference *v,
-                                     size_t nv, const double *dv, double *dz)
-{ (void)h; (void)z; (void)nz; (void)v; (void)nv; (void)dv; (void)dz; return ERROR; }
-FMI int fmi2SetRealInputDerivatives(Handle h, const Reference *r, size_t n, const int *o,
-                                    const double *v)
-{ (void)h; (void)r; (void)o; (void)v; return n ? ERROR : OK; }
-FMI int fmi2GetRealOutputDerivatives(Handle h, const Reference *r, size_t n, const int *o,
-                                     double *v)
-{ (void)h; (void)r; (void)o; (void)v; return n ? ERROR : OK; }
-FMI int fmi2DoStep(Handle h, double time, double length, int keep)
-{
-    Unit *me = h;
-    (void)time; (void)keep;
-    const double steps = length / @DT@, whole = floor(steps + 0.5);
-    /* a part of a step cannot be taken */
-    if (!(whole >= 1.0) || fabs(steps - whole) > 1e-6 * whole) return ERROR;
-    for (double k = 0.0; k < whole; k += 1.0) {
-        const double clock[4] = { me->begin, @DT@, @DT@, me->done };
-        Unit before = *me;
-        const double *in[] = { @IN@ };
-        double *out[] = { @OUT@ };
-        (void)clock;
-        if (tiburon_step(in, out)) { *me = before; return ERROR; }
-        me->done += 1.0;
-    }
-    return OK;
-}
-FMI int fmi2CancelStep(Handle h) { (void)h; return ERROR; }
-#define TB_STATUS(NAME, T) \
-    FMI int NAME(Handle h, int k, T v) { (void)h; (void)k; (void)v; return DISCARD; }
-TB_STATUS(fmi2GetStatus, int *)
-TB_STATUS(fmi2GetRealStatus, double *)
-TB_STATUS(fmi2GetIntegerStatus, int *)
-TB_STATUS(fmi2GetBooleanStatus, int *)
-TB_STATUS(fmi2GetStringStatus, Text *)
-"""
+"""Base units of units."""
+
+
+def _exponents(unit: str) -> dict[str, int] | None:
+    """Return a unit as powers of base units; None if it is not one unit."""
+    found: dict[str, int] = {}
+    numerator, *denominators = unit.split("/")
+    for sign, part in [(1, numerator), *((-1, part) for part in denominators)]:
+        for word in part.split():
+            match = re.fullmatch(r"([A-Za-z]+|1)(?:\^(\d))?", word)
+            if match is None or match[1] not in _SI:
+                return None
+            for base, power in _SI[match[1]].items():
+                found[base] = found.get(base, 0) + sign * power * int(match[2] or 1)
+    return found
+
+
+def _c_number(value: float) -> str:
+    if np.isfinite(value):
+        return float(value).hex()
+    return "INFINITY" if value > 0.0 else "-INFINITY"

@@ -569,6 +569,19 @@ def program_c_source(
     return _file([(program, name, parameters or {})], fused=fused, order=order, batch=False)
 
 
+def programs_c_source(programs: Mapping[str, Program]) -> str:
+    """Write programs by the names of their C functions as one file, without parameters.
+
+    The functions are those of `program_c_source`, and have the bits of kernels on this machine.
+    """
+    return _file([(x, name, {}) for name, x in programs.items()], fused=_is_fused(), batch=False)
+
+
+def _is_fused() -> bool:
+    # without LLVM the processor is unknown; all but the oldest have FMA
+    return host().fused if native_code_wanted() else True
+
+
 def _file(
     programs: Sequence[tuple[Program, str, Mapping[str, ArrayLike]]],
     *,
@@ -817,10 +830,8 @@ def c_source(
         names = list(name)
     if len(names) != len(owners) or len(set(names)) != len(names):
         raise DomainError("name", f"{len(owners)} names that differ", f"{names}")
-    # without LLVM the processor is unknown; all but the oldest have FMA
-    fused = host().fused if native_code_wanted() else True
     programs = [
         (owner.program(), own, owner.parameters) for owner, own in zip(owners, names, strict=True)
     ]
-    text = _file(programs, fused=fused, batch=header)
+    text = _file(programs, fused=_is_fused(), batch=header)
     return CFiles(text, _header(programs), tuple(names)) if header else text

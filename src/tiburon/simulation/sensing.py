@@ -78,10 +78,14 @@ class Sensed:
         return StateKinematics(self.system._setting(self.q, self.v, self.time), self.q, self.v)
 
     @cached_property
+    def rates(self) -> Sequence[Scalar]:
+        """Joint accelerations [m/s^2 or rad/s^2], then rates of continuous states."""
+        return self.system.rates(self.q, self._w, self._u, self.time, self._p)
+
+    @cached_property
     def vd(self) -> Sequence[Scalar]:
         """Joint accelerations [m/s^2 or rad/s^2], nv scalars."""
-        rates = self.system.rates(self.q, self._w, self._u, self.time, self._p)
-        return type(self.v)(rates[: self.model.nv])
+        return type(self.v)(self.rates[: self.model.nv])
 
     @cached_property
     def external(self) -> Sequence[Force] | None:
