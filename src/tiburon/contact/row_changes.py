@@ -13,7 +13,9 @@ and its axes turn, as the two shapes are displaced: the narrow phase is differen
 the columns of a joint depend on its position, their own change adds.
 """
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from tiburon.algorithms.kinematics import Place, body_places
@@ -41,7 +43,7 @@ from tiburon.trace.regions import function
 from tiburon.trace.structure import flatten, rebuild
 from tiburon.trace.value import Value
 
-__all__ = ["RowChanges", "row_changes"]
+__all__ = ["RowChanges", "folded", "row_changes"]
 
 Scalars = tuple[Scalar, ...]
 
@@ -67,6 +69,19 @@ class _Turned(NamedTuple):
 
     point: Vec3
     axes: tuple[Vec3, Vec3, Vec3]
+
+
+class _Point(NamedTuple):
+    """A contact point, and how displacements of its shapes move it."""
+
+    point: Vec3
+    """From an origin [m]."""
+
+    axes: tuple[Vec3, Vec3, Vec3]
+
+    turned: list[list[_Turned]]
+    """For each shape six displacements, for a unit rotation about each world axis through the point
+    and a unit translation along it; none for shapes that belong to the world."""
 
 
 class RowChanges(NamedTuple):
@@ -114,37 +129,47 @@ def row_changes(
     tangential: list[list[Scalar]] = []
     normal: list[list[list[Scalar]]] = [[] for _ in velocities]
     forces: list[list[list[Scalar]]] = [[[0.0] * plan.nv for _ in range(plan.nv)] for _ in impulses]
-    at_point = _folded(_at_point)
+    at_points = folded(_at_points)
     handle = p[parameter_count(candidates) :]
     start = number = 0
-    for candidate in candidates:
-        own = p[start : start + len(candidate.parameters())]
-        start += len(own)
-        bodies = [plan.frame(part.body).body for part in (candidate.first, candidate.second)]
-        for point, axes, turned in _geometry_changes(plan, places, candidate, own, handle):
-            paths, variables = [], []
-            for body in bodies:
-                path, indices = _path(plan, position, places, body, point)
-                paths.append(path)
-                variables.append(indices)
-            found = at_point(
-                axes,
-                paths,
-                turned,
-                [[[x[i] for i in path] for path in variables] for x in velocities],
-                [tuple(f[3 * number : 3 * number + 3]) for f in impulses],
-            )
-            every = [i for path in variables for i in path]
-            first, *others = found[0]
+    for bodies, group in itertools.groupby(candidates, key=partial(_bodies, plan)):
+        points = []
+        for candidate in group:
+            own = p[start : start + len(candidate.parameters())]
+            start += len(own)
+            points += _geometry_changes(plan, places, candidate, own, handle)
+        origin = points[0].point
+        paths, variables = [], []
+        for body in bodies:
+            path, indices = _path(plan, position, places, body, origin)
+            paths.append(path)
+            variables.append(indices)
+        acting = []
+        for _ in points:
+            acting.append([tuple(f[3 * number : 3 * number + 3]) for f in impulses])
+            number += 1
+        found, sums = at_points(
+            [one._replace(point=subtract(one.point, origin)) for one in points],
+            paths,
+            [[[x[i] for i in path] for path in variables] for x in velocities],
+            acting,
+        )
+        every = [i for path in variables for i in path]
+        for first, *others in found:
             tangential += [_spread(plan.nv, every, row) for row in first[:2]]
             for of, row in zip(normal, (first[2], *(x[0] for x in others)), strict=True):
                 of.append(_spread(plan.nv, every, row))
-            for matrix, entries in zip(forces, found[1], strict=True):
-                for j, row in zip(every, entries, strict=True):
-                    for k, x in zip(every, row, strict=True):
-                        matrix[j][k] = matrix[j][k] + x
-            number += 1
+        for matrix, entries in zip(forces, sums, strict=True):
+            for j, row in zip(every, entries, strict=True):
+                for k, x in zip(every, row, strict=True):
+                    matrix[j][k] = matrix[j][k] + x
     return RowChanges(tangential, normal, forces)
+
+
+def _bodies(plan: Plan, candidate: Candidate) -> tuple[int, int]:
+    """Return the numbers of both bodies of a candidate."""
+    first, second = (plan.frame(part.body).body for part in (candidate.first, candidate.second))
+    return first, second
 
 
 def _spread(size: int, places: Sequence[int], row: Sequence[Scalar]) -> list[Scalar]:
@@ -155,7 +180,7 @@ def _spread(size: int, places: Sequence[int], row: Sequence[Scalar]) -> list[Sca
     return found
 
 
-def _folded(call: Callable[..., Any]) -> Callable[..., Any]:
+def folded(call: Callable[..., Any]) -> Callable[..., Any]:
     """Turn a function into regions in which arguments that are constant stay so."""
     known: dict[Any, Callable[..., Any]] = {}
 
@@ -218,14 +243,8 @@ def _geometry_changes(
     candidate: Candidate,
     p: Sequence[Scalar],
     handle: Sequence[Scalar],
-) -> list[tuple[Vec3, tuple[Vec3, Vec3, Vec3], list[list[_Turned]]]]:
-    """Differentiate points and axes of a candidate by displacements of its shapes.
-
-    Returns:
-        For each point: the point, its axes, and for each shape six displacements, for a unit
-        rotation about each world axis through the point and a unit translation along it; none for
-        shapes that belong to the world.
-    """
+) -> list[_Point]:
+    """Differentiate points and axes of a candidate by displacements of its shapes."""
     parts = (candidate.first, candidate.second)
     placed = [part_place(plan, places, part) for part in parts]
     moving = [plan.frame(part.body).body != WORLD_BODY for part in parts]
@@ -281,7 +300,7 @@ def _geometry_changes(
                 for one, axis in zip(own[:3], IDENTITY3, strict=True)
             ]
             changes.append([*turns, *own[3:]])
-        found.append((here.point, here.axes, changes))
+        found.append(_Point(here.point, here.axes, changes))
     return found
 
 
@@ -300,27 +319,73 @@ def _plus(a: _Turned, b: _Turned) -> _Turned:
     return _Turned(add(a.point, b.point), (add(x[0], y[0]), add(x[1], y[1]), add(x[2], y[2])))
 
 
-def _at_point(
-    axes: tuple[Vec3, Vec3, Vec3],
+Changes = list[list[list[Scalar]]]
+"""Rows of several matrices."""
+
+
+def _at_points(
+    points: list[_Point],
     paths: list[list[_Axis]],
-    turned: list[list[_Turned]],
+    velocities: list[list[Scalars]],
+    impulses: list[list[Scalars]],
+) -> tuple[list[Changes], Changes]:
+    """Return the changes of J x of each point of two bodies, and the sum of those of J^T f.
+
+    With one column per axis of both paths, which are at the origin of the points.
+    """
+    # a single point is part of the code for its bodies
+    at_point = folded(_at_point) if len(points) > 1 else _at_point
+    found: list[Changes] = []
+    sums: Changes | None = None
+    for point, acting in zip(points, impulses, strict=True):
+        rates, sums = at_point(point, paths, velocities, acting, sums)
+        found.append(rates)
+    assert sums is not None
+    return found, sums
+
+
+def _at_point(
+    point: _Point,
+    paths: list[list[_Axis]],
     velocities: list[list[Scalars]],
     impulses: list[Scalars],
-) -> tuple[list[list[list[Scalar]]], list[list[list[Scalar]]]]:
-    """Return the changes of J x and J^T f of one point, with one column per axis of both paths."""
+    before: Changes | None,
+) -> tuple[Changes, Changes]:
+    """Return the changes of J x of one point, and those of J^T f added to the ones before."""
+    axes = point.axes
+    paths = [
+        [
+            axis._replace(
+                column=_shifted(axis.column, point.point),
+                own=tuple(_shifted(own, point.point) for own in axis.own),
+            )
+            for axis in path
+        ]
+        for path in paths
+    ]
     # displacement of the point and its axes, per axis of both paths
     moved = [
         _combined(changes, (*axis.column.angular, *axis.column.linear))
-        for path, changes in zip(paths, turned, strict=True)
+        for path, changes in zip(paths, point.turned, strict=True)
         for axis in path
     ]
-    return (
-        [
-            _velocity_changes(axes, paths, moved, x, range(3) if k == 0 else range(2, 3))
-            for k, x in enumerate(velocities)
-        ],
-        [_force_changes(axes, paths, moved, f) for f in impulses],
-    )
+    rates = [
+        _velocity_changes(axes, paths, moved, x, range(3) if k == 0 else range(2, 3))
+        for k, x in enumerate(velocities)
+    ]
+    forces = [_force_changes(axes, paths, moved, f) for f in impulses]
+    if before is None:
+        return rates, forces
+    sums = [
+        [[a + b for a, b in zip(*rows, strict=True)] for rows in zip(one, more, strict=True)]
+        for one, more in zip(before, forces, strict=True)
+    ]
+    return rates, sums
+
+
+def _shifted(S: Motion, arm: Vec3) -> Motion:
+    """Return a motion at a point away from its reference point."""
+    return Motion(S.angular, add_cross(S.linear, S.angular, arm))
 
 
 def _velocity_changes(

@@ -329,6 +329,22 @@ def _load_all(
     return refs
 
 
+def _all_arguments(m: NativeMachine, given: Arguments, count: int, base: Base) -> list[Ref]:
+    """Return all arguments of a region; many of them are loaded where code uses them."""
+    if isinstance(m, LlvmMachine) and count >= MANY_RESULTS:
+        return given.late(base, m.target)
+    return given.load(m, 0, count, base)
+
+
+def _load_many(m: NativeMachine, memory: Slots, count: int, base: Any) -> list[Ref]:
+    """Load contiguous values; many of them where code uses them, so they must not change."""
+    if isinstance(m, LlvmMachine) and count >= MANY_RESULTS:
+        there = range(memory.offset, memory.offset + count)
+        late: list[Ref] = base.callees.late_loads(m.target, base.origins, memory.address, there)
+        return late
+    return _load_all(m, memory, count, 0, base)
+
+
 def _store_all(m: NativeMachine, memory: Slots, values: Sequence[Ref]) -> None:
     for place, value in enumerate(values):
         m.store_slot(memory, place, value)
@@ -476,14 +492,15 @@ def _write_while_loop(
 ) -> None:
     size = len(loop.states)
     body = _Body(loop, base)
-    body.bind(loop.others, given.load(m, size, len(loop.others), base))
+    arguments = _all_arguments(m, given, size + len(loop.others), base)
+    body.bind(loop.others, arguments[size:])
     state, count = m.slots(size), m.slots(1)
-    _move_all(m, state, given.load(m, 0, size, base), base)
+    _move_all(m, state, arguments[:size], base)
     m.store_slot(count, 0, m.constant(0.0))
     active_memory = m.truth_memory(True)
     first, rest = _split(instructions, loop.condition)
     for _ in m.repeat(loop.max_iterations):
-        old = _load_all(m, state, size, 0, base)
+        old = _load_many(m, state, size, base)
         body.bind(loop.states, old)
         refs = emit_instructions(m.target, first, body)
         active = m.target.logical_and(m.load_truth(active_memory), refs[loop.condition])
@@ -503,7 +520,7 @@ def _write_while_loop(
         m.store_slot(count, 0, m.choose(active, m.add(done, m.constant(1.0)), done))
     unfinished = m.load_truth(active_memory)
     converged = m.choose(unfinished, m.constant(0.0), m.constant(1.0))
-    last = [*_load_all(m, state, size, 0, base), m.load_slot(count, 0), converged]
+    last = [*_load_many(m, state, size, base), m.load_slot(count, 0), converged]
     _move_all(m, found, last, base)
 
 

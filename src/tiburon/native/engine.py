@@ -221,6 +221,10 @@ QUICK_PASSES = ("sroa", "simplify_cfg", "sinking")
 """Passes before quick code generation: loop counters move to registers, and values are computed in
 the block that uses them, since its register allocator is slow for values of other blocks."""
 
+LONGEST_SUNK = 58_000
+"""Lines of assembly from which on quick code generation does without the last of these passes: it
+compares each load with all stores after it, which takes a third of the time for long code."""
+
 
 def compile_module(assembly: str, *, optimize: bool = True, quick: bool = False) -> bytes:
     """Turn LLVM assembly into object code for this machine.
@@ -251,8 +255,9 @@ def compile_module(assembly: str, *, optimize: bool = True, quick: bool = False)
         if optimize:
             # in code for one case loops vectorize, and values leave them
             most = LONG_MODULE if "@many(" in assembly else LONGEST_SINGLE
-            long = assembly.count("\n") > most
-            _improve(module, machine, QUICK_PASSES if quick else SHORT_PASSES if long else ())
+            lines = assembly.count("\n")
+            short = QUICK_PASSES[:-1] if lines > LONGEST_SUNK else QUICK_PASSES
+            _improve(module, machine, short if quick else SHORT_PASSES if lines > most else ())
         return bytes(machine.emit_object(module))
 
 

@@ -8,6 +8,7 @@ differentiated one by one and multiplied (`ContactChain`).
 Symbols: as in `tiburon.contact.rigid` and `tiburon.trace.primitives.contact_chain`.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -50,8 +51,8 @@ from tiburon.contact.rigid import (
     compliance_of,
     contact_problem,
 )
-from tiburon.contact.row_changes import RowChanges, row_changes
-from tiburon.contact.rows import ContactRow, contact_rows
+from tiburon.contact.row_changes import RowChanges, folded, row_changes
+from tiburon.contact.rows import ContactRow, PointRows, contact_rows
 from tiburon.errors import ModelError
 from tiburon.functions.contact import refuse_meshes
 from tiburon.functions.contact_parameters import surfaces_by_name
@@ -73,8 +74,8 @@ from tiburon.simulation.linearization import (
 )
 from tiburon.simulation.step_derivative import step_derivative_kernel
 from tiburon.simulation.system import System
-from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar
-from tiburon.spatial.vec3 import ZERO3
+from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Vec3
+from tiburon.spatial.vec3 import ZERO3, add_cross, dot
 from tiburon.trace.array import as_traced
 from tiburon.trace.derivative import values_and_tangents
 from tiburon.trace.primitives.contact_chain import ContactChain
@@ -423,8 +424,8 @@ def _contacts(
         matrix,
         problem,
         phases,
-        [_dense(row, plan.nv) for point in points for row in point.rows],
-        [_dense(point.rows[2], plan.nv) for point in before],
+        _dense_rows(points, plan.nv, slice(3)),
+        _dense_rows(before, plan.nv, slice(2, 3)),
         slopes,
     )
 
@@ -468,8 +469,33 @@ def _shares(contacts: _Contacts) -> list[Scalar]:
     return found
 
 
-def _dense(row: ContactRow, size: int) -> list[Scalar]:
-    return [row.get(i, 0.0) for i in range(size)]
+def _dense_rows(points: Sequence[PointRows], size: int, axes: slice) -> list[list[Scalar]]:
+    """Return the rows of all points along some of their axes; bodies with many share code."""
+    along_axes = folded(_carried_rows)
+    rows: list[ContactRow] = []
+    for body, members in itertools.groupby(points, lambda one: one.carrier and one.carrier.body):
+        some = list(members)
+        carrier = some[0].carrier
+        if body is None or carrier is None:
+            rows += [row for point in some for row in list(point.rows)[axes]]
+            continue
+        arms = [carrier.arm(point.geometry.point) for point in some]
+        found = along_axes(
+            list(carrier.columns.values()), arms, [point.axes[axes] for point in some]
+        )
+        rows += [dict(zip(carrier.columns, row, strict=True)) for row in found]
+    return [[row.get(i, 0.0) for i in range(size)] for row in rows]
+
+
+def _carried_rows(
+    columns: list[Motion], arms: list[Vec3], axes: list[Sequence[Vec3]]
+) -> list[list[Scalar]]:
+    """Return the velocities of points of a body along axes that joint axes cause."""
+    found = []
+    for arm, own in zip(arms, axes, strict=True):
+        linear = [add_cross(column.linear, column.angular, arm) for column in columns]
+        found += [[dot(axis, x) for x in linear] for axis in own]
+    return found
 
 
 def _flat(rows: Sequence[Sequence[Scalar]]) -> list[Scalar]:

@@ -274,22 +274,37 @@ class _Chain:
             changed += 3 * length * (end - begin)
             begin = end
 
-    def _ranges(self) -> list[tuple[int, int]]:
-        """Return the ranges of variables between blocks."""
+    def _ranges(self) -> Iterator[tuple[Index, int]]:
+        """Visit the ranges of variables between blocks: first variable, and number of variables."""
         found, place = [], 0
         for start, count in (*self.of.blocks, (self.n, 0)):
             if start > place:
-                found.append((place, start))
+                found.append((place, start - place))
             place = start + count
-        return found
+        for begin, count, _ in self._alike(found):
+            yield begin, count
 
-    def _blocks(self, *names: str) -> Iterator[tuple[int, int, list[int]]]:
-        """Yield first variable, size, and the places of some matrices of each block."""
-        place = self.of.own
-        for start, count in self.of.blocks:
-            square = count * count
-            yield start, count, [place + BLOCKS.index(name) * square for name in names]
-            place += len(BLOCKS) * square
+    def _blocks(self, *names: str) -> Iterator[tuple[Index, int, list[Index]]]:
+        """Visit the blocks: first variable, size, and the places of some matrices of each."""
+        for begin, count, before in self._alike(self.of.blocks):
+            place = before * len(BLOCKS) + self.of.own
+            yield begin, count, [place + BLOCKS.index(name) * (count * count) for name in names]
+
+    def _alike(self, parts: Sequence[tuple[int, int]]) -> Iterator[tuple[Index, int, Index]]:
+        """Visit parts of the variables, in loops over neighbors of equal size.
+
+        Yields the first variable of each, its size, and the sum of squares of the sizes before it.
+        """
+        m, before = self.m, 0
+        for count, group in itertools.groupby(parts, key=lambda part: part[1]):
+            starts = [start for start, _ in group]
+            if len(starts) == 1:
+                yield starts[0], count, before
+            else:
+                table = m.table(starts)
+                for number in m.loop(0, len(starts)):
+                    yield m.lookup(table, number), count, number * (count * count) + before
+            before += len(starts) * count * count
 
     # rows of directions
 
@@ -313,8 +328,8 @@ class _Chain:
         """
         m, n, first = self.m, self.n, to * self.width
         h = m.mul(self.half, self.h) if middle else self.h
-        for begin, end in self._ranges():
-            for j in m.loop(begin, end, independent=True):
+        for begin, count in self._ranges():
+            for j in m.loop(begin, begin + count, independent=True):
                 x = entry(j)
                 if start is None:
                     q, v = x, m.mul(h, x)
@@ -416,8 +431,8 @@ class _Chain:
         """Write dv_f - E da."""
         m, n, width, free = self.m, self.n, self.width, self.free
         one, minus = self.one, m.constant(-1.0)
-        for begin, end in self._ranges():
-            for i in m.loop(begin, end):
+        for begin, count in self._ranges():
+            for i in m.loop(begin, begin + count):
                 self._accelerate(i, free, i, self.h)
         for begin, count, (U,) in self._blocks("U"):
             vd = m.memory(count * width)
@@ -456,7 +471,7 @@ class _Chain:
 
     def _block_rows(
         self,
-        parts: Sequence[tuple[int, Memory, int]],
+        parts: Sequence[tuple[Index, Memory, Index]],
         rows: Sequence[Index],
         count: int,
         start: Index,
@@ -490,8 +505,8 @@ class _Chain:
     def _add_identity(self, name: str, found: Memory, shift: int) -> None:
         """Add a block diagonal matrix, 1 between blocks, from a direction on."""
         m, width = self.m, self.width
-        for begin, end in self._ranges():
-            for i in m.loop(begin, end):
+        for begin, count in self._ranges():
+            for i in m.loop(begin, begin + count):
                 place = i * width + shift + i
                 m.store(found, place, m.add(self.one, m.load(found, place)))
         for begin, count, (block,) in self._blocks(name):
@@ -772,15 +787,15 @@ class _Chain:
             self._push(terms, 0, n, None)
         rest: list[Index] = list(range(last, 3 * self.c))
         # rows between blocks are results as they are
-        for begin, end in self._ranges():
-            self._push(rest, begin, end, found)
+        for begin, count in self._ranges():
+            self._push(rest, begin, count, found)
         for begin, count, (C, Om, Op) in self._blocks("C", "Om", "Op"):
-            self._push(rest, begin, begin + count, None)
+            self._push(rest, begin, count, None)
             ends = (((C, self.mean, begin),), ((Om, self.mean, begin), (Op, self.free, begin)))
             for row, sides in zip((begin, begin + n), ends, strict=True):
                 self._end_block(sides, count, row, found)
-        for begin, end in self._ranges():
-            for i in m.loop(begin, end):
+        for begin, count in self._ranges():
+            for i in m.loop(begin, begin + count):
                 place = i * (2 * n) + i
                 m.store(found, place, m.add(self.one, m.load(found, place)))
         for row, column, name in ((0, 0, "M"), (n, n, "Ov")):
@@ -791,11 +806,11 @@ class _Chain:
                         entry = m.load(self.given, i * count + k + block)
                         m.store(found, place, m.add(entry, m.load(found, place)))
 
-    def _push(self, terms: Sequence[Index], begin: int, end: int, found: Memory | None) -> None:
+    def _push(self, terms: Sequence[Index], begin: Index, count: int, found: Memory | None) -> None:
         """Add G times impulses to some rows of dv+ and dmean; write those of simple joints."""
         m, width, n = self.m, self.width, self.n
         if found is None:
-            for pair in self._pairs(end - begin):
+            for pair in self._pairs(count):
                 rows = [i + begin for i in pair]
                 for x, totals in self._pushed(terms, rows, 0, width):
                     for number, total in enumerate(totals):
@@ -803,10 +818,10 @@ class _Chain:
                         m.store(part, rows[number // 2] * width + x, total)
             return
         # a third of the directions at a time: their impulses stay close to the processor
-        for first, count, place, stride in ((0, 2, 0, 2 * n), (2 * n, 1, 4 * n * n, n)):
-            for third in m.loop(0, count):
+        for first, thirds, place, stride in ((0, 2, 0, 2 * n), (2 * n, 1, 4 * n * n, n)):
+            for third in m.loop(0, thirds):
                 start = third * n
-                for pair in self._pairs(end - begin):
+                for pair in self._pairs(count):
                     rows = [i + begin for i in pair]
                     for x, totals in self._pushed(terms, rows, start + first, start + (first + n)):
                         to = x + (place - first)
@@ -839,7 +854,7 @@ class _Chain:
         return (0, 2 * n, 0, 2 * n), (2 * n, 3 * n, 4 * n * n, n)
 
     def _end_block(
-        self, parts: Sequence[tuple[int, Memory, int]], count: int, first: int, found: Memory
+        self, parts: Sequence[tuple[Index, Memory, Index]], count: int, first: Index, found: Memory
     ) -> None:
         """Write the rows of a block of the results, from a row on."""
         for start, stop, place, stride in self._sides():
