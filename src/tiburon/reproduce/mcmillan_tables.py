@@ -8,6 +8,7 @@ from tiburon.arrays import NDArray
 from tiburon.formats.load import load
 from tiburon.functions.closed_loops import (
     loop_dynamics,
+    loop_jacobian,
     project_configuration,
     project_velocity,
 )
@@ -341,8 +342,31 @@ def _singular() -> CellTable:
             ),
             number(f"s = {s}: arms found to be singular", s, named, 0),
         ]
+    cells.append(_chosen_forces())
     cells += _null_spaces()
     return CellTable("sections 4.2, 4.3 and 4.5", "singular arms", tuple(cells))
+
+
+def _chosen_forces() -> Cell:
+    """Four arms of four joints: null spaces of eight dimensions in all, of which six are apart."""
+    system = random_arms([4] * 4, seed=15)
+    state = (system.model, system.q, system.v, system.tau)
+    shortest = loop_dynamics(*state, method="star")
+    chosen = loop_dynamics(*state, method="star", redundant_forces="zero")
+    J = loop_jacobian(system.model, system.q)
+    undetermined = len(J) - int(chosen.rank)
+    zeros = int(np.sum(chosen.constraint_force == 0.0))
+    # forces that no joint feels and that leave the load alone
+    apart = chosen.constraint_force - shortest.constraint_force
+    felt = float(np.abs(apart @ J).max() / np.abs(apart).max())
+    same = float(np.abs(chosen.acceleration - shortest.acceleration).max())
+    size = float(np.abs(shortest.acceleration).max())
+    return claim(
+        "null spaces meet: free components of tip forces (L1103)",
+        "zero",
+        f"{zeros} of {len(J)} zero, {undetermined} undetermined; a_r and joints feel {felt:.0e}",
+        zeros == undetermined == 2 and felt < 1e-9 and same < 1e-9 * size,
+    )
 
 
 def _null_spaces() -> list[Cell]:
