@@ -201,12 +201,247 @@ def test_numbers_of_paths_are_no_parameters_of_users(vehicle):
         )
 
 
-def test_rigid_contact_and_kept_inertia_are_refused():
+# -- rigid contact ---------------------------------------------------------------------------------
+
+NOD = tb.Harmonic(0.3, frequency=0.7, phase=0.2, mean=0.6)
+REACH, RADIUS = 0.5, 0.05
+FLOOR = tb.World(ground=tb.Ground())
+
+
+def jack(*, driven=False):
+    """Return a slide that an arm lifts: a ball at its end stands on the floor without friction."""
+    hip = tb.Revolute("hip", (0, 1, 0))
+    if driven:
+        hip = tb.Driven("hip", tb.Revolute("drive", (0, 1, 0)), NOD)
+    ball = tb.Shape(
+        tb.SphereShape(RADIUS),
+        tb.Pose(translation=(0, 0, -REACH)),
+        material=tb.ContactMaterial(0.0, 0.0),
+    )
+    slide = tb.Inertia.box(3.0, (0.1, 0.1, 0.1))
+    arm = tb.Inertia(0.5, (0, 0, -0.5 * REACH), (0.04, 0, 0, 0.04, 0, 0.002))
+    bodies = [
+        tb.Body("slide", joint=tb.Prismatic("lift", (0, 0, 1)), inertia=slide),
+        tb.Body("arm", "slide", joint=hip, inertia=arm, shapes=(ball,)),
+    ]
+    return tb.Model("jack", bodies)
+
+
+def lifted(time):
+    """Return position, velocity and acceleration of the jack on the floor, (n, 2) each."""
+    x, xd, xdd = np.transpose([NOD.at(t) for t in np.atleast_1d(time)])
+    sine, cosine = np.sin(x), np.cos(x)
+    height = RADIUS + REACH * cosine
+    rate, change = -REACH * sine * xd, -REACH * (sine * xdd + cosine * xd**2)
+    return tuple(np.stack(pair, -1) for pair in ((height, x), (rate, xd), (change, xdd)))
+
+
+def test_a_prescribed_arm_lifts_what_stands_on_rigid_contact():
+    """Closed form: one degree of freedom, which the path determines; torque with the push below."""
+    robot, torque_error = jack(), []
+    for dt in (1e-3, 5e-4):
+        q, v, _ = lifted(0.0)
+        run = tb.simulate(
+            robot, 1.5, prescribed={"hip": NOD}, q=q[0], v=v[0], world=FLOOR, dt=dt, record_dt=1e-3
+        )
+        assert run.outcome.status == "finished"
+        q, v, vd = lifted(run.time)
+        assert np.abs(run.q[:, 1] - q[:, 1]).max() < 1e-14
+        assert np.abs(run.q[:, 0] - q[:, 0]).max() < 3e-9
+        assert np.abs(run.v - v).max() < 3e-6
+        needed = tb.inverse_dynamics(robot, q, v, vd)
+        push = needed[:, 0]
+        assert push.min() > 20.0
+        torque = needed[:, 1] - push * REACH * np.sin(q[:, 1])
+        found = run.get("prescribed_force").values
+        assert not found[:, 0].any()
+        # forces of contacts are means over the step before
+        torque_error.append(np.abs(found[2:, 1] - torque[2:]).max())
+        forces = run.get("contact_force").values[2:, 0, 2]
+        assert np.abs(np.abs(forces) - push[2:]).max() < 20.0 * dt
+    assert torque_error[0] < 0.01 < 0.1 * np.abs(torque).max()
+    assert torque_error[1] < 0.55 * torque_error[0]
+
+
+def test_prescribed_joints_bounce_and_land_as_driven_ones():
+    """A Driven joint has no variables of its own; the jack starts at rest and jumps."""
+    (q, *_), how = lifted(0.0), {"world": FLOOR, "dt": 1e-3, "record_dt": 1e-3}
+    ours = tb.simulate(jack(), 1.0, prescribed={"hip": NOD}, q=q[0] + [0.02, 0.0], **how)
+    theirs = tb.simulate(jack(driven=True), 1.0, q=q[0, :1] + 0.02, **how)
+    pushed = np.abs(theirs.get("contact_force").values[:, 0, 2]) > 0.0
+    assert pushed.any()
+    assert not pushed.all()
+    np.testing.assert_allclose(ours.q[:, :1], theirs.q, atol=5e-9)
+    np.testing.assert_allclose(ours.v[:, :1], theirs.v, atol=5e-6)
+
+
+TURN = tb.Harmonic(0.4, frequency=0.8, phase=0.2, mean=1.2)
+
+
+def stepper_leg(*, driven=False):
+    """Return a slide on a four-bar, whose coupler carries a foot."""
+    across = (0, 1, 0)
+
+    def link(mass, length):
+        return tb.Inertia(
+            mass, (0, 0, -0.5 * length), (0.02 * mass, 0, 0, 0.02 * mass, 0, 0.002 * mass)
+        )
+
+    def below(length, x=0.0):
+        return tb.Pose(translation=(x, 0, -length))
+
+    crank = tb.Revolute("crank", across)
+    if driven:
+        crank = tb.Driven("crank", tb.Revolute("drive", across), TURN)
+    elbow = tb.Revolute("elbow", across, pose=below(0.2))
+    rock = tb.Revolute("rock", across, pose=below(-0.05, 0.45))
+    foot = tb.Shape(tb.SphereShape(RADIUS), below(0.5, 0.1), material=tb.ContactMaterial(0.0, 0.0))
+    lift = tb.Prismatic("lift", (0, 0, 1))
+    bodies = [
+        tb.Body("slide", joint=lift, inertia=tb.Inertia.sphere(3.0, 0.1)),
+        tb.Body("crank", "slide", joint=crank, inertia=link(0.4, 0.2)),
+        tb.Body("coupler", "crank", joint=elbow, inertia=link(0.6, 0.5), shapes=(foot,)),
+        tb.Body("rocker", "slide", joint=rock, inertia=link(0.5, 0.3)),
+    ]
+    pin = tb.Revolute("pin", across, pose=below(0.45))
+    loop = tb.LoopClosure("pin", "coupler", "rocker", pin, below(0.3))
+    return tb.Model("stepper leg", bodies, loops=[loop])
+
+
+def test_prescribed_cranks_of_loops_step_on_rigid_contact():
+    """As with a Driven crank; the foot falls, lands and pushes."""
+    robot, (x, xd, _) = stepper_leg(), TURN.at(0.0)
+    held = {"crank": x, "lift": 1.0}
+    q = np.array(tb.assemble(robot, [1.0, x, -2.6, 0.75], hold=held).q)
+    rotation, position = tb.forward_kinematics(robot, q, "coupler")
+    q[0] -= (position + rotation @ [0.1, 0.0, -0.5])[2] - RADIUS - 0.02
+    v = np.array(tb.project_velocity(robot, q, [0.0, xd, 0.0, 0.0], hold=["crank", "lift"]))
+    how = {"world": FLOOR, "dt": 1e-3, "record_dt": 1e-3}
+    ours = tb.simulate(robot, 0.5, q=q, v=v, prescribed={"crank": TURN}, **how)
+    others = [0, 2, 3]
+    theirs = tb.simulate(stepper_leg(driven=True), 0.5, q=q[others], v=v[others], **how)
+    pushed = np.abs(theirs.get("contact_force").values[:, 0, 2]) > 0.0
+    assert 0.5 < pushed.mean() < 0.95
+    np.testing.assert_allclose(ours.q[:, others], theirs.q, atol=1e-8)
+    np.testing.assert_allclose(ours.v[:, others], theirs.v, atol=5e-6)
+    assert np.abs(tb.constraint_residual(robot, ours.q)).max() < 1e-12
+
+
+def test_cases_on_rigid_contact_have_their_own_paths_and_bits():
+    paths = [NOD, tb.Harmonic(0.2, frequency=1.1, phase=-0.4, mean=0.5)]
+    robot, how = jack(), {"world": FLOOR, "dt": 1e-3}
+    q = [[0.6, path.at(0.0)[0]] for path in paths]
+    table = [
+        tb.JointPath.through(
+            np.linspace(0.0, 0.4, 9), np.array([[path.at(t)[0]] for t in np.linspace(0.0, 0.4, 9)]),
+            kind="quintic", joints=["hip"],
+        )
+        for path in paths
+    ]  # fmt: skip
+    together = tb.simulate(robot, 0.3, prescribed={"hip": table}, q=q, **how)
+    for k, path in enumerate(table):
+        alone = tb.simulate(robot, 0.3, prescribed={"hip": path}, q=q[k], **how)
+        assert np.array_equal(alone.q, together.q[:, k])
+        for name in ("prescribed_force", "contact_force"):
+            assert np.array_equal(
+                alone.get(name).values, together.get(name).values[:, k], equal_nan=True
+            )
+        assert np.abs(alone.get("contact_force").values).max() > 10.0
+
+
+@pytest.mark.parametrize(("rate", "slips"), [(3.0, False), (12.0, True)])
+def test_momentum_changes_by_the_impulses_of_contacts(rate, slips):
+    """A sled on a rail throws a mass backwards: 0.5, 1.5 and 1 kg, mu 0.3; stick and slip."""
+    mu, whole, lifted_mass, thrown, g = 0.3, 3.0, 2.5, 1.0, 9.81
+    ball = tb.Shape(tb.SphereShape(0.1), material=tb.ContactMaterial(mu, mu))
+    bodies = [
+        tb.Body(
+            "rail", joint=tb.Prismatic("along", (1, 0, 0)), inertia=tb.Inertia.sphere(0.5, 0.1)
+        ),
+        tb.Body(
+            "sled", "rail", joint=tb.Prismatic("up", (0, 0, 1)),
+            inertia=tb.Inertia.sphere(1.5, 0.1), shapes=(ball,),
+        ),
+        tb.Body(
+            "mass", "sled", joint=tb.Prismatic("throw", (-1, 0, 0)),
+            inertia=tb.Inertia.sphere(thrown, 0.05),
+        ),
+    ]  # fmt: skip
+    robot = tb.Model("sled", bodies)
+    path = tb.Polynomial((0.0, 0.0, 0.5 * rate))
+    rough, h = tb.World(ground=tb.Ground(static_friction=mu, kinetic_friction=mu)), 1e-3
+    run = tb.simulate(
+        robot, 0.4, prescribed={"throw": path}, q=[0.0, 0.1, 0.0], world=rough, dt=h, record_dt=h
+    )
+    force = run.get("contact_force").values[1:, 0]
+    force = force * np.sign(force[-1, 2])
+    change = np.diff(run.v @ [whole, 0.0, -thrown])
+    np.testing.assert_allclose(change, h * force[:, 0], atol=1e-9)
+    np.testing.assert_allclose(force[:, 2], lifted_mass * g, rtol=1e-6)
+    # the reaction of the thrown mass, less friction, moves the sled
+    push = (thrown * rate - mu * lifted_mass * g) / whole if slips else 0.0
+    np.testing.assert_allclose(run.v[-1, 0], push * 0.4, atol=1e-6)
+    needed = run.get("prescribed_force").values[2:, 2]
+    np.testing.assert_allclose(needed, thrown * (rate - push), rtol=1e-6)
+
+
+def test_a_quadruped_walks_on_prescribed_legs():
+    """All twelve joints follow paths: the feet carry the weight; batch, resume and bits."""
+    robot = tb.load("quadruped")
+    q = np.array(robot.poses["stand"])
+    joints = [joint.name for joint in robot.joints if joint.nv == 1]
+    places = robot.indices(joints, of="q")
+    floor = tb.World(ground=tb.Ground(static_friction=0.8))
+    paths = [
+        {
+            name: tb.Polynomial((q[at], 0.0, size * (-1) ** k))
+            for k, (name, at) in enumerate(zip(joints, places, strict=True))
+        }
+        for size in (0.0, 0.3)
+    ]
+    how = {"q": q, "world": floor, "dt": 1e-3, "passive": False, "limits": False}
+    still, moving = (tb.simulate(robot, 0.2, prescribed=path, **how) for path in paths)
+    weight = 9.81 * sum(body.inertia.mass for body in robot.bodies)
+    total = np.abs(still.get("contact_force").values[-1, :, 2]).sum()
+    assert total == pytest.approx(weight, rel=1e-3)
+    # what the legs take at rest is what inverse dynamics says of standing
+    torque = still.get("prescribed_force").values[-1]
+    assert not torque[:6].any()
+    assert np.abs(torque).max() > 1.0
+    assert (
+        np.abs(moving.q[-1, places] - [path.at(0.2)[0] for path in paths[1].values()]).max() < 1e-13
+    )
+    resumed = tb.simulate(robot, 0.1, prescribed=paths[1], **how).resume(0.1)
+    assert np.array_equal(resumed.q[-1], moving.q[-1])
+
+
+@pytest.mark.parametrize("slides", [False, True])
+def test_paths_that_press_on_the_floor_end_the_run(slides):
+    """Nothing can give way, or only sideways: the outcome names the contact."""
+    ball = tb.Shape(tb.SphereShape(0.1))
+    bodies = []
+    if slides:
+        free = tb.Prismatic("aside", (1, 0, 0))
+        bodies.append(tb.Body("cart", joint=free, inertia=tb.Inertia.sphere(1.0, 0.1)))
+    down = tb.Prismatic("down", (0, 0, -1))
+    ram = {"joint": down, "inertia": tb.Inertia.sphere(1.0, 0.1), "shapes": (ball,)}
+    bodies.append(tb.Body("ram", "cart" if slides else "world", **ram))
+    path = {"down": tb.Polynomial((-0.15, 0.5))}
+    run = tb.simulate(tb.Model("press", bodies), 0.3, prescribed=path, world=FLOOR, dt=1e-3)
+    assert run.outcome.status == "diverged"
+    assert run.outcome.time == pytest.approx(0.1, abs=2e-3)
+    assert "contact 'ram/ground'" in run.outcome.message
+    assert "prescribed motion" in run.outcome.message
+
+
+def test_exact_contact_and_kept_inertia_are_refused():
     robot = tb.load("quadruped")
     joint = next(j.name for j in robot.joints if j.nv == 1)
     given = {joint: tb.Harmonic(0.1, frequency=1.0)}
     floor = tb.World(ground=tb.Ground(static_friction=0.8))
     with pytest.raises(tb.ModelError, match="compliant"):
-        tb.simulate(robot, 0.1, prescribed=given, world=floor, q=robot.poses["stand"])
+        tb.simulate(
+            robot, 0.1, prescribed=given, world=floor, q=robot.poses["stand"], contact="exact"
+        )
     with pytest.raises(tb.ModelError, match="keep_inertia"):
         tb.simulate(robot, 0.1, prescribed=given, keep_inertia=2)

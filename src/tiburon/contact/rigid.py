@@ -28,7 +28,7 @@ bounce that would end within the step it began in goes over into rest that way.
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -260,6 +260,7 @@ def compliance_of(
     points: Sequence[PointRows],
     loops: Sequence[ContactRow] = (),
     cut: Scalar = MIN_CUT,
+    held: Collection[int] = (),
 ) -> Compliance:
     """Return the compliance of a robot at its contact points.
 
@@ -269,9 +270,17 @@ def compliance_of(
         points: The contact points there.
         loops: Jacobian of the loop constraints; motion that violates them is left out.
         cut: Length, relative to the longest, below which a loop constraint is redundant.
+        held: Velocity variables that no impulse changes.
     """
     elements = FactorTree(expanded_parents(plan)).layout.elements()
-    metric = TreeMetric(plan, chosen_mass_elements(plan, JointVector(q), elements))
+    mass = chosen_mass_elements(plan, JointVector(q), elements)
+    if held:
+        # as if they had no coupling with the others, which feel no impulse of theirs
+        mass = [
+            x if i not in held and j not in held else float(i == j)
+            for (i, j), x in zip(elements, mass, strict=True)
+        ]
+    metric = TreeMetric(plan, mass)
     roots = [np.sqrt(x) for x in metric.inverse_D]
 
     def scaled(row: ContactRow) -> ContactRow:
@@ -279,14 +288,17 @@ def compliance_of(
 
     many = len(points) > INLINED_POINTS
     forms = _forms(points)
+    if held:
+        loops = _without(loops, held)
+        forms = [(form, _without(rows, held), numbers) for form, rows, numbers in forms]
     given = [row for _, rows, _ in forms for row in rows]
     if many:
         rows = [row for one in forms for row in _scaled_once(metric, roots, one[1])]
     else:
         rows = [scaled(row) for row in given]
     if loops:
-        held = [scaled(row) for row in loops]
-        factor = factor_orthogonal(_columns(held, plan.nv), cut=cut)
+        closed = [scaled(row) for row in loops]
+        factor = factor_orthogonal(_columns(closed, plan.nv), cut=cut)
         lost = factor.project_range(_columns(rows, plan.nv))
         rows = [
             {i: row.get(i, 0.0) - lost[i, k] for i in range(plan.nv)} for k, row in enumerate(rows)
@@ -307,6 +319,14 @@ def compliance_of(
         return Compliance(rows, response, plan.nv, closes)
     every = LazyRows(lambda: [row for group in groups for row in group.own_rows()])
     return Compliance(every, response, plan.nv, closes, tuple(groups))
+
+
+def _without(rows: Sequence[ContactRow], held: Collection[int]) -> list[ContactRow]:
+    """Return rows without some variables; one of zeros stays where there are no others."""
+    found = [{i: x for i, x in row.items() if i not in held} for row in rows]
+    if any(found):
+        return found
+    return [dict.fromkeys(sorted(row)[:1], 0.0) for row in rows]
 
 
 def _forms(

@@ -495,7 +495,7 @@ def prepare(
     if setup.loop_method:
         _refuse_loop_method(setup, touching, exact, keep_inertia)
     if motions:
-        _refuse_prescribed(setup, touching, exact, keep_inertia)
+        _refuse_prescribed(setup, exact, keep_inertia)
     if varied is not None or parted is not None:
         system = setup.system(parted)
     elif not (extra or setup.traced or setup.redundancy_tolerance or setup.loop_method):
@@ -759,19 +759,17 @@ def _coordinates(model: Model, method: Embedding, q: ArrayLike | None) -> tuple[
     return (coordinates_element(model, method, start),)
 
 
-def _refuse_prescribed(
-    setup: RunSetup, touching: Sequence[Any], exact: bool, keep_inertia: int | None
-) -> None:
+def _refuse_prescribed(setup: RunSetup, exact: bool, keep_inertia: int | None) -> None:
     """Refuse runs in which joints cannot follow paths."""
     model, joints = (
         setup.model,
         [e.joint for e in setup.elements if isinstance(e, PrescribedMotion)],
     )
     name = joints[0]
-    if exact or any(isinstance(element, RigidContact) for element in touching):
+    if exact:
         raise ModelError(
-            f"prescribed joint {name!r}: rigid and exact contact move all joints by impulses; use "
-            "contact='compliant', or give the body a Driven joint",
+            f"prescribed joint {name!r}: exact contact moves all joints by impulses; use "
+            "contact='rigid' or 'compliant', or give the body a Driven joint",
             name=name,
         )
     if keep_inertia is not None:

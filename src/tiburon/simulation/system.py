@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.actuation.compliant_contact import CompliantContact
-from tiburon.actuation.contact_element import ContactElement
+from tiburon.actuation.contact_element import POINT_STATES, ContactElement
 from tiburon.actuation.defaults import PASSIVES, elements_of
 from tiburon.actuation.element import Action, Element, ElementContext, StateKinematics, structure_of
 from tiburon.actuation.exact_contact import ExactContact
@@ -59,7 +59,7 @@ from tiburon.contact.mode_forces import (
     stopping_impulse,
 )
 from tiburon.contact.rigid import Compliance, RigidStep, compliance_of
-from tiburon.contact.rows import PointRows, contact_geometry, contact_rows
+from tiburon.contact.rows import PointRows, contact_geometry, contact_rows, in_frame
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
 from tiburon.functions.dynamics import method_of_runs
 from tiburon.functions.kernel_source import parameter_values, trace_with_parameters
@@ -745,7 +745,8 @@ class System:
     ) -> Scalars:
         """Return the forces that move prescribed joints along their paths [N or N m], nv scalars.
 
-        They act beside the forces of elements and commands; zero at all other joints.
+        They act beside the forces of elements and commands; zero at all other joints. Rigid
+        contacts push with their mean forces over the step before.
         """
         q, v, x = self._parts(q, w)
         here, driving, _ = self._acting(q, v, x, u, time, p)
@@ -753,9 +754,34 @@ class System:
         if not prescribed:
             return (0.0,) * self.model.nv
         force = JointVector(driving.force)
+        if self.ends_in_contact:
+            pushed = self._contact_force(here.plan, q, u, p)
+            force = JointVector([a + b for a, b in zip(force, pushed, strict=True)])
         _, needed, _ = self._hybrid(here, q, v, x, force, prescribed)
         wanted = {i for joint in prescribed for i, _ in joint.accelerations}
         return tuple(needed[i] - force[i] if i in wanted else 0.0 for i in range(self.model.nv))
+
+    def _contact_force(
+        self,
+        plan: Plan,
+        q: JointVector,
+        u: Sequence[Scalar],
+        p: Sequence[Scalar] | None,
+    ) -> list[Scalar]:
+        """Return the forces of rigid contacts over the step before on all joints [N or N m]."""
+        assert self.contact is not None
+        element, at_z, at_p = self.contact
+        *numbers, _ = (self._run_time(ELEMENTS) if p is None else p)[at_p]
+        z, width = u[self.discrete][at_z], len(POINT_STATES)
+        found: list[Scalar] = [0.0] * self.model.nv
+        points = contact_rows(plan, q, element.candidates, (*numbers, *self.contact_handle))
+        for k, point in enumerate(points):
+            x, y, z_force = z[width * k : width * k + 3]
+            # rows are of the second body's motion relative to the first, on which forces act
+            for row, push in zip(point.rows, in_frame(point, (x, y, z_force)), strict=True):
+                for i, entry in row.items():
+                    found[i] = found[i] - entry * push
+        return found
 
     @cached_property
     def _prescribed_places(self) -> list[tuple[PrescribedMotion, slice, slice]]:
@@ -811,8 +837,13 @@ class System:
         """
         hold: Sequence[int] = ()
         if self.prescribes:
-            prescribed = self.prescribed(time, p)
+            prescribed, before = self.prescribed(time, p), q
             q, w = self.onto_paths(q, w, prescribed)
+            if self.ends_in_contact:
+                # unsolved contacts are no numbers, which paths must not hide
+                q = tuple(
+                    np.where(old <= MAX_GAP, x, old) for x, old in zip(q, before, strict=True)
+                )
             hold = [i for joint in prescribed for i, _ in joint.accelerations]
         q, w, residual = self._settle_loops(q, w, time, hold)
         if self.is_exact:
@@ -1130,7 +1161,13 @@ class System:
         *numbers, tolerance = p[at_p]
         own = (*numbers, *self.contact_handle)
         gaps, points = element.approach((earlier, plan), q, ahead, v, h, own)
-        compliance = compliance_of(plan, ahead, points, *self._loops_at(plan, ahead, w[nv:]))
+        # impulses do not change the velocities of joints on paths
+        held: list[int] = []
+        for joint in self.prescribed(time + h, p):
+            held += [i for i, _ in joint.accelerations]
+            v_ahead = (*v_ahead[: joint.v], *joint.sample[1], *v_ahead[held[-1] + 1 :])
+        jacobian, cut = self._loops_at(plan, ahead, w[nv:]) or ((), MIN_CUT)
+        compliance = compliance_of(plan, ahead, points, jacobian, cut, held)
         if compliance.closing is not None:
             # what loops forbid would be slip that no impulse can stop, and friction would act on it
             moving = constraints(self.model, plan, JointVector(ahead), JointVector(v_ahead))
