@@ -136,6 +136,32 @@ def test_expressions_of_casadi_agree_with_kernels(name):
     np.testing.assert_allclose(slope, by_tau, rtol=1e-10, atol=1e-12 * np.abs(by_tau).max())
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["cart_pole", "bluerov2_heavy"])
+def test_hessians_of_casadi_are_those_of_expressions(name):
+    """Compiled second derivatives against those that CasADi derives of the expressions."""
+    casadi = pytest.importorskip("casadi", reason="needs casadi: pip install 'tiburon[casadi]'")
+    pytest.importorskip("ziglang", reason="needs ziglang: pip install 'tiburon[casadi]'")
+    model = tb.load(name)
+    options = {"fluid": tb.Water(current=(0.1, 0.2, 0.0))} if name == "bluerov2_heavy" else {}
+    step, v, tau = np.random.default_rng(7).standard_normal((3, model.nv))
+    given = [model.integrate(model.neutral(), step), v, tau]
+    weights = np.random.default_rng(8).standard_normal(model.nv)
+    found = []
+    for choice, kind in (({"second": True}, casadi.MX), ({"symbolic": True}, casadi.SX)):
+        f = tb.to_casadi(tb.forward_dynamics, model, **choice, **options)
+        x = kind.sym("x", sum(map(len, given)))
+        parts = casadi.vertsplit(x, [0, *np.cumsum([len(part) for part in given]).tolist()])
+        total = casadi.dot(weights, f(*parts))
+        hessian, gradient = casadi.hessian(total, x)
+        both = casadi.Function("both", [x], [hessian, gradient])
+        found.append([np.asarray(y) for y in both.call([np.concatenate(given)])])
+    for ours, theirs in zip(*found, strict=True):
+        scale = np.abs(theirs).max()
+        assert scale > 0.1
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12 * scale)
+
+
 def test_matrices_are_refused_by_casadi():
     pytest.importorskip("casadi", reason="needs casadi: pip install 'tiburon[casadi]'")
     pytest.importorskip("ziglang", reason="needs ziglang: pip install 'tiburon[casadi]'")

@@ -20,7 +20,7 @@ from tiburon.model import Model
 from tiburon.native import cache
 from tiburon.native.arguments import Result
 from tiburon.native.c_source import c_source
-from tiburon.native.kernel import Kernel
+from tiburon.native.kernel import Kernel, kernel_of
 from tiburon.trace.program import Input
 from tiburon.trace.walk import Backend, walk
 from tiburon.written_file import write_file
@@ -36,12 +36,13 @@ def to_casadi(
     model: Model | None = None,
     *,
     symbolic: bool = False,
+    second: bool = False,
     **options: Any,
 ) -> Any:
     """Return a function of CasADi that computes what `compile` computes, with its Jacobian.
 
     It is compiled C, with the bits of the kernel: symbols of CasADi (MX) pass through it, and
-    solvers find its Jacobian. Second derivatives are not given; IPOPT needs
+    solvers find its Jacobian. Without `second` IPOPT needs
     ``{"ipopt.hessian_approximation": "limited-memory"}``. Numbers of the robot are constants.
 
     Args:
@@ -50,6 +51,8 @@ def to_casadi(
         model: The robot, if it needs one.
         symbolic: Whether to write the function as expressions (SX) instead, which need no compiler
             and have derivatives of any order, but take some thirty times longer to evaluate.
+        second: Whether to compile exact second derivatives, too: Hessians of weighted sums of
+            results, as IPOPT uses them, by our forward derivative of the reverse one.
         **options: Further keywords of `compile`.
 
     Returns:
@@ -79,8 +82,10 @@ def to_casadi(
     if symbolic:
         return _expressions(casadi, kernel, inputs, titles)
     needed("ziglang", EXTRA, "to_casadi")
+    if second and not all(_rows(item) for item in items):
+        raise ShapeError(kernel.name, "arguments and results that are not empty", "an empty one")
     name = KernelFunction.of(kernel).name
-    library = _library(kernel, name)
+    library = _library(kernel, name, second)
     found = casadi.external(name, str(library))
     symbols = [casadi.MX.sym(item.name, _rows(item)) for item in kernel.inputs]
     results = found.call(symbols)
@@ -143,20 +148,41 @@ def _rows(item: Input | Result) -> int:
     return int(np.prod(item.shape, dtype=int))
 
 
-def _library(kernel: Kernel, name: str) -> Path:
-    """Return the library of a kernel and its Jacobian, compiled once."""
-    jacobian: Any = kernel.jacobian()
-    files = c_source(
-        [kernel.builtin(), jacobian], name=[f"{name}_value", f"{name}_slope"], header=True
-    )
-    own = jacobian.__self__
+def _library(kernel: Kernel, name: str, second: bool) -> Path:
+    """Return the library of a kernel and its derivatives, compiled once."""
+    kernels: dict[str, Any] = {
+        f"{name}_value": kernel.builtin(),
+        f"{name}_slope": kernel.jacobian(),
+    }
     rows = [_rows(item) for item in kernel.inputs]
     results = [_rows(item) for item in kernel.outputs]
-    values = _entry(name, f"{name}_value", kernel, rows, [(size, 1) for size in results])
-    # CasADi passes the results, which derivatives do not need
-    blocks = [(a, b) for a in results for b in rows]
-    slopes = _entry(f"jac_{name}", f"{name}_slope", own, [*rows, *results], blocks)
-    text = "\n".join([files.source, _HEAD, values, slopes])
+    count = len(rows)
+    every = list(range(count))
+    parts = [
+        _entry(name, f"{name}_value", kernel, rows, [(size, 1) for size in results], every),
+        # CasADi passes the results, which derivatives do not need
+        _entry(
+            f"jac_{name}",
+            f"{name}_slope",
+            kernel_of(kernels[f"{name}_slope"]),
+            [*rows, *results],
+            [(a, b) for a in results for b in rows],
+            every,
+        ),
+    ]
+    if second:
+        reverse = kernel_of(kernel.reverse())
+        kernels[f"{name}_reverse"] = reverse.builtin()
+        kernels[f"{name}_curve"] = curve = reverse.forward()
+        weights = [*rows, *results, *results]
+        taken = [*every, *range(count + len(results), len(weights))]
+        sums = [(size, 1) for size in rows]
+        parts.append(
+            _entry(f"adj1_{name}", f"{name}_reverse", reverse, weights, sums, taken),
+        )
+        parts.append(_second(f"jac_adj1_{name}", f"{name}_curve", kernel_of(curve), rows, results))
+    files = c_source(list(kernels.values()), name=list(kernels), header=True)
+    text = "\n".join([files.source, _HEAD, *parts])
     target = native_target()
     key = cache.digest_key("c library", target, text)
     # a library must stay as long as CasADi may call it: until the process ends
@@ -190,9 +216,10 @@ _HEAD = """
 def _entry(
     symbol: str,
     function: str,
-    kernel: Any,
+    kernel: Kernel,
     inputs: Sequence[int],
     outputs: Sequence[tuple[int, int]],
+    taken: Sequence[int],
 ) -> str:
     """Write the functions that CasADi looks for in a library.
 
@@ -202,35 +229,15 @@ def _entry(
         symbol: Name for CasADi.
         function: Name of the C function of the kernel.
         kernel: The kernel.
-        inputs: Sizes of what CasADi passes; the kernel takes the first ones.
+        inputs: Sizes of what CasADi passes.
         outputs: Rows and columns of each result.
+        taken: Which of the inputs the kernel takes, in order.
     """
-    signature = kernel._code.signature
     sizes = [rows * columns for rows, columns in outputs]
     starts = np.concatenate([[0], np.cumsum(sizes)]).tolist()
-    zeros = max(inputs, default=1)
-    given, place = [], 0
-    for item in signature.inputs:
-        if item.parameter:
-            given.append(f"{function}_{item.name}")
-        else:
-            given.append(f"arg[{place}] ? arg[{place}] : zero")
-            place += 1
+    given = _given(function, kernel, taken)
     lines = [
-        f"static const long long {symbol}_in[][3] = {{{_listed([(size, 1) for size in inputs])}}};",
-        f"static const long long {symbol}_out[][3] = {{{_listed(outputs)}}};",
-        f"TB_SYMBOL long long {symbol}_n_in(void) {{ return {len(inputs)}; }}",
-        f"TB_SYMBOL long long {symbol}_n_out(void) {{ return {len(outputs)}; }}",
-        f"TB_SYMBOL const long long *{symbol}_sparsity_in(long long i)",
-        f"{{ return {symbol}_in[i]; }}",
-        f"TB_SYMBOL const long long *{symbol}_sparsity_out(long long i)",
-        f"{{ return {symbol}_out[i]; }}",
-        f"TB_SYMBOL int {symbol}_work(long long *a, long long *r, long long *iw, long long *w)",
-        f"{{ *a = {len(inputs)}; *r = {len(outputs)}; *iw = 0; *w = {starts[-1]}; return 0; }}",
-        f"TB_SYMBOL int {symbol}(",
-        "    const double **arg, double **res, long long *iw, double *w, int m)",
-        "{",
-        f"    static const double zero[{zeros}];",
+        *_form(symbol, inputs, outputs, starts[-1]),
         f"    const double *in[] = {{{', '.join(given)}}};",
         f"    double *out[] = {{{', '.join(f'w + {start}' for start in starts[:-1])}}};",
         f"    const int status = {function}(in, out);",
@@ -241,6 +248,105 @@ def _entry(
             f"    if (res[{k}]) for (int r = 0; r < {rows}; ++r) for (int c = 0; c < {columns}; "
             f"++c) res[{k}][c * {rows} + r] = out[{k}][r * {columns} + c];"
         )
+    return "\n".join([*lines, "    return status;", "}", ""])
+
+
+def _given(function: str, kernel: Kernel, taken: Sequence[int]) -> list[str]:
+    """Return the addresses of a kernel's arguments: parameters, and what CasADi passes."""
+    places = iter(taken)
+    found = []
+    for item in kernel._code.signature.inputs:
+        if item.parameter:
+            found.append(f"{function}_{item.name}")
+        else:
+            place = next(places)
+            found.append(f"arg[{place}] ? arg[{place}] : zero")
+    return found
+
+
+def _form(
+    symbol: str, inputs: Sequence[int], outputs: Sequence[tuple[int, int]], work: int
+) -> list[str]:
+    """Write what CasADi asks about a function, and the head of the function itself.
+
+    A negative number of columns means so many without entries.
+    """
+    zeros = max(inputs, default=1)
+    patterns, names = [], []
+    for k, (rows, columns) in enumerate(outputs):
+        numbers = [rows, columns, 1]
+        if columns < 0:
+            # compressed columns: no entry in any of them
+            numbers = [rows, -columns, *[0] * (1 - columns)]
+        names.append(f"{symbol}_out{k}")
+        listed = ", ".join(map(str, numbers))
+        patterns.append(f"static const long long {names[-1]}[] = {{{listed}}};")
+    return [
+        f"static const long long {symbol}_in[][3] = {{{_listed([(size, 1) for size in inputs])}}};",
+        *patterns,
+        f"static const long long *const {symbol}_out[] = {{{', '.join(names)}}};",
+        f"TB_SYMBOL long long {symbol}_n_in(void) {{ return {len(inputs)}; }}",
+        f"TB_SYMBOL long long {symbol}_n_out(void) {{ return {len(outputs)}; }}",
+        f"TB_SYMBOL const long long *{symbol}_sparsity_in(long long i)",
+        f"{{ return {symbol}_in[i]; }}",
+        f"TB_SYMBOL const long long *{symbol}_sparsity_out(long long i)",
+        f"{{ return {symbol}_out[i]; }}",
+        f"TB_SYMBOL int {symbol}_work(long long *a, long long *r, long long *iw, long long *w)",
+        f"{{ *a = {len(inputs)}; *r = {len(outputs)}; *iw = 0; *w = {work}; return 0; }}",
+        f"TB_SYMBOL int {symbol}(",
+        "    const double **arg, double **res, long long *iw, double *w, int m)",
+        "{",
+        f"    static const double zero[{zeros}];",
+    ]
+
+
+def _second(
+    symbol: str, function: str, kernel: Kernel, rows: Sequence[int], results: Sequence[int]
+) -> str:
+    """Write the Jacobian of a reverse derivative: one call per direction, a column each.
+
+    CasADi passes arguments, results, weights and the reverse derivative itself; what is asked for
+    are changes of the reverse derivative along arguments and weights.
+    """
+    count, made = len(rows), len(results)
+    inputs = [*rows, *results, *results, *rows]
+    directions = [*rows, *results]
+    total = sum(directions)
+    weights = range(count + made, count + 2 * made)
+    # a direction takes the room before the changes that it makes
+    starts = np.cumsum([0, *directions])[:-1].tolist()
+    changed = (total + np.cumsum([0, *rows])[:-1]).tolist()
+    given = _given(function, kernel, [*range(count), *weights, *[0] * (count + made)])
+    tangents = [f"w + {start}" for start in starts]
+    given[-len(tangents) :] = tangents
+    outputs: list[tuple[int, int]] = []
+    for a in rows:
+        outputs += [(a, b) for b in rows]
+        outputs += [(a, -b) for b in results]
+        outputs += [(a, b) for b in results]
+    columns = count + 2 * made
+    moving = [*range(count), *weights]
+    lines = [
+        *_form(symbol, inputs, outputs, total + sum(rows)),
+        f"    const double *in[] = {{{', '.join(given)}}};",
+        f"    double *out[] = {{{', '.join(f'w + {start}' for start in changed)}}};",
+        "    int status = 0;",
+        "    (void)iw; (void)m; (void)zero;",
+        f"    for (int k = 0; k < {total}; ++k) w[k] = 0.0;",
+    ]
+    for size, start, place in zip(directions, starts, moving, strict=True):
+        lines += [
+            f"    for (int c = 0; c < {size}; ++c) {{",
+            f"        w[{start} + c] = 1.0;",
+            f"        status |= {function}(in, out);",
+            f"        w[{start} + c] = 0.0;",
+        ]
+        for k, a in enumerate(rows):
+            at = f"res[{k * columns + place}]"
+            lines.append(
+                f"        if ({at}) for (int r = 0; r < {a}; ++r) {at}[c * {a} + r] = out[{k}][r];"
+            )
+        lines.append("    }")
     return "\n".join([*lines, "    return status;", "}", ""])
 
 
