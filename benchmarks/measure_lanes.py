@@ -13,6 +13,9 @@ BOUNDS = {"quadruped": (1.5, 1.8), "humanoid": (1.2, 1.4)}
 BLOCK = (2.2, 2.5)
 """The same for a block of B4PC5 of four arms that hold a load."""
 
+ARMS = {"four_pumas": (1.5, 1.9), "stewart": (1.3, 1.6)}
+"""The same for like arms and legs of closed chains."""
+
 
 def run(duration: float) -> Iterator[Figure]:
     """Measure kernels whose lanes hold points or branches, and the same without.
@@ -39,11 +42,48 @@ def run(duration: float) -> Iterator[Figure]:
             {"ours": (kernels[0], *state), "peer": (kernels[1], *state)}, duration=duration
         )
         yield Figure(name, times["ours"], "scalar code", times["peer"], must, aim)
+    for name, (must, aim) in ARMS.items():
+        arms_ours, arms_peer, state = _arms(name)
+        check_equal(name, arms_ours(*state), arms_peer(*state), ROUND_OFF)
+        times = measure(
+            {"ours": (arms_ours, *state), "peer": (arms_peer, *state)}, duration=duration
+        )
+        yield Figure(f"{name}, arms", times["ours"], "scalar code", times["peer"], must, aim)
     ours, peer, given = _blocks()
     for a, b in zip(ours(*given), peer(*given), strict=True):
-        check_equal("four_pumas", a, b, 0.0)
+        check_equal("four_pumas", a, b, ROUND_OFF)
     times = measure({"ours": (ours, *given), "peer": (peer, *given)}, duration=duration)
     yield Figure("four_pumas, B4PC5", times["ours"], "points in turn", times["peer"], *BLOCK)
+
+
+def _each_alone(given: Any, _: Any) -> list[Any]:
+    """Return parts as if none were alike: scalar code, with all numbers as constants."""
+    from tiburon.loops.like_parts import LikeParts
+
+    return [LikeParts((k,), ((),), lambda _, part=part: part) for k, part in enumerate(given)]
+
+
+def _arms(name: str) -> tuple[Any, Any, tuple[Any, ...]]:
+    """Return kernels of a closed chain, arms in lanes and each in code of its own, and a state."""
+    import numpy as np
+
+    import tiburon as tb
+    from tiburon.functions.kernel_source import LibrarySource
+    from tiburon.loops import parts
+    from tiburon.model import World
+    from tiburon.native.kernel import ProgramSource, make_kernel
+
+    model = tb.load(name)
+    source = LibrarySource(model, ("forward_dynamics",), World())
+
+    kernels: list[Any] = [make_kernel(ProgramSource(source.program()), source.parameters())]
+    with patch.object(parts, "like_parts", _each_alone):
+        program = source.program()
+    kernels.append(make_kernel(ProgramSource(program), source.parameters()))
+    q = np.array(model.poses["home"]) if "home" in model.poses else model.neutral()
+    rng = np.random.default_rng(0)
+    v = tb.project_velocity(model, q, 0.3 * rng.standard_normal(model.nv))
+    return kernels[0], kernels[1], (q, v, rng.standard_normal(model.nv))
 
 
 def _blocks() -> tuple[Any, Any, list[Any]]:
@@ -51,6 +91,7 @@ def _blocks() -> tuple[Any, Any, list[Any]]:
     import numpy as np
 
     from tiburon.algorithms.surroundings import DEFAULT_WORLD
+    from tiburon.loops import parts
     from tiburon.native.kernel import ProgramSource, make_kernel
     from tiburon.reproduce.mcmillan_lift import four_pumas
     from tiburon.simulation.integrators import predictor_corrector
@@ -67,7 +108,10 @@ def _blocks() -> tuple[Any, Any, list[Any]]:
         return [one(*given) for given in sets]
 
     ours: Any = make_kernel(ProgramSource(source.program()), system.parameters())
-    with patch.object(predictor_corrector, "lanes", in_turn):
+    with (
+        patch.object(predictor_corrector, "lanes", in_turn),
+        patch.object(parts, "like_parts", _each_alone),
+    ):
         program = source.program()
     peer: Any = make_kernel(ProgramSource(program), system.parameters())
     values = {name: np.zeros(width) for name, width in source.widths.items()}

@@ -10,9 +10,12 @@ from tests.loops.test_star_singular import fingers_on_load, kicked
 from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.surroundings import surroundings
 from tiburon.algorithms.tape_calls import JointVector
+from tiburon.loops import parts as rounds
 from tiburon.loops import projection, star_dynamics
+from tiburon.loops.like_parts import like_parts
 from tiburon.loops.parts import message_size, part_function
 from tiburon.loops.star import layout
+from tiburon.trace import Input, trace
 from tiburon.trace.array import as_traced
 from tiburon.trace.structure import flatten
 
@@ -177,3 +180,77 @@ def test_projection_by_arms_is_the_projection_of_the_whole(tree):
     np.testing.assert_allclose(found[1], expected[1], atol=1e-14)
     J = tb.loop_jacobian(model, np.array(found[0])) if tree == "free load" else None
     assert J is None or np.abs(J @ np.array(found[1])).max() < 1e-12
+
+
+# -- like arms in lanes ---------------------------------------------------------------------------
+
+
+def _groups(model):
+    """Return the places of like arms."""
+
+    def find(q, v, tau):
+        shape = layout(model)
+        arms = star_dynamics.star_parts(_setting(model), shape)
+        states = star_dynamics.star_states(shape, list(q), list(v), list(tau))
+        groups.extend(like_parts(arms, [flatten(state)[1] for state in states]))
+        return q
+
+    groups = []
+    trace(find, [Input("q", (model.nq,)), Input("v", (model.nv,)), Input("tau", (model.nv,))])
+    return [group.places for group in groups]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("four_pumas", [(0, 1, 2, 3)]),
+        ("stewart", [(0, 1, 2, 3, 4, 5)]),
+        ("delta", [(0, 1, 2)]),
+        ("mobile_manipulators", [(0, 1, 2)]),
+    ],
+)
+def test_arms_that_differ_in_numbers_alone_are_alike(name, expected):
+    assert _groups(tb.load(name)) == expected
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_arms_of_other_joints_are_not_alike(seed):
+    model, _ = random_star("free load", np.random.default_rng(seed), arms=5)
+    joints = {joint.name: joint for joint in model.joints}
+    grasps = [type(loop.joint) for loop in model.loops]
+    kinds = [
+        (grasp, *(type(joints[name]) for name in arm.joints))
+        for grasp, arm in zip(grasps, tb.star(model).arms, strict=True)
+    ]
+    groups = _groups(model)
+    assert sorted(k for group in groups for k in group) == [0, 1, 2, 3, 4]
+    assert all(len({kinds[k] for k in group}) == 1 for group in groups)
+
+
+@pytest.mark.parametrize("name", ["four_pumas", "stewart"])
+def test_like_arms_in_lanes_have_the_bits_of_single_calls(name, monkeypatch):
+    model = tb.load(name)
+    rng = np.random.default_rng(5)
+    q = np.array(model.poses["home"]) if "home" in model.poses else model.neutral()
+    states = [kicked(model, q, rng) for _ in range(5)]
+
+    def in_lanes(model, q, v, tau):
+        return _accelerations(model, q, v, tau)
+
+    def in_turn(model, q, v, tau):
+        return _accelerations(model, q, v, tau)
+
+    found = [tb.compile(in_lanes, model)(*state) for state in states]
+    batch = tb.compile(in_lanes, model)(*[np.stack(x) for x in zip(*states, strict=True)])
+    used = []
+
+    def turns(call, sets):
+        used.append(len(sets))
+        return [call(*given) for given in sets]
+
+    monkeypatch.setattr(rounds, "lanes", turns)
+    single = tb.compile(in_turn, model)
+    for state, here, row in zip(states, found, batch, strict=True):
+        np.testing.assert_array_equal(single(*state), here)
+        np.testing.assert_array_equal(row, here)
+    assert used == [len(model.loops)] * 2

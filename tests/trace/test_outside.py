@@ -10,7 +10,12 @@ from tiburon.trace import Input, trace
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.outside import pass_outside
 from tiburon.trace.primitives.primitive import OutsideFunction
-from tiburon.trace.primitives.triangle import Triangularize, triangle_size
+from tiburon.trace.primitives.triangle import (
+    Triangularize,
+    _products,
+    triangle_size,
+    triangular_factor,
+)
 
 
 def passing(number=7):
@@ -76,3 +81,36 @@ def test_triangular_factor_has_the_products_of_the_matrix(shape):
         start += columns - i
     # sums of some tens of products
     assert np.abs(R.T @ R - a.T @ a).max() < 1e-14 * rows * np.abs(a.T @ a).max()
+
+
+def _stacked(rng, shape):
+    """Return a matrix of two stacked triangles and its places that are no structural zeros."""
+    rows, columns = shape
+    used = np.array([[j >= i % 6 for j in range(columns)] for i in range(rows)])
+    return np.where(used, rng.standard_normal(shape), 0.0), used
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (6, 6), (12, 12), (12, 6), (9, 14), (7, 3)])
+@pytest.mark.parametrize("empty", [None, 0, 2])
+def test_triangular_factor_leaves_out_zeros(shape, empty):
+    a, used = _stacked(np.random.default_rng(sum(shape)), shape)
+    if empty is not None and empty < shape[1]:
+        a[:, empty], used[:, empty] = 0.0, False
+
+    def call(given):
+        rows = [
+            [given[i, j] if used[i, j] else 0.0 for j in range(shape[1])] for i in range(shape[0])
+        ]
+        return as_traced([x for row in triangular_factor(rows) for x in row])
+
+    kernel = make_kernel(ProgramSource(trace(call, [Input("a", shape)], name="t")))
+    R = np.zeros((min(shape), shape[1]))
+    R[np.triu_indices(min(shape), m=shape[1])] = kernel(a)
+    assert np.abs(R.T @ R - a.T @ a).max() < 1e-14 * shape[0] * max(np.abs(a.T @ a).max(), 1.0)
+
+
+def test_stacked_triangles_take_a_fraction_of_the_products():
+    _, used = _stacked(np.random.default_rng(0), (12, 12))
+    sparse = _products([set(np.flatnonzero(row)) for row in used], 12)
+    full = _products([set(range(12)) for _ in range(12)], 12)
+    assert sparse < 0.6 * full

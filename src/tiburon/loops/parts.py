@@ -19,7 +19,9 @@ Messages are nested tuples, lists and named tuples of scalars; `message_size` co
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from tiburon.loops.like_parts import LikeParts, like_parts
 from tiburon.trace.regions import function, where_needed
+from tiburon.trace.regions.lanes import lanes
 from tiburon.trace.structure import flatten, rebuild
 from tiburon.trace.value import Value
 
@@ -136,25 +138,47 @@ def run(
     """
     known = list(states)
     answers: Sequence[Any] = [None] * len(method.parts)
+    groups = like_parts(method.parts, [flatten(state)[1] for state in states])
     for step in method.rounds:
-        messages = []
-        for k, part in enumerate(method.parts):
-            local = part_function(
-                step.local, part, name=f"{method.name}_{step.name}_{k}", inline=inline
-            )
-            message, known[k] = _computed(exchange, k, local, known[k], answers[k])
-            messages.append(message)
+        name = f"{method.name}_{step.name}"
+        found = _in_groups(groups, step.local, name, exchange, known, answers, inline=inline)
+        messages = [message for message, _ in found]
+        known = [state for _, state in found]
         messages = _passed_on(exchange, step.name, messages)
-        solve = part_function(step.solve, name=f"{method.name}_{step.name}", inline=inline)
+        solve = part_function(step.solve, name=name, inline=inline)
         answers, center = solve(center, messages)
-    results = []
-    for k, part in enumerate(method.parts):
-        recover = part_function(
-            method.recover, part, name=f"{method.name}_recover_{k}", inline=inline
-        )
-        results.append(_computed(exchange, k, recover, known[k], answers[k]))
+    name = f"{method.name}_recover"
+    results = _in_groups(groups, method.recover, name, exchange, known, answers, inline=inline)
     results = _passed_on(exchange, RESULTS, results)
     return Outcome(tuple(results), center, tuple(known))
+
+
+def _in_groups(
+    groups: Sequence[LikeParts],
+    call: Callable[..., Any],
+    name: str,
+    exchange: Exchanged | None,
+    states: Sequence[Any],
+    answers: Sequence[Any],
+    *,
+    inline: bool,
+) -> list[Any]:
+    """Call a function of each part; like parts that this kernel computes in lanes."""
+    found: dict[int, Any] = {}
+    for group in groups:
+        shared = part_function(group.of(call), name=f"{name}_{group.places[0]}", inline=inline)
+        sets = [
+            (own, states[k], answers[k]) for k, own in zip(group.places, group.numbers, strict=True)
+        ]
+        if exchange is None and len(sets) > 1:
+            results = lanes(shared, sets)
+        else:
+            results = [
+                _computed(exchange, k, shared, *given)
+                for k, given in zip(group.places, sets, strict=True)
+            ]
+        found.update(zip(group.places, results, strict=True))
+    return [found[k] for k in range(len(states))]
 
 
 RESULTS = "results"

@@ -66,6 +66,7 @@ from tiburon.loops.constraints import (
     loop_joint_load,
     transmitter,
 )
+from tiburon.loops.like_parts import Apart, plan_apart
 from tiburon.loops.metric import MIN_CUT, ConstrainedMotion, TreeMetric, rank_cut, tree_factor
 from tiburon.loops.parts import Outcome, PartMethod, Round, ordered_sum, run
 from tiburon.loops.stabilization import Baumgarte
@@ -104,6 +105,31 @@ class Arm(NamedTuple):
     baumgarte: Baumgarte | None = None
     threshold: float = SINGULAR_SINE_SQUARED
     """Squared sine between its constraints below which the arm counts as singular."""
+
+    def among(self, others: Sequence["Arm"]) -> "Arm":
+        """Return the arm with all elements of constraints that like arms have."""
+        entries = zip(*(arm.shape.entries for arm in others), strict=True)
+        union = tuple(frozenset().union(*used) for used in entries)
+        return self._replace(shape=self.shape._replace(entries=union))
+
+    def apart(self) -> Apart:
+        """Take the arm apart, so that like arms share code."""
+        shape = self.shape
+        whole = plan_apart(self.plan, shape.loops)
+        form = (
+            (shape.own, shape.border, shape.border_q, shape.parents, shape.live),
+            (shape.hangs, tuple((grip.body, grip.pivots) for grip in shape.grips)),
+            self.external is None,
+            whole.form,
+        )
+        external = () if self.external is None else tuple(self.external)
+
+        def make(numbers: Any) -> Arm:
+            plan, loops = whole.make(numbers[:-1])
+            forces = None if self.external is None else list(numbers[-1])
+            return self._replace(shape=shape._replace(loops=loops), plan=plan, external=forces)
+
+        return Apart(form, (*whole.numbers, external), make)
 
 
 class ArmState(NamedTuple):

@@ -48,6 +48,7 @@ from tiburon.algorithms.tape_calls import JointVector, taping
 from tiburon.algorithms.traversal import outward, to_root
 from tiburon.functions.kernel_source import INLINED_BODIES
 from tiburon.loops.constraints import Constraints, Row, transmitter
+from tiburon.loops.like_parts import Apart, plan_apart
 from tiburon.loops.metric import (
     MIN_CUT,
     ArticulatedMetric,
@@ -159,6 +160,29 @@ class Cut(NamedTuple):
     path: Plan
     gravity: Vec3
     external: tuple[Force, ...] | None
+
+    def apart(self) -> Apart | None:
+        """Take the part apart, so that like parts share code; None for large ones, on tapes."""
+        if _large(self.plan) or _large(self.path):
+            return None
+        own, path = plan_apart(self.plan), plan_apart(self.path)
+        keys = tuple(
+            (kind, None if kind == "loop" else _place(self.part, (kind, k)))
+            for kind, k in self.part.keys
+        )
+        form = (self.part.base is None, keys, self.external is None, own.form, path.form)
+        external = () if self.external is None else self.external
+        count = len(own.numbers)
+
+        def make(numbers: Any) -> Cut:
+            forces = None if self.external is None else tuple(numbers[-1])
+            return self._replace(
+                plan=own.make(numbers[:count])[0],
+                path=path.make(numbers[count:-1])[0],
+                external=forces,
+            )
+
+        return Apart(form, (*own.numbers, *path.numbers, external), make)
 
 
 class CutState(NamedTuple):

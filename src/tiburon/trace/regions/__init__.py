@@ -359,6 +359,16 @@ def function(call: Callable[..., Any], *, inline: bool = False) -> Callable[...,
         A function with the same arguments and results.
     """
     home = current_graph()
+    name = getattr(call, "__name__", "function")
+
+    def traced(graph: Graph, size: int, structure: Structure) -> tuple[_Traced, list[int]]:
+        """Return the body for a structure of arguments, and its captures in a graph."""
+        found, around = _traced_around(graph, (region, structure))
+        if found is None:
+            # where it was made, so that calls in other regions there share it
+            around = home if home is not None and _is_inside(graph, home) else graph
+            found = around.regions[region, structure] = _Traced(around, call, size, structure)
+        return found, [float_node(graph, Value(around, node)) for node in found.graph.captures]
 
     @functools.wraps(call)
     def region(*args: Any, **kwargs: Any) -> Any:
@@ -367,23 +377,16 @@ def function(call: Callable[..., Any], *, inline: bool = False) -> Callable[...,
             return call(*args, **kwargs)
         leaves, structure = flatten((args, kwargs))
         nodes = [float_node(graph, leaf) for leaf in leaves]
-        traced, around = _traced_around(graph, (region, structure))
-        if traced is None:
-            # where it was made, so that calls in other regions there share it
-            around = home if home is not None and _is_inside(graph, home) else graph
-            traced = around.regions[region, structure] = _Traced(
-                around, call, len(nodes), structure
-            )
-        name = getattr(call, "__name__", "function")
-        captures = (float_node(graph, Value(around, node)) for node in traced.graph.captures)
+        found, captures = traced(graph, len(nodes), structure)
         arguments = [*nodes, *captures]
-        body = (traced.graph, traced.inputs, traced.roots)
+        body = (found.graph, found.inputs, found.roots)
         if inline:
             results = copy_function(graph, *body, arguments)
         else:
             results = call_function(graph, name, *body, arguments)
-        return rebuild(traced.structure, (as_value(graph, node) for node in results))
+        return rebuild(found.structure, (as_value(graph, node) for node in results))
 
+    region.traced = traced  # type: ignore[attr-defined]
     return region
 
 

@@ -26,7 +26,7 @@ from tiburon.trace.regions import (
     fresh_argument,
     trace_body,
 )
-from tiburon.trace.structure import flatten, rebuild
+from tiburon.trace.structure import Structure, flatten, rebuild
 from tiburon.trace.value import Value
 
 __all__ = ["LanesRegion", "Lift", "in_lanes", "lanes"]
@@ -235,7 +235,8 @@ def lanes(call: Callable[..., Any], arguments: Sequence[Sequence[Any]]) -> list[
 
     Args:
         call: Takes and returns scalars, arrays, and tuples, lists, dicts or dataclasses of them. It
-            may capture traced values, and must depend only on these and its arguments.
+            may capture traced values, and must depend only on these and its arguments. A region
+            (`function`) has the bits of its single calls.
         arguments: Positional arguments of each call. Numbers may differ between calls; structures,
             and objects that are no numbers, may not.
 
@@ -248,7 +249,7 @@ def lanes(call: Callable[..., Any], arguments: Sequence[Sequence[Any]]) -> list[
     graph = current_graph()
     if graph is None or len(arguments) < 2:
         return [call(*given) for given in arguments]
-    taken = [flatten(tuple(given)) for given in arguments]
+    taken = [flatten((tuple(given), {})) for given in arguments]
     structure = taken[0][1]
     name = getattr(call, "__name__", "lanes")
     for place, (_, other) in enumerate(taken):
@@ -259,12 +260,37 @@ def lanes(call: Callable[..., Any], arguments: Sequence[Sequence[Any]]) -> list[
                 function="lanes",
             )
     sets = [leaves for leaves, _ in taken]
+    if hasattr(call, "traced"):
+        return _region_in_lanes(graph, call, name, sets, structure)
 
     def body(lift: Lift) -> Any:
         leaves = [lift(column) for column in zip(*sets, strict=True)]
-        return call(*rebuild(structure, iter(leaves)))
+        given, _ = rebuild(structure, iter(leaves))
+        return call(*given)
 
     return in_lanes(len(sets), body, name=name)
+
+
+def _region_in_lanes(
+    graph: Graph, call: Any, name: str, sets: Sequence[Sequence[Any]], structure: Structure
+) -> list[Any]:
+    """Call a region (`tiburon.trace.regions.function`) in lanes: the bits of its single calls."""
+    calls = len(sets)
+    traced, captures = call.traced(graph, len(sets[0]), structure)
+    columns = [tuple(float_node(graph, x) for x in column) for column in zip(*sets, strict=True)]
+    found = _call_lanes(
+        graph,
+        name,
+        traced.graph,
+        calls,
+        traced.inputs,
+        traced.roots,
+        [*columns, *((node,) * calls for node in captures)],
+    )
+    return [
+        rebuild(traced.structure, (as_value(graph, column[k]) for column in found))
+        for k in range(calls)
+    ]
 
 
 def _recording_graph() -> Graph:
