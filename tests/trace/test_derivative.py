@@ -202,6 +202,27 @@ def test_second_derivatives_equal_differences_of_first(chosen):
     np.testing.assert_allclose(found, np.swapaxes(found, -1, -2), rtol=0, atol=ROUND_OFF)
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("values", [False, True])
+def test_a_loop_over_directions_gives_the_same_jacobian(mode, values, monkeypatch):
+    """Large programs call one sweep in a loop; here a small one with two inputs and outputs."""
+
+    def function(x, y, p):
+        return {"a": np.sin(x) * y[0] + p * x, "b": x[0] * y[1] ** 2}
+
+    inputs = [Input("x", (3,)), Input("y", (2,)), Input("p", (), parameter=True)]
+    program = trace(function, inputs)
+    given = [np.array([0.3, -0.7, 1.1]), np.array([0.4, 1.7]), 2.5]
+    for of in (None, "b"):
+        plain = interpret(jacobian(program, of=of, mode=mode, values=values), given)
+        with monkeypatch.context() as change:
+            change.setattr("tiburon.trace.derivative.MOST_NODES", 0)
+            derived = jacobian(program, of=of, mode=mode, values=values)
+        looped = interpret(derived, given)
+        for a, b in zip(plain, looped, strict=True):
+            np.testing.assert_allclose(b, a, rtol=1e-15, atol=1e-16)
+
+
 def test_hessian_as_forward_over_reverse_equals_jacobian_twice():
     """Modes mix: the direction of a gradient is a row of the Hessian."""
     program = trace(lambda x: np.sin(x[0] * x[1]) / (2.0 + x[2] * x[0]), {"x": (3,)})

@@ -11,7 +11,7 @@ All forms are exact derivatives of the traced program, on a copy of its graph:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -19,16 +19,17 @@ import numpy as np
 from tiburon.arrays import NDArray
 from tiburon.errors import OptionError, TraceError
 from tiburon.record import record
+from tiburon.trace.array import as_traced
 from tiburon.trace.differentiation import (
     SELECTIONS,
     differentiable_arguments,
     pull_back,
     push_forward,
 )
-from tiburon.trace.graph import Graph
+from tiburon.trace.graph import Graph, Region
 from tiburon.trace.interpret import evaluate_graph
 from tiburon.trace.program import Input, Output, Program, current_graph, trace
-from tiburon.trace.regions import as_value, float_node, trace_body
+from tiburon.trace.regions import as_value, float_node, for_each, function, trace_body
 from tiburon.trace.value import common_graph
 
 Choice = str | int | Sequence[str | int] | None
@@ -117,7 +118,9 @@ def jacobian(
     """Derive every element of some outputs by every element of some inputs.
 
     Only values that depend on an element are differentiated by it, so the cost is that of the
-    non-zero part of the Jacobian; the outputs are dense, with constant zeros.
+    non-zero part of the Jacobian; the outputs are dense, with constant zeros. Where the sweeps one
+    after the other would be more than `MOST_NODES` nodes, one sweep is a function that a loop calls
+    for every direction: it takes longer, but compiles in the time of the program itself.
 
     Args:
         program: The program.
@@ -142,6 +145,9 @@ def jacobian(
     roots = [node for output in setting.of for node in output.nodes]
     chosen = cheaper_mode(graph, roots, leaves) if mode == "auto" else mode
     live = graph.live(roots)
+    sweeps = len(leaves) if chosen == "forward" else len(roots)
+    if sweeps and sweeps * _size(graph, live, MOST_NODES // sweeps) > MOST_NODES:
+        return _looped_jacobian(setting, chosen, values)
     one = graph.const(1.0)
     entries = np.empty((len(roots), len(leaves)), dtype=np.int64)
     if chosen == "forward":
@@ -163,6 +169,78 @@ def jacobian(
             column += item.size
         row += len(output.nodes)
     return setting.finish("jacobian of", outputs, [], values)
+
+
+MOST_NODES = 100_000
+"""Nodes of a Jacobian whose sweeps are written one after the other: some seconds of compilation."""
+
+
+def _size(graph: Graph, live: Iterable[int], most: int) -> int:
+    """Return the number of nodes, those of regions that are called included, up to about a most."""
+    total = 0
+    for node in live:
+        total += 1
+        if graph.ops[node] == "call":
+            callee = graph.payloads[node]
+            if isinstance(callee, Region):
+                total += _size(callee.graph, callee.graph.live(callee.roots), most)
+        if total > most:
+            break
+    return total
+
+
+def _looped_jacobian(setting: _Setting, mode: str, values: bool) -> Program:
+    """Derive every element by a loop over directions that calls one sweep."""
+    program, inputs = setting.program, setting.program.inputs
+    names = [_title(output) for output in setting.of]
+    by = [inputs[place] for place in setting.by]
+    derive = forward_derivative if mode == "forward" else reverse_derivative
+    sweep = derive(program, of=names, by=[item.name for item in by])
+    sizes = [len(output.nodes) for output in setting.of]
+    columns = [item.size for item in by]
+    seeds = columns if mode == "forward" else sizes
+    nodes = [node for output in sweep.outputs for node in output.nodes]
+
+    def run(*arrays: Any) -> Any:
+        given = [tuple(np.reshape(array, (-1,)).tolist()) for array in arrays]
+
+        @function
+        def along(given: Any, direction: Scalars) -> Scalars:
+            parts, start = [], 0
+            for size in seeds:
+                parts.append(direction[start : start + size])
+                start += size
+            return evaluate_nodes(sweep, nodes, *given, *parts)
+
+        def one(index: Any) -> Scalars:
+            total = sum(seeds)
+            direction = tuple(np.where(index == float(k), 1.0, 0.0) for k in range(total))
+            found: Scalars = along(tuple(given), direction)
+            return found
+
+        found = for_each(sum(seeds), one)
+        matrix = found if mode == "reverse" else list(zip(*found, strict=True))
+        results: dict[str, Any] = {}
+        if values:
+            own = [node for output in program.outputs for node in output.nodes]
+            at = iter(evaluate_nodes(program, own, *given))
+            for output in program.outputs:
+                part = [next(at) for _ in output.nodes]
+                results[_title(output)] = as_traced(part).reshape(output.shape)
+        row = 0
+        for output, size in zip(setting.of, sizes, strict=True):
+            column = 0
+            for item, width in zip(by, columns, strict=True):
+                block = [
+                    x for line in matrix[row : row + size] for x in line[column : column + width]
+                ]
+                name = f"d{_title(output)}_d{item.name}"
+                results[name] = as_traced(block).reshape((*output.shape, *item.shape))
+                column += width
+            row += size
+        return results if len(results) > 1 else next(iter(results.values()))
+
+    return trace(run, inputs, name=f"jacobian of {program.name}")
 
 
 def sparsity(program: Program, *, of: Choice = None, by: Choice = None) -> NDArray[np.bool_]:
