@@ -210,6 +210,26 @@ def test_measured_contacts_carry_load_from_their_first_force_on(dog, plan):
     assert (walk.measured[1:, :, 2][landed] > 0.0).all()
 
 
+@pytest.mark.parametrize(
+    "objective",
+    [
+        tb.EqualShare(),
+        tb.StrainEnergy({"hind_left_foot": (1e-5, 1e-5, 4e-5)}),
+    ],
+    ids=lambda objective: type(objective).__name__,
+)
+def test_objectives_that_leave_forces_open_are_completed(dog, objective):
+    """Also when the weight of changes has fallen to zero: the robot stands on shared forces."""
+    plan = tb.LoadSharing.of(dog, world=FLOOR, friction=PLANNED_FRICTION, objective=objective)
+    control = tb.LoadSharingControl(plan, dog.poses["stand"])
+    run = simulated(dog, control, 0.02)
+    shared = control.read(run)
+    assert not shared.status.any()
+    np.testing.assert_allclose(run.q[-1], dog.poses["stand"], atol=1e-6)
+    expected = plan.share(dog.poses["stand"])
+    np.testing.assert_allclose(shared.tau[0], expected.tau[6:], atol=2e-3)
+
+
 @pytest.mark.slow
 def test_cases_of_a_batch_have_bounds_of_their_own(dog, plan):
     """Bounds are run-time parameters: each case keeps its own, as a run of one case does."""

@@ -35,7 +35,7 @@ from tiburon.errors import DomainError, ModelError, ShapeError, shown
 from tiburon.functions.load_sharing import LoadSharing
 from tiburon.functions.load_tracking import AIM, TrackedLoad, tracked_load
 from tiburon.load_sharing.contact_load import ContactLoad, load_weight
-from tiburon.load_sharing.objectives import Smoothness, Sum, TorqueSmoothness
+from tiburon.load_sharing.objectives import FadingSmoothness, Sum, TorqueSmoothness
 from tiburon.load_sharing.relaxation import RELAXED
 from tiburon.load_sharing.smoothing import (
     UNBOUNDED,
@@ -105,7 +105,8 @@ class SharedRun(NamedTuple):
     them [m/s^2 or rad/s^2], shape (n, ..., undriven)."""
 
     status: Array
-    """0 where forces are optimal, 1 where there was no solution, shape (n, ...)."""
+    """0 where forces are optimal; where there is no solution 1, or another code of
+    `tiburon.trace.primitives.quadratic`, shape (n, ...)."""
 
 
 @traced
@@ -691,7 +692,9 @@ class LoadSharingControl(RunTimeFields):
         """The plan with smoothing, loads of contacts and step limits."""
         objective: Any = self.plan.objective
         if self._smooths:
-            objective = objective + (Smoothness() if self._on == "forces" else TorqueSmoothness())
+            objective = objective + (
+                FadingSmoothness() if self._on == "forces" else TorqueSmoothness()
+            )
         objective = objective + ContactLoad(len(self.plan.layout.groups))
         limits = self.plan.limits.with_steps(None if self.max_step is None else self._on)
         limits = limits._replace(relax=())

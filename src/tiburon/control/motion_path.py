@@ -29,6 +29,7 @@ from tiburon.model.world import GroundGrid
 from tiburon.record import record
 from tiburon.spatial import Scalar
 from tiburon.trace.primitives.table_rows import HANDLE, Table
+from tiburon.trace.regions import function
 
 __all__ = ["GaitPath", "MotionPath", "MotionSample"]
 
@@ -37,6 +38,9 @@ NEVER = 1e9
 
 CLEARANCE_SHARES = ((0.25, 0.78), (0.5, 1.0), (0.75, 0.78))
 """Where the ground below a swing is looked at: shares of its way, and of its height there."""
+
+LOOK = (function(terrain_height), function(smooth_terrain_height))
+"""Height and tilt of ground of triangles, and of smooth ground; code has them once."""
 
 MOST_ROUNDS = 20
 """Rounds in which feet are put on uneven ground."""
@@ -566,8 +570,7 @@ def _center_height(
     radius: float,
 ) -> Scalar:
     """Return the height of the center of a ball that touches the ground below it [m]."""
-    look = smooth_terrain_height if _grid(ground).smooth else terrain_height
-    height, tilt = look(x, y, placed_field(size, handle))
+    height, tilt = LOOK[_grid(ground).smooth](x, y, placed_field(size, handle))
     return height + radius / tilt
 
 

@@ -22,6 +22,7 @@ from tiburon.spatial import Scalar
 
 __all__ = [
     "EqualShare",
+    "FadingSmoothness",
     "InternalForce",
     "LoadTarget",
     "MotorLoss",
@@ -340,6 +341,13 @@ class Smoothness(Objective):
     def squares(self, problem: Problem, p: Sequence[Scalar], before: Before) -> list[Square]:
         """Return the squares of the changes."""
         return [Square(1.0, {k: 1.0}, -last) for k, last in enumerate(before.x)]
+
+
+@record
+class FadingSmoothness(Smoothness):
+    """The same with a weight that falls to zero at run time: other objectives decide then."""
+
+    is_definite = False
 
 
 @record
