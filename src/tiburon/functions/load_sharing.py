@@ -725,7 +725,7 @@ class LoadSharing:
             None if step_limits is None else StepLimit(step_limits),
             FrictionCone() if sides is None else None,
         ]
-        return cls(
+        found = cls(
             model,
             around,
             candidates,
@@ -736,6 +736,9 @@ class LoadSharing:
             given_sites,
             _friction(layout, grips, given_sites, friction),
         )
+        # here, so that the first call of a controller is not the one that lays out the robot
+        model.structure_key()
+        return found
 
     @property
     def contacts(self) -> tuple[Candidate, ...]:

@@ -824,7 +824,7 @@ class FixedRun(RunCases):
         if not len(cases):
             return
         if self._sampler is None:
-            kernel = sample_kernel(self.system)
+            kernel = sample_kernel(self.system, "one" if self._one else "many")
             known = kernel.__self__.parameters  # type: ignore[attr-defined]
             own = {name: x for name, x in self._parameters.items() if name in known}
             self._sampler = bind_parameters(kernel, own, None if self._one else len(self._state))

@@ -392,12 +392,16 @@ def step_kernel(source: StepSource, part: "Part" = "one") -> Callable[..., Any]:
     return known[1]
 
 
-def sample_kernel(system: System) -> Callable[..., Any]:
+def sample_kernel(system: System, part: "Part" = "one") -> Callable[..., Any]:
     """Return a kernel of the controller alone: held values after it was sampled.
 
     It takes (state, u, time), with the state (*q, *v, *x).
+
+    Args:
+        system: The robot with its controller.
+        part: "many" if it is called with batches: code for one case is not compiled then.
     """
-    return _controller_kernel(system, "sample", system.hold)
+    return _controller_kernel(system, "sample", system.hold, part)
 
 
 def command_kernel(system: System) -> Callable[..., Any]:

@@ -554,7 +554,7 @@ class _Engine:
         """
         system = self._system
         if self._sampler is None:
-            kernel = sample_kernel(system)
+            kernel = sample_kernel(system, "many")
             self._sampler = kernel.__self__  # type: ignore[attr-defined]
         known = self._sampler.parameters
         rows = {name: x for name, x in state.parameters.items() if name in known}
