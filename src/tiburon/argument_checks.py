@@ -5,7 +5,7 @@ import typing
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tiburon.errors import DomainError, ModelError, OptionError, ShapeError, shown
+from tiburon.errors import DomainError, ModelError, NonFiniteError, OptionError, ShapeError, shown
 
 
 def positive(argument: str, value: object, unit: str = "") -> float:
@@ -53,6 +53,16 @@ def vector(argument: str, value: object, size: int, *, spread: bool = False) -> 
     if array is None or array.shape != (size,):
         raise ShapeError(argument, f"{size} numbers", shown(value))
     return array
+
+
+def check_finite(argument: str, array: Any) -> None:
+    """Refuse an array that holds NaN or infinity; the error names the first such entry."""
+    import numpy as np
+
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        index = tuple(bad[0].tolist())
+        raise NonFiniteError(argument, index, float(array[index]))
 
 
 def choice(argument: str, value: object, choices: Sequence[Any]) -> None:

@@ -127,6 +127,12 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
     return matches[0] if matches else None
 
 
+def spelling_hint(name: str, known: Sequence[str]) -> str:
+    """Return advice for an unknown word: the most similar known one, or all of them."""
+    near = nearest_name(name, known)
+    return f"did you mean {near!r}?" if near else f"write one of {', '.join(known)}"
+
+
 def _shorten(names: Sequence[str], limit: int = 8) -> str:
     """Spell out a few names and count the rest."""
     shown = ", ".join(repr(name) for name in names[:limit])

@@ -194,7 +194,7 @@ EDITS = [
     ("210.28", "heavy", "Mass must have one number, got 0 values"),
     ("210.28", "nan", "line 16: DynamicRefMember: numbers must be finite and below 1e+50, got nan"),
     ("210.28", "-3", "mass must be positive, got -3 kg"),
-    ("RevoluteLink {", "RevolutLink {", "'RevolutLink' is not a kind of link; did you mean Revol"),
+    ("RevoluteLink {", "RevolutLink {", "'RevolutLink' is not a kind of link; did you mean 'Revol"),
     ('"torso.xan"', '"torso.xan', 'a string must end on its line; add the missing quote "'),
     ("DynamicRefMember {", "Member {", "expected StaticRefMember or DynamicRefMember first"),
     ("Actuator_Type                   1", "Actuator_Type 7", "Actuator_Type must be 0 (none) or"),
@@ -261,7 +261,7 @@ def test_loops_name_the_nearest_link(tmp_path):
     ):
         tb.load(path)
     path.write_text(text.replace("HardPrismaticJoint", "HardPrismJoint"))
-    with pytest.raises(tb.ModelFileError, match="did you mean HardPrismaticJoint"):
+    with pytest.raises(tb.ModelFileError, match="did you mean 'HardPrismaticJoint"):
         tb.load(path)
 
 

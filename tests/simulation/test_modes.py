@@ -218,6 +218,8 @@ def test_linear_damping_of_water_damps():
         assert mode.time_constant == pytest.approx(2.0 * I / D, rel=1e-10)
         damped = w * np.sqrt(1.0 - mode.damping_ratio**2)
         assert mode.period == pytest.approx(2.0 * np.pi / damped, rel=1e-10)
+    assert_close(found.damping_ratios, [mode.damping_ratio for mode in found.oscillations], 0.0)
+    assert len(found.damping_ratios) == 2
     decays = [mode.eigenvalue.real for mode in found if mode.kind == "decay"]
     assert_close(sorted(decays), sorted([-20.0 / m] * 3 + [-D / moment]), 1e-10)
     # place and heading stay where they are left

@@ -231,6 +231,20 @@ class _Accelerating(NamedTuple):
     a: Motion
 
 
+def velocity_terms(
+    body: PlanBody, q: JointVector, v: JointVector, parent: Vec3
+) -> tuple[Transform, Vec3, Vec3, Motion]:
+    """Return X, w, z and c of a body from the angular velocity of its parent."""
+    X = body.transform(q[body.q])
+    vJ = body.joint.velocity(q[body.q], v[body.v])
+    carried = X.direction(parent)
+    w = add(carried, vJ.angular)
+    z = cross(parent, cross(parent, X.translation))
+    # Coriolis acceleration of a sliding body
+    c = Motion(cross(w, vJ.angular), cross(add(w, carried), vJ.linear))
+    return X, w, z, c + body.joint.bias(q[body.q], v[body.v])
+
+
 def aba(
     plan: Plan,
     q: Sequence[Scalar],
@@ -262,14 +276,7 @@ def aba(
     q, v, tau = (x if isinstance(x, JointVector) else JointVector(x) for x in (q, v, tau))
 
     def motion(body: PlanBody, parent: _Moving, fx: Force | None) -> _Moving:
-        X = body.transform(q[body.q])
-        vJ = body.joint.velocity(q[body.q], v[body.v])
-        carried = X.direction(parent.w)
-        w = add(carried, vJ.angular)
-        z = cross(parent.w, cross(parent.w, X.translation))
-        # Coriolis acceleration of a sliding body
-        c = Motion(cross(w, vJ.angular), cross(add(w, carried), vJ.linear))
-        c = c + body.joint.bias(q[body.q], v[body.v])
+        X, w, z, c = velocity_terms(body, q, v, parent.w)
         p = body.inertia.gyroscopic_force(w)
         # p is the force that the body requires; external forces are subtracted
         pA = p if fx is None else p - fx

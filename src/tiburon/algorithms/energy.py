@@ -29,6 +29,17 @@ class _Moving(NamedTuple):
     twice: Scalar
 
 
+def motions_in_water(
+    plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], water: "WaterAround | None"
+) -> "tuple[Sequence[tuple[Motion, ...]], Sequence[Link]]":
+    """Return velocities relative to the water of the wet parts of each body, and these parts."""
+    if water is None:
+        return ((),) * len(plan.bodies), ((),) * len(plan.bodies)
+    from tiburon.algorithms.water.fluid import relative_motions
+
+    return relative_motions(plan, q, v, water), water.links
+
+
 def kinetic(
     plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], water: "WaterAround | None" = None
 ) -> Scalar:
@@ -46,12 +57,7 @@ def kinetic(
     Returns:
         Kinetic energy [J].
     """
-    drifts: Sequence[tuple[Motion, ...]] = ((),) * len(plan.bodies)
-    links: Sequence[Link] = ((),) * len(plan.bodies)
-    if water is not None:
-        from tiburon.algorithms.water.fluid import relative_motions
-
-        drifts, links = relative_motions(plan, q, v, water), water.links
+    drifts, links = motions_in_water(plan, q, v, water)
 
     def visit(body: PlanBody, parent: _Moving, drifts: tuple[Motion, ...], link: "Link") -> _Moving:
         vJ = body.joint.velocity(q[body.q], v[body.v])

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tiburon.algorithms.aba import accelerate_joint, eliminate_joint
 from tiburon.algorithms.rnea import base_acceleration
-from tiburon.algorithms.traversal import by_velocity, inward, outward
+from tiburon.algorithms.traversal import by_velocity, inward, outward, with_armature_force
 from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
 from tiburon.record import record
@@ -140,9 +140,7 @@ def floating_rnea(
         a0 = moving.X.motion(parent.a0)
         f = total.IC.apply(a0) + total.p
         tau = joint.project(position, f)
-        if body.armature is not None:
-            shares = zip(tau, body.armature, vd[body.v], strict=True)
-            tau = tuple(force + own * rate for force, own, rate in shares)
+        tau = with_armature_force(body, tau, vd)
         return _Solved(a0, (), tau)
 
     nothing = _Composite(RigidInertia.zero(), Force.zero())

@@ -12,6 +12,7 @@ Symbols (Featherstone 1987, chapters 3 and 5):
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from tiburon.algorithms.energy import motions_in_water
 from tiburon.algorithms.kinematics import Place, body_places
 from tiburon.algorithms.traversal import inward, joint_transforms, outward
 from tiburon.errors import ModelError
@@ -64,12 +65,7 @@ def total_momentum(
     Returns:
         Momentum about the world's origin, world axes [kg m^2/s, kg m/s].
     """
-    drifts: Sequence[tuple[Motion, ...]] = ((),) * len(plan.bodies)
-    links: Sequence[Link] = ((),) * len(plan.bodies)
-    if water is not None:
-        from tiburon.algorithms.water.fluid import relative_motions
-
-        drifts, links = relative_motions(plan, q, v, water), water.links
+    drifts, links = motions_in_water(plan, q, v, water)
 
     def motion(
         body: PlanBody, parent: _Moving, drifts: tuple[Motion, ...], link: "Link"

@@ -16,7 +16,7 @@ import numpy as np
 from tiburon.algorithms.rnea import transmitted
 from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import scalars
-from tiburon.algorithms.traversal import by_velocity
+from tiburon.algorithms.traversal import by_velocity, with_armature_force
 from tiburon.spatial import Force, Motion, Scalar
 from tiburon.spatial.vec3 import ZERO3
 from tiburon.trace.array import as_traced
@@ -117,9 +117,7 @@ def reactions_under(
         if units is not None:
             F = [Force.from_array(units[k : k + 6]) for k in range(0, len(units), 6)]
         joint_force, actuator, bearing = split(S, wrench, F)
-        if body.armature is not None:
-            shares = zip(joint_force, body.armature, vd[body.v], strict=True)
-            joint_force = tuple(force + own * rate for force, own, rate in shares)
+        joint_force = with_armature_force(body, joint_force, vd)
         tau.append(joint_force)
         actuators += actuator
         bearings += bearing

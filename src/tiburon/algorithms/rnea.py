@@ -15,7 +15,7 @@ No linear velocity is needed, which makes this form the cheapest.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
-from tiburon.algorithms.traversal import by_velocity, inward, outward
+from tiburon.algorithms.traversal import by_velocity, inward, outward, with_armature_force
 from tiburon.model import Plan, PlanBody
 from tiburon.spatial import Force, Mat3, Motion, Scalar, Transform, Vec3, rate_matrix
 from tiburon.spatial.vec3 import ZERO3, add, add_cross, add_matrix_vector
@@ -63,12 +63,7 @@ def rnea(
     """
 
     def project(body: PlanBody, f: Force) -> tuple[Scalar, ...]:
-        tau = body.joint.project(q[body.q], f)
-        if body.armature is None:
-            return tau
-        # armature acts on the joint only
-        shares = zip(tau, body.armature, vd[body.v], strict=True)
-        return tuple(force + own * rate for force, own, rate in shares)
+        return with_armature_force(body, body.joint.project(q[body.q], f), vd)
 
     kept = _recursion(plan, q, v, vd, gravity, external, project)
     return by_velocity(plan, kept)

@@ -26,6 +26,7 @@ __all__ = [
     "pairs",
     "to_root",
     "with_armature",
+    "with_armature_force",
 ]
 
 
@@ -300,6 +301,16 @@ def with_armature(plan: Plan, H: Sequence[Sequence[Scalar]]) -> tuple[tuple[Scal
         for k, own in enumerate(body.armature or (), start=body.v.start):
             rows[k][k] = rows[k][k] + own
     return tuple(map(tuple, rows))
+
+
+def with_armature_force(
+    body: PlanBody, tau: tuple[Scalar, ...], vd: Sequence[Scalar]
+) -> tuple[Scalar, ...]:
+    """Return the forces of a joint with those of armatures, which act on the joint only."""
+    if body.armature is None:
+        return tau
+    shares = zip(tau, body.armature, vd[body.v], strict=True)
+    return tuple(force + own * rate for force, own, rate in shares)
 
 
 def ancestors(plan: Plan, body: int) -> frozenset[int]:

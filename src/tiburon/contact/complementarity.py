@@ -32,6 +32,7 @@ from tiburon.algorithms.forward import METHODS
 from tiburon.algorithms.kinematics import WORLD_PLACE, Place, body_motions
 from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import JointVector
+from tiburon.argument_checks import check_finite
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.contact.candidates import Candidate, parameter_count
 from tiburon.contact.certificate import RANK_CUT
@@ -45,7 +46,7 @@ from tiburon.contact.rows import (
     in_frame,
     part_place,
 )
-from tiburon.errors import DomainError, NonFiniteError, ShapeError
+from tiburon.errors import DomainError, ShapeError
 from tiburon.loops.constraints import Switches
 from tiburon.loops.methods import constrained_motion
 from tiburon.loops.metric import MIN_CUT
@@ -354,10 +355,7 @@ def checked_problem(C: ArrayLike, d: ArrayLike) -> tuple[Array, Array]:
             "C", f"{count} x {count}, as d has {count} entries", " x ".join(map(str, matrix.shape))
         )
     for name, array in (("C", matrix), ("d", vector)):
-        bad = np.argwhere(~np.isfinite(array))
-        if len(bad):
-            index = tuple(bad[0].tolist())
-            raise NonFiniteError(name, index, float(array[index]))
+        check_finite(name, array)
     size = float(np.abs(matrix).max(initial=0.0))
     if float(np.abs(matrix - matrix.T).max(initial=0.0)) > 1e-9 * size:
         raise DomainError("C", "a symmetric matrix", "one that is not", advice="use C = F^T H^-1 F")

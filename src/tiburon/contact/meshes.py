@@ -484,6 +484,29 @@ def _corners_over_faces(
     return Features.of(x[inside], foot[inside], -n[inside], 0.0)
 
 
+def _closest_points(p1: Array, d1: Array, p2: Array, d2: Array) -> tuple[Any, ...]:
+    """Return where lines p + s d come closest to each other.
+
+    Returns:
+        Whether they are not parallel; s on the first and t on the second line; both points; unit
+        vectors along the common normal.
+    """
+    c = np.cross(d1, d2)
+    square = np.sum(c * c, axis=1)
+    skew = square > FLAT_SINE**2 * np.sum(d1 * d1, axis=1) * np.sum(d2 * d2, axis=1)
+    safe = np.where(skew, square, 1.0)
+    s, t = (np.sum(np.cross(p2 - p1, d) * c, axis=1) / safe for d in (d2, d1))
+    return skew, s, t, p1 + s[:, None] * d1, p2 + t[:, None] * d2, c / np.sqrt(safe)[:, None]
+
+
+def _sharp_edges(mesh: Solid, near: Indices) -> tuple[Indices, Array, Array]:
+    """Return the sharp edges of some triangles, where they start, and the vectors to their ends."""
+    edges = np.unique(mesh.face_edges[near].reshape(-1))
+    edges = edges[mesh.is_sharp[edges]]
+    start = mesh.vertices[mesh.edges[edges, 0]]
+    return edges, start, mesh.vertices[mesh.edges[edges, 1]] - start
+
+
 def _crossings(first: Solid, second: Solid, vertices: Array, R: Array, pairs: Indices) -> Features:
     """Return the crossings of sharp edges of two meshes, in axes of the second."""
     edges = np.stack(
@@ -498,20 +521,13 @@ def _crossings(first: Solid, second: Solid, vertices: Array, R: Array, pairs: In
     one, other = first.edges[edges[:, 0]], second.edges[edges[:, 1]]
     p1, p2 = vertices[one[:, 0]], second.vertices[other[:, 0]]
     d1, d2 = vertices[one[:, 1]] - p1, second.vertices[other[:, 1]] - p2
-    c = np.cross(d1, d2)
-    square = np.sum(c * c, axis=1)
-    crosses = square > FLAT_SINE**2 * np.sum(d1 * d1, axis=1) * np.sum(d2 * d2, axis=1)
-    safe = np.where(crosses, square, 1.0)
-    r = p2 - p1
-    s, t = (np.sum(np.cross(r, d) * c, axis=1) / safe for d in (d2, d1))
+    crosses, s, t, x, y, n = _closest_points(p1, d1, p2, d2)
     crosses &= (
         (s >= -FACE_MARGIN)
         & (s <= 1.0 + FACE_MARGIN)
         & (t >= -FACE_MARGIN)
         & (t <= 1.0 + FACE_MARGIN)
     )
-    x, y = p1 + s[:, None] * d1, p2 + t[:, None] * d2
-    n = c / np.sqrt(safe)[:, None]
     outward = first.edge_normals[edges[:, 0]] @ R.T
     n = np.where(np.sum(n * outward, axis=1)[:, None] < 0.0, -n, n)
     crosses &= np.sum(n * second.edge_normals[edges[:, 1]], axis=1) < 0.0
@@ -564,10 +580,7 @@ def _point_over(x: Array, mesh: Solid, near: Indices) -> Features:
         inside &= area >= -FACE_MARGIN * np.sum(side * side, axis=1)
     points = [foot[inside]]
     normals = [n[inside]]
-    edges = np.unique(mesh.face_edges[near].reshape(-1))
-    edges = edges[mesh.is_sharp[edges]]
-    start = mesh.vertices[mesh.edges[edges, 0]]
-    side = mesh.vertices[mesh.edges[edges, 1]] - start
+    edges, start, side = _sharp_edges(mesh, near)
     s = np.sum(side * (x - start), axis=1) / np.sum(side * side, axis=1)
     y = start + s[:, None] * side
     direction, good = _toward(x[None], y)
@@ -586,20 +599,11 @@ def _point_over(x: Array, mesh: Solid, near: Indices) -> Features:
 
 def _axis_over_edges(axis: Array, mesh: Solid, near: Indices) -> Features:
     """Return where the axis of a capsule passes sharp edges of a mesh."""
-    edges = np.unique(mesh.face_edges[near].reshape(-1))
-    edges = edges[mesh.is_sharp[edges]]
-    p2 = mesh.vertices[mesh.edges[edges, 0]]
-    d2 = mesh.vertices[mesh.edges[edges, 1]] - p2
+    edges, p2, d2 = _sharp_edges(mesh, near)
     p1, d1 = np.broadcast_to(axis[0], p2.shape), np.broadcast_to(axis[1] - axis[0], p2.shape)
-    c = np.cross(d1, d2)
-    square = np.sum(c * c, axis=1)
-    good = square > FLAT_SINE**2 * np.sum(d1 * d1, axis=1) * np.sum(d2 * d2, axis=1)
-    safe = np.where(good, square, 1.0)
-    s, t = (np.sum(np.cross(p2 - p1, d) * c, axis=1) / safe for d in (d2, d1))
+    good, s, t, x, y, n = _closest_points(p1, d1, p2, d2)
     good &= (s > 0.0) & (s < 1.0) & (t > 0.0) & (t < 1.0)
-    x, y = p1 + s[:, None] * d1, p2 + t[:, None] * d2
-    # the common normal, away from the mesh
-    n = c / np.sqrt(safe)[:, None]
+    # away from the mesh
     n = np.where(np.sum(n * mesh.edge_normals[edges], axis=1)[:, None] < 0.0, -n, n)
     good &= _outward(n, y, mesh.vertices[mesh.opposite[edges]])
     return Features.of(x[good], y[good], -n[good], 0.0)

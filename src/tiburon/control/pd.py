@@ -1,6 +1,6 @@
 """PD and PID control of joints."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ from tiburon.control.joint_tracking import (
     Gains,
     JointSelection,
     Target,
+    TrackingError,
     as_gains,
     as_target,
     commands_of,
@@ -59,11 +60,8 @@ class PD(RunTimeFields):
     def __call__(self, state: State) -> Any:
         """Return the commands in a state."""
         chosen = select_joints(state.model, self.joints)
-        count = len(chosen.v)
         own = run_time_fields(self, state)
-        e = tracking_error(state, chosen, own["target"], table_handles(self, state))
-        force = gains(own["stiffness"], count, "stiffness") * e.error
-        force = force + gains(own["damping"], count, "damping") * e.rate
+        _, force = _proportional_derivative(self, state, chosen, own)
         return commands_of(state, chosen, force, self.through)
 
     @property
@@ -128,9 +126,7 @@ class PID(RunTimeFields):
         chosen = self._chosen(state.model)
         count = len(chosen.v)
         own = run_time_fields(self, state)
-        e = tracking_error(state, chosen, own["target"], table_handles(self, state))
-        force = gains(own["stiffness"], count, "stiffness") * e.error
-        force = force + gains(own["damping"], count, "damping") * e.rate
+        e, force = _proportional_derivative(self, state, chosen, own)
         force = force + gains(own["integral"], count, "integral") * state.own
         rates = e.error
         if "limit" in own:
@@ -162,3 +158,13 @@ def _set_up(controller: Any, names: tuple[str, ...]) -> None:
     target = as_target(controller.target)
     object.__setattr__(controller, "target", target)
     object.__setattr__(controller, "joints", target_joints(target, controller.joints))
+
+
+def _proportional_derivative(
+    control: PD | PID, state: State, chosen: JointSelection, own: Mapping[str, Any]
+) -> tuple[TrackingError, Any]:
+    """Return the tracking error and the force of its proportional and derivative terms."""
+    count = len(chosen.v)
+    e = tracking_error(state, chosen, own["target"], table_handles(control, state))
+    force = gains(own["stiffness"], count, "stiffness") * e.error
+    return e, force + gains(own["damping"], count, "damping") * e.rate

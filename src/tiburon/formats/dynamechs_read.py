@@ -39,7 +39,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from tiburon.errors import ModelError, ModelFileError, nearest_name
+from tiburon.errors import ModelError, ModelFileError, nearest_name, spelling_hint
 from tiburon.formats.lenient import FilePart, Findings, lenient_body, lenient_model
 from tiburon.formats.limits import LARGEST, MAX_DEPTH, Budget, read_bytes
 from tiburon.model import (
@@ -594,8 +594,7 @@ def read_loop(block: Block, named: dict[str, str], findings: Findings) -> LoopCl
     hardness, kind = block.kind[:4], block.kind[4:]
     if hardness not in ("Hard", "Soft") or kind not in LOOP_JOINTS:
         known = [f"{h}{k}" for h in ("Hard", "Soft") for k in LOOP_JOINTS]
-        near = nearest_name(block.kind, known)
-        hint = f"did you mean {near}?" if near else f"known: {', '.join(known)}"
+        hint = spelling_hint(block.kind, known)
         block.fail(f"{block.kind[:40]!r} is not a loop joint; {hint}")
     places = []
     for label in ("Link_A_Name", "Link_B_Name"):
@@ -759,8 +758,7 @@ class _Reader:
             place = place @ Pose.from_axis_angle((0.0, 0.0, 1.0), theta, (0.0, 0.0, d))
         elif block.kind != "StaticRootLink":
             known = (*MOVING_LINKS, "ZScrewTxLink", "StaticRootLink", "Branch")
-            near = nearest_name(block.kind, known)
-            hint = f"did you mean {near}?" if near else f"known: {', '.join(known)}"
+            hint = spelling_hint(block.kind, known)
             block.fail(f"{block.kind[:40]!r} is not a kind of link; {hint}")
         if block.name.strip():
             self.frames.append(Frame(self._name(block), carrier, place))

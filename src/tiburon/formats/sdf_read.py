@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.errors import ModelError, nearest_name
+from tiburon.errors import ModelError, nearest_name, spelling_hint
 from tiburon.formats.lenient import Findings, lenient_body, lenient_model
 from tiburon.formats.limits import Budget, read_bytes
 from tiburon.formats.mesh_paths import MeshPaths
@@ -535,9 +535,7 @@ def check_kind(element: XmlElement) -> str:
     """Return the type of a joint; raise if it is unknown."""
     kind = element.attribute("type")
     if kind not in JOINT_TYPES:
-        near = nearest_name(kind, JOINT_TYPES)
-        hint = f"did you mean {near!r}?" if near else f"write one of {', '.join(JOINT_TYPES)}"
-        element.fail(f"unknown joint type {kind!r}; {hint}")
+        element.fail(f"unknown joint type {kind!r}; {spelling_hint(kind, JOINT_TYPES)}")
     return kind
 
 

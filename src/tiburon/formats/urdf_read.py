@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from tiburon.errors import ModelError, ModelFileError, nearest_name
+from tiburon.errors import ModelError, ModelFileError, nearest_name, spelling_hint
 from tiburon.formats.lenient import MAX_SHOWN, Findings, lenient_body, lenient_model
 from tiburon.formats.limits import Budget, read_bytes
 from tiburon.formats.mesh_paths import MeshPaths
@@ -149,9 +149,7 @@ def _read_joint(name: str, element: XmlElement, mimic: Mimic | None, findings: F
         if kind == "spherical":
             return Spherical(name, pose=pose, limits=limits, passive=passive)
         if kind not in JOINT_TYPES:
-            near = nearest_name(kind, JOINT_TYPES)
-            hint = f"did you mean {near!r}?" if near else f"write one of {', '.join(JOINT_TYPES)}"
-            element.fail(f"unknown joint type {kind!r}; {hint}")
+            element.fail(f"unknown joint type {kind!r}; {spelling_hint(kind, JOINT_TYPES)}")
         axis = read_axis(element)
         if kind == "planar":
             return Planar(name, axis, pose=pose, limits=limits, passive=passive)
@@ -459,9 +457,7 @@ def _read_loop(element: XmlElement, links: Mapping[str, XmlElement]) -> LoopClos
     second, second_pose = _end(element, "successor", links)
     kind = element.attribute("type")
     if kind not in LOOP_JOINT_TYPES:
-        near = nearest_name(kind, LOOP_JOINT_TYPES)
-        hint = f"did you mean {near!r}?" if near else f"write one of {', '.join(LOOP_JOINT_TYPES)}"
-        element.fail(f"unknown type of loop {kind!r}; {hint}")
+        element.fail(f"unknown type of loop {kind!r}; {spelling_hint(kind, LOOP_JOINT_TYPES)}")
     try:
         joint: Joint
         if kind == "fixed":

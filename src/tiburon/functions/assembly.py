@@ -59,6 +59,7 @@ from tiburon.functions.mobility import (
     closed_nearby,
     constraint_words,
     is_disagreement,
+    known_pose,
     nearly_redundant,
     null_space,
 )
@@ -344,8 +345,7 @@ def prepared(
                 listing="model.frame_names",
             )  # fmt: skip
     if guess is None:
-        known = next((model.poses[n] for n in ("home", "stand") if n in model.poses), None)
-        guess = model.neutral() if known is None else np.array(known)
+        guess = known_pose(model)
     try:
         rows = np.array(model.normalize(guess))
     except ShapeError as error:

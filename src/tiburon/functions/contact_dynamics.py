@@ -365,25 +365,29 @@ def _violation(problem: ContactProblem, solution: ModeSolution) -> float:
 
 def _check_motion(names: tuple[str, ...], gap: Array, speed: Array) -> None:
     """Refuse states with penetration or collisions."""
-    if gap.size and gap.min() < -TOUCHING_GAP:
-        *case, point = np.unravel_index(int(np.argmin(gap)), gap.shape)
+
+    def check(values: Array, tolerance: float, expected: str, given: str, advice: str) -> None:
+        if not values.size or values.min() >= -tolerance:
+            return
+        *case, point = np.unravel_index(int(np.argmin(values)), values.shape)
         at = f" in case {tuple(map(int, case))}" if case else ""
-        raise DomainError(
-            f"contact {names[point]!r}",
-            "shapes that touch at most",
-            f"a penetration of {-float(gap.min()):.3g} m{at}",
-            advice="move the robot, or use q=tb.lift_out(model, q, world=world)",
-        )
-    approach = np.where(gap <= TOUCHING_GAP, speed, 0.0)
-    if approach.size and approach.min() < -AT_REST:
-        *case, point = np.unravel_index(int(np.argmin(approach)), approach.shape)
-        at = f" in case {tuple(map(int, case))}" if case else ""
-        raise DomainError(
-            f"contact {names[point]!r}",
-            "shapes that do not approach each other",
-            f"an approach at {-float(approach.min()):.3g} m/s{at}",
-            advice="take the velocity after the collision: tb.impact(model, q, v, world=world).v",
-        )
+        given = given.format(-float(values.min()))
+        raise DomainError(f"contact {names[point]!r}", expected, f"{given}{at}", advice=advice)
+
+    check(
+        gap,
+        TOUCHING_GAP,
+        "shapes that touch at most",
+        "a penetration of {:.3g} m",
+        "move the robot, or use q=tb.lift_out(model, q, world=world)",
+    )
+    check(
+        np.where(gap <= TOUCHING_GAP, speed, 0.0),
+        AT_REST,
+        "shapes that do not approach each other",
+        "an approach at {:.3g} m/s",
+        "take the velocity after the collision: tb.impact(model, q, v, world=world).v",
+    )
 
 
 def _share(name: str, value: float) -> float:

@@ -602,6 +602,12 @@ def _cut(model: Model, residuals: Array, tolerance: float = 0.0) -> float:
     return float(rank_cut(model, residuals.tolist(), max(RANK_TOLERANCE, tolerance)))
 
 
+def known_pose(model: Model) -> Array:
+    """Return the pose "home" or "stand" of a robot that has one, else the neutral configuration."""
+    known = next((model.poses[name] for name in ("home", "stand") if name in model.poses), None)
+    return model.neutral() if known is None else np.array(known)
+
+
 def position_of(model: Model, q: ArrayLike | None, tolerance: float = 0.0) -> Array:
     """Return a position with closed loops: the given one, or one that the model contains.
 
@@ -616,8 +622,7 @@ def position_of(model: Model, q: ArrayLike | None, tolerance: float = 0.0) -> Ar
         if at.ndim != 1:
             raise ShapeError("q", model.describe_q(), f"shape {at.shape}", advice="one pose each")
         return at
-    known = next((model.poses[name] for name in ("home", "stand") if name in model.poses), None)
-    at = model.neutral() if known is None else np.array(known)
+    at = known_pose(model)
     from tiburon.functions.assembly import GIVEN_CLOSED, assemble, is_closed
 
     if is_closed(model, at, max(GIVEN_CLOSED, tolerance)):
@@ -634,10 +639,7 @@ def loop_rows(model: Model, q: Array) -> tuple[Array, Array]:
         DomainError: If a residual is not finite in this configuration.
     """
     held = constraints(model, model.plan, [float(x) for x in q])
-    J = np.zeros((len(held.value), model.nv))
-    for k, row in enumerate(held.jacobian):
-        for i, x in row.items():
-            J[k, i] = x
+    J = held.dense_jacobian(model.nv)
     residuals = np.array(held.value, dtype=np.float64)
     broken = ~(np.isfinite(residuals) & np.isfinite(J).all(axis=1))
     if broken.any():

@@ -30,6 +30,7 @@ from tiburon.algorithms.kinematics import WORLD_PLACE, Moving, Place, body_motio
 from tiburon.algorithms.tape_calls import JointVector, recorder, taping
 from tiburon.algorithms.traversal import ancestors, each, to_root
 from tiburon.arguments import public
+from tiburon.arrays import NDArray
 from tiburon.errors import ModelError
 from tiburon.model import JointCoupling, LoopClosure, Model, Plan, PlanBody, TracedClosure
 from tiburon.model.closure import MOTION_SIZE, Closure, ClosureProgram, Seen, closure_program
@@ -105,6 +106,14 @@ class Constraints(NamedTuple):
 
     bias: tuple[Scalar, ...]
     """Second derivative of the residual at vd = 0 [m/s^2 or rad/s^2]."""
+
+    def dense_jacobian(self, nv: int) -> NDArray[np.float64]:
+        """Return J on floats, shape (rows, nv)."""
+        J = np.zeros((len(self.jacobian), nv))
+        for k, row in enumerate(self.jacobian):
+            for i, x in row.items():
+                J[k, i] = x
+        return J
 
 
 class End(NamedTuple):
@@ -559,6 +568,24 @@ def constraint_values(
     return _all(model, plan, q, v, has_rows=False)
 
 
+def add_to_rows(rows: Sequence[Row], body: PlanBody, projected: Sequence[Sequence[Scalar]]) -> None:
+    """Add what a joint contributes to rows of a Jacobian, in place."""
+    for row, parts in zip(rows, projected, strict=True):
+        for index, part in enumerate(parts, start=body.v.start):
+            # coupled joints share the variable of their leader
+            row[index] = row[index] + part if index in row else part
+
+
+def _stacked(parts: Sequence[Constraints]) -> Constraints:
+    """Return the constraints of several loops as one."""
+    return Constraints(
+        tuple(x for one in parts for x in one.value),
+        tuple(row for one in parts for row in one.jacobian),
+        tuple(x for one in parts for x in one.rate),
+        tuple(x for one in parts for x in one.bias),
+    )
+
+
 def closure_constraints(
     loops: Sequence[LoopClosure],
     plan: Plan,
@@ -577,12 +604,7 @@ def closure_constraints(
     motions = None if v is None else body_motions(plan, q, v, None)
     transmit = transmitter(q)
     found = [_closure(loop, plan, transmit, places, motions) for loop in loops]
-    return Constraints(
-        tuple(x for one in found for x in one.value),
-        tuple(row for one in found for row in one.jacobian),
-        tuple(x for one in found for x in one.rate),
-        tuple(x for one in found for x in one.bias),
-    )
+    return _stacked(found)
 
 
 def closure_values(
@@ -591,12 +613,7 @@ def closure_values(
     """Compute the same without the Jacobian; its rows are empty."""
     places, motions = body_places(plan, q), body_motions(plan, q, v, None)
     found = [_closure(loop, plan, None, places, motions) for loop in loops]
-    return Constraints(
-        tuple(x for one in found for x in one.value),
-        tuple(row for one in found for row in one.jacobian),
-        tuple(x for one in found for x in one.rate),
-        tuple(x for one in found for x in one.bias),
-    )
+    return _stacked(found)
 
 
 def _constraints_on_tape(
@@ -771,10 +788,7 @@ def _rows(
         if end == WORLD_BODY:
             continue
         for body, projected in to_root(plan, plan.bodies[end], transmit, carried, until=shared):
-            for row, parts in zip(rows, projected, strict=True):
-                for index, part in enumerate(parts, start=body.v.start):
-                    # coupled joints share the variable of their leader
-                    row[index] = row[index] + part if index in row else part
+            add_to_rows(rows, body, projected)
     return tuple(rows)
 
 

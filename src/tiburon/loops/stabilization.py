@@ -71,6 +71,16 @@ class Penalty:
         d = 2.0 * math.sqrt(k) if self.damping is None else self.damping
         return [-(k * c + d * rate) for c, rate in zip(terms.value, terms.rate, strict=True)]
 
+    def joint_forces(
+        self, terms: Constraints, force: Sequence[Scalar]
+    ) -> tuple[list[Scalar], list[Scalar]]:
+        """Return joint forces with those of the constraints added, and the constraint forces."""
+        pushes, total = self.forces(terms), list(force)
+        for row, push in zip(terms.jacobian, pushes, strict=True):
+            for i, entry in row.items():
+                total[i] = total[i] + entry * push
+        return total, pushes
+
 
 @record
 class Baumgarte:

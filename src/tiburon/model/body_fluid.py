@@ -521,17 +521,16 @@ class BodyFluid:
                     "of its entries"
                 )
             object.__setattr__(self, "added_mass", matrix6(M, element, "added_mass"))
-        listed: object = self.drag
-        if not isinstance(listed, (tuple, list)) or not all(isinstance(d, Drag) for d in listed):
-            raise ModelError(
-                f"{element}: drag must be a tuple of drag shapes such as CylinderDrag(...), "
-                f"got {shown(listed)}"
-            )
-        object.__setattr__(self, "drag", tuple(listed))
-        fins: object = self.fins
-        if not isinstance(fins, (tuple, list)) or not all(isinstance(f, Fin) for f in fins):
-            raise ModelError(f"{element}: fins must be a tuple of Fin(...), got {shown(fins)}")
-        object.__setattr__(self, "fins", tuple(fins))
+        for part, kind, expected in (
+            ("drag", Drag, "drag shapes such as CylinderDrag(...)"),
+            ("fins", Fin, "Fin(...)"),
+        ):
+            given = getattr(self, part)
+            if not isinstance(given, (tuple, list)) or not all(isinstance(x, kind) for x in given):
+                raise ModelError(
+                    f"{element}: {part} must be a tuple of {expected}, got {shown(given)}"
+                )
+            object.__setattr__(self, part, tuple(given))
         if self.reference_density is not None:
             density = positive_density(self.reference_density, element, "reference_density")
             object.__setattr__(self, "reference_density", density)

@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.argument_checks import at_least, choice, positive
+from tiburon.argument_checks import at_least, check_finite, choice, positive
 from tiburon.arrays import ArrayLike, NDArray
-from tiburon.errors import DomainError, ModelError, NonFiniteError, OptionError, ShapeError
+from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
 from tiburon.model.value_checks import number
 from tiburon.record import record
 
@@ -106,11 +106,6 @@ class ContactKind:
     def unilateral_columns(self) -> tuple[bool, ...]:
         """For each column of `wrench_basis`, whether its coefficient must not be negative."""
         return tuple(label in self.unilateral for label in self.wrench_labels)
-
-    @property
-    def frictional_columns(self) -> tuple[bool, ...]:
-        """For each column of `wrench_basis`, whether friction bounds it."""
-        return tuple(label in self.frictional for label in self.wrench_labels)
 
     @property
     def sliding(self) -> "ContactKind":
@@ -349,10 +344,7 @@ def _finite(argument: str, value: ArrayLike, ndim: int) -> NDArray[np.float64]:
         raise ShapeError(argument, f"an array of {ndim} dimensions", repr(value)) from error
     if array.ndim != ndim:
         raise ShapeError(argument, f"an array of {ndim} dimensions", array.shape)
-    bad = np.argwhere(~np.isfinite(array))
-    if len(bad):
-        index = tuple(bad[0].tolist())
-        raise NonFiniteError(argument, index, float(array[index]))
+    check_finite(argument, array)
     return array
 
 

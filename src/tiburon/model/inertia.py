@@ -67,10 +67,10 @@ class Inertia:
             size: Edge lengths along the body axes [m], shape (3,).
             com: Center of the box in body axes [m], shape (3,).
         """
-        x, y, z = vec3(size, "inertia", "box size")
-        m = number(mass, "inertia", "mass") / 12.0
-        diagonal = (m * (y * y + z * z), m * (z * z + x * x), m * (x * x + y * y))
-        return cls(mass, vec3(com, "inertia", "center of mass"), _diagonal(diagonal))
+        moments = _moments(
+            number(mass, "inertia", "mass") / 12.0, vec3(size, "inertia", "box size")
+        )
+        return cls(mass, vec3(com, "inertia", "center of mass"), _diagonal(moments))
 
     @classmethod
     @public
@@ -91,10 +91,8 @@ class Inertia:
             radii: Semi-axes along the body axes [m], shape (3,).
             com: Center of the ellipsoid in body axes [m], shape (3,).
         """
-        x, y, z = vec3(radii, "inertia", "radii")
-        m = number(mass, "inertia", "mass") / 5.0
-        diagonal = (m * (y * y + z * z), m * (z * z + x * x), m * (x * x + y * y))
-        return cls(mass, vec3(com, "inertia", "center of mass"), _diagonal(diagonal))
+        moments = _moments(number(mass, "inertia", "mass") / 5.0, vec3(radii, "inertia", "radii"))
+        return cls(mass, vec3(com, "inertia", "center of mass"), _diagonal(moments))
 
     @classmethod
     @public
@@ -215,6 +213,12 @@ def _is_plainly_definite(tensor: Tensor6) -> bool:
     determinant = zz * second - xx * yz * yz - yy * xz * xz + 2.0 * xy * xz * yz
     trace = xx + yy + zz
     return xx > 0.0 and second > 0.0 and determinant > 1e-9 * trace * trace * trace > 0.0
+
+
+def _moments(m: float, lengths: Vec3) -> tuple[float, float, float]:
+    """Return m (y^2 + z^2) and so on, of lengths along the axes."""
+    x, y, z = lengths
+    return m * (y * y + z * z), m * (z * z + x * x), m * (x * x + y * y)
 
 
 def _diagonal(moments: tuple[float, float, float]) -> Tensor6:

@@ -348,7 +348,7 @@ class Model(StateSpace):
         Example:
             ``tree.with_loops(LoopClosure("pin", "coupler", "rocker", Revolute("pin", axis)))``
         """
-        return self._changed(self._parts._replace(loops=(*self.loops, *loops)), name)
+        return self._extended(name, loops=loops)
 
     @public
     def with_actuators(self, *actuators: Actuator, name: str | None = None) -> "Model":
@@ -359,7 +359,7 @@ class Model(StateSpace):
                 joints are passive.
             name: Name of the result; by default that of this robot.
         """
-        return self._changed(self._parts._replace(actuators=(*self.actuators, *actuators)), name)
+        return self._extended(name, actuators=actuators)
 
     @public
     def with_frames(self, *frames: Frame, name: str | None = None) -> "Model":
@@ -372,7 +372,7 @@ class Model(StateSpace):
         Example:
             ``arm.with_frames(Frame("camera", "wrist", Pose(translation=(0.0, 0.0, 0.1))))``
         """
-        return self._changed(self._parts._replace(frames=(*self.frames, *frames)), name)
+        return self._extended(name, frames=frames)
 
     @public
     def with_thrusters(self, *thrusters: Thruster, name: str | None = None) -> "Model":
@@ -385,7 +385,7 @@ class Model(StateSpace):
         Example:
             ``hull.with_thrusters(Thruster("stern", "hull", position=(-0.5, 0.0, 0.0)))``
         """
-        return self._changed(self._parts._replace(thrusters=(*self.thrusters, *thrusters)), name)
+        return self._extended(name, thrusters=thrusters)
 
     @public
     def with_bodies(self, *bodies: Body, name: str | None = None) -> "Model":
@@ -401,7 +401,7 @@ class Model(StateSpace):
         Example:
             ``rov.with_bodies(Body("lead", "hull", joint=Fixed("lead"), inertia=Inertia(0.5)))``
         """
-        return self._changed(self._parts._replace(bodies=(*self.bodies, *bodies)), name)
+        return self._extended(name, bodies=bodies)
 
     @public
     def with_poses(
@@ -490,6 +490,11 @@ class Model(StateSpace):
         whole = composition.joined(rest, added, self.name, other.name)
         movable = not (self.immovable_joint_names or other.immovable_joint_names)
         return Model._of(name or self.name, whole, self.about, movable)
+
+    def _extended(self, name: str | None, **added: tuple[Any, ...]) -> "Model":
+        """Return this robot with further parts of some kinds."""
+        parts = {kind: (*getattr(self, kind), *more) for kind, more in added.items()}
+        return self._changed(self._parts._replace(**parts), name)
 
     def _changed(self, parts: Parts, name: str | None) -> "Model":
         """Return a model of other parts, with the same tolerance for joints without inertia."""

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.argument_checks import refuse_unusable
+from tiburon.argument_checks import check_finite, refuse_unusable
 from tiburon.arrays import NDArray
-from tiburon.errors import ModelError, NonFiniteError, ShapeError, TiburonError, UnknownNameError
+from tiburon.errors import ModelError, ShapeError, TiburonError, UnknownNameError
 from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.joints.joint import JointPassive
 from tiburon.model.model import Model
@@ -334,10 +334,7 @@ def _array(name: str, shape: tuple[int, ...], value: Any) -> Array:
         array = _six(argument, array)
     if array.ndim < len(shape) or array.shape[array.ndim - len(shape) :] != shape:
         raise ShapeError(argument, wanted, f"shape {array.shape}")
-    bad = np.argwhere(~np.isfinite(array))
-    if len(bad):
-        first = tuple(bad[0].tolist())
-        raise NonFiniteError(argument, first, float(array[first]))
+    check_finite(argument, array)
     return array
 
 

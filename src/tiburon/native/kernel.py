@@ -227,9 +227,7 @@ class Kernel:
             by: Arguments, likewise.
             values: Whether to return the results first.
         """
-        from tiburon.trace.derivative import forward_derivative
-
-        return self._derived(forward_derivative(self.program(), of=of, by=by, values=values))
+        return self._derivative("forward_derivative", of, by, values)
 
     def reverse(
         self, *, of: Choice = None, by: Choice = None, values: bool = False
@@ -241,9 +239,7 @@ class Kernel:
             by: Arguments, likewise.
             values: Whether to return the results first.
         """
-        from tiburon.trace.derivative import reverse_derivative
-
-        return self._derived(reverse_derivative(self.program(), of=of, by=by, values=values))
+        return self._derivative("reverse_derivative", of, by, values)
 
     def jacobian(
         self, *, of: Choice = None, by: Choice = None, values: bool = False
@@ -261,10 +257,15 @@ class Kernel:
         own = getattr(self._source, "jacobian", None)
         program = own(values=values) if own is not None and of is by is None else None
         if program is None:
-            from tiburon.trace.derivative import jacobian
-
-            program = jacobian(self.program(), of=of, by=by, values=values)
+            return self._derivative("jacobian", of, by, values)
         return self._derived(program)
+
+    def _derivative(self, kind: str, of: Choice, by: Choice, values: bool) -> Callable[..., Any]:
+        """Return the kernel of a derivative of the program, by a function of `trace.derivative`."""
+        from tiburon.trace import derivative
+
+        differentiate = getattr(derivative, kind)
+        return self._derived(differentiate(self.program(), of=of, by=by, values=values))
 
     def _derived(self, program: Program) -> Callable[..., Any]:
         """Return a kernel of another program with the same parameters."""

@@ -39,6 +39,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiburon.algorithms.aba import velocity_terms
 from tiburon.algorithms.bias import bias
 from tiburon.algorithms.crba import chosen_mass_elements
 from tiburon.algorithms.joint_space import expanded_parents
@@ -47,7 +48,7 @@ from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import JointVector, taping
 from tiburon.algorithms.traversal import outward, to_root
 from tiburon.functions.kernel_source import INLINED_BODIES
-from tiburon.loops.constraints import Constraints, Row, transmitter
+from tiburon.loops.constraints import Constraints, Row, add_to_rows, transmitter
 from tiburon.loops.like_parts import Apart, plan_apart
 from tiburon.loops.metric import (
     MIN_CUT,
@@ -63,7 +64,7 @@ from tiburon.model import Model, Plan, PlanBody
 from tiburon.model.joints import Free
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Motion, Scalar, Transform, Vec3
-from tiburon.spatial.vec3 import ZERO3, add, cross
+from tiburon.spatial.vec3 import ZERO3, add
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.primitives.tree import FactorTree
@@ -276,13 +277,7 @@ def _turned(plan: Plan, q: JointVector, v: JointVector, root: Motion) -> tuple[_
     """Compute angular velocities and accelerations at zero joint acceleration."""
 
     def visit(body: PlanBody, parent: _Turning) -> _Turning:
-        X = body.transform(q[body.q])
-        vJ = body.joint.velocity(q[body.q], v[body.v])
-        carried = X.direction(parent.w)
-        w = add(carried, vJ.angular)
-        z = cross(parent.w, cross(parent.w, X.translation))
-        c = Motion(cross(w, vJ.angular), cross(add(w, carried), vJ.linear))
-        c = c + body.joint.bias(q[body.q], v[body.v])
+        X, w, z, c = velocity_terms(body, q, v, parent.w)
         return _Turning(w, X.motion(parent.a + Motion(ZERO3, z)) + c)
 
     return outward(plan, visit, _Turning(ZERO3, root))
@@ -312,10 +307,7 @@ def _handle_rows(plan: Plan, q: JointVector, body: int, forces: tuple[Force, ...
     """Return the joint forces of forces on a body, in its frame."""
     rows: list[Row] = [{} for _ in forces]
     for passed, projected in to_root(plan, plan.bodies[body], transmitter(q), forces):
-        for row, parts in zip(rows, projected, strict=True):
-            for i, x in enumerate(parts, start=passed.v.start):
-                # coupled joints share a variable
-                row[i] = row[i] + x if i in row else x
+        add_to_rows(rows, passed, projected)
     return rows
 
 

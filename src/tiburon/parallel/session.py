@@ -170,12 +170,8 @@ class Session:
         if self.partition.model.loops:
             terms = system._constraints(here, q, v, x)
             if isinstance(self.loop_method, Penalty):
-                pushes = self.loop_method.forces(terms)
-                held = list(force)
-                for row, push in zip(terms.jacobian, pushes, strict=True):
-                    for i, entry in row.items():
-                        held[i] = held[i] + entry * push
-                forces, terms = held, None
+                forces, pushes = self.loop_method.joint_forces(terms, force)
+                terms = None
             elif isinstance(self.loop_method, Baumgarte):
                 terms = self.loop_method.corrected(terms)
         vd, multipliers, _ = cut_motion(

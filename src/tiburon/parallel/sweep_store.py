@@ -34,6 +34,7 @@ from tiburon.results.store import (
     guarded_store,
     layout_of,
     make_array,
+    make_labels,
     refuse_links,
     signed_header,
     sync_files,
@@ -142,13 +143,7 @@ class SweepStore:
             size = (len(layout.times),)
             make_array(group, "time", size, size, ("time",), {"units": "s"})
             group["time"][:] = layout.times
-        for column in layout.columns:
-            for name, labels in column.coordinates.items():
-                if name not in group:
-                    array = group.create_array(
-                        name, shape=(len(labels),), dtype=str, dimension_names=(column.dimension,)
-                    )
-                    array[:] = np.array(labels, dtype=object)
+        make_labels(group, layout.columns)
         for folder in (RECEIPTS, DRIVERS, ATTEMPTS):
             (self.path / folder).mkdir(parents=True, exist_ok=True)
         self._consolidate()

@@ -88,11 +88,7 @@ def closed_motion(
 
     def rows(q: Array, v: Array | None) -> tuple[Array, Array, Array]:
         terms = constraints(model, model.plan, q.tolist(), None if v is None else v.tolist())
-        J = np.zeros((len(terms.value), model.nv))
-        for k, row in enumerate(terms.jacobian):
-            for i, x in row.items():
-                J[k, i] = x
-        return np.array(terms.value), J, np.array(terms.bias)
+        return np.array(terms.value), terms.dense_jacobian(model.nv), np.array(terms.bias)
 
     for _ in range(20):
         residual, J, _ = rows(q, None)

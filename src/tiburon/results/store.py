@@ -457,9 +457,9 @@ def make_array(
     )
 
 
-def make_labels(group: Any, header: RunHeader) -> None:
+def make_labels(group: Any, columns: Sequence[Column]) -> None:
     """Write the names along dimensions, which other readers use as coordinates."""
-    for column in header.columns:
+    for column in columns:
         for name, labels in column.coordinates.items():
             if name not in group:
                 array = group.create_array(
@@ -899,7 +899,7 @@ class RunStore:
         make_array(group, "time", (size,), (self.chunk_rows,), ("time",), {"units": "s"})
         for column in self.header.columns:
             make_column(group, self.header, column, size, self.chunk_rows)
-        make_labels(group, self.header)
+        make_labels(group, self.header.columns)
         note = {"about": "number of recorded rows; the file beside it is the checkpoint"}
         make_array(group, "checkpoint", (), (), (), note, dtype="i8", fill_value=0)
         self._put_progress(Progress(0, start, (), (), False))

@@ -238,11 +238,10 @@ def tell_unsolved_contacts(system: System, held: Array, outcomes: Outcomes) -> N
         held: Held values of all cases at the end.
         outcomes: Their messages are changed in place.
     """
-    if not system.ends_in_contact or system.contact is None:
+    found = _rigid_states(system, held, len(outcomes))
+    if found is None:
         return
-    element, at_z, _ = system.contact
-    assert isinstance(element, RigidContact)
-    own = _own_states(element, held.reshape(len(outcomes), -1)[:, system.discrete][:, at_z])
+    element, own = found
     largest, places = own["largest_residual"], own["largest_at"]
     for case in np.flatnonzero(largest > element.tolerance).tolist():
         if outcomes[case].status == "diverged":
@@ -256,9 +255,16 @@ def tell_unsolved_contacts(system: System, held: Array, outcomes: Outcomes) -> N
         )
 
 
-def _own_states(element: RigidContact, z: Array) -> dict[str, Array]:
-    """Return the states of rigid contact beside those of its points, by name, one per case."""
-    return dict(zip(OWN_STATES, z[:, element.own_states].T, strict=True))
+def _rigid_states(
+    system: System, held: Array, cases: int
+) -> tuple[RigidContact, dict[str, Array]] | None:
+    """Return rigid contact and its states beside those of its points, by name, one per case."""
+    if not system.ends_in_contact or system.contact is None:
+        return None
+    element, at_z, _ = system.contact
+    assert isinstance(element, RigidContact)
+    z = held.reshape(cases, -1)[:, system.discrete][:, at_z]
+    return element, dict(zip(OWN_STATES, z[:, element.own_states].T, strict=True))
 
 
 def tell_penetration(system: System, state: Array, held: Array, outcomes: Outcomes) -> None:
@@ -272,11 +278,10 @@ def tell_penetration(system: System, state: Array, held: Array, outcomes: Outcom
         held: Held values of all cases at the end.
         outcomes: Their messages are changed in place.
     """
-    if not system.ends_in_contact or system.contact is None:
+    found = _rigid_states(system, held, len(outcomes))
+    if found is None:
         return
-    element, at_z, _ = system.contact
-    assert isinstance(element, RigidContact)
-    own = _own_states(element, held.reshape(len(outcomes), -1)[:, system.discrete][:, at_z])
+    element, own = found
     depth, places, times = (
         own[name].copy() for name in ("largest_depth", "deepest_at", "deepest_time")
     )

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -241,44 +242,12 @@ def simulate(
             run = tb.simulate(arm, 5.0, control=lambda state: -40.0 * state.q - 6.0 * state.v)
             run.plot("joint_position")
     """
+    given = dict(locals())
     if partition is not None or exchange is not None:
-        given = dict(locals())
         options = {name: x for name, x in given.items() if name not in ("partition", "exchange")}
         return run_in_parts(model, partition, exchange, options, lambda: simulate(**options))
     parted = PARTED.get()
-    ready = prepare(
-        model,
-        duration,
-        q=q,
-        world=world,
-        fluid=fluid,
-        control=control,
-        control_dt=control_dt,
-        forces=forces,
-        prescribed=prescribed,
-        passive=passive,
-        limits=limits,
-        contact=contact,
-        contact_pairs=contact_pairs,
-        contact_law=contact_law,
-        contact_tolerance=contact_tolerance,
-        sensors=sensors,
-        events=events,
-        method=method,
-        dt=dt,
-        rtol=rtol,
-        atol=atol,
-        adaptive=adaptive,
-        keep_inertia=keep_inertia,
-        redundancy_tolerance=redundancy_tolerance,
-        loop_method=loop_method,
-        record_dt=record_dt,
-        record_every=record_every,
-        record=record,
-        time=time,
-        parameters=parameters,
-        threads=threads,
-    )
+    ready = prepare(**given)
     # runs that a controller starts are not in parts
     PARTED.set(None)
     setup, system = ready.setup, ready.system
@@ -362,44 +331,15 @@ class Preparation(NamedTuple):
         return batch, state, held, rows
 
 
-def prepare(
-    model: Model,
-    duration: float,
-    *,
-    dt: float,
-    q: ArrayLike | None = None,
-    world: World | None = None,
-    fluid: Water | Sequence[Water] | None = None,
-    control: Callable[[State], Any] | None = None,
-    control_dt: float | None = None,
-    forces: Sequence[Any] = (),
-    prescribed: Mapping[str, Any] | None = None,
-    passive: bool | str = True,
-    limits: bool = True,
-    contact: str | bool | None = None,
-    contact_pairs: Sequence[tuple[str, str]] | None = None,
-    contact_law: ContactLaw | str | None = None,
-    contact_tolerance: float | None = None,
-    sensors: Sequence[Sensor] = (),
-    events: Sequence[Event | TimeEvent] = (),
-    method: str | None = None,
-    rtol: float | None = None,
-    atol: float | None = None,
-    adaptive: bool | None = None,
-    keep_inertia: int | None = None,
-    redundancy_tolerance: float = 0.0,
-    loop_method: LoopMethod | None = None,
-    record_dt: float | None = None,
-    record_every: int | None = None,
-    record: Sequence[str] = (),
-    time: float = 0.0,
-    parameters: Mapping[str, ArrayLike] | None = None,
-    threads: int | None = None,
-) -> Preparation:
+def prepare(model: Model, duration: float, **options: Any) -> Preparation:
     """Check the arguments of a run and build its system.
 
-    The arguments are those of `simulate`.
+    The keywords are those of `simulate`, with its defaults.
     """
+    given = SimpleNamespace(**{**_DEFAULTS, **options})
+    world, fluid, control, method = given.world, given.fluid, given.control, given.method
+    contact, parameters, keep_inertia = given.contact, given.parameters, given.keep_inertia
+    limits: bool = given.limits
     check_places(model, world)
     exact = isinstance(contact, str) and contact == "exact"
     if method is None:
@@ -409,16 +349,17 @@ def prepare(
     check_control(control)
     if not isinstance(limits, (bool, np.bool_)):
         raise OptionError("limits", (True, False), limits)
-    extra = as_elements(forces)
+    extra = as_elements(given.forces)
     place = None if world is None and fluid is None else world_with(world, fluid)
     touching: tuple[Element, ...] = ()
-    contact_options = (contact, contact_pairs, contact_law, contact_tolerance)
+    pairs = given.contact_pairs
+    contact_options = (contact, pairs, given.contact_law, given.contact_tolerance)
     if not (place is None and all(option is None for option in contact_options)):
         touching = contact_elements(model, place or DEFAULT_WORLD, *contact_options)
         extra = (*extra, *touching)
-    if isinstance(loop_method, Embedding):
-        extra = (*extra, *_coordinates(model, loop_method, q))
-    motions = () if prescribed is None else prescribed_motions(model, prescribed)
+    if isinstance(given.loop_method, Embedding):
+        extra = (*extra, *_coordinates(model, given.loop_method, given.q))
+    motions = () if given.prescribed is None else prescribed_motions(model, given.prescribed)
     if motions:
         extra = (*extra, *motions)
         for motion in motions:
@@ -437,21 +378,21 @@ def prepare(
     def vary(values: Mapping[str, Any]) -> VariedRun:
         # the paths of cases are part of the run, whatever else differs
         values = {**values, **cases_of(motions)}
-        return vary_run(model, place or DEFAULT_WORLD, extra, own, values, passive, limits)
+        return vary_run(model, place or DEFAULT_WORLD, extra, own, values, given.passive, limits)
 
     if several or parameters is not None:
         varied = vary(parameters or {})
         surroundings, elements, control = varied.world, varied.elements, varied.control
     else:
         # one water, or `place` would have cases
-        around = surrounded(model, world, fluid, passive, limits)  # type: ignore[arg-type]
+        around = surrounded(model, world, fluid, given.passive, limits)
         surroundings, elements = around.world, (*around.elements, *extra)
-    dt = _time("dt", dt, positive=True)
-    hold = _control_steps(model, control, control_dt, dt)
+    dt = _time("dt", given.dt, positive=True)
+    hold = _control_steps(model, control, given.control_dt, dt)
     if keep_inertia is not None:
         # refuses what cannot keep them
         method = keeping(METHODS[method], keep_inertia).name
-    adapting = METHODS[method].adaptive if adaptive is None else adaptive
+    adapting = METHODS[method].adaptive if given.adaptive is None else given.adaptive
     if adapting and not METHODS[method].adaptive:
         able = [name for name, known in METHODS.items() if known.adaptive]
         raise OptionError("method with adaptive steps", able, method)
@@ -469,19 +410,23 @@ def prepare(
         hold=hold,
         method=method,
         adaptive=adapting,
-        rtol=_time("rtol", (1e-12 if exact else 1e-6) if rtol is None else rtol, positive=True),
-        atol=_time("atol", (1e-13 if exact else 1e-8) if atol is None else atol, positive=True),
+        rtol=_time(
+            "rtol", (1e-12 if exact else 1e-6) if given.rtol is None else given.rtol, positive=True
+        ),
+        atol=_time(
+            "atol", (1e-13 if exact else 1e-8) if given.atol is None else given.atol, positive=True
+        ),
         dt=dt,
-        begin=_time("time", time),
+        begin=_time("time", given.time),
         steps=_whole_steps("duration", _time("duration", duration), dt),
-        record_every=_record_steps(record_dt, record_every, dt),
-        record=(record,) if isinstance(record, str) else tuple(record),
-        sensors=_listed("sensors", sensors, Sensor, "Sensor"),
-        events=_listed("events", events, (Event, TimeEvent), "Event or TimeEvent"),
+        record_every=_record_steps(given.record_dt, given.record_every, dt),
+        record=(given.record,) if isinstance(given.record, str) else tuple(given.record),
+        sensors=_listed("sensors", given.sensors, Sensor, "Sensor"),
+        events=_listed("events", given.events, (Event, TimeEvent), "Event or TimeEvent"),
         parameters={},
-        threads=None if threads is None else at_least("threads", threads, 1),
-        redundancy_tolerance=checked_tolerance(redundancy_tolerance),
-        loop_method=checked_loop_method(loop_method),
+        threads=None if given.threads is None else at_least("threads", given.threads, 1),
+        redundancy_tolerance=checked_tolerance(given.redundancy_tolerance),
+        loop_method=checked_loop_method(given.loop_method),
         named={} if varied is None else varied.named,
         cuts=None if (parted := PARTED.get()) is None else parted.partition.cuts,
     )
@@ -508,7 +453,11 @@ def prepare(
             "joint than fixed or driven ones",
             name=model.name,
         )
-    return Preparation(setup, system, varied, place or DEFAULT_WORLD, touching, contact_pairs, vary)
+    return Preparation(setup, system, varied, place or DEFAULT_WORLD, touching, pairs, vary)
+
+
+_DEFAULTS = simulate.__wrapped__.__kwdefaults__  # type: ignore[attr-defined]
+"""Keywords of `simulate` with their defaults."""
 
 
 def resume_run(

@@ -689,11 +689,7 @@ class System:
             return vd, forces
         if isinstance(self.loop_method, Penalty):
             terms = self._constraints(here, q, v, x)
-            pushes = self.loop_method.forces(terms)
-            held = list(force)
-            for row, push in zip(terms.jacobian, pushes, strict=True):
-                for i, entry in row.items():
-                    held[i] = held[i] + entry * push
+            held, pushes = self.loop_method.joint_forces(terms, force)
             solve = method_of_runs(self.model, here.plan)
             return solve(here.plan, q, v, JointVector(held), here.gravity, here.external), pushes
         if isinstance(self.loop_method, Embedding):

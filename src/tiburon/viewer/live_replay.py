@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tiburon.algorithms.surroundings import world_with
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.model import Model, Water, World
 from tiburon.viewer.live import CAMERAS, OVERLAYS, PORT, LiveScene
@@ -84,9 +85,7 @@ class LiveReplay:
             port: Port of the server; the next free one if it is taken.
             allow_hosts: Accepted host names beside `host`.
         """
-        world = world or World()
-        if fluid is not None:
-            world = World(world.gravity, world.ground, fluid)
+        world = world_with(world, fluid) or World()
         tracks = [Track(model, time, q, forces, thrust, contacts), *others]
         self._times = frame_times(tracks, fps, max_frames)
         self._motions = [sample_motion(track, self._times, cases) for track in tracks]

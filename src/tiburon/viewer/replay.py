@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tiburon.algorithms.surroundings import world_with
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, OptionError, RunFileError, ShapeError
 from tiburon.model import Model, Water, World
@@ -156,9 +157,7 @@ def replay_html(
     for name in shown:
         if name not in OVERLAYS:
             raise OptionError("show", OVERLAYS, name)
-    world = world or World()
-    if fluid is not None:
-        world = World(world.gravity, world.ground, fluid)
+    world = world_with(world, fluid) or World()
     tracks = [Track(model, time, q, forces, thrust, contacts), *others]
     times = frame_times(tracks, fps, max_frames)
     motions = [_rotated(sample_motion(t, times, cases), view_rotation(world)) for t in tracks]

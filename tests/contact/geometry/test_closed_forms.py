@@ -8,7 +8,6 @@ from tests.tolerances import assert_close
 from tiburon.contact.geometry.bounds import (
     bounding_radius,
     earliest_contact,
-    earliest_plane_contact,
 )
 from tiburon.contact.geometry.box_plane import box_plane
 from tiburon.contact.geometry.capsule_capsule import capsule_capsule
@@ -232,9 +231,7 @@ def test_earliest_contacts_are_traced():
 
     def approach(offset, velocity, reach):
         found = earliest_contact(tuple(offset), tuple(velocity), reach, 0.5)
-        plane = earliest_plane_contact(offset[2], velocity[2], reach, 0.5)
-        numbers = [found.time, found.touches, plane.time, plane.touches]
-        return np.array([where(x, 1.0, 0.0) if k % 2 else x for k, x in enumerate(numbers)])
+        return np.array([found.time, where(found.touches, 1.0, 0.0)])
 
     inputs = [Input("offset", (3,)), Input("velocity", (3,)), Input("reach", ())]
     run = make_kernel(ProgramSource(trace(approach, inputs, name="approach")))
@@ -246,11 +243,3 @@ def test_earliest_contacts_are_traced():
     for o, v, row in zip(offsets, velocities, found, strict=True):
         assert_close(row, approach(tuple(o), tuple(v), 0.4).astype(float))
     assert 5 < found[:, 1].sum() < 45
-
-
-def test_earliest_plane_contact():
-    """A falling sphere, a rising one, one in contact."""
-    assert earliest_plane_contact(1.0, -10.0, 0.2, 0.1).time == pytest.approx(0.08)
-    assert not earliest_plane_contact(1.0, 10.0, 0.2, 0.1).touches
-    assert not earliest_plane_contact(1.0, -1.0, 0.2, 0.1).touches
-    assert earliest_plane_contact(0.1, 0.0, 0.2, 0.1) == (0.0, True)

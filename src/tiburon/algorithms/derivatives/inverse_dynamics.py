@@ -28,7 +28,7 @@ from tiburon.algorithms.derivatives.local_forces import LocalForce
 from tiburon.algorithms.pair_products import BELOW, Vectors, components, joint_matrix
 from tiburon.algorithms.rnea import base_acceleration
 from tiburon.algorithms.root_frame import Place
-from tiburon.algorithms.traversal import by_velocity, inward, outward
+from tiburon.algorithms.traversal import by_velocity, inward, outward, with_armature_force
 from tiburon.model import Plan, PlanBody
 from tiburon.record import record
 from tiburon.spatial import Force, Motion, RigidInertia, Scalar, Sym3, Vec3
@@ -376,9 +376,7 @@ def force_vectors(
         if opposite:
             bent = tuple(tuple(-x for x in row) for row in bent)
         tau = tuple(s.dot(F) for s in moving.S)
-        if body.armature is not None:
-            shares = zip(tau, body.armature, vd[body.v], strict=True)
-            tau = tuple(force + own * rate for force, own, rate in shares)
+        tau = with_armature_force(body, tau, vd)
         return (columns, tau, bent), added
 
     moving, composites = terms.moving, terms.composites

@@ -17,7 +17,6 @@ __all__ = [
     "Approach",
     "bounding_radius",
     "earliest_contact",
-    "earliest_plane_contact",
     "inscribed_radius",
 ]
 
@@ -83,22 +82,4 @@ def earliest_contact(offset: Vec3, velocity: Vec3, reach: Scalar, duration: Scal
     meets = (b < 0.0) & (discriminant >= 0.0) & (divisor > 0.0)
     time = where(meets, c / where(meets, divisor, 1.0), 2.0 * duration)
     time = where(c <= 0.0, 0.0, maximum(time, 0.0))
-    return Approach(clamp(time, 0.0, duration), time <= duration)
-
-
-def earliest_plane_contact(
-    height: Scalar, velocity: Scalar, radius: Scalar, duration: Scalar
-) -> Approach:
-    """Return when a sphere that moves at constant velocity comes within contact of a plane.
-
-    Args:
-        height: Height of the center above the plane at the start [m].
-        velocity: Its rate [m/s].
-        radius: Radius of the sphere [m], plus a margin if wanted.
-        duration: Duration of the step [s].
-    """
-    gap = height - radius
-    falls = velocity < 0.0
-    time = where(falls, gap / where(falls, -velocity, 1.0), 2.0 * duration)
-    time = where(gap <= 0.0, 0.0, time)
     return Approach(clamp(time, 0.0, duration), time <= duration)

@@ -301,18 +301,18 @@ class Planar(Joint):
 
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
         """Return Sdot v: in body coordinates, the translations rotate backward about the normal."""
-        turn = self._turn(q)
-        x, y = (turn.direction(axis) for axis in self.in_plane())
-        slide = add(scale(x, v[0]), scale(y, v[1]))
-        return Motion(ZERO3, cross(slide, scale(self.axis, v[2])))
+        return Motion(ZERO3, cross(self._slide(q, v), scale(self.axis, v[2])))
 
     def bias_derivative(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
         """Return the derivative of Sdot v by position."""
+        change = cross(cross(self._slide(q, v), self.axis), scale(self.axis, v[2]))
+        return (Motion.zero(), Motion.zero(), Motion(ZERO3, change))
+
+    def _slide(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Vec3:
+        """Return the velocity in the plane, in body axes."""
         turn = self._turn(q)
         x, y = (turn.direction(axis) for axis in self.in_plane())
-        slide = add(scale(x, v[0]), scale(y, v[1]))
-        change = cross(cross(slide, self.axis), scale(self.axis, v[2]))
-        return (Motion.zero(), Motion.zero(), Motion(ZERO3, change))
+        return add(scale(x, v[0]), scale(y, v[1]))
 
     def _turn(self, q: Sequence[Scalar]) -> Factor:
         return turn_about(self.axis, *cos_sin(q[2]))

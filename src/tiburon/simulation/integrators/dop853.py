@@ -11,13 +11,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from tiburon.simulation.integrators.dopri5 import end_of_step, hermite
+from tiburon.simulation.integrators.dopri5 import attempted, hermite
 from tiburon.simulation.integrators.manifold import Chart, Scalars, combine
 from tiburon.simulation.integrators.method import (
     Attempt,
     Pair,
     Tableau,
-    explicit_stages,
     explicit_step,
 )
 from tiburon.spatial import Scalar
@@ -315,13 +314,8 @@ class Dop853(Pair):
 
     def attempt(self, chart: Chart, w: Scalars, rate: Scalars, h: Scalar, time: Scalar) -> Attempt:
         """Take one step: twelve evaluations, the last of which starts the next step."""
-        y = chart.start(w)
-        first = chart.rates_at_start(w, rate)
-        rates = explicit_stages(chart, DOP853, y, first, h, time)
-        zero = (0.0,) * len(y)
-        change = combine(zero, h, DOP853.b, rates)
-        q, w, rate, last = end_of_step(chart, y, change, time + h)
-        rates.append(last)
+        change, (q, w, rate), rates = attempted(chart, DOP853, w, rate, h, time)
+        zero = (0.0,) * len(change)
         errors = tuple(combine(zero, h, weights, rates) for weights in (ERROR_5, ERROR_3))
         return Attempt(change, q, w, rate, errors, (change, *(rates[place] for place in KEPT)))
 

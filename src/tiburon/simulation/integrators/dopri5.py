@@ -21,7 +21,7 @@ from tiburon.simulation.integrators.method import (
 )
 from tiburon.spatial import Scalar
 
-__all__ = ["DOPRI5", "Dopri5", "dopri5_step", "end_of_step", "hermite"]
+__all__ = ["DOPRI5", "Dopri5", "attempted", "dopri5_step", "end_of_step", "hermite"]
 
 DOPRI5 = Tableau(
     c=(0.0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0),
@@ -65,22 +65,34 @@ class Dopri5(Pair):
 
     def attempt(self, chart: Chart, w: Scalars, rate: Scalars, h: Scalar, time: Scalar) -> Attempt:
         """Take one step: six evaluations, the last of which starts the next step."""
-        y = chart.start(w)
-        first = chart.rates_at_start(w, rate)
-        rates = explicit_stages(chart, DOPRI5, y, first, h, time)
-        zero = (0.0,) * len(y)
-        change = combine(zero, h, DOPRI5.b, rates)
-        q, w, rate, last = end_of_step(chart, y, change, time + h)
-        rates.append(last)
+        change, (q, w, rate), rates = attempted(chart, DOPRI5, w, rate, h, time)
+        zero = (0.0,) * len(change)
         error = combine(zero, h, ERROR, rates)
         bend = combine(zero, h, DENSE, rates)
-        return Attempt(change, q, w, rate, (error,), (*hermite(change, first, last, h), bend))
+        cubic = hermite(change, rates[0], rates[-1], h)
+        return Attempt(change, q, w, rate, (error,), (*cubic, bend))
 
     def dense(
         self, chart: Chart, w: Scalars, pieces: Sequence[Scalars], h: Scalar, time: Scalar
     ) -> tuple[Scalars, ...]:
         """Return the vectors of the interpolation: the pieces themselves."""
         return tuple(pieces)
+
+
+def attempted(
+    chart: Chart, tableau: Tableau, w: Scalars, rate: Scalars, h: Scalar, time: Scalar
+) -> tuple[Scalars, tuple[Scalars, Scalars, Scalars], list[Scalars]]:
+    """Take a step of an explicit method that evaluates its end.
+
+    Returns:
+        Change of the coordinates; q, w and the rate of w at the end; rates of the coordinates at
+        all stages and at the end.
+    """
+    y = chart.start(w)
+    rates = explicit_stages(chart, tableau, y, chart.rates_at_start(w, rate), h, time)
+    change = combine((0.0,) * len(y), h, tableau.b, rates)
+    q, w, rate, last = end_of_step(chart, y, change, time + h)
+    return change, (q, w, rate), [*rates, last]
 
 
 def end_of_step(

@@ -100,8 +100,9 @@ as lost."""
 MIN_CUT_SHARE = 0.25
 """Least share of the violation of a cone that a tangent plane cuts off."""
 
-HINT_CUT = 0.97
-"""The same for a side that was active in a similar problem; the motion leaves others behind."""
+HINT_CUT = 0.9985
+"""The same for a side that was active in a similar problem: one that is half a side of 64 off the
+force would be replaced by its neighbor."""
 
 NEGATIVE_MULTIPLIER = 1e-9
 """Multiplier relative to the largest, below whose negative a constraint does not stay active."""
@@ -124,7 +125,11 @@ LOST_PIVOT = 2.0**-46
 """Ratio of a pivot to its diagonal element below which W is not positive definite."""
 
 PREFERRED_WEIGHT = 1e12
-"""Factor of the squared violation of preferred constraints."""
+"""Factor of the squared violation of preferred inequalities."""
+
+PREFERRED_PLANE_WEIGHT = 2.0
+"""The same for cones and pyramids, and for inequalities beside pyramids: where friction limits
+forces, one that is violated much more goes first, and others that were active may leave."""
 
 REORTHOGONALIZATION_SHARE = 1e-2
 """Square of the share of a normal that is independent of the active ones, below which these are
@@ -843,6 +848,7 @@ class _Work:
         self.put(AT.scale, self._largest())
         if self.others:
             m.store(self.weights, self.others, self.zero)
+        preferred = PREFERRED_PLANE_WEIGHT if of.pyramids else PREFERRED_WEIGHT
         for group in of.patterns:
             for row, terms in self._visit(group):
                 for place, (_, entries) in enumerate(terms):
@@ -851,7 +857,8 @@ class _Work:
                         total = m.add_product(entry, entry, total)
                     some = m.less(self.zero, total)
                     inverse = m.div(self.one, m.choose(some, total, self.one))
-                    self._weigh(row + place, m.choose(some, inverse, m.constant(UNBOUNDED_STEP)))
+                    weight = m.choose(some, inverse, m.constant(UNBOUNDED_STEP))
+                    self._weigh(row + place, weight, preferred)
         for k in range(2 * len(self.round) + 2 if self.round else 0):
             m.store(self.planes, k, self.zero)
         for k in m.loop(0, len(self.round)):
@@ -860,21 +867,19 @@ class _Work:
             if of.sides:
                 self._weigh_pyramid(k, inverse)
             else:
-                self._weigh(k + len(of.supports), inverse)
+                self._weigh(k + len(of.supports), inverse, PREFERRED_PLANE_WEIGHT)
         # cases that are done wait
         done = m.less(self.get(AT.bending), m.constant(0.5))
         self.put_where(done, AT.status, m.constant(OPTIMAL))
 
-    def _weigh(self, i: Index, weight: Number) -> None:
-        """Write the weight of a squared violation."""
+    def _weigh(self, i: Index, weight: Number, factor: float) -> None:
+        """Write the weight of a squared violation, multiplied by a factor if it is preferred."""
         m = self.m
         if not self.of.hints:
             m.store(self.weights, i, weight)
             return
         prefer = m.less(m.constant(0.5), m.load(self.given, i + self.of._prefer))
-        m.store(
-            self.weights, i, m.choose(prefer, m.mul(weight, m.constant(PREFERRED_WEIGHT)), weight)
-        )
+        m.store(self.weights, i, m.choose(prefer, m.mul(weight, m.constant(factor)), weight))
 
     def _weigh_pyramid(self, k: Index, weight: Number) -> None:
         """Write the weight of a pyramid, and the direction of the side that is to enter first."""
@@ -892,7 +897,7 @@ class _Work:
             m.store(
                 self.weights,
                 k + rows,
-                m.choose(some, m.mul(weight, m.constant(PREFERRED_WEIGHT)), weight),
+                m.choose(some, m.mul(weight, m.constant(PREFERRED_PLANE_WEIGHT)), weight),
             )
             # the direction of a number is that of the powers of two that it consists of
             u = [self.flag(some), self.zero]
@@ -1498,17 +1503,19 @@ class _Work:
             bent = m.add_product(pressed, self._compliance(), self.one)
             bent = m.choose(m.less(bent, m.constant(4.0)), bent, m.constant(4.0))
             self.put(AT.size, m.choose(bends, m.div(self.one, bent), self.one))
+        mu = m.load(self.given, m.index(m.choose(mine, cone, self.zero)) + of._mu)
         share, least = self.get(AT.size), m.constant(MIN_CUT_SHARE)
         last = [m.load(self.planes, k * 2 + i) for i in range(2)]
         if of.sides and of.hints:
             # sides that were active in a similar problem go first: the most violated one if it
             # was, else another
-            hinted = m.both(mine, m.less(self.one, weight))
+            usual = m.div(self.one, m.add_product(mu, mu, self.one))
+            middle = m.mul(usual, m.constant(0.5 * (1.0 + PREFERRED_PLANE_WEIGHT)))
+            hinted = m.both(mine, m.less(middle, weight))
             number = m.index(m.choose(mine, self.get(AT.number), self.zero))
             was_active = m.less(m.constant(0.5), m.load(self.given, number + of._prefer))
             share = m.choose(hinted, m.choose(was_active, self.one, self.zero), share)
             least = m.choose(hinted, m.constant(HINT_CUT), least)
-            usual = m.mul(weight, m.constant(1.0 / PREFERRED_WEIGHT))
             self.put_where(hinted, AT.weight, usual)
             m.store(self.weights, k + len(of.supports), m.choose(hinted, usual, weight))
         between = [
@@ -1517,7 +1524,6 @@ class _Work:
         ]
         between = self._plane(mine, between, first)
         # the last plane may have left since: what is chosen must cut off a good part
-        mu = m.load(self.given, m.index(m.choose(mine, cone, self.zero)) + of._mu)
         limit = m.mul(mu, m.load(self.x, m.lookup(read, k * 3 + 2)))
         cut = m.sub_product(self.one, limit, m.add_product(between[0], x, m.mul(between[1], y)))
         shallow = m.less_equal(cut, m.mul(least, self.get(AT.violation)))

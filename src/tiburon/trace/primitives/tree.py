@@ -205,10 +205,14 @@ def factor_tree(parents: Sequence[int], matrix: Any, *, inline: bool | None = No
                 "parents", f"-1 or a row before {row} at place {row}", parent, advice="sort rows"
             )
     spelled = size <= INLINE_SIZE if inline is None else inline
-    primitive = FactorTree(parents)
-    flat = numbers_of(matrix)
+    return TreeFactor(parents, _factored(parents, matrix, size, spelled), spelled)
+
+
+def _factored(parents: Sequence[int], matrix: Any, size: int, inline: bool) -> list[Any]:
+    """Return the stored elements of the factor of a matrix."""
+    primitive, flat = FactorTree(parents), numbers_of(matrix)
     stored = [flat[i * size + j] for i, j in primitive.layout.elements()]
-    return TreeFactor(parents, primitive.apply(stored, inline=spelled), spelled)
+    return primitive.apply(stored, inline=inline)
 
 
 def solve_tree(parents: Sequence[int], matrix: Any, b: Any, *, inline: bool | None = None) -> Any:
@@ -348,10 +352,8 @@ def invert_tree(parents: Sequence[int], matrix: Any, *, inline: bool | None = No
     """
     size = square_size("matrix", matrix)
     spelled = size <= INLINE_SIZE if inline is None else inline
-    factor = FactorTree(parents)
-    flat = numbers_of(matrix)
-    stored = [flat[i * size + j] for i, j in factor.layout.elements()]
-    found = InvertTree(parents).apply(factor.apply(stored, inline=spelled), inline=spelled)
+    factor = _factored(parents, matrix, size, spelled)
+    found = InvertTree(parents).apply(factor, inline=spelled)
     return array_of(found, (size, size))
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from tiburon.errors import TraceError
 from tiburon.trace.count import OperationCount, count_graph
 from tiburon.trace.differentiation import active_nodes, pull_back, push_forward
-from tiburon.trace.graph import Graph, mix, text_key
+from tiburon.trace.graph import Callee, Graph, mix, text_key
 from tiburon.trace.interpret import evaluate_graph
 from tiburon.trace.program import current_graph, recording
 from tiburon.trace.structure import Structure, flatten, rebuild
@@ -150,11 +150,27 @@ def fresh_argument(graph: Graph, inputs: Sequence[int]) -> int:
     return max(numbers, default=-1) + 1
 
 
-def constants_of(graph: Graph, nodes: Sequence[int]) -> list[float] | None:
-    """Return the values of constant nodes, None if any is not constant."""
-    values = [graph.constant_of(node) for node in nodes]
-    known = [value for value in values if value is not None]
-    return known if len(known) == len(values) else None
+def read_arguments(
+    graph: Graph, roots: Sequence[int], inputs: Sequence[int], arguments: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """Return the inputs of a body that some of its nodes depend on, and their arguments."""
+    live = set(graph.live(roots))
+    read = [pair for pair in zip(inputs, arguments, strict=True) if pair[0] in live]
+    return [node for node, _ in read], [argument for _, argument in read]
+
+
+def call_region(graph: Graph, region: Callee, arguments: Sequence[int]) -> list[int]:
+    """Add a call to a graph and return the nodes of its results; constants need no call."""
+    constants = [graph.constant_of(node) for node in arguments]
+    if None in constants:
+        return graph.call(region, arguments)
+    return [graph.const(float(value)) for value in region.evaluate(constants)]
+
+
+def region_name(kind: str, body: Callable[..., Any]) -> str:
+    """Return the name of a region with a body."""
+    name = getattr(body, "__name__", "body")
+    return f"{kind}_{name}" if name.isidentifier() else kind
 
 
 class FunctionRegion(GraphRegion):
@@ -243,15 +259,8 @@ def call_function(
     ]
     found = dict(passed)
     if wanted:
-        live = set(inner.live(wanted))
-        kept = [node for node in inputs if node in live]
-        region = FunctionRegion(name, inner, kept, wanted)
-        given = [passed[node] for node in kept]
-        constants = constants_of(graph, given)
-        if constants is not None:
-            results = [graph.const(float(value)) for value in region.evaluate(list(constants))]
-        else:
-            results = graph.call(region, given)
+        kept, given = read_arguments(inner, wanted, inputs, arguments)
+        results = call_region(graph, FunctionRegion(name, inner, kept, wanted), given)
         found.update(zip(wanted, results, strict=True))
     for root in roots:
         constant = inner.constant_of(root)
@@ -465,19 +474,20 @@ class FixedLoop(GraphRegion):
         given = dict(zip(self.inputs, tangents, strict=True))
         given_args = dict(zip(self.inputs, args, strict=True))
         moved = [place for place, node in enumerate(self.states) if node in moving]
-        found = call_fixed_loop(
-            graph,
-            f"{self.name}_tangent",
+        states = [*self.states, *(moving[self.states[p]] for p in moved)]
+        roots = [*self.roots, *(changes[p] for p in moved)]
+        late = [node for node in self.others if node in moving]
+        others, around = read_arguments(
             inner,
-            self.repetitions,
-            self.index,
-            [*self.states, *(moving[self.states[p]] for p in moved)],
-            [*self.others, *(moving[node] for node in self.others if node in moving)],
-            [*self.roots, *(changes[p] for p in moved)],
-            [given_args[node] for node in self.states] + [given[self.states[p]] for p in moved],
-            [given_args[node] for node in self.others]
-            + [given[node] for node in self.others if node in moving],
+            roots,
+            [*self.others, *(moving[node] for node in late)],
+            [*(given_args[node] for node in self.others), *(given[node] for node in late)],
         )
+        first = [given_args[node] for node in self.states] + [given[self.states[p]] for p in moved]
+        loop = FixedLoop(
+            f"{self.name}_tangent", inner, self.repetitions, self.index, states, others, roots
+        )
+        found = call_region(graph, loop, [*first, *around])
         zero = graph.const(0.0)
         last = dict(zip(moved, found[len(self.states) :], strict=True))
         return [last.get(place, zero) for place in range(len(self.states))]
@@ -503,45 +513,6 @@ class FixedLoop(GraphRegion):
             later = parts[1 + len(self.states) :]
             gathered = [graph.add(a, b) for a, b in zip(gathered, later, strict=True)]
         return [*weights, *gathered]
-
-
-def call_fixed_loop(
-    graph: Graph,
-    name: str,
-    inner: Graph,
-    repetitions: int,
-    index: int,
-    states: Sequence[int],
-    others: Sequence[int],
-    roots: Sequence[int],
-    first: Sequence[int],
-    around: Sequence[int],
-) -> list[int]:
-    """Add a loop to a graph, without arguments that its body does not read.
-
-    Args:
-        graph: Where the call is added.
-        name: Name of the loop.
-        inner: Graph of the body.
-        repetitions: How many times the body runs.
-        index: Node of the body for the iteration index.
-        states: Nodes of the body for the state.
-        others: Nodes of the body that stay the same.
-        roots: Nodes of the body for the next state.
-        first: Nodes of `graph`: the state at the start.
-        around: Nodes of `graph`: the values of `others`.
-
-    Returns:
-        Nodes of `graph`: the last state.
-    """
-    live = set(inner.live(roots))
-    kept = [(node, given) for node, given in zip(others, around, strict=True) if node in live]
-    loop = FixedLoop(name, inner, repetitions, index, states, [node for node, _ in kept], roots)
-    arguments = [*first, *(given for _, given in kept)]
-    constants = constants_of(graph, arguments)
-    if constants is not None:
-        return [graph.const(float(value)) for value in loop.evaluate(list(constants))]
-    return graph.call(loop, arguments)
 
 
 def check_state(name: str, before: Structure, after: Structure) -> None:
@@ -589,21 +560,11 @@ def fixed_loop(repetitions: int, body: Callable[[Any, Any], Any], state: Any) ->
     inner, (values, (index,)), (results, after) = trace_body(graph, (len(first), 1), step)
     check_state("fixed_loop", structure, after)
     roots = [float_node(inner, leaf) for leaf in results]
-    others = capture_nodes(inner)
     states = [value.node for value in values]
-    name = getattr(body, "__name__", "body")
-    last = call_fixed_loop(
-        graph,
-        f"fixed_loop_{name}" if name.isidentifier() else "fixed_loop",
-        inner,
-        repetitions,
-        index.node,
-        states,
-        others,
-        roots,
-        first,
-        inner.captures,
-    )
+    others, around = read_arguments(inner, roots, capture_nodes(inner), inner.captures)
+    name = region_name("fixed_loop", body)
+    loop = FixedLoop(name, inner, repetitions, index.node, states, others, roots)
+    last = call_region(graph, loop, [*first, *around])
     return rebuild(structure, (as_value(graph, node) for node in last))
 
 
@@ -659,16 +620,16 @@ class ForEach(GraphRegion):
             if graph.constant_of(tangents[place]) != 0.0
         }
         given = dict(zip(self.inputs, tangents, strict=True))
-        return _call_for_each(
-            graph,
-            f"{self.name}_tangent",
+        roots = push_forward(inner, self.roots, moving)
+        kept, arguments = read_arguments(
             inner,
-            self.repetitions,
-            self.index,
+            roots,
             [*self.inputs, *moving.values()],
-            push_forward(inner, self.roots, moving),
             [*args, *(given[node] for node in moving)],
         )
+        name = f"{self.name}_tangent"
+        region = ForEach(name, inner, self.repetitions, self.index, kept, roots)
+        return call_region(graph, region, arguments)
 
     def adjoint(
         self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
@@ -683,37 +644,6 @@ class ForEach(GraphRegion):
             _, *parts = body.adjoint(graph, given, results[part], adjoints[part])
             totals = [graph.add(a, b) for a, b in zip(totals, parts, strict=True)]
         return totals
-
-
-def _call_for_each(
-    graph: Graph,
-    name: str,
-    inner: Graph,
-    repetitions: int,
-    index: int,
-    inputs: Sequence[int],
-    roots: Sequence[int],
-    arguments: Sequence[int],
-) -> list[int]:
-    """Add a call of a body for each index, without arguments that the body does not read.
-
-    Args:
-        graph: Where the call is added.
-        name: Name of the region.
-        inner: Graph of the body.
-        repetitions: How many times the body runs.
-        index: Node of the body for the index.
-        inputs: Nodes of the body for the arguments.
-        roots: Nodes of the body for its results.
-        arguments: Nodes of `graph`, one for each input.
-
-    Returns:
-        Nodes of `graph`: the results of the first index, then of the second, ...
-    """
-    live = set(inner.live(roots))
-    kept = [(a, b) for a, b in zip(inputs, arguments, strict=True) if a in live]
-    region = ForEach(name, inner, repetitions, index, [node for node, _ in kept], roots)
-    return graph.call(region, [given for _, given in kept])
 
 
 def for_each(repetitions: int, body: Callable[[Any], Sequence[Any]]) -> list[tuple[Any, ...]]:
@@ -732,17 +662,9 @@ def for_each(repetitions: int, body: Callable[[Any], Sequence[Any]]) -> list[tup
         return [tuple(body(float(k))) for k in range(repetitions)]
     inner, ((index,),), results = trace_body(graph, (1,), lambda index: list(body(index[0])))
     roots = [float_node(inner, leaf) for leaf in results]
-    name = getattr(body, "__name__", "body")
-    found = _call_for_each(
-        graph,
-        f"for_each_{name}" if name.isidentifier() else "for_each",
-        inner,
-        repetitions,
-        index.node,
-        capture_nodes(inner),
-        roots,
-        inner.captures,
-    )
+    kept, given = read_arguments(inner, roots, capture_nodes(inner), inner.captures)
+    region = ForEach(region_name("for_each", body), inner, repetitions, index.node, kept, roots)
+    found = call_region(graph, region, given)
     size = len(roots)
     values = [as_value(graph, node) for node in found]
     return [tuple(values[k * size : (k + 1) * size]) for k in range(repetitions)]
@@ -938,12 +860,11 @@ class OnceIfNeeded(WhileLoop):
         argument = fresh_argument(inner, [*self.inputs, *seeds.values()])
         states = [self.states[0], *(inner.input(argument, k) for k in range(len(start)))]
         roots = [self.condition, inner.const(0.0), *changed]
-        live = set(inner.live(roots))
-        nodes = zip([*self.inputs[1:], *seeds.values()], [*args[1:], *given], strict=True)
-        kept = [(node, value) for node, value in nodes if node in live]
-        region = OnceIfNeeded(name, inner, 1, states, [node for node, _ in kept], roots)
-        found = graph.call(region, [args[0], *start, *(value for _, value in kept)])
-        return found[1 : len(states)]
+        kept, around = read_arguments(
+            inner, roots, [*self.inputs[1:], *seeds.values()], [*args[1:], *given]
+        )
+        region = OnceIfNeeded(name, inner, 1, states, kept, roots)
+        return call_region(graph, region, [args[0], *start, *around])[1 : len(states)]
 
 
 class _FixedPoint:
@@ -1106,24 +1027,10 @@ def _iterated(
     check_state("while_loop", structure, after)
     states = [value.node for value in values]
     roots = [_truth_node(inner, go_on), *(float_node(inner, leaf) for leaf in results)]
-    live = set(inner.live(roots))
-    around = zip(capture_nodes(inner), inner.captures, strict=True)
-    kept = [(node, given) for node, given in around if node in live]
-    name = getattr(body, "__name__", "body")
-    loop = kind(
-        f"while_loop_{name}" if name.isidentifier() else "while_loop",
-        inner,
-        max_iterations,
-        states,
-        [node for node, _ in kept],
-        roots,
-    )
-    arguments = [*first, *(given for _, given in kept)]
-    constants = constants_of(graph, arguments)
-    if constants is not None:
-        found = [graph.const(float(value)) for value in loop.evaluate(list(constants))]
-    else:
-        found = graph.call(loop, arguments)
+    others, around = read_arguments(inner, roots, capture_nodes(inner), inner.captures)
+    name = region_name("while_loop", body)
+    loop = kind(name, inner, max_iterations, states, others, roots)
+    found = call_region(graph, loop, [*first, *around])
     last = rebuild(structure, (as_value(graph, node) for node in found[: len(states)]))
     converged = graph.to_truth(found[-1])
     known = graph.payloads[converged] if graph.ops[converged] == "truth" else None

@@ -20,8 +20,8 @@ from tiburon.trace.regions import (
     GraphRegion,
     as_value,
     call_function,
+    call_region,
     capture_nodes,
-    constants_of,
     float_node,
     fresh_argument,
     trace_body,
@@ -207,12 +207,7 @@ def _call_lanes(
         called_in_lanes = LanesRegion(name, inner, calls, shared, own, wanted)
         arguments = [passed[node][0] for node in shared]
         arguments += [argument for node in own for argument in passed[node]]
-        constants = constants_of(graph, arguments)
-        if constants is not None:
-            values = called_in_lanes.evaluate(list(constants))
-            results = [graph.const(float(value)) for value in values]
-        else:
-            results = graph.call(called_in_lanes, arguments)
+        results = call_region(graph, called_in_lanes, arguments)
         found.update(zip(wanted, in_columns(results, calls), strict=True))
     return [found[root] for root in roots]
 
