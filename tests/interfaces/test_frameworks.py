@@ -156,6 +156,26 @@ class TestTorch:
         results = torch.library.opcheck(own._own, tensors)
         assert set(results.values()) == {"SUCCESS"}
 
+    def test_transforms_of_torch_func(self, torch):
+        f = tb.to_torch(tb.forward_dynamics, ARM)
+        kernel = tb.compile(tb.forward_dynamics, ARM)
+        arrays = states(ARM, 5)
+        q, v, tau = (torch.from_numpy(x) for x in arrays)
+        expected = kernel(*arrays)
+        assert torch.func.vmap(f)(q, v, tau).numpy().tobytes() == expected.tobytes()
+        # one argument shared, one mapped over its last dimension
+        found = torch.func.vmap(f, in_dims=(0, None, 1))(q, v[2], tau.T.contiguous())
+        shared = np.broadcast_to(arrays[1][2], arrays[1].shape)
+        assert found.numpy().tobytes() == kernel(arrays[0], shared, arrays[2]).tobytes()
+        # cases that are batches themselves
+        found = torch.func.vmap(f, in_dims=(None, None, 0))(q, v, tau[:3])
+        assert found[1].numpy().tobytes() == kernel(*arrays[:2], arrays[2][1]).tobytes()
+        slopes = kernel.__self__.jacobian()(*arrays)
+        for way in (torch.func.jacrev, torch.func.jacfwd):
+            blocks = torch.func.vmap(way(f, argnums=(0, 1, 2)))(q, v, tau)
+            for a, b in zip(blocks, slopes, strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12 * np.abs(b).max())
+
     def test_functions_of_users_and_strided_tensors(self, torch):
         f = tb.to_torch(energy_and_force, ARM, shapes={"gain": ()})
         kernel = tb.compile(energy_and_force, ARM, shapes={"gain": ()})

@@ -133,7 +133,7 @@ def test_robots_that_start_again_have_no_command_of_a_sampled_controller(mode):
     ("call", "message"),
     [
         (lambda: gym.Env("cart_poel"), "cart_pole"),
-        (lambda: gym.Env("cart_pole", render_mode="rgb_array"), "render_mode"),
+        (lambda: gym.Env("cart_pole", render_mode="ansi"), "render_mode"),
         (lambda: gym.Env("cart_pole").step([0.0]), "reset"),
         (lambda: _begun().step(np.zeros((2, 3))), "action"),
         (lambda: _begun().step(np.full((2, 1), np.nan)), "finite numbers"),
@@ -184,3 +184,31 @@ def test_the_live_scene_shows_robots():
     q = env._episodes.now.state.q
     np.testing.assert_allclose(scene.robots[0].poses[0, 4], q[0, 0], atol=1e-6)
     env.close()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*Box observation space")
+def test_pictures_are_arrays_that_show_the_motion():
+    pytest.importorskip("viser", reason="needs viser: pip install 'tiburon[view]'")
+    try:
+        env = gym.Env("cart_pole", render_mode="rgb_array")
+    except tb.DomainError as missing:
+        pytest.skip(f"no browser: {missing}")
+    try:
+        env.reset(seed=0)
+        first = env.render()
+        assert first.dtype == np.uint8
+        assert first.shape == (360, 480, 3)
+        np.testing.assert_array_less(np.abs(first.astype(int) - env.render()).mean(), 0.5)
+        for _ in range(30):
+            env.step(np.ones(1))
+        # the cart is followed: the pole falls, shadows and ground move
+        assert np.abs(first.astype(int) - env.render()).mean() > 1.0
+    finally:
+        env.close()
+
+
+def test_pictures_without_a_browser_are_refused_at_once(monkeypatch):
+    monkeypatch.setenv("TIBURON_BROWSER", "no-such-browser")
+    with pytest.raises(tb.DomainError, match="no-such-browser; install one, or set"):
+        gym.Env("cart_pole", render_mode="rgb_array")

@@ -17,6 +17,7 @@ from tiburon.interfaces.extras import needed
 from tiburon.interfaces.reference_tasks import TASKS, task
 from tiburon.interfaces.task import Episodes, Task
 from tiburon.model import World
+from tiburon.viewer.pictures import ScenePictures, browser_path
 
 needed("gymnasium", "gym", "tiburon.gym")
 
@@ -29,6 +30,12 @@ __all__ = ["TASKS", "Env", "Task", "VectorEnv", "register", "task"]
 
 Array = NDArray[np.float64]
 AutoresetMode = vector.AutoresetMode
+
+MODES = ("human", "rgb_array")
+"""Ways to render."""
+
+PICTURE = (480, 360)
+"""Width and height of pictures, in pixels."""
 
 MOST_SHOWN = 16
 """Cases of a batch that are drawn."""
@@ -50,10 +57,14 @@ class _Screen:
     """A live scene in the browser, opened when the first picture is asked for."""
 
     def __init__(self, given: Task, cases: int, mode: str | None) -> None:
-        if mode not in (None, "human"):
-            raise OptionError("render_mode", (None, "human"), mode)
-        self._task, self._cases = given, cases
+        if mode not in (None, *MODES):
+            raise OptionError("render_mode", (None, *MODES), mode)
+        if mode == "rgb_array":
+            # refused before a run of hours, not at its first picture
+            browser_path()
+        self._task, self._cases, self._mode = given, cases, mode
         self._scene: Any = None
+        self._pictures: Any = None
         self._last = -np.inf
 
     def show(self, episodes: Episodes) -> None:
@@ -74,13 +85,30 @@ class _Screen:
         self._last = time
         self._scene.place_at(self._task.model, q if self._cases > 1 else q[0], time=time)
 
+    def rendered(self, episodes: Episodes) -> NDArray[np.uint8] | None:
+        """Draw the present states as the mode says; a picture if it is that of pictures."""
+        if self._mode == "human":
+            self.show(episodes)
+        return self.picture(episodes) if self._mode == "rgb_array" else None
+
+    def picture(self, episodes: Episodes) -> NDArray[np.uint8]:
+        """Return a picture of the present states."""
+        self.show(episodes)
+        if self._pictures is None:
+            self._pictures = ScenePictures(self._scene, *PICTURE)
+        found: NDArray[np.uint8] = self._pictures.take()
+        return found
+
     @property
     def url(self) -> str | None:
         """Address of the scene; None before the first picture."""
         return None if self._scene is None else str(self._scene.url)
 
     def close(self) -> None:
-        """Stop the server."""
+        """Stop the browser without a window and the server."""
+        if self._pictures is not None:
+            self._pictures.close()
+            self._pictures = None
         if self._scene is not None:
             self._scene.close()
             self._scene = None
@@ -94,14 +122,15 @@ class Env(gymnasium.Env):
         observation_space, action_space: Boxes of float64.
     """
 
-    metadata = {"render_modes": ["human"], "render_fps": 50}  # noqa: RUF012 - as Gymnasium has it
+    metadata = {"render_modes": [*MODES], "render_fps": 50}  # noqa: RUF012 - as Gymnasium has it
 
     def __init__(self, task: Task | str, *, render_mode: str | None = None) -> None:
         """Make an environment.
 
         Args:
             task: The task, or the name of one of `TASKS`.
-            render_mode: "human" for a live scene in the browser (extra ``tiburon[view]``), or None.
+            render_mode: "human" for a live scene in the browser (extra ``tiburon[view]``),
+                "rgb_array" for pictures of it by a browser without a window, or None.
         """
         self.task = _found(task)
         self._episodes = Episodes(self.task, 1)
@@ -144,10 +173,9 @@ class Env(gymnasium.Env):
         ended, cut = bool(episodes.terminated[0]), bool(episodes.truncated[0])
         return found.observation[0].copy(), float(found.reward[0]), ended, cut, info
 
-    def render(self) -> None:
-        """Show the robot in the live scene, if `render_mode` is "human"."""
-        if self.render_mode == "human":
-            self._screen.show(self._episodes)
+    def render(self) -> NDArray[np.uint8] | None:
+        """Show the robot in the live scene, or return a picture of it, as `render_mode` says."""
+        return self._screen.rendered(self._episodes)
 
     @property
     def url(self) -> str | None:
@@ -171,7 +199,7 @@ class VectorEnv(vector.VectorEnv):
         autoreset_mode: When robots whose episode has ended start again.
     """
 
-    metadata = {"render_modes": ["human"], "render_fps": 50}  # noqa: RUF012 - as Gymnasium has it
+    metadata = {"render_modes": [*MODES], "render_fps": 50}  # noqa: RUF012 - as Gymnasium has it
 
     def __init__(
         self,
@@ -191,7 +219,8 @@ class VectorEnv(vector.VectorEnv):
                 "Disabled"; with the last, ``reset(options={"reset_mask": mask})`` starts robots
                 again.
             copy: Whether observations are copies; else later steps overwrite them.
-            render_mode: "human" for a live scene of the first robots, or None.
+            render_mode: "human" for a live scene of the first robots, "rgb_array" for pictures of
+                it, or None.
         """
         self.task = _found(task)
         self.num_envs = at_least("num_envs", num_envs, 1)
@@ -318,10 +347,10 @@ class VectorEnv(vector.VectorEnv):
             self.render()
         return self._seen(), reward, ended, cut, info
 
-    def render(self) -> None:
-        """Show the first robots in the live scene, if `render_mode` is "human"."""
-        if self.render_mode == "human":
-            self._screen.show(self._episodes)
+    def render(self) -> tuple[NDArray[np.uint8], ...] | None:
+        """Show the first robots in the live scene, or return one picture of them in a tuple."""
+        found = self._screen.rendered(self._episodes)
+        return None if found is None else (found,)
 
     @property
     def url(self) -> str | None:

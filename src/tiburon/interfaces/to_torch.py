@@ -96,7 +96,9 @@ class _Operator:
     def call(self, *tensors: Any) -> Any:
         """Apply the operator; one result by itself, several as a tuple."""
         self._check(tensors)
-        found = self._own(*tensors)
+        # operators with derivatives do not pass through transforms of torch.func; functions do
+        transformed = self._torch._C._are_functorch_transforms_active()
+        found = self.transformable.apply(*tensors) if transformed else self._own(*tensors)
         return self.function.result(found if self._several else (found,))
 
     def _check(self, tensors: Any) -> None:
@@ -141,9 +143,70 @@ class _Operator:
         made = self._room(tensors)
         return tuple(made) if self._several else made[0]
 
+    def _mapped(self, in_dims: Any, tensors: Any) -> Any:
+        """Apply the operator to a mapped dimension, which becomes the first of a batch."""
+        sizes = [len(item.shape) for item in self.function.inputs]
+        moved = [
+            tensor if at is None else tensor.movedim(at, 0)
+            for tensor, at in zip(tensors, in_dims, strict=True)
+        ]
+        # leading dimensions that cases of the map have themselves
+        own = [
+            tensor.dim() - size - (at is not None)
+            for tensor, size, at in zip(moved, sizes, in_dims, strict=True)
+        ]
+        given = []
+        for tensor, count, at in zip(moved, own, in_dims, strict=True):
+            if at is not None:
+                ones = (1,) * (max(own) - count)
+                tensor = tensor.reshape((tensor.shape[0], *ones, *tensor.shape[1:]))
+            given.append(tensor)
+        found = self.transformable.apply(*given)
+        return found, (0,) * len(found) if self._several else 0
+
+    @cached_property
+    def transformable(self) -> Any:
+        """The operator as a function of autograd that `torch.func` can transform."""
+        own = self
+
+        class Transformable(self._torch.autograd.Function):  # type: ignore[name-defined,misc]
+            """One program with its derivatives in both modes and its batch."""
+
+            @staticmethod
+            def forward(*tensors: Any) -> Any:
+                return own._own(*tensors)
+
+            @staticmethod
+            def setup_context(context: Any, inputs: Any, output: Any) -> None:
+                context.save_for_backward(*inputs)
+                context.save_for_forward(*inputs)
+
+            @staticmethod
+            def backward(context: Any, *weights: Any) -> Any:
+                inputs = context.saved_tensors
+                found = own._reverse.transformable.apply(*inputs, *weights)
+                return own._gathered(inputs, found)
+
+            @staticmethod
+            def jvp(context: Any, *directions: Any) -> Any:
+                inputs = context.saved_tensors
+                still = [own._torch.zeros_like(x) for x in inputs]
+                moving = [y if x is None else x for x, y in zip(directions, still, strict=True)]
+                return own._forward.transformable.apply(*inputs, *moving)
+
+            @staticmethod
+            def vmap(info: Any, in_dims: Any, *tensors: Any) -> Any:
+                return own._mapped(in_dims, tensors)
+
+        return Transformable
+
     @cached_property
     def _reverse(self) -> "_Operator":
         return _operator(self.function.reverse(), self._threads)
+
+    @cached_property
+    def _forward(self) -> "_Operator":
+        return _operator(self.function.forward(), self._threads)
 
     def _save(self, ctx: Any, inputs: Any, output: Any) -> None:
         # PyTorch passes these by name
@@ -151,11 +214,13 @@ class _Operator:
 
     def _backward(self, context: Any, *weights: Any) -> Any:
         inputs = context.saved_tensors
-        reverse = self._reverse
-        found = reverse._own(*inputs, *weights)
-        found = found if reverse._several else (found,)
-        answers = []
-        for tensor, got in zip(inputs, found, strict=True):
-            # what all cases share gets the sum over them
-            answers.append(got.sum_to_size(tensor.shape) if got.shape != tensor.shape else got)
-        return tuple(answers)
+        return self._gathered(inputs, self._reverse._own(*inputs, *weights))
+
+    def _gathered(self, inputs: Any, found: Any) -> Any:
+        """Return derivatives by arguments; what all cases share gets the sum over them."""
+        listed = found if self._reverse._several else (found,)
+        pairs = zip(inputs, listed, strict=True)
+        return tuple(
+            got.sum_to_size(tensor.shape) if got.shape != tensor.shape else got
+            for tensor, got in pairs
+        )
