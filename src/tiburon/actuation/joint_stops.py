@@ -37,7 +37,7 @@ STOP_DAMPING_RATIO = 0.5
 STOP_RAMP = 1e-3
 """Default penetration depth at which a stop has its full damping [rad or m]."""
 
-TINY = 1e-150
+MIN_DIVISOR = 1e-150
 """Added to the squared rotation angle, so that its direction is finite at zero rotation."""
 
 
@@ -224,7 +224,7 @@ def _measured(now: ElementContext, joint: Joint, dof_index: int) -> tuple[Scalar
         direction[dof_index] = 1.0
         return q[dof_index], direction
     x, y, z = rotation_vector(joint, q)
-    angle = np.sqrt(x * x + y * y + z * z + TINY)
+    angle = np.sqrt(x * x + y * y + z * z + MIN_DIVISOR)
     # the rate of the angle is the angular velocity along the rotation axis
     direction[:3] = [x / angle, y / angle, z / angle]
     return angle, direction
@@ -254,5 +254,5 @@ def _stopped_inertia(
     own = inertia[model.slice(joint.name, of="v")]
     if isinstance(joint, Coupled):
         # the inertia of the leader, reflected through the ratio
-        return float(own[0]) / max(joint.ratio * joint.ratio, TINY)
+        return float(own[0]) / max(joint.ratio * joint.ratio, MIN_DIVISOR)
     return float(own[:3].min()) if dof_index < 0 else float(own[dof_index])

@@ -19,7 +19,7 @@ from tiburon.contact.geometry.height_field import (
     placed_field,
     reach_of,
 )
-from tiburon.contact.geometry.located import LOCATED, NOWHERE
+from tiburon.contact.geometry.located import ABSENT_CONTACTS, LOCATED
 from tiburon.contact.geometry.pairs import Pair, pair, shape_kind, shape_size
 from tiburon.contact.geometry.swept import Crossing
 from tiburon.errors import ModelError, UnknownNameError, shown
@@ -607,7 +607,7 @@ def _met(name: str, first: Part, second: Part) -> tuple[Part, Part]:
         solid_of(part.geometry, element, fresh=True)
     one, other = (
         replace(part, kind=LOCATED, size=size)
-        for part, size in zip((first, second), NOWHERE, strict=True)
+        for part, size in zip((first, second), ABSENT_CONTACTS, strict=True)
     )
     return one, other
 

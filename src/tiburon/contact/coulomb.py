@@ -27,7 +27,7 @@ __all__ = ["CoulombSolution", "natural_residual", "solve_coulomb"]
 
 Array = NDArray[np.float64]
 
-SOLVED = 1e-13
+NEWTON_TOLERANCE = 1e-13
 """Residual, relative to the largest impulse, at which Newton's method ends."""
 
 ACCEPTED_RESIDUAL = 1e-10
@@ -36,13 +36,13 @@ ACCEPTED_RESIDUAL = 1e-10
 NEWTON_STEPS = 40
 """Steps of one run of Newton's method."""
 
-PATIENCE = 6
+MAX_STALLED_STEPS = 6
 """Steps without progress after which it ends."""
 
-HALVINGS = 12
+MAX_HALVINGS = 12
 """Halvings of a step that does not reduce the residual."""
 
-STARTS = 30
+MAX_STARTS = 30
 """Starts of Newton's method at most, random ones last."""
 
 MAX_ATTEMPTED_CONTACTS = 12
@@ -55,7 +55,7 @@ RANK_CUT = 1e-11
 """Singular value, relative to the largest, below which a direction is left alone."""
 
 
-REMOTE = 1e8
+REMOTE_VELOCITY = 1e8
 """Normal velocity from which on a contact takes no part [m/s]."""
 
 
@@ -86,7 +86,7 @@ class _Problem(NamedTuple):
 def _problem(W: Array, b: Array, mu: Array, least: Array) -> _Problem:
     diagonal = np.diag(W).reshape(-1, 3).max(axis=1)
     step = 1.0 / np.where(diagonal > 0.0, diagonal, 1.0)
-    near = np.abs(b.reshape(-1, 3)[:, 2]) < REMOTE
+    near = np.abs(b.reshape(-1, 3)[:, 2]) < REMOTE_VELOCITY
     reach = np.abs(b.reshape(-1, 3)).max(axis=1) * step
     size = max(float(reach[near].max(initial=0.0)), float(least.max(initial=0.0)))
     return _Problem(W, b, mu, least, step, size)
@@ -142,11 +142,11 @@ def _newton(problem: _Problem, p: Array) -> tuple[Array, float]:
     error = float(np.abs(F).max(initial=0.0))
     best, least, waiting = p, error, 0
     for _ in range(NEWTON_STEPS):
-        if error <= SOLVED * problem.size or waiting > PATIENCE:
+        if error <= NEWTON_TOLERANCE * problem.size or waiting > MAX_STALLED_STEPS:
             break
         change = -np.linalg.lstsq(J, F, rcond=RANK_CUT)[0]
         length, moved = 1.0, False
-        for _ in range(HALVINGS):
+        for _ in range(MAX_HALVINGS):
             tried = p + length * change
             F_tried, J_tried = _map(problem, tried)
             error_tried = float(np.linalg.norm(F_tried))
@@ -180,7 +180,7 @@ def solve_coulomb(
     """
     count = len(mu)
     # contacts that take no part would spoil the scale of the others
-    near = np.flatnonzero((b.reshape(-1, 3)[:, 2] < REMOTE) | (least > 0.0))
+    near = np.flatnonzero((b.reshape(-1, 3)[:, 2] < REMOTE_VELOCITY) | (least > 0.0))
     found = np.zeros((count, 3))
     if not len(near):
         return CoulombSolution(found, 0.0, 0)
@@ -194,7 +194,7 @@ def solve_coulomb(
     if not tried or tried[0][1] > ACCEPTED_RESIDUAL * problem.size:
         tried.append(_continued(problem))
     rng = np.random.default_rng(len(near))
-    starts = STARTS if len(near) <= MAX_ATTEMPTED_CONTACTS else 0
+    starts = MAX_STARTS if len(near) <= MAX_ATTEMPTED_CONTACTS else 0
     while (
         len(tried) < starts and min(error for _, error in tried) > ACCEPTED_RESIDUAL * problem.size
     ):

@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 COVERS = ("capsule", "sphere", "box")
 """Kinds of shapes that cover meshes."""
 
-FINENESS = 12
+EDGE_PARTS = 12
 """Parts of the length of a mesh, per shape, that edges of its triangles are divided into."""
 
 MOST_TRIANGLES = 200_000
@@ -40,7 +40,7 @@ MOST_TRIANGLES = 200_000
 LLOYD_ITERATIONS = 30
 """Iterations of Lloyd's algorithm."""
 
-CENTERINGS = 300
+CENTER_MOVES = 300
 """Moves of a center toward the farthest point; the radius is then within 1/300 of the least."""
 
 MIN_THICKNESS = 1e-6
@@ -124,7 +124,7 @@ def _divided(
 ) -> tuple[Array, NDArray[np.int64]]:
     """Divide triangles until their edges are short against the parts of the cover."""
     longest = float(np.ptp(vertices[faces].reshape(-1, 3), axis=0).max()) / (
-        FINENESS * count ** (1.0 / 3.0)
+        EDGE_PARTS * count ** (1.0 / 3.0)
     )
     corners = vertices[faces]
     while count > 1:
@@ -204,7 +204,7 @@ def _ball(points: Array) -> tuple[Array, float]:
     """Return center and radius of a ball around points."""
     center = 0.5 * (points.min(axis=0) + points.max(axis=0))
     best: tuple[Array, float] = (center, math.inf)
-    for step in range(CENTERINGS):
+    for step in range(CENTER_MOVES):
         distances = np.linalg.norm(points - center, axis=1)
         farthest = int(np.argmax(distances))
         if distances[farthest] < best[1]:

@@ -68,16 +68,16 @@ MOST_ROUNDS = 1000
 MAX_RESIDUAL = 1e-6
 """Residual of a round after which no other follows."""
 
-NO_ENERGY = 1e-9
+ENERGY_TOLERANCE = 1e-9
 """Energy, relative to that of the impulses, that the tolerance of the solver may create."""
 
-TINY = 1e-300
+MIN_DIVISOR = 1e-300
 """Lower bound of velocities in divisions [m/s]."""
 
 ENERGY_CREATED_RESIDUAL = 1.0
 """Residual of traced solutions that create energy."""
 
-HALVINGS = 45
+MAX_HALVINGS = 45
 """Halvings of the interval of the factor that reduces decompression."""
 
 
@@ -176,7 +176,8 @@ def collide(
     for k, one in enumerate(closed):
         excess = np.where(one, -ends[3 * k + 2] - still, 0.0)
         left = np.maximum(
-            left, np.where(excess > 0.0, excess * STILL_VELOCITY / np.maximum(still, TINY), 0)
+            left,
+            np.where(excess > 0.0, excess * STILL_VELOCITY / np.maximum(still, MIN_DIVISOR), 0),
         )
     return {
         "v": as_traced(after),
@@ -241,7 +242,7 @@ def _round(
         size: Scalar = 0.0
         for x in found.y:
             size = size + x * x
-        return _work(found.p, b, ends) > NO_ENERGY * size
+        return _work(found.p, b, ends) > ENERGY_TOLERANCE * size
 
     full = decompressed(1.0, compressed.p)
     if current_graph() is not None:
@@ -254,7 +255,7 @@ def _round(
     low, high = 0.0, 1.0
     # without decompression no energy is created
     best = _Impulses(compressed.p, compressed.y, 0.0, compressed.residual, compressed.worst)
-    for _ in range(HALVINGS):
+    for _ in range(MAX_HALVINGS):
         middle = 0.5 * (low + high)
         tried = decompressed(middle, best.p)
         if created(tried):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tiburon.arrays import NDArray
-from tiburon.contact.geometry.located import NOWHERE, POINTS
+from tiburon.contact.geometry.located import ABSENT_CONTACTS, POINTS
 from tiburon.errors import ModelError, ModelFileError
 from tiburon.hydro.mesh import read_triangles
 from tiburon.model.body import (
@@ -366,7 +366,7 @@ def locate(first: Solid, second: Solid, places: tuple[Pose, Pose]) -> tuple[Arra
         closest, apart = _closest(first, second, R, p)
         if not len(gap) or apart < 0.0:
             found, gap = Features.all([closest, found]), np.concatenate([[apart], gap])
-    sizes = [np.array(size).reshape(POINTS, -1) for size in NOWHERE]
+    sizes = [np.array(size).reshape(POINTS, -1) for size in ABSENT_CONTACTS]
     for slot, k in _slots(found, gap, least, margin):
         sizes[0][slot] = (*(R.T @ (found.first[k] - p)), first.radius)
         normal = R.T @ found.normal[k] if found.turns[k] else found.normal[k]

@@ -75,7 +75,7 @@ LEAST_CAP = 1e-3
 FOOTHOLD_FREEZE_SHARE = 0.6
 """Share of a swing up to which its foothold may move."""
 
-LONGEST = 0.15
+MAX_STEP_SHIFT = 0.15
 """Largest shift of a foothold [m]."""
 
 MOMENT = 1e-9
@@ -488,7 +488,7 @@ class LoadSharingControl(RunTimeFields):
             error = q[4 + k] - entries(pose.position)[k]
             rate = velocity[k] - entries(pose.velocity)[k]
             shift = own["step_feedback"] * (error + pace * rate)
-            found.append(np.minimum(np.maximum(shift, -LONGEST), LONGEST))
+            found.append(np.minimum(np.maximum(shift, -MAX_STEP_SHIFT), MAX_STEP_SHIFT))
         return found
 
     def _offsets(

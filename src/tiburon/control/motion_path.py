@@ -45,7 +45,7 @@ LOOK = (function(terrain_height), function(smooth_terrain_height))
 MOST_ROUNDS = 20
 """Rounds in which feet are put on uneven ground."""
 
-TOUCHING = 1e-8
+TOUCHING_DEPTH = 1e-8
 """Gap below which a foot stands on the ground [m]."""
 
 LEAST_TILT = 0.1
@@ -587,10 +587,10 @@ def _on_ground(model: Model, q: Any, points: Sequence[ContactPoint], world: Worl
     wanted = np.array(_centers(model, found, points))
     for _ in range(MOST_ROUNDS):
         below = _below(contacts(model, found, world=world, pairs=pairs), names)
-        if below.min() >= 0.0 and below.max() < TOUCHING:
+        if below.min() >= 0.0 and below.max() < TOUCHING_DEPTH:
             return found
         # a little above, so that nothing overlaps
-        down = below - 0.5 * TOUCHING
+        down = below - 0.5 * TOUCHING_DEPTH
         wanted[:, 2] -= down
         found[model.slice(body.joint.name).start + 6] -= float(np.mean(down))
         R, place = forward_kinematics(model, found, body.name)

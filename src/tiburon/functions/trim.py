@@ -44,7 +44,7 @@ DIFFERENCE_STEP = 1e-6
 MAX_STEP = 0.5
 """Longest step of one iteration [rad or m]: linearization fails beyond it."""
 
-HALVINGS = 30
+MAX_HALVINGS = 30
 """Halvings after which a step no longer changes the position."""
 
 
@@ -348,7 +348,7 @@ class _Search:
         length = float(np.linalg.norm(step))
         step *= min(1.0, MAX_STEP / length) if length > 0.0 else 1.0
         size = float(np.linalg.norm(here.missing))
-        for _ in range(HALVINGS):
+        for _ in range(MAX_HALVINGS):
             there = q
             # one turn after the other, so that a heading that is not free stays
             for move, share in zip(self.moves, step, strict=True):

@@ -1,4 +1,4 @@
-"""Contacts that take up their load, or give it up: more weight on their forces, as a run goes on.
+"""Contacts that take up or give up their load gradually, by a weight on their forces.
 
 A contact with load s between 0 and 1 has forces with weight 1 / s: among contacts of the same kind,
 forces are shared in proportion to s. Planned contacts take up their load after they are made, and
@@ -17,10 +17,10 @@ from tiburon.model import Model
 from tiburon.record import record
 from tiburon.spatial import Scalar
 
-__all__ = ["LEAST_LOAD", "ContactLoad", "load_weight"]
+__all__ = ["MIN_LOAD", "ContactLoad", "load_weight"]
 
-LEAST_LOAD = 1e-4
-"""Load at which the weight of forces ends to grow."""
+MIN_LOAD = 1e-4
+"""Load below which the weight of forces grows no further."""
 
 
 @record
@@ -54,4 +54,4 @@ class ContactLoad(Objective):
 
 def load_weight(load: Scalar) -> Scalar:
     """Return the weight that a load between 0 and 1 adds to that of full load: 1 / s - 1."""
-    return 1.0 / np.maximum(load, LEAST_LOAD) - 1.0
+    return 1.0 / np.maximum(load, MIN_LOAD) - 1.0

@@ -51,7 +51,7 @@ ORIGINAL, COMPACT_PRIMAL, COMPACT_DUAL = "original", "compact primal", "compact 
 
 FORMS = (ORIGINAL, COMPACT_PRIMAL, COMPACT_DUAL)
 
-ON_FACE = 1e-9
+OPTIMUM_TOLERANCE = 1e-9
 """Difference from the optimum, relative to the data, within which a point counts as optimal."""
 
 
@@ -201,7 +201,7 @@ def optimal_ranges(program: LinearProgram) -> tuple[Array, Array]:
     best = _original(c, A1, b1, A2, b2)
     if best.status != "optimal":
         raise DomainError("program", "one that has an optimum", best.status)
-    slack = ON_FACE * max(1.0, abs(best.value))
+    slack = OPTIMUM_TOLERANCE * max(1.0, abs(best.value))
     rows, right = np.vstack([A2, -c]), np.append(b2, -best.value - slack)
     low, high = np.zeros(len(c)), np.zeros(len(c))
     for k in range(len(c)):

@@ -59,7 +59,7 @@ STEPS = 6
 """Steps of a level after the first."""
 
 MIN_TANGENTIAL_FORCE = 1e-3
-"""Tangential force relative to the largest that curvatures are those of at least."""
+"""Lower bound of the tangential force in curvatures, relative to the largest force."""
 
 UNBOUNDED_CONE_SIZE = 1e3
 """Size of cones that do not bound, relative to the largest force."""
@@ -84,9 +84,9 @@ APEX_SPREAD = 0.999
 MIN_HESSIAN = 1e-12
 """Diagonal element of a Hessian relative to the largest, below which a level feels no force."""
 
-TINY = 1e-300
+MIN_DIVISOR = 1e-300
 
-TINY_SHARE = 1e-12
+DETERMINED_WEIGHT = 1e-12
 """Weight of what equations determine, relative to that of a force."""
 
 
@@ -249,7 +249,7 @@ class _Relaxation:
             found[at] = 1.0
             if k < self.rows:
                 square = _sum([x * x for x in of.A2[k].values()])
-                found[at] = np.where(square > 0.0, 1.0 / np.maximum(square, TINY), 1.0)
+                found[at] = np.where(square > 0.0, 1.0 / np.maximum(square, MIN_DIVISOR), 1.0)
         if place.along is not None:
             square = _sum([w * b * b for w, b in zip(self.inverse_masses, of.b1, strict=True)])
             found[place.along] = np.where(square > 0.0, square, 1.0)
@@ -427,7 +427,7 @@ class _Relaxation:
         lifts = [far * np.maximum(a, b) for a, b in zip(face.rays, bent.on, strict=True)]
         for k, at in enumerate(place.sizes):
             # equations determine them
-            W[at] = {at: near[of.cones[k][2]] + final * TINY_SHARE * of.W[0][0]}
+            W[at] = {at: near[of.cones[k][2]] + final * DETERMINED_WEIGHT * of.W[0][0]}
             size = of.mu[k] * center[of.cones[k][2]] + face.exceeded[k] + lifts[k]
             c[at] = -W[at][at] * size
         for at, weight in self.D.items():
@@ -526,8 +526,8 @@ class _Relaxation:
                 [
                     np.where(
                         by_z,
-                        -z[i] / np.maximum(sizes[k], TINY),
-                        x[i] / np.maximum(forces[k], TINY),
+                        -z[i] / np.maximum(sizes[k], MIN_DIVISOR),
+                        x[i] / np.maximum(forces[k], MIN_DIVISOR),
                     )
                     for i in cone[:2]
                 ]
@@ -538,7 +538,7 @@ class _Relaxation:
     def _bent(self, h: Scalar, at: _Optimum, face: _Face) -> _Bent:
         """Return planes and curvatures of the active cones for the next step of a level."""
         curvatures = [
-            on * size / np.maximum(force, MIN_TANGENTIAL_FORCE * at.largest + TINY)
+            on * size / np.maximum(force, MIN_TANGENTIAL_FORCE * at.largest + MIN_DIVISOR)
             for on, size, force in zip(at.active, at.sizes, at.forces, strict=True)
         ]
         return _Bent(at.active, at.u, curvatures)

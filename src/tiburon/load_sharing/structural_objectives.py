@@ -1,7 +1,7 @@
 """Objectives of structures: wrenches of joints, strain of contacts, bending of links.
 
 Symbols (Nahon 1991, sections 6.2.4 to 6.2.6):
-    what    wrench that a joint transmits, what' + F^T x in the source                 (6.29)-(6.31)
+    w_hat   wrench that a joint transmits, w_hat' + F^T x                              (6.29)-(6.31)
     C       compliance of a contact or loop: its deflection per force                  (6.32)
     M, EI   bending moment along a link, its bending stiffness                         (6.33)
 """

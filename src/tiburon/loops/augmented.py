@@ -257,7 +257,7 @@ pivots: a row that vanishes in a configuration is rounding error only."""
 LOST_PIVOT = 1e-11
 """Squared sine below which large mechanisms drop a constraint, or the squared cut if larger."""
 
-TINY = 1e-300
+MIN_DIVISOR = 1e-300
 """Lower bound of lengths in divisions."""
 
 MAX_INLINED_WORK = 15000
@@ -371,7 +371,7 @@ def solve_augmented(
 
     def conditioning() -> tuple[Scalar, Scalar]:
         smallest = np.minimum(system.factor.least, system.longest)
-        ratio = np.sqrt(np.maximum(smallest, TINY) / np.maximum(system.longest, TINY))
+        ratio = np.sqrt(np.maximum(smallest, MIN_DIVISOR) / np.maximum(system.longest, MIN_DIVISOR))
         if pattern.is_large:
             kept = system.factor.kept()
             rank = sum((np.where(np.abs(x) > 0.0, 1.0, 0.0) for x in kept), start=0.0)

@@ -60,7 +60,8 @@ def held_sine(model: Model, plan: Plan, structure: PlatformOnLegs, q: Vector) ->
         for k in structure.constraints
     ]
     lengths = [
-        sum((row[i] * row[i] for row in rows if i in row), start=TINY * TINY) for i in columns
+        sum((row[i] * row[i] for row in rows if i in row), start=MIN_LENGTH * MIN_LENGTH)
+        for i in columns
     ]
     sine: Scalar = 1.0
     sign: Scalar = 1.0
@@ -83,14 +84,14 @@ def held_sine(model: Model, plan: Plan, structure: PlatformOnLegs, q: Vector) ->
     return sign * sine
 
 
-TINY = 1e-150
+MIN_LENGTH = 1e-150
 """Keeps lengths of columns from zero."""
 
 
 def _rotated(a: Row, b: Row, i: int) -> tuple[Row, Row]:
     """Rotate two rows until the second has no entry at one place."""
     length = np.sqrt(a[i] * a[i] + b[i] * b[i])
-    is_zero = length < TINY
+    is_zero = length < MIN_LENGTH
     safe = np.where(is_zero, 1.0, length)
     c, s = np.where(is_zero, 1.0, a[i] / safe), np.where(is_zero, 0.0, b[i] / safe)
     places = a.keys() | b.keys()

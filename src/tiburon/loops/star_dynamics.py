@@ -699,7 +699,7 @@ def star_motion(
 
     def conditioning() -> tuple[Scalar, Scalar]:
         least, longest = found.center.least, found.center.longest
-        ratio = np.sqrt(np.maximum(least, TINY) / np.maximum(longest, TINY))
+        ratio = np.sqrt(np.maximum(least, MIN_DIVISOR) / np.maximum(longest, MIN_DIVISOR))
         rank, ratio = where_needed(
             any_singular,
             lambda: _with_singular_arms(around.model, shape, arms, center, found, redundant_forces)[
@@ -712,7 +712,7 @@ def star_motion(
     return ConstrainedMotion(tuple(vd), tuple(forces), conditioning, singular_arms=tuple(flags))
 
 
-TINY = 1e-300
+MIN_DIVISOR = 1e-300
 """Lower bound of lengths in divisions."""
 
 

@@ -54,7 +54,7 @@ Array = NDArray[np.float64]
 BLOCK_SIZES = (1, 2, 4)
 """Points of a block: B1PC5, B2PC5 and B4PC5."""
 
-PATIENCE = 60.0
+BARRIER_TIMEOUT = 60.0
 """Time after which a task that does not arrive is given up [s]."""
 
 
@@ -372,7 +372,7 @@ class _Task:
     def _wait(self, barrier: threading.Barrier) -> None:
         if barrier.parties > 1:
             self._syncs += 1
-            barrier.wait(PATIENCE)
+            barrier.wait(BARRIER_TIMEOUT)
 
     def _block(self, number: int) -> None:
         run, kernels, block = self._run, self._kernels, self._run.tasks.block

@@ -552,7 +552,7 @@ def _solved_loops(
         length = np.maximum(square, SHORT * longest)
         good = row[0] * row[0] > least * length
         doubtful = doubtful | ~good
-        sine = np.minimum(sine, row[0] * row[0] / np.maximum(longest, TINY))
+        sine = np.minimum(sine, row[0] * row[0] / np.maximum(longest, MIN_DIVISOR))
     y: list[Scalar] = []
     for i in range(count):
         rest = missing[i] - sum((R[k][i - k] * y[k] for k in range(i)), start=0.0)
@@ -566,7 +566,7 @@ def _solved_loops(
     return list(found), rank, ratio
 
 
-TINY = 1e-300
+MIN_DIVISOR = 1e-300
 """Lower bound of lengths in divisions."""
 
 

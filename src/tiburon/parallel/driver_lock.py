@@ -25,7 +25,7 @@ __all__ = ["Driver", "DriverLock", "Part", "drivers_of"]
 HEARTBEAT = 5.0
 """Time between two heartbeats [s]."""
 
-PATIENCE = 60.0
+HEARTBEAT_TIMEOUT = 60.0
 """Age of a heartbeat after which a driver on another host counts as dead [s]."""
 
 OWNER_BYTES = 1000
@@ -199,7 +199,7 @@ def _driver(path: Path, part: Part) -> Driver | None:
     if host == socket.gethostname():
         if free is None:
             alive = _exists(pid)
-    elif age < PATIENCE:
+    elif age < HEARTBEAT_TIMEOUT:
         # locks of other hosts are not seen on every file system
         alive = True
     return Driver(part, host, pid, since, age, alive)

@@ -34,7 +34,7 @@ __all__ = [
 TASKS_PER_WORKER = 2
 """Tasks that a worker is given at a time: one that runs, one that waits."""
 
-STARTS = 3
+MAX_FAILED_STARTS = 3
 """Times in a row that a worker may end before it is ready."""
 
 Done = Callable[[Task, Any], None]
@@ -257,13 +257,13 @@ class LocalWorkers:
                 return
             self._processes.remove(process)
             self._failed_starts = 0 if process.is_ready else self._failed_starts + 1
-            if self._failed_starts < STARTS:
+            if self._failed_starts < MAX_FAILED_STARTS:
                 self._processes.append(_Process(self._content, self._on_lost))
         code = process.process.returncode
         problem: TiburonError = WorkerLostError(
             f"worker {process.process.pid} ended with code {code}"
         )
-        if not process.is_ready and self._failed_starts >= STARTS:
+        if not process.is_ready and self._failed_starts >= MAX_FAILED_STARTS:
             problem = _no_start()
         for task, done in process.tasks:
             done(task, problem)

@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ADAPTIVE_CLOCK",
-    "FAR",
-    "PARTS",
+    "PARTS_PER_STEP",
+    "UNREACHED_TIME",
     "AdaptiveClock",
     "AdaptiveRun",
     "AdaptiveSource",
@@ -62,7 +62,7 @@ Array = NDArray[np.float64]
 
 # the kernel: starts, restarts after a jump, steps until times are reached, interpolates
 
-FAR = 1e300
+UNREACHED_TIME = 1e300
 """A time that is never reached [s]."""
 
 
@@ -91,8 +91,8 @@ class AdaptiveClock(NamedTuple):
     """Whether to ask a sampled controller in the given state: 1 or 0."""
 
 
-PARTS = 8
-"""Parts of a step that are looked at for events: what comes and goes within a part is missed."""
+PARTS_PER_STEP = 8
+"""Parts of a step that are examined for events; two crossings within one part are missed."""
 
 ADAPTIVE_CLOCK = len(AdaptiveClock._fields)
 """Where the times to reach begin."""
@@ -281,8 +281,8 @@ class AdaptiveSource:
             )
             # steps may be long: they are looked at in parts
             met, before = (0.0,) * len(going.g), going.g
-            for part in range(1, PARTS):
-                time = at.begin + (part / PARTS) * at.length
+            for part in range(1, PARTS_PER_STEP):
+                time = at.begin + (part / PARTS_PER_STEP) * at.length
                 g = happening(*state_at(manifold, at, time), u, time)
                 met, before = _either(met, watch.crossed(before, g)), g
             g = happening(at.q, at.w, u, at.time)
@@ -322,8 +322,8 @@ def _either(a: Scalars, b: Scalars) -> Scalars:
     return tuple(np.maximum(x, y) for x, y in zip(a, b, strict=True))
 
 
-ATTEMPTS = 256.0
-"""Attempts of one native call, after which Python looks up."""
+ATTEMPTS_PER_CALL = 256.0
+"""Attempted steps of one native call, after which it returns to Python."""
 
 MOST_TRIES = 16
 """Attempts to look one step ahead."""
@@ -331,8 +331,8 @@ MOST_TRIES = 16
 GRID_STEPS = 8
 """Steps of the grid of the first native call."""
 
-SLOTS = 16
-"""States one native call can give when it runs one robot."""
+STATES_PER_CALL = 16
+"""States that one native call returns for a single robot."""
 
 FIRST, START, TIME, STOP, TRIES, SAMPLE = (
     AdaptiveClock._fields.index(name)
@@ -381,12 +381,14 @@ class AdaptiveRun(RunCases):
         self.method, self.hold, self._one = method, hold, one
         self._every, self._last = setup.record_every, setup.steps
         cases = None if one else len(state)
-        self._slots = SLOTS if one and events is None else 1
+        self._slots = STATES_PER_CALL if one and events is None else 1
         source = AdaptiveSource(system, method, self._slots, events)
         kernel = make_kernel(source, system.parameters())
         self._kernel, self._rows = bind_parameters(kernel, setup.parameters, cases)
         self._options: dict[str, Any] = {} if setup.threads is None else {"threads": setup.threads}
-        head = AdaptiveClock(setup.rtol, setup.atol, 0.0, 0.0, begin, FAR, ATTEMPTS, 0.0)
+        head = AdaptiveClock(
+            setup.rtol, setup.atol, 0.0, 0.0, begin, UNREACHED_TIME, ATTEMPTS_PER_CALL, 0.0
+        )
         self._clock = np.array([*map(float, head), *[0.0] * self._slots])
         count = memory_form(system, source.pair)[0]
         self.memory = np.zeros((len(state), count)) if memory is None else memory
@@ -492,7 +494,7 @@ class AdaptiveRun(RunCases):
     def _stop(self) -> float:
         """Return the time of the next jump of commands [s]."""
         if self.hold is None:
-            return FAR
+            return UNREACHED_TIME
         return self.begin + (self.done - self.done % self.hold + self.hold) * self.dt
 
     def _call(
@@ -639,8 +641,13 @@ class AdaptiveRun(RunCases):
     def _ahead(self, case: int, time: float, row: Array, held: Array) -> Ahead:
         """Return the motion of a case from a state on, over its first step from there."""
         one = np.array([case])
-        clock = self._clocks(one, FAR)
-        clock[:, START], clock[:, TIME], clock[:, TRIES], clock[:, STOP] = 1.0, time, 1.0, FAR
+        clock = self._clocks(one, UNREACHED_TIME)
+        clock[:, START], clock[:, TIME], clock[:, TRIES], clock[:, STOP] = (
+            1.0,
+            time,
+            1.0,
+            UNREACHED_TIME,
+        )
         # a first step by choice may be shorter than what is to be seen
         clock[:, FIRST] = self.dt
         memory = self.memory[one]
@@ -671,14 +678,14 @@ class AdaptiveRun(RunCases):
         # as `AdaptiveState` lists them: time, q, w, rate, h, error, begin, length, ...
         place = 1 + nq + 2 * (self.state.shape[1] - nq) + 2
         begin, length = self.memory[met_cases, place], self.memory[met_cases, place + 1]
-        edges = [begin + (part / PARTS) * length for part in range(PARTS)]
+        edges = [begin + (part / PARTS_PER_STEP) * length for part in range(PARTS_PER_STEP)]
         edges.append(self.memory[met_cases, 0])
         held = self.held[met_cases]
         g = [values(self._at(met_cases, edge), held, edge, met_cases) for edge in edges]
         # sides are assumed at the start of the first step after an instant; later there are none
         sides, until = self.sides[met_cases], self.until[met_cases]
         g[0] = np.where(sides != 0.0, sides, g[0])
-        for part in range(PARTS):
+        for part in range(PARTS_PER_STEP):
             # before the time up to which its side is known no expression has come back
             known = (sides != 0.0) & (until >= edges[part + 1][:, None])
             g[part + 1] = np.where(known, sides, g[part + 1])

@@ -9,7 +9,7 @@ from tiburon.spatial import Scalar
 
 __all__ = ["contact_modes"]
 
-TINY = 1e-300
+MIN_DIVISOR = 1e-300
 """Keeps quotients of zeros finite."""
 
 
@@ -39,13 +39,14 @@ def contact_modes(
     ]
     normal_speed, sliding = (
         np.maximum(
-            _largest([np.where(one, x, 0.0) for one, x in zip(touching, of, strict=True)]), TINY
+            _largest([np.where(one, x, 0.0) for one, x in zip(touching, of, strict=True)]),
+            MIN_DIVISOR,
         )
         for of in (problem.after, slips)
     )
     # at rest there is no slip to compare with
     sliding = np.maximum(sliding, normal_speed)
-    impulse = np.maximum(_largest(p), TINY)
+    impulse = np.maximum(_largest(p), MIN_DIVISOR)
     modes, margins = [], []
     for k, end in enumerate(problem.ends):
         x, y, normal = p[3 * k : 3 * k + 3]

@@ -60,13 +60,13 @@ Array = NDArray[np.float64]
 MAX_NEWTON_STEP = 0.5
 """Longest step of one iteration [rad or m]: sines and cosines are nearly linear over it."""
 
-HALVINGS = 30
+MAX_HALVINGS = 30
 """Halvings of a step after which it no longer changes the configuration in float64."""
 
 ROUNDING = 1e-15
 """Forces below this fraction of the weight count as rounding errors."""
 
-ITERATIONS = 100
+MAX_ITERATIONS = 100
 """Maximum number of Newton iterations."""
 
 SMALLEST_SIZE = 1e-300
@@ -265,7 +265,7 @@ def settle(motion: SmallMotion, q: Array, x: Array, tolerance: float) -> tuple[A
         force, rates = motion.unbalanced(q, x)
         return np.concatenate([force / motion.weight, rates * scale])
 
-    for _ in range(ITERATIONS):
+    for _ in range(MAX_ITERATIONS):
         forces, rows = motion.slopes(q, x)
         directions = motion.directions(q)
         count = directions.shape[1]
@@ -284,7 +284,7 @@ def settle(motion: SmallMotion, q: Array, x: Array, tolerance: float) -> tuple[A
         step = -np.linalg.lstsq(slopes * columns, left, rcond=RANK_CUT)[0] * columns
         length = float(np.linalg.norm(step[:count]))
         step *= min(1.0, MAX_NEWTON_STEP / length) if length > 0.0 else 1.0
-        for _ in range(HALVINGS):
+        for _ in range(MAX_HALVINGS):
             there, inner = motion.moved(q, directions @ step[:count]), x + step[count:]
             if there is not None:
                 after = missing(there, inner, scale)

@@ -426,7 +426,7 @@ SHOWN_FRACTION = 0.2
 LARGEST_ANGLE = 0.5
 """Largest default amplitude [rad or m]: mode shapes hold for small motions."""
 
-HALVINGS = 10
+MAX_HALVINGS = 10
 """Maximum number of halvings of an amplitude at which loops cannot be closed."""
 
 MAX_JOINT_STEP = 0.05
@@ -509,7 +509,7 @@ def _visible(modes: Modes, place: int) -> float:
 def _within_loops(modes: Modes, place: int, amplitude: float) -> float:
     """Return an amplitude, halved until loops can be closed over the whole period."""
     phase = np.linspace(0.0, 2.0 * np.pi, FRAMES_PER_SWING)
-    for _ in range(HALVINGS):
+    for _ in range(MAX_HALVINGS):
         try:
             modes.position(place, amplitude, phase)
         except DomainError:

@@ -34,7 +34,7 @@ __all__ = ["MOST_CASES", "Sensed", "Sensing", "Sensor", "normal_noise", "uniform
 Array = NDArray[np.float64]
 
 WHOLE_STEPS_TOLERANCE = 1e-6
-"""How far the number of steps between two samples may be off a whole one: rounding of 1 / rate."""
+"""How far a number of steps may be off a whole one: rounding of the times that it comes from."""
 
 
 MOST_CASES = 2**44

@@ -55,7 +55,7 @@ from tiburon.simulation.partitioned import PARTED, refuse_batch, run_digest, run
 from tiburon.simulation.progress import Progress
 from tiburon.simulation.run import RunSetup, carry_out, check_control, check_sensors
 from tiburon.simulation.run_parameters import VariedRun, vary_run
-from tiburon.simulation.sensing import MOST_CASES, Sensor
+from tiburon.simulation.sensing import MOST_CASES, WHOLE_STEPS_TOLERANCE, Sensor
 from tiburon.simulation.state import State
 from tiburon.simulation.step import MOST_STEPS
 from tiburon.simulation.system import ELEMENTS, System, surrounded
@@ -65,17 +65,14 @@ __all__ = ["Preparation", "prepare", "resume_run", "simulate"]
 
 Array = NDArray[np.float64]
 
-CONTROL_DT = 0.01
+DEFAULT_CONTROL_DT = 0.01
 """Time between two calls of a controller in Python by default [s]."""
 
-RECORD_DT = 0.01
+DEFAULT_RECORD_DT = 0.01
 """Time between two rows by default [s]."""
 
 START_TOLERANCE = 1e-6
 """Relative distance of the start from a prescribed path that is attributed to rounding."""
-
-WHOLE = 1e-6
-"""How far a number of steps may be off a whole one: rounding of the times it comes from."""
 
 
 @public
@@ -834,13 +831,13 @@ def _control_steps(model: Model, control: Any, control_dt: float | None, dt: flo
         # discrete states of a controller are updated when it is sampled
         names = getattr(control, "discrete_state_names", ())
         return 1 if (names(model) if callable(names) else names) else None
-    return _interval("control_dt", control_dt, CONTROL_DT, dt)
+    return _interval("control_dt", control_dt, DEFAULT_CONTROL_DT, dt)
 
 
 def _record_steps(record_dt: float | None, record_every: int | None, dt: float) -> int:
     """Return the steps between two rows."""
     if record_every is None:
-        return _interval("record_dt", record_dt, RECORD_DT, dt)
+        return _interval("record_dt", record_dt, DEFAULT_RECORD_DT, dt)
     if record_dt is not None:
         raise DomainError("record_every", "record_every or record_dt alone", "both")
     return at_least("record_every", record_every, 1)
@@ -877,7 +874,7 @@ def _whole_steps(argument: str, length: float, dt: float) -> int:
     if steps > MOST_STEPS:
         most = f"at most {MOST_STEPS:.3g} steps of {dt:g} s"
         raise DomainError(argument, most, f"{length:g} s")
-    if abs(steps - whole) > WHOLE * max(1.0, steps):
+    if abs(steps - whole) > WHOLE_STEPS_TOLERANCE * max(1.0, steps):
         near = length / max(1, math.ceil(steps))
         raise DomainError(
             argument,

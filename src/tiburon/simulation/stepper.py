@@ -37,10 +37,10 @@ __all__ = ["Stepped", "Stepper", "StepperState", "stepper"]
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-MANY = 1_000_000
+OPTIMIZED_CASES = 1_000_000
 """Cases in all for which optimized code is worth its compilation: those of a stepper."""
 
-SHARED = (
+RUN_KEYWORDS = (
     *("world", "fluid", "forces", "prescribed", "passive", "limits", "contact", "contact_pairs"),
     *("contact_law", "contact_tolerance", "keep_inertia", "redundancy_tolerance", "loop_method"),
     *("time",),
@@ -197,8 +197,8 @@ def stepper(
             result = arms.step(result.state, tau)
     """
     for name in options:
-        if name not in SHARED:
-            raise OptionError("stepper: keyword", SHARED, name)
+        if name not in RUN_KEYWORDS:
+            raise OptionError("stepper: keyword", RUN_KEYWORDS, name)
     if control is not None and not is_traced(control):
         raise ModelError(
             f"control: expected a controller marked with tiburon.traced, got {shown(control)}; "
@@ -532,7 +532,7 @@ class _Engine:
         for name, values in step.rows.items():
             distances[step.given[name]] = values.shape[1]
         self._lines, self._distances = lines, distances
-        self._job = loop.job(AddressTable(lines, np.zeros_like(lines)), MANY, batch=True)
+        self._job = loop.job(AddressTable(lines, np.zeros_like(lines)), OPTIMIZED_CASES, batch=True)
 
     def with_memory(self, held: Array) -> Array:
         """Return held values followed by an empty memory of a multi-step method."""
@@ -755,7 +755,7 @@ class _Watcher:
             for place, name in enumerate(loop.names):
                 if name not in given:
                     lines[0, place] = address_of(kernel.parameters[name])
-            job = loop.job(AddressTable(lines, np.zeros_like(lines)), MANY, batch=True)
+            job = loop.job(AddressTable(lines, np.zeros_like(lines)), OPTIMIZED_CASES, batch=True)
             known = self._tables[cases] = lines, distances, job
         lines, distances, job = known
         line = lines[0]

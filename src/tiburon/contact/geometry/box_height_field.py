@@ -37,7 +37,7 @@ from tiburon.trace.value import where
 
 __all__ = ["box_height_field", "box_smooth_height_field"]
 
-SLANTED = 1e-6
+MIN_CROSSING_SINE = 1e-6
 """Sine of the angle above which edges cross."""
 
 
@@ -107,7 +107,7 @@ def _crossings(
     sides = ((face.x, face.half_x), (face.y, face.half_y))
     for (along, half), (across, reach) in (sides, sides[::-1]):
         place, rate = dot(along, to_start), dot(along, e)
-        moves = abs(rate) > SLANTED
+        moves = abs(rate) > MIN_CROSSING_SINE
         inverse = 1.0 / where(moves, rate, 1.0)
         side = sign(rate)
         ends = []
@@ -155,14 +155,14 @@ def _crossing(start: Vec3, e: Vec3, length: Scalar, edge: _Edge, exists: Scalar)
     # both edges turn with their bodies, as in `crossing`
     across = cross(n, u)
     divisor = dot(across, e)
-    usable = abs(divisor) > SLANTED
+    usable = abs(divisor) > MIN_CROSSING_SINE
     inverse = where(usable, 1.0 / where(usable, divisor, 1.0), 0.0)
     between = subtract(middle, start)
     place = dot(across, between) * inverse
     gap = dot(n, between)
-    exists = exists & usable & (sine > SLANTED) & (place > 0.0) & (place < length)
+    exists = exists & usable & (sine > MIN_CROSSING_SINE) & (place > 0.0) & (place < length)
     along = dot(u, subtract(add(start, scale(e, place)), middle))
-    exists = exists & (dot(n, beside) < SLANTED) & (abs(along) <= edge.half)
+    exists = exists & (dot(n, beside) < MIN_CROSSING_SINE) & (abs(along) <= edge.half)
     point = add(add(start, scale(e, place)), scale(n, 0.5 * gap))
     share = scale_matrix(outer(across, e), inverse)
     return ContactGeometry(where(exists, gap, NO_CONTACT), point, n, ZERO33, share)

@@ -54,13 +54,13 @@ from tiburon.trace.value import where
 
 __all__ = ["cylinder_height_field", "cylinder_smooth_height_field"]
 
-SLANTED = 1e-6
+MIN_CROSSING_SINE = 1e-6
 """Sine of the angle above which edges cross, and by which a normal may be beyond those of faces."""
 
-ITERATIONS, CONVERGED = 20, 1e-28
+MAX_ITERATIONS, SQUARED_TURN_TOLERANCE = 20, 1e-28
 """Most iterations for the crossing of an edge and a rim, and the squared turn that ends them."""
 
-LONGEST = 0.3
+MAX_TURN = 0.3
 """Turn of one iteration at most [rad]."""
 
 
@@ -118,7 +118,7 @@ def _on_ridge(
     slide = subtract(e, scale(u, dot(u, e)))
     # |beside + s slide| = radius
     square, half = dot(slide, slide), dot(slide, beside)
-    crosses = square > SLANTED * SLANTED
+    crosses = square > MIN_CROSSING_SINE * MIN_CROSSING_SINE
     divisor = where(crosses, square, 1.0)
     inside = half * half - square * (dot(beside, beside) - radius * radius)
     meets = crosses & (inside > 0.0)
@@ -144,7 +144,7 @@ def _mantle_crossing(start: Vec3, e: Vec3, outward: Vec3, cylinder: Placed) -> C
     # edge and ruling turn with their bodies
     across = cross(n, u)
     divisor = dot(across, e)
-    usable = (abs(divisor) > SLANTED) & (sine > SLANTED)
+    usable = (abs(divisor) > MIN_CROSSING_SINE) & (sine > MIN_CROSSING_SINE)
     inverse = where(usable, 1.0 / where(usable, divisor, 1.0), 0.0)
     place = add(start, scale(e, dot(across, between) * inverse))
     exists = usable & (abs(dot(u, subtract(place, cylinder.position))) < 0.5 * length)
@@ -193,15 +193,17 @@ def _rim_crossing(
         t = cross(u, s)
         d, _ = way(s)
         slope = radius * (1.0 - dot(t, e) * dot(t, e)) - dot(d, s)
-        regular = slope > SLANTED * radius
+        regular = slope > MIN_CROSSING_SINE * radius
         # where the distance is not convex, downhill
-        turn = -dot(d, t) / where(regular, slope, SLANTED * radius)
-        turn = where(abs(turn) > LONGEST, where(turn > 0.0, LONGEST, -LONGEST), turn)
+        turn = -dot(d, t) / where(regular, slope, MIN_CROSSING_SINE * radius)
+        turn = where(abs(turn) > MAX_TURN, where(turn > 0.0, MAX_TURN, -MAX_TURN), turn)
         moved = add(s, scale(t, turn))
         moved = subtract(moved, scale(u, dot(u, moved)))
         return _Turn(unit(moved, s)[0], turn * turn)
 
-    found = while_loop(lambda p: p.turned > CONVERGED, step, _Turn(direction, 1.0), ITERATIONS)
+    found = while_loop(
+        lambda p: p.turned > SQUARED_TURN_TOLERANCE, step, _Turn(direction, 1.0), MAX_ITERATIONS
+    )
     s = found.state.direction
     t = cross(u, s)
     d, along = way(s)
@@ -210,17 +212,19 @@ def _rim_crossing(
     gap = dot(n, d)
     # between the normals of mantle and end face
     missed = subtract(d, scale(n, gap))
-    exists = found.converged & (sine > SLANTED)
-    exists = exists & (dot(missed, missed) < SLANTED * SLANTED * radius * radius)
-    exists = exists & (dot(n, s) < SLANTED) & (side * dot(n, u) < SLANTED)
+    exists = found.converged & (sine > MIN_CROSSING_SINE)
+    exists = exists & (
+        dot(missed, missed) < MIN_CROSSING_SINE * MIN_CROSSING_SINE * radius * radius
+    )
+    exists = exists & (dot(n, s) < MIN_CROSSING_SINE) & (side * dot(n, u) < MIN_CROSSING_SINE)
     # radii of the rim, and an edge along which the closest point moves freely
     level = subtract(n, scale(u, dot(u, n)))
     steep = root(dot(level, level))
-    leans = steep > SLANTED
+    leans = steep > MIN_CROSSING_SINE
     rho = where(leans, radius / where(leans, steep, 1.0), 0.0)
     f = cross(n, e)
     stiff = rho * dot(t, f) * dot(t, f) + gap
-    curved = stiff > SLANTED * radius
+    curved = stiff > MIN_CROSSING_SINE * radius
     D = scale_matrix(outer(f, f), where(curved, 1.0 / where(curved, stiff, 1.0), 0.0))
     P = tangent_projector(n)
     radii = add_matrices(scale_matrix(outer(t, t), rho), scale_matrix(P, 0.5 * gap))

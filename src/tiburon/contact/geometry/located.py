@@ -8,7 +8,7 @@ from tiburon.contact.geometry.contact_geometry import NO_CONTACT, ContactGeometr
 from tiburon.spatial.vec3 import Scalar, Vec3, add, dot, matrix_vector, scale, subtract
 from tiburon.trace.value import where
 
-__all__ = ["LOCATED", "NOWHERE", "POINTS", "located_contacts"]
+__all__ = ["ABSENT_CONTACTS", "LOCATED", "POINTS", "located_contacts"]
 
 LOCATED = "located"
 """Kind of both shapes of such a pair."""
@@ -20,7 +20,7 @@ FIRST, SECOND = 4, 9
 """Dimensions per contact: of the first shape its point and a radius around it; of the second shape
 its point, a radius, the normal, whether that turns with the first body, and whether it exists."""
 
-NOWHERE: tuple[tuple[float, ...], tuple[float, ...]] = (
+ABSENT_CONTACTS: tuple[tuple[float, ...], tuple[float, ...]] = (
     (0.0,) * FIRST * POINTS,
     (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0) * POINTS,
 )

@@ -41,10 +41,10 @@ from tiburon.trace.value import unary, where
 
 __all__ = ["resting_contacts", "rim_contact", "rim_minima"]
 
-ITERATIONS = 30
+MAX_ITERATIONS = 30
 """Most iterations; some 4 where the bodies are near each other."""
 
-CONVERGED = 1e-28
+SQUARED_TURN_TOLERANCE = 1e-28
 """Squared turn at which Newton's method ends [rad^2]."""
 
 MAX_TURN = 0.5
@@ -53,7 +53,7 @@ MAX_TURN = 0.5
 LEVEL_ROUNDING = 1e-9
 """Difference of heights of samples that is rounding, relative to the radius."""
 
-SAME_PLACE = 0.05
+SAME_PLACE_DISTANCE = 0.05
 """Distance of minima, relative to the radius, below which they are one."""
 
 LEVEL_CURVATURE = 1e-9
@@ -99,7 +99,9 @@ def rim_contact(
         return _Place(unit(moved, place.direction)[0], turn * turn)
 
     start, _ = unit(subtract(toward, scale(u, dot(u, toward))), axis(cylinder, 0))
-    found = while_loop(lambda p: p.turned > CONVERGED, step, _Place(start, 1.0), ITERATIONS)
+    found = while_loop(
+        lambda p: p.turned > SQUARED_TURN_TOLERANCE, step, _Place(start, 1.0), MAX_ITERATIONS
+    )
     contact, t, k = at(select(found.converged, found.state.direction, start))
     D, T = contact.relative_curvature, contact.first_share
     bent = matrix_vector(D, t)
@@ -189,7 +191,7 @@ def rim_minima(
         differs: Scalar = True
         for one in contacts:
             apart = subtract(contact.point, one.point)
-            far = dot(apart, apart) > SAME_PLACE * SAME_PLACE * radius * radius
+            far = dot(apart, apart) > SAME_PLACE_DISTANCE * SAME_PLACE_DISTANCE * radius * radius
             differs = differs & (far | (one.gap >= NO_CONTACT))
         contacts.append(contact._replace(gap=where(differs, contact.gap, NO_CONTACT)))
     return contacts, best[0].height < NO_CONTACT

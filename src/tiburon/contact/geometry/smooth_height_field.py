@@ -47,25 +47,25 @@ __all__ = [
     "smooth_terrain_height",
 ]
 
-ITERATIONS = 30
+MAX_ITERATIONS = 30
 """Most iterations; terrain whose curvature radii exceed the distance needs about 5."""
 
-CONVERGED = 1e-24
+SQUARED_STEP_TOLERANCE = 1e-24
 """Squared step at which Newton's method ends, relative to the spacing."""
 
-LONGEST_WAY = 1.5
+MAX_TRAVEL_CELLS = 1.5
 """Cells that Newton's method may move away from a vertex at which it begins: what is farther away
 is nearer to another one."""
 
-SMALL = 0.25
+SINGLE_HILL_RADIUS = 0.25
 """Radius of bodies, relative to the spacing, that touch one hill: ground with two within their
 reach would be steeper than 45 degrees."""
 
-LEAST_HILL = 1e-4
+MIN_HILL_CURVATURE = 1e-4
 """Curvature of the distance, relative to half the spacing, below which a hill is flat: edges and
 rims of a body touch it."""
 
-SAME_PLACE = 0.1
+SAME_PLACE_DISTANCE = 0.1
 """Distance of places, relative to the spacing, below which they are one."""
 
 
@@ -114,7 +114,9 @@ def smooth_terrain_contact(center: Vec3, radius: Scalar, field: Placed) -> Conta
         u, v = (d * g1 - b * g2) * inverse, (a * g2 - b * g1) * inverse
         return _Place(place.x - u, place.y - v, (u * u + v * v) / (dx * dy))
 
-    found = while_loop(lambda p: p.step > CONVERGED, step, _Place(cx, cy, 1.0), ITERATIONS)
+    found = while_loop(
+        lambda p: p.step > SQUARED_STEP_TOLERANCE, step, _Place(cx, cy, 1.0), MAX_ITERATIONS
+    )
     x, y = (where(found.converged, p, q) for p, q in zip(found.state[:2], (cx, cy), strict=True))
     s = _surface(x, y, field.size)
     w = 1.0 / root(1.0 + s.x * s.x + s.y * s.y)
@@ -249,7 +251,7 @@ def smooth_support_contacts(
         gap, s, _, _ = gap_at(place.x, place.y)
         above = middle[2] - s.h - s.x * (middle[0] - place.x) - s.y * (middle[1] - place.y)
         # below the center, whatever the depth
-        exists = converged & ((above > 0.0) | (way > LONGEST_WAY))
+        exists = converged & ((above > 0.0) | (way > MAX_TRAVEL_CELLS))
         return _Found(where(exists, gap, NO_CONTACT), place.x, place.y)
 
     under = _surface(middle[0], middle[1], field.size)
@@ -285,7 +287,10 @@ def _iterated(
         return (abs(p.x - x) <= way * dx) & (abs(p.y - y) <= way * dy)
 
     found = while_loop(
-        lambda p: (p.step > CONVERGED) & stays(p), step, _Place(x, y, 1.0), ITERATIONS
+        lambda p: (p.step > SQUARED_STEP_TOLERANCE) & stays(p),
+        step,
+        _Place(x, y, 1.0),
+        MAX_ITERATIONS,
     )
     return found.state, found.converged & stays(found.state)
 
@@ -317,7 +322,7 @@ def _searched(
     i = unary("floor", middle[0] / dx + 0.5) - float(reach)
     j = unary("floor", middle[1] / dy + 0.5) - float(reach)
     limit = radius + maximum(dx, dy)
-    large = radius > SMALL * maximum(dx, dy)
+    large = radius > SINGLE_HILL_RADIUS * maximum(dx, dy)
 
     def visit(index: Scalar, best: tuple[_Found, ...]) -> tuple[_Found, ...]:
         a = unary("floor", (index + 0.5) * (1.0 / side))
@@ -325,7 +330,7 @@ def _searched(
         ((z,),) = read_patch(1, handle, row, column)
         offset = (row * dx - middle[0], column * dy - middle[1], z - middle[2])
         near = large & (dot(offset, offset) < limit * limit)
-        found = where_needed(near, lambda: refined(row * dx, column * dy, LONGEST_WAY), none)
+        found = where_needed(near, lambda: refined(row * dx, column * dy, MAX_TRAVEL_CELLS), none)
         return _inserted(best, found, dx, dy)
 
     found: tuple[_Found, ...] = fixed_loop(side * side, visit, best)
@@ -435,7 +440,7 @@ def hill_contacts(
         above = middle[2] - s.h - s.x * (middle[0] - place.x) - s.y * (middle[1] - place.y)
         # the ground is below the part, and falls off around the place
         exists = converged & there.inside & (above > 0.0) & (n[2] < 0.0)
-        exists = exists & (second(s, n, bent)[3] * longest > LEAST_HILL)
+        exists = exists & (second(s, n, bent)[3] * longest > MIN_HILL_CURVATURE)
         return _Found(where(exists, there.gap, NO_CONTACT), place.x, place.y)
 
     best = _searched(refined, (middle[0], middle[1]), middle, radius, field, reach, count)
@@ -480,7 +485,7 @@ def _inserted(
     new: Scalar = found.gap < NO_CONTACT
     for one in best:
         u, v = (found.x - one.x) / dx, (found.y - one.y) / dy
-        same = (one.gap < NO_CONTACT) & (u * u + v * v < SAME_PLACE * SAME_PLACE)
+        same = (one.gap < NO_CONTACT) & (u * u + v * v < SAME_PLACE_DISTANCE * SAME_PLACE_DISTANCE)
         new = new & ~same
     found = found._replace(gap=where(new, found.gap, NO_CONTACT))
     kept = []

@@ -74,13 +74,13 @@ ROUNDING = 1e-9
 ROUND_START = 0.1
 """The same at the start."""
 
-SHRINK = 0.6
+RADIUS_FACTOR = 0.6
 """Factor of the radius from one iteration to the next; below 0.5 the predictor is too coarse."""
 
-ITERATIONS = 80
+MAX_ITERATIONS = 80
 """Most iterations; about 6 for ellipsoids and 38 where edges are rounded."""
 
-CONVERGED = 1e-24
+SQUARED_TURN_TOLERANCE = 1e-24
 """Squared turn of the normal at which Newton's method ends; the next one would be its square."""
 
 
@@ -164,18 +164,18 @@ def support_contact(
         radii = add_matrices(one.radii, two.radii)
         # positive definite also for overlap, and no turn beyond about 1 rad
         damping = maximum(gap, -0.95 * _smaller_radius(radii)) + root(dot(slope, slope))
-        following = maximum(SHRINK * e, least)
+        following = maximum(RADIUS_FACTOR * e, least)
         ahead = scale(add(one.change, two.change), following - e)
         turn = matrix_vector(_tangent_inverse(radii, damping, n), add(slope, ahead))
         normal, _ = unit(add(n, turn), n)
         return _State(normal, following, dot(turn, turn))
 
     def goes_on(state: _State) -> Scalar:
-        return (state.turned > CONVERGED) | (state.rounding > 1.001 * least)
+        return (state.turned > SQUARED_TURN_TOLERANCE) | (state.rounding > 1.001 * least)
 
     start = _best_axis(offset, (*first_parts, *second_parts))
     begin = _State(start, ROUND_START * size if flat else 0.0, 1.0)
-    found = while_loop(goes_on, step, begin, ITERATIONS)
+    found = while_loop(goes_on, step, begin, MAX_ITERATIONS)
     n = select(found.converged, found.state.normal, start)
     one, two = _support(first_parts, n, least), _support(second_parts, n, least)
     apart = subtract(offset, add(one.point, two.point))

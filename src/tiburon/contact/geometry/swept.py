@@ -46,10 +46,10 @@ __all__ = ["Crossing", "SweptContact", "is_fast", "swept_contacts"]
 SWEPT_SHARE = 0.25
 """Relative motion within a step, as a share of the inscribed radii, from which a pair is swept."""
 
-TOUCHING = 1e-9
+TOUCHING_GAP = 1e-9
 """Gap at which the search ends, relative to the sum of the bounding radii."""
 
-ITERATIONS = 100
+MAX_ITERATIONS = 100
 """Advances at most; bodies that meet face to face take one, spheres that pass closely some ten."""
 
 
@@ -117,7 +117,7 @@ def is_fast(pair: Crossing, start: tuple[ContactGeometry, ...]) -> Scalar:
     meets = earliest_contact(offset, travel, R1 + R2, 1.0).touches
     moves = root(dot(travel, travel)) + turned > most
     # what touches already and moves along the surface is not about to cross it
-    enters = (gap > TOUCHING * (R1 + R2)) | (approach + turned > most)
+    enters = (gap > TOUCHING_GAP * (R1 + R2)) | (approach + turned > most)
     return moves & meets & enters
 
 
@@ -139,7 +139,7 @@ def swept_contacts(
     spread: Scalar = 0.0
     for (R, r), motion in zip(pair.radii, moving, strict=True):
         spread = spread + motion.bend + motion.angle * _lever(R, r)
-    least, travel = TOUCHING * (pair.radii[0][0] + pair.radii[1][0]), pair.travel
+    least, travel = TOUCHING_GAP * (pair.radii[0][0] + pair.radii[1][0]), pair.travel
 
     def apart(s: Scalar) -> tuple[Scalar, Vec3]:
         places = moving[0].at(s), moving[1].at(s)
@@ -156,7 +156,7 @@ def swept_contacts(
         return minimum(s + step, 1.0), step
 
     found = while_loop(
-        lambda state: (state[0] < 1.0) & (state[1] > 0.0), advance, (0.0, 1.0), ITERATIONS
+        lambda state: (state[0] < 1.0) & (state[1] > 0.0), advance, (0.0, 1.0), MAX_ITERATIONS
     )
     s = found.state[0]
     contacts = narrow_phase.function(moving[0].at(s), moving[1].at(s))

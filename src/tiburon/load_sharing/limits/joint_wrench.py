@@ -88,7 +88,7 @@ class JointWrenchLimit(Limit):
         return tuple(values[k] for k in self._finite)
 
     def rows(self, problem: Problem, p: Sequence[Scalar], now: RunTime) -> list[LimitRow]:
-        """Return what >= -limit and -what >= -limit."""
+        """Return w_hat >= -limit and -w_hat >= -limit."""
         (wrench,) = wrench_rows(problem, (self.joint,))
         found = []
         for k, most in zip(self._finite, p, strict=True):

@@ -29,7 +29,7 @@ class StepLimit(Limit):
         """Return x - x^- >= -step and x^- - x >= -step."""
         changes: list[tuple[ContactRow, Scalar]] = []
         if self.what == "forces":
-            # the force of a contact that takes part no more is gone, whatever it was
+            # a contact that no longer takes part has no force, whatever it had before
             taking = {
                 i: on
                 for group, on in zip(problem.layout.groups, problem.touching, strict=True)
