@@ -51,6 +51,9 @@ default_role = "code_or_link"
 toc_object_entries = False
 
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["gallery.css"]
+html_js_files = ["gallery.js"]
 html_title = f"Tiburon {release}"
 
 

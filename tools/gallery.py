@@ -76,17 +76,15 @@ def write_pages() -> None:
     lines = [
         "# Gallery",
         "",
-        "The robots that ship. Each page shows the command that generates its replay; `make docs`",
-        "runs them. [Robots that ship](../zoo.md) lists the sources of their values.",
+        "The robots that ship. Click a picture to watch its replay here; names lead to pages of",
+        "robots, with the command that generates the replay and the sources of their values.",
         "",
     ]
     for heading, names in GROUPS.items():
-        lines += [f"## {heading}", "", "| | | |", "|---|---|---|"]
-        for start in range(0, len(names), 3):
-            row = names[start : start + 3]
-            cells = [f"[![{name}](pictures/{name}.webp)]({name}.md) `{name}`" for name in row]
-            lines.append("| " + " | ".join(cells + [""] * (3 - len(row))) + " |")
-        lines.append("")
+        lines += [f"## {heading}", "", ":::{container} gallery", ""]
+        for name in names:
+            lines.append(f"- [![{name}](pictures/{name}.webp)]({name}.md) [`{name}`]({name}.md)")
+        lines += ["", ":::", ""]
         for name in names:
             _page(name, tb.load(name))
     lines += _at_work()

@@ -92,12 +92,12 @@ def test_keys_switch_modes_and_pause(page, served):
 def test_sliders_are_sticks(page, served):
     drive, _ = served
     page.evaluate(
-        "(() => { const input = document.querySelector('input[aria-label=heave]');"
+        "(() => { const input = document.querySelector('input[aria-label^=heave]');"
         " input.value = -0.5; input.dispatchEvent(new Event('input')); })()"
     )
     patiently(page, lambda: drive.ticker.latest().held[drive.place("heave")] == -0.5)
     page.evaluate(
-        "document.querySelector('input[aria-label=heave]').dispatchEvent(new Event('blur'))"
+        "document.querySelector('input[aria-label^=heave]').dispatchEvent(new Event('blur'))"
     )
     patiently(page, lambda: drive.ticker.latest().held[drive.place("heave")] == 0.0)
 
@@ -114,7 +114,8 @@ def test_thruster_sliders_act_until_released(page, served):
     patiently(page, lambda: drive.ticker.latest().held[place] == pytest.approx(0.5 * most))
     assert page.evaluate("document.querySelector('#thrusters output').textContent").endswith(" N")
     page.evaluate(
-        "[...document.querySelectorAll('button')].find((b) => b.textContent === 'Release').click()"
+        "[...document.querySelectorAll('button')]"
+        ".find((b) => b.textContent === 'Let go of all controls').click()"
     )
     patiently(page, lambda: drive.ticker.latest().held[place] == 0.0)
     assert page.evaluate("document.querySelector('#thrusters input').value") == "0"

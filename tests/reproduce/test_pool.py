@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import tiburon as tb
-from tiburon.identification.measured import MeasuredRun, roll_pitch_yaw
+from tiburon.identification.measured import MeasuredRun
 from tiburon.reproduce import pool
 from tiburon.reproduce.pool_page import pool_page, pool_replay
+from tiburon.spatial.rotations import quaternion_to_roll_pitch_yaw
 
 
 def test_quaternions_of_angles_and_back():
@@ -16,7 +17,7 @@ def test_quaternions_of_angles_and_back():
     angles = rng.uniform(-1.2, 1.2, size=(50, 3))
     quaternions = pool.quaternion_of(angles)
     assert np.abs(np.linalg.norm(quaternions, axis=1) - 1.0).max() < 1e-15
-    assert np.abs(roll_pitch_yaw(quaternions) - angles).max() < 1e-14
+    assert np.abs(quaternion_to_roll_pitch_yaw(quaternions) - angles).max() < 1e-14
 
 
 def test_the_frequency_of_ringing_beside_slow_motion():

@@ -20,6 +20,7 @@ from tiburon.spatial import (
     quaternion_rate,
     quaternion_rotate,
     quaternion_to_matrix,
+    quaternion_to_roll_pitch_yaw,
     roll_pitch_yaw_to_matrix,
     roll_pitch_yaw_to_quaternion,
 )
@@ -150,3 +151,13 @@ def test_invalid_rotations_are_refused():
         check_rotation(np.diag([1.0, 1.0, -1.0]))
     with pytest.raises(DomainError, match="nan"):
         check_rotation(np.full((3, 3), np.nan))
+
+
+def test_roll_pitch_yaw_of_quaternions_are_those_of_matrices():
+    """Arrays of any length, and the singular pitch; the length of a quaternion does not matter."""
+    rng = np.random.default_rng(4)
+    quaternions = rng.standard_normal((30, 4))
+    half = np.sqrt(0.5)
+    quaternions[0] = (half, 0.0, half, 0.0)
+    expected = [matrix_to_roll_pitch_yaw(quaternion_to_matrix(x)) for x in quaternions]
+    np.testing.assert_allclose(quaternion_to_roll_pitch_yaw(quaternions), expected, atol=1e-12)

@@ -44,6 +44,54 @@ def test_each_unit_has_its_panel_and_each_curve_its_name():
     assert np.array_equal(line.get_ydata(), columns["v"][:, 1])
 
 
+def test_zero_curves_are_named_and_not_drawn():
+    """What never moves takes no place, and what is left out is told."""
+    box = tb.Body("box", joint=tb.Free("base"), inertia=tb.Inertia.box(2.0, (0.3, 0.2, 0.1)))
+    run = tb.simulate(tb.Model("box", [box]), 0.1, v=[0.0, 0.0, 2.0, 0.0, 0.0, 0.0], dt=0.01)
+    figure = run.plot("joint_position", "body_velocity")
+    texts = titles(figure)
+    assert [x for axes in figure.axes for x in names(axes)] == [
+        "base.qw",
+        "base.qz",
+        "base.z",
+        "box.yaw",
+        "box.wz",
+        "box.vz",
+    ]
+    assert "(zero: base.qx, base.qy)" in texts[0]
+    assert "(zero: base.x, base.y)" in texts[1]
+    assert "(zero: box.roll, box.pitch)" in texts[2]
+    # a quantity that is asked for by its label is shown
+    assert names(run.plot("joint_position", labels="base.x").axes[0]) == ["base.x"]
+    # a panel that is gone is named in the heading
+    still = tb.simulate(tb.Model("box", [box]), 0.1, world=tb.World(gravity=(0, 0, 0)), dt=0.01)
+    assert "(zero: joint position [m], " in still.plot()._suptitle.get_text()
+
+
+def test_attitude_of_quaternions_stands_beside_them():
+    """Roll, pitch and yaw are those of the rotation of the body."""
+    box = tb.Body("box", joint=tb.Free("base"), inertia=tb.Inertia.sphere(2.0, 0.3))
+    run = tb.simulate(tb.Model("box", [box]), 0.5, v=[0.0, 1.2, 0.0, 0.0, 0.0, 0.0], dt=0.01)
+    panel = next(
+        axes for axes in run.plot().axes if "roll, pitch and yaw" in axes.get_title("left")
+    )
+    (line,) = panel.get_lines()
+    np.testing.assert_allclose(line.get_ydata()[-1], 0.6, rtol=1e-9)
+
+
+def test_figures_of_the_package_have_one_style():
+    """Demonstrations, measured runs and reproductions draw as runs do."""
+
+    @plots.styled
+    def draw():
+        from matplotlib.figure import Figure
+
+        axes = Figure().subplots()
+        return axes.plot([0, 1], [0, 1])[0].get_color(), axes.spines["top"].get_visible()
+
+    assert draw() == (plots.PALETTE[0], False)
+
+
 def test_powers_in_units_are_shown_as_such():
     """Accelerations are in m/s², not m/s^2."""
     run, _, _ = samples.recorded(cart_pendulum(), count=3)

@@ -13,7 +13,7 @@ from tiburon.results.report import _scene_options, replay_of
 from tiburon.viewer import Track, replay_html, save_html
 from tiburon.viewer.live import _uneven, rotate
 from tiburon.viewer.packing import pack, unpack
-from tiburon.viewer.replay import MODULES, PAGE
+from tiburon.viewer.replay import MODULES, PAGE, default_plots
 
 FLOAT32 = 2e-7
 """Half a unit in the last place of numbers up to two, in float32, twice."""
@@ -283,6 +283,21 @@ def test_a_run_writes_its_replay_and_shows_it_in_notebooks(tmp_path):
     assert "<script" not in shown
     with pytest.raises(tb.RunFileError, match="cannot be written"):
         run.save_html(tmp_path / "nowhere" / "dive.html")
+
+
+def test_default_plots_have_attitude_in_degrees_and_no_zero_curves():
+    """A body that turns about z shows its yaw, continuous beyond half a turn."""
+    box = tb.Body("box", joint=tb.Free("base"), inertia=tb.Inertia.sphere(2.0, 0.3))
+    robot = tb.Model("box", [box])
+    time = np.linspace(0.0, 2.0, 41)
+    q = np.zeros((41, 7))
+    q[:, 0], q[:, 3] = np.cos(time), np.sin(time)
+    plots = default_plots(robot, q, np.tile([0.0, 0.0, 2.0, 0.0, 0.0, 0.0], (41, 1)))
+    assert list(plots) == ["attitude [deg]"]
+    assert list(plots["attitude [deg]"]) == ["base yaw"]
+    np.testing.assert_allclose(
+        plots["attitude [deg]"]["base yaw"], np.degrees(2.0 * time), atol=1e-9
+    )
 
 
 def test_captions_are_sorted_by_time():

@@ -123,7 +123,7 @@ def _keep_station(output: Path, duration: float, step: float, current: float) ->
     from tiburon.checks.energy_flow import energy_flow
     from tiburon.cli.console import EXIT_CODES
     from tiburon.cli.simulate import make_folder
-    from tiburon.viewer.plots import save_figure
+    from tiburon.viewer.plots import save_figure, styled
 
     vehicle = tb.load(VEHICLE)
     stream = (current, 0.25 * current, 0.0)
@@ -160,9 +160,9 @@ def _keep_station(output: Path, duration: float, step: float, current: float) ->
     )
     make_folder(output)
     figures = {
-        "station.png": draw_station(done),
-        "arm.png": draw_arm(done, wanted),
-        "energy.png": draw_energy(done, flow),
+        "station.png": styled(draw_station)(done),
+        "arm.png": styled(draw_arm)(done, wanted),
+        "energy.png": styled(draw_energy)(done, flow),
     }
     for name, figure in figures.items():
         save_figure(figure, output / name)
@@ -179,7 +179,7 @@ def draw_station(done: "Trajectory") -> "Figure":
     upper, lower = figure.subplots(2, sharex=True)
     for k, axis in enumerate("xyz"):
         upper.plot(done.time, MILLIMETERS * done.q[:, 4 + k], label=axis, linewidth=1.4)
-    upper.set_title("Station keeping in a current while the arm moves", loc="left")
+    upper.set_title("Station keeping in a current while the arm moves")
     _format_axes(upper, "position error [mm]")
     upper.set_xlabel("")
     names = done.data["internal_state"].state.values.tolist()
@@ -188,7 +188,7 @@ def draw_station(done: "Trajectory") -> "Figure":
         lower.plot(done.time, thrust, label=thruster.name.replace("_", " "), linewidth=1.2)
     _format_axes(lower, "thrust [N]")
     for axes in (upper, lower):
-        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
 
@@ -206,12 +206,12 @@ def draw_arm(done: "Trajectory", wanted: Any) -> "Figure":
         upper.plot(done.time, wanted[:, k], color="0.8", linewidth=4.0)
         upper.plot(done.time, done.q[:, 7 + k], color=color, label=label)
         lower.plot(done.time, done.u[:, 6 + k], color=color, label=label)
-    upper.set_title("Joint angles and reference path (wide gray lines)", loc="left")
+    upper.set_title("Joint angles and reference path (wide gray lines)")
     _format_axes(upper, "joint angle [rad]")
     upper.set_xlabel("")
     _format_axes(lower, "motor torque [N m]")
     for axes in (upper, lower):
-        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
 
@@ -229,9 +229,9 @@ def draw_energy(done: "Trajectory", flow: "EnergyFlow") -> "Figure":
         colors=["#9ecae1", "#3182bd"],
     )
     axes.plot(done.time, flow.driven, color="black", linewidth=1.2, label="work of the actuators")
-    axes.set_title("Energy balance in the frame of the water", loc="left")
+    axes.set_title("Energy balance in the frame of the water")
     _format_axes(axes, "work [J]")
-    axes.legend(loc="upper left", frameon=False)
+    axes.legend(loc="upper left")
     return figure
 
 
@@ -239,8 +239,6 @@ def _format_axes(axes: Any, label: str) -> None:
     """Set label, grid and frame of axes over time."""
     axes.set(xlabel="time [s]", ylabel=label)
     axes.margins(x=0.0)
-    axes.grid(alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 VEHICLE = "tiburon_titan"

@@ -8,6 +8,7 @@ import numpy as np
 import tiburon as tb
 from tiburon.demos.demo import Demonstration
 from tiburon.load_sharing.objectives import Objective
+from tiburon.viewer.plots import styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -144,6 +145,7 @@ def _grip_forces(run: "Trajectory", control: tb.LoadSharingControl) -> dict[str,
     return found
 
 
+@styled
 def _figure(time: Any, measures: dict[str, _Measures]) -> "Figure":
     from matplotlib.figure import Figure
 
@@ -154,10 +156,8 @@ def _figure(time: Any, measures: dict[str, _Measures]) -> "Figure":
         lower.plot(time, found.force.max(axis=1), linewidth=1.4, label=name)
     upper.set(ylabel="heat in the windings [W]")
     lower.set(ylabel="larger grip force [N]", xlabel="time [s]")
-    upper.set_title("Two arms turn a bar", loc="left")
-    upper.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    upper.set_title("Two arms turn a bar")
+    upper.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     for axes in (upper, lower):
         axes.margins(x=0.0)
-        axes.grid(alpha=0.25)
-        axes.spines[["top", "right"]].set_visible(False)
     return figure

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tiburon.arrays import NDArray
+from tiburon.spatial.rotations import quaternion_to_roll_pitch_yaw
+from tiburon.viewer.plots import styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -78,6 +80,7 @@ def contact_facts(run: "Trajectory", groups: Sequence[str]) -> tuple[str, ...]:
     )
 
 
+@styled
 def contact_figure(run: "Trajectory", groups: Sequence[str], title: str) -> "Figure":
     """Plot the size of contact forces, and when each group touches.
 
@@ -106,8 +109,8 @@ def contact_figure(run: "Trajectory", groups: Sequence[str], title: str) -> "Fig
     if len(usual):
         upper.set_ylim(0.0, 1.3 * float(np.percentile(usual, 99.0)))
     upper.set(ylabel="contact force [N]")
-    upper.set_title(title, loc="left")
-    upper.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    upper.set_title(title)
+    upper.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     lower.set(xlabel="time [s]", ylim=(len(groups) - 0.5, -0.5))
     lower.set_yticks(range(len(groups)), [group.replace("_", " ") for group in groups])
     lower.set_title("sticking (green), slipping (red)", loc="left", fontsize=10)
@@ -115,6 +118,7 @@ def contact_figure(run: "Trajectory", groups: Sequence[str], title: str) -> "Fig
     return figure
 
 
+@styled
 def walk_figure(run: "Trajectory", title: str) -> "Figure":
     """Plot the way and the attitude of the first body of a walker.
 
@@ -131,26 +135,20 @@ def walk_figure(run: "Trajectory", title: str) -> "Figure":
     for name, angle in zip(("roll", "pitch", "yaw"), attitude(run.q), strict=True):
         lower.plot(run.time, np.degrees(angle), label=name, linewidth=1.2)
     upper.set(ylabel="way of the body [m]")
-    upper.set_title(title, loc="left")
+    upper.set_title(title)
     lower.set(xlabel="time [s]", ylabel="attitude [deg]")
     for axes in (upper, lower):
-        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     _format(upper, lower)
     return figure
 
 
 def attitude(q: Array) -> tuple[Array, Array, Array]:
     """Return roll, pitch and yaw of a floating first body [rad], shape (n,) each."""
-    w, x, y, z = q[:, :4].T
-    return (
-        np.arctan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y)),
-        np.arcsin(np.clip(2.0 * (w * y - z * x), -1.0, 1.0)),
-        np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z)),
-    )
+    roll, pitch, yaw = quaternion_to_roll_pitch_yaw(q[:, :4]).T
+    return roll, pitch, yaw
 
 
 def _format(*places: Any) -> None:
     for axes in places:
         axes.margins(x=0.0)
-        axes.grid(alpha=0.25)
-        axes.spines[["top", "right"]].set_visible(False)

@@ -6,6 +6,7 @@ import numpy as np
 
 import tiburon as tb
 from tiburon.demos.demo import Demonstration, attitude, contact_facts, contact_figure
+from tiburon.viewer.plots import styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,6 +77,7 @@ def _trot(dog: Any, length: float, options: dict[str, Any]) -> "tuple[Trajectory
     return run, forces.reshape(len(forces), -1, 3)
 
 
+@styled
 def _figure(
     runs: "tuple[Trajectory, Trajectory]", forces: tuple[Any, Any], feet: list[str]
 ) -> "Figure":
@@ -96,13 +98,11 @@ def _figure(
             joint = f"{foot.removesuffix('_foot')}_knee"
             torque = run.u[:, run.model.slice(joint, of="v").start]
             lower.plot(run.time[shown], torque[shown], linewidth=1.3)
-        upper.set_title(heading, loc="left")
+        upper.set_title(heading)
         lower.set(xlabel="time [s]")
     panels[0, 0].set(ylabel="normal force [N]")
     panels[1, 0].set(ylabel="knee torque [N m]")
-    panels[0, 1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    panels[0, 1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     for axes in panels.ravel():
         axes.margins(x=0.0)
-        axes.grid(alpha=0.25)
-        axes.spines[["top", "right"]].set_visible(False)
     return figure

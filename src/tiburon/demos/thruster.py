@@ -13,6 +13,7 @@ from tiburon.model import Model
 from tiburon.record import record
 from tiburon.simulation.state import State
 from tiburon.trace.declared import traced
+from tiburon.viewer.plots import PALETTE, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -156,6 +157,7 @@ def _lost_sentences(before: Array, after: Array) -> list[str]:
     return found
 
 
+@styled
 def _figure(run: "Trajectory", before: Array, after: Array, title: str) -> "Figure":
     """Plot the way, the thrusts, and what the vehicle can do before and after."""
     from matplotlib.figure import Figure
@@ -172,17 +174,15 @@ def _figure(run: "Trajectory", before: Array, after: Array, title: str) -> "Figu
             row,
             label=part.name.replace("_", " "),
             linewidth=2.2 if lost else 1.1,
-            color="#e5373d" if lost else f"C{k}",
+            color="#e5373d" if lost else PALETTE[k % len(PALETTE)],
         )
     place.set(ylabel="way from its station [mm]")
-    place.set_title(title, loc="left")
+    place.set_title(title)
     pushes.set(ylabel="thrust [N]", xlabel="time [s]")
     for axes in (place, pushes):
         axes.axvspan(FAILURE, DETECTED, color="#e5373d", alpha=0.12, linewidth=0)
-        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7, frameon=False)
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7)
         axes.margins(x=0.0)
-        axes.grid(alpha=0.25)
-        axes.spines[["top", "right"]].set_visible(False)
     bars = figure.add_subplot(grid[:, 1])
     y = np.arange(len(AXES))
     for values, offset, color, label in (
@@ -198,8 +198,7 @@ def _figure(run: "Trajectory", before: Array, after: Array, title: str) -> "Figu
                   va="center", fontsize=8)  # fmt: skip
     bars.set_yticks(y, AXES)
     bars.set(xlim=(-1.05, 1.45), xlabel="largest wrench along one axis, relative to before")
-    bars.set_title("What it can do", loc="left")
-    bars.legend(loc="upper center", bbox_to_anchor=(0.5, -0.09), frameon=False, fontsize=8, ncols=2)
+    bars.set_title("What it can do")
+    bars.legend(loc="upper center", bbox_to_anchor=(0.5, -0.09), fontsize=8, ncols=2)
     bars.axvline(0.0, color="black", linewidth=0.8)
-    bars.spines[["top", "right"]].set_visible(False)
     return figure

@@ -28,19 +28,24 @@ from tiburon.control.joint_path import JointPath
 from tiburon.errors import DomainError, ModelError, RunFileError, ShapeError, UnknownNameError
 from tiburon.model import Model
 from tiburon.record import record
-from tiburon.spatial.rotations import quaternion_conjugate, quaternion_rotate
+from tiburon.spatial.rotations import (
+    quaternion_conjugate,
+    quaternion_rotate,
+    quaternion_to_roll_pitch_yaw,
+)
+from tiburon.viewer.plots import styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from tiburon.results.trajectory import Trajectory
 
-__all__ = ["MeasuredRun", "load_measured", "moving_average", "roll_pitch_yaw"]
+__all__ = ["MeasuredRun", "load_measured", "moving_average"]
 
 Array = NDArray[np.float64]
 
 ANGLES = ("roll", "pitch", "yaw")
-"""Attitude angles, in the order in which `roll_pitch_yaw` returns them."""
+"""Attitude angles, in the order in which `quaternion_to_roll_pitch_yaw` returns them."""
 
 RATES = ("wx", "wy", "wz")
 """Components of the angular velocity, body axes."""
@@ -79,18 +84,6 @@ COLUMNS = {
     "position": PLACES,
 }
 """Columns of CSV files; "time" and "position_valid" are others, and all the rest are joints."""
-
-
-def roll_pitch_yaw(quaternion: Array) -> Array:
-    """Return roll, pitch and yaw [rad] of quaternions (w, x, y, z) to world axes, shape (..., 3).
-
-    Yaw about z first, then pitch about y, then roll about x.
-    """
-    w, x, y, z = np.moveaxis(np.asarray(quaternion, dtype=np.float64), -1, 0)
-    roll = np.arctan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
-    pitch = np.arcsin(np.clip(2.0 * (w * y - z * x), -1.0, 1.0))
-    yaw = np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
-    return np.stack([roll, pitch, yaw], axis=-1)
 
 
 def moving_average(values: Array, count: int) -> Array:
@@ -139,7 +132,7 @@ class MeasuredRun:
         """
         if self.quaternion is None:
             raise ModelError(f"run {self.name!r}: expected a measured attitude, got none")
-        found = roll_pitch_yaw(self.quaternion)
+        found = quaternion_to_roll_pitch_yaw(self.quaternion)
         found[:, 2] = np.unwrap(found[:, 2])
         return found
 
@@ -304,7 +297,7 @@ class MeasuredRun:
 
         found: dict[str, Array] = {}
         if self.quaternion is not None:
-            angles = roll_pitch_yaw(of_q[:, :4])
+            angles = quaternion_to_roll_pitch_yaw(of_q[:, :4])
             angles[:, 2] = np.unwrap(angles[:, 2])
             off = at(angles) - self.attitude
             off[:, 2] -= 2.0 * np.pi * np.round(off[0, 2] / (2.0 * np.pi))
@@ -315,6 +308,7 @@ class MeasuredRun:
             found |= dict(zip(PLACES, self.displacement(at(of_q[:, 4:7])).T, strict=True))
         return found
 
+    @styled
     def plot(
         self,
         run: "Trajectory | None" = None,
@@ -338,16 +332,16 @@ class MeasuredRun:
         off = {} if run is None else self.compare(run, case)
         for axes, angle, k in zip(rows[:2], ANGLES, range(2), strict=False):
             values = np.degrees(self.attitude[:, k])
-            axes.plot(time, values, label="measured", color="tab:blue")
+            axes.plot(time, values, label="measured")
             if angle in off:
                 predicted = values + np.degrees(off[angle])
-                axes.plot(time, predicted, label="predicted", color="tab:orange")
+                axes.plot(time, predicted, label="predicted")
             axes.set_ylabel(f"{angle} [deg]")
-            axes.legend(loc="best", fontsize="small")
+            axes.legend(loc="best")
         for name, values in (self.joints or {}).items():
             rows[2].plot(time, np.degrees(values), label=name)
         rows[2].set_ylabel("joints [deg]")
-        rows[2].legend(loc="best", fontsize="small")
+        rows[2].legend(loc="best")
         rows[2].set_xlabel("time [s]")
         figure.suptitle(self.name)
         if path is not None:

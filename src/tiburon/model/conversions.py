@@ -49,7 +49,7 @@ from tiburon.spatial import (
     quaternion_multiply,
     quaternion_rotate,
     quaternion_square,
-    quaternion_to_matrix,
+    quaternion_to_roll_pitch_yaw,
     roll_pitch_yaw_to_quaternion,
 )
 
@@ -372,9 +372,6 @@ WORLD_AXES: dict[str, Array] = {
 BODY_AXES: dict[str, Array] = {"flu": np.diag([1.0, -1.0, -1.0]), "frd": np.eye(3)}
 """Forward, right, down from our body axes, by name."""
 
-GIMBAL_COSINE = 1e-12
-"""Cosine of the pitch below which roll and yaw are not unique (gimbal lock)."""
-
 
 class _Craft(JointMap):
     """The free joint of the craft."""
@@ -400,7 +397,7 @@ class _Craft(JointMap):
         quaternion = checked_quaternion(q[..., :4], self.joint)
         position = rotated(self.turn, q[..., 4:]) + self.origin
         attitude = multiplied(multiplied(self.turn, quaternion), self.body_turn * _CONJUGATE)
-        return np.concatenate([position, _roll_pitch_yaw(attitude)], axis=-1)
+        return np.concatenate([position, quaternion_to_roll_pitch_yaw(attitude)], axis=-1)
 
     def q_from(self, q: Array) -> Array:
         roll, pitch, yaw = np.moveaxis(q[..., 3:], -1, 0)
@@ -420,16 +417,6 @@ def _six(body: Array) -> Array:
     """Return the matrix from [omega; v] in our axes to [v; omega] in theirs: orthogonal."""
     zero = np.zeros((3, 3))
     return np.block([[zero, body], [body, zero]])
-
-
-def _roll_pitch_yaw(quaternion: Array) -> Array:
-    """Return roll, pitch, yaw of quaternions, shape (..., 3); roll is zero at pitch +-pi/2."""
-    R = quaternion_to_matrix(list(np.moveaxis(quaternion, -1, 0)))
-    horizontal = np.hypot(R[0][0], R[1][0])
-    upright = horizontal < GIMBAL_COSINE
-    roll = np.where(upright, 0.0, np.arctan2(R[2][1], R[2][2]))
-    yaw = np.where(upright, np.arctan2(-R[0][1], R[1][1]), np.arctan2(R[1][0], R[0][0]))
-    return np.stack([roll, np.arctan2(-R[2][0], horizontal), yaw], axis=-1)
 
 
 def _axes(world: str, body: str) -> tuple[Array, Array]:

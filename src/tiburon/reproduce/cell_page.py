@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from tiburon.reproduce.cells import CellTable, count_cells
+from tiburon.viewer.plots import styled
 from tiburon.viewer.report import Section, Verdict, figure_markup, report_html, table_markup
 
 if TYPE_CHECKING:
@@ -26,15 +27,13 @@ class PageFigure(NamedTuple):
     figure: "Figure"
 
 
+@styled
 def panels(rows: int, height: float = 2.4) -> tuple["Figure", Sequence["Axes"]]:
     """Return a figure of panels below each other, and their axes; height in inch."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(WIDTH, height * rows + 0.4), layout="constrained")
     axes = figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0]
-    for each in axes:
-        each.grid(alpha=0.25)
-        each.spines[["top", "right"]].set_visible(False)
     return figure, list(axes)
 
 

@@ -36,7 +36,7 @@ from tiburon.reproduce.khan_runs import (
     prescribed,
     simulated,
 )
-from tiburon.viewer.plots import STYLE
+from tiburon.viewer.plots import styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,71 +47,69 @@ __all__ = ["figures"]
 Array = NDArray[np.float64]
 
 
+@styled
 def figures() -> tuple[PageFigure, ...]:
     """Return all figures in the order of the source."""
-    from matplotlib import rc_context
-
-    with rc_context(STYLE):
-        return (
-            PageFigure(
-                "Motion of the manipulator (Fig. 4.1)",
-                "The prescribed motion every 0.5 s, from light to dark. Closed from the printed "
-                "pose with a base side of 1.0 m.",
-                _postures(),
-            ),
-            PageFigure(
-                "Desired trajectory and driving torques (Fig. 4.2)",
-                "Inverse dynamics of the prescribed motion; g = 9.81 m/s^2.",
-                _driving(),
-            ),
-            PageFigure(
-                "Penalty formulation, evaluations (Figs. 4.3e and 4.4e)",
-                "Evaluations of the equations of motion for 3 s with the error test of the source. "
-                "Tenfold stiffness costs about three times the evaluations.",
-                _evaluations(),
-            ),
-            PageFigure(
-                "Penalty formulation, equal steps (Figs. 4.5 and 4.6)",
-                "Errors of the first actuated angle. Curves that end early have diverged. The size "
-                "of the errors says nothing about the method: the motion is unstable.",
-                _penalty_errors(),
-            ),
-            PageFigure(
-                "Basis of Yun and Sarkar (Fig. 4.8)",
-                "First entry of the first column of S along the prescribed motion: the singular "
-                "value decomposition of a projector has three equal singular values, and rounding "
-                "decides the basis. Below, an entry of the consistent basis.",
-                _bases(),
-            ),
-            PageFigure(
-                "Complement by Gaussian elimination (Figs. 4.9 and 4.10)",
-                "RK4 with steps of 0.01 s: errors from the closed pose, and from the printed pose, "
-                "where A_d becomes singular and the run breaks as in the source.",
-                _complement_errors(),
-            ),
-            PageFigure(
-                "DeNOC, adaptive and equal steps (Figs. 4.12 and 4.13)",
-                "Error of the first actuated angle: RK4 with minimal and extended state, and steps "
-                "chosen by the error test of the source, without a cap. The motion amplifies what "
-                "steps leave.",
-                _denoc_errors(),
-            ),
-            PageFigure(
-                "Growth of a small error",
-                "Largest difference of an angle after an initial rate of 1e-6 rad/s.",
-                _growth(),
-            ),
-            PageFigure(
-                "Corrections under feedback (Figs. 4.7, 4.11 and 4.14)",
-                "Torque corrections over the torque of the motion with gains of ours, "
-                f"{GAINS[0]:g} N m/rad and {GAINS[1]:g} N m s/rad; those of the source are lost.",
-                _corrections(),
-            ),
-        )
+    return (
+        PageFigure(
+            "Motion of the manipulator (Fig. 4.1)",
+            "The prescribed motion every 0.5 s, from light to dark. Closed from the printed "
+            "pose with a base side of 1.0 m.",
+            _postures(),
+        ),
+        PageFigure(
+            "Desired trajectory and driving torques (Fig. 4.2)",
+            "Inverse dynamics of the prescribed motion; g = 9.81 m/s^2.",
+            _driving(),
+        ),
+        PageFigure(
+            "Penalty formulation, evaluations (Figs. 4.3e and 4.4e)",
+            "Evaluations of the equations of motion for 3 s with the error test of the source. "
+            "Tenfold stiffness costs about three times the evaluations.",
+            _evaluations(),
+        ),
+        PageFigure(
+            "Penalty formulation, equal steps (Figs. 4.5 and 4.6)",
+            "Errors of the first actuated angle. Curves that end early have diverged. The size "
+            "of the errors says nothing about the method: the motion is unstable.",
+            _penalty_errors(),
+        ),
+        PageFigure(
+            "Basis of Yun and Sarkar (Fig. 4.8)",
+            "First entry of the first column of S along the prescribed motion: the singular "
+            "value decomposition of a projector has three equal singular values, and rounding "
+            "decides the basis. Below, an entry of the consistent basis.",
+            _bases(),
+        ),
+        PageFigure(
+            "Complement by Gaussian elimination (Figs. 4.9 and 4.10)",
+            "RK4 with steps of 0.01 s: errors from the closed pose, and from the printed pose, "
+            "where A_d becomes singular and the run breaks as in the source.",
+            _complement_errors(),
+        ),
+        PageFigure(
+            "DeNOC, adaptive and equal steps (Figs. 4.12 and 4.13)",
+            "Error of the first actuated angle: RK4 with minimal and extended state, and steps "
+            "chosen by the error test of the source, without a cap. The motion amplifies what "
+            "steps leave.",
+            _denoc_errors(),
+        ),
+        PageFigure(
+            "Growth of a small error",
+            "Largest difference of an angle after an initial rate of 1e-6 rad/s.",
+            _growth(),
+        ),
+        PageFigure(
+            "Corrections under feedback (Figs. 4.7, 4.11 and 4.14)",
+            "Torque corrections over the torque of the motion with gains of ours, "
+            f"{GAINS[0]:g} N m/rad and {GAINS[1]:g} N m s/rad; those of the source are lost.",
+            _corrections(),
+        ),
+    )
 
 
 def _named(axes: "Axes", title: str = "") -> None:
-    axes.legend(title=title or None, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    axes.legend(title=title or None, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 def _postures() -> "Figure":
@@ -126,7 +124,6 @@ def _postures() -> "Figure":
         _draw(axes, path.q[place], shade, f"{path.time[place]:.1f} s")
     axes.set(aspect="equal", xlabel="x [m]", ylabel="y [m]")
     axes.plot(*np.array(PIVOTS).T, "^", color="black", markersize=9)
-    axes.spines[["top", "right"]].set_visible(False)
     _named(axes)
     return figure
 

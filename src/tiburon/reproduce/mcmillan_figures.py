@@ -14,7 +14,7 @@ from tiburon.reproduce.mcmillan_lift import BLOCKS, DURATION, lift_motion, lift_
 from tiburon.reproduce.published import arms_on_load as published_arms
 from tiburon.reproduce.published import lilly_orin_arms_on_load
 from tiburon.spatial import Transform, Translation
-from tiburon.viewer.plots import STYLE
+from tiburon.viewer.plots import styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,40 +25,38 @@ __all__ = ["figures", "singular_errors", "singular_figure", "stretched_elbow"]
 Array = NDArray[np.float64]
 
 
+@styled
 def figures() -> tuple[PageFigure, ...]:
     """Return all figures."""
-    from matplotlib import rc_context
-
-    with rc_context(STYLE):
-        return (
-            PageFigure(
-                "Operations of four arms on a load",
-                "Multiplications and additions over the joints of an arm: Table 2, Lilly and "
-                "Orin's O(mN) method, and ours by the same rules.",
-                _counts(),
-            ),
-            PageFigure(
-                "Singular arms (chapter 4)",
-                "Above: a stretched elbow does not feel a force along the arm (one singular arm); "
-                "two arms push each other along one line; three directions of which no two agree "
-                "sum to zero. Internal forces of the last two are not unique, the acceleration of "
-                "the load is. Below: error of that acceleration of two PUMA 560 whose second elbow "
-                "approaches its stretched pose, by inverting Lambda (chapter 2) and by method II.",
-                singular_figure(),
-            ),
-            PageFigure(
-                "The lift (section 3.5)",
-                "Height of the load, and torques of the first arm, least norm. Arms, grips and way "
-                "are ours.",
-                _lift(),
-            ),
-            PageFigure(
-                "Error of the lift over the step (Fig. 14)",
-                "Final position error of the load by blocks of one, two and four points. The "
-                "source's curves of time over error are lost.",
-                _errors(),
-            ),
-        )
+    return (
+        PageFigure(
+            "Operations of four arms on a load",
+            "Multiplications and additions over the joints of an arm: Table 2, Lilly and "
+            "Orin's O(mN) method, and ours by the same rules.",
+            _counts(),
+        ),
+        PageFigure(
+            "Singular arms (chapter 4)",
+            "Above: a stretched elbow does not feel a force along the arm (one singular arm); "
+            "two arms push each other along one line; three directions of which no two agree "
+            "sum to zero. Internal forces of the last two are not unique, the acceleration of "
+            "the load is. Below: error of that acceleration of two PUMA 560 whose second elbow "
+            "approaches its stretched pose, by inverting Lambda (chapter 2) and by method II.",
+            singular_figure(),
+        ),
+        PageFigure(
+            "The lift (section 3.5)",
+            "Height of the load, and torques of the first arm, least norm. Arms, grips and way "
+            "are ours.",
+            _lift(),
+        ),
+        PageFigure(
+            "Error of the lift over the step (Fig. 14)",
+            "Final position error of the load by blocks of one, two and four points. The "
+            "source's curves of time over error are lost.",
+            _errors(),
+        ),
+    )
 
 
 def _counts() -> "Figure":
@@ -144,8 +142,6 @@ def singular_figure() -> "Figure":
     axes.loglog(distances, np.maximum(second, floor), "o-", markersize=3, label="method II")
     axes.set(xlabel="elbow off its stretched pose [rad]", ylabel="relative error of a_r")
     axes.legend(frameon=False)
-    axes.grid(alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 

@@ -38,13 +38,16 @@ from tiburon.identification.identify import Identification, identify, student_t
 from tiburon.identification.measured import (
     MeasuredRun,
     load_measured,
-    roll_pitch_yaw,
 )
 from tiburon.identification.sensitivity import RunPredictor
 from tiburon.model import CapsuleShape, Model, Shape, Water, World
 from tiburon.record import record
 from tiburon.reproduce.pool_causes import Cause, find_causes
-from tiburon.spatial.rotations import quaternion_rotate, roll_pitch_yaw_to_quaternion
+from tiburon.spatial.rotations import (
+    quaternion_rotate,
+    quaternion_to_roll_pitch_yaw,
+    roll_pitch_yaw_to_quaternion,
+)
 
 __all__ = ["BOUNDS", "FREE", "PoolRow", "PoolTable", "load_pool", "predicted", "validate_pool"]
 
@@ -294,7 +297,9 @@ def predicted(
     values = np.array(list(parameters.values()))
     found = predictor.predict(values, np.ones(len(values)), derivatives=False)
     bases = [found.q[: len(run.time), k] for k, run in enumerate(runs)]
-    return [np.concatenate([roll_pitch_yaw(q[:, :4]), q[:, 4:7]], axis=1) for q in bases]
+    return [
+        np.concatenate([quaternion_to_roll_pitch_yaw(q[:, :4]), q[:, 4:7]], axis=1) for q in bases
+    ]
 
 
 class Lift(NamedTuple):

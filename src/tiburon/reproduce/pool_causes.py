@@ -16,7 +16,8 @@ import numpy as np
 from tiburon.arrays import NDArray
 from tiburon.formats.load import load
 from tiburon.functions.kinematics import forward_kinematics
-from tiburon.identification.measured import MeasuredRun, load_measured, roll_pitch_yaw
+from tiburon.identification.measured import MeasuredRun, load_measured
+from tiburon.spatial.rotations import quaternion_to_roll_pitch_yaw
 
 __all__ = ["Cause", "find_causes"]
 
@@ -271,8 +272,8 @@ def _cameras(folder: Path, runs: Sequence[MeasuredRun]) -> list[Cause]:
         with np.load(folder / f"{run.name}.npz") as file:
             if "quaternion_mocap" not in file.files:
                 return []
-            camera = roll_pitch_yaw(np.asarray(file["quaternion_mocap"], dtype=np.float64))
-            unit = roll_pitch_yaw(np.asarray(file["quaternion"], dtype=np.float64))
+            camera = quaternion_to_roll_pitch_yaw(file["quaternion_mocap"])
+            unit = quaternion_to_roll_pitch_yaw(file["quaternion"])
             valid = np.asarray(file["position_valid"], dtype=bool)
         off = (camera - unit)[valid, :2]
         parts.append(off)

@@ -6,6 +6,7 @@ import numpy as np
 
 from tiburon.formats.load import load
 from tiburon.reproduce.pool import PoolTable, quaternion_of
+from tiburon.viewer.plots import PALETTE, styled
 from tiburon.viewer.replay import replay_html
 from tiburon.viewer.report import Section, Verdict, figure_markup, report_html, table_markup
 
@@ -149,6 +150,7 @@ def pool_page(table: PoolTable) -> str:
     return report_html("Validation on measured runs", ABOUT, verdicts, sections)
 
 
+@styled
 def _runs_figure(table: PoolTable, k: int) -> "Figure":
     from matplotlib.figure import Figure
 
@@ -163,8 +165,8 @@ def _runs_figure(table: PoolTable, k: int) -> "Figure":
             continue
         run = table.runs[place]
         time = run.time - run.time[0]
-        ax.plot(time, np.degrees(run.attitude[:, k]), color="tab:blue", linewidth=1.0)
-        ax.plot(time, np.degrees(found[place][:, k]), color="tab:orange", linewidth=1.0)
+        ax.plot(time, np.degrees(run.attitude[:, k]), color=PALETTE[0], linewidth=1.0)
+        ax.plot(time, np.degrees(found[place][:, k]), color=PALETTE[1], linewidth=1.0)
         ax.set_title(run.name.removeprefix("run_"), fontsize=7)
         ax.tick_params(labelsize=6)
     figure.supxlabel("time [s]", fontsize=8)

@@ -366,7 +366,8 @@ class Trajectory:
 
         Args:
             names: Quantities, one subplot each; "energy" stands for all energies. By default joint
-                positions and velocities.
+                positions and velocities. Below positions with quaternions stand roll, pitch and
+                yaw of their bodies. Curves that are zero throughout are named, not drawn.
             labels: Parts of the names of coordinates to show, such as "elbow"; all by default.
             case: Case of a batch to show; by default all cases, as bands around the median.
             path: File to save the figure to; the suffix selects the format (.png, .svg, .pdf).
@@ -381,12 +382,23 @@ class Trajectory:
         for name in names or ("joint_position", "joint_velocity"):
             chosen += ENERGIES if name == "energy" else (name,)
         shown = self if case is None else self.part(case=case)
-        figure = plot_dataset(
-            {name: shown.get(name) for name in chosen}, labels=labels, title=self.model.name
-        )
+        arrays = {}
+        for name in chosen:
+            arrays[name] = shown.get(name)
+            if name == "joint_position" and "body_attitude" not in chosen:
+                arrays |= shown._attitudes(labels)
+        figure = plot_dataset(arrays, labels=labels, title=self.model.name)
         if path is not None:
             save_figure(figure, Path(path))
         return figure
+
+    def _attitudes(self, labels: str | Iterable[str] | None) -> dict[str, "xarray.DataArray"]:
+        """Return roll, pitch and yaw of bodies on joints with quaternions, if there are any."""
+        turned = [b.name for b in self.model.bodies if f"{b.joint.name}.qw" in b.joint.q_names()]
+        if labels is not None:
+            words = [labels] if isinstance(labels, str) else list(labels)
+            turned = [name for name in turned if any(word in name for word in words)]
+        return {"body_attitude": self.get("body_attitude").sel(body=turned)} if turned else {}
 
     def report(self, path: "str | os.PathLike[str]") -> Path:
         """Write a report of the run (one HTML file with figures), and return its path."""

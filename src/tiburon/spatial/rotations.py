@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tiburon.arrays import NDArray
 from tiburon.errors import DomainError
 from tiburon.spatial.vec3 import (
     IDENTITY3,
@@ -36,6 +37,12 @@ from tiburon.spatial.vec3 import (
 
 Quaternion: TypeAlias = tuple[Scalar, Scalar, Scalar, Scalar]
 """Components w, x, y, z."""
+
+GIMBAL_COSINE = 1e-12
+"""Cosine of the pitch below which roll and yaw are not unique (gimbal lock).
+
+Rounding of a unit column leaves about 1e-16 where the exact value is zero.
+"""
 
 
 def select(condition: Any, yes: Scalar, no: Scalar) -> Scalar:
@@ -223,10 +230,28 @@ def matrix_to_roll_pitch_yaw(R: Any) -> tuple[float, float, float]:
     a, b, _, d, e, _, g, h, i = unpack(R, (3, 3), "R")
     horizontal = float(np.hypot(a, d))
     pitch = float(np.arctan2(-g, horizontal))
-    # rounding of a unit column leaves about 1e-16 where the exact value is zero
-    if horizontal < 1e-12:
+    if horizontal < GIMBAL_COSINE:
         return 0.0, pitch, float(np.arctan2(-b, e))
     return float(np.arctan2(h, i)), pitch, float(np.arctan2(d, a))
+
+
+def quaternion_to_roll_pitch_yaw(quaternion: Any) -> NDArray[Any]:
+    """Return roll, pitch and yaw [rad] of quaternions (w, x, y, z) of any length.
+
+    Yaw about z first, then pitch about y, then roll about x; roll is zero at pitch +-pi/2.
+
+    Args:
+        quaternion: Rotations body-to-world, shape (..., 4).
+
+    Returns:
+        Angles, shape (..., 3).
+    """
+    R = quaternion_to_matrix(tuple(np.moveaxis(np.asarray(quaternion, dtype=np.float64), -1, 0)))
+    horizontal = np.hypot(R[0][0], R[1][0])
+    upright = horizontal < GIMBAL_COSINE
+    roll = np.where(upright, 0.0, np.arctan2(R[2][1], R[2][2]))
+    yaw = np.where(upright, np.arctan2(-R[0][1], R[1][1]), np.arctan2(R[1][0], R[0][0]))
+    return np.stack([roll, np.arctan2(-R[2][0], horizontal), yaw], axis=-1)
 
 
 def check_rotation(R: Any, argument: str = "rotation", tolerance: float = 1e-6) -> None:

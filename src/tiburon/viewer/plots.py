@@ -5,10 +5,11 @@ Quantities are xarray arrays with the dimension "time", batch dimensions whose n
 median and percentiles.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import wraps
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -20,9 +21,12 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
 
-__all__ = ["Curve", "Panel", "panels_of", "plot_dataset", "save_figure"]
+__all__ = ["Curve", "Panel", "panels_of", "plot_dataset", "save_figure", "styled"]
 
 Array = NDArray[np.float64]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 PALETTE = (
     "#1f6f8b",
@@ -63,18 +67,40 @@ SUPERSCRIPTS = {
 STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.size": 9.5,
+    "axes.prop_cycle": f"cycler('color', {list(PALETTE)})",
     "axes.titlesize": 10.5,
     "axes.titleweight": "normal",
+    "axes.titlelocation": "left",
+    "axes.titlecolor": "#222222",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "grid.linewidth": 0.6,
     "axes.labelcolor": "#333333",
     "axes.edgecolor": "#888888",
     "axes.linewidth": 0.8,
     "xtick.color": "#555555",
     "ytick.color": "#555555",
     "legend.fontsize": 8.5,
+    "legend.frameon": False,
     "svg.fonttype": "none",
     # reproducible output
     "svg.hashsalt": "tiburon",
 }
+
+
+def styled(draw: Callable[P, T]) -> Callable[P, T]:
+    """Let a function draw its figure in the style of all figures of this package."""
+
+    @wraps(draw)
+    def drawn(*arguments: P.args, **options: P.kwargs) -> T:
+        from matplotlib import rc_context
+
+        with rc_context(STYLE):
+            return draw(*arguments, **options)
+
+    return drawn
 
 
 class Curve(NamedTuple):
@@ -134,6 +160,7 @@ def _curves(array: "xarray.DataArray") -> Iterator[tuple[str, str, Array]]:
         yield ".".join(words), unit, values[(slice(None), slice(None), *place)]
 
 
+@styled
 def plot_dataset(
     arrays: Mapping[str, "xarray.DataArray"],
     *,
@@ -144,6 +171,9 @@ def plot_dataset(
 ) -> "Figure":
     """Plot quantities over time, one panel below the other.
 
+    Curves that are zero throughout are named in the title of their panel and not drawn, unless
+    `labels` selects them; nor are panels of such curves alone, while others are left.
+
     Args:
         arrays: Quantities by name, with the same times.
         labels: Parts of names of coordinates to show; all by default.
@@ -151,7 +181,6 @@ def plot_dataset(
         marks: Times to mark by a vertical line [s], by name.
         width: Width of the figure [inch].
     """
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     if not arrays:
@@ -162,20 +191,50 @@ def plot_dataset(
         for array in arrays.values()
         for panel in panels_of(array, chosen)
     ]
-    with rc_context(STYLE):
-        figure = Figure(
-            figsize=(width, PANEL_HEIGHT * len(panels) + 0.5), layout="constrained", dpi=100
-        )
-        axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
-        for place, (panel, time) in zip(axes, panels, strict=True):
-            _draw(place, panel, time)
-            _mark(place, marks or {}, named=place is axes[0])
-        axes[-1].set_xlabel("time [s]")
-        cases = panels[0][0].curves[0].values.shape[1]
-        heading = title if cases == 1 else f"{title}: {cases} cases, {_spread(cases)}"
-        if title:
-            figure.suptitle(heading, x=0.01, ha="left", fontsize=12, fontweight="bold")
+    every, hidden = panels, ""
+    if chosen is None:
+        panels = _without_zeros(every)
+        kept = {(panel.title.partition(" (zero:")[0], panel.unit) for panel, _ in panels}
+        gone = [f"{p.title} [{p.unit}]" for p, _ in every if (p.title, p.unit) not in kept]
+        hidden = f" (zero: {_listed(gone)})" if gone else ""
+    figure = Figure(
+        figsize=(width, PANEL_HEIGHT * len(panels) + 0.5), layout="constrained", dpi=100
+    )
+    axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    for place, (panel, time) in zip(axes, panels, strict=True):
+        _draw(place, panel, time)
+        _mark(place, marks or {}, named=place is axes[0])
+    axes[-1].set_xlabel("time [s]")
+    cases = panels[0][0].curves[0].values.shape[1]
+    heading = title if cases == 1 else f"{title}: {cases} cases, {_spread(cases)}"
+    if title:
+        heading += hidden
+        figure.suptitle(heading, x=0.01, ha="left", fontsize=12, fontweight="bold")
     return figure
+
+
+def _without_zeros(panels: list[tuple[Panel, Array]]) -> list[tuple[Panel, Array]]:
+    """Return panels without curves that are zero throughout; all, if nothing else is left."""
+    left = []
+    for panel, time in panels:
+        zero = [curve.label for curve in panel.curves if is_zero(curve.values)]
+        shown = [curve for curve in panel.curves if not is_zero(curve.values)]
+        if shown:
+            title = f"{panel.title} (zero: {_listed(zero)})" if zero else panel.title
+            left.append((panel._replace(title=title, curves=shown), time))
+    return left or panels
+
+
+def is_zero(values: Array) -> bool:
+    """Return whether a curve is zero throughout; rows of ended cases (NaN) do not count."""
+    there = np.isfinite(values)
+    return bool(there.any() and not values[there].any())
+
+
+def _listed(names: Sequence[str], most: int = 4) -> str:
+    """Return the first names of a list, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def _spread(cases: int) -> str:
@@ -193,16 +252,13 @@ def _draw(axes: Any, panel: Panel, time: Array) -> None:
     for curve, color in zip(panel.curves, colors, strict=True):
         _draw_curve(axes, time, curve, color, shade)
     unit = f" [{panel.unit.translate(SUPERSCRIPTS)}]" if panel.unit not in ("", "1") else ""
-    axes.set_title(f"{panel.title}{unit}", loc="left", color="#222222")
+    axes.set_title(f"{panel.title}{unit}")
     axes.margins(x=0.0, y=0.08)
-    axes.grid(alpha=0.25, linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
     axes.ticklabel_format(axis="y", useOffset=False, scilimits=(-4, 5))
     if len(panel.curves) > 1 or panel.curves[0].label:
         axes.legend(
             loc="center left",
             bbox_to_anchor=(1.005, 0.5),
-            frameon=False,
             handlelength=1.2,
             labelspacing=0.25,
             ncols=-(-len(panel.curves) // LEGEND_ROWS),

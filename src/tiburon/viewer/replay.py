@@ -17,6 +17,7 @@ from tiburon.algorithms.surroundings import world_with
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, OptionError, RunFileError, ShapeError
 from tiburon.model import Model, Water, World
+from tiburon.spatial.rotations import quaternion_to_roll_pitch_yaw
 from tiburon.viewer.motion import Motion, Track, frame_times, sample_motion
 from tiburon.viewer.packing import Packer, compressed
 from tiburon.viewer.scene import Scene, ScenePart, SceneThruster, quaternions, scene_of
@@ -385,7 +386,7 @@ def _code(sources: tuple[Path, ...]) -> str:
 
 
 def default_plots(model: Model, q: Array, v: Array | None) -> Plots:
-    """Return the default plots of a robot: joint positions, base position and speeds.
+    """Return the default plots of a robot: joint positions, base position, attitude and speeds.
 
     Args:
         model: The robot.
@@ -406,14 +407,26 @@ def default_plots(model: Model, q: Array, v: Array | None) -> Plots:
                 put("position [m]", f"{joint.name} {axis}", q[:, column])
             if v is not None:
                 put("speed [m/s]", joint.name, np.linalg.norm(v[:, rate][:, 3:], axis=-1))
+        if f"{joint.name}.qw" in joint.q_names():
+            start = at.start + joint.q_names().index(f"{joint.name}.qw")
+            # continuous over full turns
+            turns = np.unwrap(quaternion_to_roll_pitch_yaw(q[:, start : start + 4]), axis=0)
+            for angle, values in zip(("roll", "pitch", "yaw"), np.degrees(turns).T, strict=True):
+                put("attitude [deg]", f"{joint.name} {angle}", values)
         elif joint.nq == 1:
-            turns = joint.kind not in ("prismatic", "screw")
-            title = "joint angle [rad]" if turns else "joint travel [m]"
+            rotates = joint.kind not in ("prismatic", "screw")
+            title = "joint angle [rad]" if rotates else "joint travel [m]"
             put(title, joint.name, q[:, at.start])
             if v is not None:
-                title = "joint speed [rad/s]" if turns else "joint speed [m/s]"
+                title = "joint speed [rad/s]" if rotates else "joint speed [m/s]"
                 put(title, joint.name, v[:, rate.start])
-    return {title: dict(list(curves.items())[:MAX_CURVES]) for title, curves in found.items()}
+    # curves that are zero throughout say nothing beside others
+    moving = {
+        title: {label: values for label, values in curves.items() if values.any()}
+        for title, curves in found.items()
+    }
+    shown = {title: curves for title, curves in moving.items() if curves} or found
+    return {title: dict(list(curves.items())[:MAX_CURVES]) for title, curves in shown.items()}
 
 
 def plots_json(plots: Plots, rows: Array, times: Array, packer: Packer) -> list[dict[str, Any]]:

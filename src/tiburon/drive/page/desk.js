@@ -7,6 +7,9 @@ const make = (parent, tag, text = "") => {
   return node;
 };
 const words = (name) => name.replace(/^joint\./, "").replaceAll("_", " ");
+const DIRECTIONS = {
+  surge: "ahead, astern", sway: "left, right", heave: "up, down", yaw: "turn", pitch: "nose down, up", roll: "tilt",
+};
 
 // Fills the track of a slider from zero to its value.
 const paint = (input) => {
@@ -20,7 +23,7 @@ const paint = (input) => {
 const HELP = [
   ["W S", "ahead, astern"], ["A D", "left, right"], ["R F", "up, down"], ["Q E", "turn left, right"],
   ["arrows", "pitch, roll"], ["1–9, J L", "choose a joint, move it"], ["T", "station keeping"], ["G", "hold joints"],
-  ["space", "pause"], [". ", "single step"], ["V B", "store, restore state"], ["X", "record"], ["home", "reset"], ["C", "camera"],
+  ["space", "pause"], [". ", "single step"], ["V B", "remember state, return to it"], ["X", "record run"], ["home", "back to start"], ["C", "camera"],
   ["gamepad", "sticks: move and turn; triggers: joint; shoulders: choose it; A: station; B: hold; start: pause"],
 ];
 
@@ -67,19 +70,20 @@ export class Desk {
 
   fillButtons() {
     const buttons = document.getElementById("buttons");
-    const plain = (title, act) => {
+    const plain = (title, act, about) => {
       const button = make(buttons, "button", title);
+      button.title = about;
       button.addEventListener("click", () => { act(); button.blur(); });
     };
     this.toggle(buttons, "paused", "Pause", () => this.pause());
-    plain("Step", () => this.step());
-    this.toggle(buttons, "slow", "Slow", () => this.send({ type: "speed", value: this.pressed("slow") ? 1 : 0.2 }));
-    plain("Reset", () => this.reset());
-    plain("Store", () => this.send({ type: "snapshot" }));
-    plain("Restore", () => this.send({ type: "restore" }));
-    this.toggle(buttons, "recording", "Record", () => this.record(), true);
-    plain("Save robot", () => this.send({ type: "save" }));
-    plain("Release", () => this.release());
+    plain("Single step", () => this.step(), "advance the paused simulation by one time step");
+    this.toggle(buttons, "slow", "Slow motion", () => this.send({ type: "speed", value: this.pressed("slow") ? 1 : 0.2 }));
+    plain("Back to start", () => this.reset(), "the state in which the simulation began");
+    plain("Remember state", () => this.send({ type: "snapshot" }), "keep positions and velocities of this moment");
+    plain("Return to it", () => this.send({ type: "restore" }), "the state that was remembered");
+    this.toggle(buttons, "recording", "Record run", () => this.record(), true);
+    plain("Save robot file", () => this.send({ type: "save" }), "the robot with its present masses, volumes and drag");
+    plain("Let go of all controls", () => this.release(), "sticks, thrusters and pushes to zero; another page may steer");
   }
 
   pause() { this.send({ type: "pause", on: !this.pressed("paused") }); }
@@ -134,7 +138,8 @@ export class Desk {
 
   fillSticks(parent, names) {
     for (const name of names) {
-      this.slider(parent, name, words(name), -1, 1, (value) => this.sticks.sliders.set(name, value), true);
+      const title = name in DIRECTIONS ? `${name}: ${DIRECTIONS[name]}` : words(name);
+      this.slider(parent, name, title, -1, 1, (value) => this.sticks.sliders.set(name, value), true);
     }
   }
 

@@ -77,10 +77,12 @@ export function colorOf([red, green, blue]) {
 
 // Painted metal; other cases of a batch are transparent and cast no shadow.
 // Solids of adjacent links overlap: `layer` decides which one is visible where surfaces coincide.
+// Robots are drawn without fog, so that they stand out from the water around them.
 export function materialOf(color, ghost, layer) {
   const opacity = ghost ? 0.18 : color[3];
   return new THREE.MeshPhysicalMaterial({
     color: colorOf(color),
+    fog: false,
     roughness: 0.42,
     metalness: 0.08,
     clearcoat: ghost ? 0 : 0.35,
@@ -96,8 +98,8 @@ export function materialOf(color, ghost, layer) {
 
 // A short duct with a hub and blades, its thrust along z.
 export function thrusterSolid(radius) {
-  const dark = new THREE.MeshStandardMaterial({ color: 0x23282e, roughness: 0.5, metalness: 0.3 });
-  const bright = new THREE.MeshStandardMaterial({ color: 0xd8a13a, roughness: 0.35, metalness: 0.5 });
+  const dark = new THREE.MeshStandardMaterial({ color: 0x23282e, roughness: 0.5, metalness: 0.3, fog: false });
+  const bright = new THREE.MeshStandardMaterial({ color: 0xd8a13a, roughness: 0.35, metalness: 0.5, fog: false });
   const wall = [[0.9, -0.55], [1.0, -0.5], [1.06, 0], [1.0, 0.5], [0.9, 0.55], [0.86, 0], [0.9, -0.55]];
   const outline = wall.map(([across, along]) => new THREE.Vector2(across * radius, along * radius));
   const duct = new THREE.Mesh(new THREE.LatheGeometry(outline, CIRCLE_SEGMENTS).rotateX(Math.PI / 2), dark);
