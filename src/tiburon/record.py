@@ -23,7 +23,7 @@ UNSAVED = MappingProxyType({"saved": False})
 MAX_TEXT_LENGTH = 200
 """Characters that the text of a record has at most."""
 
-SHORT = 40
+MAX_SHOWN_LENGTH = 40
 """Characters of one field of a record whose text would be longer."""
 
 
@@ -191,11 +191,11 @@ def _short(value: Any) -> str:
     if isinstance(shape, tuple) and shape:
         return f"<{' x '.join(map(str, shape))} numbers>"
     text = " ".join(repr(value).split())
-    if len(text) <= SHORT:
+    if len(text) <= MAX_SHOWN_LENGTH:
         return text
     if isinstance(value, (tuple, list, dict)):
         return f"<{len(value)} entries>"
-    return f"{text[: SHORT - 3]}..."
+    return f"{text[: MAX_SHOWN_LENGTH - 3]}..."
 
 
 def _comparison(names: Sequence[str]) -> dict[str, Callable[..., Any]]:

@@ -112,7 +112,7 @@ def test_compiled_code_travels_to_workers(tmp_path, threads, monkeypatch):
     given = GIVEN
     given.clear()
     monkeypatch.setattr(dask_workers, "keep_entries", keep)
-    monkeypatch.setattr(dask_workers, "LOOK", 0.0)
+    monkeypatch.setattr(dask_workers, "POLL_INTERVAL", 0.0)
     study(tmp_path / "own.zarr", client=threads)
     assert len(given) == 2
     assert given[0]

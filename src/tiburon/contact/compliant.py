@@ -15,7 +15,7 @@ spring and damper exceed that force. It sticks again as soon as both are within 
 friction.
 
 Springs take up energy only by displacement, and anchors only shorten them: in a closed cycle the
-contact gives back no more than it has taken.
+contact returns no more energy than it has absorbed.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Contact normals that depend on each other: what can be said of forces before solving for them.
+"""Contact normals that depend on each other: which forces are redundant or indeterminate.
 
 Let a_i f_i sum to zero over a minimal set of contacts, f_i being the generalized unit force of
 contact i (Featherstone 1987, section 9.8.2, L2995-3003):

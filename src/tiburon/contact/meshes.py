@@ -218,7 +218,7 @@ def _add_objects(solid: Solid, coal: Any) -> None:
     solid.hull = tree.convex
 
 
-SOLIDS = 256
+MAX_CACHED_SOLIDS = 256
 """Shapes whose features are kept."""
 
 _solids: dict[Geometry, tuple[Any, Solid]] = {}
@@ -239,7 +239,7 @@ def solid_of(geometry: Geometry, element: str = "contact", *, fresh: bool = Fals
     if found is not None and not (fresh and stamp != _stamp(geometry)):
         return found
     stamp, found = _stamp(geometry), _solid(geometry, element)
-    if len(_solids) >= SOLIDS:
+    if len(_solids) >= MAX_CACHED_SOLIDS:
         del _solids[next(iter(_solids))]
     _solids[geometry] = stamp, found
     return found

@@ -81,14 +81,14 @@ TOLERANCE = 1e-8
 MOST_SWEEPS = 500
 """Sweeps of Gauss-Seidel in one step at most."""
 
-HELD = 0.01
+RESTING_SHARE = 0.01
 """Share of the speed of approach in what a contact removes below which it is closed throughout the
 step, and stays so in derivatives."""
 
-LEAST_SHARED = 3
+MIN_SHARED_POINTS = 3
 """Contact points of a body on the world from which on they share its rows."""
 
-LEAST_SLIP = 1e-6
+MIN_SLIP_SHARE = 1e-6
 """Share of the largest tangential velocity without impulses below which a point does not slip."""
 
 
@@ -338,7 +338,7 @@ def _forms(
     for _, members in by_carrier:
         some = list(members)
         carrier = some[0].carrier
-        if carrier is None or len(some) < LEAST_SHARED:
+        if carrier is None or len(some) < MIN_SHARED_POINTS:
             found += [(OWN, point.rows, [()]) for point in some]
             continue
         arms = [carrier.arm(point.geometry.point) for point in some]
@@ -623,7 +623,7 @@ def rigid_step(
     fastest: Scalar = 0.0
     for k in range(count):
         fastest = np.maximum(fastest, b[3 * k] * b[3 * k] + b[3 * k + 1] * b[3 * k + 1])
-    still, per_time = LEAST_SLIP * LEAST_SLIP * fastest, -1.0 / h
+    still, per_time = MIN_SLIP_SHARE * MIN_SLIP_SHARE * fastest, -1.0 / h
     # impulses without a normal part are none
     pushed: Scalar = 0.0
     for k in range(count):
@@ -672,7 +672,7 @@ def closing_of(gap: Scalar, ahead: Scalar, steady: Scalar, after: Scalar, h: Sca
     removed = np.where(closes, _ratio(approach, approach + hold), 0.0)
     share = np.where(closes, left / h, 1.0)
     # the instant of closing changes with the root of the gap: not where there is none
-    lands = removed > HELD
+    lands = removed > RESTING_SHARE
     return Closing(
         np.where(closes, after, 2.0 * end / h),
         np.where(lands, removed, frozen(removed)),

@@ -39,7 +39,7 @@ NEVER = 1e9
 CLEARANCE_SHARES = ((0.25, 0.78), (0.5, 1.0), (0.75, 0.78))
 """Where the ground below a swing is looked at: shares of its way, and of its height there."""
 
-LOOK = (function(terrain_height), function(smooth_terrain_height))
+TERRAIN_HEIGHTS = (function(terrain_height), function(smooth_terrain_height))
 """Height and tilt of ground of triangles, and of smooth ground; code has them once."""
 
 MOST_ROUNDS = 20
@@ -570,7 +570,7 @@ def _center_height(
     radius: float,
 ) -> Scalar:
     """Return the height of the center of a ball that touches the ground below it [m]."""
-    height, tilt = LOOK[_grid(ground).smooth](x, y, placed_field(size, handle))
+    height, tilt = TERRAIN_HEIGHTS[_grid(ground).smooth](x, y, placed_field(size, handle))
     return height + radius / tilt
 
 

@@ -30,7 +30,7 @@ CURRENT = (0.45, 0.28, 0.0)
 FAILURE, DETECTED = 8.0, 9.0
 """When the thruster fails, and when the controller learns of it [s]."""
 
-LOST = "front_left"
+FAILED_THRUSTER = "front_left"
 """The thruster."""
 
 FREQUENCY = 2.5
@@ -107,11 +107,11 @@ def thruster(duration: float | None = None) -> Demonstration:
     allocation = tb.ThrusterAllocation.of(rov)
     keepers = [
         tb.StationKeeping.of(rov, frequency=FREQUENCY, fluid=sea, allocation=shares)
-        for shares in (allocation, allocation.without(LOST))
+        for shares in (allocation, allocation.without(FAILED_THRUSTER))
     ]
-    control = FailingThruster(keepers[0], keepers[1], LOST, FAILURE, DETECTED)
+    control = FailingThruster(keepers[0], keepers[1], FAILED_THRUSTER, FAILURE, DETECTED)
     run = tb.simulate(rov, length, fluid=sea, control=control, dt=STEP, progress=False)
-    before, after = allocation.authority(), allocation.without(LOST).authority()
+    before, after = allocation.authority(), allocation.without(FAILED_THRUSTER).authority()
     way = np.linalg.norm(run.q[:, 4:7] - run.q[0, 4:7], axis=-1)
     heading = np.degrees(np.abs(attitude(run.q)[2]))
     late = run.time >= FAILURE
@@ -120,8 +120,8 @@ def thruster(duration: float | None = None) -> Demonstration:
     spent = _thrusts(run)[end]
     used = float(np.maximum(spent / high, spent / low).max(initial=0.0))
     facts = [
-        f"a current of {np.linalg.norm(CURRENT):.2f} m/s; {LOST} fails at {FAILURE:g} s, the "
-        f"allocation changes at {DETECTED:g} s",
+        f"a current of {np.linalg.norm(CURRENT):.2f} m/s; {FAILED_THRUSTER} fails at "
+        f"{FAILURE:g} s, the allocation changes at {DETECTED:g} s",
         f"it drifts by {1e3 * way[late].max(initial=0.0):.0f} mm and turns by "
         f"{heading[late].max(initial=0.0):.1f} degrees, then holds within "
         f"{1e3 * way[end].max(initial=0.0):.1f} mm and {heading[end].max(initial=0.0):.2f} degrees",
@@ -131,8 +131,8 @@ def thruster(duration: float | None = None) -> Demonstration:
     title = "A vehicle loses a thruster in a current"
     captions = [
         (0.0, f"eight thrusters hold it in a current of {np.linalg.norm(CURRENT):.2f} m/s"),
-        (FAILURE, f"{LOST} has failed, undetected"),
-        (DETECTED, f"without {LOST}: " + "; ".join(_lost_sentences(before, after))),
+        (FAILURE, f"{FAILED_THRUSTER} has failed, undetected"),
+        (DETECTED, f"without {FAILED_THRUSTER}: " + "; ".join(_lost_sentences(before, after))),
     ]
     figures = {"thruster.png": _figure(run, before, after, title)}
     return Demonstration(run, tuple(facts), figures, title, {"captions": captions})
@@ -168,7 +168,7 @@ def _figure(run: "Trajectory", before: Array, after: Array, title: str) -> "Figu
     for k, axis in enumerate("xyz"):
         place.plot(run.time, 1e3 * (run.q[:, 4 + k] - run.q[0, 4 + k]), label=axis, linewidth=1.4)
     for k, (part, row) in enumerate(zip(run.model.thrusters, _thrusts(run).T, strict=True)):
-        lost = part.name == LOST
+        lost = part.name == FAILED_THRUSTER
         pushes.plot(
             run.time,
             row,
@@ -187,7 +187,7 @@ def _figure(run: "Trajectory", before: Array, after: Array, title: str) -> "Figu
     y = np.arange(len(AXES))
     for values, offset, color, label in (
         (before, 0.2, "#9db4c8", "eight thrusters"),
-        (after, -0.2, "#e5373d", f"without {LOST.replace('_', ' ')}"),
+        (after, -0.2, "#e5373d", f"without {FAILED_THRUSTER.replace('_', ' ')}"),
     ):
         part = values / np.abs(before).max(axis=1, keepdims=True)
         bars.barh(y + offset, part[:, 1], 0.38, color=color, label=label)

@@ -203,7 +203,7 @@ class _Unit:
         step = StepSource(system, method).program()
         _refuse(model, system, [item.name for item in step.inputs], method)
         self._sensing = _sensing(system, sensors, self._setup.dt)
-        # contact and loops: a start that was not checked here would be wrong without a word
+        # contact and loops: a start that is not checked here would give silently wrong results
         self._fixed_start = bool(model.loops) or system.contact is not None or system.prescribes
         self.has_rates = not system.ends_in_contact
         self.rows: list[_Variable] = []

@@ -54,7 +54,7 @@ def _found(given: Task | str) -> Task:
 
 
 class _Screen:
-    """A live scene in the browser, opened when the first picture is asked for."""
+    """A live scene in the browser, opened by the first call of `render`."""
 
     def __init__(self, given: Task, cases: int, mode: str | None) -> None:
         if mode not in (None, *MODES):
@@ -115,7 +115,7 @@ class _Screen:
 
 
 class Env(gymnasium.Env):
-    """One robot that learns a task, as Gymnasium has it.
+    """One robot with a task: an environment of Gymnasium.
 
     Attributes:
         task: The task.

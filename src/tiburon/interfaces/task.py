@@ -1,4 +1,4 @@
-"""Tasks for learning: a robot, what an agent commands and sees, what it is paid for, how it starts.
+"""Tasks for learning: a robot with actions, observations, reward, end and start of episodes.
 
 A task is data and traced functions; `Env` and `VectorEnv` run it. Its functions become one kernel
 per control interval together with the steps of `stepper`.

@@ -43,7 +43,7 @@ def to_casadi(
 
     It is compiled C, with the bits of the kernel: symbols of CasADi (MX) pass through it, and
     solvers find its Jacobian. Without `second` IPOPT needs
-    ``{"ipopt.hessian_approximation": "limited-memory"}``. Numbers of the robot are constants.
+    ``{"ipopt.hessian_approximation": "limited-memory"}``. Parameters of the robot are constants.
 
     Args:
         function: A function of this package, one of your own, or a kernel of `compile`; arrays of

@@ -33,7 +33,8 @@ def to_jax(
     """Return a function of JAX that computes on the CPU what `compile` computes.
 
     It takes float64 arrays of one case or with leading batch dimensions, works inside `jit`, and
-    knows `vmap`, `jvp`, `grad` and derivatives of any order. Numbers of the robot are constants.
+    supports `vmap`, `jvp`, `grad` and derivatives of any order. Parameters of the robot are
+    constants.
     Values that are not finite raise an error of JAX.
 
     Args:

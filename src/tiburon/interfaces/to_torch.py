@@ -33,7 +33,7 @@ def to_torch(
     """Return a function of PyTorch that computes on the CPU what `compile` computes.
 
     It takes float64 tensors of one case or with leading batch dimensions, and takes part in
-    autograd and `torch.compile`. Numbers of the robot are constants.
+    autograd and `torch.compile`. Parameters of the robot are constants.
 
     Args:
         function: A function of this package, one of your own, or a kernel of `compile`.

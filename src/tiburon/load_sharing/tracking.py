@@ -408,8 +408,8 @@ def _foot_rows(
     reaching = CLOSING_FREQUENCY * damping * (REACHING_SPEED - toward) + gains.slip_damping * toward
     closing = np.where(felt > 0.5, closing, reaching)
     on_ground = [-gains.slip_damping * x + closing * y for x, y in zip(speed, n, strict=True)]
-    wished = [np.where(touching > 0.5, x, y) for x, y in zip(on_ground, in_air, strict=True)]
-    missing = in_frame(point, subtract(now, (wished[0], wished[1], wished[2])))
+    wanted = [np.where(touching > 0.5, x, y) for x, y in zip(on_ground, in_air, strict=True)]
+    missing = in_frame(point, subtract(now, (wanted[0], wanted[1], wanted[2])))
     rows: list[ContactRow] = [
         {i: -dot(axis, c.linear) for i, c in columns.items()} for axis in point.axes
     ]

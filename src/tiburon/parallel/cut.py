@@ -512,12 +512,12 @@ def _joined(left: _Group, right: _Group, node: Joined) -> tuple[_Group, _Weld | 
     return _Group(left_over, a, places), _Weld(R_n, G_1, y)
 
 
-CERTAIN = 1e-6
+CERTAIN_RANK_SINE = 1e-6
 """Squared sine between constraints above which their rank is certain, as for arms of a star
 (`tiburon.loops.star_dynamics`): a triangular factor without pivoting then loses three digits at
 most."""
 
-SHORT = 1e-10
+MIN_COLUMN_SQUARE = 1e-10
 """Squared length of a column, relative to the longest, below which its rank is in doubt."""
 
 
@@ -545,11 +545,11 @@ def _solved_loops(
     longest: Scalar = 0.0
     for square in squares:
         longest = np.maximum(longest, square)
-    least = np.maximum(CERTAIN, (10.0 * cut) ** 2)
+    least = np.maximum(CERTAIN_RANK_SINE, (10.0 * cut) ** 2)
     doubtful: Any = False
     sine: Scalar = 1.0
     for row, square in zip(R, squares, strict=True):
-        length = np.maximum(square, SHORT * longest)
+        length = np.maximum(square, MIN_COLUMN_SQUARE * longest)
         good = row[0] * row[0] > least * length
         doubtful = doubtful | ~good
         sine = np.minimum(sine, row[0] * row[0] / np.maximum(longest, MIN_DIVISOR))

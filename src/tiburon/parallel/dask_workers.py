@@ -28,14 +28,14 @@ from tiburon.parallel.workers import (
 
 __all__ = ["DaskWorkers"]
 
-LOOK = 1.0
+POLL_INTERVAL = 1.0
 """Time between two looks at the workers of the cluster [s]."""
 
 
 IDENTITY_ATTEMPTS = 3
-"""Times that a worker is asked for its versions."""
+"""Most requests for the versions of a worker."""
 
-GATHER = 10.0
+ANSWER_TIMEOUT = 10.0
 """Time that the answer of a task that ended may take to arrive [s]."""
 
 
@@ -88,7 +88,7 @@ class DaskWorkers:
         self._code = {machine_digest(): used_entries(CODE_BYTES)}
         self._worked: set[str] = set()
         self.refused: dict[str, str] = {}
-        self._looked = -LOOK
+        self._looked = -POLL_INTERVAL
         self._futures: dict[str, tuple[Any, frozenset[str]]] = {}
         self._lock = threading.Lock()
 
@@ -107,7 +107,7 @@ class DaskWorkers:
     def _look(self) -> None:
         """Look for workers that came and went."""
         now = time.monotonic()
-        if now - self._looked < LOOK or self._client.status != "running":
+        if now - self._looked < POLL_INTERVAL or self._client.status != "running":
             return
         self._looked = now
         try:
@@ -134,7 +134,7 @@ class DaskWorkers:
         if isinstance(answer, Exception):
             self._asked[address] = self._asked.get(address, 0) + 1
             if self._asked[address] < IDENTITY_ATTEMPTS:
-                # lost on the way: it is asked again
+                # the answer was lost: the request is repeated
                 return
             name, problem = address, f"no usable tiburon ({type(answer).__name__}: {answer})"
         else:
@@ -239,7 +239,7 @@ class DaskWorkers:
                 return _gone()
             return WorkerLostError(f"task {future.key} was {future.status}")
         try:
-            return future.result(timeout=GATHER)
+            return future.result(timeout=ANSWER_TIMEOUT)
         except (KilledWorker, CancelledError, CommClosedError, TimeoutError) as error:
             return WorkerLostError(f"{type(error).__name__}: {error}")
         except Exception as error:

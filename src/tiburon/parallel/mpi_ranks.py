@@ -1,4 +1,4 @@
-"""Parts of a robot on MPI ranks; the only file that speaks mpi4py, when it is asked to."""
+"""Parts of a robot on MPI ranks; the only file that imports mpi4py, on first use."""
 
 import atexit
 import os
@@ -14,24 +14,27 @@ from tiburon.errors import ModelError, PartnerError, shown
 from tiburon.parallel.exchange import carried_out, checked_patience
 from tiburon.results.trajectory import Trajectory
 
-__all__ = ["LOST", "MPIExchange"]
+__all__ = ["LOST_EXIT_CODE", "MPIExchange"]
 
 Array = NDArray[np.float64]
 
-LOST = 75
+LOST_EXIT_CODE = 75
 """Exit code of a process whose partner was lost: temporary failure, try again."""
 
-SPIN = 2000
+ALIVE_TAG = 75
+"""Tag of the messages by which processes confirm that they are alive."""
+
+SPIN_TESTS = 2000
 """Tests of a message before a process begins to yield its core."""
 
-SHORT_SLEEP = 1e-3
+MAX_SLEEP = 1e-3
 """Longest time a process sleeps between two tests of a late message [s]."""
 
-LAST_WORDS = 1.0
+SHUTDOWN_TIME = 1.0
 """Time that processes have to end by themselves before the first one ends them all [s]."""
 
-GRACE = 2.0
-"""Time in which processes tell each other that they are alive before one is given up [s]."""
+ALIVE_CHECK_TIME = 2.0
+"""Time in which processes confirm that they are alive before one is given up [s]."""
 
 
 class _Rank:
@@ -46,7 +49,7 @@ class _Rank:
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         self._places: dict[tuple[int, ...], list[int]] = {}
         # with more ranks than cores, whoever waits must yield to who computes
-        self._spin = SPIN if self.size <= (os.cpu_count() or 1) else 1
+        self._spin = SPIN_TESTS if self.size <= (os.cpu_count() or 1) else 1
 
     def gather(self, values: Array, counts: Sequence[int]) -> None:
         """Fill in the shares of all ranks."""
@@ -73,23 +76,25 @@ class _Rank:
             if waited > self._patience:
                 self._give_up(waited)
             if waited > 0.01:
-                sleep = min(SHORT_SLEEP, 0.1 * waited)
+                sleep = min(MAX_SLEEP, 0.1 * waited)
 
     def _give_up(self, waited: float) -> None:
-        """Find out who does not answer, and tell.
+        """Find out which ranks do not answer, and raise an error that names them.
 
         Raises:
             PartnerError: Always.
         """
         others = [k for k in range(self.size) if k != self.rank]
         alive = bytearray(1)
-        requests = [self._comm.Isend([alive, self._mpi.BYTE], dest=k, tag=LOST) for k in others]
+        requests = [
+            self._comm.Isend([alive, self._mpi.BYTE], dest=k, tag=ALIVE_TAG) for k in others
+        ]
         heard: set[int] = set()
-        end = time.monotonic() + GRACE
+        end = time.monotonic() + ALIVE_CHECK_TIME
         while time.monotonic() < end and len(heard) < len(others):
             for k in others:
-                if k not in heard and self._comm.Iprobe(source=k, tag=LOST):
-                    self._comm.Recv([bytearray(1), self._mpi.BYTE], source=k, tag=LOST)
+                if k not in heard and self._comm.Iprobe(source=k, tag=ALIVE_TAG):
+                    self._comm.Recv([bytearray(1), self._mpi.BYTE], source=k, tag=ALIVE_TAG)
                     heard.add(k)
             time.sleep(0.01)
         silent = [k for k in others if k not in heard]
@@ -114,7 +119,7 @@ _ENDING: list[Any] = []
 
 
 def end_lost(comm: Any) -> None:
-    """Let this process end with exit code `LOST`, whatever its partners do.
+    """Let this process end with exit code `LOST_EXIT_CODE`, whatever its partners do.
 
     MPI would wait for them at its end.
     """
@@ -124,8 +129,8 @@ def end_lost(comm: Any) -> None:
 
     def end() -> None:
         # others that gave up may still write their results
-        time.sleep(LAST_WORDS)
-        comm.Abort(LOST)
+        time.sleep(SHUTDOWN_TIME)
+        comm.Abort(LOST_EXIT_CODE)
 
     atexit.register(end)
 

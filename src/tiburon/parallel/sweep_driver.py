@@ -34,7 +34,7 @@ __all__ = ["ALLOWED_DEATHS", "drive"]
 ALLOWED_DEATHS = 3
 """Attempts of a block, or of a single case, that may end with their workers."""
 
-TICK = 0.2
+POLL_INTERVAL = 0.2
 """Time between two looks at the clock while waiting for workers [s]."""
 
 
@@ -89,7 +89,7 @@ class _Driver:
             if not self.running and (ended or (self.is_exhausted and not self.again)):
                 break
             try:
-                task, answer = self.answers.get(timeout=TICK)
+                task, answer = self.answers.get(timeout=POLL_INTERVAL)
             except queue.Empty:
                 self._check_workers()
             else:

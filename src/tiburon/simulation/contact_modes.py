@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tiburon.contact.rigid import LEAST_SLIP, ContactProblem
+from tiburon.contact.rigid import MIN_SLIP_SHARE, ContactProblem
 from tiburon.spatial import Scalar
 
 __all__ = ["contact_modes"]
@@ -56,7 +56,7 @@ def contact_modes(
         leaving = u[3 * k + 2] - problem.after[k] + problem.b[3 * k + 2]
         closed = touching[k]
         speed = np.maximum(normal_speed, np.abs(problem.after[k]))
-        slides = closed & (slip > LEAST_SLIP * sliding)
+        slides = closed & (slip > MIN_SLIP_SHARE * sliding)
         limit = problem.mu[k] * normal
         room = np.where(limit > 0.0, 1.0 - friction / np.where(limit > 0.0, limit, 1.0), 1.0)
         above = normal - least[k]

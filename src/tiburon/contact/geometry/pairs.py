@@ -87,7 +87,7 @@ class Pair(NamedTuple):
 
     separation: SeparationFunction | None = None
     """Returns the distance of the shapes and its direction where the contacts of separated shapes
-    do not tell; None where the smallest gap does."""
+    do not give it; None where the smallest gap does."""
 
 
 KINDS = (

@@ -43,7 +43,7 @@ from tiburon.trace.primitives.primitive import (
 
 __all__ = ["FrictionAdjoint", "FrictionResponse", "FrictionTangent"]
 
-LEAST_SLIP = 1e-6
+MIN_SLIP_SHARE = 1e-6
 """Share of the largest tangential velocity without impulses below which a point does not slip."""
 
 PIVOT_CUT = 1e-11
@@ -167,7 +167,7 @@ class _Modes:
             for axis in range(2):
                 speed = _absolute(m, m.load(given, k * 3 + (axis + of.b)))
                 m.store(largest, 0, _larger(m, m.load(largest, 0), speed))
-        still = m.mul(m.constant(LEAST_SLIP), m.load(largest, 0))
+        still = m.mul(m.constant(MIN_SLIP_SHARE), m.load(largest, 0))
         for k in m.loop(0, of.contacts):
             x, y, normal = (m.load(given, k * 3 + (axis + of.p)) for axis in range(3))
             mu, least = m.load(given, k + of.mu), m.load(given, k + of.least)
