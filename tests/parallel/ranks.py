@@ -12,7 +12,7 @@ import numpy as np
 from mpi4py import MPI
 
 import tiburon as tb
-from tests.parallel.test_partition import chain
+from tests.parallel.test_partition import chain, short_chain
 
 task, folder = sys.argv[1], sys.argv[2]
 comm = MPI.COMM_WORLD
@@ -46,7 +46,11 @@ def tree(**options):
     return tb.simulate(robot, 0.05, q=q, partition=parts, exchange=tb.MPIExchange(), **options)
 
 
-if task == "tree":
+if task == "short":
+    robot, parts = short_chain()
+    q = np.full(robot.nq, 0.4)
+    told(tb.simulate(robot, 0.01, q=q, partition=parts, exchange=tb.MPIExchange()))
+elif task == "tree":
     told(tree())
 elif task == "adaptive":
     told(tree(method="dopri5", rtol=1e-8))

@@ -27,6 +27,12 @@ def chain(count):
     return tb.Model("chain", bodies)
 
 
+def short_chain():
+    """Return a chain of four links in two parts."""
+    robot = chain(4)
+    return robot, tb.partition(robot, cuts=["joint_2"])
+
+
 def error(parts, q, v, tau, **around):
     """Return the largest difference of accelerations, relative to the largest of them."""
     whole = tb.forward_dynamics(parts.model, q, v, tau, **around)

