@@ -25,7 +25,8 @@ def told(run, **more):
     with open(os.path.join(folder, f"{task}-{size}-{rank}.json"), "w") as file:
         found = {"bits": bits, "status": run.outcome.status, "message": str(run.outcome)}
         found["rows"] = len(run)
-        found["messages"] = [[m.phase, m.sender, m.numbers, m.times] for m in run.messages]
+        sent = getattr(run, "messages", ())
+        found["messages"] = [[m.phase, m.sender, m.numbers, m.times] for m in sent]
         json.dump({**found, **more}, file)
 
 
@@ -76,6 +77,19 @@ elif task == "resume":
     parts = tb.partition(robot, cuts=["joint_2", "joint_4", "joint_6", "joint_7"])
     run = tb.load_run(os.path.join(folder, "run.zarr"))
     told(run.resume(0.05, partition=parts, exchange=tb.MPIExchange()))
+elif task == "drive":
+    robot, parts = short_chain()
+    how = {"q": np.full(robot.nq, 0.4), "partition": parts, "exchange": tb.MPIExchange()}
+    store = os.path.join(folder, "drive.zarr")
+    with tb.Drive(robot, dt=0.005, **how) as drive:
+        recording = drive.start_recording(every=1, store=store)
+        drive.command({"joint_0": 0.5 if rank == 0 else -9.0})
+        if rank == 0:
+            time.sleep(0.5)
+    # the first rank has stopped all
+    run = drive.stop_recording() if drive.recording else drive.last_run
+    overruns = [list(one) for one in drive.overruns]
+    told(run, overruns=overruns, lost=drive.lost, ticks=drive.report().ticks)
 elif task == "differ":
     robot = chain(4 + (rank == 1))
     parts = tb.partition(robot, cuts=["joint_2"])

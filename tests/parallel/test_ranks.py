@@ -129,6 +129,28 @@ def test_two_ranks_have_the_bits_of_one_process(tmp_path):
     assert [(m[1], m[3]) for m in found[0]["messages"]] == [(0, 40), (1, 40)] * 2
 
 
+@pytest.mark.slow
+def test_ranks_tick_together_and_count_their_overruns(tmp_path):
+    done, found = launched("drive", 2, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [one["lost"] for one in found.values()] == ["", ""]
+    assert found[0]["rows"] > 5
+    last = [found[rank]["overruns"] for rank in (0, 1)]
+    assert [one[0] for one in last[0]] == [0, 1]
+    # told before the last tick
+    assert all(abs(last[0][rank][1] - found[rank]["ticks"]) <= 1 for rank in (0, 1))
+    # rank 0 alone has written
+    run = tb.load_run(tmp_path / "drive.zarr")
+    assert np.isfinite(run.q).all()
+    robot, parts = short_chain()
+    # rows of ticks follow a run of the robot in parts under the command of rank 0, once it arrived
+    late = int(np.argmax(run.u[:, 0] != 0.0)) if (run.u[:, 0] != 0.0).any() else len(run) - 1
+    one = tb.simulate(
+        robot, run.time[late], dt=0.005, q=run.q[0], v=run.v[0], partition=parts, record_dt=0.005
+    )
+    assert np.array_equal(one.q[-1], run.q[late])
+
+
 def test_ranks_that_start_different_runs_are_refused(tmp_path):
     done, found = launched("differ", 2, tmp_path)
     assert len(found) == 2, done.stderr

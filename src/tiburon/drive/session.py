@@ -18,6 +18,7 @@ from tiburon.drive.dashboard import Dashboard, modes_of
 from tiburon.drive.forecast import Forecast, forecast
 from tiburon.drive.pilot import Pilot, checked_command, external_forces_of, piloted, sticks_of
 from tiburon.drive.recording import Recording
+from tiburon.drive.tick_partners import PartnerTicks
 from tiburon.drive.ticker import Row, Ticker, TickReport
 from tiburon.errors import DomainError, ModelError, OptionError, TiburonError, UnknownNameError
 from tiburon.functions.assembly import closed_start, resting_position
@@ -28,6 +29,7 @@ from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.contact_start import starting_states
 from tiburon.simulation.contact_steps import refuse_long_contact_steps
 from tiburon.simulation.integrators.methods import METHODS
+from tiburon.simulation.partitioned import check_parts, digest_of
 from tiburon.simulation.sensing import Sensing, Sensor
 from tiburon.simulation.system import System
 
@@ -96,6 +98,8 @@ class Drive:
         core: int | None = None,
         wait: str = "auto",
         native: bool | None = None,
+        partition: Any = None,
+        exchange: Any = None,
     ) -> None:
         """Build the system and compile its step, or load it from the cache.
 
@@ -120,6 +124,11 @@ class Drive:
             core: Index of a processor for the ticks; other threads of the process leave it.
             wait: How to wait for ticks: "sleep", "spin", or "auto" (sleep until shortly before).
             native: Whether the tick loop is machine code; by default where possible.
+            partition: The robot in parts, from `partition`.
+            exchange: ``MPIExchange()`` to compute the parts on ranks, each with its own clock and
+                at the same rate; start the same script on all of them. Commands, edits, pauses and
+                the end are those of rank 0, which alone writes files; what other ranks are asked
+                has no effect. `overruns` tells who was late.
         """
         around = world_with(world, fluid, one_case="Drive") or DEFAULT_WORLD
         surroundings = edits.ready_for_edits(around)
@@ -160,8 +169,9 @@ class Drive:
         self.external_forces = external_forces_of(
             model, self.system.commands, self.pilot.vehicle, self.pilot.joints
         )
+        ticked, self._partners = self._in_parts(partition, exchange, method, (dt, steps))
         self.ticker = Ticker(
-            self.system,
+            ticked,
             self._start.state,
             self._held,
             method=method,
@@ -172,6 +182,7 @@ class Drive:
             core=core,
             wait=wait,
             native=native,
+            session=self._partners,
         )
         self.dashboard = Dashboard(self.system)
         # compile now rather than at the first client
@@ -199,6 +210,46 @@ class Drive:
         own = self.pilot.start(self.system.model, q.tolist())
         x[len(x) - len(own) :] = own
         return np.concatenate([q, v, x])
+
+    def _in_parts(
+        self, partition: Any, exchange: Any, method: str, told: tuple[Any, ...]
+    ) -> tuple[System, Any]:
+        """Return the system that is stepped, and the session of this process if it has partners.
+
+        Everything else reads the undivided system, which needs no other process.
+        """
+        if partition is None and exchange is None:
+            return self.system, None
+        from tiburon.parallel.session import Session
+
+        whole = self.system
+        check_parts(whole.model, partition, exchange, {"method": method})
+        if whole.contact is not None:
+            raise OptionError("contact with partition", (False,), "a robot that may touch")
+        if exchange is not None and not callable(getattr(exchange, "endpoint", None)):
+            raise OptionError("exchange of ticks", ("None", "MPIExchange()"), exchange)
+        endpoint = None if exchange is None else exchange.endpoint()
+        session = Session(partition, None, endpoint)
+        system = System(
+            whole.model, whole.world, whole.elements, whole.control, steps=True, partition=session
+        )
+        start = {"state": self._start.state, "held": self._held}
+        session.agree(digest_of(system, (method, *told), start))
+        return system, None if endpoint is None else session
+
+    @property
+    def overruns(self) -> tuple[PartnerTicks, ...]:
+        """Ticks, deadline misses and skipped ticks of every process, by rank."""
+        partners = self.ticker.partners
+        if partners is not None:
+            return partners.ticks
+        now = self.report()
+        return (PartnerTicks(0, now.ticks, now.deadline_misses, now.skipped, now.max_lateness),)
+
+    @property
+    def lost(self) -> str:
+        """Why the ticks ended if a process did not answer; empty otherwise."""
+        return "" if self._partners is None else str(self._partners.lost)
 
     # -- running -----------------------------------------------------------------------------------
 
@@ -470,6 +521,11 @@ class Drive:
             DomainError: If the horizon is out of range.
             TiburonError: If too many forecasts are in progress.
         """
+        if self._partners is not None:
+            raise ModelError(
+                "forecast: a robot on several processes cannot be stepped by one of them; "
+                "forecast an undivided Drive"
+            )
         if not self._forecasts.acquire(blocking=False):
             raise TiburonError(
                 f"forecast: expected at most {MAX_FORECASTS} at a time, got one more; ask again "
@@ -485,13 +541,16 @@ class Drive:
 
         Args:
             every: Steps between two rows.
-            store: Path of a Zarr directory to write to; None keeps rows in memory.
+            store: Path of a Zarr directory to write to; None keeps rows in memory, as do all ranks
+                but the first.
         """
         if every < 1 or every % self.ticker.steps:
             raise DomainError("every", f"a multiple of {self.ticker.steps} steps", f"{every}")
         with self._arranging:
             if self.recording is not None:
                 raise ModelError("recording: one is in progress already; stop it first")
+            if self._partners is not None and not self._partners.is_first:
+                store = None
             recording = Recording(self.system, self.ticker, self.method, every, store)
             self.recording = self._last_recording = recording
             return recording

@@ -20,7 +20,7 @@ from tiburon.drive.tick_memory import (
     Word,
 )
 
-__all__ = ["clear_counts", "run_ticks", "write_row"]
+__all__ = ["clear_counts", "count", "run_ticks", "tick", "wait", "write_row"]
 
 DONE = TickClock._fields.index("done")
 PAUSED_SLEEP = 1e-3
@@ -48,7 +48,7 @@ def run_ticks(memory: TickMemory, advance: Callable[[], bool]) -> None:
             if _take_posts(memory):
                 write_row(memory, 0)
             if not words[Word.STATUS] and words[Word.STEPS_DONE] < words[Word.STEPS_WANTED]:
-                _tick(memory, advance, 0)
+                tick(memory, advance, 0)
                 words[Word.STEPS_DONE] += 1
             else:
                 time.sleep(PAUSED_SLEEP)
@@ -57,24 +57,24 @@ def run_ticks(memory: TickMemory, advance: Callable[[], bool]) -> None:
             continue
         now = time.monotonic_ns()
         if now < due:
-            _wait(memory, now, due - now)
+            wait(memory, now, due - now)
             continue
         late = now - due
-        _count(memory, late)
+        count(memory, late)
         if late > CATCH_UP:
             words[Word.LOST] += late
             # count the ticks that are skipped
             words[Word.SKIPPED] += late // int(words[Word.PERIOD])
             due = now
         _take_posts(memory)
-        _tick(memory, advance, late)
+        tick(memory, advance, late)
         length = time.monotonic_ns() - now
         words[Word.BUSY] += length
         words[Word.MAX_BUSY] = max(int(words[Word.MAX_BUSY]), length)
         due += int(words[Word.PERIOD])
 
 
-def _wait(memory: TickMemory, now: int, left: int) -> None:
+def wait(memory: TickMemory, now: int, left: int) -> None:
     """Wait for a part of the remaining time [ns]: sleep until the margin, then spin."""
     words = memory.words
     # the period may have become shorter since the margin was adapted
@@ -134,7 +134,8 @@ def _take_posts(memory: TickMemory) -> bool:
     return moved
 
 
-def _tick(memory: TickMemory, advance: Callable[[], bool], late: int) -> None:
+def tick(memory: TickMemory, advance: Callable[[], bool], late: int) -> None:
+    """Take the steps of one tick and write its row."""
     if not advance():
         memory.words[Word.STATUS] = 1
         return
@@ -143,7 +144,8 @@ def _tick(memory: TickMemory, advance: Callable[[], bool], late: int) -> None:
     write_row(memory, late)
 
 
-def _count(memory: TickMemory, late: int) -> None:
+def count(memory: TickMemory, late: int) -> None:
+    """Count a tick by its lateness [ns]."""
     words = memory.words
     memory.bins[min(late // LATE_UNIT, LATE_BINS - 1)] += 1
     tick = int(words[Word.TICKS])

@@ -26,10 +26,12 @@ from tiburon.drive.tick_memory import (
     TickSource,
     Word,
 )
+from tiburon.drive.tick_partners import TickPartners, run_ticks_together
 from tiburon.errors import DomainError, NonFiniteError, OptionError, ShapeError
 from tiburon.native.kernel import Kernel
 from tiburon.record import record
 from tiburon.simulation.integrators.methods import METHODS
+from tiburon.simulation.partitioned import OWN
 from tiburon.simulation.system import System
 
 PRIORITY = 10
@@ -563,6 +565,7 @@ class Ticker:
         priority: bool = False,
         core: int | None = None,
         wait: str = "auto",
+        session: Any = None,
     ) -> None:
         """Compile the step, or load it from the cache; the thread is not started yet.
 
@@ -581,6 +584,8 @@ class Ticker:
             core: Index of a processor for the ticks; other threads of the process leave it.
             wait: "sleep", "spin", or "auto": sleep until shortly before each tick, by a margin
                 that adapts to the measured oversleep.
+            session: Parts of the robot in this process, if others compute the rest
+                (`tiburon.parallel.session`); ticks then run in Python.
         """
         known = [name for name, m in METHODS.items() if not (m.adaptive or m.has_memory)]
         if method not in known:
@@ -616,6 +621,15 @@ class Ticker:
         address = self.kernel._code.one_address
         possible = address is not None and hasattr(time, "CLOCK_MONOTONIC") and _has_sleep()
         self.native = possible if native is None else native and possible
+        self.partners: TickPartners | None = None
+        if session is not None:
+            if native:
+                raise OptionError("native with exchange", (False, None), native)
+            self.native = False
+            own = [False] * self.memory.held_size
+            for name in self._names:
+                own += [name in OWN] * self.kernel.parameters[name].size
+            self.partners = TickPartners(session, self.memory, own)
         self._table: tuple[Any, ...] = ()
         if self.native and address is not None:
             from tiburon.drive.tick_code import tick_code
@@ -656,7 +670,8 @@ class Ticker:
         if thread is not None:
             self._ended = read_machine(thread.native_id)
             self.memory.words[Word.STOP] = 1
-            thread.join(JOIN_SECONDS)
+            # the first of several processes stops all of them; a lost one ends the wait
+            thread.join(JOIN_SECONDS if self.partners is None else None)
             self.steal.stop()
             self.realtime.restore()
 
@@ -664,6 +679,8 @@ class Ticker:
         self.realtime.apply_to_thread()
         if self.native:
             self._code.run(self._table[0].ctypes.data)
+        elif self.partners is not None:
+            run_ticks_together(self.memory, self.advance, self.partners)
         else:
             from tiburon.drive.tick_python import run_ticks
 

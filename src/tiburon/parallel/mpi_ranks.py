@@ -181,6 +181,9 @@ class MPIExchange:
         self, session: Callable[[Any], Any], call: Callable[[], Trajectory], parts: int
     ) -> Trajectory:
         """Carry out a run on this rank; arguments as of `ThreadExchange.carry_out`."""
+        return carried_out(session(self.endpoint()), call)
+
+    def endpoint(self) -> Any:
+        """Return this rank among its partners, on a communicator of its own."""
         # messages of this run meet no others
-        comm = self.comm.Dup()
-        return carried_out(session(_Rank(comm, self.patience)), call)
+        return _Rank(self.comm.Dup(), self.patience)

@@ -16,7 +16,15 @@ from tiburon.model import Model
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.integrators.methods import METHODS
 
-__all__ = ["PARTED", "refuse_batch", "run_digest", "run_in_parts"]
+__all__ = [
+    "OWN",
+    "PARTED",
+    "check_parts",
+    "digest_of",
+    "refuse_batch",
+    "run_digest",
+    "run_in_parts",
+]
 
 PARTED: ContextVar[Any] = ContextVar("PARTED", default=None)
 """The parts that this process computes in the run that it starts; None for undivided robots."""
@@ -53,6 +61,23 @@ def run_in_parts(
         OptionError: If an option has no meaning in parts.
         ModelError: If the parts are not those of the robot.
     """
+    check_parts(model, partition, exchange, options)
+    method: Any = options.get("method")
+    known = method in METHODS and METHODS[method].adaptive
+    adaptive = options.get("adaptive")
+    found: Trajectory = partition.run(
+        exchange, call, options.get("loop_method"), known if adaptive is None else bool(adaptive)
+    )
+    return found
+
+
+def check_parts(model: Model, partition: Any, exchange: Any, options: Mapping[str, Any]) -> None:
+    """Refuse what has no meaning in parts; arguments as of `run_in_parts`.
+
+    Raises:
+        OptionError: If an option has no meaning in parts.
+        ModelError: If the parts are not those of the robot.
+    """
     if partition is None:
         raise OptionError("exchange", ("None without partition=",), shown(exchange))
     if not callable(getattr(partition, "run", None)):
@@ -77,26 +102,28 @@ def run_in_parts(
         raise OptionError(
             "budget with exchange", ("None",), "one: processes would stop at different times"
         )
-    known = method in METHODS and METHODS[method].adaptive
-    adaptive = options.get("adaptive")
-    found: Trajectory = partition.run(
-        exchange, call, options.get("loop_method"), known if adaptive is None else bool(adaptive)
-    )
-    return found
 
 
 def run_digest(setup: Any, system: Any, checkpoint: Any) -> str:
     """Return a text that differs between processes unless they start the same run."""
-    digest = hashlib.blake2b(digest_size=16)
-    digest.update(system.key.encode())
-    for name, values in sorted(system.parameters().items()):
-        if name not in OWN:
-            digest.update(name.encode())
-            digest.update(np.ascontiguousarray(values, dtype=np.float64).tobytes())
     numbers = (setup.begin, setup.dt, setup.steps, setup.record_every, setup.rtol, setup.atol)
     told = (setup.method, setup.adaptive, setup.hold, checkpoint.step, *numbers)
+    return digest_of(system, told, checkpoint.arrays)
+
+
+def digest_of(system: Any, told: tuple[Any, ...], arrays: Mapping[str, Any]) -> str:
+    """Return a text that differs between processes with another system, options or start.
+
+    Args:
+        system: The system.
+        told: Options.
+        arrays: Start, by name.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(system.key.encode())
     digest.update(repr(told).encode())
-    for name, values in sorted(checkpoint.arrays.items()):
+    parameters = {k: x for k, x in system.parameters().items() if k not in OWN}
+    for name, values in (*sorted(parameters.items()), *sorted(arrays.items())):
         digest.update(name.encode())
         digest.update(np.ascontiguousarray(values).tobytes())
     return digest.hexdigest()
