@@ -26,7 +26,7 @@ from tiburon.reproduce.nahon_problems import grasped_ball, kerr_roth, legged_wal
 from tiburon.reproduce.nahon_tasks import pumas_motion, two_pumas
 from tiburon.trace import solve_qp
 
-QUICK = ("E1", "E3", "E5", "E7", "E13", "E14")
+QUICK = ("E1", "E3", "E5", "E7", "E13", "E14", "S1")
 """Examples that take a fraction of a second each."""
 
 

@@ -163,14 +163,15 @@ def print_contact_statistics(
 @application.command("nahon")
 def print_nahon(
     examples: Annotated[
-        list[str] | None, typer.Argument(help="Examples such as E9; all of E1 to E16 if none.")
+        list[str] | None, typer.Argument(help="Examples such as E9 or S1; all if none.")
     ] = None,
     summary: SummaryOption = False,
 ) -> None:
     """Compare force distribution with the tables and examples of its source.
 
-    Nahon 1991: tables 5.1, 6.1 to 6.7 and 7.1, examples E1 to E16. References are printed in the
-    source, derived from its data, or surrogate where its data are lost; what is lost is listed.
+    Nahon 1991: tables 5.1, 6.1 to 6.7 and 7.1, examples E1 to E16, and studies S1 to S3 of what it
+    leaves to later work. References are printed in the source, derived from its data, or
+    surrogate where its data are lost; what is lost is listed.
     Ratios of times are measured in this run and not judged. Linear programs need SciPy. Exits with
     1 if a value differs.
     """

@@ -1,0 +1,275 @@
+"""Beyond Nahon 1991: what its conclusions leave to later work, a small study each (S1-S3).
+
+S1: a beam on three supports loads them as elasticity says where bending energy is the objective.
+S2: flexible links of arms take away redundancy: deflections determine the forces.
+S3: a motor more saves efforts, and its weight costs some: the mass at which it is worth nothing.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tiburon.arrays import NDArray
+from tiburon.functions.assembly import assemble
+from tiburon.functions.closed_loops import loop_dynamics
+from tiburon.functions.load_sharing import LoadShare, LoadSharing
+from tiburon.functions.mobility import mobility
+from tiburon.load_sharing.objectives import InternalForce, Objective, TorqueNorm
+from tiburon.load_sharing.structural_objectives import BendingEnergy, JointWrenchNorm
+from tiburon.model import Body, ContactPoint, Ground, Inertia, LoopClosure, Model, Pose, World
+from tiburon.model.flexible_link import BeamSection, flexible_link
+from tiburon.model.joints import Fixed, Free, Revolute
+from tiburon.reproduce.cells import DERIVED, CellTable, claim, measured, number
+
+__all__ = ["STUDIES", "arms_with_blades"]
+
+Array = NDArray[np.float64]
+
+Y = (0.0, 1.0, 0.0)
+G = 9.81
+
+SPAN = 0.8
+"""Distance of supports of the beam [m]."""
+
+LOAD = 4.0
+"""Each of two masses in the middle between supports [kg]."""
+
+REACH = 0.35
+"""Length of a link of an arm [m]."""
+
+
+def _at(x: float, z: float = 0.0) -> Pose:
+    return Pose(translation=(x, 0.0, z))
+
+
+def _beam() -> tuple[Model, dict[str, tuple[tuple[float, float, float], float]]]:
+    """Return a beam on three supports with a mass in each span, and its four parts."""
+    middle = Inertia.box(1.0, (0.05, 0.05, 0.05))
+    bodies = [Body("middle", joint=Free("middle"), inertia=middle)]
+    feet = [ContactPoint("support_middle", "middle", (0.0, 0.0, 0.0))]
+    parts = {}
+    for side, sign in (("left", -1.0), ("right", 1.0)):
+        half = 0.5 * sign * SPAN
+        parent, place = "middle", 0.0
+        for part, mass in (("inner", LOAD), ("outer", 1.0)):
+            name = f"{side}_{part}"
+            end = Inertia.box(mass, (0.05, 0.05, 0.05), com=(half, 0.0, 0.0))
+            joint = Revolute(f"{name}_joint", Y, pose=_at(place))
+            bodies.append(Body(name, parent, joint=joint, inertia=end))
+            parts[joint.name] = ((half, 0.0, 0.0), 50.0)
+            parent, place = name, half
+        feet.append(ContactPoint(f"support_{side}", parent, (half, 0.0, 0.0)))
+    return Model("beam", bodies, contacts=feet), parts
+
+
+def _beam_on_supports() -> CellTable:
+    beam, parts = _beam()
+    world = World(ground=Ground(static_friction=0.5))
+    joints = list(parts)
+    ends, middles = [], []
+    for objective in (InternalForce(), BendingEnergy(parts)):
+        plan = LoadSharing.of(
+            beam, world=world, driven=joints, torque_limits=False, objective=objective
+        )
+        force = plan.share(beam.neutral()).forces[:, 2]
+        middles.append((force[0] - G) / (LOAD * G))
+        ends.append((force[1:] - G) / (LOAD * G))
+    return CellTable(
+        "S1",
+        "a beam on three supports, a load P in the middle of each span",
+        (
+            number("rigid, least forces: middle / P", 2 / 3, middles[0], 1e-6, DERIVED),
+            number("ends / P", [2 / 3] * 2, ends[0], 1e-6, DERIVED),
+            number("least bending energy: middle / P", 22 / 16, middles[1], 1e-4, DERIVED),
+            number("ends / P", [5 / 16] * 2, ends[1], 1e-4, DERIVED),
+        ),
+        (
+            "rigid bodies leave one force open; the energy of bending determines it as the "
+            "equation of three moments does",
+        ),
+    )
+
+
+def arms_with_blades(
+    flexible: Sequence[str], *, stiff: bool = True, motor_mass: float = 0.0
+) -> tuple[Model, Array]:
+    """Return two planar arms that hold a bar, and a configuration with closed loop.
+
+    Args:
+        flexible: Sides ("left", "right") whose forearm is a flexible link with one spring.
+        stiff: Whether the springs are those of the joints; load sharing takes them as given forces.
+        motor_mass: Of a motor at the elbow of the right arm [kg].
+    """
+    rod = Inertia.cylinder(1.0, 0.02, REACH, com=(REACH / 2, 0.0, 0.0), axis=0)
+    shoulder = Pose.from_axis_angle(Y, -1.2)
+    robot = Model("arms", [])
+    for side, x in (("left", -0.35), ("right", 0.35)):
+        joint = Revolute(f"{side}_shoulder", Y, pose=replace(shoulder, translation=(x, 0.0, 0.0)))
+        links = [Body(f"{side}_upper", joint=joint, inertia=rod)]
+        if side == "right" and motor_mass:
+            motor = Inertia.cylinder(motor_mass, 0.03, 0.06, axis=1)
+            place = Fixed("motor", pose=_at(REACH))
+            links.append(Body("motor", "right_upper", joint=place, inertia=motor))
+        arm = Model("arm", links)
+        robot = robot.attach(arm, at="world") if robot.bodies else arm
+        elbow = Revolute(f"{side}_elbow", Y, pose=_at(REACH))
+        sleeve = Inertia.cylinder(0.2, 0.02, 0.04, com=(0.0, 0.0, 0.0), axis=0)
+        fore = Model("fore", [Body(f"{side}_sleeve", joint=elbow, inertia=sleeve)])
+        robot = robot.attach(fore, at=f"{side}_upper")
+        blade = flexible_link(
+            f"{side}_blade",
+            BeamSection.rectangle(0.02, 0.006),
+            length=REACH,
+            segments=1,
+            youngs_modulus=70e9,
+            density=2700.0,
+            deformations=["bend_y"],
+        )
+        robot = robot.attach(blade, at=f"{side}_sleeve")
+    wrist = Revolute("left_wrist", Y)
+    bar = Inertia.box(4.0, (0.5, 0.05, 0.05), com=(0.25, 0.0, 0.0))
+    robot = robot.attach(Model("bar", [Body("bar", joint=wrist, inertia=bar)]), at="left_blade_tip")
+    tip = next(frame for frame in robot.frames if frame.name == "right_blade_tip")
+    held = LoopClosure("right_wrist", "bar", tip.body, Revolute("right_wrist", Y, pose=_at(0.5)),
+                       tip.pose)  # fmt: skip
+    bodies = []
+    for body in robot.bodies:
+        own = body.joint
+        if own.passive is not None and not body.name.startswith(tuple(flexible)):
+            own = Fixed(own.name, pose=own.pose)
+        bodies.append(replace(body, joint=own if stiff else replace(own, passive=None)))
+    closed = Model("arms on a bar", bodies, robot.frames, loops=[held])
+    guess = np.zeros(closed.nq)
+    for name, angle in (("left_elbow", 1.2), ("right_elbow", 1.3), ("right_shoulder", -0.3)):
+        guess[closed.slice(name)] = angle
+    return closed, np.asarray(assemble(closed, guess).q)
+
+
+MOTORS = ("left_shoulder", "left_elbow", "left_wrist", "right_shoulder", "right_elbow")
+
+
+def _held(
+    flexible: Sequence[str], deflection: float, objective: Objective
+) -> tuple[Model, LoadShare, Array]:
+    """Return arms at rest under given deflections, the shared load, and the springs' moments."""
+    robot, q = arms_with_blades(flexible)
+    joints = [f"{side}_blade_joint_1" for side in flexible]
+    stiffness = {
+        joint.name: float(np.ravel(joint.passive.stiffness)[0])
+        for joint in robot.joints
+        if joint.passive is not None and joint.name in joints
+    }
+    for name in joints:
+        q[robot.slice(name)] = deflection
+    q = np.asarray(assemble(robot, q, hold=joints).q)
+    free, _ = arms_with_blades(flexible, stiff=False)
+    plan = LoadSharing.of(free, driven=MOTORS, objective=objective, torque_limits=False)
+    # a spring is a pair of moments that the motion does not determine
+    pushes: dict[str, Array] = {}
+    springs = np.zeros(robot.nv)
+    for name in joints:
+        body = next(body for body in free.bodies if body.joint.name == name)
+        moment = -stiffness[name] * float(q[robot.slice(name)][0])
+        springs[robot.slice(name, of="v")] = moment
+        for place, sign in ((body.name, 1.0), (body.parent, -1.0)):
+            pushes[place] = pushes.get(place, 0.0) + sign * moment * np.array([0, 1.0, 0, 0, 0, 0])
+    share = plan.share(q, external_force=pushes, external_axes="world")
+    return free, share, np.asarray(share.tau) + springs
+
+
+def _flexible_arms() -> CellTable:
+    cells = []
+    apart = []
+    for flexible in ((), ("left",), ("left", "right")):
+        robot, q = arms_with_blades(flexible, stiff=False)
+        r = mobility(robot, q, driven=MOTORS).redundancy
+        title = f"redundancy with {len(flexible)} flexible links"
+        cells.append(number(title, 2 - len(flexible), r, 0, DERIVED))
+        found = [_held(flexible, 0.02, objective)[1].x for objective in
+                 (InternalForce(), TorqueNorm())]  # fmt: skip
+        apart.append(float(np.abs(found[0] - found[1]).max()))
+    cells.append(
+        claim(
+            "least forces and least torques differ by [N]",
+            "only while redundant",
+            ", ".join(f"{x:.2g}" for x in apart),
+            apart[0] > 1.0 and apart[2] < 1e-8,
+            DERIVED,
+        )
+    )
+    squeezes, errors = [], []
+    for deflection in (0.0, 0.01, 0.02):
+        robot, share, tau = _held(("left", "right"), deflection, InternalForce())
+        squeezes.append(float(share.x[0]))
+        at = np.asarray(share.motion[0])
+        rate = loop_dynamics(robot, at, np.zeros(robot.nv), tau).acceleration
+        errors.append(float(np.abs(rate).max()))
+    cells += [
+        number("acceleration under these efforts [rad/s^2]", 0.0, max(errors), 1e-8, DERIVED),
+        measured(
+            "force along the bar at 0, 0.01, 0.02 rad [N]",
+            "-",
+            ", ".join(f"{x:.4g}" for x in squeezes),
+        ),
+    ]
+    return CellTable(
+        "S2",
+        "two arms with flexible forearms hold a bar",
+        tuple(cells),
+        (
+            "each spring takes one from the redundancy: with one in each arm, deflections "
+            "determine all forces, and what is optimal has to be reached by bending the arms",
+        ),
+    )
+
+
+def _motor_weight() -> CellTable:
+    masses = np.linspace(0.0, 3.0, 7)
+
+    def load(mass: float, motors: Sequence[str]) -> float:
+        """Return the sum of squares of the wrenches that joints transmit, the least there is."""
+        robot, q = arms_with_blades((), motor_mass=mass)
+        norm = JointWrenchNorm(length=REACH)
+        plan = LoadSharing.of(robot, driven=motors, objective=norm, torque_limits=False)
+        rest = np.zeros(robot.nv)
+        rows, offsets = plan.squares(q, rest, rest)
+        residual = rows @ plan.share(q).x + offsets
+        return float(residual @ residual)
+
+    without = load(0.0, MOTORS[:-1])
+    found = np.array([load(float(mass), MOTORS) for mass in masses])
+    c, b, a = np.polynomial.polynomial.polyfit(masses, found, 2).tolist()
+    even = (-b + float(np.sqrt(b * b - 4.0 * a * (c - without)))) / (2.0 * a)
+    again = load(even, MOTORS)
+    parabola = c + b * masses + a * masses * masses
+    residual = float(np.abs(parabola - found).max() / found.max())
+    return CellTable(
+        "S3",
+        "a motor more at the elbow of an arm: structural load saved against its weight",
+        (
+            claim(
+                "squared wrenches of joints, weightless motor / without [N^2]",
+                "less",
+                f"{found[0]:.4g} / {without:.4g}",
+                found[0] < without,
+                DERIVED,
+            ),
+            number("relative distance from a parabola in its mass", 0.0, residual, 1e-6, DERIVED),
+            measured("mass at which nothing is saved [kg]", "-", f"{even:.3f}"),
+            number("load at that mass / without", 1.0, again / without, 1e-5, DERIVED),
+        ),
+        (
+            "the arms hold a bar of 4 kg at rest; with the motor, their loop carries less squeeze: "
+            "what it saves in structure is more than its weight costs up to that mass",
+        ),
+    )
+
+
+STUDIES: dict[str, Callable[[], Any]] = {
+    "S1": _beam_on_supports,
+    "S2": _flexible_arms,
+    "S3": _motor_weight,
+}
+"""Studies by name."""
