@@ -12,7 +12,7 @@ Calls in lanes (`tiburon.trace.regions.lanes`) become calls one after another, u
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from tiburon.record import record
@@ -96,7 +96,9 @@ def lower(
                 instruction = Instruction("result", node, (number,), root)
         instructions[node] = instruction
         pending.extend(a for a in instruction.args if a not in instructions)
-    places = {number: float(call) for call in single_calls for number in single_calls[call]}
+    # a new reciprocal is placed right after its argument
+    places = {number: divisor + 0.5 for divisor, number in reciprocal_of.items()}
+    places |= {number: float(call) for call in single_calls for number in single_calls[call]}
     return _arrange(instructions, wanted, order, places)
 
 
@@ -134,45 +136,46 @@ def _arrange(
     places: dict[int, float],
 ) -> list[Instruction]:
     """Order instructions so that each follows its arguments; some have a place of their own."""
-    depth: dict[int, int] = {}
+    traced = sorted(instructions, key=lambda number: places.get(number, number))
+    ranks: dict[int, int] = {}
     arranged: list[Instruction] = []
     done: set[int] = set()
 
     def finish(root: int) -> None:
         if root in done:
             return
-        if all(a in done for a in instructions[root].args):
+        if done.issuperset(instructions[root].args):
             # nothing to choose; most instructions of a large program are of this kind
             done.add(root)
             arranged.append(instructions[root])
             return
-        if not depth:
-            depth.update(_depths(instructions))
-        stack = [(root, False)]
+        if not ranks:
+            ranks.update(_ranks(instructions, traced))
+        # instructions whose arguments come first have their complement on the stack
+        stack = [root]
         while stack:
-            number, ready = stack.pop()
-            if ready:
-                arranged.append(instructions[number])
+            number = stack.pop()
+            if number < 0:
+                arranged.append(instructions[~number])
                 continue
             if number in done:
                 continue
             done.add(number)
-            stack.append((number, True))
-            # the deeper argument first: it needs the most registers while nothing else is held
-            args = sorted(set(instructions[number].args), key=lambda a: (depth[a], a))
-            stack.extend((a, False) for a in args if a not in done)
+            left = [a for a in instructions[number].args if a not in done]
+            if not left:
+                arranged.append(instructions[number])
+                continue
+            stack.append(~number)
+            if len(left) > 1:
+                # the deeper argument first: it needs the most registers while nothing else is held
+                left = sorted(set(left), key=ranks.__getitem__)
+            stack += left
 
     # angles that are inputs, plus a constant at most: their sines and cosines can go together
     for number in sorted(_early_angles(instructions)):
         finish(number)
-    if order == "depth_first":
-        for root in roots:
-            finish(root)
-    else:
-        for number in sorted(
-            instructions, key=lambda n: places.get(n) or _traced_place(instructions[n])
-        ):
-            finish(number)
+    for number in roots if order == "depth_first" else traced:
+        finish(number)
     return arranged
 
 
@@ -191,27 +194,19 @@ def _early_angles(instructions: dict[int, Instruction]) -> set[int]:
     return {angle for angle in angles if is_early(angle)}
 
 
-def _traced_place(instruction: Instruction) -> float:
-    # a new reciprocal is placed right after its argument
-    if instruction.op == "reciprocal":
-        return instruction.args[0] + 0.5
-    return float(instruction.target)
+def _ranks(instructions: dict[int, Instruction], traced: Sequence[int]) -> dict[int, int]:
+    """Return the order of instructions by depth, then by number; those of deeper ones are greater.
 
-
-def _depths(instructions: dict[int, Instruction]) -> dict[int, int]:
+    Args:
+        instructions: By their numbers.
+        traced: The numbers, each after those of its arguments.
+    """
     depth: dict[int, int] = {}
-    for start in instructions:
-        stack = [start]
-        while stack:
-            number = stack[-1]
-            if number in depth:
-                stack.pop()
-                continue
-            missing = [a for a in instructions[number].args if a not in depth]
-            if missing:
-                stack.extend(missing)
-            else:
-                stack.pop()
-                args = instructions[number].args
-                depth[number] = 1 + max((depth[a] for a in args), default=-1)
-    return depth
+    size = 1 + max(traced, default=0)
+    for number in traced:
+        deepest = -1
+        for a in instructions[number].args:
+            if depth[a] > deepest:
+                deepest = depth[a]
+        depth[number] = 1 + deepest
+    return {number: deep * size + number for number, deep in depth.items()}
