@@ -150,9 +150,10 @@ def test_derivative_equals_differences(shape):
         assert_close(found, expected, 10 * DIFFERENCE)
 
 
-def test_second_derivative_equals_differences():
+@pytest.mark.parametrize("shape", [(2, 3, 1), (3, 2, 2)])
+def test_second_derivative_equals_differences(shape):
     """The rules are made of factors and can be differentiated again."""
-    f, size = products(3, 4, 2)
+    f, size = products(*shape)
     first = jacobian(trace(f, {"x": (size,)}), mode="forward")
     x = RANDOM.normal(size=size) + 0.5
     found = interpret(jacobian(first, mode="reverse"), [x])

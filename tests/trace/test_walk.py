@@ -31,7 +31,7 @@ def walked(program, arrays):
     ]
 
 
-@pytest.mark.parametrize("name", ["panda", "quadruped", "four_bar", "stewart"])
+@pytest.mark.parametrize("name", ["panda", "quadruped", "four_bar", "planar_3rrr"])
 def test_a_walk_computes_what_the_interpreter_does(name):
     """Robots with closed loops call factorizations, branches of trees lanes: all are expanded."""
     model = tb.load(name)
