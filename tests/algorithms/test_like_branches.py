@@ -1,5 +1,7 @@
 """Like branches side by side: which are alike, and accelerations of legged robots of all kinds."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,8 @@ from tests.model.samples import GENERAL, general_joint, random_axis, random_iner
 from tests.robots import ROBOTS, kicked
 from tests.tolerances import ALGEBRA, assert_close
 from tiburon.algorithms.like_branches import like_branches
-from tiburon.trace import trace
+from tiburon.algorithms.traversal import to_roots
+from tiburon.trace import interpret, trace
 from tiburon.trace.regions.lanes import LanesRegion
 
 
@@ -59,10 +62,16 @@ def legged(seed, legs, kinds, *, base="free", toes=0, mirrored=False):
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("quadruped", [(4, 3)]), ("osu_hexapod", [(6, 3)]), ("panda", []), ("tiburon_titan", [])],
+    [
+        ("quadruped", [(4, 3)]),
+        ("osu_hexapod", [(6, 3)]),
+        ("aquarobot", [(6, 4)]),
+        ("panda", []),
+        ("tiburon_titan", []),
+    ],
 )
 def test_branches_of_known_robots(name, expected):
-    """Legs that are mirrored or stand elsewhere are alike."""
+    """Legs that are mirrored, stand elsewhere or at right angles are alike."""
     model = tb.load(name)
     assert [(len(group), len(group[0])) for group in groups(model)] == expected
     assert [region.calls for region in regions(model)] == [n for n, _ in expected for _ in range(3)]
@@ -118,6 +127,50 @@ def test_legs_in_water():
     found = tb.forward_dynamics(model, q, v, tau, fluid=sea, method="articulated")
     expected = tb.forward_dynamics(model, q, v, tau, fluid=sea, method="composite")
     assert_close(found, expected, 1000 * ALGEBRA)
+
+
+def test_legs_of_unlike_shapes_in_water():
+    """Legs whose hydrodynamic data have other parts are visited one by one."""
+    model, sea = tb.load("aquarobot"), tb.Water(current=(0.3, 0.1, 0.0))
+    dry = [
+        dataclasses.replace(body, fluid=None) if body.name == "leg_3_tibia" else body
+        for body in model.bodies
+    ]
+    other = tb.Model("other", dry)
+    q, v, tau = kicked(other, seed=6)
+    found = tb.forward_dynamics(other, q, v, tau, fluid=sea, method="articulated")
+    expected = tb.forward_dynamics(other, q, v, tau, fluid=sea, method="composite")
+    assert_close(found, expected, 1000 * ALGEBRA)
+
+
+@pytest.mark.parametrize("name", ["quadruped", "aquarobot"])
+def test_values_from_feet_to_the_root_side_by_side(name):
+    """Each foot passes what a visit by itself passes, along the same bodies."""
+    model = tb.load(name)
+    feet = [branch[-1] for branch in groups(model)[0]]
+
+    def visit(body, value, weight):
+        x = value * body.inertia.mass + weight
+        return (x, x * x), lambda: x + 1.0
+
+    def run(x):
+        weights = [k + x[0] for k in range(len(model.plan.bodies))]
+        values = [x[1] + k for k in range(len(feet))]
+        found = []
+        for lanes in (True, False):
+            for way in to_roots(model.plan, feet, visit, values, weights, lanes=lanes):
+                bodies.append([body.index for body, _ in way])
+                found += [number for _, kept in way for number in kept]
+        return found
+
+    bodies = []
+    program = trace(lambda x: np.array(run(x), dtype=object), {"x": (2,)})
+    half = len(feet)
+    assert bodies[:half] == bodies[half:]
+    found = np.asarray(interpret(program, {"x": np.array([0.3, 0.7])}), float).ravel()
+    assert_close(found[: len(found) // 2], found[len(found) // 2 :], ALGEBRA)
+    called = [program.graph.payloads[n] for n in program.graph.live(program.roots)]
+    assert [c.calls for c in called if isinstance(c, LanesRegion)] == [half]
 
 
 def test_masses_of_one_leg_may_change():

@@ -7,7 +7,11 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.robots import kicked
 from tests.tolerances import assert_close
+from tiburon.contact.candidates import candidates_of, numbers_of
+from tiburon.contact.rigid import compliance_of
+from tiburon.contact.rows import contact_rows
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.trace.array import as_traced
 from tiburon.trace.derivative import forward_derivative
@@ -126,6 +130,91 @@ def test_one_case_and_many_have_the_same_bits(form):
     assert len(set(many[:, -2])) > 2
     for row, one in zip(arguments, many, strict=True):
         assert np.array_equal(kernel(row), one)
+
+
+@pytest.mark.parametrize("pads", [3, 6, 9])
+def test_like_pads_side_by_side_have_the_bits_of_a_batch(pads):
+    """Also where they do not fill the lanes of vectors, or are more than these."""
+    problems = [Pads(seed, LEVEL, pads=pads, points=3) for seed in range(5)]
+    arguments = np.array([problem.arguments(shared=True) for problem in problems])
+    primitive = problems[0].primitive(shared=True, most=2000)
+    program = trace(
+        lambda x: as_traced(primitive.apply(list(x))), [Input("x", (arguments.shape[1],))]
+    )
+    kernel = make_kernel(ProgramSource(program), {})
+    many = kernel(arguments)
+    n = 3 * problems[0].count
+    for problem, row, one in zip(problems, arguments, many, strict=True):
+        assert np.array_equal(kernel(row), one)
+        assert one[-3] <= TOLERANCE
+        assert problem.violation(one[:n]) < 1e-8
+
+
+def test_impulses_that_hold_the_contacts_are_kept():
+    """Those of the step before, where nothing has changed; not where points slide or lift off."""
+    pads = Pads(0, LEVEL)
+    pads.mu[:] = 5.0
+    n = 3 * pads.count
+    pushed = np.tile([0.2, -0.1, 1.0], pads.count) + 0.05 * np.random.default_rng(1).normal(size=n)
+    pads.b = -pads.A @ (pads.A.T @ pushed)
+    primitive = pads.primitive(shared=True)
+    found = primitive.apply(pads.arguments(shared=True, tolerance=1e-8))
+    pads.start = np.array(found[:n])
+    again = primitive.apply(pads.arguments(shared=True, tolerance=1e-8))
+    assert again[-2] == 0.0
+    assert again[-3] <= 1e-10
+    assert np.array_equal(again[:n], found[:n])
+    # a little more: a part of the way; more: the whole way
+    weight = np.linalg.norm(pads.A @ (pads.A.T @ pushed))
+    for share, least, most in ((4e-12, 0.5, 0.9), (1e-6, 0.0, 1e-2)):
+        pads.b = -pads.A @ (pads.A.T @ ((1.0 + share) * pushed))
+        moved = np.array(primitive.apply(pads.arguments(shared=True, tolerance=1e-8))[:n])
+        u = pads.A @ (pads.A.T @ moved) + pads.b
+        left = np.linalg.norm(u) / (share * weight)
+        assert least <= left <= most
+    # points that slide are solved for
+    pads.b = -pads.A @ (pads.A.T @ pushed)
+    pads.b[0::3] += 10.0
+    pads.mu[:] = 0.3
+    found = primitive.apply(pads.arguments(shared=True, tolerance=1e-8))
+    assert found[-2] > 0.0
+
+
+def test_rows_of_like_legs_are_those_of_the_mass_matrix():
+    """A A^T = J H^-1 J^T, and the response to impulses, by articulated-body inertias of legs."""
+    model = tb.load("aquarobot")
+    q, _, _ = kicked(model, seed=8)
+    world = tb.World(ground=tb.Ground(static_friction=0.5))
+    candidates = candidates_of(model, world)
+    p = numbers_of(candidates)
+    pushed = np.random.default_rng(2).standard_normal(3 * len(candidates))
+
+    def run(x):
+        points = contact_rows(model.plan, list(x), candidates, p)
+        found = compliance_of(model.plan, list(x), points)
+        assert all(point.carrier.alike for point in points)
+
+        def dense(rows):
+            return [row.get(i, 0.0) for row in rows for i in range(model.nv)]
+
+        J = [row for point in points for row in point.rows]
+        y = [0.0] * model.nv
+        for row, weight in zip(found.rows, pushed, strict=True):
+            for i, entry in row.items():
+                y[i] = y[i] + entry * weight
+        gaps = [point.geometry.gap for point in points]
+        return as_traced([*dense(found.rows), *dense(J), *found.response(y), *gaps])
+
+    found = interpret(trace(run, [Input("x", (model.nq,))]), {"x": q})
+    size = len(pushed) * model.nv
+    A, J = (np.reshape(x, (-1, model.nv)) for x in (found[:size], found[size : 2 * size]))
+    H = tb.mass_matrix(model, q)
+    mobility = J @ np.linalg.solve(H, J.T)
+    assert_close(A @ A.T, mobility, 1e-10 * np.abs(mobility).max())
+    response, gaps = found[2 * size : 2 * size + model.nv], found[2 * size + model.nv :]
+    expected = np.linalg.solve(H, J.T @ pushed)
+    assert_close(response, expected, 1e-9 * np.abs(expected).max())
+    assert_close(gaps, tb.contacts(model, q, world=world).gap, 1e-12)
 
 
 def test_points_that_are_held_need_one_pass():

@@ -23,6 +23,7 @@ from tiburon.trace import (
     solve_tree,
     trace,
 )
+from tiburon.trace.primitives.primitive import Primitive
 from tiburon.trace.primitives.spd import FactorSpd
 
 RANDOM = np.random.default_rng(60)
@@ -249,3 +250,49 @@ def test_quadratic_programs(kind):
     # rounding decides among equal violations: multipliers of degenerate problems are not unique
     same = slice(0, 5) if kind == "degenerate" else slice(0, -2)
     assert_close(interpret(program, [x])[:, same], found[:, same], 1e-8)
+
+
+class Abreast(Primitive):
+    """Sums over rows of a table, for several indices that do not depend on each other."""
+
+    def __init__(self, count):
+        super().__init__("abreast", count)
+        self.count = count
+        self.argument_count = 3 * count + 5
+        self.result_count = 4 * count
+
+    def write(self, m, given, found):
+        count = self.count
+        columns = m.table([(3 * k) % 5 for k in range(count)])
+        least, kept = m.memory(1), m.memory(count)
+        m.store(least, 0, m.constant(0.25))
+        for i in m.abreast(count):
+            # adjacent, spaced, by a table, the same for all, the index itself
+            near, spaced = m.load(given, i), m.load(given, i * 2 + count)
+            taken = m.load(given, m.lookup(columns, i) + 3 * count)
+            total = m.add_product(near, spaced, taken)
+            bound = m.load(least, 0)
+            more = m.less(bound, total)
+            m.store(kept, i, m.constant(-1.0))
+            for _ in m.iterate(1, lambda more=more: more):
+                root = m.sqrt(m.choose(more, total, m.constant(1.0)))
+                m.store(kept, i, m.choose(more, root, m.load(kept, i)))
+            for k in m.loop(0, 3):
+                m.store(found, k * count + i, m.div(m.load(given, k + 3 * count), spaced))
+        for i in m.abreast(count):
+            m.store(found, i + 3 * count, m.add(m.load(kept, i), m.number(i * 10)))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 7, 8, 9, 17])
+@pytest.mark.parametrize("fused", [True, False])
+def test_indices_that_run_abreast(count, fused):
+    """In one case they are lanes of vectors, in a batch they follow each other: the same bits."""
+    primitive = Abreast(count)
+    program = trace(lambda x: primitive.apply(list(x)), {"x": (primitive.argument_count,)})
+    x = RANDOM.normal(size=(11, primitive.argument_count))
+    found = assert_same_bits(program, x, fused=fused)
+    near, spaced, table = x[:, :count], x[:, count : 3 * count : 2], x[:, 3 * count :]
+    total = near * spaced + table[:, [(3 * k) % 5 for k in range(count)]]
+    roots = np.where(total > 0.25, np.sqrt(np.abs(total)), -1.0)
+    parts = [table[:, [k]] / spaced for k in range(3)]
+    assert_close(found, np.hstack([*parts, roots + 10.0 * np.arange(count)]), ALGEBRA)

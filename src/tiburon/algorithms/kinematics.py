@@ -90,13 +90,13 @@ WORLD_PLACE = Place(((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), (0.0, 0
 """Pose of the world frame."""
 
 
-def body_places(plan: Plan, q: Sequence[Scalar]) -> tuple[Place, ...]:
-    """Compute the pose of every plan body in the world."""
+def body_places(plan: Plan, q: Sequence[Scalar], *, lanes: bool = False) -> tuple[Place, ...]:
+    """Compute the pose of every plan body in the world; like branches side by side in lanes."""
 
     def visit(body: PlanBody, parent: Place) -> Place:
         return parent.moved(body.transform(q[body.q]))
 
-    return outward(plan, visit, WORLD_PLACE)
+    return outward(plan, visit, WORLD_PLACE, lanes=lanes)
 
 
 def frame_places(plan: Plan, q: Sequence[Scalar], frames: Sequence[str]) -> tuple[Place, ...]:
@@ -182,7 +182,12 @@ _REST = Moving(Motion.zero(), Motion.zero())
 
 
 def body_motions(
-    plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], vd: Sequence[Scalar] | None
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    vd: Sequence[Scalar] | None,
+    *,
+    lanes: bool = False,
 ) -> tuple[Moving, ...]:
     """Compute velocity and acceleration of every plan body (Featherstone 1987, 4.11, 4.12, 7.10).
 
@@ -191,6 +196,7 @@ def body_motions(
         q: Configuration [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
         vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars; zero if None.
+        lanes: Whether like branches are computed side by side.
     """
 
     def visit(body: PlanBody, parent: Moving) -> Moving:
@@ -201,7 +207,7 @@ def body_motions(
         acc = X.motion(parent.acc) + vel.cross(vJ) + joint.bias(position, rate)
         return Moving(vel, acc if vd is None else acc + joint.motion(position, vd[body.v]))
 
-    return outward(plan, visit, _REST)
+    return outward(plan, visit, _REST, lanes=lanes)
 
 
 def frame_motions(

@@ -13,12 +13,13 @@ Only the drivers of `tiburon.algorithms.traversal` use this module; algorithms d
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tiburon.algorithms.tape_calls import JointVector, Local, NoIndex, flat, joint_code, unflat
-from tiburon.model import Plan, PlanBody
-from tiburon.spatial import Scalar
+from tiburon.model import Joint, Plan, PlanBody
+from tiburon.spatial import Rotation, Scalar, Transform
 from tiburon.trace.program import current_graph
 from tiburon.trace.regions.lanes import Lift, in_lanes
 from tiburon.trace.value import Value
@@ -70,11 +71,45 @@ def _branch(plan: Plan, root: int) -> Iterator[int]:
 def _form(body: PlanBody) -> Any:
     """Return what the code of a visit depends on, apart from the values of numbers."""
     leaves: list[Any] = []
-    joint, offset = body.joint.without_offset()
-    own = (joint.parameters(), body.placement, body.inertia, body.added, body.armature)
+    joint, _, placement = _without_offset(body)
+    own = (joint.parameters(), placement, body.inertia, body.added, body.armature)
     structure = flat(own, leaves, lift_all=True)
     kinds = tuple(isinstance(x, Value) for x in leaves)
-    return (joint_code(joint), len(offset), structure, kinds)
+    return (joint_code(joint), structure, kinds)
+
+
+RIGHT_ANGLES = (0.5 * math.pi, math.pi, -0.5 * math.pi)
+"""Turns that placements keep: those that only exchange axes."""
+
+
+def _without_offset(body: PlanBody) -> tuple[Joint, tuple[float, ...], Transform]:
+    """Return the joint of a body without its offset, the offset, and the placement before it.
+
+    A turn about the joint's own axis at the end of the placement is part of the offset, so that
+    legs at right angles are like those between them.
+    """
+    joint, offset = body.joint.without_offset()
+    offset = offset or joint.no_offset()
+    factors = body.placement.factors
+    if not offset or not factors or not isinstance(factors[-1], Rotation):
+        return joint, offset, body.placement
+    for angle in RIGHT_ANGLES:
+        turn = joint.transform((angle,)).factors
+        if len(turn) == 1 and _is_turn(turn[0], factors[-1]):
+            return joint, (offset[0] + angle,), Transform(factors[:-1])
+    return joint, offset, body.placement
+
+
+def _is_turn(turn: Any, kept: Rotation) -> bool:
+    """Return whether two constant rotations are the same."""
+    rows = [x for of in (turn, kept) for x in Transform((of,)).rotation]
+    if any(isinstance(x, Value) for row in rows for x in row):
+        return False
+    return all(
+        abs(x - y) < 1e-15
+        for a, b in zip(rows[:3], rows[3:], strict=True)
+        for x, y in zip(a, b, strict=True)
+    )
 
 
 class Stage:
@@ -100,13 +135,15 @@ class Stage:
     def body(self, place: int) -> PlanBody:
         """Return a body that stands for those at one place of all branches."""
         bodies = [self._plan.bodies[branch[place]] for branch in self._branches]
-        joints = [body.joint.without_offset() for body in bodies]
+        joints = [(*body.joint.without_offset(), body.placement) for body in bodies]
+        if len({(len(own), flat(before, [], lift_all=True)) for _, own, before in joints}) > 1:
+            joints = [_without_offset(body) for body in bodies]
         parts = [
-            (joint.parameters(), body.placement, body.inertia, body.added, body.armature)
-            for (joint, _), body in zip(joints, bodies, strict=True)
+            (joint.parameters(), before, body.inertia, body.added, body.armature)
+            for (joint, _, before), body in zip(joints, bodies, strict=True)
         ]
         parameters, placement, inertia, added, armature = self.numbers(parts)
-        offset = [self._lift(column) for column in zip(*(own for _, own in joints), strict=True)]
+        offset = [self._lift(column) for column in zip(*(own for _, own, _ in joints), strict=True)]
         here = _Place(bodies, offset, self._lift)
         q: Any = Local("q", here)
         v: Any = Local("v", here)

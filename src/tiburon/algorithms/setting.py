@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tiburon.algorithms.kinematics import frame_places
 from tiburon.algorithms.surroundings import wetted
-from tiburon.algorithms.tape_calls import scalars
+from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.algorithms.traversal import outward
 from tiburon.model import Model, Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY, PlanFrame
@@ -87,7 +87,9 @@ class Setting(NamedTuple):
 
             water = water._replace(time=time[0]) if time else water
             plan, water = wetted(plan, q, water)
-            hydrodynamic = water_forces(plan, q, v, self.gravity, water)
+            # lists do not say which of their elements belong to one joint of like branches
+            lanes = all(isinstance(x, JointVector) for x in (q, v))
+            hydrodynamic = water_forces(plan, q, v, self.gravity, water, lanes=lanes)
             external = (
                 hydrodynamic if external is None else tuple(map(plus, external, hydrodynamic))
             )

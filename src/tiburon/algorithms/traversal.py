@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, Self, TypeVar
 
 from tiburon.algorithms.like_branches import LikeBranches, Stage, like_branches, side_by_side
-from tiburon.algorithms.tape_calls import recorder
+from tiburon.algorithms.tape_calls import flat, recorder
 from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Scalar, Transform
@@ -25,6 +25,7 @@ __all__ = [
     "outward",
     "pairs",
     "to_root",
+    "to_roots",
     "with_armature",
     "with_armature_force",
 ]
@@ -58,6 +59,15 @@ def _groups(plan: Plan, lanes: bool) -> dict[int, LikeBranches]:
     if not lanes or recorder() is not None:
         return {}
     return {group[0][0]: group for group in like_branches(plan)}
+
+
+def _are_alike(own: Sequence[Sequence[Any]], branches: LikeBranches) -> bool:
+    """Return whether the values of like bodies have the same structure."""
+    return all(
+        len({flat(values[index], [], lift_all=True) for index in bodies}) == 1
+        for values in own
+        for bodies in zip(*branches, strict=True)
+    )
 
 
 def _inside(plan: Plan, branches: LikeBranches) -> list[int]:
@@ -94,7 +104,7 @@ def outward(
         if index in values:
             continue
         parent = root if body.parent == WORLD_BODY else values[body.parent]
-        if index not in groups:
+        if index not in groups or not _are_alike(own, groups[index]):
             values[index] = _visit(visit, body, parent, *[x[index] for x in own])
             continue
         branches = groups[index]
@@ -114,13 +124,21 @@ def outward(
     return tuple(values[body.index] for body in plan.bodies)
 
 
-def joint_transforms(plan: Plan, q: Sequence[Scalar]) -> tuple[Transform, ...]:
-    """Compute the motion transform from the parent's frame to the body's, for every body."""
+def joint_transforms(
+    plan: Plan, q: Sequence[Scalar], *, lanes: bool = False
+) -> tuple[Transform, ...]:
+    """Compute the motion transform from the parent's frame to the body's, for every body.
+
+    Args:
+        plan: The bodies.
+        q: Configuration [m or rad], nq scalars.
+        lanes: Whether like branches are visited side by side.
+    """
 
     def transform(body: PlanBody, _: object) -> Transform:
         return body.transform(q[body.q])
 
-    return outward(plan, transform, Transform.identity())
+    return outward(plan, transform, Transform.identity(), lanes=lanes)
 
 
 def each(
@@ -254,6 +272,78 @@ def to_root(
     return tuple(kept)
 
 
+def to_roots(
+    plan: Plan,
+    starts: Sequence[int],
+    visit: Callable[..., tuple[Any, Any]],
+    values: Sequence[Any],
+    *own: Sequence[Any],
+    lanes: bool = False,
+) -> list[tuple[tuple[PlanBody, Any], ...]]:
+    """Propagate values from several bodies over their ancestors, as `to_root` does for one.
+
+    Args:
+        plan: The bodies.
+        starts: Indices of the first bodies visited, each once.
+        visit: As for `to_root`.
+        values: Values at the first bodies.
+        own: More values, one per body each.
+        lanes: Whether bodies at the same place of like branches start side by side.
+
+    Returns:
+        For each start what `to_root` returns.
+    """
+    given = dict(zip(starts, values, strict=True))
+    found: dict[int, tuple[tuple[PlanBody, Any], ...]] = {}
+    for branches in _groups(plan, lanes).values():
+        for places in zip(*branches, strict=True):
+            if not all(index in given for index in places):
+                continue
+            inside = _inside(plan, branches)
+            way = [branches[0].index(places[0])]
+            while inside[way[-1]] >= 0:
+                way.append(inside[way[-1]])
+            above = _path(plan, plan.bodies[branches[0][0]].parent)
+
+            def run(
+                stage: Stage,
+                branches: LikeBranches = branches,
+                places: tuple[int, ...] = places,
+                way: list[int] = way,
+                above: list[int] = above,
+            ) -> list[Any]:
+                value = stage.numbers([given[index] for index in places])
+                kept: list[Any] = []
+                for place in way:
+                    numbers = [stage.numbers([x[b[place]] for b in branches]) for x in own]
+                    result, value = visit(stage.body(place), _needed(value), *numbers)
+                    kept.append(result)
+                for index in above:
+                    result, value = visit(
+                        plan.bodies[index], _needed(value), *[x[index] for x in own]
+                    )
+                    kept.append(result)
+                return kept
+
+            results = side_by_side(plan, branches, run)
+            for start, branch, kept in zip(places, branches, results, strict=True):
+                bodies = [plan.bodies[index] for index in (*(branch[k] for k in way), *above)]
+                found[start] = tuple(zip(bodies, kept, strict=True))
+    for start in starts:
+        if start not in found:
+            found[start] = to_root(plan, plan.bodies[start], visit, given[start], *own)
+    return [found[start] for start in starts]
+
+
+def _path(plan: Plan, index: int) -> list[int]:
+    """Return the indices of a body and its ancestors, the body first; none for the world."""
+    found = []
+    while index != WORLD_BODY:
+        found.append(index)
+        index = plan.bodies[index].parent
+    return found
+
+
 def pairs(
     plan: Plan,
     visit: Callable[..., tuple[Kept, Value | Callable[[], Value]]],
@@ -315,8 +405,4 @@ def with_armature_force(
 
 def ancestors(plan: Plan, body: int) -> frozenset[int]:
     """Return the indices of a plan body and its ancestors; empty for the world."""
-    found = set()
-    while body != WORLD_BODY:
-        found.add(body)
-        body = plan.bodies[body].parent
-    return frozenset(found)
+    return frozenset(_path(plan, body))

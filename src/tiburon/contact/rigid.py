@@ -43,13 +43,23 @@ from tiburon.contact.rows import (
     ContactRow,
     LazyRows,
     PointRows,
-    in_frame,
-    in_world,
+    each_point,
+    in_axes,
+    of_axes,
 )
-from tiburon.loops.metric import MIN_CUT, TreeMetric
+from tiburon.loops.metric import MIN_CUT, ArticulatedMetric, TreeMetric
 from tiburon.model import Plan
-from tiburon.spatial import Motion, Scalar, Vec3
-from tiburon.spatial.vec3 import IDENTITY3, add_cross, dot
+from tiburon.spatial import Force, Mat3, Motion, Scalar, Vec3
+from tiburon.spatial.vec3 import (
+    IDENTITY3,
+    ZERO3,
+    add_cross,
+    dot,
+    matrix_vector,
+    scale,
+    subtract,
+    transpose,
+)
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.contact_layout import LEVEL, OWN, TURNED, PointGroup, at_point
 from tiburon.trace.primitives.contact_step import GAP_TOLERANCE, ContactStep
@@ -58,6 +68,7 @@ from tiburon.trace.primitives.frozen import frozen
 from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.regions import function
+from tiburon.trace.regions.lanes import lanes
 
 __all__ = [
     "Closing",
@@ -272,30 +283,25 @@ def compliance_of(
         cut: Length, relative to the longest, below which a loop constraint is redundant.
         held: Velocity variables that no impulse changes.
     """
-    elements = FactorTree(expanded_parents(plan)).layout.elements()
-    mass = chosen_mass_elements(plan, JointVector(q), elements)
-    if held:
-        # as if they had no coupling with the others, which feel no impulse of theirs
-        mass = [
-            x if i not in held and j not in held else float(i == j)
-            for (i, j), x in zip(elements, mass, strict=True)
-        ]
-    metric = TreeMetric(plan, mass)
-    roots = [np.sqrt(x) for x in metric.inverse_D]
+    like = not held and any(point.carrier is not None and point.carrier.alike for point in points)
+    metric = _articulated(plan, q) if like else _factored(plan, q, held)
+    roots = metric.roots
 
     def scaled(row: ContactRow) -> ContactRow:
         return {i: x * roots[i] for i, x in metric.solve_transpose(row).items()}
 
-    many = len(points) > INLINED_POINTS
     forms = _forms(points)
-    if held:
-        loops = _without(loops, held)
-        forms = [(form, _without(rows, held), numbers) for form, rows, numbers in forms]
-    given = [row for _, rows, _ in forms for row in rows]
-    if many:
-        rows = [row for one in forms for row in _scaled_once(metric, roots, one[1])]
+    loops = _without(loops, held) if held else loops
+    rows: list[ContactRow] = []
+    if isinstance(metric, ArticulatedMetric):
+        rows = _carried_rows(metric, forms, scaled)
     else:
-        rows = [scaled(row) for row in given]
+        for one in forms:
+            given = _without(one.jacobian(), held) if held else one.jacobian()
+            if len(points) > INLINED_POINTS:
+                rows += _scaled_once(metric, roots, given)
+            else:
+                rows += [scaled(row) for row in given]
     if loops:
         closed = [scaled(row) for row in loops]
         factor = factor_orthogonal(_columns(closed, plan.nv), cut=cut)
@@ -304,9 +310,9 @@ def compliance_of(
             {i: row.get(i, 0.0) - lost[i, k] for i in range(plan.nv)} for k, row in enumerate(rows)
         ]
     groups, start = [], 0
-    for form, own, numbers in forms:
-        groups.append(RowGroup(form, rows[start : start + len(own)], numbers))
-        start += len(own)
+    for one in forms:
+        groups.append(RowGroup(one.form, rows[start : start + one.size], one.numbers))
+        start += one.size
 
     def response(y: Sequence[Scalar]) -> Scalars:
         return metric.solve_lower([a * b for a, b in zip(roots, y, strict=True)])
@@ -329,42 +335,128 @@ def _without(rows: Sequence[ContactRow], held: Collection[int]) -> list[ContactR
     return [dict.fromkeys(sorted(row)[:1], 0.0) for row in rows]
 
 
-def _forms(
-    points: Sequence[PointRows],
-) -> list[tuple[int, Sequence[ContactRow], list[tuple[Scalar, ...]]]]:
-    """Return for each group of points its form, its rows of J, and the numbers of its points."""
-    found: list[tuple[int, Sequence[ContactRow], list[tuple[Scalar, ...]]]] = []
+def _factored(plan: Plan, q: Sequence[Scalar], held: Collection[int]) -> TreeMetric:
+    """Return the factors of the mass matrix; held variables have no coupling with the others."""
+    elements = FactorTree(expanded_parents(plan)).layout.elements()
+    mass = chosen_mass_elements(plan, JointVector(q), elements)
+    if held:
+        # which feel no impulse of theirs
+        mass = [
+            x if i not in held and j not in held else float(i == j)
+            for (i, j), x in zip(elements, mass, strict=True)
+        ]
+    return TreeMetric(plan, mass)
+
+
+def _articulated(plan: Plan, q: Sequence[Scalar]) -> ArticulatedMetric:
+    """Return the same from articulated-body inertias, like branches side by side."""
+    return ArticulatedMetric(plan, JointVector(q), lanes=True)
+
+
+class _Form(NamedTuple):
+    """A contact point with rows of its own, or points of one body that share its rows."""
+
+    form: int
+    """How the rows of points follow from them; see `ContactLayout`."""
+
+    numbers: list[tuple[Scalar, ...]]
+    """Numbers of each point."""
+
+    point: PointRows
+    """The first point."""
+
+    axes: tuple[Vec3, Vec3, Vec3]
+    """Axes of the rows of the body."""
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return 3 if self.form == OWN else 6
+
+    @property
+    def carrier(self) -> Carrier:
+        """The body."""
+        assert self.point.carrier is not None
+        return self.point.carrier
+
+    def jacobian(self) -> Sequence[ContactRow]:
+        """Return the rows of J: of the point, or of angular and linear velocity of the body."""
+        if self.form == OWN:
+            return self.point.rows
+        columns = self.carrier.columns
+        return [
+            {i: dot(axis, getattr(column, part)) for i, column in columns.items()}
+            for part in ("angular", "linear")
+            for axis in self.axes
+        ]
+
+    def wrenches(self) -> list[Force]:
+        """Return unit moments and forces along the axes, in the frame of the body."""
+        R, sign = self.carrier.place.R, self.carrier.sign
+        turned = [scale(matrix_vector(transpose(R), axis), sign) for axis in self.axes]
+        return [*(Force(x, ZERO3) for x in turned), *(Force(ZERO3, x) for x in turned)]
+
+
+def _forms(points: Sequence[PointRows]) -> list[_Form]:
+    """Return the groups of points that share rows."""
+    found: list[_Form] = []
     by_carrier = itertools.groupby(points, key=lambda point: point.carrier and point.carrier.body)
     for _, members in by_carrier:
         some = list(members)
-        carrier = some[0].carrier
+        carrier, axes = some[0].carrier, some[0].axes
         if carrier is None or len(some) < MIN_SHARED_POINTS:
-            found += [(OWN, point.rows, [()]) for point in some]
+            found += [_Form(OWN, [()], point, point.axes) for point in some]
             continue
         arms = [carrier.arm(point.geometry.point) for point in some]
-        axes = some[0].axes
         numeric = all(isinstance(x, float) for point in some for axis in point.axes for x in axis)
         level = numeric and all(point.axes == axes for point in some)
         if level:
-            rows = _twist_rows(carrier, axes)
-            numbers = [tuple(dot(axis, arm) for axis in axes) for arm in arms]
+            numbers: list[tuple[Scalar, ...]] = [
+                tuple(dot(axis, arm) for axis in axes) for arm in arms
+            ]
         else:
-            rows = _twist_rows(carrier, IDENTITY3)
+            axes = IDENTITY3
             numbers = [
                 (*arm, *(x for axis in point.axes for x in axis))
                 for arm, point in zip(arms, some, strict=True)
             ]
-        found.append((LEVEL if level else TURNED, rows, numbers))
+        found.append(_Form(LEVEL if level else TURNED, numbers, some[0], axes))
     return found
 
 
-def _twist_rows(carrier: Carrier, axes: Sequence[Vec3]) -> list[ContactRow]:
-    """Return the Jacobian of a body's angular and linear velocity along axes."""
-    return [
-        {i: dot(axis, getattr(column, part)) for i, column in carrier.columns.items()}
-        for part in ("angular", "linear")
-        for axis in axes
-    ]
+def _carried_rows(
+    metric: ArticulatedMetric,
+    forms: Sequence[_Form],
+    scaled: Callable[[ContactRow], ContactRow],
+) -> list[ContactRow]:
+    """Return D^-1/2 L^-T of the rows of all groups, those of like bodies side by side."""
+    shared = [one for one in forms if one.form != OWN]
+    bodies = [one.carrier.body for one in shared]
+    pushed = dict(
+        zip(bodies, metric.columns_of(bodies, [one.wrenches() for one in shared]), strict=True)
+    )
+    found: dict[int, list[ContactRow]] = {}
+
+    def times(rows: list[list[Scalar]], roots: list[Scalar]) -> list[list[Scalar]]:
+        return [[a * b for a, b in zip(row, roots, strict=True)] for row in rows]
+
+    for body in bodies:
+        if body in found:
+            continue
+        alike = next(one.carrier.alike for one in shared if one.carrier.body == body) or (body,)
+        alike = alike if all(other in pushed for other in alike) else (body,)
+        supports = [list(pushed[other][0]) for other in alike]
+        given = [
+            ([list(row.values()) for row in pushed[other]], [metric.roots[i] for i in support])
+            for other, support in zip(alike, supports, strict=True)
+        ]
+        for other, support, rows in zip(alike, supports, lanes(times, given), strict=True):
+            found[other] = [dict(zip(support, row, strict=True)) for row in rows]
+    every: list[ContactRow] = []
+    for one in forms:
+        own = one.form == OWN
+        every += [scaled(row) for row in one.point.rows] if own else found[one.carrier.body]
+    return every
 
 
 def _scaled_once(
@@ -467,38 +559,86 @@ def contact_problem(
     h: Scalar,
 ) -> ContactProblem:
     """Pose the contact problem of a step; see `rigid_step`."""
-    b: list[Scalar] = []
-    steady: list[Scalar] = []
-    closed = closing_of if len(points) <= INLINED_POINTS else _called_closing
+    inline = len(points) <= INLINED_POINTS
     twists: dict[int, Any] = {}
+    moving: list[Any] = []
     for point in points:
-        if point.carrier is not None:
-            if point.carrier.body not in twists:
-                twists[point.carrier.body] = _twists(point.carrier, v_free, v)
-            now, then = _carried_velocities(point, *twists[point.carrier.body])
-        else:
-            now, then = _velocities(point, v_free, v, inline=len(points) <= INLINED_POINTS)
-        b += now
-        steady.append(then)
-    after = b[2::3]
-    closing = []
-    for k, (gap, point) in enumerate(zip(gaps, points, strict=True)):
-        closing.append(closed(gap, point.geometry.gap, steady[k], after[k], h))
-        b[3 * k + 2] = closing[k].bound
-    mu = [
-        np.where(state.sticking > 0.5, surface.static_friction, surface.kinetic_friction)
-        for surface, state in zip(surfaces, states, strict=True)
+        carrier = point.carrier
+        if carrier is None:
+            moving.append(_velocities(point, v_free, v, inline=inline))
+            continue
+        if carrier.body not in twists:
+            velocities = [carrier.velocity(x) for x in (v_free, v)]
+            twists[carrier.body] = (carrier.place.R, carrier.place.p, carrier.sign, *velocities)
+        moving.append(twists[carrier.body])
+    given = [
+        (
+            gap,
+            (point.geometry.gap, point.geometry.point, point.axes),
+            moved,
+            state,
+            (surface.static_friction, surface.kinetic_friction),
+            h,
+        )
+        for gap, point, moved, state, surface in zip(
+            gaps, points, moving, states, surfaces, strict=True
+        )
     ]
-    guess = [
-        -x * h
-        for point, state in zip(points, states, strict=True)
-        for x in in_frame(point, (state.force[0], state.force[1], state.force[2]))
-    ]
-    ends = [
-        point.geometry.gap + 0.5 * h * (a - b)
-        for point, a, b in zip(points, after, steady, strict=True)
-    ]
-    return ContactProblem(b, mu, closing, guess, steady, after, ends)
+    posed = each_point(_posed, points, given)
+    return ContactProblem(
+        [x for one in posed for x in one.b],
+        [one.mu for one in posed],
+        [one.closing for one in posed],
+        [x for one in posed for x in one.guess],
+        [one.steady for one in posed],
+        [one.after for one in posed],
+        [one.end for one in posed],
+    )
+
+
+class _Posed(NamedTuple):
+    """One point of a contact problem; see `ContactProblem`."""
+
+    b: Scalars
+    mu: Scalar
+    closing: "Closing"
+    guess: Scalars
+    steady: Scalar
+    after: Scalar
+    end: Scalar
+
+
+def _posed(
+    gap: Scalar,
+    ahead: tuple[Scalar, Vec3, tuple[Vec3, Vec3, Vec3]],
+    moving: Any,
+    state: PointState,
+    friction: tuple[Scalar, Scalar],
+    h: Scalar,
+) -> _Posed:
+    """Pose the problem of one contact point.
+
+    Args:
+        gap: Gap at the start [m].
+        ahead: Gap, point and axes at q_v.
+        moving: Its velocity at v_free and the normal one at v; or rotation matrix and origin of its
+            body, the sign of the body, and its velocities at v_free and v.
+        state: What it carries from the step before.
+        friction: Static and kinetic coefficients.
+        h: Length of the step [s].
+    """
+    there, point, axes = ahead
+    now, steady = moving if len(moving) == 2 else _carried_velocities(point, axes, *moving)
+    found = closing_of(gap, there, steady, now[2], h)
+    return _Posed(
+        (now[0], now[1], found.bound),
+        np.where(state.sticking > 0.5, *friction),
+        found,
+        tuple(-x * h for x in in_axes(axes, (state.force[0], state.force[1], state.force[2]))),
+        steady,
+        now[2],
+        there + 0.5 * h * (now[2] - steady),
+    )
 
 
 def _velocities(
@@ -513,39 +653,23 @@ def _velocities(
     return [a + b for a, b in zip(now, point.drift, strict=True)], then + point.drift[2]
 
 
-def _twists(
-    carrier: Carrier, v_free: Sequence[Scalar], v: Sequence[Scalar]
-) -> tuple[Motion, Motion]:
-    """Return the velocities of a body at v_free and at v, at its origin, world axes."""
-    columns = list(carrier.columns)
-    moving = [tuple(carrier.columns[i]) for i in columns]
-    now, then = _motions(moving, [v_free[i] for i in columns], [v[i] for i in columns])
-    return Motion.from_array(now), Motion.from_array(then)
-
-
-@function
-def _motions(
-    columns: list[tuple[Scalar, ...]], x: list[Scalar], y: list[Scalar]
-) -> tuple[list[Scalar], list[Scalar]]:
-    """Return the sums of columns times x, and times y."""
-
-    def total(x: list[Scalar]) -> list[Scalar]:
-        found: list[Scalar] = [0.0] * 6
-        for column, rate in zip(columns, x, strict=True):
-            found = [a + b * rate for a, b in zip(found, column, strict=True)]
-        return found
-
-    return total(x), total(y)
-
-
 def _carried_velocities(
-    point: PointRows, now: Motion, then: Motion
+    point: Vec3,
+    axes: tuple[Vec3, Vec3, Vec3],
+    R: Mat3,
+    origin: Vec3,
+    sign: Scalar,
+    now: Motion,
+    then: Motion,
 ) -> tuple[Sequence[Scalar], Scalar]:
-    """Return the relative velocity of a point from that of its body, and the normal one."""
-    assert point.carrier is not None
-    arm = point.carrier.arm(point.geometry.point)
-    u, w = (add_cross(of.linear, of.angular, arm) for of in (now, then))
-    return in_frame(point, u), dot(point.axes[2], w)
+    """Return the relative velocity of a point from those of its body, and the normal one."""
+    arm = subtract(point, origin)
+
+    def moved(body: Motion) -> Vec3:
+        angular, linear = matrix_vector(R, body.angular), matrix_vector(R, body.linear)
+        return scale(add_cross(linear, angular, arm), sign)
+
+    return in_axes(axes, moved(now)), dot(axes[2], moved(then))
 
 
 @function
@@ -616,10 +740,6 @@ def rigid_step(
     mean = tuple(0.5 * (a + b) + c for a, b, c in zip(v, v_free, shifted, strict=True))
     # points on the cone without slip stick, too: forces of many points are not unique
     # without friction nothing sticks, and impulses do not show whether points slip
-    squares = [
-        slip[k] * slip[k] * (p[3 * k] * p[3 * k] + p[3 * k + 1] * p[3 * k + 1])
-        for k in range(count)
-    ]
     fastest: Scalar = 0.0
     for k in range(count):
         fastest = np.maximum(fastest, b[3 * k] * b[3 * k] + b[3 * k + 1] * b[3 * k + 1])
@@ -628,18 +748,41 @@ def rigid_step(
     pushed: Scalar = 0.0
     for k in range(count):
         pushed = pushed + p[3 * k + 2] * p[3 * k + 2]
+    given = [
+        (point.axes, tuple(p[3 * k : 3 * k + 3]), mu[k], slip[k], still, per_time)
+        for k, point in enumerate(points)
+    ]
     return RigidStep(
         tuple(a + b for a, b in zip(v_free, moved, strict=True)),
         mean,
-        [
-            PointState(
-                tuple(per_time * x for x in in_world(point, p[3 * k : 3 * k + 3])),
-                np.where((p[3 * k + 2] > 0.0) & (mu[k] > 0.0) & (squares[k] <= still), 1.0, 0.0),
-            )
-            for k, point in enumerate(points)
-        ],
+        each_point(_state_after, points, given),
         pushed > 0.0,
         *found[-3:],
+    )
+
+
+def _state_after(
+    axes: tuple[Vec3, Vec3, Vec3],
+    p: Scalars,
+    mu: Scalar,
+    slip: Scalar,
+    still: Scalar,
+    per_time: Scalar,
+) -> PointState:
+    """Return what a contact point carries on.
+
+    Args:
+        axes: Its axes.
+        p: Its impulse along them [N s].
+        mu: Its coefficient of friction.
+        slip: Its slip velocity per tangential impulse.
+        still: Square of the slip velocity up to which it sticks [m^2/s^2].
+        per_time: -1 over the length of the step [1/s].
+    """
+    square = slip * slip * (p[0] * p[0] + p[1] * p[1])
+    return PointState(
+        tuple(per_time * x for x in of_axes(axes, p)),
+        np.where((p[2] > 0.0) & (mu > 0.0) & (square <= still), 1.0, 0.0),
     )
 
 
@@ -678,10 +821,6 @@ def closing_of(gap: Scalar, ahead: Scalar, steady: Scalar, after: Scalar, h: Sca
         np.where(lands, removed, frozen(removed)),
         np.where(lands, share, frozen(share)),
     )
-
-
-_called_closing = function(closing_of)
-"""How a gap closes, by code that all points share."""
 
 
 def _ratio(a: Scalar, b: Scalar) -> Scalar:

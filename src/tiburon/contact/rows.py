@@ -5,6 +5,8 @@ first's, along two tangents and the normal (Featherstone 1987, eqs. 9.43-9.47).
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,12 +18,13 @@ from tiburon.algorithms.kinematics import (
     body_places,
     jacobian_columns,
 )
+from tiburon.algorithms.like_branches import like_branches
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.contact.candidates import Candidate, Part, parameter_count
 from tiburon.contact.geometry.contact_geometry import NO_CONTACT, ContactGeometry
 from tiburon.contact.geometry.swept import Crossing, SweptContact, is_fast, swept_contacts
 from tiburon.contact.geometry.vectors import perpendicular, select
-from tiburon.model import Plan
+from tiburon.model import Plan, Pose
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Motion, Scalar, Vec3
 from tiburon.spatial.vec3 import (
@@ -36,6 +39,7 @@ from tiburon.spatial.vec3 import (
     subtract,
 )
 from tiburon.trace.regions import function, where_needed
+from tiburon.trace.regions.lanes import lanes
 from tiburon.trace.value import where
 
 __all__ = [
@@ -47,8 +51,11 @@ __all__ = [
     "along",
     "contact_geometry",
     "contact_rows",
+    "each_point",
+    "in_axes",
     "in_frame",
     "in_world",
+    "of_axes",
     "part_place",
     "relative_velocities",
     "swept_rows",
@@ -87,22 +94,59 @@ class LazyRows(Sequence[ContactRow]):
         return self._rows[place]
 
 
-class Carrier(NamedTuple):
-    """A body whose contact points touch the world: what their velocities have in common."""
+class Carrier:
+    """A body whose contact points touch the world: what their velocities have in common.
 
-    body: int
-    """Number of the body."""
+    Attributes:
+        body: Number of the body.
+        place: Its pose in the world.
+        sign: 1, or -1 where it is the first body: the world then moves relative to it.
+        alike: Numbers of the bodies at the same place of like branches, its own among them, which
+            carry as many like points each; empty for others.
+    """
 
-    origin: Vec3
-    """Its origin, world axes [m]."""
+    def __init__(
+        self, bodies: "_MovingBodies", body: int, sign: float, alike: tuple[int, ...] = ()
+    ) -> None:
+        self.body, self.sign, self.alike = body, sign, alike
+        self.place = bodies.places[body]
+        self._bodies = bodies
 
-    columns: dict[int, Motion]
-    """Its velocity relative to the world per unit rate of each joint axis, at its origin, world
-    axes; that of the world relative to it where it is the first body."""
+    @cached_property
+    def columns(self) -> dict[int, Motion]:
+        """Its velocity per unit rate of each joint axis, at its origin, world axes."""
+        of = self._bodies
+        columns = jacobian_columns(of.plan, of.q, of.places, self.body, self.place.p)
+        return {
+            i: Motion(scale(one.angular, self.sign), scale(one.linear, self.sign))
+            for i, one in columns.items()
+        }
+
+    def velocity(self, v: Sequence[Scalar]) -> Motion:
+        """Return its velocity at its origin, in its own axes, for joint velocities v."""
+        return self._bodies.velocities(v)[self.body]
 
     def arm(self, point: Vec3) -> Vec3:
         """Return the way from its origin to a point, world axes [m]."""
-        return subtract(point, self.origin)
+        return subtract(point, self.place.p)
+
+
+class _MovingBodies:
+    """The bodies of a robot in one configuration, and their velocities for joint velocities."""
+
+    def __init__(self, plan: Plan, q: JointVector, places: Sequence[Place], *, lanes: bool) -> None:
+        self.plan, self.q, self.places, self._lanes = plan, q, places, lanes
+        self._known: list[tuple[Sequence[Scalar], list[Motion]]] = []
+
+    def velocities(self, v: Sequence[Scalar]) -> list[Motion]:
+        """Return the velocity of every body, in its own axes; computed once."""
+        for known, found in self._known:
+            if known is v:
+                return found
+        moving = body_motions(self.plan, self.q, JointVector(v), None, lanes=self._lanes)
+        found = [one.vel for one in moving]
+        self._known.append((v, found))
+        return found
 
 
 class PointRows(NamedTuple):
@@ -133,6 +177,38 @@ class PointRows(NamedTuple):
         return x + a, y + b, z + c
 
 
+def each_point(
+    call: Callable[..., Any], points: Sequence[PointRows], given: Sequence[tuple[Any, ...]]
+) -> list[Any]:
+    """Call a function for each contact point, side by side for those of like bodies.
+
+    Args:
+        call: Takes the arguments of one point.
+        points: The contact points.
+        given: Arguments of each point, of one structure.
+    """
+    found: dict[int, Any] = {}
+    own: dict[int, list[int]] = {}
+    for k, point in enumerate(points):
+        if point.carrier is not None and point.carrier.alike:
+            own.setdefault(point.carrier.body, []).append(k)
+    for first in own:
+        alike = points[own[first][0]].carrier.alike  # type: ignore[union-attr]
+        branches = [own.get(body, []) for body in alike]
+        if first != alike[0] or len({len(branch) for branch in branches}) > 1:
+            continue
+
+        def together(*some: tuple[Any, ...]) -> list[Any]:
+            return [call(*one) for one in some]
+
+        results = lanes(together, [[given[k] for k in branch] for branch in branches])
+        for branch, values in zip(branches, results, strict=True):
+            found.update(zip(branch, values, strict=True))
+    if len(points) > INLINED_POINTS and len(found) < len(points):
+        call = function(call)
+    return [found[k] if k in found else call(*one) for k, one in enumerate(given)]
+
+
 def contact_geometry(
     plan: Plan,
     q: Sequence[Scalar],
@@ -148,15 +224,86 @@ def contact_geometry(
         p: Run-time parameters of all candidates in order, then the handle of their table.
     """
     handle = p[parameter_count(candidates) :]
-    places = body_places(plan, JointVector(q))
-    found: list[ContactGeometry] = []
-    start = 0
-    for candidate in candidates:
-        placed = [part_place(plan, places, part) for part in (candidate.first, candidate.second)]
-        own = p[start : start + len(candidate.parameters())]
-        start += len(own)
-        found += candidate.geometry([(place.R, place.p) for place in placed], own, handle)
-    return found, places
+    like = like_candidates(plan, candidates)
+    places = body_places(plan, JointVector(q), lanes=bool(like))
+    counts = [len(candidate.parameters()) for candidate in candidates]
+    starts = [sum(counts[:k]) for k in range(len(counts))]
+    own = [p[start : start + count] for start, count in zip(starts, counts, strict=True)]
+    found: dict[int, Sequence[ContactGeometry]] = {}
+    for branches in like:
+        # shapes and dimensions of one branch, with the code of those of the first
+        given = [
+            [
+                (_carrier_place(plan, places, c.first), _local(plan, c.first), own[k])
+                for k, c in some
+            ]
+            for some in ([(k, candidates[k]) for k in branch] for branch in branches)
+        ]
+        first = [candidates[k] for k in branches[0]]
+        grounds = [part_place(plan, places, c.second) for c in first]
+
+        def touched(
+            *shapes: Any, first: Any = first, grounds: Any = grounds
+        ) -> list[tuple[ContactGeometry, ...]]:
+            return [
+                c.geometry([_composed(place, local), (ground.R, ground.p)], numbers)
+                for (place, local, numbers), c, ground in zip(shapes, first, grounds, strict=True)
+            ]
+
+        for branch, results in zip(branches, lanes(touched, given), strict=True):
+            found.update(zip(branch, results, strict=True))
+    for k, candidate in enumerate(candidates):
+        if k not in found:
+            placed = [part_place(plan, places, x) for x in (candidate.first, candidate.second)]
+            poses = [(place.R, place.p) for place in placed]
+            found[k] = candidate.geometry(poses, own[k], handle)
+    return [one for k in range(len(candidates)) for one in found[k]], places
+
+
+def like_candidates(
+    plan: Plan, candidates: Sequence[Candidate]
+) -> list[tuple[tuple[int, ...], ...]]:
+    """Return groups of candidates that like branches have, where contact points are many.
+
+    Those are the shapes on like branches that touch a plane of the world, the same ones on each
+    branch but for numbers. A group holds for each branch the numbers of its candidates.
+    """
+    if sum(candidate.point_count for candidate in candidates) <= INLINED_POINTS:
+        return []
+    found = []
+    for branches in like_branches(plan):
+        place = {index: (b, k) for b, some in enumerate(branches) for k, index in enumerate(some)}
+        members: list[list[int]] = [[] for _ in branches]
+        forms: list[list[Any]] = [[] for _ in branches]
+        for number, candidate in enumerate(candidates):
+            at = place.get(plan.frame(candidate.first.body).body)
+            ground = candidate.second
+            on_world = plan.frame(ground.body).body == WORLD_BODY
+            if at is None or not on_world or ground.kind != "plane":
+                continue
+            members[at[0]].append(number)
+            first = replace(candidate.form().first, body="", pose=Pose())
+            forms[at[0]].append((at[1], first, ground, len(candidate.patches)))
+        if members[0] and all(form == forms[0] for form in forms):
+            found.append(tuple(map(tuple, members)))
+    return found
+
+
+def _carrier_place(plan: Plan, places: Sequence[Place], part: Part) -> Place:
+    """Return the pose of the plan body that a shape belongs to."""
+    body = plan.frame(part.body).body
+    return WORLD_PLACE if body == WORLD_BODY else places[body]
+
+
+def _local(plan: Plan, part: Part) -> Place:
+    """Return the pose of a shape in the frame of its plan body."""
+    place = WORLD_PLACE.moved(plan.frame(part.body).transform)
+    return Place(*_composed(place, Place(part.pose.rotation, part.pose.translation)))
+
+
+def _composed(place: Place, local: Place) -> tuple[Any, Vec3]:
+    """Return the pose in the world of a shape, given that of its carrier and its own there."""
+    return matrix_product(place.R, local.R), add(place.p, matrix_vector(place.R, local.p))
 
 
 def contact_rows(
@@ -365,6 +512,9 @@ def _rows(
     many = len(points) > INLINED_POINTS
     columns_of: dict[int, dict[int, Motion]] = {}
     carriers: dict[tuple[int, float], Carrier] = {}
+    like = like_candidates(plan, candidates) if many else []
+    moving_bodies = _MovingBodies(plan, position, places, lanes=bool(like))
+    alike = _like_bodies(plan, candidates, like)
     for (geometry, sides), bodies in zip(points, pairs, strict=True):
         if many and not plan.depends_on_time:
             on_world = [plan.frame(name).body == WORLD_BODY for name in bodies]
@@ -372,7 +522,7 @@ def _rows(
                 side = 0 if on_world[1] else 1
                 key = plan.frame(bodies[side]).body, (-1.0, 1.0)[side]
                 if key not in carriers:
-                    carriers[key] = _carrier(plan, position, places, *key)
+                    carriers[key] = Carrier(moving_bodies, *key, alike.get(key[0], ()))
                 found.append(_carried_rows(geometry, sides[side], carriers[key]))
                 continue
             moving: list[tuple[int, Motion, Vec3, float]] = []
@@ -400,25 +550,23 @@ def _rows(
         rows = [{i: dot(axis, column) for i, column in columns.items()} for axis in axes]
         point_rows = PointRows(geometry, axes, (rows[0], rows[1], rows[2]))
         if drift is not ZERO3:
-            point_rows = point_rows._replace(drift=in_frame(point_rows, drift))
+            point_rows = point_rows._replace(drift=in_axes(axes, drift))
         found.append(point_rows)
     return found
 
 
-def _carrier(
-    plan: Plan, q: Sequence[Scalar], places: Sequence[Place], body: int, sign: float
-) -> Carrier:
-    """Return a body as the carrier of its contact points."""
-    origin = places[body].p
-    columns = jacobian_columns(plan, q, places, body, origin)
-    return Carrier(
-        body,
-        origin,
-        {
-            i: Motion(scale(one.angular, sign), scale(one.linear, sign))
-            for i, one in columns.items()
-        },
-    )
+def _like_bodies(
+    plan: Plan,
+    candidates: Sequence[Candidate],
+    like: Sequence[tuple[tuple[int, ...], ...]],
+) -> dict[int, tuple[int, ...]]:
+    """Return for bodies with like candidates all bodies at the same place, in order."""
+    found: dict[int, tuple[int, ...]] = {}
+    for branches in like:
+        for some in zip(*branches, strict=True):
+            bodies = tuple(plan.frame(candidates[k].first.body).body for k in some)
+            found.update(dict.fromkeys(bodies, bodies))
+    return found
 
 
 def _carried_rows(geometry: ContactGeometry, point: Vec3, carrier: Carrier) -> PointRows:
@@ -472,14 +620,7 @@ def _point_rows(
 
 def part_place(plan: Plan, places: Sequence[Place], part: Part) -> Place:
     """Return a shape in the world."""
-    frame = plan.frame(part.body)
-    carrier = WORLD_PLACE if frame.body == WORLD_BODY else places[frame.body]
-    place = carrier.moved(frame.transform)
-    pose = part.pose
-    return Place(
-        matrix_product(place.R, pose.rotation),
-        add(place.p, matrix_vector(place.R, pose.translation)),
-    )
+    return Place(*_composed(_carrier_place(plan, places, part), _local(plan, part)))
 
 
 def along(row: ContactRow, v: Sequence[Scalar]) -> Scalar:
@@ -490,13 +631,23 @@ def along(row: ContactRow, v: Sequence[Scalar]) -> Scalar:
     return total
 
 
-def in_frame(point: PointRows, a: Vec3) -> tuple[Scalar, Scalar, Scalar]:
+def in_frame(point: PointRows, a: Vec3) -> Scalars3:
     """Return a world vector in the axes of a contact point."""
-    t1, t2, n = point.axes
+    return in_axes(point.axes, a)
+
+
+def in_axes(axes: tuple[Vec3, Vec3, Vec3], a: Vec3) -> Scalars3:
+    """Return a world vector in given axes."""
+    t1, t2, n = axes
     return dot(t1, a), dot(t2, a), dot(n, a)
 
 
 def in_world(point: PointRows, a: Sequence[Scalar]) -> Vec3:
     """Return a vector in the axes of a contact point in world axes."""
-    t1, t2, n = point.axes
+    return of_axes(point.axes, a)
+
+
+def of_axes(axes: tuple[Vec3, Vec3, Vec3], a: Sequence[Scalar]) -> Vec3:
+    """Return a vector in given axes in world axes."""
+    t1, t2, n = axes
     return add(add(scale(t1, a[0]), scale(t2, a[1])), scale(n, a[2]))

@@ -19,6 +19,7 @@ Symbols:
     X           motion transform from the parent's frame to the body's
 """
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -37,7 +38,7 @@ from tiburon.algorithms.coupled_joints import (
 )
 from tiburon.algorithms.joint_space import expanded_parents
 from tiburon.algorithms.tape_calls import JointVector, scalars
-from tiburon.algorithms.traversal import each, inward, joint_transforms, outward, to_root
+from tiburon.algorithms.traversal import each, inward, joint_transforms, outward, to_roots
 from tiburon.errors import DomainError
 from tiburon.loops.constraints import Row, jacobian_pattern
 from tiburon.model import Model, Plan, PlanBody
@@ -267,6 +268,11 @@ class TreeMetric:
         self.inverse_D = [self._entries[end - 1] for end in self._starts[1:]]
         """1/D, one per velocity variable."""
 
+    @functools.cached_property
+    def roots(self) -> list[Scalar]:
+        """D^-1/2, one per velocity variable."""
+        return [np.sqrt(x) for x in self.inverse_D]
+
     def ancestors(self, i: int) -> list[int]:
         """Return the velocity variables from the root to one of them, which is the last."""
         return self._columns[i]
@@ -322,13 +328,16 @@ class ArticulatedMetric:
         inverse_D: 1/D, one per velocity variable.
     """
 
-    def __init__(self, plan: Plan, q: Sequence[Scalar], factors: Any = None) -> None:
+    def __init__(
+        self, plan: Plan, q: Sequence[Scalar], factors: Any = None, *, lanes: bool = False
+    ) -> None:
         """Compute articulated-body inertias (Featherstone 1987, eqs. 6.46-6.52).
 
         Args:
             plan: Layout of the tree.
             q: Configuration [m or rad], nq scalars.
             factors: What `factors` of such a metric was, to compute nothing again.
+            lanes: Whether like branches are computed side by side.
         """
 
         def eliminate(
@@ -375,11 +384,26 @@ class ArticulatedMetric:
 
         alone = [body.effective_inertia.articulated() for body in plan.bodies]
         self._plan, self._push, self._accelerate, self._q = plan, push, accelerate, q
+        self._lanes = lanes
         if factors is None:
-            factors = inward(plan, eliminate, alone, joint_transforms(plan, q))
+            transforms = joint_transforms(plan, q, lanes=lanes)
+            factors = inward(plan, eliminate, alone, transforms, lanes=lanes)
         self._factors: tuple[_ArticulatedBody, ...] = tuple(factors)
         self.inverse_D = [x for factors in self._factors for x in factors.inverse_D]
         self._of = [body.index for body in plan.bodies for _ in range(body.v.start, body.v.stop)]
+
+    @functools.cached_property
+    def roots(self) -> list[Scalar]:
+        """D^-1/2, one per velocity variable."""
+
+        def root(
+            body: PlanBody, _: tuple[Scalar, ...], factors: _ArticulatedBody
+        ) -> tuple[Scalar, ...]:
+            return tuple(np.sqrt(x) for x in factors.inverse_D)
+
+        none: tuple[Scalar, ...] = ()
+        visits = outward(self._plan, root, none, self._factors, lanes=self._lanes)
+        return [x for own in visits for x in own]
 
     @property
     def factors(self) -> tuple[Any, ...]:
@@ -391,6 +415,12 @@ class ArticulatedMetric:
 
         One pass over the joints between the body and the world, without J.
         """
+        return self.columns_of([body], [forces])[0]
+
+    def columns_of(
+        self, bodies: Sequence[int], forces: Sequence[Sequence[Force]]
+    ) -> list[list[Row]]:
+        """Return the same for forces on each of several bodies."""
 
         def push(
             visited: PlanBody, carried: tuple[Force, ...], factors: _ArticulatedBody
@@ -407,11 +437,16 @@ class ArticulatedMetric:
             return tuple(shares), lambda: tuple(factors.X.force_to_parent(f) for f in left)
 
         q, plan = self._q, self._plan
-        found: list[Row] = [{} for _ in forces]
-        for passed, shares in to_root(plan, plan.bodies[body], push, tuple(forces), self._factors):
-            for row, own in zip(found, shares, strict=True):
-                row.update(zip(range(passed.v.start, passed.v.stop), own, strict=True))
-        return found
+        every: list[list[Row]] = []
+        given = [tuple(some) for some in forces]
+        ways = to_roots(plan, bodies, push, given, self._factors, lanes=self._lanes)
+        for some, way in zip(forces, ways, strict=True):
+            found: list[Row] = [{} for _ in some]
+            for passed, shares in way:
+                for row, own in zip(found, shares, strict=True):
+                    row.update(zip(range(passed.v.start, passed.v.stop), own, strict=True))
+            every.append(found)
+        return every
 
     def solve_transpose(self, force: Row, at: Mapping[int, Force] | None = None) -> Row:
         """Return L^-T times joint forces, by velocity variable, without zeros.
@@ -443,7 +478,7 @@ class ArticulatedMetric:
         plan = self._plan
         rates = [tuple(x[i] for i in range(body.v.start, body.v.stop)) for body in plan.bodies]
         root = _BodyAcceleration((), Motion.zero())
-        visits = outward(plan, self._accelerate, root, self._factors, rates)
+        visits = outward(plan, self._accelerate, root, self._factors, rates, lanes=self._lanes)
         return tuple(qdd for visit in visits for qdd in visit.qdd)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tiburon.errors import CompileError
-from tiburon.native.target import LaneIndex, NativeIndex, NativeMachine, Ref, Slots
+from tiburon.native.target import LaneIndex, NativeIndex, NativeMachine, Ref, Slots, SpacedIndex
 
 _VECTOR_LOOP = ("!100 = distinct !{!100, !101}", '!101 = !{!"llvm.loop.vectorize.enable", i1 true}')
 """Requests vectorization, which is off elsewhere; shared by all loops that request it."""
@@ -240,6 +240,10 @@ class LlvmTarget:
         return self._int("icmp eq", i, j)
 
 
+MOST_ABREAST = 8
+"""Indices that run abreast in one vector."""
+
+
 class LlvmMachine(NativeMachine):
     """Write LLVM assembly.
 
@@ -275,6 +279,9 @@ class LlvmMachine(NativeMachine):
         self._prefix = labels
         self._labels = 0
         self._exits: list[tuple[Ref, int, str]] = []
+        # targets of bodies that run abreast, and how many indices the present one computes
+        self.vectors: list[LlvmTarget] = []
+        self._abreast = 0
 
     def _line(self, text: str) -> None:
         self.target.lines.append(f"  {text}")
@@ -295,6 +302,7 @@ class LlvmMachine(NativeMachine):
 
     def slots(self, size: int) -> Slots:
         """Return an array of floats on the stack."""
+        assert not self._abreast, "memory is taken outside of bodies that run abreast"
         return Slots(self._stack(f"[{max(size, 1)} x {self.target.float_type}]"))
 
     def _address(self, slots: Slots, place: Any) -> Ref:
@@ -310,8 +318,110 @@ class LlvmMachine(NativeMachine):
             found.append(self.target.emit(text))
         return found
 
+    # indices that run abreast: floats of one row are the lanes of a vector
+
+    def abreast(self, count: int) -> Iterator[Any]:
+        """Write the body for as many indices at once as vectors have lanes."""
+        if self.target.lanes > 1 or self.unrolled or count < 2:
+            yield from self.loop(0, count)
+            return
+        outside = self.target
+        for first in range(0, count, MOST_ABREAST):
+            self._abreast = min(MOST_ABREAST, count - first)
+            width = 1 << (self._abreast - 1).bit_length()
+            if width == 1:
+                self._abreast = 0
+                yield first
+                continue
+            prefix = f"abreast{self._prefix}{len(self.vectors)}_"
+            self.target = LlvmTarget(width, fused=outside.fused, prefix=prefix)
+            self.target.lines = outside.lines
+            self.vectors.append(self.target)
+            yield SpacedIndex(first, 1)
+            self.target, self._abreast = outside, 0
+
+    def _scalar_address(self, slots: Slots, place: Any) -> Ref:
+        index = index_text(place + slots.offset)
+        return self.target.emit(f"getelementptr inbounds double, ptr {slots.address}, i64 {index}")
+
+    def _lane_places(self, place: Any) -> list[Any]:
+        if isinstance(place, LaneIndex):
+            return list(place.lanes)
+        return [place.lane(k) for k in range(self._abreast)]
+
+    def _load_abreast(self, slots: Slots, place: Any) -> Ref:
+        """Read floats of a row into lanes: one for all, adjacent ones, or each by itself."""
+        target = self.target
+        if not isinstance(place, LaneIndex | SpacedIndex):
+            return splat(
+                target, target.emit(f"load double, ptr {self._scalar_address(slots, place)}")
+            )
+        if isinstance(place, SpacedIndex) and place.step == 1:
+            return self._load_adjacent(slots, place.first)
+        return pack(
+            target,
+            [
+                target.emit(f"load double, ptr {self._scalar_address(slots, one)}")
+                for one in self._lane_places(place)
+            ],
+        )
+
+    def _parts(self) -> list[tuple[int, int]]:
+        """Return first lane and size of the parts in which adjacent floats are moved."""
+        found, first, left = [], 0, self._abreast
+        while left:
+            size = 1 << (left.bit_length() - 1)
+            found.append((first, size))
+            first, left = first + size, left - size
+        return found
+
+    def _load_adjacent(self, slots: Slots, first: Any) -> Ref:
+        """Read adjacent floats into lanes; the last one fills the rest."""
+        target, lanes = self.target, self.target.lanes
+        vector = ""
+        for start, size in self._parts():
+            kind = f"<{size} x double>"
+            address = self._scalar_address(slots, first + start)
+            part = target.emit(f"load {kind}, ptr {address}, align 8")
+            if size == lanes:
+                return part
+            places = ", ".join(f"i32 {min(k, size - 1)}" for k in range(lanes))
+            part = target.emit(
+                f"shufflevector {kind} {part}, {kind} poison, <{lanes} x i32> <{places}>"
+            )
+            if vector:
+                wide = target.float_type
+                places = ", ".join(
+                    f"i32 {k if k < start else k - start + lanes}" for k in range(lanes)
+                )
+                part = target.emit(
+                    f"shufflevector {wide} {vector}, {wide} {part}, <{lanes} x i32> <{places}>"
+                )
+            vector = part
+        return vector
+
+    def _store_abreast(self, slots: Slots, place: Any, value: Ref) -> None:
+        assert isinstance(place, LaneIndex | SpacedIndex), "indices write floats of their own"
+        if isinstance(place, SpacedIndex) and place.step == 1:
+            wide, lanes = self.target.float_type, self.target.lanes
+            for start, size in self._parts():
+                part, kind = value, f"<{size} x double>"
+                if size < lanes:
+                    places = ", ".join(f"i32 {start + k}" for k in range(size))
+                    part = self.target.emit(
+                        f"shufflevector {wide} {value}, {wide} poison, <{size} x i32> <{places}>"
+                    )
+                address = self._scalar_address(slots, place.first + start)
+                self._line(f"store {kind} {part}, ptr {address}, align 8")
+            return
+        for lane, one in enumerate(self._lane_places(place)):
+            address = self._scalar_address(slots, one)
+            self._line(f"store double {unpack(self.target, value, lane)}, ptr {address}")
+
     def load_slot(self, slots: Slots, place: Any) -> Ref:
         """Read a float."""
+        if self._abreast:
+            return self._load_abreast(slots, place)
         if isinstance(place, LaneIndex):
             addresses = self._lane_addresses(slots, place)
             return pack(self.target, [self.target.emit(f"load double, ptr {a}") for a in addresses])
@@ -320,6 +430,9 @@ class LlvmMachine(NativeMachine):
 
     def store_slot(self, slots: Slots, place: Any, value: Ref) -> None:
         """Write a float."""
+        if self._abreast:
+            self._store_abreast(slots, place, value)
+            return
         if isinstance(place, LaneIndex):
             for lane, address in enumerate(self._lane_addresses(slots, place)):
                 self._line(f"store double {unpack(self.target, value, lane)}, ptr {address}")
@@ -406,8 +519,9 @@ class LlvmMachine(NativeMachine):
 
     def lookup_index(self, table: Ref, place: Any) -> Any:
         """Read a constant index."""
-        if isinstance(place, LaneIndex):
-            return LaneIndex([self.lookup_index(table, lane) for lane in place.lanes])
+        if isinstance(place, LaneIndex | SpacedIndex):
+            lanes = place.lanes if isinstance(place, LaneIndex) else self._lane_places(place)
+            return LaneIndex([self.lookup_index(table, lane) for lane in lanes])
         address = self.target.emit(
             f"getelementptr inbounds i32, ptr {table}, i64 {index_text(place)}"
         )
@@ -424,8 +538,12 @@ class LlvmMachine(NativeMachine):
             [self._index(f"extractelement {kind} {whole}, i64 {k}") for k in range(target.lanes)]
         )
 
-    def number_of_index(self, place: NativeIndex) -> Ref:
-        """Convert an index to a float, the same in all lanes."""
+    def number_of_index(self, place: Any) -> Ref:
+        """Convert an index to a float, the same in all lanes but of indices that run abreast."""
+        if isinstance(place, SpacedIndex):
+            steps = [place.step * min(k, self._abreast - 1) for k in range(self.target.lanes)]
+            listed = ", ".join(f"double {float(step)}" for step in steps)
+            return self.target.add(self.number(place.first), f"<{listed}>")
         value = self.target.emit(f"sitofp i64 {place.ref} to double")
         if self.target.lanes == 1:
             return value
@@ -521,6 +639,8 @@ class LlvmMachine(NativeMachine):
         if target.lanes == 1:
             return condition
         mask = target.emit(f"bitcast {target.bool_type} {condition} to i{target.lanes}")
+        if 0 < self._abreast < target.lanes:
+            mask = target.emit(f"and i{target.lanes} {mask}, {(1 << self._abreast) - 1}")
         return target.emit(f"icmp ne i{target.lanes} {mask}, 0")
 
     def leave_unless(self, condition: Ref) -> None:

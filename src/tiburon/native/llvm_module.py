@@ -432,7 +432,8 @@ def emit_callee(name: str, callee: Callee, callees: CalleeWriter) -> tuple[str, 
         "}",
         "",
     ]
-    return "\n".join(lines), writer.declarations()
+    inner = {line for vector in m.vectors for line in vector.declarations()}
+    return "\n".join(lines), writer.declarations() | inner
 
 
 def _prepared(

@@ -164,6 +164,8 @@ class NativeIndex:
         self.ref = ref
 
     def __add__(self, other: Any) -> Any:
+        if isinstance(other, SpacedIndex):
+            return other + self
         return self if _is(other, 0) else self._machine.index_operation("add", self, other)
 
     def __radd__(self, other: Any) -> Any:
@@ -192,6 +194,36 @@ class LaneIndex:
 
     def __mul__(self, other: Any) -> LaneIndex:
         return LaneIndex([lane * other for lane in self.lanes])
+
+
+class SpacedIndex:
+    """An integer of each lane, equally spaced: the floats of several indices at once."""
+
+    __slots__ = ("first", "step")
+
+    def __init__(self, first: Any, step: int) -> None:
+        self.first, self.step = first, step
+
+    def lane(self, number: int) -> Any:
+        """Return the integer of one lane."""
+        return self.first + self.step * number
+
+    def __add__(self, other: Any) -> SpacedIndex:
+        if isinstance(other, SpacedIndex):
+            return SpacedIndex(self.first + other.first, self.step + other.step)
+        return SpacedIndex(self.first + other, self.step)
+
+    def __radd__(self, other: Any) -> SpacedIndex:
+        return self.__add__(other)
+
+    def __sub__(self, other: Any) -> SpacedIndex:
+        return SpacedIndex(self.first - other, self.step)
+
+    def __mul__(self, other: int) -> SpacedIndex:
+        return SpacedIndex(self.first * other, self.step * other)
+
+    def __rmul__(self, other: int) -> SpacedIndex:
+        return self * other
 
 
 def _is(value: Any, number: int) -> bool:
@@ -321,6 +353,10 @@ class UnrolledMachine:
     ) -> Iterator[Any]:
         """Repeat the instructions that the body of the `for` writes."""
         yield from range(stop - 1, start - 1, -1) if down else range(start, stop)
+
+    def abreast(self, count: int) -> Iterator[Any]:
+        """Repeat the instructions that the body of the `for` writes."""
+        return self.loop(0, count)
 
     def iterate(self, limit: int, condition: Callable[[], Ref]) -> Iterator[None]:
         """Raise an error: the number of iterations is known at run time only."""

@@ -194,7 +194,13 @@ class _Placed(NamedTuple):
 
 
 def water_forces(
-    plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], gravity: Vec3, around: WaterAround
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    gravity: Vec3,
+    around: WaterAround,
+    *,
+    lanes: bool = False,
 ) -> tuple[Force, ...]:
     """Compute the hydrodynamic force on each body, without the added-mass term of its acceleration.
 
@@ -204,12 +210,14 @@ def water_forces(
         v: Joint velocity [m/s or rad/s], nv scalars.
         gravity: Gravitational acceleration, world axes [m/s^2].
         around: The water.
+        lanes: Whether like branches are computed side by side, in uniform flow.
 
     Returns:
         Force on each plan body in its frame [N m, N]: drag, total buoyancy and beta^A.
     """
-    find = _forces_in_uniform_flow if around.is_uniform else _forces_in_varying_flow
-    return find(plan, q, v, gravity, around)
+    if around.is_uniform:
+        return _forces_in_uniform_flow(plan, q, v, gravity, around, lanes=lanes)
+    return _forces_in_varying_flow(plan, q, v, gravity, around)
 
 
 def relative_motions(
@@ -246,7 +254,13 @@ def relative_motions(
 
 
 def _drifting(
-    plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], gravity: Vec3, around: WaterAround
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    gravity: Vec3,
+    around: WaterAround,
+    *,
+    lanes: bool = False,
 ) -> tuple[_Drifting, ...]:
     """Propagate the motion relative to the water (1995, Table I, part I)."""
 
@@ -259,7 +273,7 @@ def _drifting(
     # velocity of the world relative to the water
     still = Motion(ZERO3, subtract(ZERO3, flow.velocity))
     root = _Drifting(still, subtract(flow.acceleration, gravity))
-    return outward(plan, drift, root)
+    return outward(plan, drift, root, lanes=lanes)
 
 
 def _placed(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[_Placed, ...]:
@@ -274,7 +288,13 @@ def _placed(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[_Plac
 
 
 def _forces_in_uniform_flow(
-    plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], gravity: Vec3, around: WaterAround
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    gravity: Vec3,
+    around: WaterAround,
+    *,
+    lanes: bool,
 ) -> tuple[Force, ...]:
     """Compute forces in uniform flow (1995, Table I, part I)."""
 
@@ -285,8 +305,8 @@ def _forces_in_uniform_flow(
             total = total + part.force(here, around.strips)
         return total
 
-    drifting = _drifting(plan, q, v, gravity, around)
-    return outward(plan, force, Force.zero(), drifting, around.links)
+    drifting = _drifting(plan, q, v, gravity, around, lanes=lanes)
+    return outward(plan, force, Force.zero(), drifting, around.links, lanes=lanes)
 
 
 def _forces_in_varying_flow(

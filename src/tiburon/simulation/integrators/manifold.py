@@ -9,7 +9,7 @@ Symbols:
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from tiburon.trace.differentiation import push_forward
 from tiburon.trace.primitives.primitive import nodes_of
 from tiburon.trace.program import current_graph
 from tiburon.trace.regions import as_value, function
+from tiburon.trace.regions.lanes import lanes
 
 __all__ = ["Acceleration", "Chart", "GuidedManifold", "Manifold", "Scalars", "Steps", "combine"]
 
@@ -93,9 +94,42 @@ class Manifold:
             after: Position in whose body axes it is returned, nq scalars.
         """
         found: list[Scalar] = list(v)
-        for place, (_, i, j) in enumerate(self._joints):
-            found[j] = self.reexpress_joint(place, tuple(v[j]), before[i], after[i])
+        given = [(tuple(v[j]), tuple(before[i]), tuple(after[i])) for _, i, j in self._joints]
+        turned = self._each_joint(self.reexpress_joint, given)
+        for (_, _, j), own in zip(self._joints, turned, strict=True):
+            found[j] = own
         return tuple(found)
+
+    def _each_joint(
+        self, call: Callable[..., Any], given: Sequence[tuple[Scalars, ...]]
+    ) -> list[Any]:
+        """Call a function of a joint's place and some numbers for each, turning ones side by side.
+
+        Args:
+            call: Takes the place of a joint among those that move, and its numbers.
+            given: Numbers of each joint that moves.
+        """
+        found: dict[int, Any] = {}
+        for places in self._like:
+            own = [given[place] for place in places]
+            found.update(zip(places, lanes(partial(call, places[0]), own), strict=True))
+        return [
+            found[place] if place in found else call(place, *own) for place, own in enumerate(given)
+        ]
+
+    @cached_property
+    def _like(self) -> list[list[int]]:
+        """Places of joints whose steps fail to commute, of the same kind each."""
+        kinds: dict[Hashable, list[int]] = {}
+        for place, (joint, _, _) in enumerate(self._joints):
+            kind = type(joint)
+            # joints of the user's own may differ in what their structure does not show
+            if self.turning[place] and kind.__module__.startswith(
+                Joint.__module__.rsplit(".", 1)[0]
+            ):
+                key = (kind, joint.structure(), joint.parameters())
+                kinds.setdefault(key, []).append(place)
+        return list(kinds.values())
 
     def reexpress_joint(
         self, place: int, v: Scalars, before: Sequence[Scalar], after: Sequence[Scalar]
@@ -129,7 +163,12 @@ class Manifold:
     def displaced(self, q: Sequence[Scalar], v: Sequence[Scalar], duration: Scalar) -> Scalars:
         """Return positions after some time at constant velocity, quaternions not normalized."""
         steps = self.rate(q, v)
-        return self.move(q, tuple(tuple(duration * y for y in one) for one in steps))
+        given = [
+            (tuple(q[i]), tuple(duration * y for y in one))
+            for (_, i, _), one in zip(self._joints, steps, strict=True)
+        ]
+        moved = self._each_joint(lambda place, *own: self._joints[place][0].move(*own), given)
+        return tuple(x for one in moved for x in one)
 
     def velocity_ahead(
         self,
@@ -203,7 +242,9 @@ class Manifold:
 
     def normalize(self, q: Sequence[Scalar]) -> Scalars:
         """Return the same positions with quaternions of length 1."""
-        return tuple(x for joint, i, _ in self._joints for x in joint.normalize(q[i]))
+        given = [(tuple(q[i]),) for _, i, _ in self._joints]
+        found = self._each_joint(lambda place, own: self._joints[place][0].normalize(own), given)
+        return tuple(x for one in found for x in one)
 
 
 class GuidedManifold(Manifold):

@@ -197,6 +197,8 @@ class _Phases:
         )
         self.approach, self.share, self.restitution = approach, share, restitution
         self.gaps, self.h, self.tolerance = gaps, h.load(m, 0), tolerance.load(m, 0)
+        self._h, self._over_h, self._done = h, Row(m.memory(1)), Row(m.memory(1))
+        self._over_h.store(m, 0, m.div(m.constant(1.0), self.h))
         self.p, self.y, self.z, self.alpha, *self.told = rows_of(
             found, 0, (n, size, size, count, 1, 1, 1)
         )
@@ -272,7 +274,7 @@ class _Phases:
     def finish_impulses(self, done: Truth) -> None:
         """Write the impulses, and pose the problem of the gaps that they leave."""
         m, problem = self.m, self.problem
-        zero, one, half = (m.constant(x) for x in (0.0, 1.0, 0.5))
+        zero, one = m.constant(0.0), m.constant(1.0)
         for i in m.loop(0, self.size):
             self._set(self.y, i, done, problem.y.load(m, i))
             self._set(self.z, i, done, zero)
@@ -282,12 +284,27 @@ class _Phases:
         total = m.add(sweeps.load(m, 0), self.outcome.sweeps.load(m, 0))
         self._set(sweeps, 0, done, total)
         self._set(worst, 0, done, self.outcome.worst.load(m, 0))
-        self.largest.store(m, 0, zero)
-        for visit in self.solver.visits(self.z, pushes=True):
-            p = visit.impulse()
+        self._done.store(m, 0, m.choose(done, one, zero))
+        self._push_timed()
+        self._pose_gaps()
+        needed = m.less(m.constant(GAP_TOLERANCE), self.error.load(m, 0))
+        self._set(self.pending, 0, done, m.choose(needed, one, zero))
+        self._set(self.phase, 0, done, m.constant(GAPS))
+
+    def _is_done(self) -> Truth:
+        """Return the cases whose impulses are found, inside of visits abreast."""
+        return self.m.less(self.m.constant(0.5), self._done.load(self.m, 0))
+
+    def _push_timed(self) -> None:
+        """Write impulses; push them to z by the share of the step over which they act."""
+        m, problem, solver = self.m, self.problem, self.solver
+        solver.clear_lanes()
+        for visit in solver.visits_abreast(self.z, pushes=True):
+            zero, one, half = (m.constant(x) for x in (0.0, 1.0, 0.5))
+            done, p = self._is_done(), visit.impulse()
             for axis, x in enumerate(p):
                 self._set(self.p, visit.row + axis, done, x)
-                self.largest.store(m, 0, larger(m, self.largest.load(m, 0), absolute(m, x)))
+                visit.group.raise_lane(absolute(m, x))
             self._set(self.alpha, visit.k, done, problem.alpha.load(m, visit.k))
             pushed = visit.is_pushed(p)
             for _ in m.iterate(1, lambda pushed=pushed: pushed):  # type: ignore[misc]
@@ -300,20 +317,26 @@ class _Phases:
                 weight = m.mul(self.share.load(m, visit.k), m.add_product(half, ratio, half))
                 weight = m.choose(done, weight, zero)
                 visit.push([m.mul(weight, x) for x in p])
-        self.error.store(m, 0, zero)
-        hold = m.mul(m.constant(LEAST_HOLD), self.largest.load(m, 0))
-        over_h = m.div(one, self.h)
-        for visit in self.solver.visits(self.z, reads=True):
+        hold = m.mul(m.constant(LEAST_HOLD), solver.largest_lane())
+        self.largest.store(m, 0, hold)
+
+    def _pose_gaps(self) -> None:
+        """Pose the problem of the gaps that impulses leave."""
+        m, problem, solver = self.m, self.problem, self.solver
+        solver.clear_lanes()
+        for visit in solver.visits_abreast(self.z, reads=True):
+            zero = m.constant(0.0)
+            done, h = self._is_done(), self._h.load(m, 0)
             k, n = visit.k, visit.row + 2
-            end = m.add_product(self.h, visit.normal_product(), self.gaps.load(m, k))
+            end = m.add_product(h, visit.normal_product(), self.gaps.load(m, k))
             normal = problem.p.load(m, n)
-            held = m.less(m.add(problem.least.load(m, k), hold), normal)
+            hold = m.add(problem.least.load(m, k), self.largest.load(m, 0))
             stays = m.less_equal(self.jumps.load(m, k), m.mul(m.constant(LANDING_SHARE), normal))
-            held = m.both(held, stays)
+            held = m.both(m.less(hold, normal), stays)
             wrong = m.choose(m.less(end, zero), difference(m, zero, end), zero)
             wrong = m.choose(held, absolute(m, end), wrong)
-            self.error.store(m, 0, larger(m, self.error.load(m, 0), wrong))
-            self._set(problem.b, n, done, m.mul(end, over_h))
+            visit.group.raise_lane(wrong)
+            self._set(problem.b, n, done, m.mul(end, self._over_h.load(m, 0)))
             bound = m.choose(held, m.constant(-UNBOUNDED), zero)
             self._set(problem.least, k, done, bound)
             self._set(problem.mu, k, done, zero)
@@ -322,6 +345,4 @@ class _Phases:
                 self._set(problem.p, visit.row + axis, done, zero)
             for axis in range(2):
                 self._set(problem.b, visit.row + axis, done, zero)
-        needed = m.less(m.constant(GAP_TOLERANCE), self.error.load(m, 0))
-        self._set(self.pending, 0, done, m.choose(needed, one, zero))
-        self._set(self.phase, 0, done, m.constant(GAPS))
+        self.error.store(m, 0, solver.largest_lane())

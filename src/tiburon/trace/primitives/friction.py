@@ -123,18 +123,20 @@ MOBILITY = 21
 
 
 class Row(NamedTuple):
-    """Consecutive floats in memory."""
+    """Equally spaced floats in memory."""
 
     memory: Memory
     first: Any = 0
+    step: int = 1
+    """Floats from one to the next."""
 
     def load(self, m: Machine, place: Index) -> Number:
         """Read a float."""
-        return m.load(self.memory, place + self.first)
+        return m.load(self.memory, place * self.step + self.first)
 
     def store(self, m: Machine, place: Index, value: Number) -> None:
         """Write a float."""
-        m.store(self.memory, place + self.first, value)
+        m.store(self.memory, place * self.step + self.first, value)
 
 
 class Problem(NamedTuple):
@@ -296,9 +298,17 @@ class GaussSeidel:
         """B B^T of each group."""
         self.twist, self.wrench = Row(m.memory(6)), Row(m.memory(6))
         """B y of the present group, and the sum of E^T p that is pushed."""
-        self._change, self.largest, self._reach, self._number, self.softest = (
-            Row(m.memory(1)) for _ in range(5)
+        shared = [run for run in layout.runs() if run.group.form != OWN]
+        self.width = max((run.length for run in shared), default=1)
+        """Most groups that are visited abreast."""
+        longest = max((len(run.group.support) for run in shared), default=0)
+        self.abreast_twist, self.abreast_wrench, self.abreast_push = (
+            m.memory(count * self.width) for count in (6, 6, max(longest, 1))
         )
+        """The same of groups that are visited abreast, and what they add to y."""
+        self.found, self._at = Row(m.memory(self.width)), Row(m.memory(self.width))
+        """What such groups note of their contacts."""
+        self._change, self.largest, self.reach, self.softest = (Row(m.memory(1)) for _ in range(4))
         self._wait, self._patience, self._mark, self._none, self._attempts = (
             Row(m.memory(1)) for _ in range(5)
         )
@@ -326,6 +336,33 @@ class GaussSeidel:
             for place in m.loop(0, run.length):
                 yield Group(self, run, columns, place)
 
+    def groups_abreast(
+        self, y: Row | None = None, *, reads: bool = False, pushes: bool = False
+    ) -> Iterator[Group]:
+        """Go through the groups, like ones that share rows abreast, prepared for visits.
+
+        What they push arrives after all of a run have been visited; arguments as of `visits`.
+        """
+        m = self.m
+        for run in self.layout.runs():
+            columns = m.table(run.columns)
+            own = run.group.form == OWN
+            for place in m.loop(0, run.length) if own else m.abreast(run.length):
+                group = Group(self, run, columns, place, abreast=not own)
+                group.begin(y, reads=reads, pushes=pushes)
+                yield group
+                group.end()
+            if pushes and not own:
+                for place in m.loop(0, run.length):
+                    Group(self, run, columns, place).add_pushed(self.problem.y if y is None else y)
+
+    def visits_abreast(
+        self, y: Row | None = None, *, reads: bool = False, pushes: bool = False
+    ) -> Iterator[Visit]:
+        """Visit the contacts, those of like groups abreast; arguments as of `visits`."""
+        for group in self.groups_abreast(y, reads=reads, pushes=pushes):
+            yield from group.points()
+
     def visits(
         self, y: Row | None = None, *, reads: bool = False, pushes: bool = False
     ) -> Iterator[Visit]:
@@ -349,19 +386,30 @@ class GaussSeidel:
             problem.p.store(m, i, start.load(m, i))
         for i in m.loop(0, self.size):
             problem.y.store(m, i, zero)
-        self.softest.store(m, 0, zero)
-        for group in self.groups():
+        self.clear_lanes()
+        for group in self.groups_abreast(pushes=True):
             group.store_mobility()
-            group.begin(pushes=True)
             for visit in group.points():
-                problem.alpha.store(m, visit.k, zero)
-                trace = visit.store_block()
-                self.softest.store(m, 0, larger(m, self.softest.load(m, 0), trace))
+                problem.alpha.store(m, visit.k, m.constant(0.0))
+                group.raise_lane(visit.store_block())
                 p = visit.impulse()
                 pushed = visit.is_pushed(p)
                 for _ in m.iterate(1, lambda pushed=pushed: pushed):  # type: ignore[misc]
                     visit.push(p)
-            group.end()
+        self.softest.store(m, 0, self.largest_lane())
+
+    def clear_lanes(self) -> None:
+        """Set what groups note of their contacts to zero, before they are visited abreast."""
+        for i in self.m.loop(0, self.width):
+            self.found.store(self.m, i, self.m.constant(0.0))
+
+    def largest_lane(self) -> Number:
+        """Return the largest of what groups have noted."""
+        m, found = self.m, Row(self.m.memory(1))
+        found.store(m, 0, m.constant(0.0))
+        for i in m.loop(0, self.width):
+            found.store(m, 0, larger(m, found.load(m, 0), self.found.load(m, i)))
+        return found.load(m, 0)
 
     def solve(self, pending: Truth, tolerance: Number, least: Number | None = None) -> None:
         """Sweep until the residual is small enough.
@@ -396,6 +444,7 @@ class GaussSeidel:
             self._sweep(self.most, tolerance, least, going, before)
         else:
             self._attempts.store(m, 0, zero)
+            self._held.keep_steady(busy(), tolerance, going)
             many = self._is_indeterminate()
             for _ in m.iterate(-(-self.most // HELD_SWEEPS), busy):
                 attempts = self._attempts.load(m, 0)
@@ -456,7 +505,7 @@ class GaussSeidel:
             self._change.store(m, 0, zero)
             self.largest.store(m, 0, zero)
             # a margin of two: y changes within the sweep
-            self._reach.store(m, 0, m.mul(m.constant(4.0), self.square()))
+            self.reach.store(m, 0, m.mul(m.constant(4.0), self.square()))
             for visit in self.visits(reads=True, pushes=True):
                 self._visit(visit, active)
             change, last = self._change.load(m, 0), before.load(m, 0)
@@ -481,9 +530,7 @@ class GaussSeidel:
         m, newton = self.m, self._newton
         assert newton is not None
         newton.solve(active, larger(m, tolerance, m.constant(NEWTON_TOLERANCE)))
-        self.largest.store(m, 0, m.constant(0.0))
-        for i in m.loop(0, 3 * self.contacts):
-            self._raise(self.largest, self.problem.p.load(m, i))
+        self.note_largest()
         bound = m.mul(tolerance, self.largest.load(m, 0))
         if least is not None:
             bound = larger(m, bound, least)
@@ -522,6 +569,13 @@ class GaussSeidel:
         self._wait.store(m, 0, m.choose(over, self._patience.load(m, 0), wait))
         return due
 
+    def note_largest(self) -> None:
+        """Note the largest component of all impulses."""
+        m = self.m
+        self.largest.store(m, 0, m.constant(0.0))
+        for i in m.loop(0, 3 * self.contacts):
+            self._raise(self.largest, self.problem.p.load(m, i))
+
     def keep(self) -> None:
         """Note impulses, y and alpha."""
         for row, kept, count in self._kept:
@@ -553,19 +607,25 @@ class GaussSeidel:
         m, outcome = self.m, self.outcome
         zero, one = m.constant(0.0), m.constant(1.0)
         residual, worst = Row(m.memory(1)), Row(m.memory(1))
+        self.clear_lanes()
+        for i in m.loop(0, self.width):
+            self._at.store(m, i, zero)
+        self.reach.store(m, 0, self.square())
+        for visit in self.visits_abreast(reads=True):
+            near = visit.is_near(self.reach.load(m, 0))
+            for _ in m.iterate(1, lambda near=near: near):  # type: ignore[misc]
+                most, at = visit.group.lanes(self.found, self._at)
+                found, known = visit.residual(convex=self._convex), most.load(m, 0)
+                more = m.both(near, m.less(known, found))
+                most.store(m, 0, m.choose(more, found, known))
+                at.store(m, 0, m.choose(more, m.number(visit.k), at.load(m, 0)))
         residual.store(m, 0, zero)
         worst.store(m, 0, zero)
-        self._number.store(m, 0, zero)
-        self._reach.store(m, 0, self.square())
-        for visit in self.visits(reads=True):
-            near = visit.is_near(self._reach.load(m, 0))
-            for _ in m.iterate(1, lambda near=near: near):  # type: ignore[misc]
-                found, known = visit.residual(convex=self._convex), residual.load(m, 0)
-                more = m.both(near, m.less(known, found))
-                residual.store(m, 0, m.choose(more, found, known))
-                number = self._number.load(m, 0)
-                worst.store(m, 0, m.choose(more, number, worst.load(m, 0)))
-            self._number.store(m, 0, m.add(self._number.load(m, 0), one))
+        for i in m.loop(0, self.width):
+            found, known = self.found.load(m, i), residual.load(m, 0)
+            more = m.less(known, found)
+            residual.store(m, 0, m.choose(more, found, known))
+            worst.store(m, 0, m.choose(more, self._at.load(m, i), worst.load(m, 0)))
         largest = self.largest.load(m, 0)
         scale = m.choose(m.less(zero, largest), largest, one)
         none = m.less_equal(residual.load(m, 0), self._none.load(m, 0))
@@ -588,7 +648,7 @@ class GaussSeidel:
     def _visit(self, visit: Visit, active: Truth) -> None:
         """Solve the problem of one contact and move its impulse there."""
         m, p_of = self.m, self.problem.p
-        near = m.both(active, visit.is_near(self._reach.load(m, 0)))
+        near = m.both(active, visit.is_near(self.reach.load(m, 0)))
         for _ in m.iterate(1, lambda: near):
             u, p = visit.velocity(), visit.impulse()
             new = visit.solved(u, p, near)
@@ -624,8 +684,24 @@ class _Block(NamedTuple):
 class Group:
     """Contacts that share rows."""
 
-    def __init__(self, solver: GaussSeidel, run: Run, columns: Any, place: Index) -> None:
+    def __init__(
+        self,
+        solver: GaussSeidel,
+        run: Run,
+        columns: Any,
+        place: Index,
+        *,
+        abreast: bool = False,
+    ) -> None:
         self.m = solver.m
+        self.twist, self.wrench = solver.twist, solver.wrench
+        self._width = solver.width
+        if abreast:
+            self.twist, self.wrench = (
+                Row(memory, place, self._width)
+                for memory in (solver.abreast_twist, solver.abreast_wrench)
+            )
+        self._abreast = abreast
         self.solver, self.run, self.place = solver, run, place
         self.form, self.rows, self.length = run.group.form, run.group.rows, len(run.group.support)
         self.number = place + run.first
@@ -636,6 +712,15 @@ class Group:
         """Columns of the supports of all groups before it."""
         self._y = solver.problem.y
         self.reads = self.pushes = False
+
+    def lanes(self, *rows: Row) -> tuple[Row, ...]:
+        """Return where this group notes what all groups of a run note abreast."""
+        return tuple(Row(row.memory, self.place if self._abreast else 0) for row in rows)
+
+    def raise_lane(self, value: Number) -> None:
+        """Raise what the group notes of its contacts to a value."""
+        (found,) = self.lanes(self.solver.found)
+        found.store(self.m, 0, larger(self.m, found.load(self.m, 0), value))
 
     @property
     def is_shared(self) -> bool:
@@ -662,9 +747,9 @@ class Group:
         if not self.is_shared:
             return
         if reads:
-            self.read(self._y, self.solver.twist)
+            self.read(self._y, self.twist)
         if pushes:
-            self.clear(self.solver.wrench)
+            self.clear(self.wrench)
 
     def clear(self, wrench: Row) -> None:
         """Set what visits collect to zero."""
@@ -673,8 +758,28 @@ class Group:
 
     def end(self) -> None:
         """Push what visits have collected."""
-        if self.is_shared and self.pushes:
-            self.push(self.solver.wrench, self._y)
+        if self.is_shared and self.pushes and not self._abreast:
+            self.push(self.wrench, self._y)
+        elif self.is_shared and self.pushes:
+            m = self.m
+            f = [self.wrench.load(m, row) for row in range(self.rows)]
+            for i in m.loop(0, self.length):
+                total = m.mul(self.entry(0, i), f[0])
+                for row in range(1, self.rows):
+                    total = m.add_product(self.entry(row, i), f[row], total)
+                self._pushed.store(m, i, total)
+
+    @property
+    def _pushed(self) -> Row:
+        """What groups that are visited abreast add to y, by columns of their supports."""
+        return Row(self.solver.abreast_push, self.place, self._width)
+
+    def add_pushed(self, y: Row) -> None:
+        """Add to y what the group has pushed abreast of others."""
+        m = self.m
+        for i in m.loop(0, self.length):
+            place = self.column(i)
+            y.store(m, place, m.add(y.load(m, place), self._pushed.load(m, i)))
 
     @property
     def y(self) -> Row:
@@ -717,7 +822,8 @@ class Group:
 
     @property
     def _mobility(self) -> Row:
-        return Row(self.solver.mobility.memory, self.number * MOBILITY)
+        run = self.run
+        return Row(self.solver.mobility.memory, self.place + run.first * MOBILITY, run.length)
 
     def mobility(self) -> list[list[Number]]:
         """Return B B^T."""
@@ -735,12 +841,17 @@ class Visit:
         self.group = group
         self.problem = group.solver.problem
         self.length = group.length
-        run, place = group.run, group.place * group.run.group.points + place
+        run, stored = group.run, group.solver.stored
+        # what like groups store is adjacent
+        first = place * (STORED * run.length) + group.place + run.point * STORED
+        place = group.place * run.group.points + place
         self.k = place + run.point
         """The contact."""
         self.row = self.k * 3
         """Its first row."""
-        self._stored = Row(group.solver.stored, self.k * STORED)
+        self._stored = Row(stored, self.k * STORED)
+        if group.is_shared:
+            self._stored = Row(stored, first, run.length)
         self._own = place * run.group.width + run.number
 
     def own(self, place: int) -> Number:
@@ -978,7 +1089,7 @@ class Visit:
         """Return A_k y, for the y of the visit."""
         m = self.m
         if self.group.is_shared:
-            return self.relative([self.group.solver.twist.load(m, i) for i in range(6)])
+            return self.relative([self.group.twist.load(m, i) for i in range(6)])
 
         def terms(i: Index) -> list[tuple[Number, Number]]:
             y = self.group.y.load(m, self.column(i))
@@ -1024,14 +1135,14 @@ class Visit:
     def collect(self, p: list[Number], wrench: Row | None = None) -> list[Number]:
         """Add E^T p to what the group collects; return it."""
         m = self.m
-        wrench = self.group.solver.wrench if wrench is None else wrench
+        wrench = self.group.wrench if wrench is None else wrench
         f = self.wrench(p) if self.group.is_shared else p
         for i, x in enumerate(f):
             wrench.store(m, i, m.add(wrench.load(m, i), x))
         return f
 
     def _push_shared(self, p: list[Number]) -> None:
-        m, twist = self.m, self.group.solver.twist
+        m, twist = self.m, self.group.twist
         f = self.collect(p)
         if self.group.reads:
             # what follows sees the impulse already

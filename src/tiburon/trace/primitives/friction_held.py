@@ -42,6 +42,16 @@ LARGEST_RESIDUAL = 1e300
 MOST_VAIN = 3.5
 """Passes that may follow each other without halving the residual."""
 
+STEADY_SHARES = (1e-4, 1e-2)
+"""Shares of the residual at which solvers end, tangential and normal, up to which the impulses of
+the last step are taken as they are. Gaps close to rounding over the length of the step, which is
+what normal velocities of robots at rest are; tangential ones would add up."""
+
+NEARLY_STEADY, STEADY_STEP = 10.0, 0.25
+"""How many times these residuals may be for impulses to go only a part of the way to those that
+hold the contacts, and that part. What the whole way removes of the velocities that robots at rest
+have gathered in some steps, the same impulses would add again in each of the next ones."""
+
 MOST_PASSES = 16
 """Solutions of linear equations in one contact problem."""
 
@@ -71,7 +81,59 @@ class FrictionHeld:
         self._left, self._scale, self._changed, self._others, self._slides = (
             Row(m.memory(1)) for _ in range(5)
         )
-        self._best, self._vain, self._some = (Row(m.memory(1)) for _ in range(3))
+        self._best, self._vain, self._some, self._share = (Row(m.memory(1)) for _ in range(4))
+
+    def keep_steady(self, pending: Truth, tolerance: Number, going: Row) -> None:
+        """Let cases stop going where the impulses of the last step solve the problem.
+
+        Those of contacts that slide are solved for, with the slip velocities.
+
+        Args:
+            pending: Cases to solve.
+            tolerance: Residual at which to end, relative to the largest impulse.
+            going: Whether a case is not solved yet: 1 or 0.
+        """
+        from tiburon.trace.primitives.friction import absolute, larger
+
+        m, solver, problem = self.m, self.solver, self.solver.problem
+        outcome = solver.outcome
+        solver.note_largest()
+        largest, zero = solver.largest.load(m, 0), m.constant(0.0)
+        self._share.store(m, 0, m.constant(1.0))
+        steady = m.both(pending, m.less(zero, largest))
+        for _ in m.iterate(1, lambda: steady):
+            # residuals that count, and all of them
+            solver.clear_lanes()
+            solver.reach.store(m, 0, solver.square())
+            for visit in solver.visits_abreast(reads=True):
+                near = visit.is_near(solver.reach.load(m, 0))
+                for _ in m.iterate(1, lambda near=near: near):  # type: ignore[misc]
+                    zero = m.constant(0.0)
+                    u, p, rho = visit.velocity(), visit.impulse(), visit.rho()
+                    mu, least = problem.mu.load(m, visit.k), problem.least.load(m, visit.k)
+                    x, y, n = (m.sub_product(rho, a, b) for a, b in zip(u, p, strict=True))
+                    limit = m.mul(mu, larger(m, p[2], zero))
+                    square = m.add_product(x, x, m.mul(y, y))
+                    some = m.less(zero, p[2])
+                    stuck = m.less(m.constant(0.5), self._stuck.load(m, visit.k))
+                    sticks = m.both(stuck, m.less_equal(square, m.mul(limit, limit)))
+                    sticks = m.either(sticks, m.less_equal(p[2], zero))
+                    slip = m.choose(some, larger(m, absolute(m, u[0]), absolute(m, u[1])), zero)
+                    slip = m.mul(m.constant(1.0 / STEADY_SHARES[0]), m.mul(rho, slip))
+                    left = absolute(m, m.sub_product(m.constant(1.0), p[2], larger(m, n, least)))
+                    left = m.mul(m.constant(1.0 / STEADY_SHARES[1]), left)
+                    left = m.choose(sticks, larger(m, left, slip), m.constant(LARGEST_RESIDUAL))
+                    visit.group.raise_lane(m.choose(near, left, zero))
+            zero = m.constant(0.0)
+            left = solver.largest_lane()
+            limit = m.mul(tolerance, largest)
+            small = m.both(steady, m.less_equal(left, limit))
+            nearly = m.less_equal(left, m.mul(m.constant(NEARLY_STEADY), limit))
+            share = m.choose(m.both(steady, nearly), m.constant(STEADY_STEP), m.constant(1.0))
+            self._share.store(m, 0, share)
+            going.store(m, 0, m.choose(small, zero, going.load(m, 0)))
+            bound = m.mul(m.constant(STEADY_SHARES[1]), m.div(left, largest))
+            outcome.residual.store(m, 0, m.choose(small, bound, outcome.residual.load(m, 0)))
 
     def solve(
         self,
@@ -318,6 +380,7 @@ class FrictionHeld:
                     force = m.choose(m.less(zero, t), zero, force)
                     self._slides.store(m, 0, larger(m, self._slides.load(m, 0), force))
                     stiff = m.mul(m.constant(STIFFNESS / 3.0), visit.rho())
+                    stiff = m.mul(self._share.load(m, 0), stiff)
                     moved = []
                     for axis, change in enumerate(visit.product()):
                         held = (t, t, n)[axis]

@@ -124,6 +124,14 @@ class Machine(Protocol):
         code may then vectorize the loop, with the same bits.
         """
 
+    def abreast(self, count: int) -> Iterator[Index]:
+        """Run the body of a `for` for each index 0 <= i < count, which do not depend on each other.
+
+        Native code for one case computes the body in the lanes of vectors, for several indices at
+        once, with the same bits. The body makes its own constants, takes no memory, and shares
+        nothing with the code around it but memory, of which an index writes its own floats only.
+        """
+
     def iterate(self, limit: int, condition: Callable[[], Truth]) -> Iterator[None]:
         """Run the body of a `for` while a condition holds in some case, at most `limit` times.
 
@@ -271,6 +279,10 @@ class DirectMachine:
     ) -> Iterator[Index]:
         """Run the body for each index."""
         return iter(range(stop - 1, start - 1, -1) if down else range(start, stop))
+
+    def abreast(self, count: int) -> Iterator[Index]:
+        """Run the body for each index."""
+        return self.loop(0, count)
 
     def iterate(self, limit: int, condition: Callable[[], Truth]) -> Iterator[None]:
         """Run the body while the condition holds in some case."""
