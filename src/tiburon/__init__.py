@@ -102,6 +102,7 @@ if TYPE_CHECKING:
     from tiburon.functions.closed_loops import loop_inverse_dynamics as loop_inverse_dynamics
     from tiburon.functions.closed_loops import loop_jacobian as loop_jacobian
     from tiburon.functions.closed_loops import loop_reactions as loop_reactions
+    from tiburon.functions.closed_loops import project_acceleration as project_acceleration
     from tiburon.functions.closed_loops import project_configuration as project_configuration
     from tiburon.functions.closed_loops import project_velocity as project_velocity
     from tiburon.functions.compilation import compile as compile
@@ -178,9 +179,11 @@ if TYPE_CHECKING:
     from tiburon.functions.loop_motion import LoopMotion as LoopMotion
     from tiburon.functions.loop_motion import loop_motion as loop_motion
     from tiburon.functions.mobility import Mobility as Mobility
+    from tiburon.functions.mobility import MobilityMap as MobilityMap
     from tiburon.functions.mobility import MotorSet as MotorSet
     from tiburon.functions.mobility import connectivity as connectivity
     from tiburon.functions.mobility import mobility as mobility
+    from tiburon.functions.mobility import mobility_map as mobility_map
     from tiburon.functions.mobility import motor_sets as motor_sets
     from tiburon.functions.operational_space import ApparentInertia as ApparentInertia
     from tiburon.functions.operational_space import apparent_inertia as apparent_inertia

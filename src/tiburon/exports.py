@@ -47,7 +47,7 @@ _NAMES = {
     "functions.closed_loops": """
         LoopDynamics LoopForces LoopReactions ProjectedConfiguration constraint_residual
         loop_dynamics loop_inverse_dynamics loop_jacobian loop_reactions project_configuration
-        project_velocity
+        project_acceleration project_velocity
     """,
     "functions.compilation": "compile",
     "functions.contact": """
@@ -77,7 +77,9 @@ _NAMES = {
     """,
     "functions.load_sharing": "GripLimit LoadShare LoadSharing share_load",
     "functions.loop_motion": "LoopMotion loop_motion",
-    "functions.mobility": "Mobility MotorSet connectivity mobility motor_sets",
+    "functions.mobility": """
+        Mobility MobilityMap MotorSet connectivity mobility mobility_map motor_sets
+    """,
     "functions.operational_space": """
         ApparentInertia apparent_inertia apparent_inverse_inertia cross_inverse_inertia
         operational_space_inertia operational_space_inverse_inertia

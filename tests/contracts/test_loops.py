@@ -131,6 +131,7 @@ def test_every_library_function_declares_its_handling_of_loops():
         "loop_jacobian",
         "constraint_residual",
         "loop_dynamics",
+        "project_acceleration",
         "project_velocity",
         "project_configuration",
         "momentum_matrix",

@@ -25,6 +25,7 @@ MOTIONS = {
     "frame_jacobian",
     "frame_jacobian_bias",
     "frame_velocity",
+    "project_acceleration",
     "project_velocity",
 }
 """Kinematics that reads masses, for a center of mass or a metric: nothing around enters it."""
@@ -284,5 +285,8 @@ def test_functions_of_masses_take_them_by_name(name):
         assert any(changed) or name in UNCHANGED
 
 
-UNCHANGED = {"project_configuration", "project_velocity", "fin_force", "loop_jacobian"}
+UNCHANGED = {
+    *("project_configuration", "project_velocity", "project_acceleration"),
+    *("fin_force", "loop_jacobian"),
+}
 """Functions that masses enter as a metric, of which these states leave nothing to see."""

@@ -117,6 +117,25 @@ class TestJax:
         with pytest.raises(tb.ShapeError, match="3 arguments"):
             f(q, v)
 
+    def test_portable_functions_agree_and_large_ones_are_refused(self, jax):
+        model = tb.load("double_pendulum")
+        f = tb.to_jax(tb.forward_dynamics, model, portable=True)
+        kernel = tb.compile(tb.forward_dynamics, model)
+        arrays = states(model, 3)
+        expected = kernel(*arrays)
+        np.testing.assert_allclose(jax.jit(f)(*arrays), expected, rtol=1e-12)
+        mapped = jax.vmap(f)(*arrays)
+        np.testing.assert_allclose(mapped, expected, rtol=1e-12)
+        shared = f(arrays[0], arrays[1][0], arrays[2])
+        both = kernel(arrays[0], np.broadcast_to(arrays[1][0], arrays[1].shape), arrays[2])
+        np.testing.assert_allclose(shared, both, rtol=1e-12)
+        slope = jax.jacfwd(f, argnums=2)(*(x[0] for x in arrays))
+        np.testing.assert_allclose(
+            slope, kernel.__self__.jacobian()(*(x[0] for x in arrays))[2], rtol=1e-12
+        )
+        with pytest.raises(tb.DomainError, match="at most 1000 operations"):
+            tb.to_jax(tb.forward_dynamics, ARM, portable=True)
+
 
 class TestTorch:
     """Operators on the CPU."""

@@ -210,6 +210,13 @@ def _velocity(setting: Setting, q: Scalars, v: Scalars) -> Any:
     return as_traced(list(projected_velocity(setting.model, setting.plan, q, v, hold=hold)))
 
 
+def _acceleration(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
+    from tiburon.loops.projection import projected_acceleration
+
+    hold = dict(setting.options).get("hold", ())
+    return as_traced(list(projected_acceleration(setting.model, setting.plan, q, v, vd, hold=hold)))
+
+
 def _forces(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
     from tiburon.loops.inverse import actuated_forces, denoc_actuated_forces
 
@@ -253,6 +260,13 @@ _CONFIGURATION: LibraryFunction[ProjectedConfiguration] = LibraryFunction(
 )
 _VELOCITY: LibraryFunction[Array] = LibraryFunction(
     "project_velocity", ("q", "v"), _velocity, parameters=(INERTIA,), keywords=MODEL_CALL
+)
+_ACCELERATION: LibraryFunction[Array] = LibraryFunction(
+    "project_acceleration",
+    ("q", "v", "vd"),
+    _acceleration,
+    parameters=(INERTIA,),
+    keywords=MODEL_CALL,
 )
 _FORCES: LibraryFunction[LoopForces] = LibraryFunction(
     "loop_inverse_dynamics", ("q", "v", "vd"), _forces, make=LoopForces, keywords=DYNAMICS_CALL
@@ -383,9 +397,45 @@ def project_velocity(
         ``tb.project_velocity(stewart, q, v, hold=stewart.actuated_joint_names)``
     """
     _need_loops(model, "project_velocity")
+    return _VELOCITY.request(model, (q, v), options, _held(model, hold))
+
+
+@front_door(_ACCELERATION)
+def project_acceleration(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    vd: ArrayLike,
+    *,
+    hold: str | Iterable[str] = (),
+    **options: Unpack[ModelCall],
+) -> Array:
+    """Project a joint acceleration onto those that keep loops closed.
+
+    Args:
+        q: Configuration with closed loops [m or rad], shape (..., nq).
+        v: Joint velocity that keeps them closed [m/s or rad/s], shape (..., nv).
+        vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv).
+        hold: Joints that keep their acceleration exactly, by name, as motors do.
+
+    Returns:
+        The nearest acceleration in the metric of the mass matrix, shape (..., nv).
+
+    Raises:
+        EvaluationError: If loops cannot stay closed while these joints keep their accelerations.
+
+    Example:
+        ``tb.project_acceleration(stewart, q, v, vd, hold=stewart.actuated_joint_names)``
+    """
+    _need_loops(model, "project_acceleration")
+    return _ACCELERATION.request(model, (q, v, vd), options, _held(model, hold))
+
+
+def _held(model: Model, hold: str | Iterable[str]) -> tuple[tuple[str, Any], ...]:
+    """Return the option of held velocity variables."""
     names = (hold,) if isinstance(hold, str) else tuple(hold)
     held = tuple(int(k) for k in model.indices(names, of="v")) if names else ()
-    return _VELOCITY.request(model, (q, v), options, (("hold", held),) if held else ())
+    return (("hold", held),) if held else ()
 
 
 @front_door(_FORCES)

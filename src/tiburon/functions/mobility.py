@@ -22,27 +22,37 @@ Symbols (Nahon 1991, chapters 2 and 3):
 
 import math
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tiburon.algorithms.kinematics import body_places, jacobian_columns
-from tiburon.argument_checks import positive
+from tiburon.argument_checks import at_least, positive
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, LoopError, ModelError, ShapeError, UnknownNameError
-from tiburon.functions.closed_loops import loop_jacobian
+from tiburon.functions.closed_loops import constraint_residual, loop_jacobian
 from tiburon.functions.dynamics import mass_matrix
 from tiburon.functions.parameters import CaseRows
-from tiburon.loops.constraints import Row, constraint_names, constraints
+from tiburon.loops.constraints import Row, constraint_names, constraints, jacobian_pattern
 from tiburon.loops.cut_joints import about, joint_screws, places_of
-from tiburon.loops.metric import MAX_CUT, MIN_CUT, OVERCONSTRAINED_CUT, checked_tolerance, rank_cut
+from tiburon.loops.metric import (
+    CUT_PER_RESIDUAL,
+    MAX_CUT,
+    MIN_CUT,
+    OVERCONSTRAINED_CUT,
+    checked_tolerance,
+    max_cut,
+    rank_cut,
+)
 from tiburon.loops.projection import CLOSURE_TOLERANCE, MAX_RESIDUAL
 from tiburon.loops.topology import Topology, topology
 from tiburon.model import JointCoupling, LoopClosure, Model, TracedClosure
 from tiburon.model.body import WORLD
 from tiburon.model.joint_constraints import Advance, Measure, Offset, Tilt, Turn
+from tiburon.native.pool import default_threads
 from tiburon.record import record
 from tiburon.spatial import Vec3
 
@@ -548,6 +558,148 @@ def mobility(
         condition=float(condition(cycles.matrix[:, undriven], cut)),
         candidates=_moving(model, free),
     )
+
+
+@record(eq=False)
+class MobilityMap:
+    """Mobility and conditioning of a robot with loops in many configurations."""
+
+    mobility: NDArray[np.int64]
+    """Degrees of freedom, shape (...)."""
+
+    loose_mobility: NDArray[np.int64]
+    """Degrees of freedom that remain when all driven joints are locked, shape (...)."""
+
+    condition: Array
+    """Condition number of the columns of undriven joints in the constraint Jacobian, infinite where
+    driven joints do not hold the robot (singularities of the second kind), shape (...)."""
+
+    smallest: Array
+    """Smallest over largest singular value of the constraints that are independent in general: zero
+    where the mobility is greater than elsewhere, shape (...)."""
+
+    residual: Array
+    """Largest loop-closure error [m or rad], shape (...): of poses that are not closed, the other
+    numbers mean nothing."""
+
+    driven: tuple[str, ...]
+    """Joints that something drives."""
+
+
+@public
+def mobility_map(
+    model: Model,
+    q: ArrayLike,
+    *,
+    driven: Iterable[str] | None = None,
+    redundancy_tolerance: float = 0.0,
+    threads: int | None = None,
+) -> MobilityMap:
+    """Compute mobility and conditioning of a robot with loops in many configurations.
+
+    For maps of singularities over a workspace: a hundred thousand poses take about a second. Ranks
+    are those of `mobility`. Joints that close loops have no columns in the constraint Jacobian, so
+    that `condition` differs from that of `mobility` by a factor; both are infinite in the same
+    configurations.
+
+    Args:
+        model: The robot; it has loops.
+        q: Configurations with closed loops [m or rad], shape (..., nq).
+        driven: Names of the joints that have motors; by default those of its actuators and
+            cylinders.
+        redundancy_tolerance: As `mobility` takes it.
+        threads: Most threads to use; one per core by default.
+
+    Returns:
+        Arrays with the leading dimensions of q.
+
+    Raises:
+        ModelError: If the robot has no loops.
+
+    Example:
+        ``tb.mobility_map(robot, q).condition``
+    """
+    if not model.loops:
+        raise ModelError(
+            f"mobility_map: expected a robot with loops, got {model.name!r}, a tree, whose "
+            "mobility is nv everywhere; take frame_jacobian for the conditioning of a frame",
+            name=model.name,
+        )
+    tolerance = checked_tolerance(redundancy_tolerance)
+    at = model.normalize(q)
+    lead = at.shape[:-1]
+    flat = at.reshape(-1, model.nq)
+    names = driven_joints(model) if driven is None else tuple(driven)
+    motors = np.unique(model.indices(names, of="v")) if names else np.zeros(0, dtype=np.intp)
+    passive = np.setdiff1d(np.arange(model.nv), motors)
+    count = default_threads() if threads is None else at_least("threads", threads, 1)
+
+    def part(rows: Array) -> tuple[Array, ...]:
+        residuals = np.asarray(constraint_residual(model, rows))
+        J = np.asarray(loop_jacobian(model, rows))
+        worst = np.abs(residuals).max(axis=-1, initial=0.0)
+        least, most = max(RANK_TOLERANCE, tolerance), max_cut(model)
+        # as `rank_cut` has it for one configuration
+        cut = np.maximum(least, np.minimum(max(least, most), CUT_PER_RESIDUAL * worst))
+        live = J[:, np.array(jacobian_pattern(model), dtype=bool)]
+        return worst, cut, singular_values(live), singular_values(live[..., passive])
+
+    pieces = np.array_split(flat, max(1, min(len(flat) // MAP_BLOCK, 16 * count)))
+    if count > 1 and len(pieces) > 1:
+        # kernels are made once, before threads ask for them
+        part(pieces[0][:1])
+        with ThreadPoolExecutor(count) as pool:
+            found = list(pool.map(part, pieces))
+    else:
+        found = [part(piece) for piece in pieces]
+    worst, cut, sizes, held = (np.concatenate(x) for x in zip(*found, strict=True))
+    rank = np.count_nonzero(sizes > cut[:, None] * sizes[:, :1], axis=1)
+    held_rank = np.count_nonzero(held > cut[:, None] * held[:, :1], axis=1)
+    loose = len(passive) - held_rank
+    last = held[:, len(passive) - 1] if held.shape[1] >= len(passive) > 0 else np.ones(len(flat))
+    first = held[:, 0] if held.shape[1] else np.ones(len(flat))
+    ratio = first / np.where(loose > 0, 1.0, last)
+    regular = int(rank.max(initial=1))
+    smallest = sizes[:, regular - 1] / sizes[:, 0]
+    return MobilityMap(
+        mobility=(model.nv - rank).reshape(lead),
+        loose_mobility=loose.reshape(lead),
+        condition=np.where(loose > 0, np.inf, ratio).reshape(lead),
+        smallest=smallest.reshape(lead),
+        residual=worst.reshape(lead),
+        driven=names,
+    )
+
+
+MAP_BLOCK = 512
+"""Least configurations of a map that a thread computes at once."""
+
+SQUARED_RATIO = 1e-4
+"""Ratio of singular values down to which squares of matrices give them: to eps / ratio^2."""
+
+
+def singular_values(matrices: Array) -> Array:
+    """Return the singular values of many small matrices, largest first.
+
+    Eigenvalues of the smaller Gram matrix are several times faster than a singular value
+    decomposition; matrices that are so near to singular that squares lose digits get the latter.
+
+    Args:
+        matrices: Shape (n, rows, columns).
+
+    Returns:
+        Shape (n, least of rows and columns).
+    """
+    rows, columns = matrices.shape[-2:]
+    if not rows or not columns:
+        return np.zeros((len(matrices), 0))
+    turned = np.swapaxes(matrices, -1, -2)
+    squares = np.linalg.eigvalsh(matrices @ turned if rows <= columns else turned @ matrices)
+    found: Array = np.sqrt(np.maximum(squares[:, ::-1], 0.0))
+    near = found[:, -1] <= SQUARED_RATIO * found[:, 0]
+    if near.any():
+        found[near] = np.linalg.svd(matrices[near], compute_uv=False)
+    return found
 
 
 @public

@@ -20,6 +20,8 @@ from tiburon.interfaces.extras import needed
 from tiburon.interfaces.framework_function import KernelFunction, compiled_kernel
 from tiburon.interfaces.xla_handler import write_handler
 from tiburon.model import Model
+from tiburon.native.kernel import Kernel
+from tiburon.trace.walk import Backend, walk
 
 __all__ = ["to_jax"]
 
@@ -28,7 +30,11 @@ EXTRA = "jax"
 
 @public
 def to_jax(
-    function: Callable[..., Any], model: Model | None = None, **options: Any
+    function: Callable[..., Any],
+    model: Model | None = None,
+    *,
+    portable: bool = False,
+    **options: Any,
 ) -> Callable[..., Any]:
     """Return a function of JAX that computes on the CPU what `compile` computes.
 
@@ -40,6 +46,9 @@ def to_jax(
     Args:
         function: A function of this package, one of your own, or a kernel of `compile`.
         model: The robot, if it needs one.
+        portable: Whether to write plain operations of `jax.numpy` instead of a call, for devices
+            that this package does not compile for; at most `MOST_OPERATIONS`, because XLA's
+            compilation grows with their square.
         **options: Further keywords of `compile`.
 
     Returns:
@@ -47,7 +56,8 @@ def to_jax(
 
     Raises:
         MissingExtraError: If JAX is not installed.
-        DomainError: If this JAX has another interface, or 64-bit numbers are off.
+        DomainError: If this JAX has another interface, 64-bit numbers are off, or a portable
+            function has too many operations.
 
     Example:
         Accelerations, and their derivatives, of a thousand states::
@@ -58,6 +68,8 @@ def to_jax(
     """
     kernel = compiled_kernel(function, model, options)
     needed("jax", EXTRA, "to_jax")
+    if portable:
+        return _portable(kernel)
     own = _operation(KernelFunction.of(kernel))
 
     def call(*arrays: Any) -> Any:
@@ -65,6 +77,76 @@ def to_jax(
 
     call.__name__ = kernel.name
     call.__doc__ = f"{kernel.name} of tiburon: {', '.join(i.name for i in own.function.inputs)}"
+    return call
+
+
+MOST_OPERATIONS = 1000
+"""Operations of a portable function at most: XLA compiles these within seconds on the CPU."""
+
+
+class _Plain(Backend):
+    """Operations of `jax.numpy`, which it counts; without it they are only counted."""
+
+    def __init__(self, jnp: Any = None) -> None:
+        self.count = 0
+        self._functions: dict[str, Callable[..., Any]] = {}
+        if jnp is None:
+            return
+        same = "sqrt sin cos tan sinh cosh tanh exp expm1 log sign floor hypot where abs"
+        named = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2"}
+        named |= {"min": "minimum", "max": "maximum", "add": "add", "sub": "subtract"}
+        named |= {"mul": "multiply", "div": "divide", "neg": "negative", "copy": "positive"}
+        named |= {"less": "less", "less_equal": "less_equal", "equal": "equal", "pow": "power"}
+        named |= {"and": "logical_and", "or": "logical_or", "not": "logical_not"}
+        named |= {name: name for name in same.split()}
+        self._functions = {key: getattr(jnp, name) for key, name in named.items()}
+        self._functions["require"] = lambda condition, x: jnp.where(condition, x, jnp.nan)
+
+    def operation(self, op: str, args: list[Any]) -> Any:
+        """Return the result of an operation."""
+        self.count += 1
+        return self._functions[op](*args) if self._functions else None
+
+
+def _portable(kernel: Kernel) -> Callable[..., Any]:
+    """Return a kernel as operations of `jax.numpy` on arrays with leading dimensions."""
+    import jax.numpy as jnp
+
+    program = kernel.program()
+    function = KernelFunction.of(kernel)
+    counted = _Plain()
+    walk(program, counted, [[None] * item.size for item in program.inputs])
+    if counted.count > MOST_OPERATIONS:
+        raise DomainError(
+            f"to_jax: portable {kernel.name}",
+            f"at most {MOST_OPERATIONS} operations, because XLA takes minutes to compile more",
+            f"{counted.count}",
+            advice="leave portable out on the CPU, or take a smaller robot",
+        )
+
+    def call(*arrays: Any) -> Any:
+        leads = function.leads([tuple(np.shape(x)) for x in arrays])
+        lead = np.broadcast_shapes(*leads)
+        given, own = [], iter(zip(arrays, leads, strict=True))
+        for item in program.inputs:
+            if item.parameter:
+                values = np.ravel(kernel.parameters[item.name])
+                given.append([float(x) for x in values])
+            else:
+                array, before = next(own)
+                flat = jnp.reshape(array, (*before, item.size))
+                given.append([flat[..., k] for k in range(item.size)])
+        found = walk(program, _Plain(jnp), given)
+        results = [
+            jnp.reshape(
+                jnp.stack([jnp.broadcast_to(x, lead) for x in values], axis=-1),
+                (*lead, *output.shape),
+            )
+            for values, output in zip(found, program.outputs, strict=True)
+        ]
+        return function.result(results)
+
+    call.__name__ = kernel.name
     return call
 
 

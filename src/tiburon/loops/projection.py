@@ -18,6 +18,7 @@ from tiburon.algorithms.joint_space import expanded_parents
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.loops.augmented import AugmentedSystem, loop_pattern, solve_augmented
 from tiburon.loops.constraints import (
+    Constraints,
     Row,
     Switches,
     constraint_values,
@@ -134,15 +135,63 @@ def projected_velocity(
     """
     q, v = JointVector(q), JointVector(v)
     terms = constraints(model, plan, q, v)
+    still = (0.0,) * len(terms.rate)
+    return _corrected(model, plan, q, v, terms, still, list(terms.rate), tolerance, hold)
+
+
+def projected_acceleration(
+    model: Model,
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    vd: Sequence[Scalar],
+    *,
+    hold: Sequence[int] = (),
+) -> tuple[Scalar, ...]:
+    """Project a joint acceleration onto J vd + dJ/dt v = 0 in the metric of the mass matrix.
+
+    Args:
+        model: The robot.
+        plan: Its layout.
+        q: Configuration with closed loops [m or rad], nq scalars.
+        v: Joint velocity that keeps them closed [m/s or rad/s], nv scalars.
+        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
+        hold: Velocity variables that keep their accelerations exactly, as in `projected_velocity`.
+    """
+    q, v, vd = JointVector(q), JointVector(v), JointVector(vd)
+    terms = constraints(model, plan, q, v)
+    misses = row_sums(terms.jacobian, vd, terms.bias)
+    return _corrected(model, plan, q, vd, terms, terms.bias, misses, 0.0, hold)
+
+
+def row_sums(rows: Sequence[Row], x: Sequence[Scalar], start: Sequence[Scalar]) -> list[Scalar]:
+    """Return J x plus a start."""
+    pairs = zip(rows, start, strict=True)
+    return [sum((y * x[i] for i, y in row.items()), start=first) for row, first in pairs]
+
+
+def _corrected(
+    model: Model,
+    plan: Plan,
+    q: JointVector,
+    x: JointVector,
+    terms: Constraints,
+    bias: Sequence[Scalar],
+    misses: Sequence[Scalar],
+    tolerance: float,
+    hold: Sequence[int],
+) -> tuple[Scalar, ...]:
+    """Return rates x with J x + bias = 0, changed as little as the mass matrix measures."""
     cut = rank_cut(model, terms.value, max(PROJECTION_CUT, tolerance))
-    (change,) = _least_motions(model, plan, q, terms.jacobian, [terms.rate], cut, hold)
-    found = [x + y for x, y in zip(v, change, strict=True)]
+    (change,) = _least_motions(model, plan, q, terms.jacobian, [misses], cut, hold)
+    found = [y + dy for y, dy in zip(x, change, strict=True)]
     if hold:
-        left = [sum((x * found[i] for i, x in row.items()), start=0.0) for row in terms.jacobian]
-        able = max_abs(left) <= np.maximum(HELD_FRACTION, cut) * (1.0 + max_abs(v))
+        size = 1.0 + max_abs([*x, *bias])
+        left = max_abs(row_sums(terms.jacobian, found, bias))
+        able = left <= np.maximum(HELD_FRACTION, cut) * size
         expected = "held velocities that keep loops closed; hold fewer joints, or others"
-        kept = [v[i] if i in hold else x for i, x in enumerate(found)]
-        found = [require(able, x, expected) for x in kept]
+        kept = [x[i] if i in hold else y for i, y in enumerate(found)]
+        found = [require(able, y, expected) for y in kept]
     return tuple(found)
 
 
