@@ -152,7 +152,14 @@ class UnknownNameError(ModelError, LookupError):
     name: str
 
     def __init__(
-        self, kind: str, name: str, known: Iterable[str], *, where: str = "", listing: str = ""
+        self,
+        kind: str,
+        name: str,
+        known: Iterable[str],
+        *,
+        where: str = "",
+        listing: str = "",
+        advice: str = "",
     ) -> None:
         """Compose the message, nearest match first.
 
@@ -162,6 +169,7 @@ class UnknownNameError(ModelError, LookupError):
             known: All names that would have been right.
             where: The element that asked, such as "body 'hand'"; leads the message.
             listing: How to list all names, such as "model.joint_names".
+            advice: What to do; ends the message.
         """
         self.kind = kind
         self.known = tuple(known)
@@ -175,6 +183,8 @@ class UnknownNameError(ModelError, LookupError):
             message += f"; there is no {kind} to choose from"
         if listing:
             message += f" ({listing} lists all)"
+        if advice:
+            message += f"; {advice}"
         super().__init__(message, name=name)
 
 

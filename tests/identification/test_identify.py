@@ -262,6 +262,12 @@ def test_a_fit_that_ends_at_a_bound_says_so(robot, runs):
     assert found.estimate[0] == 0.028
 
 
+def test_intervals_of_one_run_are_not_made_up(robot, runs):
+    found = tb.identify(robot, runs[:1], ["hull.center_of_buoyancy.z"], **options())
+    assert np.isnan(found.lower).all()
+    assert "takes two runs" in str(found)
+
+
 def test_a_fit_that_did_not_converge_says_so(robot, runs):
     found = tb.identify(robot, runs, NAMES, **options(max_iterations=1))
     assert not found.converged
@@ -276,6 +282,11 @@ def test_a_fit_that_did_not_converge_says_so(robot, runs):
         ({"free": ["hull.center_of_buoyancy"]}, tb.ShapeError, "components"),
         ({"runs": []}, tb.ShapeError, "load_measured"),
         ({"runs": [3]}, tb.ModelError, "load_measured"),
+        (
+            {"runs": [tb.MeasuredRun("swim", np.arange(3.0), joints={"elbw": np.zeros(3)})]},
+            tb.UnknownNameError,
+            r"run 'swim': unknown joint 'elbw'.*with_joints",
+        ),
         ({"fit": {"heave": 1.0}}, tb.UnknownNameError, "heave"),
         ({"fit": {}}, tb.ShapeError, "one channel"),
         ({"method": "b1pc5"}, tb.OptionError, "rk4"),

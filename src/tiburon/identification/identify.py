@@ -128,6 +128,8 @@ class Identification:
         rows = [("parameter", "start", "estimate", "95 % interval")]
         for k, name in enumerate(self.names):
             ends = f"{self.lower[k]:.4g} .. {self.upper[k]:.4g}"
+            if len(self.runs) < 2:
+                ends = "takes two runs"
             mark = "  at its bound" if name in self.at_bound else ""
             rows.append((name, f"{self.start[k]:.4g}", f"{self.estimate[k]:.4g}", ends + mark))
         widths = [max(len(row[k]) for row in rows) for k in range(3)]

@@ -469,7 +469,11 @@ def _read_csv(file: Path) -> dict[str, Any]:
     with file.open(newline="", encoding="utf-8", errors="replace") as stream:
         rows = [row for row in csv.reader(stream) if row]
     if len(rows) < 3:
-        raise RunFileError(file, f"expected a header and two rows or more, got {len(rows)} lines")
+        raise RunFileError(
+            file,
+            f"expected a header and two rows or more, got {len(rows)} lines; write one row per "
+            "sample",
+        )
     header = [word.strip() for word in rows[0]]
     if len(set(header)) != len(header):
         twice = next(word for word in header if header.count(word) > 1)
@@ -477,13 +481,18 @@ def _read_csv(file: Path) -> dict[str, Any]:
     columns: dict[str, Array] = {word: np.empty(len(rows) - 1) for word in header}
     for k, row in enumerate(rows[1:]):
         if len(row) != len(header):
-            raise RunFileError(file, f"row {k + 1} has {len(row)} values for {len(header)} columns")
+            raise RunFileError(
+                file,
+                f"row {k + 1} has {len(row)} values for {len(header)} columns; complete or drop it",
+            )
         for word, text in zip(header, row, strict=True):
             try:
                 columns[word][k] = float(text)
             except ValueError:
                 raise RunFileError(
-                    file, f"column {word!r}, row {k + 1}: expected a number, got {text!r}"
+                    file,
+                    f"column {word!r}, row {k + 1}: expected a number, got {text!r}; drop the row "
+                    "or fill it",
                 ) from None
     found: dict[str, Any] = {}
     for key, words in COLUMNS.items():
@@ -571,7 +580,8 @@ def _check_base(file: Path, found: dict[str, Any]) -> None:
         if abs(length[k] - 1.0) > UNIT_ERROR:
             raise RunFileError(
                 file,
-                f"quaternion, row {k + 1}: expected length 1, got {length[k]:g}; check the columns",
+                f"column 'quaternion', row {k + 1}: expected length 1, got {length[k]:g}; write "
+                "qw, qx, qy, qz, scalar first, or drop the row",
             )
         found["quaternion"] = quaternion / length[:, None]
     rates = found.get("angular_velocity")
@@ -581,8 +591,8 @@ def _check_base(file: Path, found: dict[str, Any]) -> None:
             k = int(np.abs(rates).max(axis=-1).argmax())
             raise RunFileError(
                 file,
-                f"angular_velocity, row {k + 1}: {np.abs(rates[k]).max():g} is not a rate in "
-                "rad/s; convert deg/s by numpy.radians",
+                f"column 'angular_velocity', row {k + 1}: {np.abs(rates[k]).max():g} is not a "
+                "rate in rad/s; convert deg/s by numpy.radians",
             )
     position = found.get("position")
     if position is not None:
@@ -620,7 +630,11 @@ def require_runs(runs: Sequence[Any], model: Model) -> tuple[MeasuredRun, ...]:
         for joint in run.joints or {}:
             if joint not in model.joint_names:
                 raise UnknownNameError(
-                    "joint", joint, dict.fromkeys(model.joint_names), where=f"run {run.name!r}"
+                    "joint",
+                    joint,
+                    dict.fromkeys(model.joint_names),
+                    where=f"run {run.name!r}",
+                    advice="name the joint of each column by run.with_joints",
                 )
             _check_range(run, model, joint)
     return found
