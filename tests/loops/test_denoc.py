@@ -629,6 +629,24 @@ def test_other_mechanisms_are_refused_by_name(name, named):
         platform_on_legs(model)
 
 
+def test_platforms_that_move_alone_are_refused_by_name():
+    """A bar between two balls spins without any joint of its arms: K is singular everywhere."""
+    rng = np.random.default_rng(3)
+    bodies = [tb.Body("bar", joint=tb.Free("bar"), inertia=_inertia(rng))]
+    loops = []
+    for k, side in enumerate((1.0, -1.0)):
+        base = tb.Pose(translation=(side, 0.2, -0.5))
+        cross = tb.Universal(f"arm_{k}", (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), pose=base)
+        bodies.append(tb.Body(f"arm_{k}", joint=cross, inertia=_inertia(rng)))
+        ball = tb.Spherical(f"ball_{k}", pose=tb.Pose(translation=(0.1, 0.3, 0.4)))
+        at = tb.Pose(translation=np.add(base.translation, (0.1, 0.3, 0.4)))
+        loops.append(tb.LoopClosure(f"ball_{k}", f"arm_{k}", "bar", ball, at))
+    model = tb.Model("bar", bodies, loops=loops)
+    assert np.abs(tb.constraint_residual(model, model.neutral())).max() < 1e-15
+    with pytest.raises(tb.ModelError, match=r"'bar'.*move alone.*'augmented'"):
+        platform_on_legs(model)
+
+
 def test_legs_on_a_moving_body_are_refused_by_name():
     model, _ = random_mechanism("floating", np.random.default_rng(1))
     with pytest.raises(tb.ModelError, match=r"'hull'.*legs on moving bodies"):

@@ -158,7 +158,16 @@ def legs_of(
         if driven is not None:
             return _assembled(model, plan, top, paths, tuple(driven))
         chosen, rows = _independent(model)
-        return _assembled(model, plan, top, paths, chosen)._replace(constraints=rows)
+        found = _assembled(model, plan, top, paths, chosen)
+        if set(found.carrier) & set(chosen):
+            name = plan.bodies[top].name
+            raise ModelError(
+                f"body {name!r}: expected a platform that moves as the joints of its legs say, got "
+                "one that can move alone in the joints that close its loops, as between two balls; "
+                "use method='augmented' or 'star'",
+                name=name,
+            )
+        return found._replace(constraints=rows)
 
 
 def _refuse(model: Model) -> None:
