@@ -79,9 +79,9 @@ class PartMethod(NamedTuple):
     recover: Callable[[Any, Any, Any], Any]
     """``recover(part, state, answer)`` returns the result of a part after the last round."""
 
-    combine: Callable[[Any, Any], Any] | None = None
-    """``combine(a, b)`` returns the message of two neighboring parts together, where messages can
-    be combined pairwise instead of solved at once."""
+    combine: Callable[[Any, Any, Any], tuple[Any, Any]] | None = None
+    """``combine(a, b, joint)`` returns what two neighboring parts would send together, and what is
+    needed to part them again, where messages can be combined pairwise; `solve` then does so."""
 
 
 class Outcome(NamedTuple):

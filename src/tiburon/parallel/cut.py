@@ -467,8 +467,8 @@ def _columns(group: _Group, row: Sequence[Scalar], key: Key) -> list[Scalar]:
     return list(row[start : start + _width(key)])
 
 
-def _joined(left: _Group, right: _Group, node: Joined) -> tuple[_Group, _Weld | None]:
-    """Join two groups of parts."""
+def combine(left: _Group, right: _Group, node: Joined) -> tuple[_Group, _Weld | None]:
+    """Join two groups of parts; see `PartMethod.combine`."""
     welded = 6
     rows: list[list[Scalar]] = []
     for group, sign, side in ((left, 1.0, 0), (right, -1.0, 1)):
@@ -591,7 +591,7 @@ def assemble(
     def up(node: Joined | int) -> _Group:
         if isinstance(node, int):
             return _group(layout.parts[node], messages[node])
-        group, welds[id(node)] = _joined(up(node.left), up(node.right), node)
+        group, welds[id(node)] = combine(up(node.left), up(node.right), node)
         return group
 
     whole = up(layout.tree)
@@ -648,7 +648,7 @@ def cut_method(layout: CutLayout, cuts: Sequence[Cut]) -> PartMethod:
     def solve(center: CutCenter, messages: Sequence[Message]) -> Any:
         return assemble(layout, center, messages)
 
-    return PartMethod("cut", tuple(cuts), (Round("handles", local, solve),), moved_part)
+    return PartMethod("cut", tuple(cuts), (Round("handles", local, solve),), moved_part, combine)
 
 
 def cut_motion(
