@@ -509,7 +509,16 @@ RESULTS = frozenset(
             "LoopForces",
             "LoopMotion",
         ),
-        *("LoopReactions", "Mobility", "Mode", "ModelCheck", "Modes", "ElementContext", "MotorSet"),
+        *(
+            "LoopReactions",
+            "Mobility",
+            "MobilityMap",
+            "Mode",
+            "ModelCheck",
+            "Modes",
+            "ElementContext",
+            "MotorSet",
+        ),
         *("Outcome", "PanelAddedMass", "Parameter", "ParameterTable", "JointActuation", "State"),
         *(
             "StateRecord",

@@ -103,5 +103,5 @@ def test_projected_accelerations_keep_loops_closed(name):
 
 
 def test_trees_are_refused():
-    with pytest.raises(tb.ModelError, match="with loops"):
+    with pytest.raises(tb.ModelError, match="model must have loops"):
         tb.mobility_map(tb.load("panda"), np.zeros(8))

@@ -621,8 +621,8 @@ def mobility_map(
     """
     if not model.loops:
         raise ModelError(
-            f"mobility_map: expected a robot with loops, got {model.name!r}, a tree, whose "
-            "mobility is nv everywhere; take frame_jacobian for the conditioning of a frame",
+            f"mobility_map: model must have loops, got {model.name!r}, a tree, whose mobility is "
+            "nv everywhere; take frame_jacobian for the conditioning of a frame",
             name=model.name,
         )
     tolerance = checked_tolerance(redundancy_tolerance)
