@@ -19,7 +19,7 @@ from tiburon.arrays import ArrayLike
 from tiburon.control.cartesian_path import CartesianPath
 from tiburon.control.joint_tracking import model_key
 from tiburon.control.run_time import RunTimeFields, forms, run_time_fields, table_handles
-from tiburon.control.station_keeping import pose_errors
+from tiburon.control.station_keeping import check_starts_in_world, pose_errors
 from tiburon.errors import DomainError, ModelError, ShapeError
 from tiburon.functions.load_sharing import LoadSharing
 from tiburon.load_sharing.objectives import Objective
@@ -90,13 +90,7 @@ class CableControl(RunTimeFields):
                 f"{len(model.bodies)} bodies and {len(bases)} free joints"
             )
         joint = bases[0]
-        pose = joint.pose
-        if not (np.array_equal(pose.rotation, np.eye(3)) and not any(pose.translation)):
-            raise ModelError(
-                f"joint {joint.name!r}: cable control needs a free joint that starts in the "
-                "world's own frame, got one with a pose",
-                name=joint.name,
-            )
+        check_starts_in_world(joint, "cable control")
         refuse_unusable("target", target)
         if not isinstance(target, CartesianPath):
             target = tuple(np.ravel(np.asarray(target, dtype=np.float64)).tolist())

@@ -14,7 +14,15 @@ from tiburon.model import Fixed, Frame, Model, Pose
 from tiburon.record import record
 from tiburon.trace.declared import traced
 
-__all__ = ["Gait", "GaitSeries", "gait_control", "gait_waves", "leg_joints", "on_a_stand"]
+__all__ = [
+    "Gait",
+    "GaitSeries",
+    "gait_control",
+    "gait_waves",
+    "leg_joints",
+    "leveling_angles",
+    "on_a_stand",
+]
 
 Array = NDArray[np.float64]
 
@@ -208,11 +216,8 @@ def gait_control(
         # direction of the body's x axis on the ground, and how far it is off that of the world
         yaw = np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
         turn = np.clip(-heading * yaw, -most_turn, most_turn)
-        roll = np.arctan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
-        pitch = 2.0 * (w * y - z * x)
         tilt = [
-            leveling * np.clip(angle + 0.05 * rate, -0.3, 0.3)
-            for angle, rate in ((roll, state.v[body]), (pitch, state.v[body + 1]))
+            leveling * x for x in leveling_angles((w, x, y, z), state.v[body], state.v[body + 1])
         ]
         forces: list[Any] = [0.0] * model.nv
         for k, (i, j) in enumerate(zip(at_q, at_v, strict=True)):
@@ -230,6 +235,15 @@ def gait_control(
 
     control_of: Callable[[Any], Any] = control
     return control_of
+
+
+def leveling_angles(quaternion: Sequence[Any], *rates: Any) -> list[Any]:
+    """Return roll and pitch of a base plus 0.05 s of their rates, within 0.3 rad."""
+    w, x, y, z = quaternion
+    roll = np.arctan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
+    pitch = 2.0 * (w * y - z * x)
+    angles = zip((roll, pitch), rates, strict=True)
+    return [np.clip(angle + 0.05 * rate, -0.3, 0.3) for angle, rate in angles]
 
 
 def gait_waves(angle: Any) -> tuple[list[Any], list[Any]]:

@@ -20,7 +20,7 @@ from tiburon.control.cartesian_path import CartesianPath, PoseSample
 from tiburon.control.run_time import RunTimeFields, forms, run_time_fields, table_handles
 from tiburon.errors import DomainError, ModelError, ShapeError
 from tiburon.functions.dynamics import gravity_force, mass_matrix
-from tiburon.model import Model, Water
+from tiburon.model import Joint, Model, Water
 from tiburon.record import record
 from tiburon.simulation.state import State
 from tiburon.spatial import (
@@ -107,13 +107,7 @@ class StationKeeping(RunTimeFields):
                 f"model {model.name!r}: station keeping needs one floating base, got {len(bases)}"
             )
         joint = bases[0].joint
-        pose = joint.pose
-        if not (np.array_equal(pose.rotation, np.eye(3)) and not any(pose.translation)):
-            raise ModelError(
-                f"joint {joint.name!r}: station keeping needs a free joint that starts in the "
-                "world's own frame, got one with a pose",
-                name=joint.name,
-            )
+        check_starts_in_world(joint, "station keeping")
         refuse_unusable("target", target)
         position = model.neutral() if q is None else vector("q", q, model.nq)
         if target is None:
@@ -181,6 +175,17 @@ class StationKeeping(RunTimeFields):
         """Return joint, options and the forms of allocation and target."""
         form = forms(self, self.run_time_names)
         return (form, self.joint, self.compensates_gravity, self.name)
+
+
+def check_starts_in_world(joint: Joint, what: str) -> None:
+    """Refuse a free joint whose frame is not that of the world."""
+    pose = joint.pose
+    if not np.array_equal(pose.rotation, np.eye(3)) or any(pose.translation):
+        raise ModelError(
+            f"joint {joint.name!r}: {what} needs a free joint that starts in the world's own "
+            "frame, got one with a pose",
+            name=joint.name,
+        )
 
 
 def pose_errors(

@@ -23,7 +23,7 @@ from tiburon.actuation.piecewise import entries, joined
 from tiburon.argument_checks import is_number
 from tiburon.arrays import NDArray
 from tiburon.control.allocation import ThrusterAllocation
-from tiburon.control.gait import Gait, gait_waves, leg_joints
+from tiburon.control.gait import Gait, gait_waves, leg_joints, leveling_angles
 from tiburon.errors import DomainError, ModelError, shown
 from tiburon.functions.assembly import resting_position
 from tiburon.functions.closed_loops import constraint_residual, loop_jacobian
@@ -570,13 +570,7 @@ class Pilot:
         waves, slopes = gait_waves(2.0 * np.pi * phase)
         pace = 2.0 * np.pi / unit.period
         q, v = entries(state.q), entries(state.v)
-        w, x, y, z = q[unit.base : unit.base + 4]
-        roll = np.arctan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
-        pitch = 2.0 * (w * y - z * x)
-        tilt = [
-            np.clip(angle + 0.05 * rate, -0.3, 0.3)
-            for angle, rate in ((roll, v[unit.body]), (pitch, v[unit.body + 1]))
-        ]
+        tilt = leveling_angles(q[unit.base : unit.base + 4], v[unit.body], v[unit.body + 1])
         for leg in unit.joints:
             parts = [
                 effort * a + speed * b + turning * c

@@ -287,13 +287,19 @@ def _part(geometry: Geometry, density: float, panels: int) -> _Part:
     return _Part(solid.volume, np.zeros(3), added, solid.drag, quality)
 
 
+def velocity_shift(offset: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the matrix from the velocity of a point to that at an offset [m], shape (6, 6)."""
+    x, y, z = offset
+    shift = np.eye(6)
+    shift[3:, :3] = [[0.0, z, -y], [-z, 0.0, x], [y, -x, 0.0]]
+    return shift
+
+
 def _about_origin(
     added: NDArray[np.float64], R: NDArray[np.float64], p: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Transform the added mass of a solid at a pose to the body origin, angular rows first."""
-    x, y, z = p
-    to_middle = np.eye(6)
-    to_middle[3:, :3] = [[0.0, z, -y], [-z, 0.0, x], [y, -x, 0.0]]
+    to_middle = velocity_shift(p)
     both = np.zeros((6, 6))
     both[:3, :3] = both[3:, 3:] = R
     result: NDArray[np.float64] = to_middle.T @ both @ added @ both.T @ to_middle

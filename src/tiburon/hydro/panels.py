@@ -43,7 +43,7 @@ import numpy as np
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, ModelFileError
-from tiburon.hydro.coefficients import ellipsoid_added_mass
+from tiburon.hydro.coefficients import ellipsoid_added_mass, velocity_shift
 from tiburon.hydro.mesh import Mesh, load_mesh
 from tiburon.model.body import MeshShape
 from tiburon.model.body_fluid import BoxDrag, Drag, EllipsoidDrag
@@ -479,10 +479,7 @@ def _about(A: Floats, size: float, density: float, offset: Floats) -> Floats:
         offset: From the point to the center [m].
     """
     units = np.repeat([size**2.5, size**1.5], 3)
-    x, y, z = offset
-    # from the velocity of the point to that of the center
-    to_center = np.eye(6)
-    to_center[3:, :3] = [[0.0, z, -y], [-z, 0.0, x], [y, -x, 0.0]]
+    to_center = velocity_shift(offset)
     found: Floats = density * to_center.T @ (A * np.outer(units, units)) @ to_center
     return 0.5 * (found + found.T)
 

@@ -38,7 +38,7 @@ from tiburon.simulation.integrators.method import Pair
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.rate_jacobian import ImplicitRates
 from tiburon.simulation.run_parameters import bind_parameters
-from tiburon.simulation.step import MOST_STEPS, chosen, traced_rates
+from tiburon.simulation.step import MOST_STEPS, chosen, resting_state, traced_rates
 from tiburon.simulation.system import ELEMENTS, System
 from tiburon.spatial import Scalar
 from tiburon.trace.program import Input, Program
@@ -108,16 +108,10 @@ class _Going(NamedTuple):
 
 def memory_form(system: System, pair: Pair) -> tuple[int, Structure]:
     """Return what a case carries along: how many numbers, in which form."""
-    model = system.model
-    w = (0.0,) * (model.nv + system.nx)
-    q = tuple(float(x) for x in model.neutral())
-
-    def resting(*_: Any) -> Scalars:
-        return w
-
+    q, w, rates = resting_state(system)
     tolerances = Tolerances(1.0, 1.0)
     leaves, structure = flatten(
-        start_adaptive(pair, Manifold(model), resting, q, w, 0.0, tolerances, 1.0)
+        start_adaptive(pair, Manifold(system.model), rates, q, w, 0.0, tolerances, 1.0)
     )
     return len(leaves), structure
 

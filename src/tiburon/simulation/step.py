@@ -199,19 +199,18 @@ class Stepping:
         self.under = under
 
 
+def resting_state(system: System) -> tuple[Scalars, Scalars, Any]:
+    """Return q and w of a robot at rest, and rates that keep it there: for the form of memory."""
+    w = (0.0,) * (system.model.nv + system.nx)
+    return tuple(float(x) for x in system.model.neutral()), w, lambda *_: w
+
+
 def memory_form(system: System, method: Method) -> tuple[int, Structure]:
     """Return the size and the structure of what a multi-step method carries between steps."""
-    model = system.model
-    w = (0.0,) * (model.nv + system.nx)
-    q = tuple(float(x) for x in model.neutral())
-
-    def resting(*_: Any) -> Scalars:
-        return w
-
-    rates: Any = resting
+    q, w, rates = resting_state(system)
     if method.keeps_inertia:
         rates = KeptSystem(system).under((0.0,) * system.drive_size)
-    leaves, structure = flatten(method.start(Manifold(model), rates, q, w, 1.0, 0.0))
+    leaves, structure = flatten(method.start(Manifold(system.model), rates, q, w, 1.0, 0.0))
     return len(leaves), structure
 
 
