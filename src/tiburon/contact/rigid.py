@@ -141,13 +141,19 @@ class RowGroup(NamedTuple):
             return self.rows
         support = self.support
         columns = [[row.get(i, 0.0) for row in self.rows] for i in support]
-        found: list[ContactRow] = []
-        for own in self.points:
-            parts = [at_point(own, column) for column in columns]
-            found += [
-                {i: part[axis] for i, part in zip(support, parts, strict=True)} for axis in range(3)
-            ]
-        return found
+        return [
+            {i: part[axis] for i, part in zip(support, parts, strict=True)}
+            for parts in _at_points(self.points, columns)
+            for axis in range(3)
+        ]
+
+
+@function
+def _at_points(
+    points: list[tuple[Scalar, ...]], columns: list[list[Scalar]]
+) -> list[list[list[Scalar]]]:
+    """Return the columns of all points of a body, by code that similar bodies share."""
+    return [[at_point(own, column) for column in columns] for own in points]
 
 
 class Compliance(NamedTuple):

@@ -192,7 +192,16 @@ class _TreeSolver:
         elements = FactorTree(expanded_parents(plan)).layout.elements()
         # the one that contacts have, too: equal operations are one
         self._metric = TreeMetric(plan, chosen_mass_elements(plan, JointVector(q), elements))
-        self._still = (0.0,) * plan.nv
+        # traced once for all impulses
+        self._vectors = before_products(plan)(self._force_vectors)
+
+    def _force_vectors(self, q: Sequence[Scalar], w: Sequence[Scalar]) -> ForceVectors:
+        """Return what the derivative of H w consists of."""
+        plan, still = self._plan, JointVector((0.0,) * self._plan.nv)
+        position, change = JointVector(q), JointVector(w)
+        terms = state_terms(plan, position, still, ZERO3)
+        local = partial(_added_forces, plan) if any(b.added for b in plan.bodies) else None
+        return force_vectors(plan, position, still, change, terms, local=local)
 
     def unbalanced(self, w: Sequence[Scalar], of_force: list[list[Scalar]]) -> Any:
         """Return the derivative of H w - J^T f by position, at constant w and impulses.
@@ -202,16 +211,7 @@ class _TreeSolver:
             of_force: Derivative of J^T f.
         """
         plan, n = self._plan, self._plan.nv
-
-        @before_products(plan)
-        def vectors(*state: Any) -> ForceVectors:
-            position, change = map(JointVector, state)
-            still = JointVector(self._still)
-            terms = state_terms(plan, position, still, ZERO3)
-            local = partial(_added_forces, plan) if any(b.added for b in plan.bodies) else None
-            return force_vectors(plan, position, still, change, terms, local=local)
-
-        found, _ = force_matrices(plan, vectors(list(self._q), list(w)))
+        found, _ = force_matrices(plan, self._vectors(list(self._q), list(w)))
         return as_traced(found).reshape(n, n) - as_traced(of_force).reshape(n, n)
 
     def solved(self, *columns: Any) -> Any:
