@@ -183,6 +183,21 @@ def test_arms_that_turn_a_bar_lose_least_or_squeeze_least():
     assert less_force < force
 
 
+def test_a_four_bar_shakes_with_one_motor_and_not_with_three():
+    """Supports in the runs, moment and power of the motion (Nahon 1991, section 7.1)."""
+    from tiburon.demos.four_bar import MOTORS, swing
+
+    one, three = (swing(motors, 0.05) for motors in MOTORS.values())
+    for found in (one, three):
+        assert found.run.status == "finished"
+        assert found.off < 1e-4
+    assert np.linalg.norm(one.forces, axis=-1).max() > 2.0
+    assert np.linalg.norm(three.forces, axis=-1).max() < 3e-4
+    assert one.moment.max() > 3.0
+    np.testing.assert_allclose(one.moment, three.moment, atol=1e-9)
+    np.testing.assert_allclose(one.power, three.power, atol=1e-9)
+
+
 def _numbers(fact):
     """Return the first number of a sentence that is followed by N or J, and the last one."""
     import re

@@ -16,6 +16,11 @@ DEMOS: dict[str, tuple[str, str, str]] = {
     "landing": ("landing", "landing", "a dog trots by load sharing, with and without smoothing"),
     "pour": ("pour", "pick_and_pour", "a hand picks up a glass and pours, with 20 % less friction"),
     "bar": ("bar", "bar", "two arms turn a bar by the least loss, or with the least squeeze"),
+    "four_bar": (
+        "four_bar",
+        "four_bar",
+        "a linkage shakes its frame with one motor, not with three",
+    ),
     "strandbeest": ("beach", "strandbeest", "Jansen's beach animal walks on sand"),
 }
 """By name: module, function, description."""
