@@ -3,6 +3,7 @@
 import json
 import random
 import struct
+import sys
 
 import numpy as np
 import pytest
@@ -103,7 +104,18 @@ def test_scale_factors_convert_to_meters(tmp_path):
         ("box.ply", b"ply\nformat ascii 1.0\nelement vertex 99999999999\nend_header\n", "PLY|tri"),
         ("box.off", b"OFF\n999999999999 4 0\n", "OFF"),
         ("box.glb", b"glTF" + b"\xff" * 40, "GLB"),
-        ("box.dae", b"<COLLADA/>", r"expected a mesh \(.stl, .obj, .ply, .off, .glb\), got '.dae'"),
+        ("box.fbx", b"x", r"expected a mesh \(.stl, .obj, .ply, .off, .glb, .dae\), got '.fbx'"),
+        ("box.dae", b"<COLLADA", r"cannot be read as DAE"),
+        (
+            "box.dae",
+            b'<!DOCTYPE a [<!ENTITY b "c">]><COLLADA>&b;</COLLADA>',
+            r"cannot be read as DAE \(DTDForbidden",
+        ),
+        (
+            "box.dae",
+            b'<COLLADA xmlns="n"><instance_node/></COLLADA>',
+            r"each placed directly, got 0 and instances of nodes",
+        ),
     ],
 )
 def test_damaged_files_are_refused_with_a_message(name, content, message, tmp_path):
@@ -212,3 +224,37 @@ def test_meshes_in_binary_gltf_are_read(tmp_path):
     box = trimesh.creation.box((1.0, 2.0, 3.0))
     (tmp_path / "box.glb").write_bytes(box.export(file_type="glb"))
     assert tb.load_mesh(tmp_path / "box.glb").volume == pytest.approx(6.0, rel=1e-6)
+
+
+DAE = """<COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema" version="1.4.1">
+<asset><created>2026-01-01T00:00:00</created><modified>2026-01-01T00:00:00</modified>
+<unit name="cm" meter="0.01"/><up_axis>Y_UP</up_axis></asset>
+<library_geometries><geometry id="g" name="g"><mesh>
+<source id="v"><float_array id="a" count="12">0 0 0 60 0 0 0 60 0 0 0 60</float_array>
+<technique_common><accessor source="#a" count="4" stride="3"><param name="X" type="float"/>
+<param name="Y" type="float"/><param name="Z" type="float"/></accessor></technique_common></source>
+<vertices id="w"><input semantic="POSITION" source="#v"/></vertices>
+<triangles count="4"><input semantic="VERTEX" source="#w" offset="0"/>
+<p>0 2 1 0 1 3 0 3 2 1 2 3</p></triangles></mesh></geometry></library_geometries>
+<library_visual_scenes><visual_scene id="s"><node id="n">
+<matrix>1 0 0 100 0 1 0 0 0 0 1 0 0 0 0 1</matrix><instance_geometry url="#g"/></node>
+</visual_scene></library_visual_scenes>
+<scene><instance_visual_scene url="#s"/></scene></COLLADA>"""
+
+
+def test_collada_meshes_are_read_in_meters(tmp_path):
+    """The unit of the file and places of its nodes count; the axis that it calls up does not."""
+    pytest.importorskip("collada", reason="pip install 'tiburon[collada]'")
+    file = tmp_path / "corner.dae"
+    file.write_text(DAE)
+    mesh = tb.load_mesh(file)
+    assert mesh.volume == pytest.approx(0.6**3 / 6.0)
+    np.testing.assert_allclose(mesh.vertices.max(axis=0), (1.6, 0.6, 0.6))
+
+
+def test_collada_without_its_reader_names_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "collada", None)
+    file = tmp_path / "corner.dae"
+    file.write_text(DAE)
+    with pytest.raises(tb.MissingExtraError, match=r"pip install 'tiburon\[collada\]'"):
+        tb.load_mesh(file)

@@ -53,6 +53,7 @@ from tiburon.model import JointCoupling, LoopClosure, Model, TracedClosure
 from tiburon.model.body import WORLD
 from tiburon.model.joint_constraints import Advance, Measure, Offset, Tilt, Turn
 from tiburon.native.pool import default_threads
+from tiburon.notebook import notebook_table
 from tiburon.record import record
 from tiburon.spatial import Vec3
 
@@ -497,6 +498,21 @@ class Mobility:
     def summary(self) -> str:
         """The same in a sentence or two."""
         return mobility_words(self)
+
+    def _repr_html_(self) -> str:
+        """Return a table of the counts, for notebooks."""
+        rows = [
+            ("mobility here", self.mobility),
+            ("mobility nearby", self.regular_mobility),
+            ("by the Chebyshev-Gruebler count", self.counted_mobility),
+            ("independent cycles", self.cycles),
+            ("constraints, redundant", f"{self.equations}, {len(self.redundant)}"),
+            ("driven joints", ", ".join(self.driven) or "none"),
+            ("actuation redundancy", self.redundancy),
+            ("free with motors locked", ", ".join(self.loose) or "nothing"),
+            ("condition", f"{self.condition:.4g}"),
+        ]
+        return notebook_table("Mobility", rows, note=self.summary)
 
 
 @public

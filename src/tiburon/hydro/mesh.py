@@ -29,7 +29,7 @@ import numpy as np
 from tiburon.argument_checks import refuse_unusable
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
-from tiburon.errors import ModelError, ModelFileError
+from tiburon.errors import MissingExtraError, ModelError, ModelFileError
 from tiburon.model.inertia import Inertia
 from tiburon.model.pose import Pose
 from tiburon.model.value_checks import Vec3, number, vec3
@@ -481,8 +481,8 @@ def _checked(vertices: ArrayLike, faces: ArrayLike, name: str) -> tuple[Floats, 
 FILE_BYTES = 64 * 2**20
 """Largest mesh file read [bytes]."""
 
-MESH_FORMATS = ("stl", "obj", "ply", "off", "glb")
-"""Formats, by file suffix."""
+MESH_FORMATS = ("stl", "obj", "ply", "off", "glb", "dae")
+"""Formats, by file suffix; Collada (.dae) needs the extra `collada`."""
 
 
 @public
@@ -536,6 +536,7 @@ def _triangles(
         _check_stl(content, file)
     if kind == "glb":
         _check_glb(content, file)
+    unit = _unit_of_dae(content, file) if kind == "dae" else 1.0
     try:
         # non-finite values are rejected by Mesh
         with np.errstate(all="ignore"):
@@ -546,7 +547,7 @@ def _triangles(
                 resolver=None,
                 skip_materials=True,
             )
-        vertices = np.asarray(found.vertices, dtype=np.float64).reshape(-1, 3)
+        vertices = unit * np.asarray(found.vertices, dtype=np.float64).reshape(-1, 3)
         faces = np.asarray(found.faces, dtype=np.int64).reshape(-1, 3)
     except MemoryError as error:
         reason = "claims more data than fits into memory; export it again"
@@ -563,6 +564,43 @@ def _triangles(
             f"must hold 4 to {MAX_FACES} triangles, got {len(faces)}; export it again, or simplify",
         )
     return vertices, faces
+
+
+def _unit_of_dae(content: bytes, file: Path) -> float:
+    """Return the unit of length of a Collada file [m].
+
+    The axis that it calls up is ignored, as by other readers of robot files.
+
+    Raises:
+        ModelFileError: If it has entities, which would expand, or too many mesh instances: any
+            number of nodes may reference the same mesh.
+        MissingExtraError: Without the extra `collada`.
+    """
+    from defusedxml import DefusedXmlException
+    from defusedxml.ElementTree import ParseError, fromstring
+
+    try:
+        root = fromstring(content, forbid_dtd=True)
+    except (DefusedXmlException, ParseError) as error:
+        cause = f"{type(error).__name__}: {str(error)[:120]}"
+        raise ModelFileError(file, f"cannot be read as DAE ({cause}); export it again") from error
+    uses = sum(1 for node in root.iter() if node.tag.endswith("}instance_geometry"))
+    nested = any(node.tag.endswith("}instance_node") for node in root.iter())
+    if uses > MAX_SHELLS or nested:
+        raise ModelFileError(
+            file,
+            f"must use at most {MAX_SHELLS} geometries, each placed directly, got {uses}"
+            f"{' and instances of nodes' if nested else ''}; join the meshes and export it again",
+        )
+    try:
+        import collada  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("pycollada", "collada", f"{file.name}: a Collada mesh") from None
+    units = (node.get("meter") for node in root.iter() if node.tag.endswith("}unit"))
+    try:
+        return float(next(units, None) or 1.0)
+    except ValueError as error:
+        raise ModelFileError(file, f"has a unit that is no number ({error}); correct it") from error
 
 
 def _check_glb(content: bytes, file: Path) -> None:

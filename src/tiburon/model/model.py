@@ -23,6 +23,7 @@ from tiburon.model.pose import Pose
 from tiburon.model.user_code import UserParts
 from tiburon.model.value_checks import check_name
 from tiburon.native.cache_file import blake2b
+from tiburon.notebook import notebook_table
 from tiburon.trace.declared import structure_text
 
 if TYPE_CHECKING:
@@ -221,6 +222,27 @@ class Model(StateSpace):
             f"<Model {self.name!r}: {len(self.bodies)} bodies, nq={self.nq}, nv={self.nv}, "
             f"{self.total_mass:.6g} kg{loops}>"
         )
+
+    def _repr_html_(self) -> str:
+        """Return a table of bodies and joints, for notebooks."""
+        rows = (
+            (
+                body.name,
+                body.parent,
+                f"{body.joint.name} ({body.joint.kind})",
+                body.joint.dof,
+                f"{body.inertia.mass:.4g}",
+            )
+            for body in self.bodies
+        )
+        parts = [f"nq = {self.nq}, nv = {self.nv}", f"{self.total_mass:.6g} kg"]
+        for name in ("loops", "thrusters", "actuators"):
+            count = len(getattr(self, name))
+            parts += [f"{count} {name}"] if count else []
+        head = ("body", "parent", "joint", "DoF", "mass [kg]")
+        about = self.about.strip().rstrip(".")
+        title = f"{self.name}: {about}" if about else self.name
+        return notebook_table(title, rows, head, ", ".join(parts))
 
     # -- actuated joints --------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from tiburon.arrays import NDArray
+from tiburon.notebook import notebook_table
 from tiburon.record import record
 
 __all__ = [
@@ -102,6 +103,13 @@ class Outcome:
     def __str__(self) -> str:
         return self.message
 
+    def _repr_html_(self) -> str:
+        """Return a table of the outcome, for notebooks."""
+        rows = [("status", self.status), ("time [s]", f"{self.time:.6g}")]
+        named = (("event", self.event), ("body", self.body), ("quantity", self.quantity))
+        rows += [(name, text) for name, text in named if text is not None]
+        return notebook_table("Outcome", rows, note=self.message)
+
 
 class SharedOutcome(NamedTuple):
     """Outcome of all cases of a batch that ended together, at one time."""
@@ -162,6 +170,17 @@ class Outcomes(Sequence[Outcome]):
 
     def __repr__(self) -> str:
         return repr(tuple(self))
+
+    def _repr_html_(self) -> str:
+        """Return how many cases ended how, with the first of each kind, for notebooks."""
+        statuses, times = self.statuses, self.times
+        first = {status: case for case, status in reversed(list(enumerate(statuses)))}
+        rows = (
+            (status, statuses.count(status), case, f"{times[case]:.6g}", self[case].message)
+            for status, case in sorted(first.items())
+        )
+        head = ("status", "cases", "first case", "its time [s]", "message")
+        return notebook_table(f"Outcomes of {len(self)} cases", rows, head)
 
     @property
     def statuses(self) -> list[str]:

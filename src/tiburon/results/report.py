@@ -16,6 +16,7 @@ from tiburon.arrays import NDArray
 from tiburon.errors import RunFileError
 from tiburon.hydro.thrust import thrust_of
 from tiburon.model import Water, World
+from tiburon.notebook import notebook_table
 from tiburon.results.quantities import touches
 from tiburon.version import installed_version
 from tiburon.viewer.plots import plot_dataset
@@ -129,16 +130,9 @@ def _energies(run: "Trajectory") -> "dict[str, xarray.DataArray]":
 
 def run_as_html(run: "Trajectory") -> str:
     """Return a small table for notebooks."""
-    rows = "".join(
-        f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-        f"<td style='text-align:left'>{html.escape(text)}</td></tr>"
-        for name, text in facts_of(run).items()
-    )
-    names = html.escape(", ".join(run.names))
-    return (
-        f"<div><b>Trajectory of {html.escape(run.model.name)}</b><table>{rows}</table>"
-        f"<small>run.data, run.plot(...), run.report(...); run.get: {names}</small></div>"
-    )
+    names = ", ".join(run.names)
+    note = f"run.data, run.plot(...), run.report(...); run.get: {names}"
+    return notebook_table(f"Trajectory of {run.model.name}", facts_of(run).items(), note=note)
 
 
 def write_run_report(run: "Trajectory", path: Path) -> Path:

@@ -424,6 +424,46 @@ class Trajectory:
 
         return save_replay(self, Path(path), **options)
 
+    def save_video(
+        self,
+        path: "str | os.PathLike[str]",
+        *,
+        fps: float = 30.0,
+        speed: float = 1.0,
+        width: int = 960,
+        height: int = 540,
+        **options: Any,
+    ) -> Path:
+        """Write a video of the run, drawn as its replay page; needs the extra `video`.
+
+        Chromium, Chrome or Edge must be installed; it draws without a window, about ten frames a
+        second without a graphics processor.
+
+        Args:
+            path: File to write (.mp4, .webm or .gif); an existing one is replaced.
+            fps: Frames per second.
+            speed: Seconds of the run per second of the video.
+            width: Width [pixels], even.
+            height: Height [pixels], even.
+            **options: As in `tiburon.viewer.replay_html`, such as ``camera="follow"``.
+
+        Returns:
+            The path.
+
+        Raises:
+            MissingExtraError: Without the extra `video`.
+
+        Example:
+            ``run.save_video("dive.mp4", camera="follow")``
+        """
+        from tiburon.results.report import replay_of
+        from tiburon.viewer.video import save_video
+
+        first, last = self.span
+        size = (width, height)
+        page = replay_of(self, **options)
+        return save_video(page, last - first, Path(path), fps=fps, speed=speed, size=size)
+
     def view(self, *, live: bool | None = None, **options: Any) -> "LiveReplay | Path":
         """Replay the run in the browser.
 

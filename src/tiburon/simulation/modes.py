@@ -28,6 +28,7 @@ from tiburon.errors import DomainError, ModelError, RunFileError, shown
 from tiburon.functions.assembly import resting_position
 from tiburon.functions.library import check_places
 from tiburon.model import Model, Water, World
+from tiburon.notebook import notebook_table
 from tiburon.record import record
 from tiburon.simulation.eigenmodes import EigenModes
 from tiburon.simulation.equilibrium import ClosedMotion, SmallMotion, settle
@@ -96,6 +97,16 @@ class Mode:
 
     def __repr__(self) -> str:
         return f"<Mode: {_described(self)}>"
+
+    def _cells(self) -> tuple[str, ...]:
+        """Return kind, frequency, damping ratio and time constant as texts."""
+        turns = bool(self.eigenvalue.imag)
+        return (
+            self.kind,
+            f"{self.frequency:.4g}" if turns else "",
+            f"{self.damping_ratio:.4g}" if turns else "",
+            f"{self.time_constant:.4g}" if np.isfinite(self.time_constant) else "",
+        )
 
 
 @record(eq=False)
@@ -269,6 +280,13 @@ class Modes:
             f"<Modes of {self.model.name!r}: {len(self.free)} free, {len(self.oscillations)} "
             f"oscillating of {len(self)}, {stable}>"
         )
+
+    def _repr_html_(self) -> str:
+        """Return a table of the modes, for notebooks."""
+        rows = ((k, *self[k]._cells()) for k in range(len(self)))
+        head = ("mode", "kind", "frequency [Hz]", "damping ratio", "time constant [s]")
+        state = "stable" if self.is_stable else "unstable"
+        return notebook_table(f"Modes of {self.model.name}: {state}", rows, head)
 
     def __str__(self) -> str:
         return self.table()

@@ -1,0 +1,37 @@
+"""Tables that notebooks show for objects of this package."""
+
+import html
+from collections.abc import Iterable, Sequence
+
+__all__ = ["notebook_table"]
+
+MOST_ROWS = 40
+"""Rows of a table; the number of further ones is told below it."""
+
+
+def notebook_table(
+    title: str, rows: Iterable[Sequence[object]], head: Sequence[str] = (), note: str = ""
+) -> str:
+    """Return a table as markup; all text is escaped.
+
+    Args:
+        title: What the object is.
+        rows: Cells; the first one of each row is its name.
+        head: Names of the columns; none by default.
+        note: A sentence below the table.
+    """
+    listed = [[str(cell) for cell in row] for row in rows]
+    left = len(listed) - MOST_ROWS
+    align = " style='text-align:left'"
+    parts = [f"<div><b>{html.escape(title)}</b><table>"]
+    if head:
+        parts.append(f"<tr>{''.join(f'<th{align}>{html.escape(x)}</th>' for x in head)}</tr>")
+    for name, *cells in listed[:MOST_ROWS]:
+        texts = "".join(f"<td{align}>{html.escape(cell)}</td>" for cell in cells)
+        parts.append(f"<tr><th{align}>{html.escape(name)}</th>{texts}</tr>")
+    parts.append("</table>")
+    notes = [f"and {left} more"] if left > 0 else []
+    notes += [note] if note else []
+    if notes:
+        parts.append(f"<small>{html.escape('; '.join(notes))}</small>")
+    return "".join([*parts, "</div>"])
