@@ -1,11 +1,13 @@
 """`tiburon validate`: options are checked before the work begins."""
 
 import numpy as np
+import pytest
 from typer.testing import CliRunner
 
 import tiburon as tb
 from tiburon.cli.application import application
 from tiburon.reproduce import pool
+from tiburon.reproduce.pool_causes import Cause
 
 RUNNER = CliRunner()
 
@@ -37,3 +39,24 @@ def test_a_replay_needs_a_page_and_a_run_that_exists(tmp_path):
 def test_a_folder_without_runs_is_refused(tmp_path):
     answer = RUNNER.invoke(application, ["validate", "pool", "--data", str(tmp_path)])
     assert isinstance(answer.exception, tb.RunFileError)
+
+
+@pytest.mark.parametrize(("pitch", "code"), [(0.09, 0), (0.11, 1)])
+def test_the_exit_code_is_the_verdict(tmp_path, monkeypatch, pitch, code):
+    """0 if all bounds are met, 1 if one is missed; the table says which."""
+    run_of(tmp_path)
+    rows = (
+        pool.PoolRow("identified", 0.06, pitch, 0.3, 0.3),
+        pool.PoolRow("identified, trimmed", 0.05, 0.07, 0.2, 0.2),
+    )
+    ringing = (pool.Ringing("run_005-1", 0.32, 0.33),)
+    runs, causes = pool.load_pool(tmp_path), (Cause("height", 0.01, 0.01, "part", "why"),)
+    table = pool.PoolTable(
+        rows, (0.09, 0.07, 0.01, 0.02), ringing, {}, runs, {}, causes, (), None, 0.0, "other runs"
+    )
+    monkeypatch.setattr(pool, "validate_pool", lambda *_, **__: table)
+    answer = RUNNER.invoke(application, ["validate", "pool", "--data", str(tmp_path)])
+    assert answer.exception is None or isinstance(answer.exception, SystemExit)
+    assert answer.exit_code == code
+    line = next(text for text in answer.output.splitlines() if text.startswith("identified  "))
+    assert line.rstrip().endswith("met" if code == 0 else "MISSED")
