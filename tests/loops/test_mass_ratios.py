@@ -69,7 +69,7 @@ def with_load(model, factor):
 
 @pytest.mark.parametrize("grasp", ["rigid", "ball"])
 @pytest.mark.parametrize("factor", [1e-9, 1e9])
-def test_errors_are_those_that_the_ratio_tells(grasp, factor):
+def test_errors_follow_the_reported_ratio(grasp, factor):
     """Two ball grasps leave a load free to spin: its own inertia alone counts there."""
     rng = np.random.default_rng(3)
     model, q = random_star("free load", rng, arms=2, grasp=grasp)

@@ -53,6 +53,7 @@ from tiburon.load_sharing.limits.contact import (
     FrictionPyramid,
     Torsion,
     Unilateral,
+    bounds_of,
     friction_directions,
 )
 from tiburon.load_sharing.limits.drive import DriveLimit
@@ -2031,15 +2032,7 @@ def _bounds(
         for name, pair in given.items():
             if name not in names:
                 raise UnknownNameError("driven joint", name, list(names))
-            what = f"torque limits of {name!r}"
-            try:
-                low, high = (float(x) for x in pair)
-            except (TypeError, ValueError):
-                raise DomainError(what, "a smallest and a largest value", shown(pair)) from None
-            if not low <= high:
-                raise DomainError(
-                    what, "the smallest first", f"{low:g}, {high:g}", advice="swap them"
-                )
+            low, high = bounds_of(f"torque limits of {name!r}", pair)
             found += [DrivenJoint(int(i), low, high) for i in model.indices([name], of="v")]
     elif not isinstance(given, (bool, np.bool_)):
         raise DomainError("torque_limits", "True, False or limits by joint name", shown(given))

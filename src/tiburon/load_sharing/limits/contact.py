@@ -145,7 +145,7 @@ class NormalForceLimit(Limit):
         if not isinstance(forces, dict):
             raise DomainError("normal force limits", "pairs by name of a contact", shown(forces))
         for name, pair in forces.items():
-            rows.append((str(name), *_pair(f"normal force limits of {name!r}", pair)))
+            rows.append((str(name), *bounds_of(f"normal force limits of {name!r}", pair)))
         object.__setattr__(self, "forces", tuple(rows))
 
     def form(self) -> "NormalForceLimit":
@@ -187,7 +187,7 @@ class NormalForceLimit(Limit):
         return found
 
 
-def _pair(what: str, pair: object) -> tuple[float, float]:
+def bounds_of(what: str, pair: object) -> tuple[float, float]:
     """Return a smallest and a largest value, in this order."""
     try:
         low, high = (float(x) for x in pair)  # type: ignore[attr-defined]

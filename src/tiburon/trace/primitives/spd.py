@@ -17,8 +17,10 @@ from typing import Any
 from tiburon.trace.graph import Graph
 from tiburon.trace.primitives.primitive import (
     Factorization,
+    Index,
     Machine,
     Memory,
+    Number,
     SymmetricSolve,
     dot,
     numbers_of,
@@ -35,6 +37,17 @@ def _place(i: int, j: int) -> int:
     return i * (i + 1) // 2 + j if i >= j else _place(j, i)
 
 
+def inverted_pivot(
+    m: Machine, given: Memory, found: Memory, diagonal: Index, expected: str
+) -> Number:
+    """Replace a pivot by its inverse and return that; NaN if it is not positive."""
+    pivot = m.load(found, diagonal)
+    positive = m.less(m.mul(m.constant(LOST_PIVOT), m.load(given, diagonal)), pivot)
+    inverse = m.div(m.constant(1.0), m.require(positive, pivot, expected))
+    m.store(found, diagonal, inverse)
+    return inverse
+
+
 class FactorSpd(Factorization):
     """Factor: n(n+1)/2 elements of A to as many of L and 1/D; NaN if not positive definite."""
 
@@ -47,21 +60,18 @@ class FactorSpd(Factorization):
         """Eliminate column by column, updating all that remains (right-looking)."""
         n = self.size
         row = m.table([_place(i, 0) for i in range(n)])
-        one, lost = m.constant(1.0), m.constant(LOST_PIVOT)
         for place in m.loop(0, self.argument_count):
             m.store(found, place, m.load(given, place))
         for k in m.loop(0, n):
             diagonal = m.lookup(row, k) + k
-            pivot = m.load(found, diagonal)
-            positive = m.less(m.mul(lost, m.load(given, diagonal)), pivot)
-            pivot = m.require(
-                positive,
-                pivot,
+            inverse = inverted_pivot(
+                m,
+                given,
+                found,
+                diagonal,
                 "a positive definite matrix; check masses and inertias, "
                 "or use solve_least_squares for redundant equations",
             )
-            inverse = m.div(one, pivot)
-            m.store(found, diagonal, inverse)
             # from the last row up: the column above a row is then still that of L D
             for i in m.loop(k + 1, n, down=True):
                 start = m.lookup(row, i)

@@ -35,7 +35,7 @@ from tiburon.trace.primitives.primitive import (
     shape_of,
     square_size,
 )
-from tiburon.trace.primitives.spd import INLINE_SIZE, LOST_PIVOT
+from tiburon.trace.primitives.spd import INLINE_SIZE, inverted_pivot
 
 
 class _Layout:
@@ -94,20 +94,14 @@ class FactorTree(TreePrimitive, Factorization):
         starts = m.table(layout.starts)
         # the row that each stored column belongs to
         rows = m.table([layout.starts[j] for _, j in layout.elements()])
-        one, lost = m.constant(1.0), m.constant(LOST_PIVOT)
         for place in m.loop(0, layout.stored):
             m.store(found, place, m.load(given, place))
         for k in m.loop(0, layout.size, down=True):
             start = m.lookup(starts, k)
             depth = m.lookup(starts, k + 1) - start - 1
             diagonal = start + depth
-            pivot = m.load(found, diagonal)
-            positive = m.less(m.mul(lost, m.load(given, diagonal)), pivot)
-            pivot = m.require(
-                positive, pivot, "a positive definite mass matrix; check masses and inertias"
-            )
-            inverse = m.div(one, pivot)
-            m.store(found, diagonal, inverse)
+            expected = "a positive definite mass matrix; check masses and inertias"
+            inverse = inverted_pivot(m, given, found, diagonal, expected)
             # from the nearest ancestor up: the elements above are then still those of D L
             for t in m.loop(0, depth, down=True):
                 entry = m.mul(m.load(found, start + t), inverse)
