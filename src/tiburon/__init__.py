@@ -150,6 +150,11 @@ if TYPE_CHECKING:
     from tiburon.functions.dynamics import mass_matrix as mass_matrix
     from tiburon.functions.dynamics import prepare_dynamics as prepare_dynamics
     from tiburon.functions.dynamics import regressor as regressor
+    from tiburon.functions.fluid_regressor import fluid_regressor as fluid_regressor
+    from tiburon.functions.fluid_regressor import (
+        hydrodynamic_parameter_names as hydrodynamic_parameter_names,
+    )
+    from tiburon.functions.fluid_regressor import hydrodynamic_parameters as hydrodynamic_parameters
     from tiburon.functions.free_motion import FreeMotionShare as FreeMotionShare
     from tiburon.functions.free_motion import share_free_motion as share_free_motion
     from tiburon.functions.hybrid_dynamics import hybrid_dynamics as hybrid_dynamics

@@ -65,6 +65,9 @@ _NAMES = {
         inertial_parameter_names inertial_parameters inverse_dynamics inverse_mass_matrix
         joint_reactions mass_matrix prepare_dynamics regressor
     """,
+    "functions.fluid_regressor": """
+        fluid_regressor hydrodynamic_parameter_names hydrodynamic_parameters
+    """,
     "functions.free_motion": "FreeMotionShare share_free_motion",
     "functions.hybrid_dynamics": "hybrid_dynamics",
     "functions.inverse_kinematics": """

@@ -409,6 +409,10 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
     "contact_dependence": {"world": lambda m: _ground()},
     "contacts": {"world": lambda m: _ground()},
     "cylinder_flows": {"fluid": lambda m: tb.Water(viscosity=1e-3)},
+    "fluid_regressor": {
+        "fluid": lambda m: tb.Water(),
+        "bodies": lambda m: [m.bodies[-1].name],
+    },
     "fin_force": {"fluid": lambda m: tb.Water()},
     "flexible_link": {"section": lambda m: tb.BeamSection.tube(0.1)},
     "from_fossen": {"q": lambda m: tb.to_fossen(m, m.neutral()).q},
