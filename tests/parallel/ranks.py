@@ -98,6 +98,26 @@ elif task == "differ":
     except tb.PartnerError as error:
         with open(os.path.join(folder, f"differ-{size}-{rank}.json"), "w") as file:
             json.dump({"message": str(error)}, file)
+elif task == "cable":
+    # as root of a network namespace, with a cable to the other rank that is cut in the second run
+    def sent():
+        # of this process, whose namespace /sys does not show
+        with open("/proc/self/net/dev") as file:
+            (line,) = [one for one in file if one.strip().startswith("cable0")]
+        return int(line.partition(":")[2].split()[8])
+
+    robot, parts = short_chain()
+    q = np.full(robot.nq, 0.4)
+    tb.simulate(robot, 0.01, q=q, partition=parts, exchange=tb.MPIExchange())
+    before = sent()
+    run = tb.simulate(robot, 0.01, q=q, partition=parts, exchange=tb.MPIExchange())
+    used = sent() - before
+    bits = hashlib.blake2b(run.q.tobytes() + run.v.tobytes() + run.time.tobytes()).hexdigest()
+    if rank == 0:
+        disturb(1.0, lambda: os.system("ip link set cable0 down"))
+    cut = tb.simulate(robot, 1e4, q=q, partition=parts, exchange=tb.MPIExchange(patience=3.0))
+    numbers = sum(m.numbers * m.times for m in run.messages if m.sender == rank)
+    told(cut, whole=bits, bytes=used, sent=8 * numbers, place=os.readlink("/proc/self/ns/net"))
 elif task in ("killed", "hangs"):
     robot = chain(9)
     parts = tb.partition(robot, cuts=["joint_3", "joint_6"])

@@ -1,4 +1,4 @@
-"""A cluster of Dask over two network namespaces, joined by a virtual cable that is cut."""
+"""Dask workers, and MPI ranks, in two network namespaces joined by a virtual cable that is cut."""
 
 import os
 import pickle
@@ -8,20 +8,38 @@ import sys
 
 import pytest
 
+import tiburon as tb
 from tests.parallel.studies import content, study
-
-pytest.importorskip("distributed", reason="needs pip install 'tiburon[sweep]'")
+from tests.parallel.test_partition import short_chain
+from tests.parallel.test_ranks import MPIEXEC, ROOT, bits_of, environment, told_by
 
 CABLE = """
 ip link set lo up || exit 77
 unshare --net sleep 300 > /dev/null 2>&1 &
 far=$!
 sleep 0.5
-ip link add near0 type veth peer name far0 netns $far || exit 77
-ip addr add 10.9.0.1/24 dev near0 && ip link set near0 up
+ip link add cable0 type veth peer name cable0 netns $far || exit 77
+ip addr add 10.9.0.1/24 dev cable0 && ip link set cable0 up
 there="nsenter --net=/proc/$far/ns/net"
-$there ip link set lo up && $there ip addr add 10.9.0.2/24 dev far0 && $there ip link set far0 up
+$there ip link set lo up && $there ip addr add 10.9.0.2/24 dev cable0
+$there ip link set cable0 up
 """
+
+ISOLATED = ["unshare", "--user", "--map-root-user", "--net", "--mount", "bash", "-c"]
+
+needs_namespaces = pytest.mark.skipif(
+    shutil.which("unshare") is None, reason="needs namespaces of Linux"
+)
+
+
+@pytest.fixture(scope="module")
+def cable():
+    """Return the script that lays a cable; skip where that is not allowed."""
+    probe = subprocess.run([*ISOLATED, CABLE + "kill $far"], capture_output=True, check=False)
+    if probe.returncode:
+        pytest.skip(f"no virtual cable can be made here ({probe.stderr.decode()[:80]})")
+    return CABLE
+
 
 RUN = """
 export DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP=12s DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT=4s
@@ -35,7 +53,7 @@ $worker --host 10.9.0.1 --name near > /dev/null 2>&1 &
 near=$!
 $there $worker --host 10.9.0.2 --name far > /dev/null 2>&1 &
 away=$!
-$python %(driver)s %(folder)s near0
+$python %(driver)s %(folder)s cable0
 code=$?
 kill -9 $scheduler $near $away $far
 exit $code
@@ -88,19 +106,16 @@ with Client("tcp://10.9.0.1:8786", timeout=60) as client:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("unshare") is None, reason="needs namespaces of Linux")
-def test_a_cut_cable_costs_no_row(tmp_path):
+@needs_namespaces
+def test_a_cut_cable_costs_no_row(tmp_path, cable):
     """Workers at both ends compute; when the cable is cut, the near one does the rest."""
-    isolated = ["unshare", "--user", "--map-root-user", "--net", "--mount", "bash", "-c"]
-    probe = subprocess.run([*isolated, CABLE + "kill $far"], capture_output=True, check=False)
-    if probe.returncode:
-        pytest.skip(f"no virtual cable can be made here ({probe.stderr.decode()[:80]})")
+    pytest.importorskip("distributed", reason="needs pip install 'tiburon[sweep]'")
     driver = tmp_path / "driver.py"
     driver.write_text(DRIVER)
     names = {"python": sys.executable, "driver": driver, "folder": tmp_path}
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     done = subprocess.run(
-        [*isolated, CABLE + RUN % names],
+        [*ISOLATED, cable + RUN % names],
         env=env,
         capture_output=True,
         text=True,
@@ -111,3 +126,60 @@ def test_a_cut_cable_costs_no_row(tmp_path):
     assert "cable cut" in done.stdout
     whole = content(study(tmp_path / "reference.zarr").path)
     assert pickle.loads((tmp_path / "result.pickle").read_bytes()) == {"whole": whole, "cut": whole}
+
+
+RANKS = """
+# addresses of links are tentative at first
+sleep 2
+%(mpiexec)s -n 1 %(rank)s : -n 1 $there %(rank)s
+code=$?
+kill -9 $far
+exit $code
+"""
+
+WIRED = {
+    # Open MPI: TCP over the cable, also to the far rank's daemon
+    "OMPI_MCA_pml": "ob1",
+    "OMPI_MCA_btl": "tcp,self",
+    "OMPI_MCA_btl_tcp_if_include": "cable0",
+    "PMIX_MCA_ptl_base_if_include": "cable0",
+    "PRTE_MCA_prte_if_include": "cable0",
+    # MPICH: without these it goes through shared memory, across namespaces too
+    "MPIR_CVAR_NOLOCAL": "1",
+    "MPIR_CVAR_CH4_NETMOD": "ofi",
+    "FI_PROVIDER": "tcp",
+    "FI_TCP_IFACE": "cable0",
+    # its own control does not hang on the cable
+    "HYDRA_IFACE": "lo",
+}
+
+
+@pytest.mark.slow
+@needs_namespaces
+@pytest.mark.skipif(MPIEXEC is None, reason="needs mpi4py and mpiexec")
+def test_ranks_at_both_ends_of_a_cable_that_is_cut(tmp_path, cable):
+    """Messages pass over the cable; when it is cut, both ranks end and name each other."""
+    pytest.importorskip("mpi4py", reason="needs pip install 'tiburon[mpi]'")
+    script = ROOT / "tests" / "parallel" / "ranks.py"
+    rank = f"{sys.executable} {script} cable {tmp_path}"
+    done = subprocess.run(
+        [*ISOLATED, cable + RANKS % {"mpiexec": MPIEXEC, "rank": rank}],
+        env={**environment(), **WIRED},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    found = told_by("cable", 2, tmp_path)
+    assert 0 in found, done.stdout + done.stderr[-3000:]
+    assert done.returncode == 75, done.stderr[-3000:]
+    robot, parts = short_chain()
+    whole = tb.simulate(robot, 0.01, q=[0.4] * robot.nq, partition=parts)
+    for number, told in found.items():
+        assert told["whole"] == bits_of(whole)
+        # every number that the rank sent, and the headers of packets
+        assert told["bytes"] > told["sent"] > 0
+        assert told["status"] == "lost"
+        assert f"rank {1 - number} did not answer" in told["message"]
+    assert len({told["place"] for told in found.values()}) == len(found)

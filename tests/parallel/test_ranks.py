@@ -26,32 +26,44 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def launched(task, ranks, folder, *, timeout=240):
-    """Run a task on some ranks; return the exit code, and what each rank wrote."""
+def environment():
+    """Return the environment of ranks."""
     # Open MPI: root, and more ranks than cores, which then yield
-    more = {
+    return {
+        **os.environ,
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
         "OMPI_MCA_mpi_yield_when_idle": "1",
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
     }
+
+
+def told_by(task, ranks, folder):
+    """Return what each rank wrote."""
+    files = {rank: folder / f"{task}-{ranks}-{rank}.json" for rank in range(ranks)}
+    return {rank: json.loads(file.read_text()) for rank, file in files.items() if file.exists()}
+
+
+def bits_of(run):
+    """Return a digest of the rows of a run, as ranks write it."""
+    data = run.q.tobytes() + run.v.tobytes() + run.time.tobytes()
+    return hashlib.blake2b(data).hexdigest()
+
+
+def launched(task, ranks, folder, *, timeout=240):
+    """Run a task on some ranks; return the exit code, and what each rank wrote."""
     script = ROOT / "tests" / "parallel" / "ranks.py"
     done = subprocess.run(
         [MPIEXEC, "-n", str(ranks), sys.executable, str(script), task, str(folder)],
-        env={**os.environ, **more},
+        env=environment(),
         cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=timeout,
         check=False,
     )
-    found = {}
-    for rank in range(ranks):
-        file = folder / f"{task}-{ranks}-{rank}.json"
-        if file.exists():
-            found[rank] = json.loads(file.read_text())
-    return done, found
+    return done, told_by(task, ranks, folder)
 
 
 def expected_bits(folder, task):
@@ -96,8 +108,7 @@ def test_bits_of_ranks_are_those_of_threads(tmp_path):
     q = np.linspace(0.2, 0.9, robot.nq)
     for exchange in (None, tb.ThreadExchange(2)):
         run = tb.simulate(robot, 0.05, q=q, partition=parts, exchange=exchange)
-        data = run.q.tobytes() + run.v.tobytes() + run.time.tobytes()
-        assert hashlib.blake2b(data).hexdigest() == bits
+        assert bits_of(run) == bits
 
 
 @pytest.mark.slow
@@ -123,8 +134,9 @@ def test_two_ranks_have_the_bits_of_one_process(tmp_path):
     assert done.returncode == 0, done.stderr
     robot, parts = short_chain()
     one = tb.simulate(robot, 0.01, q=np.full(robot.nq, 0.4), partition=parts)
-    bits = hashlib.blake2b(one.q.tobytes() + one.v.tobytes() + one.time.tobytes()).hexdigest()
-    assert {rank: told["bits"] for rank, told in found.items()} == {0: bits, 1: bits}
+    assert {rank: told["bits"] for rank, told in found.items()} == dict.fromkeys(
+        (0, 1), bits_of(one)
+    )
     # messages of both parts, in both exchanges of forty evaluations
     assert [(m[1], m[3]) for m in found[0]["messages"]] == [(0, 40), (1, 40)] * 2
 

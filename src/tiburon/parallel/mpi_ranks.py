@@ -1,7 +1,9 @@
 """Parts of a robot on MPI ranks; the only file that imports mpi4py, on first use."""
 
 import atexit
+import contextlib
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -121,7 +123,8 @@ _ENDING: list[Any] = []
 def end_lost(comm: Any) -> None:
     """Let this process end with exit code `LOST_EXIT_CODE`, whatever its partners do.
 
-    MPI would wait for them at its end.
+    MPI would wait for them at its end, and MPICH also when it aborts over a broken connection. A
+    process that ends without it makes `mpiexec` end the others.
     """
     if any(one is comm for one in _ENDING):
         return
@@ -130,7 +133,11 @@ def end_lost(comm: Any) -> None:
     def end() -> None:
         # others that gave up may still write their results
         time.sleep(SHUTDOWN_TIME)
-        comm.Abort(LOST_EXIT_CODE)
+        for stream in (sys.stdout, sys.stderr):
+            # it may be closed, or a pipe that nobody reads any more
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(LOST_EXIT_CODE)
 
     atexit.register(end)
 
