@@ -7,6 +7,9 @@ import tiburon as tb
 from tests.loops.overconstrained import BENNETTS, bennett, sarrus
 from tests.model.samples import random_tree
 from tests.robots import ROBOTS, kicked
+from tiburon.algorithms.setting import Setting
+from tiburon.algorithms.tape_calls import JointVector
+from tiburon.parallel import cut
 
 # sums over parts and over the undivided robot round differently, by some tens of units in the last
 # place of the largest acceleration
@@ -54,6 +57,36 @@ def test_chain_of_60_joints_equals_the_undivided_one(cuts):
     parts = tb.partition(robot, processes=cuts + 1)
     assert len(parts.cuts) == cuts
     assert error(parts, *kicked(robot, seed=cuts)) < EXACT
+
+
+def taken_apart(monkeypatch, robot, cuts, state):
+    """Return the method of a robot in parts, and what each part sends, on floats."""
+    seen = []
+    once = cut.run
+    monkeypatch.setattr(cut, "run", lambda *given, **how: seen.append(given) or once(*given, **how))
+    layout = tb.partition(robot, cuts=cuts).layout(loops=False)
+    here = Setting(robot, (), (), robot.plan, (0.0, 0.0, -9.81))
+    cut.cut_motion(layout, robot, here, tuple(JointVector(x.tolist()) for x in state))
+    method, _, states = seen[-1]
+    local = method.rounds[0].local
+    return method, layout, [local(*one, None)[0] for one in zip(method.parts, states, strict=True)]
+
+
+def test_two_parts_combined_send_what_they_would_send_as_one(monkeypatch):
+    """The factor of inverse inertia and the accelerations of the handle that both share."""
+    robot = chain(6)
+    state = kicked(robot, seed=2)
+    method, layout, sent = taken_apart(monkeypatch, robot, ["joint_2", "joint_4"], state)
+    node = layout.tree.left if isinstance(layout.tree.left, cut.Joined) else layout.tree.right
+    left, right = (cut._group(layout.parts[k], sent[k]) for k in (node.left, node.right))
+    both, _ = method.combine(left, right, node)
+    first = node.left == 0
+    _, whole, alone = taken_apart(monkeypatch, robot, ["joint_4" if first else "joint_2"], state)
+    one = cut._group(whole.parts[0 if first else 1], alone[0 if first else 1])
+    R, expected = np.array(both.R, float), np.array(one.R, float)
+    np.testing.assert_allclose(R.T @ R, expected.T @ expected, rtol=1e-9, atol=1e-12)
+    (a,), (b,) = both.a.values(), one.a.values()
+    np.testing.assert_allclose(a, b, rtol=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(4))
