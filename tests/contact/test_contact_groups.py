@@ -1,6 +1,7 @@
 """Contact points of one body share its rows; contacts that keep their modes are solved at once."""
 
 import functools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import tiburon as tb
 from tests.robots import kicked
 from tests.tolerances import assert_close
 from tiburon.contact.candidates import candidates_of, numbers_of
-from tiburon.contact.rigid import compliance_of
+from tiburon.contact.rigid import MOST_SWEEPS, compliance_of
 from tiburon.contact.rows import contact_rows
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.trace.array import as_traced
@@ -33,6 +34,8 @@ from tiburon.trace.primitives.primitive import FloatMachine
 from tiburon.trace.program import Input, trace
 
 H, TOLERANCE = 1e-3, 1e-10
+
+DATA = Path(__file__).parents[1] / "data" / "contact"
 
 
 class Pads:
@@ -215,6 +218,40 @@ def test_rows_of_like_legs_are_those_of_the_mass_matrix():
     expected = np.linalg.solve(H, J.T @ pushed)
     assert_close(response, expected, 1e-9 * np.abs(expected).max())
     assert_close(gaps, tb.contacts(model, q, world=world).gap, 1e-12)
+
+
+def test_steps_of_a_walk_whose_pads_slide_or_are_about_to():
+    """Recorded arguments of six steps of `aquarobot`, on which sweeps converge slowly.
+
+    Pads of nine points that slide share their loads slowly; those about to slide need many steps
+    of Newton's method.
+    """
+    arguments = np.load(DATA / "sliding_pads.npz")["arguments"]
+    groups = [
+        PointGroup(LEVEL, 9, (*range(6), *range(6 + 6 * leg, 12 + 6 * leg))) for leg in range(6)
+    ]
+    primitive = ContactStep(42, groups, MOST_SWEEPS)
+    program = trace(
+        lambda x: as_traced(primitive.apply(list(x))), [Input("x", (arguments.shape[1],))]
+    )
+    found = make_kernel(ProgramSource(program), {})(arguments)
+    assert found[:, -3].max() <= 1e-8
+    # the natural map by the rows of the points
+    layout, entries, n = ContactLayout(groups), primitive.entries, 3 * 54
+    for row, impulses in zip(arguments, found[:, :n], strict=True):
+        A, own = np.zeros((n, 42)), iter(layout.own_rows(list(row[:entries])))
+        for k, support in enumerate(layout.supports):
+            for axis in range(3):
+                A[3 * k + axis, list(support)] = [next(own) for _ in support]
+        mu = row[entries + n : entries + n + 54]
+        u = (A @ (A.T @ impulses) + row[entries : entries + n]).reshape(-1, 3)
+        p = impulses.reshape(-1, 3)
+        rho = 3.0 / np.sum(A * A, axis=1).reshape(-1, 3).sum(axis=1)
+        wanted = p - rho[:, None] * u
+        size, limit = np.linalg.norm(wanted[:, :2], axis=1), mu * p[:, 2]
+        wanted[:, :2] *= np.where(size > limit, limit / np.maximum(size, 1e-300), 1.0)[:, None]
+        wanted[:, 2] = np.maximum(wanted[:, 2], 0.0)
+        assert np.abs(wanted - p).max() <= 1.1e-8 * np.abs(p).max()
 
 
 def test_points_that_are_held_need_one_pass():

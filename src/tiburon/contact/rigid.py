@@ -64,6 +64,7 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.contact_layout import LEVEL, OWN, TURNED, PointGroup, at_point
 from tiburon.trace.primitives.contact_step import GAP_TOLERANCE, ContactStep
 from tiburon.trace.primitives.friction import FrictionGaussSeidel
+from tiburon.trace.primitives.friction_newton import MOST_COLUMNS
 from tiburon.trace.primitives.frozen import frozen
 from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.primitives.tree import FactorTree
@@ -89,8 +90,11 @@ Scalars = tuple[Scalar, ...]
 TOLERANCE = 1e-8
 """Residual of the impulses at which solvers end, relative to the largest impulse."""
 
-MOST_SWEEPS = 500
-"""Sweeps of Gauss-Seidel in one step at most."""
+MOST_SWEEPS = 2000
+"""Sweeps of Gauss-Seidel in one step at most: pads that slide share their loads slowly."""
+
+MOST_SWEEPS_ALONE = 500
+"""The same of robots with so many velocities that nothing but sweeps is tried."""
 
 RESTING_SHARE = 0.01
 """Share of the speed of approach in what a contact removes below which it is closed throughout the
@@ -238,7 +242,7 @@ def solve_impulses(
         tolerance: Residual at which to end, relative to the largest impulse.
     """
     count, supports = len(mu), compliance.supports
-    solver = FrictionGaussSeidel(compliance.size, supports, MOST_SWEEPS)
+    solver = FrictionGaussSeidel(compliance.size, supports, MOST_SWEEPS_ALONE)
     entries = compliance.entries(supports)
     found = solver.apply([*entries, *b, *mu, *least, *start, tolerance])
     ends = itertools.accumulate((3 * count, compliance.size, count), initial=0)
@@ -724,7 +728,8 @@ def rigid_step(
     problem = contact_problem(gaps, points, surfaces, states, v, v_free, h)
     b, mu, closing, guess = problem.b, problem.mu, problem.closing, problem.guess
     groups, rows = compliance.laid_out()
-    found = ContactStep(compliance.size, groups, MOST_SWEEPS, convex=convex).apply(
+    most = MOST_SWEEPS if compliance.size <= MOST_COLUMNS else MOST_SWEEPS_ALONE
+    found = ContactStep(compliance.size, groups, most, convex=convex).apply(
         [
             *rows,
             *b,

@@ -431,6 +431,8 @@ class GaussSeidel:
         for row in (self._wait, self._patience):
             row.store(m, 0, m.constant(SWEEPS_BEFORE_NEWTON))
         self._mark.store(m, 0, m.constant(-1.0))
+        if self._newton is not None:
+            self._newton.begin()
 
         def busy() -> Truth:
             return m.less(half, going.load(m, 0))

@@ -7,7 +7,8 @@ per contact:
     K       impulses with |p_t| <= mu p_n and p_n >= p_0
     shift   mu |u_t| of the iterate before for Coulomb's law (De Saxce), 0 for the convex law
     c       impulse of the iterate before
-    r       1e6 / trace G, ten times larger with each further problem up to 1e8 / trace G
+    r       1e6 / trace G, ten times larger with each further problem up to 1e8 / trace G; a second
+            attempt begins with 1e5 / trace G, further ones with 1e4 / trace G
     g(y)    proj_K(c - r (u + shift n)): the impulse at u = A y + b
 
     minimize |y|^2 / 2 + sum |g|^2 / (2 r):    y = A^T g
@@ -46,8 +47,12 @@ STIFFNESS = 1e6
 STIFFENING, MOST_STIFFER = 10.0, 100.0
 """Growth of r from problem to problem, and its bound."""
 
-MOST_STEPS = 60
-"""Newton steps in one solution."""
+LEAST_STIFF = 0.01
+"""What r is at least multiplied by in further attempts: contacts about to slide change their modes
+less often where r is small."""
+
+MOST_STEPS = 600
+"""Newton steps in one solution: those of pads about to slide may need 500."""
 
 MOST_TRIALS = 12
 """Evaluations of a line search."""
@@ -136,8 +141,12 @@ class FrictionNewton:
         count = solver.contacts
         self._center, self._u, self._w, self._g = (Row(m.memory(3 * count)) for _ in range(4))
         self._shift, self._near = Row(m.memory(count)), Row(m.memory(count))
-        self._stiffer = Row(m.memory(1))
+        self._stiffer, self._start = Row(m.memory(1)), Row(m.memory(1))
         self._scalars = [Row(m.memory(1)) for _ in range(11)]
+
+    def begin(self) -> None:
+        """Prepare for the first attempt at a problem; each further one begins softer."""
+        self._start.store(self.m, 0, self.m.constant(1.0))
 
     def solve(self, pending: Truth, tolerance: Number) -> None:
         """Move the impulses of cases to a solution, and y with them.
@@ -152,7 +161,12 @@ class FrictionNewton:
             self._scalars
         )
         going.store(m, 0, m.choose(pending, one, zero))
-        self._stiffer.store(m, 0, one)
+        start = self._start.load(m, 0)
+        self._stiffer.store(m, 0, start)
+        softer = m.mul(m.constant(1.0 / STIFFENING), start)
+        least = m.constant(LEAST_STIFF)
+        softer = m.choose(m.less(softer, least), least, softer)
+        self._start.store(m, 0, m.choose(pending, softer, start))
         for visit in self.solver.visits(reads=True):
             slips = m.less(zero, problem.alpha.load(m, visit.k))
             start = m.mul(problem.mu.load(m, visit.k), _speed(m, visit.velocity()))
