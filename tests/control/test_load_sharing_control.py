@@ -354,6 +354,20 @@ def test_walks_over_hills_are_resumed_from_files(dog, tmp_path):
     np.testing.assert_array_equal(again.q[-1], whole.q[-1])
 
 
+def test_plans_and_paths_are_on_the_same_ground(dog, plan):
+    """Footholds of hills on a level plan, or the other way round, would make the robot fall."""
+    hills = waves(smooth=True)
+    uphill = tb.LoadSharing.of(dog, world=hills)
+    for one, path in (
+        (plan, tb.GaitPath.trot(dog, world=hills)),
+        (uphill, tb.GaitPath.trot(dog)),
+        (uphill, tb.GaitPath.trot(dog, world=waves(smooth=True, height=0.02))),
+    ):
+        with pytest.raises(tb.ModelError, match="footholds on the ground of the plan"):
+            tb.LoadSharingControl(one, path)
+    tb.LoadSharingControl(uphill, tb.GaitPath.trot(dog, world=waves(smooth=True)))
+
+
 def test_ground_beyond_the_legs_is_refused(dog):
     heights = np.zeros((30, 30))
     heights[:, 15:] = 0.5

@@ -326,3 +326,27 @@ def test_limits_of_thrusters_beside_feet():
     # below free fall it may push down with 3 N, and 3.5 N are asked for
     assert share.status[2] == "infeasible"
     assert any(name.startswith("jet") for name in share.explain(2).limits)
+
+
+def test_joints_with_rotors_keep_their_torque_limits():
+    """Rotors and jaws follow a driven joint; limits are those of the joint that leads."""
+    body = tb.Body("base", joint=tb.Free("base"), inertia=tb.Inertia.box(8.0, (0.6, 0.4, 0.1)))
+    bodies, feet, motors = [body], [], []
+    for k, (x, y) in enumerate(((-0.3, 0.2), (0.3, 0.2), (0.3, -0.2), (-0.3, -0.2))):
+        hip = tb.Revolute(f"hip{k}", (0.0, 1.0, 0.0), pose=tb.Pose(translation=(x, y, 0.0)))
+        leg = tb.Inertia.box(0.3, (0.05, 0.05, 0.3), com=(0.0, 0.0, -0.15))
+        bodies.append(tb.Body(f"leg{k}", "base", joint=hip, inertia=leg))
+        bodies.append(tb.rotor(f"rotor{k}", "base", hip, ratio=30.0, inertia=1e-5, mass=0.1))
+        feet.append(tb.ContactPoint(f"foot{k}", f"leg{k}", (0.05, 0.0, -0.3)))
+        motors.append(tb.Actuator(f"motor{k}", f"hip{k}", force_limits=(-1.25, 1.25)))
+    robot = tb.Model("rotors", bodies, contacts=feet, actuators=motors)
+    floor = tb.World(ground=tb.Ground(static_friction=0.6))
+    q = np.array([1.0, 0, 0, 0, 0, 0, 0.3, *np.zeros(robot.nq - 7)])
+    plan = tb.LoadSharing.of(robot, world=floor, objective=tb.InternalForce())
+    share = plan.share(q)
+    assert share.status == "at limits"
+    assert np.abs(share.tau[6:]).max() <= 1.25 + 1e-9
+    free = tb.LoadSharing.of(robot, world=floor, torque_limits=False).share(q)
+    assert np.abs(free.tau[6:]).max() > 1.3
+    with pytest.raises(tb.ModelError, match="got one that follows 'hip0'"):
+        tb.LoadSharing.of(robot, world=floor, driven=[robot.body("rotor0").joint.name])

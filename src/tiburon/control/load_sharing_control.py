@@ -190,6 +190,14 @@ class LoadSharingControl(RunTimeFields):
                 raise DomainError("path", "a finite configuration", shown(self.path))
             put(self, "path", MotionPath(tuple(held.tolist())))
         self.path.check(self.plan.model, self.plan.contact_names)
+        ground = self.plan.world.ground
+        uneven = None if ground is None or ground.grid is None else ground
+        if isinstance(self.path, GaitPath) and self.path.ground != uneven:
+            known = "level ground" if self.path.ground is None else "uneven ground"
+            raise ModelError(
+                f"path: expected footholds on the ground of the plan, got {known}, which is "
+                "another; pass the same world= to LoadSharing.of and to GaitPath"
+            )
         scheme = self.smoothing
         if isinstance(scheme, Blending):
             raise DomainError(

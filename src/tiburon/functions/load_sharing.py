@@ -2013,14 +2013,24 @@ def _driven_names(model: Model, driven: Sequence[str] | None, drives: bool) -> l
                 f"model {model.name!r}: expected driven joints, got no actuators; pass "
                 "driven=[...] with the names of the joints"
             )
-        return list(dict.fromkeys(found))
-    known = [joint.name for joint in model.joints]
-    for name in driven:
+        names = list(dict.fromkeys(found))
+    else:
+        names = list(driven)
+    known = {joint.name: joint for joint in model.joints}
+    for name in names:
         if name not in known:
-            raise UnknownNameError("joint", name, known)
-        if list(driven).count(name) > 1:
+            raise UnknownNameError("joint", name, list(known))
+        if names.count(name) > 1:
             raise DomainError("driven", "each joint once", f"{name!r} twice")
-    return list(driven)
+        leader = known[name].follows
+        if leader is not None:
+            raise ModelError(
+                f"joint {name!r}: expected driven joints that move by themselves, got one that "
+                f"follows {leader!r}; name that in driven=[...], and give the limits of its force "
+                "in torque_limits={...}",
+                name=name,
+            )
+    return names
 
 
 def _bounds(
@@ -2047,8 +2057,9 @@ def _bounds(
     if isinstance(given, Mapping):
         return tuple(found)
     drivers = [actuator.joint for actuator in model.actuators]
+    alone = [one.name for one in model.joints if one.follows is None]
     for joint in found:
-        (name,) = (one.name for one in model.joints if joint.index in _places(model, one.name))
+        (name,) = (name for name in alone if joint.index in _places(model, name))
         if drivers.count(name) > 1:
             raise ModelError(
                 f"joint {name!r}: expected one actuator with limits, got {drivers.count(name)} "
