@@ -324,3 +324,23 @@ def test_a_sampled_controller_that_gives_no_number_fails_its_case():
     again = stepper.step(state, action, np.array([False, True, False]), stepper.start(cases=1))
     assert not again.failed.any()
     np.testing.assert_array_equal(again.observation, [action[0], 0.0 * action[0], action[0]])
+
+
+def test_arrays_that_replace_checked_ones_are_checked():
+    """States are known again by their arrays: one that was exchanged must be refused."""
+    stepper = tb.stepper(ARM, DT, parameters={"link_3.mass": 3.0})
+    state = stepper.start(cases=2)
+    stepper.step(state)
+    name = next(iter(state.parameters))
+    for part, wrong in (("v", state.v[:1]), ("steps", np.zeros(2, dtype=np.float32))):
+        kept = getattr(state, part)
+        setattr(state, part, wrong)
+        with pytest.raises(tb.ShapeError, match=f"state.{part}"):
+            stepper.step(state)
+        setattr(state, part, kept)
+    rows = state.parameters[name]
+    state.parameters[name] = rows[:, :1]
+    with pytest.raises(tb.ShapeError, match="state.parameters"):
+        stepper.step(state)
+    state.parameters[name] = rows
+    stepper.step(state)

@@ -8,6 +8,7 @@ needs is set up once; later calls only write addresses.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,9 @@ __all__ = ["Stepped", "Stepper", "StepperState", "stepper"]
 
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+
+MOST_CHECKED = 4
+"""States whose arrays a stepper knows: two that a loop passes to and fro, and fresh ones."""
 
 OPTIMIZED_CASES = 1_000_000
 """Cases in all for which optimized code is worth its compilation: those of a stepper."""
@@ -274,6 +278,7 @@ class Stepper:
         self._engines: dict[int, _Engine] = {}
         self._widths = (setup.model.nq, setup.model.nv, system.nx, system.drive_size)
         self._sizes = self.varied
+        self._checked: dict[int, tuple[int, tuple[Any, ...]]] = {}
 
     def __repr__(self) -> str:
         every = f"{self.substeps} steps of {self._ready.setup.dt:g} s"
@@ -461,12 +466,24 @@ class Stepper:
         return result.observation
 
     def _check(self, name: str, state: StepperState, cases: int) -> None:
-        """Refuse arrays that native code would read or write beyond their ends."""
+        """Refuse arrays that native code would read or write beyond their ends.
+
+        Arrays that were checked before are known again: states that a loop passes to and fro.
+        """
+        q, rows = state.q, state.parameters
+        arrays = (q, state.v, state.x, state.held, state.steps, *map(rows.get, self._sizes))
+        known = self._checked.get(id(q))
+        if known is not None and known[0] == cases and all(map(is_, known[1], arrays)):
+            return
         for part, width in zip(("q", "v", "x", "held"), self._widths, strict=True):
             _native(f"{name}.{part}", getattr(state, part), (cases, width))
         _native(f"{name}.steps", state.steps, (cases,))
         for part, width in self._sizes.items():
-            _native(f"{name}.parameters[{part!r}]", state.parameters.get(part), (cases, width))
+            _native(f"{name}.parameters[{part!r}]", rows.get(part), (cases, width))
+        while len(self._checked) >= MOST_CHECKED:
+            del self._checked[next(iter(self._checked))]
+        # holds the arrays: no other can have their addresses meanwhile
+        self._checked[id(q)] = cases, arrays
 
     def _room(self, state: StepperState) -> Stepped:
         count = len(state)
