@@ -3,7 +3,9 @@
 import gc
 import os
 import signal
+import time
 import zlib
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -36,6 +38,55 @@ def pytest_collection_finish(session):
     """
     gc.collect()
     gc.freeze()
+
+
+BEGIN = pytest.StashKey[float]()
+processor_time = Counter()
+"""Processor time of tests by directory, child processes included [s]."""
+
+
+def pytest_addoption(parser):
+    """Add an option that measures the budget of CONTRIBUTING.md."""
+    parser.addoption(
+        "--processor-time", action="store_true", help="sum the processor time of tests by directory"
+    )
+
+
+def processor_clock():
+    """Return the processor time of this process and of its children that ended [s]."""
+    return time.process_time() + sum(os.times()[2:4])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Note the processor time at which a test begins, before its fixtures are made."""
+    item.stash[BEGIN] = processor_clock()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Add the processor time of a test to its last report, which workers send."""
+    report = yield
+    if call.when == "teardown":
+        spent = processor_clock() - item.stash[BEGIN]
+        report.user_properties.append(("processor_time", spent))
+    return report
+
+
+def pytest_runtest_logreport(report):
+    """Sum the processor time of a directory."""
+    place = report.nodeid.partition("::")[0].split("/")
+    directory = place[1] if len(place) > 2 else "tests"
+    processor_time[directory] += dict(report.user_properties).get("processor_time", 0.0)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Print the processor time by directory."""
+    if config.getoption("--processor-time"):
+        terminalreporter.section("processor time of tests [s]")
+        for directory, spent in processor_time.most_common():
+            terminalreporter.write_line(f"{spent:8.1f}  {directory}")
+        terminalreporter.write_line(f"{sum(processor_time.values()):8.1f}  all")
 
 
 @pytest.fixture(autouse=True)

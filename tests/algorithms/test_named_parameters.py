@@ -11,7 +11,7 @@ from tests.hydro.wet import random_fluid
 from tests.model.samples import random_inertia, random_tree
 
 CASES = 4
-SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))]
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3, 5))]
 JOINTS = ("revolute", "prismatic", "universal", "fixed", "free")
 
 
