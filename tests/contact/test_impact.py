@@ -50,6 +50,24 @@ def test_three_balls_with_different_restitution(e, expected):
     assert after.rounds == 1
 
 
+@pytest.mark.parametrize("e", [0.0, 0.3, 0.8, 1.0])
+@pytest.mark.parametrize("name", ["quadruped", "osu_hexapod"])
+def test_energy_that_one_coefficient_takes_follows_from_the_compression(name, e):
+    """-(1 - e^2)/2 gc^T C gc, where J^T gc is what the momentum changes by in compression."""
+    robot = tb.load(name)
+    q = np.array(robot.poses["stand"])
+    ground = tb.Ground(static_friction=0.0, restitution=e)
+    v = 0.1 * np.random.default_rng(3).standard_normal(robot.nv)
+    v[5] -= 1.0
+    after = tb.impact(robot, q, v, world=tb.World(ground=ground))
+    assert len(after.touching) >= 3
+    H = tb.mass_matrix(robot, q)
+    compressed = (np.asarray(after.v) - v) / (1.0 + e)
+    lost = 0.5 * (1.0 - e * e) * compressed @ H @ compressed
+    assert after.energy_change == pytest.approx(-lost, rel=1e-9, abs=1e-12)
+    assert lost > 0.05 or e == 1.0
+
+
 def test_sequential_order_gives_newtons_cradle():
     """(1, 0, 0) becomes (0, 0, 1), and two balls push out two."""
     row = balls(5)

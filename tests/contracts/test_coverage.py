@@ -77,6 +77,15 @@ def test_code_and_evidence_exist():
     assert not missing
 
 
+def test_evidence_of_contact_names_tests_that_exist():
+    """Closed forms, bad input and demonstrations, each with one or more tests."""
+    section = PAGE.split("### Evidence of contact\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| .* \| (`.*`) \|$", section, re.MULTILINE)
+    named = [test for row in rows for test in re.findall(r"`([^`]+)`", row)]
+    assert len(rows) > 40
+    assert [test for test in named if not _exists(test)] == []
+
+
 def test_corrections_name_tests_that_exist():
     """Every correction has a test; every test of a trap is on the page."""
     named = re.findall(r"^\| (.*) \| .* \| .* \| .* \| `([^`]+)` \|$", CORRECTIONS, re.MULTILINE)

@@ -1,11 +1,13 @@
 """Friction, restitution, contact pairs and ground in files of all formats."""
 
+import random
 import warnings
 
 import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.formats.mutations import DAMAGES, mutated
 from tiburon.contact.candidates import candidates_of
 
 MJCF = """<mujoco><asset><hfield name="h" nrow="3" ncol="4" size="3 2 1.5 0.1"
@@ -223,6 +225,71 @@ def test_urdf_files_keep_friction_and_report_the_rest(tmp_path):
     left_out = [tb.ContactPair("ball", "world", touches=False)]
     losses = tb.save(robot(shape, contact_pairs=left_out), tmp_path / "pairs.urdf")
     assert losses == ("contact pairs were left out: ball/world",)
+
+
+GROUND = """format = "tiburon-model"
+version = 1
+name = "ball"
+[[body]]
+name = "ball"
+joint = {kind = "free", name = "float"}
+inertia = {mass = 2.0, tensor = [0.02, 0.0, 0.0, 0.03, 0.0, 0.04]}
+[[body.shape]]
+kind = "sphere"
+radius = 0.1
+material = {static_friction = 0.7, kinetic_friction = 0.5, restitution = 0.3}
+[[contact]]
+name = "tip"
+body = "ball"
+position = [0.0, 0.0, -0.1]
+[world.ground]
+height = 0.2
+static_friction = 0.6
+kinetic_friction = 0.4
+restitution = 0.1
+"""
+
+
+@pytest.mark.parametrize("kind", ["sdf", "urdf", "toml"])
+def test_damaged_surfaces_give_a_model_or_a_clear_error(tmp_path, kind):
+    """Friction, restitution, stiffness, contact points and ground, with a few damages each."""
+    surface = (
+        "<friction><ode><mu>0.7</mu><mu2>0.5</mu2></ode></friction>"
+        "<bounce><restitution_coefficient>0.3</restitution_coefficient></bounce>"
+        "<contact><ode><kp>1e6</kp><kd>10</kd></ode></contact>"
+    )
+    text = {
+        "sdf": SDF.format(surface=surface),
+        "urdf": URDF.format(gazebo="<mu1>0.7</mu1><mu2>0.5</mu2><kp>1e6</kp>"),
+        "toml": GROUND,
+    }[kind]
+    file = tmp_path / f"robot.{kind}"
+    refused = 0
+    for seed in range(-1, 120):
+        content = text.encode()
+        if seed >= 0 and kind == "toml":
+            rng = random.Random(seed)
+            content = rng.choice(DAMAGES)(content, rng)
+        elif seed >= 0:
+            content = mutated(content, seed)
+        file.write_bytes(content)
+        for read, expected in ((tb.load, tb.Model), (tb.load_world, tb.World)):
+            if read is tb.load_world and kind != "toml":
+                continue
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", tb.ModelWarning)
+                    found = read(file)
+            except tb.ModelFileError as error:
+                found = error
+            if isinstance(found, tb.ModelFileError):
+                assert seed >= 0
+                assert found.file == str(file)
+                assert ";" in found.problem
+                refused += 1
+            else:
+                assert isinstance(found, expected)
+    assert refused > 10
 
 
 def test_contact_pairs_of_a_model():

@@ -343,8 +343,8 @@ def test_rolling_disc_conserves_energy():
 
 
 @pytest.mark.slow
-def test_painleve_rod_jams_and_continues_by_an_impulse():
-    """Where no force satisfies Coulomb's law, an impulse stops the tip; energy is only lost."""
+def jamming_rod():
+    """Return Painleve's rod, its world, and a state in which no force satisfies Coulomb's law."""
     length = 0.5
     mass = tb.Inertia(1.3, (0, 0, 0), 1.3 * length**2 / 3 * np.diag([1e-3, 1, 1]))
     body = tb.Body("rod", "world", joint=tb.Free("rod"), inertia=mass)
@@ -352,15 +352,43 @@ def test_painleve_rod_jams_and_continues_by_an_impulse():
     theta = math.radians(70)
     c, s = math.cos(theta), math.sin(theta)
     q = np.array([math.cos(theta / 2), 0, math.sin(theta / 2), 0, 0, 0, length * s])
-    world = tb.World(ground=tb.Ground(static_friction=2.5))
     assert 1 + 3 * c * (c - 2.5 * s) < 0
-    run = exact(rod, 0.3, q=q, v=np.array([0, 0, 0, 2 * c, 0, 2 * s]), world=world)
+    world = tb.World(ground=tb.Ground(static_friction=2.5))
+    return rod, q, np.array([0, 0, 0, 2 * c, 0, 2 * s]), world, 1.3 * (2.0 + G * length * s)
+
+
+def test_painleve_rod_jams_and_continues_by_an_impulse():
+    """Where no force satisfies Coulomb's law, an impulse stops the tip; energy is only lost."""
+    rod, q, v, world, start = jamming_rod()
+    run = exact(rod, 0.3, q=q, v=v, world=world)
     assert run.events[0].name == "tip.jam"
     assert run.events[0].time == 0.0
     energy = total_energy(run)
-    assert energy[1] < 1.3 * (2.0 + G * length * s)
+    assert energy[1] < start
     assert np.diff(energy).max() < 1e-12
     assert run.contact_summary().depth.max() < 1e-12
+
+
+@pytest.mark.parametrize("dt", [1e-3, 1e-4, 1e-5])
+def test_steps_of_painleves_rod_find_the_impulse(dt):
+    """At the level of velocities there is a solution: the impulse that stops the tip, in one step.
+
+    It does not vanish with the length of the step, as that of a force would.
+    """
+    rod, q, v, world, start = jamming_rod()
+    options = {"contact": "rigid", "dt": dt, "record_every": 1, "progress": False}
+    run = tb.simulate(rod, 3 * dt, q=q, v=v, world=world, **options)
+    assert run.outcome.status == "finished"
+    assert run.contact_summary().residual <= 1e-8
+    mass, theta = 1.3, math.radians(70)
+    x, z, inertia = 0.5 * math.cos(theta), -0.5 * math.sin(theta), mass * 0.5**2 / 3
+    mobility = np.eye(2) / mass + np.array([[z * z, -x * z], [-x * z, x * x]]) / inertia
+    stopping = -np.linalg.solve(mobility, [2.0, 0.0])
+    np.testing.assert_allclose(run.z[1, [0, 2]] * dt, stopping, atol=20.0 * dt)
+    # the tip stays where it stopped
+    tip = [float(tb.contacts(rod, now, world=world).point[0, 0]) for now in run.q]
+    np.testing.assert_allclose(np.diff(tip)[1:], 0.0, atol=1e-3 * dt)
+    assert total_energy(run)[-1] < 0.9 * start
 
 
 @pytest.mark.slow
