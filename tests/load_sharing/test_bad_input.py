@@ -435,3 +435,20 @@ def test_a_base_is_shifted_over_its_feet():
             local = R.T @ (here.point[k] - part * found.shift - p)
             sites[point.name] = [*local, *(R.T @ [0.0, 0.0, -1.0])]
         assert moved.share(q, vd=vd, touching=[1, 1, 0, 1], sites=sites).status == status
+
+
+def test_shifts_across_a_row_of_feet_are_told_by_direction():
+    """No foot lies to the side of three in a row: the base has to move across them."""
+    beam = tb.Body("beam", joint=tb.Free("beam"), inertia=tb.Inertia.box(5.0, (1.0, 0.2, 0.2)))
+    feet = [tb.ContactPoint(f"foot{k}", "beam", (0.4 * k - 0.4, 0.0, -0.1)) for k in range(3)]
+    model = tb.Model("row", [beam], contacts=feet)
+    world = tb.World(ground=tb.Ground(static_friction=0.5))
+    plan = tb.LoadSharing.of(model, world=world, driven=[])
+    q = np.array([1.0, 0, 0, 0, 0, 0, 0.1])
+    spinning = np.array([2.0, 0, 0, 0, 0, 0])
+    sentence = plan.share(q, vd=spinning).explain().sentence
+    assert "cm along (" in sentence
+    assert "toward" not in sentence
+    # along the row a foot tells the direction
+    tipping = plan.share(q, vd=np.array([0.0, 200.0, 0, 0, 0, 0])).explain().sentence
+    assert "toward foot" in tipping

@@ -127,6 +127,9 @@ OF_PUSH = ("friction", "torsion", "center of pressure", "least normal force")
 ACTIVE_MULTIPLIER = 1e-9
 """Multiplier relative to the largest above which a limit is active."""
 
+LEAST_ALIGNMENT = 0.3
+"""Cosine between a proposed shift and the way to a contact above which that one names it."""
+
 RESERVE = 1e-3
 """Reserve of limits in proposed motions, relative to the largest generalized force."""
 
@@ -1417,7 +1420,12 @@ class LoadSharing:
                 if name in names
             }
             if points:
-                return f"toward {max(points, key=lambda name: float(points[name] @ shift))}"
+                middle = np.mean(list(points.values()), axis=0)
+                foot = max(points, key=lambda name: float(points[name] @ shift))
+                arm = points[foot] - middle
+                # feet in a row have none to their side
+                if arm @ shift > LEAST_ALIGNMENT * np.linalg.norm(arm) * np.linalg.norm(shift):
+                    return f"toward {foot}"
         return f"along ({', '.join(f'{x:.2g}' for x in shift / np.linalg.norm(shift))})"
 
     def _without_failed(self, touching: Any, failed: Any) -> tuple[Any, Any]:
