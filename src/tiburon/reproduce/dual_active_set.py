@@ -16,10 +16,10 @@ __all__ = ["Steps", "dual_active_set"]
 
 Array = NDArray[np.float64]
 
-VIOLATED = 1e-9
+VIOLATION_TOLERANCE = 1e-9
 """Violation, relative to the terms of a constraint, above which it enters."""
 
-DEPENDENT = 1e-20
+DEPENDENT_SHARE = 1e-20
 """Square of the independent share of a normal at or below which it depends on the active ones."""
 
 
@@ -89,8 +89,8 @@ def dual_active_set(
         scores = slack / np.maximum(sizes, 1e-300)
         scores[:held] = -np.abs(scores[:held])
         scores[active] = 0.0
-        scores[np.abs(slack) <= VIOLATED * terms] = np.maximum(
-            scores[np.abs(slack) <= VIOLATED * terms], 0.0
+        scores[np.abs(slack) <= VIOLATION_TOLERANCE * terms] = np.maximum(
+            scores[np.abs(slack) <= VIOLATION_TOLERANCE * terms], 0.0
         )
         # equations that are not held yet come first
         waiting = [k for k in range(held) if k not in active and scores[k] < 0.0]
@@ -115,7 +115,7 @@ def dual_active_set(
                 (y[k] / r[k], k) for k, place in enumerate(active) if place >= held and r[k] > 1e-14
             ]
             partial, leaving = min(choices, default=(np.inf, -1))
-            dependent = along <= DEPENDENT * float(normal @ inverse @ normal)
+            dependent = along <= DEPENDENT_SHARE * float(normal @ inverse @ normal)
             full = np.inf if dependent else (bound - float(normal @ x)) / along
             step = min(partial, full)
             if not np.isfinite(step):

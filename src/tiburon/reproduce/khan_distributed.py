@@ -24,7 +24,7 @@ __all__ = ["DISTRIBUTED"]
 STEPS = 50
 """Steps of the runs whose messages are counted."""
 
-HELD = {1e-3: 8.9e-3, 1e-4: 1.1e-3}
+HELD_STATE_ERRORS = {1e-3: 8.9e-3, 1e-4: 1.1e-3}
 """Step [s], and error of held remote states after 0.5 s [rad or m], derived (ambiguity D1)."""
 
 
@@ -96,7 +96,7 @@ def _messages() -> CellTable:
     cells.append(
         claim("method III: distributed and undistributed run", "equal", _bits(run, whole), same)
     )
-    for dt, error in HELD.items():
+    for dt, error in HELD_STATE_ERRORS.items():
         undivided = simulated(Penalty(1e4), dt=dt, duration=0.5)
         held = _in_parts(Penalty(1e4), dt=dt, held=True, duration=0.5)
         ours = float(np.abs(to_absolute(held.q[-1]) - to_absolute(undivided.q[-1])).max())

@@ -328,7 +328,7 @@ def _two_arms() -> tuple[CellTable, ...]:
 FULL, EMPTY = 0.4, 0.15
 """Mass of the glass [kg]."""
 
-RADIUS, TALL = 0.03, 0.12
+GLASS_RADIUS, GLASS_HEIGHT = 0.03, 0.12
 """Radius and height of the glass [m]."""
 
 
@@ -347,8 +347,12 @@ def _glass(hand: Model, tilt: float) -> Model:
     """Return the hand with the glass as full as its tilt leaves it: solid to shell, linearly."""
     left = 1.0 - tilt / (0.5 * np.pi)
     mass = EMPTY + left * (FULL - EMPTY)
-    solid = np.array([FULL * (3 * RADIUS**2 + TALL**2) / 12] * 2 + [0.5 * FULL * RADIUS**2])
-    shell = np.array([EMPTY * (6 * RADIUS**2 + TALL**2) / 12] * 2 + [EMPTY * RADIUS**2])
+    solid = np.array(
+        [FULL * (3 * GLASS_RADIUS**2 + GLASS_HEIGHT**2) / 12] * 2 + [0.5 * FULL * GLASS_RADIUS**2]
+    )
+    shell = np.array(
+        [EMPTY * (6 * GLASS_RADIUS**2 + GLASS_HEIGHT**2) / 12] * 2 + [EMPTY * GLASS_RADIUS**2]
+    )
     x, y, z = shell + left * (solid - shell)
     bodies = [
         replace(body, inertia=Inertia(mass, (0.0, 0.0, 0.0), (x, 0.0, 0.0, y, 0.0, z)))

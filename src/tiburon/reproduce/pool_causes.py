@@ -26,13 +26,13 @@ Array = NDArray[np.float64]
 PUBLISHED_BASE_ZERO = 3.07
 """Zero of the arm's base joint in the source [rad]."""
 
-CLOCK = 0.1
+CLOCK_OFFSET = 0.1
 """How far clocks of arm and inertial unit may differ [s]."""
 
-MARKER = 0.05
+MARKER_OFFSET = 0.05
 """How far the markers may be from the origin of the vehicle [m]."""
 
-SURFACE = 1.40
+SURFACE_HEIGHT = 1.40
 """Height above which the tip of the arm leaves the water, as the cameras count it [m]: no other
 run than 019-2 comes within 20 mm, and only this one falls out of line there."""
 
@@ -97,7 +97,7 @@ def find_causes(
         off = [a[:, :2] - b[:, :2] for a, b in zip(other, reference, strict=True)]
         return Cause(name, *_size(off), "change", f"{how}; {_verdict(runs, other, reference)}")
 
-    later = identified([_moved(run, delay=CLOCK) for run in runs])
+    later = identified([_moved(run, delay=CLOCK_OFFSET) for run in runs])
     turned = identified([_moved(run, offset=zero - PUBLISHED_BASE_ZERO) for run in runs])
     found += [
         changed(
@@ -106,7 +106,7 @@ def find_causes(
             turned,
             same,
         ),
-        changed("clock of the arm", f"joints {CLOCK:g} s later", later, same),
+        changed("clock of the arm", f"joints {CLOCK_OFFSET:g} s later", later, same),
         changed(
             "jaw",
             f"the source's {JAW_MASS * 1e3:g} g and {JAW_VOLUME * 1e6:g} ml, published parameters",
@@ -217,7 +217,7 @@ def _out_of_the_water(runs: Sequence[MeasuredRun], trimmed: Sequence[Array]) -> 
         assert run.position is not None
         q[:, :4], q[:, 4:7] = run.quaternion, np.where(run.valid[:, None], run.position, 0.0)
         tip = forward_kinematics(model, q, "tool")[1][run.valid, 2]
-        dry.append(bool(tip.max() > SURFACE))
+        dry.append(bool(tip.max() > SURFACE_HEIGHT))
     if not any(dry) or all(dry):
         return []
     squares = np.array([np.mean(x**2, axis=0) for x in off])
@@ -230,8 +230,8 @@ def _out_of_the_water(runs: Sequence[MeasuredRun], trimmed: Sequence[Array]) -> 
             float(added[0]),
             float(added[1]),
             "part",
-            f"{names}: the tip rises above {SURFACE:g} m, the highest of all runs; errors of all "
-            "other runs {:.3f} and {:.3f} deg".format(*np.degrees(np.sqrt(rest))),
+            f"{names}: the tip rises above {SURFACE_HEIGHT:g} m, the highest of all runs; errors of "
+            "all other runs {:.3f} and {:.3f} deg".format(*np.degrees(np.sqrt(rest))),
         )
     ]
 
@@ -279,7 +279,7 @@ def _cameras(folder: Path, runs: Sequence[MeasuredRun]) -> list[Cause]:
         parts.append(off)
         both = valid[1:] & valid[:-1]
         jumps.append(np.abs(np.diff(camera - unit, axis=0)[both, :2]).max())
-    lever = [MARKER * (run.attitude[:, :2] - run.attitude[0, :2]) for run in runs]
+    lever = [MARKER_OFFSET * (run.attitude[:, :2] - run.attitude[0, :2]) for run in runs]
     return [
         Cause(
             "cameras",
@@ -293,7 +293,7 @@ def _cameras(folder: Path, runs: Sequence[MeasuredRun]) -> list[Cause]:
             0.0,
             0.0,
             "change",
-            f"enters positions only: {MARKER * 1e3:g} mm off move them by "
+            f"enters positions only: {MARKER_OFFSET * 1e3:g} mm off move them by "
             "{:.1f} and {:.1f} mm".format(*(1e3 * np.array(_size(lever)))),
         ),
     ]
