@@ -340,7 +340,7 @@ def test_arrays_that_replace_checked_ones_are_checked():
         setattr(state, part, kept)
     rows = state.parameters[name]
     state.parameters[name] = rows[:, :1]
-    with pytest.raises(tb.ShapeError, match="state.parameters"):
+    with pytest.raises(tb.ShapeError, match=r"state\.parameters"):
         stepper.step(state)
     state.parameters[name] = rows
     stepper.step(state)

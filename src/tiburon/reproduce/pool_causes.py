@@ -230,8 +230,8 @@ def _out_of_the_water(runs: Sequence[MeasuredRun], trimmed: Sequence[Array]) -> 
             float(added[0]),
             float(added[1]),
             "part",
-            f"{names}: the tip rises above {SURFACE_HEIGHT:g} m, the highest of all runs; errors of "
-            "all other runs {:.3f} and {:.3f} deg".format(*np.degrees(np.sqrt(rest))),
+            f"{names}: the tip rises above {SURFACE_HEIGHT:g} m, the highest of all runs; errors "
+            "of all other runs {:.3f} and {:.3f} deg".format(*np.degrees(np.sqrt(rest))),
         )
     ]
 
