@@ -1,5 +1,8 @@
 """The native loop around a kernel: each call starts from what the one before it wrote."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -57,6 +60,16 @@ def test_row_loop_of_one_case_equals_single_calls(kernel):
     rows[0] = RANDOM.standard_normal(2)
     assert loop.run_one(job_of(loop, rows, roots, gain).address, 0, 20) == 20
     np.testing.assert_array_equal(rows, expected(kernel, rows[0], 20, gain))
+
+
+def test_loops_of_threads_that_are_first_together_all_stay(kernel):
+    """Only one of them is cached; the code of the other must outlive it."""
+    loaded = [weakref.ref(row_loop_module._loops()[0])]
+    row_loop_module._loops.cache_clear()
+    loaded.append(weakref.ref(row_loop_module._loops()[0]))
+    gc.collect()
+    assert all(one() is not None for one in loaded)
+    assert loaded[0]() is not loaded[1]()
 
 
 def test_one_case_continues_where_it_stopped(kernel):

@@ -163,6 +163,9 @@ def load_module(
 ) -> LoadedCode:
     """Load a module that is keyed by its own text: from the disk cache, or compiled.
 
+    Its code stays until the process ends. Callers keep one result per process, but threads that ask
+    for the first time together get one each, and run it whoever is kept.
+
     Args:
         name: Name of the entry in the cache.
         assembly: The module as LLVM assembly, or what writes it.
@@ -176,7 +179,7 @@ def load_module(
     key = None if link is None else cache.load_link(link)
     entry = None if key is None else cache.load_entry(key)
     if entry is not None:
-        return LoadedCode(entry[1])
+        return _kept(entry[1])
     text = assembly if isinstance(assembly, str) else assembly()
     key = cache.code_key("module", text, optimize)
     entry = cache.load_entry(key)
@@ -187,7 +190,17 @@ def load_module(
         code = entry[1]
     if link is not None:
         cache.store_link(link, key)
-    return LoadedCode(code)
+    return _kept(code)
+
+
+_lasting: list[LoadedCode] = []
+
+
+def _kept(code: bytes) -> LoadedCode:
+    """Load code that stays until the process ends."""
+    loaded = LoadedCode(code)
+    _lasting.append(loaded)
+    return loaded
 
 
 def _compiling_machine(level: int) -> Any:
