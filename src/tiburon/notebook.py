@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 __all__ = ["notebook_table"]
 
 MOST_ROWS = 40
-"""Rows of a table; the number of further ones is told below it."""
+"""Most rows of a table; a line below it counts the others."""
 
 
 def notebook_table(
