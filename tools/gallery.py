@@ -16,7 +16,6 @@ import ast
 import io
 import itertools
 import shlex
-import shutil
 import subprocess
 import sys
 import textwrap
@@ -39,14 +38,6 @@ LARGEST = 30_000
 
 MOVING = {"frames": 26, "every": 0.15, "largest": 380_000}
 """The animation of the README: frames, seconds between them, bytes."""
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-FLAGS = (
-    "--no-sandbox",
-    "--use-angle=swiftshader",
-    "--enable-unsafe-swiftshader",
-    "--ignore-gpu-blocklist",
-)
 
 TARGETS = ("pages", "replays", "pictures", "readme", "animation", "demos")
 
@@ -183,11 +174,13 @@ def _pages(**options: Any) -> Iterator[Any]:
     """Open a browser, and give a new page of it."""
     from playwright.sync_api import sync_playwright
 
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
-        raise SystemExit("no browser: make browser")
+    from tiburon.viewer.pictures import browser_path
+    from tiburon.viewer.video import FLAGS
+
     with sync_playwright() as steering:
-        browser = steering.chromium.launch(executable_path=found, args=list(FLAGS))
+        browser = steering.chromium.launch(
+            executable_path=browser_path(), args=[*FLAGS, "--no-sandbox"]
+        )
         page = browser.new_page(bypass_csp=True, **options)
         page.set_default_timeout(180_000)
         yield page
