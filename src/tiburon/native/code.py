@@ -103,7 +103,7 @@ Stage = Literal["one", "many", "quick one", "quick many"]
 QUICK_CASES = 10000
 """Cases that quickly compiled code computes before optimized code is compiled."""
 
-QUICK_LINES = {"one": (500, 500_000), "many": (500, 60_000)}
+QUICK_LINES = {"one": (500, 500_000), "many": (500, 300_000)}
 """Least and most lines of assembly that are compiled quickly at first, for each part."""
 
 WIDE_LINES = 8000

@@ -88,10 +88,12 @@ def _module_for_many(program: Program, x86: bool) -> str:
             text = module_for_many(program, lanes=lanes, fused=fused, x86=x86)
         # a tape for one lane is that of one case
         least = 2 if is_tape(program) else 1
-        if lanes == least or stack_bytes(text) <= STACK_LIMIT:
+        needed = stack_bytes(text)
+        if lanes == least or needed <= STACK_LIMIT:
             return text
-        # fewer lanes need less stack and give the same bits
-        lanes //= 2
+        # fewer lanes need less stack and give the same bits; half of them at least half of it
+        while lanes > least and needed > STACK_LIMIT:
+            lanes, needed = lanes // 2, needed // 2
         x86 = False
 
 
