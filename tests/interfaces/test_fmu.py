@@ -148,6 +148,8 @@ def test_units_are_tuned_by_name_saved_and_refuse_parts_of_steps(version, tmp_pa
     with pytest.raises(Exception, match="DoStep"):
         # not where the last step ended
         unit.own.doStep(7 * DT, DT)
+    # the refused steps have not moved it
+    unit.own.doStep(5 * DT, DT)
     unit.own.setFMUState(saved)
     assert unit.get(where).tobytes() == q0.tobytes()
     unit.end()
