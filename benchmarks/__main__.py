@@ -122,7 +122,7 @@ def main(words: list[str]) -> int:
         for measurement in chosen:
             ended, met = _measure(measurement, options.duration, families, keep, console)
             good = good and ended and met
-            if ended:
+            if ended and measurement.name in families:
                 figures = tuple(families[measurement.name])
                 whole[measurement.name] = Family(measurement.summary, run, figures)
     except KeyboardInterrupt:
@@ -148,7 +148,7 @@ def _measure(
     """Run one family; whatever happens, its figures so far are shown and kept.
 
     Returns:
-        Whether it ran to its end with figures, and whether it met every bound.
+        Whether it ran to its end, and whether it met every bound.
     """
     figures: list[Figure] = []
     ended = True
@@ -165,7 +165,7 @@ def _measure(
         if figures:
             show = print_loops if has_loops(figures) else print_figures
             show(measurement.summary, figures, console)
-    return ended and bool(figures), all(figure.met is not False for figure in figures)
+    return ended, all(figure.met is not False for figure in figures)
 
 
 def _tell_written(paths: list[Path]) -> None:

@@ -162,6 +162,14 @@ def test_failing_measurement_neither_stops_nor_hides_others(tmp_path, capsys, mo
     assert published == ["good"]
 
 
+def test_a_family_without_figures_is_no_failure(monkeypatch):
+    """Where an optional peer is absent, nothing is measured and nothing published."""
+    empty = {"none": Measurement("none", "None", lambda _: [], place=1)}
+    monkeypatch.setattr(runner, "find_measurements", lambda: empty)
+    monkeypatch.setattr(runner, "publish", lambda whole, order: pytest.fail("nothing to publish"))
+    assert runner.main(["--publish"]) == 0
+
+
 @pytest.mark.usefixtures("two_families")
 def test_met_bounds_give_success():
     """The exit code serves scripts."""
