@@ -6,6 +6,8 @@ import pytest
 import tiburon as tb
 from tests.tolerances import DIFFERENCE, DIFFERENCE_STEP
 from tiburon.simulation.integrators.manifold import Manifold
+from tiburon.trace import interpret, trace
+from tiburon.trace.regions.lanes import LanesRegion
 
 RANDOM = np.random.default_rng(81)
 
@@ -94,3 +96,35 @@ def test_displacement_undoes_a_move():
     found = manifold.displacement(tuple(q), manifold.move(tuple(q), steps))
     for one, other in zip(found, steps, strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-13)
+
+
+def test_ball_joints_move_side_by_side():
+    """Six ball joints of one kind: calls in lanes, with the values of each by itself."""
+    model = tb.load("aquarobot")
+    manifold = Manifold(model)
+    rng = np.random.default_rng(3)
+    q = np.array(model.poses["stand"])
+    v, other = rng.standard_normal((2, model.nv))
+
+    def run(x):
+        q, v, other = x[: model.nq], x[model.nq : model.nq + model.nv], x[model.nq + model.nv :]
+        moved = manifold.displaced(list(q), list(v), 0.3)
+        turned = manifold.reexpress(list(other), list(q), moved)
+        return [*moved, *turned, *manifold.normalize(moved)]
+
+    program = trace(lambda x: np.array(run(x), dtype=object), {"x": (model.nq + 2 * model.nv,)})
+    graph = program.graph
+    called = [graph.payloads[n] for n in graph.live(program.roots) if graph.ops[n] == "call"]
+    assert [c.calls for c in called if isinstance(c, LanesRegion)] == [6, 6, 6]
+    found = np.asarray(interpret(program, {"x": np.r_[q, v, other]}), float).ravel()
+    # each joint by itself
+    expected: list[list[float]] = [[], [], []]
+    for joint in model.joints:
+        at_q, at_v = model.slice(joint.name), model.slice(joint.name, of="v")
+        here, turn = q[at_q].tolist(), other[at_v].tolist()
+        there = joint.move(here, [0.3 * x for x in joint.step(here, v[at_v].tolist())])
+        expected[0] += there
+        alone = manifold_of(joint)
+        expected[1] += alone.reexpress_joint(0, tuple(turn), tuple(here), tuple(there))
+        expected[2] += joint.normalize(there)
+    np.testing.assert_allclose(found, np.concatenate(expected), atol=1e-14)

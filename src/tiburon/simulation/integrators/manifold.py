@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tiburon.model import Joint, Model
+from tiburon.model.joints.quaternion import Free, Spherical
 from tiburon.spatial import Scalar
 from tiburon.spatial.rotations import (
     quaternion_conjugate,
@@ -119,16 +120,12 @@ class Manifold:
 
     @cached_property
     def _like(self) -> list[list[int]]:
-        """Places of joints whose steps fail to commute, of the same kind each."""
-        kinds: dict[Hashable, list[int]] = {}
+        """Places of ball joints, and of free ones."""
+        kinds: dict[type[Joint], list[int]] = {}
         for place, (joint, _, _) in enumerate(self._joints):
-            kind = type(joint)
-            # joints of the user's own may differ in what their structure does not show
-            if self.turning[place] and kind.__module__.startswith(
-                Joint.__module__.rsplit(".", 1)[0]
-            ):
-                key = (kind, joint.structure(), joint.parameters())
-                kinds.setdefault(key, []).append(place)
+            # these have no dimensions; subclasses of the user's own may move otherwise
+            if type(joint) in (Free, Spherical):
+                kinds.setdefault(type(joint), []).append(place)
         return list(kinds.values())
 
     def reexpress_joint(
