@@ -14,8 +14,8 @@ __all__ = ["OPTIONAL", "advice", "missing_packages"]
 PACKAGES = {"pinocchio": "pin", "pydrake": "drake"}
 """What to install for a module whose package has another name."""
 
-OPTIONAL = frozenset({"pydrake", "exudyn", "jax", "torch"})
-"""Peers that have no wheels for every machine: without them their rows are left out."""
+OPTIONAL = frozenset({"pydrake", "exudyn", "jax", "torch", "casadi", "fmpy", "ziglang"})
+"""Peers without wheels for every machine, and large frameworks: without them rows are left out."""
 
 FOLDER = Path(__file__).parent
 
