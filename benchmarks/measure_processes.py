@@ -3,6 +3,8 @@
 Accelerations and runs of both sides are compared before any time counts.
 """
 
+import importlib
+import importlib.util
 import json
 import os
 import shutil
@@ -26,8 +28,32 @@ NUMBERS = 27
 BOUNDARY = 1.0 / 1.15
 """Least speed of legs as parts beside the undivided kernel."""
 
-LINKS, STEPS = 200, 20
-"""Long chain, and the steps that are timed."""
+LINKS, STEPS = (200,), 20
+"""Links of long chains, and the steps that are timed."""
+
+CHAIN = """
+import json, sys, time
+import numpy as np
+from mpi4py import MPI
+import tiburon as tb
+from benchmarks.robots import chain
+links, steps = int(sys.argv[1]), int(sys.argv[2])
+robot = chain(links)
+q = np.random.default_rng(0).uniform(-0.3, 0.3, robot.nq)
+how = dict(q=q, dt=1e-5, progress=False, passive=False, limits=False)
+how.update(partition=tb.partition(robot, processes=2), exchange=tb.MPIExchange())
+tb.simulate(robot, 1e-5 * steps, **how)
+times = []
+for _ in range(3):
+    begin = time.perf_counter()
+    tb.simulate(robot, 1e-5 * steps, **how)
+    whole = time.perf_counter() - begin
+    begin = time.perf_counter()
+    tb.simulate(robot, 1e-5, **how)
+    times.append((whole - (time.perf_counter() - begin)) / (4 * (steps - 1)))
+if MPI.COMM_WORLD.rank == 0:
+    print(json.dumps({"times": times}))
+"""
 
 RANKS = """
 import json, sys, time
@@ -60,6 +86,7 @@ def run(duration: float) -> Iterator[Figure]:
     repeats = max(5, round(20 * duration))
     yield _threads(repeats)
     yield from _ranks(repeats)
+    yield from _dask(repeats)
     yield from _one_process(repeats)
     yield from _legs(repeats)
     yield from _long_chain(repeats)
@@ -91,39 +118,83 @@ def _threads(repeats: int) -> Figure:
     )
 
 
-def _ranks(repeats: int) -> Iterator[Figure]:
-    """Measure exchanges between ranks with the MPI that is found, if there is one."""
+OVER_TCP = {
+    "OMPI_MCA_pml": "ob1",
+    "OMPI_MCA_btl": "tcp,self",
+    "MPIR_CVAR_NOLOCAL": "1",
+    "MPIR_CVAR_CH4_NETMOD": "ofi",
+    "FI_PROVIDER": "tcp",
+}
+"""What makes Open MPI and MPICH use TCP between ranks of one host."""
+
+
+def _launched(ranks: int, script: str, *arguments: str, **more: str) -> dict[str, Any] | None:
+    """Return what rank 0 of a script prints as JSON; None without MPI."""
     beside = str(Path(sys.executable).parent)
     mpiexec = shutil.which("mpiexec", path=f"{beside}{os.pathsep}{os.environ.get('PATH', '')}")
     if mpiexec is None:
-        return
-    cores = os.cpu_count() or 1
+        return None
     allowed = {
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
     }
-    for ranks in (2, 2 * cores):
-        command = [mpiexec, "-n", str(ranks), sys.executable, "-c", RANKS]
-        done = subprocess.run(
-            [*command, str(NUMBERS), str(repeats)],
-            env={**os.environ, **allowed},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-        if done.returncode:
-            return
-        found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    done = subprocess.run(
+        [mpiexec, "-n", str(ranks), sys.executable, "-c", script, *arguments],
+        env={**os.environ, **allowed, **more},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    if done.returncode:
+        return None
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def _ranks(repeats: int) -> Iterator[Figure]:
+    """Measure exchanges between ranks with the MPI that is found, if there is one."""
+    cores = os.cpu_count() or 1
+    cases: tuple[tuple[int, str, dict[str, str]], ...] = (
+        (2, "", {}),
+        (2, " over TCP", OVER_TCP),
+        (2 * cores, "", {}),
+    )
+    for ranks, where, settings in cases:
+        found = _launched(ranks, RANKS, str(NUMBERS), str(repeats), **settings)
+        if found is None:
+            continue
         advice = "pays where one evaluation takes ten times as long"
         if ranks > cores:
             advice = f"more ranks than cores ({cores}): start at most {cores}, or expect this"
+            if "MPICH" in found["mpi"]:
+                advice += "; MPICH spins while it waits, Open MPI yields"
         yield Figure(
-            f"exchange of {NUMBERS} numbers, {ranks} ranks, {found['mpi']}",
+            f"exchange of {NUMBERS} numbers, {ranks} ranks{where}, {found['mpi']}",
             Timing.of(found["times"]),
             note=advice,
         )
+
+
+def _dask(repeats: int) -> Iterator[Figure]:
+    """Measure an empty task on a Dask cluster of one worker process, if Dask is there."""
+    if importlib.util.find_spec("distributed") is None:
+        return
+    dask: Any = importlib.import_module("distributed")
+    times = []
+    with (
+        dask.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster,
+        dask.Client(cluster) as client,
+    ):
+        client.submit(abs, 0).result()
+        for k in range(1, 10 * repeats):
+            begin = perf_counter()
+            client.submit(abs, k, pure=False).result()
+            times.append(perf_counter() - begin)
+    yield Figure(
+        "a task on Dask", Timing.of(times), note="pays for blocks of a second and more: sweeps"
+    )
 
 
 def _sampled(call: Any, repeats: int, calls: int = 50) -> Timing:
@@ -206,37 +277,46 @@ def _legs(repeats: int) -> Iterator[Figure]:
 
 
 def _long_chain(repeats: int) -> Iterator[Figure]:
-    """Measure a long chain in one process and in two threads, beside the undivided one."""
+    """Measure long chains in one process, two threads and two ranks, beside the undivided ones."""
     import tiburon as tb
 
-    robot = chain(LINKS)
-    rng = np.random.default_rng(0)
-    q = rng.uniform(-0.3, 0.3, robot.nq)
-    how = {"q": q, "dt": 1e-5, "progress": False, "passive": False, "limits": False}
+    for links in LINKS:
+        robot = chain(links)
+        rng = np.random.default_rng(0)
+        q = rng.uniform(-0.3, 0.3, robot.nq)
+        how = {"q": q, "dt": 1e-5, "progress": False, "passive": False, "limits": False}
 
-    def step(**more: Any) -> Timing:
-        tb.simulate(robot, 1e-5 * STEPS, **how, **more)
-        times = []
-        for _ in range(max(3, repeats // 5)):
-            begin = perf_counter()
+        def step(robot: Any = robot, how: dict[str, Any] = how, **more: Any) -> Timing:
             tb.simulate(robot, 1e-5 * STEPS, **how, **more)
-            whole = perf_counter() - begin
-            begin = perf_counter()
-            tb.simulate(robot, 1e-5, **how, **more)
-            times.append((whole - (perf_counter() - begin)) / (4 * (STEPS - 1)))
-        return Timing.of(times)
+            times = []
+            for _ in range(max(3, repeats // 5)):
+                begin = perf_counter()
+                tb.simulate(robot, 1e-5 * STEPS, **how, **more)
+                whole = perf_counter() - begin
+                begin = perf_counter()
+                tb.simulate(robot, 1e-5, **how, **more)
+                times.append((whole - (perf_counter() - begin)) / (4 * (STEPS - 1)))
+            return Timing.of(times)
 
-    undivided = step()
-    for count in (2,):
-        parts = tb.partition(robot, processes=count)
-        model = parts.predicted_seconds(2, 5e-6) * 1e6
-        for name, exchange in (("one process", None), ("two threads", tb.ThreadExchange(2))):
+        undivided = step()
+        parts = tb.partition(robot, processes=2)
+        timed = {
+            "one process": step(partition=parts),
+            "two threads": step(partition=parts, exchange=tb.ThreadExchange(2)),
+        }
+        paths = os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])
+        found = _launched(2, CHAIN, str(links), str(STEPS), PYTHONPATH=paths)
+        if found is not None:
+            timed["two ranks"] = Timing.of(found["times"])
+        for name, own in timed.items():
+            count = 1 if name == "one process" else 2
+            model = parts.predicted_seconds(count, 0.0 if count == 1 else 5e-6) * 1e6
             yield Figure(
-                f"chain of {LINKS}, {count} parts, {name}: one evaluation",
-                step(partition=parts, exchange=exchange),
+                f"chain of {links}, 2 parts, {name}: one evaluation",
+                own,
                 "undivided",
                 undivided,
-                note=f"model T(2) = {model:.0f} us with 5 us per exchange",
+                note=f"model T({count}) = {model:.0f} us, 5 us per exchange",
             )
 
 
