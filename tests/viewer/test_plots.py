@@ -92,6 +92,12 @@ def test_figures_of_the_package_have_one_style():
     assert draw() == (plots.PALETTE[0], False)
 
 
+def test_notebooks_show_figures_of_runs():
+    """As a picture, also where pyplot is not used."""
+    run = tb.simulate(double_pendulum(), 0.02, q=[0.3, 0.1], dt=0.01)
+    assert run.plot("joint_position")._repr_png_().startswith(b"\x89PNG")
+
+
 def test_powers_in_units_are_shown_as_such():
     """Accelerations are in m/s², not m/s^2."""
     run, _, _ = samples.recorded(cart_pendulum(), count=3)

@@ -5,8 +5,9 @@ Quantities are xarray arrays with the dimension "time", batch dimensions whose n
 median and percentiles.
 """
 
+import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import wraps
+from functools import partial, wraps
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
@@ -210,7 +211,16 @@ def plot_dataset(
     if title:
         heading += hidden
         figure.suptitle(heading, x=0.01, ha="left", fontsize=12, fontweight="bold")
+    # notebooks show it also where pyplot was never used
+    figure._repr_png_ = partial(_as_png, figure)  # type: ignore[attr-defined]
     return figure
+
+
+def _as_png(figure: "Figure") -> bytes:
+    """Return a figure as a picture, for notebooks."""
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png")
+    return stream.getvalue()
 
 
 def _without_zeros(panels: list[tuple[Panel, Array]]) -> list[tuple[Panel, Array]]:
