@@ -114,6 +114,7 @@ def test_nothing_in_the_package_writes_files_another_way():
         "native/cache.py",  # kernels: can be compiled again
         "results/store.py",  # zip files, through a stream of `written_file`
         "interfaces/fmu.py",  # the same
+        "viewer/video.py",  # a page in a temporary folder; the video itself by `replacing`
         "parallel/sweep_task.py",  # notes of who computes a block: only the first may write one
     }
     sources = ROOT / "src" / "tiburon"
