@@ -115,7 +115,7 @@ def test_thruster_sliders_act_until_released(page, served):
     assert page.evaluate("document.querySelector('#thrusters output').textContent").endswith(" N")
     page.evaluate(
         "[...document.querySelectorAll('button')]"
-        ".find((b) => b.textContent === 'Let go of all controls').click()"
+        ".find((b) => b.textContent === 'Release all controls').click()"
     )
     patiently(page, lambda: drive.ticker.latest().held[place] == 0.0)
     assert page.evaluate("document.querySelector('#thrusters input').value") == "0"

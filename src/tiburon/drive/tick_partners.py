@@ -13,7 +13,7 @@ import numpy as np
 
 from tiburon.arrays import NDArray
 from tiburon.drive.tick_memory import CATCH_UP, TickMemory, Word
-from tiburon.drive.tick_python import DONE, PAUSED_SLEEP, clear_counts, count, tick, wait, write_row
+from tiburon.drive.tick_python import DONE, clear_counts, count, pause, tick, wait
 from tiburon.errors import PartnerError
 
 __all__ = ["PartnerTicks", "TickPartners", "run_ticks_together"]
@@ -156,13 +156,7 @@ def run_ticks_together(
             if asked[Word.STOP]:
                 return
             if asked[Word.PAUSED] or words[Word.STATUS]:
-                if moved:
-                    write_row(memory, 0)
-                if not words[Word.STATUS] and words[Word.STEPS_DONE] < asked[Word.STEPS_WANTED]:
-                    tick(memory, advance, 0)
-                    words[Word.STEPS_DONE] += 1
-                else:
-                    time.sleep(PAUSED_SLEEP)
+                pause(memory, advance, moved, asked[Word.STEPS_WANTED])
                 # the schedule restarts: a pause is not a delay
                 due = time.monotonic_ns()
                 continue

@@ -20,7 +20,7 @@ from tiburon.drive.tick_memory import (
     Word,
 )
 
-__all__ = ["clear_counts", "count", "run_ticks", "tick", "wait", "write_row"]
+__all__ = ["clear_counts", "count", "pause", "run_ticks", "tick", "wait", "write_row"]
 
 DONE = TickClock._fields.index("done")
 PAUSED_SLEEP = 1e-3
@@ -45,13 +45,7 @@ def run_ticks(memory: TickMemory, advance: Callable[[], bool]) -> None:
         if words[Word.STOP]:
             return
         if words[Word.PAUSED] or words[Word.STATUS]:
-            if _take_posts(memory):
-                write_row(memory, 0)
-            if not words[Word.STATUS] and words[Word.STEPS_DONE] < words[Word.STEPS_WANTED]:
-                tick(memory, advance, 0)
-                words[Word.STEPS_DONE] += 1
-            else:
-                time.sleep(PAUSED_SLEEP)
+            pause(memory, advance, _take_posts(memory), words[Word.STEPS_WANTED])
             # the schedule restarts: a pause is not a delay
             due = time.monotonic_ns()
             continue
@@ -72,6 +66,25 @@ def run_ticks(memory: TickMemory, advance: Callable[[], bool]) -> None:
         words[Word.BUSY] += length
         words[Word.MAX_BUSY] = max(int(words[Word.MAX_BUSY]), length)
         due += int(words[Word.PERIOD])
+
+
+def pause(memory: TickMemory, advance: Callable[[], bool], moved: bool, wanted: int) -> None:
+    """Take one single step that is due while ticks are paused, or sleep.
+
+    Args:
+        memory: The shared memory.
+        advance: As of `run_ticks`.
+        moved: Whether the state was edited, so that a row shows it.
+        wanted: Number of single steps that were asked for so far.
+    """
+    words = memory.words
+    if moved:
+        write_row(memory, 0)
+    if not words[Word.STATUS] and words[Word.STEPS_DONE] < wanted:
+        tick(memory, advance, 0)
+        words[Word.STEPS_DONE] += 1
+    else:
+        time.sleep(PAUSED_SLEEP)
 
 
 def wait(memory: TickMemory, now: int, left: int) -> None:

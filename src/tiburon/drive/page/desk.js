@@ -83,7 +83,7 @@ export class Desk {
     plain("Return to it", () => this.send({ type: "restore" }), "the state that was remembered");
     this.toggle(buttons, "recording", "Record run", () => this.record(), true);
     plain("Save robot file", () => this.send({ type: "save" }), "the robot with its present masses, volumes and drag");
-    plain("Let go of all controls", () => this.release(), "sticks, thrusters and pushes to zero; another page may steer");
+    plain("Release all controls", () => this.release(), "sticks, thrusters and pushes to zero; another page may steer");
   }
 
   pause() { this.send({ type: "pause", on: !this.pressed("paused") }); }
