@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tiburon.errors import ModelFileError, TiburonError
+from tiburon.operating_system import open_flags
 
 FileProblem = Callable[[Path, str], TiburonError]
 """Makes an error from a file and what is wrong with it: `ModelFileError` or `RunFileError`."""
@@ -76,4 +77,4 @@ def read_regular_file(
 
 def _open_without_waiting(path: str, flags: int) -> int:
     """Open a file; a pipe without a writer must not make the reader wait for one."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    return os.open(path, flags | open_flags("O_NONBLOCK"))

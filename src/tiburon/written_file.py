@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from tiburon.operating_system import change_owner, open_flags
 from tiburon.regular_file import FileProblem
 
 
@@ -80,7 +81,7 @@ def _temporary(target: Path, old: os.stat_result | None) -> Iterator[BinaryIO]:
     """Open a temporary file that is renamed to the target when the block ends without error."""
     # a name may have 255 bytes, and a character four of them
     spare = target.with_name(f".{target.name[:40]}.{secrets.token_hex(8)}.partial")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | open_flags("O_BINARY")
     # permissions follow the umask of the process, as those of any new file
     handle = os.open(spare, flags, 0o666)
     try:
@@ -115,11 +116,9 @@ def _is_writable(path: Path) -> bool:
 
 def _keep_rights(spare: Path, old: os.stat_result) -> None:
     """Give a file the owner, group and permissions of another, as far as the system allows it."""
-    if hasattr(os, "chown"):
-        # only root gives files away; groups of one's own can be given
-        for owner in (-1, old.st_uid):
-            with suppress(OSError):
-                os.chown(spare, owner, old.st_gid)
+    # only root gives files away; groups of one's own can be given
+    for owner in (-1, old.st_uid):
+        change_owner(spare, owner, old.st_gid)
     with suppress(OSError):
         # last: a change of owner takes some permissions away
         os.chmod(spare, stat.S_IMODE(old.st_mode))

@@ -231,7 +231,7 @@ def test_steal_time_accounts_for_no_more_ticks_than_were_due(system, monkeypatch
     """10 ms of steal time explain 10 ticks of 1 ms, of its interval or an adjacent one."""
     ticker = Ticker(system, START, held(system))
     steal = {"cpu": 0.0, "cpu0": 0.0, "cpu1": 0.0}
-    monkeypatch.setattr(ticker_module, "_steal_times", lambda: dict(steal))
+    monkeypatch.setattr(ticker_module, "steal_times", lambda: dict(steal))
     monitor, words = StealMonitor(ticker.memory), ticker.memory.words
     words[Word.MISSES] = 4
     monitor.sample()

@@ -72,7 +72,7 @@ def refuse_llvm():
 @pytest.fixture
 def described(kernel_directory):
     """Let LLVM describe this host, in a cache of its own."""
-    if engine._processor() is None:
+    if engine.processor_description() is None:
         pytest.skip("this system does not describe its processor")
     engine.host.__wrapped__()
     return kernel_directory
@@ -87,7 +87,7 @@ def test_host_description_is_cached(described, monkeypatch):
 def test_other_processor_or_compiler_invalidates_the_host_description(described, monkeypatch):
     """A directory may be shared by machines, and LLVM may be updated."""
     monkeypatch.setattr(engine, "llvm_binding", refuse_llvm)
-    for name in ("_processor", "llvm_stamp"):
+    for name in ("processor_description", "llvm_stamp"):
         with monkeypatch.context() as patch:
             patch.setattr(engine, name, lambda: "another")
             with pytest.raises(AssertionError, match="asked LLVM"):

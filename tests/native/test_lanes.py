@@ -143,3 +143,18 @@ def test_like_branches_have_the_same_bits_in_vectors_of_every_width(name):
     for width in (1, 2, 8):
         text = module_for_one(program, vector_lanes=width, fused=True)
         assert run_text(program, text, x).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("width", [4, 8])
+def test_functions_on_vectors_keep_them_in_single_cache_lines(width):
+    """LLVM spills vectors across two cache lines in functions that do not align the stack."""
+    program = calls_in_functions(7)
+    texts = {
+        "many": module_for_many(program, lanes=width, fused=True),
+        "one": module_for_one(many_calls(7, long=True), vector_lanes=width, fused=True),
+    }
+    for name, text in texts.items():
+        heads = [line for line in text.splitlines() if line.startswith("define ")]
+        whole = [line for line in heads if f'-width"="{64 * width}"' in line or f"@{name}(" in line]
+        assert len(whole) > 2
+        assert all(f"alignstack({8 * width})" in line for line in whole), name

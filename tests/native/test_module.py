@@ -114,6 +114,33 @@ def test_batches_too_large_for_vectors_run_case_by_case(solver, monkeypatch):
     assert make_kernel(ProgramSource(solver))(A, b).tobytes() == expected.tobytes()
 
 
+@pytest.mark.skipif(host().lanes < 4, reason="this machine has no wider vectors")
+@pytest.mark.skipif(module.has_own_generator(), reason="long functions compile quickly anyway")
+def test_modules_that_are_narrow_are_written_once(solver, monkeypatch):
+    """Quick code has narrow vectors: those that fit on the stack already are no wider."""
+    A, b = systems(5)
+    needed = {
+        n: module.stack_bytes(module_for_many(solver, lanes=n, fused=host().fused))
+        for n in (2, host().lanes)
+    }
+    monkeypatch.setattr(code, "QUICK_LINES", dict.fromkeys(("one", "many"), (0, 100_000)))
+    monkeypatch.setattr(code, "WIDE_LINES", 0)
+    monkeypatch.setattr(code, "quick_code_wanted", lambda: True)
+    written = []
+
+    def write(program, *, lanes, fused, x86):
+        written.append(lanes)
+        return module_for_many(program, lanes=lanes, fused=fused, x86=x86)
+
+    monkeypatch.setattr(module, "module_for_many", write)
+    for limit, last in ((needed[2] - 1, 1), (2 * needed[host().lanes], 2)):
+        limit_stack(monkeypatch, limit)
+        code.forget_codes()
+        written.clear()
+        make_kernel(ProgramSource(solver))(A, b)
+        assert written == [host().lanes, last]
+
+
 def test_programs_beyond_the_stack_limit_are_refused(solver, monkeypatch):
     """An error that says what to do, not a crash of the process."""
     text = module_for_one(solver, vector_lanes=host().lanes, fused=host().fused)

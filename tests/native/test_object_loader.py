@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.native.programs import PROGRAMS, bits, cases, parameters_of
+from tiburon import operating_system
 from tiburon.native import engine, object_loader
 from tiburon.native.code import forget_codes
 from tiburon.native.engine import LoadedCode, compile_module
@@ -157,8 +158,8 @@ def test_loader_falls_back_where_memory_cannot_be_executable(monkeypatch):
         def mprotect(self, *_):
             return -1
 
-    refusing = Refusing(object_loader._system())
-    monkeypatch.setattr(object_loader, "_system", lambda: refusing)
+    refusing = Refusing(operating_system._pages_library())
+    monkeypatch.setattr(operating_system, "_pages_library", lambda: refusing)
     assert map_object(compile_module(PLAIN, optimize=False)) is None
 
 

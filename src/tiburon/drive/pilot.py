@@ -241,11 +241,9 @@ def actuation_of(
             strength = min(strength, actuator.force_limits[1])
             if actuator.motor is not None:
                 m = actuator.motor
-                back = m.torque_constant if m.back_emf_constant is None else m.back_emf_constant
-                motor = (m.resistance, m.torque_constant, back, actuator.ratio)
-                stall = m.voltage_limit / m.resistance
-                most = abs(actuator.ratio) * m.torque_constant * min(stall, m.current_limit)
-                strength = min(strength, most)
+                if actuator.takes_voltage:
+                    motor = (m.resistance, m.torque_constant, m.back_emf, actuator.ratio)
+                strength = min(strength, max(map(abs, actuator.force_limits_at(0.0))))
         most = strength
         if not math.isfinite(strength):
             strength = JOINT_ACCELERATION * inertia[v]

@@ -160,11 +160,17 @@ class Drive:
             if method in METHODS:
                 refuse_long_contact_steps(self.system, METHODS[method], dt, position[None], 0.0)
         z = starting_states(self.system, position[None], velocity[None], 0.0)[0]
-        self._start = Snapshot(0, self._state_at(position, velocity), z)
+        state = self._state_at(position, velocity)
         self._places = {name: k for k, name in enumerate(self.system.command_names)}
         self._held = np.zeros(self.system.drive_size)
         self._held[self.system.discrete] = z
         self.system.commands.write(self._held, panel)
+        if self.system.acts_in_contact:
+            # the first tick begins with the contact forces of the start
+            w = state[model.nq :].tolist()
+            u = self.system.update(position.tolist(), w, self._held.tolist(), 0.0)
+            self._held[self.system.discrete] = z = np.array(u[self.system.discrete])
+        self._start = Snapshot(0, state, z)
         self.panel_start = panel
         self.external_forces = external_forces_of(
             model, self.system.commands, self.pilot.vehicle, self.pilot.joints
@@ -220,7 +226,6 @@ class Drive:
         """
         if partition is None and exchange is None:
             return self.system, None
-        from tiburon.parallel.session import Session
 
         whole = self.system
         check_parts(whole.model, partition, exchange, {"method": method})
@@ -229,10 +234,11 @@ class Drive:
         if exchange is not None and not callable(getattr(exchange, "endpoint", None)):
             raise OptionError("exchange of ticks", ("None", "MPIExchange()"), exchange)
         endpoint = None if exchange is None else exchange.endpoint()
-        session = Session(partition, None, endpoint)
+        session = partition.session(None, endpoint)
         system = System(
             whole.model, whole.world, whole.elements, whole.control, steps=True, partition=session
         )
+        session.prepare(system)
         start = {"state": self._start.state, "held": self._held}
         session.agree(digest_of(system, (method, *told), start))
         return system, None if endpoint is None else session

@@ -9,7 +9,6 @@ In the LLVM source below, names in braces are indices and sizes, which `_llvm_so
 
 import ctypes
 import functools
-import platform
 
 from tiburon.drive.tick_memory import (
     CATCH_UP,
@@ -23,6 +22,7 @@ from tiburon.drive.tick_memory import (
     Word,
 )
 from tiburon.native.engine import LoadedCode, load_module
+from tiburon.operating_system import system_and_processor
 
 __all__ = ["TickCode", "tick_code"]
 
@@ -499,7 +499,7 @@ def _llvm_source() -> str:
         "MARGIN_UP": MARGIN_UP,
         "MARGIN_DOWN": MARGIN_DOWN,
     }
-    declared, hint = RELAX.get(platform.machine().lower(), ("", ""))
+    declared, hint = RELAX.get(system_and_processor()[1].lower(), ("", ""))
     values |= {"DECLARE_RELAX": declared, "RELAX": hint}
     parts = []
     for text in (_SHARED, _ROW, _TAKE, _COUNT, _WAIT, _LOOP):

@@ -18,6 +18,7 @@ import numpy as np
 
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.arrays import NDArray
+from tiburon.operating_system import c_library
 from tiburon.record import record
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.step import MOST_STEPS, Stepping
@@ -109,6 +110,9 @@ class TickSource:
 
 
 Array = NDArray[np.float64]
+
+CLOCK_FUNCTIONS = ("clock_gettime", "nanosleep")
+"""Functions of the C library that the loop calls."""
 
 LATE_UNIT = 10_000
 """Width of the bins of lateness [ns]."""
@@ -269,7 +273,7 @@ class TickMemory:
         """
         inputs = np.array([array.ctypes.data for array in order], dtype=np.int64)
         outputs = np.array([self.found.ctypes.data], dtype=np.int64)
-        library = ctypes.CDLL(None)
+        library = c_library(*CLOCK_FUNCTIONS)
         addresses = {
             Entry.WORDS: self.words,
             Entry.INPUTS: inputs,

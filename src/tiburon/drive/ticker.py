@@ -5,11 +5,8 @@ The operating system grants or denies each of them, and reports state which. Rep
 deadline misses, lost wall-clock time and hypervisor steal time.
 """
 
-import contextlib
-import ctypes
 import math
 import os
-import struct
 import threading
 import time
 from collections.abc import Mapping
@@ -29,6 +26,18 @@ from tiburon.drive.tick_memory import (
 from tiburon.drive.tick_partners import TickPartners, run_ticks_together
 from tiburon.errors import DomainError, NonFiniteError, OptionError, ShapeError
 from tiburon.native.kernel import Kernel
+from tiburon.operating_system import (
+    c_library,
+    keep_processors_awake,
+    lock_memory,
+    processors,
+    request_priority,
+    set_affinity,
+    shorten_timer_slack,
+    steal_times,
+    thread_times,
+    unlock_memory,
+)
 from tiburon.record import record
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.partitioned import OWN
@@ -36,15 +45,6 @@ from tiburon.simulation.system import System
 
 PRIORITY = 10
 """Real-time priority of the thread (SCHED_RR); low among real-time threads."""
-
-IDLE_LATENCY_FILE = "/dev/cpu_dma_latency"
-"""Linux file that limits the wake-up latency of processors while it is open."""
-
-TIMER_SLACK = 29
-"""Number of the Linux prctl that sets the timer slack of a thread (PR_SET_TIMERSLACK)."""
-
-LOCK_CURRENT, LOCK_ON_FAULT = 1, 4
-"""Flags of mlockall (MCL_CURRENT, MCL_ONFAULT)."""
 
 
 class RealTimeSettings:
@@ -74,7 +74,7 @@ class RealTimeSettings:
         self.core = core
         if core is None:
             return
-        free = _processors()
+        free = processors()
         if core not in free or len(free) < 2:
             known = ", ".join(map(str, sorted(free))) if len(free) > 1 else "none beside another"
             raise DomainError("core", f"a processor of this process ({known})", f"{core}")
@@ -82,26 +82,22 @@ class RealTimeSettings:
     def apply_to_process(self) -> None:
         """Request the settings of the process; called before the thread starts."""
         if self.core is not None and not self._before:
-            self._before = _processors()
-            _set_affinity(self._before - {self.core})
+            self._before = processors()
+            set_affinity(self._before - {self.core}, all_threads=True)
         if not self._wants_priority:
             return
-        self.awake = self._limit_idle_latency()
-        self.locked = _call("mlockall", LOCK_CURRENT | LOCK_ON_FAULT) == 0
+        if self._file is None:
+            self._file = keep_processors_awake()
+        self.awake = self._file is not None
+        self.locked = lock_memory()
 
     def apply_to_thread(self) -> None:
         """Request the settings of the calling thread."""
-        # by default, sleeps of threads end up to 50 us late
-        _call("prctl", TIMER_SLACK, ctypes.c_ulong(1), 0, 0, 0)
+        shorten_timer_slack()
         if self.core is not None:
-            os.sched_setaffinity(0, {self.core})
+            set_affinity({self.core})
         if self._wants_priority:
-            try:
-                # of the calling thread alone
-                os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(PRIORITY))
-            except (OSError, AttributeError):
-                return
-            self.priority = True
+            self.priority = request_priority(PRIORITY)
 
     def restore(self) -> None:
         """Undo the settings of the process; called after the thread has ended."""
@@ -109,49 +105,11 @@ class RealTimeSettings:
             os.close(self._file)
             self._file = None
         if self.locked:
-            _call("munlockall")
+            unlock_memory()
         # the attributes keep what was granted, for reports
         if self._before:
-            _set_affinity(self._before)
+            set_affinity(self._before, all_threads=True)
             self._before = frozenset()
-
-    def _limit_idle_latency(self) -> bool:
-        if self._file is not None:
-            return True
-        try:
-            file = os.open(IDLE_LATENCY_FILE, os.O_WRONLY | getattr(os, "O_CLOEXEC", 0))
-        except OSError:
-            return False
-        try:
-            os.write(file, struct.pack("i", 0))
-        except OSError:
-            os.close(file)
-            return False
-        self._file = file
-        return True
-
-
-def _processors() -> frozenset[int]:
-    """Return the processors that this process may use; empty where unknown."""
-    if not hasattr(os, "sched_getaffinity"):
-        return frozenset()
-    return frozenset(os.sched_getaffinity(0))
-
-
-def _set_affinity(processors: frozenset[int]) -> None:
-    """Restrict all threads of this process to some processors; new threads inherit it."""
-    for thread in os.listdir("/proc/self/task"):
-        # it may have ended meanwhile
-        with contextlib.suppress(OSError):
-            os.sched_setaffinity(int(thread), processors)
-
-
-def _call(name: str, *arguments: Any) -> int:
-    """Call a function of the C library; -1 where it is missing or fails."""
-    try:
-        return int(getattr(ctypes.CDLL(None), name)(*arguments))
-    except (OSError, TypeError, AttributeError):
-        return -1
 
 
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
@@ -162,10 +120,6 @@ EDGES = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000)
 
 LISTED_MISSES = 5
 """Deadline misses that the text of a report lists individually."""
-
-STEAL_FIELD = 8
-"""Index of the steal time in a line of /proc/stat, after the name of the processor
-[proc_stat(5)]."""
 
 STEAL_SECONDS = 0.05
 """Wall-clock time between two samples of the steal time [s]."""
@@ -363,12 +317,8 @@ def read_machine(thread: int | None) -> MachineClocks:
     Args:
         thread: Operating system identifier of the tick thread; None if there is none.
     """
-    running = waiting = None
-    if thread is not None:
-        fields = _first_fields(f"/proc/self/task/{thread}/schedstat")
-        if len(fields) >= 2:
-            running, waiting = (1e-9 * float(number) for number in fields[:2])
-    return MachineClocks(time.monotonic(), running, waiting, _steal_times().get("cpu"))
+    running, waiting = (thread_times(thread) if thread is not None else None) or (None, None)
+    return MachineClocks(time.monotonic(), running, waiting, steal_times().get("cpu"))
 
 
 def time_between(first: MachineClocks, last: MachineClocks) -> MachineTime:
@@ -378,31 +328,6 @@ def time_between(first: MachineClocks, last: MachineClocks) -> MachineTime:
         for a, b in zip(first[1:], last[1:], strict=True)
     ]
     return MachineTime(last.wall - first.wall, *spent)
-
-
-def _first_fields(path: str) -> list[str]:
-    """Return the fields of the first line of a system file; none if it does not exist."""
-    try:
-        with open(path) as file:
-            return file.readline().split()
-    except OSError:
-        return []
-
-
-def _steal_times() -> dict[str, float]:
-    """Return the steal time by processor, "cpu" for their sum [s]; empty where unknown."""
-    found = {}
-    try:
-        with open("/proc/stat") as file:
-            for line in file:
-                fields = line.split()
-                if not fields or not fields[0].startswith("cpu"):
-                    break
-                if len(fields) > STEAL_FIELD:
-                    found[fields[0]] = float(fields[STEAL_FIELD]) / os.sysconf("SC_CLK_TCK")
-    except OSError:
-        pass
-    return found
 
 
 class StealMonitor:
@@ -429,19 +354,19 @@ class StealMonitor:
         self._thread: threading.Thread | None = None
         # late ticks not attributed yet, and ticks due in stolen time, of the last interval
         self._late, self._credit = 0, 0.0
-        self._misses, self._steal = self._count(), _steal_times()
+        self._misses, self._steal = self._count(), steal_times()
         self.ticks = 0
 
     def clear(self) -> None:
         """Start anew."""
         with self._lock:
             self.ticks, self._late, self._credit = 0, 0, 0.0
-            self._misses, self._steal = self._count(), _steal_times()
+            self._misses, self._steal = self._count(), steal_times()
 
     def start(self) -> None:
         """Sample regularly, on a thread."""
         with self._lock:
-            self._misses, self._steal = self._count(), _steal_times()
+            self._misses, self._steal = self._count(), steal_times()
         self._ended.clear()
         self._thread = threading.Thread(target=self._run, name="tiburon-steal", daemon=True)
         self._thread.start()
@@ -465,7 +390,7 @@ class StealMonitor:
     def sample(self) -> None:
         """Attribute the late ticks since the last sample."""
         with self._lock:
-            misses, steal = self._count(), _steal_times()
+            misses, steal = self._count(), steal_times()
             # negative where the loop has cleared its counts since
             late = max(0, misses - self._misses)
             known = {k: t - self._steal.get(k, t) for k, t in steal.items() if k != "cpu"}
@@ -619,7 +544,11 @@ class Ticker:
         self._posting = threading.Lock()
         self._jump: Jump | None = None
         address = self.kernel._code.one_address
-        possible = address is not None and hasattr(time, "CLOCK_MONOTONIC") and _has_sleep()
+        possible = (
+            address is not None
+            and hasattr(time, "CLOCK_MONOTONIC")
+            and c_library("clock_gettime", "nanosleep") is not None
+        )
         self.native = possible if native is None else native and possible
         self.partners: TickPartners | None = None
         if session is not None:
@@ -956,12 +885,3 @@ def _check_lengths(dt: float, steps: int, limit: float) -> None:
         raise DomainError("dt", expected, f"{dt!r}")
     if not 0.0 <= limit <= MAX_LIMIT:
         raise DomainError("limit", f"a lateness from 0 to {MAX_LIMIT:g} s", f"{limit!r}")
-
-
-def _has_sleep() -> bool:
-    """Return whether the C library has the functions that the loop calls."""
-    try:
-        library = ctypes.CDLL(None)
-        return hasattr(library, "clock_gettime") and hasattr(library, "nanosleep")
-    except (OSError, TypeError):
-        return False

@@ -19,7 +19,7 @@ from tiburon.native.llvm import LlvmMachine
 from tiburon.native.target import NativeMachine, Ref, Slots, Target
 from tiburon.record import record
 from tiburon.trace.graph import Callee
-from tiburon.trace.lower import Instruction, Order, lower
+from tiburon.trace.lower import Instruction, lower
 from tiburon.trace.primitives.primitive import Primitive
 from tiburon.trace.regions import FixedLoop, ForEach, FunctionRegion, GraphRegion, WhileLoop
 
@@ -268,7 +268,6 @@ def write_callee(
     found: Slots,
     base: Base,
     *,
-    order: Order = "depth_first",
     prepare: Prepare = list,
     in_lanes: bool = False,
 ) -> None:
@@ -280,7 +279,6 @@ def write_callee(
         given: Locations of its arguments.
         found: Destination of its results.
         base: The function that contains the body.
-        order: Order of the instructions of graphs.
         prepare: Applied to the instructions of graphs before they are written.
         in_lanes: Whether calls in lanes are written as such, by the base.
 
@@ -289,23 +287,20 @@ def write_callee(
     """
     if isinstance(callee, Primitive):
         _write_primitive(m, callee, given.row, found)
-    elif isinstance(callee, FunctionRegion):
-        _write_function(m, callee, given, found, base, prepare(_lowered(callee, order, in_lanes)))
-    elif isinstance(callee, FixedLoop):
-        _write_fixed_loop(m, callee, given, found, base, prepare(_lowered(callee, order, in_lanes)))
-    elif isinstance(callee, ForEach):
-        _write_for_each(m, callee, given, found, base, prepare(_lowered(callee, order, in_lanes)))
-    elif isinstance(callee, WhileLoop):
-        # only this order has the instructions of the condition first
-        _write_while_loop(
-            m, callee, given, found, base, prepare(_lowered(callee, "depth_first", in_lanes))
-        )
-    else:
+        return
+    if not isinstance(callee, FunctionRegion | FixedLoop | ForEach | WhileLoop):
         raise CompileError(f"{callee.name}: {type(callee).__name__} has no native form")
-
-
-def _lowered(region: GraphRegion, order: Order, in_lanes: bool) -> list[Instruction]:
-    return lower(region.graph, region.roots, order, in_lanes=in_lanes)
+    # in this order conditions of loops come first, and fewer values are live at a time
+    lowered = lower(callee.graph, callee.roots, "depth_first", in_lanes=in_lanes)
+    instructions = prepare(lowered)
+    if isinstance(callee, FunctionRegion):
+        _write_function(m, callee, given, found, base, instructions)
+    elif isinstance(callee, FixedLoop):
+        _write_fixed_loop(m, callee, given, found, base, instructions)
+    elif isinstance(callee, ForEach):
+        _write_for_each(m, callee, given, found, base, instructions)
+    else:
+        _write_while_loop(m, callee, given, found, base, instructions)
 
 
 def _write_primitive(m: NativeMachine, primitive: Primitive, given: Slots, found: Slots) -> None:

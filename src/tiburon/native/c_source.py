@@ -807,7 +807,7 @@ def c_source(
         ::
 
             kernel = tb.compile(tb.forward_dynamics, arm)
-            pathlib.Path("arm.c").write_text(tb.c_source(kernel, name="arm_dynamics"))
+            Path("arm.c").write_text(tb.c_source(kernel, name="arm_dynamics"))
     """
     several = isinstance(kernel, (list, tuple))
     kernels = list(kernel) if isinstance(kernel, (list, tuple)) else [kernel]

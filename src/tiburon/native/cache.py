@@ -37,7 +37,6 @@ import functools
 import os
 import re
 import stat
-import sys
 import threading
 import time
 import warnings
@@ -47,16 +46,21 @@ from typing import Any
 
 from tiburon.errors import CacheWarning
 from tiburon.native.cache_file import FORMAT_VERSION, blake2b, pack_entry, read_name, unpack_entry
+from tiburon.operating_system import (
+    has_users,
+    open_flags,
+    refuses_open_targets,
+    user,
+    user_cache_directory,
+)
 from tiburon.record import record
 from tiburon.version import LOADED_NS, installed_version
 
 WRITABLE_BY_OTHERS = 0o022
 
-_HAS_USERS = hasattr(os, "geteuid") and os.open in os.supports_dir_fd
+_HAS_USERS = has_users()
 
-_READ = os.O_RDONLY
-for _flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY", "O_NOCTTY"):
-    _READ |= getattr(os, _flag, 0)
+_READ = os.O_RDONLY | open_flags("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY", "O_NOCTTY")
 
 
 class UntrustedError(Exception):
@@ -82,7 +86,7 @@ def trusted_directory(directory: Path) -> Iterator[int | None]:
         return
     if stat.S_ISLNK(os.lstat(directory).st_mode):
         raise UntrustedError(f"directory '{directory}' is a link; name the directory it leads to")
-    place = os.open(directory, _READ | os.O_DIRECTORY)
+    place = os.open(directory, _READ | open_flags("O_DIRECTORY"))
     try:
         _check_owner(os.fstat(place), f"directory '{directory}'", str(directory))
         yield place
@@ -126,7 +130,7 @@ def open_to_write(path: Path) -> int:
     Returns:
         A descriptor, to be closed by the caller.
     """
-    extra = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    extra = open_flags("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY")
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | extra, 0o600)
 
 
@@ -145,9 +149,9 @@ def _check_kind(status: os.stat_result, path: Path) -> None:
 
 
 def _check_owner(status: os.stat_result, what: str, path: str) -> None:
-    user = os.geteuid()
-    if status.st_uid != user:
-        raise UntrustedError(f"{what} belongs to user {status.st_uid}, not to user {user}")
+    own = user()
+    if status.st_uid != own:
+        raise UntrustedError(f"{what} belongs to user {status.st_uid}, not to user {own}")
     mode = stat.S_IMODE(status.st_mode)
     if mode & WRITABLE_BY_OTHERS:
         raise UntrustedError(
@@ -168,9 +172,7 @@ UNIT = 4096
 """What one byte of the ledger stands for [bytes]: the space that disks give out at once."""
 
 # neither links nor pipes: the ledger is a file of this directory
-_PLAIN = 0
-for _flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
-    _PLAIN |= getattr(os, _flag, 0)
+_PLAIN = open_flags("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")
 # what is still being written after this long was left behind by a process that died
 _STALE_AFTER = 3600.0
 # pruning frees some room to spare, so that it is not needed again at once
@@ -302,22 +304,10 @@ def cache_directory() -> Path:
     try:
         if setting and cache_enabled():
             return Path(setting).expanduser().absolute()
-        return _user_cache_directory() / "tiburon"
+        return user_cache_directory() / "tiburon"
     except RuntimeError:
         # no home directory: a place that cannot exist, so that the first use says what to do
         return Path(os.devnull) / "tiburon"
-
-
-def _user_cache_directory() -> Path:
-    """Return where this platform wants programs to keep what they can make again."""
-    if sys.platform == "win32":
-        local = os.environ.get("LOCALAPPDATA")
-        return Path(local) if local else Path.home() / "AppData" / "Local"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    chosen = os.environ.get("XDG_CACHE_HOME", "")
-    # the XDG base directory specification says to ignore a relative path
-    return Path(chosen) if os.path.isabs(chosen) else Path.home() / ".cache"
 
 
 @functools.cache
@@ -595,8 +585,8 @@ def _move(temporary: Path, path: Path) -> None:
         # someone emptied the cache meanwhile, and may have wanted it empty
         return
     except PermissionError:
-        # Windows refuses to replace a file that someone reads, and then the entry is there already
-        if os.name != "nt" or not path.exists():
+        # then the entry is there already
+        if not (refuses_open_targets() and path.exists()):
             raise
         temporary.unlink()
 

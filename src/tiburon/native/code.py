@@ -29,6 +29,7 @@ from tiburon.native.arguments import Array, Signature, as_rows, pointers
 from tiburon.native.engine import BLOCKED_LANES, LoadedCode, compile_module, host
 from tiburon.native.layout import object_layout
 from tiburon.native.pool import default_threads, run_in_parts
+from tiburon.operating_system import at_fork
 from tiburon.record import record
 from tiburon.trace.interpret import interpret
 from tiburon.trace.program import Program
@@ -155,24 +156,27 @@ class _Origin:
                 if found is not None:
                     return found
             from tiburon.native.module import (
+                NARROW_LANES,
                 has_own_generator,
                 write_module,
                 write_narrow_module,
             )
 
             part = stages[0]
-            text = write_module(program, part)
+            text, lanes = write_module(program, part)
             least, most = QUICK_LINES[part]
             lines = text.count("\n")
             if has_own_generator() or not least <= lines <= most:
                 stage = part
-            elif part == "many" and stage != part and lines > WIDE_LINES:
+            elif stage != part and lines > WIDE_LINES and lanes > NARROW_LANES:
                 narrow = write_narrow_module(program)
             header = Signature.of(program).to_header()
             module = _Module(graph, header, zlib.compress(text.encode(), 1), program.has_calls)
         quick = stage.startswith("quick")
         assembly = narrow or zlib.decompress(module.text).decode()
-        code = compile_module(assembly, optimize=module.has_calls, quick=quick)
+        # straight-line code gains from it where rows are transposed
+        optimize = module.has_calls or stage == "many"
+        code = compile_module(assembly, optimize=optimize, quick=quick)
         header = {"name": f"{self._source.name} ({_STAGES[stage]})", **module.header}
         # files edited meanwhile: the version of the generator that wrote the code is unknown
         if module.graph is not None and cache.generator_stamp() is not None:
@@ -541,10 +545,7 @@ def _release_locks() -> None:
 
 
 # a child forked while another thread held a lock would wait for that thread, which it does not have
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_hold_locks, after_in_parent=_release_locks, after_in_child=_release_locks
-    )
+at_fork(before=_hold_locks, in_parent=_release_locks, in_child=_release_locks)
 
 
 ENGINES = ("native", "interpreter")

@@ -150,6 +150,7 @@ class Kernel:
                 raise _non_finite(item, value)
             value.flags.writeable = False
             self.parameters[item.name] = value
+        self._along: dict[tuple[str, ...], Kernel] = {}
         self._builtin: Callable[..., Any] | None = None
         # the table of a builtin with quickly compiled code
         self._counted: AddressTable | None = None
@@ -271,6 +272,19 @@ class Kernel:
         """Return a kernel of another program with the same parameters."""
         source = ProgramSource(program)
         return Kernel(source, self.parameters, self._named_parameters, part=self._part).builtin()
+
+    def along(self, tables: tuple[str, ...]) -> Kernel:
+        """Return the kernel, for batches, of the results' change along a direction of parameters.
+
+        Args:
+            tables: Names of parameter inputs; a direction of each follows the arguments.
+        """
+        if tables not in self._along:
+            from tiburon.trace.derivative import forward_derivative
+
+            program = forward_derivative(self.program(), by=list(tables))
+            self._along[tables] = Kernel(ProgramSource(program), self.parameters, part="many")
+        return self._along[tables]
 
     def with_parameters(self, **parameters: Any) -> Callable[..., Any]:
         """Return the same kernel with other parameter values; nothing is compiled.

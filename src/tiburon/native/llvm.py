@@ -723,8 +723,12 @@ def function_attributes(lanes: int) -> str:
     """Return the attributes of a function on vectors of some width.
 
     With "no-builtins" LLVM does not turn loops and runs of stores into calls of `memcpy` or
-    `memset`: loaded code cannot reach functions outside of its memory block.
+    `memset`: loaded code cannot reach functions outside of its memory block. The stack is aligned
+    to whole vectors: LLVM learns too late that registers are spilled to do so by itself, and every
+    spilled vector of 64 bytes would lie across two cache lines.
     """
+    if lanes == 1:
+        return 'nounwind "no-builtins"'
     width = 64 * lanes
     widths = f'"min-legal-vector-width"="{width}" "prefer-vector-width"="{width}"'
-    return f'nounwind "no-builtins" {widths}' if lanes > 1 else 'nounwind "no-builtins"'
+    return f'alignstack({max(8 * lanes, 16)}) nounwind "no-builtins" {widths}'

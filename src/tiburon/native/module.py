@@ -11,6 +11,7 @@ and a program that is still too large raises an error instead of crashing.
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from tiburon.errors import CompileError
 from tiburon.native.engine import host
@@ -24,6 +25,9 @@ from tiburon.trace.program import Program
 STACK_LIMIT = 4 << 20
 """Stack that one kernel may use [bytes]; the main thread of most systems has 8 MiB in all."""
 
+NARROW_LANES = 2
+"""Cases that narrow vectors hold."""
+
 _STACK_ARRAY = re.compile(r" = alloca \[(\d+) x (?:<(\d+) x )?(?:double|ptr|i64)")
 _CALL = re.compile(r"call void @(\w+)\(")
 
@@ -33,7 +37,15 @@ def has_own_generator() -> bool:
     return is_supported(host())
 
 
-def write_module(program: Program, part: str) -> str:
+class Written(NamedTuple):
+    """A program as LLVM assembly."""
+
+    text: str
+    lanes: int
+    """Cases that are computed at a time."""
+
+
+def write_module(program: Program, part: str) -> Written:
     """Write a program as LLVM assembly for the host.
 
     Args:
@@ -45,23 +57,28 @@ def write_module(program: Program, part: str) -> str:
     """
     # the only question about the x86 generator; a flag hands the answer to callees
     x86 = has_own_generator()
-    text = _module_for_one(program, x86) if part == "one" else _module_for_many(program, x86)
-    needed = stack_bytes(text)
+    if part == "one":
+        written = Written(_module_for_one(program, x86), 1)
+    else:
+        written = _module_for_many(program, x86)
+    needed = stack_bytes(written.text)
     if needed > STACK_LIMIT:
         raise CompileError(
             f"{program.name}: needs {needed / 1e6:.1f} MB of working memory, and a kernel has "
             f"{STACK_LIMIT / 1e6:.1f} MB; split it into several kernels, or set "
             "TIBURON_ENGINE=interpreter"
         )
-    return text
+    return written
 
 
 def write_narrow_module(program: Program) -> str:
-    """Write the function for many cases with vectors of two: a fraction of the stack, same bits."""
+    """Write the function for many cases with narrow vectors: a fraction of the stack, same bits."""
     fused = host().fused
     if is_tape(program):
-        return TapeModule(program, lanes=2, vector_lanes=2, fused=fused, x86=False).text()
-    text = module_for_many(program, lanes=2, fused=fused, x86=False)
+        return TapeModule(
+            program, lanes=NARROW_LANES, vector_lanes=NARROW_LANES, fused=fused, x86=False
+        ).text()
+    text = module_for_many(program, lanes=NARROW_LANES, fused=fused, x86=False)
     if stack_bytes(text) <= STACK_LIMIT:
         return text
     return module_for_many(program, lanes=1, fused=fused, x86=False)
@@ -76,7 +93,7 @@ def _module_for_one(program: Program, x86: bool) -> str:
     return module_for_one(program, vector_lanes=lanes, fused=fused, x86=x86)
 
 
-def _module_for_many(program: Program, x86: bool) -> str:
+def _module_for_many(program: Program, x86: bool) -> Written:
     lanes, fused = host().lanes, host().fused
     while True:
         if is_tape(program):
@@ -90,7 +107,7 @@ def _module_for_many(program: Program, x86: bool) -> str:
         least = 2 if is_tape(program) else 1
         needed = stack_bytes(text)
         if lanes == least or needed <= STACK_LIMIT:
-            return text
+            return Written(text, lanes)
         # fewer lanes need less stack and give the same bits; half of them at least half of it
         while lanes > least and needed > STACK_LIMIT:
             lanes, needed = lanes // 2, needed // 2

@@ -11,15 +11,12 @@ ever both.
 
 from __future__ import annotations
 
-import ctypes
-import functools
-import mmap
-import os
-import sys
 import weakref
 from typing import Any
 
 import numpy as np
+
+from tiburon.operating_system import PAGE_SIZE, PageGroup, is_linux, map_pages, unmap_pages
 
 # layout of ELF files: System V Application Binary Interface, AMD64 supplement
 _HEADER = np.dtype(
@@ -69,7 +66,7 @@ class MappedObject:
     def __init__(self, address: int, size: int, addresses: dict[str, int]) -> None:
         self.addresses = addresses
         # at exit threads may still run the code: the system frees it then
-        weakref.finalize(self, _system().munmap, address, size).atexit = False
+        weakref.finalize(self, unmap_pages, address, size).atexit = False
 
 
 class _UnsupportedError(Exception):
@@ -85,23 +82,12 @@ def map_object(code: bytes) -> MappedObject | None:
     Returns:
         The mapped code; None if this system, the kind of file or a relocation is not supported.
     """
-    if sys.platform != "linux" or os.uname().machine != "x86_64":
+    if not is_linux("x86_64"):
         return None
     try:
         return _map(np.frombuffer(code, dtype=np.uint8))
     except (_UnsupportedError, IndexError, ValueError, OverflowError, MemoryError, OSError):
         return None
-
-
-@functools.cache
-def _system() -> Any:
-    library = ctypes.CDLL(None, use_errno=True)
-    pointer, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
-    library.mmap.argtypes = [pointer, size, number, number, number, ctypes.c_long]
-    library.mmap.restype = pointer
-    library.mprotect.argtypes = [pointer, size, number]
-    library.munmap.argtypes = [pointer, size]
-    return library
 
 
 def _require(condition: Any) -> None:
@@ -134,12 +120,14 @@ def _map(file: Any) -> MappedObject:
     for section in sections[sections["type"] == _RELOCATIONS]:
         if int(section["info"]) in places:
             _relocate(file, sections, section, places, image)
-    address = _mapped(image, groups)
+    address = map_pages(image.ctypes.data, len(image), groups)
+    if address is None:
+        raise _UnsupportedError
     found = {name: address + place for name, place in functions.items()}
     return MappedObject(address, len(image), found)
 
 
-def _layout(sections: Any) -> tuple[dict[int, int], list[tuple[int, int, int]]]:
+def _layout(sections: Any) -> tuple[dict[int, int], list[PageGroup]]:
     """Place sections in memory, grouped by what may be done with their pages.
 
     Returns:
@@ -156,19 +144,19 @@ def _layout(sections: Any) -> tuple[dict[int, int], list[tuple[int, int, int]]]:
     _require(all(s["type"] in (_CONTENT, _ZEROS) for _, s in kept))
     _require(not any(s["flags"] & _PER_THREAD for _, s in kept))
     kinds = (
-        (_EXECUTABLE, mmap.PROT_READ | mmap.PROT_EXEC),
-        (0, mmap.PROT_READ),
-        (_WRITABLE, mmap.PROT_READ | mmap.PROT_WRITE),
+        (_EXECUTABLE, "rx"),
+        (0, "r"),
+        (_WRITABLE, "rw"),
     )
     for kind, protection in kinds:
         start = end
         for number, section in kept:
             if int(section["flags"]) & (_EXECUTABLE | _WRITABLE) == kind:
                 align = max(int(section["align"]), 1)
-                _require(align <= mmap.PAGESIZE)
+                _require(align <= PAGE_SIZE)
                 end = places[number] = -(-end // align) * align
                 end += int(section["size"])
-        end = -(-end // mmap.PAGESIZE) * mmap.PAGESIZE
+        end = -(-end // PAGE_SIZE) * PAGE_SIZE
         groups.append((start, end, protection))
     # nothing that is both writable and executable, and something to run
     _require(len(places) == len(kept) and groups[0][1])
@@ -209,17 +197,3 @@ def _relocate(file: Any, sections: Any, section: Any, places: dict[int, int], im
     _require((image[loads] == _MOV).all())
     image[loads] = _LEA
     image[here[:, None] + np.arange(4)] = distances.astype("<i4").view(np.uint8).reshape(-1, 4)
-
-
-def _mapped(image: Any, groups: list[tuple[int, int, int]]) -> int:
-    """Copy a program into fresh pages; return their address."""
-    system = _system()
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    address = system.mmap(None, len(image), mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
-    _require(address not in (None, ctypes.c_void_p(-1).value))
-    ctypes.memmove(address, image.ctypes.data, len(image))
-    for start, end, protection in groups:
-        if end > start and system.mprotect(address + start, end - start, protection):
-            system.munmap(address, len(image))
-            raise _UnsupportedError
-    return int(address)

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 
 from tiburon.errors import DomainError
+from tiburon.operating_system import at_fork, processor_count
 
 Part = Callable[[int, int], int]
 """Computes the cases begin <= k < end and returns a status, 0 for success."""
@@ -41,13 +42,7 @@ def default_threads() -> int:
                 advice="unset it to use every core",
             )
         return int(setting)
-    # Python 3.13 and later: respects the -X cpu_count option
-    count_usable = getattr(os, "process_cpu_count", None)
-    if count_usable is not None:
-        return count_usable() or 1
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return processor_count()
 
 
 class _Job:
@@ -203,8 +198,7 @@ def _stop_at_exit() -> None:
     _pool.stop()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_reset_after_fork)
+at_fork(in_child=_reset_after_fork)
 atexit.register(_stop_at_exit)
 
 

@@ -238,7 +238,7 @@ class X86Batch(X86Function):
         listed = ", ".join(f"ptr noalias {name}" for name in given)
         header = (
             f"define internal void @group({listed}{', i1 %is_second' * self.overlapped}) "
-            f"noinline alignstack(64) {function_attributes(LANES)} {{"
+            f"noinline {function_attributes(LANES)} {{"
         )
         body = [*target.lines, "  br label %done", "done:", "  ret void", "}"]
         text = [*self.functions, header, "entry:", *self.stack_lines, *body]
@@ -297,7 +297,7 @@ class X86Batch(X86Function):
         if kept:
             code = allocate_registers(self.scheduled(kept, early), self.memory, kept, 0)
             self.memory |= kept
-            attributes = f"noinline alignstack(64) {function_attributes(LANES)}"
+            attributes = f"noinline {function_attributes(LANES)}"
             frame = f"alloca [{code.slots + 1} x {self.target.float_type}], align 64"
             self.functions += [
                 f"define internal void @prepare(ptr noalias %parameters) {attributes} {{",
