@@ -1,5 +1,6 @@
 """Data that dynamics does not apply: checked when it is made, carried along when robots change."""
 
+import dataclasses
 import math
 import pickle
 
@@ -442,3 +443,15 @@ def test_directions_may_have_any_length(size):
     """Squares of these sizes leave the range of numbers; directions do not."""
     assert tb.Thruster("t", "b", direction=(0, -size, 0)).direction == (0.0, -1.0, 0.0)
     assert tb.CylinderDrag(0.1, 1.0, axis=(size, 0, 0)).axis == (1.0, 0.0, 0.0)
+
+
+def test_drag_shapes_take_dimensions_then_coefficients_then_their_place():
+    """In one order, so that a call by position is not a matter of the shape."""
+    place = {"center", "start", "axis", "pose"}
+    for kind in (tb.SphereDrag, tb.CylinderDrag, tb.BoxDrag, tb.EllipsoidDrag):
+        names = [field.name for field in dataclasses.fields(kind)]
+        ranks = [2 if name in place else 1 if "coefficient" in name else 0 for name in names]
+        assert ranks == sorted(ranks), kind
+        assert set(ranks) == {0, 1, 2}, kind
+    with pytest.raises(tb.TiburonError, match="side_coefficient"):
+        tb.CylinderDrag(0.1, 1.0, (0.0, 0.0, 0.0), (1.0, 0.0, 0.0))

@@ -63,6 +63,37 @@ def test_function_is_traced_once_and_called_many_times():
     assert_same_on_floats(step, RANDOM.normal(size=(5, 2)))
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_what_surrounds_sealed_functions_does_not_depend_on_what_they_compute(nested):
+    """Which of two products is fused depends on what computes them, but not across a seal."""
+
+    def whole(way, seal):
+        def within(a, x):
+            # the same number by other operations, in some ways with one more captured value
+            bound = 10.0 + way + (x[4] * 0.5 if way % 2 else 0.0)
+            return np.minimum(np.maximum(a, -bound), bound)
+
+        def products(x):
+            part = function(lambda a: within(a, x), seal=seal)
+            return part(x[0]) * x[2] + part(x[1]) * x[3]
+
+        def called(x):
+            rate = function(products) if nested else products
+            first = rate(x)
+            second = rate(np.stack([first, *x[1:]])) if nested else first
+            return np.stack([first * x[2] + second * x[3], x[0] * x[1] + second * x[2]])
+
+        return called
+
+    x = np.random.default_rng(2).uniform(0.1, 0.9, (50, 5))
+    bits = {
+        seal: {tb.compile(whole(k, seal), shapes={"x": 5})(x).tobytes() for k in range(12)}
+        for seal in (False, True)
+    }
+    assert len(bits[True]) == 1
+    assert len(bits[False]) > 1
+
+
 def test_copied_functions_have_the_bits_of_calls():
     """Sums outside must not fuse with products inside, nor fold with what is there."""
 

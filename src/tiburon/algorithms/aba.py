@@ -30,13 +30,18 @@ from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform
 from tiburon.spatial.vec3 import ZERO3, add, cross
 
 __all__ = [
+    "Accelerating",
+    "Articulated",
     "Carry",
     "Eliminated",
+    "Moving",
     "aba",
     "accelerate_direction",
     "accelerate_joint",
     "eliminate_direction",
     "eliminate_joint",
+    "moving_from",
+    "passes",
 ]
 
 
@@ -204,27 +209,27 @@ def _with_entry(vector: _Spatial, k: int, sign: float, value: Scalar) -> _Spatia
 
 
 @record
-class _Articulated:
+class Articulated:
     """Articulated-body inertia and bias force of a subtree; they add."""
 
     IA: ArticulatedInertia
     pA: Force
 
-    def __add__(self, other: "_Articulated") -> "_Articulated":
-        return _Articulated(self.IA + other.IA, self.pA + other.pA)
+    def __add__(self, other: "Articulated") -> "Articulated":
+        return Articulated(self.IA + other.IA, self.pA + other.pA)
 
 
-class _Moving(NamedTuple):
+class Moving(NamedTuple):
     """Results of the first pass for a body."""
 
     X: Transform
     w: Vec3
     z: Vec3
     c: Motion
-    alone: _Articulated
+    alone: Articulated
 
 
-class _Accelerating(NamedTuple):
+class Accelerating(NamedTuple):
     """Results of the last pass for a body."""
 
     qdd: tuple[Scalar, ...]
@@ -243,6 +248,56 @@ def velocity_terms(
     # Coriolis acceleration of a sliding body
     c = Motion(cross(w, vJ.angular), cross(add(w, carried), vJ.linear))
     return X, w, z, c + body.joint.bias(q[body.q], v[body.v])
+
+
+class Passes(NamedTuple):
+    """What the three passes do at a body."""
+
+    motion: Callable[[PlanBody, Moving, Force | None], Moving]
+    release: Callable[[PlanBody, Articulated, Moving], tuple[Carry, Callable[[], Articulated]]]
+    accelerate: Callable[[PlanBody, Accelerating, Moving, Carry], Accelerating]
+
+
+def passes(q: JointVector, v: JointVector, tau: JointVector) -> Passes:
+    """Return the passes of a state; see `aba`."""
+
+    def motion(body: PlanBody, parent: Moving, fx: Force | None) -> Moving:
+        X, w, z, c = velocity_terms(body, q, v, parent.w)
+        p = body.inertia.gyroscopic_force(w)
+        # p is the force that the body requires; external forces are subtracted
+        pA = p if fx is None else p - fx
+        return Moving(X, w, z, c, Articulated(body.effective_inertia.articulated(), pA))
+
+    def release(
+        body: PlanBody, total: Articulated, moving: Moving
+    ) -> tuple[Carry, Callable[[], Articulated]]:
+        position, armature = q[body.q], body.armature
+        Ia, pa, carry = eliminate_joint(
+            body.joint, position, total.IA, total.pA, tau[body.v], armature
+        )
+        pa = Ia.apply(moving.c, start=pa)
+
+        def to_parent() -> Articulated:
+            inertia = moving.X.inertia_to_parent(Ia)
+            bias = inertia.apply(Motion(ZERO3, moving.z), start=moving.X.force_to_parent(pa))
+            return Articulated(inertia, bias)
+
+        return carry, to_parent
+
+    def accelerate(
+        body: PlanBody, parent: Accelerating, moving: Moving, carry: Carry
+    ) -> Accelerating:
+        a = moving.X.motion(parent.a + Motion(ZERO3, moving.z)) + moving.c
+        found = accelerate_joint(body.joint, q[body.q], carry, a, body.armature)
+        return Accelerating(*found)
+
+    return Passes(motion, release, accelerate)
+
+
+def moving_from(w: Vec3) -> Moving:
+    """Return what the first pass takes from a parent with an angular velocity."""
+    nothing = Articulated(ArticulatedInertia.zero(), Force.zero())
+    return Moving(Transform.identity(), w, ZERO3, Motion.zero(), nothing)
 
 
 def aba(
@@ -275,43 +330,14 @@ def aba(
     """
     q, v, tau = (x if isinstance(x, JointVector) else JointVector(x) for x in (q, v, tau))
 
-    def motion(body: PlanBody, parent: _Moving, fx: Force | None) -> _Moving:
-        X, w, z, c = velocity_terms(body, q, v, parent.w)
-        p = body.inertia.gyroscopic_force(w)
-        # p is the force that the body requires; external forces are subtracted
-        pA = p if fx is None else p - fx
-        return _Moving(X, w, z, c, _Articulated(body.effective_inertia.articulated(), pA))
-
-    def release(
-        body: PlanBody, total: _Articulated, moving: _Moving
-    ) -> tuple[Carry, Callable[[], _Articulated]]:
-        position, armature = q[body.q], body.armature
-        Ia, pa, carry = eliminate_joint(
-            body.joint, position, total.IA, total.pA, tau[body.v], armature
-        )
-        pa = Ia.apply(moving.c, start=pa)
-
-        def to_parent() -> _Articulated:
-            inertia = moving.X.inertia_to_parent(Ia)
-            bias = inertia.apply(Motion(ZERO3, moving.z), start=moving.X.force_to_parent(pa))
-            return _Articulated(inertia, bias)
-
-        return carry, to_parent
-
-    def accelerate(
-        body: PlanBody, parent: _Accelerating, moving: _Moving, carry: Carry
-    ) -> _Accelerating:
-        a = moving.X.motion(parent.a + Motion(ZERO3, moving.z)) + moving.c
-        found = accelerate_joint(body.joint, q[body.q], carry, a, body.armature)
-        return _Accelerating(*found)
-
+    motion, release, accelerate = passes(q, v, tau)
     # outward: velocities, and inertia and bias force of each body
-    nothing = _Articulated(ArticulatedInertia.zero(), Force.zero())
-    at_rest = _Moving(Transform.identity(), ZERO3, ZERO3, Motion.zero(), nothing)
-    moving = outward(plan, motion, at_rest, external or (None,) * len(plan.bodies), lanes=lanes)
+    moving = outward(
+        plan, motion, moving_from(ZERO3), external or (None,) * len(plan.bodies), lanes=lanes
+    )
     # inward: eliminate each joint, and add its subtree to the parent
     carries = inward(plan, release, [visit.alone for visit in moving], moving, lanes=lanes)
     # outward: accelerations, with gravity as acceleration of the base
-    root = _Accelerating((), base_acceleration(gravity))
+    root = Accelerating((), base_acceleration(gravity))
     accelerating = outward(plan, accelerate, root, moving, carries, lanes=lanes)
     return tuple(x for visit in accelerating for x in visit.qdd)

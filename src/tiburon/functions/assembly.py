@@ -63,6 +63,7 @@ from tiburon.functions.mobility import (
     nearly_redundant,
     null_space,
 )
+from tiburon.functions.parameters import CaseRows, geometry_of, with_geometry_of
 from tiburon.loops.constraints import (
     constraint_names,
     constraints,
@@ -262,7 +263,7 @@ def assemble(
         LoopError: If no start led to closed loops; `residuals` has the residual of each loop.
 
     Example:
-        ``q = tb.assemble(four_bar, hold={"input": 1.0}).q``
+        ``q = tb.assemble(linkage, hold={"input": 1.0}).q``
     """
     closing, given = prepared(model, guess, hold, place or {}, starts, tolerance)
     shape = given.shape[:-1]
@@ -688,7 +689,14 @@ def loop_names(model: Model) -> tuple[str, ...]:
     return tuple(name.rpartition(".")[0] for name in constraint_names(model))
 
 
-def closed_start(model: Model, q: Array, v: Array, time: float, tolerance: float = 0.0) -> Start:
+def closed_start(
+    model: Model,
+    q: Array,
+    v: Array,
+    time: float,
+    tolerance: float = 0.0,
+    rows: Mapping[str, Array] | None = None,
+) -> Start:
     """Check the initial states of a run, and close residuals of rounding.
 
     Args:
@@ -697,33 +705,35 @@ def closed_start(model: Model, q: Array, v: Array, time: float, tolerance: float
         v: Joint velocity [m/s or rad/s], shape (cases, nv).
         time: When [s].
         tolerance: Within which constraints are redundant, as `simulate` takes it.
+        rows: Tables of run-time parameters, of which those of the geometry count.
 
     Raises:
         DomainError: If loops are open, if velocities would open them, or if a case rests exactly
             where its loops let it go several ways.
         LoopError: If constraints are nearly redundant, and disagree by more than the tolerance.
     """
-    residuals = np.abs(_of_cases(constraint_residual, model, q, time))
+    geometry = geometry_of(rows)
+    residuals = np.abs(_of_cases(constraint_residual, model, q, time, geometry))
     if residuals.max(initial=0.0) > CLOSURE_TOLERANCE:
-        found = project_configuration(model, q, time=time)
+        found = project_configuration(model, q, time=time, parameters=geometry)
         worst = int(np.argmax(found.residual))
         if found.residual[worst] > max(MAX_RESIDUAL, tolerance) and not model.plan.depends_on_time:
-            check_disagreement(model, found.q[worst], tolerance)
+            check_disagreement(with_geometry_of(model, rows, worst), found.q[worst], tolerance)
         _check_residuals(model, residuals, max(START_TOLERANCE, tolerance))
         if np.max(found.residual) > max(START_TOLERANCE, tolerance):
-            left = np.abs(constraint_residual(model, found.q, time=time))
+            left = np.abs(constraint_residual(model, found.q, time=time, parameters=geometry))
             _check_residuals(model, left, max(START_TOLERANCE, tolerance))
         # cases that are closed keep their bits
         open_cases = residuals.max(axis=1) > CLOSURE_TOLERANCE
         q = np.where(open_cases[:, None], found.q, q)
     if not model.plan.depends_on_time:
         # a matter of lengths and axes: one case is enough
-        check_weak_constraints(model, q[0], tolerance)
+        check_weak_constraints(with_geometry_of(model, rows, 0), q[0], tolerance)
     if np.any(v) or model.plan.depends_on_time:
-        v = _checked_velocity(model, q, v, time)
+        v = _checked_velocity(model, q, v, time, geometry)
     resting = np.flatnonzero(~v.any(axis=1))
     if len(resting):
-        _check_rank(model, q[resting], time)
+        _check_rank(model, q[resting], time, geometry_of(rows, resting))
     return Start(q, v)
 
 
@@ -735,6 +745,7 @@ def check_switched_start(
     offset: Array,
     time: float,
     tolerance: float = 0.0,
+    rows: Mapping[str, Array] | None = None,
 ) -> None:
     """Check the states at the start of a run whose loops may be open; none of them is changed.
 
@@ -746,15 +757,18 @@ def check_switched_start(
         offset: Value that it holds on to [m or rad], shape (cases, constraints).
         time: When [s].
         tolerance: Within which constraints are redundant, as `simulate` takes it.
+        rows: Tables of run-time parameters, of which those of the geometry count.
 
     Raises:
         DomainError: If loops that count as closed are open, or velocities would open them.
     """
-    residuals = np.abs(closed * (_of_cases(constraint_residual, model, q, time) - offset))
+    geometry = geometry_of(rows)
+    values = _of_cases(constraint_residual, model, q, time, geometry)
+    residuals = np.abs(closed * (values - offset))
     _check_residuals(model, residuals, max(START_TOLERANCE, tolerance))
     if model.plan.depends_on_time:
         return
-    J = _of_cases(loop_jacobian, model, q, time)
+    J = _of_cases(loop_jacobian, model, q, time, geometry)
     rates = np.abs(closed * np.einsum("cij,cj->ci", J, v))
     allowed = max(START_TOLERANCE, tolerance) * (1.0 + np.abs(v).max(axis=1, keepdims=True))
     if np.any(rates > allowed):
@@ -768,9 +782,17 @@ def check_switched_start(
         )
 
 
-def _of_cases(function: Callable[..., Array], model: Model, q: Array, time: float) -> Array:
+def _of_cases(
+    function: Callable[..., Array],
+    model: Model,
+    q: Array,
+    time: float,
+    geometry: CaseRows | None,
+) -> Array:
     """Evaluate a function for all cases; one case alone compiles no code of batches."""
-    return function(model, q[0], time=time)[None] if len(q) == 1 else function(model, q, time=time)
+    if len(q) == 1:
+        return function(model, q[0], time=time, parameters=geometry_of(geometry, 0))[None]
+    return function(model, q, time=time, parameters=geometry)
 
 
 def _check_residuals(model: Model, residuals: Array, allowed: float) -> None:
@@ -793,8 +815,10 @@ def _check_residuals(model: Model, residuals: Array, allowed: float) -> None:
     )
 
 
-def _checked_velocity(model: Model, q: Array, v: Array, time: float) -> Array:
-    kept = project_velocity(model, q, v, time=time)
+def _checked_velocity(
+    model: Model, q: Array, v: Array, time: float, geometry: CaseRows | None
+) -> Array:
+    kept = project_velocity(model, q, v, time=time, parameters=geometry)
     change = np.abs(kept - v).max(axis=1)
     # joints that time moves give even a robot at rest a velocity
     allowed = np.where(v.any(axis=1), START_TOLERANCE * (1.0 + np.abs(v).max(axis=1)), np.inf)
@@ -813,10 +837,10 @@ def _checked_velocity(model: Model, q: Array, v: Array, time: float) -> Array:
     return found
 
 
-def _check_rank(model: Model, q: Array, time: float) -> None:
+def _check_rank(model: Model, q: Array, time: float, geometry: CaseRows | None) -> None:
     """Refuse poses at which more constraints are redundant than at those nearby."""
     live = sum(1 for used in jacobian_pattern(model) if used)
-    J = _of_cases(loop_jacobian, model, q, time)
+    J = _of_cases(loop_jacobian, model, q, time, geometry)
     ranks = _ranks(J)
     rng = np.random.default_rng(5)
     for case in np.flatnonzero(ranks < live):
@@ -828,11 +852,13 @@ def _check_rank(model: Model, q: Array, time: float) -> None:
         for size in PROBE_DISTANCES:
             along = rng.standard_normal(len(free)) @ free
             moved = model.integrate(q[case], size / np.abs(along).max() * along)
-            beside = _closed_nearby(model, moved, time)
+            own = geometry_of(geometry, case)
+            beside = _closed_nearby(model, moved, time, own)
             # back where it was, or nowhere: there is no way to go
             if beside is None or np.abs(model.difference(q[case], beside)).max() < LEAST_DISTANCE:
                 continue
-            nearby = int(_ranks(loop_jacobian(model, beside, time=time)[None])[0])
+            J_beside = loop_jacobian(model, beside, time=time, parameters=own)
+            nearby = int(_ranks(J_beside[None])[0])
             if nearby > ranks[case]:
                 raise DomainError(
                     "v",
@@ -844,7 +870,7 @@ def _check_rank(model: Model, q: Array, time: float) -> None:
                 )
 
 
-def _closed_nearby(model: Model, q: Array, time: float) -> Array | None:
+def _closed_nearby(model: Model, q: Array, time: float, geometry: CaseRows | None) -> Array | None:
     """Bring a position back onto the loops by Newton steps, however slow; None if they do not.
 
     Near a singular configuration each step reduces the residual by a quarter only, and projections
@@ -853,8 +879,8 @@ def _closed_nearby(model: Model, q: Array, time: float) -> Array | None:
     for _ in range(MOST_STEPS):
         try:
             residuals, J = (
-                constraint_residual(model, q, time=time),
-                loop_jacobian(model, q, time=time),
+                constraint_residual(model, q, time=time, parameters=geometry),
+                loop_jacobian(model, q, time=time, parameters=geometry),
             )
         except DomainError:
             # functions of loops may end nearby

@@ -10,7 +10,7 @@ from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, ModelError, UnknownNameError
 from tiburon.functions.load_sharing import LoadSharing
 from tiburon.load_sharing.balancing import least_by_levels
-from tiburon.load_sharing.objectives import TorqueNorm
+from tiburon.load_sharing.objectives.torque_norm import TorqueNorm
 from tiburon.model import WORLD, Model, World
 
 __all__ = ["FrameBalance", "balance_frame"]

@@ -114,7 +114,7 @@ def cable_tensions(
         length: Lever by which moments count in `margin` [m].
 
     Raises:
-        ModelError: If the robot has no cables, or actuators beside them.
+        ModelError: If the robot has no cables, or has actuators besides them.
         DomainError: If a tension limit is infinite.
     """
     if model.actuators or model.loops:

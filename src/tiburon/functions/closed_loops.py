@@ -15,10 +15,8 @@ from tiburon.functions.dynamics import method_options
 from tiburon.functions.keywords import (
     DYNAMICS_CALL,
     MODEL_CALL,
-    TIMED_CALL,
     DynamicsCall,
     ModelCall,
-    TimedCall,
 )
 from tiburon.functions.library import INERTIA, LibraryFunction, front_door
 from tiburon.model import JointCoupling, Model
@@ -245,10 +243,10 @@ _MOTION: LibraryFunction[LoopDynamics] = LibraryFunction(
     "loop_dynamics", ("q", "v", "tau"), _motion, make=LoopDynamics, keywords=DYNAMICS_CALL
 )
 _RESIDUAL: LibraryFunction[Array] = LibraryFunction(
-    "constraint_residual", ("q",), _residual, parameters=(), keywords=TIMED_CALL
+    "constraint_residual", ("q",), _residual, parameters=(), keywords=MODEL_CALL
 )
 _JACOBIAN: LibraryFunction[Array] = LibraryFunction(
-    "loop_jacobian", ("q",), _jacobian, parameters=(), keywords=TIMED_CALL
+    "loop_jacobian", ("q",), _jacobian, parameters=(), keywords=MODEL_CALL
 )
 _CONFIGURATION: LibraryFunction[ProjectedConfiguration] = LibraryFunction(
     "project_configuration",
@@ -327,7 +325,7 @@ def loop_dynamics(
 
 
 @front_door(_RESIDUAL)
-def constraint_residual(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> Array:
+def constraint_residual(model: Model, q: ArrayLike, **options: Unpack[ModelCall]) -> Array:
     """Compute the constraint residual of all loops, one value per constraint [m or rad].
 
     Args:
@@ -335,13 +333,16 @@ def constraint_residual(model: Model, q: ArrayLike, **options: Unpack[TimedCall]
 
     Returns:
         Shape (..., constraints), in the order of `constraint_names`.
+
+    Example:
+        ``abs(tb.constraint_residual(linkage, linkage.poses["home"])).max()``
     """
     _need_loops(model, "constraint_residual")
     return _RESIDUAL.request(model, (q,), options)
 
 
 @front_door(_JACOBIAN)
-def loop_jacobian(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> Array:
+def loop_jacobian(model: Model, q: ArrayLike, **options: Unpack[ModelCall]) -> Array:
     """Compute the Jacobian of all loops: the rates of `constraint_residual` are J v.
 
     Args:
@@ -472,7 +473,7 @@ def loop_inverse_dynamics(
         DomainError: If these actuators cannot make the motion, or it would open loops.
 
     Example:
-        ``tb.loop_inverse_dynamics(stewart, q, v, vd).tau``
+        ``tb.loop_inverse_dynamics(linkage, linkage.poses["home"], np.zeros(3), np.zeros(3)).tau``
     """
     if not model.loops:
         raise ModelError(

@@ -107,7 +107,7 @@ def compile(
                 return {"force": tau, "acceleration": tb.forward_dynamics(model, q, v, tau)}
 
             kernel = tb.compile(swing, arm, shapes={"target": arm.nq})
-            force, acceleration = kernel(q, v, target)
+            force, acceleration = kernel(q, v, np.zeros(arm.nq))
     """
     from tiburon.native.kernel import ProgramSource, make_kernel
 

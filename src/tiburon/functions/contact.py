@@ -24,9 +24,15 @@ from tiburon.contact.candidates import (
 from tiburon.contact.geometry.contact_geometry import ContactGeometry
 from tiburon.errors import DomainError, ModelError, ModelWarning, UnknownNameError, shown
 from tiburon.functions.contact_parameters import surfaces_by_name
-from tiburon.functions.keywords import TIMED_CALL, WORLD_CALL
+from tiburon.functions.keywords import MODEL_CALL, WORLD_CALL
 from tiburon.functions.library import INERTIA, LibraryFunction, check_places, inputs_of
-from tiburon.functions.parameters import dynamics_parameters, lead_of, model_of_case
+from tiburon.functions.parameters import (
+    CaseRows,
+    dynamics_parameters,
+    geometry_of,
+    lead_of,
+    model_of_case,
+)
 from tiburon.model import WORLD, Model, TracedClosure, World
 from tiburon.model.configuration import as_batch
 from tiburon.model.contact_kinds import contact_kind
@@ -222,10 +228,10 @@ def _impact_inputs(model: Model, options: Options) -> list[Input]:
 
 
 _GEOMETRY: LibraryFunction[Any] = LibraryFunction(
-    "contact_geometry", _inputs("q"), _geometry, parameters=(), keywords=TIMED_CALL
+    "contact_geometry", _inputs("q"), _geometry, parameters=(), keywords=MODEL_CALL
 )
 _MOTION: LibraryFunction[Any] = LibraryFunction(
-    "contact_motion", _inputs("q", "v"), _motion, parameters=(), keywords=TIMED_CALL
+    "contact_motion", _inputs("q", "v"), _motion, parameters=(), keywords=MODEL_CALL
 )
 _NORMALS: LibraryFunction[Any] = LibraryFunction(
     "contact_normals", _inputs("q"), _normals, parameters=(INERTIA,), keywords=frozenset()
@@ -234,7 +240,7 @@ _APPROACH: LibraryFunction[Any] = LibraryFunction(
     "contact_approach", _inputs("q", "v"), _approach, parameters=(INERTIA,), keywords=WORLD_CALL
 )
 _LIFT: LibraryFunction[Any] = LibraryFunction(
-    "contact_lift", _inputs("q"), _lift, parameters=(INERTIA,), keywords=TIMED_CALL
+    "contact_lift", _inputs("q"), _lift, parameters=(INERTIA,), keywords=MODEL_CALL
 )
 _COLLIDE: LibraryFunction[Any] = LibraryFunction(
     "contact_impact", _impact_inputs, _collide, parameters=(INERTIA,), keywords=WORLD_CALL
@@ -247,12 +253,15 @@ def _called(
     candidates: Sequence[Candidate],
     *arrays: Any,
     time: ArrayLike | None = None,
+    geometry: CaseRows | None = None,
 ) -> Any:
     """Call a function of contacts: dimensions and materials are arguments, the rest is code."""
     form = tuple(candidate.form() for candidate in candidates)
     numbers = located(model, candidates, np.array(numbers_of(candidates)), arrays[0], time)
-    when: Any = None if time is None else {"time": time}
-    return function.call(model, (*arrays, numbers), when, (("candidates", form),))
+    given: Any = {} if time is None else {"time": time}
+    if geometry is not None:
+        given["parameters"] = geometry
+    return function.call(model, (*arrays, numbers), given, (("candidates", form),))
 
 
 def located(
@@ -355,7 +364,7 @@ def contacts(
         ModelError: If nothing can touch.
 
     Example:
-        ``tb.contacts(dog, q, world=tb.World(ground=tb.Ground())).gap``
+        ``tb.contacts(dog, dog.poses["stand"], world=tb.World(ground=tb.Ground())).gap``
     """
     candidates = _some(model, world, pairs, timed=True)
     return contacts_among(model, candidates, q, v, time=time)
@@ -368,25 +377,47 @@ def contacts_among(
     v: ArrayLike | None = None,
     *,
     time: ArrayLike | None = None,
+    geometry: CaseRows | None = None,
 ) -> Contacts:
-    """Return the contact points of given candidates; see `contacts`."""
-    found = (
-        _called(_GEOMETRY, model, candidates, q, time=time)
-        if v is None
-        else _called(_MOTION, model, candidates, q, v, time=time)
-    )
+    """Return the contact points of given candidates; see `contacts`.
+
+    Args:
+        model: The robot.
+        candidates: The shapes that may touch.
+        q: Position [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        time: When [s], shape (...).
+        geometry: Placements that replace those of the robot.
+    """
+    function, arrays = (_GEOMETRY, (q,)) if v is None else (_MOTION, (q, v))
+    found = _called(function, model, candidates, *arrays, time=time, geometry=geometry)
     return Contacts(_names(candidates), *found)
 
 
 def check_gaps(
-    model: Model, q: Array, world: World, pairs: Pairs | None, time: float = 0.0
+    model: Model,
+    q: Array,
+    world: World,
+    pairs: Pairs | None,
+    time: float = 0.0,
+    rows: Mapping[str, Array] | None = None,
 ) -> None:
     """Refuse to start a run from a penetration.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (cases, nq).
+        world: Surroundings.
+        pairs: As `contacts` takes them.
+        time: When [s].
+        rows: Tables of run-time parameters, of which those of the geometry count.
 
     Raises:
         DomainError: If shapes overlap by more than `TOUCHING_GAP`; the message names them.
     """
-    check_overlap(contacts(model, q, world=world, pairs=pairs, time=time), "start")
+    candidates = _some(model, world, pairs, timed=True)
+    found = contacts_among(model, candidates, q, time=time, geometry=geometry_of(rows))
+    check_overlap(found, "start")
 
 
 def check_overlap(here: Contacts, element: str) -> None:
@@ -495,7 +526,7 @@ def impact(
 
     Two phases, compression and decompression by Poisson's law, with friction on the exact cone
     (Featherstone 1987, section 9.9). Contacts that separate are left out; where one of them
-    approaches afterwards, the collision goes on. Loops stay closed.
+    approaches afterwards, the collision continues. Loops stay closed.
 
     Args:
         model: The robot.

@@ -133,6 +133,9 @@ def forward_dynamics(
 
     Returns:
         Joint acceleration, the time derivative of v [m/s^2 or rad/s^2], shape (..., nv).
+
+    Example:
+        ``tb.forward_dynamics(arm, q, v, tau, world=tb.World(gravity=(0, 0, -1.62)))``
     """
     options = method_options(method, model)
     return _FORWARD.request(model, (q, v, tau), conditions, options)
@@ -168,6 +171,9 @@ def inverse_dynamics(
 
     Returns:
         Joint force [N or N m], shape (..., nv).
+
+    Example:
+        ``tb.inverse_dynamics(arm, q, v, vd, external_force={"tool": (0, 0, 0, 0, 0, -20)})``
     """
     return _INVERSE.request(model, (q, v, vd), conditions)
 
@@ -292,6 +298,9 @@ def mass_matrix(model: Model, q: ArrayLike, **options: Unpack[WorldCall]) -> Arr
 
     Returns:
         Mass matrix, symmetric, in the order of v [kg, kg m or kg m^2], shape (..., nv, nv).
+
+    Example:
+        ``np.linalg.eigvalsh(tb.mass_matrix(arm, q))``
     """
     return _MASS.request(model, (q,), options)
 
@@ -342,6 +351,9 @@ def gravity_force(model: Model, q: ArrayLike, **options: Unpack[WorldCall]) -> A
 
     Returns:
         Joint force [N or N m], shape (..., nv).
+
+    Example:
+        ``tb.gravity_force(rov, rov.neutral(), fluid=tb.Water(1025.0))``
     """
     return _GRAVITY.request(model, (q,), options)
 

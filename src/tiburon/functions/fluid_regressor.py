@@ -198,16 +198,26 @@ def _unit_tables(model: Model, names: tuple[str, ...]) -> Array:
     places: list[tuple[str, Any]] = [("volume", 0), *(("moment", k) for k in range(3))]
     places += [(word, place) for word, listed in _MATRICES.items() for place in listed]
     found = np.zeros((int(starts[-1]), len(names) * len(places)))
-    columns = iter(range(found.shape[1]))
-    for name in names:
+    # bodies that are placed alike, with shapes of the same kinds, have the same unit tables
+    known: dict[Any, Array] = {}
+    for index, name in enumerate(names):
         link = model.plan.frame(name).body
-        for word, place in places:
-            group = [
-                (one, _changed(base, word, place) if one == name else base, X)
-                for one, base, X in groups[link]
+        group = groups[link]
+        layout = tuple(
+            (one == name, X, tuple(map(type, base.drag)), base.fins, base.reference_density)
+            for one, base, X in group
+        )
+        if layout not in known:
+            changes = [
+                [
+                    (one, _changed(base, *place) if one == name else base, X)
+                    for one, base, X in group
+                ]
+                for place in places
             ]
-            rows = slice(starts[link], starts[link + 1])
-            found[rows, next(columns)] = numbers(group) - plain[link]
+            known[layout] = np.transpose([numbers(changed) - plain[link] for changed in changes])
+        columns = slice(index * len(places), (index + 1) * len(places))
+        found[starts[link] : starts[link + 1], columns] = known[layout]
     return found
 
 

@@ -67,7 +67,7 @@ def share_free_motion(
         q: Configuration [m or rad], shape (nq,).
         v: Joint velocity [m/s or rad/s], shape (nv,).
         vd: Joint acceleration that does the task [m/s^2 or rad/s^2], shape (nv,).
-        motions: Accelerations that the task does not feel, such as a null basis of its Jacobian;
+        motions: Accelerations that do not affect the task, such as a null basis of its Jacobian;
             they must keep loops closed. Shape (k, nv).
         touching: As in `LoadSharing.share`.
         damping: Weight of the squares of their factors, beside the objective. Least torques alone

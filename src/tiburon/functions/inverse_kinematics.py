@@ -11,7 +11,7 @@ from tiburon.argument_checks import refuse_unusable
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
-from tiburon.functions.keywords import TIMED_CALL
+from tiburon.functions.keywords import MODEL_CALL
 from tiburon.functions.library import LibraryFunction, refuse_loops
 from tiburon.model import Model
 from tiburon.model.configuration import PositionLimits, position_limits, within_limits
@@ -214,7 +214,7 @@ def _search(setting: Setting, q: Sequence[Scalar], *arrays: Sequence[Scalar]) ->
 
 
 _SEARCH: LibraryFunction[tuple[Any, ...]] = LibraryFunction(
-    "inverse_kinematics", _inputs, _search, make=_results, parameters=(), keywords=TIMED_CALL
+    "inverse_kinematics", _inputs, _search, make=_results, parameters=(), keywords=MODEL_CALL
 )
 
 

@@ -20,7 +20,7 @@ from tiburon.algorithms.surroundings import (
     water_parameters,
 )
 from tiburon.algorithms.tape_calls import scalars, taping
-from tiburon.functions.library import GRAVITY, INERTIA, LIBRARY, TIME, depends_on_time
+from tiburon.functions.library import GEOMETRY, GRAVITY, INERTIA, LIBRARY, TIME, depends_on_time
 from tiburon.model import Model, Plan, World
 from tiburon.model.joints.joint import Joint
 from tiburon.native.cache_file import blake2b
@@ -148,11 +148,14 @@ def parameter_values(model: Model, world: World, names: Sequence[str]) -> dict[s
     """Return the run-time parameters of model and world that are structurally not zero, by name.
 
     Those of water are always among them, where there is water: its structure says nothing of them.
+    So is the geometry of robots that take it at run time.
     """
     values = {INERTIA: model.plan.parameters, GRAVITY: gravity_parameters(world)}
     water = dict(zip((FLUID, IMMERSION), water_parameters(model, world), strict=True))
     found: dict[str, Any] = {name: values[name] for name in names if values[name]}
     found |= {name: values for name, values in water.items() if values}
+    if model.plan.geometry is not None:
+        found[GEOMETRY] = model.plan.geometry.numbers
     if depends_on_time(model, world):
         found[TIME] = 0.0
     return found
@@ -182,6 +185,8 @@ def trace_with_parameters(
     def function(*arrays: Any) -> Any:
         given = {item.name: array for item, array in zip(declared, arrays, strict=True)}
         plan: Plan = model.plan
+        if GEOMETRY in parameters:
+            plan = plan.with_geometry(scalars(given[GEOMETRY]))
         if INERTIA in parameters:
             plan = plan.with_parameters(scalars(given[INERTIA]))
         time: Any = given.get(TIME, 0.0)

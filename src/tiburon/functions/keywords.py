@@ -1,8 +1,7 @@
 """Keywords that public functions share: when, in which surroundings, and how results are delivered.
 
-Four sets, each part of the next: `TimedCall` for functions of kinematics, `ModelCall` for those
-that masses enter, `WorldCall` for those that the surroundings enter, `DynamicsCall` for those that
-forces from outside enter.
+Three sets, each part of the next: `ModelCall` for functions of kinematics, `WorldCall` for those
+that the surroundings enter, `DynamicsCall` for those that forces from outside enter.
 """
 
 import inspect
@@ -53,8 +52,9 @@ class Parameters(TypedDict, total=False):
     """Keyword of all functions that depend on parameters of a robot or of its surroundings."""
 
     parameters: Mapping[str, ArrayLike] | None
-    """Values in place of those of robot and surroundings by name, such as "arm.mass" or
-    "fluid.current", one or one per case; `tiburon.parameters` lists the names."""
+    """Values in place of those of robot and surroundings by name, such as "arm.mass",
+    "elbow.translation" or "fluid.current", one or one per case; `tiburon.parameters` lists the
+    names. Those that do not enter a result leave it as it is."""
 
 
 class Conditions(Surroundings, total=False):
@@ -74,12 +74,8 @@ class Conditions(Surroundings, total=False):
     that however large, it never lags behind the acceleration it opposes."""
 
 
-class TimedCall(Timing, Delivery, total=False):
-    """All shared keywords of functions of kinematics."""
-
-
 class ModelCall(Timing, Parameters, Delivery, total=False):
-    """All shared keywords of functions of kinematics that masses enter."""
+    """All shared keywords of functions of kinematics."""
 
 
 class WorldCall(Surroundings, Parameters, Delivery, total=False):
@@ -90,12 +86,11 @@ class DynamicsCall(Conditions, Parameters, Delivery, total=False):
     """All shared keywords of functions of dynamics."""
 
 
-SharedKeywords = DynamicsCall | WorldCall | ModelCall | TimedCall | Delivery
+SharedKeywords = DynamicsCall | WorldCall | ModelCall | Delivery
 """Any of these sets."""
 
 DELIVERY = frozenset(Delivery.__annotations__)
 CONDITIONS = frozenset(Conditions.__annotations__)
-TIMED_CALL = frozenset(TimedCall.__annotations__)
 MODEL_CALL = frozenset(ModelCall.__annotations__)
 WORLD_CALL = frozenset(WorldCall.__annotations__)
 DYNAMICS_CALL = frozenset(DynamicsCall.__annotations__)
@@ -123,7 +118,6 @@ ARGUMENTS = {
             there now.""",
     "axes": '"world" or "frame": axes of the result.',
     "Delivery": "`out` and `errors`, the keywords of `Delivery`.",
-    "TimedCall": "`time`, `out` and `errors`: see `Conditions` and `Delivery`.",
     "ModelCall": "`time`, `parameters`, `out` and `errors`: see `Conditions` and `Delivery`.",
     "WorldCall": """`time`; `world` and `fluid`, whose added mass counts; `parameters`, `out` and
             `errors`: see `Conditions` and `Delivery`.""",
@@ -132,10 +126,10 @@ ARGUMENTS = {
 }
 """Descriptions of arguments that public functions share, and of each set of shared keywords."""
 
-BATCHES = """    One state or a batch: leading dimensions of all arrays broadcast. Inside a function
-    given to `tiburon.compile` the arrays may be traced, one state at a time.
+BATCHES = """One state or a batch: leading dimensions of all arrays broadcast. Inside a function
+given to `tiburon.compile` the arrays may be traced, one state at a time.
 
-    Args:
+Args:
 """
 
 
@@ -147,23 +141,26 @@ def describe_arguments(
     The docstring itself describes what is particular to the function. An entry for several names,
     such as "q, v: ...", is replaced by one entry each.
     """
-    text = function.__doc__
-    if text is None:
+    if function.__doc__ is None:
         return
-    before, found, rest = text.partition("    Args:\n")
+    # Python 3.13 and later store docstrings without indentation, older ones with it
+    text = inspect.cleandoc(function.__doc__)
+    before, found, rest = text.partition("Args:\n")
     if not found:
-        before, found, rest = text.partition("    Returns:\n")
+        before, found, rest = text.partition("Returns:\n")
         rest = f"\n\n{found}{rest}"
     own, _, after = rest.partition("\n\n")
     entries = {
-        entry.partition(":")[0]: entry for entry in re.split(r"(?:^|\n) {8}(?=\S)", own.rstrip())
+        entry.partition(":")[0]: entry for entry in re.split(r"(?:^|\n) {4}(?=\S)", own.rstrip())
     }
     filled = ""
     for x in parameters:
         name = shared = x.name
         if x.kind is x.VAR_KEYWORD:
             name, shared = f"**{x.name}", get_args(x.annotation)[0].__name__
-        filled += f"        {entries.get(name) or f'{name}: {ARGUMENTS[shared]}'}\n"
+        if name not in entries:
+            entries[name] = f"{name}: " + re.sub(r"\n +", "\n        ", ARGUMENTS[shared])
+        filled += f"    {entries[name]}\n"
     function.__doc__ = f"{before}{BATCHES}{filled}\n{after}"
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from tiburon.algorithms.setting import Options, Setting
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import OptionError
-from tiburon.functions.keywords import MODEL_CALL, TIMED_CALL, ModelCall, TimedCall, WorldCall
+from tiburon.functions.keywords import MODEL_CALL, ModelCall, WorldCall
 from tiburon.functions.library import (
     INERTIA,
     Inputs,
@@ -119,28 +119,28 @@ def _jacobian_bias(setting: Setting, q: Scalars, v: Scalars, *point: Scalars) ->
 
 
 _FRAMES: LibraryFunction[tuple[Array, Array]] = LibraryFunction(
-    "forward_kinematics", ("q",), _frames, make=pair, parameters=(), keywords=TIMED_CALL
+    "forward_kinematics", ("q",), _frames, make=pair, parameters=(), keywords=MODEL_CALL
 )
 # the center of mass, at which motions may be taken, depends on inertias
 _VELOCITY: LibraryFunction[Array] = LibraryFunction(
-    "frame_velocity", inputs_at("q", "v"), _velocity, parameters=(INERTIA,), keywords=TIMED_CALL
+    "frame_velocity", inputs_at("q", "v"), _velocity, parameters=(INERTIA,), keywords=MODEL_CALL
 )
 _ACCELERATION: LibraryFunction[Array] = LibraryFunction(
     "frame_acceleration",
     inputs_at("q", "v", "vd"),
     _acceleration,
     parameters=(INERTIA,),
-    keywords=TIMED_CALL,
+    keywords=MODEL_CALL,
 )
 _JACOBIAN: LibraryFunction[Array] = LibraryFunction(
-    "frame_jacobian", inputs_at("q"), _jacobian, parameters=(INERTIA,), keywords=TIMED_CALL
+    "frame_jacobian", inputs_at("q"), _jacobian, parameters=(INERTIA,), keywords=MODEL_CALL
 )
 _JACOBIAN_BIAS: LibraryFunction[Array] = LibraryFunction(
     "frame_jacobian_bias",
     inputs_at("q", "v"),
     _jacobian_bias,
     parameters=(INERTIA,),
-    keywords=TIMED_CALL,
+    keywords=MODEL_CALL,
 )
 
 
@@ -149,9 +149,9 @@ def forward_kinematics(
     model: Model,
     q: ArrayLike,
     frames: str | Sequence[str] | None = None,
-    **options: Unpack[TimedCall],
+    **options: Unpack[ModelCall],
 ) -> tuple[Array, Array]:
-    """Find bodies and frames in the world.
+    """Compute the poses of bodies and frames in the world.
 
     Args:
         q: Configuration [m or rad], shape (..., nq).
@@ -176,7 +176,7 @@ def frame_velocity(
     *,
     at: str | ArrayLike = "frame",
     axes: str = "world",
-    **timed: Unpack[TimedCall],
+    **timed: Unpack[ModelCall],
 ) -> Array:
     """Compute the velocity of bodies and frames.
 
@@ -201,7 +201,7 @@ def frame_acceleration(
     at: str | ArrayLike = "frame",
     axes: str = "world",
     kind: str = "classical",
-    **timed: Unpack[TimedCall],
+    **timed: Unpack[ModelCall],
 ) -> Array:
     """Compute the acceleration of bodies and frames.
 
@@ -233,7 +233,7 @@ def frame_jacobian(
     *,
     at: str | ArrayLike = "frame",
     axes: str = "world",
-    **timed: Unpack[TimedCall],
+    **timed: Unpack[ModelCall],
 ) -> Array:
     """Compute the Jacobian of bodies and frames: their velocity is J v.
 
@@ -245,7 +245,7 @@ def frame_jacobian(
         variable, shape (..., 6, nv) for one name, (..., n, 6, nv) for n.
 
     Example:
-        ``tau = np.swapaxes(frame_jacobian(arm, q, "hand"), -1, -2) @ wrench``
+        ``tau = np.swapaxes(frame_jacobian(arm, q, "hand"), -1, -2) @ np.ones(6)``
     """
     options, point = point_options(frames, at, axes)
     return _JACOBIAN.request(model, (q, *point), timed, options)
@@ -260,7 +260,7 @@ def frame_jacobian_bias(
     *,
     at: str | ArrayLike = "frame",
     axes: str = "world",
-    **timed: Unpack[TimedCall],
+    **timed: Unpack[ModelCall],
 ) -> Array:
     """Compute the time derivative of a Jacobian times the joint velocity.
 
@@ -452,6 +452,9 @@ def kinetic_energy(
 
     Returns:
         Kinetic energy [J], one value per state.
+
+    Example:
+        ``tb.kinetic_energy(arm, q, v)``
     """
     return _KINETIC.request(model, (q, v), options)
 
@@ -469,5 +472,8 @@ def potential_energy(model: Model, q: ArrayLike, **options: Unpack[WorldCall]) -
 
     Returns:
         Potential energy [J], one value per state.
+
+    Example:
+        ``tb.potential_energy(arm, q)``
     """
     return _POTENTIAL.request(model, (q,), options)

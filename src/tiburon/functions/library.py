@@ -39,7 +39,6 @@ from tiburon.errors import ModelError, ShapeError, UnknownNameError, shown
 from tiburon.exports import EXPORTS
 from tiburon.functions.keywords import (
     CONDITIONS,
-    MODEL_CALL,
     WORLD_CALL,
     SharedKeywords,
     describe_arguments,
@@ -62,7 +61,7 @@ Inputs = Callable[[Model, Options], Sequence[Input]]
 KERNELS_PER_FUNCTION = 128
 """Kernels, by value and by identity, that a public function keeps at most."""
 
-INERTIA, GRAVITY, TIME = "inertia", "gravity", "time"
+INERTIA, GEOMETRY, GRAVITY, TIME = "inertia", "geometry", "gravity", "time"
 """Names of parameter inputs of kernels."""
 
 KERNEL_KEYWORDS = frozenset(("out", "time"))
@@ -192,7 +191,7 @@ class LibraryFunction(Generic[Result]):
             plan = with_given_inertias(plan, options, given)
             setting = Setting(model, options, given, plan, gravity, water).at(*state[:2])
         else:
-            if water is not None and self.keywords >= MODEL_CALL:
+            if water is not None and INERTIA in self.parameters:
                 plan, water = wetted(plan, state[0], water)
             setting = Setting(model, options, (), plan, gravity, water)
         return self._compute(setting, *state)

@@ -60,13 +60,9 @@ from tiburon.load_sharing.limits.drive import DriveLimit
 from tiburon.load_sharing.limits.limit import Limit, RunTime
 from tiburon.load_sharing.limits.step import StepLimit
 from tiburon.load_sharing.limits.torque import UNBOUNDED, DrivenJoint, TorqueLimit
-from tiburon.load_sharing.objectives import (
-    InternalForce,
-    Objective,
-    Smoothness,
-    Sum,
-    TorqueSmoothness,
-)
+from tiburon.load_sharing.objectives.contact_force import InternalForce
+from tiburon.load_sharing.objectives.objective import Objective, Sum
+from tiburon.load_sharing.objectives.smoothness import Smoothness, TorqueSmoothness
 from tiburon.load_sharing.problem import Before, Grip, Group, Layout, layout_of
 from tiburon.load_sharing.relaxation import DIRECTION, MOTION
 from tiburon.load_sharing.sites import SITE_VALUES, ContactSite
@@ -92,6 +88,7 @@ __all__ = [
     "LoadProblem",
     "LoadShare",
     "LoadSharing",
+    "Margins",
     "share_load",
 ]
 
@@ -177,6 +174,36 @@ CHANGE_TOLERANCE = 1e-7
 """Slack and multiplier, relative to the largest, below which a limit may change its part."""
 
 
+class Margins(dict[str, Any]):
+    """By how much each limit is kept, by the names of `plan.limit_names` [N or N m], shape (...).
+
+    Negative where a relaxed motion exceeds a limit, NaN where there is no solution. Contacts that
+    do not touch carry nothing: theirs are zero.
+    """
+
+    __slots__ = ("array", "friction", "torque")
+
+    array: Array
+    """All of them in the order of `plan.limit_names`, shape (..., limits)."""
+
+    friction: Array
+    """``mu f_n - |f_t|`` of each contact and grip [N], whatever stands for their friction cones:
+    shape (..., contacts)."""
+
+    torque: Array
+    """Distance of each limited joint force from its nearer limit [N or N m], shape (..., joints),
+    in the order of `plan.limits.torques`."""
+
+    def __init__(self, names: Sequence[str], array: Any, friction: Any, torque: Any) -> None:
+        """Name the margins."""
+        super().__init__((name, array[..., k]) for k, name in enumerate(names))
+        self.array, self.friction, self.torque = array, friction, torque
+
+    def __missing__(self, name: object) -> Any:
+        """Refuse what is not a limit."""
+        raise UnknownNameError("limit", str(name), list(self), listing="plan.limit_names")
+
+
 class LoadShare(NamedTuple):
     """Joint forces and contact forces of one state or many."""
 
@@ -194,11 +221,9 @@ class LoadShare(NamedTuple):
     """All unknowns, in the order of `plan.names`: contact forces on the second body along two
     tangents and the normal, and constraint forces of loops [N, N m], shape (..., unknowns)."""
 
-    friction_margins: Array
-    """``mu f_n - |f_t|`` of each contact and grip [N], shape (..., contacts)."""
-
-    torque_margins: Array
-    """Distance of each limited joint force from its nearer limit [N or N m]."""
+    kept: tuple[Array, Array, Array]
+    """What `margins` are made of: `Margins.friction`, `Margins.torque`, and by how much each limit
+    is kept, without sides of pyramids."""
 
     torque_bounds: Array
     """Smallest and largest force of each limited joint in this state [N or N m], shape (...,
@@ -231,9 +256,6 @@ class LoadShare(NamedTuple):
     """Forces and driven joint forces of the step before, the largest change since, failed actuators
     and values of contact sites, as given."""
 
-    other_slacks: Array
-    """By how much each limit is kept [N or N m], without sides of pyramids."""
-
     conditions: Mapping[str, Any] = MappingProxyType({})
     """What acted on the robot beside, and when: keywords of `Conditions`, as given."""
 
@@ -256,24 +278,29 @@ class LoadShare(NamedTuple):
         return found if np.ndim(found) else bool(found)
 
     @property
-    def slacks(self) -> Any:
-        """By how much each limit is kept, in the order of `plan.limit_names` [N or N m]."""
+    def margins(self) -> Margins:
+        """By how much each limit is kept, by its name, and as arrays [N or N m]."""
         plan = self.plan
-        found = self.other_slacks
-        if plan.limits.sides is None:
-            return found
-        # sides follow from forces and the margin of the cone
-        pyramid = next(x for x in plan.limits.parts if isinstance(x, FrictionPyramid))
-        normals = [group.normal for group in plan.layout.groups if group.normal is not None]
-        t = np.stack([self.x[..., [n - 2 for n in normals]], self.x[..., [n - 1 for n in normals]]])
-        bound = self.friction_margins + np.sqrt(t[0] * t[0] + t[1] * t[1])
-        if pyramid.inscribed:
-            bound = float(np.cos(np.pi / pyramid.sides)) * bound
-        directions = np.array(friction_directions(pyramid.sides))
-        along = t[0][..., None] * directions[:, 0] + t[1][..., None] * directions[:, 1]
-        sides = (bound[..., None] - along).reshape(*along.shape[:-2], -1)
+        friction, torque, array = self.kept
+        if plan.limits.sides is not None:
+            array = self._with_sides(friction, array)
+        return Margins(plan.limit_names, array, friction, torque)
+
+    def _with_sides(self, friction: Any, others: Any) -> Any:
+        """Return margins of all limits: those of sides follow from forces and the exact cone's."""
+        pyramid = next(x for x in self.plan.limits.parts if isinstance(x, FrictionPyramid))
+        normals = [group.normal for group in self.plan.layout.groups if group.normal is not None]
+        less = float(np.cos(np.pi / pyramid.sides)) if pyramid.inscribed else 1.0
+        sides = []
+        for k, n in enumerate(normals):
+            t1, t2 = self.x[..., n - 2], self.x[..., n - 1]
+            bound = less * (friction[..., k] + np.sqrt(t1 * t1 + t2 * t2))
+            sides += [bound - (a * t1 + b * t2) for a, b in friction_directions(pyramid.sides)]
         first = len(normals)
-        return np.concatenate([found[..., :first], sides, found[..., first:]], axis=-1)
+        if current_graph() is None:
+            parts = [others[..., :first], np.stack(sides, axis=-1), others[..., first:]]
+            return np.concatenate(parts, axis=-1)
+        return as_traced([*others[:first], *sides, *others[first:]])
 
     @property
     def excess(self) -> Array:
@@ -282,7 +309,7 @@ class LoadShare(NamedTuple):
         Zero but for relaxed motions, shape (..., limits).
         """
         relaxed = np.asarray(self.status == "relaxed")[..., None]
-        return np.where(relaxed, np.maximum(-self.slacks, 0.0), 0.0)
+        return np.where(relaxed, np.maximum(-self.margins.array, 0.0), 0.0)
 
     def lacking(self, case: tuple[int, ...] | int = ()) -> tuple[dict[str, float], ...]:
         """Return what is missing in a case at each level of `relax`, in the given order.
@@ -333,7 +360,7 @@ class LoadShare(NamedTuple):
         x, y = np.abs(self.x), np.abs(self.multipliers)
         forces = np.max(x, axis=-1, initial=0.0, keepdims=True)
         pressures = np.maximum(np.max(y, axis=-1, initial=0.0, keepdims=True), forces)
-        found = (np.abs(self.slacks) <= CHANGE_TOLERANCE * forces) & (
+        found = (np.abs(self.margins.array) <= CHANGE_TOLERANCE * forces) & (
             y <= CHANGE_TOLERANCE * pressures
         )
         # contacts that do not touch are not about to do anything
@@ -603,10 +630,13 @@ class _Counts(NamedTuple):
 
 @record(slots=False)
 class LoadSharing:
-    """How a robot shares its load: contacts, limits and objective; immutable.
+    """A load-sharing problem: robot, contacts, limits and objective; immutable.
 
-    Built by `LoadSharing.of`. What changes from step to step is given to `share`: no change of
-    contacts compiles anything.
+    Built by `LoadSharing.of`. Values that change from step to step are arguments of `share`; a
+    change of contacts does not recompile.
+
+    Example:
+        ``tb.LoadSharing.of(dog, friction=0.6).share(dog.poses["stand"]).tau``
     """
 
     model: Model
@@ -911,8 +941,7 @@ class LoadSharing:
             tau,
             forces,
             x,
-            friction,
-            torque,
+            (friction, torque, slacks),
             bounds,
             multipliers,
             equations,
@@ -921,7 +950,6 @@ class LoadSharing:
             iterations,
             given[:4],
             (*given[4:7], *given[8:10]),
-            slacks,
             conditions,
         )
 
@@ -1294,13 +1322,20 @@ class LoadSharing:
         parts = [f"infeasible: the motion contradicts {_listed(involved)}"]
         if not involved:
             # a combination of equations that no force enters
-            held = [
-                name
+            largest = float(np.abs(found.y1).max(initial=0.0))
+            factors = {
+                name: float(y) / largest
                 for name, y in zip(equation_names, found.y1, strict=True)
-                if abs(y) > ACTIVE_MULTIPLIER
-            ]
-            held = held if A1.any() else list(equation_names)
-            parts = [f"infeasible: no force that takes part acts on {_listed(held)}"]
+                if abs(y) > ACTIVE_MULTIPLIER * largest
+            }
+            held = list(factors) if A1.any() else list(equation_names)
+            what = _listed(held)
+            if any(A1[list(equation_names).index(name)].any() for name in held):
+                # forces act on these, but not in all proportions
+                what = "the combination " + " ".join(
+                    f"{'-' if x < 0.0 else '+'} {abs(x):.3g} {name}" for name, x in factors.items()
+                ).removeprefix("+ ")
+            parts = [f"infeasible: no force that takes part acts on {what}"]
         parts += [_lifted_text(name, amount) for name, amount in lifted.items()]
         shift = None
         if not self.limits.relax:

@@ -3,7 +3,7 @@
 Algorithms are imported where they are traced: a kernel from the cache needs none of them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,9 @@ from tiburon.algorithms.setting import Options, Setting
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, LoopError, ModelError, OptionError
-from tiburon.functions.keywords import TIMED_CALL
+from tiburon.functions.keywords import MODEL_CALL
 from tiburon.functions.library import LibraryFunction
+from tiburon.functions.parameters import robot_of_case
 from tiburon.model import Model
 from tiburon.record import record
 from tiburon.spatial import Motion, Scalar
@@ -143,7 +144,7 @@ def _results(*results: Any) -> tuple[Any, ...]:
 
 
 _SOLVED: LibraryFunction[tuple[Any, ...]] = LibraryFunction(
-    "closed_motion", _inputs, _compute, make=_results, parameters=(), keywords=TIMED_CALL
+    "closed_motion", _inputs, _compute, make=_results, parameters=(), keywords=MODEL_CALL
 )
 
 
@@ -158,6 +159,7 @@ def loop_motion(
     joints: str | Iterable[str] | None = None,
     platform: str | None = None,
     time: ArrayLike | None = None,
+    parameters: Mapping[str, ArrayLike] | None = None,
 ) -> LoopMotion:
     """Compute the motion of all joints of a robot with loops from that of its motors or platform.
 
@@ -179,6 +181,8 @@ def loop_motion(
         joints: Names of the joints that are given; by default those that have motors.
         platform: Name of a body or frame that is given instead, as if a free joint held it.
         time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        parameters: Geometry in place of that of the robot by name, such as
+            "pin.second.translation", one or one per case.
 
     Returns:
         Positions, rates and accelerations of all joints.
@@ -191,7 +195,7 @@ def loop_motion(
         LoopError: If no configuration nearby has these positions.
 
     Example:
-        ``tb.loop_motion(stewart, q, lengths, speeds).v``
+        ``tb.loop_motion(linkage, linkage.poses["home"], [1.1], velocity=[0.5]).v``
     """
     names, body = _chosen(model, joints, platform)
     arrays = dict(zip(GIVEN, (position, velocity, acceleration), strict=True))
@@ -206,9 +210,9 @@ def loop_motion(
         ("checked", traced),
     )
     given = (q, *(arrays[name] for name in takes))
-    found = _SOLVED.call(model, given, {"time": time}, options)
+    found = _SOLVED.call(model, given, {"time": time, "parameters": parameters}, options)
     if not traced:
-        _check(model, found, names, body)
+        _check(model, found, names, body, parameters)
     return LoopMotion(*found[:6])
 
 
@@ -259,7 +263,11 @@ def _refuse_rolling(model: Model) -> None:
 
 
 def _check(
-    model: Model, found: Sequence[Array], joints: tuple[str, ...], platform: str | None
+    model: Model,
+    found: Sequence[Array],
+    joints: tuple[str, ...],
+    platform: str | None,
+    parameters: Mapping[str, ArrayLike] | None,
 ) -> None:
     """Raise if a case is not determined, or does not close."""
     from tiburon.loops.motion import MAX_MISFIT
@@ -275,6 +283,7 @@ def _check(
     singular = ~opened & ~(ratio > 0.0)
     if np.any(singular):
         place, where = case(singular)
+        model = robot_of_case(model, parameters, residual.shape, place)
         direction = undetermined_direction(model, q[place], joints, platform)
         raise DomainError(
             "q",
@@ -284,6 +293,7 @@ def _check(
         )
     if np.any(opened):
         place, where = case(opened)
+        model = robot_of_case(model, parameters, residual.shape, place)
         worst = {
             loop: float(np.abs(error).max()) for loop, error in _residuals(model, q[place]).items()
         }

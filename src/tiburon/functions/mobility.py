@@ -35,7 +35,7 @@ from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, LoopError, ModelError, ShapeError, UnknownNameError
 from tiburon.functions.closed_loops import constraint_residual, loop_jacobian
 from tiburon.functions.dynamics import mass_matrix
-from tiburon.functions.parameters import CaseRows
+from tiburon.functions.parameters import geometry_of, without_closures
 from tiburon.loops.constraints import Row, constraint_names, constraints, jacobian_pattern
 from tiburon.loops.cut_joints import about, joint_screws, places_of
 from tiburon.loops.metric import (
@@ -227,9 +227,8 @@ def smallest_singular_value(
         time: When [s], shape (n,), where `Driven` joints move by themselves.
         parameters: Tables of parameters of each position where they differ, shape (n, parameters).
     """
-    J = loop_jacobian(model, q, time=time)
-    tree = model.without_loops().at_run_time(model.run_time)
-    rows = CaseRows(parameters) if parameters else None
+    J = loop_jacobian(model, q, time=time, parameters=geometry_of(parameters))
+    tree, rows = without_closures(model, parameters)
     H = mass_matrix(tree, q, time=time, parameters=rows)
     G = np.linalg.solve(np.linalg.cholesky(H), np.swapaxes(J, -1, -2))
     s = np.linalg.svd(G, compute_uv=False)

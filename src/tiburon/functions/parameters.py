@@ -14,11 +14,14 @@ import numpy as np
 from tiburon.algorithms.surroundings import DEFAULT_WORLD
 from tiburon.arrays import NDArray
 from tiburon.errors import ModelError, TiburonError, TraceError
+from tiburon.functions.library import GEOMETRY
 from tiburon.model import Coupled, Model, Water, World
 from tiburon.model.body_fluid import BodyFluid
+from tiburon.model.composition import with_placements
 from tiburon.model.model import per_model
 from tiburon.model.parameters import (
     LISTING,
+    PLACEMENT,
     ROWS,
     Parameter,
     model_parameters,
@@ -28,6 +31,7 @@ from tiburon.model.parameters import (
     run_time_leaves,
     with_value,
 )
+from tiburon.model.placements import placed_parts
 from tiburon.model.plan import INERTIAL_PARAMETERS, WORLD_BODY, RunTime
 from tiburon.record import record
 from tiburon.spatial import RigidInertia
@@ -70,6 +74,7 @@ def at_run_time(model: Model, world: World, parameters: Iterable[Parameter]) -> 
         fluids=owners("water"),
         armatures=owners("joint", "armature"),
         passives=frozenset(x.name for x in listed if x.part == "joint" and x.path[-1] in PASSIVE),
+        placements=frozenset(x.name for x in listed if x.part == PLACEMENT),
     )
     around = [part for part in ("gravity", "fluid") if owners(part)]
     return _known(model, run_time), world.at_run_time(around) if around else world
@@ -182,6 +187,8 @@ def lowered(
     armatures = {x: a for x, a in by_part.get("joint", {}).items() if x.path[0] == "armature"}
     if "body" in by_part or armatures:
         rows["inertia"] = _inertia_rows(wide, by_part.get("body", {}), armatures)
+    if PLACEMENT in by_part:
+        rows[GEOMETRY] = _geometry_rows(wide, by_part[PLACEMENT])
     if "gravity" in by_part:
         gravity = by_part["gravity"]
         rows["gravity"] = rows_of(
@@ -238,7 +245,11 @@ def model_of_case(model: Model, values: Mapping[Parameter, Any]) -> Model:
     fields = {"actuator": "actuators", "thruster": "thrusters", "spring": "springs"}
     fields |= {"cylinder": "cylinders", "cable": "cables"}
     owned: dict[tuple[str, str], list[tuple[Parameter, Any]]] = {}
+    placed: dict[str, dict[str, Any]] = {}
     for item, value in values.items():
+        if item.part == PLACEMENT:
+            placed.setdefault(item.owner, {})[str(item.path[0])] = value
+            continue
         kind = "body" if item.part == "water" else item.part
         owned.setdefault((kind, item.owner), []).append((item, value))
 
@@ -256,8 +267,89 @@ def model_of_case(model: Model, values: Mapping[Parameter, Any]) -> Model:
         for kind, field in fields.items()
     }
     parts = parts._replace(bodies=tuple(bodies), **others)
+    if placed:
+        parts = with_placements(parts, placed_parts(model), placed)
     found = Model._of(model.name, parts, model.about, not model.immovable_joint_names)
     return found.at_run_time(model.run_time)
+
+
+def robot_of_case(
+    model: Model,
+    given: Mapping[str, Any] | None,
+    cases: tuple[int, ...],
+    case: tuple[int, ...],
+) -> Model:
+    """Return a robot with the values that one case of a call on dry land has.
+
+    Args:
+        model: The robot.
+        given: Values by name, one or one per case; None for its own.
+        cases: Shape of the cases.
+        case: Index of the case.
+    """
+    if given is None:
+        return model
+    known = dynamics_parameters(model, DEFAULT_WORLD)
+    values = {known[name]: array for name, array in read_values(known, given).items()}
+    (_, own), *_ = by_case(values, cases, [case])
+    return model_of_case(model, {x: value for x, value in own.items() if x.part != "gravity"})
+
+
+def geometry_of(rows: Mapping[str, Array] | None, cases: Any = ...) -> CaseRows | None:
+    """Return the table of placements alone, of some cases; None if there is none.
+
+    Args:
+        rows: All tables, shape (values,) or (cases, values).
+        cases: Which cases; all by default.
+    """
+    if not rows or GEOMETRY not in rows:
+        return None
+    table = rows[GEOMETRY]
+    return CaseRows({GEOMETRY: table if table.ndim == 1 else table[cases]})
+
+
+def with_geometry_of(model: Model, rows: Mapping[str, Array] | None, case: int) -> Model:
+    """Return a robot with the placements that it has in one case, as constants."""
+    found = geometry_of(rows, case)
+    geometry = model.plan.geometry
+    if found is None or geometry is None:
+        return model
+    numbers = found[GEOMETRY].tolist()
+    given: dict[str, dict[str, Any]] = {}
+    for k, name in enumerate(geometry.names):
+        word, _, field = name.rpartition(".")
+        given.setdefault(word, {})[field] = numbers[3 * k : 3 * k + 3]
+    parts = with_placements(model._parts, placed_parts(model), given)
+    return Model._of(model.name, parts, model.about, not model.immovable_joint_names)
+
+
+def without_closures(
+    model: Model, rows: Mapping[str, Array] | None
+) -> tuple[Model, CaseRows | None]:
+    """Return the tree of a robot with loops, and tables of run-time parameters for it."""
+    tree, run_time = model.without_loops(), model.run_time
+    names = sorted(run_time.placements)
+    known = placed_parts(tree)
+    kept = [k for k, name in enumerate(names) if name.rpartition(".")[0] in known]
+    tree = tree.at_run_time(run_time._replace(placements=frozenset(names[k] for k in kept)))
+    if not rows:
+        return tree, None
+    found = CaseRows(rows)
+    if GEOMETRY in found:
+        places = [3 * k + axis for k in kept for axis in range(3)]
+        table = found.pop(GEOMETRY)[..., places]
+        if kept:
+            found[GEOMETRY] = table
+    return tree, found
+
+
+def _geometry_rows(model: Model, given: Mapping[Parameter, Array]) -> Array:
+    """Return the geometry of the plan, all cases at once."""
+    geometry = model.plan.geometry
+    assert geometry is not None
+    lead = lead_of(given)
+    values = {item.name: np.broadcast_to(array, (*lead, 3)) for item, array in given.items()}
+    return np.concatenate([values[name] for name in geometry.names], axis=-1)
 
 
 def _inertia_rows(
@@ -478,21 +570,24 @@ class KernelParameters:
     names: tuple[str, ...]
     """What the kernel was compiled for."""
 
-    def _known(self) -> dict[str, Parameter]:
+    def known(self) -> dict[str, Parameter]:
+        """Return all parameters that a kernel may be compiled for, by name."""
         return dynamics_parameters(self.model, self.world)
+
+    def declared(self, known: Mapping[str, Parameter]) -> dict[str, Array]:
+        """Return the own values of all that the kernel takes; a component stands for its vector."""
+        return read_values(known, dict.fromkeys(self.names, 0.0), reading=False)
 
     def at_run_time(self) -> tuple[Model, World]:
         """Return robot and world of which code takes all that is named at run time."""
-        known = self._known()
-        # a component stands for the vector it belongs to
-        values = read_values(known, dict.fromkeys(self.names, 0.0), reading=False)
-        return at_run_time(self.model, self.world, [known[name] for name in values])
+        known = self.known()
+        return at_run_time(self.model, self.world, [known[name] for name in self.declared(known)])
 
     def rows(self, given: Any) -> CaseRows:
         """Return the parameter tables for values by name."""
-        known = self._known()
+        known = self.known()
         values = read_values(known, given)
-        declared = read_values(known, dict.fromkeys(self.names, 0.0), reading=False)
+        declared = self.declared(known)
         for name in values:
             if name not in declared:
                 listed = ", ".join(map(repr, self.names)) or "none"

@@ -16,7 +16,7 @@ from tiburon.algorithms.surroundings import surroundings
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError, ShapeError
-from tiburon.functions.keywords import DELIVERY, TIMED_CALL, Delivery, TimedCall, WorldCall
+from tiburon.functions.keywords import DELIVERY, MODEL_CALL, Delivery, ModelCall, WorldCall
 from tiburon.functions.library import Inputs, LibraryFunction, front_door, inputs_of
 from tiburon.model import CylinderDrag, Fin, Model, Water, World
 from tiburon.model.configuration import as_batch
@@ -95,10 +95,10 @@ def _lag(setting: Setting, thrust: Scalars, commands: Scalars, dt: Scalars) -> A
 
 
 _OF_COMMANDS: LibraryFunction[Array] = LibraryFunction(
-    "thruster_force", _inputs("commands"), _of_commands, parameters=(), keywords=TIMED_CALL
+    "thruster_force", _inputs("commands"), _of_commands, parameters=(), keywords=MODEL_CALL
 )
 _OF_THRUST: LibraryFunction[Array] = LibraryFunction(
-    "thruster_force_of_thrust", _inputs("thrust"), _of_thrust, parameters=(), keywords=TIMED_CALL
+    "thruster_force_of_thrust", _inputs("thrust"), _of_thrust, parameters=(), keywords=MODEL_CALL
 )
 _LAG: LibraryFunction[Array] = LibraryFunction(
     "thrust_after", _lag_inputs, _lag, parameters=(), keywords=DELIVERY
@@ -107,7 +107,7 @@ _LAG: LibraryFunction[Array] = LibraryFunction(
 
 @front_door(_OF_COMMANDS)
 def thruster_force(
-    model: Model, q: ArrayLike, commands: ArrayLike, **options: Unpack[TimedCall]
+    model: Model, q: ArrayLike, commands: ArrayLike, **options: Unpack[ModelCall]
 ) -> Array:
     """Compute the joint forces of all thrusters at their commands.
 
@@ -126,7 +126,7 @@ def thruster_force(
 
 @front_door(_OF_THRUST)
 def thruster_force_of_thrust(
-    model: Model, q: ArrayLike, thrust: ArrayLike, **options: Unpack[TimedCall]
+    model: Model, q: ArrayLike, thrust: ArrayLike, **options: Unpack[ModelCall]
 ) -> Array:
     """Compute the joint forces of thrusters whose thrusts are known.
 
@@ -158,7 +158,7 @@ def thrust_after(
     Args:
         thrust: Now, one per thruster [N], shape (..., thrusters).
         commands: Held meanwhile, in the unit of the curves, shape (..., thrusters).
-        dt: How long [s], shape (...).
+        dt: Time step [s], shape (...).
 
     Returns:
         Thrust after that time [N], shape (..., thrusters).
@@ -314,18 +314,18 @@ def fossen_form(
     parameters: Mapping[str, ArrayLike] | None = None,
     **delivery: Unpack[Delivery],
 ) -> FossenForm:
-    """Compute the terms of M vd + C v + D v + g = tau, as marine control writes them.
+    """Compute the terms of M vd + C v + D v + g = tau, the equation of motion of marine control.
 
     Velocities in it are relative to the water: ``form.M @ (vd - form.drift) + form.C @ form.v +
-    form.D @ form.v + form.g`` is the joint force `tau` of inverse dynamics. dM/dt - 2 C is skew, as
-    passivity-based control wants it, and D v is the whole drag and lift. At a surface M is that of
-    the wet shares at q, and its rate is taken with these shares held, since what their change does
-    (slamming) is not part of dynamics here. Rows and columns are in our order; `matrix_to_fossen`
-    writes those of the craft in marine order and axes.
+    form.D @ form.v + form.g`` is the joint force `tau` of inverse dynamics. dM/dt - 2 C is
+    skew-symmetric, as passivity-based control requires, and D v is the whole drag and lift. At a
+    free surface M uses the submerged fractions at q, and its rate is taken at constant fractions,
+    since slamming is not modeled. Rows and columns have the angular part first;
+    `matrix_to_fossen` converts 6x6 blocks to marine order and axes.
 
     Args:
         q, v: Configuration and joint velocity.
-        fluid: The water it is in, which moves alike everywhere; on land by default.
+        fluid: The surrounding water, with a uniform current; on land by default.
         world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
         time: When [s], shape (...), where the water changes; zero by default.
         parameters: Values by name in place of those of robot and water, one or one per case.
@@ -336,6 +336,9 @@ def fossen_form(
     Raises:
         ModelError: If the water moves differently in different places, or carries a robot that
             does not float: then no velocity relative to the water stands in v.
+
+    Example:
+        ``M, C, D, g = tb.fossen_form(rov, rov.neutral(), np.zeros(rov.nv), sea)[:4]``
     """
     conditions: WorldCall = {
         "world": world,
@@ -379,7 +382,7 @@ class CylinderFlow:
 def cylinder_flows(
     model: Model, q: ArrayLike, v: ArrayLike, fluid: Water, *, time: float = 0.0
 ) -> tuple[CylinderFlow, ...]:
-    """Tell how water flows across every cylinder that drag acts on.
+    """Compute the flow regime of every cylinder with drag.
 
     Args:
         model: The robot.

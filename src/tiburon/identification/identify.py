@@ -20,6 +20,7 @@ Confidence
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -39,6 +40,7 @@ from tiburon.identification.measured import (
     require_runs,
 )
 from tiburon.identification.sensitivity import Prediction, RunPredictor, parameter_value
+from tiburon.loops.complement_basis import reduced_rows
 from tiburon.model import Model, Water, World
 from tiburon.record import record
 from tiburon.simulation.integrators.methods import METHODS
@@ -57,6 +59,9 @@ displacements in world axes [m]."""
 
 RATE_WINDOW = 0.5
 """Time over which measured and predicted rates are averaged before they are compared [s]."""
+
+POSITION, ORIENTATION = ".position", ".orientation"
+"""Ends of the names of channels of calibrations, after that of a frame."""
 
 POSITIVE = ("mass", "volume")
 """Last words of parameters that are positive."""
@@ -78,7 +83,7 @@ MAX_DAMPING = 1e9
 
 @record(eq=False)
 class Identification:
-    """Estimated parameters; what `identify` returns."""
+    """Estimated parameters; what `identify` and `calibrate` return."""
 
     names: tuple[str, ...]
     """The parameters."""
@@ -115,7 +120,10 @@ class Identification:
     """The same at the start."""
 
     runs: tuple[str, ...]
-    """Names of the runs."""
+    """Names of the runs, or of the poses of a calibration."""
+
+    unit: str = "run"
+    """What is independent of each other: "run" or "pose"."""
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -129,7 +137,7 @@ class Identification:
         for k, name in enumerate(self.names):
             ends = f"{self.lower[k]:.4g} .. {self.upper[k]:.4g}"
             if len(self.runs) < 2:
-                ends = "takes two runs"
+                ends = f"takes two {self.unit}s"
             mark = "  at its bound" if name in self.at_bound else ""
             rows.append((name, f"{self.start[k]:.4g}", f"{self.estimate[k]:.4g}", ends + mark))
         widths = [max(len(row[k]) for row in rows) for k in range(3)]
@@ -139,13 +147,13 @@ class Identification:
         ]
         for channel, error in self.errors.items():
             was, now, unit = self.before[channel], error, "m"
-            if channel not in PLACES:
+            if channel not in PLACES and not channel.endswith(POSITION):
                 was, now = math.degrees(was), math.degrees(now)
-                unit = "deg" if channel in ANGLES else "deg/s"
+                unit = "deg" if channel in ANGLES or channel.endswith(ORIENTATION) else "deg/s"
             lines.append(f"{channel}: RMS error {was:.3g} -> {now:.3g} {unit}")
         ended = "converged" if self.converged else "did NOT converge"
-        lines.append(f"{len(self.runs)} runs, {ended} in {self.iterations} steps")
-        lines += [f"not determined by these runs: {line}" for line in self.undetermined]
+        lines.append(f"{len(self.runs)} {self.unit}s, {ended} in {self.iterations} steps")
+        lines += [f"not determined by these {self.unit}s: {line}" for line in self.undetermined]
         return "\n".join(lines)
 
     def __str__(self) -> str:
@@ -190,7 +198,7 @@ def identify(
             "wy", "wz"); displacements in world axes ("x", "y", "z") [1/m], where positions are
             valid; roll and pitch with weight 1 by default.
         start: Values at the start by name; those of the model by default.
-        bounds: Lower and upper bound by name, beside those of physics.
+        bounds: Lower and upper bound by name, in addition to physical ones.
         trim: Time at the start of a run over which the mean measured attitude is an equilibrium,
             by one constant moment per run about the x and y axes of the base [s].
         smoothing: Period of joint motion that is halved by smoothing [s].
@@ -223,16 +231,10 @@ def identify(
         raise OptionError("method", able, method)
     known = named_parameters(model, world=around, forces=forces, passive=False, limits=False)
     names = tuple(free)
-    x0 = np.array([_start(known, name, start or {}) for name in names])
     if not names:
         raise ShapeError("free", "names of parameters", "none", advice="list tb.parameters(model)")
-    unused = set(start or {}) | set(bounds or {})
-    if unused - set(names):
-        raise UnknownNameError("free parameter", min(unused - set(names)), dict.fromkeys(names))
-    low, high = _bounds(names, bounds or {})
-    if ((x0 < low) | (x0 > high)).any():
-        k = int(np.argmax((x0 < low) | (x0 > high)))
-        raise DomainError(names[k], f"a start from {low[k]:g} to {high[k]:g}", f"{x0[k]:g}")
+    x0 = initial_values(known, names, start or {}, bounds or {})
+    low, high = parameter_bounds(names, x0, bounds or {})
     step = positive("dt", dt, "s")
     shortest = min(run.duration for run in given)
     if step > 0.5 * shortest:
@@ -252,7 +254,7 @@ def identify(
         trim=None if trim is None else positive("trim", trim, "s"),
         threads=threads,
     )
-    problem = _Problem(predictor, channels, _scales(names, x0, known), low, high)
+    problem = _RunProblem(predictor, channels, parameter_scales(names, x0, known), low, high)
     return problem.solve(x0, at_least("max_iterations", max_iterations, 1), tolerance)
 
 
@@ -276,6 +278,25 @@ def _channels(fit: Mapping[str, float] | None, runs: Sequence[MeasuredRun]) -> d
     return found
 
 
+def initial_values(
+    known: Mapping[str, Any],
+    names: Sequence[str],
+    start: Mapping[str, float],
+    bounds: Mapping[str, tuple[float, float]],
+) -> Array:
+    """Return the values at the start: those of the caller, or of the robot.
+
+    Raises:
+        UnknownNameError: If there is no such parameter, or what is given is not free.
+        ShapeError: If a parameter is not a scalar.
+    """
+    found = np.array([_start(known, name, start) for name in names])
+    unused = (set(start) | set(bounds)) - set(names)
+    if unused:
+        raise UnknownNameError("free parameter", min(unused), dict.fromkeys(names))
+    return found
+
+
 def _start(known: Mapping[str, Any], name: str, start: Mapping[str, float]) -> float:
     value = parameter_value(known, name)
     if value is None:
@@ -292,8 +313,14 @@ def _start(known: Mapping[str, Any], name: str, start: Mapping[str, float]) -> f
     return float(start.get(name, value))
 
 
-def _bounds(names: Sequence[str], bounds: Mapping[str, tuple[float, float]]) -> tuple[Array, Array]:
-    """Return lower and upper bounds: those of physics, and those of the caller."""
+def parameter_bounds(
+    names: Sequence[str], start: Array, bounds: Mapping[str, tuple[float, float]]
+) -> tuple[Array, Array]:
+    """Return lower and upper bounds: those of physics, and those of the caller.
+
+    Raises:
+        DomainError: If the start is outside.
+    """
     low, high = np.full(len(names), -np.inf), np.full(len(names), np.inf)
     for k, name in enumerate(names):
         words = name.split(".")
@@ -305,14 +332,23 @@ def _bounds(names: Sequence[str], bounds: Mapping[str, tuple[float, float]]) -> 
             if not a < b:
                 raise DomainError(f"bounds[{name!r}]", "lower below upper", f"{a:g}, {b:g}")
             low[k], high[k] = max(low[k], a), min(high[k], b)
+    outside = (start < low) | (start > high)
+    if outside.any():
+        k = int(np.argmax(outside))
+        raise DomainError(names[k], f"a start from {low[k]:g} to {high[k]:g}", f"{start[k]:g}")
     return low, high
 
 
-SCALES = {"center_of_buoyancy": 0.01, "center_of_mass": 0.01}
-"""Sizes of changes of parameters whose own size says nothing [m]."""
+SCALES = {
+    "center_of_buoyancy": 0.01,
+    "center_of_mass": 0.01,
+    ".translation": 0.01,
+    ".rotation": 0.01,
+}
+"""Sizes of changes of parameters whose own size says nothing [m or rad]."""
 
 
-def _scales(names: Sequence[str], values: Array, known: Mapping[str, Any]) -> Array:
+def parameter_scales(names: Sequence[str], values: Array, known: Mapping[str, Any]) -> Array:
     """Return the size of a change of each parameter.
 
     That of its value; where it is zero, that of the largest entry of the same kind in its matrix,
@@ -335,7 +371,7 @@ def _scales(names: Sequence[str], values: Array, known: Mapping[str, Any]) -> Ar
     return found
 
 
-class _Fit(NamedTuple):
+class Fit(NamedTuple):
     """Residuals at some parameters."""
 
     residuals: list[Array]
@@ -352,51 +388,40 @@ class _Fit(NamedTuple):
         return float(sum(x @ x for x in self.residuals))
 
 
-class _Problem:
-    """The least-squares problem."""
+class LeastSquares(ABC):
+    """A problem of least squares with bounds, in which data may leave directions undetermined."""
 
     def __init__(
         self,
-        predictor: RunPredictor,
-        channels: Mapping[str, float],
+        names: Sequence[str],
+        runs: Sequence[str],
         scale: Array,
         low: Array,
         high: Array,
+        unit: str = "run",
     ) -> None:
-        self._predictor, self._channels = predictor, dict(channels)
-        self._scale, self._low, self._high = scale, low, high
-        self._least = UNDETERMINED**2 * self._motion()
+        """Set up a problem.
 
-    def _motion(self) -> float:
-        """Return the weighted square of what moved in the runs: of a robot that stays."""
-        total = 0.0
-        for run in self._predictor.runs:
-            for name, weight in self._channels.items():
-                moved = _motion_of(run, name, self._predictor.dt)
-                total += weight**2 * float(moved @ moved) / len(moved)
-        return total
+        Args:
+            names: The parameters.
+            runs: Names of what is independent of each other, one per array of residuals.
+            scale: Size of a change of each parameter.
+            low: Lower bounds.
+            high: Upper bounds.
+            unit: What is independent of each other: "run", "pose".
+        """
+        self.names, self.runs, self.unit = tuple(names), tuple(runs), unit
+        self.scale, self.low, self.high = scale, low, high
+        self.least = 0.0
+        """Eigenvalue of A at and below which a direction is undetermined."""
 
-    def evaluate(self, x: Array, *, derivatives: bool = True) -> _Fit:
-        """Predict all runs and compare them."""
-        found = self._predictor.predict(x, self._scale, derivatives=derivatives)
-        residuals, columns = [], []
-        squares = dict.fromkeys(self._channels, 0.0)
-        runs = self._predictor.runs
-        for k, run in enumerate(runs):
-            rows, parts = [], []
-            for name, weight in self._channels.items():
-                off, change = _compared(run, found, k, name, self._predictor.dt, derivatives)
-                # each run counts the same, however long it is
-                share = weight / math.sqrt(len(off))
-                squares[name] += float(off @ off) / len(off)
-                rows.append(share * off)
-                if derivatives:
-                    parts.append(share * change * self._scale)
-            residuals.append(np.concatenate(rows))
-            if derivatives:
-                columns.append(np.concatenate(parts))
-        errors = {name: math.sqrt(x / len(runs)) for name, x in squares.items()}
-        return _Fit(residuals, columns, errors)
+    @abstractmethod
+    def evaluate(self, x: Array, *, derivatives: bool = True) -> Fit:
+        """Return residuals, and derivatives by scaled parameters."""
+
+    @abstractmethod
+    def feasible(self, x: Array) -> bool:
+        """Return whether a robot may have these values."""
 
     def solve(self, x0: Array, most: int, tolerance: float) -> Identification:
         """Search from a start."""
@@ -407,12 +432,12 @@ class _Problem:
             A, g = _normal(fit)
             while True:
                 trial = self._step(x, A, g, damping)
-                moved = float(np.abs((trial - x) / self._scale).max())
+                moved = float(np.abs((trial - x) / self.scale).max())
                 converged = moved < tolerance
                 if converged:
                     break
                 better = None
-                if self._predictor.feasible(trial):
+                if self.feasible(trial):
                     better = self.evaluate(trial, derivatives=False)
                 if better is not None and better.cost < fit.cost:
                     x, damping = trial, max(damping / 10.0, 1e-12)
@@ -435,46 +460,48 @@ class _Problem:
             part = np.ix_(free, free)
             values, vectors = np.linalg.eigh(A[part])
             # directions that no data determine stay at the start
-            seen = values > self._least
+            seen = values > self.least
             along = vectors.T @ g[free]
             length = np.where(seen, along / np.where(seen, values * (1.0 + damping), 1.0), 0.0)
             step = np.zeros(len(x))
             step[free] = -(vectors @ length)
-            trial = np.clip(x + step * self._scale, self._low, self._high)
-            pressed = free & (trial != x + step * self._scale) & (trial == x)
+            trial = np.clip(x + step * self.scale, self.low, self.high)
+            pressed = free & (trial != x + step * self.scale) & (trial == x)
             if not pressed.any():
                 break
             free &= ~pressed
         return trial
 
     def _result(
-        self, x0: Array, x: Array, first: _Fit, fit: _Fit, converged: bool, taken: int
+        self, x0: Array, x: Array, first: Fit, fit: Fit, converged: bool, taken: int
     ) -> Identification:
-        names, scale = self._predictor.names, self._scale
-        at_bound = (x <= self._low) | (x >= self._high)
+        names, scale = self.names, self.scale
+        at_bound = (x <= self.low) | (x >= self.high)
         A, _ = _normal(fit)
         values, vectors = np.linalg.eigh(A)
-        weak = values <= self._least
-        directions = [_direction(names, vectors[:, k]) for k in np.flatnonzero(weak)]
+        weak = values <= self.least
+        # as few parameters in each direction as elimination leaves
+        directions = [_direction(names, row) for row in reduced_rows(vectors[:, weak].T)[0]]
         spread = self._jackknife(fit, ~at_bound, vectors[:, ~weak])
-        runs = self._predictor.runs
+        runs = self.runs
         reach = student_t(len(runs) - 1) * spread * scale if len(runs) > 1 else np.nan * x
         return Identification(
             names,
             x0,
             x,
-            np.maximum(x - reach, self._low),
-            np.minimum(x + reach, self._high),
+            np.maximum(x - reach, self.low),
+            np.minimum(x + reach, self.high),
             tuple(name for name, bound in zip(names, at_bound, strict=True) if bound),
             tuple(directions),
             converged,
             taken,
             fit.errors,
             first.errors,
-            tuple(run.name for run in runs),
+            runs,
+            self.unit,
         )
 
-    def _jackknife(self, fit: _Fit, free: NDArray[np.bool_], seen: Array) -> Array:
+    def _jackknife(self, fit: Fit, free: NDArray[np.bool_], seen: Array) -> Array:
         """Return standard errors of the scaled parameters; zero at bounds."""
         count = len(fit.residuals)
         total = np.zeros(len(free))
@@ -494,7 +521,58 @@ class _Problem:
         return np.where(free, found, 0.0)
 
 
-def _normal(fit: _Fit) -> tuple[Array, Array]:
+class _RunProblem(LeastSquares):
+    """Predicted against measured runs."""
+
+    def __init__(
+        self,
+        predictor: RunPredictor,
+        channels: Mapping[str, float],
+        scale: Array,
+        low: Array,
+        high: Array,
+    ) -> None:
+        super().__init__(predictor.names, [run.name for run in predictor.runs], scale, low, high)
+        self._predictor, self._channels = predictor, dict(channels)
+        self.least = UNDETERMINED**2 * self._motion()
+
+    def feasible(self, x: Array) -> bool:
+        """Return whether a robot may have these values."""
+        return self._predictor.feasible(x)
+
+    def _motion(self) -> float:
+        """Return the weighted square of what moved in the runs: of a robot that stays."""
+        total = 0.0
+        for run in self._predictor.runs:
+            for name, weight in self._channels.items():
+                moved = _motion_of(run, name, self._predictor.dt)
+                total += weight**2 * float(moved @ moved) / len(moved)
+        return total
+
+    def evaluate(self, x: Array, *, derivatives: bool = True) -> Fit:
+        """Predict all runs and compare them."""
+        found = self._predictor.predict(x, self.scale, derivatives=derivatives)
+        residuals, columns = [], []
+        squares = dict.fromkeys(self._channels, 0.0)
+        runs = self._predictor.runs
+        for k, run in enumerate(runs):
+            rows, parts = [], []
+            for name, weight in self._channels.items():
+                off, change = _compared(run, found, k, name, self._predictor.dt, derivatives)
+                # each run counts the same, however long it is
+                share = weight / math.sqrt(len(off))
+                squares[name] += float(off @ off) / len(off)
+                rows.append(share * off)
+                if derivatives:
+                    parts.append(share * change * self.scale)
+            residuals.append(np.concatenate(rows))
+            if derivatives:
+                columns.append(np.concatenate(parts))
+        errors = {name: math.sqrt(x / len(runs)) for name, x in squares.items()}
+        return Fit(residuals, columns, errors)
+
+
+def _normal(fit: Fit) -> tuple[Array, Array]:
     """Return J^T J and J^T r."""
     A = sum(J.T @ J for J in fit.derivatives)
     g = sum(J.T @ r for J, r in zip(fit.derivatives, fit.residuals, strict=True))

@@ -18,6 +18,7 @@ from tiburon.actuation.prescribed import cases_of, prescribed_motions
 from tiburon.arrays import NDArray
 from tiburon.errors import TiburonError
 from tiburon.functions.dynamics import inverse_dynamics
+from tiburon.functions.parameter_derivatives import DIFFERENCE, table_changes
 from tiburon.identification.measured import MeasuredRun
 from tiburon.model import Model, World
 from tiburon.model.parameters import component_places
@@ -30,19 +31,8 @@ __all__ = ["Prediction", "RunPredictor", "parameter_value"]
 
 Array = NDArray[np.float64]
 
-DIFFERENCE = 1e-3
-"""Step of differences of products, relative to the scale of a parameter."""
-
 WIDTHS = (7, 6)
 """Position and velocity variables of a free base."""
-
-STENCILS = {
-    (1.0, -1.0): np.array([0.0, 0.5, -0.5]),
-    (1.0, 2.0): np.array([-1.5, 2.0, -0.5]),
-    (-1.0, -2.0): np.array([1.5, -2.0, 0.5]),
-}
-"""Differences that are exact for products of two parameters: offsets of two points in steps, and
-weights of the value itself and of both. The latter two are for values at a bound."""
 
 
 def parameter_value(known: Mapping[str, Any], name: str) -> float | None:
@@ -157,27 +147,7 @@ class RunPredictor:
 
     def rows(self, values: Array, scale: Array) -> tuple[dict[str, Array], dict[str, Array]]:
         """Return parameters of the compiled step, and their derivatives, shape (parameters, k)."""
-        steps = DIFFERENCE * scale
-        columns, stencils = [values], []
-        for k, step in enumerate(steps):
-            for stencil in STENCILS:
-                points = [
-                    values + offset * step * (np.arange(len(values)) == k) for offset in stencil
-                ]
-                if values[k] > 2.0 * step or all(map(self.feasible, points)):
-                    break
-            columns += points
-            stencils.append(stencil)
-        found = self._lowered(np.stack(columns, axis=1))
-        derivatives = {
-            name: np.empty((len(values), rows.shape[-1])) for name, rows in found.items()
-        }
-        for name, rows in found.items():
-            for k, stencil in enumerate(stencils):
-                weights = STENCILS[stencil]
-                three = rows[[0, 1 + 2 * k, 2 + 2 * k]]
-                derivatives[name][k] = weights @ three / steps[k]
-        return {name: rows[0] for name, rows in found.items()}, derivatives
+        return table_changes(self._lowered, self.feasible, values, scale)
 
     def _lowered(self, table: Array) -> dict[str, Array]:
         """Return the parameters of the compiled step in all cases."""

@@ -145,6 +145,19 @@ def end_of(
     return frame.body, End(X, places[frame.body].moved(X), moving)
 
 
+def _ends(
+    plan: Plan, loop: LoopClosure, places: Sequence[Place], motions: Sequence[Moving] | None
+) -> tuple[tuple[int, End], tuple[int, End]]:
+    """Return both ends of a loop as `end_of` does."""
+    first, second = (
+        plan.end(loop.name, k, pose) for k, pose in enumerate((loop.joint.pose, loop.second_pose))
+    )
+    return (
+        end_of(plan, loop.first, first, places, motions),
+        end_of(plan, loop.second, second, places, motions),
+    )
+
+
 def transmitter(q: Sequence[Scalar]) -> Callable[[PlanBody, tuple[Force, ...]], Transmitted]:
     """Return the visit that transmits forces over a joint and projects them on its axes."""
 
@@ -240,7 +253,10 @@ def _traced_state(
 ) -> _TracedState:
     """Collect the arguments of a closure's program; velocities are zero if v is None."""
     joints = tuple(model.joint(name) for name in loop.seen_joints)
-    ends = tuple(end_of(plan, name, pose.transform, places, motions) for name, pose in loop.ends)
+    ends = tuple(
+        end_of(plan, name, plan.end(loop.name, k, pose), places, motions)
+        for k, (name, pose) in enumerate(loop.ends)
+    )
     x: list[Scalar] = []
     y: list[Scalar] = []
     z: list[Scalar] = []
@@ -389,7 +405,7 @@ def traced_entries(loop: TracedClosure, model: Model, never: float) -> list[set[
     Raises:
         ModelError: If a blade or disc has no unique contact point in any configuration.
     """
-    plan = model.plan
+    plan = generic_plan(model)
     rng = np.random.default_rng(7)
     shared: set[int] | None = None
     found: list[set[int]] = []
@@ -458,7 +474,13 @@ def constraint_count(model: Model) -> int:
 
 @public
 def constraint_names(model: Model) -> tuple[str, ...]:
-    """Return one name per constraint: "<loop>.<k>", with k counted within the loop."""
+    """Return one name per constraint: "<loop>.<k>", with k counted within the loop.
+
+    The forces and couples of a closing joint act on the second place of its loop, in axes of the
+    first, in this order: revolute, spherical and universal joints have three forces, then couples;
+    fixed and prismatic ones three couples, then forces; cylindrical, screw and planar ones forces
+    across the axis, then couples. `loop_reactions` has whole wrenches.
+    """
     return tuple(f"{loop.name}.{k}" for loop in model.loops for k in range(_count(loop)))
 
 
@@ -483,6 +505,18 @@ def is_velocity_constraint(model: Model) -> tuple[bool, ...]:
     return tuple(found)
 
 
+def generic_plan(model: Model) -> Plan:
+    """Return the layout of a robot, with random geometry where that is taken at run time.
+
+    What vanishes for the robot itself, as in a planar mechanism, need not for others.
+    """
+    plan = model.plan
+    if plan.geometry is None:
+        return plan
+    rng = np.random.default_rng(29)
+    return plan.with_geometry([float(x) + rng.uniform(0.2, 0.4) for x in plan.geometry.numbers])
+
+
 @per_model
 def jacobian_pattern(model: Model) -> tuple[frozenset[int], ...]:
     """Return the sparsity pattern of J: for each constraint, its velocity variables.
@@ -491,12 +525,13 @@ def jacobian_pattern(model: Model) -> tuple[frozenset[int], ...]:
     revolute joint in a planar mechanism, for instance. See `traced_entries` for user functions.
     """
     rng = np.random.default_rng(7)
+    plan = generic_plan(model)
     found: list[set[int]] = [set() for _ in range(constraint_count(model))]
     # on floats, also while a function is being traced
     with taping(None):
         for _ in range(PATTERN_SAMPLES):
             q = [x for joint in model.joints for x in joint.random(rng)]
-            rows = _all(model, model.plan, JointVector(q), None).jacobian
+            rows = _all(model, plan, JointVector(q), None).jacobian
             for used, row in zip(found, rows, strict=True):
                 used |= {i for i, x in row.items() if abs(x) > ZERO_ENTRY}
         start = 0
@@ -716,8 +751,7 @@ def _closure(
     places: Sequence[Place],
     motions: Sequence[Moving] | None,
 ) -> Constraints:
-    own, first = end_of(plan, loop.first, loop.joint.pose.transform, places, motions)
-    other, second = end_of(plan, loop.second, loop.second_pose.transform, places, motions)
+    (own, first), (other, second) = _ends(plan, loop, places, motions)
     visited = other if own == WORLD_BODY else own
     given = ([first], [second], [tuple(loop.joint.loop_constraints())], [motions is not None])
     (tied,) = each(plan, _tie, [visited], *given)
@@ -744,8 +778,7 @@ def loop_joint_load(
 
     `places` are the poses of all plan bodies, from `body_places`.
     """
-    own, first = end_of(plan, loop.first, loop.joint.pose.transform, places, None)
-    other, second = end_of(plan, loop.second, loop.second_pose.transform, places, None)
+    (own, first), (other, second) = _ends(plan, loop, places, None)
     at = _relative(first, second)
     on_second, on_first = Force.zero(), Force.zero()
     units = loop_wrenches(at, [measure.wrench(at) for measure in loop.joint.loop_constraints()])

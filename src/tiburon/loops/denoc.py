@@ -491,7 +491,8 @@ def _cut(part: LegPart, world: World) -> list[list[Scalar]]:
     loop, plan = part.loop, part.part.plan
     if loop is None:
         return []
-    _, end = end_of(plan, loop.second, loop.second_pose.transform, world.places, None)
+    pose = plan.end(loop.name, 1, loop.second_pose)
+    _, end = end_of(plan, loop.second, pose, world.places, None)
     arm = subtract(end.place.p, part.part.point)
     sign = -1.0 if part.leg.turned else 1.0
     count = len(loop.joint.loop_constraints())

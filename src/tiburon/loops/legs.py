@@ -175,6 +175,13 @@ def _refuse(model: Model) -> None:
     where = f"model {model.name!r}: expected a platform on legs"
     if not model.loops:
         raise ModelError(f"{where}, got a tree; use forward_dynamics or inverse_dynamics")
+    if model.plan.geometry is not None:
+        raise ModelError(
+            f"{where} whose geometry is constant, got {model.plan.geometry.names[0]!r} as a "
+            "run-time parameter; use method='augmented', or build the robot with "
+            "tb.with_parameters(model, values)",
+            name=model.name,
+        )
     for loop in model.loops:
         rows = loop_rows(model, loop.name)
         if any(is_velocity_constraint(model)[k] for k in rows):

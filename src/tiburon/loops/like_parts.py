@@ -52,10 +52,11 @@ def plan_apart(plan: Plan, loops: Sequence[LoopClosure] = ()) -> Apart:
     made = []
     for k, loop in enumerate(loops):
         ends = []
-        for name, pose in ((loop.first, loop.joint.pose), (loop.second, loop.second_pose)):
+        poses = ((loop.first, loop.joint.pose), (loop.second, loop.second_pose))
+        for number, (name, pose) in enumerate(poses):
             frame = plan.frame(name)
             ends.append(frame.body)
-            numbers.append((frame.transform.then(pose.transform),))
+            numbers.append((frame.transform.then(plan.end(loop.name, number, pose)),))
         form.append((joint_code(loop.joint), loop.joint.parameters(), *ends))
         joint = replace(loop.joint, name=f"loop {k}", pose=Pose())
         closed = LoopClosure(f"loop {k}", f"first end {k}", f"second end {k}", joint)
@@ -84,7 +85,7 @@ def plan_apart(plan: Plan, loops: Sequence[LoopClosure] = ()) -> Apart:
         for loop, (first, second) in made:
             frames[loop.first] = PlanFrame(first, *next(left))
             frames[loop.second] = PlanFrame(second, *next(left))
-        whole = replace(plan, bodies=tuple(bodies), frames=frames)
+        whole = replace(plan, bodies=tuple(bodies), frames=frames, ends={})
         return whole, tuple(loop for loop, _ in made)
 
     return Apart(tuple(form), tuple(numbers), make)

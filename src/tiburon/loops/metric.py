@@ -37,7 +37,7 @@ from tiburon.algorithms.coupled_joints import (
     rates_of,
 )
 from tiburon.algorithms.joint_space import expanded_parents
-from tiburon.algorithms.tape_calls import JointVector, scalars
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.algorithms.traversal import each, inward, joint_transforms, outward, to_roots
 from tiburon.errors import DomainError
 from tiburon.loops.constraints import Row, jacobian_pattern
@@ -46,7 +46,7 @@ from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.orthogonal import factor_orthogonal
-from tiburon.trace.primitives.tree import FactorTree, SolveTreeColumns
+from tiburon.trace.primitives.tree import FactorTree
 
 __all__ = [
     "MAX_CUT",
@@ -262,7 +262,7 @@ class TreeMetric:
         return found
 
     def _hold(self, parents: Sequence[int], entries: Sequence[Scalar]) -> None:
-        self._parents, self._entries = parents, list(entries)
+        self._entries = list(entries)
         layout = FactorTree(parents).layout
         self._columns, self._starts = layout.columns, layout.starts
         self.inverse_D = [self._entries[end - 1] for end in self._starts[1:]]
@@ -272,6 +272,11 @@ class TreeMetric:
     def roots(self) -> list[Scalar]:
         """D^-1/2, one per velocity variable."""
         return [np.sqrt(x) for x in self.inverse_D]
+
+    @property
+    def entries(self) -> list[Scalar]:
+        """L and 1/D as `FactorTree` stores them."""
+        return self._entries
 
     def ancestors(self, i: int) -> list[int]:
         """Return the velocity variables from the root to one of them, which is the last."""
@@ -291,11 +296,6 @@ class TreeMetric:
                 part = self._entries[place] * found[i]
                 found[j] = found[j] - part if j in found else -part
         return found
-
-    def solve_columns(self, b: Any) -> Any:
-        """Return H^-1 times a matrix."""
-        solve = SolveTreeColumns(self._parents, b.shape[1])
-        return as_traced(solve.apply([*self._entries, *scalars(b)])).reshape(b.shape)
 
     def solve_lower(self, x: Sequence[Scalar]) -> tuple[Scalar, ...]:
         """Return L^-1 times a vector."""

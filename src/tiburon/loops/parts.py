@@ -17,8 +17,9 @@ Messages are nested tuples, lists and named tuples of scalars; `message_size` co
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
+from tiburon.algorithms.tape_calls import flat, unflat
 from tiburon.loops.like_parts import LikeParts, like_parts
 from tiburon.trace.regions import function, where_needed
 from tiburon.trace.regions.lanes import lanes
@@ -28,6 +29,7 @@ from tiburon.trace.value import Value
 __all__ = [
     "Exchange",
     "Exchanged",
+    "Kept",
     "Outcome",
     "PartMethod",
     "Round",
@@ -50,6 +52,38 @@ class Exchanged(Protocol):
 
     def pass_on(self, phase: str, messages: Sequence[Sequence[Any]]) -> list[list[Any]]:
         """Return the messages of all parts, of which this process knows those that it computes."""
+
+
+class _Form:
+    """How scalars belong together; the same object for the same form."""
+
+    known: ClassVar[dict[Any, "_Form"]] = {}
+
+    def __init__(self, form: Any) -> None:
+        self.form = form
+
+
+class Kept(NamedTuple):
+    """Something that a part keeps between rounds, taken apart.
+
+    Like parts have the same form: taken apart where a part computes it, only numbers that all of
+    them share are constants.
+    """
+
+    form: _Form
+    leaves: list[Any]
+
+    @classmethod
+    def of(cls, value: Any) -> "Kept":
+        """Take a value apart."""
+        leaves: list[Any] = []
+        form = flat(value, leaves)
+        return cls(_Form.known.setdefault(form, _Form(form)), leaves)
+
+    @property
+    def value(self) -> Any:
+        """The value, put together again."""
+        return unflat(self.form.form, iter(self.leaves))
 
 
 class Round(NamedTuple):

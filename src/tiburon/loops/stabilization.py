@@ -52,7 +52,11 @@ __all__ = [
 
 @record
 class Penalty:
-    """Hold loops by springs and dampers (Khan 2002, method I); for `simulate(loop_method=)`."""
+    """Hold loops by springs and dampers (Khan 2002, method I); for `simulate(loop_method=)`.
+
+    Example:
+        ``tb.simulate(linkage, 0.1, dt=1e-4, loop_method=tb.Penalty(1e5))``
+    """
 
     stiffness: float
     """k of every constraint [N/m or N m/rad]."""

@@ -41,6 +41,7 @@ __all__ = [
     "StarArm",
     "StarLayout",
     "arm_names",
+    "arm_numbers",
     "layout",
     "star",
     "suits_star",
@@ -209,6 +210,12 @@ class ArmLayout(NamedTuple):
         return [external[k] if k in self.own_bodies else Force.zero() for k in self.bodies]
 
 
+def arm_numbers(arm: ArmLayout) -> int:
+    """Return how many numbers an arm sends: its inertia and force, and three of its condition."""
+    size = arm.directions
+    return size * (size + 1) // 2 + size + 3
+
+
 class StarLayout(NamedTuple):
     """What algorithms need of a star."""
 
@@ -263,7 +270,7 @@ def part_of(
         for name, frame in plan.frames.items()
         if frame.body in place or frame.body == WORLD_BODY
     }
-    return Plan(plan.name, len(q), len(v), tuple(found), frames, (), plan.time)
+    return Plan(plan.name, len(q), len(v), tuple(found), frames, (), plan.time, ends=plan.ends)
 
 
 def _moved(old: slice, place: dict[int, int]) -> slice:
@@ -597,6 +604,9 @@ def _grips(
 ) -> tuple[Grip, ...]:
     """Return how the loops of an arm act on the reference member; empty where one does not."""
     plan, found, start = model.plan, [], 0
+    if plan.geometry is not None:
+        # wrenches on a reference member differ with where and how loops are fixed to it
+        return ()
     for loop in loops:
         measures = loop.joint.loop_constraints()
         used = [measure for k, measure in enumerate(measures, start) if k in live]

@@ -68,7 +68,15 @@ from tiburon.loops.constraints import (
 )
 from tiburon.loops.like_parts import Apart, plan_apart
 from tiburon.loops.metric import MIN_CUT, ConstrainedMotion, TreeMetric, rank_cut, tree_factor
-from tiburon.loops.parts import Outcome, PartMethod, Round, ordered_sum, run
+from tiburon.loops.parts import (
+    Exchanged,
+    Outcome,
+    PartMethod,
+    Round,
+    ordered_sum,
+    part_function,
+    run,
+)
 from tiburon.loops.stabilization import Baumgarte
 from tiburon.loops.star import ArmLayout, StarLayout, layout
 from tiburon.loops.star_singular import SingularMessage, singular_motion
@@ -77,7 +85,7 @@ from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.regions import where_needed
 
-__all__ = ["SINGULAR_SINE_SQUARED", "star_method", "star_motion"]
+__all__ = ["SINGULAR_SINE_SQUARED", "exchanged_motion", "star_method", "star_motion"]
 
 SINGULAR_SINE_SQUARED = 1e-6
 """Squared sine between the constraints of an arm below which it is singular; see above."""
@@ -682,15 +690,11 @@ def star_motion(
     """
     shape = layout(around.model)
     arms = star_parts(around, shape, min_cut, baumgarte, threshold)
-    states = star_states(shape, q, v, tau)
-    # arms are small: a robot of many has no need for a tape
-    with taping(None):
-        center = star_center(around, shape, q, v, tau)
-        found = run(star_method(shape, arms), center, states, inline=is_inlined(around.plan))
+    center, found = _rounds(around, shape, arms, (q, v, tau))
     count = sum(len(arm.rows) for arm in shape.arms)
     vd, forces = assembled(around.model, shape, found.center.vd, found.results)
     flags = [state.factor.is_singular for state in found.states]
-    any_singular = found.center.is_singular + found.center.is_weak > 0.0
+    any_singular = _is_any_singular(found)
     vd, forces = where_needed(
         any_singular,
         lambda: _with_singular_arms(around.model, shape, arms, center, found, redundant_forces)[:2],
@@ -710,6 +714,60 @@ def star_motion(
         return rank, ratio
 
     return ConstrainedMotion(tuple(vd), tuple(forces), conditioning, singular_arms=tuple(flags))
+
+
+def _rounds(
+    around: Setting,
+    shape: StarLayout,
+    arms: Sequence[Arm],
+    state: tuple[Sequence[Scalar], Sequence[Scalar], Sequence[Scalar]],
+    exchange: Exchanged | None = None,
+) -> tuple[Center, Outcome]:
+    """Return what the center knows before all rounds, and the result of these."""
+    inline = exchange is None and is_inlined(around.plan)
+
+    def reference_member(*own: Sequence[Scalar]) -> Center:
+        return star_center(around, shape, *own)
+
+    # arms are small: a robot of many has no need for a tape
+    with taping(None):
+        # a function of its own, whose bits do not depend on who computes the arms
+        center = part_function(reference_member, inline=inline)(*(list(x) for x in state))
+        states = star_states(shape, *state)
+        method = star_method(shape, arms)
+        return center, run(method, center, states, inline=inline, exchange=exchange)
+
+
+def _is_any_singular(found: Outcome) -> Any:
+    return found.center.is_singular + found.center.is_weak > 0.0
+
+
+def exchanged_motion(
+    around: Setting,
+    state: tuple[Sequence[Scalar], Sequence[Scalar], Sequence[Scalar]],
+    exchange: Exchanged,
+    *,
+    min_cut: float = MIN_CUT,
+    baumgarte: Baumgarte | None = None,
+) -> tuple[list[Scalar], list[Scalar], Scalar]:
+    """Compute accelerations and constraint forces of a star whose arms several processes compute.
+
+    Args:
+        around: Surroundings in this state.
+        state: Configuration, velocity and joint force.
+        exchange: How messages of arms that other processes compute arrive.
+        min_cut: As of `star_motion`.
+        baumgarte: As of `star_motion`.
+
+    Returns:
+        Accelerations and forces with the bits of `star_motion`, and 0; or 1 where arms are singular
+        and each process has to compute all of them.
+    """
+    shape = layout(around.model)
+    arms = star_parts(around, shape, min_cut, baumgarte)
+    _, found = _rounds(around, shape, arms, state, exchange)
+    vd, forces = assembled(around.model, shape, found.center.vd, found.results)
+    return vd, forces, np.where(_is_any_singular(found), 1.0, 0.0)
 
 
 MIN_DIVISOR = 1e-300

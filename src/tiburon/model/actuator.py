@@ -41,6 +41,9 @@ __all__ = [
     "voltage_of_torque",
 ]
 
+COMMANDS = FORCE, VOLTAGE = ("force", "voltage")
+"""What actuators are commanded by."""
+
 SPEED_FADE_FRACTION = 0.1
 """Fraction of the speed limit over which the driving force of an ideal actuator fades to zero."""
 
@@ -198,6 +201,17 @@ class Motor:
             value = number(given, element, quantity, least=0.0, infinite=True)
             object.__setattr__(self, quantity, value)
 
+    @property
+    def back_emf(self) -> float:
+        """Voltage per speed [V s/rad], whether given or not."""
+        own = self.back_emf_constant
+        return self.torque_constant if own is None else own
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether its voltage or current is limited."""
+        return math.isfinite(min(self.voltage_limit, self.current_limit))
+
     def torque_limits(self, speed: Any) -> tuple[Any, Any]:
         """Return the smallest and largest steady torque at a speed of the shaft [N m].
 
@@ -209,15 +223,15 @@ class Motor:
         Raises:
             ModelError: If the motor has limits and no resistance.
         """
-        if not self.resistance and math.isfinite(min(self.voltage_limit, self.current_limit)):
+        if not self.resistance and self.is_limited:
             raise ModelError(
                 "motor: torque limits need a resistance, got 0 ohm; give Motor(resistance=...)"
             )
-        B = self.torque_constant if self.back_emf_constant is None else self.back_emf_constant
         most, limit = (
             x if math.isfinite(x) else None for x in (self.voltage_limit, self.current_limit)
         )
-        fixed = (self.resistance, self.torque_constant, B, self.damping, self.friction)
+        R, K, B = self.resistance, self.torque_constant, self.back_emf
+        fixed = (R, K, B, self.damping, self.friction)
         return torque_range(speed, *fixed, self.brush_drop or None, most, limit)
 
 
@@ -253,6 +267,12 @@ class Actuator:
     motor: Motor | None = None
     """Electrical parameters, where known."""
 
+    command: str | None = None
+    """What is commanded: the "force" at the joint [N m or N] or the "voltage" of the motor [V]; by
+    default the voltage where there is a motor. The drive of a motor that is commanded by force
+    controls the current without lag: the joint gets that force, friction of the motor included,
+    as far as voltage and current suffice."""
+
     def __post_init__(self) -> None:
         check_name(self.name, "actuator")
         element = f"actuator {self.name!r}"
@@ -277,34 +297,52 @@ class Actuator:
                 "torque_constant=...)",
                 name=self.name,
             )
+        if self.command not in (*COMMANDS, None):
+            raise ModelError(
+                f"{element}: command must be 'force', 'voltage' or None, got {shown(self.command)}",
+                name=self.name,
+            )
+        if self.command == VOLTAGE and motor is None:
+            raise ModelError(
+                f"{element}: a voltage is the command of a motor, got none; give it motor=Motor("
+                "...), or command='force'",
+                name=self.name,
+            )
+
+    @property
+    def takes_voltage(self) -> bool:
+        """Whether its command is a voltage, not a force."""
+        return self.motor is not None and self.command != FORCE
 
     def force_limits_at(self, velocity: Any) -> tuple[Any, Any]:
         """Return the smallest and largest force at a joint velocity [N m or N].
 
-        `force_limits`, and within them those of the motor at this speed; without a motor the force
-        along the motion fades to zero over the last tenth below `speed_limit`, as in simulations.
+        `force_limits`, and within them those of the motor at this speed; if the command is a force,
+        that along the motion fades to zero over the last tenth below `speed_limit`, as in
+        simulations.
 
         Args:
             velocity: Joint velocity [rad/s or m/s], a number or an array of any shape; or traced.
         """
         low, high = self.force_limits
-        if self.motor is None:
-            if not math.isfinite(self.speed_limit):
-                return low, high
-            left = speed_fade(velocity, self.speed_limit)
-            ends: list[Any] = [low, high]
-            for k, side in enumerate((-1.0, 1.0)):
-                if math.isfinite(ends[k]):
-                    ends[k] = np.where(ends[k] * velocity > 0.0, left * ends[k], ends[k])
-                else:
-                    spent = (side * velocity > 0.0) & (left <= 0.0)
-                    ends[k] = np.where(spent, 0.0, ends[k])
+        ends: list[Any] = [low, high]
+        if self.motor is not None:
+            a, b = self.motor.torque_limits(self.ratio * velocity)
+            ends = [self.ratio * a, self.ratio * b]
+            if self.ratio < 0.0:
+                ends.reverse()
+            ends = [clipped(end, low, high) for end in ends]
+        if self.takes_voltage or not math.isfinite(self.speed_limit):
             return ends[0], ends[1]
-        a, b = self.motor.torque_limits(self.ratio * velocity)
-        ends = [self.ratio * a, self.ratio * b]
-        if self.ratio < 0.0:
-            ends.reverse()
-        return clipped(ends[0], low, high), clipped(ends[1], low, high)
+        left = speed_fade(velocity, self.speed_limit)
+        supplied = self.motor is not None and self.motor.is_limited
+        for k, side in enumerate((-1.0, 1.0)):
+            if supplied or math.isfinite(self.force_limits[k]):
+                ends[k] = np.where(ends[k] * velocity > 0.0, left * ends[k], ends[k])
+            else:
+                spent = (side * velocity > 0.0) & (left <= 0.0)
+                ends[k] = np.where(spent, 0.0, ends[k])
+        return ends[0], ends[1]
 
 
 @public

@@ -28,7 +28,11 @@ class BoxShape:
 
 @record
 class SphereShape:
-    """A sphere centered at the origin."""
+    """A sphere centered at the origin.
+
+    Example:
+        ``tb.Shape(tb.SphereShape(0.1))``
+    """
 
     radius: float
     """Radius [m]."""
@@ -39,7 +43,11 @@ class SphereShape:
 
 @record
 class CylinderShape:
-    """A cylinder along z, centered at the origin."""
+    """A cylinder along z, centered at the origin.
+
+    Example:
+        ``tb.Shape(tb.CylinderShape(radius=0.05, length=0.4))``
+    """
 
     radius: float
     """Radius [m]."""
@@ -115,7 +123,7 @@ class Shape:
     """A geometry placed on a body; immutable, compares by value.
 
     Example:
-        ``Body("foot", "leg", joint=..., shapes=(Shape(SphereShape(0.02), role="collision"),))``
+        ``Body("foot", joint=Fixed("weld"), shapes=(Shape(SphereShape(0.02), role="collision"),))``
     """
 
     geometry: Geometry
@@ -188,6 +196,9 @@ class Body:
     """A rigid body and the joint that connects it to its parent; immutable, compares by value.
 
     The body defines a frame of the same name, in which its inertia and attachments are given.
+
+    Example:
+        ``tb.Body("rod", joint=tb.Revolute("hinge"), inertia=tb.Inertia.point(1.0, (0, 0, -0.5)))``
     """
 
     name: str
@@ -254,7 +265,11 @@ class Body:
 
 @record
 class Frame:
-    """A named frame on a body, such as a tool, sensor or foot; immutable, compares by value."""
+    """A named frame on a body, such as a tool, sensor or foot; immutable, compares by value.
+
+    Example:
+        ``tb.Frame("tool", "hand", tb.Pose(translation=(0, 0, 0.1)))``
+    """
 
     name: str
     """Unique among bodies and frames."""

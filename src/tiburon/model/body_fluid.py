@@ -343,7 +343,10 @@ def _full(matrix: ArrayLike) -> NDArray[np.float64]:
 
 @record
 class CylinderDrag:
-    """Drag of a cylinder, integrated over strips (McMillan, Orin and McGhee 1995)."""
+    """Drag of a cylinder, integrated over strips (McMillan, Orin and McGhee 1995).
+
+    As in all drag shapes: dimensions, then coefficients, then the place on the body.
+    """
 
     radius: float
     """Radius [m]."""
@@ -351,28 +354,28 @@ class CylinderDrag:
     length: float
     """Length along the axis [m]."""
 
-    start: Vec3 = (0.0, 0.0, 0.0)
-    """Center of the first end, body axes [m]."""
-
-    axis: Vec3 = (0.0, 0.0, 1.0)
-    """Unit vector from the first end to the second, body axes."""
-
     side_coefficient: float = 1.0
     """Drag coefficient of cross flow, for the area 2 radius length."""
 
     end_coefficients: tuple[float, float] = (0.0, 0.0)
     """Drag coefficients of axial flow on the first and the second end face, for their area."""
 
+    start: Vec3 = (0.0, 0.0, 0.0)
+    """Center of the first end, body axes [m]."""
+
+    axis: Vec3 = (0.0, 0.0, 1.0)
+    """Unit vector from the first end to the second, body axes."""
+
     def __post_init__(self) -> None:
         element = "cylinder drag"
         object.__setattr__(self, "radius", number(self.radius, element, "radius", least=0.0))
         object.__setattr__(self, "length", number(self.length, element, "length", least=0.0))
-        object.__setattr__(self, "start", vec3(self.start, element, "start"))
-        object.__setattr__(self, "axis", unit_vector(self.axis, element, "axis"))
         side = number(self.side_coefficient, element, "side_coefficient", least=0.0)
         object.__setattr__(self, "side_coefficient", side)
         ends = _coefficients(self.end_coefficients, 2, element, "end_coefficients")
         object.__setattr__(self, "end_coefficients", ends)
+        object.__setattr__(self, "start", vec3(self.start, element, "start"))
+        object.__setattr__(self, "axis", unit_vector(self.axis, element, "axis"))
 
 
 @record
@@ -465,6 +468,9 @@ class BodyFluid:
     """Buoyancy, added mass, drag and lift of one submerged body; immutable, compares by value.
 
     Data only; `hydro/` computes the forces.
+
+    Example:
+        ``tb.BodyFluid(volume=0.03, center_of_buoyancy=(0, 0, 0.02), added_mass=np.eye(6))``
     """
 
     volume: float = 0.0

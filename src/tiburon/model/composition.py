@@ -27,7 +27,10 @@ from tiburon.model.closure import (
 from tiburon.model.configuration import as_batch
 from tiburon.model.joints import Coupled, Joint
 from tiburon.model.parts import JointPositions, Parts
+from tiburon.model.placements import FRAME, JOINT, LOOP, ROTATION, TRANSLATION, Placed, ends_of
 from tiburon.model.pose import Pose
+from tiburon.spatial.rotations import rotation_vector_to_matrix
+from tiburon.spatial.vec3 import Mat3
 
 Part = TypeVar(
     "Part",
@@ -432,3 +435,54 @@ def locked_positions(
             raise ShapeError(argument, expected, f"shape {numbers.shape}")
         positions[name] = numbers.tolist()
     return positions
+
+
+def with_placements(
+    parts: Parts,
+    known: Mapping[str, Placed],
+    given: Mapping[str, Mapping[str, Sequence[float]]],
+) -> Parts:
+    """Return parts of a model with other poses of joints, frames and ends of loops.
+
+    Args:
+        parts: The parts.
+        known: Their poses, as `placed_parts` returns them.
+        given: By the same names: "translation" [m], "rotation", a vector [rad], or both.
+    """
+    poses: dict[tuple[str, str, int], Pose] = {}
+    for word, values in given.items():
+        part = known[word]
+        R: Mat3 = part.pose.rotation
+        if ROTATION in values:
+            R = rotation_vector_to_matrix([float(x) for x in values[ROTATION]])
+        p = values.get(TRANSLATION, part.pose.translation)
+        poses[part.kind, part.owner, part.end] = Pose(R, (p[0], p[1], p[2]))
+
+    def joint(kind: str, owner: str, own: Joint) -> Joint:
+        pose = poses.get((kind, owner, 0))
+        return own if pose is None else changed(own, pose=pose)
+
+    def loop(own: Closure) -> Closure:
+        if not any((LOOP, own.name, k) in poses for k in range(len(ends_of(own)))):
+            return own
+        if isinstance(own, LoopClosure):
+            second = poses.get((LOOP, own.name, 1), own.second_pose)
+            return changed(own, joint=joint(LOOP, own.name, own.joint), second_pose=second)
+        assert not isinstance(own, JointCoupling)
+        return own.moved(
+            [
+                (name, poses.get((LOOP, own.name, k), pose))
+                for k, (name, pose) in enumerate(own.ends)
+            ]
+        )
+
+    return parts._replace(
+        bodies=tuple(
+            changed(body, joint=joint(JOINT, body.joint.name, body.joint)) for body in parts.bodies
+        ),
+        frames=tuple(
+            changed(frame, pose=poses.get((FRAME, frame.name, 0), frame.pose))
+            for frame in parts.frames
+        ),
+        loops=tuple(map(loop, parts.loops)),
+    )

@@ -540,7 +540,11 @@ def matrix_to_fossen(matrix: ArrayLike, *, body_axes: str = "flu") -> Array:
 
 @public
 def matrix_from_fossen(matrix: ArrayLike, *, body_axes: str = "flu") -> Array:
-    """Convert an inertia, added-mass or damping matrix; the inverse of `matrix_to_fossen`."""
+    """Convert an inertia, added-mass or damping matrix; the inverse of `matrix_to_fossen`.
+
+    Example:
+        ``tb.matrix_from_fossen(np.diag([8.0, 12.0, 15.0, 0.4, 0.6, 0.5]))``, surge to yaw
+    """
     _, body = _axes("nwu", body_axes)
     T = _six(body)
     return T.T @ _matrix6(matrix) @ T

@@ -36,7 +36,7 @@ class DHLink:
     """One row of a Denavit-Hartenberg table, with the link it describes; compares by value.
 
     Example:
-        ``DHLink(a=0.4, alpha=-pi / 2, d=0.1, inertia=Inertia.box(2.0, (0.4, 0.1, 0.1)))``
+        ``DHLink(a=0.4, alpha=-np.pi / 2, d=0.1, inertia=Inertia.box(2.0, (0.4, 0.1, 0.1)))``
     """
 
     a: float = 0.0

@@ -31,6 +31,9 @@ class Inertia:
     """Mass, center of mass and inertia tensor of a rigid body; immutable, compares by value.
 
     Values are stored as given and validated by `Body`, so that messages name the body.
+
+    Example:
+        ``tb.Inertia.box(12.0, (0.4, 0.3, 0.2), com=(0, 0, 0.05))`` is that of a uniform box.
     """
 
     mass: float = 0.0

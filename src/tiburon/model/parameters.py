@@ -17,9 +17,11 @@ from tiburon.errors import ModelError, ShapeError, TiburonError, UnknownNameErro
 from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.joints.joint import JointPassive
 from tiburon.model.model import Model
+from tiburon.model.placements import ROTATION, TRANSLATION, placed_parts
 from tiburon.model.plan import WORLD_BODY
 from tiburon.model.world import World
 from tiburon.record import record
+from tiburon.spatial.rotations import quaternion_log
 
 Array = NDArray[np.float64]
 Path = tuple[str | int, ...]
@@ -40,7 +42,7 @@ SPATIAL_AXES = ("wx", "wy", "wz", "vx", "vy", "vz")
 SYMMETRIC = ("added_mass",)
 """Words of matrices that are symmetric: one name stands for both mirrored entries."""
 
-ROWS = ("inertia", "gravity", "fluid", "immersion", "elements", "control")
+ROWS = ("inertia", "geometry", "gravity", "fluid", "immersion", "elements", "control")
 """Names of the tables of run-time parameters in compiled code."""
 
 UNITS = {
@@ -50,6 +52,8 @@ UNITS = {
     "planar_damping": "N s/m",
     "dissipation": "s/m",
     "mass": "kg",
+    "translation": "m",
+    "rotation": "rad",
     "center_of_mass": "m",
     "inertia": "kg m^2",
     "gravity": "m/s^2",
@@ -91,6 +95,12 @@ UNITS = {
     "frequency": "rad/s",
 }
 """Units by the last word of a name; others have none, or depend on the driven joint."""
+
+UNIT_TOLERANCE = 1e-6
+"""Error of the length of a quaternion that counts as rounding: files have six digits."""
+
+PLACEMENT = "placement"
+"""Part of parameters of the geometry."""
 
 _EMPTY: dict[str, Any] = {"fluid": BodyFluid(), "passive": JointPassive()}
 """Default for a part that a body or joint does not have."""
@@ -213,8 +223,16 @@ def run_time_leaves(
                 break
 
 
+def placement_parameters(model: Model) -> Iterator[Parameter]:
+    """Iterate over the geometry: translations and rotation vectors of poses."""
+    for name, part in placed_parts(model).items():
+        for word in (TRANSLATION, ROTATION):
+            value = part.value(word)
+            yield Parameter(f"{name}.{word}", value, _unit(word), PLACEMENT, name, (word,))
+
+
 def model_parameters(model: Model, world: World) -> Iterator[Parameter]:
-    """Iterate over masses, armatures, gravity and the parameters of the water."""
+    """Iterate over masses, armatures, geometry, gravity and the parameters of the water."""
     plan = model.plan
     for body in model.bodies:
         if plan.frame(body.name).body == WORLD_BODY:
@@ -228,6 +246,7 @@ def model_parameters(model: Model, world: World) -> Iterator[Parameter]:
             armatures = joint.armatures
             value = armatures if len(armatures) > 1 else armatures[0]
             yield parameter("joint", joint.name, "armature", value, ("armature",))
+    yield from placement_parameters(model)
     yield Parameter("world.gravity", world.gravity, "m/s^2", "gravity", "world", ("gravity",))
     if world.fluid is not None:
         yield from _fluid_parameters(world)
@@ -332,10 +351,27 @@ def _array(name: str, shape: tuple[int, ...], value: Any) -> Array:
         raise ShapeError(argument, wanted, f"a {type(value).__name__}") from None
     if shape == (6,) and array.shape[-2:] == (3, 3):
         array = _six(argument, array)
+    if shape == (3,) and array.shape[-1:] == (4,) and name.endswith(f".{ROTATION}"):
+        array = _rotation_vectors(argument, array)
     if array.ndim < len(shape) or array.shape[array.ndim - len(shape) :] != shape:
         raise ShapeError(argument, wanted, f"shape {array.shape}")
     check_finite(argument, array)
     return array
+
+
+def _rotation_vectors(argument: str, quaternions: Array) -> Array:
+    """Return the rotation vectors [rad] of unit quaternions (w, x, y, z), shape (..., 4)."""
+    check_finite(argument, quaternions)
+    lengths = np.linalg.norm(quaternions, axis=-1)
+    off = np.abs(lengths - 1.0)
+    if off.max(initial=0.0) > UNIT_TOLERANCE:
+        raise ModelError(
+            f"{argument}: expected rotation vectors [rad], shape (3,), or unit quaternions (w, x, "
+            f"y, z), got a quaternion of length {lengths.ravel()[off.argmax()]:.6g}; divide it by "
+            "its length"
+        )
+    rows = [quaternion_log(quaternion) for quaternion in quaternions.reshape(-1, 4).tolist()]
+    return np.array(rows, dtype=np.float64).reshape(*quaternions.shape[:-1], 3)
 
 
 def _six(argument: str, matrices: Array) -> Array:

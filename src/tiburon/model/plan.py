@@ -21,10 +21,20 @@ import numpy as np
 from tiburon.errors import ModelError, ShapeError, UnknownNameError
 from tiburon.model.body import Body
 from tiburon.model.joints import Coupled, Joint
+from tiburon.model.placements import (
+    Chains,
+    Geometry,
+    chains_of,
+    joined,
+    moved_joints,
+    placed_parts,
+    transform_at,
+    turns,
+)
 from tiburon.model.pose import Pose
-from tiburon.model.reframe import WORLD_LINK, choose_frames, join_fixed
+from tiburon.model.reframe import WORLD_LINK, ChosenFrame, Layout, choose_frames, join_fixed
 from tiburon.native.cache_file import blake2b
-from tiburon.record import record
+from tiburon.record import field, record
 from tiburon.spatial import ArticulatedInertia, RigidInertia, Scalar, Transform
 from tiburon.trace.declared import structure_text
 
@@ -66,6 +76,9 @@ class RunTime(NamedTuple):
 
     passives: frozenset[str] = frozenset()
     """Friction and spring parameters: names such as "knee.damping"."""
+
+    placements: frozenset[str] = frozenset()
+    """Geometry: names such as "knee.translation"."""
 
 
 @record
@@ -153,6 +166,12 @@ class Plan:
     time: Scalar = 0.0
     """Time at which driven joints are evaluated [s]."""
 
+    geometry: Geometry | None = None
+    """Placements that are run-time parameters; None if all are constants."""
+
+    ends: Mapping[tuple[str, int], Transform] = field(default_factory=dict)
+    """Ends of loops that are: their placements by name and number of the end."""
+
     @classmethod
     def build(cls, model: "Model", parameters: Sequence[Scalar] | None = None) -> "Plan":
         """Lay out a model.
@@ -164,8 +183,12 @@ class Plan:
         """
         if parameters is not None:
             return model.plan.with_parameters(parameters)
-        layout = join_fixed(model.bodies, model.frames, model.user_parts.joints)
-        chosen = choose_frames(layout)
+        names = tuple(sorted(model.run_time.placements))
+        apart = moved_joints(model, names) if names else ()
+        layout = join_fixed(model.bodies, model.frames, model.user_parts.joints, apart)
+        chains = chains_of(model, layout, names) if names else Chains({}, {}, {})
+        turned = [index for index, chain in chains.joints.items() if turns(chain)]
+        chosen = choose_frames(layout, chains.joints, turned)
         to_plan = [frame.pose.inverse() for frame in chosen]
         children: list[list[int]] = [[] for _ in layout.links]
         for index, link in enumerate(layout.links):
@@ -196,8 +219,10 @@ class Plan:
             if place.link != WORLD_LINK:
                 pose = to_plan[place.link] @ pose
             frames[name] = PlanFrame(place.link, pose.transform)
-        names = _parameter_names(bodies)
-        plan = cls(model.name, model.nq, model.nv, tuple(bodies), frames, names)
+        inertial = _parameter_names(bodies)
+        plan = cls(model.name, model.nq, model.nv, tuple(bodies), frames, inertial)
+        if names:
+            plan = plan._with_chains(model, layout, chains, chosen, names)
         named = model.run_time
         if not named.inertias and not named.armatures:
             return plan
@@ -223,6 +248,67 @@ class Plan:
         ]
         names = _parameter_names(bodies, links, armatures)
         return replace(self, bodies=tuple(bodies), parameter_names=names)
+
+    def _with_chains(
+        self,
+        model: "Model",
+        layout: Layout,
+        chains: Chains,
+        chosen: Sequence[ChosenFrame],
+        names: tuple[str, ...],
+    ) -> "Plan":
+        """Return the same plan with placements that are run-time parameters, of a model."""
+
+        def on_link(index: int) -> tuple[Pose, ...]:
+            return () if index == WORLD_LINK else (chosen[index].pose.inverse(),)
+
+        joints = []
+        for index, chain in sorted(chains.joints.items()):
+            whole = joined(*on_link(layout.links[index].parent), *chain, chosen[index].pose)
+            joints.append((index, whole, None if turns(chain) else chosen[index].placement))
+        frames = [
+            (name, joined(*on_link(layout.places[name].link), *chain))
+            for name, chain in chains.frames.items()
+        ]
+        ends = [(loop, k, chain) for (loop, k), chain in chains.ends.items()]
+        numbers: list[float] = []
+        parts = placed_parts(model)
+        for name in names:
+            owner, _, word = name.rpartition(".")
+            numbers += parts[owner].value(word)
+        found = Geometry(names, (), tuple(joints), tuple(frames), tuple(ends))
+        return replace(self, geometry=found).with_geometry(numbers)
+
+    def with_geometry(self, numbers: Sequence[Scalar]) -> "Plan":
+        """Return the same plan with other values of its geometry.
+
+        Args:
+            numbers: Three for each of `geometry.names`, translations [m] and rotation vectors
+                [rad]; floats, or traced.
+        """
+        assert self.geometry is not None
+        geometry = replace(self.geometry, numbers=tuple(numbers))
+        bodies = list(self.bodies)
+        for index, chain, turn in geometry.joints:
+            bodies[index] = replace(bodies[index], placement=geometry.placement(chain, turn))
+        frames = dict(self.frames)
+        for name, chain in geometry.frames:
+            frames[name] = replace(frames[name], transform=transform_at(chain, geometry.numbers))
+        ends = {
+            (loop, k): transform_at(chain, geometry.numbers) for loop, k, chain in geometry.ends
+        }
+        return replace(self, bodies=tuple(bodies), frames=frames, ends=ends, geometry=geometry)
+
+    def end(self, loop: str, number: int, pose: Pose) -> Transform:
+        """Return the map of motion to an end of a loop from what it is fixed to.
+
+        Args:
+            loop: Name of the loop.
+            number: Which end: 0 for the first.
+            pose: Its pose in the model.
+        """
+        found = self.ends.get((loop, number))
+        return pose.transform if found is None else found
 
     @property
     def parameters(self) -> tuple[Scalar, ...]:
@@ -348,6 +434,7 @@ class Plan:
             [body.armature and len(body.armature) for body in self.bodies],
             self._used,
             sorted(self.frames.items()),
+            *(() if self.geometry is None else self.geometry.structure()),
         )
         return blake2b(structure_text(structure).encode(), digest_size=32).digest()
 

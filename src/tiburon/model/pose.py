@@ -34,6 +34,9 @@ class Pose:
 
     Entries of R within 1e-12 of 0, 1 or -1 are made exact, so that right angles cost nothing in
     compiled code. Matrices orthogonal only to about 1e-6 are replaced by the nearest rotation.
+
+    Example:
+        ``tb.Pose.from_rpy((0, 0, np.pi / 2), translation=(0.1, 0, 0))``
     """
 
     rotation: Matrix3 = _IDENTITY

@@ -25,7 +25,7 @@ Symbols: a link's frame (Q, o) has axes Q and origin o in the user's link coordi
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from tiburon.model.body import WORLD, Body, Frame
 from tiburon.model.joints.axial import AxialJoint, Prismatic, across, aligned_axes
@@ -95,7 +95,10 @@ class Layout:
 
 
 def join_fixed(
-    bodies: Sequence[Body], frames: Sequence[Frame], joints: Mapping[str, Joint] | None = None
+    bodies: Sequence[Body],
+    frames: Sequence[Frame],
+    joints: Mapping[str, Joint] | None = None,
+    apart: Collection[str] = (),
 ) -> Layout:
     """Merge bodies without relative motion.
 
@@ -103,6 +106,7 @@ def join_fixed(
         bodies: Parents first.
         frames: Extra frames.
         joints: Replacement of each body's joint in a plan, by its name; itself by default.
+        apart: Fixed joints on moving links that are not merged.
     """
     joints = {body.joint.name: body.joint for body in bodies} if joints is None else joints
     places = {WORLD: Place(WORLD_LINK, _SAME_FRAME)}
@@ -112,7 +116,9 @@ def join_fixed(
         carrier = places[body.parent]
         joint_pose = carrier.pose @ body.joint.pose
         # a user's subclass of Fixed may place its body elsewhere
-        if not body.joint.is_rigid or joints[body.joint.name] is not body.joint:
+        name = body.joint.name
+        is_apart = name in apart and carrier.link != WORLD_LINK
+        if not body.joint.is_rigid or joints[name] is not body.joint or is_apart:
             places[body.name] = Place(len(heads), _SAME_FRAME)
             heads.append((body, carrier.link, joint_pose))
             members.append([])
@@ -376,13 +382,24 @@ class _Candidate:
 _WORLD = _Candidate(IDENTITY3, ZERO3, Fixed("world"))
 
 
-def choose_frames(layout: Layout) -> tuple[ChosenFrame, ...]:
-    """Choose a frame for every link of a model."""
+def choose_frames(
+    layout: Layout, moved: Collection[int] = (), turned: Collection[int] = ()
+) -> tuple[ChosenFrame, ...]:
+    """Choose a frame for every link of a model.
+
+    Args:
+        layout: The links.
+        moved: Links whose placement has a translation that is not constant: it is left out.
+        turned: Links of which also the rotation is not: it is left out, too.
+    """
     frames = _cheapest(layout.links)
     chosen = []
-    for link, frame in zip(layout.links, frames, strict=True):
+    for index, (link, frame) in enumerate(zip(layout.links, frames, strict=True)):
         parent = _WORLD if link.parent == WORLD_LINK else frames[link.parent]
-        placement, joint = _place(parent, link, frame)
+        if index in turned:
+            chosen.append(ChosenFrame(frame.pose, frame.joint, Transform()))
+            continue
+        placement, joint = _place(parent, link, frame, is_moved=index in moved)
         chosen.append(ChosenFrame(frame.pose, joint, placement.transform))
     return tuple(chosen)
 
@@ -448,8 +465,13 @@ def _weight(link: Link) -> Cost:
     return BETWEEN_BODIES if isinstance(link.joint, AxialJoint) else FREE_JOINT
 
 
-def _place(parent: _Candidate, link: Link, frame: _Candidate) -> tuple[Placement, Joint]:
-    """Return the placement of a link's frame in its parent's, and the joint between them."""
+def _place(
+    parent: _Candidate, link: Link, frame: _Candidate, is_moved: bool = False
+) -> tuple[Placement, Joint]:
+    """Return the placement of a link's frame in its parent's, and the joint between them.
+
+    Of a link that is moved the rotation alone is placed.
+    """
     # R = Q_parent^T R_link Q, p = Q_parent^T (p_link + R_link o - o_parent); most frames are kept
     R, p = link.pose.rotation, link.pose.translation
     if frame.o is not ZERO3:
@@ -462,6 +484,7 @@ def _place(parent: _Candidate, link: Link, frame: _Candidate) -> tuple[Placement
         R, p = matrix_product(transpose(parent.Q), R), transpose_vector(parent.Q, p)
     a, b, c, d, e, f, g, h, i = snap([*R[0], *R[1], *R[2]])
     R = ((a, b, c), (d, e, f), (g, h, i))
+    p = ZERO3 if is_moved else p
     joint = frame.joint
     coordinate = joint.coordinate() if isinstance(joint, AxialJoint) else None
     if not isinstance(joint, AxialJoint) or coordinate is None:

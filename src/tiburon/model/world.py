@@ -16,7 +16,11 @@ from tiburon.trace.primitives.table_rows import Table
 
 @record
 class GroundGrid:
-    """Heights of uneven ground over a rectangular grid; immutable, compares by value."""
+    """Heights of uneven ground over a rectangular grid; immutable, compares by value.
+
+    Example:
+        ``tb.GroundGrid(spacing=(0.1, 0.1), heights=0.02 * np.random.rand(21, 21))``
+    """
 
     spacing: tuple[float, float]
     """Spacing along x and y [m]."""
@@ -79,7 +83,7 @@ class GroundGrid:
 
 @record
 class GroundPatch:
-    """A rectangle of the ground with a surface of its own; immutable, compares by value."""
+    """A rectangle of the ground with another surface; immutable, compares by value."""
 
     name: str
     """Unique among the patches of a ground."""
@@ -116,6 +120,9 @@ class Ground:
     """The ground under a robot; immutable, compares by value.
 
     Stiffness and damping are those of one contact point.
+
+    Example:
+        ``tb.Ground(static_friction=0.8, kinetic_friction=0.7)`` is level and rigid.
     """
 
     height: float = 0.0
@@ -182,6 +189,9 @@ class World:
     """The world around a robot: gravity, ground, water; immutable, compares by value.
 
     The world frame has z up by default; any gravity vector works.
+
+    Example:
+        ``tb.World(ground=tb.Ground(static_friction=0.8), fluid=tb.Water(1025.0))``
     """
 
     gravity: Vec3 = (0.0, 0.0, -9.81)

@@ -22,6 +22,7 @@ from tiburon.record import record
 from tiburon.trace.array import as_traced
 from tiburon.trace.differentiation import (
     SELECTIONS,
+    active_nodes,
     differentiable_arguments,
     pull_back,
     push_forward,
@@ -154,8 +155,9 @@ def jacobian(
         for column, leaf in enumerate(leaves):
             entries[:, column] = push_forward(graph, roots, {leaf: one}, live=live)
     else:
+        active = active_nodes(graph, live, leaves)
         for row, root in enumerate(roots):
-            entries[row] = pull_back(graph, [root], [one], leaves, live=live)
+            entries[row] = pull_back(graph, [root], [one], leaves, live=live, active=active)
     outputs = []
     row = 0
     for output in setting.of:
@@ -570,7 +572,8 @@ def _tangents(
             found += push_forward(graph, roots, tangents, live=live)
         return found
     one = graph.const(1.0)
-    rows = [pull_back(graph, [root], [one], leaves, live=live) for root in roots]
+    active = active_nodes(graph, live, leaves)
+    rows = [pull_back(graph, [root], [one], leaves, live=live, active=active) for root in roots]
     for seed in seeds:
         for row in rows:
             total = graph.const(0.0)

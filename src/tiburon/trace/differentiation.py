@@ -264,6 +264,7 @@ def pull_back(
     leaves: Sequence[int],
     *,
     live: Sequence[int] | None = None,
+    active: set[int] | None = None,
 ) -> list[int]:
     """Add the adjoints of some nodes to a graph.
 
@@ -273,6 +274,7 @@ def pull_back(
         adjoints: Weight node of each root.
         leaves: The nodes to differentiate by, usually inputs and captures.
         live: Nodes that the roots depend on, arguments first, if known.
+        active: Those that change with the leaves (`active_nodes`), if known.
 
     Returns:
         For each leaf the node of its derivative: the sum over roots of weight times partial
@@ -282,7 +284,7 @@ def pull_back(
         TraceError: If a callee on the way has no derivative rule.
     """
     order = graph.live(roots) if live is None else live
-    sweep = _Sweep(graph, order, leaves)
+    sweep = _Sweep(graph, active_nodes(graph, order, leaves) if active is None else active)
     for root, weight in zip(roots, adjoints, strict=True):
         sweep.give(root, graph.truth(True), weight)
     stops = set(leaves)
@@ -304,9 +306,9 @@ def active_nodes(graph: Graph, order: Iterable[int], leaves: Iterable[int]) -> s
 class _Sweep:
     """Adjoints in the reverse sweep: for each node, weights by their condition."""
 
-    def __init__(self, graph: Graph, order: Iterable[int], leaves: Iterable[int]) -> None:
+    def __init__(self, graph: Graph, active: set[int]) -> None:
         self.graph = graph
-        self.active = active_nodes(graph, order, leaves)
+        self.active = active
         self.gathered: dict[int, dict[int, int]] = {}
         self.results: dict[int, dict[int, tuple[int, int]]] = {}
 

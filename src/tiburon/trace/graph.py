@@ -258,6 +258,7 @@ class Graph:
         "conditional",
         "keys",
         "ops",
+        "order",
         "parent",
         "payloads",
         "regions",
@@ -268,6 +269,7 @@ class Graph:
         self.args: list[tuple[int, ...]] = []
         self.payloads: list[Any] = []
         self.keys: list[int] = []
+        self.order: dict[int, int] = {}
         self.parent = parent
         self.captures: list[int] = []
         self.regions: dict[Any, Any] = {}
@@ -281,7 +283,7 @@ class Graph:
 
     def __getstate__(self) -> dict[str, Any]:
         """Drop the state that only tracing needs: functions do not pickle."""
-        kept = ("ops", "args", "payloads", "keys", "parent", "captures")
+        kept = ("ops", "args", "payloads", "keys", "order", "parent", "captures")
         return {name: getattr(self, name) for name in kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -326,7 +328,20 @@ class Graph:
         self.payloads.append(payload)
         keys.append(key)
         self._memo[memo_key] = number
+        if op == "result":
+            self._seal(number, args[0], payload)
+        elif self.order and not self.order.keys().isdisjoint(args):
+            order = self.order
+            order[number] = mix(_OP_KEYS[op], payload_key, *[order.get(a, keys[a]) for a in args])
         return number
+
+    def _seal(self, number: int, call: int, place: int) -> None:
+        """Order a result of a sealed function by its place, not by what the function computes."""
+        callee = self.payloads[call]
+        if getattr(callee, "is_sealed", False):
+            # the number of earlier results distinguishes calls
+            turn = sum(1 for node in self.order if self.ops[node] == "result")
+            self.order[number] = mix(text_key(callee.name), place, turn)
 
     def const(self, value: float) -> int:
         """Return the node of a constant; -0.0 counts as 0.0."""
@@ -393,7 +408,9 @@ class Graph:
     # arithmetic, simplified
 
     def _ordered(self, a: int, b: int) -> tuple[int, int]:
-        keys = self.keys
+        keys, order = self.keys, self.order
+        if order:
+            return (a, b) if order.get(a, keys[a]) <= order.get(b, keys[b]) else (b, a)
         return (a, b) if keys[a] <= keys[b] else (b, a)
 
     def copy(self, a: int) -> int:
@@ -655,6 +672,8 @@ class Graph:
             copy.args.append(args)
             copy.payloads.append(payload)
             copy.keys.append(self.keys[node])
+            if node in self.order:
+                copy.order[places[node]] = self.order[node]
         return copy, places
 
     def key(self, roots: Iterable[int]) -> int:

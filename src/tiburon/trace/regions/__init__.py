@@ -44,7 +44,7 @@ class GraphRegion:
         key: Structural key.
     """
 
-    __slots__ = ("form", "graph", "inputs", "key", "name", "roots")
+    __slots__ = ("form", "graph", "inputs", "key", "name", "roots", "seals")
 
     def __init__(
         self, name: str, graph: Graph, inputs: Sequence[int], roots: Sequence[int], *form: int
@@ -54,9 +54,15 @@ class GraphRegion:
         self.inputs = tuple(inputs)
         self.roots = tuple(roots)
         self.form = form
+        self.seals = False
         places = [graph.keys[node] for node in self.inputs]
         kind = text_key(type(self).__name__)
         self.key = mix(kind, *form, len(places), *places, graph.key(self.roots))
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether results are ordered by their places around calls; see `function`."""
+        return self.seals or bool(self.graph.order)
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other.key == self.key
@@ -234,6 +240,8 @@ def call_function(
     inputs: Sequence[int],
     roots: Sequence[int],
     arguments: Sequence[int],
+    *,
+    seal: bool = False,
 ) -> list[int]:
     """Call some nodes of another graph as a function.
 
@@ -247,6 +255,7 @@ def call_function(
         inputs: Nodes of the body for the arguments.
         roots: Nodes of the body to compute.
         arguments: Nodes of `graph`, one for each input.
+        seal: As of `function`.
 
     Returns:
         Nodes of `graph`, one for each root.
@@ -260,7 +269,9 @@ def call_function(
     found = dict(passed)
     if wanted:
         kept, given = read_arguments(inner, wanted, inputs, arguments)
-        results = call_region(graph, FunctionRegion(name, inner, kept, wanted), given)
+        region = FunctionRegion(name, inner, kept, wanted)
+        region.seals = seal
+        results = call_region(graph, region, given)
         found.update(zip(wanted, results, strict=True))
     for root in roots:
         constant = inner.constant_of(root)
@@ -350,7 +361,9 @@ def copy_function(
     return [graph.copy(found[root]) for root in roots]
 
 
-def function(call: Callable[..., Any], *, inline: bool = False) -> Callable[..., Any]:
+def function(
+    call: Callable[..., Any], *, inline: bool = False, seal: bool = False
+) -> Callable[..., Any]:
     """Turn a function into a region: traced once per structure of arguments, called many times.
 
     A Runge-Kutta step that calls its dynamics four times then contains them once: compile time and
@@ -363,6 +376,10 @@ def function(call: Callable[..., Any], *, inline: bool = False) -> Callable[...,
             only on its arguments and captured values.
         inline: Whether its operations are copied to where it is called: the bits of a call without
             its cost, for functions that are called once.
+        seal: Whether the code around its calls has the same bits whatever it computes. Operands of
+            sums are ordered by what computes them, and that decides which product is fused; results
+            of a sealed function are ordered by their places. Kernels that compute the same in
+            different ways then agree in every bit if their sealed functions do.
 
     Returns:
         A function with the same arguments and results.
@@ -392,7 +409,7 @@ def function(call: Callable[..., Any], *, inline: bool = False) -> Callable[...,
         if inline:
             results = copy_function(graph, *body, arguments)
         else:
-            results = call_function(graph, name, *body, arguments)
+            results = call_function(graph, name, *body, arguments, seal=seal)
         return rebuild(found.structure, (as_value(graph, node) for node in results))
 
     region.traced = traced  # type: ignore[attr-defined]
