@@ -1,7 +1,9 @@
 """`tiburon hydro`: what it prints and writes, and how it fails."""
 
 import json
+import re
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -48,3 +50,69 @@ def test_only_native_files_are_written_and_none_is_replaced(tmp_path):
         raise run("panda", target).exception
     assert target.read_text() == "mine"
     assert run("panda", target, "--force").exit_code == 0
+
+
+SHEET = """
+[hull]
+volume = 0.0113
+center_of_buoyancy = [0.0, 0.0, -0.01]
+reference_density = 1000.0
+derivatives = { X_udot = -5.5, Y_vdot = -12.7, Z_wdot = -14.57, K_pdot = -0.12, M_qdot = -0.12, \
+N_rdot = -0.12, Y_rdot = 0.4, X_u = -4.03, N_r = -0.07, "X_u|u|" = -18.18, Z_ww = -36.99 }
+"""
+
+
+def test_a_data_sheet_in_marine_order_becomes_coefficients(tmp_path):
+    """Linear first, z down, negative derivatives; other bodies are estimated, these are kept."""
+    (tmp_path / "sheet.toml").write_text(SHEET.replace("\\\n", ""))
+    hull = tb.Body("hull", joint=tb.Free("base"), inertia=tb.Inertia.sphere(11.0, 0.1))
+    arm = tb.Body("arm", "hull", joint=tb.Revolute("arm"), inertia=tb.Inertia.sphere(1.0, 0.1),
+                  shapes=(tb.Shape(tb.SphereShape(0.1)),))  # fmt: skip
+    tb.save(tb.Model("rov", [hull, arm]), tmp_path / "rov.toml")
+    words = (tmp_path / "rov.toml", tmp_path / "wet.toml", "--fossen", tmp_path / "sheet.toml")
+    result = run(*words, "--overwrite")
+    assert result.exit_code == 0, result.output
+    assert "from the data sheet" in result.output
+    wet = tb.load(tmp_path / "wet.toml")
+    fluid = wet.body("hull").fluid
+    assert fluid.volume == 0.0113
+    assert fluid.center_of_buoyancy == (0.0, 0.0, 0.01)
+    marine = tb.matrix_to_fossen(fluid.added_mass)
+    expected = np.diag([5.5, 12.7, 14.57, 0.12, 0.12, 0.12])
+    expected[1, 5] = expected[5, 1] = -0.4
+    np.testing.assert_array_equal(marine, expected)
+    # in our axes starboard is -y and yaw is -z: the coupling keeps its sign
+    assert fluid.added_mass[2][4] == -0.4
+    assert fluid.linear_damping[3][3] == 4.03
+    assert fluid.linear_damping[2][2] == 0.07
+    assert [fluid.quadratic_damping[k][k] for k in (3, 4, 5)] == [18.18, 0.0, 36.99]
+    assert wet.body("arm").fluid.volume == pytest.approx(4.0 / 3.0 * np.pi * 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[hull", "is no TOML file"),
+        ("", "has no body"),
+        ("hull = 1", "body 'hull': expected a table of the body"),
+        ("[hull]\nmass = 1", "body 'hull': expected entries of volume, .*, got mass"),
+        ("[hull]\nderivatives = { X_zdot = 1 }", "expected numbers by names such as X_udot"),
+        ("[hull]\nderivatives = { X_uv = 1 }", "products of two motions are not represented"),
+        ("[hull]\nderivatives = { X_udot = 5 }", "must not be indefinite"),
+        ("[hull]\nadded_mass = [1, 2]", "added mass"),
+        (
+            "[hull]\nlinear_damping = [1, 1, 1, 1, 1, 1]\nderivatives = { X_u = -1 }",
+            "give a matrix or derivatives, got both",
+        ),
+        (
+            "[hull]\nlinear_damping = [1, 1, 1, 1, 1, 1]\nabout = [1, 0, 0]",
+            "about: is for added mass alone",
+        ),
+        ("[keel]\nvolume = 1", "keel"),
+    ],
+)
+def test_a_wrong_data_sheet_is_refused_by_body_and_entry(tmp_path, text, message):
+    (tmp_path / "sheet.toml").write_text(text)
+    result = run("bluerov2_heavy", "--fossen", tmp_path / "sheet.toml")
+    assert isinstance(result.exception, tb.ModelError)
+    assert re.search(message, str(result.exception)), result.exception

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -258,6 +259,49 @@ def test_any_water_option_implies_water():
     wet = surroundings(None, (0.0, 0.0, -1.6), None, (0.1, 0.0, 0.0), 0.5)
     assert wet.gravity == (0.0, 0.0, -1.6)
     assert wet.fluid == tb.Water(current=(0.1, 0.0, 0.0), surface=0.5)
+
+
+def test_properties_of_the_water_are_given_by_name():
+    """Each becomes that of `Water`; what is wrong, unknown or given twice is named."""
+    words = ["current=0.1, 0,0", "density=1000", "strips=6", "split_strips=true"]
+    wet = surroundings(None, None, None, None, None, fluid=words)
+    expected = tb.Water(1000.0, current=(0.1, 0.0, 0.0), strips=6, split_strips=True)
+    assert wet.fluid == expected
+    for word, message in {
+        "current=0.1": "--fluid: current: expected x,y,z, got '0.1'",
+        "density=1,2": "--fluid: density: expected one number",
+        "density=heavy": "--fluid: density: expected a number, got 'heavy'",
+        "salt=1": "salt",
+        "current": "expected name=value, such as current=0.3,0,0",
+        "surface=1": "expected surface once, got it twice, in --surface too",
+        "split_strips=yes": "split_strips",
+    }.items():
+        with pytest.raises(tb.TiburonError, match=re.escape(message)):
+            surroundings(None, None, None, None, 0.5, fluid=[word])
+    with pytest.raises(tb.DomainError, match="expected density once, got it twice"):
+        surroundings(None, None, None, None, None, fluid=["density=1", "density=2"])
+
+
+def test_a_vehicle_of_a_urdf_file_drifts_with_the_current(tmp_path):
+    """`--base free` and `--fluid` on the command line: neutral buoyancy, carried along."""
+    sphere = '<origin xyz="0 0 0"/><geometry><sphere radius="0.1"/></geometry>'
+    inertia = '<inertia ixx="0.02" iyy="0.02" izz="0.02" ixy="0" ixz="0" iyz="0"/>'
+    (tmp_path / "ball.urdf").write_text(
+        f'<robot name="ball"><link name="hull"><inertial><mass value="4.29"/>{inertia}</inertial>'
+        f"<collision>{sphere}</collision></link></robot>"
+    )
+    wet = tmp_path / "ball.toml"
+    assert invoke("hydro", tmp_path / "ball.urdf", wet, "--base", "free").exit_code == 0
+    assert tb.load(wet).nv == 6
+    result = invoke("simulate", wet, "-t", 20, "--dt", 0.01, "--fluid", "current=0.3,0,0",
+                    "--fluid", "density=1025", "--csv", tmp_path / "run.csv")  # fmt: skip
+    assert result.exit_code == 0, result.output
+    model = tb.load(wet)
+    run = tb.simulate(model, 20.0, dt=0.01, fluid=tb.Water(current=(0.3, 0.0, 0.0)))
+    assert 0.15 < run.v[-1, model.v_names.index("base.vx")] < 0.3
+    last = (tmp_path / "run.csv").read_text().splitlines()[-1].split(",")
+    assert float(last[0]) == pytest.approx(20.0)
+    assert repr(float(run.v[-1, model.v_names.index("base.vx")])) in last
 
 
 def test_options_for_controllers(tmp_path, monkeypatch):

@@ -79,7 +79,7 @@ def fluid(rng):
         center_of_buoyancy=rng.normal(size=3),
         added_mass=L @ L.T if rng.random() < 0.7 else None,
         drag=(
-            tb.CylinderDrag(0.1, 0.5, rng.normal(size=3), random_axis(rng), 1.1, (0.2, 0.3)),
+            tb.CylinderDrag(0.1, 0.5, 1.1, (0.2, 0.3), rng.normal(size=3), random_axis(rng)),
             tb.BoxDrag(rng.random(3), rng.random(3), random_pose(rng)),
             tb.EllipsoidDrag(rng.random(3), rng.random(3), random_pose(rng)),
             tb.SphereDrag(rng.random(), rng.random(), rng.normal(size=3)),

@@ -62,7 +62,6 @@ def test_format_is_detected_by_content_then_by_name(tmp_path, name, content, exp
         ("a.obj", "v 1 2 3", "must end in .toml, .urdf, .*got '.obj'"),
         ("a.txt", "<html></html>", "must be <robot>, <mujoco> or <sdf>, got <html>; check"),
         ("a.txt", "<!-- only", "got no root element"),
-        ("robot.urdf.xacro", '<robot xmlns:xacro="x"/>', "xacro"),
     ],
 )
 def test_unknown_contents_are_refused(tmp_path, name, content, message):

@@ -19,8 +19,8 @@ def ball(radius, role="both"):
 
 def test_sphere_gets_the_coefficients_of_potential_flow():
     """Half of the displaced mass, and its volume."""
-    added = tb.add_hydrodynamics(tb.Model("ball", [shaped("ball", ball(0.1))]), 1000.0)
-    (entry,) = added.bodies
+    dry = tb.Model("ball", [shaped("ball", ball(0.1))])
+    (entry,) = tb.hydrodynamics_report(dry, 1000.0)
     volume = 4.0 / 3.0 * np.pi * 0.1**3
     assert_close(entry.fluid.volume, volume)
     assert_close(np.diag(entry.fluid.added_mass)[3:], np.full(3, 500.0 * volume))
@@ -30,14 +30,14 @@ def test_sphere_gets_the_coefficients_of_potential_flow():
         "added_moments": "exact",
         "drag": "fitted",
     }
-    assert added.model.body("ball").fluid == entry.fluid
+    assert tb.add_hydrodynamics(dry, 1000.0).body("ball").fluid == entry.fluid
 
 
 def test_collision_shapes_are_used_if_present():
     robot = tb.Model("two", [shaped("two", ball(0.3, "visual"), ball(0.2, "collision"))])
-    assert_close(tb.add_hydrodynamics(robot).bodies[0].fluid.volume, 4.0 / 3.0 * np.pi * 0.2**3)
+    assert_close(tb.hydrodynamics_report(robot)[0].fluid.volume, 4.0 / 3.0 * np.pi * 0.2**3)
     seen = tb.Model("one", [shaped("one", ball(0.3, "visual"))])
-    assert_close(tb.add_hydrodynamics(seen).bodies[0].fluid.volume, 4.0 / 3.0 * np.pi * 0.3**3)
+    assert_close(tb.hydrodynamics_report(seen)[0].fluid.volume, 4.0 / 3.0 * np.pi * 0.3**3)
 
 
 def test_coefficients_that_are_not_estimated_are_reported():
@@ -54,15 +54,15 @@ def test_coefficients_that_are_not_estimated_are_reported():
         ],
     )
     added = tb.add_hydrodynamics(robot)
-    reasons = {entry.body: entry.reason for entry in added.bodies}
+    reasons = {entry.body: entry.reason for entry in tb.hydrodynamics_report(robot)}
     assert reasons["base"] == "has coefficients already"
     assert reasons["bare"] == "has no shape"
     assert reasons["hull"] == "hull.stl: there is no such file; check the path"
     assert reasons["arm"] == ""
-    assert added.model.body("base").fluid == own
-    assert added.model.body("bare").fluid is None
+    assert added.body("base").fluid == own
+    assert added.body("bare").fluid is None
     again = tb.add_hydrodynamics(robot, overwrite=True)
-    assert again.model.body("base").fluid == again.model.body("arm").fluid
+    assert again.body("base").fluid == again.body("arm").fluid
 
 
 def test_a_robot_without_any_simple_shape_is_refused():
@@ -87,7 +87,7 @@ def test_robot_with_estimated_coefficients_can_be_simulated():
     volume = 4.0 / 3.0 * np.pi * 0.1**3
     inertia = tb.Inertia(1025.0 * volume, (0, 0, 0), (0.1, 0.1, 0.1))
     body = tb.Body("ball", joint=tb.Free("ball"), inertia=inertia, shapes=(ball(0.1),))
-    model = tb.add_hydrodynamics(tb.Model("ball", [body])).model
+    model = tb.add_hydrodynamics(tb.Model("ball", [body]))
     rest = np.zeros(6)
     vd = tb.forward_dynamics(model, model.neutral(), rest, rest, fluid=tb.Water(1025.0))
     # buoyancy and weight cancel to rounding of 9.81
@@ -105,6 +105,6 @@ def test_fins_are_kept_when_coefficients_are_estimated_again():
         shapes=(tb.Shape(tb.SphereShape(0.1)),),
         fluid=fluid,
     )
-    again = tb.add_hydrodynamics(tb.Model("fish", [body]), overwrite=True).model
+    again = tb.add_hydrodynamics(tb.Model("fish", [body]), overwrite=True)
     assert again.bodies[0].fluid.fins == (fin,)
     assert again.bodies[0].fluid.volume != 1e-3

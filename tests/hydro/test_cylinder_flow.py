@@ -10,7 +10,7 @@ RHO, MU = 1000.0, 1e-3
 
 
 def bar(radius=0.05, axis=(0, 0, 1), start=(0.0, 0.0, 0.0)):
-    drag = (tb.SphereDrag(0.1), tb.CylinderDrag(radius, 0.4, start, axis))
+    drag = (tb.SphereDrag(0.1), tb.CylinderDrag(radius, 0.4, start=start, axis=axis))
     body = tb.Body(
         "bar",
         joint=tb.Free("bar"),

@@ -39,7 +39,7 @@ def test_derivatives_are_central_differences(water):
 def test_drag_at_rest_has_the_derivative_zero():
     """Every law of drag starts from rest with slope zero, and without NaN."""
     drag = (
-        tb.CylinderDrag(0.05, 0.8, (-0.4, 0, 0), (1, 0, 0), end_coefficients=(0.8, 0.9)),
+        tb.CylinderDrag(0.05, 0.8, 1.0, (0.8, 0.9), (-0.4, 0, 0), (1, 0, 0)),
         tb.SphereDrag(0.1),
         tb.BoxDrag((1, 0.5, 0.4)),
         tb.EllipsoidDrag((0.5, 0.3, 0.2)),

@@ -201,7 +201,7 @@ def test_traced_drag_has_the_derivative_of_differences(kind, sea):
 def test_faces_of_a_cylinder_use_the_local_flow():
     """A current that grows along the axis, against both faces: each has its own speed."""
     C, r, length = (0.8, 0.5), 0.1, 1.5
-    rod = tb.CylinderDrag(r, length, (-0.5, 0, 0), (1, 0, 0), 0.0, C)
+    rod = tb.CylinderDrag(r, length, 0.0, C, (-0.5, 0, 0), (1, 0, 0))
     q = np.array([1.0, 0, 0, 0, 0.3, 0.2, 0.1])
     factor = 0.5 * RHO * np.pi * r**2
 
@@ -228,7 +228,7 @@ def test_cylinders_in_a_varying_flow_converge_to_the_integral(ends, seed):
     axis = rng.normal(size=3)
     axis /= np.linalg.norm(axis)
     start, r, length = rng.normal(size=3), 0.1, 3.0
-    rod = tb.CylinderDrag(r, length, start, axis, 1.1, ends)
+    rod = tb.CylinderDrag(r, length, 1.1, ends, start, axis)
     q, v = np.array([1.0, 0, 0, 0, 0.4, -0.7, 25.0]), rng.normal(size=6)
 
     def relative(place):
@@ -252,7 +252,7 @@ def test_cylinders_in_a_varying_flow_converge_to_the_integral(ends, seed):
 
 def test_split_strips_follow_a_flow_that_varies():
     """A linear shear that changes sign along the rod: four strips are off, split ones exact."""
-    rod = tb.CylinderDrag(0.1, 1.0, (0, 0, 0), (1, 0, 0), 1.0)
+    rod = tb.CylinderDrag(0.1, 1.0, axis=(1, 0, 0))
     q = np.array([1.0, 0, 0, 0, 0, 0, 0])
 
     def shear(t, x):

@@ -88,7 +88,7 @@ def test_meshes_of_robot_files_are_found_as_the_reader_finds_them(tmp_path):
     for name in ("meshes/box.stl", "package://diver/box.stl"):
         (tmp_path / "diver.urdf").write_text(URDF.format(name=name))
         robot = tb.load(tmp_path / "diver.urdf", package_paths=[tmp_path / "packages"])
-        (entry,) = tb.add_hydrodynamics(robot, 1000.0, panels=100).bodies
+        (entry,) = tb.hydrodynamics_report(robot, 1000.0, panels=100)
         assert entry.reason == ""
         assert entry.remark.startswith("added mass by 100 panels")
         assert_close(entry.fluid.volume, 1e-3)
@@ -111,10 +111,13 @@ def test_a_mesh_with_a_hole_is_reported_and_the_rest_continues(tmp_path):
     hull = tb.Body(
         "hull", "base", joint=tb.Fixed("weld"), inertia=inertia, shapes=(mesh_shape(broken),)
     )
-    added = tb.add_hydrodynamics(tb.Model("two", [base, hull]))
-    assert added.model.body("hull").fluid is None
-    assert added.model.body("base").fluid is not None
-    assert added.bodies[1].reason.startswith(f"{broken}: must be watertight, got 3 open edges")
+    robot = tb.Model("two", [base, hull])
+    added = tb.add_hydrodynamics(robot)
+    assert added.body("hull").fluid is None
+    assert added.body("base").fluid is not None
+    assert tb.hydrodynamics_report(robot)[1].reason.startswith(
+        f"{broken}: must be watertight, got 3 open edges"
+    )
 
 
 def test_coefficients_of_thin_plates_are_marked_as_guesses(tmp_path):
@@ -172,7 +175,7 @@ def test_robot_with_mesh_coefficients_can_be_simulated(tmp_path):
     shape = mesh_shape(write_box(tmp_path / "box.stl"))
     inertia = tb.load_mesh(tmp_path / "box.stl").inertia(1025.0)
     body = tb.Body("box", joint=tb.Free("float"), inertia=inertia, shapes=(shape,))
-    model = tb.add_hydrodynamics(tb.Model("box", [body]), panels=100).model
+    model = tb.add_hydrodynamics(tb.Model("box", [body]), panels=100)
     rest, push = np.zeros(6), np.zeros(6)
     sea = tb.Water(1025.0)
     vd = tb.forward_dynamics(model, model.neutral(), rest, push, fluid=sea)

@@ -115,7 +115,7 @@ def test_terminal_speed_of_a_cylinder_sinking_broadside():
     """sqrt((m - rho V) g / (rho C r l)) (McMillan 1994 digest, 6.2)."""
     r, length, C, mass = 0.05, 0.8, 1.2, 8.0
     volume = np.pi * r * r * length
-    drag = tb.CylinderDrag(r, length, (-length / 2, 0, 0), (1, 0, 0), side_coefficient=C)
+    drag = tb.CylinderDrag(r, length, C, start=(-length / 2, 0, 0), axis=(1, 0, 0))
     model = hull(mass, volume, np.diag([0, 0.1, 0.1, 0, 6, 6]), (drag,))
     q, v = at_rest()
     run = tb.integrate_rk4(model, q, v, dt=2e-3, steps=5000, record_every=5000, fluid=tb.Water(RHO))
@@ -185,7 +185,11 @@ def test_bodies_of_any_size_move_equally(size):
                         0.03 * s**3,
                         np.array([0.01, -0.02, 0.03]) * s,
                         s**3 * about @ ADDED @ about,
-                        (tb.CylinderDrag(0.1 * s, 0.8 * s, (0, 0.1 * s, 0), (0.6, 0.8, 0)),),
+                        (
+                            tb.CylinderDrag(
+                                0.1 * s, 0.8 * s, start=(0, 0.1 * s, 0), axis=(0.6, 0.8, 0)
+                            ),
+                        ),
                     ),
                 )
             ],
@@ -218,7 +222,7 @@ def test_body_without_displaced_volume_uses_its_center_of_buoyancy():
 
 
 def test_drag_has_a_derivative_at_rest():
-    drag = tb.CylinderDrag(0.05, 0.8, (-0.4, 0, 0), (1, 0, 0), end_coefficients=(0.8, 0.9))
+    drag = tb.CylinderDrag(0.05, 0.8, 1.0, (0.8, 0.9), (-0.4, 0, 0), (1, 0, 0))
     model = hull(added=ADDED, drag=(drag, tb.SphereDrag(0.1), tb.BoxDrag((1, 0.5, 0.4))))
     q, v = at_rest()
     vd = tb.forward_dynamics(model, q, v, np.zeros(6), world=STILL)

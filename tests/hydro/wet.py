@@ -71,10 +71,10 @@ def random_fluid(rng):
         shape = tb.CylinderDrag(
             rng.uniform(0.02, 0.05),
             rng.uniform(0.2, 0.5),
-            rng.uniform(-0.2, 0.2, 3),
-            axis / np.linalg.norm(axis),
             1.1,
             (0.8, 0.3),
+            rng.uniform(-0.2, 0.2, 3),
+            axis / np.linalg.norm(axis),
         )
     elif kind == 1:
         shape = tb.SphereDrag(rng.uniform(0.05, 0.1), 0.5, rng.uniform(-0.2, 0.2, 3))

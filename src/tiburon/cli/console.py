@@ -80,6 +80,13 @@ Current = Annotated[Triple | None, typer.Option(help="Velocity of the water [m/s
 Surface = Annotated[
     float | None, typer.Option(help="Height of the free surface [m]; none by default.")
 ]
+Fluid = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A property of the water: current=0.3,0,0 [m/s], density, surface, viscosity, strips "
+        "or split_strips; may be repeated; adds water."
+    ),
+]
 Browser = Annotated[bool, typer.Option("--browser/--no-browser", help="Whether to open a browser.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

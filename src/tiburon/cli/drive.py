@@ -68,6 +68,7 @@ def run(
     density: console.Density = None,
     current: console.Current = None,
     surface: console.Surface = None,
+    fluid: console.Fluid = None,
     dt: Annotated[float, typer.Option(min=1e-5, max=0.1, help="Step [s].")] = 1e-3,
     steps: Annotated[
         int, typer.Option(min=1, max=1000, help="Steps per tick; the period is dt * steps.")
@@ -109,7 +110,7 @@ def run(
     model, warnings = console.load_quietly(source, package_path or [], base)
     for line in warnings:
         print(f"note: {line}")
-    around = surroundings(world, None, density, current, surface, ground, source)
+    around = surroundings(world, None, density, current, surface, ground, source, fluid)
     if water and around.fluid is None:
         around = tb.World(around.gravity, around.ground, tb.Water())
     if pose is None and q is None and model.poses and _beyond_limits(model):

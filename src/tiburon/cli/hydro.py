@@ -1,14 +1,16 @@
 """`tiburon hydro`: hydrodynamic coefficients from the shapes of a robot, with their quality."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiburon.cli.console import AsJson, Force, PackagePath, Robot, load_quietly, open_console
+from tiburon.cli.console import AsJson, Base, Force, PackagePath, Robot, load_quietly, open_console
 
 if TYPE_CHECKING:
-    from tiburon.hydro.coefficients import AddedHydrodynamics, BodyHydrodynamics
+    from tiburon.hydro.coefficients import BodyHydrodynamics
+    from tiburon.model import BodyFluid
 
 QUALITIES = {"exact": "green", "computed": "green", "fitted": "yellow", "guessed": "red"}
 """Color of each quality of a coefficient."""
@@ -17,6 +19,7 @@ EXAMPLES = """
 tiburon hydro arm.urdf
 tiburon hydro arm.urdf arm_wet.toml --density 1025
 tiburon hydro arm.urdf --json
+tiburon hydro rov.urdf rov_wet.toml --base free --fossen sheet.toml
 """
 
 
@@ -35,6 +38,14 @@ def run(
     panels: Annotated[
         int, typer.Option(min=20, max=4000, help="Panels for the added mass of a mesh.")
     ] = 1000,
+    fossen: Annotated[
+        Path | None,
+        typer.Option(
+            help="Data sheet (.toml) with coefficients in Fossen's order and axes, by body; other "
+            "bodies are estimated."
+        ),
+    ] = None,
+    base: Base = None,
     package_path: PackagePath = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -43,9 +54,10 @@ def run(
 
     Exact values follow from potential flow or geometry, computed ones from panels on a watertight
     mesh, fitted ones from tables of measured or computed values, guessed ones from the nearest
-    known shape.
+    known shape. A data sheet in Fossen's order and axes (linear first, z down) gives measured ones.
     """
     import tiburon as tb
+    from tiburon.hydro.coefficients import BodyHydrodynamics, with_estimates
 
     if target is not None:
         if target.suffix != ".toml":
@@ -54,24 +66,34 @@ def run(
             )
         if target.exists() and not force:
             raise tb.ModelFileError(target, "exists already; choose another name, or pass --force")
-    model, warnings = load_quietly(source, package_path or ())
-    added = tb.add_hydrodynamics(model, density, overwrite=overwrite, panels=panels)
+    model, warnings = load_quietly(source, package_path or (), base)
+    given: dict[str, BodyFluid] = {}
+    if fossen is not None:
+        from tiburon.formats.fossen_read import read_fossen
+
+        given = read_fossen(fossen)
+        model = model.with_fluids(given)
+    report = tb.hydrodynamics_report(model, density, overwrite=overwrite, panels=panels)
+    # those of the sheet stay, whatever else is overwritten
+    report = tuple(
+        BodyHydrodynamics(entry.body, given[entry.body], reason="from the data sheet")
+        if entry.body in given
+        else entry
+        for entry in report
+    )
     if target is not None:
-        tb.save(added.model, target)
+        tb.save(with_estimates(model, report), target)
     if as_json:
         import json
 
-        print(json.dumps({**_described(added), "density": density, "warnings": warnings}, indent=2))
+        data = {"name": model.name, "bodies": [_body(entry) for entry in report]}
+        print(json.dumps({**data, "density": density, "warnings": warnings}, indent=2))
         return
     for warning in warnings:
         print(f"warning: {warning}")
-    _print(added)
+    _print(report)
     if target is not None:
         print(f"\nwrote {target}")
-
-
-def _described(added: "AddedHydrodynamics") -> dict[str, Any]:
-    return {"name": added.model.name, "bodies": [_body(entry) for entry in added.bodies]}
 
 
 def _body(entry: "BodyHydrodynamics") -> dict[str, Any]:
@@ -94,7 +116,7 @@ def _body(entry: "BodyHydrodynamics") -> dict[str, Any]:
     return found
 
 
-def _print(added: "AddedHydrodynamics") -> None:
+def _print(report: "Sequence[BodyHydrodynamics]") -> None:
     """Print one row per body."""
     from rich.table import Table
     from rich.text import Text
@@ -102,7 +124,7 @@ def _print(added: "AddedHydrodynamics") -> None:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for heading in ("body", "volume [l]", "added mass x, y, z [kg]", "drag", "remark"):
         table.add_column(Text(heading), no_wrap=heading != "remark")
-    for entry in added.bodies:
+    for entry in report:
         fluid, quality = entry.fluid, entry.quality
         if fluid is None:
             table.add_row(Text(entry.body), "", "", "", Text(entry.reason))

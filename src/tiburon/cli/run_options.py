@@ -134,6 +134,7 @@ def surroundings(
     surface: float | None,
     ground: float | None = None,
     robot: str | None = None,
+    fluid: Sequence[str] | None = None,
 ) -> "World":
     """Return the world of a file with the properties that options override.
 
@@ -147,6 +148,7 @@ def surroundings(
         surface: Height of its surface [m].
         ground: Coefficient of friction of level ground.
         robot: Name or file of the robot, whose native file may hold a world.
+        fluid: Properties of the water, "name=value".
     """
     from dataclasses import replace
 
@@ -167,9 +169,42 @@ def surroundings(
         world = replace(world, gravity=gravity)
     options = {"density": density, "current": current, "surface": surface}
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    for name, value in _properties(fluid or ()).items():
+        if name in given:
+            raise tb.DomainError("--fluid", f"{name} once", f"it twice, in --{name} too")
+        given[name] = value
     if given:
         world = replace(world, fluid=replace(world.fluid or tb.Water(), **given))
     return world
+
+
+def _properties(given: Sequence[str]) -> dict[str, Any]:
+    """Parse properties of the water: "current=0.3,0,0", "density=1000"."""
+    import tiburon as tb
+
+    names = ("current", "density", "surface", "viscosity", "strips", "split_strips")
+    found: dict[str, Any] = {}
+    for entry in given:
+        name, equals, text = (part.strip() for part in entry.partition("="))
+        if not equals:
+            raise tb.DomainError("--fluid", "name=value, such as current=0.3,0,0", repr(entry))
+        if name not in names:
+            raise tb.UnknownNameError("property", name, names, where="--fluid")
+        if name in found:
+            raise tb.DomainError("--fluid", f"{name} once", "it twice")
+        argument = f"--fluid: {name}"
+        if name == "split_strips":
+            if text not in ("true", "false"):
+                raise tb.OptionError(argument, ("true", "false"), text)
+            found[name] = text == "true"
+            continue
+        numbers = tuple(as_number(argument, part) for part in text.split(","))
+        if len(numbers) != (3 if name == "current" else 1):
+            expected = "x,y,z" if name == "current" else "one number"
+            raise tb.ShapeError(argument, expected, repr(text))
+        whole = name == "strips" and numbers[0].is_integer()
+        found[name] = numbers if name == "current" else int(numbers[0]) if whole else numbers[0]
+    return found
 
 
 def controller(

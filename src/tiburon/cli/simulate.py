@@ -71,6 +71,7 @@ def run(
     density: console.Density = None,
     current: console.Current = None,
     surface: console.Surface = None,
+    fluid: console.Fluid = None,
     world: console.WorldFile = None,
     ground: console.Ground = None,
     contact: Annotated[
@@ -152,7 +153,7 @@ def run(
             "budget": budget,
             "store": store,
         }
-        surroundings = (world, gravity, density, current, surface, ground, robot)
+        surroundings = (world, gravity, density, current, surface, ground, robot, fluid)
         options |= contact_options(contact, pair)
         place = (pose, q, v)
         done = _start(

@@ -565,7 +565,7 @@ def _drag(block: Block) -> tuple[tuple[CylinderDrag, ...], tuple[float, ...] | N
         return (), None
     x, y, z = (low * u for u in AXES[axis])
     cylinder = CylinderDrag(
-        radius, high - low, (x, y, z), AXES[axis], coefficient, (coefficient, coefficient)
+        radius, high - low, coefficient, (coefficient, coefficient), (x, y, z), AXES[axis]
     )
     return (cylinder,), None
 

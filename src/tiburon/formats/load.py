@@ -3,7 +3,7 @@
 import importlib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,17 +53,20 @@ def load(
     *,
     package_paths: Iterable[str | os.PathLike[str]] = (),
     root_joint: Joint | None = None,
+    xacro_arguments: Mapping[str, object] | None = None,
 ) -> Model:
     """Load a robot from a file, or a robot of the zoo by name.
 
     Args:
         source: A name such as "puma560" (`tiburon models` lists them), or the path of a native
-            (.toml), URDF (.urdf), MJCF (.xml; needs the extra "mjcf"), SDF (.sdf) or DynaMechs
-            (.dm) file.
+            (.toml), URDF (.urdf), xacro (.xacro; needs the extra "xacro"), MJCF (.xml; needs the
+            extra "mjcf"), SDF (.sdf) or DynaMechs (.dm) file. Xacro files are programs: load only
+            those you trust.
         package_paths: Folders that hold packages, or are packages, for meshes named
             ``package://name/...``; in addition to the folder of the file.
         root_joint: Joint between world and root link, for URDF and SDF, which do not specify it; by
             default the convention of the format. ``Free("base")`` makes a floating robot.
+        xacro_arguments: Values of ``$(arg name)`` in a xacro file, by name.
 
     Raises:
         ModelFileError: If the file is invalid; the message names file, line if known, element
@@ -87,6 +90,13 @@ def load(
                 "the robot with Model.attach(..., joint=...)"
             )
         options["root_joint"] = root_joint
+    if xacro_arguments is not None:
+        if path is None or not str(path).endswith(".xacro"):
+            raise ModelError(
+                f"{source}: xacro_arguments are for xacro files (.xacro), got a {file_format} "
+                "robot; leave them out"
+            )
+        options["xacro_arguments"] = xacro_arguments
     if path is None:
         return zoo.generate(str(source))
     module, function = READERS[file_format]
@@ -188,7 +198,7 @@ def load_world(
             element and cure.
 
     Example:
-        ``sea = tiburon.load_world("seabed.env")``, ``slope = tiburon.load_world("block_slope")``
+        ``tb.load_world("block_slope")``
     """
     path = _find(source)
     if path is None:

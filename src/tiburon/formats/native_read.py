@@ -450,7 +450,7 @@ def read_material(table: Table) -> ContactMaterial | None:
 
 def read_actuator(table: Table) -> Actuator:
     """Return an actuator."""
-    values = read_values(Record(Actuator, schema.ACTUATOR, ("name", "joint")), table)
+    values = read_values(Record(Actuator, schema.ACTUATOR, ("name", "joint", "command")), table)
     motor = table.table("motor")
     if motor is not None:
         values["motor"] = read_record(schema.MOTOR, motor)

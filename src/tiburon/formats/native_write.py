@@ -300,7 +300,7 @@ def _thruster(thruster: Thruster) -> dict[str, Any]:
 
 
 def _actuator(actuator: Actuator) -> dict[str, Any]:
-    record = Record(Actuator, schema.ACTUATOR)
+    record = Record(Actuator, schema.ACTUATOR, ("command",))
     table = {"name": actuator.name, "joint": actuator.joint, **record_table(record, actuator)}
     if actuator.motor is not None:
         table["motor"] = Inline(record_table(schema.MOTOR, actuator.motor))

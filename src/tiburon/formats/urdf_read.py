@@ -637,8 +637,8 @@ def _summed(path: Sequence[Body]) -> tuple[dict[str, float], float] | None:
 EXTENSIONS = frozenset(("plugin", "ros2_control", "sensor"))
 """Elements of other programs, which are skipped; of <gazebo> friction is read."""
 
-EXPAND_XACRO = "expand it first with `xacro robot.urdf.xacro > robot.urdf`"
-"""Cure for xacro files."""
+EXPAND_XACRO = "name the file .xacro, which is expanded with the extra 'xacro'"
+"""Cure for xacro in files of another name."""
 
 _NO_ROTATION = Pose().rotation
 
@@ -648,8 +648,9 @@ def read_urdf(
     *,
     package_paths: Iterable[str | Path] = (),
     root_joint: Joint | None = None,
+    xacro_arguments: Mapping[str, object] | None = None,
 ) -> Model:
-    """Read a robot from a URDF file.
+    """Read a robot from a URDF file, or from a xacro file (.xacro), which makes one.
 
     Args:
         path: The file.
@@ -657,6 +658,7 @@ def read_urdf(
             ``package://name/...``; in addition to the folder of the file.
         root_joint: Joint between world and root link; fixed by default.
             ``Free("root_joint")`` makes a floating robot.
+        xacro_arguments: Values of ``$(arg name)`` in a xacro file.
 
     Raises:
         ModelFileError: If the file is invalid; the message names file, line and element.
@@ -664,7 +666,11 @@ def read_urdf(
     budget = Budget(str(path))
     content = read_bytes(Path(path))
     if str(path).endswith(".xacro"):
-        raise ModelFileError(path, f"xacro is a program that makes URDF; {EXPAND_XACRO}")
+        from tiburon.formats.xacro_expand import expand_xacro
+
+        content = expand_xacro(Path(path), tuple(package_paths), xacro_arguments or {})
+    elif xacro_arguments is not None:
+        raise ModelFileError(path, "xacro_arguments are for xacro files (.xacro); leave them out")
     root = parse_xml(content, budget, skip=EXTENSIONS)
     meshes = MeshPaths(Path(path).parent, package_paths)
     return model_from_urdf(root, budget, meshes, root_joint)

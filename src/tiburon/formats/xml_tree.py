@@ -139,7 +139,7 @@ class XmlElement:
             wanted = "a number" if count == 1 else f"{count} numbers"
             hint = "separate them by spaces, with a decimal point"
             if "${" in text or "$(" in text:
-                hint = "this is xacro: expand it first with `xacro robot.xacro > robot.urdf`"
+                hint = "this is xacro: name the file .xacro, which is expanded"
             self.fail(f"{what} must be {wanted}, got {_shorten(text)!r}; {hint}")
         for value in values:
             if not abs(value) <= LARGEST:

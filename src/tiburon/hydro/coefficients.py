@@ -422,25 +422,15 @@ class BodyHydrodynamics:
     """Methods, error estimates and corrections of meshes."""
 
 
-@dataclass(frozen=True)
-class AddedHydrodynamics:
-    """A model with hydrodynamic coefficients, and their quality."""
-
-    model: Model
-    """The model with its coefficients."""
-
-    bodies: tuple[BodyHydrodynamics, ...]
-    """Result for each body, in the order of the model."""
-
-
 @public
 def add_hydrodynamics(
     model: Model, density: float = 1025.0, *, overwrite: bool = False, panels: int = 1000
-) -> AddedHydrodynamics:
-    """Estimate hydrodynamic coefficients of every body from its shapes.
+) -> Model:
+    """Return the robot with hydrodynamic coefficients of every body, estimated from its shapes.
 
     Collision shapes are used where a body has any, otherwise visual ones. Bodies without shapes, or
-    with meshes that are not watertight, are not changed, and the result states the reason.
+    with meshes that are not watertight, are not changed. `hydrodynamics_report` tells the quality
+    of each coefficient, and the reason where there is none.
 
     Args:
         model: The robot.
@@ -452,7 +442,29 @@ def add_hydrodynamics(
         ModelError: If no body has coefficients afterwards.
 
     Example:
-        ``tb.add_hydrodynamics(tb.load("arm.urdf")).model``
+        ``wet = tb.add_hydrodynamics(tb.load("arm.urdf"))``
+    """
+    report = hydrodynamics_report(model, density, overwrite=overwrite, panels=panels)
+    return with_estimates(model, report)
+
+
+@public
+def hydrodynamics_report(
+    model: Model, density: float = 1025.0, *, overwrite: bool = False, panels: int = 1000
+) -> tuple[BodyHydrodynamics, ...]:
+    """Estimate hydrodynamic coefficients as `add_hydrodynamics`; return them with their quality.
+
+    Args:
+        model: The robot.
+        density: Density of the water [kg/m^3], positive: the reference density of the estimates.
+        overwrite: Whether to estimate bodies that have coefficients already.
+        panels: Number of panels for the added mass of a mesh, 20 to 4000.
+
+    Returns:
+        Result for each body, in the order of the model.
+
+    Raises:
+        ModelError: If no body has coefficients.
     """
     density = positive_density(density, "hydrodynamic coefficients")
     found = tuple(_estimate_body(body, density, overwrite, panels) for body in model.bodies)
@@ -463,8 +475,12 @@ def add_hydrodynamics(
             f"({reasons}{'; ...' if len(found) > 4 else ''}); add boxes, spheres, cylinders, "
             "capsules, ellipsoids or watertight meshes, or fluid=BodyFluid(...)"
         )
-    estimated = {entry.body: entry.fluid for entry in found if entry.quality}
-    return AddedHydrodynamics(model.with_fluids(estimated), found)
+    return found
+
+
+def with_estimates(model: Model, report: Sequence[BodyHydrodynamics]) -> Model:
+    """Return the robot with the coefficients that a report estimated; others are kept."""
+    return model.with_fluids({entry.body: entry.fluid for entry in report if entry.quality})
 
 
 def _estimate_body(body: Body, density: float, overwrite: bool, panels: int) -> BodyHydrodynamics:

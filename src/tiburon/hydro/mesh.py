@@ -490,11 +490,13 @@ def load_mesh(path: str | Path, scale: float | ArrayLike = 1.0) -> Mesh:
     """Read a watertight solid from a file.
 
     Args:
-        path: An STL, OBJ, PLY, OFF or GLB file.
+        path: An STL, OBJ, PLY, OFF or GLB file; with the extra `collada` also a DAE file, whose own
+            unit of length applies first.
         scale: Meters per unit of the file: one factor, or three along x, y, z.
 
     Raises:
         ModelFileError: If the file cannot be read, or its triangles do not enclose a solid.
+        MissingExtraError: For a Collada file, without the extra `collada`.
 
     Example:
         ``tb.load_mesh("hull.stl", scale=0.001).volume``

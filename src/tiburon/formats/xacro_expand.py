@@ -1,0 +1,79 @@
+"""Expansion of xacro, the macro language of URDF, by the package `xacro` (extra "xacro").
+
+A xacro file is a program: it evaluates expressions and includes other files. Expand only files you
+trust.
+"""
+
+import contextlib
+import io
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tiburon.errors import MissingExtraError, ModelFileError
+
+__all__ = ["expand_xacro"]
+
+_lock = threading.Lock()
+"""Held while a file is expanded: the package keeps its state in its modules."""
+
+
+def expand_xacro(
+    path: Path, package_paths: Sequence[str | Path] = (), arguments: Mapping[str, object] = {}
+) -> bytes:
+    """Return the URDF text that a xacro file makes.
+
+    Args:
+        path: The file.
+        package_paths: Folders that hold packages, or are packages, for ``$(find name)``; beside
+            the folders above the file, and those that ROS knows where it is installed.
+        arguments: Values of ``$(arg name)``.
+
+    Raises:
+        MissingExtraError: If the package is not installed.
+        ModelFileError: If the file cannot be expanded.
+    """
+    try:
+        import xacro
+        from xacro import substitution_args
+    except ModuleNotFoundError as error:
+        if error.name not in ("xacro", "yaml"):
+            raise
+        raise MissingExtraError("xacro", "xacro", f"{path.name}: a xacro file") from None
+    roots = [Path(os.path.realpath(root)) for root in package_paths]
+    roots += Path(os.path.realpath(path)).parents
+    known = substitution_args._eval_find
+
+    def find(package: str) -> str:
+        for root in roots:
+            for folder in (root, root / package):
+                if folder.name == package and folder.is_dir():
+                    return str(folder)
+        try:
+            return str(known(package))
+        except Exception as error:
+            raise substitution_args.SubstitutionException(
+                f"package {package!r} was not found; load it with package_paths=[...] naming the "
+                "folder that holds it"
+            ) from error
+
+    told = io.StringIO()
+    mappings = {name: str(value) for name, value in arguments.items()}
+    with _lock, contextlib.redirect_stderr(told):
+        substitution_args._eval_find = find
+        try:
+            document: Any = xacro.process_file(str(path), mappings=mappings)
+            text: str = document.toxml()
+        except Exception as error:
+            reason = " ".join(str(error).split()) or type(error).__name__
+            advice = (
+                "pass xacro_arguments={...} with its value"
+                if "Undefined substitution argument" in reason
+                else f"`xacro {path.name}` says more"
+            )
+            raise ModelFileError(path, f"xacro cannot expand it ({reason}); {advice}") from error
+        finally:
+            substitution_args._eval_find = known
+    return text.encode()
