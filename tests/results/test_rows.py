@@ -111,6 +111,24 @@ def test_referenced_runs_keep_their_values():
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(again)).q, before)
 
 
+@pytest.mark.parametrize("options", [{}, {"method": "dopri5", "adaptive": True}])
+def test_rows_of_a_freed_run_wait_for_no_garbage_collector(options):
+    """Reference cycles would keep the rows: loops over runs would get fresh memory every time."""
+    robot = tb.load("pendulum")
+    q = np.zeros((POOLED_BUFFER_BYTES // 8 // 20, 1))
+    gc.collect()
+    gc.disable()
+    try:
+        run = tb.simulate(robot, 0.2, q=q, dt=0.01, record_every=1, progress=False, **options)
+        size = run.q.nbytes + run.v.nbytes
+        assert run.q.nbytes >= POOLED_BUFFER_BYTES
+        before = pooled_bytes()
+        del run
+        assert pooled_bytes() >= before + size
+    finally:
+        gc.enable()
+
+
 OVERHEAD = 3_000_000
 """For what does not grow with the rows: portions on their way, code, caches [bytes]."""
 

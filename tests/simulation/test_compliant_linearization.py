@@ -5,7 +5,8 @@ import pytest
 
 import tiburon as tb
 from tiburon.actuation.defaults import contact_elements
-from tiburon.simulation.step import StepSource, step_kernel
+from tiburon.simulation.integrators.methods import METHODS
+from tiburon.simulation.step import Stepping
 from tiburon.simulation.system import System
 
 SURFACE = {"static_friction": 0.8, "normal_stiffness": 1e4, "normal_damping": 40.0}
@@ -81,15 +82,20 @@ def test_a_step_on_anchors_of_a_run_is_that_of_the_run():
     tau, h = 0.1 * np.arange(6.0), 1e-3
     A, B = tb.linearize(model, q, v, tau, dt=h, world=world, contact_state=z)
     system = System(model, world, contact_elements(model, world, None), steps=True)
-    step = step_kernel(StepSource(system, "rk4"), "many")
-    (center, *_) = step(q[None], v[None], np.concatenate([tau, z])[None], np.array([0, h, h, 0.0]))
+    # forces of z are those of one state: the law gives those of its neighbors
+    stepping = Stepping(system, METHODS["rk4"], system.numbers(), reuses=False)
+
+    def step(q, v, tau):
+        found = stepping.step(tuple(q), tuple(v), (), (*tau, *z), h, 0.0)
+        return np.array(found[0]), np.array(found[1])
+
+    center, _ = step(q, v, tau)
     sides = []
     for sign in (1.0, -1.0):
         dq, dv, dtau = np.split(sign * 1e-6 * np.eye(18), 3, axis=1)
-        held = np.concatenate([tau + dtau, np.broadcast_to(z, (18, len(z)))], axis=1)
-        after = step(np.asarray(model.integrate(q, dq)), v + dv, held, np.array([0, h, h, 0.0]))
-        moved = model.difference(np.broadcast_to(center, after[0].shape), after[0])
-        sides.append(np.concatenate([moved, after[1]], axis=1))
+        after = [step(*one) for one in zip(model.integrate(q, dq), v + dv, tau + dtau, strict=True)]
+        rows = [[*model.difference(center, one), *velocity] for one, velocity in after]
+        sides.append(np.array(rows))
     expected = (sides[0] - sides[1]).T / 2e-6
     # differences of 1e-6, of a friction that turns with the slip
     atol = 1e-6 * np.abs(expected).max()

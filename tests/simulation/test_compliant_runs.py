@@ -51,6 +51,36 @@ def test_single_batch_and_resumed_runs_agree_in_bits_while_contacts_open_and_clo
     assert threads.z.tobytes() == whole.z.tobytes()
 
 
+@pytest.mark.parametrize("when", [0.02, 0.0205])
+@pytest.mark.parametrize("method", ["rk4", "semi_implicit_euler"])
+def test_forces_end_where_an_action_moves_a_robot_off_the_ground(when, method):
+    """At the end of a step or within one: steps begin with the forces of their state."""
+    ball = tb.Body(
+        "ball",
+        joint=tb.Free("ball"),
+        inertia=tb.Inertia.sphere(2.0, 0.1),
+        shapes=(tb.Shape(tb.SphereShape(0.1)),),
+    )
+    model = tb.Model("ball", [ball])
+
+    def lifted(state):
+        return {"q": [*state.q[:6], 1.0], "v": np.zeros(6)}
+
+    found = tb.simulate(
+        model,
+        0.05,
+        q=[1, 0, 0, 0, 0, 0, 0.099],
+        world=FLOOR,
+        method=method,
+        dt=1e-3,
+        record_every=1,
+        events=[tb.TimeEvent("lift", when, action=lifted)],
+    )
+    assert found.z[:20, 2].min() > 10.0
+    np.testing.assert_allclose(found.v[-1, 5], -9.81 * (0.05 - when), atol=1e-12)
+    assert np.all(found.z[-1, :3] == 0.0)
+
+
 def test_the_default_is_compliant_where_the_ground_has_a_stiffness():
     chosen = run(0.05)
     assert chosen.q.tobytes() == run(0.05, contact="compliant").q.tobytes()

@@ -15,12 +15,18 @@ import tiburon as tb
 from tests.model.samples import turn
 from tiburon.actuation.rigid_contact import RigidContact
 from tiburon.errors import ModelError, OptionError
+from tiburon.functions.kernel_source import LibrarySource
 from tiburon.native.kernel import ProgramSource, make_kernel
+from tiburon.simulation.contact_linearization import contacts_of
+from tiburon.simulation.integrators.manifold import Manifold
+from tiburon.simulation.linearization import CONTACT_MODES, joint_moves, rotating_joints
 from tiburon.simulation.step import StepSource, step_kernel
 from tiburon.simulation.step_derivative import step_derivative_kernel
 from tiburon.simulation.system import System
 from tiburon.trace.derivative import forward_derivative, reverse_derivative
 from tiburon.trace.interpret import interpret
+from tiburon.trace.primitives.contact_chain import PANEL, ContactChain
+from tiburon.trace.primitives.tree import SolveTreeColumns
 
 STEP = 1e-6
 """Of central differences; impulses are solved for to 12 digits."""
@@ -635,3 +641,130 @@ def test_surfaces_by_name_are_those_of_another_ground():
     assert abs(both.B[1][2, 1]) > 5.0 * abs(both.B[0][2, 1]) > 0.0
     with pytest.raises(ModelError, match="does not"):
         tb.linearize(*args, dt=1e-3, world=floor(0.4), parameters={"ground.dissipation": 0.1})
+
+
+def crawler():
+    """Return a trunk on two unlike legs, one with a ball joint, with 13 velocities."""
+
+    def link(name, parent, kind, axis, at, mass):
+        pose = tb.Pose(translation=at)
+        joint = kind(name, axis, pose=pose) if axis else kind(name, pose=pose)
+        inertia = tb.Inertia(mass, (0.01, 0.02, -0.1), (0.011 * mass, 0.012 * mass, 0.006 * mass))
+        return tb.Body(name, parent, joint=joint, inertia=inertia)
+
+    trunk = tb.Inertia(6.0, (0.01, 0.02, 0.03), (0.08, 0.11, 0.09))
+    bodies = [
+        tb.Body("trunk", joint=tb.Free("trunk"), inertia=trunk),
+        link("hip", "trunk", tb.Revolute, (1, 0, 0), (0.2, 0.1, 0.0), 0.7),
+        link("thigh", "hip", tb.Revolute, (0, 1, 0), (0.0, 0.05, -0.05), 0.9),
+        link("shank", "thigh", tb.Revolute, (0, 1, 0), (0.0, 0.0, -0.2), 0.4),
+        link("arm", "trunk", tb.Spherical, None, (-0.2, -0.1, 0.0), 1.1),
+        link("hand", "arm", tb.Revolute, (0, 1, 0), (0.0, 0.0, -0.25), 0.5),
+    ]
+    points = [
+        tb.ContactPoint("foot", "shank", (0.0, 0.01, -0.2)),
+        tb.ContactPoint("heel", "shank", (-0.05, 0.01, -0.2)),
+        tb.ContactPoint("fist", "hand", (0.02, 0.0, -0.2)),
+    ]
+    return tb.Model("crawler", bodies, contacts=points)
+
+
+def crawling(restitution):
+    """Return a crawler with its world, and states in which some of its points touch."""
+    model, rng, count = crawler(), np.random.default_rng(4), 8
+    ground = tb.Ground(static_friction=0.3, kinetic_friction=0.2, restitution=restitution)
+    world = tb.World(ground=ground)
+    steps = 0.2 * rng.standard_normal((count, model.nv))
+    q = np.asarray(model.integrate(np.broadcast_to(model.neutral(), (count, model.nq)), steps))
+    q[:, 6] -= np.asarray(tb.contacts(model, q, world=world).gap).min(axis=1)
+    v = np.linspace(0.0, 1.5, count)[:, None] * rng.standard_normal((count, model.nv))
+    # points land within the step: at its start, derivatives are one-sided
+    q[1:, 6] += 2e-4
+    v[1:, 5] -= 1.0
+    return model, world, q, v, rng.standard_normal(model.nv)
+
+
+def test_directions_in_panels_give_the_bits_of_all_at_once():
+    """The last panel of 13 directions overlaps the one before; code for one state has one panel."""
+    model, world, q, v, tau = crawling(0.0)
+    assert model.nv % min(PANEL, model.nv)
+    many = tb.linearize(model, q, v, tau, dt=2e-3, world=world)
+    assert {"sticking", "sliding", "open"} == set(many.modes.ravel().tolist())
+    for k in range(len(q)):
+        one = tb.linearize(model, q[k], v[k], tau, dt=2e-3, world=world)
+        assert np.array_equal(one.A, many.A[k])
+        assert np.array_equal(one.B, many.B[k])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("restitution", [0.0, 0.5])
+def test_unlike_branches_agree_with_forward_mode(restitution):
+    """A tree whose matrices have blocks of several kinds: a step differentiated as a whole."""
+    model, world, q, v, tau = crawling(restitution)
+    element = replace(RigidContact.of(model, world), tolerance=1e-12)
+    system = System(model, world, [element], steps=True)
+    kernel, z = step_derivative_kernel(system), system.z0[: 4 * len(model.contacts)]
+    many = tb.linearize(model, q, v, tau, dt=2e-3, world=world, contact_state=z)
+    for k in range(len(q)):
+        A, B, modes, _ = kernel(q[k], v[k], tau, 2e-3, system.z0, 0.0)
+        assert many.modes[k].tolist() == [CONTACT_MODES[int(mode)] for mode in modes]
+        # impulses have 10 digits
+        scale = np.abs(A).max()
+        np.testing.assert_allclose(many.A[k], A, atol=1e-8 * scale)
+        np.testing.assert_allclose(many.B[k], B, atol=1e-8 * scale)
+
+
+def test_code_of_surfaces_that_do_not_bounce_is_shorter():
+    """Restitution by name brings its code back; without, there is no decompression to solve."""
+    model, still = ball(0.0)
+    _, lively = ball(0.6)
+    contacts = contacts_of(model, still, "rigid", None)
+    assert dict(contacts.options())["bounces"] is False
+    assert dict(contacts.options({"ground.restitution": 0.6}))["bounces"] is True
+    assert dict(contacts.options({"ground.static_friction": 0.6}))["bounces"] is False
+    q, v = ball_state(0.004, (1.0, 0.4, -1.0))
+    named = {"ground.restitution": [0.0, 0.6]}
+    both = tb.linearize(model, q, v, FORCE, dt=0.01, world=still, parameters=named)
+    for k, world in enumerate((still, lively)):
+        alone = tb.linearize(model, q, v, FORCE, dt=0.01, world=world)
+        np.testing.assert_allclose(both.A[k], alone.A, atol=1e-12)
+        np.testing.assert_allclose(both.B[k], alone.B, atol=1e-12)
+    assert np.abs(both.A[0] - both.A[1]).max() > 0.1
+
+
+def test_code_of_many_contacts_has_no_dense_columns():
+    """Impulses act through rows of few elements: no equations are solved for each of them."""
+
+    def calls(graph, roots):
+        for node in graph.live(roots):
+            if graph.ops[node] == "call":
+                callee = graph.payloads[node]
+                yield callee
+                if hasattr(callee, "graph"):
+                    yield from calls(callee.graph, callee.roots)
+
+    model = crawler()
+    world = tb.World(ground=tb.Ground(static_friction=0.6))
+    contacts = contacts_of(model, world, "rigid", None)
+    source = LibrarySource(model, ("linearize_contact_step",), world, contacts.options())
+    program = source.program()
+    found = list(calls(program.graph, program.roots))
+    # those of the derivatives of dynamics, by position and by velocity
+    assert {x.columns for x in found if isinstance(x, SolveTreeColumns)} == {model.nv}
+    assert sum(isinstance(x, ContactChain) for x in found) == 1
+    assert not any(x.bounces for x in found if isinstance(x, ContactChain))
+
+
+def test_like_joints_are_traced_once():
+    """Ball joints share their functions; joints of other kinds have their own."""
+    bodies = [tb.Body("trunk", joint=tb.Free("trunk"), inertia=tb.Inertia.box(1.0, (1, 1, 1)))]
+    for k in range(3):
+        ball_joint = tb.Spherical(f"ball {k}")
+        inertia = tb.Inertia.box(1.0 + k, (0.1, 0.2, 0.3))
+        bodies.append(tb.Body(f"arm {k}", "trunk", joint=ball_joint, inertia=inertia))
+    model = tb.Model("three arms", bodies)
+    manifold = Manifold(model)
+    assert [manifold.first_like(name) for name in manifold.joint_names] == [0, 1, 1, 1]
+    assert len(rotating_joints(model, manifold)) == 4
+    moves = [joint_moves(manifold, joint) for joint in model.joints]
+    assert moves[1] == moves[2] == moves[3] != moves[0]

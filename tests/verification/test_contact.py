@@ -26,14 +26,32 @@ def test_block_sticks_below_the_angle_of_friction():
     assert run.contact_summary().depth.max() < 1e-11
 
 
-def test_block_slides_above_the_angle_of_friction():
-    run = tb.simulate(
-        BLOCK, 1.0, q=resting(0.1), world=slope(20, static_friction=0.2), record_dt=0.1
-    )
-    travel = (run.q[:, 4:7] - run.q[0, 4:7]) @ ALONG
-    np.testing.assert_allclose(travel, 0.5 * 1.511540684 * run.time**2, atol=1e-10)
-    across = run.q[:, 4:7] - run.q[0, 4:7] - np.outer(travel, ALONG)
-    assert np.abs(across).max() < 1e-12
+@pytest.mark.slow
+def test_block_sticks_for_an_hour_below_the_angle_of_friction():
+    """Steps of 4 ms, 900 000 of them: less than 1e-9 m."""
+    mu = 0.4
+    world = slope(math.degrees(0.999 * math.atan(mu)), static_friction=mu)
+    start = resting(SIZE[2] / 2)
+    run = tb.simulate(BLOCK, 3600.0, q=start, world=world, dt=4e-3, record_dt=600.0)
+    assert run.status == "finished"
+    assert np.abs(run.q - start).max() < 1e-9
+    assert np.abs(run.q[-1] - run.q[1]).max() < 1e-12
+
+
+@pytest.mark.parametrize("kick", [0.0, 0.3])
+@pytest.mark.parametrize("heading", [0.0, HEADING, 2.5, 4.0])
+def test_block_slides_above_the_angle_of_friction(heading, kick):
+    """At g (sin - mu cos) in every heading, from rest or from a speed down the slope."""
+    down = np.array([math.cos(heading), math.sin(heading), 0.0])
+    # in axes of the block
+    v = kick * np.array([0, 0, 0, math.cos(heading - 0.4), math.sin(heading - 0.4), 0])
+    world = slope(20, heading, static_friction=0.2)
+    run = tb.simulate(BLOCK, 1.0, q=resting(0.1), v=v, world=world, record_dt=0.1)
+    travel = (run.q[:, 4:7] - run.q[0, 4:7]) @ down
+    expected = kick * run.time + 0.5 * 1.511540684 * run.time**2
+    np.testing.assert_allclose(travel, expected, atol=3e-10)
+    across = run.q[:, 4:7] - run.q[0, 4:7] - np.outer(travel, down)
+    assert np.abs(across).max() < 1e-11
 
 
 @pytest.mark.parametrize(
@@ -42,12 +60,15 @@ def test_block_slides_above_the_angle_of_friction():
 def test_edge_forces_of_a_block_on_a_slope(mu, lower, upper):
     world = slope(20, static_friction=mu)
     # the block lies along the slope: its edges across it carry these normal forces
-    run = tb.simulate(BLOCK, 0.1, q=resting(0.1, HEADING), world=world, record_dt=0.1)
+    run = tb.simulate(
+        BLOCK, 0.1, q=resting(0.1, HEADING), world=world, record_dt=0.1, contact_tolerance=1e-12
+    )
     force = run.z[-1, :32].reshape(8, 4)[:, 2]
     here = tb.contacts(BLOCK, run.q[-1], world=world)
     front = (here.point - run.q[-1, 4:7]) @ ALONG > 0
-    assert force[front].sum() == pytest.approx(lower, abs=1e-6)
-    assert force[~front].sum() == pytest.approx(upper, abs=1e-6)
+    # to the last digit
+    assert force[front].sum() == pytest.approx(lower, abs=6e-8)
+    assert force[~front].sum() == pytest.approx(upper, abs=6e-8)
 
 
 def test_static_friction_holds_where_kinetic_friction_slides():
@@ -129,6 +150,18 @@ def test_bouncing_ball_comes_to_rest_after_the_sum_of_its_bounces():
     assert peak == pytest.approx(0.64, abs=1e-5)
     assert height.min() > -1e-9
     assert np.abs(run.v[-1]).max() < 1e-12
+
+
+def test_end_of_the_bounces_converges_with_the_step():
+    """Bounces shorter than a step are lost: first order."""
+    world = tb.World(ground=tb.Ground(restitution=0.8))
+    steps, errors = np.array([4e-3, 2e-3, 1e-3, 5e-4, 2.5e-4]), []
+    for dt in steps:
+        run = tb.simulate(BALL, 4.2, q=resting(RADIUS + 1.0), world=world, dt=dt, record_every=1)
+        flying = np.flatnonzero(np.abs(run.q[:, 6] - RADIUS) > 1e-9)
+        errors.append(4.063712769 - run.time[flying[-1]])
+    assert np.polyfit(np.log(steps), np.log(errors), 1)[0] > 0.8
+    assert 0.0 < errors[-1] < 2e-3
 
 
 def test_perfect_restitution_conserves_energy():

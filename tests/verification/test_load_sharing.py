@@ -54,7 +54,7 @@ def test_fingers_on_a_ball_press_with_weight_over_friction(mass, mu, count):
     np.testing.assert_allclose(normal, mass * G / (count * mu), rtol=1e-7)
     if (mass, mu, count) == (0.4, 0.5, 3):
         np.testing.assert_allclose(normal, 2.616, rtol=1e-7)
-    np.testing.assert_allclose(share.friction_margins, 0.0, atol=1e-6)
+    np.testing.assert_allclose(share.margins.friction, 0.0, atol=1e-6)
 
 
 def test_a_box_between_two_arms_is_pressed_with_half_its_weight_over_friction():

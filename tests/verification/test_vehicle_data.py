@@ -27,7 +27,7 @@ def plain_box():
         inertia=tb.Inertia.box(11.0, SIZE),
         shapes=(tb.Shape(tb.BoxShape(SIZE)),),
     )
-    return tb.add_hydrodynamics(tb.Model("box", [body]), 1000.0).model
+    return tb.add_hydrodynamics(tb.Model("box", [body]), 1000.0)
 
 
 MODELS = {

@@ -68,7 +68,7 @@ from tiburon.trace.primitives.friction_newton import MOST_COLUMNS
 from tiburon.trace.primitives.frozen import frozen
 from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.primitives.tree import FactorTree
-from tiburon.trace.regions import function
+from tiburon.trace.regions import function, where_needed
 from tiburon.trace.regions.lanes import lanes
 
 __all__ = [
@@ -89,6 +89,20 @@ Scalars = tuple[Scalar, ...]
 
 TOLERANCE = 1e-8
 """Residual of the impulses at which solvers end, relative to the largest impulse."""
+
+REST_SPEED = 2e-5
+"""Speed of approach up to which a contact with a gap of at most `REST_GAP` is closed from the start
+of a step on [m/s].
+
+Impulses are exact to a share of the largest, so that light bodies below heavy ones are left with
+gaps and speeds that are not those of a collision. Bodies that fall together approach by nothing
+else: the instant of closing would be arbitrary, and with it how far friction moves them."""
+
+REST_GAP = 1e-8
+"""See `REST_SPEED` [m]."""
+
+DOUBTFUL = 1e-6
+"""Residual of the impulses above which a step looks at the speeds that they leave."""
 
 MOST_SWEEPS = 2000
 """Sweeps of Gauss-Seidel in one step at most: pads that slide share their loads slowly."""
@@ -178,6 +192,9 @@ class Compliance(NamedTuple):
 
     groups: tuple[RowGroup, ...] = ()
     """The same rows by groups of contact points; none if each point has rows of its own."""
+
+    metric: TreeMetric | None = None
+    """The factors of H, where it has been formed."""
 
     @property
     def supports(self) -> list[list[int]]:
@@ -274,6 +291,26 @@ class RigidStep(NamedTuple):
     worst: Scalar
     """Number of the point with the largest residual."""
 
+    pressed: "Pressed"
+    """Speeds at which contact points close in the step."""
+
+
+class Pressed(NamedTuple):
+    """Speeds at which contact points close in a step; zeros where its impulses are exact enough.
+
+    Where bodies are pressed together impulses grow with every iteration, and residuals relative to
+    them shrink; the speed at which the bodies go on closing does not.
+    """
+
+    approach: Scalar
+    """Largest one without impulses [m/s]."""
+
+    left: Scalar
+    """Largest one with impulses [m/s]."""
+
+    worst: Scalar
+    """Number of the point that has it."""
+
 
 def compliance_of(
     plan: Plan,
@@ -331,10 +368,11 @@ def compliance_of(
         return response(factor.solve_transpose(as_traced(list(rates))).tolist())
 
     closes = closing if loops else None
+    formed = metric if isinstance(metric, TreeMetric) else None
     if all(group.form == OWN for group in groups):
-        return Compliance(rows, response, plan.nv, closes)
+        return Compliance(rows, response, plan.nv, closes, metric=formed)
     every = LazyRows(lambda: [row for group in groups for row in group.own_rows()])
-    return Compliance(every, response, plan.nv, closes, tuple(groups))
+    return Compliance(every, response, plan.nv, closes, tuple(groups), formed)
 
 
 def _without(rows: Sequence[ContactRow], held: Collection[int]) -> list[ContactRow]:
@@ -763,13 +801,36 @@ def rigid_step(
         (point.axes, tuple(p[3 * k : 3 * k + 3]), mu[k], slip[k], still, per_time)
         for k, point in enumerate(points)
     ]
+    v_after = tuple(a + b for a, b in zip(v_free, moved, strict=True))
+    residual, sweeps, worst = found[-3:]
     return RigidStep(
-        tuple(a + b for a, b in zip(v_free, moved, strict=True)),
+        v_after,
         mean,
         each_point(_state_after, points, given),
         pushed > 0.0,
-        *found[-3:],
+        residual,
+        sweeps,
+        worst,
+        where_needed(
+            residual > np.maximum(tolerance, DOUBTFUL),
+            lambda: _pressed(points, problem, v_after),
+            Pressed(0.0, 0.0, 0.0),
+        ),
     )
+
+
+def _pressed(points: Sequence[PointRows], problem: ContactProblem, v: Scalars) -> Pressed:
+    """Return the speeds at which contact points close, without impulses and at velocities v."""
+    approach: Scalar = 0.0
+    left: Scalar = 0.0
+    worst: Scalar = 0.0
+    for k, point in enumerate(points):
+        bound = problem.b[3 * k + 2]
+        closes = -(bound - problem.after[k] + point.velocity(v)[2])
+        approach = np.maximum(approach, -bound)
+        worst = np.where(closes > left, float(k), worst)
+        left = np.maximum(left, closes)
+    return Pressed(approach, left, worst)
 
 
 def _state_after(
@@ -818,11 +879,12 @@ def closing_of(gap: Scalar, ahead: Scalar, steady: Scalar, after: Scalar, h: Sca
     left = np.minimum(np.maximum(left, 0.0), h)
     approach = np.maximum(rate * left - after, 0.0)
     hold = np.maximum(-rate * left, 0.0)
-    # gaps and speeds that the tolerance of gaps leaves are those of rest
+    # gaps and speeds that tolerances leave are those of rest
     closes = end < GAP_TOLERANCE
+    rests = (approach <= REST_SPEED) & (gap <= REST_GAP)
     slow = approach * h <= 2.0 * GAP_TOLERANCE
-    approach = np.where(slow, 0.0, approach)
-    left = np.where(slow & (gap <= GAP_TOLERANCE), h, left)
+    approach = np.where(slow | rests, 0.0, approach)
+    left = np.where(rests | (slow & (gap <= GAP_TOLERANCE)), h, left)
     removed = np.where(closes, _ratio(approach, approach + hold), 0.0)
     share = np.where(closes, left / h, 1.0)
     # the instant of closing changes with the root of the gap: not where there is none

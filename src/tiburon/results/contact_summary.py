@@ -9,7 +9,13 @@ from tiburon.actuation.contact_element import PEAK_FORCE
 from tiburon.actuation.exact_contact import PEAK_IMPULSE
 from tiburon.arrays import NDArray
 from tiburon.functions.contact import TOUCHING_GAP, contacts_among
-from tiburon.results.quantities import contact_names, contact_states, without_contact
+from tiburon.functions.parameters import geometry_of
+from tiburon.results.quantities import (
+    contact_names,
+    contact_states,
+    parameter_tables,
+    without_contact,
+)
 
 if TYPE_CHECKING:
     from tiburon.results.trajectory import Trajectory
@@ -140,7 +146,13 @@ def summarize_contacts(run: "Trajectory") -> ContactSummary:
     shown = alive[..., 0]
     depth, speed = np.zeros(force.shape), np.zeros(force.shape)
     times = np.broadcast_to(run.time[:, None], shown.shape)[shown]
-    found = contacts_among(run.model, candidates, q[shown], v[shown], time=times)
+    tables = {
+        name: table if table.ndim == 1 else table.reshape(-1, table.shape[-1])
+        for name, table in parameter_tables(run).items()
+    }
+    geometry = geometry_of(tables, np.broadcast_to(np.arange(shown.shape[1]), shown.shape)[shown])
+    model = run.model if geometry is None else run.system.model
+    found = contacts_among(model, candidates, q[shown], v[shown], time=times, geometry=geometry)
     assert found.velocity is not None
     gap = np.full(force.shape, np.inf)
     gap[shown] = found.gap

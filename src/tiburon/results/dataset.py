@@ -25,6 +25,7 @@ from tiburon.results.quantities import (
     States,
     contact_names,
     output_quantity,
+    parameter_tables,
     without_contact,
 )
 from tiburon.written_file import replacing
@@ -181,7 +182,7 @@ def _compute_rows(
     time = np.broadcast_to(time.reshape(-1, *[1] * len(run.batch)), valid.shape)
     own = {
         name: np.ascontiguousarray(np.broadcast_to(table, (*valid.shape, table.shape[-1]))[valid])
-        for name, table in _parameters(run).items()
+        for name, table in parameter_tables(run).items()
     }
     system = run.system
     states = States(
@@ -193,13 +194,6 @@ def _compute_rows(
         parameters=CaseRows(own),
     )
     values[valid] = quantity.compute(states)
-
-
-def _parameters(run: "Trajectory") -> dict[str, Array]:
-    """Return the parameters that replace those of robot and surroundings, common or by case."""
-    given = run.header.setup.get("parameters") or {}
-    common = {name: np.asarray(row) for name, row in given.items() if np.ndim(row) == 1}
-    return {**common, **run.header.case_parameters}
 
 
 def _rows(run: "Trajectory", key: str, start: int, stop: int) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 
 from tiburon.errors import DomainError, MissingExtraError, RunFileError
 from tiburon.results.dataset import table_of
+from tiburon.results.quantities import shown_model
 from tiburon.viewer.motion import Track, sample_motion
 from tiburon.written_file import replacing
 
@@ -96,10 +97,12 @@ def write_mcap(run: "Trajectory", path: Path) -> None:
     # rows after the end of a robot are NaN, which JSON does not have
     good = np.isfinite(run.q).all(axis=-1)
     times = run.time[good]
-    motion = sample_motion(Track(run.model, times, run.q[good]), times, 1) if good.any() else None
+    motion = (
+        sample_motion(Track(shown_model(run), times, run.q[good]), times, 1) if good.any() else None
+    )
     bodies = [body.name for body in run.model.bodies]
     with replacing(path, RunFileError) as stream:
-        writer = Writer(stream)
+        writer: Any = Writer(stream)
         writer.start(profile="", library="tiburon")
         state = _channel(writer, "/state", "tiburon.State", _state_schema(columns))
         poses = _channel(writer, "/tf", "foxglove.FrameTransforms", FRAME_TRANSFORMS)

@@ -18,8 +18,9 @@ from tiburon.functions.kinematics import (
     momentum,
     potential_energy,
 )
+from tiburon.functions.library import GEOMETRY
 from tiburon.functions.mobility import smallest_singular_value
-from tiburon.functions.parameters import CaseRows
+from tiburon.functions.parameters import CaseRows, geometry_of, with_geometry_of
 from tiburon.model import Fixed, Model, World
 from tiburon.record import record
 from tiburon.results.header import force_units, velocity_units
@@ -170,6 +171,30 @@ class States:
         return kernel(*arrays, **taken, **{k: v for k, v in timed.items() if k in known})
 
 
+def parameter_tables(run: "Trajectory") -> dict[str, Array]:
+    """Return the parameters that replace those of robot and surroundings, common or by case."""
+    given = run.header.setup.get("parameters") or {}
+    common = {name: np.asarray(row) for name, row in given.items() if np.ndim(row) == 1}
+    return {**common, **run.header.case_parameters}
+
+
+def shown_model(run: "Trajectory") -> Model:
+    """Return the robot of a run as it is drawn, with the geometry that it had.
+
+    Raises:
+        ModelError: If the geometry differs from case to case.
+    """
+    geometry = geometry_of(parameter_tables(run))
+    if geometry is None or run.system is None:
+        return run.model
+    if geometry[GEOMETRY].ndim > 1:
+        raise ModelError(
+            f"run of {run.model.name!r}: expected one geometry of the robot to draw, got one per "
+            "case; take one of them: run.part(case=0)"
+        )
+    return with_geometry_of(run.system.model, geometry, 0)
+
+
 @record
 class Quantity:
     """A quantity that `Trajectory.get` returns by name."""
@@ -298,6 +323,7 @@ def _touching(states: States, moving: bool = False) -> Contacts:
         states.q,
         states.v if moving else None,
         time=states.time,
+        geometry=geometry_of(states.parameters),
     )
 
 
@@ -376,8 +402,7 @@ def _reactions(states: States) -> Array:
 
 
 def _residual(states: States) -> Array:
-    time = states.time_if_needed
-    residuals = np.abs(constraint_residual(states.model, states.q, time=time))
+    residuals = np.abs(states.evaluate(constraint_residual, states.q))
     return np.asarray(residuals.max(axis=-1, initial=0.0))
 
 

@@ -14,10 +14,11 @@ import numpy as np
 from tiburon.actuation.contact_element import ContactElement
 from tiburon.arrays import NDArray
 from tiburon.errors import RunFileError
+from tiburon.functions.library import GEOMETRY
 from tiburon.hydro.thrust import thrust_of
 from tiburon.model import Water, World
 from tiburon.notebook import notebook_table
-from tiburon.results.quantities import touches
+from tiburon.results.quantities import shown_model, touches
 from tiburon.version import installed_version
 from tiburon.viewer.plots import plot_dataset
 from tiburon.viewer.replay import MAX_CURVES, default_plots, replay_html
@@ -267,7 +268,7 @@ def replay_of(run: "Trajectory", **options: Any) -> str:
     given = _scene_options(run)
     if "plots" not in options:
         given["plots"] = _plots(run, given.get("thrust"), given.get("contacts"))
-    return replay_html(run.model, run.time, run.q, v=run.v, **(given | options))
+    return replay_html(shown_model(run), run.time, run.q, v=run.v, **(given | options))
 
 
 def _scene_options(run: "Trajectory") -> dict[str, Any]:
@@ -359,7 +360,7 @@ def view_run(
         return path
     from tiburon.viewer.live_replay import LiveReplay
 
-    replay = LiveReplay(run.model, run.time, run.q, **(_scene_options(run) | options))
+    replay = LiveReplay(shown_model(run), run.time, run.q, **(_scene_options(run) | options))
     if browser:
         webbrowser.open(replay.url)
     return wait_if_script(replay, wait)
@@ -378,8 +379,13 @@ def _interactive() -> bool:
 
 
 def notebook_frame(run: "Trajectory") -> str:
-    """Return the replay page in a frame, for notebooks; "" for a run without valid rows."""
+    """Return the replay page in a frame, for notebooks.
+
+    "" for a run without valid rows, or of robots whose geometry differs.
+    """
     if not len(run) or not np.isfinite(run.q).all(axis=-1).any():
+        return ""
+    if GEOMETRY in run.header.case_parameters and run.batch:
         return ""
     page = replay_of(run, max_frames=NOTEBOOK_FRAMES, cases=NOTEBOOK_CASES)
     return (

@@ -39,6 +39,7 @@ import numpy as np
 from tiburon.arrays import NDArray
 from tiburon.errors import RunFileError
 from tiburon.model import Model, World
+from tiburon.operating_system import at_fork, lock_file, open_flags, process_exists
 from tiburon.regular_file import open_regular_file, read_regular_file
 from tiburon.results.checkpoint import (
     PROGRESS_BYTES,
@@ -588,7 +589,7 @@ def sync_files(files: Iterable[Path]) -> None:
     for file in files:
         with suppress(FileNotFoundError):
             # Windows flushes only files opened for writing
-            handle = os.open(file, os.O_RDWR | getattr(os, "O_BINARY", 0))
+            handle = os.open(file, os.O_RDWR | open_flags("O_BINARY"))
             try:
                 os.fsync(handle)
             finally:
@@ -678,9 +679,8 @@ def _forget_all() -> None:
     _held.clear()
 
 
-if hasattr(os, "register_at_fork"):
-    # a forked worker would keep the lock when the recording process is killed
-    os.register_at_fork(after_in_child=_forget_all)
+# a forked worker would keep the lock when the recording process is killed
+at_fork(in_child=_forget_all)
 
 
 def writer_of(path: Path) -> str | None:
@@ -697,9 +697,8 @@ def writer_of(path: Path) -> str | None:
 
 def _open_lock(path: Path, flags: int) -> int:
     """Open the lock file of a store, which must be a regular file and no link."""
-    for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
-        flags |= getattr(os, name, 0)
-    file = os.open(path / LOCK, flags, 0o666)
+    extra = open_flags("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
+    file = os.open(path / LOCK, flags | extra, 0o666)
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
         raise OSError(22, "not a regular file")
@@ -720,25 +719,6 @@ def _acquire(file: int, timeout: float, *, shared: bool = False) -> bool:
         except OSError:
             # a file system without locks
             return not _is_alive(_owner(file))
-
-
-if os.name == "nt":  # pragma: no cover
-
-    def lock_file(file: int, shared: bool) -> None:
-        """Lock a byte beyond the end of the text, which stays readable."""
-        import msvcrt
-
-        lock: Any = msvcrt
-        os.lseek(file, 2**30, os.SEEK_SET)
-        lock.locking(file, lock.LK_NBLCK, 1)
-
-else:
-
-    def lock_file(file: int, shared: bool) -> None:
-        """Lock the file as a whole."""
-        import fcntl
-
-        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
 
 
 def _write_owner(file: int, content: bytes) -> None:
@@ -762,16 +742,8 @@ def _is_alive(owner: dict[str, Any]) -> bool:
     """Return whether the owner of a lock may still be running."""
     if not owner:
         return False
-    if owner["host"] != socket.gethostname() or os.name == "nt":
-        # processes of other machines cannot be tested, nor can those on Windows
-        return True
-    try:
-        os.kill(owner["pid"], 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True
-    return True
+    # processes of other machines cannot be tested
+    return owner["host"] != socket.gethostname() or process_exists(owner["pid"])
 
 
 def _describe_owner(file: int) -> str:

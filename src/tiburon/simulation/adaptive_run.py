@@ -11,7 +11,6 @@ from tiburon.algorithms.tape_calls import scalars
 from tiburon.arrays import NDArray
 from tiburon.record import record
 from tiburon.simulation.cases import Cases, RunCases
-from tiburon.simulation.diagnosis import first_to_diverge
 from tiburon.simulation.events import (
     MOST_EVENTS,
     TIME_TOLERANCE,
@@ -555,35 +554,24 @@ class AdaptiveRun(RunCases):
     def _end_diverged(self, cases: Cases) -> None:
         nq = self.system.model.nq
         size = self.state.shape[1]
-        for number, case in enumerate(cases):
+
+        def step(case: int) -> tuple[float, float]:
             memory = self.memory[case]
-            started = bool(memory.any())
-            time = float(memory[0]) if started else self.time
-            if started:
-                self.state[case] = memory[1 : 1 + size]
-            if self.system.lost:
-                self.close_as(int(case), "lost", time, f"lost at {time:.6g} s: {self.system.lost}")
-                continue
-            cause = first_to_diverge(
-                self.system,
-                self.method,
-                self.state[case],
-                self.held[case],
-                time,
-                float(memory[1 + nq + 2 * (size - nq)]) or self.dt,
-                thorough=number < 32,
-            )
+            if not memory.any():
+                return self.time, self.dt
+            self.state[case] = memory[1 : 1 + size]
+            return float(memory[0]), float(memory[1 + nq + 2 * (size - nq)]) or self.dt
+
+        def message(time: float, quantity: str) -> str:
             advice = "check the forces there, or take a larger atol and rtol"
-            if cause.quantity.startswith("command "):
+            if quantity.startswith("command "):
                 advice = "check the controller, which returned a non-finite command"
-            message = (
+            return (
                 f"diverged at {time:.6g} s: no step is small enough for the tolerance, "
-                f"{cause.quantity} first; {advice}"
+                f"{quantity} first; {advice}"
             )
-            self.close_as(
-                int(case), "diverged", time, message, body=cause.body, quantity=cause.quantity
-            )
-        self.leave(cases)
+
+        self.close_diverged(cases, self.method, step, message)
 
     # events
 

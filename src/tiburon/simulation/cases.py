@@ -7,6 +7,7 @@ import numpy as np
 
 from tiburon.arrays import NDArray
 from tiburon.results.outcome import EventRecord, Outcome, Outcomes, SharedOutcome
+from tiburon.simulation.diagnosis import first_to_diverge
 from tiburon.simulation.events import Instants, Watch
 from tiburon.simulation.loop_coordinates import UNHELD, unheld_message
 from tiburon.simulation.recorder import RowWriter
@@ -17,6 +18,9 @@ __all__ = ["Cases", "RunCases"]
 Array = NDArray[np.float64]
 Cases: TypeAlias = NDArray[np.intp]
 """Numbers of cases."""
+
+THOROUGH_CASES = 32
+"""Diverged cases whose cause is searched by taking the step again."""
 
 
 class RunCases:
@@ -142,6 +146,34 @@ class RunCases:
         row = self.state[case].copy()
         parts = row[:nq], row[nq:nv], row[nv:]
         self.outcomes[case] = Outcome(status, time, message, *parts, **more)
+
+    def close_diverged(
+        self,
+        cases: Cases,
+        method: str,
+        steps: Callable[[int], tuple[float, float]],
+        message: Callable[[float, str], str],
+    ) -> None:
+        """End cases that diverged, each with the quantity that did so first.
+
+        Args:
+            cases: Their numbers.
+            method: Name of the integrator.
+            steps: Puts a case back to the start of its last step; returns its time and length [s].
+            message: Returns the message of an outcome from that time and the quantity.
+        """
+        for number, case in enumerate(map(int, cases)):
+            time, dt = steps(case)
+            if self.system.lost:
+                self.close_as(case, "lost", time, f"lost at {time:.6g} s: {self.system.lost}")
+                continue
+            state, held = self.state[case], self.held[case]
+            thorough = number < THOROUGH_CASES
+            cause = first_to_diverge(self.system, method, state, held, time, dt, thorough=thorough)
+            quantity = cause.quantity
+            text = message(time, quantity)
+            self.close_as(case, "diverged", time, text, body=cause.body, quantity=quantity)
+        self.leave(cases)
 
     def restore_events(self, arrays: Mapping[str, Array], notes: Mapping[str, Any]) -> None:
         """Continue with the events where an earlier part of the run was cut."""

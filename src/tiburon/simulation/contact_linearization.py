@@ -66,10 +66,9 @@ from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.linearization import (
     ContactLinearization,
     Derivatives,
-    adds,
-    movable_joints,
-    move_joint,
+    joint_moves,
     rk4_changes,
+    rotating_joints,
     stage_derivatives,
 )
 from tiburon.simulation.step_derivative import step_derivative_kernel
@@ -104,11 +103,10 @@ class _RotatingJoint:
 
     def __init__(self, manifold: Manifold, joint: Joint, q: slice, v: slice) -> None:
         self.q, self.v, self.joint, self._manifold = q, v, joint, manifold
-        self._place = manifold.joint_names.index(joint.name)
-        self.moved = function(partial(move_joint, joint, False))
-        self.arrived = function(partial(move_joint, joint, True))
-        self.free = function(self._free)
-        self.last = function(self._last)
+        self._place = manifold.first_like(joint.name)
+        self.moved, self.arrived = joint_moves(manifold, joint)
+        self.free = manifold.function(("free", self._place), self._free)
+        self.last = manifold.function(("last", self._place), self._last)
 
     def _free(self, q: Scalars, v: Scalars, vd: Scalars, h: Scalar) -> list[list[Scalar]]:
         """Return the derivatives of the velocity at the end without contact, by v and by vd."""
@@ -184,14 +182,16 @@ class StepChanges(NamedTuple):
     """Of each contact point: relative distance to another mode, from 0 to 1."""
 
 
-class _TreeSolver:
-    """Equations with the mass matrix of a tree at the end of a step of constant velocity."""
+class _Balance:
+    """Balance of momentum of a tree at the end of a step of constant velocity."""
 
-    def __init__(self, plan: Plan, q: Scalars) -> None:
+    def __init__(self, plan: Plan, q: Scalars, metric: TreeMetric | None) -> None:
         self._plan, self._q = plan, q
-        elements = FactorTree(expanded_parents(plan)).layout.elements()
-        # the one that contacts have, too: equal operations are one
-        self._metric = TreeMetric(plan, chosen_mass_elements(plan, JointVector(q), elements))
+        if metric is None:
+            factor = FactorTree(expanded_parents(plan))
+            mass = chosen_mass_elements(plan, JointVector(q), factor.layout.elements())
+            metric = TreeMetric.from_factor(expanded_parents(plan), factor.apply(mass))
+        self.metric = metric
         # traced once for all impulses
         self._vectors = before_products(plan)(self._force_vectors)
 
@@ -203,21 +203,19 @@ class _TreeSolver:
         local = partial(_added_forces, plan) if any(b.added for b in plan.bodies) else None
         return force_vectors(plan, position, still, change, terms, local=local)
 
-    def unbalanced(self, w: Sequence[Scalar], of_force: list[list[Scalar]]) -> Any:
+    def changes(self, w: Sequence[Scalar], of_force: list[list[Scalar]]) -> list[Scalar]:
         """Return the derivative of H w - J^T f by position, at constant w and impulses.
 
         Args:
             w: Change of velocity that balances the impulses, nv scalars.
             of_force: Derivative of J^T f.
-        """
-        plan, n = self._plan, self._plan.nv
-        found, _ = force_matrices(plan, self._vectors(list(self._q), list(w)))
-        return as_traced(found).reshape(n, n) - as_traced(of_force).reshape(n, n)
 
-    def solved(self, *columns: Any) -> Any:
-        """Return H^-1 times matrices of nv rows, beside each other."""
-        together = np.concatenate([np.asarray(part) for part in columns], axis=1)
-        return self._metric.solve_columns(as_traced(together.tolist()))
+        Returns:
+            The matrix, row by row.
+        """
+        found, _ = force_matrices(self._plan, self._vectors(list(self._q), list(w)))
+        taken = (x for row in of_force for x in row)
+        return [a - b for a, b in zip(scalars(as_traced(found)), taken, strict=True)]
 
 
 def _added_forces(
@@ -287,6 +285,9 @@ def step_changes(
     candidates: Sequence[Candidate],
     p: Scalars,
     derivatives: Derivatives,
+    manifold: Manifold,
+    *,
+    bounces: bool,
 ) -> StepChanges:
     """Differentiate a step with rigid contact of a tree.
 
@@ -299,43 +300,41 @@ def step_changes(
         candidates: The shapes that may touch.
         p: Their run-time parameters.
         derivatives: From `stage_derivatives`.
+        manifold: The positions.
+        bounces: Whether some surface has a coefficient of restitution.
     """
-    n, manifold = around.model.nv, Manifold(around.model)
-    rotating = [
-        _RotatingJoint(manifold, joint, i, j)
-        for joint, i, j in movable_joints(around.model)
-        if not adds(joint)
-    ]
+    n = around.model.nv
+    rotating = [_RotatingJoint(manifold, *one) for one in rotating_joints(around.model, manifold)]
     middle, ahead = manifold.displaced(q, v, 0.5 * h), manifold.displaced(q, v, h)
     found, *slopes = derivatives(middle, v, *(time + 0.5 * h for time in around.now))
     vd = tuple(found)
     v_free = manifold.velocity_ahead(q, middle, ahead, v, vd, h)
     plan = around.at(JointVector(ahead), JointVector(v), *around.now).plan
-    contacts = _contacts(plan, q, ahead, v, v_free, h, z, candidates, p)
+    contacts = _contacts(plan, q, ahead, v, v_free, h, z, candidates, p, bounces=bounces)
     phases, compliance = contacts.phases, contacts.compliance
     after = _sum(v_free, compliance.response(phases.final.y))
     halfway = tuple(0.5 * (a + b) for a, b in zip(v, v_free, strict=True))
     mean = _sum(halfway, compliance.response(phases.z))
     blocks = [x for one in rotating for x in one.blocks(q, v, vd, mean, after, h)]
     places = [(one.v.start, one.joint.nv) for one in rotating]
-    solver = _TreeSolver(plan, ahead)
+    balance = _Balance(plan, ahead, compliance.metric)
 
     # impulses on the mean velocity, with those that close gaps
     acting = [a + b for a, b in zip(phases.timed, phases.closing.p, strict=True)]
     changes = row_changes(
         plan, ahead, candidates, p, [after, v_free, v, mean], [phases.final.p, acting]
     )
-    solved = solver.solved(
-        solver.unbalanced(_difference(after, v_free), changes.force[0]),
-        solver.unbalanced(_difference(mean, halfway), changes.force[1]),
-        as_traced(contacts.J).T,
-    )
+    unbalanced = [
+        balance.changes(_difference(after, v_free), changes.force[0]),
+        balance.changes(_difference(mean, halfway), changes.force[1]),
+    ]
+    supports, rows = contacts.packed(changes)
 
     def compressed() -> list[Scalar]:
         first = phases.compression
         reached = _sum(v_free, compliance.response(first.y))
         own = row_changes(plan, ahead, candidates, p, [reached], [first.p])
-        E = solver.solved(solver.unbalanced(_difference(reached, v_free), own.force[0]))
+        left = balance.changes(_difference(reached, v_free), own.force[0])
         differences = [
             one[i] - other[i]
             for k, (one, other) in enumerate(
@@ -343,26 +342,35 @@ def step_changes(
             )
             for i in supports[k // 3]
         ]
-        return [*differences, *scalars(E)]
+        return [*differences, *(left[i] for i in chain.places)]
 
-    # without restitution, decompression changes nothing
-    supports, rows = contacts.packed(changes)
     matrix = contacts.matrix
-    chain = ContactChain(n, supports, places, FrictionResponse(matrix.size, matrix.supports))
-    first = where_needed(phases.returns, compressed, [0.0] * chain.compression_count)
+    chain = ContactChain(
+        expanded_parents(plan),
+        supports,
+        places,
+        [i for i, column in enumerate(zip(*unbalanced, strict=True)) if _some(column)],
+        FrictionResponse(matrix.size, matrix.supports),
+        bounces=bounces,
+    )
+    first: list[Scalar] = []
+    if bounces:
+        # without restitution, decompression changes nothing
+        first = where_needed(phases.returns, compressed, [0.0] * chain.compression_count)
+        first = [*first, *(x for part in phases.compression[2:] for x in part)]
     whole = chain.apply(
         [
             h,
             *(x for part in slopes for x in part),
-            *scalars(solved),
+            *balance.metric.entries,
+            *balance.metric.roots,
+            *(part[i] for part in unbalanced for i in chain.places),
             *rows,
             *contacts.slopes,
             *blocks,
             *phases.final.arguments(matrix),
-            *phases.final.p,
-            *_shares(contacts),
+            *_shares(contacts, bounces=bounces),
             *first,
-            *(x for part in phases.compression[2:] for x in part),
         ]
     )
     A, B = (as_traced(part).reshape(2 * n, -1) for part in (whole[: 4 * n * n], whole[4 * n * n :]))
@@ -387,6 +395,8 @@ def _contacts(
     z: Scalars,
     candidates: Sequence[Candidate],
     p: Scalars,
+    *,
+    bounces: bool,
 ) -> _Contacts:
     """Solve the contact problems of a step; arguments as in `step_changes`."""
     before, points = (contact_rows(plan, at, candidates, p) for at in (q, ahead))
@@ -403,7 +413,7 @@ def _contacts(
         problem.mu,
         [one.approach for one in problem.closing],
         [one.share for one in problem.closing],
-        [surface.restitution for surface in surfaces],
+        [surface.restitution for surface in surfaces] if bounces else None,
         problem.ends,
         problem.guess,
         h=h,
@@ -442,7 +452,7 @@ def _closing_changes(
     return [tangent[i] for i in range(3) for tangent in tangents]
 
 
-def _shares(contacts: _Contacts) -> list[Scalar]:
+def _shares(contacts: _Contacts, *, bounces: bool) -> list[Scalar]:
     """Return for each contact what the chain takes of its impulse, in the order of `SHARES`."""
     phases, shift = contacts.phases, contacts.phases.closing
     found: list[Scalar] = []
@@ -450,19 +460,19 @@ def _shares(contacts: _Contacts) -> list[Scalar]:
         zip(contacts.surfaces, contacts.problem.closing, strict=True)
     ):
         normal, sudden = phases.final.p[3 * k + 2], phases.sudden[k]
+        closed = np.where(shift.p[3 * k + 2] > shift.least[k], 1.0, 0.0)
+        found += [phases.lasting[k], one.share, sudden, closed]
+        if not bounces:
+            continue
         # a sudden share of 1 is a bound
         counts = phases.returns & (sudden < 1.0) & (normal > 0.0)
         over = np.where(counts, 1.0 / np.where(counts, normal, 1.0), 0.0)
         factor = np.where(phases.returns, 1.0 + surface.restitution, 0.0)
         found += [
-            phases.lasting[k],
-            one.share,
-            sudden,
             np.where(phases.returns, 0.0, 1.0),
             over,
             -sudden * over,
             np.where(phases.final.least[k] > 0.0, 1.0, 0.0),
-            np.where(shift.p[3 * k + 2] > shift.least[k], 1.0, 0.0),
             factor * phases.compression.p[3 * k + 2],
             factor * one.approach,
         ]
@@ -498,10 +508,6 @@ def _carried_rows(
     return found
 
 
-def _flat(rows: Sequence[Sequence[Scalar]]) -> list[Scalar]:
-    return [x for row in rows for x in row]
-
-
 def _sum(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalars:
     return tuple(x + y for x, y in zip(a, b, strict=True))
 
@@ -527,14 +533,17 @@ def _run(
     p: Sequence[Scalar],
 ) -> Any:
     """Return the linear model of a step, with contact or in flight."""
-    candidates = dict(around.options)["candidates"]
+    options = dict(around.options)
+    candidates, bounces = options["candidates"], options["bounces"]
     n, h = around.model.nv, dt[0]
     q, v = tuple(q), tuple(v)
-    derivatives = stage_derivatives(around, tuple(tau))
-    found = step_changes(around, q, v, h, tuple(z), candidates, tuple(p), derivatives)
+    derivatives, manifold = stage_derivatives(around, tuple(tau)), Manifold(around.model)
+    found = step_changes(
+        around, q, v, h, tuple(z), candidates, tuple(p), derivatives, manifold, bounces=bounces
+    )
 
     def free() -> list[Scalar]:
-        step = rk4_changes(around, q, v, h, derivatives)
+        step = rk4_changes(around, q, v, h, derivatives, manifold)
         return [*scalars(step["A"]), *scalars(step["B"])]
 
     flies = np.where(found.touched, 0.0, 1.0) > 0.5
@@ -583,6 +592,20 @@ class ContactsOf(NamedTuple):
     system: System | None
     """Where the step of a run itself is differentiated: with loops, prescribed motion, hulls at a
     free surface, and shapes that may cross each other within a step."""
+
+    def options(self, parameters: Any = None) -> Options:
+        """Return what the code of a kernel depends on.
+
+        Args:
+            parameters: Values by name that are given in a call.
+        """
+        bounces = any(
+            material.restitution > 0.0
+            for one in self.candidates
+            for material in (one.material, *(patch.material for patch in one.patches))
+        )
+        named = any(str(name).endswith(".restitution") for name in parameters or ())
+        return (("bounces", bounces or named), ("candidates", self.form))
 
 
 SURFACE = ("static_friction", "kinetic_friction", "restitution")
@@ -635,7 +658,7 @@ def contacts_of(
 
 def step_kernel_of(model: Model, world: World, contacts: ContactsOf) -> Callable[..., Any]:
     """Return the kernel of q, v, tau, dt, contact states and numbers that `linearize` calls."""
-    return _STEP.kernel(model, world, (("candidates", contacts.form),))
+    return _STEP.kernel(model, world, contacts.options())
 
 
 def linearize_contact(
@@ -667,7 +690,7 @@ def linearize_contact(
         )
         numbers, conditions = surfaces.numbers, {**conditions, "parameters": surfaces.others}
     given = (*state, z, numbers)
-    found = _STEP.call(model, given, conditions, (("candidates", contacts.form),))
+    found = _STEP.call(model, given, conditions, contacts.options(parameters))
     flagged = conditions.get("errors") == "flag"
     A, B, modes, margin = found[0] if flagged else found
     near = ContactLinearization(A, B, modes, margin, contacts.names)

@@ -1,5 +1,7 @@
 """Contact points at the start of a run: those that slip there have kinetic friction."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from tiburon.actuation.compliant_contact import CompliantContact
@@ -8,6 +10,7 @@ from tiburon.actuation.rigid_contact import RigidContact
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.contact.candidates import Candidate
 from tiburon.functions.contact import AT_REST, contacts_among
+from tiburon.functions.parameters import CaseRows, geometry_of
 from tiburon.model import Model
 from tiburon.model.configuration import as_batch
 from tiburon.model.joints import Driven
@@ -21,7 +24,9 @@ STICKING = POINT_STATES.index("sticking")
 """Place of the mark among the states of a point."""
 
 
-def starting_states(system: System, q: Array, v: Array, time: float) -> Array:
+def starting_states(
+    system: System, q: Array, v: Array, time: float, rows: Mapping[str, Array] | None = None
+) -> Array:
     """Return the discrete states of a system at a start, shape (cases, nz).
 
     Contact points that slip do not stick; all else is as the elements say.
@@ -31,6 +36,7 @@ def starting_states(system: System, q: Array, v: Array, time: float) -> Array:
         q: Position [m or rad], shape (cases, nq).
         v: Joint velocity [m/s or rad/s], shape (cases, nv).
         time: When [s].
+        rows: Tables of run-time parameters, of which those of the geometry count.
     """
     found = np.repeat(system.z0[None], len(q), axis=0)
     if system.contact is not None:
@@ -38,7 +44,9 @@ def starting_states(system: System, q: Array, v: Array, time: float) -> Array:
         # event-driven runs decide all modes themselves
         if isinstance(element, (RigidContact, CompliantContact)):
             own = system.z0[at]
-            found[:, at] = contact_states(system.model, element.candidates, own, q, v, time)
+            found[:, at] = contact_states(
+                system.model, element.candidates, own, q, v, time, geometry_of(rows)
+            )
     return found
 
 
@@ -49,6 +57,7 @@ def contact_states(
     q: ArrayLike,
     v: ArrayLike,
     time: ArrayLike | None = None,
+    geometry: CaseRows | None = None,
 ) -> Array:
     """Return the states of contact points at a start, shape (..., states).
 
@@ -59,13 +68,14 @@ def contact_states(
         q: Position [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
         time: When [s]; zero by default.
+        geometry: Placements that replace those of the robot.
     """
     position = as_batch(q, model.nq, "q", model.describe_q())
     velocity = as_batch(v, model.nv, "v", model.describe_v())
     driven = any(isinstance(joint, Driven) for joint in model.joints)
     if not (velocity.any() or driven):
         return states
-    here = contacts_among(model, candidates, position, velocity, time=time)
+    here = contacts_among(model, candidates, position, velocity, time=time, geometry=geometry)
     assert here.velocity is not None
     along = np.sum(here.velocity * here.normal, axis=-1, keepdims=True)
     slip = np.linalg.norm(here.velocity - along * here.normal, axis=-1)

@@ -1,6 +1,6 @@
 """Diagnosis of runs that diverged: the first quantity that is not finite."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from tiburon.errors import DomainError, NonFiniteError
 from tiburon.functions.assembly import RANK_TOLERANCE, open_loops
 from tiburon.functions.closed_loops import loop_jacobian
 from tiburon.functions.contact import contacts_among
+from tiburon.functions.parameters import geometry_of
 from tiburon.loops.stabilization import DeNOC
 from tiburon.results.outcome import Outcomes
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
@@ -179,9 +180,9 @@ def _unsolved(
     found = system.contact_failure(Manifold(system.model), q, w, u, *now)
     if found is None or system.contact is None:
         return None
-    point, residual = found
+    point, fault = found
     candidate = next(one for one in system.contact[0].candidates if point in one.point_names)
-    words = f"contact {point!r}, of a residual of {residual:.2g}, {UNSOLVED}"
+    words = f"contact {point!r}, {fault}, {UNSOLVED}"
     return Cause(words, candidate.first.body)
 
 
@@ -267,7 +268,13 @@ def _rigid_states(
     return element, dict(zip(OWN_STATES, z[:, element.own_states].T, strict=True))
 
 
-def tell_penetration(system: System, state: Array, held: Array, outcomes: Outcomes) -> None:
+def tell_penetration(
+    system: System,
+    state: Array,
+    held: Array,
+    outcomes: Outcomes,
+    parameters: Mapping[str, Array],
+) -> None:
     """Add to the outcomes of a run which contact penetrated deepest, how far and when.
 
     Steps note the depth at their start; at the end of the last one it is looked up here.
@@ -277,6 +284,7 @@ def tell_penetration(system: System, state: Array, held: Array, outcomes: Outcom
         state: States of all cases at the end, (*q, *v, *x).
         held: Held values of all cases at the end.
         outcomes: Their messages are changed in place.
+        parameters: Tables of run-time parameters, of which those of the geometry count.
     """
     found = _rigid_states(system, held, len(outcomes))
     if found is None:
@@ -289,7 +297,13 @@ def tell_penetration(system: System, state: Array, held: Array, outcomes: Outcom
     valid = np.isfinite(q).all(axis=1) & (np.array(outcomes.statuses) != "diverged")
     cases = np.flatnonzero(valid)
     try:
-        gap = contacts_among(system.model, element.candidates, q[cases], time=ends[cases]).gap
+        gap = contacts_among(
+            system.model,
+            element.candidates,
+            q[cases],
+            time=ends[cases],
+            geometry=geometry_of(parameters, cases),
+        ).gap
     except DomainError:
         # a contact at the border of the grid of the ground
         gap = np.zeros((len(cases), len(element.point_names)))
@@ -317,11 +331,24 @@ MOST_LOOKS = 20000
 """Configurations of all cases that are looked at, where first and last rows are not more."""
 
 
-def tell_rank_changes(system: System, recorder: Recorder, steps: int, outcomes: Outcomes) -> None:
+def tell_rank_changes(
+    system: System,
+    recorder: Recorder,
+    steps: int,
+    outcomes: Outcomes,
+    parameters: Mapping[str, Array],
+) -> None:
     """Add to the outcomes of a run where the rank of its constraints changed.
 
     The rank of switched loops changes by design, and penalties need none. Messages of outcomes are
     changed in place.
+
+    Args:
+        system: The robot.
+        recorder: The recorded rows.
+        steps: How many steps were taken.
+        outcomes: One per case.
+        parameters: Tables of run-time parameters, of which those of the geometry count.
     """
     model, rows = system.model, recorder.count
     if not model.loops or system.loop_method is not None or system.switch_places or rows < 2:
@@ -340,7 +367,9 @@ def tell_rank_changes(system: System, recorder: Recorder, steps: int, outcomes: 
         found = np.full(there.shape, -1.0)
         if there.any():
             now = time[there] if model.plan.depends_on_time else None
-            s = np.linalg.svd(loop_jacobian(model, q[there], time=now), compute_uv=False)
+            which = np.broadcast_to(np.arange(cases)[only], q.shape[:2])[there]
+            J = loop_jacobian(model, q[there], time=now, parameters=geometry_of(parameters, which))
+            s = np.linalg.svd(J, compute_uv=False)
             found[there] = np.sum(s > cut * s[:, :1], axis=1)
         return found
 

@@ -112,7 +112,11 @@ class Event:
 
 @record
 class TimeEvent:
-    """A given time of the run, the same for all cases."""
+    """A given time of the run, the same for all cases.
+
+    Example:
+        ``tb.simulate(arm, 1.0, events=[tb.TimeEvent("half time", 0.5, terminal=True)])``
+    """
 
     name: str
     """Unique among the events of a run."""
@@ -727,7 +731,7 @@ class EventSearch:
             event_records: List to which events are appended.
             clock: Clock of the run, as a step kernel takes it.
         """
-        self._take, self._watch = take, watch
+        self._take, self._system, self._watch = take, system, watch
         self._values = EventValues(system, watch, parameters, cases)
         self._clock = clock.copy()
         self._clock[[SAMPLE, DONE]] = 0.0
@@ -808,6 +812,7 @@ class EventSearch:
         clock = self._clock.copy()
         clock[BEGIN] = time
         cases = np.array([case])
+        held = self._touched(row, held, clock, cases)
 
         def run(length: float) -> Taken:
             clock[STEP] = length
@@ -817,6 +822,16 @@ class EventSearch:
         if run(horizon).failed.any():
             horizon = 0.0
         return Ahead(horizon, lambda length: run(length).state[0])
+
+    def _touched(self, row: Array, held: Array, clock: Array, cases: Cases) -> Array:
+        """Return held values with the contact forces of a state that they do not belong to."""
+        if not self._system.acts_in_contact:
+            return held
+        clock = clock.copy()
+        clock[STEP] = 0.0
+        taken = self._take(row[None], held[None], clock[None], cases, whole=False)
+        found: Array = taken.held[0]
+        return found
 
     def _locate(
         self,
@@ -890,6 +905,8 @@ class EventSearch:
                     at.endless[case] = instant.endless
                 if instant.acted or instant.ended is not None:
                     at.state[case] = instant.row
+                    own[:, BEGIN] = own[:, BEGIN] + place
+                    at.held[case] = self._touched(instant.row, at.held[case], own[0], cases[one])
                     at.sides[case], at.until[case] = instant.sides, instant.until
                     latest[case] = self._watch.events[numbers[0]].name
                     acting[int(local)] = place
@@ -908,7 +925,7 @@ def _when(clock: Array) -> Array:
 
 @public
 def latch(state: State, loop: str, *, here: bool = True) -> State:
-    """Close a switched loop in a state; velocities that would open it go, as by an impulse.
+    """Close a switched loop in a state; an impulse removes velocities that violate it.
 
     For actions of events, which return what this returns.
 
@@ -926,7 +943,7 @@ def latch(state: State, loop: str, *, here: bool = True) -> State:
         DomainError: If the loop cannot be closed from here.
 
     Example:
-        ``tb.Event("touch", distance, action=lambda state: tb.latch(state, "grip"))``
+        ``tb.Event("touch", height, action=lambda state: tb.latch(state, "grip"))``
     """
     place = _place(state, loop)
     system, x = state.system, np.array(state.x, dtype=np.float64)

@@ -27,7 +27,6 @@ from tiburon.simulation.diagnosis import (
     BEYOND_GRID,
     UNDETERMINED,
     UNSOLVED,
-    first_to_diverge,
 )
 from tiburon.simulation.events import EventSearch, Taken, Watch
 from tiburon.simulation.integrators.methods import METHODS
@@ -57,9 +56,6 @@ PLAN_BYTES = 16_000_000
 
 WATCHED_STEPS = 64
 """Steps after which cases that have stopped at an event leave the native call."""
-
-THOROUGH_CASES = 32
-"""Diverged cases whose cause is searched by taking the step again."""
 
 WHOLE_GROUPS = 16
 """Cases of which buffers hold a multiple, and floats to which they are aligned: a group of cases
@@ -863,33 +859,15 @@ class FixedRun(RunCases):
 
     def _end_diverged(self, cases: Cases, steps: Array) -> None:
         """End cases that meet a non-finite value in the step from the given ones on."""
-        for number, (case, step) in enumerate(zip(cases, steps, strict=True)):
-            time = self.begin + float(step) * self.dt
-            if self.system.lost:
-                self.close_as(int(case), "lost", time, f"lost at {time:.6g} s: {self.system.lost}")
-                continue
-            cause = first_to_diverge(
-                self.system,
-                self.method,
-                self.state[case],
-                self.held[case],
-                time,
-                self.dt,
-                thorough=number < THOROUGH_CASES,
-            )
-            message = (
-                f"diverged in the step from {time:.6g} s on: {cause.quantity} first; "
-                f"{_advice(self.method, cause.quantity, self.system.redundancy_tolerance)}"
-            )
-            self.close_as(
-                int(case),
-                "diverged",
-                time,
-                message,
-                body=cause.body,
-                quantity=cause.quantity,
-            )
-        self.leave(cases)
+        begins = dict(zip(map(int, cases), self.begin + steps * self.dt, strict=True))
+
+        def message(time: float, quantity: str) -> str:
+            advice = _advice(self.method, quantity, self.system.redundancy_tolerance)
+            return f"diverged in the step from {time:.6g} s on: {quantity} first; {advice}"
+
+        self.close_diverged(
+            cases, self.method, lambda case: (float(begins[case]), self.dt), message
+        )
 
     def leave(self, cases: Cases) -> None:
         """Take ended cases out of running ones."""
@@ -1059,10 +1037,9 @@ def first_touch(
         named["side"] = np.zeros((len(cases), step.widths["side"]))
     found, failed = step.once(named, cases, one, None)
     first, own = system.discrete.start, system.contact[1]
-    places = np.arange(first + own.start, first + own.stop)
+    places = slice(first + own.start, first + own.stop)
     held = held.copy()
-    good = np.flatnonzero(~failed)
-    held[np.ix_(good, places)] = found["u"][good][:, places]
+    held[~failed, places] = found["u"][~failed, places]
     return held
 
 

@@ -26,7 +26,7 @@ from tiburon.functions.keywords import DYNAMICS_CALL, DynamicsCall, takes_condit
 from tiburon.functions.library import LibraryFunction
 from tiburon.model import Joint, Model
 from tiburon.record import named_line
-from tiburon.simulation.integrators.manifold import Scalars
+from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.derivative import values_and_tangents
@@ -39,12 +39,13 @@ __all__ = [
     "ContactLinearization",
     "Derivatives",
     "Linearization",
-    "adds",
     "derivatives_at",
+    "joint_moves",
     "linearize",
     "movable_joints",
     "move_joint",
     "rk4_changes",
+    "rotating_joints",
     "stage_derivatives",
 ]
 
@@ -198,8 +199,33 @@ def move_joint(joint: Joint, is_last: bool, q: Scalars, step: Scalars) -> _Move:
     return _Move(tuple(moved), by_start, by_step)
 
 
-def adds(joint: Joint) -> bool:
+def joint_moves(manifold: Manifold, joint: Joint) -> list[Callable[..., _Move]]:
+    """Return `move_joint` of a joint within a step and to its end, as functions of like joints."""
+    first = manifold.first_like(joint.name)
+    return [
+        manifold.function(("move", is_last, first), partial(move_joint, joint, is_last))
+        for is_last in (False, True)
+    ]
+
+
+def rotating_joints(model: Model, manifold: Manifold) -> list[tuple[Joint, slice, slice]]:
+    """Return the movable joints whose variables do not simply add; see `movable_joints`."""
+    known: dict[int, bool] = {}
+    found = []
+    for joint, i, j in movable_joints(model):
+        first = manifold.first_like(joint.name)
+        if first not in known:
+            known[first] = _adds(joint)
+        if not known[first]:
+            found.append((joint, i, j))
+    return found
+
+
+def _adds(joint: Joint) -> bool:
     """Tell whether the variables of a joint simply add: both derivatives of a step are 1."""
+    if joint.nq != joint.nv:
+        # such as quaternions
+        return False
     _, _, move = trace_body(
         None, (joint.nq, joint.nv), lambda q, step: move_joint(joint, True, tuple(q), tuple(step))
     )
@@ -254,12 +280,13 @@ def _scaled(factor: Scalar, x: Sequence[Scalar]) -> Scalars:
 class _RotatingJoint:
     """A joint whose variables do not simply add, through the stages of one step."""
 
-    def __init__(self, joint: Joint, q: slice, v: slice) -> None:
+    def __init__(self, manifold: Manifold, joint: Joint, q: slice, v: slice) -> None:
         self.q, self.v, self.nv = q, v, joint.nv
         self._joint = joint
-        self._move = function(partial(move_joint, joint, False))
-        self._arrive = function(partial(move_joint, joint, True))
-        self._along_bracket = function(partial(_along_bracket, joint))
+        self._move, self._arrive = joint_moves(manifold, joint)
+        self._along_bracket = manifold.function(
+            ("along bracket", manifold.first_like(joint.name)), partial(_along_bracket, joint)
+        )
         none: list[Scalar] = [0.0] * joint.nv**2
         self.blocks = {"D2": none, "D4": none}
         """Derivatives gathered so far, by their names in `BLOCKS`."""
@@ -325,7 +352,12 @@ def _run_step(around: Setting, q: Scalars, v: Scalars, tau: Scalars, dt: Scalars
 
 
 def rk4_changes(
-    around: Setting, q: Scalars, v: Scalars, h: Scalar, derivatives: Derivatives
+    around: Setting,
+    q: Scalars,
+    v: Scalars,
+    h: Scalar,
+    derivatives: Derivatives,
+    manifold: Manifold | None = None,
 ) -> dict[str, Any]:
     """Return A and B of a step of `rk4_step`, by the chain rule over its stages.
 
@@ -335,14 +367,13 @@ def rk4_changes(
         v: Joint velocity [m/s or rad/s], nv scalars.
         h: Length of the step [s].
         derivatives: From `stage_derivatives`; called at each stage.
+        manifold: The positions, with functions that have been traced.
     """
-    n = around.model.nv
-    adding, rotating = [], []
-    for joint, i, j in movable_joints(around.model):
-        if adds(joint):
-            adding.append((joint, i, j))
-        else:
-            rotating.append(_RotatingJoint(joint, i, j))
+    n, model = around.model.nv, around.model
+    manifold = manifold or Manifold(model)
+    turning = rotating_joints(model, manifold)
+    rotating = [_RotatingJoint(manifold, *one) for one in turning]
+    adding = [one for one in movable_joints(model) if one not in turning]
     half = 0.5 * h
     given: list[Scalar] = [h]
 

@@ -342,7 +342,7 @@ def modes(
         commands: Constant commands of actuators and thrusters: by name, or one value for each.
         world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
         fluid: The water the robot is in: short for a world of this fluid.
-        forces: Elements that act beside those of the robot itself, as `simulate` takes them.
+        forces: Elements in addition to those of the robot, as for `simulate`.
         control: A controller marked with `traced`: the modes are then those of the closed loop.
         passive: Whether joints have their damping and springs.
         limits: Whether joints have their stops.

@@ -259,11 +259,15 @@ def carry_out(
         # the run is over: outcomes and checkpoint share its arrays
         run.state.flags.writeable = run.held.flags.writeable = False
     outcomes = run.all_outcomes()
-    tell_rank_changes(system, recorder, setup.steps, outcomes)
+    tell_rank_changes(system, recorder, setup.steps, outcomes, setup.parameters)
     tell_unsolved_contacts(system, run.held, outcomes)
-    tell_penetration(system, run.state, run.held, outcomes)
+    tell_penetration(system, run.state, run.held, outcomes, setup.parameters)
     happened = sorted(run.event_records, key=lambda one: one.time)
-    return recorder.finish(outcomes, happened, now())
+    last = now()
+    # the writer asks for checkpoints of the run: in a cycle both would keep the rows of a freed
+    # trajectory out of the pool until the garbage collector comes
+    run.writer = None
+    return recorder.finish(outcomes, happened, last)
 
 
 @contextmanager

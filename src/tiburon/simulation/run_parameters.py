@@ -37,8 +37,10 @@ from tiburon.functions.parameters import (
 from tiburon.model import Ground, Model, Water, World
 from tiburon.model.joints.joint import JointPassive
 from tiburon.model.parameters import (
+    PLACEMENT,
     Parameter,
     parameter,
+    plain,
     read_values,
     run_time_leaves,
     with_value,
@@ -53,6 +55,7 @@ __all__ = [
     "parameters",
     "vary_run",
     "with_named",
+    "with_parameters",
 ]
 
 Array = NDArray[np.float64]
@@ -116,6 +119,45 @@ def parameters(
     extra = as_elements(forces) if forces else ()
     extra = (*extra, *contact_elements(model, around, None))
     return ParameterTable(_known(model, around, extra, control, passive, limits))
+
+
+@public
+def with_parameters(
+    model: Model, parameters: Mapping[str, Any], *, name: str | None = None
+) -> Model:
+    """Return a robot with other values of its parameters, by name, as constants.
+
+    Args:
+        model: The robot.
+        parameters: Values by name, as `parameters` lists them, or those of single components:
+            masses, geometry, hydrodynamic coefficients, friction, motors and so on. Those of the
+            world and of the water are not parts of a robot.
+        name: Name of the result; by default that of the robot.
+
+    Raises:
+        UnknownNameError: If a robot has no such parameter.
+        ShapeError: If a value has another shape, or one per case.
+        ModelError: If a robot cannot have a value.
+
+    Example:
+        ``tb.with_parameters(arm, {"elbow.translation.x": 0.31, "wrist.mass": 0.8})``
+    """
+    check_places(model, None)
+    wet = any(body.fluid is not None for body in model.bodies)
+    around = World(fluid=Water()) if wet else DEFAULT_WORLD
+    known = _known(model, around, (), None, True, True)
+    known = {key: item for key, item in known.items() if item.part not in ("gravity", "fluid")}
+    values = read_values(known, parameters)
+    for key, array in values.items():
+        if array.shape != known[key].shape:
+            raise ShapeError(
+                f"parameters[{key!r}]",
+                known[key].shape,
+                array.shape,
+                advice="a robot has one value: call this once per case",
+            )
+    found = model_of_case(model, {known[key]: plain(array) for key, array in values.items()})
+    return found if name is None else found._changed(found._parts, name)
 
 
 def _known(
@@ -323,7 +365,8 @@ def _acts_on_elements(item: Parameter, felt: bool) -> bool:
     """
     if item.part == "joint":
         return felt or item.path[0] != "armature"
-    return item.part in (*_PARTS, "element", GROUND) or (felt and item.part == "body")
+    felt_parts = ("body", PLACEMENT)
+    return item.part in (*_PARTS, "element", GROUND) or (felt and item.part in felt_parts)
 
 
 def _element_rows(

@@ -29,7 +29,7 @@ from tiburon.errors import (
 )
 from tiburon.functions.assembly import check_switched_start, closed_start, resting_position
 from tiburon.functions.contact import check_gaps
-from tiburon.functions.library import check_places
+from tiburon.functions.library import GEOMETRY, check_places
 from tiburon.loops.legs import platform_on_legs
 from tiburon.loops.metric import checked_tolerance
 from tiburon.loops.stabilization import (
@@ -119,117 +119,116 @@ def simulate(
     partition: Any = None,
     exchange: Any = None,
 ) -> Trajectory:
-    """Run a robot in its world; one, or a batch of cases.
+    """Simulate a robot in its world, one case or a batch.
 
-    Steps run natively and return to Python about every 20 ms. How they are grouped, what is
-    recorded and whether progress is shown never changes a bit of the motion, nor does being one
-    case of a batch, nor an event without action.
+    Steps run in native code, which returns to Python about every 20 ms. Recording, progress bars,
+    membership in a batch and events without actions do not change a bit of the motion.
 
-    Times are ``time + n * dt``. Duration, `control_dt` and `record_dt` are whole numbers of dt. A
-    method that adapts its steps takes its own between them, each case for itself.
+    Times are ``time + n * dt``. Duration, `control_dt` and `record_dt` must be integer multiples of
+    dt. Adaptive methods choose their own steps between these times, separately for each case.
 
     Args:
-        model: The robot. Loops stay closed: after every step positions and velocities are moved
-            back onto them, by as little as it takes.
-        duration: How long [s].
+        model: The robot. After every step, positions and velocities are projected onto loop
+            constraints by the smallest change in the metric of the mass matrix.
+        duration: Simulated time [s].
         q: Initial configuration [m or rad], shape (..., nq), with closed loops;
-            `model.neutral()` by default, or the pose "home" of a robot with loops.
-        v: Initial joint velocity [m/s or rad/s], shape (..., nv); at rest by default.
-        x: Continuous states of elements and controller at the start, shape (..., nx); their own
-            choice by default. Those that hold the independent velocities of `Embedding` are
-            selected anew.
-        world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
-        fluid: The water the robot is in: short for a world of this fluid. A list has one `Water`
-            per case, as an array of densities or currents in a `Water` has.
-        control: Decides commands. Marked with `traced`, it is compiled into the loop and runs at
-            every stage of the integrator, or every `control_dt` if that is given; it may have
-            states of its own (`state_names`, `initial_state`) and then returns commands and their
-            rates. One with discrete states (`discrete_state_names`, `initial_discrete_state`, found
-            in `state.own_z`) is sampled, every dt by default, and returns commands and their next
-            values. Any other function is called every `control_dt` while native steps run in
-            between; in a batch it gets arrays with the cases leading. It takes a `State` and
-            returns commands by name, or an array of joint forces.
-        control_dt: Time between two calls of the controller [s], 0.01 by default for functions
-            that are not traced.
-        command: Commands at the start, by name or as an array (..., commands); zero by default.
-            They hold where no controller replaces them.
-        forces: Elements, springs, cylinders and other parts that act beside the robot's own.
-        prescribed: Paths of joints that follow them exactly while the others react, by joint: a
+            by default that of the controller (`initial_position`, as of `LoadSharingControl`),
+            else `model.neutral()`, or the pose "home" of a robot with loops.
+        v: Initial joint velocity [m/s or rad/s], shape (..., nv); zero by default.
+        x: Initial continuous states of elements and controller, shape (..., nx); by default those
+            that the elements define. States for the independent velocities of `Embedding` are
+            selected again.
+        world: Gravity, ground and fluid; gravity (0, 0, -9.81) m/s^2 on land by default.
+        fluid: The surrounding water; short for a world with this fluid. A list has one `Water` per
+            case; so has a `Water` with arrays of densities or currents.
+        control: Controller: a function of a `State` that returns commands by name, or an array of
+            joint forces. Marked with `traced`, it is compiled into the loop and evaluated at every
+            stage of the integrator, or every `control_dt` if given. With continuous states
+            (`state_names`, `initial_state`) it returns commands and state rates. With discrete
+            states (`discrete_state_names`, `initial_discrete_state`, read from `state.own_z`) it is
+            sampled, every dt by default, and returns commands and next values. Other functions are
+            called every `control_dt`, with native steps in between; in a batch they receive arrays
+            with leading batch dimensions.
+        control_dt: Sampling period of the controller [s]; 0.01 by default for functions that are
+            not traced.
+        command: Constant commands, by name or as an array (..., commands); zero by default. A
+            controller overrides those that it returns.
+        forces: Elements, springs, cylinders and other parts in addition to those of the robot.
+        prescribed: Joints that follow paths exactly while the others react, by joint: a
             `JointPath` of the joint, or a formula of time (`Harmonic`, `Polynomial`); a list has
-            one JointPath per case. Their positions and velocities at the start are those of the
-            path. The forces that this takes are the quantity "prescribed_force".
+            one JointPath per case. Their initial positions and velocities are those of the
+            path. The required forces are the quantity "prescribed_force".
         passive: Whether friction and springs of the robot's joints act; "stick_slip" for Coulomb
-            friction that holds them at rest (see `elements_of`).
+            friction with stiction (see `elements_of`).
         limits: Whether joints stop at their limits.
         contact: "rigid" for contact with Coulomb friction and restitution by impulses at the end of
             each step, "compliant" for forces of springs, dampers and friction, "exact" for rigid
-            contact whose changes are located as events, False for none; by default, where the
+            contact whose changes are located as events, False for none. By default, if the
             world has ground that the robot can touch, compliant if the ground has a stiffness,
             else rigid (docs/contact.md).
-        contact_pairs: Names of two bodies each whose collision shapes may touch, "world" for the
+        contact_pairs: Pairs of bodies whose collision shapes may touch, "world" for the
             ground; by default the contact points of the robot, or the collision shapes of a tree
             without any, and the ground, and collision shapes of different trees.
-        contact_law: The law of contact. Rigid: "coulomb", the default, or "convex", under which
-            points that slide lift off (docs/contact.md). Compliant: a function of a `Touch` that
+        contact_law: Contact law. Rigid: "coulomb", the default, or "convex", under which
+            sliding points lift off (docs/contact.md). Compliant: a function of a `Touch` that
             returns the normal force [N], or the normal force and the tangential force on the first
             body; spring and damper of the materials by default.
-        contact_tolerance: Residual of the laws of rigid contact at which its impulses are
+        contact_tolerance: Residual of the rigid contact laws at which impulses are
             accepted, relative to the largest impulse of the step: 1e-8 by default, 1e-13 to 1e-3.
-        sensors: Sensors; a controller finds readings in `state.sensors`, and
-            they are recorded.
+        sensors: Sensors; controllers read them from `state.sensors`, and they are recorded.
         events: Events to detect.
-        method: Name of the integrator: "rk4", "semi_implicit_euler", "dopri5", ...; "rk4" by
+        method: Integrator: "rk4", "semi_implicit_euler", "dopri5", ...; "rk4" by
             default, "dop853" with exact contact.
-        dt: Length of a step [s]; of adaptive methods, the distance of the times at which they
+        dt: Step size [s]; for adaptive methods, the spacing of the times at which they
             can be recorded and controlled.
         rtol: Relative tolerance of velocities; adaptive methods only. 1e-6 by default, 1e-12 with
             exact contact.
         atol: Absolute tolerance in the units of the states; 1e-8 by default, 1e-13 with exact
             contact.
-        adaptive: Whether steps adapt; by default those of methods that can.
-        keep_inertia: Steps that share the factored mass matrix and the bias force; equal steps of
-            one-step methods only. None to compute both at every stage.
+        adaptive: Whether the step size is adaptive; by default for methods that support it.
+        keep_inertia: Number of steps that share the factored mass matrix and the bias force; for
+            one-step methods with constant steps. None to compute both at every stage.
         redundancy_tolerance: Singular value of the constraints, relative to the largest, below
-            which they count as redundant, and loop-closure error [m or rad] that the run may leave
-            where they disagree: for linkages whose lengths and axes are given to some digits only.
-            By default constraints are redundant if they are so exactly (docs/numbers.md).
-        loop_method: `Penalty(stiffness)` or `Baumgarte(alpha, beta)` to hold loops by forces or by
-            corrected accelerations instead of projections, `Embedding(basis, decay)` to integrate
+            which they are treated as redundant, and the loop-closure error [m or rad] that the run
+            may leave where they disagree: for linkages with rounded lengths and axes. By default
+            only exactly redundant constraints are (docs/numbers.md).
+        loop_method: `Penalty(stiffness)` or `Baumgarte(alpha, beta)` to enforce loops by forces or
+            corrected accelerations instead of projection, `Embedding(basis, decay)` to integrate
             independent velocities, `DeNOC(state)` for platforms on legs; with explicit methods. The
-            start need not be closed then, but for a minimal state. By default steps are projected
-            onto the loops, without gains.
+            initial configuration need not be closed then, except for a minimal state. By default
+            steps are projected onto the loop constraints, without gains.
         record_dt: Time between two recorded rows [s]; 0.01 by default.
         record_every: Steps between two recorded rows, instead of `record_dt`.
-        record: Names of quantities that `Trajectory.data` holds beside states and commands.
-        time: Time at the start [s].
-        parameters: Values that replace those of the robot, its surroundings, what acts on it and
-            its controller, by name: ``{"vehicle.mass": [10.0, 12.0], "control.stiffness": 40.0}``;
-            one value, or one per case with the cases leading. `parameters` of this package lists
-            all names. Changing values compiles nothing.
-        case_numbers: Number of each case, from which the noise of its sensors follows; 0, 1, 2, ...
-            by default. A part of a batch has the noise it has in the whole.
-        threads: Most threads to use.
-        progress: True for a bar after the first second, False for none, a function of simulated
-            time and duration [s]; by default a bar if a person is watching.
+        record: Names of quantities to add to `Trajectory.data`, besides states and commands.
+        time: Initial time [s].
+        parameters: Values that replace those of the robot, the world, elements and
+            controller, by name: ``{"vehicle.mass": [10.0, 12.0], "control.stiffness": 40.0}``;
+            one value, or one per case in the leading dimension. `parameters` of this package lists
+            all names. Changed values do not recompile.
+        case_numbers: Number of each case, which determines its sensor noise; 0, 1, 2, ...
+            by default. A part of a batch thus has the same noise as in the whole.
+        threads: Maximum number of threads.
+        progress: True for a progress bar after the first second, False for none, or a function of
+            simulated time and duration [s]; by default a bar in interactive terminals.
         budget: Wall-clock time after which the run stops [s].
-        store: Path of a Zarr directory for rows, which are written during the run, for runs larger
+        store: Path of a Zarr directory to which rows are written during the run, for runs larger
             than memory.
         partition: The robot in parts, from `partition` of this package: one case, the motion of
-            the undivided robot to rounding, and for given cuts the same bits on every number of
+            the undivided robot to round-off, and for given cuts the same bits on any number of
             processes (docs/processes.md).
-        exchange: Where the parts are computed: `ThreadExchange()`, `MPIExchange()`; one after
-            another in this process by default.
+        exchange: Where the parts are computed: `ThreadExchange()`, `MPIExchange()`; sequentially
+            in this process by default.
 
     Returns:
-        The run. `run.outcome` is how it ended: finished, by an event, diverged, interrupted or
-        out of budget; in a batch each case has its own in `run.outcomes`, and its states
+        The run. `run.outcome` describes how it ended: finished, by an event, diverged, interrupted
+        or out of budget; in a batch each case has its own in `run.outcomes`, and its states
         after its end are NaN.
 
     Raises:
         ShapeError: If an array does not fit.
         NonFiniteError: If an array holds NaN or infinity.
-        DomainError: If a time makes no sense, if loops are open at the start, or if a robot with
-            loops rests exactly in a singular configuration.
+        DomainError: If a time is invalid, if loops are open at the start, or if a robot with
+            loops starts at rest exactly in a singular configuration.
         LoopError: If constraints are nearly redundant and disagree by more than the tolerance.
         ModelError: If elements, events or sensors do not fit the robot.
 
@@ -301,20 +300,24 @@ class Preparation(NamedTuple):
         The arguments are those of `simulate`.
         """
         setup, system, model = self.setup, self.system, self.system.model
+        if q is None and hasattr(setup.control, "initial_position"):
+            q = setup.control.initial_position(model)
         batch, state, held, rows = _start(system, q, v, x, command, self.varied)
         if system.prescribes:
             _start_on_paths(system, state, setup.begin, rows.get(ELEMENTS), (q is None, v is None))
         if model.loops and (not setup.loop_method or setup.loop_method[:2] == ("denoc", "minimal")):
-            _close(system, state, setup.begin)
+            _close(system, state, setup.begin, rows)
         if system.coordinates is not None:
             inner = state[:, model.nq + model.nv :]
             inner[:, system.coordinates.states] = starting_coordinates(system, state[:, : model.nq])
         if system.is_exact or any(isinstance(element, RigidContact) for element in self.touching):
-            check_gaps(model, state[:, : model.nq], self.around, self.contact_pairs, setup.begin)
+            check_gaps(
+                model, state[:, : model.nq], self.around, self.contact_pairs, setup.begin, rows
+            )
         if system.contact is not None:
             nq, moving = model.nq, model.nq + model.nv
             held[:, system.discrete] = starting_states(
-                system, state[:, :nq], state[:, nq:moving], setup.begin
+                system, state[:, :nq], state[:, nq:moving], setup.begin, rows
             )
         refuse_long_contact_steps(
             system,
@@ -438,6 +441,8 @@ def prepare(model: Model, duration: float, **options: Any) -> Preparation:
         _refuse_loop_method(setup, touching, exact, keep_inertia)
     if motions:
         _refuse_prescribed(setup, exact, keep_inertia)
+    if varied is not None and GEOMETRY in varied.rows:
+        _refuse_geometry(setup, touching, exact)
     if varied is not None or parted is not None:
         system = setup.system(parted)
     elif not (extra or setup.traced or setup.redundancy_tolerance or setup.loop_method):
@@ -735,6 +740,24 @@ def _refuse_prescribed(setup: RunSetup, exact: bool, keep_inertia: int | None) -
         raise OptionError("method with prescribed joints and loops", able, setup.method)
 
 
+def _refuse_geometry(setup: RunSetup, touching: Sequence[Any], exact: bool) -> None:
+    """Refuse runs that would take the geometry of the robot itself for that of their cases."""
+    other = ""
+    if exact:
+        other = "exact contact, whose events are computed with the robot itself; use 'rigid'"
+    elif any(c.is_located for element in touching for c in element.candidates):
+        other = "contact of meshes, located with the robot itself; cover them: tb.cover_meshes"
+    elif setup.loop_method and setup.loop_method[0] not in ("penalty", "baumgarte"):
+        other = "loop_method, which selects joints of the robot itself; leave it out"
+    if other:
+        names = [n for n in setup.named or () if n.endswith((".translation", ".rotation"))]
+        raise ModelError(
+            f"parameters[{names[0]!r}]: geometry at run time does not go with {other}, or simulate "
+            "the robot that tb.with_parameters(model, values) returns",
+            name=setup.model.name,
+        )
+
+
 def _start_on_paths(
     system: System,
     state: Array,
@@ -776,7 +799,7 @@ def _start_on_paths(
                 row[where] = values
 
 
-def _close(system: System, state: Array, begin: float) -> None:
+def _close(system: System, state: Array, begin: float, rows: Mapping[str, Array]) -> None:
     """Check that cases start on their loops, and close gaps of rounding in place."""
     model = system.model
     nq, nv = model.nq, model.nv
@@ -794,10 +817,11 @@ def _close(system: System, state: Array, begin: float) -> None:
             offset,
             begin,
             system.redundancy_tolerance,
+            rows,
         )
         return
     q, v = state[:, :nq], state[:, nq : nq + nv]
-    found = closed_start(model, q, v, begin, system.redundancy_tolerance)
+    found = closed_start(model, q, v, begin, system.redundancy_tolerance, rows)
     state[:, :nq], state[:, nq : nq + nv] = found
 
 

@@ -11,7 +11,6 @@ every kernel that contains it.
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -93,7 +92,7 @@ PLAIN_CLOCK = 4
 
 
 def traced_rates(
-    system: System, manifold: Manifold, p: Sequence[Scalar]
+    system: System, manifold: Manifold, p: Sequence[Scalar], *, updated: bool = False
 ) -> tuple[Callable[..., Scalars], Callable[..., Scalars]]:
     """Return the rates of a system as traced functions, which all stages of a step share.
 
@@ -101,6 +100,7 @@ def traced_rates(
         system: The system.
         manifold: Its positions.
         p: Run-time parameters of its elements.
+        updated: Whether discrete states were last updated in the state of the rates.
 
     Returns:
         A function of q, w, held values u and time; and one of u, q, w and time, which computes what
@@ -109,11 +109,11 @@ def traced_rates(
 
     @function
     def rates(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
-        return system.rates(q, w, u, time, p)
+        return system.rates(q, w, u, time, p, updated=updated)
 
     @function
     def guided_rates(guided: Any, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
-        return system.rates(guided.q, w, u, time, p, guided)
+        return system.rates(guided.q, w, u, time, p, guided, updated)
 
     def rates_under(u: Scalars, q: Scalars, w: Scalars, time: Scalar) -> Scalars:
         found: Scalars
@@ -135,11 +135,18 @@ class Stepping:
             the length of the step [s] and the time at its start [s]; returns the first four one
             step later, with closed loops; contacts change their discrete states among the held
             values.
-        under: Returns, for held values, the rates that the method integrates.
+        under: Returns, for held values, the rates that the method integrates; and for the state
+            at which a step begins, where elements may know their forces from the last one.
     """
 
     def __init__(
-        self, system: System, method: Method, p: Sequence[Scalar] = (), *, settles: bool = True
+        self,
+        system: System,
+        method: Method,
+        p: Sequence[Scalar] = (),
+        *,
+        settles: bool = True,
+        reuses: bool = True,
     ) -> None:
         """Prepare for steps of a method.
 
@@ -148,6 +155,8 @@ class Stepping:
             method: The integrator.
             p: Run-time parameters of the elements.
             settles: Whether states are moved back onto loops after a step.
+            reuses: Whether a step begins with the contact forces in its discrete states. Not where
+                it is differentiated by its state.
         """
         self.manifold = manifold = system.manifold()
         parted = system.partition
@@ -156,10 +165,21 @@ class Stepping:
         rates, rates_under = traced_rates(system, manifold, p)
         implicit = ImplicitRates(system, p) if method.is_implicit else None
 
-        def under(u: Scalars) -> Any:
+        first_under = rates_under
+        if system.acts_in_contact and reuses:
+            _, first_under = traced_rates(system, manifold, p, updated=True)
+
+        def under(u: Scalars, start: tuple[Any, ...] = (None, None)) -> Any:
             if implicit is not None:
                 return implicit.under(u)
-            return partial(rates_under, u) if kept is None else kept.under(u)
+            if kept is not None:
+                return kept.under(u)
+
+            def rates(q: Scalars, w: Scalars, time: Scalar) -> Scalars:
+                begins = q is start[0] and w is start[1]
+                return (first_under if begins else rates_under)(u, q, w, time)
+
+            return rates
 
         @function
         def settled(q: Scalars, w: Scalars, time: Scalar) -> tuple[Scalars, Scalars]:
@@ -176,7 +196,7 @@ class Stepping:
                 if parted is not None and parted.holds_remote:
                     moved = parted.held_advance(system, method, manifold, under(u), start, h, time)
                     return (*moved, ())
-                return method.advance(manifold, under(u), *start, h, time)
+                return method.advance(manifold, under(u, start), *start, h, time)
 
             if system.ends_in_contact:
                 q, w, memory, held = system.touch(manifold, rates, start, free, u, h, time, p)

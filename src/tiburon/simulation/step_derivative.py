@@ -89,7 +89,7 @@ def step_columns(
         time: At its start [s].
         p: Run-time parameters of the elements.
     """
-    stepping = Stepping(system, METHODS[method], p, settles=False)
+    stepping = Stepping(system, METHODS[method], p, settles=False, reuses=False)
     model = system.model
     joints, n = movable_joints(model), model.nv
     idle = (0.0,) * (len(system.command_names) - n)

@@ -131,12 +131,12 @@ __all__ = [
 Scalars = tuple[Scalar, ...]
 
 
-MAX_CONTACT_RESIDUAL = 1e-4
-"""Relative residual of contact impulses above which a step has failed, whatever its tolerance.
+MAX_CONTACT_RESIDUAL = 1e-3
+"""Relative residual of contact impulses above which a step has failed, whatever its tolerance."""
 
-Where bodies are pressed together impulses grow with every iteration, so that the residual relative
-to them shrinks: a block between a press and the ground ends at 4e-4. Steps that are merely slow to
-converge end below 1e-5."""
+MAX_CLOSING = 1e-3
+"""Share of the speed of approach that contact impulses may leave; a step that leaves more has
+failed, however small its residual is relative to impulses."""
 
 MAX_GAP = 1e100
 """Sum of gaps that is a number [m]."""
@@ -488,6 +488,7 @@ class System:
         time: Scalar = 0.0,
         p: Sequence[Scalar] | None = None,
         guided: "Guided | None" = None,
+        updated: bool = False,
     ) -> Scalars:
         """Return the time derivative of w: joint accelerations, then rates of continuous states.
 
@@ -498,8 +499,9 @@ class System:
             time: Time [s].
             p: Run-time parameters of the elements; their own by default.
             guided: What independent velocities determine in this state, where it is known.
+            updated: Whether discrete states were last updated in this very state.
         """
-        return self.motion(q, w, u, time, p, guided)[0]
+        return self.motion(q, w, u, time, p, guided, updated)[0]
 
     def motion(
         self,
@@ -509,13 +511,14 @@ class System:
         time: Scalar = 0.0,
         p: Sequence[Scalar] | None = None,
         guided: "Guided | None" = None,
+        updated: bool = False,
     ) -> tuple[Scalars, Scalars]:
         """Return the rates, and the constraint forces of loops [N or N m]."""
         if self.is_guided:
             guided = guided or self.guided_state(q, w)
             q, w = guided.q, (*guided.v, *w[self.model.nv :])
         q, v, x = self._parts(q, w)
-        here, driving, own = self._acting(q, v, x, u, time, p)
+        here, driving, own = self._acting(q, v, x, u, time, p, updated)
         vd, forces = self._accelerations(
             here, q, v, x, driving.force, self.prescribed(time, p), guided
         )
@@ -632,11 +635,12 @@ class System:
         u: Sequence[Scalar],
         time: Scalar,
         p: Sequence[Scalar] | None,
+        updated: bool = False,
     ) -> tuple[Setting, Driving, Sequence[Scalar]]:
         """Return the conditions with all external forces, joint forces, and controller rates."""
         # visits recorded as steps take what belongs to their body from joint vectors only
         here = self._setting(q, v, time)
-        driving, own = self.driven(here, q, v, x, u, time, p)
+        driving, own = self.driven(here, q, v, x, u, time, p, updated)
         external = here.external
         acting = forces_on_bodies(here.plan, q, summed_wrenches(driving.wrenches), "frame")
         if acting is not None:
@@ -652,13 +656,14 @@ class System:
         u: Sequence[Scalar],
         time: Scalar,
         p: Sequence[Scalar] | None = None,
+        updated: bool = False,
     ) -> tuple[Driving, Sequence[Scalar]]:
         """Evaluate controller and elements; return their actions and the controller's rates."""
         own: Sequence[Scalar] = u[len(self.command_names) : self.readings.start]
         commands = u
         if self.control is not None and not self.held:
             commands, own = self.decide(q, v, x, u, time)
-        return self.drive(here, q, v, x, commands, time, p, u[self.discrete]), own
+        return self.drive(here, q, v, x, commands, time, p, u[self.discrete], updated), own
 
     def _constraints(
         self, here: Setting, q: JointVector, v: JointVector, x: Sequence[Scalar]
@@ -1109,6 +1114,7 @@ class System:
             )
         # the outcome reports smaller misses at the end of the run
         solved = found.residual <= np.maximum(p[at_p][-1], MAX_CONTACT_RESIDUAL)
+        solved = solved & (found.pressed.left <= MAX_CLOSING * found.pressed.approach)
         # gaps of points beyond the grid of the ground are not numbers, which comparisons hide
         over = sum((point.geometry.gap for point in posed.points), 0.0) < MAX_GAP
         q_end = tuple(require(solved & over, x, UNSOLVED_CONTACT) for x in q_end)
@@ -1178,8 +1184,8 @@ class System:
 
     def contact_failure(
         self, manifold: Any, q: Scalars, w: Scalars, u: Scalars, h: Scalar, time: Scalar
-    ) -> tuple[str, float] | None:
-        """Return the contact point with the largest residual of a step, and the residual.
+    ) -> tuple[str, str] | None:
+        """Return the contact point for which a step failed, and what is wrong with it.
 
         None if the impulses meet the tolerance. Arguments are floats, as of `touch`.
         """
@@ -1192,9 +1198,12 @@ class System:
 
         posed = self.posed_contact(manifold, rates, q, w, u, h, time, p)
         found, _ = self._solved_contact(posed, w, u, h, time)
+        pressed, names = found.pressed, element.point_names
+        if pressed.left > MAX_CLOSING * pressed.approach:
+            return names[int(pressed.worst)], f"which goes on closing at {pressed.left:.2g} m/s"
         if found.residual <= max(p[at_p][-1], MAX_CONTACT_RESIDUAL):
             return None
-        return element.point_names[int(found.worst)], float(found.residual)
+        return names[int(found.worst)], f"of a residual of {found.residual:.2g}"
 
     def _loops_at(self, plan: Plan, q: Sequence[Scalar], x: Sequence[Scalar]) -> tuple[Any, ...]:
         """Return the Jacobian of closed loops and its rank cut; nothing for a tree."""
@@ -1262,11 +1271,12 @@ class System:
         time: Scalar,
         p: Sequence[Scalar] | None = None,
         z: Sequence[Scalar] = (),
+        updated: bool = False,
     ) -> Driving:
         """Evaluate all elements under given commands; the arguments are those of `rates`."""
         driving = Driving(u[: self.model.nv])
         kinematics = StateKinematics(here, q, v)
-        for element, size, now in self._contexts(kinematics, x, u, z, time, p):
+        for element, size, now in self._contexts(kinematics, x, u, z, time, p, updated):
             driving.take(self.model, element, element.act(now), size.states)
         return driving
 
@@ -1297,6 +1307,7 @@ class System:
         z: Sequence[Scalar],
         time: Scalar,
         p: Sequence[Scalar] | None,
+        updated: bool = False,
     ) -> "Iterator[tuple[Element, _Sizes, ElementContext]]":
         """Yield each element with the sizes of its parts and its context in a state."""
         parameters = self._run_time(ELEMENTS) if p is None else p
@@ -1315,6 +1326,7 @@ class System:
                     tuple(parameters[at_p : at_p + size.parameters]),
                     tuple(handles[at_t:end_t]),
                     tuple(z[at_z : at_z + size.discrete]),
+                    updated,
                 ),
             )
             at_x, at_u, at_z = at_x + size.states, at_u + size.commands, at_z + size.discrete

@@ -118,6 +118,11 @@ class Manifold:
             found[place] if place in found else call(place, *own) for place, own in enumerate(given)
         ]
 
+    def first_like(self, name: str) -> int:
+        """Return the place of the first joint that moves as one does, by the name of that one."""
+        place = self.joint_names.index(name)
+        return next((places[0] for places in self._like if place in places), place)
+
     @cached_property
     def _like(self) -> list[list[int]]:
         """Places of ball joints, and of free ones."""

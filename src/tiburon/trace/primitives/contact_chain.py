@@ -6,34 +6,38 @@ Symbols, as in `tiburon.contact.rigid`:
     m, a        positions in the middle and at the end of a step of constant velocity
     v_f         velocity at a without impulses; J rows of the contacts at a, J_0 normal rows at the
                 start
-    w           J^T p turned into velocity: H w = J^T p; E = H^-1 d(H w - J^T p)/da at constant w, p
+    H, A        mass matrix at a, H = L^T D L; A = J L^-1 D^-1/2, with the zeros of J and of its
+                ancestors
+    w           J^T p turned into velocity: H w = J^T p; F = d(H w - J^T p)/da at constant w and p,
+                X = D^-1/2 L^-T F
     s           the same for the impulses that act on the mean velocity of the step, with those that
-                close gaps: E_s
-    G = H^-1 J^T
+                close gaps: F_s, X_s
     T, N        change of J x with a, tangential rows for the velocity after impulses; normal rows
                 for the velocities after impulses, before, at the start, and the mean one
     S           derivatives of bound, approach and share of each contact by the gap at the start,
                 the gap at a, and the normal velocities at a at the start and at the end
     P, Q        derivatives of impulses by velocities, by least impulses
-    R           minus the inverse of J_n G_n, for contacts that are held: impulses that close gaps
+    R           minus the inverse of A_n A_n^T, for contacts that are held: impulses that close gaps
 
 Directions are the columns of all matrices below:
 
     da = M_a dq + C_a dv            dm = M_m dq + C_m dv
     dvd = A dm + B dv + T dtau      dv_f = V dv + U dvd
-    r = d(J v_f, its normal part replaced by the bound) + (dJ w - J E) da
-    dp = P r + Q dp_0               dv+ = dv_f + G dp - E da
+    r = d(J v_f, its normal part replaced by the bound) + (dJ w - A X) da
+    dp = P r + Q dp_0               dv+ = dv_f + L^-1 D^-1/2 (A^T dp - X da)
     d(timed) = lasting dp + p d(lasting)
-    dmean = (dv + dv_f) / 2 + G (d(timed) + d(lambda)) - E_s da
+    dmean = (dv + dv_f) / 2 + L^-1 D^-1/2 (A^T (d(timed) + d(lambda)) - X_s da)
     dq+ = M dq + C dmean            dv_end = O_v dv + O_m dmean + O_p dv+
 
-The bound changes with the normal velocity at the end by 1 in all cases, so that r = J (dv_f - E da)
-and parts that are sparse. Restitution needs the normal impulses of compression, too, whose r
+In the metric of H impulses act through the rows of A, which have few elements: neither H^-1 nor
+H^-1 J^T, which are dense, are formed, and what a contact costs does not depend on how many there
+are. The bound changes with the normal velocity at the end by 1 in all cases, so that r is J dv_f
+and parts that depend on da. Restitution needs the normal impulses of compression, too, whose r
 differs by a matrix times da.
 
-Every product has rows of all directions on its right-hand side: of its left factor two rows or
-three are held in registers while a loop goes over the directions. Rows of contacts are stored where
-they are not zero: at the joints that carry one of their bodies.
+What depends on da is spread over the directions first. The rest goes from impulses to results for a
+few directions at a time, whose rows then stay close to the processor where each holds several
+cases.
 
 M_a to O_p are block diagonal, a block per joint. For joints whose variables simply add they are 1,
 0 or a part of the step; blocks are arguments for the other joints only.
@@ -50,6 +54,7 @@ from tiburon.trace.graph import Graph
 from tiburon.trace.primitives.friction import support_form
 from tiburon.trace.primitives.friction_derivative import FrictionResponse, write_negative_inverse
 from tiburon.trace.primitives.primitive import Index, Machine, Memory, Number, Primitive
+from tiburon.trace.primitives.tree import TreeLayout, substitute_inward, substitute_outward
 
 __all__ = ["BLOCKS", "ROWS", "SHARES", "ContactChain"]
 
@@ -63,24 +68,32 @@ SHARES = (
     "lasting",
     "share",
     "sudden",
+    "is_closed",
     "of_approach",
     "of_returned",
     "of_impulse",
     "has_least",
-    "is_closed",
     "returned_by_approach",
     "returned_by_impulse",
 )
 """Values of a contact: the share of the step over which its impulse lasts, the time left, the
-sudden share and the factors of approach, returned impulse and normal impulse in its change; whether
-it has a least impulse, and whether its gap is closed; the factors of approach and normal impulse of
-compression in the impulse that restitution returns."""
+sudden share, whether its gap is closed; where restitution may return something, also the factors of
+approach, returned impulse and normal impulse in the change of the sudden share; whether it has a
+least impulse; the factors of approach and normal impulse of compression in the impulse that
+restitution returns."""
+
+WITHOUT_RETURN = 4
+"""Number of `SHARES` of contacts that do not bounce."""
 
 UNROLLED = 12
 """Terms of a product that are added before the sum is stored."""
 
 LANES = 8
-"""Rows of directions are filled up with zeros to a multiple of this: loops without a remainder."""
+"""Rows of directions of one case are filled up with zeros to a multiple of this: loops without a
+remainder."""
+
+PANEL = 6
+"""Directions that are treated at a time where each number is that of several cases."""
 
 ONCE = "linearizations of steps with contact have no derivatives"
 
@@ -88,11 +101,11 @@ ONCE = "linearizations of steps with contact have no derivatives"
 class ContactChain(Primitive):
     """Multiply the derivatives of all parts of a step with contact to those of the step.
 
-    Arguments: h; A, B, T; rows of E, E_s and G beside each other; for each contact its `ROWS`, each
-    over its support; S, twelve per contact; blocks in the order of `BLOCKS`; the contact problem
-    and its solution, from which P and Q follow (`FrictionResponse`); impulses p; ten values per
-    contact: `SHARES`; for the compression, zeros without restitution: by how much its T and N after
-    impulses differ, three rows per contact over its support, and its E; its solution: least
+    Arguments: h; A, B, T; the factor of H and D^-1/2; F and F_s at their `places`; for each contact
+    its `ROWS`, each over its support; S, twelve per contact; blocks in the order of `BLOCKS`; the
+    contact problem and its solution, from which P and Q follow (`FrictionResponse`); values of each
+    contact: `SHARES`. Where contacts may bounce also, for the compression: by how much its T and N
+    after impulses differ, three rows per contact over its support, and its F; its solution: least
     impulses, impulses, y and alpha. Results: the derivatives of the step by position and velocity,
     2 n rows of 2 n columns; those by force, 2 n rows of n columns.
 
@@ -100,46 +113,47 @@ class ContactChain(Primitive):
         size: Number of velocity variables, n.
         supports: For each contact the variables where its rows are not zero.
         blocks: First variable and number of variables of each joint with blocks of its own.
+        places: Elements of F that are not zero, row by row.
         response: P and Q.
+        bounces: Whether restitution may return something.
         compression_count: Number of arguments for how the compression differs.
     """
 
     def __init__(
         self,
-        size: int,
+        parents: Sequence[int],
         supports: Sequence[Sequence[int]],
         blocks: Sequence[tuple[int, int]],
+        places: Sequence[int],
         response: FrictionResponse,
+        *,
+        bounces: bool,
     ) -> None:
         self.supports = tuple(tuple(support) for support in supports)
-        self.size, self.contacts, self.blocks = size, len(self.supports), tuple(blocks)
-        self.response = response
+        self.layout, self.size = TreeLayout(parents), len(parents)
+        self.contacts, self.blocks = len(self.supports), tuple(blocks)
+        self.places, self.response, self.bounces = tuple(places), response, bounces
         lengths = [len(support) for support in self.supports]
         form = [*lengths, *itertools.chain(*self.supports), len(self.blocks)]
         form += [*itertools.chain(*self.blocks), response.size, *support_form(response.supports)]
-        super().__init__("contact_chain", size, self.contacts, *form)
-        n, c = size, self.contacts
+        form += [int(bounces), len(self.places), *self.places, *(i + 1 for i in parents)]
+        super().__init__("contact_chain", self.size, self.contacts, *form)
+        n, c, count = self.size, self.contacts, len(self.places)
         own = len(BLOCKS) * sum(count * count for _, count in self.blocks)
         rows = len(ROWS) * sum(lengths)
+        self.share_count = len(SHARES) if bounces else WITHOUT_RETURN
         # the matrix, b and mu of all contact problems of a step are the same
         self.solution_count = 5 * c + response.size
-        sizes = [1, 3 * n * n, n * self.solved_width, rows, 12 * c, own, response.argument_count]
-        sizes += [3 * c, len(SHARES) * c, 3 * sum(lengths), n * n, self.solution_count]
-        places = (*itertools.accumulate(sizes, initial=0),)
-        self.slopes, self.solved, self.rows, self.S, self.own, self.problem = places[1:7]
-        self.p, self.shares, self.D, self.first_E, self.first, self.argument_count = places[7:]
+        sizes = [1, 3 * n * n, self.layout.stored, n, 2 * count, rows, 12 * c, own]
+        sizes += [response.argument_count, self.share_count * c]
+        sizes += [3 * sum(lengths), count, self.solution_count] if bounces else [0, 0, 0]
+        starts = (*itertools.accumulate(sizes, initial=0),)
+        self.slopes, self.factor, self.roots, self.F, self.rows, self.S, self.own = starts[1:8]
+        self.problem, self.shares, self.D, self.first_F, self.first = starts[8:13]
+        self.argument_count = starts[13]
         self.compression_count = self.first - self.D
+        self.p = self.problem + response.p
         self.result_count = 6 * n * n
-
-    @property
-    def solved_width(self) -> int:
-        """Columns of E, E_s and G together."""
-        return 2 * self.size + 3 * self.contacts
-
-    @property
-    def width(self) -> int:
-        """Length of a row of directions."""
-        return -(-3 * self.size // LANES) * LANES
 
     def tangent(
         self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
@@ -154,14 +168,14 @@ class ContactChain(Primitive):
         raise TraceError(ONCE)
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
-        """Go from impulses to velocities, mean velocities and the end of the step."""
+        """Spread what depends on positions, then go from impulses to the end of the step."""
         chain = _Chain(m, given, self)
         chain.move_freely()
+        chain.displace()
         chain.pose()
-        chain.solve()
-        chain.time()
-        chain.close_gaps()
-        chain.finish(found)
+        chain.respond()
+        chain.go_through(found)
+        chain.add_identities(found)
 
 
 class _Contact(NamedTuple):
@@ -176,15 +190,33 @@ class _Contact(NamedTuple):
     different: Index
     """Place of what the compression changes of them."""
 
+    metric: Index
+    """Place of its rows of A."""
+
     length: int
     """Length of its support."""
 
     columns: list[Index]
     """Its support."""
 
+    pushes: list[Index]
+    """The columns of its rows of A."""
+
     def place(self, name: str, i: int) -> Index:
         """Return the place of an element of one of its `ROWS`."""
         return self.first + (ROWS.index(name) * self.length + i)
+
+
+class _Panel(NamedTuple):
+    """Some of the directions."""
+
+    first: Index
+    """The first one."""
+
+    sides: Sequence[tuple[int, int, Index, Index]]
+    """For each matrix of the results that they belong to: the first direction and the one after the
+    last, counted within the panel; place of the first in row 0 of the results, and length of
+    rows."""
 
 
 class _Chain:
@@ -192,36 +224,45 @@ class _Chain:
 
     def __init__(self, m: Machine, given: Memory, of: ContactChain) -> None:
         self.m, self.given, self.of = m, given, of
-        self.n, self.c, self.width = of.size, of.contacts, of.width
-        n, c, width = self.n, self.c, self.width
+        self.n, self.c = of.size, of.contacts
+        n, c = self.n, self.c
+        whole = 3 * n if m.is_wide else -(-3 * n // LANES) * LANES
+        self.width = width = whole
+        """Length of a row of directions."""
+        self.panel = min(PANEL, n) if m.is_wide else whole
+        """Directions of a panel."""
         self.zero, self.one, self.half = (m.constant(x) for x in (0.0, 1.0, 0.5))
         self.h = m.load(given, 0)
         self.free = m.memory(n * width)
-        """dv_f - E da; dv+ in the end."""
-        self.mean = m.memory(n * width)
-        """dmean."""
+        """dv_f."""
+        self.moved = m.memory(2 * n * width)
+        """Minus X da, then minus X_s da."""
         self.right = m.memory(3 * c * width)
-        """r."""
-        self.normal = m.memory(c * width)
-        """J_n (dv_f - E da)."""
-        self.p = m.memory(3 * c * width)
-        """dp."""
-        self.timed = m.memory(3 * c * width)
-        """Impulses on the mean velocity."""
-        self.closing = [m.memory(c * width) for _ in range(2)]
-        """Changes of approach and share of each contact."""
-        self.returned = m.memory(c * width)
-        """Changes of the impulses that restitution returns."""
+        """r without J dv_f."""
         self.gaps = m.memory(c * width)
-        """Gaps at the end of the step, over its length."""
-        self.JG = m.memory(3 * c * c)
+        """Gaps at the end of the step without impulses and dv_f, over its length."""
+        self.closing = [m.memory(c * width) for _ in range(2)]
+        """Changes of approach and share of each contact without J dv_f."""
+        self.differs = m.memory(3 * c * width) if of.bounces else None
+        """By how much r of the compression differs."""
+        self.count = 3 if of.bounces else 2
+        self.X = m.memory(n * self.count * n)
+        """X, X_s and that of the compression beside each other."""
+        self.P = m.memory(of.response.result_count)
+        self.R = m.memory(c * c)
+        self.first_P = m.memory(3 * c * c) if of.bounces else None
+        """Normal rows of P of the compression."""
         self._row = m.memory(n)
-        self.times = self._sum_of_squares(
-            [self._slope(part) for part in range(4, 12)] + [self._share("of_returned")]
-        )
-        """Zero where no lasting share changes."""
-        self.returns = self._sum_of_squares([self._share("returned_by_approach")])
-        """Zero where restitution returns nothing."""
+        # rows of a panel
+        w = self.panel
+        self.r, self.normal, self.left = m.memory(3 * c * w), m.memory(c * w), m.memory(c * w)
+        """r; J_n dv_f; gaps that impulses on the mean velocity leave, over h."""
+        self.p = m.memory(3 * c * 2 * w)
+        """dp, and beside it the impulses on the mean velocity."""
+        self.pushed = m.memory(n * 2 * w)
+        """Both as changes of velocity; dv+ and dmean in the end."""
+        self.returned, self.least = m.memory(c * w), m.memory(c * w)
+        """What restitution returns, and least impulses; unused without."""
 
     # arguments
 
@@ -232,47 +273,40 @@ class _Chain:
     def _share(self, name: str) -> Callable[[Index], Number]:
         """Return a function of a contact: one of its `SHARES`."""
         place = SHARES.index(name) + self.of.shares
-        return lambda k: self.m.load(self.given, k * len(SHARES) + place)
-
-    def _sum_of_squares(self, values: Sequence[Callable[[Index], Number]]) -> Memory:
-        m, found = self.m, self.m.memory(1)
-        m.store(found, 0, self.zero)
-        for k in m.loop(0, self.c):
-            for value in values:
-                x = value(k)
-                m.store(found, 0, m.add_product(x, x, m.load(found, 0)))
-        return found
-
-    def _some(self, of: Memory) -> Iterator[None]:
-        """Run the body of a `for` where a sum of squares is not zero."""
-        return self.m.iterate(1, lambda: self.m.less(self.zero, self.m.load(of, 0)))
-
-    def _E(self, i: Index, j: Index) -> Number:
-        return self.m.load(self.given, i * self.of.solved_width + j + self.of.solved)
-
-    def _Es(self, i: Index, j: Index) -> Number:
-        return self.m.load(self.given, i * self.of.solved_width + j + (self.of.solved + self.n))
-
-    def _G(self, i: Index, j: Index) -> Number:
-        return self.m.load(self.given, i * self.of.solved_width + j + (self.of.solved + 2 * self.n))
+        return lambda k: self.m.load(self.given, k * self.of.share_count + place)
 
     def _contacts(self) -> Iterator[_Contact]:
         """Visit the contacts in order, in loops over neighbors with equally long supports."""
-        m, supports, begin = self.m, self.of.supports, 0
-        start, changed = self.of.rows, self.of.D
+        m, supports, pushes, begin = self.m, self.of.supports, self.of.response.supports, 0
+        start, changed, metric = self.of.rows, self.of.D, self.of.problem
         while begin < len(supports):
-            length, end = len(supports[begin]), begin + 1
-            while end < len(supports) and len(supports[end]) == length:
+            length, wide, end = len(supports[begin]), len(pushes[begin]), begin + 1
+            while end < len(supports) and (len(supports[end]), len(pushes[end])) == (length, wide):
                 end += 1
             table = m.table([column for support in supports[begin:end] for column in support])
+            other = m.table([column for support in pushes[begin:end] for column in support])
             for number in m.loop(0, end - begin):
-                first = number * (len(ROWS) * length) + start
-                columns = [m.lookup(table, number * length + i) for i in range(length)]
-                different = number * (3 * length) + changed
-                yield _Contact(number + begin, first, different, length, columns)
+                yield _Contact(
+                    number + begin,
+                    number * (len(ROWS) * length) + start,
+                    number * (3 * length) + changed,
+                    number * (3 * wide) + metric,
+                    length,
+                    [m.lookup(table, number * length + i) for i in range(length)],
+                    [m.lookup(other, number * wide + i) for i in range(wide)],
+                )
             start += len(ROWS) * length * (end - begin)
             changed += 3 * length * (end - begin)
+            metric += 3 * wide * (end - begin)
             begin = end
+
+    def _rows_of_A(self, contact: _Contact, axes: Sequence[int]) -> list[list[Number]]:
+        """Return some of the three rows of A of a contact."""
+        wide = len(contact.pushes)
+        return [
+            [self.m.load(self.given, contact.metric + (axis * wide + i)) for i in range(wide)]
+            for axis in axes
+        ]
 
     def _ranges(self) -> Iterator[tuple[Index, int]]:
         """Visit the ranges of variables between blocks: first variable, and number of variables."""
@@ -306,7 +340,7 @@ class _Chain:
                     yield m.lookup(table, number), count, number * (count * count) + before
             before += len(starts) * count * count
 
-    # rows of directions
+    # rows of all directions
 
     def _spread(
         self,
@@ -348,6 +382,12 @@ class _Chain:
                         total = m.add_product(entries[k], other, total)
                     m.store(found, first + (begin + shift) + j, total)
 
+    def _spread_alone(self, entry: Callable[[Index], Number], found: Memory, to: Index) -> None:
+        """Write a row of n entries times da, zero in the directions of force."""
+        self._spread(entry, found, to)
+        first = to * self.width
+        self._clear(found, first + 2 * self.n, first + self.width)
+
     def _clear(self, memory: Memory, first: Index, last: Index) -> None:
         for i in self.m.loop(first, last, independent=True):
             self.m.store(memory, i, self.zero)
@@ -361,13 +401,12 @@ class _Chain:
         dense: Callable[[Index], Number] | None = None,
     ) -> None:
         """Write a row over the support of a contact, and one of n entries, times da."""
-        m, first = self.m, to * self.width
+        m = self.m
         for j in m.loop(0, self.n, independent=True):
             m.store(self._row, j, self.zero if dense is None else dense(j))
         for i, column in enumerate(contact.columns):
             m.store(self._row, column, m.add(m.load(self._row, column), entry(i)))
-        self._spread(lambda j: m.load(self._row, j), found, to)
-        self._clear(found, first + 2 * self.n, first + self.width)
+        self._spread_alone(lambda j: m.load(self._row, j), found, to)
 
     def _add_support(
         self, contact: _Contact, name: str, factor: Number, found: Memory, to: Index, shift: int
@@ -378,6 +417,269 @@ class _Chain:
             place = to * self.width + shift + column
             entry = m.load(self.given, contact.place(name, i))
             m.store(found, place, m.add_product(factor, entry, m.load(found, place)))
+
+    def move_freely(self) -> None:
+        """Write dv_f."""
+        m, width, free = self.m, self.width, self.free
+        for begin, count in self._ranges():
+            for i in m.loop(begin, begin + count):
+                self._accelerate(i, free, i, self.h)
+        for begin, count, (U,) in self._blocks("U"):
+            vd = m.memory(count * width)
+            for i in m.loop(0, count):
+                self._accelerate(i + begin, vd, i, self.one)
+            for pair in self._pairs(count):
+                for x, totals in self._block_rows(((U, vd, 0, width),), pair, count, 0, width):
+                    for i, total in zip(pair, totals, strict=True):
+                        m.store(free, (i + begin) * width + x, total)
+        self._add_diagonal("V", self.one, free, self.n, width)
+
+    def _accelerate(self, i: Index, found: Memory, to: Index, scale: Number) -> None:
+        """Write a row of dvd times a factor."""
+        m, of, n, first = self.m, self.of, self.n, to * self.width
+        square, zero = n * n, self.zero
+
+        def slope(part: int, j: Index) -> Number:
+            return m.mul(scale, m.load(self.given, i * n + j + (part * square + of.slopes)))
+
+        for j in m.loop(0, n, independent=True):
+            m.store(found, first + j, zero)
+            m.store(found, first + n + j, slope(1, j))
+            m.store(found, first + 2 * n + j, slope(2, j))
+        for j in range(3 * n, self.width):
+            m.store(found, first + j, zero)
+        self._spread(
+            lambda j: slope(0, j), found, to, middle=True, start=lambda x: m.load(found, first + x)
+        )
+
+    def displace(self) -> None:
+        """Write X, X_s and that of the compression, and minus the first two times da."""
+        m, of, n, X = self.m, self.of, self.n, self.X
+        wide, count = self.count * n, len(of.places)
+        self._clear(X, 0, n * wide)
+        table = m.table([(i // n) * wide + i % n for i in of.places])
+        starts = (of.F, of.F + count, of.first_F)[: self.count]
+        for place in m.loop(0, count):
+            to = m.lookup(table, place)
+            for k, start in enumerate(starts):
+                m.store(X, to + k * n, m.load(self.given, place + start))
+        substitute_inward(m, of.layout, (self.given, of.factor), (X, 0), (X, 0), wide)
+        minus = m.constant(-1.0)
+        for i in m.loop(0, n):
+            root = m.load(self.given, i + of.roots)
+            for j in m.loop(0, wide, independent=True):
+                m.store(X, i * wide + j, m.mul(root, m.load(X, i * wide + j)))
+            for k in range(2):
+                self._spread_alone(
+                    lambda j, i=i, k=k: m.mul(minus, m.load(X, i * wide + j + k * n)),  # type: ignore[misc]
+                    self.moved,
+                    i + k * n,
+                )
+
+    def pose(self) -> None:
+        """Write what r, gaps, approach and share have besides J dv_f."""
+        m, c = self.m, self.c
+        seen = m.memory((6 if self.of.bounces else 3) * self.n)
+        lands = self._sum_of_squares([self._slope(part) for part in range(4, 12)])
+        for part in self.closing:
+            self._clear(part, 0, c * self.width)
+        for contact in self._contacts():
+            self._see_positions(contact, seen)
+            self._pose_contact(contact, seen)
+            for _ in m.iterate(1, lambda: m.less(self.zero, m.load(lands, 0))):
+                self._pose_closing(contact)
+            if self.differs is not None:
+                self._compress(contact, seen)
+
+    def _row_of(self, contact: _Contact, name: str) -> Callable[[int], Number]:
+        """Return a function of places in the support of a contact: an element of one of `ROWS`."""
+        return lambda i: self.m.load(self.given, contact.place(name, i))
+
+    def _pose_contact(self, contact: _Contact, seen: Memory) -> None:
+        """Write what r and the gap of a contact have besides J dv_f."""
+        m, n, k = self.m, self.n, contact.k
+        over_h, minus = m.div(self.one, self.h), m.constant(-1.0)
+
+        def along(axis: int) -> Callable[[Index], Number]:
+            """Return minus a row of A times X."""
+            return lambda j: m.mul(minus, m.load(seen, j + axis * n))
+
+        for axis, name in enumerate(("T_1", "T_2")):
+            self._spread_support(
+                contact, self._row_of(contact, name), self.right, k * 3 + axis, along(axis)
+            )
+        normal, after, begun, mean = (
+            self._row_of(contact, name) for name in ("J_n", "N_after", "N_start", "N_mean")
+        )
+        by_gap, by_begun = self._slope(1)(k), self._slope(2)(k)
+
+        def bound(i: int) -> Number:
+            return m.add_product(by_begun, begun(i), m.add_product(by_gap, normal(i), after(i)))
+
+        self._spread_support(contact, bound, self.right, k * 3 + 2, along(2))
+        self._add_support(contact, "J_0", self._slope(0)(k), self.right, k * 3 + 2, 0)
+        self._add_support(contact, "J_n", by_begun, self.right, k * 3 + 2, n)
+
+        def gap(i: int) -> Number:
+            return m.add_product(over_h, normal(i), m.sub_product(self.one, begun(i), mean(i)))
+
+        self._spread_support(contact, gap, self.gaps, k)
+        # velocities at the start, of which the mean one has a half
+        self._add_support(contact, "J_n", m.constant(-0.5), self.gaps, k, n)
+
+    def _see_positions(self, contact: _Contact, seen: Memory) -> None:
+        """Write the rows of A times X, and times that of the compression."""
+        m, n, wide = self.m, self.n, self.count * self.n
+        entries = self._rows_of_A(contact, range(3))
+        parts = (0, 2) if self.of.bounces else (0,)
+        for j in m.loop(0, n, independent=True):
+            for number, part in enumerate(parts):
+                totals = [self.zero] * 3
+                for i, column in enumerate(contact.pushes):
+                    other = m.load(self.X, column * wide + j + part * n)
+                    totals = [
+                        m.add_product(entries[axis][i], other, total)
+                        for axis, total in enumerate(totals)
+                    ]
+                for axis, total in enumerate(totals):
+                    m.store(seen, j + (3 * number + axis) * n, total)
+
+    def _sum_of_squares(self, values: Sequence[Callable[[Index], Number]]) -> Memory:
+        """Return the sum over all contacts."""
+        m, found = self.m, self.m.memory(1)
+        m.store(found, 0, self.zero)
+        for k in m.loop(0, self.c):
+            for value in values:
+                x = value(k)
+                m.store(found, 0, m.add_product(x, x, m.load(found, 0)))
+        return found
+
+    def _pose_closing(self, contact: _Contact) -> None:
+        """Write the changes of approach and share of a contact besides J dv_f."""
+        m, k = self.m, contact.k
+        for which, found in enumerate(self.closing, start=1):
+            by_start, *slopes = (self._slope(4 * which + part)(k) for part in range(4))
+            rows = [self._row_of(contact, name) for name in ("J_n", "N_start", "N_before")]
+
+            def entry(
+                i: int,
+                slopes: Sequence[Number] = slopes,
+                rows: Sequence[Callable[[int], Number]] = rows,
+            ) -> Number:
+                total = self.zero
+                for slope, of in zip(slopes, rows, strict=True):
+                    total = m.add_product(slope, of(i), total)
+                return total
+
+            self._spread_support(contact, entry, found, k)
+            self._add_support(contact, "J_0", by_start, found, k, 0)
+            self._add_support(contact, "J_n", slopes[1], found, k, self.n)
+
+    def _compress(self, contact: _Contact, seen: Memory) -> None:
+        """Write by how much r of the compression of a contact differs."""
+        m, n = self.m, self.n
+        for axis in range(3):
+            self._spread_support(
+                contact,
+                lambda i, axis=axis: m.load(  # type: ignore[misc]
+                    self.given, contact.different + (axis * contact.length + i)
+                ),
+                self.differs,
+                contact.k * 3 + axis,
+                lambda j, axis=axis: m.sub_product(  # type: ignore[misc]
+                    self.one, m.load(seen, j + (axis + 3) * n), m.load(seen, j + axis * n)
+                ),
+            )
+
+    def respond(self) -> None:
+        """Write P and R."""
+        m, of, c = self.m, self.of, self.c
+        response, problem = of.response, self.m.memory(of.response.argument_count)
+        count, own = response.argument_count, of.solution_count
+        if self.first_P is None:
+            for i in m.loop(0, count, independent=True):
+                m.store(problem, i, m.load(self.given, i + of.problem))
+            response.write(m, problem, self.P)
+        else:
+            for i in m.loop(0, count - own, independent=True):
+                m.store(problem, i, m.load(self.given, i + of.problem))
+            shift = of.problem + count - own - of.first
+            # the compression, then the final impulses
+            for turn in m.loop(0, 2):
+                for i in m.loop(0, own, independent=True):
+                    place = i + of.first + turn * shift
+                    m.store(problem, i + (count - own), m.load(self.given, place))
+                response.write(m, problem, self.P)
+                for _ in m.iterate(1, lambda turn=turn: m.less(m.number(turn), self.half)):  # type: ignore[misc]
+                    for k in m.loop(0, c):
+                        for j in m.loop(0, 3 * c, independent=True):
+                            entry = m.load(self.P, (k * 3 + 2) * (3 * c) + j)
+                            m.store(self.first_P, k * (3 * c) + j, entry)
+        # minus the inverse of A_n A_n^T among contacts that are closed
+        matrix, flags, dense = m.memory(c * c), m.memory(c), m.memory(of.size)
+        for one in self._contacts():
+            m.store(flags, one.k, self._share("is_closed")(one.k))
+            self._clear(dense, 0, of.size)
+            (entries,) = self._rows_of_A(one, (2,))
+            for entry, column in zip(entries, one.pushes, strict=True):
+                m.store(dense, column, entry)
+            for other in self._contacts():
+                total = self.zero
+                (entries,) = self._rows_of_A(other, (2,))
+                for entry, column in zip(entries, other.pushes, strict=True):
+                    total = m.add_product(entry, m.load(dense, column), total)
+                m.store(matrix, one.k * c + other.k, total)
+        write_negative_inverse(m, matrix, flags, self.R, c)
+
+    # a panel of directions
+
+    def _panels(self) -> Iterator[_Panel]:
+        """Visit all directions, some at a time; the last of a third may include some before."""
+        m, n, w = self.m, self.n, self.panel
+        if not m.is_wide:
+            yield _Panel(0, ((0, 2 * n, 0, 2 * n), (2 * n, 3 * n, 4 * n * n, n)))
+            return
+        starts = [min(k, n - w) for k in range(0, n, w)]
+        table = m.table([third * n + start for third in range(3) for start in starts])
+        to = m.table([*starts, *(n + x for x in starts), *(4 * n * n + x for x in starts)])
+        lengths = m.table([2 * n] * (2 * len(starts)) + [n] * len(starts))
+        for number in m.loop(0, 3 * len(starts)):
+            side = (0, w, m.lookup(to, number), m.lookup(lengths, number))
+            yield _Panel(m.lookup(table, number), (side,))
+
+    def go_through(self, found: Memory) -> None:
+        """Write the results, but for identities."""
+        m, c, w = self.m, self.c, self.panel
+        for panel in self._panels():
+            self._see(panel)
+            if self.of.bounces:
+                self._return(panel)
+            self._multiply(
+                lambda i, k: m.load(self.P, i * (3 * c) + k), self.r, self.p, 3 * c, 3 * c, 2 * w
+            )
+            if self.of.bounces:
+                self._multiply(
+                    lambda i, k: m.load(self.P, i * c + k + 9 * c * c),
+                    self.least,
+                    self.p,
+                    3 * c,
+                    c,
+                    2 * w,
+                    more=True,
+                )
+            self._time(panel)
+            self._push(panel)
+            self._close_gaps(panel)
+            substitute_outward(
+                m,
+                self.of.layout,
+                (self.given, self.of.factor),
+                (self.pushed, 0),
+                (self.pushed, 0),
+                2 * w,
+                lambda i: m.load(self.given, i + self.of.roots),
+            )
+            self._finish(panel, found)
 
     def _pairs(self, rows: int) -> Iterator[list[Index]]:
         """Yield the numbers of rows, two at a time."""
@@ -403,75 +705,187 @@ class _Chain:
         found: Memory,
         rows: int,
         inner: int,
+        stride: int,
         *,
-        start: Memory | None = None,
+        more: bool = False,
     ) -> None:
-        """Write a matrix times rows of directions, added to `start`; to `found` with found."""
-        m, width = self.m, self.width
+        """Write a matrix times rows of a panel, as rows of some length; with `more`, add it."""
+        m, w = self.m, self.panel
         for number, terms in enumerate(self._parts(inner)):
-            before = found if number else start
+            adds = more or number > 0
             for pair in self._pairs(rows):
                 entries = [[left(i, k) for k in terms] for i in pair]
-                for x in m.loop(0, width, independent=True):
-                    totals = [
-                        self.zero if before is None else m.load(before, i * width + x) for i in pair
-                    ]
+                for x in m.loop(0, w, independent=True):
+                    totals = [m.load(found, i * stride + x) if adds else self.zero for i in pair]
                     for place, k in enumerate(terms):
-                        other = m.load(right, x + k * width)
+                        other = m.load(right, x + k * w)
                         totals = [
                             m.add_product(row[place], other, total)
                             for row, total in zip(entries, totals, strict=True)
                         ]
                     for i, total in zip(pair, totals, strict=True):
-                        m.store(found, i * width + x, total)
+                        m.store(found, i * stride + x, total)
 
-    # the step
+    def _see(self, panel: _Panel) -> None:
+        """Write r, and J_n dv_f."""
+        m, w, width = self.m, self.panel, self.width
+        for contact in self._contacts():
+            entries = [
+                [m.load(self.given, contact.place(name, i)) for i in range(contact.length)]
+                for name in ROWS[:3]
+            ]
+            rows = [column * width + panel.first for column in contact.columns]
+            for x in m.loop(0, w, independent=True):
+                totals = [self.zero] * 3
+                for i, place in enumerate(rows):
+                    other = m.load(self.free, place + x)
+                    totals = [
+                        m.add_product(entries[axis][i], other, total)
+                        for axis, total in enumerate(totals)
+                    ]
+                for axis, total in enumerate(totals):
+                    row = contact.k * 3 + axis
+                    old = m.load(self.right, row * width + panel.first + x)
+                    m.store(self.r, row * w + x, m.add(total, old))
+                m.store(self.normal, contact.k * w + x, totals[2])
 
-    def move_freely(self) -> None:
-        """Write dv_f - E da."""
-        m, n, width, free = self.m, self.n, self.width, self.free
-        one, minus = self.one, m.constant(-1.0)
+    def _closed(self, which: int, k: Index, panel: _Panel) -> Callable[[Index], Number]:
+        """Return a function of directions: the change of approach (0) or share (1) of a contact."""
+        m, by_end = self.m, self._slope(4 * which + 7)(k)
+        first, normal = k * self.width + panel.first, k * self.panel
+
+        def at(x: Index) -> Number:
+            before = m.load(self.closing[which], first + x)
+            return m.add_product(by_end, m.load(self.normal, normal + x), before)
+
+        return at
+
+    def _return(self, panel: _Panel) -> None:
+        """Write the changes of what restitution returns, and of least impulses."""
+        m, c, w, width = self.m, self.c, self.panel, self.width
+        # rows that are written later on
+        right, normal = self.p, self.left
+        for i in m.loop(0, 3 * c):
+            for x in m.loop(0, w, independent=True):
+                differs = m.load(self.differs, i * width + panel.first + x)
+                m.store(right, i * w + x, m.add(differs, m.load(self.r, i * w + x)))
+        self._multiply(
+            lambda i, k: m.load(self.first_P, i * (3 * c) + k), right, normal, c, 3 * c, w
+        )
+        for k in m.loop(0, c):
+            flag, by_approach, by_impulse = (self._share(name)(k) for name in SHARES[7:])
+            approach = self._closed(0, k, panel)
+            for x in m.loop(0, w, independent=True):
+                place = k * w + x
+                total = m.mul(by_approach, approach(x))
+                total = m.add_product(by_impulse, m.load(normal, place), total)
+                m.store(self.returned, place, total)
+                m.store(self.least, place, m.mul(flag, total))
+
+    def _time(self, panel: _Panel) -> None:
+        """Write impulses times the shares of the step over which they last."""
+        m, w = self.m, self.panel
+        for k in m.loop(0, self.c):
+            lasting, share, sudden = (self._share(name)(k) for name in SHARES[:3])
+            half_share = m.mul(self.half, share)
+            of_share = m.add_product(self.half, sudden, self.half)
+            impulse = [m.load(self.given, k * 3 + (axis + self.of.p)) for axis in range(3)]
+            approach, time_left = (self._closed(which, k, panel) for which in range(2))
+            parts = [self._share(name)(k) for name in SHARES[4:7]] if self.of.bounces else []
+            for x in m.loop(0, w, independent=True):
+                places = [(k * 3 + axis) * (2 * w) + x for axis in range(3)]
+                p = [m.load(self.p, place) for place in places]
+                change = approach(x)
+                if parts:
+                    change = m.mul(parts[0], change)
+                    change = m.add_product(parts[1], m.load(self.returned, k * w + x), change)
+                    change = m.add_product(parts[2], p[2], change)
+                longer = m.mul(of_share, time_left(x))
+                longer = m.add_product(half_share, change, longer)
+                for axis, place in enumerate(places):
+                    total = m.add_product(impulse[axis], longer, m.mul(lasting, p[axis]))
+                    m.store(self.p, place + w, total)
+
+    def _push(self, panel: _Panel) -> None:
+        """Write A^T dp - X da, and A^T d(timed) - X_s da."""
+        m, n, w, width = self.m, self.n, self.panel, self.width
+        for i in m.loop(0, n):
+            for k in range(2):
+                first = (i + k * n) * width + panel.first
+                for x in m.loop(0, w, independent=True):
+                    m.store(self.pushed, i * (2 * w) + x + k * w, m.load(self.moved, first + x))
+        for contact in self._contacts():
+            entries = self._rows_of_A(contact, range(3))
+            for x in m.loop(0, 2 * w, independent=True):
+                p = [m.load(self.p, (contact.k * 3 + axis) * (2 * w) + x) for axis in range(3)]
+                for i, column in enumerate(contact.pushes):
+                    place = column * (2 * w) + x
+                    total = m.load(self.pushed, place)
+                    for axis in range(3):
+                        total = m.add_product(entries[axis][i], p[axis], total)
+                    m.store(self.pushed, place, total)
+
+    def _close_gaps(self, panel: _Panel) -> None:
+        """Add the impulses that keep gaps closed to those on the mean velocity."""
+        m, c, w, width = self.m, self.c, self.panel, self.width
+        for contact in self._contacts():
+            (entries,) = self._rows_of_A(contact, (2,))
+            for x in m.loop(0, w, independent=True):
+                place = contact.k * w + x
+                total = m.load(self.gaps, contact.k * width + panel.first + x)
+                total = m.add_product(self.half, m.load(self.normal, place), total)
+                for entry, column in zip(entries, contact.pushes, strict=True):
+                    other = m.load(self.pushed, column * (2 * w) + x + w)
+                    total = m.add_product(entry, other, total)
+                m.store(self.left, place, total)
+        # r has been used
+        closing = self.r
+        self._multiply(lambda i, k: m.load(self.R, i * c + k), self.left, closing, c, c, w)
+        for contact in self._contacts():
+            (entries,) = self._rows_of_A(contact, (2,))
+            for x in m.loop(0, w, independent=True):
+                impulse = m.load(closing, contact.k * w + x)
+                for entry, column in zip(entries, contact.pushes, strict=True):
+                    place = column * (2 * w) + x + w
+                    total = m.add_product(entry, impulse, m.load(self.pushed, place))
+                    m.store(self.pushed, place, total)
+
+    def _finish(self, panel: _Panel, found: Memory) -> None:
+        """Add velocities without impulses, and write the results."""
+        m, n, w, width, pushed = self.m, self.n, self.panel, self.width, self.pushed
+
+        def ends(i: Index, x: Index) -> tuple[Number, Number]:
+            """Return dv+, and dmean without half of dv."""
+            free = m.load(self.free, i * width + panel.first + x)
+            after, mean = (m.load(pushed, i * (2 * w) + x + k * w) for k in range(2))
+            return m.add(free, after), m.add_product(self.half, free, mean)
+
         for begin, count in self._ranges():
             for i in m.loop(begin, begin + count):
-                self._accelerate(i, free, i, self.h)
-        for begin, count, (U,) in self._blocks("U"):
-            vd = m.memory(count * width)
-            for i in m.loop(0, count):
-                self._accelerate(i + begin, vd, i, one)
-            for pair in self._pairs(count):
-                for x, totals in self._block_rows(((U, vd, 0),), pair, count, 0, width):
-                    for i, total in zip(pair, totals, strict=True):
-                        m.store(free, (i + begin) * width + x, total)
-        for i in m.loop(0, n):
-            self._spread(
-                lambda j, i=i: m.mul(minus, self._E(i, j)),  # type: ignore[misc]
-                free,
-                i,
-                start=lambda x, i=i: m.load(free, i * width + x),  # type: ignore[misc]
-            )
-        self._add_identity("V", free, n)
-
-    def _accelerate(self, i: Index, found: Memory, to: Index, scale: Number) -> None:
-        """Write a row of dvd times a factor."""
-        m, of, n, first = self.m, self.of, self.n, to * self.width
-        square, zero = n * n, self.zero
-
-        def slope(part: int, j: Index) -> Number:
-            return m.mul(scale, m.load(self.given, i * n + j + (part * square + of.slopes)))
-
-        for j in m.loop(0, n, independent=True):
-            m.store(found, first + j, zero)
-            m.store(found, first + n + j, slope(1, j))
-            m.store(found, first + 2 * n + j, slope(2, j))
-        for j in range(3 * n, self.width):
-            m.store(found, first + j, zero)
-        self._spread(
-            lambda j: slope(0, j), found, to, middle=True, start=lambda x: m.load(found, first + x)
-        )
+                for start, stop, place, stride in panel.sides:
+                    for x in m.loop(start, stop, independent=True):
+                        after, mean = ends(i, x)
+                        to = x + (place - start)
+                        m.store(found, i * stride + to, m.mul(self.h, mean))
+                        m.store(found, (i + n) * stride + to, after)
+        for begin, count, (C, Om, Op) in self._blocks("C", "Om", "Op"):
+            for i in m.loop(begin, begin + count):
+                for x in m.loop(0, w, independent=True):
+                    for k, value in enumerate(ends(i, x)):
+                        m.store(pushed, i * (2 * w) + x + k * w, value)
+            first = begin * (2 * w)
+            position = ((C, pushed, first + w, 2 * w),)
+            velocity = ((Om, pushed, first + w, 2 * w), (Op, pushed, first, 2 * w))
+            for row, parts in ((begin, position), (begin + n, velocity)):
+                for start, stop, place, stride in panel.sides:
+                    for pair in self._pairs(count):
+                        for x, totals in self._block_rows(parts, pair, count, start, stop):
+                            for i, total in zip(pair, totals, strict=True):
+                                m.store(found, (i + row) * stride + x + (place - start), total)
 
     def _block_rows(
         self,
-        parts: Sequence[tuple[Index, Memory, Index]],
+        parts: Sequence[tuple[Index, Memory, Index, int]],
         rows: Sequence[Index],
         count: int,
         start: Index,
@@ -480,385 +894,70 @@ class _Chain:
         """Yield directions, and there some rows of blocks times rows of directions.
 
         Args:
-            parts: Place of each block among the arguments; what it multiplies, and from which row.
+            parts: Place of each block among the arguments; what it multiplies: memory, place and
+                length of rows.
             rows: Numbers of the rows of the blocks.
             count: Their size.
             start: First direction.
             stop: The one after the last.
         """
-        m, width = self.m, self.width
+        m = self.m
         entries = [
             [[m.load(self.given, i * count + (place + k)) for k in range(count)] for i in rows]
-            for place, _, _ in parts
+            for place, *_ in parts
         ]
         for x in m.loop(start, stop, independent=True):
             totals = [self.zero for _ in rows]
-            for own, (_, right, begin) in zip(entries, parts, strict=True):
+            for own, (_, right, first, stride) in zip(entries, parts, strict=True):
                 for k in range(count):
-                    other = m.load(right, x + (begin + k) * width)
+                    other = m.load(right, x + (first + k * stride))
                     totals = [
                         m.add_product(row[k], other, total)
                         for row, total in zip(own, totals, strict=True)
                     ]
             yield x, totals
 
-    def _add_identity(self, name: str, found: Memory, shift: int) -> None:
-        """Add a block diagonal matrix, 1 between blocks, from a direction on."""
-        m, width = self.m, self.width
-        for begin, count in self._ranges():
+    # identities
+
+    def _add_diagonal(
+        self,
+        name: str,
+        simple: Number | None,
+        found: Memory,
+        shift: int,
+        stride: int,
+        scale: Number | None = None,
+    ) -> None:
+        """Add a block diagonal matrix to a matrix, from a place on.
+
+        Args:
+            name: Name of its blocks.
+            simple: Its diagonal elements between blocks; None for none.
+            found: The matrix.
+            shift: Place of the first element of the block diagonal matrix.
+            stride: Length of rows.
+            scale: Factor of the blocks; none by default.
+        """
+        m = self.m
+        for begin, count in self._ranges() if simple is not None else ():
             for i in m.loop(begin, begin + count):
-                place = i * width + shift + i
-                m.store(found, place, m.add(self.one, m.load(found, place)))
+                place = i * stride + shift + i
+                m.store(found, place, m.add(simple, m.load(found, place)))
         for begin, count, (block,) in self._blocks(name):
             for i in m.loop(0, count):
                 for k in m.loop(0, count, independent=True):
-                    place = (i + begin) * width + (begin + shift) + k
+                    place = (i + begin) * stride + (begin + shift) + k
                     entry = m.load(self.given, i * count + k + block)
+                    if scale is not None:
+                        entry = m.mul(scale, entry)
                     m.store(found, place, m.add(entry, m.load(found, place)))
 
-    def pose(self) -> None:
-        """Write r, and the gaps of contacts."""
-        m, n, width = self.m, self.n, self.width
-        given, over_h = self.given, m.div(self.one, self.h)
-
-        def row(contact: _Contact, name: str) -> Callable[[int], Number]:
-            return lambda i: m.load(given, contact.place(name, i))
-
-        for contact in self._contacts():
-            k = contact.k
-            first = k * 3
-            for axis, name in enumerate(("T_1", "T_2")):
-                self._spread_support(contact, row(contact, name), self.right, first + axis)
-            normal, after, begun, mean = (
-                row(contact, name) for name in ("J_n", "N_after", "N_start", "N_mean")
-            )
-            by_gap, by_begun = self._slope(1)(k), self._slope(2)(k)
-
-            def bound(
-                i: int,
-                normal: Callable[[int], Number] = normal,
-                after: Callable[[int], Number] = after,
-                begun: Callable[[int], Number] = begun,
-                by_gap: Number = by_gap,
-                by_begun: Number = by_begun,
-            ) -> Number:
-                return m.add_product(by_begun, begun(i), m.add_product(by_gap, normal(i), after(i)))
-
-            self._spread_support(contact, bound, self.right, first + 2)
-            self._add_support(contact, "J_0", self._slope(0)(k), self.right, first + 2, 0)
-            self._add_support(contact, "J_n", by_begun, self.right, first + 2, n)
-
-            def gap(
-                i: int,
-                normal: Callable[[int], Number] = normal,
-                begun: Callable[[int], Number] = begun,
-                mean: Callable[[int], Number] = mean,
-            ) -> Number:
-                apart = m.sub_product(self.one, begun(i), mean(i))
-                return m.add_product(over_h, normal(i), apart)
-
-            self._spread_support(contact, gap, self.gaps, k)
-            self._add_support(contact, "J_n", m.constant(-1.0), self.gaps, k, n)
-            # J (dv_f - E da)
-            entries = [[row(contact, name)(i) for i in range(contact.length)] for name in ROWS[:3]]
-            self._see(contact, entries)
-            for i in m.loop(0, 3 * self.c, independent=True):
-                total = self.zero
-                for entry, column in zip(entries[2], contact.columns, strict=True):
-                    total = m.add_product(entry, self._G(column, i), total)
-                m.store(self.JG, k * (3 * self.c) + i, total)
-        for part in self.closing:
-            self._clear(part, 0, self.c * width)
-        for _ in self._some(self.times):
-            self._pose_closing()
-
-    def _see(self, contact: _Contact, entries: Sequence[Sequence[Number]]) -> None:
-        """Add J (dv_f - E da) of a contact to r; keep its normal part."""
-        m, width = self.m, self.width
-        rows = [column * width for column in contact.columns]
-        for x in m.loop(0, width, independent=True):
-            totals = [self.zero] * 3
-            for i, place in enumerate(rows):
-                other = m.load(self.free, place + x)
-                totals = [
-                    m.add_product(entries[axis][i], other, total)
-                    for axis, total in enumerate(totals)
-                ]
-            for axis, total in enumerate(totals):
-                place = (contact.k * 3 + axis) * width + x
-                m.store(self.right, place, m.add(total, m.load(self.right, place)))
-            m.store(self.normal, contact.k * width + x, totals[2])
-
-    def _pose_closing(self) -> None:
-        """Write the changes of approach and share of each contact."""
-        m, n, width, given = self.m, self.n, self.width, self.given
-        dense = m.memory(n)
-        for contact in self._contacts():
-            k = contact.k
-            normal = [m.load(given, contact.place("J_n", i)) for i in range(contact.length)]
-            for j in m.loop(0, n, independent=True):
-                total = self.zero
-                for entry, column in zip(normal, contact.columns, strict=True):
-                    total = m.add_product(entry, self._E(column, j), total)
-                m.store(dense, j, total)
-            for which, found in enumerate(self.closing, start=1):
-                by_start, by_gap, by_begun, by_end = (
-                    self._slope(4 * which + part)(k) for part in range(4)
-                )
-
-                def entry(
-                    i: int,
-                    contact: _Contact = contact,
-                    slopes: tuple[Number, ...] = (by_gap, by_begun, by_end),
-                ) -> Number:
-                    total = self.zero
-                    for slope, name in zip(slopes, ("J_n", "N_start", "N_before"), strict=True):
-                        total = m.add_product(slope, m.load(given, contact.place(name, i)), total)
-                    return total
-
-                self._spread_support(
-                    contact,
-                    entry,
-                    found,
-                    k,
-                    lambda j, by_end=by_end: m.mul(by_end, m.load(dense, j)),  # type: ignore[misc]
-                )
-                self._add_support(contact, "J_0", by_start, found, k, 0)
-                self._add_support(contact, "J_n", by_begun, found, k, n)
-                for x in m.loop(0, width, independent=True):
-                    place = k * width + x
-                    total = m.add_product(by_end, m.load(self.normal, place), m.load(found, place))
-                    m.store(found, place, total)
-
-    def solve(self) -> None:
-        """Write the impulses, with those of restitution."""
-        m, of, c, width = self.m, self.of, self.c, self.width
-        count, own = of.response.argument_count, of.solution_count
-        problem, P = m.memory(count), m.memory(of.response.result_count)
-        least = m.memory(c * width)
-        self._clear(self.returned, 0, c * width)
-        for i in m.loop(0, count - own, independent=True):
-            m.store(problem, i, m.load(self.given, i + of.problem))
-        # the compression, where restitution returns something; then the final impulses
-        for turn in m.loop(0, 2):
-            final, shift = m.number(turn), of.problem + count - own - of.first
-            wanted = m.add(final, m.load(self.returns, 0))
-            for _ in m.iterate(1, lambda wanted=wanted: m.less(self.zero, wanted)):  # type: ignore[misc]
-                for i in m.loop(0, own, independent=True):
-                    place = i + of.first + turn * shift
-                    m.store(problem, i + (count - own), m.load(self.given, place))
-                of.response.write(m, problem, P)
-                for _ in m.iterate(1, lambda final=final: m.less(final, self.half)):  # type: ignore[misc]
-                    self._return(P, least)
-        self._multiply(lambda i, k: m.load(P, i * (3 * c) + k), self.right, self.p, 3 * c, 3 * c)
-        for _ in self._some(self.returns):
-            self._multiply(
-                lambda i, k: m.load(P, i * c + k + 9 * c * c), least, self.p, 3 * c, c, start=self.p
-            )
-
-    def _return(self, P: Memory, least: Memory) -> None:
-        """Write the changes of what restitution returns, and of least impulses."""
-        m, c, width = self.m, self.c, self.width
-        # rows that are written later on
-        right, normal = self.timed, self.p
-        self._compress(right)
-        for i in m.loop(0, 3 * c * width, independent=True):
-            m.store(right, i, m.add(m.load(right, i), m.load(self.right, i)))
-        self._multiply(lambda i, k: m.load(P, (i * 3 + 2) * (3 * c) + k), right, normal, c, 3 * c)
-        for k in m.loop(0, c):
-            by_approach = self._share("returned_by_approach")(k)
-            by_impulse = self._share("returned_by_impulse")(k)
-            flag = self._share("has_least")(k)
-            for x in m.loop(0, width, independent=True):
-                place = k * width + x
-                total = m.mul(by_approach, m.load(self.closing[0], place))
-                total = m.add_product(by_impulse, m.load(normal, place), total)
-                m.store(self.returned, place, total)
-                m.store(least, place, m.mul(flag, total))
-
-    def _compress(self, right: Memory) -> None:
-        """Write by how much r of the compression differs."""
-        m, of, n, given = self.m, self.of, self.n, self.given
-        dense = m.memory(n)
-        for contact in self._contacts():
-            for axis in range(3):
-                entries = [
-                    m.load(given, contact.place(ROWS[axis], i)) for i in range(contact.length)
-                ]
-                for j in m.loop(0, n, independent=True):
-                    total = self.zero
-                    for entry, column in zip(entries, contact.columns, strict=True):
-                        other = m.load(given, column * n + j + of.first_E)
-                        total = m.add_product(entry, self._E(column, j), total)
-                        total = m.sub_product(entry, other, total)
-                    m.store(dense, j, total)
-
-                def different(i: int, contact: _Contact = contact, axis: int = axis) -> Number:
-                    return m.load(given, contact.different + (axis * contact.length + i))
-
-                self._spread_support(
-                    contact, different, right, contact.k * 3 + axis, lambda j: m.load(dense, j)
-                )
-
-    def time(self) -> None:
-        """Write impulses times the shares of the step over which they last."""
-        m, width = self.m, self.width
-        for k in m.loop(0, self.c):
-            lasting, share, sudden, of_approach, of_returned, of_impulse = (
-                self._share(name)(k) for name in SHARES[:6]
-            )
-            half_share = m.mul(self.half, share)
-            of_share = m.add_product(self.half, sudden, self.half)
-            impulse = [m.load(self.given, k * 3 + (axis + self.of.p)) for axis in range(3)]
-            for x in m.loop(0, width, independent=True):
-                place = k * width + x
-                p = [m.load(self.p, (k * 3 + axis) * width + x) for axis in range(3)]
-                change = m.mul(of_impulse, p[2])
-                change = m.add_product(of_returned, m.load(self.returned, place), change)
-                change = m.add_product(of_approach, m.load(self.closing[0], place), change)
-                longer = m.mul(of_share, m.load(self.closing[1], place))
-                longer = m.add_product(half_share, change, longer)
-                for axis in range(3):
-                    total = m.add_product(impulse[axis], longer, m.mul(lasting, p[axis]))
-                    m.store(self.timed, (k * 3 + axis) * width + x, total)
-
-    def close_gaps(self) -> None:
-        """Write mean velocities without impulses, and add impulses that keep gaps closed."""
-        m, n, c, width = self.m, self.n, self.c, self.width
-        # (dv + dv_f) / 2 - E_s da
-        for i in m.loop(0, n):
-            first = i * width
-
-            def halved(x: Index, first: Index = first) -> Number:
-                return m.mul(self.half, m.load(self.free, first + x))
-
-            self._spread(
-                lambda j, i=i: m.sub_product(  # type: ignore[misc]
-                    self.one, self._Es(i, j), m.mul(self.half, self._E(i, j))
-                ),
-                self.mean,
-                i,
-                start=halved,
-            )
-            for x in m.loop(2 * n, width, independent=True):
-                m.store(self.mean, first + x, halved(x))
-            place = first + n + i
-            m.store(self.mean, place, m.add(self.half, m.load(self.mean, place)))
-        left = m.memory(c * width)
-        for contact in self._contacts():
-            k = contact.k
-            rows = [column * width for column in contact.columns]
-            entries = [m.load(self.given, contact.place("J_n", i)) for i in range(contact.length)]
-            for x in m.loop(0, width, independent=True):
-                total = m.load(self.gaps, k * width + x)
-                for entry, place in zip(entries, rows, strict=True):
-                    total = m.add_product(entry, m.load(self.mean, place + x), total)
-                m.store(left, k * width + x, total)
-        self._multiply(
-            lambda i, k: m.load(self.JG, i * (3 * c) + k), self.timed, left, c, 3 * c, start=left
-        )
-        R = self._closed_gaps()
-        for k in m.loop(0, c):
-            for terms in self._parts(c):
-                entries = [m.load(R, k * c + i) for i in terms]
-                for x in m.loop(0, width, independent=True):
-                    place = (k * 3 + 2) * width + x
-                    total = m.load(self.timed, place)
-                    for entry, i in zip(entries, terms, strict=True):
-                        total = m.add_product(entry, m.load(left, x + i * width), total)
-                    m.store(self.timed, place, total)
-
-    def _closed_gaps(self) -> Memory:
-        """Return R: minus the inverse of J_n G_n among contacts that are closed, c x c."""
-        m, c = self.m, self.c
-        matrix, flags, R = m.memory(c * c), m.memory(c), m.memory(c * c)
-        for k in m.loop(0, c):
-            m.store(flags, k, self._share("is_closed")(k))
-            for i in m.loop(0, c):
-                m.store(matrix, k * c + i, m.load(self.JG, k * (3 * c) + i * 3 + 2))
-        write_negative_inverse(m, matrix, flags, R, c)
-        return R
-
-    def finish(self, found: Memory) -> None:
-        """Add G times impulses to velocities and mean velocities, and write the results."""
+    def add_identities(self, found: Memory) -> None:
+        """Add M and O_v, and what half of dv in the mean velocity changes."""
         m, n = self.m, self.n
-        last = (3 * self.c - 1) // UNROLLED * UNROLLED
-        for terms in self._parts(last):
-            self._push(terms, 0, n, None)
-        rest: list[Index] = list(range(last, 3 * self.c))
-        # rows between blocks are results as they are
-        for begin, count in self._ranges():
-            self._push(rest, begin, count, found)
-        for begin, count, (C, Om, Op) in self._blocks("C", "Om", "Op"):
-            self._push(rest, begin, count, None)
-            ends = (((C, self.mean, begin),), ((Om, self.mean, begin), (Op, self.free, begin)))
-            for row, sides in zip((begin, begin + n), ends, strict=True):
-                self._end_block(sides, count, row, found)
-        for begin, count in self._ranges():
-            for i in m.loop(begin, begin + count):
-                place = i * (2 * n) + i
-                m.store(found, place, m.add(self.one, m.load(found, place)))
-        for row, column, name in ((0, 0, "M"), (n, n, "Ov")):
-            for begin, count, (block,) in self._blocks(name):
-                for i in m.loop(0, count):
-                    for k in m.loop(0, count, independent=True):
-                        place = (i + (begin + row)) * (2 * n) + (begin + column) + k
-                        entry = m.load(self.given, i * count + k + block)
-                        m.store(found, place, m.add(entry, m.load(found, place)))
-
-    def _push(self, terms: Sequence[Index], begin: Index, count: int, found: Memory | None) -> None:
-        """Add G times impulses to some rows of dv+ and dmean; write those of simple joints."""
-        m, width, n = self.m, self.width, self.n
-        if found is None:
-            for pair in self._pairs(count):
-                rows = [i + begin for i in pair]
-                for x, totals in self._pushed(terms, rows, 0, width):
-                    for number, total in enumerate(totals):
-                        part = self.mean if number % 2 else self.free
-                        m.store(part, rows[number // 2] * width + x, total)
-            return
-        # a third of the directions at a time: their impulses stay close to the processor
-        for first, thirds, place, stride in ((0, 2, 0, 2 * n), (2 * n, 1, 4 * n * n, n)):
-            for third in m.loop(0, thirds):
-                start = third * n
-                for pair in self._pairs(count):
-                    rows = [i + begin for i in pair]
-                    for x, totals in self._pushed(terms, rows, start + first, start + (first + n)):
-                        to = x + (place - first)
-                        for number, total in enumerate(totals):
-                            i = rows[number // 2]
-                            if number % 2:
-                                m.store(found, i * stride + to, m.mul(self.h, total))
-                            else:
-                                m.store(found, (i + n) * stride + to, total)
-
-    def _pushed(
-        self, terms: Sequence[Index], rows: Sequence[Index], start: Index, stop: Index
-    ) -> Iterator[tuple[Index, list[Number]]]:
-        """Yield directions, and there each row of dv+ and of dmean with G times impulses added."""
-        m, width = self.m, self.width
-        entries = [[self._G(i, k) for k in terms] for i in rows]
-        for x in m.loop(start, stop, independent=True):
-            totals = [m.load(part, i * width + x) for i in rows for part in (self.free, self.mean)]
-            for at, k in enumerate(terms):
-                others = [m.load(part, x + k * width) for part in (self.p, self.timed)]
-                totals = [
-                    m.add_product(entries[number // 2][at], others[number % 2], total)
-                    for number, total in enumerate(totals)
-                ]
-            yield x, totals
-
-    def _sides(self) -> tuple[tuple[int, int, int, int], ...]:
-        """Return range of directions, place in the results and length of rows of both matrices."""
-        n = self.n
-        return (0, 2 * n, 0, 2 * n), (2 * n, 3 * n, 4 * n * n, n)
-
-    def _end_block(
-        self, parts: Sequence[tuple[Index, Memory, Index]], count: int, first: Index, found: Memory
-    ) -> None:
-        """Write the rows of a block of the results, from a row on."""
-        for start, stop, place, stride in self._sides():
-            for pair in self._pairs(count):
-                for x, totals in self._block_rows(parts, pair, count, start, stop):
-                    for i, total in zip(pair, totals, strict=True):
-                        self.m.store(found, (i + first) * stride + x + (place - start), total)
+        below = 2 * n * n + n
+        half_step = m.mul(self.half, self.h)
+        self._add_diagonal("M", self.one, found, 0, 2 * n)
+        self._add_diagonal("Ov", None, found, below, 2 * n)
+        self._add_diagonal("C", half_step, found, n, 2 * n, self.half)
+        self._add_diagonal("Om", None, found, below, 2 * n, self.half)

@@ -121,7 +121,7 @@ def contact_phases(
     mu: Sequence[Scalar],
     approach: Sequence[Scalar],
     share: Sequence[Scalar],
-    restitution: Sequence[Scalar],
+    restitution: Sequence[Scalar] | None,
     gaps: Sequence[Scalar],
     start: Sequence[Scalar],
     *,
@@ -137,7 +137,7 @@ def contact_phases(
         mu: Coefficient of friction of each contact.
         approach: Share of the compression impulse that removes the speed of approach.
         share: Time left when each gap closes, relative to the step.
-        restitution: Poisson's coefficients.
+        restitution: Poisson's coefficients; None where they are all zero.
         gaps: Gaps at the end of the step without impulses [m].
         start: Impulses to start from.
         h: Length of the step [s].
@@ -157,11 +157,13 @@ def contact_phases(
     first = solved(b, mu, none, start)
     compression = Solution(list(b), list(mu), none, *first[:3])
     jumps = [part * first[0][3 * k + 2] for k, part in enumerate(approach)]
-    returned = [(1.0 + e) * jump for e, jump in zip(restitution, jumps, strict=True)]
-    extra = [e * jump for e, jump in zip(restitution, jumps, strict=True)]
-    least = [np.where(x > 0.0, total, 0.0) for x, total in zip(extra, returned, strict=True)]
-    returns = _largest(extra) > 0.0
-    p, y, alpha, told = where_needed(returns, lambda: solved(b, mu, least, first[0]), first)
+    returned, returns, least, (p, y, alpha, told) = jumps, False, none, first
+    if restitution is not None:
+        returned = [(1.0 + e) * jump for e, jump in zip(restitution, jumps, strict=True)]
+        extra = [e * jump for e, jump in zip(restitution, jumps, strict=True)]
+        least = [np.where(x > 0.0, total, 0.0) for x, total in zip(extra, returned, strict=True)]
+        returns = _largest(extra) > 0.0
+        p, y, alpha, told = where_needed(returns, lambda: solved(b, mu, least, first[0]), first)
     final = Solution(list(b), list(mu), least, p, y, alpha)
     sudden, lasting, timed = [], [], []
     for k in range(count):

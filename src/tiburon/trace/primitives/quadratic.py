@@ -24,7 +24,7 @@ orthogonal transformations of the source (5.41), (5.42) change a whole matrix wi
 The exact friction cone is the limit of its tangent planes: where it is violated, the plane that
 touches it in the direction of x_t enters as a constraint of its own. Constraints that differ little
 in direction are independent as long as `DEPENDENT_SHARE` allows. Pyramids are treated likewise: the
-most violated side is that in the direction of x_t, found by halving angles, and only active sides
+most violated side is that in the direction of x_t, found by a few turns, and only active sides
 count as constraints.
 
 All cases of a batch run the same instructions. Parts that no case of a vector needs are skipped:
@@ -1286,50 +1286,74 @@ class _Work:
         """Compare some cones or pyramids with the best so far."""
         m, of = self.m, self.of
         forces = [[m.load(self.x, m.lookup(columns, k * 3 + i)) for i in range(3)] for k in which]
-        nearest = self._sides([(x, y) for x, y, _ in forces]) if of.sides else []
+        lengths = self._lengths([(x, y) for x, y, _ in forces]) if of.sides else []
         for place, (k, (x, y, normal)) in enumerate(zip(which, forces, strict=True)):
             mu = m.load(self.given, k + of._mu)
             square = m.add_product(x, x, m.mul(y, y))
             if of.sides:
-                side, along, *_ = nearest[place]
-                limit, tolerance = m.mul(mu, normal), VIOLATION_TOLERANCE
+                along, limit, tolerance = lengths[place], m.mul(mu, normal), VIOLATION_TOLERANCE
             else:
-                side, along = None, m.sqrt(square)
-                limit, tolerance = normal, CONE_VIOLATED
+                along, limit, tolerance = m.sqrt(square), normal, CONE_VIOLATED
             # at the apex nothing but rounding is left
             bound = m.add_product(limit, limit, square)
             bound = m.add_product(m.constant(tolerance * tolerance), bound, rounding)
-            self._rate_plane(k, m.sub_product(mu, normal, along), bound, side)
+            self._rate_plane(k, m.sub_product(mu, normal, along), bound)
 
-    def _rate_plane(self, k: Index, s: Number, bound: Number, side: Number | None = None) -> None:
+    def _rate_plane(self, k: Index, s: Number, bound: Number) -> None:
         """Compare the violation of a cone, or of a side of a pyramid, with the best so far."""
         m, of = self.m, self.of
         rows = len(of.supports)
         score = self._score(k + rows, s)
         score = m.choose(m.less(bound, m.mul(s, s)), score, self.zero)
-        number = m.number(k * (of.sides or 1) + rows)
-        if side is not None:
-            number = m.add(number, side)
         better = m.less(self.get(AT.best), score)
         self.put_where(better, AT.best, score)
-        self.put_where(better, AT.number, number)
+        # which side it is will be looked up where one enters
+        self.put_where(better, AT.number, m.number(k * (of.sides or 1) + rows))
         self.put_where(better, AT.cone, m.number(k))
         self.put_where(better, AT.violation, s)
+
+    def _lengths(self, directions: Sequence[tuple[Number, Number]]) -> list[Number]:
+        """Return the length of vectors along the sides of a pyramid that are nearest to them.
+
+        As `_sides`, without which sides these are.
+        """
+        m = self.m
+        found = [(x, self._absolute(y)) for x, y in directions]
+        steps = self._turns()
+        for k, step in enumerate(steps):
+            c, s = (m.constant(value) for value in self.of.directions[step])
+            pairs, found = found, []
+            for along, across in pairs:
+                other = m.add_product(c, along, m.mul(s, across))
+                nearer = m.less(along, other)
+                if k < len(steps) - 1:
+                    turned = self._absolute(m.sub_product(s, along, m.mul(c, across)))
+                    across = m.choose(nearer, turned, across)
+                found.append((m.choose(nearer, other, along), across))
+        return [along for along, _ in found]
+
+    def _turns(self) -> list[int]:
+        """Return by how many sides to go on, step by step: two thirds of what may be missing."""
+        steps, apart = [], 0.5 * self.of.sides
+        while apart > 0.5:
+            step = max(1, round(2.0 * apart / 3.0))
+            steps.append(step)
+            apart = max(0.5 * step, apart - step)
+        return steps
+
+    def _absolute(self, a: Number) -> Number:
+        return self.m.choose(self.m.less(a, self.zero), self._negative(a), a)
 
     def _sides(self, directions: Sequence[tuple[Number, Number]]) -> list[tuple[Number, ...]]:
         """Return the side of a pyramid nearest to each direction: number, length along it, normal.
 
-        The angle from a side to the direction falls by half with every step: where another side,
-        so many further, is nearer, it takes its place.
+        The angle from a side to the direction falls to a third with every step: where another
+        side, so many further, is nearer, it takes its place.
         """
         m, sides = self.m, self.of.sides
         found = [(self.zero, x, y, self.one, self.one, self.zero) for x, y in directions]
-        step = 1
-        while 3 * step < sides:
-            step *= 2
-        while step:
+        for step in self._turns():
             found = [self._nearer(step, *state) for state in found]
-            step //= 2
         count = m.constant(float(sides))
         nearest = []
         for side, along, _, _, first, second in found:
@@ -1360,9 +1384,9 @@ class _Work:
             second: Its second component.
         """
         m = self.m
-        c, s = (m.constant(value) for value in self.of.directions[step % self.of.sides])
+        c, s = (m.constant(value) for value in self.of.directions[step])
         back = m.less(across, self.zero)
-        across = m.choose(back, self._negative(across), across)
+        across = self._absolute(across)
         toward = m.choose(back, self._negative(toward), toward)
         other = m.add_product(c, along, m.mul(s, across))
         nearer = m.less(along, other)
@@ -1506,14 +1530,17 @@ class _Work:
         mu = m.load(self.given, m.index(m.choose(mine, cone, self.zero)) + of._mu)
         share, least = self.get(AT.size), m.constant(MIN_CUT_SHARE)
         last = [m.load(self.planes, k * 2 + i) for i in range(2)]
+        steepest: list[list[Number]] = []
         if of.sides and of.hints:
             # sides that were active in a similar problem go first: the most violated one if it
             # was, else another
             usual = m.div(self.one, m.add_product(mu, mu, self.one))
             middle = m.mul(usual, m.constant(0.5 * (1.0 + PREFERRED_PLANE_WEIGHT)))
             hinted = m.both(mine, m.less(middle, weight))
-            number = m.index(m.choose(mine, self.get(AT.number), self.zero))
-            was_active = m.less(m.constant(0.5), m.load(self.given, number + of._prefer))
+            steepest = self._planes([u])
+            number = m.add(m.add(first, steepest[0][0]), m.constant(0.5 - of.equations))
+            place = m.index(m.choose(mine, number, self.zero))
+            was_active = m.less(m.constant(0.5), m.load(self.given, place + of._prefer))
             share = m.choose(hinted, m.choose(was_active, self.one, self.zero), share)
             least = m.choose(hinted, m.constant(HINT_CUT), least)
             self.put_where(hinted, AT.weight, usual)
@@ -1522,8 +1549,9 @@ class _Work:
             m.add_product(share, m.sub_product(self.one, old, new), old)
             for new, old in zip(u, last, strict=True)
         ]
-        between = self._plane(mine, between, first)
+        planes = [*steepest, *self._planes([between] if steepest else [u, between])]
         # the last plane may have left since: what is chosen must cut off a good part
+        between = planes[1][1:]
         limit = m.mul(mu, m.load(self.x, m.lookup(read, k * 3 + 2)))
         cut = m.sub_product(self.one, limit, m.add_product(between[0], x, m.mul(between[1], y)))
         shallow = m.less_equal(cut, m.mul(least, self.get(AT.violation)))
@@ -1532,36 +1560,32 @@ class _Work:
             size = m.add_product(limit, limit, m.mul(length, length))
             bound = m.mul(m.constant(4.0 * VIOLATION_TOLERANCE**2), size)
             shallow = m.either(shallow, m.less_equal(m.mul(cut, cut), bound))
-        shallow = m.both(mine, shallow)
-        for _ in self.when(shallow):
-            self._plane(shallow, u, first)
+        side, *u = (m.choose(shallow, *pair) for pair in zip(*planes, strict=True))
+        if of.sides:
+            number = m.add(m.add(first, side), m.constant(0.5 - of.equations))
+            self.put_where(mine, AT.number, number)
         for i, place in enumerate((AT.first, AT.second)):
+            self.put_where(mine, place, u[i])
             u[i] = self.get(place)
             m.store(self.planes, k * 2 + i, u[i])
             m.store(self.a, to[i], self._negative(u[i]))
         m.store(self.a, to[2], mu)
 
-    def _plane(self, mine: Truth, toward: Sequence[Number], first: Number) -> list[Number]:
-        """Note and return the direction of a tangent plane, or of the side next to it.
+    def _planes(self, toward: Sequence[Sequence[Number]]) -> list[list[Number]]:
+        """Return tangent planes, or the sides next to them: number of the side, and direction.
 
         Args:
-            mine: Where to note it.
-            toward: Direction, of any length.
-            first: Number of the first side of the pyramid, with the equations, less 0.5.
+            toward: Directions, of any length.
         """
-        m, of = self.m, self.of
-        x, y = toward
-        if of.sides:
-            ((side, _, *u),) = self._sides([(x, y)])
-            number = m.add(m.add(first, side), m.constant(0.5 - of.equations))
-            self.put_where(mine, AT.number, number)
-        else:
+        m = self.m
+        if self.of.sides:
+            return [[side, *u] for side, _, *u in self._sides([(x, y) for x, y in toward])]
+        found = []
+        for x, y in toward:
             square = m.add_product(x, x, m.mul(y, y))
             scale = m.div(self.one, m.sqrt(m.choose(m.less(self.zero, square), square, self.one)))
-            u = [m.mul(scale, x), m.mul(scale, y)]
-        for place, value in zip((AT.first, AT.second), u, strict=True):
-            self.put_where(mine, place, value)
-        return u
+            found.append([self.zero, m.mul(scale, x), m.mul(scale, y)])
+        return found
 
     def step(self) -> None:
         """Take one step: until the entering constraint holds, or a multiplier vanishes."""

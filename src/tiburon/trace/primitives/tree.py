@@ -18,15 +18,17 @@ Derivatives. A factor is a handle, as in `tiburon.trace.primitives.spd`; d(H^-1)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tiburon.errors import ShapeError
 from tiburon.trace.graph import Graph
 from tiburon.trace.primitives.primitive import (
     Factorization,
+    Index,
     Machine,
     Memory,
+    Number,
     Primitive,
     SymmetricSolve,
     array_of,
@@ -38,7 +40,7 @@ from tiburon.trace.primitives.primitive import (
 from tiburon.trace.primitives.spd import INLINE_SIZE, inverted_pivot
 
 
-class _Layout:
+class TreeLayout:
     """Where the elements of a tree's matrix are stored.
 
     Attributes:
@@ -78,7 +80,7 @@ class TreePrimitive(Primitive):
 
     def __init__(self, name: str, parents: Sequence[int]) -> None:
         super().__init__(name, *[parent + 1 for parent in parents])
-        self.layout = _Layout(parents)
+        self.layout = TreeLayout(parents)
 
 
 class FactorTree(TreePrimitive, Factorization):
@@ -368,72 +370,125 @@ class SolveTreeColumns(TreePrimitive, SymmetricSolve):
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
         """Substitute with L^T from the leaves, divide by D, substitute with L from the root."""
-        if self.layout.stored <= UNROLLED_ELEMENTS:
-            self._write_rows(m, given, found)
-        else:
-            self._write_elements(m, given, found)
-
-    def _write_rows(self, m: Machine, given: Memory, found: Memory) -> None:
-        """Write each row once: sums over descendants, then over ancestors, in registers."""
         layout, width = self.layout, self.columns
+        rows = (given, layout.stored)
+        ends = m.table(layout.starts[1:])
+
+        def inverse(i: Index) -> Number:
+            end = layout.starts[i + 1] if isinstance(i, int) else m.lookup(ends, i)
+            return m.load(given, end - 1)
+
+        substitute_inward(m, layout, (given, 0), rows, (found, 0), width)
+        substitute_outward(m, layout, (given, 0), rows, (found, 0), width, inverse)
+
+
+Rows = tuple[Memory, int]
+"""Rows of a matrix one after the other: memory, and the place of the first."""
+
+
+def _after_inward(layout: TreeLayout, given: Rows, found: Rows, width: int) -> list[Rows]:
+    """Return where each row is after `substitute_inward`: those of leaves do not change."""
+    inner = {j for i, j in layout.elements() if i != j}
+    copied = layout.stored > UNROLLED_ELEMENTS
+    return [
+        (rows[0], rows[1] + i * width)
+        for i in range(layout.size)
+        for rows in (found if copied or i in inner else given,)
+    ]
+
+
+def substitute_inward(
+    m: Machine, layout: TreeLayout, factor: Rows, given: Rows, found: Rows, width: int
+) -> None:
+    """Write L^-T times a matrix, from the leaves to the root; `found` may be `given`.
+
+    Args:
+        m: The machine.
+        layout: Layout of the factor.
+        factor: Memory and place of the factor.
+        given: The matrix.
+        found: Receives the product; in short code without the rows of leaves, which are as given.
+        width: Columns of the matrix.
+    """
+    (entries, at), (before, start), (after, first) = factor, given, found
+    if layout.stored <= UNROLLED_ELEMENTS:
+        # each row is written once: sums over descendants, in registers
         below: list[list[tuple[int, int]]] = [[] for _ in range(layout.size)]
         for place, (i, j) in enumerate(layout.elements()):
             if i != j:
                 below[j].append((place, i))
-
-        def rows(place: int) -> tuple[Memory, int]:
-            """Return where a row is after the first substitution."""
-            return (
-                (found, place * width) if below[place] else (given, layout.stored + place * width)
-            )
-
+        rows = _after_inward(layout, given, found, width)
         for j in range(layout.size - 1, -1, -1):
-            terms = [(m.load(given, place), rows(i)) for place, i in reversed(below[j])]
+            terms = [(m.load(entries, at + place), rows[i]) for place, i in reversed(below[j])]
             if not terms:
                 continue
             for k in m.loop(0, width, independent=True):
-                total = m.load(given, k + (layout.stored + j * width))
-                for entry, (memory, first) in terms:
-                    total = m.sub_product(entry, m.load(memory, k + first), total)
-                m.store(found, k + j * width, total)
+                total = m.load(before, k + (start + j * width))
+                for entry, (memory, place) in terms:
+                    total = m.sub_product(entry, m.load(memory, k + place), total)
+                m.store(after, k + (first + j * width), total)
+        return
+    starts = m.table(layout.starts)
+    # start of the row of each stored column in the result
+    others = m.table([j * width for _, j in layout.elements()])
+    if before is not after or start != first:
+        for place in m.loop(0, layout.size * width):
+            m.store(after, place + first, m.load(before, place + start))
+    for i in m.loop(0, layout.size, down=True):
+        for place in m.loop(m.lookup(starts, i), m.lookup(starts, i + 1) - 1):
+            entry, other = m.load(entries, place + at), m.lookup(others, place) + first
+            for k in m.loop(0, width, independent=True):
+                known, old = m.load(after, i * width + k + first), m.load(after, other + k)
+                m.store(after, other + k, m.sub_product(entry, known, old))
+
+
+def substitute_outward(
+    m: Machine,
+    layout: TreeLayout,
+    factor: Rows,
+    given: Rows,
+    found: Rows,
+    width: int,
+    scale: Callable[[Index], Number],
+) -> None:
+    """Write L^-1 times a diagonal matrix times a matrix, from the root to the leaves.
+
+    Args:
+        m: The machine.
+        layout: Layout of the factor.
+        factor: Memory and place of the factor.
+        given: What `substitute_inward` was given.
+        found: What it has found; receives the product.
+        width: Columns of the matrix.
+        scale: Returns an element of the diagonal matrix.
+    """
+    (entries, at), (after, first) = factor, found
+    if layout.stored <= UNROLLED_ELEMENTS:
+        rows = _after_inward(layout, given, found, width)
         for i, columns in enumerate(layout.columns):
-            start = layout.starts[i]
             terms = [
-                (m.load(given, start + place), (found, j * width))
+                (m.load(entries, at + layout.starts[i] + place), first + j * width)
                 for place, j in enumerate(columns[:-1])
             ]
-            inverse = m.load(given, start + len(columns) - 1)
-            memory, first = rows(i)
+            factor_i, (memory, own) = scale(i), rows[i]
             for k in m.loop(0, width, independent=True):
-                total = m.mul(m.load(memory, k + first), inverse)
-                for entry, (other, place) in terms:
-                    total = m.sub_product(entry, m.load(other, k + place), total)
-                m.store(found, k + i * width, total)
-
-    def _write_elements(self, m: Machine, given: Memory, found: Memory) -> None:
-        """Add element by element, in loops over all rows."""
-        layout, width = self.layout, self.columns
-        n = layout.size
-        starts = m.table(layout.starts)
-        # start of the row of each stored column in the result
-        others = m.table([j * width for _, j in layout.elements()])
-        for place in m.loop(0, n * width):
-            m.store(found, place, m.load(given, layout.stored + place))
-        for i in m.loop(0, n, down=True):
-            for place in m.loop(m.lookup(starts, i), m.lookup(starts, i + 1) - 1):
-                entry, other = m.load(given, place), m.lookup(others, place)
-                for k in m.loop(0, width, independent=True):
-                    known, old = m.load(found, i * width + k), m.load(found, other + k)
-                    m.store(found, other + k, m.sub_product(entry, known, old))
-        for i in m.loop(0, n):
-            inverse = m.load(given, m.lookup(starts, i + 1) - 1)
+                total = m.mul(m.load(memory, k + own), factor_i)
+                for entry, other in terms:
+                    total = m.sub_product(entry, m.load(after, k + other), total)
+                m.store(after, k + (first + i * width), total)
+        return
+    starts = m.table(layout.starts)
+    others = m.table([j * width for _, j in layout.elements()])
+    for i in m.loop(0, layout.size):
+        factor_i = scale(i)
+        for k in m.loop(0, width, independent=True):
+            place = i * width + k + first
+            m.store(after, place, m.mul(m.load(after, place), factor_i))
+        for place in m.loop(m.lookup(starts, i), m.lookup(starts, i + 1) - 1):
+            entry, other = m.load(entries, place + at), m.lookup(others, place) + first
             for k in m.loop(0, width, independent=True):
-                m.store(found, i * width + k, m.mul(m.load(found, i * width + k), inverse))
-            for place in m.loop(m.lookup(starts, i), m.lookup(starts, i + 1) - 1):
-                entry, other = m.load(given, place), m.lookup(others, place)
-                for k in m.loop(0, width, independent=True):
-                    known, old = m.load(found, other + k), m.load(found, i * width + k)
-                    m.store(found, i * width + k, m.sub_product(entry, known, old))
+                known, old = m.load(after, other + k), m.load(after, i * width + k + first)
+                m.store(after, i * width + k + first, m.sub_product(entry, known, old))
 
 
 def solve_tree_columns(parents: Sequence[int], matrix: Any, b: Any, *, inline: bool = False) -> Any:
