@@ -233,11 +233,14 @@ def test_time_constants_are_run_time_parameters():
 @pytest.mark.parametrize("ratio", [20.0, -30.0])
 @pytest.mark.parametrize("limits", [{}, {"voltage_limit": 24.0}, {"current_limit": 9.0}])
 @pytest.mark.parametrize("drop", [0.0, 0.7])
-def test_force_limits_at_a_speed_are_the_largest_forces_of_the_drive(ratio, limits, drop):
+@pytest.mark.parametrize("options", [{}, {"command": "force"}])
+def test_force_limits_at_a_speed_are_the_largest_forces_of_the_drive(ratio, limits, drop, options):
     """Commands far beyond the supply give the ends of `force_limits_at`, at any speed."""
     bound = {"voltage_limit": 30.0, "current_limit": 12.0} | limits
     motor = tb.Motor(0.8, 0.05, 0.06, damping=1e-4, friction=2e-3, brush_drop=drop, **bound)
-    model = driven(ratio=ratio, motor=motor, force_limits=(-14.0, 11.0))
+    if options:
+        options = options | {"speed_limit": 12.5}
+    model = driven(ratio=ratio, motor=motor, force_limits=(-14.0, 11.0), **options)
     actuator = model.actuators[0]
     # up to beyond the speed without load, 24 / 0.06 / 20 = 20 rad/s
     for v in (-31.0, -12.0, -1.0, 2.0, 17.0, 31.0):
@@ -268,3 +271,33 @@ def test_force_limits_of_ideal_actuators_fade_as_their_drives_do():
         ends = [acting(model, v, u=u).joint_force["hinge"][0] for u in (-1e6, 1e6)]
         np.testing.assert_allclose(model.actuators[0].force_limits_at(v), ends, atol=1e-12)
     assert tb.Actuator("a", "j", speed_limit=2.0).force_limits_at(3.0) == (-math.inf, 0.0)
+
+
+def test_motors_that_are_commanded_by_force_are_ideal_within_their_limits():
+    """Without a limit the motion is that of an ideal actuator; with one it falls behind."""
+    motor = tb.Motor(0.8, 0.05, damping=1e-4, friction=2e-3, inductance=1e-2)
+    weak = tb.Motor(0.8, 0.05, voltage_limit=12.0)
+    options = {"ratio": -30.0, "command": "force"}
+    models = (driven(), driven(motor=motor, **options), driven(motor=weak, **options))
+    plain, free, limited = (tb.simulate(x, 0.5, command={"drive": 2.0}) for x in models)
+    np.testing.assert_array_equal(plain.q, free.q)
+    # 12 V turn the rotor at 240 rad/s at most
+    assert free.v[-1, 0] == pytest.approx(20.0)
+    assert 0.9 * 8.0 < limited.v[-1, 0] < 8.0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"command": "torque"}, "command must be 'force', 'voltage' or None, got 'torque'"),
+        ({"command": "voltage"}, "a voltage is the command of a motor, got none"),
+        ({"command": "force", "motor": tb.Motor(1.0, 0.0)}, "torque constant.*must not be zero"),
+        (
+            {"command": "force", "motor": tb.Motor(0.0, 0.1, current_limit=3.0)},
+            "torque limits need a resistance",
+        ),
+    ],
+)
+def test_wrong_commands_of_actuators_are_refused(options, message):
+    with pytest.raises(tb.ModelError, match=message):
+        elements_of(driven(**options))

@@ -57,6 +57,15 @@ PAIRS = {
         actuator(MotorDrive, motor=tb.Motor(resistance=r, torque_constant=k), ratio=10.0 * k)
         for r, k in ((1.0, 0.05), (2.0, 0.08))
     ),
+    "motor by force": tuple(
+        actuator(
+            ForceDrive,
+            motor=tb.Motor(r, k, friction=0.1 * r, brush_drop=k, current_limit=4.0 * r),
+            ratio=10.0 * k,
+            command="force",
+        )
+        for r, k in ((1.0, 0.05), (2.0, 0.08))
+    ),
     "cylinder": (cylinder(2e-3, valve_time=0.01), cylinder(3e-3, valve_time=0.02)),
     "spring": (spring(stiffness=10.0), spring(stiffness=20.0, damping=3.0, rest_length=0.1)),
     "stops": (stops(-1.0, 1.0, 1e3, 10.0), stops(-2.0, 0.5, 2e3, 5.0)),

@@ -191,10 +191,13 @@ def test_foothold_adaptation_recovers_from_a_push(dog, plan):
 
 @pytest.mark.slow
 def test_without_smoothing_forces_jump(dog, plan):
-    """The same trot with all load at once: steps of more than half the weight."""
-    control = tb.LoadSharingControl(plan, tb.GaitPath.trot(dog), smoothing=None, transfers=False)
-    walk = Walk(simulated(dog, control, 1.5))
+    """All load at once: steps of more than half the weight, which the penalty alone divides."""
+    path = tb.GaitPath.trot(dog)
+    control = tb.LoadSharingControl(plan, path, smoothing=None, transfers=False)
+    walk = Walk(simulated(dog, control, 0.8))
     assert walk.steps > 60.0
+    penalized = Walk(simulated(dog, tb.LoadSharingControl(plan, path, transfers=False), 0.8))
+    assert penalized.steps < 0.5 * walk.steps
 
 
 @pytest.mark.slow
@@ -315,6 +318,22 @@ def test_a_dog_trots_over_hills(dog, smooth):
     assert np.abs(here.normal[lowest, :2]).max() > 0.1
     normal = -np.sum(again.forces * here.normal[lowest], axis=1)
     np.testing.assert_allclose(normal, again.x.reshape(4, 3)[:, 2], atol=1e-9)
+
+
+@pytest.mark.slow
+def test_bumps_that_friction_holds_are_crossed(dog):
+    """Heights 10 cm apart vary by 4 cm: slopes up to 1.1, friction 1.2."""
+    x, y = 0.1 * np.arange(-12, 40), 0.1 * np.arange(-10, 11)
+    heights = 0.04 * np.random.default_rng(2).standard_normal((len(x), len(y)))
+    grid = tb.GroundGrid((0.1, 0.1), heights, (x[0], y[0]))
+    rough = tb.World(ground=tb.Ground(static_friction=1.4, kinetic_friction=1.3, grid=grid))
+    plan = tb.LoadSharing.of(dog, world=rough, friction=1.2)
+    path = tb.GaitPath.trot(dog, world=rough, speed=0.3)
+    control = tb.LoadSharingControl(plan, path)
+    run = tb.simulate(dog, 3.0, world=rough, control=control, record_every=1, progress=False)
+    assert not control.read(run).status.any()
+    assert 2.0 * np.linalg.norm(run.q[:, 1:3], axis=1).max() < np.radians(9.0)
+    assert run.q[-1, 4] > 0.6
 
 
 def test_paths_over_hills_are_continuous(dog):

@@ -10,7 +10,6 @@ import pytest
 import tests.load_sharing.test_limits as limit_tests
 import tiburon as tb
 from tiburon.functions import load_sharing as functions
-from tiburon.load_sharing import objectives
 from tiburon.load_sharing.limits import center_of_pressure, contact, step, torque
 from tiburon.native.code import forget_codes
 
@@ -72,7 +71,7 @@ def check_torque_limits():
     bounds = {"a_rail": (-100.0, 15.0), "b_rail": (-100.0, 100.0)}
     share, total = raised(tb.TorqueNorm(), torque_limits=bounds)
     np.testing.assert_allclose(share.tau, [15.0, total - 15.0], rtol=1e-9)
-    assert share.torque_margins[0] == pytest.approx(0.0, abs=1e-9)
+    assert share.margins.torque[0] == pytest.approx(0.0, abs=1e-9)
     bounds = {"a_rail": (30.0, 100.0), "b_rail": (-100.0, 100.0)}
     share, total = raised(tb.TorqueNorm(), torque_limits=bounds)
     np.testing.assert_allclose(share.tau, [30.0, total - 30.0], rtol=1e-9)
@@ -326,18 +325,18 @@ narrow = _pyramids(lambda places, mu: (places, 0.9 * mu))
 pulled = _pyramids(lambda places, mu: (places, -mu))
 
 MUTATIONS = [
-    (objectives.TorqueNorm, heavier, check_torque_norm),
-    (objectives.TorqueNorm, opposite, check_torque_norm),
-    (objectives.MotorLoss, heavier, check_motor_loss),
-    (objectives.MotorLoss, opposite, check_motor_loss),
-    (objectives.MotorLoss, shifted, check_motor_loss),
-    (objectives.TorqueSmoothness, heavier, check_smoothness),
-    (objectives.TorqueSmoothness, opposite, check_smoothness),
-    (objectives.Smoothness, opposite, check_smoothness),
-    (objectives.EqualShare, heavier, check_equal_share),
-    (objectives.EqualShare, shifted, check_equal_share),
-    (objectives.LoadTarget, opposite, check_load_target),
-    (objectives.InternalForce, rooted, check_units),
+    (tb.TorqueNorm, heavier, check_torque_norm),
+    (tb.TorqueNorm, opposite, check_torque_norm),
+    (tb.MotorLoss, heavier, check_motor_loss),
+    (tb.MotorLoss, opposite, check_motor_loss),
+    (tb.MotorLoss, shifted, check_motor_loss),
+    (tb.TorqueSmoothness, heavier, check_smoothness),
+    (tb.TorqueSmoothness, opposite, check_smoothness),
+    (tb.Smoothness, opposite, check_smoothness),
+    (tb.EqualShare, heavier, check_equal_share),
+    (tb.EqualShare, shifted, check_equal_share),
+    (tb.LoadTarget, opposite, check_load_target),
+    (tb.InternalForce, rooted, check_units),
     (torque.TorqueLimit, loose, check_torque_limits),
     (torque.TorqueLimit, tight, check_torque_limits),
     (torque.TorqueLimit, reversed_rows, check_torque_limits),

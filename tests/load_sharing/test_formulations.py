@@ -142,7 +142,7 @@ def test_exact_cones_hold_in_every_formulation():
     vd = np.zeros(hand.nv)
     vd[hand.slice("glass", of="v")] = 0.3, -0.2, 0.1, 0.4, -0.3, 0.2
     _, share = agreement(plan, q, np.zeros(hand.nv), vd)
-    assert share.friction_margins.min() < 1e-6
+    assert share.margins.friction.min() < 1e-6
     assert R.shape == (3, 3)
 
 

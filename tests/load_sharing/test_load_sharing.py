@@ -96,7 +96,7 @@ def test_fingers_hold_a_glass_with_least_force():
     mass = hand.body("glass").inertia.mass
     normal = share.x.reshape(3, 3)[:, 2]
     np.testing.assert_allclose(normal, mass * 9.81 / (3 * 0.5), rtol=1e-7)
-    np.testing.assert_allclose(share.friction_margins, 0.0, atol=1e-7)
+    np.testing.assert_allclose(share.margins.friction, 0.0, atol=1e-7)
     assert "finger_1_contact at its friction limit" in share.summary
 
 
@@ -200,9 +200,9 @@ def test_torque_limits_hold_and_are_named():
 
 def test_missing_data_are_refused():
     """Motors without resistance, unknown contacts, negative friction."""
-    dog = tb.load("quadruped")
+    dog, hexapod = tb.load("quadruped"), tb.load("osu_hexapod")
     with pytest.raises(tb.ModelError, match="MotorLoss needs a Motor"):
-        tb.LoadSharing.of(dog, objective=tb.MotorLoss())
+        tb.LoadSharing.of(hexapod, objective=tb.MotorLoss())
     with pytest.raises(tb.UnknownNameError, match="paw"):
         tb.LoadSharing.of(dog, friction={"paw": 0.5})
     with pytest.raises(tb.DomainError, match="friction"):
@@ -581,3 +581,74 @@ def test_a_ball_stands_on_uneven_ground_in_one_point(smooth):
     np.testing.assert_allclose(found.tau, expected.tau, atol=1e-8)
     np.testing.assert_allclose(found.forces @ R, expected.forces, atol=1e-8)
     on_hill.check(turned, v)
+
+
+def test_the_first_example():
+    """Plan, share, margins, sentence and run in six lines, with the least loss of the motors."""
+    floor = tb.World(ground=tb.Ground(static_friction=0.8, kinetic_friction=0.7))
+
+    dog = tb.load("quadruped")
+    plan = tb.LoadSharing.of(dog, friction=0.6, objective=tb.InternalForce() + 0.1 * tb.MotorLoss())
+    path = tb.GaitPath.trot(dog)
+    q, v, vd = np.array(dog.poses["stand"]), np.zeros(dog.nv), np.zeros(dog.nv)
+    # on three feet at rest it would fall over; falling a little faster than it must, it does not
+    vd[:6] -= 1.2 * plan.share(q, v, vd, touching=[1, 1, 0, 1]).explain().shortfall
+    share = plan.share(q, v, vd, touching=[1, 1, 0, 1])
+    assert share.is_feasible
+    assert share.summary == "feasible; front_right_foot at its friction limit"
+    assert share.forces[2].tolist() == [0.0, 0.0, 0.0]
+    run = tb.simulate(
+        dog, 5.0, world=floor, control=tb.LoadSharingControl(plan, path, max_step=20.0)
+    )
+    assert run.outcome.status == "finished"
+    assert run.q[-1, 4] > 1.0
+
+    # every limit has a margin, by name
+    margins = share.margins
+    assert tuple(margins) == plan.limit_names
+    np.testing.assert_array_equal(list(margins.values()), margins.array)
+    front = share.x[3 * plan.contact_names.index("front_left_foot") :][:3]
+    cone = margins["front_left_foot: friction cone"]
+    assert cone > 0.0
+    assert cone == pytest.approx(0.6 * front[2] - np.hypot(*front[:2]), rel=1e-12)
+    assert margins["front_left_foot: pushes"] == front[2]
+    knee = share.tau[dog.v_names.index("front_left_knee")]
+    assert margins["front_left_knee: largest force"] == pytest.approx(33.0 - knee, rel=1e-12)
+    assert margins["front_left_knee: least force"] == pytest.approx(33.0 + knee, rel=1e-12)
+    assert margins.friction[0] == cone
+    assert margins.torque[2] == pytest.approx(33.0 - abs(knee), rel=1e-12)
+    with pytest.raises(tb.UnknownNameError, match="did you mean 'front_left_foot: pushes'"):
+        margins["front_left_foot: push"]
+
+    # heat in the windings is what the objective makes small, and what runs report
+    alone = tb.LoadSharing.of(dog, friction=0.6, objective=tb.InternalForce())
+    other = alone.share(q, v, vd, touching=[1, 1, 0, 1])
+    least, most = (tb.motor_power(dog, v, vd, x.tau).loss.sum() for x in (share, other))
+    assert least < 0.999 * most
+
+
+@pytest.mark.parametrize("options", [{}, {"sides": 5}, {"sides": 6, "inscribed": False}])
+def test_margins_are_those_of_the_rows(options):
+    """A2 x - b2 of the problem, and that of the exact cone beside its pyramid; traced too."""
+    dog = tb.load("quadruped")
+    plan = tb.LoadSharing.of(dog, world=FLOOR, friction=0.5, **options)
+    rng = np.random.default_rng(5)
+    q = np.tile(dog.poses["stand"], (4, 1))
+    v, vd = 0.5 * rng.standard_normal((2, 4, dog.nv))
+    share, problem = plan.share(q, v, vd, touching=[1, 1, 1, 1]), plan.problem(q, v, vd)
+    assert share.is_feasible.all()
+    rows = np.einsum("kij,kj->ki", problem.A2, share.x) - problem.b2
+    forces = share.x.reshape(4, 4, 3)
+    cones = 0.5 * forces[..., 2] - np.linalg.norm(forces[..., :2], axis=-1)
+    expected = rows if options else np.concatenate([rows, cones], axis=1)
+    np.testing.assert_allclose(share.margins.array, expected, atol=1e-11)
+    np.testing.assert_allclose(share.margins.friction, cones, atol=1e-11)
+
+    def margins(q, v, vd):
+        found = plan.share(q, v, vd).margins
+        return {"array": found.array, "least": found[plan.limit_names[-1]]}
+
+    shapes = {"q": (dog.nq,), "v": (dog.nv,), "vd": (dog.nv,)}
+    array, last = tb.compile(margins, shapes=shapes, name="margins")(q[1], v[1], vd[1])
+    np.testing.assert_allclose(array, expected[1], atol=1e-11)
+    assert last == array[-1]

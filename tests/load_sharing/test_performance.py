@@ -90,7 +90,7 @@ def test_quantities_without_an_index_are_refused():
         tb.performance_indices([0.0, 0.0], [1, 1], [1, 1], [1, 1], [1, 1])
     with pytest.raises(tb.ShapeError, match="least_power"):
         tb.performance_indices([0.0, 1.0], [1, 1], [1, 1], [1, 1], [1])
-    dog = tb.load("quadruped")
-    still = np.zeros(dog.nv)
+    hexapod = tb.load("osu_hexapod")
+    still = np.zeros(hexapod.nv)
     with pytest.raises(tb.ModelError, match="MotorLoss needs a Motor"):
-        tb.motor_power(dog, still, still, still)
+        tb.motor_power(hexapod, still, still, still)

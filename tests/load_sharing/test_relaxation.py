@@ -49,8 +49,8 @@ def test_feet_at_friction_have_the_least_shortfall(dog, pushed):
     assert set(share.status) == {"relaxed"}
     # nearly all feet are at friction in nearly all cases
     largest = np.abs(share.x).max(axis=-1, keepdims=True)
-    assert np.mean(np.abs(share.friction_margins) < 1e-9 * largest) > 0.9
-    assert (share.friction_margins > -1e-9 * largest).all()
+    assert np.mean(np.abs(share.margins.friction) < 1e-9 * largest) > 0.9
+    assert (share.margins.friction > -1e-9 * largest).all()
     problem = plan.problem(*motion)
     masses = np.asarray(tb.mass_matrix(dog, motion[0]))
     for k in range(len(share.x)):
@@ -186,7 +186,7 @@ def test_symmetric_loads_are_shared_symmetrically(dog):
     forces = share.forces
     np.testing.assert_allclose(forces[0, [0, 2]], forces[1, [0, 2]], atol=1e-8)
     np.testing.assert_allclose(forces[2, [0, 2]], forces[3, [0, 2]], atol=1e-8)
-    np.testing.assert_allclose(share.friction_margins, 0.0, atol=1e-9)
+    np.testing.assert_allclose(share.margins.friction, 0.0, atol=1e-9)
     # closed form: the nearest point to (a, g) of the cone |f_t| <= mu f_n, per mass
     mu, g, a = 0.6, 9.81, 9.0
     normal = (mu * a + g) / (1.0 + mu * mu)
@@ -271,7 +271,7 @@ def test_limits_may_be_exceeded_by_the_least(dog, sides):
     plain = np.maximum(np.abs(free.share(q).tau[places]) - 1.0, 0.0)
     assert np.sum(over**2) < np.sum(plain**2)
     np.testing.assert_allclose(found.shortfall, 0.0, atol=1e-6)
-    assert (found.friction_margins > -1e-6).all()
+    assert (found.margins.friction > -1e-6).all()
 
 
 def test_a_foot_may_slip_by_the_least(dog):
@@ -284,7 +284,7 @@ def test_a_foot_may_slip_by_the_least(dog):
     assert share.status == "relaxed"
     np.testing.assert_allclose(share.shortfall, 0.0, atol=1e-7)
     over = share.lacking()[0][limit]
-    margins = dict(zip(plan.contact_names, share.friction_margins, strict=True))
+    margins = dict(zip(plan.contact_names, share.margins.friction, strict=True))
     assert over == pytest.approx(-margins.pop("hind_left_foot"), rel=1e-9)
     assert min(margins.values()) > -1e-7
     # all weight is used, and what is missing of the push is what the foot lacks

@@ -62,7 +62,7 @@ def remus100() -> Sheet:
             added_mass=added,
             linear_damping=damping,
             reference_density=density,
-            drag=(tb.CylinderDrag(b, length, (-a, 0.0, 0.0), X, 1.1, (0.42, 0.42)),),
+            drag=(tb.CylinderDrag(b, length, 1.1, (0.42, 0.42), (-a, 0.0, 0.0), X),),
             fins=(
                 _remus_fin("rudder", 0.005, 0.5, (0.0, 0.0, 1.0)),
                 _remus_fin("stern planes", 0.01, 0.7, (0.0, -1.0, 0.0)),

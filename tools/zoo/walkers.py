@@ -1,7 +1,10 @@
 """Walking machines: Aquarobot, the OSU Hexapod, planar and spatial walkers, a dog."""
 
 import math
+from collections.abc import Mapping
 from itertools import product
+from types import MappingProxyType
+from typing import Any
 
 import tiburon as tb
 from tiburon.zoo.parts import (
@@ -222,8 +225,12 @@ def legged(
     radius: float,
     torque: float,
     about: str,
+    drive: Mapping[str, Any] = MappingProxyType({}),
 ) -> tb.Model:
-    """Return a trunk on legs, with the pose "stand" in which feet hang at given depths."""
+    """Return a trunk on legs, with the pose "stand" in which feet hang at given depths.
+
+    `drive` has further parameters of the actuators.
+    """
     hip, thigh, shank = lengths
     bodies, contacts, stand = [trunk], [], {}
     for leg, (x, y, z) in hips.items():
@@ -243,7 +250,8 @@ def legged(
         bodies,
         contacts=contacts,
         actuators=[
-            tb.Actuator(f"{joint}_motor", joint, force_limits=(-torque, torque)) for joint in joints
+            tb.Actuator(f"{joint}_motor", joint, force_limits=(-torque, torque), **drive)
+            for joint in joints
         ],
         poses={"stand": stand},
         about=about,
@@ -318,15 +326,23 @@ def quadruped() -> Sheet:
         0.025,
         33.0,
         "A robot dog of 13 kg: four legs of three motors, ball feet",
+        {"ratio": 11.0, "motor": tb.Motor(0.173, math.sqrt(1.5) * 0.05), "command": "force"},
     )
     sources = """
 No single source: a dog of the size common today (12 to 13 kg, thighs and shanks of 0.2 m, motors
 of 33 N m). Estimated from geometry: the trunk is a solid box of 0.40 x 0.18 x 0.10 m and 6 kg;
 hips, thighs and shanks are solid round bars of 0.6, 0.9 and 0.2 kg. Pose "stand": the hips are
-0.28 m above the feet, which rest on z = 0."""
+0.28 m above the feet, which rest on z = 0.
+
+Windings of the motors: MIT Cheetah-Software, file common/include/Dynamics/MiniCheetah.h: 0.173 ohm
+a phase, flux linkage times pole pairs 0.05 V s. A direct-current motor of the same torque and the
+same heat has sqrt(3/2) times 0.05 N m/A (power-invariant transform). The gear ratio of 11 is ours:
+that motor's 3 N m become 33. Commands are torques: drives control the currents. Rotors are part of
+the links, friction is left out."""
     notes = {
         "trunk": "Estimated: a solid box.",
         "front_left_hip": "Estimated, as all links: solid round bars; torque limits likewise.",
+        "front_left_roll_motor": "MIT Cheetah-Software, MiniCheetah.h, as all motors; ratio: ours.",
     }
     return Sheet(model, sources, notes, world=GROUND)
 

@@ -5,9 +5,12 @@ the first body, and where its anchor is on the second. Within a step the displac
 them is a function of the configuration, so that springs are conservative and keep the order of the
 integrator; at the end of each step both are set anew at the contact point, with the displacement
 that the law leaves. A ball therefore rolls without deforming its spring.
+
+The law is evaluated at the end of each step, for anchors and recorded forces. The next step begins
+with these forces.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,6 +62,10 @@ ANCHOR = ("anchor_x", "anchor_y", "anchor_z")
 of the world [m]."""
 
 
+Pushes = dict[str, tuple[Vec3, Vec3]]
+"""Moment about the origin of a body [N m] and force on it [N], by its name, world axes."""
+
+
 class _Carrier(NamedTuple):
     """A body or frame with contact shapes, world axes."""
 
@@ -76,11 +83,19 @@ class _Carrier(NamedTuple):
         return add_cross(self.linear, self.angular, arm)
 
 
+class _Push(NamedTuple):
+    """Force of one contact point on the first body, world axes [N], and where it acts [m]."""
+
+    candidate: Candidate
+    first_arm: Vec3
+    second_arm: Vec3
+    force: Vec3
+
+
 class _Acting(NamedTuple):
     """One contact point in one state. Arms are from the origin of each body, world axes [m]."""
 
     candidate: Candidate
-    sharp: bool
     normal: Vec3
     first_arm: Vec3
     second_arm: Vec3
@@ -91,6 +106,11 @@ class _Acting(NamedTuple):
     def on_first(self) -> Vec3:
         """Force on the first body, world axes [N]."""
         return subtract(self.force.tangential, scale(self.normal, self.force.normal))
+
+    @property
+    def push(self) -> _Push:
+        """Where which force acts."""
+        return _Push(self.candidate, self.first_arm, self.second_arm, self.on_first)
 
     @property
     def energy(self) -> Scalar:
@@ -136,6 +156,11 @@ class CompliantContact(ContactElement):
             for part in _anchor_states(candidate)
         )
 
+    @property
+    def keeps_forces(self) -> bool:
+        """Whether steps begin with forces of the last one; located contacts move in between."""
+        return not any(candidate.is_located for candidate in self.candidates)
+
     def structure(self) -> Hashable:
         """Return the pairs of shapes, which of them are points, and the law."""
         return (ContactElement.structure(self), tuple(map(_is_sharp, self.candidates)), self.law)
@@ -176,20 +201,15 @@ class CompliantContact(ContactElement):
 
     def act(self, now: ElementContext) -> Action:
         """Compute the wrenches on all bodies that touch."""
-        carriers: dict[str, _Carrier] = {}
+        carriers = self._carriers(now)
         energy: Scalar = 0.0
-        pushes: dict[str, tuple[Vec3, Vec3]] = {}
-        for acting in self._acting(now, carriers):
-            energy = energy + acting.energy
-            f = acting.on_first
-            for body, arm, force in (
-                (acting.candidate.first.body, acting.first_arm, f),
-                (acting.candidate.second.body, acting.second_arm, negate(f)),
-            ):
-                if body == WORLD:
-                    continue
-                n, total = pushes.get(body, (ZERO3, ZERO3))
-                pushes[body] = add_cross(n, arm, force), add(total, force)
+        if now.updated and self.keeps_forces:
+            # steps need no outputs
+            pushes = _pushes(self._known_forces(now, carriers))
+        else:
+            acting = self._acting(now, carriers)
+            energy = sum((one.energy for one in acting), start=energy)
+            pushes = _pushes(one.push for one in acting)
         return Action(
             wrenches={
                 body: (
@@ -203,7 +223,7 @@ class CompliantContact(ContactElement):
 
     def update_discrete_state(self, now: ElementContext) -> Sequence[Scalar]:
         """Return forces and modes at the end of a step, and the anchors, projected."""
-        carriers: dict[str, _Carrier] = {}
+        carriers = self._carriers(now)
         points: list[Scalar] = []
         anchors: list[Scalar] = []
         peaks: list[Scalar] = []
@@ -213,21 +233,41 @@ class CompliantContact(ContactElement):
             peaks.append(dot(force, force))
             first, second = acting.candidate.first, acting.candidate.second
             # an open contact has no spring, wherever its anchor is
-            touching = acting.first_arm
-            if acting.sharp:
-                touching = matrix_vector(carriers[first.body].place.R, first.pose.translation)
-            else:
-                anchors += transpose_vector(carriers[first.body].place.R, touching)
-            below = subtract(touching, acting.force.displacement)
+            if not _is_sharp(acting.candidate):
+                anchors += transpose_vector(carriers[first.body].place.R, acting.first_arm)
+            s = acting.force.displacement
             if second.body == WORLD:
+                below = subtract(acting.first_arm, s)
                 anchors += add(carriers[first.body].place.p, below)
             else:
-                apart = subtract(acting.second_arm, acting.first_arm)
-                anchors += transpose_vector(carriers[second.body].place.R, add(below, apart))
+                below = subtract(acting.second_arm, s)
+                anchors += transpose_vector(carriers[second.body].place.R, below)
         return (*points, *anchors, *self.raised_peaks(now.z, peaks))
 
+    def _carriers(self, now: ElementContext) -> dict[str, _Carrier]:
+        """Return all bodies and frames with contact shapes, by name."""
+        pairs = ((one.first.body, one.second.body) for one in self.candidates)
+        names = dict.fromkeys(name for pair in pairs for name in pair)
+        return {name: _carrier(now, name) for name in names}
+
+    def _known_forces(self, now: ElementContext, carriers: dict[str, _Carrier]) -> Iterator[_Push]:
+        """Yield the forces of the last update of all points, and where they act."""
+        width, k = len(POINT_STATES), 0
+        at = width * len(self.point_names)
+        for candidate in self.candidates:
+            first, second = candidate.first, candidate.second
+            R = carriers[first.body].place.R
+            offset = subtract(carriers[second.body].place.p, carriers[first.body].place.p)
+            for _ in candidate.point_names:
+                fx, fy, fz, _sticking = now.z[width * k : width * (k + 1)]
+                *place, _x, _y, _z = now.z[at : at + len(_anchor_states(candidate))]
+                k, at = k + 1, at + len(_anchor_states(candidate))
+                ax, ay, az = place or first.pose.translation
+                arm = matrix_vector(R, (ax, ay, az))
+                yield _Push(candidate, arm, subtract(arm, offset), (fx, fy, fz))
+
     def _acting(self, now: ElementContext, carriers: dict[str, _Carrier]) -> list[_Acting]:
-        """Return all contact points in a state; adds the bodies that they belong to."""
+        """Return all contact points in a state."""
         found: list[_Acting] = []
         width = len(POINT_STATES)
         start, at = 0, width * len(self.point_names)
@@ -235,9 +275,6 @@ class CompliantContact(ContactElement):
             own = now.p[start : start + len(candidate.parameters())]
             start += len(own)
             sharp = _is_sharp(candidate)
-            for part in (candidate.first, candidate.second):
-                if part.body not in carriers:
-                    carriers[part.body] = _carrier(now, part.body)
             first, second = (carriers[part.body] for part in (candidate.first, candidate.second))
             offset = subtract(second.place.p, first.place.p)
             # both shapes as seen from the origin of the first body; height fields are in the world
@@ -249,17 +286,32 @@ class CompliantContact(ContactElement):
             ]
             sizes = (0.0, *own[1:]) if sharp else own
             for geometry in _geometry(candidate, placed, sizes, now.tables):
+                arm = placed[0][1] if sharp else geometry.point
                 if uneven:
-                    geometry = geometry._replace(point=subtract(geometry.point, origin))
+                    arm = subtract(arm, origin)
                 k = len(found)
                 state = now.z[width * k : width * (k + 1)]
                 anchor = now.z[at : at + len(_anchor_states(candidate))]
                 at += len(anchor)
-                arms = geometry.point, subtract(geometry.point, offset)
+                arms = arm, subtract(arm, offset)
                 touch = _touch(candidate, own, geometry, arms, (first, second), state, anchor)
                 force = point_force(touch, self.law)
-                found.append(_Acting(candidate, sharp, geometry.normal, *arms, touch, force))
+                found.append(_Acting(candidate, geometry.normal, *arms, touch, force))
         return found
+
+
+def _pushes(forces: Iterable[_Push]) -> Pushes:
+    """Return what all points exert on each body."""
+    found: Pushes = {}
+    for candidate, first_arm, second_arm, f in forces:
+        for body, arm, force in (
+            (candidate.first.body, first_arm, f),
+            (candidate.second.body, second_arm, negate(f)),
+        ):
+            if body != WORLD:
+                n, total = found.get(body, (ZERO3, ZERO3))
+                found[body] = add_cross(n, arm, force), add(total, force)
+    return found
 
 
 def _is_sharp(candidate: Candidate) -> bool:
@@ -330,9 +382,11 @@ def _touch(
         velocity = subtract(velocity, second.velocity(arms[1]))
     fx, fy, fz, sticking = state
     *place, bx, by, bz = anchor
-    ax, ay, az = place or candidate.first.pose.translation
     # both as seen from the origin of the first body
-    on_first = matrix_vector(first.place.R, (ax, ay, az))
+    on_first = arms[0]
+    if place:
+        ax, ay, az = place
+        on_first = matrix_vector(first.place.R, (ax, ay, az))
     on_second = subtract((bx, by, bz), first.place.p)
     if candidate.second.body != WORLD:
         apart = subtract(second.place.p, first.place.p)

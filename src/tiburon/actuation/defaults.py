@@ -96,8 +96,7 @@ def _as_element(part: object) -> Element:
     if isinstance(part, Element):
         return part
     if isinstance(part, Actuator):
-        ideal = part.motor is None
-        return ForceDrive(part.name, part) if ideal else MotorDrive(part.name, part)
+        return (MotorDrive if part.takes_voltage else ForceDrive)(part.name, part)
     if isinstance(part, Thruster):
         return ThrusterDrive(part.name, part)
     if isinstance(part, Spring):

@@ -66,7 +66,7 @@ class StateKinematics:
 class ElementContext:
     """Arguments of an element in one state: the robot, its own states, commands and parameters."""
 
-    __slots__ = ("kinematics", "p", "tables", "time", "u", "x", "z")
+    __slots__ = ("kinematics", "p", "tables", "time", "u", "updated", "x", "z")
 
     @public
     def __init__(
@@ -78,6 +78,7 @@ class ElementContext:
         p: Scalars,
         tables: Scalars = (),
         z: Scalars = (),
+        updated: bool = False,
     ) -> None:
         """Store the arguments of an element.
 
@@ -89,6 +90,7 @@ class ElementContext:
             p: Run-time parameters of the element, in the order of `Element.parameters`.
             tables: Handles of its tables, in the order of `Element.tables`.
             z: Discrete states, in the order of `Element.discrete_state_names`.
+            updated: Whether they were last updated in this very state: a step begins.
         """
         self.kinematics = kinematics
         self.time = time
@@ -97,6 +99,7 @@ class ElementContext:
         self.p = p
         self.tables = tables
         self.z = z
+        self.updated = updated
 
     @property
     def model(self) -> Model:

@@ -89,9 +89,9 @@ class MotorDrive(Element):
     def parameters(self) -> tuple[float, ...]:
         """Return R, K, B, c, f, n and the friction speed, then the optional values that are set."""
         m = self._motor
-        B = m.torque_constant if m.back_emf_constant is None else m.back_emf_constant
-        fixed = (m.resistance, m.torque_constant, B, m.damping, m.friction, self.actuator.ratio)
-        return (*fixed, self.friction_speed, *(x for x, there in self._optional() if there))
+        fixed = (m.resistance, m.torque_constant, m.back_emf, m.damping, m.friction)
+        given = (x for x, there in self._optional() if there)
+        return (*fixed, self.actuator.ratio, self.friction_speed, *given)
 
     def structure(self) -> Hashable:
         """Return its joint, and which optional values are set."""

@@ -22,7 +22,7 @@ from tiburon.control.run_time import RunTimeFields, forms, run_time_fields, tabl
 from tiburon.control.station_keeping import check_starts_in_world, pose_errors
 from tiburon.errors import DomainError, ModelError, ShapeError
 from tiburon.functions.load_sharing import LoadSharing
-from tiburon.load_sharing.objectives import Objective
+from tiburon.load_sharing.objectives.objective import Objective
 from tiburon.model import Model, World
 from tiburon.record import record
 from tiburon.simulation.state import State

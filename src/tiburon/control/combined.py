@@ -24,7 +24,7 @@ class CombinedControl:
     Traced if all parts are. Parts with states keep their own.
 
     Example:
-        ``CombinedControl((StationKeeping.of(rov, frequency=0.8), ComputedTorque(...)))``
+        ``CombinedControl((StationKeeping.of(rov, frequency=0.8), PD(0.0, 40.0, 6.0)))``
     """
 
     parts: tuple[Callable[[State], Any], ...]
@@ -58,6 +58,11 @@ class CombinedControl:
             given = getattr(part, "initial_discrete_state", (0.0,) * count)
             found += given(model) if callable(given) else given
         return tuple(found)
+
+    def initial_position(self, model: Model) -> tuple[float, ...] | None:
+        """Return the configuration that the first part with one starts from."""
+        found = (getattr(part, "initial_position", None) for part in self.parts)
+        return next((position(model) for position in found if position is not None), None)
 
     def __call__(self, state: State) -> Any:
         """Return the summed commands, and rates and next discrete states if there are any."""

@@ -54,7 +54,7 @@ class ComputedTorque(RunTimeFields):
     actuated joints.
 
     Example:
-        ``ComputedTorque.critical(JointPath.through(times, points), frequency=10.0)``
+        ``ComputedTorque.critical(JointPath.through([0, 2], [(0, 0), (1, -0.5)]), frequency=10.0)``
     """
 
     target: Target

@@ -196,9 +196,9 @@ def _actuators(model: Model, joints: tuple[str, ...]) -> tuple[str, ...]:
     found = []
     for name in joints:
         driving = [a for a in model.actuators if a.joint == name]
-        if len(driving) != 1 or driving[0].motor is not None:
+        if len(driving) != 1 or driving[0].takes_voltage:
             raise ModelError(
-                f"joint {name!r}: expected one actuator without motor, whose command is a force, "
+                f"joint {name!r}: expected one actuator whose command is a force, not a voltage, "
                 f"got {len(driving)}; pass through='joints'",
                 name=name,
             )

@@ -35,7 +35,8 @@ from tiburon.errors import DomainError, ModelError, ShapeError, shown
 from tiburon.functions.load_sharing import LoadSharing
 from tiburon.functions.load_tracking import AIM, TrackedLoad, tracked_load
 from tiburon.load_sharing.contact_load import ContactLoad, load_weight
-from tiburon.load_sharing.objectives import FadingSmoothness, Sum, TorqueSmoothness
+from tiburon.load_sharing.objectives.objective import Sum
+from tiburon.load_sharing.objectives.smoothness import FadingSmoothness, TorqueSmoothness
 from tiburon.load_sharing.relaxation import RELAXED
 from tiburon.load_sharing.smoothing import (
     UNBOUNDED,
@@ -269,6 +270,11 @@ class LoadSharingControl(RunTimeFields):
             f"{own}.time",
         )
 
+    def initial_position(self, model: Model) -> tuple[float, ...]:
+        """Return the posture of the path, in which runs start that are given no configuration."""
+        self._check_model(model)
+        return tuple(self.path.posture)
+
     def initial_discrete_state(self, model: Model) -> tuple[float, ...]:
         """Return no force and no contact: the first sample compares with nothing."""
         layout = self.plan.layout
@@ -311,12 +317,8 @@ class LoadSharingControl(RunTimeFields):
         """Return the commands in a state, and the next discrete states."""
         plan, layout = self.plan, self.plan.layout
         model = state.model
-        if model.v_names != plan.model.v_names:
-            raise ModelError(
-                f"model {model.name!r}: LoadSharingControl was made for {plan.model.name!r}, whose "
-                "joints differ; make the plan for this robot"
-            )
-        self._check_motors(state.model)
+        self._check_model(model)
+        self._check_motors(model)
         own = run_time_fields(self, state)
         memory = self.initial_discrete_state(model) if state.own_z is None else state.own_z
         z = list(memory) if not isinstance(memory, TracedArray) else entries(memory)
@@ -406,13 +408,22 @@ class LoadSharingControl(RunTimeFields):
 
     @cached_property
     def _motors(self) -> dict[str, Actuator]:
-        """Actuators with motors, by the name of their joint."""
-        return {x.joint: x for x in self.plan.model.actuators if x.motor is not None}
+        """Actuators that take voltages, by the name of their joint."""
+        return {x.joint: x for x in self.plan.model.actuators if x.takes_voltage}
+
+    def _check_model(self, model: Model) -> None:
+        """Refuse a robot with other joints than that of the plan."""
+        own = self.plan.model
+        if model.v_names != own.v_names:
+            raise ModelError(
+                f"model {model.name!r}: LoadSharingControl was made for {own.name!r}, whose "
+                "joints differ; make the plan for this robot"
+            )
 
     def _check_motors(self, model: Model) -> None:
         """Refuse motors that would get no voltage, and others than those of the plan."""
         for actuator in model.actuators:
-            if actuator.motor is None or actuator.joint not in self._chosen.names:
+            if not actuator.takes_voltage or actuator.joint not in self._chosen.names:
                 continue
             if self.through == "joints":
                 raise ModelError(
@@ -766,11 +777,10 @@ def _voltage(actuator: Actuator, force: Scalar, v: Scalar) -> Scalar:
     """Return the voltage of a motor that gives a joint force at a joint velocity [V]."""
     motor, n = actuator.motor, actuator.ratio
     assert motor is not None
-    K = motor.torque_constant
-    B = K if motor.back_emf_constant is None else motor.back_emf_constant
     w = n * v
     rubbing = motor.damping * w - friction_force(motor.friction, abs(n) * FRICTION_SPEED, w)
-    return voltage_of_torque(force / n, w, rubbing, motor.resistance, K, B, motor.brush_drop)
+    R, K, B = motor.resistance, motor.torque_constant, motor.back_emf
+    return voltage_of_torque(force / n, w, rubbing, R, K, B, motor.brush_drop)
 
 
 def _parts_of(contact: str, end: str) -> list[str]:

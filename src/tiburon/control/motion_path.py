@@ -219,7 +219,7 @@ def _pairs(what: str, given: Any) -> tuple[tuple[str, Any], ...]:
 
 @record
 class GaitPath:
-    """A legged robot walks: its base moves ahead, feet follow a gait in the world.
+    """Path of a legged robot: motion of its base, footholds and swing motions of a gait.
 
     Footholds lie below the hips of the reference at the middle of each stance, on the ground. In
     the air feet follow quintic curves that start and end at rest. After a foot has landed it takes

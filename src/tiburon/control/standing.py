@@ -5,6 +5,7 @@ import numpy as np
 from tiburon.actuation.joint_stops import apparent_joint_inertia
 from tiburon.arrays import NDArray
 from tiburon.control.pd import PD
+from tiburon.functions.dynamics import mass_matrix
 from tiburon.model import Model, World
 
 __all__ = ["hold_stance", "stands"]
@@ -14,6 +15,9 @@ FREQUENCY = 40.0
 
 LOAD = 60.0
 """Inertia that joints of legs move, relative to their own: they carry the robot."""
+
+DAMPING_RATE = 1000.0
+"""Fastest decay that damping may cause [1/s]: steps of 1 ms, which are explicit, stay stable."""
 
 
 def stands(model: Model, world: World) -> bool:
@@ -34,11 +38,15 @@ def hold_stance(model: Model, q: NDArray[np.float64]) -> PD | None:
     ]
     if not held:
         return None
-    inertia = apparent_joint_inertia(model)
-    own = [float(inertia[model.slice(joint.name, of="v").start]) for joint in held]
+    places = [model.slice(joint.name, of="v").start for joint in held]
+    own = apparent_joint_inertia(model)[places]
+    # all joints are damped at once, so the fastest decay is that of their common motions
+    response = np.linalg.inv(mass_matrix(model, q))[np.ix_(places, places)] * own
+    fastest = float(np.abs(np.linalg.eigvals(response)).max())
+    damping = min(2.0 * FREQUENCY * np.sqrt(LOAD), DAMPING_RATE / fastest)
     return PD(
         tuple(float(q[model.slice(joint.name).start]) for joint in held),
-        tuple(FREQUENCY**2 * LOAD * x for x in own),
-        tuple(2.0 * FREQUENCY * np.sqrt(LOAD) * x for x in own),
+        tuple((FREQUENCY**2 * LOAD * own).tolist()),
+        tuple((damping * own).tolist()),
         joints=tuple(joint.name for joint in held),
     )

@@ -7,7 +7,7 @@ import numpy as np
 
 import tiburon as tb
 from tiburon.demos.demo import Demonstration
-from tiburon.load_sharing.objectives import Objective
+from tiburon.load_sharing.objectives.objective import Objective
 from tiburon.viewer.plots import styled
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Self
 
 import numpy as np
 
-from tiburon.load_sharing.objectives import Objective, Square
+from tiburon.load_sharing.objectives.objective import Objective, Square
 from tiburon.load_sharing.problem import MOMENT, Before, Problem
 from tiburon.model import Model
 from tiburon.record import record

@@ -16,7 +16,7 @@ import numpy as np
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, ModelError, ShapeError
-from tiburon.load_sharing.objectives import MotorLoss
+from tiburon.load_sharing.objectives.motor_loss import MotorLoss
 from tiburon.load_sharing.problem import Layout
 from tiburon.model import Model
 

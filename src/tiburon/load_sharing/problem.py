@@ -435,7 +435,11 @@ def _loop_points(setting: Setting, q: Sequence[Scalar]) -> list[Vec3]:
         return []
     plan = setting.plan
     places = body_places(plan, JointVector(q))
-    ends = [end_of(plan, loop.first, loop.joint.pose.transform, places, None) for loop in closed]
+    poses = [plan.end(loop.name, 0, loop.joint.pose) for loop in closed]
+    ends = [
+        end_of(plan, loop.first, pose, places, None)
+        for loop, pose in zip(closed, poses, strict=True)
+    ]
     return [end.place.p for _, end in ends]
 
 

@@ -15,7 +15,8 @@ from tiburon.load_sharing.limits.contact import FrictionCone, FrictionPyramid
 from tiburon.load_sharing.limits.limit import Limit, RunTime
 from tiburon.load_sharing.limits.step import StepLimit
 from tiburon.load_sharing.limits.torque import TorqueLimit
-from tiburon.load_sharing.objectives import Objective, Square, TorqueNorm
+from tiburon.load_sharing.objectives.objective import Objective, Square
+from tiburon.load_sharing.objectives.torque_norm import TorqueNorm
 from tiburon.load_sharing.problem import Layout, Problem
 from tiburon.load_sharing.relaxation import (
     DIRECTION,

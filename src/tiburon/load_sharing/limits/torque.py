@@ -53,7 +53,7 @@ class DrivenJoint:
     """Its largest current [A]."""
 
     speed: float | None = None
-    """Largest speed of an actuator without motor [rad/s or m/s]."""
+    """Largest speed of an actuator whose command is a force [rad/s or m/s]."""
 
     @classmethod
     def of(cls, index: int, actuator: Actuator) -> "DrivenJoint":
@@ -64,23 +64,22 @@ class DrivenJoint:
         """
         low, high = actuator.force_limits
         motor = actuator.motor
-        if motor is None:
-            speed = actuator.speed_limit if math.isfinite(actuator.speed_limit) else None
+        fades = not actuator.takes_voltage and math.isfinite(actuator.speed_limit)
+        speed = actuator.speed_limit if fades else None
+        if motor is None or not motor.is_limited:
             return cls(index, low, high, speed=speed)
-        supply = (motor.voltage_limit, motor.current_limit)
-        if not any(map(math.isfinite, supply)):
-            return cls(index, low, high)
         if not motor.resistance:
             raise ModelError(
                 f"actuator {actuator.name!r}: torque limits of its motor need a resistance, got 0 "
                 "ohm; give Motor(resistance=...), or torque_limits={...} by joint",
                 name=actuator.name,
             )
-        K = motor.torque_constant
-        B = K if motor.back_emf_constant is None else motor.back_emf_constant
-        values = (motor.resistance, K, B, motor.damping, motor.friction, actuator.ratio)
-        voltage, current = (x if math.isfinite(x) else None for x in supply)
-        return cls(index, low, high, values, motor.brush_drop or None, voltage, current)
+        R, K, B = motor.resistance, motor.torque_constant, motor.back_emf
+        values = (R, K, B, motor.damping, motor.friction, actuator.ratio)
+        voltage, current = (
+            x if math.isfinite(x) else None for x in (motor.voltage_limit, motor.current_limit)
+        )
+        return cls(index, low, high, values, motor.brush_drop or None, voltage, current, speed)
 
     @property
     def is_limited(self) -> bool:
@@ -117,16 +116,16 @@ class DrivenJoint:
             None if x is None else next(given)
             for x in (self.drop, self.voltage, self.current, self.speed)
         )
-        if speed is not None:
-            left = speed_fade(v, speed)
-            low = np.where(low * v > 0.0, left * low, low)
-            high = np.where(high * v > 0.0, left * high, high)
         if motor:
             R, K, B, c, f, n = motor
             a, b = torque_range(n * v, R, K, B, c, f, drop, voltage, current)
             # the gear may turn the direction round
             a, b = np.minimum(n * a, n * b), np.maximum(n * a, n * b)
             low, high = clipped(a, low, high), clipped(b, low, high)
+        if speed is not None:
+            left = speed_fade(v, speed)
+            low = np.where(low * v > 0.0, left * low, low)
+            high = np.where(high * v > 0.0, left * high, high)
         alive = 1.0 - failed
         return alive * low, alive * high
 

@@ -1,0 +1,1 @@
+"""Objectives: what sharing a load should make small, one file per family."""
