@@ -1,6 +1,7 @@
 """Script of the tests with MPI ranks: runs a robot in parts, and writes what happened as JSON."""
 
 import hashlib
+import itertools
 import json
 import os
 import signal
@@ -12,7 +13,9 @@ import numpy as np
 from mpi4py import MPI
 
 import tiburon as tb
+from tests.parallel.test_blocks import moving_arms
 from tests.parallel.test_partition import chain, short_chain
+from tiburon.parallel.blocks import BlockTasks
 
 task, folder = sys.argv[1], sys.argv[2]
 comm = MPI.COMM_WORLD
@@ -51,6 +54,29 @@ if task == "short":
     robot, parts = short_chain()
     q = np.full(robot.nq, 0.4)
     told(tb.simulate(robot, 0.01, q=q, partition=parts, exchange=tb.MPIExchange()))
+elif task == "blocks":
+    # arms on a load over tasks: bits and counts of every division into as many tasks as ranks
+    found = {}
+    for block, m, p, redundant in itertools.product((1, 2, 4), (1, 2, 4), (1, 2, 4), (True, False)):
+        if block % p == 0 and m * p == size:
+            model, *state = moving_arms()
+            tasks = BlockTasks(model, block, chains=m, points=p, redundant=redundant)
+            run = tasks.run(*state, 1e-3, 2, exchange=tb.MPIExchange())
+            bits = hashlib.blake2b(run.q.tobytes() + run.v.tobytes()).hexdigest()
+            found[f"{block} {m} {p} {redundant}"] = [bits, *run.counts]
+    with open(os.path.join(folder, f"blocks-{size}-{rank}.json"), "w") as file:
+        json.dump(found, file)
+elif task == "odd-blocks":
+    # another step on one rank, then a division that does not fit the ranks
+    model, *state = moving_arms()
+    said = []
+    for m, dt in ((2, 1e-3 * (1 + rank)), (4, 1e-3)):
+        try:
+            BlockTasks(model, 2, chains=m).run(*state, dt, 1, exchange=tb.MPIExchange())
+        except tb.TiburonError as error:
+            said.append(str(error))
+    with open(os.path.join(folder, f"odd-blocks-{size}-{rank}.json"), "w") as file:
+        json.dump(said, file)
 elif task == "tree":
     told(tree())
 elif task == "adaptive":

@@ -11,14 +11,18 @@ from tiburon.reproduce.mcmillan_lift import four_pumas
 DT = 1e-3
 
 
-@pytest.fixture(scope="module")
-def start():
-    """Four arms that hold a load, moving, with joint forces."""
+def moving_arms():
+    """Return four arms that hold a load, their state in motion, and joint forces."""
     model = four_pumas()
     rng = np.random.default_rng(6)
     q = np.array(model.poses["home"])
     v = np.asarray(tb.project_velocity(model, q, 0.2 * rng.standard_normal(model.nv)))
     return model, q, v, 5.0 * rng.standard_normal(model.nv)
+
+
+@pytest.fixture(scope="module")
+def start():
+    return moving_arms()
 
 
 def partitions(block):
@@ -92,6 +96,11 @@ def test_unbalanced_tasks_are_refused(start):
         BlockTasks(model, 3)
     with pytest.raises(tb.ModelError):
         BlockTasks(tb.load("panda"), 4)
+    pair = BlockTasks(model, 4, chains=2)
+    with pytest.raises(DomainError, match="2 threads, one per task"):
+        pair.run(*start[1:], DT, 1, exchange=tb.ThreadExchange(3))
+    with pytest.raises(OptionError, match="exchange"):
+        pair.run(*start[1:], DT, 1, exchange="ranks")
 
 
 def test_an_error_in_one_task_ends_all(start):

@@ -1,7 +1,10 @@
 """The scripts of the page about sweeps: a stand-in for sbatch runs one, others are checked."""
 
+import contextlib
+import importlib.util
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -89,6 +92,107 @@ def test_the_cluster_of_kubernetes_is_one():
     service = spec["scheduler"]["service"]
     assert {port["targetPort"] for port in service["ports"]} <= ports
     assert service["selector"]["dask.org/cluster-name"] == found["metadata"]["name"]
+
+
+def test_the_cluster_of_kubernetes_has_the_schema_of_the_operator():
+    """Every field of the manifest is known to the resource definition that the operator ships."""
+    yaml = pytest.importorskip("yaml", reason="comes with Dask")
+    jsonschema = pytest.importorskip("jsonschema", reason="checks schemas")
+    operator = importlib.util.find_spec("dask_kubernetes")
+    if operator is None:
+        pytest.skip("needs the resource definitions of dask-kubernetes")
+    (folder,) = operator.submodule_search_locations
+    charts = Path(folder) / "operator/deployment/helm/dask-kubernetes-operator/crds"
+    definition = yaml.safe_load((charts / "daskcluster.yaml").read_text())
+    (version,) = definition["spec"]["versions"]
+    schema = version["schema"]["openAPIV3Schema"]
+    found = yaml.safe_load(block("yaml", "DaskCluster"))
+    jsonschema.validate(found, schema)
+    assert not list(unknown_fields(found["spec"], schema["properties"]["spec"], "spec"))
+    found["spec"]["worker"]["replicas"] = "twenty"
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(found, schema)
+
+
+def unknown_fields(value, schema, path):
+    """Yield the places of fields that a schema does not name, which the server would drop."""
+    if isinstance(value, list):
+        for k, item in enumerate(value):
+            yield from unknown_fields(item, schema.get("items", {}), f"{path}[{k}]")
+    elif isinstance(value, dict) and not schema.get("x-kubernetes-preserve-unknown-fields"):
+        named = schema.get("properties")
+        for key, item in value.items():
+            if named is not None and key not in named:
+                yield f"{path}.{key}"
+            inside = (named or {}).get(key, schema.get("additionalProperties", {}))
+            yield from unknown_fields(item, inside if isinstance(inside, dict) else {}, path + key)
+
+
+JOBS = """#!/bin/bash
+# a stand-in: runs each job at once, in the background
+cp "$1" {folder}/job-$$.sh
+setsid bash {folder}/job-$$.sh > {folder}/job-$$.log 2>&1 &
+echo $! > {folder}/job-$$.pid
+echo "Submitted batch job $$"
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="runs a shell")
+def test_the_script_of_jobqueue_computes_the_study(tmp_path):
+    """The script of the page, with a stand-in for sbatch and a study for the dots."""
+    pytest.importorskip("dask_jobqueue", reason="needs pip install dask-jobqueue")
+    whole = content(study(tmp_path / "whole.zarr").path)
+    script = block("text", "SLURMCluster")
+    for old, new in (
+        ("study = tb.sweep(..., client=Client(cluster))", "client = Client(cluster)"),
+        ("maximum_jobs=100", "minimum_jobs=2, maximum_jobs=2"),
+    ):
+        assert old in script
+        script = script.replace(old, new)
+    script += """
+from tests.parallel.studies import study
+client.wait_for_workers(2, timeout=100)
+assert study("study.zarr", client=client).is_complete
+cluster.close()
+"""
+    # as users write it: workers may import the script
+    guarded = "def main():\n" + "".join(f"    {line}\n" for line in script.splitlines())
+    (tmp_path / "sweep.py").write_text(guarded + '\nif __name__ == "__main__":\n    main()\n')
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name, text in (
+        ("sbatch", JOBS.format(folder=tmp_path)),
+        ("scancel", f"#!/bin/bash\nkill -- -$(cat {tmp_path}/job-$1.pid)\n"),
+    ):
+        (tools / name).write_text(text)
+        (tools / name).chmod(0o755)
+    env = {
+        **os.environ,
+        "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
+    }
+    try:
+        done = subprocess.run(
+            [sys.executable, "sweep.py"],
+            cwd=tmp_path,
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=200,
+        )
+        logs = "".join(file.read_text()[-1500:] for file in tmp_path.glob("job-*.log"))
+        assert done.returncode == 0, done.stderr[-3000:] + logs
+    finally:
+        for file in tmp_path.glob("job-*.pid"):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(int(file.read_text()), signal.SIGKILL)
+    jobs = [file.read_text() for file in tmp_path.glob("job-*.sh")]
+    assert len(jobs) >= 2
+    assert all("--lifetime 110m --lifetime-stagger 8m" in job for job in jobs)
+    assert all("#SBATCH --cpus-per-task=8" in job for job in jobs)
+    assert content(tmp_path / "study.zarr") == whole
 
 
 def test_scripts_of_the_page_are_python():

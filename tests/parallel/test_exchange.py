@@ -7,6 +7,7 @@ import pytest
 
 import tiburon as tb
 from tests.loops.parallel_robots import parallel_robot
+from tests.loops.test_star_singular import BENT, arms_on_load, stretched
 from tests.parallel.test_partition import chain
 from tiburon.parallel.exchange import _Meeting, _Thread
 
@@ -70,6 +71,67 @@ def test_random_closed_mechanisms_with_random_cuts_have_the_same_bits(seed):
         assert same(tb.simulate(robot, 0.01, partition=parts, exchange=exchange, **how), one)
     # 10 steps of motions that amplify rounding
     assert np.abs(one.q - tb.simulate(robot, 0.01, **how).q).max() < 1e-9
+
+
+LEGGED = ["quadruped", "planar_3rrr", "aquarobot", "four_pumas", "stewart"]
+
+
+def moving(name):
+    """Return a robot, its legs as parts, and how it moves; a hexapod in a current."""
+    robot, rng = tb.load(name), np.random.default_rng(0)
+    if robot.loops:
+        q = np.array(robot.poses.get("home", robot.neutral()))
+        v = tb.project_velocity(robot, q, 0.3 * rng.standard_normal(robot.nv))
+    else:
+        q, v = robot.random_state(rng)
+        v = 0.2 * v
+    fluid = tb.Water(current=(0.3, 0.1, 0.0)) if name == "aquarobot" else None
+    return robot, tb.partition(robot, "legs"), {"q": q, "v": v, "fluid": fluid, "contact": False}
+
+
+@pytest.mark.parametrize(
+    "name", [*LEGGED[:2], *(pytest.param(x, marks=pytest.mark.slow) for x in LEGGED[2:])]
+)
+def test_legs_and_arms_have_the_same_bits_in_lanes_and_in_threads(name):
+    """One process computes like legs in lanes, in another kernel than threads have."""
+    robot, parts, how = moving(name)
+    one = tb.simulate(robot, 0.01, partition=parts, **how)
+    for threads in (1, 2, 4):
+        found = tb.simulate(
+            robot, 0.01, partition=parts, exchange=tb.ThreadExchange(threads), **how
+        )
+        assert found.outcome.status == "finished"
+        assert same(found, one), threads
+    # the recursion of the undivided robot, 10 steps
+    assert np.abs(one.q - tb.simulate(robot, 0.01, **how).q).max() < 1e-13
+    # as cut at the same joints, in whatever way
+    again = tb.partition(robot, cuts=parts.cuts) if parts.cuts else parts
+    assert same(tb.simulate(robot, 0.01, partition=again, **how), one)
+
+
+def test_a_leg_of_a_tree_sends_its_articulated_inertia():
+    robot, parts, how = moving("quadruped")
+    run = tb.simulate(robot, 0.01, partition=parts, exchange=tb.ThreadExchange(2), **how)
+    legs = parts.names[1:]
+    assert [(m.phase, m.part, m.numbers, m.times) for m in run.messages] == [
+        (phase, leg, numbers, 40)
+        for phase, numbers in (("carried", 27), ("results", 3))
+        for leg in legs
+    ]
+    assert parts.numbers == (0, 27, 27, 27, 27)
+
+
+def test_singular_arms_are_computed_by_all_threads():
+    """What an arm keeps does not travel; a wrist whose axes coincide makes its arm singular."""
+    robot, q = arms_on_load(np.random.default_rng(11), [stretched("wrist"), BENT + 0.1])
+    parts = tb.partition(robot, "legs")
+    assert parts.has_arms
+    how = {"q": q, "contact": False}
+    one = tb.simulate(robot, 0.002, partition=parts, **how)
+    two = tb.simulate(robot, 0.002, partition=parts, exchange=tb.ThreadExchange(2), **how)
+    assert one.outcome.status == "finished"
+    assert same(one, two)
+    assert np.abs(one.q - tb.simulate(robot, 0.002, **how).q).max() < 1e-12
 
 
 def test_messages_are_counted():

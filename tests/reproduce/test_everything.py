@@ -1,13 +1,15 @@
 """All reproductions on one page."""
 
 import json
+import re
 
 import pytest
 
 from tiburon.cli.reproduce import _cells_as_json, application
 from tiburon.errors import UnknownNameError
 from tiburon.reproduce import everything
-from tiburon.reproduce.cells import CellTable, claim, measured
+from tiburon.reproduce.cell_page import cell_page
+from tiburon.reproduce.cells import CellTable, claim, lost, measured, number
 from tiburon.reproduce.solids import PARTS
 
 QUICK = ("vehicle-paper", "decoupled")
@@ -50,6 +52,24 @@ def test_page_and_json_hold_all_cells(found):
         for table, kept in zip(group.tables, entry["tables"], strict=True):
             assert table.title in text
             assert [c["quantity"] for c in kept["cells"]] == [c.quantity for c in table.cells]
+
+
+def test_summary_counts_tables_cells_corrections_and_losses():
+    """The first thing on the page."""
+    cells = (
+        claim("x", "1", "1", True),
+        number("y", 1.0, 2.0, 0.1, corrected=2.0, reason="misprint"),
+        number("z", 1.0, 2.0, 0.1),
+        lost("u", "a figure"),
+        lost("v", "another"),
+        measured("w", "2", "3"),
+    )
+    text = cell_page("title", "about", [CellTable("t", "some values", cells)])
+    summary = re.findall(r"<div class='card'>(.*?)</div>", text)
+    shown = [re.sub(r"<[^>]+>", " ", card).split() for card in summary]
+    assert [words[0] for words in shown] == ["6", "2", "1", "1", "2", "1"]
+    assert shown[0][:4] == ["6", "cells", "in", "1"]
+    assert "lost" in shown[4]
 
 
 def test_added_mass_is_judged_by_the_panels_of_its_command(monkeypatch):

@@ -2,9 +2,11 @@
 
 import sys
 
+import numpy as np
 import pytest
 
 import tiburon as tb
+from tiburon.viewer import video
 from tiburon.viewer.pictures import BROWSERS
 
 
@@ -32,6 +34,19 @@ def test_a_video_has_the_frames_of_the_run(run, tmp_path, suffix, start):
     assert tuple(facts["size"]) == (320, 180)
     assert len(shown) == 5
     assert len(set(shown)) == 5
+
+
+def test_frames_are_at_equal_times_of_the_run(run, tmp_path, monkeypatch):
+    """From its start to its end, at the speed asked for; files keep the order."""
+    written = []
+    monkeypatch.setattr(video, "_write", lambda *given: written.append(given))
+    run.save_video(tmp_path / "swing.mp4", fps=10)
+    run.save_video(tmp_path / "slow.webm", fps=20, speed=0.5, width=640, height=360)
+    (_, usual, _, rate, _), (_, slow, path, _, size) = written
+    assert usual == pytest.approx([0.0, 0.1, 0.2])
+    assert rate == 10.0
+    assert slow == pytest.approx(0.025 * np.arange(9))
+    assert (path.name, size) == ("slow.webm", (640, 360))
 
 
 def test_videos_that_cannot_be_made_are_refused(run, tmp_path, monkeypatch):

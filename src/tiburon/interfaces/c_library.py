@@ -5,7 +5,6 @@ needed. Code keeps its bits: arithmetic is neither contracted nor reordered. Lib
 systems are linked here, not run.
 """
 
-import platform
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from tiburon.arguments import public
 from tiburon.errors import CompileError, ModelFileError, OptionError
 from tiburon.interfaces.extras import needed
 from tiburon.native.c_source import c_source
+from tiburon.operating_system import system_and_processor
 from tiburon.written_file import write_file
 
 __all__ = ["TARGETS", "build_library", "compile_c", "native_target"]
@@ -56,7 +56,7 @@ def native_target() -> str:
     Raises:
         CompileError: If it is none of them.
     """
-    system, processor = platform.system(), platform.machine()
+    system, processor = system_and_processor()
     found = f"{SYSTEMS.get(system, system)}-{PROCESSORS.get(processor, processor)}"
     if found not in TARGETS:
         raise CompileError(

@@ -61,7 +61,7 @@ def to_casadi(
     Raises:
         MissingExtraError: If CasADi or ziglang is not installed.
         ShapeError: If an argument or a result is a matrix.
-        TraceError: If a loop ends by its data, which expressions cannot say.
+        TraceError: If a loop ends by its data, which expressions cannot represent.
 
     Example:
         ``dynamics = tb.to_casadi(tb.forward_dynamics, arm)``, then ``dynamics(q, v, tau)``.

@@ -9,13 +9,16 @@ integrates its own chains and the reference member, and computes
     CCD     its chains again, with that acceleration.
 
 Predicted rates go to the tasks of the same chains at other points (temporal barrier), corrected
-ones too (second barrier); one of these tasks shifts the history and posts an event. Every task
-solves RMA by itself, or one for all tasks of a point, which costs one more synchronization.
+points too (second barrier); then the first of these tasks posts an event: the block is finished.
+Every task solves RMA by itself, or one for all tasks of a point, which costs one more
+synchronization.
 
-A chain is one kernel whatever task it is in, and a task evaluates its points as the cases of a
-batch, in the lanes of vectors: results have the same bits for every partition.
+Tasks share nothing but messages, so that they run in threads or on MPI ranks alike. A chain is one
+kernel whatever task it is in, and a task evaluates its points as the cases of a batch, in the lanes
+of vectors: results have the same bits for every partition, wherever its tasks run.
 """
 
+import hashlib
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -26,7 +29,7 @@ from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, surroundings
 from tiburon.argument_checks import at_least
 from tiburon.arrays import ArrayLike, NDArray
-from tiburon.errors import DomainError, OptionError
+from tiburon.errors import DomainError, OptionError, PartnerError
 from tiburon.loops.star import layout
 from tiburon.loops.star_dynamics import (
     closed_arm,
@@ -39,6 +42,9 @@ from tiburon.loops.star_dynamics import (
 from tiburon.model import Model, World
 from tiburon.model.model import per_model
 from tiburon.native.kernel import ProgramSource, make_kernel
+from tiburon.parallel.exchange import ThreadExchange, thread_group
+from tiburon.parallel.mpi_ranks import MPIExchange
+from tiburon.parallel.session import Endpoint
 from tiburon.simulation.integrators.dopri5 import DOPRI5
 from tiburon.simulation.integrators.manifold import Chart, Manifold, combine
 from tiburon.simulation.integrators.method import explicit_stages
@@ -53,9 +59,6 @@ Array = NDArray[np.float64]
 
 BLOCK_SIZES = (1, 2, 4)
 """Points of a block: B1PC5, B2PC5 and B4PC5."""
-
-BARRIER_TIMEOUT = 60.0
-"""Time after which a task that does not arrive is given up [s]."""
 
 
 class TaskCounts(NamedTuple):
@@ -144,6 +147,8 @@ class BlockTasks:
         tau: Callable[[float], ArrayLike] | ArrayLike,
         dt: float,
         blocks: int,
+        *,
+        exchange: ThreadExchange | MPIExchange | None = None,
     ) -> BlockRun:
         """Take four steps of a one-step method, then some blocks.
 
@@ -153,30 +158,74 @@ class BlockTasks:
             tau: Joint force [N or N m], or a function of time [s] that returns it.
             dt: Step [s].
             blocks: Number of blocks.
+            exchange: Where tasks run, one in each: threads of this process, or MPI ranks, where all
+                ranks call this method alike; threads by default. A rank whose task failed leaves
+                the others waiting up to their patience.
 
         Returns:
-            States at the start and after each step.
+            States at the start and after each step; the same in all ranks.
 
         Raises:
-            DomainError: If an arm becomes singular.
+            DomainError: If an arm becomes singular, or there are more or fewer ranks than tasks.
+            PartnerError: If a task does not answer, or was called differently.
         """
         force = tau if callable(tau) else (lambda _: tau)
-        given = _Run(self, lambda time: np.asarray(force(time), dtype=float), float(dt), blocks)
-        given.start(np.asarray(q, dtype=float), np.asarray(v, dtype=float))
-        tasks = [_Task(given, i, k) for i in range(self.chains) for k in range(self.points)]
-        if len(tasks) == 1:
-            tasks[0].work()
-        else:
-            threads = [threading.Thread(target=task.work) for task in tasks]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-        if given.failure is not None:
-            raise given.failure
-        counts = {task.counts() for task in tasks}
-        # one of the tasks of a point solves for all of them unless each does
-        return BlockRun(*given.states(), max(counts))
+        given = _Given(
+            self,
+            lambda time: np.asarray(force(time), dtype=float),
+            np.asarray(q, dtype=float),
+            np.asarray(v, dtype=float),
+            float(dt),
+            blocks,
+        )
+        count = self.chains * self.points
+        places = [(i, k) for i in range(self.chains) for k in range(self.points)]
+        if isinstance(exchange, MPIExchange):
+            if exchange.comm.Get_size() != count:
+                ranks = exchange.comm.Get_size()
+                raise DomainError("exchange", f"{count} ranks, one per task", f"{ranks} ranks")
+            i, k = places[exchange.comm.Get_rank()]
+            everyone = exchange.endpoint()
+            # before groups are formed, which differ between partitions
+            given.agree(everyone)
+            return _Task(given, (i, k), exchange.endpoint(k), exchange.endpoint(i)).run()
+        if exchange is None:
+            exchange = ThreadExchange()
+        elif not isinstance(exchange, ThreadExchange):
+            raise OptionError("exchange", ("None", "ThreadExchange()", "MPIExchange()"), exchange)
+        if exchange.threads not in (None, count):
+            raise DomainError("exchange", f"{count} threads, one per task", exchange.threads)
+        space = [thread_group(self.chains, exchange.patience) for _ in range(self.points)]
+        time = [thread_group(self.points, exchange.patience) for _ in range(self.chains)]
+        tasks = [_Task(given, (i, k), space[k][i], time[i][k]) for i, k in places]
+        return _in_threads(tasks, [*space, *time])
+
+
+def _in_threads(tasks: "Sequence[_Task]", groups: Sequence[Sequence[Any]]) -> BlockRun:
+    """Carry out tasks in threads that meet in groups; return what all of them found."""
+    found: list[Any] = [None] * len(tasks)
+
+    def work(number: int) -> None:
+        try:
+            found[number] = tasks[number].run()
+        except BaseException as error:
+            found[number] = error
+            # nobody waits for this task any more
+            for group in groups:
+                group[0].abort()
+
+    others = [threading.Thread(target=work, args=(n,)) for n in range(1, len(tasks))]
+    for other in others:
+        other.start()
+    work(0)
+    for other in others:
+        other.join()
+    errors = [one for one in found if isinstance(one, BaseException)]
+    own = [error for error in errors if not isinstance(error, PartnerError)]
+    if errors:
+        raise (own or errors)[0]
+    first: BlockRun = found[0]
+    return first
 
 
 class _Kernels:
@@ -281,134 +330,164 @@ def _kernels(model: Model, world: World) -> _Kernels:
     return _Kernels(model, world)
 
 
-class _Run:
-    """What tasks share: history and new points of each group of chains, messages, barriers."""
+class _Given:
+    """What all tasks are given."""
 
     def __init__(
-        self, tasks: BlockTasks, force: Callable[[float], Array], dt: float, blocks: int
+        self,
+        tasks: BlockTasks,
+        force: Callable[[float], Array],
+        q: Array,
+        v: Array,
+        dt: float,
+        blocks: int,
     ) -> None:
-        self.tasks, self.force, self.dt, self.blocks = tasks, force, dt, blocks
-        m, p, block = tasks.chains, tasks.points, tasks.block
-        self.history: list[list[_Point]] = [[] for _ in range(m)]
-        self.passed: list[list[_Point]] = [[] for _ in range(m)]
-        self.rates: list[dict[int, Array]] = [{} for _ in range(m)]
-        self.new: list[dict[int, _Point]] = [{} for _ in range(m)]
-        # messages and answers by evaluation, point and arm
-        arms = len(tasks._shape.arms)
-        self.messages: list[dict[int, list[Any]]] = [
-            {place: [None] * arms for place in range(1, block + 1)} for _ in range(2)
-        ]
-        self.answers: list[dict[int, Array]] = [{}, {}]
-        self.spatial = [threading.Barrier(m) for _ in range(p)]
-        self.temporal = [threading.Barrier(p) for _ in range(m)]
-        self.failure: BaseException | None = None
+        self.tasks, self.force, self.q, self.v = tasks, force, q, v
+        self.dt, self.blocks = dt, blocks
 
-    def start(self, q: Array, v: Array) -> None:
-        """Compute the first points with the method of Dormand and Prince."""
-        manifold = self.tasks._kernels.manifold
-        serial = _Task(self, 0, 0, everything=True)
+    def agree(self, everyone: Endpoint) -> None:
+        """Check that all ranks were called alike.
 
-        def acceleration(q: Any, w: Any, time: Any) -> tuple[float, ...]:
-            state = np.array(q, dtype=float)[None], np.array(w, dtype=float)[None]
-            return tuple(serial.accelerations(*state, [float(time)], 0, [1])[0].tolist())
-
-        points = [_Point(q, v, np.array(acceleration(q, v, 0.0)))]
-        for step in range(ORDER - 1):
-            last, time = points[-1], step * self.dt
-            origin, w = tuple(last.q.tolist()), tuple(last.v.tolist())
-            chart = Chart(manifold, acceleration, origin)
-            y, first = chart.start(w), chart.rates_at_start(w, tuple(last.a.tolist()))
-            stages = explicit_stages(chart, DOPRI5, y, first, self.dt, time)
-            q1, w1 = (np.array(x) for x in chart.state(combine(y, self.dt, DOPRI5.b, stages)))
-            points.append(_Point(q1, w1, np.array(acceleration(q1, w1, time + self.dt))))
-        for i in range(self.tasks.chains):
-            self.history[i] = points[::-1]
-            self.passed[i] = list(points)
-
-    def states(self) -> tuple[Array, Array]:
-        """Return the states of all chains together."""
-        shape = self.tasks._shape
-        q = np.array([point.q for point in self.passed[0]])
-        v = np.array([point.v for point in self.passed[0]])
-        for arms, passed in zip(self.tasks._arms, self.passed, strict=True):
-            for k in arms:
-                arm = shape.arms[k]
-                own_q = [i for i in arm.q if i not in shape.q]
-                own_v = [arm.v[i] for i in arm.own]
-                q[:, own_q] = np.array([point.q for point in passed])[:, own_q]
-                v[:, own_v] = np.array([point.v for point in passed])[:, own_v]
-        return q, v
+        Raises:
+            PartnerError: If one was not.
+        """
+        tasks = self.tasks
+        told = (tasks.block, tasks.chains, tasks.points, tasks.redundant, self.dt, self.blocks)
+        digest = hashlib.blake2b(repr(told).encode(), digest_size=16)
+        for array in (self.q, self.v, self.force(0.0)):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        found = everyone.agree(digest.hexdigest())
+        odd = [k for k, one in enumerate(found) if one != found[0]]
+        if odd:
+            raise PartnerError(
+                f"rank {odd[0]}: has other tasks than rank 0 (block, division, start, forces, step "
+                "or number of blocks differ); call all ranks alike"
+            )
 
 
 class _Task:
-    """One task: some chains at some points of every block."""
+    """One task: some chains at some points of every block, and the messages of others."""
 
-    def __init__(self, run: _Run, chains: int, points: int, *, everything: bool = False) -> None:
-        tasks = run.tasks
-        self._run, self._kernels = run, tasks._kernels
-        self._i, self._k = chains, points
-        self._alone = everything
-        self._arms = range(len(tasks._shape.arms)) if everything else tasks._arms[chains]
-        self._places = list(tasks._places[points])
+    def __init__(
+        self, given: _Given, place: tuple[int, int], space: Endpoint, time: Endpoint
+    ) -> None:
+        tasks = given.tasks
+        self._given, self._kernels, self._shape = given, tasks._kernels, tasks._shape
+        self._i, self._k = place
+        self._space, self._time = space, time
+        self._arms = list(tasks._arms[self._i])
+        self._places = list(tasks._places[self._k])
         self._syncs = self._solutions = 0
 
-    def counts(self) -> TaskCounts:
-        """Return what it did per block."""
-        blocks = max(self._run.blocks, 1)
-        return TaskCounts(self._syncs / blocks, self._solutions / blocks)
+    def run(self) -> BlockRun:
+        """Compute all blocks; return states of all chains."""
+        passed = self._start()
+        history = passed[::-1]
+        self._syncs = self._solutions = 0
+        for number in range(self._given.blocks):
+            new = self._block(number, history)
+            passed += new
+            history = [*new[::-1], *history][:ORDER]
+        return self._together(passed)
 
-    def work(self) -> None:
-        """Compute all blocks."""
-        try:
-            for block in range(self._run.blocks):
-                self._block(block)
-        except threading.BrokenBarrierError:
-            return
-        except BaseException as error:
-            self._run.failure = error
-            for barrier in (*self._run.spatial, *self._run.temporal):
-                barrier.abort()
+    def _start(self) -> list[_Point]:
+        """Compute the first points, of all chains, with the method of Dormand and Prince."""
+        given, manifold = self._given, self._kernels.manifold
 
-    def _wait(self, barrier: threading.Barrier) -> None:
-        if barrier.parties > 1:
-            self._syncs += 1
-            barrier.wait(BARRIER_TIMEOUT)
+        def acceleration(q: Any, w: Any, time: Any) -> tuple[float, ...]:
+            state = np.array(q, dtype=float)[None], np.array(w, dtype=float)[None]
+            return tuple(self._accelerations(*state, [float(time)], alone=True)[0].tolist())
 
-    def _block(self, number: int) -> None:
-        run, kernels, block = self._run, self._kernels, self._run.tasks.block
-        history, rates, new = run.history[self._i], run.rates[self._i], run.new[self._i]
-        temporal, newest, dt = run.temporal[self._i], history[0], run.dt
+        points = [_Point(given.q, given.v, np.array(acceleration(given.q, given.v, 0.0)))]
+        for step in range(ORDER - 1):
+            last, time = points[-1], step * given.dt
+            origin, w = tuple(last.q.tolist()), tuple(last.v.tolist())
+            chart = Chart(manifold, acceleration, origin)
+            y, first = chart.start(w), chart.rates_at_start(w, tuple(last.a.tolist()))
+            stages = explicit_stages(chart, DOPRI5, y, first, given.dt, time)
+            q1, w1 = (np.array(x) for x in chart.state(combine(y, given.dt, DOPRI5.b, stages)))
+            points.append(_Point(q1, w1, np.array(acceleration(q1, w1, time + given.dt))))
+        return points
+
+    def _gathered(self, group: Endpoint, own: Array, counts: Sequence[int]) -> Array:
+        """Return the shares of all tasks of a group, one after another; a synchronization."""
+        if group.size == 1:
+            return own
+        self._syncs += 1
+        values = np.zeros(sum(counts))
+        start = sum(counts[: group.rank])
+        values[start : start + counts[group.rank]] = own
+        group.gather(values, counts)
+        return values
+
+    def _rows(self, group: Endpoint, own: Array) -> Array:
+        """Return the rows of all tasks of a group, which have equally many."""
+        flat = self._gathered(group, own.ravel(), [own.size] * group.size)
+        return flat.reshape(-1, own.shape[1])
+
+    def _block(self, number: int, history: Sequence[_Point]) -> list[_Point]:
+        given, kernels, block = self._given, self._kernels, self._given.tasks.block
+        newest, dt = history[0], given.dt
+        nq, nv = len(newest.q), len(newest.v)
         begin = (ORDER - 1 + number * block) * dt
         times = [begin + place * dt for place in self._places]
         old = {-j: kernels.old_rates(newest.q, *point) for j, point in enumerate(history)}
         # predict, evaluate
         y, q, v = self._moved(newest, old, tuple(-j for j in range(ORDER)))
-        a = self.accelerations(q, v, times, 0, self._places)
-        for n, place in enumerate(self._places):
-            rates[place] = kernels.new_rates(y[n], q[n], v[n], a[n])
-        self._wait(temporal)
+        a = self._accelerations(q, v, times)
+        own = np.array([kernels.new_rates(*point) for point in zip(y, q, v, a, strict=True)])
+        rates = dict(enumerate(self._rows(self._time, own), start=1))
         # correct, evaluate
         nodes = tuple(block - j for j in range(ORDER))
-        known = {**old, **rates}
-        _, q, v = self._moved(newest, known, nodes)
-        a = self.accelerations(q, v, times, 1, self._places)
-        for n, place in enumerate(self._places):
-            new[place] = _Point(q[n], v[n], a[n])
-        self._wait(temporal)
-        if self._k == 0:
-            latest = [new[place] for place in range(1, block + 1)]
-            run.passed[self._i] += latest
-            run.history[self._i] = [*latest[::-1], *history][:ORDER]
-        self._wait(temporal)
+        _, q, v = self._moved(newest, {**old, **rates}, nodes)
+        a = self._accelerations(q, v, times)
+        found = self._rows(self._time, np.hstack([q, v, a]))
+        # the event that ends the block
+        first = [1] + [0] * (self._time.size - 1)
+        told = self._gathered(self._time, np.full(first[self._time.rank], float(number)), first)
+        assert self._time.size == 1 or told[0] == number, "tasks are in different blocks"
+        return [_Point(*np.split(row, [nq, nq + nv])) for row in found]
+
+    def _together(self, passed: Sequence[_Point]) -> BlockRun:
+        """Return states of all chains, and the counts of the task that did most."""
+        given = self._given
+        q = np.array([point.q for point in passed])
+        v = np.array([point.v for point in passed])
+        blocks = max(given.blocks, 1)
+        own_counts = [self._syncs / blocks, self._solutions / blocks]
+        columns = [self._columns(arms) for arms in given.tasks._arms]
+        sizes = [len(passed) * (len(qs) + len(vs)) + 2 for qs, vs in columns]
+        qs, vs = columns[self._i]
+        own = np.concatenate([q[:, qs].ravel(), v[:, vs].ravel(), own_counts])
+        left = self._gathered(self._space, own, sizes)
+        counts = []
+        for qs, vs in columns:
+            first, second = len(passed) * len(qs), len(passed) * (len(qs) + len(vs))
+            q[:, qs] = left[:first].reshape(len(passed), -1)
+            v[:, vs] = left[first:second].reshape(len(passed), -1)
+            counts.append(TaskCounts(*left[second : second + 2].tolist()))
+            left = left[second + 2 :]
+        # one of the tasks of a point solves for all of them unless each does
+        return BlockRun(q, v, max(counts))
+
+    def _columns(self, arms: Sequence[int]) -> tuple[list[int], list[int]]:
+        """Return the variables of some arms without those of the reference member."""
+        shape, qs, vs = self._shape, [], []
+        for k in arms:
+            arm = shape.arms[k]
+            qs += [i for i in arm.q if i not in shape.q]
+            vs += [arm.v[i] for i in arm.own]
+        return qs, vs
 
     def _moved(
         self, origin: _Point, rates: dict[int, Array], nodes: tuple[int, ...]
     ) -> tuple[Array, Array, Array]:
         """Return coordinates, positions and velocities of the task's points."""
-        kernels, run = self._kernels, self._run
+        kernels = self._kernels
         rows = np.concatenate([rates[node] for node in nodes])
         weights = np.array([integration_weights(place, nodes) for place in self._places])
-        found = kernels.move(origin.q, origin.v, np.array([run.dt]), weights, rows, threads=1)
+        h = np.array([self._given.dt])
+        found = kernels.move(origin.q, origin.v, h, weights, rows, threads=1)
         nq = len(origin.q)
         return (
             np.ascontiguousarray(found[:, : kernels.size]),
@@ -416,43 +495,50 @@ class _Task:
             np.ascontiguousarray(found[:, kernels.size + nq :]),
         )
 
-    def accelerations(
-        self, q: Array, v: Array, times: Sequence[float], evaluation: int, places: Sequence[int]
+    def _accelerations(
+        self, q: Array, v: Array, times: Sequence[float], *, alone: bool = False
     ) -> Array:
-        """Return accelerations of own chains and the reference member, one row per point."""
-        run, kernels, shape = self._run, self._kernels, self._run.tasks._shape
-        tau = np.array([run.force(time) for time in times])
-        board = run.messages[evaluation]
-        loaded = {}
-        for k in self._arms:
-            found = kernels.open[k](q, v, tau, threads=1)
-            loaded[k] = np.ascontiguousarray(found[:, kernels.sent[k] :])
-            for n, place in enumerate(places):
-                board[place][k] = found[n, : kernels.sent[k]]
-        barrier = run.spatial[self._k]
-        if not self._alone:
-            self._wait(barrier)
-        answers = run.answers[evaluation]
-        if self._alone or run.tasks.redundant or self._i == 0:
-            messages = np.array([np.concatenate(board[place]) for place in places])
-            solved = kernels.reference(q, v, tau, messages, threads=1)
-            self._solutions += len(places)
-        if not (self._alone or run.tasks.redundant):
-            if self._i == 0:
-                answers.update(zip(places, solved, strict=True))
-            self._wait(barrier)
-            solved = np.array([answers[place] for place in places])
+        """Return accelerations of own chains and the reference member, one row per point.
+
+        Args:
+            q: Positions, one row per point.
+            v: Velocities.
+            times: Times of the points [s].
+            alone: Whether to compute all chains, without messages.
+        """
+        kernels, shape, tasks = self._kernels, self._shape, self._given.tasks
+        tau = np.array([self._given.force(time) for time in times])
+        arms = range(len(shape.arms)) if alone else self._arms
+        opened = {k: kernels.open[k](q, v, tau, threads=1) for k in arms}
+        sent = np.hstack([opened[k][:, : kernels.sent[k]] for k in arms])
+        if alone:
+            messages = sent
+        else:
+            sizes = [sum(kernels.sent[k] for k in group) * len(times) for group in tasks._arms]
+            left = self._gathered(self._space, sent.ravel(), sizes)
+            ends = np.cumsum(sizes)[:-1]
+            messages = np.hstack([x.reshape(len(times), -1) for x in np.split(left, ends)])
+        single = not (alone or tasks.redundant)
+        if not single or self._i == 0:
+            solved = kernels.reference(q, v, tau, np.ascontiguousarray(messages), threads=1)
+            self._solutions += len(times)
+        if single:
+            own = solved if self._i == 0 else np.zeros((0, 1))
+            width = 1 + len(shape.v) + sum(kernels.answered)
+            sizes = [len(times) * width] + [0] * (self._space.size - 1)
+            solved = self._gathered(self._space, own.ravel(), sizes).reshape(len(times), -1)
         if (solved[:, 0] > 0.0).any():
             time = times[int(np.argmax(solved[:, 0] > 0.0))]
             raise DomainError("q", "arms that are not singular", f"one at {time:g} s")
-        a = np.zeros((len(places), run.tasks.model.nv))
+        a = np.zeros((len(times), tasks.model.nv))
         a[:, list(shape.v)] = solved[:, 1 : 1 + len(shape.v)]
         first = 1 + len(shape.v)
         for k, size in enumerate(kernels.answered):
-            if k in loaded:
+            if k in opened:
                 answer = np.ascontiguousarray(solved[:, first : first + size])
+                loaded = np.ascontiguousarray(opened[k][:, kernels.sent[k] :])
                 arm = shape.arms[k]
                 own = [arm.v[i] for i in arm.own]
-                a[:, own] = kernels.close[k](q, v, tau, loaded[k], answer, threads=1)
+                a[:, own] = kernels.close[k](q, v, tau, loaded, answer, threads=1)
             first += size
         return a

@@ -33,8 +33,9 @@ Inside a part the recursions are those of the whole robot, since pure divide and
 small machines (Critchley, Anderson and Binani 2009).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,7 +59,7 @@ from tiburon.loops.metric import (
     rank_cut,
     tree_factor,
 )
-from tiburon.loops.parts import Exchanged, PartMethod, Round, run
+from tiburon.loops.parts import Exchanged, Kept, PartMethod, Round, part_function, run
 from tiburon.loops.star import part_of
 from tiburon.model import Model, Plan, PlanBody
 from tiburon.model.joints import Free
@@ -211,7 +212,7 @@ class Message(NamedTuple):
 class Factored(NamedTuple):
     """What a part keeps until it knows the forces at its handles."""
 
-    factors: Any
+    factors: Kept
     """Of its metric."""
 
     pushed: list[Scalar]
@@ -283,14 +284,16 @@ def _turned(plan: Plan, q: JointVector, v: JointVector, root: Motion) -> tuple[_
     return outward(plan, visit, _Turning(ZERO3, root))
 
 
-def _base_turning(path: Plan, q: JointVector, v: JointVector) -> Vec3:
+def _base_turning(path: Plan, path_q: Sequence[Scalar], path_v: Sequence[Scalar]) -> Vec3:
     """Compute the angular velocity of the last body of a path, in its axes."""
+    q, v = JointVector(list(path_q)), JointVector(list(path_v))
 
     def visit(body: PlanBody, parent: Vec3) -> Vec3:
         X = body.transform(q[body.q])
         return add(X.direction(parent), body.joint.velocity(q[body.q], v[body.v]).angular)
 
-    return outward(path, visit, ZERO3)[-1]
+    with taping(_large(path)):
+        return outward(path, visit, ZERO3)[-1]
 
 
 _UNITS = tuple(Force.from_array([float(i == k) for i in range(6)]) for k in range(6))
@@ -327,6 +330,17 @@ def _large(plan: Plan) -> Plan | None:
     return plan if len(plan.bodies) > INLINED_BODIES else None
 
 
+def _on_tape(plan: Plan, call: Callable[..., Any], *fixed: Any) -> Callable[..., Any]:
+    """Return a function of a recursion over a plan; of a large one a function of its own.
+
+    Large ones are many calls of few functions. With anything else beside them these would be code
+    of their own each, which takes long to compile, instead of a tape.
+    """
+    if _large(plan):
+        return part_function(call, *fixed)
+    return partial(call, *fixed)
+
+
 def _positions(cut: Cut, state: CutState) -> JointVector:
     return JointVector([*(() if cut.part.base is None else BASE_Q), *state.q])
 
@@ -338,32 +352,14 @@ def open_part(cut: Cut, state: CutState, _: None) -> tuple[Message, Factored]:
     q = _positions(cut, state)
     v, tau, gravity, root = list(state.v), list(state.tau), cut.gravity, Motion.zero()
     if floats:
-        with taping(_large(cut.path)):
-            turning = _base_turning(cut.path, JointVector(state.path_q), JointVector(state.path_v))
+        turning = _on_tape(cut.path, _base_turning, cut.path)(state.path_q, state.path_v)
         v, tau = [*turning, 0.0, 0.0, 0.0, *v], [0.0] * BASE[1] + tau
         gravity = ZERO3
     else:
         root = base_acceleration(gravity)
-    columns: list[Row] = []
-    biases: list[Scalar] = []
-    with taping(_large(plan)):
-        C = bias(plan, q, JointVector(v), gravity, cut.external)
-        metric, factors = _metric(plan, q)
-        moving = _turned(plan, q, JointVector(v), root)
-        loops = iter(state.loops)
-        for key in part.keys:
-            if key[0] == "loop":
-                columns.append(metric.solve_transpose(_own_row(part, next(loops))))
-                biases.append(0.0)
-                continue
-            body = _place(part, key)
-            columns += _handle_columns(metric, plan, q, body)
-            biases += list(moving[body].a)
-        inverse = metric.inverse_D
-        free = {i: t - c for i, (t, c) in enumerate(zip(tau, C, strict=True))}
-        pushed = metric.solve_transpose(free)
+    passes = _on_tape(plan, _passes, cut, gravity, root)
+    columns, biases, inverse, kept, factors = passes(list(q), v, tau, state.loops)
     roots = [np.sqrt(x) for x in inverse]
-    kept = [pushed.get(i, 0.0) for i in range(plan.nv)]
     alone = [x * root for x, root in zip(kept, roots, strict=True)]
     G = [{i: x * roots[i] for i, x in sorted(column.items())} for column in columns]
     a = [
@@ -377,6 +373,44 @@ def open_part(cut: Cut, state: CutState, _: None) -> tuple[Message, Factored]:
     if len(G) > ready:
         R += triangular_factor([row[ready:] for row in matrix[ready:]])
     return Message(R, a), Factored(factors, kept)
+
+
+def _passes(
+    cut: Cut,
+    gravity: Vec3,
+    root: Motion,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    loops: Sequence[dict[str, Scalar]],
+) -> tuple[list[Row], list[Scalar], list[Scalar], list[Scalar], Kept]:
+    """Return what the recursions over a part find.
+
+    These are columns L^-T J^T and accelerations of its rows without joint accelerations, D^-1,
+    L^-T (tau - C), and the factors of its metric.
+    """
+    part, plan = cut.part, cut.plan
+    at, moving_at = JointVector(list(q)), JointVector(list(v))
+    columns: list[Row] = []
+    biases: list[Scalar] = []
+    with taping(_large(plan)):
+        C = bias(plan, at, moving_at, gravity, cut.external)
+        metric, factors = _metric(plan, at)
+        moving = _turned(plan, at, moving_at, root)
+        left = iter(loops)
+        for key in part.keys:
+            if key[0] == "loop":
+                columns.append(metric.solve_transpose(_own_row(part, next(left))))
+                biases.append(0.0)
+                continue
+            body = _place(part, key)
+            columns += _handle_columns(metric, plan, at, body)
+            biases += list(moving[body].a)
+        inverse = list(metric.inverse_D)
+        free = {i: t - c for i, (t, c) in enumerate(zip(tau, C, strict=True))}
+        pushed = metric.solve_transpose(free)
+    kept = [pushed.get(i, 0.0) for i in range(plan.nv)]
+    return columns, biases, inverse, kept, Kept.of(factors)
 
 
 def _place(part: CutPart, key: Key) -> int:
@@ -410,7 +444,7 @@ def moved_part(
             continue
         at[_place(part, key)] = Force.from_array([next(left) for _ in range(6)])
     with taping(_large(plan)):
-        metric, _ = _metric(plan, q, factored.factors)
+        metric, _ = _metric(plan, q, factored.factors.value)
         if isinstance(metric, ArticulatedMetric):
             change = metric.solve_transpose(pushes, at)
         else:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tiburon.errors import RunFileError
+from tiburon.operating_system import lock_file, open_flags, process_exists
 from tiburon.parallel.sweep_store import DRIVERS
-from tiburon.results.store import lock_file
 
 __all__ = ["Driver", "DriverLock", "Part", "drivers_of"]
 
@@ -101,7 +101,7 @@ class DriverLock:
                             f"is being computed by {other}; wait until it ends, or stop it, and "
                             "resume the sweep",
                         )
-                flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+                flags = os.O_RDWR | os.O_CREAT | open_flags("O_NOFOLLOW", "O_BINARY")
                 self._file = os.open(self._path, flags, 0o666)
                 with contextlib.suppress(OSError):
                     lock_file(self._file, False)
@@ -175,7 +175,7 @@ def _part_of(name: str) -> Part | None:
 def _driver(path: Path, part: Part) -> Driver | None:
     """Return the driver that a file names; None where the file is gone or damaged."""
     try:
-        file = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        file = os.open(path, os.O_RDONLY | open_flags("O_NOFOLLOW", "O_BINARY"))
     except OSError:
         return None
     try:
@@ -198,7 +198,7 @@ def _driver(path: Path, part: Part) -> Driver | None:
     alive = free is False
     if host == socket.gethostname():
         if free is None:
-            alive = _exists(pid)
+            alive = process_exists(pid)
     elif age < HEARTBEAT_TIMEOUT:
         # locks of other hosts are not seen on every file system
         alive = True
@@ -212,13 +212,3 @@ def _file_system_time(folder: Path) -> float:
         return os.stat(folder / "guard").st_mtime
     except OSError:
         return time.time()
-
-
-def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True

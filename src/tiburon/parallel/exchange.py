@@ -7,7 +7,6 @@ parts and receives those of all others: an all-gather, never a sum, whose order 
 number of processes.
 """
 
-import os
 import threading
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
@@ -19,10 +18,11 @@ from tiburon.argument_checks import at_least
 from tiburon.arguments import public
 from tiburon.arrays import NDArray
 from tiburon.errors import DomainError, PartnerError, shown
+from tiburon.operating_system import cpu_count
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.partitioned import PARTED
 
-__all__ = ["ThreadExchange", "carried_out", "checked_patience"]
+__all__ = ["ThreadExchange", "carried_out", "checked_patience", "thread_group"]
 
 Array = NDArray[np.float64]
 
@@ -103,6 +103,10 @@ class _Thread:
         meeting.wait(self.rank)
         values[:] = shared[: len(values)]
 
+    def abort(self) -> None:
+        """Let nobody wait for this thread any more."""
+        self._meeting.barrier.abort()
+
     def agree(self, text: str) -> list[str]:
         """Return the texts of all threads."""
         self._meeting.texts[self.rank] = text
@@ -110,6 +114,12 @@ class _Thread:
         found = list(self._meeting.texts)
         self._meeting.wait(self.rank)
         return found
+
+
+def thread_group(size: int, patience: float) -> list[_Thread]:
+    """Return threads that are partners of each other; `patience` as of `ThreadExchange`."""
+    meeting = _Meeting(size, patience)
+    return [_Thread(meeting, rank) for rank in range(size)]
 
 
 class ThreadExchange:
@@ -148,16 +158,16 @@ class ThreadExchange:
             call: Starts the run.
             parts: Number of parts.
         """
-        size = self.threads or min(parts, os.cpu_count() or 1)
-        meeting = _Meeting(size, self.patience)
+        size = self.threads or min(parts, cpu_count())
+        group = thread_group(size, self.patience)
         found: list[Trajectory | BaseException | None] = [None] * size
 
         def work(rank: int) -> None:
             try:
-                found[rank] = carried_out(session(_Thread(meeting, rank)), call)
+                found[rank] = carried_out(session(group[rank]), call)
             except BaseException as error:
                 found[rank] = error
-                meeting.barrier.abort()
+                group[rank].abort()
 
         others = [
             threading.Thread(target=copy_context().run, args=(work, rank), daemon=True)

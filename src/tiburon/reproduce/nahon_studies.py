@@ -16,8 +16,10 @@ from tiburon.functions.assembly import assemble
 from tiburon.functions.closed_loops import loop_dynamics
 from tiburon.functions.load_sharing import LoadShare, LoadSharing
 from tiburon.functions.mobility import mobility
-from tiburon.load_sharing.objectives import InternalForce, Objective, TorqueNorm
-from tiburon.load_sharing.structural_objectives import BendingEnergy, JointWrenchNorm
+from tiburon.load_sharing.objectives.contact_force import InternalForce
+from tiburon.load_sharing.objectives.objective import Objective
+from tiburon.load_sharing.objectives.structure import BendingEnergy, JointWrenchNorm
+from tiburon.load_sharing.objectives.torque_norm import TorqueNorm
 from tiburon.model import Body, ContactPoint, Ground, Inertia, LoopClosure, Model, Pose, World
 from tiburon.model.flexible_link import BeamSection, flexible_link
 from tiburon.model.joints import Fixed, Free, Revolute

@@ -12,7 +12,9 @@ from tiburon.formats.load import load
 from tiburon.functions.balancing import FrameBalance, balance_frame
 from tiburon.functions.kinematics import forward_kinematics
 from tiburon.functions.load_sharing import GripLimit, LoadShare, LoadSharing
-from tiburon.load_sharing.objectives import InternalForce, MotorLoss, Objective
+from tiburon.load_sharing.objectives.contact_force import InternalForce
+from tiburon.load_sharing.objectives.motor_loss import MotorLoss
+from tiburon.load_sharing.objectives.objective import Objective
 from tiburon.load_sharing.performance import motor_power, performance_indices
 from tiburon.load_sharing.shock import Shock, struck, torque_programs
 from tiburon.load_sharing.smoothing import (

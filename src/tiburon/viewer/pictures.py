@@ -15,6 +15,7 @@ import numpy as np
 
 from tiburon.arrays import NDArray
 from tiburon.errors import DomainError
+from tiburon.operating_system import user
 
 __all__ = ["BROWSERS", "ScenePictures", "browser_path"]
 
@@ -68,7 +69,7 @@ class ScenePictures:
         program = browser_path()
         known = set(scene.server.get_clients())
         self._folder = tempfile.TemporaryDirectory(prefix="tiburon-browser-")
-        alone = ["--no-sandbox"] if getattr(os, "geteuid", lambda: 1)() == 0 else []
+        alone = ["--no-sandbox"] if user() == 0 else []
         self._process = subprocess.Popen(
             [
                 *(program, "--headless=new", *alone, f"--user-data-dir={self._folder.name}"),
