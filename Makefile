@@ -14,8 +14,9 @@ HASH := $(shell git hash-object pyproject.toml)
 stamp = $(VENV)/installed-$(1)-$(HASH)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all browser lint format bench check-install docs docs-check wheel clean
-.PHONY: lint-format lint-rules lint-types lint-layers check-oldest check-newest
+.PHONY: help venv demo test test-all browser lint format bench check-install docs docs-check docs-links wheel clean
+.PHONY: lint-format lint-rules lint-types lint-layers
+.PHONY: check-package check-oldest check-newest check-extras
 
 help:
 	@echo "make demo       simulate an underwater vehicle with its arm, write figures"
@@ -25,10 +26,11 @@ help:
 	@echo "make lint       format check, lint, types, import layers"
 	@echo "make format     rewrite the sources in the common format"
 	@echo "make bench      measure against other codes; write docs/benchmarks.json, its page and README rows"
-	@echo "make check-install  install oldest and newest versions of everything, try both"
+	@echo "make check-install  build the release; try it with oldest and newest versions, and each extra"
 	@echo "make docs       the documentation, into docs/_build/html, with tutorials executed"
 	@echo "make docs-check the same without executing tutorials: warnings are errors"
-	@echo "make wheel      the distributable wheel, into dist"
+	@echo "make docs-links  the links of all pages to other sites, over the network"
+	@echo "make wheel      sdist and wheel, checked, into dist"
 	@echo "make venv       the environment with all tools, for an editor"
 	@echo "make clean      remove the environment and everything generated"
 
@@ -41,7 +43,7 @@ demo: $(call stamp,core)
 test: $(call stamp,test)
 	$(BIN)/python -m pytest -m "not slow" --numprocesses=$(JOBS) --dist=loadfile $(ARGS)
 
-test-all: $(call stamp,test) $(call stamp,bench) browser
+test-all: $(call stamp,test) $(call stamp,bench) $(call stamp,interfaces) browser
 	$(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=loadfile $(ARGS)
 
 # for the tests of pages, which are skipped and say so where there is no browser
@@ -74,10 +76,10 @@ bench: $(call stamp,bench)
 	$(BIN)/tiburon bench --publish $(ARGS)
 
 # in environments of their own, which are removed again; Pythons are found on PATH
-check-install: check-oldest check-newest
+check-install: check-package check-oldest check-newest check-extras
 
-check-oldest check-newest: check-%: | $(BIN)/python
-	$(BIN)/python tools/check_install.py $*
+check-package check-oldest check-newest check-extras: check-%: | $(BIN)/python
+	$(BIN)/python tools/check_install.py $* $(ARGS)
 
 docs: $(call stamp,docs)
 	TIBURON_DOCS_EXECUTE=1 $(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
@@ -87,8 +89,11 @@ docs: $(call stamp,docs)
 docs-check: $(call stamp,docs)
 	$(BIN)/python -m sphinx -W --keep-going -q -b dummy docs docs/_build/check
 
-wheel: $(call stamp,core)
-	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+docs-links: $(call stamp,docs)
+	$(BIN)/python -m sphinx -q -b linkcheck docs docs/_build/links
+
+wheel: | $(BIN)/python
+	$(BIN)/python tools/check_install.py package --out dist
 
 clean:
 	rm -rf $(VENV) dist docs/_build tiburon-demo

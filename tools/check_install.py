@@ -1,10 +1,11 @@
-"""Install the package in a new environment, with the oldest or newest versions, and try it.
+"""Build what is released, install it in new environments, and try it there.
 
-`python tools/check_install.py oldest` takes the oldest version that `pyproject.toml` allows of
-everything the package needs, on the oldest Python that it allows and that is on PATH;
-`python tools/check_install.py newest` the newest of everything, on the newest Python for which all
-of it has wheels. Both then run `tools/smoke_test.py`: library and command line. Exit code 0 if it
-passes.
+`python tools/check_install.py package` builds sdist and wheel, the wheel from the sdist, and checks
+both with twine. `oldest` installs the wheel with the oldest version that `pyproject.toml` allows of
+everything it needs, `newest` with the newest, each on every Python on PATH that the package allows
+and for which all of it has wheels. `extras` installs each extra for users alone. All run
+`tools/smoke_test.py` in the new environment. Exit code 0 if nothing fails; Pythons without wheels
+are listed.
 """
 
 import argparse
@@ -15,23 +16,35 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 
-EXTRAS = ("mjcf", "view")
-"""Extras that users install, beside what the package itself needs."""
+DEVELOPMENT = ("test", "interfaces", "lint", "bench", "docs")
+"""Extras for development; all others are for users."""
 
 FIRST_MINOR, LAST_MINOR = 8, 30
 """Python 3 versions that are looked for."""
 
+NO_WHEEL = ("No matching distribution found", "ResolutionImpossible")
+"""What pip says where something has no wheel, or none that goes with the others."""
 
-def requirements() -> list[str]:
-    """Return what the package and the extras for users need, as `pyproject.toml` says."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    optional = project["optional-dependencies"]
-    return [*project["dependencies"], *(line for extra in EXTRAS for line in optional[extra])]
+PASSED, MISSING, FAILED = "passed", "no wheels", "failed"
+"""How an installation ends."""
+
+
+def project() -> dict[str, Any]:
+    """Return what `pyproject.toml` says of the package."""
+    found: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return found
+
+
+def user_extras() -> dict[str, list[str]]:
+    """Return what each extra for users needs, by name."""
+    optional = project()["optional-dependencies"]
+    return {name: lines for name, lines in optional.items() if name not in DEVELOPMENT}
 
 
 def pinned_to_oldest(lines: Sequence[str]) -> list[str]:
@@ -52,8 +65,7 @@ def pinned_to_oldest(lines: Sequence[str]) -> list[str]:
 
 def least_python() -> tuple[int, int]:
     """Return the oldest Python that the package allows."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    major, minor = re.findall(r"\d+", project["requires-python"])[:2]
+    major, minor = re.findall(r"\d+", project()["requires-python"])[:2]
     return int(major), int(minor)
 
 
@@ -90,58 +102,131 @@ def _version(python: str) -> tuple[int, int] | None:
     return int(major), int(minor)
 
 
-def try_on(python: str, lines: Sequence[str], folder: Path) -> bool:
-    """Install the package and requirements in a new environment, and run the smoke test."""
-    environment = folder / "environment"
-    subprocess.run([python, "-m", "venv", str(environment)], check=True)
-    scripts = environment / ("Scripts" if os.name == "nt" else "bin")
-    own = str(scripts / "python")
+def build(folder: Path, target: Path) -> Path:
+    """Build sdist and wheel, check both, and return the wheel.
+
+    Args:
+        folder: Empty folder for the tools.
+        target: Folder for the two files.
+
+    Raises:
+        subprocess.CalledProcessError: If one cannot be built, or its metadata are wrong.
+    """
+    own = _environment(sys.executable, folder / "tools")
+    pip = [own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "build", "twine"], check=True)
+    # with neither --sdist nor --wheel, the wheel is built from the sdist
+    subprocess.run([own, "-m", "build", "--outdir", str(target), str(ROOT)], check=True)
+    (wheel,), (source,) = target.glob("*.whl"), target.glob("*.tar.gz")
+    subprocess.run([own, "-m", "twine", "check", "--strict", str(wheel), str(source)], check=True)
+    return wheel
+
+
+def _environment(python: str, folder: Path) -> str:
+    """Make an environment; return its Python."""
+    subprocess.run([python, "-m", "venv", str(folder)], check=True)
+    return str(folder / ("Scripts" if os.name == "nt" else "bin") / "python")
+
+
+def try_on(
+    python: str, wheel: Path, lines: Sequence[str], folder: Path, extra: str | None = None
+) -> str:
+    """Install the package in a new environment, and run the smoke test.
+
+    Args:
+        python: The interpreter.
+        wheel: The package.
+        lines: Versions that are to be installed, others being free.
+        folder: Empty folder for the environment.
+        extra: An extra to install and try; None for none.
+
+    Returns:
+        One of PASSED, MISSING and FAILED.
+    """
+    own = _environment(python, folder / "environment")
+    constraints = folder / "constraints.txt"
+    constraints.write_text("\n".join(lines) + "\n")
+    chosen = f"{wheel}[{extra}]" if extra else str(wheel)
     # wheels only: what has none on this Python is not to be built here
-    install = [own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    wheel = folder / "wheel"
-    done = subprocess.run([*install, "--only-binary", ":all:", *lines], check=False)
-    if done.returncode != 0:
-        return False
-    subprocess.run(
-        [own, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(wheel), str(ROOT)],
-        check=True,
+    done = subprocess.run(
+        [
+            *(own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"),
+            *("--only-binary", ":all:", "--constraint", str(constraints), chosen),
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
     )
-    subprocess.run([*install, "--no-deps", *map(str, wheel.glob("*.whl"))], check=True)
+    if done.returncode != 0:
+        missing = any(word in done.stderr for word in NO_WHEEL)
+        words = [line for line in done.stderr.splitlines() if "ERROR" in line]
+        print("\n".join(words if missing else done.stderr.splitlines()), file=sys.stderr)
+        return MISSING if missing else FAILED
     if subprocess.run([own, "-m", "pip", "check"], check=False).returncode != 0:
-        return False
+        return FAILED
     work = folder / "work"
     work.mkdir()
     variables = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "TIBURON_"))}
     variables["TIBURON_CACHE_DIR"] = str(folder / "cache")
-    variables["PATH"] = os.pathsep.join([str(scripts), variables.get("PATH", "")])
-    smoke = [own, str(ROOT / "tools" / "smoke_test.py")]
-    return subprocess.run(smoke, cwd=work, env=variables, check=False).returncode == 0
+    variables["PATH"] = os.pathsep.join([str(Path(own).parent), variables.get("PATH", "")])
+    smoke = [own, str(ROOT / "tools" / "smoke_test.py"), *([extra] if extra else [])]
+    done = subprocess.run(smoke, cwd=work, env=variables, check=False)
+    return FAILED if done.returncode else PASSED
+
+
+def trials(
+    which: str, known: Mapping[tuple[int, int], str], chosen: Sequence[str]
+) -> Iterator[tuple[str, str, list[str], str | None]]:
+    """List what is to be tried: a label, the Python, versions and the extra of each.
+
+    Raises:
+        ValueError: If an extra is unknown.
+    """
+    extras = user_extras()
+    if unknown := sorted(set(chosen) - set(extras)):
+        raise ValueError(f"expected extras of {', '.join(extras)}, got {', '.join(unknown)}")
+    for version, python in known.items():
+        label = f"Python {version[0]}.{version[1]}"
+        if which == "oldest":
+            yield f"{label}, oldest", python, pinned_to_oldest(project()["dependencies"]), None
+        elif which == "newest":
+            yield f"{label}, newest", python, [], None
+        elif which == "extras":
+            for extra in chosen or extras:
+                yield f"{label}, {extra}", python, [], extra
 
 
 def main(words: Sequence[str]) -> int:
     """Run one of the checks."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("which", choices=("oldest", "newest"))
+    parser.add_argument("which", choices=("package", "oldest", "newest", "extras"))
+    parser.add_argument("chosen", nargs="*", help="extras to try; all by default")
+    parser.add_argument("--python", help="one Python, such as 3.12; all on PATH by default")
+    parser.add_argument("--out", type=Path, help="folder that keeps what was built")
+    parser.add_argument("--wheel", type=Path, help="a wheel to install; built by default")
     options = parser.parse_args(words)
     known = interpreters()
+    if options.python is not None:
+        known = {v: p for v, p in known.items() if f"{v[0]}.{v[1]}" == options.python}
     if not known:
         print(f"no Python from {least_python()} on was found on PATH", file=sys.stderr)
         return 1
-    lines = requirements()
-    if options.which == "oldest":
-        lines, tried = pinned_to_oldest(lines), [next(iter(known.items()))]
-    else:
-        # an older Python is tried only where a newer one lacks wheels
-        tried = list(known.items())[::-1]
-    for version, python in tried:
-        label = f"{options.which} versions on Python {version[0]}.{version[1]}"
-        print(f"{label}: {python}", flush=True)
-        with tempfile.TemporaryDirectory(prefix="tiburon-install-") as name:
-            if try_on(python, lines, Path(name)):
-                print(f"{label}: passed")
-                return 0
-        print(f"{label}: failed", file=sys.stderr)
-    return 1
+    ends = {}
+    with tempfile.TemporaryDirectory(prefix="tiburon-build-") as name:
+        if options.wheel:
+            wheel = options.wheel.resolve()
+        else:
+            wheel = build(Path(name), options.out or Path(name) / "dist")
+        for label, python, lines, extra in trials(options.which, known, options.chosen):
+            print(f"{label}: {python}", flush=True)
+            with tempfile.TemporaryDirectory(prefix="tiburon-install-") as place:
+                ends[label] = try_on(python, wheel, lines, Path(place), extra)
+            print(f"{label}: {ends[label]}", flush=True)
+    for label, end in ends.items():
+        print(f"{label:<24} {end}")
+    if options.which == "package":
+        return 0
+    return 0 if FAILED not in ends.values() and PASSED in ends.values() else 1
 
 
 if __name__ == "__main__":

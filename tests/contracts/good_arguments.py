@@ -43,6 +43,11 @@ def arm() -> tb.Model:
     )
 
 
+def _weight(model: tb.Model) -> np.ndarray:
+    """Joint forces of a robot at rest: a function without arrays."""
+    return tb.gravity_force(model, np.array(model.neutral()))
+
+
 @cache
 def linkage() -> tb.Model:
     """A four-bar linkage, for functions that need a loop."""
@@ -433,6 +438,21 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
     },
     "load_mesh": {"path": lambda m: _file("cube.obj", lambda p: p.write_text(_obj()))},
     "load_measured": {"path": lambda m: _file("measured.csv", lambda p: p.write_text(MEASURED))},
+    "parameter_derivatives": {
+        "kernel": lambda m: tb.compile(_weight, arm(), parameters="elbow.translation"),
+        "parameters": lambda m: {"elbow.translation": (0.0, 0.0, 0.1)},
+        "by": lambda m: "elbow.translation",
+    },
+    "calibrate": {
+        "model": lambda m: arm(),
+        "q": lambda m: np.array(arm().neutral())[None],
+        "measured": lambda m: {"tip": np.array([[0.3, 0.0, 0.1]])},
+        "free": lambda m: ["elbow.translation"],
+    },
+    "with_parameters": {
+        "model": lambda m: arm(),
+        "parameters": lambda m: {"hull.mass": 5.0},
+    },
     "identify": {
         "model": lambda m: arm(),
         "runs": lambda m: [_measured()],
@@ -488,7 +508,6 @@ RESULTS = frozenset(
             "PerformanceIndices",
             "WrenchMap",
             "Action",
-            "AddedHydrodynamics",
             "ApparentInertia",
             "Assembly",
             "AssemblyBranches",

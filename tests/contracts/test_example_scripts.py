@@ -29,7 +29,8 @@ CLAIMS = {
     "dock.py": (r"the vehicle ends (\S+) m from the dock", 0.02),
     # the transient after 30 s, with a time constant below 1 s
     "sweep_payload.py": (r"largest difference from the closed form: (\S+) m/s", 1e-12),
-    # rounding of accelerations of about 10 rad/s^2 over 0.3 s, amplified by loops
+    # rounding of accelerations of about 10 rad/s^2 over 0.3 s, amplified by loops; arms as parts
+    # may have the bits of the undivided robot
     "four_arms_mpi.py": (r"difference from the undivided robot: (\S+) m or rad", 1e-11),
     # rounding of inverse, then forward dynamics
     "own_function.py": (r"limits reached: False; error (\S+) rad", 1e-11),
@@ -58,4 +59,4 @@ def test_script_runs_and_keeps_its_claim(name, capsys, monkeypatch):
     runpy.run_path(str(FOLDER / name), run_name="__main__")
     pattern, limit = CLAIMS[name]
     (found,) = re.findall(pattern, capsys.readouterr().out)
-    assert 0.0 < float(found) < limit
+    assert 0.0 <= float(found) < limit

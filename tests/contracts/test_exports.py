@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,16 @@ def test_the_reference_has_every_public_name_once():
         for line in block.partition("```")[0].splitlines()
         if line.strip()
     ]
+    assert sorted(listed) == sorted(tiburon._EXPORTS)
+
+
+def test_every_public_name_has_one_level_of_stability():
+    """The tables of the levels list each name once, and no other."""
+    page = (FACADE.parents[2] / "docs" / "stability.md").read_text()
+    _, *levels = page.split("\n## ")
+    assert [text.partition("\n")[0] for text in levels] == ["Stable", "Provisional", "Experimental"]
+    rows = [line for text in levels for line in text.splitlines() if line.startswith("| `")]
+    listed = [name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[2])]
     assert sorted(listed) == sorted(tiburon._EXPORTS)
 
 

@@ -85,6 +85,14 @@ def test_architecture_lists_every_table_in_memory():
     assert {path for path in left if f"`{path}`" not in text} == set()
 
 
+def test_installation_lists_every_extra():
+    """In its tables, and no extra that is not there."""
+    text = (ROOT / "docs" / "install.md").read_text()
+    rows = re.findall(r"^\| (`[^|]+) \|", text, re.MULTILINE)
+    listed = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert listed == set(PROJECT["optional-dependencies"])
+
+
 def test_type_information_is_packaged():
     """The marker that makes type checkers read our annotations is in the package."""
     assert (ROOT / "src" / "tiburon" / "py.typed").is_file()
