@@ -33,12 +33,13 @@ class Bar(NamedTuple):
         return self.must is None or self.ratio >= self.must
 
 
-def bar_chart(bars: Sequence[Bar]) -> str:
+def bar_chart(rows: Sequence[Bar | str]) -> str:
     """Return a chart of ratios on a logarithmic axis: how many times faster than each peer.
 
     Args:
-        bars: From top to bottom.
+        rows: Bars from top to bottom; texts are headings of those below them.
     """
+    bars = [row for row in rows if isinstance(row, Bar)]
     ratios = [x for bar in bars for x in (bar.ratio, bar.must) if x is not None]
     low = min(0.0, math.log10(min(ratios)) - 0.05)
     high = max(1.0, math.log10(max(ratios)) + 0.05)
@@ -46,8 +47,8 @@ def bar_chart(bars: Sequence[Bar]) -> str:
     def x(ratio: float) -> float:
         return LABEL + PLOT * (math.log10(ratio) - low) / (high - low)
 
-    width, height = LABEL + PLOT + RIGHT, TOP + ROW * len(bars) + BOTTOM
-    bottom = TOP + ROW * len(bars)
+    width, height = LABEL + PLOT + RIGHT, TOP + ROW * len(rows) + BOTTOM
+    bottom = TOP + ROW * len(rows)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
         'role="img" font-family="Helvetica, Arial, sans-serif" font-size="12">',
@@ -60,8 +61,11 @@ def bar_chart(bars: Sequence[Bar]) -> str:
             f'stroke="{"#555555" if strong else "#dddddd"}"/>'
         )
         parts.append(_text(at, TOP - 11, f"{10.0**power:g}x", "middle"))
-    for place, bar in enumerate(bars):
+    for place, bar in enumerate(rows):
         y = TOP + ROW * place
+        if isinstance(bar, str):
+            parts.append(_text(8, y + 16, bar, "start", bold=True))
+            continue
         start, end = sorted((x(1.0), x(bar.ratio)))
         color = OURS if bar.met else MISSED
         parts.append(
@@ -91,7 +95,11 @@ def _short(text: str, most: int = 64) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _text(x: float, y: float, text: str, anchor: str, color: str = "#222222") -> str:
+def _text(
+    x: float, y: float, text: str, anchor: str, color: str = "#222222", *, bold: bool = False
+) -> str:
+    style = ' font-weight="bold"' if bold else ""
     return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{color}">{escape(text)}</text>'
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{color}"{style}>'
+        f"{escape(text)}</text>"
     )

@@ -86,8 +86,8 @@ def _quadruped(duration: float) -> Iterator[Figure]:
         tau, forces, margins, spare = peer.share(*(array[k] for array in theirs))
         check_equal("torques", share.tau[k], v_to_pinocchio(dog, tau), ROUND_OFF)
         check_equal("forces", share.forces[k], forces, ROUND_OFF)
-        check_equal("friction margins", share.friction_margins[k], margins, ROUND_OFF)
-        check_equal("torque margins", share.torque_margins[k], spare, ROUND_OFF)
+        check_equal("friction margins", share.margins.friction[k], margins, ROUND_OFF)
+        check_equal("torque margins", share.margins.torque[k], spare, ROUND_OFF)
     active = np.sum(share.multipliers > 0.0, axis=-1).mean()
     k = _typical(share)
     one, other = ([np.ascontiguousarray(a[k]) for a in rows] for rows in (states, theirs))
@@ -362,7 +362,7 @@ def _memory() -> Iterator[Figure]:
     plan = tb.LoadSharing.of(tb.load("quadruped"), friction=FRICTION, sides=4)
     source = LibrarySource(plan.model, ("shared_load",), plan.world, plan._options)
     for part, what in (("one", "one call"), ("many", "a batch")):
-        text = optimized_assembly(write_module(source.program(), part))
+        text = optimized_assembly(write_module(source.program(), part).text)
         size = float(stack_bytes(text))
         yield Figure(
             f"quadruped, working memory of a thread, {what}",

@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -18,9 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.figure import Figure, Measurement, check_equal
+from benchmarks.cable import CABLE, ISOLATED, WIRED, why_no_cable
+from benchmarks.cable import RANKS as RANKS_AT_ENDS
+from benchmarks.figure import Figure, Measurement, MeasurementError, check_equal
 from benchmarks.robots import chain
-from benchmarks.timing import Timing
+from benchmarks.timing import Timing, measure
 
 NUMBERS = 27
 """Numbers of the message of one handle."""
@@ -28,8 +31,11 @@ NUMBERS = 27
 BOUNDARY = 1.0 / 1.15
 """Least speed of legs as parts beside the undivided kernel."""
 
-LINKS, STEPS = (200,), 20
+LINKS, STEPS = (1000,), 100
 """Links of long chains, and the steps that are timed."""
+
+LEGGED = ("quadruped", "aquarobot", "osu_hexapod", "four_pumas", "stewart", "planar_3rrr")
+"""Robots whose legs or arms are parts."""
 
 CHAIN = """
 import json, sys, time
@@ -43,14 +49,13 @@ q = np.random.default_rng(0).uniform(-0.3, 0.3, robot.nq)
 how = dict(q=q, dt=1e-5, progress=False, passive=False, limits=False)
 how.update(partition=tb.partition(robot, processes=2), exchange=tb.MPIExchange())
 tb.simulate(robot, 1e-5 * steps, **how)
-times = []
+short, long = [], []
 for _ in range(3):
-    begin = time.perf_counter()
-    tb.simulate(robot, 1e-5 * steps, **how)
-    whole = time.perf_counter() - begin
-    begin = time.perf_counter()
-    tb.simulate(robot, 1e-5, **how)
-    times.append((whole - (time.perf_counter() - begin)) / (4 * (steps - 1)))
+    for count, times in ((1, short), (steps, long)):
+        begin = time.perf_counter()
+        tb.simulate(robot, 1e-5 * count, **how)
+        times.append(time.perf_counter() - begin)
+times = [(min(long) - min(short)) / (4 * (steps - 1))]
 if MPI.COMM_WORLD.rank == 0:
     print(json.dumps({"times": times}))
 """
@@ -84,22 +89,111 @@ def run(duration: float) -> Iterator[Figure]:
         duration: Time to spend on each side [s].
     """
     repeats = max(5, round(20 * duration))
+    yield from _flags(repeats)
     yield _threads(repeats)
     yield from _ranks(repeats)
     yield from _dask(repeats)
-    yield from _one_process(repeats)
+    yield from _arms_and_legs(duration)
+    yield from _cuts(duration)
     yield from _legs(repeats)
     yield from _long_chain(repeats)
 
 
-def _threads(repeats: int) -> Figure:
-    from tiburon.parallel.exchange import _Meeting, _Thread
+FLAG = """
+declare i32 @sched_yield()
+define void @exchange(ptr %mine, ptr %other, i64 %turns, i64 %yields) {
+entry:
+  br label %turn
+turn:
+  %i = phi i64 [ 1, %entry ], [ %next, %arrived ]
+  %odd = and i64 %i, 1
+  %place = mul i64 %odd, 32
+  %first = add i64 %place, 8
+  br label %write
+write:
+  %k = phi i64 [ 0, %turn ], [ %k1, %write ]
+  %at = add i64 %first, %k
+  %to = getelementptr i64, ptr %mine, i64 %at
+  store volatile i64 %i, ptr %to
+  %k1 = add i64 %k, 1
+  %more = icmp ult i64 %k1, NUMBERS
+  br i1 %more, label %write, label %post
+post:
+  store atomic i64 %i, ptr %mine release, align 8
+  br label %wait
+wait:
+  %seen = load atomic i64, ptr %other acquire, align 8
+  %there = icmp uge i64 %seen, %i
+  br i1 %there, label %read, label %again
+again:
+  %polite = icmp ne i64 %yields, 0
+  br i1 %polite, label %give, label %wait
+give:
+  %ignored = call i32 @sched_yield()
+  br label %wait
+read:
+  %r = phi i64 [ 0, %wait ], [ %r1, %read ]
+  %from_at = add i64 %first, %r
+  %from = getelementptr i64, ptr %other, i64 %from_at
+  %value = load volatile i64, ptr %from
+  %r1 = add i64 %r, 1
+  %rest = icmp ult i64 %r1, NUMBERS
+  br i1 %rest, label %read, label %arrived
+arrived:
+  %next = add i64 %i, 1
+  %done = icmp ugt i64 %next, %turns
+  br i1 %done, label %end, label %turn
+end:
+  ret void
+}
+"""
+"""Each side writes its numbers, posts how many messages it wrote, and waits for the other's."""
 
-    meeting = _Meeting(2, 60.0)
+
+def _flags(repeats: int) -> Iterator[Figure]:
+    """Measure exchanges through a flag in shared memory, in machine code on two threads."""
+    if (os.cpu_count() or 1) < 2 or sys.platform == "win32":
+        return
+    import ctypes
+
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine()
+    module = llvm.parse_assembly(FLAG.replace("NUMBERS", str(NUMBERS)))
+    engine = llvm.create_mcjit_compiler(module, machine)
+    engine.finalize_object()
+    kind = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2)
+    exchange = kind(engine.get_function_address("exchange"))
+    turns = 2000
+    for yields, name in ((0, "spinning flag"), (1, "flag, yielding")):
+        times = []
+        for _ in range(repeats):
+            sides = np.zeros((2, 128), dtype=np.int64)
+            mine, other = (sides[k].ctypes.data for k in range(2))
+            partner = threading.Thread(target=exchange, args=(other, mine, turns, yields))
+            partner.start()
+            begin = perf_counter()
+            exchange(mine, other, turns, yields)
+            times.append((perf_counter() - begin) / turns)
+            partner.join()
+            assert (sides[:, 0] == turns).all(), "a message was lost"
+        yield Figure(
+            f"exchange of {NUMBERS} numbers, {name} in shared memory",
+            Timing.of(times),
+            note="pays where one evaluation takes ten times as long",
+        )
+
+
+def _threads(repeats: int) -> Figure:
+    from tiburon.parallel.exchange import thread_group
+
+    group = thread_group(2, 60.0)
     times: list[float] = []
 
     def work(rank: int) -> None:
-        me, values = _Thread(meeting, rank), np.zeros(2 * NUMBERS)
+        me, values = group[rank], np.zeros(2 * NUMBERS)
         for _ in range(repeats):
             begin = perf_counter()
             for _ in range(100):
@@ -128,10 +222,24 @@ OVER_TCP = {
 """What makes Open MPI and MPICH use TCP between ranks of one host."""
 
 
-def _launched(ranks: int, script: str, *arguments: str, **more: str) -> dict[str, Any] | None:
-    """Return what rank 0 of a script prints as JSON; None without MPI."""
+def _mpiexec() -> str | None:
     beside = str(Path(sys.executable).parent)
-    mpiexec = shutil.which("mpiexec", path=f"{beside}{os.pathsep}{os.environ.get('PATH', '')}")
+    return shutil.which("mpiexec", path=f"{beside}{os.pathsep}{os.environ.get('PATH', '')}")
+
+
+def _launched(
+    ranks: int, script: str, *arguments: str, wired: bool = False, **more: str
+) -> dict[str, Any] | None:
+    """Return what rank 0 of a script prints as JSON; None without MPI.
+
+    Args:
+        ranks: Number of ranks.
+        script: Their program.
+        arguments: Its arguments.
+        wired: Whether two ranks are at the ends of a cable between two network namespaces.
+        more: Variables of their environment.
+    """
+    mpiexec = _mpiexec()
     if mpiexec is None:
         return None
     allowed = {
@@ -139,14 +247,22 @@ def _launched(ranks: int, script: str, *arguments: str, **more: str) -> dict[str
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
     }
-    done = subprocess.run(
-        [mpiexec, "-n", str(ranks), sys.executable, "-c", script, *arguments],
-        env={**os.environ, **allowed, **more},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-    )
+    rank = [sys.executable, "-c", script, *arguments]
+    command = [mpiexec, "-n", str(ranks), *rank]
+    if wired:
+        run = {"mpiexec": shlex.quote(mpiexec), "rank": shlex.join(rank)}
+        command, more = [*ISOLATED, CABLE + RANKS_AT_ENDS % run], {**more, **WIRED}
+    try:
+        done = subprocess.run(
+            command,
+            env={**os.environ, **allowed, **more},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=100,
+        )
+    except subprocess.TimeoutExpired:
+        return None
     if done.returncode:
         return None
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -156,11 +272,13 @@ def _launched(ranks: int, script: str, *arguments: str, **more: str) -> dict[str
 def _ranks(repeats: int) -> Iterator[Figure]:
     """Measure exchanges between ranks with the MPI that is found, if there is one."""
     cores = os.cpu_count() or 1
-    cases: tuple[tuple[int, str, dict[str, str]], ...] = (
+    cases: list[tuple[int, str, dict[str, Any]]] = [
         (2, "", {}),
-        (2, " over TCP", OVER_TCP),
+        (2, " over TCP", dict(OVER_TCP)),
         (2 * cores, "", {}),
-    )
+    ]
+    if _mpiexec() is not None and not why_no_cable():
+        cases.insert(2, (2, " over TCP, two network namespaces", {"wired": True}))
     for ranks, where, settings in cases:
         found = _launched(ranks, RANKS, str(NUMBERS), str(repeats), **settings)
         if found is None:
@@ -197,48 +315,64 @@ def _dask(repeats: int) -> Iterator[Figure]:
     )
 
 
-def _sampled(call: Any, repeats: int, calls: int = 50) -> Timing:
-    times = []
-    for _ in range(repeats):
-        begin = perf_counter()
-        for _ in range(calls):
-            call()
-        times.append((perf_counter() - begin) / calls)
-    return Timing.of(times)
-
-
-def _one_process(repeats: int) -> Iterator[Figure]:
-    """Measure accelerations of robots in parts, one after another, beside the undivided robot."""
+def _state_of(robot: Any) -> tuple[Any, Any, Any]:
+    """Return a state in motion, with closed loops, and joint forces."""
     import tiburon as tb
 
     rng = np.random.default_rng(0)
-    panda = tb.load("panda").without_loops()
-    dog = tb.load("quadruped")
-    arms = tb.load("four_pumas")
-    ten = chain(10)
-    cases = [
+    if robot.loops:
+        q = np.array(robot.poses.get("home", robot.neutral()))
+        v = tb.project_velocity(robot, q, 0.3 * rng.standard_normal(robot.nv))
+    else:
+        q, v = robot.random_state(rng)
+    return q, v, rng.standard_normal(robot.nv)
+
+
+def _beside_undivided(robot: Any, parts: Any, duration: float, must: float | None) -> Figure:
+    """Measure accelerations of a robot in parts in one process beside the undivided robot."""
+    import tiburon as tb
+
+    q, v, tau = _state_of(robot)
+    undivided = tb.compile(tb.forward_dynamics, robot)
+    check_equal(robot.name, parts.forward_dynamics(q, v, tau), undivided(q, v, tau), 1e-11)
+    kernel = next(iter(parts._kernels.values()))[0]
+    times = measure(
+        {"parts": (kernel, q, v, tau, 0.0), "undivided": (undivided, q, v, tau)},
+        duration=duration,
+    )
+    return Figure(
+        f"{robot.name} in {len(parts.names)} parts, one process",
+        times["parts"],
+        "undivided",
+        times["undivided"],
+        must=must,
+        note=f"messages of {', '.join(map(str, sorted(set(parts.numbers) - {0})))} numbers",
+    )
+
+
+def _arms_and_legs(duration: float) -> Iterator[Figure]:
+    """Measure arms and legs as parts, by the recursions of the undivided robot."""
+    import tiburon as tb
+
+    for name in LEGGED:
+        robot = tb.load(name)
+        yield _beside_undivided(robot, tb.partition(robot, "legs"), duration, BOUNDARY)
+
+
+def _cuts(duration: float) -> Iterator[Figure]:
+    """Measure cuts anywhere."""
+    import tiburon as tb
+
+    ten, panda = chain(10), tb.load("panda").without_loops()
+    dog, arms = tb.load("quadruped"), tb.load("four_pumas")
+    knees = [body.joint.name for body in dog.plan.bodies if body.parent > 0][::2]
+    for robot, parts in (
         (ten, tb.partition(ten, processes=2)),
         (panda, tb.partition(panda, cuts=[panda.plan.bodies[3].joint.name])),
-        (dog, tb.partition(dog, "legs")),
-        (arms, tb.partition(arms, "legs")),
-    ]
-    for robot, parts in cases:
-        if robot.loops:
-            q = np.array(robot.poses["home"])
-            v = tb.project_velocity(robot, q, 0.3 * rng.standard_normal(robot.nv))
-        else:
-            q, v = robot.random_state(rng)
-        tau = rng.standard_normal(robot.nv)
-        whole = tb.forward_dynamics(robot, q, v, tau)
-        check_equal(robot.name, parts.forward_dynamics(q, v, tau), whole, 1e-11)
-        kernel = next(iter(parts._kernels.values()))[0]
-        yield Figure(
-            f"{robot.name} in {len(parts.names)} parts, one process",
-            _sampled(lambda k=kernel, s=(q, v, tau): k(*s, 0.0), repeats),
-            "undivided",
-            _sampled(lambda r=robot, s=(q, v, tau): tb.forward_dynamics(r, *s), repeats),
-            note=f"messages of {', '.join(map(str, parts.numbers))} numbers",
-        )
+        (dog, tb.partition(dog, cuts=knees)),
+        (arms, tb.partition(arms, processes=7)),
+    ):
+        yield _beside_undivided(robot, parts, duration, None)
 
 
 def _legs(repeats: int) -> Iterator[Figure]:
@@ -248,30 +382,30 @@ def _legs(repeats: int) -> Iterator[Figure]:
     robot = tb.load("planar_3rrr")
     parts = tb.partition(robot, "legs")
     for method in (tb.DeNOC("minimal"), tb.Penalty(1e4)):
-        how = {"loop_method": method, "progress": False}
+        how = {"loop_method": method, "progress": False, "dt": 1e-5, "record_dt": 0.05}
         check_equal(
             "planar_3rrr",
             tb.simulate(robot, 0.1, partition=parts, **how).q,
             tb.simulate(robot, 0.1, **how).q,
             1e-12,
         )
-
-        def timed(more: dict[str, Any], how: dict[str, Any] = how) -> Timing:
-            short, long = [], []
-            for _ in range(min(repeats, 10)):
-                for duration, times in ((1.0, short), (11.0, long)):
-                    begin = process_time()
-                    tb.simulate(robot, duration, record_dt=1.0, **how, **more)
-                    times.append(process_time() - begin)
-            # the difference leaves out what every run takes to start
-            step = (min(long) - min(short)) / 10_000
-            return Timing(step, step)
-
+        ways = {"parts": {"partition": parts}, "undivided": {}}
+        ends = {"short": 0.05, "long": 0.45}
+        least = dict.fromkeys(((way, end) for way in ways for end in ends), np.inf)
+        for _ in range(min(repeats, 10)):
+            for way, end in least:
+                begin = process_time()
+                run = tb.simulate(robot, ends[end], **how, **ways[way])
+                least[way, end] = min(least[way, end], process_time() - begin)
+                if run.outcome.status != "finished":
+                    raise MeasurementError(f"planar_3rrr, {method}: {run.outcome}")
+        # the difference leaves out what every run takes to start
+        steps = {way: (least[way, "long"] - least[way, "short"]) / 40_000 for way in ways}
         yield Figure(
             f"planar_3rrr, {type(method).__name__}, legs as parts: one step",
-            timed({"partition": parts}),
+            Timing(steps["parts"], steps["parts"]),
             "undivided",
-            timed({}),
+            Timing(steps["undivided"], steps["undivided"]),
             must=BOUNDARY,
         )
 
@@ -288,15 +422,14 @@ def _long_chain(repeats: int) -> Iterator[Figure]:
 
         def step(robot: Any = robot, how: dict[str, Any] = how, **more: Any) -> Timing:
             tb.simulate(robot, 1e-5 * STEPS, **how, **more)
-            times = []
+            short, long = [], []
             for _ in range(max(3, repeats // 5)):
-                begin = perf_counter()
-                tb.simulate(robot, 1e-5 * STEPS, **how, **more)
-                whole = perf_counter() - begin
-                begin = perf_counter()
-                tb.simulate(robot, 1e-5, **how, **more)
-                times.append((whole - (perf_counter() - begin)) / (4 * (STEPS - 1)))
-            return Timing.of(times)
+                for count, times in ((1, short), (STEPS, long)):
+                    begin = perf_counter()
+                    tb.simulate(robot, 1e-5 * count, **how, **more)
+                    times.append(perf_counter() - begin)
+            one = (min(long) - min(short)) / (4 * (STEPS - 1))
+            return Timing(one, one)
 
         undivided = step()
         parts = tb.partition(robot, processes=2)

@@ -174,15 +174,13 @@ def rendered(root: Path = ROOT) -> dict[Path, str]:
         page: _between_marks(page, page_section(families)),
         readme: _between_marks(readme, readme_section(families)),
     }
-    charts = {"benchmarks.svg": _bars_of(summary_rows(families))}
+    charts: dict[str, list[Bar | str]] = {"benchmarks.svg": [*_bars_of(summary_rows(families))]}
     for title, names in GROUPS.items():
-        charts[_chart_name(title)] = _bars_of(
-            (_name(title, families[name], figure), figure)
-            for name in names
-            if name in families
-            for figure in families[name].figures
-        )
-    return files | {images / name: bar_chart(bars) for name, bars in charts.items() if bars}
+        rows = charts[_chart_name(title)] = []
+        for family in (families[name] for name in names if name in families):
+            bars = _bars_of((figure.name, figure) for figure in family.figures)
+            rows += [family.title, *bars] if bars else []
+    return files | {images / name: bar_chart(rows) for name, rows in charts.items() if rows}
 
 
 def page_section(families: Mapping[str, Family]) -> str:
@@ -281,12 +279,6 @@ def _bars_of(named: Any) -> list[Bar]:
         for name, figure in named
         if figure.ratio is not None
     ]
-
-
-def _name(group: str, family: Family, figure: Figure) -> str:
-    """Return what was measured, beginning as the title of its family where that says more."""
-    start = family.title.partition(",")[0].partition(":")[0]
-    return figure.name if start.startswith(group) else f"{start}: {figure.name}"
 
 
 def _run_text(names: Sequence[str], run: Mapping[str, str]) -> str:

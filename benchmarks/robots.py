@@ -156,7 +156,7 @@ def wet_chain(length: int) -> tb.Model:
         volume=1e-3,
         center_of_buoyancy=(0.0, 0.0, 0.1),
         added_mass=np.diag([0.01, 0.01, 0.002, 1.0, 1.0, 0.1]),
-        drag=(tb.CylinderDrag(0.04, 0.2, (0.0, 0.0, 0.0), Z),),
+        drag=(tb.CylinderDrag(0.04, 0.2, axis=Z),),
     )
     dry = chain(length)
     bodies = [dataclasses.replace(body, fluid=fluid) for body in dry.bodies]

@@ -5,6 +5,7 @@ import pytest
 
 from benchmarks.__main__ import find_measurements
 from benchmarks.figure import DisagreementError
+from benchmarks.requirements import missing_packages
 
 pytestmark = pytest.mark.slow
 
@@ -21,6 +22,9 @@ def test_measurement_gives_positive_figures(name):
     """Sides agree, and each figure has a time that can be compared."""
     _needs_mujoco(name)
     figures = list(find_measurements()[name].run(0.0))
+    absent = missing_packages([find_measurements()[name]], optional=True)
+    if not figures and absent:
+        pytest.skip(f"all rows need packages that are not installed: {', '.join(absent)}")
     assert figures
     for figure in figures:
         assert 0.0 < figure.ours.minimum <= figure.ours.median

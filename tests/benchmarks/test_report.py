@@ -1,6 +1,7 @@
 """Reports say what was measured, what was wished for, and what was missed."""
 
 import json
+import re
 
 import pytest
 
@@ -11,6 +12,7 @@ from benchmarks.published import (
     BEGIN,
     END,
     GROUPS,
+    ROOT,
     Family,
     MissingPlaceError,
     publish,
@@ -127,6 +129,22 @@ def test_published_pages_are_those_of_the_file():
     """Tables, charts and rows in the checkout are what the published file gives."""
     for path, text in rendered().items():
         assert path.read_text() == text, f"{path.name}: run `python -m benchmarks --render`"
+
+
+def test_other_pages_repeat_no_times():
+    """Times of calls stand in the published file alone, so that pages cannot disagree."""
+    # the output of a command; times of messages, which `tiburon bench processes` measures
+    own = {"benchmarks.md", "drive.md", "processes.md"}
+    pages = [page for page in (ROOT / "docs").rglob("*.md") if page.name not in own]
+    pages = [page for page in pages if not {"_build", "generated"} & set(page.parts)]
+    assert len(pages) > 100
+    found = [
+        f"{page.name}: {line.strip()}"
+        for page in pages
+        for line in page.read_text().splitlines()
+        if re.search(r"\d (us|ns)\b", line)
+    ]
+    assert found == []
 
 
 def test_every_measurement_has_a_section():
