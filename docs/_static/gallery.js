@@ -21,20 +21,14 @@ function openReplay(address, title) {
 document.addEventListener("DOMContentLoaded", () => {
   for (const item of document.querySelectorAll(".gallery li > p")) {
     const picture = item.querySelector("a");
-    const name = picture.querySelector("img").alt;
-    const open = (event) => {
+    const link = item.querySelector('a[href^="replays/"]');
+    picture.title = link.textContent;
+    picture.addEventListener("click", (event) => {
       event.preventDefault();
-      openReplay(`replays/${name}.html`, name);
-    };
-    picture.title = `replay of ${name}`;
-    picture.addEventListener("click", open);
-    const button = document.createElement("button");
-    button.className = "replay-button";
-    button.textContent = "Replay";
-    button.addEventListener("click", open);
-    item.append(button);
+      link.click();
+    });
+    link.className = "replay-button";
   }
-  // on the page of a robot
   for (const link of document.querySelectorAll('a[href^="replays/"]')) {
     link.addEventListener("click", (event) => {
       event.preventDefault();

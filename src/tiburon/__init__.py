@@ -202,6 +202,9 @@ if TYPE_CHECKING:
     from tiburon.functions.operational_space import (
         operational_space_inverse_inertia as operational_space_inverse_inertia,
     )
+    from tiburon.functions.parameter_derivatives import (
+        parameter_derivatives as parameter_derivatives,
+    )
     from tiburon.functions.trim import Trim as Trim
     from tiburon.functions.trim import TrimOutcome as TrimOutcome
     from tiburon.functions.trim import trim as trim
@@ -216,15 +219,16 @@ if TYPE_CHECKING:
     from tiburon.functions.water import thruster_force_of_thrust as thruster_force_of_thrust
     from tiburon.functions.wrench_map import WrenchMap as WrenchMap
     from tiburon.functions.wrench_map import wrench_map as wrench_map
-    from tiburon.hydro.coefficients import AddedHydrodynamics as AddedHydrodynamics
     from tiburon.hydro.coefficients import BodyHydrodynamics as BodyHydrodynamics
     from tiburon.hydro.coefficients import HydrodynamicEstimate as HydrodynamicEstimate
     from tiburon.hydro.coefficients import add_hydrodynamics as add_hydrodynamics
     from tiburon.hydro.coefficients import estimate_hydrodynamics as estimate_hydrodynamics
+    from tiburon.hydro.coefficients import hydrodynamics_report as hydrodynamics_report
     from tiburon.hydro.mesh import Mesh as Mesh
     from tiburon.hydro.mesh import load_mesh as load_mesh
     from tiburon.hydro.panels import PanelAddedMass as PanelAddedMass
     from tiburon.hydro.panels import panel_added_mass as panel_added_mass
+    from tiburon.identification.calibrate import calibrate as calibrate
     from tiburon.identification.identify import Identification as Identification
     from tiburon.identification.identify import identify as identify
     from tiburon.identification.measured import MeasuredRun as MeasuredRun
@@ -236,13 +240,16 @@ if TYPE_CHECKING:
     from tiburon.interfaces.to_torch import to_torch as to_torch
     from tiburon.load_sharing.limits.contact import NormalForceLimit as NormalForceLimit
     from tiburon.load_sharing.limits.joint_wrench import JointWrenchLimit as JointWrenchLimit
-    from tiburon.load_sharing.objectives import EqualShare as EqualShare
-    from tiburon.load_sharing.objectives import InternalForce as InternalForce
-    from tiburon.load_sharing.objectives import LoadTarget as LoadTarget
-    from tiburon.load_sharing.objectives import MotorLoss as MotorLoss
-    from tiburon.load_sharing.objectives import Smoothness as Smoothness
-    from tiburon.load_sharing.objectives import TorqueNorm as TorqueNorm
-    from tiburon.load_sharing.objectives import TorqueSmoothness as TorqueSmoothness
+    from tiburon.load_sharing.objectives.contact_force import EqualShare as EqualShare
+    from tiburon.load_sharing.objectives.contact_force import InternalForce as InternalForce
+    from tiburon.load_sharing.objectives.contact_force import LoadTarget as LoadTarget
+    from tiburon.load_sharing.objectives.motor_loss import MotorLoss as MotorLoss
+    from tiburon.load_sharing.objectives.smoothness import Smoothness as Smoothness
+    from tiburon.load_sharing.objectives.smoothness import TorqueSmoothness as TorqueSmoothness
+    from tiburon.load_sharing.objectives.structure import BendingEnergy as BendingEnergy
+    from tiburon.load_sharing.objectives.structure import JointWrenchNorm as JointWrenchNorm
+    from tiburon.load_sharing.objectives.structure import StrainEnergy as StrainEnergy
+    from tiburon.load_sharing.objectives.torque_norm import TorqueNorm as TorqueNorm
     from tiburon.load_sharing.performance import MotorPower as MotorPower
     from tiburon.load_sharing.performance import PerformanceIndices as PerformanceIndices
     from tiburon.load_sharing.performance import motor_power as motor_power
@@ -251,9 +258,6 @@ if TYPE_CHECKING:
     from tiburon.load_sharing.smoothing import Blending as Blending
     from tiburon.load_sharing.smoothing import SmoothingPenalty as SmoothingPenalty
     from tiburon.load_sharing.smoothing import StepBound as StepBound
-    from tiburon.load_sharing.structural_objectives import BendingEnergy as BendingEnergy
-    from tiburon.load_sharing.structural_objectives import JointWrenchNorm as JointWrenchNorm
-    from tiburon.load_sharing.structural_objectives import StrainEnergy as StrainEnergy
     from tiburon.loops.constraints import constraint_names as constraint_names
     from tiburon.loops.driven_cut import drive_cut_joint as drive_cut_joint
     from tiburon.loops.driven_cut import driven_cut_state as driven_cut_state
@@ -398,6 +402,7 @@ if TYPE_CHECKING:
     from tiburon.simulation.recorded_run import load_run as load_run
     from tiburon.simulation.run_parameters import ParameterTable as ParameterTable
     from tiburon.simulation.run_parameters import parameters as parameters
+    from tiburon.simulation.run_parameters import with_parameters as with_parameters
     from tiburon.simulation.sensing import Sensor as Sensor
     from tiburon.simulation.simulate import simulate as simulate
     from tiburon.simulation.state import State as State

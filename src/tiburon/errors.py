@@ -434,4 +434,4 @@ class ModelWarning(TiburonWarning):
 
 
 class CacheWarning(TiburonWarning):
-    """A compile cache that could not be read or written; work goes on without it."""
+    """A compile cache that could not be read or written; kernels are compiled without it."""

@@ -87,6 +87,7 @@ _NAMES = {
         ApparentInertia apparent_inertia apparent_inverse_inertia cross_inverse_inertia
         operational_space_inertia operational_space_inverse_inertia
     """,
+    "functions.parameter_derivatives": "parameter_derivatives",
     "functions.trim": "Trim TrimOutcome trim",
     "functions.water": """
         CylinderFlow FossenForm cylinder_flows fin_force fossen_form steerable_fins thrust_after
@@ -94,11 +95,12 @@ _NAMES = {
     """,
     "functions.wrench_map": "WrenchMap wrench_map",
     "hydro.coefficients": """
-        AddedHydrodynamics BodyHydrodynamics HydrodynamicEstimate add_hydrodynamics
-        estimate_hydrodynamics
+        BodyHydrodynamics HydrodynamicEstimate add_hydrodynamics estimate_hydrodynamics
+        hydrodynamics_report
     """,
     "hydro.mesh": "Mesh load_mesh",
     "hydro.panels": "PanelAddedMass panel_added_mass",
+    "identification.calibrate": "calibrate",
     "identification.identify": "Identification identify",
     "identification.measured": "MeasuredRun load_measured",
     "interfaces.c_library": "build_library",
@@ -108,15 +110,16 @@ _NAMES = {
     "interfaces.to_torch": "to_torch",
     "load_sharing.limits.contact": "NormalForceLimit",
     "load_sharing.limits.joint_wrench": "JointWrenchLimit",
-    "load_sharing.objectives": """
-        EqualShare InternalForce LoadTarget MotorLoss Smoothness TorqueNorm TorqueSmoothness
-    """,
+    "load_sharing.objectives.contact_force": "EqualShare InternalForce LoadTarget",
+    "load_sharing.objectives.motor_loss": "MotorLoss",
+    "load_sharing.objectives.smoothness": "Smoothness TorqueSmoothness",
+    "load_sharing.objectives.structure": "BendingEnergy JointWrenchNorm StrainEnergy",
+    "load_sharing.objectives.torque_norm": "TorqueNorm",
     "load_sharing.performance": """
         MotorPower PerformanceIndices motor_power performance_indices
     """,
     "load_sharing.sites": "ContactSite",
     "load_sharing.smoothing": "Blending SmoothingPenalty StepBound",
-    "load_sharing.structural_objectives": "BendingEnergy JointWrenchNorm StrainEnergy",
     "loops.constraints": "constraint_names",
     "loops.driven_cut": "drive_cut_joint driven_cut_state",
     "loops.recut": "recut recut_state",
@@ -166,7 +169,7 @@ _NAMES = {
     "simulation.linearization": "ContactLinearization Linearization linearize",
     "simulation.modes": "Mode Modes modes",
     "simulation.recorded_run": "load_run",
-    "simulation.run_parameters": "ParameterTable parameters",
+    "simulation.run_parameters": "ParameterTable parameters with_parameters",
     "simulation.sensing": "Sensor",
     "simulation.simulate": "simulate",
     "simulation.state": "State",
