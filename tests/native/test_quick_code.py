@@ -6,7 +6,7 @@ import pytest
 import tiburon as tb
 from tests.native.programs import PROGRAMS, bits, cases, parameters_of
 from tiburon.errors import OptionError
-from tiburon.native import cache, code, kernel
+from tiburon.native import cache, code, kernel, module
 from tiburon.native.engine import host
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.native.module import has_own_generator
@@ -20,8 +20,8 @@ PARTS = ("one", "many")
 def quick(monkeypatch, kernel_directory):
     """Compile every function quickly at first, and count only few cases."""
     monkeypatch.setattr(code, "QUICK_LINES", dict.fromkeys(PARTS, (0, 100_000)))
-    for module in (code, kernel):
-        monkeypatch.setattr(module, "QUICK_CASES", 5)
+    for own in (code, kernel):
+        monkeypatch.setattr(own, "QUICK_CASES", 5)
     monkeypatch.setattr(kernel, "CALLS_BETWEEN_LOOKS", 2)
     code.forget_codes()
     yield
@@ -164,3 +164,49 @@ def test_an_unknown_compiler_is_refused(monkeypatch):
     monkeypatch.setenv("TIBURON_COMPILER", "fast")
     with pytest.raises(OptionError, match=r"tiered.*optimized.*fast"):
         code.quick_code_wanted()
+
+
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_wide_code_is_written_when_narrow_code_is_replaced(name, quick, monkeypatch):
+    """Long functions for many cases are written in full vectors only when these are compiled."""
+    monkeypatch.setattr(code, "WIDE_LINES", 0)
+    written = []
+    write = module.write_module
+
+    def counted(program, part):
+        written.append(part)
+        return write(program, part)
+
+    monkeypatch.setattr(module, "write_module", counted)
+    x, y = cases(4)
+    run = make_kernel(ProgramSource(PROGRAMS[name]), parameters_of(name), first="many")
+    own = run.__self__.owner._code
+    first = bits(run(x, y))
+    assert is_quick(own.many)
+    assert written == [] or host().lanes == 2
+    assert bits(run(x, y)) == first
+    own.many.wait_for_optimizer()
+    assert own.many.is_optimized
+    assert written == ["many"]
+    assert bits(run(x, y)) == first
+
+
+def test_a_first_batch_compiles_no_code_for_one_case(quick):
+    """Single calls compile it, by the checked path at first, then by the fast one."""
+    model = tb.load("panda")
+    rng = np.random.default_rng(8)
+    state = [rng.standard_normal((3, size)) for size in (model.nq, model.nv, model.nv)]
+    many = tb.forward_dynamics(model, *state)
+    function = tb.forward_dynamics.library_function
+    found = function.kernel(model, None, ())
+    own = found.__self__.owner._code
+    assert own.many.is_loaded
+    assert not own.one.is_loaded
+    assert not found.__self__.has_kernel()
+    one = [x[1] for x in state]
+    assert bits(tb.forward_dynamics(model, *one)) == bits(many[1])
+    assert own.one.is_loaded
+    assert bits(tb.forward_dynamics(model, *one)) == bits(many[1])
+    assert found.__self__.has_kernel()
+    assert bits(tb.forward_dynamics(model, *one)) == bits(many[1])
+    assert bits(tb.forward_dynamics(model, *state)) == bits(many)

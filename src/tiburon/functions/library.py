@@ -297,7 +297,7 @@ class LibraryFunction(Generic[Result]):
         if not depends_on_time(model, world or DEFAULT_WORLD):
             time = None
         if current_graph() is None:
-            kernel = self.kernel(model, world, options)
+            kernel = self.kernel(model, world, options, arguments)
             if not rows and out is None and errors == "raise":
                 return kernel(*arguments) if time is None else kernel(*arguments, time=time)
             taken = kernel.__self__.parameters  # type: ignore[attr-defined]
@@ -311,8 +311,21 @@ class LibraryFunction(Generic[Result]):
         with at_time(time if time is None else scalars(_one_case(Input(TIME, ()), time))[0]):
             return self.run(model, world, options, *arrays)
 
-    def kernel(self, model: Model, world: World | None, options: Options) -> Kernel:
+    def kernel(
+        self,
+        model: Model,
+        world: World | None,
+        options: Options,
+        arguments: Sequence[Any] = (),
+    ) -> Kernel:
         """Return the kernel for a model, world and options; compile it if it is not known.
+
+        Args:
+            model: The robot.
+            world: Its surroundings; None for the default ones.
+            options: What the code depends on besides.
+            arguments: Those of the first call: where they are a batch, code for one case is
+                compiled when it is needed.
 
         Raises:
             ModelError: If user code in the model has changed since it was built.
@@ -327,7 +340,12 @@ class LibraryFunction(Generic[Result]):
             from tiburon.native.kernel import make_kernel
 
             source = LibrarySource(model, (self.name,), around, options)
-            found = make_kernel(source, source.parameters())
+            inputs = self.inputs(model, options)
+            is_batch = any(
+                isinstance(x, np.ndarray) and x.ndim > len(item.shape)
+                for item, x in zip(inputs, arguments, strict=False)
+            )
+            found = make_kernel(source, source.parameters(), first="many" if is_batch else "one")
             self._keep(key, found)
         return found
 

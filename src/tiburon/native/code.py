@@ -31,8 +31,10 @@ from tiburon.native.layout import object_layout
 from tiburon.native.pool import default_threads, run_in_parts
 from tiburon.operating_system import at_fork
 from tiburon.record import record
+from tiburon.trace.graph import Graph
 from tiburon.trace.interpret import interpret
 from tiburon.trace.program import Program
+from tiburon.trace.regions import GraphRegion
 
 
 class Source(Protocol):
@@ -163,17 +165,30 @@ class _Origin:
             )
 
             part = stages[0]
-            text, lanes = write_module(program, part)
             least, most = QUICK_LINES[part]
-            lines = text.count("\n")
-            if has_own_generator() or not least <= lines <= most:
-                stage = part
-            elif stage != part and lines > WIDE_LINES and lanes > NARROW_LANES:
+            if (
+                stage == "quick many"
+                and not has_own_generator()
+                and host().lanes > NARROW_LANES
+                and _is_long(program, 2 * WIDE_LINES)
+            ):
+                # more lines than that in any case: wide vectors are written when they are needed
                 narrow = write_narrow_module(program)
+                kept: Program | bytes = program
+                if narrow.count("\n") > most:
+                    narrow, stage = None, part
+            else:
+                text, lanes = write_module(program, part)
+                lines = text.count("\n")
+                if has_own_generator() or not least <= lines <= most:
+                    stage = part
+                elif stage != part and lines > WIDE_LINES and lanes > NARROW_LANES:
+                    narrow = write_narrow_module(program)
+                kept = zlib.compress(text.encode(), 1)
             header = Signature.of(program).to_header()
-            module = _Module(graph, header, zlib.compress(text.encode(), 1), program.has_calls)
+            module = _Module(graph, header, kept, program.has_calls)
         quick = stage.startswith("quick")
-        assembly = narrow or zlib.decompress(module.text).decode()
+        assembly = narrow or module.assembly(stages[0])
         # straight-line code gains from it where rows are transposed
         optimize = module.has_calls or stage == "many"
         code = compile_module(assembly, optimize=optimize, quick=quick)
@@ -220,6 +235,11 @@ class _Function:
     def is_optimized(self) -> bool:
         """Whether there is optimized code."""
         return self._optimized is not None
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether there is code of any kind."""
+        return self._address != 0
 
     def load_first(self) -> dict[str, Any]:
         """Load the best code there is, or compile what a first call takes; return its header."""
@@ -432,14 +452,39 @@ class _Module:
     Attributes:
         graph: Key of the graph; None if it is unknown.
         header: The signature, as entries of the disk cache hold it.
-        text: LLVM assembly, compressed.
+        origin: LLVM assembly, compressed, or the program from which it is written when needed.
         has_calls: Whether the program has calls, whose functions LLVM optimizes.
     """
 
     graph: str | None
     header: dict[str, Any]
-    text: bytes
+    origin: Program | bytes
     has_calls: bool
+
+    def assembly(self, part: Stage) -> str:
+        """Return the LLVM assembly of a part."""
+        if isinstance(self.origin, bytes):
+            return zlib.decompress(self.origin).decode()
+        from tiburon.native.module import write_module
+
+        return write_module(self.origin, part).text
+
+
+def _is_long(program: Program, limit: int) -> bool:
+    """Return whether a program has more nodes than a limit, its callees included."""
+    graphs: list[tuple[Graph, Sequence[int]]] = [(program.graph, program.roots)]
+    seen: set[int] = set()
+    count = 0
+    while graphs and count <= limit:
+        graph, roots = graphs.pop()
+        nodes = graph.live(roots)
+        count += len(nodes)
+        for node in nodes:
+            callee = graph.payloads[node] if graph.ops[node] == "call" else None
+            if isinstance(callee, GraphRegion) and id(callee) not in seen:
+                seen.add(id(callee))
+                graphs.append((callee.graph, callee.roots))
+    return count > limit
 
 
 _STAGES = {

@@ -93,6 +93,7 @@ def make_kernel(
     named_parameters: NamedParameters | None = None,
     *,
     part: Part = "one",
+    first: Part = "one",
 ) -> Callable[..., Any]:
     """Compile a program, or load it from the cache, and bind its parameters.
 
@@ -103,13 +104,15 @@ def make_kernel(
             parameter inputs; None if callers pass parameter inputs directly.
         part: "many" for a kernel that is called with batches only: it takes the checked path, and
             the function for one case is compiled when it is first needed.
+        first: The function that the first call needs; the other one is compiled when it is needed.
 
     Returns:
         A callable. Its arguments are the program's, for one case or with leading batch
         dimensions; keywords: `out`, `errors` ("raise" or "flag"), `threads`, and any parameter
         by name, also one row per case. `callable.__self__` has the kernel's attributes.
     """
-    return Kernel(source, parameters or {}, named_parameters, part=part).builtin()
+    kernel = Kernel(source, parameters or {}, named_parameters, part=part, first=first)
+    return kernel.builtin()
 
 
 class Kernel:
@@ -127,11 +130,12 @@ class Kernel:
         named_parameters: NamedParameters | None = None,
         code: Code | InterpretedCode | None = None,
         part: Part = "one",
+        first: Part = "one",
     ) -> None:
         self._source = source
         self._named_parameters = named_parameters
-        self._part = part
-        self._code = code_for(source, part) if code is None else code
+        self._part, self._first = part, part if part == "many" else first
+        self._code = code_for(source, self._first) if code is None else code
         self.name = source.name
         signature = self._code.signature
         wanted = {item.name for item in signature.parameters}
@@ -167,7 +171,14 @@ class Kernel:
     def __reduce__(self) -> Any:
         """Pickle as source and parameters; unpickling compiles the code or loads it."""
         bound = dict(self.parameters)
-        return Kernel, (self._source, bound, self._named_parameters, None, self._part)
+        return Kernel, (
+            self._source,
+            bound,
+            self._named_parameters,
+            None,
+            self._part,
+            self._first,
+        )
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -293,7 +304,9 @@ class Kernel:
             **parameters: Values of parameter inputs, or ``parameters={...}`` as in calls.
         """
         given = {**self.parameters, **self._by_input(parameters)}
-        kernel = Kernel(self._source, given, self._named_parameters, self._code, self._part)
+        kernel = Kernel(
+            self._source, given, self._named_parameters, self._code, self._part, self._first
+        )
         return kernel.builtin()
 
     def _by_input(self, named: dict[str, Any]) -> dict[str, Any]:
@@ -330,7 +343,9 @@ class Kernel:
             return None
         # asked first: optimized code may arrive at any time
         optimized = code.one.is_optimized
-        address = code.one.first_address()
+        # where batches come first, the fallback compiles the function for one case
+        wanted = self._first == "one" or code.one.is_loaded
+        address = code.one.first_address() if wanted else 0
         signature = self._code.signature
         slots = range(len(signature.inputs))
         form = Form(
@@ -345,7 +360,7 @@ class Kernel:
             name=self._builtin_name(),
             doc=self._doc(),
             kernel_address=address,
-            calls=UNLIMITED if optimized else QUICK_CASES,
+            calls=UNLIMITED if optimized else QUICK_CASES if wanted else 0,
             form=form,
             argument_names=[item.name for item in signature.arguments],
             argument_shapes=[item.shape for item in signature.arguments],
@@ -439,6 +454,10 @@ class Kernel:
         if code.one.is_optimized:
             table.set_kernel(code.one_address, UNLIMITED)
             self._counted = None
+        elif not table.has_kernel():
+            # batches alone need none
+            if code.one.is_loaded:
+                table.set_kernel(code.one.first_address(), QUICK_CASES)
         else:
             code.one.optimize_in_background()
             table.set_kernel(code.one.first_address(), CALLS_BETWEEN_LOOKS)

@@ -61,14 +61,19 @@ def write_module(program: Program, part: str) -> Written:
         written = Written(_module_for_one(program, x86), 1)
     else:
         written = _module_for_many(program, x86)
-    needed = stack_bytes(written.text)
+    _check_stack(program, written.text)
+    return written
+
+
+def _check_stack(program: Program, text: str) -> None:
+    """Raise `CompileError` if a module needs more than `STACK_LIMIT`."""
+    needed = stack_bytes(text)
     if needed > STACK_LIMIT:
         raise CompileError(
             f"{program.name}: needs {needed / 1e6:.1f} MB of working memory, and a kernel has "
             f"{STACK_LIMIT / 1e6:.1f} MB; split it into several kernels, or set "
             "TIBURON_ENGINE=interpreter"
         )
-    return written
 
 
 def write_narrow_module(program: Program) -> str:
@@ -81,7 +86,9 @@ def write_narrow_module(program: Program) -> str:
     text = module_for_many(program, lanes=NARROW_LANES, fused=fused, x86=False)
     if stack_bytes(text) <= STACK_LIMIT:
         return text
-    return module_for_many(program, lanes=1, fused=fused, x86=False)
+    text = module_for_many(program, lanes=1, fused=fused, x86=False)
+    _check_stack(program, text)
+    return text
 
 
 def _module_for_one(program: Program, x86: bool) -> str:

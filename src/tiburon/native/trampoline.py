@@ -82,6 +82,10 @@ class AddressTable(np.ndarray[Any, Any]):
         """Return after how many calls one goes to the fallback."""
         return int(self[Place.CALLS])
 
+    def has_kernel(self) -> bool:
+        """Return whether there is a function to call; without it all calls go to the fallback."""
+        return bool(self[Place.KERNEL])
+
     def set_kernel(self, address: int, calls: int) -> None:
         """Replace the kernel's function, and the number of calls until one goes to the fallback."""
         self.flags.writeable = True
@@ -133,7 +137,7 @@ def make_builtin(
             builtin.
         name: Name of the builtin.
         doc: Its docstring.
-        kernel_address: Address of the kernel's function `one`.
+        kernel_address: Address of the kernel's function `one`; 0, with no calls, until it is there.
         calls: Number of calls after which one goes to the fallback; `UNLIMITED` for none.
         form: What the code of its trampoline depends on.
         argument_names: Name of each argument.
