@@ -10,7 +10,7 @@ The law is evaluated at the end of each step, for anchors and recorded forces. T
 with these forces.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,7 +63,7 @@ of the world [m]."""
 
 
 Pushes = dict[str, tuple[Vec3, Vec3]]
-"""Moment about the origin of a body [N m] and force on it [N], by its name, world axes."""
+"""Moment about the origin of a body [N m] and force on it [N], by its name."""
 
 
 class _Carrier(NamedTuple):
@@ -83,15 +83,6 @@ class _Carrier(NamedTuple):
         return add_cross(self.linear, self.angular, arm)
 
 
-class _Push(NamedTuple):
-    """Force of one contact point on the first body, world axes [N], and where it acts [m]."""
-
-    candidate: Candidate
-    first_arm: Vec3
-    second_arm: Vec3
-    force: Vec3
-
-
 class _Acting(NamedTuple):
     """One contact point in one state. Arms are from the origin of each body, world axes [m]."""
 
@@ -106,11 +97,6 @@ class _Acting(NamedTuple):
     def on_first(self) -> Vec3:
         """Force on the first body, world axes [N]."""
         return subtract(self.force.tangential, scale(self.normal, self.force.normal))
-
-    @property
-    def push(self) -> _Push:
-        """Where which force acts."""
-        return _Push(self.candidate, self.first_arm, self.second_arm, self.on_first)
 
     @property
     def energy(self) -> Scalar:
@@ -205,19 +191,18 @@ class CompliantContact(ContactElement):
         energy: Scalar = 0.0
         if now.updated and self.keeps_forces:
             # steps need no outputs
-            pushes = _pushes(self._known_forces(now, carriers))
+            pushes = self._known_forces(now, carriers)
         else:
             acting = self._acting(now, carriers)
             energy = sum((one.energy for one in acting), start=energy)
-            pushes = _pushes(one.push for one in acting)
+            pushes = {}
+            for one in acting:
+                first, second = one.candidate.first.body, one.candidate.second.body
+                _push(pushes, first, one.first_arm, one.on_first)
+                _push(pushes, second, one.second_arm, negate(one.on_first))
+            pushes = _turned(pushes, carriers)
         return Action(
-            wrenches={
-                body: (
-                    *transpose_vector(carriers[body].place.R, n),
-                    *transpose_vector(carriers[body].place.R, f),
-                )
-                for body, (n, f) in pushes.items()
-            },
+            wrenches={body: (*n, *f) for body, (n, f) in pushes.items()},
             outputs={} if self.law is not None else {f"{self.name}.energy": energy},
         )
 
@@ -250,10 +235,15 @@ class CompliantContact(ContactElement):
         names = dict.fromkeys(name for pair in pairs for name in pair)
         return {name: _carrier(now, name) for name in names}
 
-    def _known_forces(self, now: ElementContext, carriers: dict[str, _Carrier]) -> Iterator[_Push]:
-        """Yield the forces of the last update of all points, and where they act."""
+    def _known_forces(self, now: ElementContext, carriers: dict[str, _Carrier]) -> Pushes:
+        """Return what the forces of the last update exert on each body, in its axes.
+
+        Points are known by their place on the first body: in its axes no arm needs to be turned.
+        """
         width, k = len(POINT_STATES), 0
         at = width * len(self.point_names)
+        found: Pushes = {}
+        others: Pushes = {}
         for candidate in self.candidates:
             first, second = candidate.first, candidate.second
             R = carriers[first.body].place.R
@@ -263,8 +253,14 @@ class CompliantContact(ContactElement):
                 *place, _x, _y, _z = now.z[at : at + len(_anchor_states(candidate))]
                 k, at = k + 1, at + len(_anchor_states(candidate))
                 ax, ay, az = place or first.pose.translation
-                arm = matrix_vector(R, (ax, ay, az))
-                yield _Push(candidate, arm, subtract(arm, offset), (fx, fy, fz))
+                force = (fx, fy, fz)
+                _push(found, first.body, (ax, ay, az), transpose_vector(R, force))
+                arm = subtract(matrix_vector(R, (ax, ay, az)), offset)
+                _push(others, second.body, arm, negate(force))
+        for body, (n, f) in _turned(others, carriers).items():
+            before = found.get(body, (ZERO3, ZERO3))
+            found[body] = add(before[0], n), add(before[1], f)
+        return found
 
     def _acting(self, now: ElementContext, carriers: dict[str, _Carrier]) -> list[_Acting]:
         """Return all contact points in a state."""
@@ -300,18 +296,22 @@ class CompliantContact(ContactElement):
         return found
 
 
-def _pushes(forces: Iterable[_Push]) -> Pushes:
-    """Return what all points exert on each body."""
-    found: Pushes = {}
-    for candidate, first_arm, second_arm, f in forces:
-        for body, arm, force in (
-            (candidate.first.body, first_arm, f),
-            (candidate.second.body, second_arm, negate(f)),
-        ):
-            if body != WORLD:
-                n, total = found.get(body, (ZERO3, ZERO3))
-                found[body] = add_cross(n, arm, force), add(total, force)
-    return found
+def _push(found: Pushes, body: str, arm: Vec3, force: Vec3) -> None:
+    """Add a force on a body at an arm from its origin, unless it is the world."""
+    if body != WORLD:
+        n, total = found.get(body, (ZERO3, ZERO3))
+        found[body] = add_cross(n, arm, force), add(total, force)
+
+
+def _turned(pushes: Pushes, carriers: dict[str, _Carrier]) -> Pushes:
+    """Return moments and forces in axes of the bodies, given in those of the world."""
+    return {
+        body: (
+            transpose_vector(carriers[body].place.R, n),
+            transpose_vector(carriers[body].place.R, f),
+        )
+        for body, (n, f) in pushes.items()
+    }
 
 
 def _is_sharp(candidate: Candidate) -> bool:
