@@ -52,7 +52,11 @@ from typing import NamedTuple
 from tiburon.errors import TraceError
 from tiburon.trace.graph import Graph
 from tiburon.trace.primitives.friction import support_form
-from tiburon.trace.primitives.friction_derivative import FrictionResponse, write_negative_inverse
+from tiburon.trace.primitives.friction_derivative import (
+    LANES,
+    FrictionResponse,
+    write_negative_inverse,
+)
 from tiburon.trace.primitives.primitive import Index, Machine, Memory, Number, Primitive
 from tiburon.trace.primitives.tree import TreeLayout, substitute_inward, substitute_outward
 
@@ -87,10 +91,6 @@ WITHOUT_RETURN = 4
 
 UNROLLED = 12
 """Terms of a product that are added before the sum is stored."""
-
-LANES = 8
-"""Rows of directions of one case are filled up with zeros to a multiple of this: loops without a
-remainder."""
 
 PANEL = 6
 """Directions that are treated at a time where each number is that of several cases."""

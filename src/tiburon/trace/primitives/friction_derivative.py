@@ -27,7 +27,7 @@ sticking. Unknowns that a mode does not have are zero rows and columns of M.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from tiburon.errors import TraceError
 from tiburon.trace.graph import Graph
@@ -129,31 +129,39 @@ class _Modes:
 
     def _spread(self) -> None:
         """Write A as a dense matrix, still in the axes of the caller."""
-        m, of = self.m, self.of
-        for i in m.loop(0, self.n * of.size):
+        m, size = self.m, self.of.size
+        for i in m.loop(0, self.n * size, independent=True):
             m.store(self.rows, i, m.constant(0.0))
-        self.visit_entries(self._store_entry)
+        for k, place, columns in self._contacts():
+            for axis in range(3):
+                for i, column in enumerate(columns):
+                    entry = m.load(self.given, place + (axis * len(columns) + i))
+                    m.store(self.rows, (k * 3 + axis) * size + column, entry)
 
-    def _store_entry(self, place: Index, row: Index, column: Index) -> None:
-        self.m.store(self.rows, row * self.of.size + column, self.m.load(self.given, place))
+    def _contacts(self) -> Iterator[tuple[Index, Index, list[Index]]]:
+        """Visit the contacts: number, place of the elements of A, and their columns.
 
-    def visit_entries(self, visit: Callable[[Index, Index, Index], None]) -> None:
-        """Call with place, row and column of each element of A, in loops over equal supports."""
+        In loops over neighbors with equally long supports.
+        """
         m, supports = self.m, self.of.supports
         begin = start = 0
         while begin < len(supports):
             length, end = len(supports[begin]), begin + 1
             while end < len(supports) and len(supports[end]) == length:
                 end += 1
-            columns = m.table([column for support in supports[begin:end] for column in support])
+            table = m.table([column for support in supports[begin:end] for column in support])
             for number in m.loop(0, end - begin):
-                for axis in m.loop(0, 3):
-                    for i in m.loop(0, length):
-                        place = number * (3 * length) + axis * length + i + start
-                        row = (number + begin) * 3 + axis
-                        visit(place, row, m.lookup(columns, number * length + i))
+                columns = [m.lookup(table, number * length + i) for i in range(length)]
+                yield number + begin, number * (3 * length) + start, columns
             start += 3 * length * (end - begin)
             begin = end
+
+    def visit_entries(self, visit: Callable[[Index, Index, Index], None]) -> None:
+        """Call with place, row and column of each element of A."""
+        for k, place, columns in self._contacts():
+            for axis in self.m.loop(0, 3):
+                for i, column in enumerate(columns):
+                    visit(place + axis * len(columns) + i, k * 3 + axis, column)
 
     # modes
 
@@ -168,14 +176,14 @@ class _Modes:
                 speed = _absolute(m, m.load(given, k * 3 + (axis + of.b)))
                 m.store(largest, 0, _larger(m, m.load(largest, 0), speed))
         still = m.mul(m.constant(MIN_SLIP_SHARE), m.load(largest, 0))
-        for k in m.loop(0, of.contacts):
+        for k, _, columns in self._contacts():
             x, y, normal = (m.load(given, k * 3 + (axis + of.p)) for axis in range(3))
             mu, least = m.load(given, k + of.mu), m.load(given, k + of.least)
             alpha = m.load(given, k + of.alpha)
             touches = m.choose(m.less(least, normal), one, zero)
             holds = m.choose(m.less(zero, least), m.sub_product(one, touches, one), zero)
             # without friction, the slip decides on the direction
-            u = [self._velocity(k, axis) for axis in range(2)]
+            u = [self._velocity(k, axis, columns) for axis in range(2)]
             rough = m.less(zero, m.mul(mu, normal))
             slip_x = m.choose(rough, m.mul(x, m.constant(-1.0)), u[0])
             slip_y = m.choose(rough, m.mul(y, m.constant(-1.0)), u[1])
@@ -197,16 +205,14 @@ class _Modes:
             m.store(self.sliding, k, m.mul(slides, mu))
             m.store(self.holds, k, holds)
 
-    def _velocity(self, k: Index, axis: int) -> Number:
+    def _velocity(self, k: Index, axis: int, columns: Sequence[Index]) -> Number:
         """Return a tangential velocity of a contact, in the axes of the caller."""
         m, of = self.m, self.of
-        total = m.memory(1)
-        m.store(total, 0, m.load(self.given, k * 3 + (axis + of.b)))
-        for j in m.loop(0, of.size):
+        total = m.load(self.given, k * 3 + (axis + of.b))
+        for j in columns:
             entry = m.load(self.rows, (k * 3 + axis) * of.size + j)
-            y = m.load(self.given, j + of.y)
-            m.store(total, 0, m.add_product(entry, y, m.load(total, 0)))
-        return m.load(total, 0)
+            total = m.add_product(entry, m.load(self.given, of.y + j), total)
+        return total
 
     def turned(self, k: Index, x: Number, y: Number) -> tuple[Number, Number]:
         """Return tangential components along s and t."""
@@ -223,7 +229,7 @@ class _Modes:
     def _turn_rows(self) -> None:
         m, size = self.m, self.of.size
         for k in m.loop(0, self.of.contacts):
-            for j in m.loop(0, size):
+            for j in m.loop(0, size, independent=True):
                 first, second = k * (3 * size) + j, k * (3 * size) + size + j
                 along, across = self.turned(k, m.load(self.rows, first), m.load(self.rows, second))
                 m.store(self.rows, first, along)
@@ -232,27 +238,32 @@ class _Modes:
     # M
 
     def _write_matrix(self) -> None:
-        """Write M = C^T A A^T B + D."""
+        """Write M = C^T A A^T B + D, column by column from A^T."""
         m, n, size, matrix = self.m, self.n, self.of.size, self.matrix
-        for k in m.loop(0, self.of.contacts):
+        columns = m.memory(size * n)
+        for i in m.loop(0, n):
+            for j in m.loop(0, size, independent=True):
+                m.store(columns, j * n + i, m.load(self.rows, i * size + j))
+        for k, _, support in self._contacts():
             mu = m.load(self.sliding, k)
-            for i in m.loop(0, n):
-                totals = m.memory(3)
-                for axis in range(3):
-                    m.store(totals, axis, m.constant(0.0))
-                for j in m.loop(0, size):
-                    entry = m.load(self.rows, i * size + j)
-                    row = [m.load(self.rows, (k * 3 + axis) * size + j) for axis in range(3)]
-                    # a normal impulse has a share of friction against the slip
-                    row[2] = m.sub_product(mu, row[0], row[2])
-                    for axis in range(3):
-                        total = m.load(totals, axis)
-                        m.store(totals, axis, m.add_product(entry, row[axis], total))
-                for axis in range(3):
-                    place = i * n + k * 3 + axis
-                    flags = m.mul(m.load(self.flags, i), m.load(self.flags, k * 3 + axis))
-                    m.store(matrix, place, m.mul(flags, m.load(totals, axis)))
-            across = k * (3 * n) + n + k * 3 + 1
+            rows = [
+                [m.load(self.rows, (k * 3 + axis) * size + j) for j in support] for axis in range(3)
+            ]
+            # a normal impulse has a share of friction against the slip
+            rows[2] = [m.sub_product(mu, x, y) for x, y in zip(rows[0], rows[2], strict=True)]
+            own = [m.load(self.flags, k * 3 + axis) for axis in range(3)]
+            for i in m.loop(0, n, independent=True):
+                totals = [m.constant(0.0)] * 3
+                for place, j in enumerate(support):
+                    entry = m.load(columns, j * n + i)
+                    totals = [
+                        m.add_product(entry, row[place], total)
+                        for row, total in zip(rows, totals, strict=True)
+                    ]
+                for axis, total in enumerate(totals):
+                    flags = m.mul(m.load(self.flags, i), own[axis])
+                    m.store(matrix, i * n + k * 3 + axis, m.mul(flags, total))
+            across = (k * 3 + 1) * n + k * 3 + 1
             alpha = m.mul(m.load(self.slides, k), m.load(self.given, k + self.of.alpha))
             alpha = m.mul(alpha, m.load(self.flags, k * 3 + 1))
             m.store(matrix, across, m.add(m.load(matrix, across), alpha))
@@ -493,22 +504,19 @@ class FrictionResponse(_AtSolution):
         # each step replaces what the one before left in the same place
         inverse = found
         write_negative_inverse(m, modes.matrix, modes.flags, inverse, n)
-        for k in m.loop(0, count):
-            for i in m.loop(0, n):
-                first, second = (i * n + k * 3 + axis for axis in range(2))
-                x, y = modes.turned_back(k, m.load(inverse, first), m.load(inverse, second))
-                m.store(inverse, first, x)
-                m.store(inverse, second, y)
-        # dp = B z, row by row
+        # dp = B z, three rows and columns at a time
         for k in m.loop(0, count):
             mu = m.load(modes.sliding, k)
-            for j in m.loop(0, n):
-                along, across, normal = (
-                    m.load(inverse, (k * 3 + axis) * n + j) for axis in range(3)
-                )
-                x, y = modes.turned_back(k, m.sub_product(mu, normal, along), across)
-                for axis, value in enumerate((x, y, normal)):
-                    m.store(found, (k * 3 + axis) * n + j, value)
+            for other in m.loop(0, count):
+                rows = []
+                for axis in range(3):
+                    first = (k * 3 + axis) * n + other * 3
+                    entries = [m.load(inverse, first + j) for j in range(3)]
+                    rows.append([*modes.turned_back(other, *entries[:2]), entries[2]])
+                for j, (along, across, normal) in enumerate(zip(*rows, strict=True)):
+                    x, y = modes.turned_back(k, m.sub_product(mu, normal, along), across)
+                    for axis, value in enumerate((x, y, normal)):
+                        m.store(found, (k * 3 + axis) * n + other * 3 + j, value)
         for i in m.loop(n * n, n * (n + count)):
             m.store(found, i, zero)
         some = m.memory(1)
@@ -551,6 +559,12 @@ class FrictionResponse(_AtSolution):
                 m.store(found, place, m.add_product(entry, m.load(u, j), m.load(found, place)))
 
 
+LANES = 8
+"""Rows of one case are filled up with zeros to a multiple of this: loops without a remainder."""
+
+MOST_FILLED = 64
+"""Length of rows up to which they are filled up; longer ones hardly gain."""
+
 MIN_PIVOT_SHARE = 1e-6
 """Share of a diagonal element that must be left as its pivot, else the matrix is factored."""
 
@@ -571,17 +585,21 @@ def write_negative_inverse(
         size: Rows.
     """
     zero, one, minus = (m.constant(x) for x in (0.0, 1.0, -1.0))
-    unsafe, row = m.memory(1), m.memory(size)
+    wide = size if m.is_wide or size > MOST_FILLED else -(-size // LANES) * LANES
+    unsafe, row = m.memory(1), m.memory(wide)
+    work = found if wide == size else m.memory(size * wide)
     m.store(unsafe, 0, zero)
     for i in m.loop(0, size):
         flag = m.load(flags, i)
         for j in m.loop(0, size, independent=True):
             value = m.mul(m.mul(flag, m.load(flags, j)), m.load(matrix, i * size + j))
-            m.store(found, i * size + j, value)
-        place = i * size + i
-        m.store(found, place, m.add(m.load(found, place), m.sub_product(one, flag, one)))
+            m.store(work, i * wide + j, value)
+        for j in range(size, wide):
+            m.store(work, i * wide + j, zero)
+        place = i * wide + i
+        m.store(work, place, m.add(m.load(work, place), m.sub_product(one, flag, one)))
     for k in m.loop(0, size):
-        pivot = m.load(found, k * size + k)
+        pivot = m.load(work, k * wide + k)
         flag = m.load(flags, k)
         first = m.mul(flag, m.load(matrix, k * size + k))
         first = m.add(first, m.sub_product(one, flag, one))
@@ -590,21 +608,21 @@ def write_negative_inverse(
         )
         m.store(unsafe, 0, m.choose(small, one, m.load(unsafe, 0)))
         inverse = m.div(one, m.choose(small, one, pivot))
-        for j in m.loop(0, size, independent=True):
-            m.store(row, j, m.mul(inverse, m.load(found, k * size + j)))
+        for j in m.loop(0, wide, independent=True):
+            m.store(row, j, m.mul(inverse, m.load(work, k * wide + j)))
         for i in m.loop(0, size):
-            factor = m.load(found, i * size + k)
-            for j in m.loop(0, size, independent=True):
-                value = m.sub_product(factor, m.load(row, j), m.load(found, i * size + j))
-                m.store(found, i * size + j, value)
-            m.store(found, i * size + k, m.mul(m.mul(factor, inverse), minus))
-        for j in m.loop(0, size, independent=True):
-            m.store(found, k * size + j, m.load(row, j))
-        m.store(found, k * size + k, inverse)
+            factor = m.load(work, i * wide + k)
+            for j in m.loop(0, wide, independent=True):
+                value = m.sub_product(factor, m.load(row, j), m.load(work, i * wide + j))
+                m.store(work, i * wide + j, value)
+            m.store(work, i * wide + k, m.mul(m.mul(factor, inverse), minus))
+        for j in m.loop(0, wide, independent=True):
+            m.store(work, k * wide + j, m.load(row, j))
+        m.store(work, k * wide + k, inverse)
     for i in m.loop(0, size):
         flag = m.mul(minus, m.load(flags, i))
         for j in m.loop(0, size, independent=True):
-            value = m.mul(m.mul(flag, m.load(flags, j)), m.load(found, i * size + j))
+            value = m.mul(m.mul(flag, m.load(flags, j)), m.load(work, i * wide + j))
             m.store(found, i * size + j, value)
 
     def failed() -> Truth:
