@@ -64,6 +64,7 @@ FUNCTIONS = [
     tb.center_of_mass,
     tb.potential_energy,
     tb.kinetic_energy,
+    tb.joint_reactions,
 ]
 
 

@@ -17,6 +17,7 @@ from tiburon.algorithms.rnea import transmitted
 from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.algorithms.traversal import by_velocity, with_armature_force
+from tiburon.model import Fixed
 from tiburon.spatial import Force, Motion, Scalar
 from tiburon.spatial.vec3 import ZERO3
 from tiburon.trace.array import as_traced
@@ -110,6 +111,10 @@ def reactions_under(
     for body, f in zip(plan.bodies, forces, strict=True):
         # the user's joint and body frame, since results must not depend on plan frames
         joint = model.body(body.name).joint
+        if isinstance(joint, Fixed):
+            # welds whose pose is a run-time parameter are links of their own
+            tau.append(())
+            continue
         S = joint.subspace(q[body.q])
         wrench = plan.frame(body.name).transform.force(f)
         units = named.get(joint.name)
@@ -121,7 +126,7 @@ def reactions_under(
         tau.append(joint_force)
         actuators += actuator
         bearings += bearing
-    shape = (len(plan.bodies), 6)
+    shape = (len(actuators) // 6, 6)
     return {
         "tau": as_traced(list(by_velocity(plan, tau))),
         "actuator": as_traced(actuators).reshape(shape),
