@@ -286,6 +286,23 @@ def test_motors_that_are_commanded_by_force_are_ideal_within_their_limits():
     assert 0.9 * 8.0 < limited.v[-1, 0] < 8.0
 
 
+def test_a_saturated_motor_stalls_under_a_load_without_chatter():
+    """Its friction has no jump at rest: it creeps at s artanh(load / f), for steps of any size."""
+    motor = tb.Motor(1.0, 0.05, friction=0.02, current_limit=2.0)
+    hinge = tb.Revolute("hinge", (0, 1, 0))
+    lever = tb.Body("lever", joint=hinge, inertia=tb.Inertia(1.0, (0.1, 0, 0), (0.01, 0.01, 0.01)))
+    drive = tb.Actuator("drive", "hinge", ratio=10.0, motor=motor, command="force")
+    model = tb.Model("stalled", [lever], actuators=[drive])
+    # 10 * 0.05 N m/A * 2 A against 1 kg * 9.81 m/s^2 * 0.1 m, and friction of 0.2 N m
+    runs = [
+        tb.simulate(model, 0.5, v=[-1.0], command={"drive": -1e3}, dt=dt) for dt in (1e-3, 2.5e-4)
+    ]
+    np.testing.assert_allclose(runs[0].q[-1], runs[1].q[-1], rtol=0, atol=1e-7)
+    q, v = runs[1].q[-1, 0], runs[1].v[-1, 0]
+    load = 1.0 - 0.981 * np.cos(q)
+    assert v == pytest.approx(-0.01 * np.arctanh(load / 0.2), rel=1e-3)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -7,6 +7,7 @@ import numpy as np
 
 from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.actuation.joint_access import joint_force, joint_velocities, require_single_dof
+from tiburon.actuation.passive import FRICTION_SPEED, friction_force
 from tiburon.errors import ModelError
 from tiburon.model import Actuator, Model
 from tiburon.model.actuator import clipped, speed_fade, torque_range
@@ -98,8 +99,11 @@ class ForceDrive(Element):
         R, K, B, c, f, n, *more = motor
         given = iter(more)
         drop, voltage, current = (next(given) if there else None for there in self._supply())
-        a, b = torque_range(n * v, R, K, B, c, f, drop, voltage, current)
-        return clipped(force, np.minimum(n * a, n * b), np.maximum(n * a, n * b))
+        w = n * v
+        # without a jump at rest, about which a saturated joint would chatter
+        rubbing = friction_force(f, np.abs(n) * FRICTION_SPEED, w)
+        a, b = (n * (x + rubbing) for x in torque_range(w, R, K, B, c, 0.0, drop, voltage, current))
+        return clipped(force, np.minimum(a, b), np.maximum(a, b))
 
     def _limits(self) -> tuple[float, float, float]:
         low, high = self.actuator.force_limits
