@@ -25,6 +25,7 @@ from tiburon.arrays import NDArray
 from tiburon.errors import ModelError, ModelFileError, shown
 from tiburon.formats.limits import read_bytes
 from tiburon.model.body_fluid import AXES, BodyFluid, added_mass_from, six_by_six_from
+from tiburon.model.value_checks import finite_array
 
 __all__ = ["read_fossen"]
 
@@ -36,7 +37,9 @@ MATRICES = ("added_mass", "linear_damping", "quadratic_damping")
 KEYS = ("volume", "center_of_buoyancy", "reference_density", "about", "derivatives", *MATRICES)
 """What a table of a body may hold."""
 
-_DERIVATIVE = re.compile(rf"([{FORCES}])_([{MOTIONS}])(?:(dot)|\|([{MOTIONS}])\||([{MOTIONS}]))?")
+_DERIVATIVE = re.compile(
+    rf"([{FORCES}])_(?:\|([{MOTIONS}])\|)?([{MOTIONS}])(?:(dot)|\|([{MOTIONS}])\||([{MOTIONS}]))?"
+)
 
 
 def read_fossen(path: Path) -> dict[str, BodyFluid]:
@@ -70,23 +73,34 @@ def _coefficients(table: Mapping[str, Any]) -> BodyFluid:
         if name in table:
             if sums[name].any():
                 raise ModelError(f"{name}: give a matrix or derivatives, got both; leave out one")
-            sums[name] = six_by_six_from(table[name], order="linear-first", axes="ned")
-    signs = np.array(AXES["ned"])
-    about = signs * np.asarray(table.get("about", (0.0, 0.0, 0.0)), dtype=float)
+            sums[name] = _marine(name, table[name])
+    about, center = (_marine_point(table, key) for key in ("about", "center_of_buoyancy"))
     if about.any() and any(sums[name].any() for name in MATRICES[1:]):
         raise ModelError("about: is for added mass alone; give damping about the body origin")
     fluid: dict[str, Any] = {name: M for name, M in sums.items() if M.any()}
     if "added_mass" in fluid:
         fluid["added_mass"] = added_mass_from(fluid["added_mass"], about=about)
-    if "center_of_buoyancy" in table:
-        fluid["center_of_buoyancy"] = signs * np.asarray(table["center_of_buoyancy"], dtype=float)
+    fluid["center_of_buoyancy"] = center
     fluid |= {key: table[key] for key in ("volume", "reference_density") if key in table}
     return BodyFluid(**fluid)
+
+
+def _marine(name: str, matrix: Any) -> NDArray[np.float64]:
+    """Return a matrix of the sheet, angular first, in our axes."""
+    return six_by_six_from(matrix, order="linear-first", axes="ned", element=name.replace("_", " "))
+
+
+def _marine_point(table: Mapping[str, Any], key: str) -> NDArray[np.float64]:
+    """Return a point of the sheet in our axes [m]; the body origin if it is not given."""
+    point = finite_array(table.get(key, (0.0, 0.0, 0.0)), (3,), "data sheet", key)
+    # without negative zeros
+    return np.array(AXES["ned"]) * point + 0.0
 
 
 def _from_derivatives(given: Any) -> dict[str, NDArray[np.float64]]:
     """Return the matrices of hydrodynamic derivatives, angular first, in our axes."""
     found = {name: np.zeros((6, 6)) for name in MATRICES}
+    given_as: dict[tuple[str, int, int], str] = {}
     if not isinstance(given, dict):
         raise ModelError(f"derivatives: expected a table such as {{ X_u = -4 }}, got {given!r}")
     for name, value in given.items():
@@ -96,16 +110,29 @@ def _from_derivatives(given: Any) -> dict[str, NDArray[np.float64]]:
                 f"derivatives: expected numbers by names such as X_udot, Y_r or X_u|u|, got "
                 f"{name} = {value!r}"
             )
-        force, motion, rate, *squares = match.groups()
-        square = squares[0] or squares[1]
-        if square is not None and square != motion:
+        force, before, motion, rate, after, plain = match.groups()
+        row, column = FORCES.index(force), MOTIONS.index(motion)
+        square = before or after or plain
+        twice = before is not None and (rate or after or plain)
+        if square is not None and (twice or square != motion):
             raise ModelError(
                 f"derivatives: {name}: products of two motions are not represented; leave it out"
             )
-        row, column = FORCES.index(force), MOTIONS.index(motion)
+        if plain is not None and row != column:
+            raise ModelError(
+                f"derivatives: {name}: of a square like {motion}^2, which does not change sign "
+                "with the motion, there is no coefficient; leave it out where it follows from "
+                f"added mass, or write {force}_{motion}|{motion}| if that is meant"
+            )
         kind = MATRICES[0] if rate else MATRICES[1] if square is None else MATRICES[2]
+        if (kind, row, column) in given_as:
+            raise ModelError(
+                f"derivatives: {given_as[kind, row, column]} and {name} are the same; leave out one"
+            )
+        given_as[kind, row, column] = name
         found[kind][row, column] = -value
-    added = found[MATRICES[0]]
-    # sheets print one of two mirrored entries
-    found[MATRICES[0]] = np.where(added == 0.0, added.T, added)
-    return {name: six_by_six_from(M, order="linear-first", axes="ned") for name, M in found.items()}
+    for kind, row, column in given_as:
+        # sheets print one of two mirrored entries
+        if kind == MATRICES[0] and (kind, column, row) not in given_as:
+            found[kind][column, row] = found[kind][row, column]
+    return {name: _marine(name, M) for name, M in found.items()}

@@ -289,11 +289,16 @@ def added_mass_from(
 
 
 def six_by_six_from(
-    matrix: ArrayLike, *, order: str = "angular-first", axes: str = "flu"
+    matrix: ArrayLike,
+    *,
+    order: str = "angular-first",
+    axes: str = "flu",
+    element: str = "added mass",
 ) -> NDArray[np.float64]:
     """Convert a matrix from motion to force, such as damping, from a published order and axes.
 
-    Arguments as for `added_mass_from`; the matrix need not be symmetric.
+    Arguments as for `added_mass_from`, and what messages call the matrix, which need not be
+    symmetric.
 
     Returns:
         The matrix, angular first, body axes, shape (6, 6).
@@ -302,7 +307,7 @@ def six_by_six_from(
         raise OptionError("order", ORDERS, order)
     if axes not in AXES:
         raise OptionError("axes", tuple(AXES), axes)
-    M = _full(matrix)
+    M = _full(matrix, element)
     if order == "linear-first":
         swap = [3, 4, 5, 0, 1, 2]
         M = M[np.ix_(swap, swap)]
@@ -324,7 +329,7 @@ def symmetric(M: NDArray[np.float64], element: str) -> NDArray[np.float64]:
     return mirrored
 
 
-def _full(matrix: ArrayLike) -> NDArray[np.float64]:
+def _full(matrix: ArrayLike, element: str) -> NDArray[np.float64]:
     """Return the 6 x 6 matrix from any accepted layout."""
     try:
         shape = np.shape(matrix)
@@ -332,13 +337,13 @@ def _full(matrix: ArrayLike) -> NDArray[np.float64]:
         shape = (-1,)
     if shape == (21,):
         M = np.zeros((6, 6))
-        M[np.triu_indices(6)] = finite_array(matrix, (21,), "added mass", "matrix")
+        M[np.triu_indices(6)] = finite_array(matrix, (21,), element, "matrix")
         return M + np.triu(M, 1).T
     if shape == (6,):
-        return np.diag(finite_array(matrix, (6,), "added mass", "matrix"))
+        return np.diag(finite_array(matrix, (6,), element, "matrix"))
     if shape == (36,):
-        return finite_array(matrix, (36,), "added mass", "matrix").reshape(6, 6)
-    return finite_array(matrix, (6, 6), "added mass", "matrix")
+        return finite_array(matrix, (36,), element, "matrix").reshape(6, 6)
+    return finite_array(matrix, (6, 6), element, "matrix")
 
 
 @record
