@@ -221,3 +221,13 @@ def test_codes_in_memory_are_bounded(monkeypatch):
     assert [code() is not None for code in codes] == [True, False, False]
     assert held(1.0) == 3.0
     assert make_kernel(sources[2])(1.0) == 5.0
+
+
+def test_definitions_of_builtins_outlive_the_cache_that_shares_them():
+    """When the interpreter ends, caches go before the last kernels, which read their definition."""
+    found = trampoline._method("some", "doc", 1)
+    known = weakref.ref(found)
+    trampoline._method.cache_clear()
+    del found
+    gc.collect()
+    assert known() is not None

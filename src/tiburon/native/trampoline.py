@@ -111,9 +111,12 @@ def _method(name: str, doc: str, address: int) -> _MethodDef:
     """Create a CPython method definition.
 
     Definitions are never freed: a builtin that the garbage collector clears together with its
-    `__self__` still reads its definition. Kernels that differ only in parameters share one.
+    `__self__` still reads its definition, also after this cache when the interpreter ends. Kernels
+    that differ only in parameters share one.
     """
-    return _MethodDef(name.encode(), address, _FASTCALL_KEYWORDS, doc.encode())
+    found = _MethodDef(name.encode(), address, _FASTCALL_KEYWORDS, doc.encode())
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(found))
+    return found
 
 
 def make_builtin(
