@@ -326,3 +326,26 @@ def test_derivatives_by_parameters_refuse_other_kernels_and_names():
         tb.parameter_derivatives(kernel, model.neutral(), by="world.gravity")
     with pytest.raises(tb.ModelError, match="expected one value for all cases, got shape"):
         tb.parameter_derivatives(kernel, model.neutral(), parameters={name: np.zeros((2, 3))})
+
+
+def test_derivatives_by_added_mass_are_those_by_its_components():
+    """Mirrored entries change together; the matrix as a whole has no such derivative."""
+    rng = np.random.default_rng(4)
+    hull = tb.Body(
+        "hull",
+        joint=tb.Free("base"),
+        inertia=tb.Inertia.box(2.0, (0.1, 0.2, 0.3)),
+        fluid=tb.BodyFluid(added_mass=np.diag([0.1, 0.2, 0.3, 4.0, 5.0, 6.0])),
+    )
+    model = tb.Model("float", [hull])
+    kernel = tb.compile(
+        tb.forward_dynamics, model, fluid=tb.Water(), parameters=["hull.added_mass"]
+    )
+    q, v = model.random_state(rng)
+    tau = rng.standard_normal(6)
+    with pytest.raises(tb.ModelError, match=r"expected components of 'hull.added_mass'"):
+        tb.parameter_derivatives(kernel, q, v, tau)
+    name, h = "hull.added_mass.wy_vz", 1e-4
+    found = tb.parameter_derivatives(kernel, q, v, tau, by=name)[name]
+    up, down = (kernel(q, v, tau, parameters={name: x}) for x in (h, -h))
+    np.testing.assert_allclose(found, (up - down) / (2.0 * h), rtol=0, atol=1e-7)

@@ -16,7 +16,13 @@ from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError, ShapeError, TiburonError, UnknownNameError, shown
 from tiburon.functions.parameters import KernelParameters
-from tiburon.model.parameters import PLACEMENT, Parameter, component_places, read_values
+from tiburon.model.parameters import (
+    PLACEMENT,
+    SYMMETRIC,
+    Parameter,
+    component_places,
+    read_values,
+)
 
 __all__ = ["parameter_derivatives", "table_changes"]
 
@@ -179,6 +185,11 @@ Entry = tuple[str, list[tuple[int, ...]]]
 def _entries(name: str, known: Mapping[str, Parameter], whole: Mapping[str, Array]) -> list[Entry]:
     """Return the scalars of a parameter or component."""
     if name in known:
+        if name.rpartition(".")[2] in SYMMETRIC:
+            raise ModelError(
+                f"by: expected components of {name!r}, whose mirrored entries are equal, got all "
+                f"of them; name those you need: by=[{name + '.vx'!r}, {name + '.wy_vz'!r}, ...]"
+            )
         owner, found = name, [[place] for place in np.ndindex(known[name].shape)]
     else:
         owner, places = component_places(name, known)
