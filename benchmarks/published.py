@@ -1,8 +1,8 @@
 """The published figures: one file, and the pages and charts that are written from it.
 
 `docs/benchmarks.json` holds every family of figures with the run that measured it. The tables and
-charts of `docs/benchmarks.md` and the rows of the README are written from this file alone, so that
-they cannot disagree.
+charts of `docs/benchmarks.md`, the tables of topics and the rows of the README are written from
+this file alone, so that they cannot disagree.
 """
 
 import json
@@ -49,6 +49,9 @@ GROUPS = {
     "First calls": ("compile", "cached-call", "import", "loading"),
 }
 """Families of figures by section of the page."""
+
+TOPICS = {"processes.md": "processes"}
+"""Pages of topics that show one family of figures, too."""
 
 SUMMARY = (
     ("one-call", "panda", "forward dynamics, panda (7 DoF), one call"),
@@ -153,7 +156,7 @@ def publish(families: Mapping[str, Family], order: Sequence[str], root: Path = R
 
 
 def render(root: Path = ROOT) -> list[Path]:
-    """Write tables and charts of page and README from the file of published figures."""
+    """Write tables and charts of all pages from the file of published figures."""
     written = []
     for path, text in rendered(root).items():
         replace_text(path, text)
@@ -174,6 +177,9 @@ def rendered(root: Path = ROOT) -> dict[Path, str]:
         page: _between_marks(page, page_section(families)),
         readme: _between_marks(readme, readme_section(families)),
     }
+    for name, shown in TOPICS.items():
+        topic = root / "docs" / name
+        files[topic] = _between_marks(topic, topic_section(shown, families))
     charts: dict[str, list[Bar | str]] = {"benchmarks.svg": [*_bars_of(summary_rows(families))]}
     for title, names in GROUPS.items():
         rows = charts[_chart_name(title)] = []
@@ -209,6 +215,20 @@ def page_section(families: Mapping[str, Family]) -> str:
             of = [name for name, family in present.items() if family.run == run]
             parts.append(_run_text(of, run))
     return "\n\n".join(parts)
+
+
+def topic_section(name: str, families: Mapping[str, Family]) -> str:
+    """Return the tables of one family for the page of its topic.
+
+    Args:
+        name: Name of its measurement.
+        families: All published figures.
+    """
+    if name not in families:
+        return f"No figures are published yet; `tiburon bench {name}` measures them."
+    family = families[name]
+    notes = "\n".join(f"- {note}" for note in notes_of(family.figures))
+    return "\n\n".join([*_tables(family.figures), notes, _run_text([name], family.run)])
 
 
 def summary_rows(families: Mapping[str, Family]) -> list[tuple[str, Figure]]:

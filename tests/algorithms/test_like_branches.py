@@ -10,6 +10,7 @@ from tests.model.samples import GENERAL, general_joint, random_axis, random_iner
 from tests.robots import ROBOTS, kicked
 from tests.tolerances import ALGEBRA, assert_close
 from tiburon.algorithms.like_branches import like_branches
+from tiburon.algorithms.pair_products import MAX_INLINED_BODIES
 from tiburon.algorithms.traversal import to_roots
 from tiburon.trace import interpret, trace
 from tiburon.trace.regions.lanes import LanesRegion
@@ -22,9 +23,9 @@ def groups(model):
     return found[0]
 
 
-def regions(model):
-    """Calls in lanes of forward dynamics."""
-    program = tb.compile(tb.forward_dynamics, model).__self__.program()
+def regions(model, function=tb.forward_dynamics):
+    """Calls in lanes of a function."""
+    program = tb.compile(function, model).__self__.program()
     graph = program.graph
     called = [graph.payloads[n] for n in graph.live(program.roots) if graph.ops[n] == "call"]
     return [callee for callee in called if isinstance(callee, LanesRegion)]
@@ -120,6 +121,69 @@ def test_accelerations_equal_those_of_the_mass_matrix(shape):
     assert_close(tb.inverse_dynamics(model, q, v, found), tau, 100 * ALGEBRA)
 
 
+SIDE_BY_SIDE = {
+    tb.inverse_dynamics: ("q", "v", "vd"),
+    tb.bias_force: ("q", "v"),
+    tb.mass_matrix: ("q",),
+    tb.inverse_dynamics_derivatives: ("q", "v", "vd"),
+}
+"""Other functions of trees that visit like branches side by side, and their arguments."""
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_functions_of_like_branches_have_the_same_bits_alone_and_in_batches(shape):
+    """And agree with each other: H vd + C, energies and differences of forces."""
+    legs, kinds, options = SHAPES[shape]
+    model = legged(7, legs, kinds, **options)
+    q, v, vd = kicked(model, seed=3, shape=(3,))
+    given = {"q": q, "v": v, "vd": vd}
+    results = {}
+    for call, names in SIDE_BY_SIDE.items():
+        if call is not tb.inverse_dynamics_derivatives or len(model.bodies) <= MAX_INLINED_BODIES:
+            assert regions(model, call), call.__name__
+        found = call(model, *(given[name] for name in names))
+        parts = found if isinstance(found, tuple) else (found,)
+        for case in range(3):
+            alone = call(model, *(given[name][case] for name in names))
+            for one, all_of in zip(
+                alone if isinstance(alone, tuple) else (alone,), parts, strict=True
+            ):
+                assert one.tobytes() == all_of[case].tobytes(), call.__name__
+        results[call] = found
+    H, C = results[tb.mass_matrix], results[tb.bias_force]
+    forces = results[tb.inverse_dynamics]
+    assert_close(np.einsum("kij,kj->ki", H, vd) + C, forces, 100 * ALGEBRA)
+    assert_close(
+        0.5 * np.einsum("kij,ki,kj->k", H, v, v), tb.kinetic_energy(model, q, v), 100 * ALGEBRA
+    )
+    # accelerations by articulated bodies, whose visits are others
+    back = tb.forward_dynamics(model, q, v, forces, method="articulated")
+    assert_close(back, vd, 1e4 * ALGEBRA)
+    by_v = results[tb.inverse_dynamics_derivatives].by_v
+    for j in range(model.nv):
+        step = np.eye(model.nv)[j]
+        sides = [tb.inverse_dynamics(model, q, v + s * step, vd) for s in (1, -1)]
+        # forces are quadratic in v: a central difference of any step is exact up to rounding
+        assert_close(0.5 * (sides[0] - sides[1]), by_v[..., j], 1e3 * ALGEBRA)
+
+
+@pytest.mark.parametrize("name", ["osu_hexapod", "aquarobot"])
+def test_mass_matrix_of_many_like_legs_is_computed_side_by_side(name):
+    """Robots of many bodies whose other functions compute products of vectors on a tape."""
+    model = tb.load(name)
+    assert regions(model, tb.mass_matrix)
+    q, v, _ = kicked(model, seed=4, shape=(2,))
+    H = tb.mass_matrix(model, q)
+    assert H.tobytes() == np.array([tb.mass_matrix(model, one) for one in q]).tobytes()
+    assert H.tobytes() == H.swapaxes(-1, -2).tobytes()
+    rates = np.eye(model.nv)[:, None]
+    assert_close(
+        tb.inverse_dynamics(model, q, 0.0 * v, rates) - tb.bias_force(model, q, 0.0 * v),
+        np.moveaxis(H, -1, 0),
+        1e4 * ALGEBRA,
+    )
+
+
 def test_legs_in_water():
     """Added mass and drag of the legs differ in numbers only."""
     model, sea = tb.load("aquarobot"), tb.Water(current=(0.3, 0.1, 0.0))
@@ -188,4 +252,5 @@ def test_robots_without_like_branches_have_no_calls_in_lanes():
     """Their code stays as it was."""
     for name in ("panda", "chain_8", "forest"):
         model = ROBOTS[name] if name in ROBOTS else tb.load(name)
-        assert not regions(model)
+        for call in (tb.forward_dynamics, *SIDE_BY_SIDE):
+            assert not regions(model, call)

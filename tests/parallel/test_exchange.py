@@ -9,6 +9,10 @@ import tiburon as tb
 from tests.loops.parallel_robots import parallel_robot
 from tests.loops.test_star_singular import BENT, arms_on_load, stretched
 from tests.parallel.test_partition import chain
+from tests.robots import kicked
+from tests.tolerances import ALGEBRA, assert_close
+from tiburon.loops.like_parts import like_parts
+from tiburon.parallel.branches import Branch, branch_layout
 from tiburon.parallel.exchange import _Meeting, _Thread
 
 
@@ -107,6 +111,29 @@ def test_legs_and_arms_have_the_same_bits_in_lanes_and_in_threads(name):
     # as cut at the same joints, in whatever way
     again = tb.partition(robot, cuts=parts.cuts) if parts.cuts else parts
     assert same(tb.simulate(robot, 0.01, partition=again, **how), one)
+
+
+def leg_layout(model):
+    """The trunk and legs of a robot."""
+    roots = [body.index for body in model.plan.bodies if body.parent == 0]
+    return branch_layout(model, roots)
+
+
+def test_legs_at_right_angles_are_like_those_between_them():
+    """A kernel for one case computes the six legs of aquarobot, 60 degrees apart, at once."""
+    model = tb.load("aquarobot")
+    parts = [Branch(share.plan_of(model.plan), None) for share in leg_layout(model).branches]
+    (group,) = like_parts(parts, [None] * len(parts))
+    assert group.places == (0, 1, 2, 3, 4, 5)
+    # made again from numbers, each leg is where it was
+    q = kicked(model, seed=3)[0]
+    for part, own, share in zip(parts, group.numbers, leg_layout(model).branches, strict=True):
+        made = group.make(own).plan
+        for body, same in zip(part.plan.bodies, made.bodies, strict=True):
+            angles = q[list(share.q)][body.q].tolist()
+            found, expected = same.transform(angles), body.transform(angles)
+            assert_close(found.translation, expected.translation, ALGEBRA)
+            assert_close(found.rotation, expected.rotation, ALGEBRA)
 
 
 def test_a_leg_of_a_tree_sends_its_articulated_inertia():

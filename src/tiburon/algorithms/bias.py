@@ -37,12 +37,14 @@ def bias(
     v: Sequence[Scalar],
     gravity: Vec3,
     external: Sequence[Force] | None = None,
+    *,
+    lanes: bool = False,
 ) -> tuple[Scalar, ...]:
     """Compute the bias force C = ID(q, v, 0) [N or N m], nv scalars (Featherstone 1987, eq. 5.3).
 
     Arguments are those of `rnea`.
     """
-    return rnea(plan, q, v, scalars(np.zeros(plan.nv)), gravity, external)
+    return rnea(plan, q, v, scalars(np.zeros(plan.nv)), gravity, external, lanes=lanes)
 
 
 def gravity_forces(

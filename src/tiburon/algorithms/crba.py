@@ -10,6 +10,7 @@ Symbols (Featherstone 1987, chapter 5):
 
 from collections.abc import Callable, Sequence
 
+from tiburon.algorithms.like_branches import like_branches
 from tiburon.algorithms.pair_products import (
     Vectors,
     before_products,
@@ -19,7 +20,7 @@ from tiburon.algorithms.pair_products import (
     tree_matrix,
 )
 from tiburon.algorithms.root_frame import Place, places_of
-from tiburon.algorithms.tape_calls import JointVector
+from tiburon.algorithms.tape_calls import JointVector, recorder
 from tiburon.algorithms.traversal import inward, outward, pairs, with_armature
 from tiburon.model import Plan, PlanBody
 from tiburon.spatial import ArticulatedInertia, Force, RigidInertia, Scalar, Transform
@@ -37,7 +38,7 @@ Components = tuple[Scalar, ...]
 AnyInertia = RigidInertia | ArticulatedInertia
 
 
-def crba(plan: Plan, q: Sequence[Scalar]) -> tuple[tuple[Scalar, ...], ...]:
+def crba(plan: Plan, q: Sequence[Scalar], *, lanes: bool = False) -> tuple[tuple[Scalar, ...], ...]:
     """Compute the mass matrix.
 
     Featherstone 1987, eqs. 5.7-5.14 in link coordinates, for trees (7.9) and joints with several
@@ -47,6 +48,7 @@ def crba(plan: Plan, q: Sequence[Scalar]) -> tuple[tuple[Scalar, ...], ...]:
     Args:
         plan: Layout of the model.
         q: Configuration [m or rad], nq scalars.
+        lanes: Whether like branches are computed side by side; q is a `JointVector` then.
 
     Returns:
         Rows of the mass matrix [kg, kg m or kg m^2], nv times nv scalars.
@@ -69,12 +71,12 @@ def crba(plan: Plan, q: Sequence[Scalar]) -> tuple[tuple[Scalar, ...], ...]:
 
     # outward: transforms; inward: composite bodies, and forces of unit joint accelerations
     nowhere: tuple[AnyInertia, Transform] = (RigidInertia.zero(), Transform.identity())
-    visits = outward(plan, place, nowhere)
+    visits = outward(plan, place, nowhere, lanes=lanes)
     inertias, transforms = [visit[0] for visit in visits], [visit[1] for visit in visits]
-    forces = inward(plan, compose, inertias, transforms)
+    forces = inward(plan, compose, inertias, transforms, lanes=lanes)
     # from each joint to the root: project those forces on all ancestors
     H: list[list[Scalar]] = [[0.0] * plan.nv for _ in range(plan.nv)]
-    for body, ancestor, columns in pairs(plan, project, forces, transforms):
+    for body, ancestor, columns in pairs(plan, project, forces, transforms, lanes=lanes):
         for column, entries in enumerate(columns, start=body.v.start):
             for row, entry in enumerate(entries, start=ancestor.v.start):
                 # the diagonal block is symmetric: use its upper part
@@ -116,10 +118,17 @@ def composite_vectors(plan: Plan, q: Sequence[Scalar]) -> tuple[Vectors, Vectors
     return S, F
 
 
-def mass_elements(plan: Plan, q: Sequence[Scalar]) -> list[Scalar]:
-    """Compute the mass matrix, nv times nv scalars row by row, by the method for its size."""
-    if not is_taped(plan):
-        return [x for row in crba(plan, q) for x in row]
+def mass_elements(plan: Plan, q: Sequence[Scalar], *, lanes: bool = False) -> list[Scalar]:
+    """Compute the mass matrix, nv times nv scalars row by row, by the method for its size.
+
+    Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
+        lanes: Whether like branches are computed side by side, which is then the method.
+    """
+    side_by_side = lanes and recorder() is None and like_branches(plan)
+    if side_by_side or not is_taped(plan):
+        return [x for row in crba(plan, q, lanes=lanes) for x in row]
     return composite_products(plan, *composite_vectors(plan, q))
 
 

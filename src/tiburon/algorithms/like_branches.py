@@ -7,7 +7,7 @@ then computes four legs with the instructions of one. Numbers that all branches 
 of them, stay outside of the function; numbers that differ, such as the signs of mirrored legs, are
 constants of the lanes.
 
-Only the drivers of `tiburon.algorithms.traversal` use this module; algorithms do not depend on it.
+Only the drivers of `tiburon.algorithms.traversal` visit branches so: algorithms need not know.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tiburon.trace.program import current_graph
 from tiburon.trace.regions.lanes import Lift, in_lanes
 from tiburon.trace.value import Value
 
-__all__ = ["LikeBranches", "like_branches"]
+__all__ = ["LikeBranches", "like_branches", "without_offset"]
 
 MIN_BRANCHES = 2
 """Branches from which on they are visited side by side: a humanoid with two legs gains 1.4."""
@@ -71,7 +71,7 @@ def _branch(plan: Plan, root: int) -> Iterator[int]:
 def _form(body: PlanBody) -> Any:
     """Return what the code of a visit depends on, apart from the values of numbers."""
     leaves: list[Any] = []
-    joint, _, placement = _without_offset(body)
+    joint, _, placement = without_offset(body)
     own = (joint.parameters(), placement, body.inertia, body.added, body.armature)
     structure = flat(own, leaves, lift_all=True)
     kinds = tuple(isinstance(x, Value) for x in leaves)
@@ -82,7 +82,7 @@ RIGHT_ANGLES = (0.5 * math.pi, math.pi, -0.5 * math.pi)
 """Turns that placements keep: those that only exchange axes."""
 
 
-def _without_offset(body: PlanBody) -> tuple[Joint, tuple[float, ...], Transform]:
+def without_offset(body: PlanBody) -> tuple[Joint, tuple[float, ...], Transform]:
     """Return the joint of a body without its offset, the offset, and the placement before it.
 
     A turn about the joint's own axis at the end of the placement is part of the offset, so that
@@ -137,7 +137,7 @@ class Stage:
         bodies = [self._plan.bodies[branch[place]] for branch in self._branches]
         joints = [(*body.joint.without_offset(), body.placement) for body in bodies]
         if len({(len(own), flat(before, [], lift_all=True)) for _, own, before in joints}) > 1:
-            joints = [_without_offset(body) for body in bodies]
+            joints = [without_offset(body) for body in bodies]
         parts = [
             (joint.parameters(), before, body.inertia, body.added, body.armature)
             for (joint, _, before), body in zip(joints, bodies, strict=True)

@@ -44,6 +44,8 @@ def rnea(
     vd: Sequence[Scalar],
     gravity: Vec3,
     external: Sequence[Force] | None = None,
+    *,
+    lanes: bool = False,
 ) -> tuple[Scalar, ...]:
     """Compute the joint forces that produce given joint accelerations (inverse dynamics).
 
@@ -57,6 +59,7 @@ def rnea(
         vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
         gravity: Gravitational acceleration, world axes [m/s^2].
         external: External wrench on each body, in its plan frame [N m, N]; none by default.
+        lanes: Whether like branches are computed side by side; states are a `JointVector` then.
 
     Returns:
         Joint force [N or N m], nv scalars.
@@ -65,7 +68,7 @@ def rnea(
     def project(body: PlanBody, f: Force) -> tuple[Scalar, ...]:
         return with_armature_force(body, body.joint.project(q[body.q], f), vd)
 
-    kept = _recursion(plan, q, v, vd, gravity, external, project)
+    kept = _recursion(plan, q, v, vd, gravity, external, project, lanes=lanes)
     return by_velocity(plan, kept)
 
 
@@ -92,6 +95,8 @@ def _recursion(
     gravity: Vec3,
     external: Sequence[Force] | None,
     keep: Callable[[PlanBody, Force], Kept],
+    *,
+    lanes: bool = False,
 ) -> tuple[Kept, ...]:
     """Run both passes; return `keep` of the wrench that each joint transmits."""
 
@@ -120,9 +125,9 @@ def _recursion(
     still = rate_matrix(ZERO3, ZERO3)
     a_0 = base_acceleration(gravity).linear
     root = _Visit(Transform.identity(), ZERO3, ZERO3, still, a_0, Force.zero())
-    visits = outward(plan, motion, root, external or (None,) * len(plan.bodies))
+    visits = outward(plan, motion, root, external or (None,) * len(plan.bodies), lanes=lanes)
     # inward: each joint transmits the force of its subtree
-    return inward(plan, transmit, [visit.f for visit in visits], visits)
+    return inward(plan, transmit, [visit.f for visit in visits], visits, lanes=lanes)
 
 
 def base_acceleration(gravity: Vec3) -> Motion:

@@ -349,6 +349,7 @@ def pairs(
     visit: Callable[..., tuple[Kept, Value | Callable[[], Value]]],
     start: Sequence[Value],
     *own: Sequence[Any],
+    lanes: bool = False,
 ) -> tuple[tuple[PlanBody, PlanBody, Kept], ...]:
     """Propagate a value from every body to the root: one visit per body and ancestor.
 
@@ -357,14 +358,19 @@ def pairs(
         visit: As for `to_root`.
         start: Initial value of each body.
         own: More values, one per body each, of the body visited.
+        lanes: Whether bodies at the same place of like branches start side by side.
 
     Returns:
         Body, ancestor (the body itself included) and what the visit of the ancestor kept.
     """
     return tuple(
         (body, ancestor, kept)
-        for body in plan.bodies
-        for ancestor, kept in to_root(plan, body, visit, start[body.index], *own)
+        for body, way in zip(
+            plan.bodies,
+            to_roots(plan, range(len(plan.bodies)), visit, start, *own, lanes=lanes),
+            strict=True,
+        )
+        for ancestor, kept in way
     )
 
 

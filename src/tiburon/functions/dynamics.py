@@ -152,7 +152,8 @@ def _inverse(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
         return as_traced(actuated_forces(setting, q, v, vd, actuators).tau)
     from tiburon.algorithms.rnea import rnea
 
-    return as_traced(list(rnea(setting.plan, q, v, vd, setting.gravity, setting.external)))
+    given = q, v, vd, setting.gravity, setting.external
+    return as_traced(list(rnea(setting.plan, *given, lanes=True)))
 
 
 _INVERSE: LibraryFunction[Array] = LibraryFunction(
@@ -224,7 +225,7 @@ def _mass_matrix(setting: Setting, q: Scalars) -> Any:
     from tiburon.algorithms.crba import mass_elements
 
     n = setting.plan.nv
-    return as_traced(mass_elements(setting.plan, q)).reshape(n, n)
+    return as_traced(mass_elements(setting.plan, q, lanes=True)).reshape(n, n)
 
 
 def _inverse_mass_matrix(setting: Setting, q: Scalars) -> Any:
@@ -237,7 +238,8 @@ def _inverse_mass_matrix(setting: Setting, q: Scalars) -> Any:
 def _bias(setting: Setting, q: Scalars, v: Scalars) -> Any:
     from tiburon.algorithms.bias import bias
 
-    return as_traced(list(bias(setting.plan, q, v, setting.gravity, setting.external)))
+    given = q, v, setting.gravity, setting.external
+    return as_traced(list(bias(setting.plan, *given, lanes=True)))
 
 
 def _gravity(setting: Setting, q: Scalars) -> Any:

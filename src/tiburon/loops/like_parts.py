@@ -9,11 +9,11 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from tiburon.algorithms.like_branches import without_offset
 from tiburon.algorithms.tape_calls import flat, joint_code, unflat
-from tiburon.model import Joint, LoopClosure, Plan, Pose
+from tiburon.model import LoopClosure, Plan, PlanBody, Pose
 from tiburon.model.plan import PlanFrame
 from tiburon.spatial import Rotation, Transform, Translation
-from tiburon.trace.value import Value
 
 __all__ = ["Apart", "plan_apart", "shared_numbers"]
 
@@ -25,10 +25,28 @@ class Apart(NamedTuple):
     """What code depends on apart from the values of numbers."""
 
     numbers: Any
-    """Its numbers, nested."""
+    """Its numbers, nested; those of bodies as `Placed`."""
 
     make: Callable[[Any], Any]
     """Returns the part with other numbers."""
+
+
+class Placed(NamedTuple):
+    """Numbers of a body, whose offset and placement can be written in two ways."""
+
+    given: tuple[Any, ...]
+    """As the plan has them."""
+
+    turned: tuple[Any, ...]
+    """With a right-angled turn about the joint's axis as part of an offset, which may be zero."""
+
+
+def _placed(body: PlanBody) -> Placed:
+    """Return the numbers of a body."""
+    others = (body.joint.parameters(), body.inertia, body.added, body.armature)
+    _, given = body.joint.without_offset()
+    _, turned, placement = without_offset(body)
+    return Placed((given, body.placement, *others), (turned, placement, *others))
 
 
 def plan_apart(plan: Plan, loops: Sequence[LoopClosure] = ()) -> Apart:
@@ -41,14 +59,9 @@ def plan_apart(plan: Plan, loops: Sequence[LoopClosure] = ()) -> Apart:
     form: list[Any] = [plan.nq, plan.nv, object() if plan.has_couplings else None]
     numbers: list[Any] = []
     for body in plan.bodies:
-        joint, offset = body.joint.without_offset()
-        code = (joint_code(joint), len(offset))
         places = (body.parent, body.children, _ends(body.q), _ends(body.v))
-        form.append((code, places))
-        # where the joint is at zero; a turn or slide about its own axis, before any other
-        start = body.joint.transform((0.0,) * body.joint.nq) if offset else None
-        own = (body.joint.parameters(), body.placement, body.inertia, body.added, body.armature)
-        numbers.append((*own, start))
+        form.append((joint_code(body.joint.without_offset()[0]), places))
+        numbers.append(_placed(body))
     made = []
     for k, loop in enumerate(loops):
         ends = []
@@ -65,14 +78,11 @@ def plan_apart(plan: Plan, loops: Sequence[LoopClosure] = ()) -> Apart:
     def make(given: Any) -> tuple[Plan, tuple[LoopClosure, ...]]:
         bodies = []
         for body, own in zip(plan.bodies, given, strict=False):
-            parameters, placement, inertia, added, armature, start = own
-            joint = body.joint
-            if start is not None and not _is_own(joint, start):
-                joint, placement = joint.without_offset()[0], placement.then(start)
+            offset, placement, parameters, inertia, added, armature = own
             bodies.append(
                 replace(
                     body,
-                    joint=joint.with_parameters(parameters),
+                    joint=body.joint.with_parameters(parameters).with_offset(offset),
                     placement=placement,
                     inertia=inertia,
                     added=added,
@@ -89,18 +99,6 @@ def plan_apart(plan: Plan, loops: Sequence[LoopClosure] = ()) -> Apart:
         return whole, tuple(loop for loop, _ in made)
 
     return Apart(tuple(form), tuple(numbers), make)
-
-
-def _leaves(transform: Transform) -> list[Any]:
-    leaves: list[Any] = []
-    flat(transform, leaves, lift_all=True)
-    return leaves
-
-
-def _is_own(joint: Joint, start: Transform) -> bool:
-    """Return whether a joint is at some transform at zero; not if that is traced."""
-    given, own = _leaves(start), _leaves(joint.transform((0.0,) * joint.nq))
-    return not any(isinstance(x, Value) for x in given) and given == own
 
 
 def _ends(of: slice) -> tuple[int, int]:
@@ -150,13 +148,14 @@ def shared_numbers(parts: Sequence[Sequence[Any]]) -> Shared | None:
     return Shared(forms[0], tuple(same), own)
 
 
-def _alike(groups: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+def _alike(groups: Sequence[Placed | tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Return numbers at one place of all parts, with transforms of one form."""
-    if len({flat(group, [], lift_all=True) for group in groups}) == 1:
-        return list(groups)
-    return [
-        tuple(_general(x) if isinstance(x, Transform) else x for x in group) for group in groups
-    ]
+    plain: list[tuple[Any, ...]] = []
+    for side in ("given", "turned"):
+        plain = [getattr(group, side) if isinstance(group, Placed) else group for group in groups]
+        if len({flat(group, [], lift_all=True) for group in plain}) == 1:
+            return plain
+    return [tuple(_general(x) if isinstance(x, Transform) else x for x in group) for group in plain]
 
 
 def _general(transform: Transform) -> Transform:

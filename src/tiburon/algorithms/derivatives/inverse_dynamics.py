@@ -231,8 +231,8 @@ def state_terms(
     )
     outside = [Force.zero() for _ in plan.bodies] if external is None else external
     turns = [no_turning() for _ in plan.bodies] if turning is None else turning
-    moving = outward(plan, motion, world, outside, turns)
-    kept = inward(plan, compose, [visit.alone for visit in moving], moving)
+    moving = outward(plan, motion, world, outside, turns, lanes=True)
+    kept = inward(plan, compose, [visit.alone for visit in moving], moving, lanes=True)
     S = components([tuple(s) for visit in moving for s in visit.S], 6)
     inertial = components([tuple(f) for visit in kept for f in visit[1]], 6)
     bias = by_velocity(plan, [visit[2] for visit in kept])
@@ -383,13 +383,13 @@ def force_vectors(
     places = [visit.place for visit in moving]
     still = _Accelerating(Motion.zero(), Force.zero(), (), ())
     alone = [visit.alone for visit in moving]
-    accelerating = outward(plan, accelerate, still, moving, alone, places)
+    accelerating = outward(plan, accelerate, still, moving, alone, places, lanes=True)
     added = [visit.F for visit in accelerating]
     sums: Sequence[LocalForce | None] = (None,) * len(plan.bodies)
     if local is not None:
         accelerations = [a.acc + b.acc for a, b in zip(moving, accelerating, strict=True)]
         sums = _summed(plan, local(places, [visit.vel for visit in moving], accelerations))
-    kept = inward(plan, compose, added, moving, places, composites, accelerating, sums)
+    kept = inward(plan, compose, added, moving, places, composites, accelerating, sums, lanes=True)
     columns = [column for visit in kept for column in visit[0]]
 
     def motions(parts: Sequence[tuple[Motion, ...]]) -> Vectors:

@@ -87,8 +87,13 @@ def coordinate_of(axis: Vec3) -> tuple[int, float] | None:
     return (used[0], axis[used[0]]) if len(used) == 1 else None
 
 
-def cos_sin(angle: Scalar, offset: float = 0.0) -> tuple[Scalar, Scalar]:
-    """Return cosine and sine of angle + offset [rad]; quarter turns of the offset are exact."""
+def cos_sin(angle: Scalar, offset: Scalar = 0.0) -> tuple[Scalar, Scalar]:
+    """Return cosine and sine of angle + offset [rad]; quarter turns of the offset are exact.
+
+    A traced offset may be any: it is added as it is.
+    """
+    if not isinstance(offset, float):
+        return np.cos(angle + offset), np.sin(angle + offset)
     quarters = round(offset / _QUARTER)
     rest = offset - quarters * _QUARTER
     if abs(rest) > SNAP_TOLERANCE:
@@ -170,15 +175,24 @@ class AxialJoint(Joint):
 
     def without_offset(self) -> tuple[Joint, tuple[float, ...]]:
         """Return the joint without its offset, and the offset."""
-        if self.offset == 0.0:
+        if not self._has_offset():
             return self, ()
-        joint = copy.copy(self)
-        object.__setattr__(joint, "offset", 0.0)
-        return joint, (self.offset,)
+        return self.with_offset(self.no_offset()), (self.offset,)
 
     def no_offset(self) -> tuple[float, ...]:
         """Return (0,)."""
         return (0.0,)
+
+    def with_offset(self, offset: Sequence[Scalar]) -> Joint:
+        """Return the joint with another offset."""
+        joint = copy.copy(self)
+        (value,) = offset or self.no_offset()
+        object.__setattr__(joint, "offset", value)
+        return joint
+
+    def _has_offset(self) -> bool:
+        """Return whether an offset is added; a traced one is."""
+        return not isinstance(self.offset, float) or self.offset != 0.0
 
     def neutral(self) -> tuple[float, ...]:
         """Return (0,)."""
@@ -263,7 +277,7 @@ class Prismatic(AxialJoint):
     def transform(self, q: Sequence[Scalar]) -> Transform:
         """Return the map of motion from the joint frame to the body frame."""
         (distance,) = q
-        if self.offset != 0.0:
+        if self._has_offset():
             distance = distance + self.offset
         return Transform((Translation(self._along(distance)),))
 

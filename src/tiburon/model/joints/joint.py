@@ -235,6 +235,14 @@ class Joint(ABC):
         """Return a zero offset, if the joint type has offsets."""
         return ()
 
+    def with_offset(self, offset: Sequence[Scalar]) -> "Joint":
+        """Return the joint with another offset.
+
+        Args:
+            offset: As `without_offset` returns it, or traced; empty for none.
+        """
+        return self
+
     def parameters(self) -> tuple[float, ...]:
         """Return the joint's run-time parameters, such as a pitch.
 
