@@ -34,7 +34,7 @@ def operations(model, name, world=None):
         ("panda", "mass_matrix", 196, 211),
         # legs side by side: terms that two of them share are computed in each
         ("quadruped", "forward_dynamics", 1814, 1732),
-        ("quadruped", "inverse_dynamics", 868, 902),
+        ("quadruped", "inverse_dynamics", 886, 908),
         ("quadruped", "mass_matrix", 336, 416),
         ("chain_16", "forward_dynamics", 2098, 1966),
         ("chain_16", "inverse_dynamics", 983, 1010),

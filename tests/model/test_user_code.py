@@ -407,6 +407,7 @@ def test_every_method_of_joints_is_traced_or_enters_no_kernel() -> None:
         "structure",
         "without_offset",
         "no_offset",
+        "with_offset",
         "parameters",
         "with_parameters",
         "canonical",

@@ -13,6 +13,7 @@ import numpy as np
 from mpi4py import MPI
 
 import tiburon as tb
+from tests.parallel.mechanisms import moving_mechanisms
 from tests.parallel.test_blocks import moving_arms
 from tests.parallel.test_partition import chain, short_chain
 from tiburon.parallel.blocks import BlockTasks
@@ -22,9 +23,14 @@ comm = MPI.COMM_WORLD
 rank, size = comm.Get_rank(), comm.Get_size()
 
 
+def bits_of(run):
+    """Return a digest of the rows of a run."""
+    return hashlib.blake2b(run.q.tobytes() + run.v.tobytes() + run.time.tobytes()).hexdigest()
+
+
 def told(run, **more):
     """Write the bits and the outcome of a run of this rank."""
-    bits = hashlib.blake2b(run.q.tobytes() + run.v.tobytes() + run.time.tobytes()).hexdigest()
+    bits = bits_of(run)
     with open(os.path.join(folder, f"{task}-{size}-{rank}.json"), "w") as file:
         found = {"bits": bits, "status": run.outcome.status, "message": str(run.outcome)}
         found["rows"] = len(run)
@@ -77,6 +83,13 @@ elif task == "odd-blocks":
             said.append(str(error))
     with open(os.path.join(folder, f"odd-blocks-{size}-{rank}.json"), "w") as file:
         json.dump(said, file)
+elif task == "mechanisms":
+    found = {}
+    for name, moving in moving_mechanisms().items():
+        run = moving.run(exchange=tb.MPIExchange())
+        found[name] = [bits_of(run), run.outcome.status]
+    with open(os.path.join(folder, f"mechanisms-{size}-{rank}.json"), "w") as file:
+        json.dump(found, file)
 elif task == "tree":
     told(tree())
 elif task == "adaptive":
@@ -138,7 +151,7 @@ elif task == "cable":
     before = sent()
     run = tb.simulate(robot, 0.01, q=q, partition=parts, exchange=tb.MPIExchange())
     used = sent() - before
-    bits = hashlib.blake2b(run.q.tobytes() + run.v.tobytes() + run.time.tobytes()).hexdigest()
+    bits = bits_of(run)
     if rank == 0:
         disturb(1.0, lambda: os.system("ip link set cable0 down"))
     cut = tb.simulate(robot, 1e4, q=q, partition=parts, exchange=tb.MPIExchange(patience=3.0))

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.parallel.mechanisms import moving_mechanisms
 from tests.parallel.test_blocks import moving_arms
 from tests.parallel.test_partition import chain, short_chain
 from tiburon.parallel.blocks import BlockTasks
@@ -91,6 +92,26 @@ def test_bits_do_not_depend_on_the_number_of_ranks(task, tmp_path):
             assert [found[rank]["calls"] > 0 for rank in range(ranks)] == [True] + [False] * (
                 ranks - 1
             )
+
+
+@pytest.mark.slow
+def test_random_mechanisms_with_random_cuts_have_the_same_bits_on_all_ranks(tmp_path):
+    """Trees, loops across cuts, water, floating bases, events, and rods that hit their stops."""
+    expected = {}
+    for name, moving in moving_mechanisms().items():
+        run = moving.run()
+        expected[name] = [bits_of(run), run.outcome.status]
+        whole = moving.undivided()
+        assert run.outcome.status == whole.outcome.status, name
+        # few steps, of motions that amplify rounding
+        assert np.abs(run.q - whole.q).max() < 1e-10, name
+        if name == "rods at stops":
+            # penetration of the stop at -0.02 m
+            assert run.q.min() < -0.02
+    for ranks in (1, 2, 3, 4):
+        done, found = launched("mechanisms", ranks, tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert list(found.values()) == [expected] * ranks
 
 
 @pytest.mark.slow

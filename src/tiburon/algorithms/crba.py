@@ -21,8 +21,9 @@ from tiburon.algorithms.pair_products import (
 )
 from tiburon.algorithms.root_frame import Place, places_of
 from tiburon.algorithms.tape_calls import JointVector, recorder
-from tiburon.algorithms.traversal import inward, outward, pairs, with_armature
+from tiburon.algorithms.traversal import inward, outward, path, with_armature
 from tiburon.model import Plan, PlanBody
+from tiburon.record import record
 from tiburon.spatial import ArticulatedInertia, Force, RigidInertia, Scalar, Transform
 
 __all__ = [
@@ -35,7 +36,20 @@ __all__ = [
 
 Forces = tuple[Force, ...]
 Components = tuple[Scalar, ...]
+Projected = tuple[Components, ...]
 AnyInertia = RigidInertia | ArticulatedInertia
+
+
+@record
+class _Subtree:
+    """A composite body, and the forces that unit accelerations of joints in it need; they add."""
+
+    IC: AnyInertia
+    forces: tuple[tuple[float, Forces], ...]
+    """Index of a body, and the forces of the axes of its joint."""
+
+    def __add__(self, other: "_Subtree") -> "_Subtree":
+        return _Subtree(self.IC + other.IC, self.forces + other.forces)
 
 
 def crba(plan: Plan, q: Sequence[Scalar], *, lanes: bool = False) -> tuple[tuple[Scalar, ...], ...]:
@@ -58,32 +72,43 @@ def crba(plan: Plan, q: Sequence[Scalar], *, lanes: bool = False) -> tuple[tuple
         return body.effective_inertia, body.transform(q[body.q])
 
     def compose(
-        body: PlanBody, IC: AnyInertia, X: Transform
-    ) -> tuple[Forces, Callable[[], AnyInertia]]:
-        F = tuple(IC.apply(S) for S in body.joint.subspace(q[body.q]))
-        return F, lambda: X.inertia_to_parent(IC)
+        body: PlanBody, total: _Subtree, X: Transform, number: float
+    ) -> tuple[tuple[tuple[float, Projected], ...], Callable[[], _Subtree]]:
+        F = tuple(total.IC.apply(S) for S in body.joint.subspace(q[body.q]))
+        pushed = (*total.forces, (number, F))
+        projected = tuple(
+            (of, tuple(body.joint.project(q[body.q], f) for f in forces)) for of, forces in pushed
+        )
 
-    def project(
-        body: PlanBody, F: Forces, X: Transform
-    ) -> tuple[list[tuple[Scalar, ...]], Callable[[], Forces]]:
-        projected = [body.joint.project(q[body.q], f) for f in F]
-        return projected, lambda: tuple(X.force_to_parent(f) for f in F)
+        def to_parent() -> _Subtree:
+            carried = ((of, tuple(X.force_to_parent(f) for f in forces)) for of, forces in pushed)
+            return _Subtree(X.inertia_to_parent(total.IC), tuple(carried))
 
-    # outward: transforms; inward: composite bodies, and forces of unit joint accelerations
+        return projected, to_parent
+
+    # outward: transforms
     nowhere: tuple[AnyInertia, Transform] = (RigidInertia.zero(), Transform.identity())
     visits = outward(plan, place, nowhere, lanes=lanes)
-    inertias, transforms = [visit[0] for visit in visits], [visit[1] for visit in visits]
-    forces = inward(plan, compose, inertias, transforms, lanes=lanes)
-    # from each joint to the root: project those forces on all ancestors
+    # inward: composite bodies, and forces of unit joint accelerations on all ancestors
+    alone = [_Subtree(inertia, ()) for inertia, _ in visits]
+    numbers = [float(body.index) for body in plan.bodies]
+    kept = inward(plan, compose, alone, [X for _, X in visits], numbers, lanes=lanes)
+    found = {
+        (int(float(of)), ancestor.index): columns
+        for ancestor, pushed in zip(plan.bodies, kept, strict=True)
+        for of, columns in pushed
+    }
     H: list[list[Scalar]] = [[0.0] * plan.nv for _ in range(plan.nv)]
-    for body, ancestor, columns in pairs(plan, project, forces, transforms, lanes=lanes):
-        for column, entries in enumerate(columns, start=body.v.start):
-            for row, entry in enumerate(entries, start=ancestor.v.start):
-                # the diagonal block is symmetric: use its upper part
-                if body is not ancestor or row <= column:
-                    # shared variables add up, twice if one joint carries the other
-                    value = entry + entry if body is not ancestor and row == column else entry
-                    H[row][column] = H[column][row] = H[row][column] + value
+    for body in plan.bodies:
+        for index in path(plan, body.index):
+            ancestor = plan.bodies[index]
+            for column, entries in enumerate(found[body.index, index], start=body.v.start):
+                for row, entry in enumerate(entries, start=ancestor.v.start):
+                    # the diagonal block is symmetric: use its upper part
+                    if body is not ancestor or row <= column:
+                        # shared variables add up, twice if one joint carries the other
+                        value = entry + entry if body is not ancestor and row == column else entry
+                        H[row][column] = H[column][row] = H[row][column] + value
     return with_armature(plan, H)
 
 

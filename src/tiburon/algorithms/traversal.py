@@ -24,6 +24,7 @@ __all__ = [
     "joint_transforms",
     "outward",
     "pairs",
+    "path",
     "to_root",
     "to_roots",
     "with_armature",
@@ -303,7 +304,7 @@ def to_roots(
             way = [branches[0].index(places[0])]
             while inside[way[-1]] >= 0:
                 way.append(inside[way[-1]])
-            above = _path(plan, plan.bodies[branches[0][0]].parent)
+            above = path(plan, plan.bodies[branches[0][0]].parent)
 
             def run(
                 stage: Stage,
@@ -335,7 +336,7 @@ def to_roots(
     return [found[start] for start in starts]
 
 
-def _path(plan: Plan, index: int) -> list[int]:
+def path(plan: Plan, index: int) -> list[int]:
     """Return the indices of a body and its ancestors, the body first; none for the world."""
     found = []
     while index != WORLD_BODY:
@@ -349,7 +350,6 @@ def pairs(
     visit: Callable[..., tuple[Kept, Value | Callable[[], Value]]],
     start: Sequence[Value],
     *own: Sequence[Any],
-    lanes: bool = False,
 ) -> tuple[tuple[PlanBody, PlanBody, Kept], ...]:
     """Propagate a value from every body to the root: one visit per body and ancestor.
 
@@ -358,19 +358,14 @@ def pairs(
         visit: As for `to_root`.
         start: Initial value of each body.
         own: More values, one per body each, of the body visited.
-        lanes: Whether bodies at the same place of like branches start side by side.
 
     Returns:
         Body, ancestor (the body itself included) and what the visit of the ancestor kept.
     """
     return tuple(
         (body, ancestor, kept)
-        for body, way in zip(
-            plan.bodies,
-            to_roots(plan, range(len(plan.bodies)), visit, start, *own, lanes=lanes),
-            strict=True,
-        )
-        for ancestor, kept in way
+        for body in plan.bodies
+        for ancestor, kept in to_root(plan, body, visit, start[body.index], *own)
     )
 
 
@@ -411,4 +406,4 @@ def with_armature_force(
 
 def ancestors(plan: Plan, body: int) -> frozenset[int]:
     """Return the indices of a plan body and its ancestors; empty for the world."""
-    return frozenset(_path(plan, body))
+    return frozenset(path(plan, body))

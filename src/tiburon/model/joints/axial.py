@@ -192,7 +192,8 @@ class AxialJoint(Joint):
 
     def _has_offset(self) -> bool:
         """Return whether an offset is added; a traced one is."""
-        return not isinstance(self.offset, float) or self.offset != 0.0
+        offset: Scalar = self.offset
+        return not isinstance(offset, float) or offset != 0.0
 
     def neutral(self) -> tuple[float, ...]:
         """Return (0,)."""
