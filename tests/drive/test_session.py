@@ -1,5 +1,7 @@
 """A vehicle under way: by hand and kept in its place, edited, recorded, forecast, brought back."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -255,3 +257,30 @@ def test_a_factor_on_drag_replaces_the_one_before():
     assert np.allclose(twice.bodies[0].fluid.quadratic_damping, 2.0 * given, rtol=1e-14)
     knobs = {knob.name: knob.value for knob in tunable_parameters(twice, world, factors)}
     assert knobs[name] == 2.0
+
+
+UNCLOSED = """
+import atexit, threading, time
+
+def tell():
+    # handlers run in reverse order: after those of what is imported next
+    print([one.name for one in threading.enumerate() if one.name == "tiburon-ticks"])
+
+atexit.register(tell)
+import tiburon as tb
+drive = tb.Drive(tb.load("pendulum"), dt=0.001).start()
+time.sleep(0.05)
+print(drive.ticker.running)
+"""
+
+
+def test_ticks_stop_before_the_interpreter_is_torn_down():
+    """A script that ends without closing its drive leaves no thread in machine code behind."""
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", UNCLOSED],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout.split()) == (0, ["True", "[]"]), done.stderr

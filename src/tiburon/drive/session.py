@@ -1,7 +1,9 @@
 """`Drive`: a robot in real-time simulation, with commands, edits, recordings and forecasts."""
 
+import atexit
 import threading
 import time as wall
+import weakref
 from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -262,6 +264,7 @@ class Drive:
     def start(self) -> "Drive":
         """Start simulated time."""
         self.ticker.start()
+        _RUNNING.add(self)
         if self._poller is None:
             self._closing.clear()
             self._poller = threading.Thread(target=self._poll, name="tiburon-drive", daemon=True)
@@ -279,6 +282,7 @@ class Drive:
         if poller is not None:
             poller.join()
         self.ticker.stop()
+        _RUNNING.discard(self)
         self._end_recording("the drive was closed")
         last = self._last_recording
         if last is not None and not last.reported:
@@ -591,3 +595,16 @@ class Drive:
     def report(self) -> TickReport:
         """Return the timing statistics of ticks."""
         return self.ticker.report()
+
+
+_RUNNING: "weakref.WeakSet[Drive]" = weakref.WeakSet()
+"""Drives that were started and not closed."""
+
+
+def _stop_all() -> None:
+    """Stop ticks at exit: machine code and MPI must not be torn down under them."""
+    for drive in list(_RUNNING):
+        drive.ticker.stop()
+
+
+atexit.register(_stop_all)
