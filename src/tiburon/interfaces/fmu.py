@@ -26,7 +26,7 @@ from tiburon.interfaces.c_library import TARGETS, compile_c, native_target
 from tiburon.interfaces.extras import needed
 from tiburon.interfaces.fmu_parameters import NamedScalar, named_scalars, tables_program
 from tiburon.model import Model
-from tiburon.native.c_source import programs_c_source
+from tiburon.native.c_source import c_signature, programs_c_source
 from tiburon.results.header import force_units, position_units, velocity_units
 from tiburon.simulation.linearization import movable_joints
 from tiburon.simulation.located_contact import has_meshes
@@ -135,9 +135,9 @@ def export_fmu(
     identifier = "".join(c if c.isascii() and c.isalnum() else "_" for c in model.name)
     if not identifier[:1].isalpha():
         identifier = f"robot_{identifier}"
-    text = unit.code(version)
-    identity = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-    text = text.replace("@IDENTITY@", identity)
+    texts = unit.code(version)
+    identity = hashlib.blake2b("".join(texts).encode(), digest_size=16).hexdigest()
+    texts = [text.replace("@IDENTITY@", identity) for text in texts]
     needed("ziglang", EXTRA, "export_fmu")
     file = Path(path)
     with (
@@ -147,11 +147,12 @@ def export_fmu(
     ):
         description = unit.description(version, model, identifier, identity)
         archive.writestr("modelDescription.xml", description)
-        archive.writestr(f"sources/{identifier}.c", text)
+        for ending, text in zip(("", "_derivatives"), texts, strict=False):
+            archive.writestr(f"sources/{identifier}{ending}.c", text)
         for target in chosen:
             library = Path(folder) / f"{target}{TARGETS[target].suffix}"
             # kernels of several units in one process must not meet
-            compile_c([text], library, target, hidden=True)
+            compile_c(texts, library, target, hidden=True)
             place = f"binaries/{folders[target]}/{identifier}{TARGETS[target].suffix}"
             archive.write(library, place)
     return file
@@ -335,10 +336,19 @@ class _Unit:
             found.append(f"{'d' if changes else 'me->d.'}{table} + {place}")
         return ", ".join(found)
 
-    def code(self, version: str) -> str:
-        """Write the C code; the identity is left open."""
+    def code(self, version: str) -> list[str]:
+        """Write the C code; the identity is left open.
+
+        Returns:
+            The code of the unit and, in a file that is compiled beside it, derivatives, if any.
+        """
         names = {name: f"tiburon{name[2:]}" for name in self._programs}
-        source = programs_c_source({names[key]: x for key, x in self._programs.items()})
+        plain, changes = (
+            {names[key]: x for key, x in self._programs.items() if key.endswith("_change") is apart}
+            for apart in (False, True)
+        )
+        source = programs_c_source(plain)
+        source += "".join(f"{c_signature(name)};\n" for name in changes)
         short = "".join(f"#define {key} {name}\n" for key, name in names.items())
         numbers = np.concatenate([*self._tables.values(), np.zeros(1)])
         setup, named = self._setup, bool(self._named)
@@ -379,7 +389,8 @@ class _Unit:
         text = fmu_code.COMMON + (fmu_code.FMI2 if version == "2.0" else fmu_code.FMI3)
         for mark, value in replaced.items():
             text = text.replace(mark, value)
-        return f"{source}\n{short}{text}"
+        whole = f"{source}\n{short}{text}"
+        return [whole, programs_c_source(changes)] if changes else [whole]
 
     def description(self, version: str, model: Model, identifier: str, identity: str) -> str:
         """Write the description of the unit."""

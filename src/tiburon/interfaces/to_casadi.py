@@ -13,15 +13,16 @@ import numpy as np
 
 from tiburon.arguments import public
 from tiburon.errors import ModelFileError, ShapeError
-from tiburon.interfaces.c_library import TARGETS, compile_c, native_target
+from tiburon.interfaces.c_library import FLAGS, TARGETS, compile_c, native_target
 from tiburon.interfaces.extras import needed
 from tiburon.interfaces.framework_function import KernelFunction, compiled_kernel
 from tiburon.model import Model
 from tiburon.native import cache
 from tiburon.native.arguments import Result
-from tiburon.native.c_source import c_source
-from tiburon.native.kernel import Kernel, kernel_of
-from tiburon.trace.program import Input
+from tiburon.native.c_source import programs_c_source
+from tiburon.native.kernel import Kernel
+from tiburon.trace.derivative import forward_derivative
+from tiburon.trace.program import Input, Program
 from tiburon.trace.walk import Backend, walk
 from tiburon.written_file import write_file
 
@@ -150,47 +151,34 @@ def _rows(item: Input | Result) -> int:
 
 def _library(kernel: Kernel, name: str, second: bool) -> Path:
     """Return the library of a kernel and its derivatives, compiled once."""
-    kernels: dict[str, Any] = {
-        f"{name}_value": kernel.builtin(),
-        f"{name}_slope": kernel.jacobian(),
-    }
     rows = [_rows(item) for item in kernel.inputs]
     results = [_rows(item) for item in kernel.outputs]
     count = len(rows)
     every = list(range(count))
-    parts = [
-        _entry(name, f"{name}_value", kernel, rows, [(size, 1) for size in results], every),
-        # CasADi passes the results, which derivatives do not need
-        _entry(
-            f"jac_{name}",
-            f"{name}_slope",
-            kernel_of(kernels[f"{name}_slope"]),
-            [*rows, *results],
-            [(a, b) for a in results for b in rows],
-            every,
-        ),
+    # CasADi passes the results, which derivatives do not need
+    passed, blocks = [*rows, *results], [(a, b) for a in results for b in rows]
+    program = kernel.program()
+    slope = kernel.derivative("jacobian")
+    texts = [
+        _entry(name, kernel, program, rows, [(size, 1) for size in results], every),
+        _entry(f"jac_{name}", kernel, slope, passed, blocks, every),
     ]
     if second:
-        reverse = kernel_of(kernel.reverse())
-        kernels[f"{name}_reverse"] = reverse.builtin()
-        kernels[f"{name}_curve"] = curve = reverse.forward()
+        reverse = kernel.derivative("reverse_derivative")
+        curve = forward_derivative(reverse)
         weights = [*rows, *results, *results]
         taken = [*every, *range(count + len(results), len(weights))]
         sums = [(size, 1) for size in rows]
-        parts.append(
-            _entry(f"adj1_{name}", f"{name}_reverse", reverse, weights, sums, taken),
-        )
-        parts.append(_second(f"jac_adj1_{name}", f"{name}_curve", kernel_of(curve), rows, results))
-    files = c_source(list(kernels.values()), name=list(kernels), header=True)
-    text = "\n".join([files.source, _HEAD, *parts])
+        texts.append(_entry(f"adj1_{name}", kernel, reverse, weights, sums, taken))
+        texts.append(_second(f"jac_adj1_{name}", kernel, curve, rows, results))
     target = native_target()
-    key = cache.digest_key("c library", target, text)
+    key = cache.digest_key("c library", target, *FLAGS, *texts)
     # a library must stay as long as CasADi may call it: until the process ends
     library = Path(_folder()) / f"{key}{TARGETS[target].suffix}"
     if not library.exists():
         entry = cache.load_entry(key)
         if entry is None:
-            compile_c([text], library, target)
+            compile_c(texts, library, target)
             cache.store_entry(key, {"name": f"{kernel.name} (C library)"}, library.read_bytes())
         else:
             write_file(library, entry[1], ModelFileError)
@@ -215,32 +203,32 @@ _HEAD = """
 
 def _entry(
     symbol: str,
-    function: str,
     kernel: Kernel,
+    program: Program,
     inputs: Sequence[int],
     outputs: Sequence[tuple[int, int]],
     taken: Sequence[int],
 ) -> str:
-    """Write the functions that CasADi looks for in a library.
+    """Write the file of a program: its code and the functions that CasADi looks for.
 
     Matrices of CasADi are stored by columns, ours by rows: derivatives are transposed.
 
     Args:
         symbol: Name for CasADi.
-        function: Name of the C function of the kernel.
-        kernel: The kernel.
+        kernel: The kernel, which has the parameters.
+        program: The program that is called, the kernel's own or a derivative.
         inputs: Sizes of what CasADi passes.
         outputs: Rows and columns of each result.
-        taken: Which of the inputs the kernel takes, in order.
+        taken: Which of the inputs the program takes, in order.
     """
     sizes = [rows * columns for rows, columns in outputs]
     starts = np.concatenate([[0], np.cumsum(sizes)]).tolist()
-    given = _given(function, kernel, taken)
+    given = _given(symbol, program, taken)
     lines = [
-        *_form(symbol, inputs, outputs, starts[-1]),
+        *_form(symbol, kernel, program, inputs, outputs, starts[-1]),
         f"    const double *in[] = {{{', '.join(given)}}};",
         f"    double *out[] = {{{', '.join(f'w + {start}' for start in starts[:-1])}}};",
-        f"    const int status = {function}(in, out);",
+        f"    const int status = {symbol}_values(in, out);",
         "    (void)iw; (void)m; (void)zero;",
     ]
     for k, (rows, columns) in enumerate(outputs):
@@ -251,13 +239,13 @@ def _entry(
     return "\n".join([*lines, "    return status;", "}", ""])
 
 
-def _given(function: str, kernel: Kernel, taken: Sequence[int]) -> list[str]:
-    """Return the addresses of a kernel's arguments: parameters, and what CasADi passes."""
+def _given(symbol: str, program: Program, taken: Sequence[int]) -> list[str]:
+    """Return the addresses of a program's arguments: parameters, and what CasADi passes."""
     places = iter(taken)
     found = []
-    for item in kernel._code.signature.inputs:
+    for item in program.inputs:
         if item.parameter:
-            found.append(f"{function}_{item.name}")
+            found.append(f"{symbol}_values_{item.name}")
         else:
             place = next(places)
             found.append(f"arg[{place}] ? arg[{place}] : zero")
@@ -265,9 +253,14 @@ def _given(function: str, kernel: Kernel, taken: Sequence[int]) -> list[str]:
 
 
 def _form(
-    symbol: str, inputs: Sequence[int], outputs: Sequence[tuple[int, int]], work: int
+    symbol: str,
+    kernel: Kernel,
+    program: Program,
+    inputs: Sequence[int],
+    outputs: Sequence[tuple[int, int]],
+    work: int,
 ) -> list[str]:
-    """Write what CasADi asks about a function, and the head of the function itself.
+    """Write a program, what CasADi asks about its function, and the head of that function.
 
     A negative number of columns means so many without entries.
     """
@@ -282,6 +275,8 @@ def _form(
         listed = ", ".join(map(str, numbers))
         patterns.append(f"static const long long {names[-1]}[] = {{{listed}}};")
     return [
+        programs_c_source({f"{symbol}_values": program}, kernel.parameters),
+        _HEAD,
         f"static const long long {symbol}_in[][3] = {{{_listed([(size, 1) for size in inputs])}}};",
         *patterns,
         f"static const long long *const {symbol}_out[] = {{{', '.join(names)}}};",
@@ -301,9 +296,9 @@ def _form(
 
 
 def _second(
-    symbol: str, function: str, kernel: Kernel, rows: Sequence[int], results: Sequence[int]
+    symbol: str, kernel: Kernel, program: Program, rows: Sequence[int], results: Sequence[int]
 ) -> str:
-    """Write the Jacobian of a reverse derivative: one call per direction, a column each.
+    """Write the file of the Jacobian of a reverse derivative: one call per direction.
 
     CasADi passes arguments, results, weights and the reverse derivative itself; what is asked for
     are changes of the reverse derivative along arguments and weights.
@@ -316,7 +311,7 @@ def _second(
     # a direction takes the room before the changes that it makes
     starts = np.cumsum([0, *directions])[:-1].tolist()
     changed = (total + np.cumsum([0, *rows])[:-1]).tolist()
-    given = _given(function, kernel, [*range(count), *weights, *[0] * (count + made)])
+    given = _given(symbol, program, [*range(count), *weights, *[0] * (count + made)])
     tangents = [f"w + {start}" for start in starts]
     given[-len(tangents) :] = tangents
     outputs: list[tuple[int, int]] = []
@@ -327,7 +322,7 @@ def _second(
     columns = count + 2 * made
     moving = [*range(count), *weights]
     lines = [
-        *_form(symbol, inputs, outputs, total + sum(rows)),
+        *_form(symbol, kernel, program, inputs, outputs, total + sum(rows)),
         f"    const double *in[] = {{{', '.join(given)}}};",
         f"    double *out[] = {{{', '.join(f'w + {start}' for start in changed)}}};",
         "    int status = 0;",
@@ -338,7 +333,7 @@ def _second(
         lines += [
             f"    for (int c = 0; c < {size}; ++c) {{",
             f"        w[{start} + c] = 1.0;",
-            f"        status |= {function}(in, out);",
+            f"        status |= {symbol}_values(in, out);",
             f"        w[{start} + c] = 0.0;",
         ]
         for k, a in enumerate(rows):

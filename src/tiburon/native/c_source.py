@@ -569,12 +569,15 @@ def program_c_source(
     return _file([(program, name, parameters or {})], fused=fused, order=order, batch=False)
 
 
-def programs_c_source(programs: Mapping[str, Program]) -> str:
-    """Write programs by the names of their C functions as one file, without parameters.
+def programs_c_source(
+    programs: Mapping[str, Program], parameters: Mapping[str, ArrayLike] | None = None
+) -> str:
+    """Write programs by the names of their C functions as one file.
 
     The functions are those of `program_c_source`, and have the bits of kernels on this machine.
     """
-    return _file([(x, name, {}) for name, x in programs.items()], fused=_is_fused(), batch=False)
+    listed = [(x, name, parameters or {}) for name, x in programs.items()]
+    return _file(listed, fused=_is_fused(), batch=False)
 
 
 def _is_fused() -> bool:
@@ -598,7 +601,7 @@ def _file(
         body = _body(program, callees, fused=fused, order=order)
         comments.append(_comment(program, name, arrays))
         data += list(arrays.values())
-        functions.append(c_function(_signature(name), body))
+        functions.append(c_function(c_signature(name), body))
         if batch:
             counts = len(program.inputs), len(program.outputs)
             functions.append(c_function(_batch_signature(name), _batch_body(name, *counts)))
@@ -636,7 +639,7 @@ def _header(programs: Sequence[tuple[Program, str, Mapping[str, ArrayLike]]]) ->
     lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     for program, name, parameters in programs:
         lines.append(_comment(program, name, dict.fromkeys(parameters, "")))
-        lines.append(f"{_signature(name)};")
+        lines.append(f"{c_signature(name)};")
         lines.append(
             "/* the cases from begin to before end; strides from case to case in doubles, 0 for an "
             "input that all share */"
@@ -695,7 +698,8 @@ def _body(program: Program, callees: CCalleeWriter, *, fused: bool, order: Order
     return [*unused, *lines, "    return check - check != 0.0;"]
 
 
-def _signature(name: str) -> str:
+def c_signature(name: str) -> str:
+    """Return the declaration of a function for one case."""
     return f"int {name}(const double *const *inputs, double *const *outputs)"
 
 
@@ -756,7 +760,7 @@ def _comment(program: Program, name: str, arrays: Mapping[str, str]) -> str:
     lines = [
         f"{program.name}, written by Tiburon.",
         "",
-        f"    {_signature(name)};",
+        f"    {c_signature(name)};",
         "",
         *table,
         "",

@@ -239,7 +239,7 @@ class Kernel:
             by: Arguments, likewise.
             values: Whether to return the results first.
         """
-        return self._derivative("forward_derivative", of, by, values)
+        return self._derived(self.derivative("forward_derivative", of, by, values))
 
     def reverse(
         self, *, of: Choice = None, by: Choice = None, values: bool = False
@@ -251,7 +251,7 @@ class Kernel:
             by: Arguments, likewise.
             values: Whether to return the results first.
         """
-        return self._derivative("reverse_derivative", of, by, values)
+        return self._derived(self.derivative("reverse_derivative", of, by, values))
 
     def jacobian(
         self, *, of: Choice = None, by: Choice = None, values: bool = False
@@ -266,18 +266,19 @@ class Kernel:
             by: Arguments, likewise.
             values: Whether to return the results first.
         """
-        own = getattr(self._source, "jacobian", None)
-        program = own(values=values) if own is not None and of is by is None else None
-        if program is None:
-            return self._derivative("jacobian", of, by, values)
-        return self._derived(program)
+        return self._derived(self.derivative("jacobian", of, by, values))
 
-    def _derivative(self, kind: str, of: Choice, by: Choice, values: bool) -> Callable[..., Any]:
-        """Return the kernel of a derivative of the program, by a function of `trace.derivative`."""
+    def derivative(
+        self, kind: str, of: Choice = None, by: Choice = None, values: bool = False
+    ) -> Program:
+        """Return the program of `jacobian`, or of another function of `trace.derivative`."""
         from tiburon.trace import derivative
 
-        differentiate = getattr(derivative, kind)
-        return self._derived(differentiate(self.program(), of=of, by=by, values=values))
+        own = getattr(self._source, kind, None)
+        program: Program | None = own(values=values) if own and of is by is None else None
+        if program is None:
+            program = getattr(derivative, kind)(self.program(), of=of, by=by, values=values)
+        return program
 
     def _derived(self, program: Program) -> Callable[..., Any]:
         """Return a kernel of another program with the same parameters."""
