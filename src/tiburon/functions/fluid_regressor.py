@@ -14,14 +14,15 @@ from tiburon.algorithms.surroundings import world_with
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError, UnknownNameError
-from tiburon.functions.compilation import compile as compile_function
 from tiburon.functions.dynamics import inverse_dynamics
-from tiburon.functions.kernel_source import IMMERSION
+from tiburon.functions.kernel_source import IMMERSION, LibrarySource
+from tiburon.functions.parameters import KernelParameters
 from tiburon.model import BodyFluid, Model, Water, World
 from tiburon.model.model import per_model
 from tiburon.model.parameters import SPATIAL_AXES
 from tiburon.model.plan import WORLD_BODY
-from tiburon.native.kernel import kernel_of
+from tiburon.native.kernel import ProgramSource, make_kernel
+from tiburon.trace.derivative import jacobian
 
 __all__ = ["fluid_regressor", "hydrodynamic_parameter_names", "hydrodynamic_parameters"]
 
@@ -162,22 +163,25 @@ def fluid_regressor(
             name=model.name,
         )
     by_table = np.asarray(_slope(model, around, names)(q, v, vd))
-    found: Array = by_table @ _unit_tables(model, names)
-    return found
+    return np.concatenate(
+        [by_table[..., rows] @ table for rows, table in _unit_tables(model, names)], axis=-1
+    )
 
 
 @per_model
 def _slope(model: Model, world: World, names: tuple[str, ...]) -> Any:
     """Return the kernel of the derivative of inverse dynamics by the table of coefficients."""
     # one number of a body at run time: all of them
-    listed = [f"{name}.volume" for name in names]
-    kernel = compile_function(inverse_dynamics, model, world=world, parameters=listed)
-    return kernel_of(kernel).jacobian(by=IMMERSION)
+    listed = tuple(f"{name}.volume" for name in names)
+    robot, around = KernelParameters(model, world, listed).at_run_time()
+    source = LibrarySource(robot, (inverse_dynamics.__name__,), around, ())
+    program = jacobian(source.program(), by=IMMERSION)
+    return make_kernel(ProgramSource(program), source.parameters())
 
 
 @per_model
-def _unit_tables(model: Model, names: tuple[str, ...]) -> Array:
-    """Return the table of each unit parameter, shape (entries, parameters).
+def _unit_tables(model: Model, names: tuple[str, ...]) -> list[tuple[slice, Array]]:
+    """Return where the link of each body is in the table, and its entries per unit parameter.
 
     A table is linear in the parameters: differences from one that every check accepts are exact.
     """
@@ -197,10 +201,10 @@ def _unit_tables(model: Model, names: tuple[str, ...]) -> Array:
     starts = np.cumsum([0, *map(len, plain)])
     places: list[tuple[str, Any]] = [("volume", 0), *(("moment", k) for k in range(3))]
     places += [(word, place) for word, listed in _MATRICES.items() for place in listed]
-    found = np.zeros((int(starts[-1]), len(names) * len(places)))
+    found = []
     # bodies that are placed alike, with shapes of the same kinds, have the same unit tables
     known: dict[Any, Array] = {}
-    for index, name in enumerate(names):
+    for name in names:
         link = model.plan.frame(name).body
         group = groups[link]
         layout = tuple(
@@ -216,8 +220,7 @@ def _unit_tables(model: Model, names: tuple[str, ...]) -> Array:
                 for place in places
             ]
             known[layout] = np.transpose([numbers(changed) - plain[link] for changed in changes])
-        columns = slice(index * len(places), (index + 1) * len(places))
-        found[starts[link] : starts[link + 1], columns] = known[layout]
+        found.append((slice(starts[link], starts[link + 1]), known[layout]))
     return found
 
 
