@@ -412,9 +412,7 @@ def test_cases_that_diverge_between_rows_leave_others_their_bits(monkeypatch):
 @pytest.mark.parametrize("lanes", [2, 4, 8])
 def test_lane_blocked_values_that_are_put_back_are_read_again(lanes):
     """The cases of a group follow each other element by element; the last case fills its group."""
-    plan = fixed_run_module._Plan(
-        0, 10, 5, {"q": 3, "u": 70}, 11, {}, np.zeros((10, 9)), recorded=True
-    )
+    plan = fixed_run_module._Plan(0, 10, 5, {"q": 3, "u": 70}, 11, (0.0,) * 9, recorded=True)
     plan._lanes["u"] = lanes
     values = {"q": RANDOM.random((11, 3)), "u": RANDOM.random((11, 70))}
     plan.put(3, values)
@@ -423,3 +421,34 @@ def test_lane_blocked_values_that_are_put_back_are_read_again(lanes):
     groups = plan._groups(3, "u")
     assert np.array_equal(groups[0, 4], values["u"][:lanes, 4])
     assert (groups[-1] == groups[-1][:, [(11 - 1) % lanes]])[:, (11 - 1) % lanes :].all()
+
+
+def test_runs_that_share_a_plan_have_rows_of_their_own():
+    """A plan that the next run takes over leaves no trace of the run before and keeps its rows."""
+    robots = [floating(), floating()]
+    starts = [start(robots[0], ()) for _ in range(3)]
+    runs = [tb.simulate(robots[0], 0.03, **options) for options in starts]
+    apart = []
+    for options in starts:
+        # a run of another length in between takes no part of the plan
+        apart.append(tb.simulate(robots[1], 0.03, **options))
+        tb.simulate(robots[1], 0.02, **options)
+    for one, other in zip(runs, apart, strict=True):
+        compare(one, other)
+
+
+def test_run_that_a_controller_starts_has_a_plan_of_its_own():
+    """A run inside a run of the same robot and steps changes no bit of it."""
+    model = floating()
+    outer, inner = start(model, ()), start(model, ())
+    alone = tb.simulate(model, 0.02, **inner)
+    nested = []
+
+    def control(state):
+        nested.append(tb.simulate(model, 0.02, **inner))
+        return {}
+
+    plain = tb.simulate(model, 0.02, **outer)
+    compare(tb.simulate(model, 0.02, control=control, control_dt=0.001, **outer), plain)
+    for run in nested:
+        compare(run, alone)

@@ -87,7 +87,7 @@ def as_elements(parts: Iterable[object]) -> tuple[Element, ...]:
         ModelError: If a part cannot be converted, or `parts` is not a list.
     """
     given: object = parts
-    if isinstance(given, str) or not isinstance(given, Iterable):
+    if type(given) is not tuple and (isinstance(given, str) or not isinstance(given, Iterable)):
         raise ModelError(f"forces: expected a list, got {shown(given)}; write forces=[...]")
     return tuple(_as_element(part) for part in parts)
 

@@ -221,16 +221,23 @@ class RowLoop:
         pace = self._seconds or self._code.guess_seconds()
         return pace * (host().lanes if cases is None else cases)
 
-    def job(self, table: AddressTable, cases: int, *, batch: bool) -> Job:
+    def job(
+        self, table: AddressTable, cases: int, *, batch: bool, earlier: Job | None = None
+    ) -> Job:
         """Return the calls of a table: for `run_many` if they are those of a batch, else `run_one`.
 
         Args:
             table: Where calls read and write.
             cases: How many all calls together compute, about.
             batch: Whether each call computes many cases.
+            earlier: Calls of the same table, which are over; None if there were none.
         """
         function = self._code.many if batch else self._code.one
-        return Job.of(function.address_for(cases, wait=True), table, self._inputs)
+        address = function.address_for(cases, wait=True)
+        if earlier is None:
+            return Job.of(address, table, self._inputs)
+        earlier.fields[0] = address
+        return earlier
 
     def blocked_job(self, table: Callable[[int], AddressTable], cases: int) -> Job:
         """Return the calls of a batch, which may pass on lane-blocked rows.

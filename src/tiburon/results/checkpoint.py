@@ -44,14 +44,12 @@ class Checkpoint:
 
     def __post_init__(self) -> None:
         # copies: the run continues while its checkpoint is written
-        arrays = {
-            name: value if _is_immutable(value) else np.array(value)
-            for name, value in self.arrays.items()
-        }
-        for name, value in arrays.items():
-            if value.dtype == object:
+        arrays = {}
+        for name, value in self.arrays.items():
+            arrays[name] = own = value if _is_immutable(value) else np.array(value)
+            if own.dtype.hasobject:
                 raise DomainError(
-                    f"checkpoint, {name}", "an array of numbers", f"dtype {value.dtype}"
+                    f"checkpoint, {name}", "an array of numbers", f"dtype {own.dtype}"
                 )
         object.__setattr__(self, "arrays", arrays)
 

@@ -38,7 +38,8 @@ class RunCases:
             together because the run did.
         event_records: Events that happened, in the order in which they were found.
         events: Events to look for during the run; None for none.
-        sides: For each case and event the side of zero to assume, 1 or -1; 0 to go by the value.
+        sides: With events, for each case and event the side of zero to assume, 1 or -1; 0 to go by
+            the value.
         until: Until when that is known [s], shape (cases, events).
         started: Whether the events at the start of the run have happened.
         is_running: Whether any case continues.
@@ -65,9 +66,9 @@ class RunCases:
         self.outcomes: dict[int, Outcome] = {}
         self.event_records: list[EventRecord] = []
         self.events = events
-        count = 0 if events is None else len(events)
-        self.sides = np.zeros((len(state), count))
-        self.until = self.sides - np.inf
+        if events is not None:
+            self.sides = np.zeros((len(state), len(events)))
+            self.until = self.sides - np.inf
         self.started = False
         self.is_running = True
         self.writer: RowWriter | None = None
@@ -121,6 +122,14 @@ class RunCases:
 
     def hand_rows(self, *, whole: bool) -> None:
         """Hand rows to the recorder that native code has written; here there are none."""
+
+    def release(self) -> None:
+        """Let go of the recorder's rows: the run is over.
+
+        The writer asks for checkpoints of the run: in a cycle both would keep the rows of a freed
+        trajectory out of the pool until the garbage collector comes.
+        """
+        self.writer = None
 
     def end(self, status: str, message: str) -> None:
         """End all running cases, in the states they are in."""
@@ -179,7 +188,11 @@ class RunCases:
         """Continue with the events where an earlier part of the run was cut."""
         self.event_records += [EventRecord(*fields) for fields in notes.get("events", [])]
         self.started = bool(notes.get("started", False))
-        if "sides" in arrays and arrays["sides"].shape == self.sides.shape:
+        if (
+            self.events is not None
+            and "sides" in arrays
+            and arrays["sides"].shape == self.sides.shape
+        ):
             self.sides, self.until = arrays["sides"].copy(), arrays["until"].copy()
 
     def event_notes(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ happens. That step is searched, and the case catches up with the others.
 """
 
 import time as wall
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,9 @@ PLAN_STEPS = 16_384
 
 PLAN_BYTES = 16_000_000
 """Bytes of recorded values that a plan keeps beside the arrays of the recorder, about."""
+
+REUSED_STEPS = 1024
+"""Steps of a plan at most that a system keeps for its next run: short runs are quick to start."""
 
 WATCHED_STEPS = 64
 """Steps after which cases that have stopped at an event leave the native call."""
@@ -158,12 +161,11 @@ class _Plan:
         every: int,
         chained: Mapping[str, int],
         cases: int,
-        rows: Mapping[str, Array],
-        clocks: Array,
+        clock: Sequence[float],
         *,
         recorded: bool,
     ) -> None:
-        """Lay out a stretch.
+        """Lay out a stretch; `attach` gives it the rows to write.
 
         Args:
             first: Step at which it begins.
@@ -171,18 +173,17 @@ class _Plan:
             every: Steps between two recorded rows.
             chained: Sizes of what steps pass on, by name.
             cases: How many cases there are.
-            rows: Arrays of the recorder that steps can write to, shape (rows, cases, width).
-            clocks: Clock of each step, shape (steps, fields).
+            clock: Clock of the run, whose steps done are those of each step.
             recorded: Whether the first row is that of the step at which the stretch begins.
         """
-        self.first, self.last, self._every, self.clocks = first, last, every, clocks
+        self.key = first, last, every, recorded, clock
+        self.first, self.last, self._every = first, last, every
+        self.clocks = clocks = np.empty((last - first, len(clock)))
+        clocks[:] = clock
+        clocks[:, DONE] = ORDINALS[: last - first] + float(first)
         self._base = first // every + (not recorded)
         self._recorded = recorded
-        count = last // every + 1 - self._base
-        self.rows = {
-            name: rows[name] if name in rows else np.empty((count, cases, width))
-            for name, width in chained.items()
-        }
+        self._chained, self._cases = chained, cases
         # two buffers, each with all that steps pass on
         whole = -(-cases // WHOLE_GROUPS) * WHOLE_GROUPS
         memory = np.empty(2 * whole * sum(chained.values()) + WHOLE_GROUPS)
@@ -198,13 +199,14 @@ class _Plan:
                 buffer[name] = self._memory[place : place + cases * width].reshape(cases, width)
                 self._offsets[name].append(8 * place)
                 place = end
-        self.start = (
-            {name: values[0] for name, values in self.rows.items()}
-            if recorded
-            else {name: np.empty((cases, width)) for name, width in chained.items()}
-        )
         # steps from row to row are alike if the stretch begins at a row
         self._alike = recorded and every <= last - first
+        # whether another run may take the same steps by this plan
+        self.is_reusable = self._alike and not first and last <= REUSED_STEPS
+        self._listed: AddressTable | None = None
+        self._job: Job | None = None
+        self.rows: Mapping[str, Array] = {}
+        self.start: Mapping[str, Array] = {}
         self.shared: dict[str, Array] = {}
         """Arguments beside parameters that are the same in all steps."""
         self.per_case: set[str] = set()
@@ -214,10 +216,34 @@ class _Plan:
         self.distances = np.zeros(0, dtype=np.int64)
         self.calls: Job | None = None
         """The calls of the native loop; None where they are yet to be listed."""
-        # step of the first row that is not complete
-        self.row_due = self._base * every
         # rows that are complete, and those that the recorder knows of
         self.filled = self.handed = 0
+
+    def attach(self, rows: Mapping[str, Array]) -> None:
+        """Begin with arrays of the recorder that steps can write to, shape (rows, cases, width)."""
+        count, cases, chained = (
+            self.last // self._every + 1 - self._base,
+            self._cases,
+            self._chained,
+        )
+        self.rows = {
+            name: rows[name] if name in rows else np.empty((count, cases, width))
+            for name, width in chained.items()
+        }
+        self.start = (
+            {name: values[0] for name, values in self.rows.items()}
+            if self._recorded
+            else {name: np.empty((cases, width)) for name, width in chained.items()}
+        )
+        # step of the first row that is not complete
+        self.row_due = self._base * self._every
+
+    def detach(self) -> None:
+        """Let go of all arrays of a run."""
+        self.rows, self.start, self.shared = {}, {}, {}
+        self.held = self.calls = None
+        self.filled = self.handed = 0
+        vars(self).pop("_parts", None)
 
     @cached_property
     def _parts(self) -> list[list[Array]]:
@@ -300,8 +326,10 @@ class _Plan:
 
     def row_times(self, first: int, last: int, begin: float, dt: float) -> Array:
         """Return the times of some rows [s]."""
-        steps = self._every * (self._base + np.arange(first, last))
-        times: Array = begin + steps.astype(np.float64) * dt
+        first, last = first + self._base, last + self._base
+        times = np.arange(first * self._every, last * self._every, self._every, dtype=np.float64)
+        times *= dt
+        times += begin
         return times
 
     def job(self, step: BoundStep, cases: int | None) -> Job:
@@ -309,46 +337,60 @@ class _Plan:
         loop, computed = step.loop, (self.last - self.first) * (cases or 1)
         assert loop is not None
         if cases is None:
-            self.calls = loop.job(self._table(step, loop, 0), computed, batch=False)
+            table = self._table(step, loop, 0)
+            self.calls = self._job = loop.job(table, computed, batch=False, earlier=self._job)
         else:
             self.calls = loop.blocked_job(partial(self._table, step, loop), computed)
         return self.calls
 
     def _table(self, step: BoundStep, loop: RowLoop, lanes: int) -> AddressTable:
         """List where calls read and write; long values in buffers are lane-blocked if possible."""
-        every = self._every
-        period = every if self._alike else self.last - self.first
-        lines = np.empty((period, loop.width), dtype=np.int64)
-        lines[:] = step.line
-        strides = np.zeros((period, loop.width), dtype=np.int64)
-        self.distances = distances = np.zeros(len(loop.names), dtype=np.int64)
+        if self._listed is None:
+            self._listed = self._list_buffers(step, loop, lanes)
+        lines, strides = self._listed
         for name, values in self.shared.items():
             place = step.given[name]
             lines[:, place] = address_of(values)
             if name in self.per_case:
-                distances[place] = values.strides[0] // values.itemsize
-        memory = address_of(self._memory)
+                self.distances[place] = values.strides[0] // values.itemsize
+        every, period = self._every, len(lines)
         for name, rows in self.rows.items():
             given, made = step.given[name], step.made[name]
-            distances[given] = rows.shape[-1]
-            first, second = self._offsets[name]
-            # positions and velocities are read one by one while a run goes on
-            if lanes and rows.shape[-1] >= LONG_ROW and name not in PARTS:
-                self._lanes[name] = lanes
-                first, second = first + 1, second + 1
-            lines[0::2, made] = memory + first
-            lines[1::2, made] = memory + second
-            start = address_of(rows if self._recorded else self.start[name])
+            start, stride = (
+                address_of(rows if self._recorded else self.start[name]),
+                rows.strides[0],
+            )
             if self._alike:
                 # the last step of each turn writes a row, the first reads the row before it
-                strides[-1, made] = strides[0, given] = stride = rows.strides[0]
+                strides[-1, made] = strides[0, given] = stride
                 lines[-1, made] = start + stride
             elif len(rows) > self._recorded:
                 where = np.arange(every - self.first % every - 1, period, every)
                 places = self._recorded + np.arange(len(where))
-                lines[where, made] = address_of(rows) + places * rows.strides[0]
-            lines[1:, given] = lines[:-1, made]
+                lines[where, made] = address_of(rows) + places * stride
+                lines[1:, given] = lines[:-1, made]
             lines[0, given] = start
+        return self._listed
+
+    def _list_buffers(self, step: BoundStep, loop: RowLoop, lanes: int) -> AddressTable:
+        """List parameters, clocks, and buffers for all that steps pass on."""
+        period = self._every if self._alike else self.last - self.first
+        lines = np.empty((period, loop.width), dtype=np.int64)
+        lines[:] = step.line
+        strides = np.zeros((period, loop.width), dtype=np.int64)
+        self.distances = np.zeros(len(loop.names), dtype=np.int64)
+        memory = address_of(self._memory)
+        for name, width in self._chained.items():
+            given, made = step.given[name], step.made[name]
+            self.distances[given] = width
+            first, second = self._offsets[name]
+            # positions and velocities are read one by one while a run goes on
+            if lanes and width >= LONG_ROW and name not in PARTS:
+                self._lanes[name] = lanes
+                first, second = first + 1, second + 1
+            lines[0::2, made] = memory + first
+            lines[1::2, made] = memory + second
+            lines[1:, given] = lines[:-1, made]
         size, clock = self.clocks.strides[0], step.given["clock"]
         lines[:, clock] = np.arange(period) * size + address_of(self.clocks)
         strides[:, clock] = period * size
@@ -403,8 +445,11 @@ class FixedRun(RunCases):
             self._held = np.concatenate([held, np.zeros((len(held), memory))], axis=1)
         sample = float(system.held and not system.sensed)
         head = Clock(begin, dt, dt, 0.0, float(setup.hold or 1), sample)
-        self._clock = np.array(head[: self._step.widths["clock"]], dtype=np.float64)
-        self._fresh = np.ones(len(state))
+        self._head = tuple(head[: self._step.widths["clock"]])
+        # multi-step methods write into clocks, batches have long buffers
+        self._keeps_plans = one and events is None and not parameters and not memory
+        # cases in which a multi-step method starts anew with the next step
+        self._fresh = np.ones(len(state)) if memory or events is not None else NOTHING
         # the step that meets a non-finite value in some case; -1 for none
         self._failing = -1
         self._sampler: Any = None
@@ -423,6 +468,10 @@ class FixedRun(RunCases):
             self._located = LocatedContact(system, parameters, one)
             for own in {id(x): x for x in (self._step, self._part)}.values():
                 self._located.bind(own)
+
+    @cached_property
+    def _clock(self) -> Array:
+        return np.array(self._head, dtype=np.float64)
 
     # where the cases are
 
@@ -601,11 +650,10 @@ class FixedRun(RunCases):
         """Plan the steps from the present one on, which is a row to record if `recorded`."""
         self._leave_plan()
         first, every, alive = self.done, self._every, self._alive
-        running = self.running
-        cases, chained = len(running), self._step.chained
+        cases, chained = len(self._state if alive is None else alive), self._step.chained
         last = min(self._steps, first + PLAN_STEPS)
         direct = () if alive is not None else ("q", "v", "x")
-        beside = 8 * cases * sum(width for name, width in chained.items() if name not in direct)
+        beside = 8 * cases * sum([chained[name] for name in chained if name not in direct])
         base = first // every + (not recorded)
         wanted = last // every + 1 - base
         count = min(wanted, 1 + recorded + PLAN_BYTES // max(beside, 1))
@@ -619,11 +667,11 @@ class FixedRun(RunCases):
             if count < wanted or last < self._steps:
                 # the next plan begins at a row
                 last = (base + count - 1) * every
-        clocks = np.empty((last - first, len(self._clock)))
-        clocks[:] = self._clock
-        clocks[:, DONE] = ORDINALS[: last - first] + float(first)
         shown = {name: rows[name][:count] for name in direct if name in chained and name in rows}
-        plan = _Plan(first, last, every, chained, cases, shown, clocks, recorded=recorded)
+        plan = self._kept_plan((first, last, every, recorded, self._head))
+        if plan is None:
+            plan = _Plan(first, last, every, chained, cases, self._head, recorded=recorded)
+        plan.attach(shown)
         for name, place in plan.start.items():
             part = self._step.part(name, self._state, self._held)
             place[:] = part if alive is None else part[alive]
@@ -636,6 +684,22 @@ class FixedRun(RunCases):
         self._plan = plan
         self._put_held(plan)
         return plan
+
+    def _kept_plan(self, key: tuple[Any, ...]) -> _Plan | None:
+        """Return the plan of an earlier run of one robot that took the same steps, if kept."""
+        if not self._keeps_plans:
+            return None
+        # a run that a controller starts must not find it as well
+        found: _Plan | None = self.system.kept.pop(("plan", self.method), None)
+        return found if found is not None and found.key == key else None
+
+    def release(self) -> None:
+        """Let go of the recorder's rows; the next run of the system may take over the plan."""
+        super().release()
+        plan, self._plan, self._room = self._plan, None, None
+        if plan is not None and plan.is_reusable and self._keeps_plans:
+            plan.detach()
+            self.system.kept["plan", self.method] = plan
 
     def _put_held(self, plan: _Plan) -> None:
         """Put the held values where the steps of a plan read them."""

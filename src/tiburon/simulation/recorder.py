@@ -16,13 +16,14 @@ from tiburon.results.checkpoint import Checkpoint
 from tiburon.results.header import RunHeader
 from tiburon.results.quantities import check_names
 from tiburon.results.rows import ConstantRows, MemoryRows, Rows, allocate_rows
+from tiburon.results.trajectory import Trajectory
+from tiburon.simulation.recorded_run import RecordedSystem
 from tiburon.simulation.run_parameters import bind_parameters
 from tiburon.simulation.step import command_kernel
 from tiburon.simulation.system import System
 
 if TYPE_CHECKING:
     from tiburon.results.store import RunStore
-    from tiburon.results.trajectory import Trajectory
 
 __all__ = ["SENSED", "Recorder", "Room", "RowWriter"]
 
@@ -93,7 +94,7 @@ class Recorder:
     @classmethod
     def continued(
         cls,
-        run: "Trajectory",
+        run: Trajectory,
         header: RunHeader,
         keep: int,
         rows: int | None,
@@ -185,11 +186,8 @@ class Recorder:
 
     def finish(
         self, outcomes: Sequence[Any], events: Sequence[Any], checkpoint: Checkpoint
-    ) -> "Trajectory":
+    ) -> Trajectory:
         """Write the remaining rows, and return the run with its outcomes, events and checkpoint."""
-        from tiburon.results.trajectory import Trajectory
-        from tiburon.simulation.recorded_run import RecordedSystem
-
         rows = self._sink.finish(outcomes, events, checkpoint)
         store = self._sink.store if isinstance(self._sink, _Stream) else None
         system = RecordedSystem(self.header, "run" if store is None else store.path)

@@ -143,7 +143,7 @@ class RunSetup(NamedTuple):
 
     def keywords(self) -> dict[str, Any]:
         """Return all fields but model, world and elements, which a header holds elsewhere."""
-        pairs = zip(self._fields[3:], self[3:], strict=True)
+        pairs = zip(_KEYWORDS, self[3:], strict=True)
         return {name: value for name, value in pairs if value is not None}
 
     @classmethod
@@ -174,6 +174,9 @@ class RunSetup(NamedTuple):
         check_control(kept["control"])
         check_sensors(kept["sensors"])
         return cls(**{**kept, "model": run.model})
+
+
+_KEYWORDS = RunSetup._fields[3:]
 
 
 def carry_out(
@@ -264,9 +267,7 @@ def carry_out(
     tell_penetration(system, run.state, run.held, outcomes, setup.parameters)
     happened = sorted(run.event_records, key=lambda one: one.time)
     last = now()
-    # the writer asks for checkpoints of the run: in a cycle both would keep the rows of a freed
-    # trajectory out of the pool until the garbage collector comes
-    run.writer = None
+    run.release()
     return recorder.finish(outcomes, happened, last)
 
 

@@ -238,12 +238,13 @@ def simulate(
             run = tb.simulate(arm, 5.0, control=lambda state: -40.0 * state.q - 6.0 * state.v)
             run.plot("joint_position")
     """
-    given = dict(locals())
+    given = SimpleNamespace(**locals())
     if partition is not None or exchange is not None:
-        options = {name: x for name, x in given.items() if name not in ("partition", "exchange")}
+        options = vars(given).copy()
+        del options["partition"], options["exchange"]
         return run_in_parts(model, partition, exchange, options, lambda: simulate(**options))
     parted = PARTED.get()
-    ready = prepare(**given)
+    ready = _prepare(given)
     # runs that a controller starts are not in parts
     PARTED.set(None)
     setup, system = ready.setup, ready.system
@@ -336,7 +337,14 @@ def prepare(model: Model, duration: float, **options: Any) -> Preparation:
 
     The keywords are those of `simulate`, with its defaults.
     """
-    given = SimpleNamespace(**{**_DEFAULTS, **options})
+    return _prepare(
+        SimpleNamespace(**{**_DEFAULTS, **options, "model": model, "duration": duration})
+    )
+
+
+def _prepare(given: SimpleNamespace) -> Preparation:
+    """Check all arguments of a run and build its system."""
+    model: Model = given.model
     world, fluid, control, method = given.world, given.fluid, given.control, given.method
     contact, parameters, keep_inertia = given.contact, given.parameters, given.keep_inertia
     limits: bool = given.limits
@@ -352,10 +360,9 @@ def prepare(model: Model, duration: float, **options: Any) -> Preparation:
     extra = as_elements(given.forces)
     place = None if world is None and fluid is None else world_with(world, fluid)
     touching: tuple[Element, ...] = ()
-    pairs = given.contact_pairs
-    contact_options = (contact, pairs, given.contact_law, given.contact_tolerance)
-    if not (place is None and all(option is None for option in contact_options)):
-        touching = contact_elements(model, place or DEFAULT_WORLD, *contact_options)
+    pairs, law, tolerance = given.contact_pairs, given.contact_law, given.contact_tolerance
+    if not (place is contact is pairs is law is tolerance is None):
+        touching = contact_elements(model, place or DEFAULT_WORLD, contact, pairs, law, tolerance)
         extra = (*extra, *touching)
     if isinstance(given.loop_method, Embedding):
         extra = (*extra, *_coordinates(model, given.loop_method, given.q))
@@ -410,15 +417,11 @@ def prepare(model: Model, duration: float, **options: Any) -> Preparation:
         hold=hold,
         method=method,
         adaptive=adapting,
-        rtol=_time(
-            "rtol", (1e-12 if exact else 1e-6) if given.rtol is None else given.rtol, positive=True
-        ),
-        atol=_time(
-            "atol", (1e-13 if exact else 1e-8) if given.atol is None else given.atol, positive=True
-        ),
+        rtol=_tolerance("rtol", given.rtol, 1e-12 if exact else 1e-6),
+        atol=_tolerance("atol", given.atol, 1e-13 if exact else 1e-8),
         dt=dt,
         begin=_time("time", given.time),
-        steps=_whole_steps("duration", _time("duration", duration), dt),
+        steps=_whole_steps("duration", _time("duration", given.duration), dt),
         record_every=_record_steps(given.record_dt, given.record_every, dt),
         record=(given.record,) if isinstance(given.record, str) else tuple(given.record),
         sensors=_listed("sensors", given.sensors, Sensor, "Sensor"),
@@ -837,7 +840,9 @@ def _commands(system: System, command: Any) -> Array:
 
 def _listed(argument: str, given: Any, kind: Any, words: str) -> tuple[Any, ...]:
     """Return a list of parts of a run, all of their kind."""
-    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+    if type(given) not in (tuple, list) and (
+        isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable)
+    ):
         raise ModelError(f"{argument}: expected a list, got {shown(given)}; write {argument}=[...]")
     parts = tuple(given)
     for part in parts:
@@ -887,6 +892,11 @@ def _time(argument: str, value: Any, *, positive: bool = False) -> float:
     if not math.isfinite(number) or (positive and number <= least):
         raise DomainError(argument, "a number above 0" if positive else "a number", f"{value!r}")
     return number
+
+
+def _tolerance(argument: str, value: float | None, default: float) -> float:
+    """Return a tolerance, which is above zero."""
+    return default if value is None else _time(argument, value, positive=True)
 
 
 def _whole_steps(argument: str, length: float, dt: float) -> int:
