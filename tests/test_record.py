@@ -5,6 +5,7 @@ import dataclasses
 import inspect
 import pickle
 from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
+from typing import ClassVar
 
 import pytest
 
@@ -150,6 +151,36 @@ def test_derived_records_have_the_fields_of_both():
     assert Longer("a", 1.0, [], "", 9.0).length == 9.0
     assert StandardChild("a", depth=2).depth == 2
     assert Longer("a") != Part("a")
+
+
+@record(slots=False)
+class Shared(Open):
+    """A record with variables of its class, one of them annotated by a text."""
+
+    kind: ClassVar[str] = "shared"
+    other: "ClassVar[int]" = 2
+    number: int = 5
+    last: float
+
+
+def test_fields_are_what_standard_dataclasses_take_for_fields():
+    """Variables of a class are none; a field keeps its place and takes a new default."""
+    found = dataclass(init=False)(type("Same", (), dict(vars(Shared))))
+    assert [x.name for x in fields(Shared)] == [x.name for x in fields(found)] == ["number", "last"]
+    assert fields(Shared)[0].default == 5
+    assert (Shared.kind, Shared.other) == ("shared", 2)
+    assert Longer.__match_args__ == ("name", "size", "tags", "note", "length")
+    assert not hasattr(Longer("a"), "__dict__")
+
+
+def test_default_that_instances_would_share_is_refused():
+    """A list as default would be one list for all instances."""
+
+    class Wrong:
+        values: list = []  # noqa: RUF012
+
+    with pytest.raises(ValueError, match=r"field values: expected an immutable default, got \[\]"):
+        record(Wrong)
 
 
 def test_slots_leave_no_room_for_more():

@@ -426,7 +426,7 @@ if not TYPE_CHECKING:
         elif name == "gym":
             value = import_module("tiburon.interfaces.gym")
         elif name in _EXPORTS:
-            with _garbage_collection_paused():
+            with _garbage_collection_paused(lasting=True):
                 value = getattr(import_module(_EXPORTS[name]), name)
         else:
             raise AttributeError(f"module 'tiburon' has no attribute {name!r}")

@@ -1,6 +1,5 @@
 """Tables that notebooks show for objects of this package."""
 
-import html
 from collections.abc import Iterable, Sequence
 
 __all__ = ["notebook_table"]
@@ -20,18 +19,20 @@ def notebook_table(
         head: Names of the columns; none by default.
         note: A sentence below the table.
     """
+    from html import escape
+
     listed = [[str(cell) for cell in row] for row in rows]
     left = len(listed) - MOST_ROWS
     align = " style='text-align:left'"
-    parts = [f"<div><b>{html.escape(title)}</b><table>"]
+    parts = [f"<div><b>{escape(title)}</b><table>"]
     if head:
-        parts.append(f"<tr>{''.join(f'<th{align}>{html.escape(x)}</th>' for x in head)}</tr>")
+        parts.append(f"<tr>{''.join(f'<th{align}>{escape(x)}</th>' for x in head)}</tr>")
     for name, *cells in listed[:MOST_ROWS]:
-        texts = "".join(f"<td{align}>{html.escape(cell)}</td>" for cell in cells)
-        parts.append(f"<tr><th{align}>{html.escape(name)}</th>{texts}</tr>")
+        texts = "".join(f"<td{align}>{escape(cell)}</td>" for cell in cells)
+        parts.append(f"<tr><th{align}>{escape(name)}</th>{texts}</tr>")
     parts.append("</table>")
     notes = [f"and {left} more"] if left > 0 else []
     notes += [note] if note else []
     if notes:
-        parts.append(f"<small>{html.escape('; '.join(notes))}</small>")
+        parts.append(f"<small>{escape('; '.join(notes))}</small>")
     return "".join([*parts, "</div>"])

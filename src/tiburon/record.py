@@ -2,16 +2,17 @@
 
 The standard decorator writes and compiles six methods for every class, about half a millisecond
 each; with a hundred classes that is a quarter of the time from start to first result. Here only
-the constructor is compiled, when it is first used, and it stores each field directly. Everything
+the constructor is compiled, when it is first used, and it stores each field directly. All
 else is as usual:
 `fields`, `replace`, defaults, `__post_init__`, comparing and hashing by value, pickling, copying.
 """
 
+import sys
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from operator import attrgetter
-from types import MappingProxyType
-from typing import Any, NoReturn, TypeVar, dataclass_transform, overload
+from types import MappingProxyType, MemberDescriptorType
+from typing import Any, ClassVar, NoReturn, TypeVar, dataclass_transform, overload
 
 __all__ = ["UNSAVED", "field", "named_line", "record"]
 
@@ -55,25 +56,82 @@ def _make(cls: type[Any], slots: bool, eq: bool) -> type[Any]:
     if cls.__dict__.get("__hash__") is None:
         # Python itself puts None there when a class says how to compare
         written.discard("__hash__")
-    # without a text the standard decorator would work out the signature to have one
+    found: dict[str, Field[Any]] = {}
+    for base in cls.__mro__[:0:-1]:
+        found |= vars(base).get("__dataclass_fields__", {})
+    found |= _own_fields(cls)
+    items = tuple(found.values())
+    if slots:
+        cls = _with_slots(cls, [item.name for item in items])
+    # where the standard functions look: `fields`, `replace`, the decorator of a subclass
+    cls.__dataclass_fields__ = found
+    cls.__dataclass_params__ = _PARAMETERS
+    cls.__match_args__ = tuple([item.name for item in items if item.init and not item.kw_only])
     cls.__doc__ = cls.__doc__ or cls.__name__
-    # the standard decorator lets frozen classes inherit from frozen ones only
-    derived = any(is_dataclass(base) for base in cls.__mro__[1:])
-    cls = dataclass(init=False, repr=False, eq=False, frozen=derived, slots=slots)(cls)
-    items = fields(cls)
     made = {"__init__": _LateConstructor(cls, items, slots), "__repr__": _representation(items)}
     if eq:
         made |= _comparison([item.name for item in items if item.compare])
     if slots:
         made |= _state([item.name for item in items])
-    if not derived:
+    if cls.__setattr__ is not _refuse_setting:
         made |= {"__setattr__": _refuse_setting, "__delattr__": _refuse_deleting}
     for name, method in made.items():
         if name not in written:
             setattr(cls, name, method)
-    # where the standard decorator looks when it makes a subclass
-    cls.__dataclass_params__.frozen = True
     return cls
+
+
+@dataclass(frozen=True, init=False, repr=False, eq=False)
+class _Sample:
+    """A class of the standard decorator, whose marks records have."""
+
+    item: None
+
+
+_PARAMETERS = vars(_Sample)["__dataclass_params__"]
+
+
+def _own_fields(cls: type[Any]) -> dict[str, Field[Any]]:
+    """Return the fields that a class annotates itself, and put their defaults in their place."""
+    if sys.version_info >= (3, 14):
+        from annotationlib import Format, get_annotations
+
+        annotations = get_annotations(cls, format=Format.FORWARDREF)
+    else:
+        annotations = vars(cls).get("__annotations__", {})
+    found = {}
+    for name, kind in annotations.items():
+        of_class = kind if isinstance(kind, str) else getattr(kind, "__origin__", None)
+        if of_class is ClassVar or str(of_class).startswith("ClassVar"):
+            continue
+        given = getattr(cls, name, MISSING)
+        if isinstance(given, MemberDescriptorType):
+            # the slot of a base
+            given = MISSING
+        item = given if isinstance(given, Field) else field(default=given)
+        if item.default.__class__.__hash__ is None:
+            raise ValueError(f"field {name}: expected an immutable default, got {item.default!r}")
+        item.name, item.type, item._field_type = name, kind, _FIELD
+        item.kw_only = item.kw_only is True
+        if item.default is not MISSING:
+            setattr(cls, name, item.default)
+        elif name in vars(cls):
+            delattr(cls, name)
+        found[name] = item
+    return found
+
+
+_FIELD = fields(_Sample)[0]._field_type  # type: ignore[attr-defined]
+
+
+def _with_slots(cls: type[Any], names: Sequence[str]) -> type[Any]:
+    """Return a class with a slot for each field that its bases have none for."""
+    content = dict(vars(cls))
+    for name in (*names, "__dict__", "__weakref__"):
+        content.pop(name, None)
+    there = {name for base in cls.__mro__[1:] for name in vars(base).get("__slots__", ())}
+    content["__slots__"] = tuple([name for name in names if name not in there])
+    return type(cls)(cls.__name__, cls.__bases__, content)
 
 
 class _LateConstructor:

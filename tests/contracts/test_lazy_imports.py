@@ -56,8 +56,11 @@ def test_forward_dynamics_loads_only_what_a_call_from_the_cache_needs():
     (modules,), _ = loaded_by("import tiburon, tiburon.native.kernel; tiburon.forward_dynamics")
     late = {
         "hashlib",
+        "html",
         "numpy.random",
         "llvmlite",
+        "tiburon.algorithms.traversal",
+        "tiburon.model.closure_kinds",
         "tiburon.model.conversions",
         "tiburon.model.denavit_hartenberg",
         "tiburon.model.joints.multi_axis",
@@ -68,6 +71,25 @@ def test_forward_dynamics_loads_only_what_a_call_from_the_cache_needs():
         "tiburon.trace.primitives.orthogonal",
     }
     assert not late & modules
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_modules_are_visited_by_full_collections_alone(frozen):
+    """What a name loads joins the oldest generation; what a program has frozen stays frozen."""
+    statement = f"""
+import gc, tiburon
+gc.set_threshold(100_000)
+if {frozen}:
+    gc.freeze()
+tiburon.Model
+assert gc.isenabled() and (gc.get_freeze_count() > 0) is {frozen}
+young = len(gc.get_objects(0)) + len(gc.get_objects(1))
+assert (young > 10_000) is {frozen}, young
+gc.disable()
+tiburon.simulate
+assert not gc.isenabled() and len(gc.get_objects(0)) > 1000
+"""
+    loaded_by(statement)
 
 
 def test_names_loaded_on_use_are_never_hidden_by_modules():

@@ -8,10 +8,8 @@ from collections.abc import Mapping, Sequence
 from operator import add as plus
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tiburon.algorithms.kinematics import frame_places
 from tiburon.algorithms.surroundings import wetted
 from tiburon.algorithms.tape_calls import JointVector, scalars
-from tiburon.algorithms.traversal import outward
 from tiburon.model import Model, Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY, PlanFrame
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
@@ -179,6 +177,9 @@ def _forces_of_inertias(
         vJ = body.joint.velocity(q[body.q], v[body.v])
         return _Turning(add(X.direction(parent.w), vJ.angular), X.direction(parent.g))
 
+    # a kernel from the cache needs no driver
+    from tiburon.algorithms.traversal import outward
+
     turning = outward(plan, turn, _Turning(ZERO3, gravity))
     found = []
     for frame, inertia in inertias:
@@ -233,6 +234,8 @@ def forces_on_bodies(
     if not wrenches:
         return None
     forces = [Force.zero() for _ in plan.bodies]
+    from tiburon.algorithms.kinematics import frame_places
+
     places = frame_places(plan, q, tuple(wrenches)) if axes == "world" else None
     for index, (name, wrench) in enumerate(wrenches.items()):
         frame = plan.frame(name)

@@ -8,11 +8,10 @@ errors when built in Python.
 
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tiburon.arguments import caller_level
 from tiburon.errors import ModelError, ModelFileError, ModelWarning
-from tiburon.formats.toml_table import Table
 from tiburon.formats.xml_tree import XmlElement
 from tiburon.model.body import Body, Shape
 from tiburon.model.body_fluid import BodyFluid
@@ -21,6 +20,9 @@ from tiburon.model.inertia import Inertia
 from tiburon.model.joints import Joint
 from tiburon.model.model import Model
 from tiburon.record import record
+
+if TYPE_CHECKING:
+    from tiburon.formats.toml_table import Table
 
 MAX_SHOWN = 5
 """Most findings listed in a warning."""
@@ -72,7 +74,7 @@ class FilePart:
 
 
 def lenient_body(
-    element: XmlElement | FilePart | Table,
+    element: "XmlElement | FilePart | Table",
     name: str,
     parent: str,
     joint: Joint,

@@ -144,7 +144,7 @@ def _decoded(start: bytes) -> str:
     for mark, encoding in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
         if start.startswith(mark):
             return start[2:].decode(encoding, errors="replace")
-    return start.decode("utf-8-sig", errors="replace")
+    return start.removeprefix(b"\xef\xbb\xbf").decode("utf-8", errors="replace")
 
 
 def _find(source: str | os.PathLike[str]) -> Path | None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from tiburon.errors import ModelError, ModelFileError, nearest_name, spelling_hint
 from tiburon.formats.lenient import MAX_SHOWN, Findings, lenient_body, lenient_model
@@ -36,7 +36,6 @@ from tiburon.model.body import (
     SphereShape,
 )
 from tiburon.model.closure import LoopClosure
-from tiburon.model.closure_kinds import TendonCoupling
 from tiburon.model.contact_kinds import ContactMaterial
 from tiburon.model.inertia import Inertia
 from tiburon.model.joints import Coupled, Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
@@ -44,6 +43,9 @@ from tiburon.model.joints.joint import JointLimits, JointPassive
 from tiburon.model.model import Model
 from tiburon.model.pose import Pose
 from tiburon.model.value_checks import Vec3
+
+if TYPE_CHECKING:
+    from tiburon.model.closure_kinds import TendonCoupling
 from tiburon.record import record
 
 JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical")
@@ -547,7 +549,7 @@ def _ratio(transmission: XmlElement, motor: XmlElement) -> float:
 
 def read_couplings(
     robot: XmlElement, bodies: Sequence[Body], findings: Findings
-) -> tuple[TendonCoupling, ...]:
+) -> "tuple[TendonCoupling, ...]":
     """Return the <coupling> elements of a file as tendon couplings.
 
     Args:
@@ -566,7 +568,9 @@ def read_couplings(
 
 def _read_coupling(
     element: XmlElement, bodies: Mapping[str, Body], findings: Findings
-) -> TendonCoupling | None:
+) -> "TendonCoupling | None":
+    from tiburon.model.closure_kinds import TendonCoupling
+
     name = element.attribute("name")
     ratio = element.need("ratio").number("value")
     paths = []

@@ -19,7 +19,6 @@ from tiburon.model.closure import (
     joints_of,
     places_of,
 )
-from tiburon.model.closure_kinds import SurfaceContact
 from tiburon.model.joints import Joint
 from tiburon.model.user_code import refuse_replaced_inside
 from tiburon.model.value_checks import check_name, finite_array
@@ -240,6 +239,9 @@ def _check_places(parts: Parts) -> None:
             _check_known("body", name, bodies, f"contact pair {pair.name!r}")
     carriers = {frame.name: frame.body for frame in parts.frames}
     for loop in parts.loops:
+        # few robots have loops
+        from tiburon.model.closure_kinds import SurfaceContact
+
         for name in places_of(loop):
             _check_known("body or frame", name, anywhere, f"loop {loop.name!r}")
         if isinstance(loop, LoopClosure | SurfaceContact):
