@@ -16,6 +16,7 @@ from tiburon.native import trampoline
 from tiburon.native.code import code_for, forget_codes
 from tiburon.native.kernel import Kernel, ProgramSource, make_kernel
 from tiburon.native.layout import object_layout
+from tiburon.native.result_memory import POOLED_BUFFER_BYTES
 from tiburon.trace import trace
 
 
@@ -231,3 +232,19 @@ def test_definitions_of_builtins_outlive_the_cache_that_shares_them():
     del found
     gc.collect()
     assert known() is not None
+
+
+def test_batches_reuse_the_memory_of_freed_results_and_of_no_others():
+    """Fresh memory would be zeroed page by page at every call; results in use keep their values."""
+    double = compiled(lambda x, c: (x * c, x + c), {"x": (8,), "c": ()})
+    given = np.linspace(0.0, 1.0, POOLED_BUFFER_BYTES).reshape(-1, 8)
+    kept, gone = double(given, 2.0)
+    address = gone.ctypes.data
+    before = kept.copy()
+    del gone
+    again, more = double(-given, 2.0)
+    assert address in (again.ctypes.data, more.ctypes.data)
+    assert not np.may_share_memory(again, more)
+    np.testing.assert_array_equal(kept, before)
+    np.testing.assert_array_equal(again, -before)
+    np.testing.assert_array_equal(more, 2.0 - given)

@@ -11,8 +11,8 @@ import pytest
 import tiburon as tb
 from tests.results import trajectory_samples as samples
 from tests.robots import double_pendulum
-from tiburon.results import rows as pool
-from tiburon.results.rows import POOLED_BUFFER_BYTES, allocate_rows, pooled_bytes
+from tiburon.native import result_memory as pool
+from tiburon.native.result_memory import POOLED_BUFFER_BYTES, allocate_results, pooled_bytes
 from tiburon.simulation.recorder import Recorder
 
 COUNT = POOLED_BUFFER_BYTES // 8
@@ -22,11 +22,12 @@ COUNT = POOLED_BUFFER_BYTES // 8
 def nothing_kept(monkeypatch):
     gc.collect()
     pooled_bytes()
-    monkeypatch.setattr(pool, "_pool", [])
+    monkeypatch.setattr(pool, "_pool", {})
+    monkeypatch.setattr(pool, "_size", 0)
 
 
 def test_buffers_are_reused_after_all_views_are_freed():
-    rows = allocate_rows((COUNT // 4, 4))
+    rows = allocate_results((COUNT // 4, 4))
     assert rows.shape == (COUNT // 4, 4)
     assert rows.flags.writeable
     assert rows.flags.c_contiguous
@@ -35,7 +36,7 @@ def test_buffers_are_reused_after_all_views_are_freed():
     del rows
     gc.collect()
     # the view still reads it
-    other = allocate_rows((COUNT // 4, 4))
+    other = allocate_results((COUNT // 4, 4))
     other[:] = 2.0
     assert other.ctypes.data != address
     assert (view == 1.0).all()
@@ -44,32 +45,32 @@ def test_buffers_are_reused_after_all_views_are_freed():
     gc.collect()
     assert pooled_bytes() == POOLED_BUFFER_BYTES
     # another shape of the same size
-    assert allocate_rows((COUNT,)).ctypes.data == address
+    assert allocate_results((COUNT,)).ctypes.data == address
 
 
 def test_small_buffers_and_other_sizes_are_allocated():
-    assert allocate_rows((3, 2)).flags.owndata
-    del_me = allocate_rows((COUNT,))
+    assert allocate_results((3, 2)).flags.owndata
+    del_me = allocate_results((COUNT,))
     del del_me
     gc.collect()
-    assert allocate_rows((COUNT + 1,)).size == COUNT + 1
-    assert allocate_rows((0, 7)).shape == (0, 7)
+    assert allocate_results((COUNT + 1,)).size == COUNT + 1
+    assert allocate_results((0, 7)).shape == (0, 7)
 
 
 def test_pooled_buffers_are_limited(monkeypatch):
     monkeypatch.setattr(pool, "POOL_BYTES", 3 * POOLED_BUFFER_BYTES)
-    pieces = [allocate_rows((COUNT + k,)) for k in range(4)]
+    pieces = [allocate_results((COUNT + k,)) for k in range(4)]
     sizes = [piece.size for piece in pieces]
     while pieces:
         # the first goes first
         del pieces[0]
     gc.collect()
     assert pooled_bytes() <= 3 * POOLED_BUFFER_BYTES
-    assert [memory.size for memory in pool._pool] == sizes[2:]
-    huge = allocate_rows((4 * COUNT,))
+    assert list(pool._pool) == sizes[2:]
+    huge = allocate_results((4 * COUNT,))
     del huge
     gc.collect()
-    assert [memory.size for memory in pool._pool] == sizes[2:]
+    assert list(pool._pool) == sizes[2:]
 
 
 def test_threads_never_share_a_buffer():
@@ -77,7 +78,7 @@ def test_threads_never_share_a_buffer():
 
     def work(number):
         for _ in range(200):
-            rows = allocate_rows((COUNT,))
+            rows = allocate_results((COUNT,))
             rows[:: COUNT // 7] = number
             if not (rows[:: COUNT // 7] == number).all():
                 wrong.append(number)

@@ -36,6 +36,7 @@ from tiburon.native.arguments import (
 )
 from tiburon.native.code import QUICK_CASES, Code, Part, ProgramSource, Source, code_for
 from tiburon.native.layout import Layout, object_layout
+from tiburon.native.result_memory import allocate_results
 from tiburon.native.trampoline import UNLIMITED, AddressTable, Form, make_builtin
 from tiburon.trace.diagnose import diagnose
 from tiburon.trace.program import Input, Program
@@ -497,7 +498,7 @@ class Kernel:
         """Create the result arrays, or use those of `out=` where native code can write."""
         shapes = [batch + result.shape for result in self.outputs]
         if out is None:
-            return [np.empty(shape) for shape in shapes]
+            return [allocate_results(shape) for shape in shapes]
         chosen: list[Array] = []
         for target in checked_targets(out, shapes, self._code.signature.single):
             plain = target.dtype == np.float64 and target.flags.c_contiguous
@@ -641,7 +642,7 @@ class PlainBatch:
     ) -> tuple[Array, ...] | None:
         """Create the result arrays, or return those of `out=` if they overlap nothing."""
         if out is None:
-            return tuple([np.empty((cases, *shape)) for _, shape in self._results])
+            return tuple([allocate_results((cases, *shape)) for _, shape in self._results])
         given = (out,) if self._single else out
         if type(given) is not tuple or len(given) != len(self._results):
             return None

@@ -12,10 +12,11 @@ import numpy as np
 
 from tiburon.arrays import NDArray
 from tiburon.errors import RunFileError, ShapeError
+from tiburon.native.result_memory import allocate_results
 from tiburon.results.checkpoint import Checkpoint
 from tiburon.results.header import RunHeader
 from tiburon.results.quantities import check_names
-from tiburon.results.rows import ConstantRows, MemoryRows, Rows, allocate_rows
+from tiburon.results.rows import ConstantRows, MemoryRows, Rows
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.recorded_run import RecordedSystem
 from tiburon.simulation.run_parameters import bind_parameters
@@ -204,13 +205,17 @@ class _Memory:
 
     def __init__(self, header: RunHeader, rows: int | None) -> None:
         self._shapes = {"time": (), **{c.key: header.shape(c) for c in header.columns}}
-        self._blocks = [self._block(FIRST_BLOCK if rows is None else rows)]
+        first = self._block(FIRST_BLOCK) if rows is None else self._block(rows, allocate_results)
+        self._blocks = [first]
         # of the last block only; those before it are full
         self._used = 0
         self._steady: list[ConstantRows] = []
 
-    def _block(self, rows: int) -> dict[str, Array]:
-        return {key: allocate_rows((rows, *shape)) for key, shape in self._shapes.items()}
+    def _block(
+        self, rows: int, allocate: Callable[[tuple[int, ...]], Array] = np.empty
+    ) -> dict[str, Array]:
+        """Return memory for rows; blocks that are joined later would only fill the pool."""
+        return {key: allocate((rows, *shape)) for key, shape in self._shapes.items()}
 
     def room(self, count: int) -> Room:
         block = self._blocks[-1]
