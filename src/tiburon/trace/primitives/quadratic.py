@@ -90,8 +90,9 @@ NEWTON_STEPS = 5
 """Most steps of Newton's method on active cones. Planes are off by an angle of 1e-3, the first step
 by 1e-6, the second by 1e-12."""
 
-TURN_TOLERANCE = 1e-10
-"""Angle by which the force of a cone turns in a step, below which Newton's method ends."""
+TURN_TOLERANCE = 1e-8
+"""Angle by which the force of a cone turns in a step, below which Newton's method ends: what is left
+is about its square."""
 
 FAILED_STEP_VIOLATION = 1e-2
 """Violation of a friction cone relative to its force, above which a step of Newton's method counts
