@@ -39,6 +39,10 @@ venv: $(foreach extra,test lint bench docs,$(call stamp,$(extra)))
 demo: $(call stamp,core)
 	$(BIN)/tiburon demo $(ARGS)
 
+# tests start hundreds of programs that import the package: each module is compiled to bytecode once,
+# also where the environment says that none is written
+test test-all: export PYTHONDONTWRITEBYTECODE :=
+
 # a file goes to one worker: its tests share fixtures and kernels, and no two compile the same
 test: $(call stamp,test)
 	$(BIN)/python -m pytest -m "not slow" --numprocesses=$(JOBS) --dist=loadfile $(ARGS)

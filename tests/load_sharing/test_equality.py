@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import tiburon as tb
-from tiburon.load_sharing.equality.inversion import solve_by_inversion
-from tiburon.load_sharing.equality.multipliers import solve_with_multipliers
-from tiburon.load_sharing.equality.orthogonal import solve_orthogonally
-from tiburon.load_sharing.equality.substitution import (
+from tiburon.load_sharing.equality import (
     DirectSubstitution,
     partition_of,
+    solve_by_inversion,
     solve_by_substitution,
+    solve_orthogonally,
+    solve_with_multipliers,
 )
 from tiburon.reproduce.nahon_problems import walker_problem
 

@@ -9,7 +9,7 @@ import pytest
 import tiburon as tb
 from tests.loops.mechanisms import planar_hand
 from tiburon.load_sharing.elimination import independent_parts
-from tiburon.load_sharing.equality.orthogonal import solve_orthogonally
+from tiburon.load_sharing.equality import solve_orthogonally
 from tiburon.load_sharing.kkt import optimality
 from tiburon.load_sharing.linear_program import LargestResidual, LinearData
 from tiburon.load_sharing.smoothing import ForcePrograms, StepBound, blended, smoothed_forces

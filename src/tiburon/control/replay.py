@@ -14,7 +14,7 @@ from tiburon.actuation.piecewise import Piecewise, checked_points, entries
 from tiburon.actuation.schedules import INTERPOLATIONS, Column, Rows, Times
 from tiburon.argument_checks import choice
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import ArrayLike
 from tiburon.control.run_time import table_handles
 from tiburon.errors import DomainError, RunFileError, ShapeError, UnknownNameError
 from tiburon.record import record
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Replay"]
 
-Array = NDArray[np.float64]
 
 TIME_ROUNDING = 1e-9
 """Tolerance of row times [s], because times of a run are sums with rounding errors."""

@@ -11,14 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import NDArray
 from tiburon.drive.tick_memory import CATCH_UP, TickMemory, Word
 from tiburon.drive.tick_python import DONE, clear_counts, count, pause, tick, wait
 from tiburon.errors import PartnerError
 
 __all__ = ["PartnerTicks", "TickPartners", "run_ticks_together"]
 
-Array = NDArray[np.float64]
 
 WORDS = (Word.STOP, Word.PAUSED, Word.STEPS_WANTED, Word.PERIOD, Word.CLEAR)
 """Control words that all processes take from the first."""

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import ArrayLike
 from tiburon.errors import DomainError, ModelError, ShapeError, UnknownNameError, shown
 from tiburon.functions.contact import contacts
 from tiburon.functions.kinematics import forward_kinematics
@@ -30,8 +30,6 @@ from tiburon.model.joints import Spherical
 from tiburon.record import record
 
 __all__ = ["Feathering", "PhaseMobility", "feathering", "gait_mobility", "standing_model"]
-
-Array = NDArray[np.float64]
 
 
 def standing_model(

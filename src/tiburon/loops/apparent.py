@@ -16,7 +16,6 @@ import numpy as np
 from tiburon.algorithms.articulated_response import Rates
 from tiburon.algorithms.kinematics import body_places, frame_places, jacobian_columns
 from tiburon.algorithms.setting import Setting
-from tiburon.arrays import NDArray
 from tiburon.loops.constraints import Row, constraints, jacobian_pattern
 from tiburon.loops.metric import MIN_CUT, articulated_metric, rank_cut
 from tiburon.model import Model, Plan
@@ -27,8 +26,6 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.orthogonal import OrthogonalFactor, factor_orthogonal
 
 __all__ = ["LoopResponse", "handle_response"]
-
-Array = NDArray[np.float64]
 
 
 class LoopResponse:

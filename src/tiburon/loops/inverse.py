@@ -39,7 +39,6 @@ import numpy as np
 from tiburon.algorithms.joint_space import joint_space_terms
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.setting import Setting
-from tiburon.arrays import NDArray
 from tiburon.errors import ModelError
 from tiburon.loops.constraints import Constraints, Row, constraints, jacobian_pattern
 from tiburon.loops.denoc import MIN_SQUARE, denoc_forces, loop_forces
@@ -70,8 +69,6 @@ __all__ = [
     "nearest_accelerations",
     "tracking_joint_forces",
 ]
-
-Array = NDArray[np.float64]
 
 
 UNACTUATED_FRACTION = 1e-7

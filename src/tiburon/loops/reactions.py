@@ -8,12 +8,9 @@ distribution is statically indeterminate; the forces of least norm are returned.
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from tiburon.algorithms.kinematics import body_places
 from tiburon.algorithms.reactions import reactions_under
 from tiburon.algorithms.setting import Setting
-from tiburon.arrays import NDArray
 from tiburon.loops.constraints import constraint_names, loop_joint_load, traced_wrenches
 from tiburon.loops.inverse import actuated_forces
 from tiburon.loops.methods import constrained_motion
@@ -23,7 +20,6 @@ from tiburon.trace.array import as_traced
 
 __all__ = ["actuated_reactions", "constrained_reactions"]
 
-Array = NDArray[np.float64]
 Scalars = Sequence[Scalar]
 
 

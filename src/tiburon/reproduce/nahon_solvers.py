@@ -9,10 +9,12 @@ import numpy as np
 
 from tiburon.arrays import NDArray
 from tiburon.functions.compilation import compile as compile_function
-from tiburon.load_sharing.equality.inversion import solve_by_inversion
-from tiburon.load_sharing.equality.multipliers import solve_with_multipliers
-from tiburon.load_sharing.equality.orthogonal import solve_orthogonally
-from tiburon.load_sharing.equality.substitution import DirectSubstitution
+from tiburon.load_sharing.equality import (
+    DirectSubstitution,
+    solve_by_inversion,
+    solve_orthogonally,
+    solve_with_multipliers,
+)
 from tiburon.load_sharing.kkt import optimality
 from tiburon.load_sharing.linear_program import (
     FORMS,

@@ -8,7 +8,7 @@ import numpy as np
 from tiburon.formats.load import load
 from tiburon.functions.load_sharing import LoadSharing
 from tiburon.functions.mobility import connectivity, cycle_jacobian, mobility, motor_sets
-from tiburon.load_sharing.equality.orthogonal import solve_orthogonally
+from tiburon.load_sharing.equality import solve_orthogonally
 from tiburon.loops.topology import topology
 from tiburon.model import Fixed, Ground, World
 from tiburon.model.joints import Spherical

@@ -12,7 +12,6 @@ import numpy as np
 
 from tiburon.actuation.contact_element import ContactElement
 from tiburon.argument_checks import check_signature
-from tiburon.arrays import NDArray
 from tiburon.errors import DomainError, ModelError, OptionError, RunFileError, shown
 from tiburon.model import Model, World
 from tiburon.model.joints import Driven
@@ -46,8 +45,6 @@ from tiburon.simulation.system import System
 from tiburon.trace.declared import is_traced
 
 __all__ = ["RunSetup", "carry_out", "check_control", "check_sensors"]
-
-Array = NDArray[np.float64]
 
 
 NEEDED = ("method", "adaptive", "rtol", "atol", "dt", "begin", "steps", "record_every")

@@ -20,8 +20,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tiburon.algorithms.bias import gravity_forces
 from tiburon.algorithms.coriolis import coriolis
 from tiburon.algorithms.crba import mass_elements
@@ -29,7 +27,6 @@ from tiburon.algorithms.floating_base import is_floating_base
 from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.algorithms.water.thrusters import projected
-from tiburon.arrays import NDArray
 from tiburon.errors import ModelError
 from tiburon.model import Model, Plan
 from tiburon.model.currents import UniformCurrent
@@ -47,8 +44,6 @@ if TYPE_CHECKING:
     from tiburon.hydro.immersion import Immersion
 
 __all__ = ["marine_terms"]
-
-Array = NDArray[np.float64]
 
 
 def damping_matrix(

@@ -1,4 +1,8 @@
-"""Direct substitution: equations solved symbolically once per structure (Nahon 1991, eq. 5.37).
+"""Quadratic programs with equations alone: minimum of c^T x + x^T W x / 2 with A1 x = b1.
+
+Four methods (Nahon 1991): explicit inversion, explicit multipliers, orthogonal
+decomposition, and direct substitution, where equations are solved symbolically once per structure
+(eq. 5.37):
 
     [A_a A_b] [x_a; x_b] = b1,   x_a = A_a^-1 (b1 - A_b x_b)
 
@@ -20,7 +24,6 @@ import numpy as np
 
 from tiburon.arrays import NDArray
 from tiburon.errors import DomainError, ShapeError
-from tiburon.load_sharing.equality.solution import EqualitySolution, checked, with_multipliers
 from tiburon.record import record
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
@@ -30,10 +33,14 @@ from tiburon.trace.program import Program, trace
 
 __all__ = [
     "DirectSubstitution",
+    "EqualitySolution",
     "Partition",
     "Substituted",
     "partition_of",
+    "solve_by_inversion",
     "solve_by_substitution",
+    "solve_orthogonally",
+    "solve_with_multipliers",
 ]
 
 Array = NDArray[np.float64]
@@ -44,6 +51,106 @@ MIN_PIVOT = 1e-9
 
 NEARLY_SINGULAR = 1e-3
 """Least pivot relative to its row, below which other partitions are tried."""
+
+
+class EqualitySolution(NamedTuple):
+    """Minimum of c^T x + x^T W x / 2 with A1 x = b1."""
+
+    x: Array
+    """Unknowns, shape (n,)."""
+
+    multipliers: Array
+    """y with W x + c = A1^T y (5.14), shape (m,)."""
+
+
+def _checked(W: Array, c: Array, A1: Array, b1: Array) -> tuple[Array, Array, Array, Array]:
+    """Return the data of a program as arrays of fitting shapes."""
+    given = tuple(np.asarray(array, dtype=np.float64) for array in (W, c, A1, b1))
+    n = given[1].size
+    m = given[3].size
+    for name, array, shape in zip(
+        ("W", "c", "A1", "b1"), given, ((n, n), (n,), (m, n), (m,)), strict=True
+    ):
+        if array.shape != shape:
+            raise ShapeError(name, shape, array.shape)
+        if not np.all(np.isfinite(array)):
+            raise DomainError(name, "finite values", "a value that is not finite")
+    if m > n:
+        raise ShapeError("A1", f"at most {n} equations, one per unknown", given[2].shape)
+    return given[0], given[1], given[2], given[3]
+
+
+def _cholesky(W: Array) -> Array:
+    """Return L of W = L L^T.
+
+    Raises:
+        DomainError: If W is not positive definite.
+    """
+    try:
+        return np.asarray(np.linalg.cholesky(W))
+    except np.linalg.LinAlgError:
+        raise DomainError(
+            "W",
+            "a positive definite matrix",
+            f"a least eigenvalue of {np.linalg.eigvalsh(W)[0]:.3g}",
+            advice="add a small multiple of the identity, or eliminate the equations",
+        ) from None
+
+
+def _with_multipliers(W: Array, c: Array, A1: Array, x: Array) -> EqualitySolution:
+    """Return a solution with the multipliers that its gradient needs."""
+    gradient = W @ x + c
+    return EqualitySolution(x, np.asarray(np.linalg.lstsq(A1.T, gradient, rcond=None)[0]))
+
+
+def solve_by_inversion(W: Array, c: Array, A1: Array, b1: Array) -> EqualitySolution:
+    """Minimize c^T x + x^T W x / 2 with A1 x = b1, by explicit inverses.
+
+    x = W^-1 A1^T y - W^-1 c,    y = (A1 W^-1 A1^T)^-1 (b1 + A1 W^-1 c)    (5.14 to 5.16)
+
+    Args:
+        W: Symmetric positive definite, shape (n, n).
+        c: Linear term, shape (n,).
+        A1: Independent equations, shape (m, n).
+        b1: Their right-hand sides, shape (m,).
+    """
+    W, c, A1, b1 = _checked(W, c, A1, b1)
+    inverse = np.linalg.inv(W)
+    x2 = inverse @ c
+    y = np.linalg.inv(A1 @ inverse @ A1.T) @ (b1 + A1 @ x2)
+    return EqualitySolution(inverse @ A1.T @ y - x2, y)
+
+
+def solve_with_multipliers(W: Array, c: Array, A1: Array, b1: Array) -> EqualitySolution:
+    """Minimize c^T x + x^T W x / 2 with A1 x = b1, with the multipliers as unknowns.
+
+        [W  -A1^T] [x]   [-c]
+        [A1   0  ] [y] = [b1]    (5.35, 5.36)
+
+    Arguments as for `solve_by_inversion`; W need be definite on the null space of A1 only.
+    """
+    W, c, A1, b1 = _checked(W, c, A1, b1)
+    n, m = len(c), len(b1)
+    system = np.block([[W, -A1.T], [A1, np.zeros((m, m))]])
+    found = np.linalg.solve(system, np.concatenate([-c, b1]))
+    return EqualitySolution(found[:n], found[n:])
+
+
+def solve_orthogonally(W: Array, c: Array, A1: Array, b1: Array) -> EqualitySolution:
+    """Minimize c^T x + x^T W x / 2 with A1 x = b1, by an orthogonal decomposition.
+
+        W = L L^T,   L^-1 A1^T = Q [R; 0]    (5.28 to 5.34)
+        x = L^-T Q [R^-T b'; 0] - W^-1 c,   b' = b1 + A1 W^-1 c
+
+    m reflections suffice, one per equation. Arguments as for `solve_by_inversion`.
+    """
+    W, c, A1, b1 = _checked(W, c, A1, b1)
+    L = _cholesky(W)
+    x2 = np.linalg.solve(L.T, np.linalg.solve(L, c))
+    Q, R = np.linalg.qr(np.linalg.solve(L, A1.T))
+    y_a = np.linalg.solve(R.T, b1 + A1 @ x2)
+    x = np.linalg.solve(L.T, Q @ y_a) - x2
+    return EqualitySolution(x, np.linalg.solve(R, y_a))
 
 
 class Partition(NamedTuple):
@@ -183,7 +290,7 @@ class DirectSubstitution:
             ShapeError: If shapes are not those of the structure.
             DomainError: If the data are not of this structure, or all partitions are singular.
         """
-        W, c, A1, b1 = checked(W, c, A1, b1)
+        W, c, A1, b1 = _checked(W, c, A1, b1)
         if (len(c), len(b1)) != (len(self.W), len(self.A1)):
             raise ShapeError("A1", (len(self.A1), len(self.W)), A1.shape)
         given = [_varying(*pair) for pair in (("W", W, self.W), ("A1", A1, self.A1))]
@@ -205,11 +312,11 @@ class DirectSubstitution:
                 f"a least relative pivot of {least_pivot:.3g}",
                 advice="build the structure from samples that include this case",
             )
-        return Substituted(with_multipliers(W, c, A1, x), partition, least_pivot, tried)
+        return Substituted(_with_multipliers(W, c, A1, x), partition, least_pivot, tried)
 
     def prepared(self, W: Array, c: Array, A1: Array, b1: Array) -> Callable[[], Any]:
         """Return the first partition's kernel, ready to be called on data of one problem."""
-        W, c, A1, b1 = checked(W, c, A1, b1)
+        W, c, A1, b1 = _checked(W, c, A1, b1)
         varying = [_varying(*pair) for pair in (("W", W, self.W), ("A1", A1, self.A1))]
         kernel = self._kernels[0]
         return lambda: kernel(varying[0], c, varying[1], b1)
@@ -308,7 +415,7 @@ def solve_by_substitution(W: Array, c: Array, A1: Array, b1: Array) -> EqualityS
         A1: Independent equations, shape (m, n).
         b1: Their right-hand sides, shape (m,).
     """
-    W, c, A1, b1 = checked(W, c, A1, b1)
+    W, c, A1, b1 = _checked(W, c, A1, b1)
     partition = partition_of(A1)
     if partition is None:
         raise DomainError(
@@ -319,7 +426,7 @@ def solve_by_substitution(W: Array, c: Array, A1: Array, b1: Array) -> EqualityS
         )
     rows = [[{k: float(x) for k, x in enumerate(row) if x} for row in A] for A in (W, A1)]
     x, _ = substituted(rows[0], c.tolist(), rows[1], b1.tolist(), partition)
-    return with_multipliers(W, c, A1, np.array([float(value) for value in x]))
+    return _with_multipliers(W, c, A1, np.array([float(value) for value in x]))
 
 
 def _constants(samples: Array) -> tuple[tuple[float | None, ...], ...]:
