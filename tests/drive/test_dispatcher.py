@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tiburon as tb
-from tests.drive.vehicles import wait
+from tests.drive.vehicles import pause, wait
 from tiburon.drive.dispatcher import (
     FORMATS,
     MAX_MESSAGE_BYTES,
@@ -84,11 +84,13 @@ def test_stick_values_are_held_while_the_operator_sends(dispatcher, drive):
     for hold in (0.2, 0.2, 60.0):
         say(dispatcher, client, type="command", values={"surge": 1.0}, hold=hold)
         time.sleep(0.05)
+    wait(lambda: drive.ticker.latest().held[place] == 1.0)
     time.sleep(0.3)
     assert drive.ticker.latest().held[place] == 1.0
     say(dispatcher, client, type="command", values={"surge": 1.0}, hold=0.05)
     wait(lambda: drive.ticker.latest().held[place] == 0.0, 10.0)
     say(dispatcher, client, type="command", values={"surge": 1.0})
+    wait(lambda: drive.ticker.latest().held[place] == 1.0)
     time.sleep(0.1)
     assert drive.ticker.latest().held[place] == 1.0
 
@@ -97,7 +99,7 @@ def test_pause_step_speed_snapshot_reset(dispatcher, drive):
     client = dispatcher.add_client()
     assert "pause" in say(dispatcher, client, type="step")["message"]
     assert say(dispatcher, client, type="pause", on=True)["type"] == "done"
-    time.sleep(0.05)
+    pause(drive)
     before = drive.ticker.latest().steps
     say(dispatcher, client, type="step", count=5)
     wait(lambda: drive.ticker.latest().steps == before + 5)

@@ -7,7 +7,7 @@ import pytest
 
 import tiburon as tb
 from tests.drive.serving import Line
-from tests.drive.vehicles import posted, wait
+from tests.drive.vehicles import pause, posted, wait
 from tiburon.drive.dispatcher import Dispatcher
 from tiburon.drive.session import MAX_FORECASTS
 
@@ -135,7 +135,7 @@ def test_forecasts_are_bounded_in_time(drive):
 
 def test_a_forecast_keeps_the_commands_it_began_with(drive):
     """Commands that change while it is computed are not its own."""
-    drive.ticker.paused = True
+    pause(drive)
     try:
         drive.reset()
         wait(lambda: drive.ticker.latest().steps == 0)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
-from tests.drive.vehicles import SEA, ahead, rov, wait
+from tests.drive.vehicles import SEA, ahead, pause, rov, wait
 
 PLACE = slice(4, 7)
 """Of the base among its seven numbers."""
@@ -229,8 +229,7 @@ def test_joints_are_held_and_moved():
     from tiburon.drive.session import Drive
 
     with Drive(tb.load("cart_pole")) as drive:
-        drive.ticker.paused = True
-        wait(lambda: drive.ticker.paused)
+        pause(drive)
         drive.reset()
         wait(lambda: drive.ticker.latest().steps == 0)
         assert drive.readings()["mode"] == {"arm": "position hold"}

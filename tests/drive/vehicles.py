@@ -4,6 +4,7 @@ import time
 
 import tiburon as tb
 from tiburon.drive.session import Drive
+from tiburon.drive.tick_memory import Word
 
 SEA = tb.Water(density=1025.0, surface=5.0)
 
@@ -13,6 +14,14 @@ def rov(**options):
     made = Drive(tb.load("bluerov2_heavy"), fluid=SEA, **options)
     made.ticker.paused = True
     return made
+
+
+def pause(drive):
+    """Pause, and wait for the tick that may be under way: a single one comes after it."""
+    words = drive.ticker.memory.words
+    drive.ticker.paused = True
+    drive.ticker.step()
+    wait(lambda: words[Word.STEPS_DONE] == words[Word.STEPS_WANTED])
 
 
 def ahead(drive, ticks):

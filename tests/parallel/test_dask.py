@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
@@ -13,7 +12,8 @@ import pytest
 
 import tiburon as tb
 from tests.parallel.studies import content, deadly, study
-from tests.parallel.test_faults import slow, wait_for
+from tests.parallel.test_faults import gate as gate
+from tests.parallel.test_faults import gated, slow, wait_for, waiting_at
 
 distributed = pytest.importorskip("distributed", reason="needs pip install 'tiburon[sweep]'")
 
@@ -206,7 +206,7 @@ def test_a_broken_pool_is_made_again(tmp_path, reference):
 
 
 @pytest.mark.slow
-def test_a_scheduler_that_is_gone_leaves_finished_blocks_safe(tmp_path, reference):
+def test_a_scheduler_that_is_gone_leaves_finished_blocks_safe(tmp_path, reference, gate):
     """The error says how to go on, and resume computes the rest."""
     path, place = tmp_path / "gone.zarr", tmp_path / "scheduler.json"
     given = ["--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(place), "--port", "0"]
@@ -224,19 +224,18 @@ def test_a_scheduler_that_is_gone_leaves_finished_blocks_safe(tmp_path, referenc
         client.wait_for_workers(1)
 
         def kill():
-            wait_for(lambda: list(path.glob("status/receipts/0/*.json")))
+            wait_for(lambda: waiting_at(gate))
             scheduler.kill()
 
         killer = threading.Thread(target=kill)
         killer.start()
         with pytest.raises(tb.TiburonError, match="the Dask scheduler is gone"):
-            study(path, client=client, setup=slow)
+            study(path, client=client, setup=gated)
         killer.join()
     finally:
         for process in (scheduler, worker):
             process.kill()
             process.wait()
-    # the late worker may finish its block: the bytes are the same
-    time.sleep(0.5)
-    assert tb.load_sweep(path).resume(workers=0, setup=slow).is_complete
+    gate.touch()
+    assert tb.load_sweep(path).resume(workers=0, setup=gated).is_complete
     assert content(path) == reference

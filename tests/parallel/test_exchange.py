@@ -255,6 +255,14 @@ def test_run_in_threads_resumes_in_one_process(tmp_path):
 def test_thread_that_does_not_answer_is_named():
     meeting = _Meeting(3, patience=0.05)
     failed = []
+    # nobody's patience begins before both have come, however loaded the machine is
+    arrived, wait = threading.Barrier(2), meeting.barrier.wait
+
+    def wait_together(patience):
+        arrived.wait(60.0)
+        wait(patience)
+
+    meeting.barrier.wait = wait_together
 
     def work(rank):
         try:
@@ -266,7 +274,7 @@ def test_thread_that_does_not_answer_is_named():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(5.0)
+        thread.join(60.0)
     assert len(failed) == 2
     assert all("thread 1 did not answer" in text for text in failed)
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -35,10 +36,28 @@ def slow(point, stream):
 
 
 def gated(point, stream):
-    """Wait at case 9, in the third block, until a file is there."""
-    while point.case == 9 and not os.path.exists(os.environ["TIBURON_TEST_GATE"]):
-        time.sleep(0.01)
+    """Wait at case 9, in the third block, until the gate is open: a file.
+
+    A file with the number of the process says that it waits.
+    """
+    gate = Path(os.environ["TIBURON_TEST_GATE"])
+    if point.case == 9 and not gate.exists():
+        gate.with_suffix(f".{os.getpid()}").touch()
+        while not gate.exists():
+            time.sleep(0.01)
     return start(point, stream)
+
+
+@pytest.fixture
+def gate(tmp_path, monkeypatch):
+    """Return the file that opens the gate."""
+    monkeypatch.setenv("TIBURON_TEST_GATE", str(tmp_path / "gate"))
+    return tmp_path / "gate"
+
+
+def waiting_at(gate):
+    """Return the processes that have come to the gate."""
+    return {int(file.suffix[1:]) for file in gate.parent.glob("gate.*")}
 
 
 @posix
@@ -66,28 +85,23 @@ def test_a_deadly_case_is_isolated(tmp_path, reference):
 
 
 @posix
-def test_killed_workers_cost_no_row(tmp_path, reference):
+def test_killed_workers_cost_no_row(tmp_path, reference, gate):
     """Workers are killed while they compute; no finished block runs again, all bytes are there."""
     path = tmp_path / "killed.zarr"
-    ended = threading.Event()
-    killed = []
 
     def kill():
-        while not ended.wait(0.4):
-            mine = workers_of(os.getpid())
-            running = list(path.glob("status/attempts/*/*/*"))
-            if mine and running and len(killed) < 2:
-                killed.append(mine[0])
-                os.kill(mine[0], signal.SIGKILL)
+        for count in (1, 2):
+            before = waiting_at(gate) if count == 2 else set()
+            wait_for(lambda count=count: len(waiting_at(gate)) == count)
+            (worker,) = waiting_at(gate) - before
+            os.kill(worker, signal.SIGKILL)
+        gate.touch()
 
     killer = threading.Thread(target=kill)
     killer.start()
-    try:
-        found = study(path, setup=slow, workers=1)
-    finally:
-        ended.set()
-        killer.join()
-    assert killed
+    found = study(path, setup=gated, workers=1)
+    killer.join()
+    assert len(waiting_at(gate)) == 2
     assert found.is_complete
     assert content(path) == reference
     receipts = [
@@ -134,13 +148,12 @@ def wait_for(condition, process=None):
 
 
 @posix
-def test_a_killed_driver_is_resumed(tmp_path, reference, monkeypatch):
+def test_a_killed_driver_is_resumed(tmp_path, reference, gate):
     """Receipts count, the rest runs; a second driver is refused while the first is alive."""
     path = tmp_path / "resumed.zarr"
-    monkeypatch.setenv("TIBURON_TEST_GATE", str(tmp_path / "gate"))
     first = driver(path, 0, "gated")
     try:
-        wait_for(lambda: len(list(path.glob("status/receipts/0/*.json"))) >= 2, first)
+        wait_for(lambda: waiting_at(gate), first)
         with pytest.raises(tb.RunFileError, match=rf"is being computed by process {first.pid} on "):
             study(path, setup=gated)
         alive = tb.load_sweep(path).progress.drivers
@@ -150,7 +163,7 @@ def test_a_killed_driver_is_resumed(tmp_path, reference, monkeypatch):
         first.communicate()
     done = {file: file.stat().st_mtime_ns for file in path.glob("status/receipts/0/*.json")}
     assert len(done) == 2
-    (tmp_path / "gate").touch()
+    gate.touch()
     assert study(path, setup=gated).is_complete
     assert content(path) == reference
     assert done == {file: file.stat().st_mtime_ns for file in done}
@@ -158,20 +171,21 @@ def test_a_killed_driver_is_resumed(tmp_path, reference, monkeypatch):
 
 @posix
 @pytest.mark.slow
-def test_interrupted_sweeps_finish_their_blocks(tmp_path, reference):
+def test_interrupted_sweeps_finish_their_blocks(tmp_path, reference, gate):
     """Ctrl-C lets running blocks finish, says what is safe, and leaves nothing running."""
     path = tmp_path / "interrupted.zarr"
-    first = driver(path, 1)
-    wait_for(lambda: list(path.glob("status/receipts/0/*.json")), first)
+    first = driver(path, 1, "gated")
+    wait_for(lambda: waiting_at(gate), first)
     mine = workers_of(first.pid)
     assert mine
     first.send_signal(signal.SIGINT)
+    gate.touch()
     _, said = first.communicate(timeout=60)
     assert "KeyboardInterrupt: sweep" in said
     assert "are safe" in said
     assert not any(_exists(pid) for pid in mine)
-    assert 1 <= tb.load_sweep(path).progress.blocks_done < 6
-    assert study(path, setup=slow).is_complete
+    assert 3 <= tb.load_sweep(path).progress.blocks_done < 6
+    assert study(path, setup=gated).is_complete
     assert content(path) == reference
 
 
