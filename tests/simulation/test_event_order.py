@@ -45,7 +45,7 @@ STILL = tb.World(gravity=(0.0, 0.0, 0.0))
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("e", [0.1, 0.6])
+@pytest.mark.parametrize("e", [0.1, 0.4])
 def test_accumulating_bounces_end_with_their_own_outcome(method, e):
     """From a height h all bounces are over at sqrt(2 h / g) (1 + e) / (1 - e), on the floor."""
     touch = tb.Event("bounce", height, direction=-1, action=bounce_by(e))
@@ -389,12 +389,16 @@ def test_an_event_at_the_end_of_a_run_is_reported(method):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
-    "cut", [0.46, *(pytest.param(cut, marks=pytest.mark.slow) for cut in (0.05, 0.45, 1.2, 1.35))]
+    ("cut", "e"),
+    [
+        (0.46, 0.2),
+        *(pytest.param(cut, 0.5, marks=pytest.mark.slow) for cut in (0.05, 0.45, 1.2, 1.35)),
+    ],
 )
-def test_resumed_run_has_the_events_of_an_uninterrupted_run(tmp_path, method, cut):
+def test_resumed_run_has_the_events_of_an_uninterrupted_run(tmp_path, method, cut, e):
     """Bounces, a time event at the start and events that adaptive steps have met beyond the cut."""
     events = [
-        tb.Event("bounce", height, direction=-1, action=bounce_by(0.5)),
+        tb.Event("bounce", height, direction=-1, action=bounce_by(e)),
         tb.TimeEvent("start", 0.0),
         tb.TimeEvent("middle", 0.4512),
         tb.Event("low", tb.traced(lambda state: state.q[0] - 0.01)),
