@@ -203,7 +203,7 @@ def test_contact_of_closed_loops_does_not_depend_on_the_cut_joint():
                 "contact": "compliant",
                 "contact_law": lambda touch: 1e4 * touch.depth,
             },
-            "'front_left_foot': friction of compliant contact hangs on a planar_stiffness",
+            "'front_left_foot': friction of compliant contact needs a planar_stiffness",
         ),
     ],
 )

@@ -171,7 +171,7 @@ class CompliantContact(ContactElement):
                     )
                 if hangs and material.static_friction and not material.planar_stiffness:
                     raise ModelError(
-                        f"contact {candidate.name!r}{at}: friction of compliant contact hangs on a "
+                        f"contact {candidate.name!r}{at}: friction of compliant contact needs a "
                         "planar_stiffness above 0, got none; give the Ground or a ContactMaterial "
                         "one, leave the friction out, or let the law return a tangential force",
                         name=candidate.name,

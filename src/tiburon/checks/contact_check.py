@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 MAX_POINTS = 64
 """Most contact points whose runs are checked: more compile for minutes."""
 
-REACH = 1e3
+MAX_GAP = 1e3
 """Gap above which shapes are out of each other's reach [m]."""
 
 STEP = 1e-6
@@ -90,7 +90,7 @@ def _geometry(
     )
     assert here.velocity is not None
     rate = np.sum(here.velocity * here.normal, axis=-1)
-    near = np.abs(here.gap) < REACH
+    near = np.abs(here.gap) < MAX_GAP
     # a corner or facet that changes within the step has no rate
     smooth = np.linalg.norm(after.normal - before.normal, axis=-1) < 1e-3
     smooth &= np.linalg.norm(after.point - before.point, axis=-1) < 1e-3

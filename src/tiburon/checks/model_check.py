@@ -323,7 +323,7 @@ def _largest(errors: Array, scale: Array) -> float:
 DURATION = 0.5
 """Duration of a run [s]."""
 
-DRIFT = 1e-8
+MAX_DRIFT = 1e-8
 """Largest relative change of a conserved quantity: rk4 at 1 ms drifts less for most robots."""
 
 REFINEMENT = 4
@@ -379,10 +379,10 @@ def _conserved(
         return bad
     drift = measure(run)
     text = f"{what} over {DURATION:g} s by rk4 at {1e3 * dt:g} ms"
-    if drift <= DRIFT:
-        return judged(name, drift, DRIFT, text)
+    if drift <= MAX_DRIFT:
+        return judged(name, drift, MAX_DRIFT, text)
     finer = measure(run_of(model, states, dt / REFINEMENT, world, **alone))
-    bound = max(DRIFT, drift / REFINEMENT**MIN_ORDER)
+    bound = max(MAX_DRIFT, drift / REFINEMENT**MIN_ORDER)
     text += f" changes by {drift:.1e}; with steps of {1e3 * dt / REFINEMENT:g} ms by {finer:.1e}"
     return judged(name, finer, bound, text)
 

@@ -21,7 +21,7 @@ tiburon sweep status study.zarr --watch
 tiburon sweep verify study.zarr
 """
 
-WATCH = 2.0
+WATCH_INTERVAL = 2.0
 """Time between two looks of --watch [s]."""
 
 
@@ -142,7 +142,7 @@ def show_status(
         return
     _print_table(now)
     while watch and not now.is_complete:
-        time.sleep(WATCH)
+        time.sleep(WATCH_INTERVAL)
         now = tb.load_sweep(path).progress
         print()
         _print_table(now)

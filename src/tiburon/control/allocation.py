@@ -45,10 +45,10 @@ COST_WEIGHT = 1e-9
 """Weight of the cost relative to that of the error, where limits are reached; the relative error of
 the wrench is about the same."""
 
-EDGE = 1e-9
+SATURATION_TOLERANCE = 1e-9
 """Distance from a limit, relative to it, up to which a thruster is saturated."""
 
-REACHED = 1e-9
+WRENCH_TOLERANCE = 1e-9
 """Relative error up to which thrusters give a wrench."""
 
 AUTHORITY = 1e-6
@@ -277,7 +277,7 @@ class ThrusterAllocation:
         if self.keep == "direction":
             # what thrusters cannot give at all would change the direction, too
             short = [x - _dot(row, f) for x, row in zip(b, to.A, strict=True)]
-            lacking = _dot(short, short) > REACHED * REACHED * _dot(b, b)
+            lacking = _dot(short, short) > WRENCH_TOLERANCE * WRENCH_TOLERANCE * _dot(b, b)
             beyond = np.maximum(beyond, select(lacking, 1.0, 0.0))
         if any(math.isfinite(x) for pair in self.limits for x in pair):
             f = self._within_limits(to, b, f, beyond)
@@ -396,7 +396,7 @@ def _at_limits(x: Any, limits: Sequence[Any], own: Sequence[float]) -> Any:
     found: Any = 0.0
     for limit, known in zip(limits, own, strict=True):
         if math.isfinite(known):
-            near = np.abs(x - limit) <= EDGE * (1.0 + np.abs(limit))
+            near = np.abs(x - limit) <= SATURATION_TOLERANCE * (1.0 + np.abs(limit))
             found = np.maximum(found, select(near, 1.0, 0.0))
     # a failed thruster, whose limits are one, is not saturated
     return select(limits[0] < limits[1], found, 0.0)

@@ -82,7 +82,7 @@ MAX_STEP_SHIFT = 0.15
 MOMENT = 1e-9
 """Time that counts as none [s]."""
 
-SLACK = 1e-6
+STEP_LIMIT_MARGIN = 1e-6
 """Part of a step limit that bounds of normal forces leave free."""
 
 BEFORE_ALL = -1e9
@@ -665,7 +665,7 @@ class LoadSharingControl(RunTimeFields):
             cap = np.maximum(np.minimum(growing, falling), least)
             if self.max_step is not None and self._on == "forces":
                 # no faster than forces may change
-                cap = np.maximum(cap, last - (1.0 - SLACK) * bound)
+                cap = np.maximum(cap, last - (1.0 - STEP_LIMIT_MARGIN) * bound)
             loads.append(load)
             # contacts that do not touch carry nothing anyway
             caps.append(np.where(touches > 0.5, cap, UNBOUNDED))

@@ -163,7 +163,7 @@ def port_error(host: str, port: int, error: OSError) -> TiburonError:
     )
 
 
-OWN = Path(__file__).parent / "page"
+PAGE_DIRECTORY = Path(__file__).parent / "page"
 
 SHARED = ("decode", "solids", "sky", "floor", "arrows", "sea", "robot", "camera")
 """Modules of the replay page that draw robot, water and surroundings."""
@@ -200,9 +200,11 @@ def drive_page(drive: Drive) -> str:
         "surroundings": around,
         "axes": view_rotation(world).tolist(),
     }
-    modules = [PAGE / f"{name}.js" for name in SHARED] + [OWN / f"{name}.js" for name in MODULES]
-    styles = (PAGE / "style.css", OWN / "drive.css")
-    return page_text(document, packer, OWN / "drive.html", styles, modules)
+    modules = [PAGE / f"{name}.js" for name in SHARED] + [
+        PAGE_DIRECTORY / f"{name}.js" for name in MODULES
+    ]
+    styles = (PAGE / "style.css", PAGE_DIRECTORY / "drive.css")
+    return page_text(document, packer, PAGE_DIRECTORY / "drive.html", styles, modules)
 
 
 MAX_UNSENT_BYTES = 1 << 20

@@ -129,8 +129,8 @@ class Drive:
             partition: The robot in parts, from `partition`.
             exchange: ``MPIExchange()`` to compute the parts on ranks, each with its own clock and
                 at the same rate; start the same script on all of them. Commands, edits, pauses and
-                the end are those of rank 0, which alone writes files; what other ranks are asked
-                has no effect. `overruns` tells who was late.
+                the end are those of rank 0, which alone writes files; requests to other ranks
+                have no effect. `overruns` reports which were late.
         """
         around = world_with(world, fluid, one_case="Drive") or DEFAULT_WORLD
         surroundings = edits.ready_for_edits(around)
@@ -220,7 +220,7 @@ class Drive:
         return np.concatenate([q, v, x])
 
     def _in_parts(
-        self, partition: Any, exchange: Any, method: str, told: tuple[Any, ...]
+        self, partition: Any, exchange: Any, method: str, options: tuple[Any, ...]
     ) -> tuple[System, Any]:
         """Return the system that is stepped, and the session of this process if it has partners.
 
@@ -242,7 +242,7 @@ class Drive:
         )
         session.prepare(system)
         start = {"state": self._start.state, "held": self._held}
-        session.agree(digest_of(system, (method, *told), start))
+        session.agree(digest_of(system, (method, *options), start))
         return system, None if endpoint is None else session
 
     @property

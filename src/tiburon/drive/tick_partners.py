@@ -1,8 +1,8 @@
 """Ticks of one robot on several processes: each has a clock of its own, all take the same steps.
 
-Before each tick all processes learn what the first one was asked to do: its commands, parameters,
+Before each tick all processes receive the requests of the first one: its commands, parameters,
 jumps and pauses. So they take the same steps with the same bits; commands given to another process
-have no effect. With the same message each process tells how many of its ticks were late.
+have no effect. With the same message each process reports how many of its ticks were late.
 """
 
 import time
@@ -21,12 +21,12 @@ __all__ = ["PartnerTicks", "TickPartners", "run_ticks_together"]
 WORDS = (Word.STOP, Word.PAUSED, Word.STEPS_WANTED, Word.PERIOD, Word.CLEAR)
 """Control words that all processes take from the first."""
 
-TOLD = (Word.TICKS, Word.MISSES, Word.SKIPPED, Word.MAX_LATENESS)
-"""Statistics that each process tells the others."""
+SHARED_STATISTICS = (Word.TICKS, Word.MISSES, Word.SKIPPED, Word.MAX_LATENESS)
+"""Statistics that each process sends to the others."""
 
 
 class PartnerTicks(NamedTuple):
-    """Timing of the ticks of one process, as told before the last tick."""
+    """Timing of the ticks of one process, as sent before the last tick."""
 
     rank: int
     ticks: int
@@ -62,14 +62,14 @@ class TickPartners:
         self._sequences = [0, 0]
         self._size = len(WORDS) + 2 + len(self._posted) + len(self._state)
         endpoint = session.endpoint
-        self._counts = [len(TOLD)] * endpoint.size
+        self._counts = [len(SHARED_STATISTICS)] * endpoint.size
         self._counts[0] += self._size
-        self.told = np.zeros((endpoint.size, len(TOLD)))
-        self.asked = dict.fromkeys(WORDS, 0)
+        self.statistics = np.zeros((endpoint.size, len(SHARED_STATISTICS)))
+        self.requested = dict.fromkeys(WORDS, 0)
         """Control words of the first process, the same in all: its own may change meanwhile."""
 
     def agree(self) -> bool:
-        """Take over what the first process was asked; return whether the state was set anew.
+        """Take over the requests of the first process; return whether the state was set anew.
 
         Raises:
             PartnerError: If a process does not answer.
@@ -83,12 +83,12 @@ class TickPartners:
             known = [float(words[word]) for word in WORDS] + [float(x) for x in self._sequences]
             values[: self._size] = np.concatenate([known, self._posted, self._state])
             place = self._size
-        values[place : place + len(TOLD)] = [words[word] for word in TOLD]
+        values[place : place + len(SHARED_STATISTICS)] = [words[word] for word in SHARED_STATISTICS]
         endpoint.gather(values, self._counts)
-        self.told = values[self._size :].reshape(-1, len(TOLD)).copy()
+        self.statistics = values[self._size :].reshape(-1, len(SHARED_STATISTICS)).copy()
         left = iter(np.split(values[: self._size], np.cumsum([len(WORDS), 2, len(self._posted)])))
         for word, value in zip(WORDS, next(left), strict=True):
-            self.asked[word] = int(value)
+            self.requested[word] = int(value)
             if endpoint.rank:
                 words[word] = int(value)
         posted, stated = (int(x) for x in next(left))
@@ -125,7 +125,7 @@ class TickPartners:
         """Timing of all processes."""
         return tuple(
             PartnerTicks(rank, int(row[0]), int(row[1]), int(row[2]), 1e-9 * float(row[3]))
-            for rank, row in enumerate(self.told)
+            for rank, row in enumerate(self.statistics)
         )
 
 
@@ -139,22 +139,22 @@ def run_ticks_together(
         advance: Computes the steps of one tick into `memory.found`; False after divergence.
         partners: The other processes.
     """
-    words, asked = memory.words, partners.asked
+    words, requested = memory.words, partners.requested
     try:
         partners.agree()
         due = time.monotonic_ns()
-        while not asked[Word.STOP] and not partners.session.lost:
-            stands = bool(asked[Word.PAUSED] or words[Word.STATUS])
+        while not requested[Word.STOP] and not partners.session.lost:
+            stands = bool(requested[Word.PAUSED] or words[Word.STATUS])
             while not stands and (now := time.monotonic_ns()) < due:
                 wait(memory, now, due - now)
             late = time.monotonic_ns() - due
             moved = partners.agree()
             if words[Word.CLEAR] != words[Word.CLEAR_SEEN]:
                 clear_counts(memory)
-            if asked[Word.STOP]:
+            if requested[Word.STOP]:
                 return
-            if asked[Word.PAUSED] or words[Word.STATUS]:
-                pause(memory, advance, moved, asked[Word.STEPS_WANTED])
+            if requested[Word.PAUSED] or words[Word.STATUS]:
+                pause(memory, advance, moved, requested[Word.STEPS_WANTED])
                 # the schedule restarts: a pause is not a delay
                 due = time.monotonic_ns()
                 continue
@@ -164,13 +164,13 @@ def run_ticks_together(
             count(memory, late)
             if late > CATCH_UP:
                 words[Word.LOST] += late
-                words[Word.SKIPPED] += late // asked[Word.PERIOD]
+                words[Word.SKIPPED] += late // requested[Word.PERIOD]
                 due = now
             tick(memory, advance, late)
             length = time.monotonic_ns() - now
             words[Word.BUSY] += length
             words[Word.MAX_BUSY] = max(int(words[Word.MAX_BUSY]), length)
-            due += asked[Word.PERIOD]
+            due += requested[Word.PERIOD]
     except PartnerError as error:
         partners.session.lost = str(error)
         words[Word.STATUS] = 1

@@ -40,7 +40,7 @@ from tiburon.operating_system import (
 )
 from tiburon.record import record
 from tiburon.simulation.integrators.methods import METHODS
-from tiburon.simulation.partitioned import OWN
+from tiburon.simulation.partitioned import ADDRESS_PARAMETERS
 from tiburon.simulation.system import System
 
 PRIORITY = 10
@@ -557,7 +557,7 @@ class Ticker:
             self.native = False
             own = [False] * self.memory.held_size
             for name in self._names:
-                own += [name in OWN] * self.kernel.parameters[name].size
+                own += [name in ADDRESS_PARAMETERS] * self.kernel.parameters[name].size
             self.partners = TickPartners(session, self.memory, own)
         self._table: tuple[Any, ...] = ()
         if self.native and address is not None:

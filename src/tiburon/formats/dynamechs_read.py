@@ -41,7 +41,7 @@ import numpy as np
 
 from tiburon.errors import ModelError, ModelFileError, nearest_name, spelling_hint
 from tiburon.formats.lenient import FilePart, Findings, lenient_body, lenient_model
-from tiburon.formats.limits import LARGEST, MAX_DEPTH, Budget, read_bytes
+from tiburon.formats.limits import MAX_DEPTH, MAX_MAGNITUDE, Budget, read_bytes
 from tiburon.model import (
     WORLD,
     Actuator,
@@ -276,9 +276,9 @@ def _number(word: str, block: Block, line: int) -> float | None:
         return None
     if "_" in word:
         return None
-    if not abs(number) < LARGEST:
+    if not abs(number) < MAX_MAGNITUDE:
         block.fail(
-            f"numbers must be finite and below {LARGEST:g}, got {word[:40]}; correct it", line
+            f"numbers must be finite and below {MAX_MAGNITUDE:g}, got {word[:40]}; correct it", line
         )
     return number
 

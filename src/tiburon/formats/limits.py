@@ -19,8 +19,8 @@ MAX_LINKS = 20_000
 MAX_DEPTH = 2_000
 """Most bodies between the world and a tip."""
 
-LARGEST = 1e50
-"""Smallest absurd value; products of such values would overflow."""
+MAX_MAGNITUDE = 1e50
+"""Magnitude from which values are rejected: products of such values would overflow."""
 
 MAX_SECONDS = 10.0
 """Longest time spent on one file [s]."""

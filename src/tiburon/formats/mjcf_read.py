@@ -47,7 +47,7 @@ import numpy as np
 from tiburon.arrays import NDArray
 from tiburon.errors import ModelError, ModelFileError
 from tiburon.formats.lenient import FilePart, Findings, lenient_body, lenient_model
-from tiburon.formats.limits import LARGEST, Budget
+from tiburon.formats.limits import MAX_MAGNITUDE, Budget
 from tiburon.formats.mjcf_guard import check_files
 from tiburon.model import (
     WORLD,
@@ -1209,15 +1209,17 @@ def _check_magnitudes(compiled: Any, file: str) -> None:
     """Raise for values whose products would overflow; MuJoCo accepts any."""
     for table in CHECKED_ARRAYS:
         numbers = np.asarray(getattr(compiled, table), dtype=np.float64)
-        if not (np.abs(numbers) < LARGEST).all():
+        if not (np.abs(numbers) < MAX_MAGNITUDE).all():
             raise ModelFileError(
                 file,
-                f"values must be finite and below {LARGEST:g}, got larger ones in MuJoCo's "
+                f"values must be finite and below {MAX_MAGNITUDE:g}, got larger ones in MuJoCo's "
                 f"{table}; correct the units",
             )
     options = [compiled.opt.density, compiled.opt.viscosity, *compiled.opt.gravity]
-    if not max(map(abs, options)) < LARGEST:
-        raise ModelFileError(file, f"options must be below {LARGEST:g}, got more; correct them")
+    if not max(map(abs, options)) < MAX_MAGNITUDE:
+        raise ModelFileError(
+            file, f"options must be below {MAX_MAGNITUDE:g}, got more; correct them"
+        )
 
 
 def _check_depth(compiled: Any, names: Names, budget: Budget) -> None:

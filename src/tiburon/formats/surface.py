@@ -7,7 +7,7 @@ warning: they must not prevent loading a robot.
 
 from tiburon.errors import ModelError
 from tiburon.formats.lenient import Findings
-from tiburon.formats.limits import LARGEST
+from tiburon.formats.limits import MAX_MAGNITUDE
 from tiburon.formats.xml_tree import XmlElement
 from tiburon.model.contact_kinds import ContactMaterial
 
@@ -33,7 +33,7 @@ def coefficient(holder: XmlElement | None, tag: str, findings: Findings) -> floa
         value = float(text)
     except ValueError:
         value = -1.0
-    if not 0.0 <= value <= LARGEST or "_" in text:
+    if not 0.0 <= value <= MAX_MAGNITUDE or "_" in text:
         findings.add(
             f"{holder.describe()}: {tag} must be a number of at least 0, got {text[:40]!r}; it was "
             "left out",

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, NoReturn, TypeVar
 
 from tiburon.errors import ModelError, ModelFileError, TiburonError, nearest_name
-from tiburon.formats.limits import LARGEST, Budget
+from tiburon.formats.limits import MAX_MAGNITUDE, Budget
 
 Made = TypeVar("Made")
 
@@ -143,13 +143,13 @@ class Table:
         return None if value is None else self._floats(key, value, MAX_NESTING)
 
     def _floats(self, key: str, value: Any, depth: int) -> Any:
-        if type(value) is float and not LARGEST <= abs(value) < math.inf:
+        if type(value) is float and not MAX_MAGNITUDE <= abs(value) < math.inf:
             return value
         if isinstance(value, list) and depth > 0:
             return tuple([self._floats(key, x, depth - 1) for x in value])
-        if type(value) is int and abs(value) < LARGEST:
+        if type(value) is int and abs(value) < MAX_MAGNITUDE:
             return float(value)
-        self._wrong(key, f"a number below {LARGEST:g} or a list of such", value)
+        self._wrong(key, f"a number below {MAX_MAGNITUDE:g} or a list of such", value)
 
     def table(self, key: str, name: str | None = None) -> "Table | None":
         """Return an inner table, if any.
@@ -247,7 +247,7 @@ class Table:
 
 def _shown(value: object) -> str:
     """Return a value in short form for messages."""
-    if type(value) is int and abs(value) >= LARGEST:
+    if type(value) is int and abs(value) >= MAX_MAGNITUDE:
         # formatting a huge integer is slow
         return "a larger one"
     if isinstance(value, (list, dict)):

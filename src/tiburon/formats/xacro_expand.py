@@ -59,9 +59,9 @@ def expand_xacro(
                 "folder that holds it"
             ) from error
 
-    told = io.StringIO()
+    messages = io.StringIO()
     mappings = {name: str(value) for name, value in arguments.items()}
-    with _lock, contextlib.redirect_stderr(told):
+    with _lock, contextlib.redirect_stderr(messages):
         substitution_args._eval_find = find
         try:
             document: Any = xacro.process_file(str(path), mappings=mappings)

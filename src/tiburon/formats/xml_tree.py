@@ -11,7 +11,7 @@ from typing import NoReturn
 from xml.parsers import expat
 
 from tiburon.errors import ModelError, ModelFileError
-from tiburon.formats.limits import LARGEST, Budget
+from tiburon.formats.limits import MAX_MAGNITUDE, Budget
 
 MAX_NESTING = 200
 """Deepest nesting of elements; real robot files have about ten levels."""
@@ -116,7 +116,7 @@ class XmlElement:
             value = float(text or "")
         except ValueError:
             value = math.nan
-        if not abs(value) <= LARGEST or "_" in (text or ""):
+        if not abs(value) <= MAX_MAGNITUDE or "_" in (text or ""):
             (value,) = self.parse(self.attribute(name), 1, name)
         return value
 
@@ -145,9 +145,9 @@ class XmlElement:
                 hint = "this is xacro: name the file .xacro, which is expanded"
             self.fail(f"{what} must be {wanted}, got {_shorten(text)!r}; {hint}")
         for value in values:
-            if not abs(value) <= LARGEST:
+            if not abs(value) <= MAX_MAGNITUDE:
                 self.fail(
-                    f"{what} must be finite and at most {LARGEST:g} in size, got "
+                    f"{what} must be finite and at most {MAX_MAGNITUDE:g} in size, got "
                     f"{_shorten(text)!r}; correct the number"
                 )
         return values

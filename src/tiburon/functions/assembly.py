@@ -709,7 +709,7 @@ def closed_start(
 
     Raises:
         DomainError: If loops are open, if velocities would open them, or if a case rests exactly
-            where its loops let it go several ways.
+            in a singular configuration, where several motions are possible.
         LoopError: If constraints are nearly redundant, and disagree by more than the tolerance.
     """
     geometry = geometry_of(rows)
@@ -862,7 +862,7 @@ def _check_rank(model: Model, q: Array, time: float, geometry: CaseRows | None) 
             if nearby > ranks[case]:
                 raise DomainError(
                     "v",
-                    "a velocity, for this pose is singular and its loops let it go several ways",
+                    "a velocity, for several motions are possible in this singular configuration",
                     f"none: {int(ranks[case])} independent constraints here, {nearby} beside it"
                     f"{_of_case(int(case), len(q))}",
                     advice="give a velocity that keeps loops closed (tb.project_velocity), or "

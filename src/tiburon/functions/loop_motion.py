@@ -32,7 +32,7 @@ MAX_RESIDUAL = 1e-9
 NAMED_VARIABLES = 6
 """Variables of a direction that a message names."""
 
-GIVEN = ("position", "velocity", "acceleration")
+MOTION_ARRAYS = ("position", "velocity", "acceleration")
 """Names of the arrays that may be given."""
 
 
@@ -93,7 +93,7 @@ def _compute(setting: Setting, q: Scalars, *arrays: Scalars) -> Any:
             place = Place(quaternion_to_matrix(pose[:4]), (pose[4], pose[5], pose[6]))
         motions = [
             Motion((x[0], x[1], x[2]), (x[3], x[4], x[5]))
-            for x in (given.get(one, [0.0] * 6) for one in GIVEN[1:])
+            for x in (given.get(one, [0.0] * 6) for one in MOTION_ARRAYS[1:])
         ]
         body = GivenBody(name, place, *motions)
     else:
@@ -198,8 +198,8 @@ def loop_motion(
         ``tb.loop_motion(linkage, linkage.poses["home"], [1.1], velocity=[0.5]).v``
     """
     names, body = _chosen(model, joints, platform)
-    arrays = dict(zip(GIVEN, (position, velocity, acceleration), strict=True))
-    takes = tuple(name for name in GIVEN if arrays[name] is not None)
+    arrays = dict(zip(MOTION_ARRAYS, (position, velocity, acceleration), strict=True))
+    takes = tuple(name for name in MOTION_ARRAYS if arrays[name] is not None)
     if position is not None:
         _refuse_rolling(model)
     traced = current_graph() is not None

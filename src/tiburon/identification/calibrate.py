@@ -56,7 +56,7 @@ UNIDENTIFIED = 1e-6
 """Singular value of scaled sensitivities, relative to the largest, below which poses do not
 determine a direction."""
 
-CLOSED = 1e-11
+CLOSED_RESIDUAL = 1e-11
 """Residual of loops that counts as closed [m or rad]."""
 
 MOST_NEWTON_STEPS = 50
@@ -254,7 +254,7 @@ class _Poses(LeastSquares):
         for _ in range(MOST_NEWTON_STEPS):
             c = constraint_residual(model, q, parameters=named)
             worst = np.abs(c).max(axis=1)
-            if worst.max() <= CLOSED:
+            if worst.max() <= CLOSED_RESIDUAL:
                 self._q = q
                 return q
             J = loop_jacobian(model, q, parameters=named)[..., self._free]

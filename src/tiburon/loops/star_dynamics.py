@@ -41,7 +41,8 @@ Light loads
     Grasps may leave the reference member free in some direction, as two balls leave it free to
     spin between them. If its own inertia there is small beside that of the arms, the sum of all
     A_k loses its digits: the error of vd_r is 2^-52 over the pivot relative to its diagonal
-    element. Below `WEAK` = 1e-5 the forces of all arms are solved for as if these were singular.
+    element. Below `WEAK_PIVOT` = 1e-5 the forces of all arms are solved for as if these were
+    singular.
 
 Classical accelerations (McMillan 1994) differ from the joint accelerations used here by the bias
 b_k alone; gravity enters with C, so that vd_r is the acceleration itself.
@@ -90,7 +91,7 @@ __all__ = ["SINGULAR_SINE_SQUARED", "exchanged_motion", "star_method", "star_mot
 SINGULAR_SINE_SQUARED = 1e-6
 """Squared sine between the constraints of an arm below which it is singular; see above."""
 
-WEAK = 1e-5
+WEAK_PIVOT = 1e-5
 """Pivot of the reference member's system, relative to its diagonal element, below which arms count
 as singular; see above."""
 
@@ -514,7 +515,7 @@ def gather(
     weakest: Scalar = 0.0
     for i, inverse in enumerate(metric.inverse_D):
         weakest = np.maximum(weakest, inverse * A[i * (i + 1) // 2 + i])
-    weak = np.where(weakest * WEAK > 1.0, 1.0, 0.0)
+    weak = np.where(weakest * WEAK_PIVOT > 1.0, 1.0, 0.0)
     found = Center(center.q, A, force, entries, vd, singular, least, longest, weak)
     return [[vd[i] for i in arm.at] for arm in shape.arms], found
 

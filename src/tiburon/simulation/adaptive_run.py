@@ -245,7 +245,7 @@ class AdaptiveSource:
         tolerances = Tolerances(clock.rtol, clock.atol)
 
         @function
-        def happening(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
+        def event_values(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
             return watch.values(system, q, w, u, time)
 
         def total(met: Scalars) -> Scalar:
@@ -276,14 +276,14 @@ class AdaptiveSource:
             met, before = (0.0,) * len(going.g), going.g
             for part in range(1, PARTS_PER_STEP):
                 time = at.begin + (part / PARTS_PER_STEP) * at.length
-                g = happening(*state_at(manifold, at, time), u, time)
+                g = event_values(*state_at(manifold, at, time), u, time)
                 met, before = _either(met, watch.crossed(before, g)), g
-            g = happening(at.q, at.w, u, at.time)
+            g = event_values(at.q, at.w, u, at.time)
             met = _either(met, watch.crossed(before, g))
             taken = at.steps > going.at.steps
             return _Going(at, chosen(taken, g, going.g), chosen(taken, met, going.met))
 
-        g = happening(at.q, at.w, u, at.time)
+        g = event_values(at.q, at.w, u, at.time)
         g = tuple(np.where(side == 0.0, x, side) for x, side in zip(g, sides, strict=True))
         last: _Going = while_loop(
             goes_on, attempt, _Going(at, g, (0.0,) * len(g)), MOST_STEPS

@@ -17,7 +17,7 @@ from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.integrators.methods import METHODS
 
 __all__ = [
-    "OWN",
+    "ADDRESS_PARAMETERS",
     "PARTED",
     "check_parts",
     "digest_of",
@@ -29,7 +29,7 @@ __all__ = [
 PARTED: ContextVar[Any] = ContextVar("PARTED", default=None)
 """The parts that this process computes in the run that it starts; None for undivided robots."""
 
-OWN = ("tables", "partition")
+ADDRESS_PARAMETERS = ("tables", "partition")
 """Run-time parameters that hold addresses, which differ between processes."""
 
 REFUSED = {
@@ -107,22 +107,22 @@ def check_parts(model: Model, partition: Any, exchange: Any, options: Mapping[st
 def run_digest(setup: Any, system: Any, checkpoint: Any) -> str:
     """Return a text that differs between processes unless they start the same run."""
     numbers = (setup.begin, setup.dt, setup.steps, setup.record_every, setup.rtol, setup.atol)
-    told = (setup.method, setup.adaptive, setup.hold, checkpoint.step, *numbers)
-    return digest_of(system, told, checkpoint.arrays)
+    options = (setup.method, setup.adaptive, setup.hold, checkpoint.step, *numbers)
+    return digest_of(system, options, checkpoint.arrays)
 
 
-def digest_of(system: Any, told: tuple[Any, ...], arrays: Mapping[str, Any]) -> str:
+def digest_of(system: Any, options: tuple[Any, ...], arrays: Mapping[str, Any]) -> str:
     """Return a text that differs between processes with another system, options or start.
 
     Args:
         system: The system.
-        told: Options.
+        options: Of the run.
         arrays: Start, by name.
     """
     digest = hashlib.blake2b(digest_size=16)
     digest.update(system.key.encode())
-    digest.update(repr(told).encode())
-    parameters = {k: x for k, x in system.parameters().items() if k not in OWN}
+    digest.update(repr(options).encode())
+    parameters = {k: x for k, x in system.parameters().items() if k not in ADDRESS_PARAMETERS}
     for name, values in (*sorted(parameters.items()), *sorted(arrays.items())):
         digest.update(name.encode())
         digest.update(np.ascontiguousarray(values).tobytes())

@@ -47,7 +47,7 @@ from tiburon.trace.declared import is_traced
 __all__ = ["RunSetup", "carry_out", "check_control", "check_sensors"]
 
 
-NEEDED = ("method", "adaptive", "rtol", "atol", "dt", "begin", "steps", "record_every")
+RESUME_FIELDS = ("method", "adaptive", "rtol", "atol", "dt", "begin", "steps", "record_every")
 """Fields without which a run cannot be resumed."""
 
 
@@ -150,7 +150,7 @@ class RunSetup(NamedTuple):
         for name in changes:
             if name not in allowed:
                 raise OptionError("resume: keyword", allowed, name)
-        lacking = [name for name in NEEDED if run.header.setup.get(name) is None]
+        lacking = [name for name in RESUME_FIELDS if run.header.setup.get(name) is None]
         if lacking:
             raise RunFileError(
                 "run" if run.store is None else run.store.path,
@@ -424,7 +424,7 @@ PARTED_STEPS = 256
 """Steps of a call of a robot in parts: processes exchange messages in every step, and the clocks of
 two processes would not agree on another number."""
 
-GROWTH = 8
+MAX_CALL_GROWTH = 8
 """Factor by which the number of steps may grow from one call to the next."""
 
 FLOAT = np.dtype(np.float64)
@@ -546,7 +546,7 @@ class _Loop(NamedTuple):
                 # only as many steps as fit into a call, and no sudden growth
                 now = clock()
                 fitting = CHUNK_SECONDS * (run.done - done) / max(now - called, 1e-12)
-                limit = max(1, min(int(fitting), GROWTH * limit))
+                limit = max(1, min(int(fitting), MAX_CALL_GROWTH * limit))
             elif alone is not None:
                 # the same with less to check, until rows are handed on again
                 while run.done == end < steps and not run.outcomes and clock() < looked:

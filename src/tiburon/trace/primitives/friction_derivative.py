@@ -49,7 +49,9 @@ MIN_SLIP_SHARE = 1e-6
 PIVOT_CUT = 1e-11
 """Pivots of M below this times the first belong to indeterminate impulses."""
 
-TWICE = "derivatives of contact impulses have no derivatives themselves; differentiate once"
+SECOND_DERIVATIVE_ERROR = (
+    "derivatives of contact impulses have no derivatives themselves; differentiate once"
+)
 """What asking for second derivatives raises."""
 
 
@@ -87,13 +89,13 @@ class _AtSolution(Primitive):
         self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
     ) -> list[int]:
         """Raise an error: there are no second derivatives."""
-        raise TraceError(TWICE)
+        raise TraceError(SECOND_DERIVATIVE_ERROR)
 
     def adjoint(
         self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
     ) -> list[int]:
         """Raise an error: there are no second derivatives."""
-        raise TraceError(TWICE)
+        raise TraceError(SECOND_DERIVATIVE_ERROR)
 
 
 class _Modes:
