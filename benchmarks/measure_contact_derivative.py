@@ -29,7 +29,7 @@ NOTE = (
 
 
 def run(duration: float) -> Iterator[Figure]:
-    """Measure a batch on one thread.
+    """Measure one robot, and a batch on one thread.
 
     Args:
         duration: Time to spend on each side [s].
@@ -53,6 +53,7 @@ def run(duration: float) -> Iterator[Figure]:
     step, derivative = _kernels(model, world)
     _compare(model, world, step, q, v, tau, z)
 
+    yield _single(step, derivative, (q, v, tau, z), points, duration)
     generator = np.random.default_rng(3)
     many = np.broadcast_to(q, (SIZE, model.nq)).copy()
     rates = v + 0.02 * generator.standard_normal((SIZE, model.nv))
@@ -80,24 +81,49 @@ def run(duration: float) -> Iterator[Figure]:
     )
 
 
+def _single(step: Any, derivative: Any, state: Any, points: int, duration: float) -> Figure:
+    """Measure calls for one robot: position, velocity, joint force and contact states."""
+    q, v, tau, z = state
+    rate = v + 0.02 * np.random.default_rng(3).standard_normal(len(v))
+    held, clock = np.concatenate([tau, z]), np.array([0.0, STEP, STEP, 0.0])
+    own = np.ascontiguousarray(z[:points])
+    ends, found = step(q, rate, held, clock), derivative(q, rate, tau, own)
+    times = measure(
+        {
+            "ours": lambda: derivative(q, rate, tau, own, out=found),
+            "step": lambda: step(q, rate, held, clock, out=ends),
+        },
+        duration=duration,
+    )
+    return Figure(
+        "derivative of a contact step, quadruped, one robot",
+        times["ours"],
+        "the step",
+        times["step"],
+        MUST,
+        AIM,
+        note=NOTE,
+    )
+
+
 def _kernels(model: Any, world: Any) -> tuple[Any, Any]:
     """Return the kernels of a step, and of its derivative."""
-    from functools import partial
-
     from tiburon.actuation.rigid_contact import RigidContact
     from tiburon.simulation.contact_linearization import contacts_of, step_kernel_of
     from tiburon.simulation.step import StepSource, step_kernel
     from tiburon.simulation.system import System
 
     system = System(model, world, [RigidContact.of(model, world)], steps=True)
-    step = step_kernel(StepSource(system, "rk4"), "many")
+    step = step_kernel(StepSource(system, "rk4"))
     contacts = contacts_of(model, world, "rigid", None)
     kernel = step_kernel_of(model, world, contacts)
 
-    def derivative(q: Any, v: Any, tau: Any, z: Any, **delivery: Any) -> Any:
-        return kernel(q, v, tau, STEP, z, contacts.numbers, **delivery)
+    length = np.array(STEP)
 
-    return step, partial(derivative)
+    def derivative(q: Any, v: Any, tau: Any, z: Any, **delivery: Any) -> Any:
+        return kernel(q, v, tau, length, z, contacts.numbers, **delivery)
+
+    return step, derivative
 
 
 def _compare(model: Any, world: Any, step: Any, q: Any, v: Any, tau: Any, z: Any) -> None:

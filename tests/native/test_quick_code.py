@@ -210,3 +210,23 @@ def test_a_first_batch_compiles_no_code_for_one_case(quick):
     assert found.__self__.has_kernel()
     assert bits(tb.forward_dynamics(model, *one)) == bits(many[1])
     assert bits(tb.forward_dynamics(model, *state)) == bits(many)
+
+
+def test_long_runs_compile_optimized_code_alone(quick, monkeypatch):
+    """Quick code would be of no use: steps that are counted in advance take optimized code."""
+    stages = []
+    obtain = code._Origin.obtain
+
+    def counted(self, wanted, *args, **kwargs):
+        found = obtain(self, wanted, *args, **kwargs)
+        if "step" in self._source.name:
+            stages.append(found[0])
+        return found
+
+    monkeypatch.setattr(code._Origin, "obtain", counted)
+    for steps, expected in ((3, ["quick one"]), (6, ["one"])):
+        stages.clear()
+        code.forget_codes()
+        tb.simulate(tb.load("double_pendulum"), steps * 1e-3, dt=1e-3, method="rk4", progress=False)
+        assert stages == expected
+        cache.clear_cache()

@@ -241,10 +241,15 @@ class _Function:
         """Whether there is code of any kind."""
         return self._address != 0
 
-    def load_first(self) -> dict[str, Any]:
-        """Load the best code there is, or compile what a first call takes; return its header."""
+    def load_first(self, cases: int = 0) -> dict[str, Any]:
+        """Load the best code there is, or compile what first calls take; return its header.
+
+        Args:
+            cases: How many are going to be computed, if that is known.
+        """
         quick: Stage = "quick one" if self._part == "one" else "quick many"
-        return self._load((self._part, quick) if quick_code_wanted() else (self._part,))
+        many = cases > QUICK_CASES or not quick_code_wanted()
+        return self._load((self._part,) if many else (self._part, quick))
 
     def _load(self, stages: Sequence[Stage], *, announce: bool = True) -> dict[str, Any]:
         stage, module, code, header = self._origin.obtain(stages, self._module, announce=announce)
@@ -340,12 +345,13 @@ class Code:
         many: The function for many cases.
     """
 
-    def __init__(self, source: Source, part: Part = "one") -> None:
+    def __init__(self, source: Source, part: Part = "one", cases: int = 0) -> None:
         """Compile one part, or load it.
 
         Args:
             source: The source of the program.
             part: The part that is needed first.
+            cases: How many it is going to compute, if that is known.
         """
         origin = _Origin(source)
         self.one, self.many = _Function(origin, "one"), _Function(origin, "many")
@@ -353,7 +359,7 @@ class Code:
         self._seconds = 0.0
         self._called: dict[int, Callable[..., int]] = {}
         first = self.one if part == "one" else self.many
-        self.signature = Signature.from_header(first.load_first())
+        self.signature = Signature.from_header(first.load_first(cases))
 
     @property
     def one_address(self) -> int:
@@ -550,12 +556,13 @@ _codes: OrderedDict[str, Code | InterpretedCode] = OrderedDict()
 _codes_lock = threading.Lock()
 
 
-def code_for(source: Source, part: Part = "one") -> Code | InterpretedCode:
+def code_for(source: Source, part: Part = "one", cases: int = 0) -> Code | InterpretedCode:
     """Return the code of a program; compile it on first use.
 
     Args:
         source: The source of the program.
         part: The part that is needed first; the other one is compiled when it is needed.
+        cases: How many it is going to compute, if that is known.
     """
     native = native_code_wanted()
     key = f"{'native' if native else 'interpreted'} {source.key}"
@@ -564,7 +571,7 @@ def code_for(source: Source, part: Part = "one") -> Code | InterpretedCode:
         if found is not None:
             _codes.move_to_end(key)
             return found
-    made = Code(source, part) if native else InterpretedCode(source)
+    made = Code(source, part, cases) if native else InterpretedCode(source)
     with _codes_lock:
         # another thread may have been quicker; both results are equal
         found = _codes.setdefault(key, made)

@@ -95,6 +95,7 @@ def make_kernel(
     *,
     part: Part = "one",
     first: Part = "one",
+    cases: int = 0,
 ) -> Callable[..., Any]:
     """Compile a program, or load it from the cache, and bind its parameters.
 
@@ -106,13 +107,15 @@ def make_kernel(
         part: "many" for a kernel that is called with batches only: it takes the checked path, and
             the function for one case is compiled when it is first needed.
         first: The function that the first call needs; the other one is compiled when it is needed.
+        cases: How many are going to be computed, if that is known: for many, code is optimized.
 
     Returns:
         A callable. Its arguments are the program's, for one case or with leading batch
         dimensions; keywords: `out`, `errors` ("raise" or "flag"), `threads`, and any parameter
         by name, also one row per case. `callable.__self__` has the kernel's attributes.
     """
-    kernel = Kernel(source, parameters or {}, named_parameters, part=part, first=first)
+    code = code_for(source, part if part == "many" else first, cases)
+    kernel = Kernel(source, parameters or {}, named_parameters, code, part, first)
     return kernel.builtin()
 
 

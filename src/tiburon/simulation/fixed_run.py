@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tiburon.arrays import NDArray
-from tiburon.native.code import Code
+from tiburon.native.code import Code, Part
 from tiburon.native.engine import LONG_ROW
 from tiburon.native.kernel import Kernel
 from tiburon.native.row_loop import AddressTable, Job, RowLoop, address_of
@@ -78,10 +78,22 @@ class BoundStep:
     """The kernel of one step, with the parameters of a run."""
 
     def __init__(
-        self, source: StepSource, parameters: Mapping[str, Any], cases: int | None
+        self,
+        source: StepSource,
+        parameters: Mapping[str, Any],
+        cases: int | None,
+        steps: int = 0,
     ) -> None:
-        """Compile the step, or load it from the cache; `cases` is None for one robot."""
-        step = step_kernel(source, "one" if cases is None else "many")
+        """Compile the step, or load it from the cache; `cases` is None for one robot.
+
+        Args:
+            source: Of the step.
+            parameters: Those of the run.
+            cases: How many robots there are; None for one, singly.
+            steps: How many steps are going to be taken, if that is known.
+        """
+        part: Part = "one" if cases is None else "many"
+        step = step_kernel(source, part, steps * (cases or 1))
         kernel, self.rows = bind_parameters(step, parameters, cases)
         self.kernel: Kernel = kernel.__self__  # type: ignore[attr-defined]
         self.widths, self.chained = source.widths, source.chained
@@ -433,7 +445,8 @@ class FixedRun(RunCases):
 
         step = system.kept.get(method) if events is None and not parameters else None
         if step is None:
-            step = BoundStep(StepSource(system, method, events), parameters, cases)
+            source = StepSource(system, method, events)
+            step = BoundStep(source, parameters, cases, setup.steps)
             if events is None and not parameters:
                 system.kept[method] = step
         self._step: BoundStep = step

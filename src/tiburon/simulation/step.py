@@ -392,7 +392,7 @@ class StepSource:
         return (before, signs(g)), crossed > 0.0
 
 
-def step_kernel(source: StepSource, part: "Part" = "one") -> Callable[..., Any]:
+def step_kernel(source: StepSource, part: "Part" = "one", cases: int = 0) -> Callable[..., Any]:
     """Return the kernel of a step; runs of one system share it while its parameters are equal.
 
     Binding parameters takes as long as hundreds of steps of a small robot.
@@ -400,13 +400,14 @@ def step_kernel(source: StepSource, part: "Part" = "one") -> Callable[..., Any]:
     Args:
         source: Of the kernel.
         part: "many" if it is called with batches.
+        cases: How many steps it is going to compute, if that is known.
     """
     from tiburon.native.kernel import make_kernel
 
     key, kept, parameters = ("step", source.key), source.system.kept, source.system.parameters()
     known: tuple[dict[str, Any], Callable[..., Any]] | None = kept.get(key)
     if known is None or known[0] != parameters:
-        known = parameters, make_kernel(source, parameters, part=part)
+        known = parameters, make_kernel(source, parameters, part=part, cases=cases)
     put_latest(kept, key, known)
     return known[1]
 
