@@ -5,7 +5,15 @@ import typing
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tiburon.errors import DomainError, ModelError, NonFiniteError, OptionError, ShapeError, shown
+from tiburon.errors import (
+    BY_JOINT,
+    DomainError,
+    ModelError,
+    NonFiniteError,
+    OptionError,
+    ShapeError,
+    shown,
+)
 
 
 def positive(argument: str, value: object, unit: str = "") -> float:
@@ -119,12 +127,14 @@ def unusable_element(value: object) -> str | None:
 
 
 def refuse_unusable(argument: str, value: object) -> None:
-    """Raise `DomainError` if elements of an array are masked or complex.
+    """Raise an error for dictionaries, and for arrays whose elements are masked or complex.
 
     Args:
         argument: Name of the argument.
         value: What was given for it; other values are left to their own checks.
     """
+    if isinstance(value, dict):
+        raise ShapeError(argument, "an array", "a dictionary", advice=BY_JOINT)
     found = unusable_element(value)
     if found is not None:
         raise DomainError(

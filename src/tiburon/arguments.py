@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from tiburon.argument_checks import is_number, is_numeric, is_whole
 from tiburon.arrays import ArrayLike
-from tiburon.errors import ArgumentError, TiburonError, shown
+from tiburon.errors import BY_JOINT, ArgumentError, TiburonError, shown
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -141,7 +141,10 @@ def mismatch(
     hints = _hints(annotated)
     for name, value in given.items():
         if name in hints and not _fits(hints[name], value):
-            return ArgumentError(where, name, _words(hints[name]), shown(value))
+            expected, words = _words(hints[name]), shown(value)
+            if isinstance(value, dict) and expected.startswith("numbers"):
+                words += f"; {BY_JOINT}"
+            return ArgumentError(where, name, expected, words)
     return None
 
 

@@ -188,6 +188,10 @@ class UnknownNameError(ModelError, LookupError):
         super().__init__(message, name=name)
 
 
+BY_JOINT = "model.joint_array(values, of=...) makes an array from values by joint name"
+"""Advice where values of all joints are given as a dictionary."""
+
+
 class ArgumentError(TiburonError, TypeError):
     """An argument of the wrong kind.
 

@@ -16,7 +16,7 @@ import numpy as np
 from tiburon.argument_checks import refuse_unusable
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
-from tiburon.errors import DomainError, ModelError, NonFiniteError, ShapeError
+from tiburon.errors import DomainError, ModelError, NonFiniteError, ShapeError, shown
 from tiburon.model.joints import Joint
 from tiburon.model.joints.coupled import Coupled
 from tiburon.model.parts import NamedParts
@@ -252,6 +252,46 @@ class StateSpace(NamedParts):
         """Return the same position with quaternions of length 1, shape (..., nq)."""
         return over_joints(self.joints, lambda joint, x: joint.normalize(x), (self._q("q", q), "q"))
 
+    @public
+    def joint_array(self, values: Mapping[str, ArrayLike], *, of: str = "q") -> Array:
+        """Return q or v of the whole robot from values by joint name; `by_joint` is the inverse.
+
+        Inside a function passed to `tiburon.compile` the values may be traced.
+
+        Args:
+            values: By joint name, shape (..., nq or nv of the joint), or a scalar for a joint with
+                one variable; leading dimensions broadcast. Other joints are neutral or at rest.
+            of: "q" for positions [m or rad], "v" for velocities, accelerations and forces.
+
+        Returns:
+            Shape (..., nq) or (..., nv).
+
+        Example:
+            ``forward_kinematics(arm, arm.joint_array({"elbow": 0.5}))``
+        """
+        if not isinstance(values, Mapping):
+            raise ShapeError("values", "values by joint name", shown(values))
+        return spread(self, values, (), of=of, argument="values")
+
+    @public
+    def by_joint(self, values: ArrayLike, *, of: str = "q") -> dict[str, Array]:
+        """Return values by joint name, of all joints that move.
+
+        Args:
+            values: Shape (..., nq) or (..., nv).
+            of: "q" for positions [m or rad], "v" for velocities, accelerations and forces.
+
+        Returns:
+            In the order of the joints, shape (..., nq or nv of the joint); views of an array.
+
+        Example:
+            ``arm.by_joint(forward_dynamics(arm, q, v, tau), of="v")["elbow"]``
+        """
+        places = {name: self.slice(name, of=of) for name in self.moving_joint_names}
+        words = self.describe_q() if of == "q" else self.describe_v()
+        array = _checked(values, self.nq if of == "q" else self.nv, "values", words)
+        return {name: array[..., place] for name, place in places.items()}
+
     def _q(self, argument: str, value: ArrayLike) -> Array:
         return _checked(value, self.nq, argument, self.describe_q())
 
@@ -426,8 +466,10 @@ def _turn_angles(share: Array, most: float) -> Array:
     return 0.5 * (low + high)
 
 
-def spread(parts: NamedParts, tau: Any, joints: Iterable[str]) -> NDArray[np.float64]:
-    """Return the joint forces of a robot from those of some of its joints.
+def spread(
+    parts: StateSpace, tau: Any, joints: Iterable[str], *, of: str = "v", argument: str = "tau"
+) -> NDArray[np.float64]:
+    """Return the joint forces of a robot, or other values, from those of some of its joints.
 
     Args:
         parts: The robot.
@@ -435,22 +477,26 @@ def spread(parts: NamedParts, tau: Any, joints: Iterable[str]) -> NDArray[np.flo
             (..., sum of their nv), or forces by joint name, each of shape (..., nv of the joint) or
             a scalar for a joint with one degree of freedom.
         joints: Names of the joints, where `tau` does not name them.
+        of: "v", or "q" for positions.
+        argument: Name of `tau`, for messages.
 
     Returns:
-        Joint force, shape (..., nv); zero at the joints left out.
+        Joint force, shape (..., nv), or position; neutral at the joints left out.
     """
     if isinstance(tau, Mapping):
         names: Sequence[str] = tuple(tau)
-        given = [_force_of(parts, name, tau[name]) for name in names]
+        given = [_value_of(parts, name, tau[name], of, argument) for name in names]
     else:
         names = tuple(joints)
-        count = len(parts.indices(names, of="v"))
+        count = len(parts.indices(names, of=of))
         words = f"{count} (of {_listed(names)})"
-        given = [_checked(tau, count, "tau", words)]
+        given = [_checked(tau, count, argument, words)]
     _refuse_twice(parts, names)
     shape = np.broadcast_shapes(*(force.shape[:-1] for force in given))
-    total = np.zeros((*shape, parts.nv), like=_anything(given))
-    places = parts.indices(names, of="v")
+    rest = parts.neutral() if of == "q" else np.zeros(parts.nv)
+    total = np.zeros((*shape, len(rest)), like=_anything(given))
+    total[...] = rest
+    places = parts.indices(names, of=of)
     start = 0
     for force in given:
         stop = start + force.shape[-1]
@@ -459,15 +505,16 @@ def spread(parts: NamedParts, tau: Any, joints: Iterable[str]) -> NDArray[np.flo
     return total
 
 
-def _force_of(parts: NamedParts, name: str, value: Any) -> NDArray[Any]:
-    """Return the force of one joint given by name; a scalar for one degree of freedom."""
-    joint = parts.joint(name)
-    refuse_unusable(f"tau[{name!r}]", value)
+def _value_of(parts: StateSpace, name: str, value: Any, of: str, argument: str) -> NDArray[Any]:
+    """Return the values of one joint given by name; a scalar for one variable."""
+    joint, place = parts.joint(name), parts.slice(name, of=of)
+    count = place.stop - place.start
+    refuse_unusable(f"{argument}[{name!r}]", value)
     array = as_traced(value) if current_graph() is not None else np.asarray(value)
-    if array.ndim == 0 and joint.nv == 1:
+    if array.ndim == 0 and count == 1:
         array = array.reshape(1)
-    words = f"{joint.nv} (of the {joint.kind} joint {name!r})"
-    return _checked(array, joint.nv, f"tau[{name!r}]", words)
+    words = f"{count} (of the {joint.kind} joint {name!r})"
+    return _checked(array, count, f"{argument}[{name!r}]", words)
 
 
 def _checked(value: Any, size: int, argument: str, words: str) -> NDArray[Any]:
