@@ -208,6 +208,41 @@ def test_pictures_are_arrays_that_show_the_motion():
         env.close()
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*Box observation space")
+@pytest.mark.parametrize("mode", ["human", "rgb_array"])
+def test_the_checker_of_gymnasium_accepts_how_tasks_are_drawn(mode):
+    """Its own render check, of every mode that the metadata lists; then a vector of them."""
+    pytest.importorskip("viser", reason="needs viser: pip install 'tiburon[view]'")
+    try:
+        env = gymnasium.make("tiburon/CartPole-v0", render_mode=mode)
+        check_env(env.unwrapped)
+        env.close()
+        several = gymnasium.make_vec("tiburon/CartPole-v0", num_envs=3, render_mode=mode)
+    except tb.DomainError as missing:
+        pytest.skip(f"no browser: {missing}")
+    try:
+        assert several.render_mode == mode
+        several.reset(seed=0)
+        several.step(several.action_space.sample())
+        drawn = several.render()
+        if mode == "human":
+            assert drawn is None
+            assert several.unwrapped.url.startswith("http")
+        else:
+            (picture,) = drawn
+            assert picture.shape == (360, 480, 3)
+            assert picture.dtype == np.uint8
+            assert np.ptp(picture) > 100
+    finally:
+        several.close()
+
+
+def test_modes_of_drawing_that_are_none_are_refused():
+    with pytest.raises(tb.OptionError, match="render_mode: expected None or 'human'"):
+        gym.VectorEnv("cart_pole", 2, render_mode="ansi")
+
+
 def test_pictures_without_a_browser_are_refused_at_once(monkeypatch):
     monkeypatch.setenv("TIBURON_BROWSER", "no-such-browser")
     with pytest.raises(tb.DomainError, match="no-such-browser; install one, or set"):
