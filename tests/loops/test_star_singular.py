@@ -149,9 +149,9 @@ def test_method_ii_of_the_dual_arm_serves_every_pose(kind):
         np.testing.assert_allclose(first_method.vd, found.vd, atol=1e-8 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("arms", [2, 4])
-def test_free_components_of_the_source_are_zero(arms):
+def test_free_components_of_the_source_are_zero():
     """L1103: full pivoting, free components zero; arms after the first lose one each."""
+    arms = 3
     rng = np.random.default_rng(arms)
     base = _pose(rng)
     poses = [stretched("wrist")] * arms + [BENT]
