@@ -349,3 +349,38 @@ def test_derivatives_by_added_mass_are_those_by_its_components():
     found = tb.parameter_derivatives(kernel, q, v, tau, by=name)[name]
     up, down = (kernel(q, v, tau, parameters={name: x}) for x in (h, -h))
     np.testing.assert_allclose(found, (up - down) / (2.0 * h), rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("most_native", [64, 0])
+def test_impacts_of_other_geometry_are_those_of_robots_built_with_it(most_native, monkeypatch):
+    """Gaps, and what overlaps, are those of each case; by sweeps, and solved exactly."""
+    monkeypatch.setattr("tiburon.functions.contact.MOST_NATIVE", most_native)
+    hull = tb.Body("hull", joint=tb.Free("float"), inertia=tb.Inertia.box(5.0, (0.3, 0.2, 0.1)))
+    hip = tb.Revolute("hip", (0, 1, 0), pose=tb.Pose(translation=(0.2, 0, -0.1)))
+    leg = tb.Body("leg", "hull", joint=hip, inertia=tb.Inertia.box(1.0, (0.1, 0.1, 0.2)))
+    ankle = tb.Fixed("ankle", pose=tb.Pose(translation=(0, 0, -0.2)))
+    shoe = tb.Body("shoe", "leg", joint=ankle, inertia=tb.Inertia.box(0.2, (0.1, 0.1, 0.1)))
+    points = [tb.ContactPoint("toe", "shoe", (0.05, 0, 0)), tb.ContactPoint("belly", "hull")]
+    model = tb.Model("hopper", [hull, leg, shoe], contacts=points)
+    floor = tb.World(ground=tb.Ground(static_friction=0.6, restitution=0.3))
+    values = {"ankle.translation.z": np.array([-0.3, -0.1, -0.2]), "hip.rotation.x": 0.2}
+    built = [
+        tb.with_parameters(
+            model, {"ankle.translation.z": z, "hip.rotation.x": values["hip.rotation.x"]}
+        )
+        for z in values["ankle.translation.z"]
+    ]
+    q = np.tile(model.neutral(), (3, 1))
+    height = model.slice("float").stop - 1
+    for k, robot in enumerate(built):
+        q[k, height] -= tb.contacts(robot, q[k], world=floor).gap.min()
+    v = np.array([0.1, 0.2, -0.1, 0.3, 0.0, -1.5, 0.4])
+    found = tb.impact(model, q, v, world=floor, parameters=values)
+    for k, robot in enumerate(built):
+        expected = tb.impact(robot, q[k], v, world=floor)
+        assert expected.impulses[0, 2] > 1.0
+        np.testing.assert_allclose(found.v[k], expected.v, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(found.impulses[k], expected.impulses, rtol=0, atol=1e-12)
+    # what the first robot touches, the second would not reach
+    with pytest.raises(tb.DomainError, match=r"contact 'toe'.*got a penetration of 0.202 m"):
+        tb.impact(model, q[1], v, world=floor, parameters={"ankle.translation.z": -0.3})

@@ -25,18 +25,19 @@ from tiburon.contact.geometry.contact_geometry import ContactGeometry
 from tiburon.errors import DomainError, ModelError, ModelWarning, UnknownNameError, shown
 from tiburon.functions.contact_parameters import surfaces_by_name
 from tiburon.functions.keywords import MODEL_CALL, WORLD_CALL
-from tiburon.functions.library import INERTIA, LibraryFunction, check_places, inputs_of
+from tiburon.functions.library import GEOMETRY, INERTIA, LibraryFunction, check_places, inputs_of
 from tiburon.functions.parameters import (
     CaseRows,
     dynamics_parameters,
     geometry_of,
     lead_of,
     model_of_case,
+    vary,
 )
 from tiburon.model import WORLD, Model, TracedClosure, World
 from tiburon.model.configuration import as_batch
 from tiburon.model.contact_kinds import contact_kind
-from tiburon.model.parameters import Parameter, plain, read_values, with_value
+from tiburon.model.parameters import PLACEMENT, Parameter, plain, read_values, with_value
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
@@ -257,7 +258,8 @@ def _called(
 ) -> Any:
     """Call a function of contacts: dimensions and materials are arguments, the rest is code."""
     form = tuple(candidate.form() for candidate in candidates)
-    numbers = located(model, candidates, np.array(numbers_of(candidates)), arrays[0], time)
+    own = np.array(numbers_of(candidates))
+    numbers = located(model, candidates, own, arrays[0], time, geometry)
     given: Any = {} if time is None else {"time": time}
     if geometry is not None:
         given["parameters"] = geometry
@@ -270,6 +272,7 @@ def located(
     numbers: Array,
     q: ArrayLike,
     time: ArrayLike | None = None,
+    geometry: CaseRows | None = None,
 ) -> Array:
     """Return the numbers of candidates with contacts of meshes located in a configuration.
 
@@ -279,6 +282,7 @@ def located(
         numbers: As `numbers_of` lists them, with or without leading dimensions of cases.
         q: Position [m or rad], shape (..., nq).
         time: When [s], shape (...).
+        geometry: Placements that replace those of the robot.
 
     Returns:
         The same array without meshes, else one with leading dimensions of all cases.
@@ -290,12 +294,15 @@ def located(
 
     position = as_batch(q, model.nq, "q", model.describe_q())
     times = np.zeros(()) if time is None else np.asarray(time, dtype=np.float64)
-    lead = np.broadcast_shapes(position.shape[:-1], times.shape, numbers.shape[:-1])
+    moved = () if geometry is None else geometry[GEOMETRY].shape[:-1]
+    lead = np.broadcast_shapes(position.shape[:-1], times.shape, numbers.shape[:-1], moved)
     position = np.broadcast_to(position, (*lead, model.nq))
     parts = (part for one in candidates for part in (one.first, one.second) if one.is_located)
     names = sorted({part.body for part in parts} - {WORLD})
-    when: Any = {} if time is None else {"time": times}
-    R, p = forward_kinematics(model, position, names, **when)
+    given: Any = {} if time is None else {"time": times}
+    if geometry is not None:
+        given["parameters"] = geometry
+    R, p = forward_kinematics(model, position, names, **given)
     found = np.broadcast_to(numbers, (*lead, numbers.shape[-1])).copy()
     for case in np.ndindex(*lead):
         places = {name: (R[case][k], p[case][k]) for k, name in enumerate(names)}
@@ -566,9 +573,10 @@ def impact(
     )
     # water moves with the robot; all else of a world does not enter
     around = World(fluid=world.fluid) if world is not None and world.fluid is not None else None
-    numbers = located(model, candidates, numbers, q, time)
     call = _Collision(model, around, candidates, order, numbers, others, time)
-    check_overlap(contacts_among(model, candidates, q, time=time), "impact")
+    moved, geometry = call.placed
+    call = call._replace(numbers=located(moved, candidates, numbers, q, time, geometry))
+    check_overlap(contacts_among(moved, candidates, q, time=time, geometry=geometry), "impact")
     compute = call.native if len(names) <= MOST_NATIVE else call.unsolved
     parts = compute(q, v, given)
     call.solve_exactly(parts, q, v, given)
@@ -624,7 +632,8 @@ class _Collision(NamedTuple):
 
     def unsolved(self, q: ArrayLike, v: ArrayLike, given: Array) -> dict[str, Array]:
         """Return what is known before: no impulses, and a residual that says so."""
-        gap = contacts_among(self.model, self.candidates, q, time=self.time).gap
+        moved, geometry = self.placed
+        gap = contacts_among(moved, self.candidates, q, time=self.time, geometry=geometry).gap
         leads = (gap.shape[:-1], np.shape(v)[:-1], self.numbers.shape[:-1], lead_of(self.varied))
         cases = np.broadcast_shapes(*leads)
         shape = (*cases, gap.shape[-1])
@@ -648,6 +657,15 @@ class _Collision(NamedTuple):
             return {}
         known = dynamics_parameters(self.model, self.around or DEFAULT_WORLD)
         return {known[name]: array for name, array in read_values(known, self.others).items()}
+
+    @property
+    def placed(self) -> tuple[Model, CaseRows | None]:
+        """The robot with its geometry at run time, and that geometry; None where it is its own."""
+        given = {item.name: x for item, x in self.varied.items() if item.part == PLACEMENT}
+        if not given:
+            return self.model, None
+        found = vary(self.model, None, given)
+        return found.model, geometry_of(found.rows)
 
     def _of_case(
         self, case: tuple[Any, ...], cases: tuple[int, ...]
@@ -676,7 +694,7 @@ class _Collision(NamedTuple):
         ):
             whole = self._of_case(case, parts["residual"].shape)
             with at_time(time):
-                self._solve_case(parts, case, position, velocity, time, given, whole)
+                self._solve_case(parts, case, position, velocity, given, whole)
 
     def _cases(
         self, residual: Array, above: float, q: ArrayLike, v: ArrayLike
@@ -729,7 +747,6 @@ class _Collision(NamedTuple):
         case: tuple[Any, ...],
         q: Array,
         v: Array,
-        time: float,
         given: Array,
         whole: tuple[Model, World | None, Array],
     ) -> None:
@@ -737,7 +754,8 @@ class _Collision(NamedTuple):
         model, around, every = whole
         numbers: list[float] = []
         at = 0
-        gap = contacts_among(self.model, self.candidates, q, time=time).gap
+        form = self.options(self.candidates)[:1]
+        gap = np.asarray(_GEOMETRY.run(model, None, form, q, every)["gap"], dtype=np.float64)
         chosen: list[Candidate] = []
         points: list[int] = []
         start = 0
