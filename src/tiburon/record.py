@@ -63,17 +63,21 @@ def _make(cls: type[Any], slots: bool, eq: bool) -> type[Any]:
     items = tuple(found.values())
     if slots:
         cls = _with_slots(cls, [item.name for item in items])
+    by_place = [item.name for item in items if item.init and not item.kw_only]
     # where the standard functions look: `fields`, `replace`, the decorator of a subclass
-    cls.__dataclass_fields__ = found
-    cls.__dataclass_params__ = _PARAMETERS
-    cls.__match_args__ = tuple([item.name for item in items if item.init and not item.kw_only])
+    for name, mark in (("__dataclass_fields__", found), ("__dataclass_params__", _PARAMETERS)):
+        setattr(cls, name, mark)
     cls.__doc__ = cls.__doc__ or cls.__name__
-    made = {"__init__": _LateConstructor(cls, items, slots), "__repr__": _representation(items)}
+    made: dict[str, Any] = {
+        "__init__": _LateConstructor(cls, items, slots),
+        "__repr__": _representation(items),
+        "__match_args__": tuple(by_place),
+    }
     if eq:
         made |= _comparison([item.name for item in items if item.compare])
     if slots:
         made |= _state([item.name for item in items])
-    if cls.__setattr__ is not _refuse_setting:
+    if getattr(cls, "__setattr__", None) is not _refuse_setting:
         made |= {"__setattr__": _refuse_setting, "__delattr__": _refuse_deleting}
     for name, method in made.items():
         if name not in written:
@@ -99,16 +103,17 @@ def _own_fields(cls: type[Any]) -> dict[str, Field[Any]]:
         annotations = get_annotations(cls, format=Format.FORWARDREF)
     else:
         annotations = vars(cls).get("__annotations__", {})
-    found = {}
+    found: dict[str, Field[Any]] = {}
     for name, kind in annotations.items():
-        of_class = kind if isinstance(kind, str) else getattr(kind, "__origin__", None)
-        if of_class is ClassVar or str(of_class).startswith("ClassVar"):
+        written = kind.partition("[")[0] if isinstance(kind, str) else ""
+        of_class = kind is ClassVar or getattr(kind, "__origin__", None) is ClassVar
+        if of_class or written.endswith("ClassVar"):
             continue
-        given = getattr(cls, name, MISSING)
+        given: Any = getattr(cls, name, MISSING)
         if isinstance(given, MemberDescriptorType):
             # the slot of a base
             given = MISSING
-        item = given if isinstance(given, Field) else field(default=given)
+        item: Any = given if isinstance(given, Field) else field(default=given)
         if item.default.__class__.__hash__ is None:
             raise ValueError(f"field {name}: expected an immutable default, got {item.default!r}")
         item.name, item.type, item._field_type = name, kind, _FIELD
@@ -131,7 +136,9 @@ def _with_slots(cls: type[Any], names: Sequence[str]) -> type[Any]:
         content.pop(name, None)
     there = {name for base in cls.__mro__[1:] for name in vars(base).get("__slots__", ())}
     content["__slots__"] = tuple([name for name in names if name not in there])
-    return type(cls)(cls.__name__, cls.__bases__, content)
+    kind: Any = type(cls)
+    made: type[Any] = kind(cls.__name__, cls.__bases__, content)
+    return made
 
 
 class _LateConstructor:

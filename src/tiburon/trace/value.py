@@ -255,6 +255,13 @@ def _combine(rule: Callable[[Graph, int, int], int], a: Any, b: Any) -> Any:
     ):
         graph = a.graph
         x, y = a.node, b.node
+    # then those with one number
+    elif type(b) is float and isinstance(a, Value) and a.graph.body is None:
+        graph = a.graph
+        x, y = a.node, graph.const(b)
+    elif type(a) is float and isinstance(b, Value) and b.graph.body is None:
+        graph = b.graph
+        x, y = graph.const(a), b.node
     else:
         if (isinstance(a, np.ndarray) and a.ndim) or (isinstance(b, np.ndarray) and b.ndim):
             return NotImplemented

@@ -91,8 +91,8 @@ NEWTON_STEPS = 5
 by 1e-6, the second by 1e-12."""
 
 TURN_TOLERANCE = 1e-8
-"""Angle by which the force of a cone turns in a step, below which Newton's method ends: what is left
-is about its square."""
+"""Angle by which the force of a cone turns in a step, below which Newton's method ends: about its
+square is left."""
 
 FAILED_STEP_VIOLATION = 1e-2
 """Violation of a friction cone relative to its force, above which a step of Newton's method counts
