@@ -80,6 +80,8 @@ BASE_Q = Free("base").neutral()
 BASE = len(BASE_Q), Free.nv
 """Position and velocity variables of a floating base."""
 
+Scalars = tuple[Scalar, ...]
+
 Key = tuple[str, int]
 """Rows of a part: ("handle", body), six; ("base", part), six; ("loop", row), one."""
 
@@ -358,14 +360,13 @@ def open_part(cut: Cut, state: CutState, _: None) -> tuple[Message, Factored]:
     else:
         root = base_acceleration(gravity)
     passes = _on_tape(plan, _passes, cut, gravity, root)
-    columns, biases, inverse, kept, factors = passes(list(q), v, tau, state.loops)
-    roots = [np.sqrt(x) for x in inverse]
-    alone = [x * root for x, root in zip(kept, roots, strict=True)]
-    G = [{i: x * roots[i] for i, x in sorted(column.items())} for column in columns]
-    a = [
-        sum((x * alone[i] for i, x in column.items()), start=known)
-        for column, known in zip(G, biases, strict=True)
-    ]
+    G, a, inverse, kept, factors = passes(list(q), v, tau, state.loops)
+    place = 0
+    for key in part.keys:
+        if not _is_scaled(plan, key):
+            for k in range(place, place + _width(key)):
+                G[k], a[k] = _scaled(G[k], a[k], inverse, kept)
+        place += _width(key)
     matrix = [[column.get(i, 0.0) for column in G] for i in range(plan.nv)]
     # the rows of a base come first, and its columns are triangular already
     ready = BASE[1] if floats else 0
@@ -386,8 +387,9 @@ def _passes(
 ) -> tuple[list[Row], list[Scalar], list[Scalar], list[Scalar], Kept]:
     """Return what the recursions over a part find.
 
-    These are columns L^-T J^T and accelerations of its rows without joint accelerations, D^-1,
-    L^-T (tau - C), and the factors of its metric.
+    These are columns G and accelerations a of its rows, D^-1, L^-T (tau - C), and the factors of
+    its metric; columns L^-T J^T and accelerations without joint accelerations for rows that are not
+    scaled yet (`_is_scaled`).
     """
     part, plan = cut.part, cut.plan
     at, moving_at = JointVector(list(q)), JointVector(list(v))
@@ -409,8 +411,69 @@ def _passes(
         inverse = list(metric.inverse_D)
         free = {i: t - c for i, (t, c) in enumerate(zip(tau, C, strict=True))}
         pushed = metric.solve_transpose(free)
-    kept = [pushed.get(i, 0.0) for i in range(plan.nv)]
+        kept = [pushed.get(i, 0.0) for i in range(plan.nv)]
+        place = 0
+        for key in part.keys:
+            if _is_scaled(plan, key):
+                rows = slice(place, place + _width(key))
+                columns[rows], biases[rows] = _scaled_on_path(
+                    plan, _place(part, key), columns[rows], biases[rows], inverse, kept
+                )
+            place += _width(key)
     return columns, biases, inverse, kept, Kept.of(factors)
+
+
+def _is_scaled(plan: Plan, key: Key) -> bool:
+    """Return whether visits of bodies scale the columns of some rows: those of one path."""
+    return key[0] != "loop" and not plan.has_couplings
+
+
+def _scaled(
+    column: Row, known: Scalar, inverse: Sequence[Scalar], pushed: Sequence[Scalar]
+) -> tuple[Row, Scalar]:
+    """Return D^-1/2 times a column, and the acceleration of its row."""
+    roots = {i: np.sqrt(inverse[i]) for i in sorted(column)}
+    scaled = {i: column[i] * root for i, root in roots.items()}
+    return scaled, sum((x * (pushed[i] * roots[i]) for i, x in scaled.items()), start=known)
+
+
+def _scaled_on_path(
+    plan: Plan,
+    start: int,
+    columns: Sequence[Row],
+    known: Sequence[Scalar],
+    inverse: Sequence[Scalar],
+    pushed: Sequence[Scalar],
+) -> tuple[list[Row], list[Scalar]]:
+    """Return what `_scaled` does for the columns of a handle, body by body on its path."""
+
+    def scale(
+        body: PlanBody, a: Scalars, entries: tuple[Scalars, ...], inverse: Scalars, pushed: Scalars
+    ) -> tuple[tuple[tuple[Scalars, ...], Scalars], Scalars]:
+        scaled: list[Scalars] = []
+        for row, d, u in zip(entries, inverse, pushed, strict=True):
+            root = np.sqrt(d)
+            alone = u * root
+            scaled.append(tuple(x * root for x in row))
+            a = tuple(total + x * alone for total, x in zip(a, scaled[-1], strict=True))
+        return (tuple(scaled), a), a
+
+    def of_bodies(values: Callable[[int], Any]) -> list[tuple[Any, ...]]:
+        return [tuple(map(values, range(body.v.start, body.v.stop))) for body in plan.bodies]
+
+    own = (
+        of_bodies(lambda i: tuple(column.get(i, 0.0) for column in columns)),
+        of_bodies(lambda i: inverse[i]),
+        of_bodies(lambda i: pushed[i]),
+    )
+    ways = to_root(plan, plan.bodies[start], scale, tuple(known), *own)
+    found: list[Row] = [{} for _ in columns]
+    for body, (rows, _) in ways:
+        for i, row in enumerate(rows, start=body.v.start):
+            for column, x in zip(found, row, strict=True):
+                column[i] = x
+    _, (_, total) = ways[-1]
+    return found, list(total)
 
 
 def _place(part: CutPart, key: Key) -> int:
