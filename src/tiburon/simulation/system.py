@@ -1187,23 +1187,49 @@ class System:
     ) -> tuple[str, str] | None:
         """Return the contact point for which a step failed, and what is wrong with it.
 
-        None if the impulses meet the tolerance. Arguments are floats, as of `touch`.
+        None if the impulses meet the tolerance. Arguments are floats, as of `touch`. The step is
+        compiled: a solver that does not converge would iterate for a minute on floats.
         """
+        from tiburon.native.kernel import ProgramSource, make_kernel
+
         assert self.contact is not None
         element, _, at_p = self.contact
-        p = self._run_time(ELEMENTS)
 
-        def rates(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
-            return self.rates(q, w, u, time, p)
+        def run(given: Mapping[str, Any]) -> Any:
+            state: list[Any] = [scalars(given[name]) for name in ("q", "w", "u")]
+            q, w, u = state
+            p = self._run_time(ELEMENTS)
 
-        posed = self.posed_contact(manifold, rates, q, w, u, h, time, p)
-        found, _ = self._solved_contact(posed, w, u, h, time)
-        pressed, names = found.pressed, element.point_names
-        if pressed.left > MAX_CLOSING * pressed.approach:
-            return names[int(pressed.worst)], f"which goes on closing at {pressed.left:.2g} m/s"
-        if found.residual <= max(p[at_p][-1], MAX_CONTACT_RESIDUAL):
+            def rates(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
+                return self.rates(q, w, u, time, p)
+
+            posed = self.posed_contact(manifold, rates, q, w, u, given["h"], given["when"], p)
+            found, _ = self._solved_contact(posed, w, u, given["h"], given["when"])
+            pressed = found.pressed
+            return as_traced(
+                [pressed.left, pressed.approach, pressed.worst, found.residual, found.worst]
+            )
+
+        inputs = [
+            Input("q", (len(q),)),
+            Input("w", (len(w),)),
+            Input("u", (len(u),)),
+            Input("h", ()),
+            Input("when", ()),
+        ]
+        program = self.trace(run, inputs, "contact_failure")
+        kernel = make_kernel(ProgramSource(program), self.parameters())
+        given = (np.array(values, dtype=np.float64) for values in (q, w, u))
+        found, has_failed = kernel(*given, h, time, errors="flag")
+        if has_failed:
             return None
-        return names[int(found.worst)], f"of a residual of {found.residual:.2g}"
+        left, approach, closing, residual, worst = found
+        names = element.point_names
+        if left > MAX_CLOSING * approach:
+            return names[int(closing)], f"which goes on closing at {left:.2g} m/s"
+        if residual <= max(self._run_time(ELEMENTS)[at_p][-1], MAX_CONTACT_RESIDUAL):
+            return None
+        return names[int(worst)], f"of a residual of {residual:.2g}"
 
     def _loops_at(self, plan: Plan, q: Sequence[Scalar], x: Sequence[Scalar]) -> tuple[Any, ...]:
         """Return the Jacobian of closed loops and its rank cut; nothing for a tree."""
