@@ -1,5 +1,6 @@
 """Laws and tolerance of rigid contact in runs: lift-off, stacks, residuals, what is refused."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -63,6 +64,8 @@ def test_the_tolerance_bounds_the_residual_of_each_step():
 
 
 CUBE = (0.2, 0.2, 0.2)
+DOWN, ALONG, FRICTION = 0.15, 0.5, 0.5
+"""Velocity of a box that lands, down and along the ground [m/s]; coefficient of friction."""
 TWO = tb.Model("two", [box("light", 1.0, CUBE), box("heavy", 1e4, CUBE)])
 PILED = [1, 0, 0, 0, 0, 0, 0.1, 1, 0, 0, 0, 0, 0, 0.3]
 
@@ -117,6 +120,93 @@ def test_a_light_plate_stays_below_a_heavy_box_that_slides(ratio):
     assert np.abs(run.q[:, :7] - q[:7]).max() < 1e-9
     moved = np.linalg.norm(run.q[-1, 11:14] - q[11:14])
     assert moved == pytest.approx(0.5 * 0.01 - 0.5 * 0.5 * 9.81 * 0.01**2, abs=1e-8)
+
+
+def landing(mass, fractions, plates=1, tilt=0.0, speed=0.0, **options):
+    """Return runs of a box that lands with slip on light plates, and the length of its flight.
+
+    Args:
+        mass: Of each plate, relative to the box.
+        fractions: Shares of the fourth step at which the box lands.
+        plates: Number of plates, on top of each other.
+        tilt: Angle of gravity to the ground [rad].
+        speed: Of the plates along the ground [m/s].
+        options: Of the runs.
+    """
+    material = tb.ContactMaterial(FRICTION)
+    parts = [box(f"plate_{i}", 2.0 * mass, (0.6, 0.6, 0.02)) for i in range(plates)]
+    parts = [
+        replace(one, shapes=(replace(one.shapes[0], material=material),))
+        for one in (*parts, box("lander", 2.0, CUBE))
+    ]
+    names = ["world", *(one.name for one in parts)]
+    gravity = (9.81 * np.sin(tilt), 0.0, -9.81 * np.cos(tilt))
+    time = 1e-3 * (3.0 + np.asarray(fractions))
+    gap = DOWN * time - 0.5 * gravity[2] * time**2
+    q = [
+        np.broadcast_to([1, 0, 0, 0, 0, 0, 0.01 + 0.02 * i], (*time.shape, 7))
+        for i in range(plates)
+    ]
+    lander = np.zeros((*time.shape, 7))
+    lander[..., 0], lander[..., 6] = 1.0, 0.02 * plates + 0.1 + gap
+    run = tb.simulate(
+        tb.Model("landing", parts),
+        0.02,
+        q=np.concatenate([*q, lander], axis=-1),
+        v=[0, 0, 0, speed, 0, 0] * plates + [0, 0, 0, ALONG, 0, -DOWN],
+        world=tb.World(gravity=gravity, ground=tb.Ground(static_friction=FRICTION)),
+        contact_pairs=[(b, a) for a, b in itertools.pairwise(names)],
+        record_every=1,
+        **options,
+    )
+    return run, time
+
+
+@pytest.mark.parametrize(("plates", "tilt"), [(1, 0.0), (2, 0.0), (1, 0.2)])
+@pytest.mark.parametrize("mass", [1.0, 1e-2, 1e-4, 1e-6])
+def test_a_box_that_lands_with_slip_does_not_move_light_plates(mass, plates, tilt):
+    """Whenever within a step: impulses above and below act over the same time; closed form."""
+    # residuals are relative to the impulses of the box; moments have a hundred times the tolerance
+    tolerance = min(1e-8, 1e-6 * mass)
+    run, time = landing(mass, [0.1, 0.35, 0.5, 0.9], plates, tilt, contact_tolerance=tolerance)
+    assert run.status.tolist() == ["finished"] * 4
+    for i in range(plates):
+        there = [0.0, 0.0, 0.01 + 0.02 * i]
+        assert np.abs(run.q[..., 7 * i + 4 : 7 * i + 7] - there).max() < 2e-8
+    down, along = 9.81 * np.cos(tilt), 9.81 * np.sin(tilt)
+    left, speed = 0.02 - time, ALONG + along * time - FRICTION * (DOWN + down * time)
+    x = ALONG * time + 0.5 * along * time**2
+    x += speed * left + 0.5 * (along - FRICTION * down) * left**2
+    # what has landed may be open for a step, half of g h^2 high: friction then acts a step later
+    assert np.abs(run.q[-1, :, 7 * plates + 4] - x).max() < FRICTION * 9.81 * 1e-6
+
+
+@pytest.mark.parametrize("speed", [0.1, -0.1])
+def test_plates_that_slide_below_a_box_that_lands_stay_slow(speed):
+    """Whatever their mass: energy decreases, and plates go no further than their speed does."""
+    for mass in (1.0, 1e-2, 1e-4):
+        run, _ = landing(mass, 0.2, speed=speed)
+        assert run.status == "finished"
+        moved = np.abs(np.diff(run.q[:, 4]))
+        assert moved.max() <= 1e-3 * abs(speed)
+        weights = np.repeat([2.0 * mass, 2.0], 3)
+        linear, heights = run.v[:, [3, 4, 5, 9, 10, 11]], run.q[:, [6, 13]]
+        energy = 0.5 * linear**2 @ weights + 9.81 * heights @ weights[::3]
+        assert np.diff(energy).max() < 1e-12
+    exact, _ = landing(1.0, 0.2, speed=speed, contact="exact")
+    for dt in (1e-3, 2.5e-4):
+        run, _ = landing(1.0, 0.2, speed=speed, dt=dt)
+        # the slip of the plate ends within a step
+        assert np.abs(run.q[-1] - exact.q[-1]).max() < 0.5 * dt * abs(speed)
+
+
+def test_landings_of_a_batch_have_the_bits_of_single_ones():
+    fractions = [0.1, 0.35, 0.5, 0.72, 0.9]
+    many, _ = landing(1e-3, fractions, speed=-0.05)
+    for k, fraction in enumerate(fractions):
+        one, _ = landing(1e-3, fraction, speed=-0.05)
+        assert np.array_equal(one.q, many.q[:, k])
+        assert np.array_equal(one.v, many.v[:, k])
 
 
 def test_a_step_without_solution_names_the_contact():

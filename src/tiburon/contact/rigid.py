@@ -13,13 +13,14 @@ Coulomb's law on the exact cone (`FrictionGaussSeidel` solves for p), so that co
 within the step are part of it. Between contacts a step is that of the integrator alone.
 
 Within a step, forces other than those of contacts are constant: velocities without contact are
-linear in time. A gap that closes does so at a
-known instant with a known speed; the impulse that removes this speed acts from then on, and the
-force that holds the contact closed afterwards is constant. Positions move by the integral of the
-velocities so defined. A robot at rest on its contacts therefore stays where it is, in bits but for
-the tolerance of the solver, and accelerations that are constant are integrated exactly. As v
-respects the contacts that are closed, q_v differs from the final position by terms of second order
-only: contact velocities vanish there to second order, and gaps to fourth.
+linear in time. A gap that closes does so at a known instant with a known speed; the impulse that
+removes this speed acts from then on, and the force that holds the contact closed afterwards is
+constant. Positions move by the integral of the velocities so defined; where contacts that close at
+different instants hold the same body, the moments of their impulses are solved for (`ContactStep`).
+A robot at rest on its contacts therefore stays where it is, in bits but for the tolerance of the
+solver, and accelerations that are constant are integrated exactly. As v respects the contacts that
+are closed, q_v differs from the final position by terms of second order only: contact velocities
+vanish there to second order, and gaps to fourth.
 
 Restitution is Poisson's: impulses of compression are those without restitution; the share that
 removed the speed of approach returns e times as large in decompression. A contact that is closed

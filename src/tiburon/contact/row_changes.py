@@ -14,7 +14,7 @@ the columns of a joint depend on its position, their own change adds.
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -87,8 +87,8 @@ class _Point(NamedTuple):
 class RowChanges(NamedTuple):
     """Changes with steps of all velocity variables, as rows of matrices."""
 
-    tangential: list[list[Scalar]]
-    """Derivative of J x for the first joint velocity, two rows per point of nv columns."""
+    tangential: list[list[list[Scalar]]]
+    """For each joint velocity x, the derivative of J x, two rows per point of nv columns."""
 
     normal: list[list[list[Scalar]]]
     """For each joint velocity x, the derivative of J x, one row per point of nv columns."""
@@ -98,11 +98,9 @@ class RowChanges(NamedTuple):
 
     def by_contact(self) -> list[list[Scalar]]:
         """Return all rows for the first joint velocity, three per point."""
-        normal = self.normal[0]
+        tangential, normal = self.tangential[0], self.normal[0]
         return [
-            row
-            for k, last in enumerate(normal)
-            for row in (*self.tangential[2 * k : 2 * k + 2], last)
+            row for k, last in enumerate(normal) for row in (*tangential[2 * k : 2 * k + 2], last)
         ]
 
 
@@ -126,7 +124,7 @@ def row_changes(
     """
     position = JointVector(q)
     places = body_places(plan, position)
-    tangential: list[list[Scalar]] = []
+    tangential: list[list[list[Scalar]]] = [[] for _ in velocities]
     normal: list[list[list[Scalar]]] = [[] for _ in velocities]
     forces: list[list[list[Scalar]]] = [[[0.0] * plan.nv for _ in range(plan.nv)] for _ in impulses]
     at_points = folded(_at_points)
@@ -155,10 +153,11 @@ def row_changes(
             acting,
         )
         every = [i for path in variables for i in path]
-        for first, *others in found:
-            tangential += [_spread(plan.nv, every, row) for row in first[:2]]
-            for of, row in zip(normal, (first[2], *(x[0] for x in others)), strict=True):
-                of.append(_spread(plan.nv, every, row))
+        for rates in found:
+            for along, across, rows in zip(tangential, normal, rates, strict=True):
+                *two, last = (_spread(plan.nv, every, row) for row in rows)
+                along += two
+                across.append(last)
         for matrix, entries in zip(forces, sums, strict=True):
             for j, row in zip(every, entries, strict=True):
                 for k, x in zip(every, row, strict=True):
@@ -369,10 +368,7 @@ def _at_point(
         for path, changes in zip(paths, point.turned, strict=True)
         for axis in path
     ]
-    rates = [
-        _velocity_changes(axes, paths, moved, x, range(3) if k == 0 else range(2, 3))
-        for k, x in enumerate(velocities)
-    ]
+    rates = [_velocity_changes(axes, paths, moved, x) for x in velocities]
     forces = [_force_changes(axes, paths, moved, f) for f in impulses]
     if before is None:
         return rates, forces
@@ -393,9 +389,8 @@ def _velocity_changes(
     paths: list[list[_Axis]],
     moved: list[_Turned],
     x: list[Scalars],
-    rows: Iterable[int],
 ) -> list[list[Scalar]]:
-    """Return the change of some rows of J x."""
+    """Return the change of J x."""
     V = W = ZERO3
     changes: list[Vec3] = []
     for path, rates, sign in zip(paths, x, SIGNS, strict=True):
@@ -420,7 +415,7 @@ def _velocity_changes(
     shifted = [add(x, cross(W, one.point)) for x, one in zip(changes, moved, strict=True)]
     return [
         [dot(axes[k], x) + dot(one.axes[k], V) for x, one in zip(shifted, moved, strict=True)]
-        for k in rows
+        for k in range(3)
     ]
 
 

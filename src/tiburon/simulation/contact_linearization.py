@@ -262,9 +262,15 @@ class _Contacts(NamedTuple):
         """Return the supports of all points, and their `ROWS` over them."""
         supports, found = [], []
         for k, start in enumerate(self.J0):
-            tangents = changes.tangential[2 * k : 2 * k + 2]
+            after, free, begun, mean = (rows[2 * k : 2 * k + 2] for rows in changes.tangential)
+            # velocities without impulses over the time that they last, and what moments change
+            factor = self.phases.lasting[k] - 0.5
+            moments = [
+                [a + factor * b - 0.5 * c for a, b, c in zip(*three, strict=True)]
+                for three in zip(mean, free, begun, strict=True)
+            ]
             normal = [rows[k] for rows in changes.normal]
-            rows = [*self.J[3 * k : 3 * k + 3], start, *tangents, *normal]
+            rows = [*self.J[3 * k : 3 * k + 3], start, *after, *normal, *moments]
             support = [i for i, column in enumerate(zip(*rows, strict=True)) if _some(column)]
             supports.append(support)
             found += [row[i] for row in rows for i in support]
@@ -320,7 +326,7 @@ def step_changes(
     balance = _Balance(plan, ahead, compliance.metric)
 
     # impulses on the mean velocity, with those that close gaps
-    acting = [a + b for a, b in zip(phases.timed, phases.closing.p, strict=True)]
+    acting = [a + b for a, b in zip(phases.moments.p, phases.closing.p, strict=True)]
     changes = row_changes(
         plan, ahead, candidates, p, [after, v_free, v, mean], [phases.final.p, acting]
     )
@@ -370,6 +376,8 @@ def step_changes(
             *blocks,
             *phases.final.arguments(matrix),
             *_shares(contacts, bounces=bounces),
+            np.where(phases.lands, 1.0, 0.0),
+            *(x for part in phases.moments._replace(mu=[]) for x in part),
             *first,
         ]
     )

@@ -13,7 +13,8 @@ Symbols, as in `tiburon.contact.rigid`:
     s           the same for the impulses that act on the mean velocity of the step, with those that
                 close gaps: F_s, X_s
     T, N        change of J x with a, tangential rows for the velocity after impulses; normal rows
-                for the velocities after impulses, before, at the start, and the mean one
+                for the velocities after impulses, before, at the start, and the mean one; M
+                tangential rows for that of the problem of moments
     S           derivatives of bound, approach and share of each contact by the gap at the start,
                 the gap at a, and the normal velocities at a at the start and at the end
     P, Q        derivatives of impulses by velocities, by least impulses
@@ -25,7 +26,8 @@ Directions are the columns of all matrices below:
     dvd = A dm + B dv + T dtau      dv_f = V dv + U dvd
     r = d(J v_f, its normal part replaced by the bound) + (dJ w - A X) da
     dp = P r + Q dp_0               dv+ = dv_f + L^-1 D^-1/2 (A^T dp - X da)
-    d(timed) = lasting dp + p d(lasting)
+    d(timed) = lasting dp + p d(lasting); where contacts land, they are the impulses of a
+               problem of their own: P_m r_m + Q_m d(timed impulses of what lands)
     dmean = (dv + dv_f) / 2 + L^-1 D^-1/2 (A^T (d(timed) + d(lambda)) - X_s da)
     dq+ = M dq + C dmean            dv_end = O_v dv + O_m dmean + O_p dv+
 
@@ -57,7 +59,7 @@ from tiburon.trace.primitives.friction_derivative import (
     FrictionResponse,
     write_negative_inverse,
 )
-from tiburon.trace.primitives.primitive import Index, Machine, Memory, Number, Primitive
+from tiburon.trace.primitives.primitive import Index, Machine, Memory, Number, Primitive, Truth
 from tiburon.trace.primitives.tree import TreeLayout, substitute_inward, substitute_outward
 
 __all__ = ["BLOCKS", "ROWS", "SHARES", "ContactChain"]
@@ -65,7 +67,10 @@ __all__ = ["BLOCKS", "ROWS", "SHARES", "ContactChain"]
 BLOCKS = ("Mm", "Cm", "Ma", "Ca", "V", "U", "M", "C", "Ov", "Om", "Op")
 """Order of the matrices of one block among the arguments."""
 
-ROWS = ("J_1", "J_2", "J_n", "J_0", "T_1", "T_2", "N_after", "N_before", "N_start", "N_mean")
+ROWS = (
+    *("J_1", "J_2", "J_n", "J_0", "T_1", "T_2"),
+    *("N_after", "N_before", "N_start", "N_mean", "M_1", "M_2"),
+)
 """Order of the rows of one contact among the arguments."""
 
 SHARES = (
@@ -104,9 +109,11 @@ class ContactChain(Primitive):
     Arguments: h; A, B, T; the factor of H and D^-1/2; F and F_s at their `places`; for each contact
     its `ROWS`, each over its support; S, twelve per contact; blocks in the order of `BLOCKS`; the
     contact problem and its solution, from which P and Q follow (`FrictionResponse`); values of each
-    contact: `SHARES`. Where contacts may bounce also, for the compression: by how much its T and N
-    after impulses differ, three rows per contact over its support, and its F; its solution: least
-    impulses, impulses, y and alpha. Results: the derivatives of the step by position and velocity,
+    contact: `SHARES`; whether contacts land, 1 or 0; the problem of moments and its solution: b,
+    least impulses, impulses, y and alpha. Where contacts may bounce also, for the compression: by
+    how much its T and N after impulses differ, three rows per contact over its support, and its F;
+    its solution: least impulses, impulses, y and alpha. Results: the derivatives of the step by
+    position and velocity,
     2 n rows of 2 n columns; those by force, 2 n rows of n columns.
 
     Attributes:
@@ -142,15 +149,15 @@ class ContactChain(Primitive):
         own = len(BLOCKS) * sum(count * count for _, count in self.blocks)
         rows = len(ROWS) * sum(lengths)
         self.share_count = len(SHARES) if bounces else WITHOUT_RETURN
-        # the matrix, b and mu of all contact problems of a step are the same
+        # the matrix and mu of all contact problems of a step are the same
         self.solution_count = 5 * c + response.size
         sizes = [1, 3 * n * n, self.layout.stored, n, 2 * count, rows, 12 * c, own]
-        sizes += [response.argument_count, self.share_count * c]
+        sizes += [response.argument_count, self.share_count * c, 1 + 3 * c, self.solution_count]
         sizes += [3 * sum(lengths), count, self.solution_count] if bounces else [0, 0, 0]
         starts = (*itertools.accumulate(sizes, initial=0),)
         self.slopes, self.factor, self.roots, self.F, self.rows, self.S, self.own = starts[1:8]
-        self.problem, self.shares, self.D, self.first_F, self.first = starts[8:13]
-        self.argument_count = starts[13]
+        self.problem, self.shares, self.lands, self.moments = starts[8:12]
+        self.D, self.first_F, self.first, self.argument_count = starts[12:16]
         self.compression_count = self.first - self.D
         self.p = self.problem + response.p
         self.result_count = 6 * n * n
@@ -241,6 +248,8 @@ class _Chain:
         """r without J dv_f."""
         self.gaps = m.memory(c * width)
         """Gaps at the end of the step without impulses and dv_f, over its length."""
+        self.moments = m.memory(3 * c * width)
+        """r of the problem of moments without dv_f and the changes of lasting shares."""
         self.closing = [m.memory(c * width) for _ in range(2)]
         """Changes of approach and share of each contact without J dv_f."""
         self.differs = m.memory(3 * c * width) if of.bounces else None
@@ -249,6 +258,8 @@ class _Chain:
         self.X = m.memory(n * self.count * n)
         """X, X_s and that of the compression beside each other."""
         self.P = m.memory(of.response.result_count)
+        self.moments_P = m.memory(of.response.result_count)
+        """P and Q of the problem of moments."""
         self.R = m.memory(c * c)
         self.first_P = m.memory(3 * c * c) if of.bounces else None
         """Normal rows of P of the compression."""
@@ -262,7 +273,9 @@ class _Chain:
         self.pushed = m.memory(n * 2 * w)
         """Both as changes of velocity; dv+ and dmean in the end."""
         self.returned, self.least = m.memory(c * w), m.memory(c * w)
-        """What restitution returns, and least impulses; unused without."""
+        """What restitution returns, unused without; least impulses, then least moments."""
+        self.longer = m.memory(c * w)
+        """Changes of lasting shares."""
 
     # arguments
 
@@ -479,7 +492,7 @@ class _Chain:
     def pose(self) -> None:
         """Write what r, gaps, approach and share have besides J dv_f."""
         m, c = self.m, self.c
-        seen = m.memory((6 if self.of.bounces else 3) * self.n)
+        seen = m.memory((9 if self.of.bounces else 6) * self.n)
         lands = self._sum_of_squares([self._slope(part) for part in range(4, 12)])
         for part in self.closing:
             self._clear(part, 0, c * self.width)
@@ -488,6 +501,8 @@ class _Chain:
             self._pose_contact(contact, seen)
             for _ in m.iterate(1, lambda: m.less(self.zero, m.load(lands, 0))):
                 self._pose_closing(contact)
+            for _ in m.iterate(1, self._lands):
+                self._pose_moments(contact, seen)
             if self.differs is not None:
                 self._compress(contact, seen)
 
@@ -527,13 +542,30 @@ class _Chain:
         # velocities at the start, of which the mean one has a half
         self._add_support(contact, "J_n", m.constant(-0.5), self.gaps, k, n)
 
+    def _lands(self) -> Truth:
+        """Return whether contacts land."""
+        return self.m.less(self.half, self.m.load(self.given, self.of.lands))
+
+    def _pose_moments(self, contact: _Contact, seen: Memory) -> None:
+        """Write what r of the problem of moments has besides dv_f and lasting shares."""
+        m, n, k, minus = self.m, self.n, contact.k, self.m.constant(-1.0)
+
+        def along(axis: int) -> Callable[[Index], Number]:
+            """Return minus a row of A times X_s."""
+            return lambda j: m.mul(minus, m.load(seen, j + (axis + 3) * n))
+
+        for axis, name in enumerate(("M_1", "M_2")):
+            self._spread_support(
+                contact, self._row_of(contact, name), self.moments, k * 3 + axis, along(axis)
+            )
+        self._spread_alone(along(2), self.moments, k * 3 + 2)
+
     def _see_positions(self, contact: _Contact, seen: Memory) -> None:
-        """Write the rows of A times X, and times that of the compression."""
+        """Write the rows of A times X, X_s and that of the compression."""
         m, n, wide = self.m, self.n, self.count * self.n
         entries = self._rows_of_A(contact, range(3))
-        parts = (0, 2) if self.of.bounces else (0,)
         for j in m.loop(0, n, independent=True):
-            for number, part in enumerate(parts):
+            for part in range(self.count):
                 totals = [self.zero] * 3
                 for i, column in enumerate(contact.pushes):
                     other = m.load(self.X, column * wide + j + part * n)
@@ -542,7 +574,7 @@ class _Chain:
                         for axis, total in enumerate(totals)
                     ]
                 for axis, total in enumerate(totals):
-                    m.store(seen, j + (3 * number + axis) * n, total)
+                    m.store(seen, j + (3 * part + axis) * n, total)
 
     def _sum_of_squares(self, values: Sequence[Callable[[Index], Number]]) -> Memory:
         """Return the sum over all contacts."""
@@ -587,7 +619,7 @@ class _Chain:
                 self.differs,
                 contact.k * 3 + axis,
                 lambda j, axis=axis: m.sub_product(  # type: ignore[misc]
-                    self.one, m.load(seen, j + (axis + 3) * n), m.load(seen, j + axis * n)
+                    self.one, m.load(seen, j + (axis + 6) * n), m.load(seen, j + axis * n)
                 ),
             )
 
@@ -595,22 +627,32 @@ class _Chain:
         """Write P and R."""
         m, of, c = self.m, self.of, self.c
         response, problem = of.response, self.m.memory(of.response.argument_count)
-        count, own = response.argument_count, of.solution_count
-        if self.first_P is None:
-            for i in m.loop(0, count, independent=True):
-                m.store(problem, i, m.load(self.given, i + of.problem))
-            response.write(m, problem, self.P)
-        else:
-            for i in m.loop(0, count - own, independent=True):
-                m.store(problem, i, m.load(self.given, i + of.problem))
-            shift = of.problem + count - own - of.first
-            # the compression, then the final impulses
-            for turn in m.loop(0, 2):
+        own = of.solution_count
+        b, solution = response.b, response.argument_count - own
+        for i in m.loop(0, solution, independent=True):
+            m.store(problem, i, m.load(self.given, i + of.problem))
+        # the compression, moments, then the final impulses
+        turns = [(of.problem + b, of.problem + solution), (of.lands + 1, of.moments)]
+        turns = [(turns[0][0], of.first), turns[1], turns[0]] if of.bounces else turns[::-1]
+        velocities, solutions = (m.table(part) for part in zip(*turns, strict=True))
+        for turn in m.loop(0, len(turns)):
+            timed = self._is_turn(turn, len(turns) - 2)
+            wanted = m.either(
+                self._lands(), m.less(m.choose(timed, self.one, self.zero), self.half)
+            )
+            for _ in m.iterate(1, lambda wanted=wanted: wanted):  # type: ignore[misc]
+                for i in m.loop(0, 3 * c, independent=True):
+                    m.store(problem, i + b, m.load(self.given, m.lookup(velocities, turn) + i))
                 for i in m.loop(0, own, independent=True):
-                    place = i + of.first + turn * shift
-                    m.store(problem, i + (count - own), m.load(self.given, place))
+                    place = m.lookup(solutions, turn) + i
+                    m.store(problem, i + solution, m.load(self.given, place))
                 response.write(m, problem, self.P)
-                for _ in m.iterate(1, lambda turn=turn: m.less(m.number(turn), self.half)):  # type: ignore[misc]
+                for _ in m.iterate(1, lambda timed=timed: timed):  # type: ignore[misc]
+                    for i in m.loop(0, response.result_count, independent=True):
+                        m.store(self.moments_P, i, m.load(self.P, i))
+                if self.first_P is None:
+                    continue
+                for _ in m.iterate(1, lambda turn=turn: self._is_turn(turn, 0)):  # type: ignore[misc]
                     for k in m.loop(0, c):
                         for j in m.loop(0, 3 * c, independent=True):
                             entry = m.load(self.P, (k * 3 + 2) * (3 * c) + j)
@@ -630,6 +672,12 @@ class _Chain:
                     total = m.add_product(entry, m.load(dense, column), total)
                 m.store(matrix, one.k * c + other.k, total)
         write_negative_inverse(m, matrix, flags, self.R, c)
+
+    def _is_turn(self, turn: Index, number: int) -> Truth:
+        """Return whether a loop is at a number."""
+        m = self.m
+        at = m.number(turn)
+        return m.both(m.less(m.constant(number - 0.5), at), m.less(at, m.constant(number + 0.5)))
 
     # a panel of directions
 
@@ -668,6 +716,8 @@ class _Chain:
                     more=True,
                 )
             self._time(panel)
+            for _ in m.iterate(1, self._lands):
+                self._hold(panel)
             self._push(panel)
             self._close_gaps(panel)
             substitute_outward(
@@ -802,9 +852,55 @@ class _Chain:
                     change = m.add_product(parts[2], p[2], change)
                 longer = m.mul(of_share, time_left(x))
                 longer = m.add_product(half_share, change, longer)
+                m.store(self.longer, k * w + x, longer)
                 for axis, place in enumerate(places):
                     total = m.add_product(impulse[axis], longer, m.mul(lasting, p[axis]))
                     m.store(self.p, place + w, total)
+
+    def _hold(self, panel: _Panel) -> None:
+        """Let impulses that begin at different instants hold each other."""
+        m, c, w, width = self.m, self.c, self.panel, self.width
+        b = self.of.problem + self.of.response.b
+        for k in m.loop(0, c):
+            lasting = self._share("lasting")(k)
+            speeds = [m.load(self.given, k * 3 + (axis + b)) for axis in range(2)]
+            lands = m.less(self.zero, m.load(self.given, k + self.of.moments))
+            for x in m.loop(0, w, independent=True):
+                for axis in range(2):
+                    row = k * 3 + axis
+                    at = row * width + panel.first + x
+                    free = m.sub_product(
+                        self.one, m.load(self.right, at), m.load(self.r, row * w + x)
+                    )
+                    total = m.add_product(lasting, free, m.load(self.moments, at))
+                    total = m.add_product(speeds[axis], m.load(self.longer, k * w + x), total)
+                    m.store(self.r, row * w + x, total)
+                at = k * width + panel.first + x
+                total = m.add_product(
+                    self.half, m.load(self.normal, k * w + x), m.load(self.gaps, at)
+                )
+                at = (k * 3 + 2) * width + panel.first + x
+                m.store(self.r, (k * 3 + 2) * w + x, m.add(total, m.load(self.moments, at)))
+                timed = m.load(self.p, (k * 3 + 2) * (2 * w) + x + w)
+                m.store(self.least, k * w + x, m.choose(lands, timed, self.zero))
+        held = m.memory(3 * c * w)
+        self._multiply(
+            lambda i, k: m.load(self.moments_P, i * (3 * c) + k), self.r, held, 3 * c, 3 * c, w
+        )
+        self._multiply(
+            lambda i, k: m.load(self.moments_P, i * c + k + 9 * c * c),
+            self.least,
+            held,
+            3 * c,
+            c,
+            w,
+            more=True,
+        )
+        for i in m.loop(0, 3 * c):
+            for x in m.loop(0, w, independent=True):
+                place = i * (2 * w) + x + w
+                new = m.choose(self._lands(), m.load(held, i * w + x), m.load(self.p, place))
+                m.store(self.p, place, new)
 
     def _push(self, panel: _Panel) -> None:
         """Write A^T dp - X da, and A^T d(timed) - X_s da."""

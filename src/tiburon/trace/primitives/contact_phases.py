@@ -2,16 +2,17 @@
 
 Compression has no least impulse. Where restitution returns part of it, decompression solves again
 with (1 + e) times the compression impulse as the least one. Impulses act on the mean velocity of
-the step with the share of the step over which they last. What gaps this leaves is removed by a
-third problem without friction, in which contacts that are held closed may pull.
+the step with the share of the step over which they last: these moments obey the laws of contact
+themselves where something lands (`contact_step`). What gaps this leaves is removed by a last
+problem without friction, in which contacts that are held closed may pull.
 
-Gaps that are closed to rounding need no third problem, but its derivative: a contact that is held
+Gaps that are closed to rounding need no such problem, but its derivative: a contact that is held
 stays closed when the state changes, not where it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,8 +103,11 @@ class ContactPhases(NamedTuple):
     lasting: list[Scalar]
     """Share of the step over which each impulse lasts."""
 
-    timed: list[Scalar]
-    """Impulses times their lasting shares."""
+    lands: Scalar
+    """Whether some contact lands."""
+
+    moments: Solution
+    """The problem of the moments of impulses."""
 
     closing: Solution
     """The problem of remaining gaps."""
@@ -173,13 +177,15 @@ def contact_phases(
         sudden.append(np.minimum(ratio, 1.0))
         lasting.append(share[k] * (0.5 + 0.5 * sudden[k]))
         timed += [lasting[k] * x for x in p[3 * k : 3 * k + 3]]
-    z = matrix.push(timed)
-    ends = [gap + h * u for gap, u in zip(gaps, matrix.normal_velocities(z), strict=True)]
+    lands = _largest(jumps) > 0.0
     threshold = LEAST_HOLD * _largest(p)
     held = [
         (p[3 * k + 2] > bound + threshold) & (jumps[k] <= LANDING_SHARE * p[3 * k + 2])
         for k, bound in enumerate(least)
     ]
+    moments = _moments(solved, final, lasting, timed, gaps, held, matrix, lands, h)
+    z = moments.y
+    ends = [gap + h * u for gap, u in zip(gaps, matrix.normal_velocities(z), strict=True)]
     errors = [
         np.where(one, np.abs(end), np.maximum(-end, 0.0))
         for one, end in zip(held, ends, strict=True)
@@ -200,8 +206,34 @@ def contact_phases(
     closing = Solution(rest, none, bounds, *shift)
     z = [a + c for a, c in zip(z, closing.y, strict=True)]
     return ContactPhases(
-        compression, final, returns, returned, sudden, lasting, timed, closing, z, told
+        compression, final, returns, returned, sudden, lasting, lands, moments, closing, z, told
     )
+
+
+def _moments(
+    solved: Callable[..., list[list[Scalar]]],
+    final: Solution,
+    lasting: Sequence[Scalar],
+    timed: list[Scalar],
+    gaps: Sequence[Scalar],
+    held: Sequence[Scalar],
+    matrix: ContactMatrix,
+    lands: Scalar,
+    h: Scalar,
+) -> Solution:
+    """Let impulses of contacts that closed at different instants hold each other."""
+    b: list[Scalar] = []
+    least: list[Scalar] = []
+    for k, (share, gap, stays) in enumerate(zip(lasting, gaps, held, strict=True)):
+        room = gap + np.where(stays, 0.0, GAP_TOLERANCE)
+        b += [share * final.b[3 * k], share * final.b[3 * k + 1], room / h]
+        least.append(np.where(stays, 0.0, timed[3 * k + 2]))
+    found = where_needed(
+        lands,
+        lambda: solved(b, final.mu, least, timed)[:3],
+        [timed, matrix.push(timed), final.alpha],
+    )
+    return Solution(b, final.mu, least, *found)
 
 
 def _largest(values: Sequence[Scalar]) -> Scalar:

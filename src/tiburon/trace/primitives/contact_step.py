@@ -5,14 +5,24 @@ Symbols, beside those of `friction.py`:
     approach    share of the compression impulse that removes the speed of approach
     share       time left when a gap closes, relative to the step
     e           coefficient of restitution
-    z           A^T of the impulses, each weighted with the share of the step over which it acts:
-                what contacts change at the mean velocity of the step
+    m           moments: impulses, each times the share of the step over which it acts
+    z           A^T m: what contacts change at the mean velocity of the step
 
-Three contact problems share their matrix, and most steps need the first only. Compression has no
+Four contact problems share their matrix, and most steps need the first only. Compression has no
 least impulse. Where e returns part of it, decompression solves again with (1 + e) times the
-compression impulse as the least one. The gaps at the end of the step follow from z; what they leave
-open or penetrating beyond `GAP_TOLERANCE` is removed by a third problem without friction, in which
-contacts that are held closed may pull; those that land may not.
+compression impulse as the least one.
+
+A contact alone has m = w p, where w follows from the instant at which its gap closes. Where
+contacts with different w hold each other, this would not do: what lands on a light body that lies
+on the ground pushes it from the instant of closing on, the ground would hold it from the start of
+the step on, and their difference would move it by more than any speed in the step. Where something
+lands, m therefore obeys the laws of contact itself: gaps at the end of the step are not negative,
+and closed where m pushes; |m_t| <= mu m_n, and what slips, w b_t + (A z)_t, is opposed to m_t.
+Normal moments of what lands are at least w p: it may be left open.
+
+The gaps at the end of the step follow from z; what they leave open or penetrating beyond
+`GAP_TOLERANCE` is removed by a fourth problem without friction, in which contacts that are held
+closed may pull; those that land may not.
 """
 
 from __future__ import annotations
@@ -43,7 +53,7 @@ GAP_TOLERANCE = 1e-11
 """Penetration, or gap of a contact that is held closed, that a step may leave [m]."""
 
 GAP_SHARE = 0.5
-"""Share of `GAP_TOLERANCE` that the solution of the third problem may miss."""
+"""Share of `GAP_TOLERANCE` that the solution of the last problem may miss."""
 
 IDLE_SHARE = 1e-8
 """Share of the residual at which gaps are closed that impulses may miss in any case: those of
@@ -57,6 +67,10 @@ LANDING_SHARE = 0.5
 held closed, and may be left open. Held, it would turn the body about itself to lift a contact
 nearby that closed earlier."""
 
+MOMENT_TOLERANCE = 100.0
+"""Residual at which moments end, relative to that of impulses: what they miss moves bodies once, by
+the length of the step times what the same residual of impulses would leave as velocity."""
+
 UNBOUNDED = 1e30
 """Bound of impulses without a bound [N s]."""
 
@@ -65,8 +79,8 @@ CONVEX_DERIVATIVE = (
 )
 """What asking for derivatives of the convex law raises."""
 
-COMPRESSION, DECOMPRESSION, GAPS = 0.0, 1.0, 2.0
-"""The three problems."""
+COMPRESSION, DECOMPRESSION, MOMENTS, GAPS = 0.0, 1.0, 2.0, 3.0
+"""The four problems."""
 
 
 class ContactStep(Primitive):
@@ -110,27 +124,33 @@ class ContactStep(Primitive):
         """Solve the problems that each case needs, in order."""
         steps = _Phases(self, m, given, found)
         m_zero, half = m.constant(0.0), m.constant(0.5)
-        for _ in m.iterate(3, lambda: m.less(half, steps.pending.load(m, 0))):
+        for _ in m.iterate(4, lambda: m.less(half, steps.pending.load(m, 0))):
             active = m.less(half, steps.pending.load(m, 0))
             phase = steps.phase.load(m, 0)
-            last = m.less(m.constant(0.5 * (DECOMPRESSION + GAPS)), phase)
+            begin, end = (m.constant(MOMENTS + x) for x in (-0.5, 0.5))
+            collides, moments, last = (
+                m.less(phase, begin),
+                m.less(begin, phase),
+                m.less(end, phase),
+            )
             idle = m.mul(m.constant(IDLE_SHARE), steps.fine)
             enough = m.choose(last, steps.fine, idle)
-            steps.solver.solve(active, m.choose(last, m_zero, steps.tolerance), enough)
+            tolerance = m.choose(collides, steps.tolerance, steps.moment_tolerance)
+            steps.solver.solve(active, m.choose(last, m_zero, tolerance), enough)
             over = m.both(active, last)
             first = m.less(phase, half)
-            going = m.choose(last, m_zero, m.constant(1.0))
-            steps.decompress(m.both(m.both(active, first), m.less(half, going)))
+            steps.decompress(m.both(active, first))
             steps.finish_gaps(over)
             turned = m.less(m.load(steps.returned, 0), half)
-            done = m.both(m.both(active, m.less(half, going)), turned)
+            done = m.both(m.both(active, collides), turned)
             for _ in m.iterate(1, lambda done=done: done):  # type: ignore[misc]
                 steps.finish_impulses(done)
+            steps.finish_moments(m.both(m.both(active, moments), m.less(phase, end)))
 
     def tangent(
         self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
     ) -> list[int]:
-        """Return the tangents of the results, by the rules of the three problems."""
+        """Return the tangents of the results, by the rules of the four problems."""
         self._refuse_convex()
         found: list[int] = self._separate.tangent(
             graph, self._solved(args, results), results, tangents
@@ -140,7 +160,7 @@ class ContactStep(Primitive):
     def adjoint(
         self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
     ) -> list[int]:
-        """Return the adjoints of the arguments, by the rules of the three problems."""
+        """Return the adjoints of the arguments, by the rules of the four problems."""
         self._refuse_convex()
         found: list[int] = self._separate.adjoint(
             graph, self._solved(args, results), results, adjoints
@@ -159,7 +179,7 @@ class ContactStep(Primitive):
 
     @functools.cached_property
     def _separate(self) -> Any:
-        """The three problems as a function of calls that have derivative rules."""
+        """The four problems as a function of calls that have derivative rules."""
         from tiburon.trace.regions import FunctionRegion, trace_body
 
         graph, (inputs,), found = trace_body(None, (self.argument_count,), self._one_by_one)
@@ -197,6 +217,7 @@ class _Phases:
         )
         self.approach, self.share, self.restitution = approach, share, restitution
         self.gaps, self.h, self.tolerance = gaps, h.load(m, 0), tolerance.load(m, 0)
+        self.moment_tolerance = m.mul(m.constant(MOMENT_TOLERANCE), self.tolerance)
         self._h, self._over_h, self._done = h, Row(m.memory(1)), Row(m.memory(1))
         self._over_h.store(m, 0, m.div(m.constant(1.0), self.h))
         self.p, self.y, self.z, self.alpha, *self.told = rows_of(
@@ -218,9 +239,11 @@ class _Phases:
             convex=step.convex,
             stuck=stuck,
         )
-        self.jumps = Row(m.memory(count))
+        self.jumps, self.weight, self.held = (Row(m.memory(count)) for _ in range(3))
         self.returned = m.memory(1)
-        self.pending, self.phase, self.error, self.largest = (Row(m.memory(1)) for _ in range(4))
+        self.pending, self.phase, self.error, self.lands, self._ready = (
+            Row(m.memory(1)) for _ in range(5)
+        )
         zero = m.constant(0.0)
         for i in m.loop(0, n):
             self.problem.b.store(m, i, b.load(m, i))
@@ -228,10 +251,10 @@ class _Phases:
             self.problem.mu.store(m, k, mu.load(m, k))
             self.problem.least.store(m, k, zero)
         self.solver.begin(start)
-        for row in (self.phase, self.error, *self.told):
+        for row in (self.phase, self.error, self.lands, self._ready, *self.told):
             row.store(m, 0, zero)
         self.pending.store(m, 0, m.constant(1.0))
-        # residual of the third problem at which gaps are closed: u_n = residual / rho
+        # residual of the last problem at which gaps are closed: u_n = residual / rho
         stiff = m.mul(self.h, self.solver.softest.load(m, 0))
         some = m.less(zero, stiff)
         fine = m.div(m.constant(3.0 * GAP_SHARE * GAP_TOLERANCE), m.choose(some, stiff, self.h))
@@ -248,6 +271,7 @@ class _Phases:
         for k in m.loop(0, self.count):
             jump = m.mul(self.approach.load(m, k), self.problem.p.load(m, k * 3 + 2))
             self._set(self.jumps, k, first, jump)
+            self._set(self.lands, 0, first, larger(m, self.lands.load(m, 0), jump))
             extra = m.choose(first, m.mul(self.restitution.load(m, k), jump), zero)
             m.store(self.returned, 0, larger(m, m.load(self.returned, 0), extra))
         again = m.less(zero, m.load(self.returned, 0))
@@ -272,13 +296,12 @@ class _Phases:
             self._set(self.pending, 0, over, zero)
 
     def finish_impulses(self, done: Truth) -> None:
-        """Write the impulses, and pose the problem of the gaps that they leave."""
+        """Write the impulses, and pose the problem of their moments where contacts land."""
         m, problem = self.m, self.problem
         zero, one = m.constant(0.0), m.constant(1.0)
         for i in m.loop(0, self.size):
             self._set(self.y, i, done, problem.y.load(m, i))
             self._set(self.z, i, done, zero)
-            self._set(problem.y, i, done, zero)
         residual, sweeps, worst = self.told
         self._set(residual, 0, done, self.outcome.residual.load(m, 0))
         total = m.add(sweeps.load(m, 0), self.outcome.sweeps.load(m, 0))
@@ -286,14 +309,67 @@ class _Phases:
         self._set(worst, 0, done, self.outcome.worst.load(m, 0))
         self._done.store(m, 0, m.choose(done, one, zero))
         self._push_timed()
-        self._pose_gaps()
-        needed = m.less(m.constant(GAP_TOLERANCE), self.error.load(m, 0))
-        self._set(self.pending, 0, done, m.choose(needed, one, zero))
-        self._set(self.phase, 0, done, m.constant(GAPS))
+        self._ready.store(m, 0, self._done.load(m, 0))
+        lands = m.both(done, m.less(zero, self.lands.load(m, 0)))
+        for _ in m.iterate(1, lambda: lands):
+            self._pose_moments(lands)
 
-    def _is_done(self) -> Truth:
-        """Return the cases whose impulses are found, inside of visits abreast."""
-        return self.m.less(self.m.constant(0.5), self._done.load(self.m, 0))
+    def _pose_moments(self, lands: Truth) -> None:
+        """Let impulses of contacts that closed at different instants hold each other."""
+        m, problem, solver = self.m, self.problem, self.solver
+        zero = m.constant(0.0)
+        for k in m.loop(0, self.count):
+            weight, n = self.weight.load(m, k), k * 3 + 2
+            for axis in range(3):
+                timed = m.mul(weight, self.p.load(m, k * 3 + axis))
+                self._set(problem.p, k * 3 + axis, lands, timed)
+            for axis in range(2):
+                timed = m.mul(weight, problem.b.load(m, k * 3 + axis))
+                self._set(problem.b, k * 3 + axis, lands, timed)
+            held = m.less(m.constant(0.5), self.held.load(m, k))
+            # a gap that its own impulse closes asks for no other
+            room = m.choose(held, zero, m.constant(GAP_TOLERANCE))
+            room = m.add(self.gaps.load(m, k), room)
+            self._set(problem.b, n, lands, m.mul(room, self._over_h.load(m, 0)))
+            least = m.choose(held, zero, m.mul(weight, self.p.load(m, n)))
+            self._set(problem.least, k, lands, least)
+        for i in m.loop(0, self.size):
+            self._set(problem.y, i, lands, self.z.load(m, i))
+        solver.note_largest()
+        bound = m.mul(self.moment_tolerance, solver.largest.load(m, 0))
+        wrong = m.both(lands, m.less(bound, solver.evaluate(lands)))
+        self._set(self._ready, 0, wrong, zero)
+        self._set(self.phase, 0, wrong, m.constant(MOMENTS))
+
+    def finish_moments(self, solved: Truth) -> None:
+        """Note the moments that were solved for, and pose the problem of the gaps that remain."""
+        m, problem = self.m, self.problem
+        half, one = m.constant(0.5), m.constant(1.0)
+        self._set(self._ready, 0, solved, one)
+        for _ in m.iterate(1, lambda: solved):
+            for i in m.loop(0, self.size):
+                self._set(self.z, i, solved, problem.y.load(m, i))
+            residual, sweeps, worst = self.told
+            found = m.mul(m.constant(1.0 / MOMENT_TOLERANCE), self.outcome.residual.load(m, 0))
+            misses = m.both(solved, m.less(residual.load(m, 0), found))
+            self._set(residual, 0, misses, found)
+            self._set(worst, 0, misses, self.outcome.worst.load(m, 0))
+            total = m.add(sweeps.load(m, 0), self.outcome.sweeps.load(m, 0))
+            self._set(sweeps, 0, solved, total)
+        ready = m.less(half, self._ready.load(m, 0))
+        for _ in m.iterate(1, lambda: ready):
+            zero = m.constant(0.0)
+            for i in m.loop(0, self.size):
+                self._set(problem.y, i, ready, zero)
+            self._pose_gaps()
+            needed = m.less(m.constant(GAP_TOLERANCE), self.error.load(m, 0))
+            self._set(self.pending, 0, ready, m.choose(needed, one, zero))
+            self._set(self.phase, 0, ready, m.constant(GAPS))
+        self._ready.store(m, 0, m.constant(0.0))
+
+    def _is(self, row: Row) -> Truth:
+        """Return the cases that a row marks, inside of visits abreast."""
+        return self.m.less(self.m.constant(0.5), row.load(self.m, 0))
 
     def _push_timed(self) -> None:
         """Write impulses; push them to z by the share of the step over which they act."""
@@ -301,11 +377,12 @@ class _Phases:
         solver.clear_lanes()
         for visit in solver.visits_abreast(self.z, pushes=True):
             zero, one, half = (m.constant(x) for x in (0.0, 1.0, 0.5))
-            done, p = self._is_done(), visit.impulse()
+            done, p = self._is(self._done), visit.impulse()
             for axis, x in enumerate(p):
                 self._set(self.p, visit.row + axis, done, x)
                 visit.group.raise_lane(absolute(m, x))
             self._set(self.alpha, visit.k, done, problem.alpha.load(m, visit.k))
+            self._set(self.weight, visit.k, done, m.mul(self.share.load(m, visit.k), half))
             pushed = visit.is_pushed(p)
             for _ in m.iterate(1, lambda pushed=pushed: pushed):  # type: ignore[misc]
                 # suddenly, or from the closing of the gap on
@@ -315,10 +392,17 @@ class _Phases:
                 ratio = m.div(sudden, m.choose(closed, p[2], one))
                 ratio = m.choose(closed, m.choose(m.less(ratio, one), ratio, one), zero)
                 weight = m.mul(self.share.load(m, visit.k), m.add_product(half, ratio, half))
+                self._set(self.weight, visit.k, done, weight)
                 weight = m.choose(done, weight, zero)
                 visit.push([m.mul(weight, x) for x in p])
+        done = self._is(self._done)
         hold = m.mul(m.constant(LEAST_HOLD), solver.largest_lane())
-        self.largest.store(m, 0, hold)
+        for k in m.loop(0, self.count):
+            normal = self.p.load(m, k * 3 + 2)
+            hangs = m.less(m.add(problem.least.load(m, k), hold), normal)
+            stays = m.less_equal(self.jumps.load(m, k), m.mul(m.constant(LANDING_SHARE), normal))
+            held = m.choose(m.both(hangs, stays), m.constant(1.0), m.constant(0.0))
+            self._set(self.held, k, done, held)
 
     def _pose_gaps(self) -> None:
         """Pose the problem of the gaps that impulses leave."""
@@ -326,23 +410,20 @@ class _Phases:
         solver.clear_lanes()
         for visit in solver.visits_abreast(self.z, reads=True):
             zero = m.constant(0.0)
-            done, h = self._is_done(), self._h.load(m, 0)
+            ready, h = self._is(self._ready), self._h.load(m, 0)
             k, n = visit.k, visit.row + 2
             end = m.add_product(h, visit.normal_product(), self.gaps.load(m, k))
-            normal = problem.p.load(m, n)
-            hold = m.add(problem.least.load(m, k), self.largest.load(m, 0))
-            stays = m.less_equal(self.jumps.load(m, k), m.mul(m.constant(LANDING_SHARE), normal))
-            held = m.both(m.less(hold, normal), stays)
+            held = m.less(m.constant(0.5), self.held.load(m, k))
             wrong = m.choose(m.less(end, zero), difference(m, zero, end), zero)
             wrong = m.choose(held, absolute(m, end), wrong)
             visit.group.raise_lane(wrong)
-            self._set(problem.b, n, done, m.mul(end, self._over_h.load(m, 0)))
+            self._set(problem.b, n, ready, m.mul(end, self._over_h.load(m, 0)))
             bound = m.choose(held, m.constant(-UNBOUNDED), zero)
-            self._set(problem.least, k, done, bound)
-            self._set(problem.mu, k, done, zero)
-            self._set(problem.alpha, k, done, zero)
+            self._set(problem.least, k, ready, bound)
+            self._set(problem.mu, k, ready, zero)
+            self._set(problem.alpha, k, ready, zero)
             for axis in range(3):
-                self._set(problem.p, visit.row + axis, done, zero)
+                self._set(problem.p, visit.row + axis, ready, zero)
             for axis in range(2):
-                self._set(problem.b, visit.row + axis, done, zero)
+                self._set(problem.b, visit.row + axis, ready, zero)
         self.error.store(m, 0, solver.largest_lane())
