@@ -309,8 +309,8 @@ class GaussSeidel:
         self.found, self._at = Row(m.memory(self.width)), Row(m.memory(self.width))
         """What such groups note of their contacts."""
         self._change, self.largest, self.reach, self.softest = (Row(m.memory(1)) for _ in range(4))
-        self._wait, self._patience, self._mark, self._none, self._attempts = (
-            Row(m.memory(1)) for _ in range(5)
+        self._wait, self._patience, self._mark, self._none, self._attempts, self._inverted = (
+            Row(m.memory(1)) for _ in range(6)
         )
         rows = ((problem.p, 3 * count), (problem.y, size), (problem.alpha, count))
         self._kept = [(row, Row(m.memory(length)), length) for row, length in rows]
@@ -386,6 +386,7 @@ class GaussSeidel:
             problem.p.store(m, i, start.load(m, i))
         for i in m.loop(0, self.size):
             problem.y.store(m, i, zero)
+        self._inverted.store(m, 0, zero)
         self.clear_lanes()
         for group in self.groups_abreast(pushes=True):
             group.store_mobility()
@@ -477,10 +478,16 @@ class GaussSeidel:
         return m.less(m.constant(float(self.size)), total.load(m, 0))
 
     def _store_inverses(self, condition: Callable[[], Truth]) -> None:
-        """Store what sweeps need of each contact, where a condition holds in some case."""
-        for _ in self.m.iterate(1, condition):
+        """Store what sweeps need of each contact, where a condition holds in some case.
+
+        Problems that follow each other have the same matrix: once is enough, for all cases.
+        """
+        m = self.m
+        needed = m.both(condition(), m.less(self._inverted.load(m, 0), m.constant(0.5)))
+        for _ in m.iterate(1, lambda: needed):
             for visit in self.visits():
                 visit.store_inverse()
+            self._inverted.store(m, 0, m.constant(1.0))
 
     def _sweep(
         self, most: int, tolerance: Number, least: Number | None, going: Row, before: Row
