@@ -88,7 +88,8 @@ def test_gap_and_normal_rates_equal_finite_differences(name):
     """The gap opens with the relative velocity along the normal; n' follows from curvature."""
     rng = np.random.default_rng(1)
     function, checked, kinks = function_of(name), 0, 0
-    for _ in range(60):
+    # pairs with a grid have many points each, and take long on floats
+    for _ in range(20 if "height field" in name else 60):
         one, two = random_pair(rng, name)
         v1, v2 = rng.standard_normal((2, 6))
         found = function(one, two)
