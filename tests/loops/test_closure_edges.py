@@ -151,5 +151,5 @@ def test_singular_starts_are_reported_where_functions_end_beside_them():
         tb.ConstraintFunction("fork", fork, joints=("left", "right")),
         trunk=tb.Revolute("waist", (0, 0, 1)),
     )
-    with pytest.raises(tb.DomainError, match=r"^v: expected a velocity, for this pose is singular"):
+    with pytest.raises(tb.DomainError, match=r"^v: expected a velocity, .* singular configuration"):
         tb.simulate(model, 0.01, q=np.zeros(3))
