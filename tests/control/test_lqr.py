@@ -92,6 +92,7 @@ def test_loops_are_held_by_one_motor():
         ({"R": 0.0}, tb.DomainError, "R"),
         ({"Q": [1.0, -1.0]}, tb.DomainError, "Q"),
         ({"Q": [0.0, 1.0]}, tb.DomainError, "weigh all positions"),
+        ({"Q": np.array([1.0, 1.0 + 2.0j])}, tb.DomainError, "Q: expected a real number"),
         ({"dt": -0.1}, tb.DomainError, "dt"),
         ({"inputs": []}, tb.ModelError, "one input"),
         ({"inputs": "slid 0"}, tb.UnknownNameError, "slid 0"),

@@ -80,6 +80,9 @@ def test_other_fluids_keep_everything_else():
     assert dry.with_fluids({body.name: body.fluid for body in robot.bodies}) == robot
     with pytest.raises(tb.UnknownNameError, match="hul"):
         robot.with_fluids({"hul": None})
+    name = robot.body_names[0]
+    with pytest.raises(tb.ModelError, match=f"body {name!r}: fluid must be a BodyFluid"):
+        robot.with_fluids({name: 3.0})
 
 
 def test_robot_with_estimated_coefficients_can_be_simulated():

@@ -188,3 +188,35 @@ def test_trees_and_rolling_are_refused():
     disc = tb.load("rolling_disc")
     with pytest.raises(tb.ModelError, match="constrains velocities"):
         tb.loop_motion(disc, disc.neutral(), disc.neutral(), joints=disc.joint_names)
+
+
+def test_motion_follows_a_path_of_the_platform():
+    """Rates by central differences of positions; a path that turns while it moves."""
+    model = tb.load("stewart")
+    q = tb.assemble(model).q
+    R, p = tb.forward_kinematics(model, q, "platform")
+    start = tb.Pose(R, p)
+    end = start @ tb.Pose.from_rpy((0.03, 0.02, 0.04), (0.1, -0.05, 0.15))
+    path = tb.CartesianPath.through(
+        [0.0, 1.0],
+        [start.translation, end.translation],
+        [matrix_to_quaternion(x.rotation) for x in (start, end)],
+    )
+    now, h = 0.4, 1e-4
+    at = path.at(now + h * np.array([-1.0, 0.0, 1.0]))
+    moved = tb.loop_motion(model, q, at.pose, at.twist, at.twist_rate, platform="platform")
+    before, here, after = moved.q
+    np.testing.assert_allclose(
+        model.difference(before, after) / (2.0 * h), moved.v[1], rtol=1e-6, atol=1e-7
+    )
+    np.testing.assert_allclose((moved.v[2] - moved.v[0]) / (2.0 * h), moved.vd[1], atol=1e-6)
+    assert np.abs(moved.vd[1]).max() > 0.05
+
+    def joints(model, q, time):
+        at = path.at(time)
+        found = tb.loop_motion(model, q, at.pose, at.twist, at.twist_rate, platform="platform")
+        return found.q, found.v, found.vd
+
+    kernel = tb.compile(joints, model, shapes={"time": ()})
+    for traced, value in zip(kernel(q, now), (here, moved.v[1], moved.vd[1]), strict=True):
+        np.testing.assert_allclose(traced, value, atol=1e-11)

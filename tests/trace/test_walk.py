@@ -90,3 +90,11 @@ def test_wrong_sizes_and_endless_loops_are_refused():
     )
     with pytest.raises(tb.TraceError, match="cannot be written as an expression"):
         walk(loop, Floats(), [[3.0]])
+
+
+def test_other_programs_and_backends_are_refused_by_name():
+    program = trace(lambda x: 2.0 * x, {"x": ()})
+    with pytest.raises(tb.ArgumentError, match="program must be a Program"):
+        walk(tb.compile(tb.mass_matrix, tb.load("pendulum")), Floats(), [[1.0]])
+    with pytest.raises(tb.ArgumentError, match="backend must be a Backend"):
+        walk(program, None, [[1.0]])

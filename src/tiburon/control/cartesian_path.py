@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.actuation.piecewise import PathSample, Piecewise, entries, smooth_pieces, speed_profile
+from tiburon.actuation.piecewise import (
+    PathSample,
+    Piecewise,
+    entries,
+    joined,
+    smooth_pieces,
+    speed_profile,
+)
 from tiburon.argument_checks import positive, refuse_unusable
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
@@ -25,6 +32,7 @@ from tiburon.spatial import (
     quaternion_rotate,
     quaternion_to_matrix,
 )
+from tiburon.spatial.vec3 import cross
 from tiburon.trace.array import TracedArray, as_traced
 from tiburon.trace.primitives.table_rows import HANDLE, Table
 from tiburon.trace.value import Value
@@ -62,6 +70,30 @@ class PoseSample(NamedTuple):
         if isinstance(self.quaternion, TracedArray):
             return as_traced([list(row) for row in rows])
         return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+
+    @property
+    def pose(self) -> Any:
+        """Quaternion, then position [m], as `loop_motion` and free joints take it, (..., 7)."""
+        return joined([*entries(self.quaternion), *entries(self.position)], self.quaternion)
+
+    @property
+    def twist(self) -> Any:
+        """Angular and linear velocity in axes of the frame [rad/s, m/s], shape (..., 6)."""
+        return joined([*self._own(self.angular_velocity), *self._own(self.velocity)], self.velocity)
+
+    @property
+    def twist_rate(self) -> Any:
+        """Rates of the components of `twist` [rad/s^2, m/s^2], shape (..., 6)."""
+        w, v = self._own(self.angular_velocity), self._own(self.velocity)
+        turned = cross((w[0], w[1], w[2]), (v[0], v[1], v[2]))
+        rates = [a - x for a, x in zip(self._own(self.acceleration), turned, strict=True)]
+        return joined([*self._own(self.angular_acceleration), *rates], self.velocity)
+
+    def _own(self, vector: Any) -> list[Any]:
+        """Return a vector of world axes in axes of the frame, by component."""
+        x, y, z = entries(vector)
+        back = quaternion_conjugate(tuple(entries(self.quaternion)))
+        return list(quaternion_rotate(back, (x, y, z)))
 
 
 @record

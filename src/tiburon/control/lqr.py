@@ -18,7 +18,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from tiburon.argument_checks import positive
+from tiburon.argument_checks import positive, refuse_unusable
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, ModelError, ShapeError
@@ -184,6 +184,7 @@ def _inputs(model: Model, inputs: Sequence[str] | str | None) -> tuple[int, ...]
 
 
 def _weight(value: ArrayLike, size: int, name: str) -> Array:
+    refuse_unusable(name, value)
     found = np.asarray(value, dtype=np.float64)
     if found.ndim == 0:
         found = np.full(size, float(found))

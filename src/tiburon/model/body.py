@@ -254,13 +254,17 @@ class Body:
                 name=self.name,
             )
         object.__setattr__(self, "shapes", tuple(shapes))
-        fluid: object = self.fluid
-        if fluid is not None and not isinstance(fluid, BodyFluid):
-            raise ModelError(
-                f"{element}: fluid must be a BodyFluid, "
-                f"got {shown(fluid)}; write BodyFluid(volume=...)",
-                name=self.name,
-            )
+        check_fluid(self.name, self.fluid)
+
+
+def check_fluid(body: str, fluid: object) -> None:
+    """Raise unless a value can be the hydrodynamic coefficients of a body."""
+    if fluid is not None and not isinstance(fluid, BodyFluid):
+        raise ModelError(
+            f"body {body!r}: fluid must be a BodyFluid, "
+            f"got {shown(fluid)}; write BodyFluid(volume=...)",
+            name=body,
+        )
 
 
 @record

@@ -12,7 +12,7 @@ from tiburon.errors import ModelError, shown
 from tiburon.model import composition
 from tiburon.model.actuator import Actuator
 from tiburon.model.attachments import Cable, HydraulicCylinder, Spring, Thruster
-from tiburon.model.body import Body, ContactPair, ContactPoint, Frame
+from tiburon.model.body import Body, ContactPair, ContactPoint, Frame, check_fluid
 from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.closure import Closure, structure_of
 from tiburon.model.configuration import StateSpace, spread
@@ -486,6 +486,8 @@ class Model(StateSpace):
             name: Name of the result; by default that of this robot.
         """
         given = {self.body(body).name: fluid for body, fluid in fluids.items()}
+        for body, fluid in given.items():
+            check_fluid(body, fluid)
         bodies = tuple(
             composition.changed(body, fluid=given[body.name]) if body.name in given else body
             for body in self.bodies

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tiburon.arguments import public
 from tiburon.errors import ShapeError, TraceError
 from tiburon.trace.graph import Graph
 from tiburon.trace.program import Program
@@ -43,6 +44,7 @@ class Backend:
         return _expanded(self, callee, args)
 
 
+@public
 def walk(program: Program, backend: Backend, inputs: Sequence[Sequence[Any]]) -> list[list[Any]]:
     """Evaluate a program with the numbers and operations of a backend.
 
