@@ -73,6 +73,10 @@ Ground = Annotated[
     float | None,
     typer.Option(min=0.0, help="Level ground at z = 0 with this coefficient of friction."),
 ]
+Contact = Annotated[
+    str | None,
+    typer.Option(help="Contact: rigid, compliant, exact or none; by the ground by default."),
+]
 Density = Annotated[
     float | None, typer.Option(min=0.0, help="Density of the water [kg/m^3]; adds water.")
 ]

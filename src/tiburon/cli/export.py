@@ -6,10 +6,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiburon.cli.console import Force, PackagePath, Robot, load_quietly
+from tiburon.cli.console import (
+    Base,
+    Contact,
+    Fluid,
+    Force,
+    Ground,
+    PackagePath,
+    Pose,
+    Position,
+    Robot,
+    RootJoint,
+    WorldFile,
+    load_quietly,
+)
 
 if TYPE_CHECKING:
-    from tiburon.model import Model
+    from tiburon.model import Model, World
 
 application = typer.Typer(
     help="Write a robot for other tools: C code, co-simulation units.",
@@ -21,6 +34,7 @@ EXAMPLES = """
 tiburon export fmu arm.urdf arm.fmu
 tiburon export fmu panda panda.fmu --dt 0.002 --target linux-x86_64 --target windows-x86_64
 tiburon export fmu panda panda.fmu --version 3.0 --parameter link_7.mass --parameter world.gravity
+tiburon export fmu rov.urdf --base free --fluid current=0.3,0,0
 tiburon export c panda panda-c --function forward_dynamics --function inverse_dynamics
 """
 
@@ -33,9 +47,13 @@ Targets = Annotated[
 @application.command("fmu")
 def export_unit(
     source: Robot,
-    target: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write: .fmu.")],
+    target: Annotated[
+        Path | None,
+        typer.Argument(metavar="OUT", help="The file to write; NAME.fmu by default."),
+    ] = None,
     dt: Annotated[float, typer.Option(help="Step size [s].")] = 1e-3,
-    pose: Annotated[str | None, typer.Option(help="Named initial pose.")] = None,
+    pose: Pose = None,
+    position: Position = None,
     method: Annotated[str | None, typer.Option(help="Integrator.")] = None,
     version: Annotated[str, typer.Option(help="Version of FMI: 2.0 or 3.0.")] = "2.0",
     parameter: Annotated[
@@ -43,29 +61,34 @@ def export_unit(
         typer.Option(help="Run-time parameter that tools may tune; may be repeated."),
     ] = None,
     targets: Targets = None,
+    fluid: Fluid = None,
+    world: WorldFile = None,
+    ground: Ground = None,
+    contact: Contact = None,
+    base: Base = None,
     package_path: PackagePath = None,
     force: Force = False,
 ) -> None:
-    """Write a robot on dry land as a co-simulation unit of FMI."""
+    """Write a robot in its world as a co-simulation unit of FMI."""
     import tiburon as tb
+    from tiburon.cli.run_options import clear_start
 
+    model, around = _robot(source, package_path, base, world, ground, fluid)
+    target = target or Path(f"{_title(model)}.fmu")
     if target.exists() and not force:
         raise tb.ModelFileError(target, "exists already; choose another name, or pass --force")
-    model, warnings = load_quietly(source, package_path or ())
-    for warning in warnings:
-        print(f"warning: {warning}")
-    if pose is not None and pose not in model.poses:
-        raise tb.UnknownNameError("pose", pose, tuple(model.poses))
-    q = None if pose is None else model.poses[pose]
+    touch = False if contact == "none" else contact
     tb.export_fmu(
         model,
         target,
         dt,
         version=version,
-        q=q,
+        q=clear_start(model, around, pose, position, touch),
         method=method,
         parameters=parameter or (),
         targets=targets or None,
+        world=around,
+        contact=touch,
     )
     print(f"wrote {target}: {model.name}, FMI {version}, steps of {dt:g} s")
 
@@ -73,29 +96,35 @@ def export_unit(
 @application.command("c")
 def export_code(
     source: Robot,
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder for the files.")],
+    folder: Annotated[
+        Path | None,
+        typer.Argument(metavar="DIR", help="Folder for the files; NAME-c by default."),
+    ] = None,
     function: Annotated[
         list[str] | None, typer.Option(help="Function of this package; may be repeated.")
     ] = None,
+    fluid: Fluid = None,
+    world: WorldFile = None,
+    base: Base = None,
     package_path: PackagePath = None,
     force: Force = False,
 ) -> None:
-    """Write functions of a robot as C: source, header, CMake file and an example."""
+    """Write functions of a robot as C: source, header, CMake file and an example.
+
+    Water acts, ground does not: contact belongs to the steps of a run (`tiburon export fmu`).
+    """
     import tiburon as tb
     from tiburon.written_file import write_file
 
-    model, warnings = load_quietly(source, package_path or ())
-    for warning in warnings:
-        print(f"warning: {warning}")
+    model, around = _robot(source, package_path, base, world, None, fluid)
     names = function or ["forward_dynamics"]
     known = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "bias_force")
     for name in names:
         if name not in known:
             raise tb.OptionError("--function", known, name)
-    title = "".join(c if c.isascii() and c.isalnum() else "_" for c in model.name)
-    if not title[0].isalpha():
-        title = f"robot_{title}"
-    kernels = [tb.compile(getattr(tb, name), model) for name in names]
+    title = _title(model)
+    folder = folder or Path(f"{title}-c")
+    kernels = [tb.compile(getattr(tb, name), model, world=around) for name in names]
     functions = [f"{title}_{name}" for name in names]
     files = tb.c_source(kernels, name=functions, header=True)
     texts = {
@@ -112,6 +141,29 @@ def export_code(
     for name, text in texts.items():
         write_file(folder / name, text, tb.ModelFileError)
     print(f"wrote {folder}: {', '.join(functions)}; {', '.join(texts)}")
+
+
+def _robot(
+    source: str,
+    package_path: list[Path] | None,
+    base: RootJoint | None,
+    world: Path | None,
+    ground: float | None,
+    fluid: list[str] | None,
+) -> "tuple[Model, World]":
+    """Return a robot and its world, as `tiburon simulate` would; print warnings."""
+    from tiburon.cli.run_options import surroundings
+
+    model, warnings = load_quietly(source, package_path or (), base)
+    for warning in warnings:
+        print(f"warning: {warning}")
+    return model, surroundings(world, None, None, None, None, ground, source, fluid)
+
+
+def _title(model: "Model") -> str:
+    """Return the name of a robot as one of C."""
+    title = "".join(c if c.isascii() and c.isalnum() else "_" for c in model.name)
+    return title if title[0].isalpha() else f"robot_{title}"
 
 
 def _cmake(title: str) -> str:
@@ -131,18 +183,19 @@ target_link_libraries(example {title})
 
 
 def _example(title: str, name: str, kernel: Callable[..., Any], model: "Model") -> str:
-    """Write a program that calls a function in the neutral configuration, at rest."""
+    """Write a program that calls a function where runs of the robot start, at rest."""
+    from tiburon.cli.run_options import start_of
     from tiburon.native.kernel import kernel_of
 
     native = kernel_of(kernel)._code.signature
-    neutral = ", ".join(repr(float(x)) for x in model.neutral())
+    start = ", ".join(repr(float(x)) for x in start_of(model, None, None))
     lines = [f'#include "{title}.h"', "#include <stdio.h>", "", "int main(void)", "{"]
     given = []
     for item in native.inputs:
         if item.parameter:
             given.append(f"{name}_{item.name}")
         else:
-            values = neutral if item.name == "q" else "0.0"
+            values = start if item.name == "q" else "0.0"
             lines.append(f"    const double {item.name}[{max(item.size, 1)}] = {{{values}}};")
             given.append(item.name)
     size = 1

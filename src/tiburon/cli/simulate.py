@@ -74,10 +74,7 @@ def run(
     fluid: console.Fluid = None,
     world: console.WorldFile = None,
     ground: console.Ground = None,
-    contact: Annotated[
-        str | None,
-        typer.Option(help="Contact: rigid, compliant, exact or none; by the ground by default."),
-    ] = None,
+    contact: console.Contact = None,
     pair: Annotated[
         list[str] | None,
         typer.Option(help="Bodies that may touch, FIRST:SECOND; may be repeated."),
