@@ -1,7 +1,7 @@
 """Runs of adaptive steps: each case its own, all of them on one grid of recorded times."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -185,6 +185,9 @@ class AdaptiveSource:
             u = chosen(clock.sample > 0.5, fresh, u)
 
         acceleration: Any = partial(traced_rates(system, manifold, p)[1], u)
+        margins: Callable[..., Scalars] = _no_margins
+        if system.is_exact:
+            acceleration, margins = _exact_rates(system, u, p)
         if METHODS[self.method].is_implicit:
             acceleration = ImplicitRates(system, p).under(u)
         settle = _settling(system, u, p)
@@ -208,7 +211,7 @@ class AdaptiveSource:
                 )
             else:
                 at, found = self._watching(
-                    manifold, acceleration, at, u, sides, target, clock, limit, settle
+                    manifold, acceleration, margins, at, u, sides, target, clock, limit, settle
                 )
             q, w = state_at(manifold, at, target)
             if settle is not None:
@@ -231,6 +234,7 @@ class AdaptiveSource:
         self,
         manifold: Manifold,
         acceleration: Any,
+        margins: Callable[..., Scalars],
         at: AdaptiveState,
         u: Scalars,
         sides: Scalars,
@@ -245,8 +249,11 @@ class AdaptiveSource:
         tolerances = Tolerances(clock.rtol, clock.atol)
 
         @function
-        def event_values(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
+        def own_values(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
             return watch.values(system, q, w, u, time)
+
+        def event_values(q: Scalars, w: Scalars, time: Scalar) -> Scalars:
+            return (*margins(q, w, time), *own_values(q, w, u, time))
 
         def total(met: Scalars) -> Scalar:
             found: Scalar = 0.0
@@ -276,19 +283,43 @@ class AdaptiveSource:
             met, before = (0.0,) * len(going.g), going.g
             for part in range(1, PARTS_PER_STEP):
                 time = at.begin + (part / PARTS_PER_STEP) * at.length
-                g = event_values(*state_at(manifold, at, time), u, time)
+                g = event_values(*state_at(manifold, at, time), time)
                 met, before = _either(met, watch.crossed(before, g)), g
-            g = event_values(at.q, at.w, u, at.time)
+            g = event_values(at.q, at.w, at.time)
             met = _either(met, watch.crossed(before, g))
             taken = at.steps > going.at.steps
             return _Going(at, chosen(taken, g, going.g), chosen(taken, met, going.met))
 
-        g = event_values(at.q, at.w, u, at.time)
+        g = event_values(at.q, at.w, at.time)
         g = tuple(np.where(side == 0.0, x, side) for x, side in zip(g, sides, strict=True))
         last: _Going = while_loop(
             goes_on, attempt, _Going(at, g, (0.0,) * len(g)), MOST_STEPS
         ).state
         return last.at, last.met
+
+
+def _no_margins(*_: Any) -> Scalars:
+    return ()
+
+
+def _exact_rates(
+    system: System, u: Scalars, p: Sequence[Scalar]
+) -> tuple[Callable[..., Scalars], Callable[..., Scalars]]:
+    """Return rates and margins of contact modes for q, w and time: one function computes both."""
+
+    @function
+    def both(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> tuple[Scalars, Scalars]:
+        return system.rates_and_margins(q, w, u, time, p)
+
+    def rates(q: Scalars, w: Scalars, time: Scalar) -> Scalars:
+        found: Scalars = both(q, w, u, time)[0]
+        return found
+
+    def margins(q: Scalars, w: Scalars, time: Scalar) -> Scalars:
+        found: Scalars = both(q, w, u, time)[1]
+        return found
+
+    return rates, margins
 
 
 def _settling(system: System, u: Scalars, p: Sequence[Scalar]) -> Settle | None:

@@ -165,10 +165,8 @@ class ContactWatch(Watch):
         u: Sequence[Scalar],
         time: Scalar,
     ) -> tuple[Scalar, ...]:
-        """Return all margins, then the values of the user's events."""
-        held, _ = system.held_contacts(q, w, u, time)
-        margins = mode_margins(held.problem, mode_forces(*held), held.surfaces, held.modes, time)
-        return (*margins, *(self.own.values(system, q, w, u, time) if self.own.events else ()))
+        """Return the values of the user's events; margins are computed with the rates."""
+        return self.own.values(system, q, w, u, time) if self.own.events else ()
 
     def key(self, system: System) -> str:
         """Return text that is equal exactly if the code of all values is."""

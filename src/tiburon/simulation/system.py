@@ -53,9 +53,11 @@ from tiburon.arguments import public
 from tiburon.contact.candidates import Candidate, Surface, surfaces_of
 from tiburon.contact.complementarity import ContactAccelerations, contact_accelerations
 from tiburon.contact.mode_forces import (
+    ModeForces,
     PointMode,
     closing_step,
     mode_forces,
+    mode_margins,
     stopping_impulse,
 )
 from tiburon.contact.rigid import Compliance, RigidStep, compliance_of
@@ -514,6 +516,37 @@ class System:
         updated: bool = False,
     ) -> tuple[Scalars, Scalars]:
         """Return the rates, and the constraint forces of loops [N or N m]."""
+        rates, forces, _ = self._moved(q, w, u, time, p, guided, updated)
+        return rates, forces
+
+    def rates_and_margins(
+        self,
+        q: Sequence[Scalar],
+        w: Sequence[Scalar],
+        u: Sequence[Scalar],
+        time: Scalar,
+        p: Sequence[Scalar] | None = None,
+    ) -> tuple[Scalars, Scalars]:
+        """Return the rates of an event-driven run, and the margins of its contact modes.
+
+        The arguments are those of `rates`; the margins are those of `mode_margins`.
+        """
+        rates, _, contacts = self._moved(q, w, u, time, p)
+        assert contacts is not None
+        (problem, surfaces, modes), forces = contacts
+        return rates, tuple(mode_margins(problem, forces, surfaces, modes, time))
+
+    def _moved(
+        self,
+        q: Sequence[Scalar],
+        w: Sequence[Scalar],
+        u: Sequence[Scalar],
+        time: Scalar,
+        p: Sequence[Scalar] | None,
+        guided: "Guided | None" = None,
+        updated: bool = False,
+    ) -> tuple[Scalars, Scalars, tuple[HeldContacts, ModeForces] | None]:
+        """Return rates, constraint forces of loops, and contacts of event-driven runs."""
         if self.is_guided:
             guided = guided or self.guided_state(q, w)
             q, w = guided.q, (*guided.v, *w[self.model.nv :])
@@ -522,11 +555,14 @@ class System:
         vd, forces = self._accelerations(
             here, q, v, x, driving.force, self.prescribed(time, p), guided
         )
+        contacts = None
         if self.is_exact:
             held = self._held_contacts(here, q, v, x, vd, u, p)
-            pushed = held.problem.compliance.response(mode_forces(*held).x)
+            pushing = mode_forces(*held)
+            pushed = held.problem.compliance.response(pushing.x)
             vd = tuple(a + b for a, b in zip(vd, pushed, strict=True))
-        return (*vd, *driving.rates, *own), tuple(forces)
+            contacts = held, pushing
+        return (*vd, *driving.rates, *own), tuple(forces), contacts
 
     @property
     def is_exact(self) -> bool:
