@@ -64,6 +64,8 @@ def test_the_regressor_times_the_parameters_is_what_water_adds():
     # one state has the row of the batch
     one = tb.fluid_regressor(model, q[2], v[2], vd[2], fluid=SEA)
     np.testing.assert_allclose(one, Y[2], rtol=1e-13, atol=1e-13 * np.abs(Y).max())
+    with pytest.raises(tb.ShapeError, match="vd: expected 8"):
+        tb.fluid_regressor(model, q, v, vd[:, 1:], fluid=SEA)
 
 
 @pytest.mark.parametrize(

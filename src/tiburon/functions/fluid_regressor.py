@@ -22,7 +22,7 @@ from tiburon.model.model import per_model
 from tiburon.model.parameters import SPATIAL_AXES
 from tiburon.model.plan import WORLD_BODY
 from tiburon.native.kernel import ProgramSource, make_kernel
-from tiburon.trace.derivative import jacobian
+from tiburon.trace.derivative import reverse_derivative
 
 __all__ = ["fluid_regressor", "hydrodynamic_parameter_names", "hydrodynamic_parameters"]
 
@@ -162,7 +162,8 @@ def fluid_regressor(
             "none; name some by bodies=",
             name=model.name,
         )
-    by_table = np.asarray(_slope(model, around, names)(q, v, vd))
+    slope = _slope(model, around, names)
+    by_table = np.stack([slope(q, v, vd, joint) for joint in np.eye(model.nv)], axis=-2)
     return np.concatenate(
         [by_table[..., rows] @ table for rows, table in _unit_tables(model, names)], axis=-1
     )
@@ -170,12 +171,16 @@ def fluid_regressor(
 
 @per_model
 def _slope(model: Model, world: World, names: tuple[str, ...]) -> Any:
-    """Return the kernel of the derivative of inverse dynamics by the table of coefficients."""
+    """Return the kernel of the derivative of one joint force by the table of coefficients.
+
+    The derivatives of all joint forces as one program would be a hundred thousand results, which
+    take longer to write than to compute.
+    """
     # one number of a body at run time: all of them
     listed = tuple(f"{name}.volume" for name in names)
     robot, around = KernelParameters(model, world, listed).at_run_time()
     source = LibrarySource(robot, (inverse_dynamics.__name__,), around, ())
-    program = jacobian(source.program(), by=IMMERSION)
+    program = reverse_derivative(source.program(), by=IMMERSION)
     return make_kernel(ProgramSource(program), source.parameters())
 
 
