@@ -227,3 +227,21 @@ def test_what_a_unit_cannot_hold_is_refused(options, message, tmp_path):
     given = {"model": ARM, **options}
     with pytest.raises(tb.TiburonError, match=message):
         tb.export_fmu(path=tmp_path / "robot.fmu", **given)
+
+
+def test_the_command_line_exports_a_vehicle_in_its_water(tmp_path, monkeypatch):
+    pytest.importorskip("ziglang", reason="needs ziglang: pip install 'tiburon[fmu]'")
+    fmpy = pytest.importorskip("fmpy", reason="needs FMPy to run units")
+    from typer.testing import CliRunner
+
+    from tiburon.cli.application import application
+
+    monkeypatch.chdir(tmp_path)
+    words = ["export", "fmu", "bluerov2_heavy", "--fluid", "current=0.3,0,0"]
+    result = CliRunner().invoke(application, words)
+    assert result.exit_code == 0, result.output
+    wanted = "position.base.x"
+    found = fmpy.simulate_fmu("bluerov2_heavy.fmu", stop_time=0.5, step_size=0.1, output=[wanted])
+    water = tb.Water(current=(0.3, 0.0, 0.0))
+    run = tb.simulate(tb.load("bluerov2_heavy"), 0.5, dt=1e-3, fluid=water)
+    assert found[wanted][-1] == run.q[-1][4] > 0.01

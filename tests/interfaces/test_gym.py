@@ -243,6 +243,13 @@ def test_modes_of_drawing_that_are_none_are_refused():
         gym.VectorEnv("cart_pole", 2, render_mode="ansi")
 
 
+def test_autoreset_modes_that_are_none_and_complex_actions_are_refused():
+    with pytest.raises(tb.OptionError, match="autoreset_mode: expected 'NextStep'"):
+        gym.VectorEnv("cart_pole", 2, autoreset_mode="next")
+    with pytest.raises(tb.ShapeError, match=r"action: expected real numbers, shape \(2, 1\)"):
+        _begun().step(np.zeros((2, 1), dtype=complex))
+
+
 def test_pictures_without_a_browser_are_refused_at_once(monkeypatch):
     monkeypatch.setenv("TIBURON_BROWSER", "no-such-browser")
     with pytest.raises(tb.DomainError, match="no-such-browser; install one, or set"):

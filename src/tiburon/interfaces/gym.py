@@ -224,6 +224,9 @@ class VectorEnv(vector.VectorEnv):
         """
         self.task = _found(task)
         self.num_envs = at_least("num_envs", num_envs, 1)
+        modes = tuple(mode.value for mode in AutoresetMode)
+        if autoreset_mode not in (*AutoresetMode, *modes):
+            raise OptionError("autoreset_mode", modes, autoreset_mode)
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.single_action_space, self.single_observation_space = _spaces(self.task)
         self.action_space = batch_space(self.single_action_space, self.num_envs)

@@ -267,7 +267,7 @@ class Episodes:
         assert now is not None
         given = np.asarray(action)
         if given.dtype.kind not in "fiub" or given.shape != self._action.shape:
-            expected = f"shape {self._action.shape}"
+            expected = f"real numbers, shape {self._action.shape}"
             raise ShapeError("action", expected, f"shape {given.shape} of type {given.dtype}")
         np.clip(given, self._low, self._high, out=self._action)
         mask = fresh = None
