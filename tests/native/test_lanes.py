@@ -41,9 +41,9 @@ def many_calls(number, *, long=False):
 
 
 @pytest.mark.parametrize("long", [False, True])
-@pytest.mark.parametrize("number", [2, 3, 4, 7])
+@pytest.mark.parametrize("number", [2, 3, 4, 7, 43])
 def test_bits_are_those_of_batches_and_of_calls_one_after_another(number, long):
-    """Numbers of calls that fill vectors, or do not."""
+    """Numbers of calls that fill vectors, or do not, and that a loop makes."""
     program, x = many_calls(number, long=long), RANDOM.normal(size=(9, SIZE))
     found = assert_same_bits(program, x)
     expected = interpret(program, [x])
@@ -67,6 +67,18 @@ def test_one_case_uses_vectors_of_the_machine(width):
     for long in (False, True):
         many = module_for_many(many_calls(7, long=long), lanes=width, fused=True)
         assert "@lanes" not in many
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_a_loop_makes_many_calls(long):
+    """Twice as many of them take no code but single stores, and numbers in tables of loops."""
+    short, twice = (
+        module_for_one(many_calls(number, long=long), vector_lanes=4, fused=True)
+        for number in (43, 86)
+    )
+    calls = re.findall(r"  call void @lanes4_callee", short)
+    assert len(calls) == len(re.findall(r"  call void @lanes4_callee", twice))
+    assert twice.count("llvm.fma.v4f64") == short.count("llvm.fma.v4f64")
 
 
 def calls_in_functions(number):

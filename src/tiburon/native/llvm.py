@@ -305,7 +305,8 @@ class LlvmMachine(NativeMachine):
         assert not self._abreast, "memory is taken outside of bodies that run abreast"
         return Slots(self._stack(f"[{max(size, 1)} x {self.target.float_type}]"))
 
-    def _address(self, slots: Slots, place: Any) -> Ref:
+    def address(self, slots: Slots, place: Any) -> Ref:
+        """Emit the address of a float."""
         kind, index = self.target.float_type, index_text(place + slots.offset)
         return self.target.emit(f"getelementptr inbounds {kind}, ptr {slots.address}, i64 {index}")
 
@@ -425,7 +426,7 @@ class LlvmMachine(NativeMachine):
         if isinstance(place, LaneIndex):
             addresses = self._lane_addresses(slots, place)
             return pack(self.target, [self.target.emit(f"load double, ptr {a}") for a in addresses])
-        address = self._address(slots, place)
+        address = self.address(slots, place)
         return self.target.emit(f"load {self.target.float_type}, ptr {address}")
 
     def store_slot(self, slots: Slots, place: Any, value: Ref) -> None:
@@ -437,7 +438,7 @@ class LlvmMachine(NativeMachine):
             for lane, address in enumerate(self._lane_addresses(slots, place)):
                 self._line(f"store double {unpack(self.target, value, lane)}, ptr {address}")
             return
-        address = self._address(slots, place)
+        address = self.address(slots, place)
         self._line(f"store {self.target.float_type} {value}, ptr {address}")
 
     def fetch(self, address: Ref, place: Ref) -> Ref:
@@ -470,7 +471,7 @@ class LlvmMachine(NativeMachine):
                 "with one state"
             )
         start = target.emit(f"inttoptr i64 {target.emit(f'fptoui double {address} to i64')} to ptr")
-        row = self._address(memory, 0)
+        row = self.address(memory, 0)
         self._line(f"call void {start}(ptr {row}, i64 {number}, i64 {size})")
 
     def truth_memory(self, value: bool) -> Ref:

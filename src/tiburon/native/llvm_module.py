@@ -208,6 +208,8 @@ class CalleeWriter:
         places = self.fixed.places(body)
         passed = [column for column, place in zip(columns, places, strict=True) if place is None]
         table = f", ptr {TABLE}" if len(passed) < len(columns) else ""
+        if self.loops_over(region):
+            return self._loop_lanes(target, stack_lines, origins, region, passed, name, table)
         results: list[list[Ref]] = [[] for _ in region.roots]
         for first in range(0, region.calls, width):
             calls = min(width, region.calls - first)
@@ -226,6 +228,53 @@ class CalleeWriter:
             for k, found_column in enumerate(results):
                 found_column += loaded[k * calls : (k + 1) * calls]
         return list(chain(*results))
+
+    def loops_over(self, region: LanesRegion) -> bool:
+        """Return whether calls in lanes are that many that a loop makes them."""
+        return region.calls > LONGEST_ROW * self.width(region.calls)
+
+    def _loop_lanes(
+        self,
+        target: LlvmTarget,
+        stack_lines: list[str],
+        origins: Origins,
+        region: LanesRegion,
+        columns: Sequence[Sequence[Ref]],
+        name: str,
+        table: str,
+    ) -> list[Ref]:
+        """Emit a loop of calls in lanes, whose arguments lie in memory one after another."""
+        width, count = self.width(region.calls), len(region.roots)
+        firsts = range(0, region.calls, width)
+        known = dict(origins)
+        for value in {c[0]: None for c in columns if len(set(c)) == 1 and c[0].startswith("%")}:
+            if value not in known:
+                # what all calls share is copied by loops, too
+                slot = _reserve(stack_lines, "double", 1)
+                target.lines.append(f"  store double {value}, ptr {slot}")
+                known[value] = (slot, 0)
+        values = [
+            column[min(first + lane, region.calls - 1)]
+            for first in firsts
+            for column in columns
+            for lane in range(width)
+        ]
+        given = _reserve(stack_lines, "double", len(values))
+        store_values(target, stack_lines, values, known, Slots(given))
+        found = _reserve(stack_lines, "double", len(firsts) * width * count)
+        m = LlvmMachine(target, "", stack_lines, labels=f"rows{len(stack_lines)}_")
+        for k in m.loop(0, len(firsts)):
+            row, to = (
+                m.address(Slots(array), k * (width * size))
+                for array, size in ((given, len(columns)), (found, count))
+            )
+            target.lines.append(f"  call void @{name}(ptr {row}, ptr {to}{table})")
+        there = [
+            call // width * width * count + root * width + call % width
+            for root in range(count)
+            for call in range(region.calls)
+        ]
+        return self.late_loads(target, origins, found, there)
 
     def width(self, calls: int) -> int:
         """Return the vector width for so many calls in lanes."""
@@ -358,6 +407,9 @@ def _argument_row(stack_lines: list[str], kind: str, count: int) -> Ref:
         stack_lines.append(line)
     return ARGUMENTS
 
+
+LONGEST_ROW = 4
+"""Vectors of calls in lanes up to which each has code of its own; a loop makes more."""
 
 MAX_INLINED_LINES = 1000
 """Lines up to which LLVM may inline a function."""
@@ -833,7 +885,7 @@ class FunctionWriter:
         callee = instruction.payload
         if isinstance(callee, Segment):
             return self._call_segment(callee, arguments)
-        if _is_opened_row(callee):
+        if _is_opened_row(callee) and not self.callees.loops_over(callee):
             return self._row(callee, arguments)
         if self.filled is not None:
             called, given = callee, arguments
