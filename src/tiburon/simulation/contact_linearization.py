@@ -82,6 +82,7 @@ from tiburon.trace.primitives.contact_phases import (
     ContactMatrix,
     ContactPhases,
     contact_phases,
+    for_contacts,
 )
 from tiburon.trace.primitives.friction_derivative import FrictionResponse
 from tiburon.trace.primitives.tree import FactorTree
@@ -258,6 +259,16 @@ class _Contacts(NamedTuple):
         """Number of points."""
         return len(self.J0)
 
+    def velocities(self, v: Sequence[Scalar]) -> list[Scalar]:
+        """Return the relative velocities of all points for joint velocities."""
+        given = []
+        for k in range(self.points):
+            rows = self.J[3 * k : 3 * k + 3]
+            support = [i for i, column in enumerate(zip(*rows, strict=True)) if _some(column)]
+            own = [v[i] for i in support]
+            given.append((own, *([row[i] for i in support] for row in rows)))
+        return [x for found in for_contacts(_rates_along, given) for x in found]
+
     def packed(self, changes: RowChanges) -> tuple[list[list[int]], list[Scalar]]:
         """Return the supports of all points, and their `ROWS` over them."""
         supports, found = [], []
@@ -275,6 +286,10 @@ class _Contacts(NamedTuple):
             supports.append(support)
             found += [row[i] for row in rows for i in support]
         return supports, found
+
+
+def _rates_along(v: list[Scalar], *rows: list[Scalar]) -> list[Scalar]:
+    return [sum((a * b for a, b in zip(row, v, strict=True)), 0.0) for row in rows]
 
 
 def _some(values: Sequence[Scalar]) -> bool:
@@ -382,7 +397,7 @@ def step_changes(
         ]
     )
     A, B = (as_traced(part).reshape(2 * n, -1) for part in (whole[: 4 * n * n], whole[4 * n * n :]))
-    u = [sum((a * b for a, b in zip(row, after, strict=True)), 0.0) for row in contacts.J]
+    u = contacts.velocities(after)
     modes, margin = contact_modes(contacts.problem, phases.final.p, phases.final.least, u, h)
     return StepChanges(
         A,

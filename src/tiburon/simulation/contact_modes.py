@@ -6,6 +6,7 @@ import numpy as np
 
 from tiburon.contact.rigid import MIN_SLIP_SHARE, ContactProblem
 from tiburon.spatial import Scalar
+from tiburon.trace.primitives.contact_phases import for_contacts
 
 __all__ = ["contact_modes"]
 
@@ -47,29 +48,51 @@ def contact_modes(
     # at rest there is no slip to compare with
     sliding = np.maximum(sliding, normal_speed)
     impulse = np.maximum(_largest(p), MIN_DIVISOR)
-    modes, margins = [], []
-    for k, end in enumerate(problem.ends):
-        x, y, normal = p[3 * k : 3 * k + 3]
+
+    def told(
+        p: list[Scalar],
+        u: list[Scalar],
+        least: Scalar,
+        mu: Scalar,
+        bound: Scalar,
+        after: Scalar,
+        end: Scalar,
+    ) -> tuple[Scalar, Scalar]:
+        x, y, normal = p
         friction = np.sqrt(x * x + y * y)
-        slip = np.sqrt(u[3 * k] * u[3 * k] + u[3 * k + 1] * u[3 * k + 1])
+        slip = np.sqrt(u[0] * u[0] + u[1] * u[1])
         # the normal velocity on which Signorini's condition is set
-        leaving = u[3 * k + 2] - problem.after[k] + problem.b[3 * k + 2]
-        closed = touching[k]
-        speed = np.maximum(normal_speed, np.abs(problem.after[k]))
+        leaving = u[2] - after + bound
+        closed = normal > 0.0
+        speed = np.maximum(normal_speed, np.abs(after))
         slides = closed & (slip > MIN_SLIP_SHARE * sliding)
-        limit = problem.mu[k] * normal
+        limit = mu * normal
         room = np.where(limit > 0.0, 1.0 - friction / np.where(limit > 0.0, limit, 1.0), 1.0)
-        above = normal - least[k]
+        above = normal - least
         pressed = np.where(above > 0.0, above / impulse, leaving / speed)
         # a gap that just closes at the end of the step
         late = np.abs(2.0 * end / h) / speed
         stays = np.minimum(np.minimum(pressed, late), np.where(slides, slip / sliding, room))
         margin = np.where(closed, stays, leaving / speed)
         # without friction nothing sticks
-        frictionless = closed & (problem.mu[k] <= 0.0)
-        modes.append(np.where(slides | frictionless, 2.0, np.where(closed, 1.0, 0.0)))
-        margins.append(np.minimum(np.maximum(margin, 0.0), 1.0))
-    return modes, margins
+        frictionless = closed & (mu <= 0.0)
+        mode = np.where(slides | frictionless, 2.0, np.where(closed, 1.0, 0.0))
+        return mode, np.minimum(np.maximum(margin, 0.0), 1.0)
+
+    given = [
+        (
+            list(p[3 * k : 3 * k + 3]),
+            list(u[3 * k : 3 * k + 3]),
+            least[k],
+            problem.mu[k],
+            problem.b[3 * k + 2],
+            problem.after[k],
+            end,
+        )
+        for k, end in enumerate(problem.ends)
+    ]
+    found = for_contacts(told, given)
+    return [mode for mode, _ in found], [margin for _, margin in found]
 
 
 def _largest(values: Sequence[Scalar]) -> Scalar:

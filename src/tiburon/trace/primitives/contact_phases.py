@@ -26,8 +26,9 @@ from tiburon.trace.primitives.contact_step import (
 )
 from tiburon.trace.primitives.friction import FrictionGaussSeidel
 from tiburon.trace.regions import where_needed, while_loop
+from tiburon.trace.regions.lanes import lanes
 
-__all__ = ["ContactMatrix", "ContactPhases", "Solution", "contact_phases"]
+__all__ = ["ContactMatrix", "ContactPhases", "Solution", "contact_phases", "for_contacts"]
 
 Scalar = Any
 
@@ -47,26 +48,52 @@ class ContactMatrix(NamedTuple):
     def push(self, p: Sequence[Scalar]) -> list[Scalar]:
         """Return A^T p."""
         y: list[Scalar] = [0.0] * self.size
-        for i, j, entry in self._elements():
-            y[j] = y[j] + entry * p[i]
+        for k, (support, rows) in enumerate(self._contacts()):
+            for row, f in zip(rows, p[3 * k : 3 * k + 3], strict=True):
+                for j, entry in zip(support, row, strict=True):
+                    y[j] = y[j] + entry * f
         return y
 
     def normal_velocities(self, y: Sequence[Scalar]) -> list[Scalar]:
         """Return the normal rows of A y."""
-        u: list[Scalar] = [0.0] * len(self.supports)
-        for i, j, entry in self._elements():
-            if i % 3 == 2:
-                u[i // 3] = u[i // 3] + entry * y[j]
-        return u
+        return for_contacts(
+            _along, [(rows[2], [y[j] for j in support]) for support, rows in self._contacts()]
+        )
 
-    def _elements(self) -> list[tuple[int, int, Scalar]]:
-        places = [
-            (3 * k + axis, column)
-            for k, support in enumerate(self.supports)
-            for axis in range(3)
-            for column in support
-        ]
-        return [(i, j, entry) for (i, j), entry in zip(places, self.entries, strict=True)]
+    def _contacts(self) -> list[tuple[Sequence[int], list[list[Scalar]]]]:
+        """Return support and rows of each contact."""
+        found, start = [], 0
+        for support in self.supports:
+            size = len(support)
+            starts = range(start, start + 3 * size, size)
+            found.append((support, [list(self.entries[at : at + size]) for at in starts]))
+            start += 3 * size
+        return found
+
+
+MOST_INLINED = 6
+"""Contacts beyond which what is computed for each is called in lanes: quicker to compile."""
+
+
+def for_contacts(call: Callable[..., Any], given: Sequence[Sequence[Any]]) -> list[Any]:
+    """Call a function for each contact, in lanes where their arguments have one structure.
+
+    Args:
+        call: Takes the arguments of one contact.
+        given: Arguments of each contact.
+    """
+    alike = len({tuple(len(x) for x in own if isinstance(x, list)) for own in given}) == 1
+    if len(given) > MOST_INLINED and alike:
+        return lanes(call, given)
+    return [call(*own) for own in given]
+
+
+def _along(row: list[Scalar], y: list[Scalar]) -> Scalar:
+    """Return the product of a row with a vector."""
+    total: Scalar = 0.0
+    for entry, x in zip(row, y, strict=True):
+        total = total + entry * x
+    return total
 
 
 class Solution(NamedTuple):
@@ -170,13 +197,11 @@ def contact_phases(
         p, y, alpha, told = where_needed(returns, lambda: solved(b, mu, least, first[0]), first)
     final = Solution(list(b), list(mu), least, p, y, alpha)
     sudden, lasting, timed = [], [], []
-    for k in range(count):
-        normal = p[3 * k + 2]
-        closed = normal > 0.0
-        ratio = np.where(closed, returned[k] / np.where(closed, normal, 1.0), 0.0)
-        sudden.append(np.minimum(ratio, 1.0))
-        lasting.append(share[k] * (0.5 + 0.5 * sudden[k]))
-        timed += [lasting[k] * x for x in p[3 * k : 3 * k + 3]]
+    own = [(returned[k], share[k], list(p[3 * k : 3 * k + 3])) for k in range(count)]
+    for jump, part, impulse in for_contacts(_shares, own):
+        sudden.append(jump)
+        lasting.append(part)
+        timed += impulse
     lands = _largest(jumps) > 0.0
     threshold = LEAST_HOLD * _largest(p)
     held = [
@@ -234,6 +259,17 @@ def _moments(
         [timed, matrix.push(timed), final.alpha],
     )
     return Solution(b, final.mu, least, *found)
+
+
+def _shares(
+    returned: Scalar, share: Scalar, p: list[Scalar]
+) -> tuple[Scalar, Scalar, list[Scalar]]:
+    """Return sudden share, lasting share and timed impulse of a contact; see `ContactPhases`."""
+    closed = p[2] > 0.0
+    ratio = np.where(closed, returned / np.where(closed, p[2], 1.0), 0.0)
+    sudden = np.minimum(ratio, 1.0)
+    lasting = share * (0.5 + 0.5 * sudden)
+    return sudden, lasting, [lasting * x for x in p]
 
 
 def _largest(values: Sequence[Scalar]) -> Scalar:
