@@ -768,3 +768,16 @@ def test_like_joints_are_traced_once():
     assert len(rotating_joints(model, manifold)) == 4
     moves = [joint_moves(manifold, joint) for joint in model.joints]
     assert moves[1] == moves[2] == moves[3] != moves[0]
+
+
+@pytest.mark.slow
+def test_54_contact_points_fit_in_the_memory_of_a_kernel():
+    """One robot has panels of directions, too; it and batches have the same bits."""
+    model, rng = tb.load("aquarobot"), np.random.default_rng(1)
+    world = tb.World(ground=tb.Ground(static_friction=0.8, kinetic_friction=0.7))
+    q = np.tile(model.poses["stand"], (2, 1))
+    v, tau = 0.1 * rng.normal(size=(2, 2, model.nv))
+    found = tb.linearize(model, q, v, tau, dt=1e-3, world=world)
+    one = tb.linearize(model, q[1], v[1], tau[1], dt=1e-3, world=world)
+    np.testing.assert_array_equal(one.A, found.A[1])
+    np.testing.assert_array_equal(one.B, found.B[1])

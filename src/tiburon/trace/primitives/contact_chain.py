@@ -100,6 +100,9 @@ UNROLLED = 12
 PANEL = 6
 """Directions that are treated at a time where each number is that of several cases."""
 
+MANY_CONTACTS, LONG_PANEL = 32, 16
+"""Contacts beyond which one case has panels, too, and their directions: memory is limited."""
+
 ONCE = "linearizations of steps with contact have no derivatives"
 
 
@@ -236,8 +239,10 @@ class _Chain:
         whole = 3 * n if m.is_wide else -(-3 * n // LANES) * LANES
         self.width = width = whole
         """Length of a row of directions."""
-        self.panel = min(PANEL, n) if m.is_wide else whole
+        self.panel = whole
         """Directions of a panel."""
+        if m.is_wide or c > MANY_CONTACTS:
+            self.panel = min(PANEL if m.is_wide else LONG_PANEL, n)
         self.zero, self.one, self.half = (m.constant(x) for x in (0.0, 1.0, 0.5))
         self.h = m.load(given, 0)
         self.free = m.memory(n * width)
@@ -684,7 +689,7 @@ class _Chain:
     def _panels(self) -> Iterator[_Panel]:
         """Visit all directions, some at a time; the last of a third may include some before."""
         m, n, w = self.m, self.n, self.panel
-        if not m.is_wide:
+        if w == self.width:
             yield _Panel(0, ((0, 2 * n, 0, 2 * n), (2 * n, 3 * n, 4 * n * n, n)))
             return
         starts = [min(k, n - w) for k in range(0, n, w)]
