@@ -10,6 +10,7 @@ from tiburon.trace.derivative import forward_derivative
 from tiburon.trace.interpret import interpret
 from tiburon.trace.primitives.contact_layout import ContactLayout
 from tiburon.trace.primitives.contact_step import (
+    CARRIED_SPEED,
     GAP_TOLERANCE,
     LANDING_SHARE,
     UNBOUNDED,
@@ -69,7 +70,10 @@ class Step(Problem):
         held = p[n] > self.least + 1e-8 * np.abs(p).max()
         # what lands may stay open
         held &= jumps <= LANDING_SHARE * p[n]
-        if jumps.max() > 0.0:
+        slips = np.repeat(weight, 3) * self.b + self.A @ (self.A.T @ timed)
+        slip, speed = (np.abs(x.reshape(-1, 3)[closed]) for x in (slips, self.b))
+        self.is_carried = slip[:, :2].max(initial=0.0) > CARRIED_SPEED * speed.max(initial=0.0)
+        if jumps.max() > 0.0 and self.is_carried:
             moments = Problem.__new__(Problem)
             moments.__dict__.update(self.__dict__)
             moments.b = np.repeat(weight, 3) * self.b
@@ -103,6 +107,14 @@ def test_one_primitive_solves_all_problems(seed):
     moved = step.A @ (np.array(found[n + size : n + 2 * size]) - z)
     assert H * np.abs(moved[2::3]).max() < GAP_TOLERANCE
     assert H * np.abs(moved).max() < 5.0 * GAP_TOLERANCE
+
+
+def test_some_steps_solve_for_moments_and_others_do_not():
+    """Of those above; where contacts land and carry others away."""
+    steps = [Step(seed, contacts=2 + seed % 3, columns=18) for seed in range(8)]
+    for step in steps:
+        step.expected()
+    assert {bool(step.is_carried) for step in steps} == {False, True}
 
 
 def test_one_case_and_many_have_the_same_bits():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tiburon.trace.primitives.contact_step import CARRIED_SPEED
 
 FLOOR = tb.World(ground=tb.Ground(static_friction=0.3))
 
@@ -163,16 +164,20 @@ def landing(mass, fractions, plates=1, tilt=0.0, speed=0.0, **options):
 
 
 @pytest.mark.parametrize(("plates", "tilt"), [(1, 0.0), (2, 0.0), (1, 0.2)])
-@pytest.mark.parametrize("mass", [1.0, 1e-2, 1e-4, 1e-6])
+@pytest.mark.parametrize("mass", [1.0, 0.1, 1e-2, 1e-4, 1e-6])
 def test_a_box_that_lands_with_slip_does_not_move_light_plates(mass, plates, tilt):
-    """Whenever within a step: impulses above and below act over the same time; closed form."""
+    """Whenever within a step: impulses above and below act over the same time; closed form.
+
+    Plates that are not light may move once, by less than half of what the box moves in the step.
+    """
     # residuals are relative to the impulses of the box; moments have a hundred times the tolerance
     tolerance = min(1e-8, 1e-6 * mass)
     run, time = landing(mass, [0.1, 0.35, 0.5, 0.9], plates, tilt, contact_tolerance=tolerance)
     assert run.status.tolist() == ["finished"] * 4
+    moved = 2e-8 if mass <= 1e-2 else CARRIED_SPEED * 1e-3 * ALONG
     for i in range(plates):
         there = [0.0, 0.0, 0.01 + 0.02 * i]
-        assert np.abs(run.q[..., 7 * i + 4 : 7 * i + 7] - there).max() < 2e-8
+        assert np.abs(run.q[..., 7 * i + 4 : 7 * i + 7] - there).max() < moved
     down, along = 9.81 * np.cos(tilt), 9.81 * np.sin(tilt)
     left, speed = 0.02 - time, ALONG + along * time - FRICTION * (DOWN + down * time)
     x = ALONG * time + 0.5 * along * time**2

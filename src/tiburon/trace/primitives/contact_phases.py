@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.trace.primitives.contact_step import (
+    CARRIED_SPEED,
     GAP_TOLERANCE,
     LANDING_SHARE,
     LEAST_HOLD,
@@ -48,7 +49,7 @@ class ContactMatrix(NamedTuple):
     def push(self, p: Sequence[Scalar]) -> list[Scalar]:
         """Return A^T p."""
         y: list[Scalar] = [0.0] * self.size
-        for k, (support, rows) in enumerate(self._contacts()):
+        for k, (support, rows) in enumerate(self.contacts()):
             for row, f in zip(rows, p[3 * k : 3 * k + 3], strict=True):
                 for j, entry in zip(support, row, strict=True):
                     y[j] = y[j] + entry * f
@@ -57,10 +58,10 @@ class ContactMatrix(NamedTuple):
     def normal_velocities(self, y: Sequence[Scalar]) -> list[Scalar]:
         """Return the normal rows of A y."""
         return for_contacts(
-            _along, [(rows[2], [y[j] for j in support]) for support, rows in self._contacts()]
+            _along, [(rows[2], [y[j] for j in support]) for support, rows in self.contacts()]
         )
 
-    def _contacts(self) -> list[tuple[Sequence[int], list[list[Scalar]]]]:
+    def contacts(self) -> list[tuple[Sequence[int], list[list[Scalar]]]]:
         """Return support and rows of each contact."""
         found, start = [], 0
         for support in self.supports:
@@ -131,7 +132,7 @@ class ContactPhases(NamedTuple):
     """Share of the step over which each impulse lasts."""
 
     lands: Scalar
-    """Whether some contact lands."""
+    """Whether some contact lands, and timed impulses carry contacts away."""
 
     moments: Solution
     """The problem of the moments of impulses."""
@@ -202,13 +203,14 @@ def contact_phases(
         sudden.append(jump)
         lasting.append(part)
         timed += impulse
-    lands = _largest(jumps) > 0.0
+    pushed = matrix.push(timed)
+    lands = (_largest(jumps) > 0.0) & _is_carried(matrix, final, lasting, pushed)
     threshold = LEAST_HOLD * _largest(p)
     held = [
         (p[3 * k + 2] > bound + threshold) & (jumps[k] <= LANDING_SHARE * p[3 * k + 2])
         for k, bound in enumerate(least)
     ]
-    moments = _moments(solved, final, lasting, timed, gaps, held, matrix, lands, h)
+    moments = _moments(solved, final, lasting, timed, gaps, held, pushed, lands, h)
     z = moments.y
     ends = [gap + h * u for gap, u in zip(gaps, matrix.normal_velocities(z), strict=True)]
     errors = [
@@ -242,7 +244,7 @@ def _moments(
     timed: list[Scalar],
     gaps: Sequence[Scalar],
     held: Sequence[Scalar],
-    matrix: ContactMatrix,
+    pushed: list[Scalar],
     lands: Scalar,
     h: Scalar,
 ) -> Solution:
@@ -256,9 +258,34 @@ def _moments(
     found = where_needed(
         lands,
         lambda: solved(b, final.mu, least, timed)[:3],
-        [timed, matrix.push(timed), final.alpha],
+        [timed, pushed, final.alpha],
     )
     return Solution(b, final.mu, least, *found)
+
+
+def _is_carried(
+    matrix: ContactMatrix, final: Solution, lasting: Sequence[Scalar], pushed: list[Scalar]
+) -> Scalar:
+    """Return whether timed impulses carry contacts away; see `ContactStep`."""
+    slips, speeds = [], []
+    own = [
+        (*rows[:2], [pushed[j] for j in support], final.b[3 * k : 3 * k + 3], share)
+        for k, ((support, rows), share) in enumerate(zip(matrix.contacts(), lasting, strict=True))
+    ]
+    for k, (slip, speed) in enumerate(for_contacts(_slip, own)):
+        touches = final.p[3 * k + 2] > 0.0
+        slips.append(np.where(touches, slip, 0.0))
+        speeds.append(np.where(touches, speed, 0.0))
+    return _largest(slips) > CARRIED_SPEED * _largest(speeds)
+
+
+def _slip(
+    first: list[Scalar], second: list[Scalar], y: list[Scalar], b: list[Scalar], share: Scalar
+) -> tuple[Scalar, Scalar]:
+    """Return the slip of a contact by timed impulses, and its speed without impulses."""
+    along, across = share * b[0] + _along(first, y), share * b[1] + _along(second, y)
+    slip = np.maximum(np.abs(along), np.abs(across))
+    return slip, np.maximum(np.maximum(np.abs(b[0]), np.abs(b[1])), np.abs(b[2]))
 
 
 def _shares(

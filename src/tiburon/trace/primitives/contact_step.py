@@ -16,9 +16,10 @@ A contact alone has m = w p, where w follows from the instant at which its gap c
 contacts with different w hold each other, this would not do: what lands on a light body that lies
 on the ground pushes it from the instant of closing on, the ground would hold it from the start of
 the step on, and their difference would move it by more than any speed in the step. Where something
-lands, m therefore obeys the laws of contact itself: gaps at the end of the step are not negative,
-and closed where m pushes; |m_t| <= mu m_n, and what slips, w b_t + (A z)_t, is opposed to m_t.
-Normal moments of what lands are at least w p: it may be left open.
+lands, and a contact would so be carried away (`CARRIED_SPEED`), m therefore obeys the laws of
+contact itself: gaps at the end of the step are not negative, and closed where m pushes;
+|m_t| <= mu m_n, and what slips, w b_t + (A z)_t, is opposed to m_t. Normal moments of what lands
+are at least w p: it may be left open.
 
 The gaps at the end of the step follow from z; what they leave open or penetrating beyond
 `GAP_TOLERANCE` is removed by a fourth problem without friction, in which contacts that are held
@@ -70,6 +71,11 @@ nearby that closed earlier."""
 MOMENT_TOLERANCE = 100.0
 """Residual at which moments end, relative to that of impulses: what they miss moves bodies once, by
 the length of the step times what the same residual of impulses would leave as velocity."""
+
+CARRIED_SPEED = 0.5
+"""Slip of a contact by impulses that are weighted one by one, relative to the largest speed of
+contacts without impulses, above which moments are solved for. Up to it, what weights are off by is
+of the order of the step: no more than bodies move in it anyway."""
 
 UNBOUNDED = 1e30
 """Bound of impulses without a bound [N s]."""
@@ -312,7 +318,30 @@ class _Phases:
         self._ready.store(m, 0, self._done.load(m, 0))
         lands = m.both(done, m.less(zero, self.lands.load(m, 0)))
         for _ in m.iterate(1, lambda: lands):
-            self._pose_moments(lands)
+            carried = m.both(lands, self._is_carried())
+            for _ in m.iterate(1, lambda carried=carried: carried):  # type: ignore[misc]
+                self._pose_moments(carried)
+
+    def _is_carried(self) -> Truth:
+        """Return the cases in which timed impulses carry contacts away."""
+        m, problem, solver = self.m, self.problem, self.solver
+        speed = Row(m.memory(1))
+        speed.store(m, 0, m.constant(0.0))
+        for k in m.loop(0, self.count):
+            pushed = m.less(m.constant(0.0), self.p.load(m, k * 3 + 2))
+            for axis in range(3):
+                found = absolute(m, problem.b.load(m, k * 3 + axis))
+                found = m.choose(pushed, found, m.constant(0.0))
+                speed.store(m, 0, larger(m, speed.load(m, 0), found))
+        solver.clear_lanes()
+        for visit in solver.visits_abreast(self.z, reads=True):
+            zero, weight, u = m.constant(0.0), self.weight.load(m, visit.k), visit.product()
+            pushed = m.less(zero, self.p.load(m, visit.row + 2))
+            for axis in range(2):
+                slip = m.add_product(weight, problem.b.load(m, visit.row + axis), u[axis])
+                visit.group.raise_lane(m.choose(pushed, absolute(m, slip), zero))
+        allowed = m.mul(m.constant(CARRIED_SPEED), speed.load(m, 0))
+        return m.less(allowed, solver.largest_lane())
 
     def _pose_moments(self, lands: Truth) -> None:
         """Let impulses of contacts that closed at different instants hold each other."""
