@@ -71,8 +71,8 @@ SUMMARY = (
     ),
     (
         "loading",
-        "panda, imports included",
-        "URDF file to first result, kernel cached, imports included, panda",
+        "panda",
+        "URDF file to first result, kernel cached, imports done, panda",
     ),
 )
 """Rows of the README: family, figure, and what they are called there."""
