@@ -124,7 +124,7 @@ class RunCases:
         """Hand rows to the recorder that native code has written; here there are none."""
 
     def release(self) -> None:
-        """Let go of the recorder's rows: the run is over.
+        """Release the recorder's rows: the run is over.
 
         The writer asks for checkpoints of the run: in a cycle both would keep the rows of a freed
         trajectory out of the pool until the garbage collector comes.

@@ -251,7 +251,7 @@ class _Plan:
         self.row_due = self._base * self._every
 
     def detach(self) -> None:
-        """Let go of all arrays of a run."""
+        """Release all arrays of a run."""
         self.rows, self.start, self.shared = {}, {}, {}
         self.held = self.calls = None
         self.filled = self.handed = 0
@@ -707,7 +707,7 @@ class FixedRun(RunCases):
         return found if found is not None and found.key == key else None
 
     def release(self) -> None:
-        """Let go of the recorder's rows; the next run of the system may take over the plan."""
+        """Release the recorder's rows; the next run of the system may take over the plan."""
         super().release()
         plan, self._plan, self._room = self._plan, None, None
         if plan is not None and plan.is_reusable and self._keeps_plans:
