@@ -43,10 +43,10 @@ from tiburon.model.joints.joint import JointLimits, JointPassive
 from tiburon.model.model import Model
 from tiburon.model.pose import Pose
 from tiburon.model.value_checks import Vec3
+from tiburon.record import record
 
 if TYPE_CHECKING:
     from tiburon.model.closure_kinds import TendonCoupling
-from tiburon.record import record
 
 JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical")
 """Supported joint types; "spherical" is an extension that some codes write."""
