@@ -29,21 +29,6 @@ from tiburon.record import record
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
 from tiburon.spatial.vec3 import ZERO3, add, cross
 
-__all__ = [
-    "Accelerating",
-    "Articulated",
-    "Carry",
-    "Eliminated",
-    "Moving",
-    "aba",
-    "accelerate_direction",
-    "accelerate_joint",
-    "eliminate_direction",
-    "eliminate_joint",
-    "moving_from",
-    "passes",
-]
-
 
 class Eliminated(NamedTuple):
     """What the inward pass keeps of a joint direction for the outward pass."""

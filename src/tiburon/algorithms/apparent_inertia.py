@@ -36,8 +36,6 @@ from tiburon.spatial import Force, Motion, Scalar, Vec3
 from tiburon.spatial.vec3 import matrix_vector, subtract, transpose_vector
 from tiburon.trace.array import as_traced
 
-__all__ = ["cross_response", "relative_response"]
-
 Columns = tuple[Motion, ...]
 """A 6x6 matrix whose columns are motions, one per unit force."""
 

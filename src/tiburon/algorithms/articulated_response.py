@@ -24,19 +24,6 @@ from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform
 from tiburon.trace.primitives.orthogonal import RANK_CUT
 
-__all__ = [
-    "ArticulatedBody",
-    "CoupledResponse",
-    "Direction",
-    "Rates",
-    "Response",
-    "articulated_inertias",
-    "directions",
-    "passed_on",
-    "propagated",
-    "response",
-]
-
 
 class ArticulatedBody(NamedTuple):
     """Articulated-body inertia of one body."""

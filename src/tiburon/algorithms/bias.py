@@ -21,8 +21,6 @@ from tiburon.spatial import Force, Motion, Scalar, Transform, Vec3
 if TYPE_CHECKING:
     from tiburon.algorithms.water.fluid import Link, WaterAround
 
-__all__ = ["bias", "gravity_forces"]
-
 
 class _Accelerated(NamedTuple):
     """Results of the outward pass for a body."""

@@ -44,8 +44,6 @@ from tiburon.record import record
 from tiburon.spatial import ArticulatedInertia, Force, Motion, RigidInertia, Scalar, Transform
 from tiburon.spatial.vec3 import IDENTITY3, ZERO3, cross
 
-__all__ = ["FullProduct", "RigidProduct", "coriolis"]
-
 _UNITS = tuple(
     [Motion(axis, ZERO3) for axis in IDENTITY3] + [Motion(ZERO3, axis) for axis in IDENTITY3]
 )

@@ -19,8 +19,6 @@ from tiburon.spatial import AxisRotation, Motion, Scalar, Transform
 from tiburon.spatial.transform import Rotation, Translation
 from tiburon.trace.primitives.spd import INLINE_SIZE
 
-__all__ = ["articulated_cost", "composite_cost"]
-
 LOOP_FACTOR, LOOP_ROW = 3.0, 40.0
 """Cost of an operation and of a row of a looped factorization, in operations of straight-line code;
 measured on the benchmark robots, single calls and batches."""

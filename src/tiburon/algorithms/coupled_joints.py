@@ -22,8 +22,6 @@ from tiburon.model.plan import WORLD_BODY
 from tiburon.record import record
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform
 
-__all__ = ["Closing", "Freed", "Handle", "Rates", "Released", "closings", "rates_of"]
-
 Rates = tuple[tuple[int, Scalar], ...]
 """Joint accelerations by velocity variable."""
 

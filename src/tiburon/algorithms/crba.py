@@ -26,14 +26,6 @@ from tiburon.model import Plan, PlanBody
 from tiburon.record import record
 from tiburon.spatial import ArticulatedInertia, Force, RigidInertia, Scalar, Transform
 
-__all__ = [
-    "chosen_mass_elements",
-    "composite_products",
-    "composite_vectors",
-    "crba",
-    "mass_elements",
-]
-
 Forces = tuple[Force, ...]
 Components = tuple[Scalar, ...]
 Projected = tuple[Components, ...]

@@ -19,8 +19,6 @@ from tiburon.spatial.vec3 import scale, subtract
 if TYPE_CHECKING:
     from tiburon.algorithms.water.fluid import Link, WaterAround
 
-__all__ = ["kinetic", "potential"]
-
 
 class _Moving(NamedTuple):
     """Velocity of a body, and twice its kinetic energy."""

@@ -29,8 +29,6 @@ from tiburon.spatial import (
     spatial_to_classical,
 )
 
-__all__ = ["floating_rnea", "is_floating_base"]
-
 
 @record
 class _Composite:

@@ -9,8 +9,6 @@ from tiburon.algorithms.joint_space import forward_by_mass_matrix
 from tiburon.model import Plan
 from tiburon.spatial import Scalar
 
-__all__ = ["METHODS"]
-
 
 def articulated(plan: Plan, *given: Any) -> tuple[Scalar, ...]:
     """Compute joint accelerations by articulated bodies, with or without coupled joints."""

@@ -29,9 +29,6 @@ from tiburon.trace.primitives.spd import INLINE_SIZE
 from tiburon.trace.primitives.tree import FactorTree, SolveTree
 from tiburon.trace.regions import function
 
-__all__ = ["Solution", "coupled_aba", "hybrid_aba", "hybrid_crba"]
-
-
 Solution = tuple[tuple[Scalar, ...], tuple[Scalar, ...]]
 """Joint accelerations and joint forces, nv scalars each."""
 

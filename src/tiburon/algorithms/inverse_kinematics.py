@@ -28,18 +28,6 @@ from tiburon.spatial.vec3 import (
 )
 from tiburon.trace.array import as_traced
 
-__all__ = [
-    "CUT_OFF",
-    "REACHED",
-    "STALLED",
-    "PoseError",
-    "PoseTarget",
-    "pose_errors",
-    "search",
-    "touched_velocities",
-]
-
-
 REACHED, STALLED, CUT_OFF = 0, 1, 2
 """Outcomes: targets reached, no further decrease, iteration limit."""
 

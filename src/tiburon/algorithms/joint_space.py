@@ -19,14 +19,6 @@ from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.trace.primitives.spd import INLINE_SIZE
 from tiburon.trace.primitives.tree import FactorTree, InvertTree, SolveTree
 
-__all__ = [
-    "expanded_parents",
-    "forward_by_mass_matrix",
-    "inverse_mass_elements",
-    "joint_space_terms",
-    "remaining_parents",
-]
-
 
 def expanded_parents(plan: Plan) -> tuple[int, ...]:
     """Return the expanded parent array: the parent of each velocity variable, or -1.

@@ -34,26 +34,6 @@ from tiburon.trace.array import as_traced
 if TYPE_CHECKING:
     from tiburon.algorithms.setting import Options, Setting
 
-__all__ = [
-    "WORLD_PLACE",
-    "Moving",
-    "Place",
-    "Reference",
-    "body_motions",
-    "body_places",
-    "chosen_frames",
-    "expressed",
-    "expressed_jacobian_biases",
-    "expressed_jacobians",
-    "expressed_motions",
-    "frame_motions",
-    "frame_places",
-    "jacobian_columns",
-    "moved_to",
-    "point_in_world",
-    "references",
-]
-
 
 def chosen_frames(setting: "Setting") -> tuple[tuple[str, ...], tuple[int, ...]]:
     """Return the frames of a call, and the leading shape of its result."""

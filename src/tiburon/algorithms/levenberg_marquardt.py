@@ -21,8 +21,6 @@ from tiburon.spatial.rotations import select
 from tiburon.trace.primitives.spd import solve_spd
 from tiburon.trace.regions import while_loop
 
-__all__ = ["Bounds", "Descent", "Evaluation", "descend"]
-
 INITIAL_DAMPING = 0.1
 """mu at the first step."""
 

@@ -24,8 +24,6 @@ from tiburon.trace.program import current_graph
 from tiburon.trace.regions.lanes import Lift, in_lanes
 from tiburon.trace.value import Value
 
-__all__ = ["LikeBranches", "like_branches", "without_offset"]
-
 MIN_BRANCHES = 2
 """Branches from which on they are visited side by side: a humanoid with two legs gains 1.4."""
 

@@ -32,9 +32,6 @@ from tiburon.spatial.vec3 import (
 if TYPE_CHECKING:
     from tiburon.algorithms.water.fluid import Link, WaterAround
 
-__all__ = ["MassPoint", "about", "mass_point", "momentum_columns", "total_momentum"]
-
-
 AnyInertia = RigidInertia | ArticulatedInertia
 
 

@@ -39,8 +39,6 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.orthogonal import RANK_CUT, factor_orthogonal
 from tiburon.trace.value import require
 
-__all__ = ["inertia", "inverse_inertia"]
-
 PARTS = {"both": slice(0, 6), "orientation": slice(0, 3), "position": slice(3, 6)}
 """Rows of a frame's motion, by name of the part."""
 

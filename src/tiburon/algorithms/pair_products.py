@@ -20,19 +20,6 @@ from tiburon.trace.program import current_graph
 from tiburon.trace.regions import function
 from tiburon.trace.value import Value
 
-__all__ = [
-    "ABOVE",
-    "BELOW",
-    "Vectors",
-    "before_products",
-    "components",
-    "has_few_pairs",
-    "is_taped",
-    "joint_matrix",
-    "load_matrix",
-    "tree_matrix",
-]
-
 Vectors = Sequence[Sequence[Scalar]]
 """For each component, the values of all joint axes, bodies in the order of the plan."""
 

@@ -25,8 +25,6 @@ from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.primitives.spd import factor_spd
 from tiburon.trace.value import require
 
-__all__ = ["reactions_under", "split", "unit_forces"]
-
 Scalars = Sequence[Scalar]
 
 

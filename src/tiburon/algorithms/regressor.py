@@ -35,8 +35,6 @@ from tiburon.spatial import (
     spatial_to_classical,
 )
 
-__all__ = ["regressor_rows"]
-
 _UNITS = tuple(
     RigidInertia.from_array([1.0 if i == k else 0.0 for i in range(len(INERTIAL_PARAMETERS))])
     for k in range(len(INERTIAL_PARAMETERS))

@@ -20,8 +20,6 @@ from tiburon.model import Plan, PlanBody
 from tiburon.spatial import Force, Mat3, Motion, Scalar, Transform, Vec3, rate_matrix
 from tiburon.spatial.vec3 import ZERO3, add, add_cross, add_matrix_vector
 
-__all__ = ["base_acceleration", "rnea", "transmitted"]
-
 Kept = TypeVar("Kept")
 Scalars = Sequence[Scalar]
 

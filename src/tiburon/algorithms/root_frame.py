@@ -16,8 +16,6 @@ from tiburon.model import Plan, PlanBody
 from tiburon.spatial import Force, Mat3, Motion, RigidInertia, Scalar, Transform, Vec3
 from tiburon.spatial.vec3 import IDENTITY3, ZERO3, add, add_cross, matrix_vector
 
-__all__ = ["Place", "Placed", "places_of"]
-
 
 class Place(NamedTuple):
     """Pose of a body in the frame of the first body of its tree."""

@@ -18,17 +18,6 @@ from tiburon.spatial.vec3 import ZERO3, add, cross, matrix_vector, transpose
 if TYPE_CHECKING:
     from tiburon.algorithms.water.fluid import WaterAround
 
-__all__ = [
-    "Options",
-    "Setting",
-    "force_of_inertia",
-    "forces_of_options",
-    "forces_on_bodies",
-    "given_forces",
-    "inertias_by_body",
-    "with_given_inertias",
-]
-
 Options = tuple[tuple[str, Any], ...]
 """Compile-time options, by name: hashable data that `structure_text` accepts."""
 

@@ -19,22 +19,6 @@ from tiburon.spatial import Scalar, Vec3
 if TYPE_CHECKING:
     from tiburon.algorithms.water.fluid import WaterAround
 
-__all__ = [
-    "DEFAULT_WORLD",
-    "at_time",
-    "bound",
-    "gravity_parameters",
-    "gravity_vector",
-    "structure_around",
-    "surroundings",
-    "unbound",
-    "water_parameters",
-    "wetted",
-    "without_current",
-    "world_key",
-    "world_with",
-]
-
 DEFAULT_WORLD = World()
 """The world of calls without `world=`."""
 

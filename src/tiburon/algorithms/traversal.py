@@ -16,21 +16,6 @@ from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Scalar, Transform
 
-__all__ = [
-    "ancestors",
-    "by_velocity",
-    "each",
-    "inward",
-    "joint_transforms",
-    "outward",
-    "pairs",
-    "path",
-    "to_root",
-    "to_roots",
-    "with_armature",
-    "with_armature_force",
-]
-
 
 class Addable(Protocol):
     """A value that supports addition."""

@@ -27,8 +27,6 @@ from tiburon.formats.limits import read_bytes
 from tiburon.model.body_fluid import AXES, BodyFluid, added_mass_from, six_by_six_from
 from tiburon.model.value_checks import finite_array
 
-__all__ = ["read_fossen"]
-
 FORCES, MOTIONS = "XYZKMN", "uvwpqr"
 """Letters of forces and motions, in Fossen's order."""
 

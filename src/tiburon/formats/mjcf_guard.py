@@ -21,18 +21,6 @@ from tiburon.formats.limits import FILE_BYTES, MAX_DEPTH, MAX_LINKS, Budget, rea
 from tiburon.formats.xml_tree import XmlElement, parse_xml
 from tiburon.regular_file import open_regular_file
 
-__all__ = [
-    "ENCODINGS",
-    "MAX_ASSET_BYTES",
-    "MAX_FIELD_POINTS",
-    "MAX_FILES",
-    "MAX_MESH_PARAMETER",
-    "MAX_USER_VALUES",
-    "FileCounts",
-    "check_counts",
-    "check_files",
-]
-
 MAX_ATTACH_DEPTH = 50
 """Deepest nesting of attached models."""
 

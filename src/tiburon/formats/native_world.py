@@ -17,8 +17,6 @@ from tiburon.model.contact_kinds import MATERIAL
 from tiburon.model.water import Water
 from tiburon.model.world import Ground, GroundGrid, GroundPatch, World
 
-__all__ = ["read_native_world", "read_world", "world_table"]
-
 GRID = Record(GroundGrid, ("spacing", "heights", "origin"))
 GROUND = Record(Ground, ("height", *MATERIAL))
 WATER = Record(Water, ("density", "viscosity", "surface"))

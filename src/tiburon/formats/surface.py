@@ -11,8 +11,6 @@ from tiburon.formats.limits import MAX_MAGNITUDE
 from tiburon.formats.xml_tree import XmlElement
 from tiburon.model.contact_kinds import ContactMaterial
 
-__all__ = ["DEFAULT_FRICTION", "coefficient", "surface_material"]
-
 DEFAULT_FRICTION = 1.0
 """Friction of SDF surfaces that do not state it."""
 

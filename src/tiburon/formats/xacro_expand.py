@@ -14,8 +14,6 @@ from typing import Any
 
 from tiburon.errors import MissingExtraError, ModelFileError
 
-__all__ = ["expand_xacro"]
-
 _lock = threading.Lock()
 """Held while a file is expanded: the package keeps its state in its modules."""
 

@@ -45,18 +45,6 @@ from tiburon.spatial import Scalar, Transform, Vec3
 from tiburon.spatial.vec3 import ZERO3, add, dot, scale
 from tiburon.trace.regions import function
 
-__all__ = [
-    "SOLIDS",
-    "Hull",
-    "Submerged",
-    "cosine_from",
-    "hemisphere",
-    "hull_of",
-    "is_simple",
-    "sine_between",
-    "strip_share",
-]
-
 MIN_HEIGHT = 1e-100
 """Heights below this count as zero [m]."""
 

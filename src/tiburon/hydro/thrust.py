@@ -10,15 +10,6 @@ from tiburon.model.attachments import LinearThrust, QuadraticThrust, TableThrust
 from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.spatial.vec3 import add, cross, scale
 
-__all__ = [
-    "command_for",
-    "thrust_of",
-    "thrust_parameters",
-    "thrust_range",
-    "thrust_structure",
-    "thruster_wrench",
-]
-
 
 def thrust_of(
     thruster: Thruster, command: Scalar, parameters: Sequence[Scalar] | None = None

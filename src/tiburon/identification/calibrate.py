@@ -48,8 +48,6 @@ from tiburon.model.configuration import as_batch
 from tiburon.model.parameters import PLACEMENT, Parameter, component_places
 from tiburon.spatial.rotations import quaternion_to_matrix
 
-__all__ = ["calibrate"]
-
 Array = NDArray[np.float64]
 
 UNIDENTIFIED = 1e-6

@@ -46,8 +46,6 @@ from tiburon.record import record
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.run_parameters import parameters as named_parameters
 
-__all__ = ["Identification", "identify"]
-
 Array = NDArray[np.float64]
 
 ANGLE_RATES = tuple(f"{angle}_rate" for angle in ANGLES)
@@ -385,6 +383,7 @@ class Fit(NamedTuple):
 
     @property
     def cost(self) -> float:
+        """Sum of the squared residuals."""
         return float(sum(x @ x for x in self.residuals))
 
 

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
     from tiburon.results.trajectory import Trajectory
 
-__all__ = ["MeasuredRun", "load_measured", "moving_average"]
-
 Array = NDArray[np.float64]
 
 ANGLES = ("roll", "pitch", "yaw")

@@ -27,8 +27,6 @@ from tiburon.simulation.step import StepSource
 from tiburon.simulation.system import ELEMENTS, System
 from tiburon.trace.derivative import forward_derivative
 
-__all__ = ["Prediction", "RunPredictor", "parameter_value"]
-
 Array = NDArray[np.float64]
 
 WIDTHS = (7, 6)

@@ -15,8 +15,6 @@ from tiburon.errors import DomainError
 from tiburon.load_sharing.elimination import null_basis
 from tiburon.trace.primitives.quadratic import OPTIMAL, solve_qp
 
-__all__ = ["least_by_levels"]
-
 Array = NDArray[np.float64]
 Level = tuple[Array, Array]
 

@@ -26,8 +26,6 @@ import numpy as np
 
 from tiburon.arrays import NDArray
 
-__all__ = ["WrenchPolytope", "closed_form_tensions", "wrench_polytope"]
-
 Array = NDArray[np.float64]
 
 RANK_TOLERANCE = 1e-9

@@ -16,13 +16,6 @@ import numpy as np
 from tiburon.arrays import NDArray
 from tiburon.trace.primitives.quadratic import INFEASIBLE, OPTIMAL, solve_qp
 
-__all__ = [
-    "Contradiction",
-    "contradiction_of",
-    "least_excess",
-    "least_shift",
-]
-
 Array = NDArray[np.float64]
 
 FORCE_WEIGHT = 1e-6

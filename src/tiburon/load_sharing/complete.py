@@ -39,15 +39,6 @@ from tiburon.model import Model, PlanBody
 from tiburon.model.model import per_model
 from tiburon.spatial import Force, Motion, Scalar
 
-__all__ = [
-    "MotionBasis",
-    "complete",
-    "complete_names",
-    "motion_basis",
-    "subspace_duals",
-    "unfelt_count",
-]
-
 Array = NDArray[np.float64]
 
 SAMPLES = 3

@@ -17,8 +17,6 @@ from tiburon.model import Model
 from tiburon.record import record
 from tiburon.spatial import Scalar
 
-__all__ = ["MIN_LOAD", "ContactLoad", "load_weight"]
-
 MIN_LOAD = 1e-4
 """Load below which the weight of forces grows no further."""
 

@@ -30,8 +30,6 @@ from tiburon.spatial.vec3 import (
     subtract,
 )
 
-__all__ = ["CABLE", "THRUSTER", "Drive", "DriveRow", "drive_row", "drives_of"]
-
 CABLE, THRUSTER = "tension", "thrust"
 """What the force of a drive is."""
 

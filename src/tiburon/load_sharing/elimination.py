@@ -13,8 +13,6 @@ import numpy as np
 from tiburon.arrays import NDArray
 from tiburon.errors import DomainError
 
-__all__ = ["Eliminated", "eliminate", "independent_parts", "null_basis"]
-
 Array = NDArray[np.float64]
 
 RANK_TOLERANCE = 1e-11

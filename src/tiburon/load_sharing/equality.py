@@ -31,18 +31,6 @@ from tiburon.trace.count import OperationCount, count
 from tiburon.trace.primitives.spd import solve_spd
 from tiburon.trace.program import Program, trace
 
-__all__ = [
-    "DirectSubstitution",
-    "EqualitySolution",
-    "Partition",
-    "Substituted",
-    "partition_of",
-    "solve_by_inversion",
-    "solve_by_substitution",
-    "solve_orthogonally",
-    "solve_with_multipliers",
-]
-
 Array = NDArray[np.float64]
 Row = dict[int, Scalar]
 

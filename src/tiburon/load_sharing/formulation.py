@@ -18,16 +18,6 @@ from tiburon.load_sharing.problem import Layout, Problem
 from tiburon.load_sharing.superposition import superposition
 from tiburon.model import Model
 
-__all__ = [
-    "COMPACT",
-    "COMPLETE",
-    "FORMULATIONS",
-    "SUPERPOSITION",
-    "completed_objective",
-    "formulated",
-    "formulation_names",
-]
-
 Array = NDArray[np.float64]
 
 COMPACT, SUPERPOSITION, COMPLETE = "compact", "superposition", "complete"

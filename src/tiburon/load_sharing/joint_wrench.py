@@ -16,8 +16,6 @@ from tiburon.model import Body, Model
 from tiburon.spatial import Force, Scalar
 from tiburon.spatial.vec3 import cross, subtract, transpose_vector
 
-__all__ = ["WRENCH_NAMES", "WrenchRows", "body_of", "wrench_rows"]
-
 WRENCH_NAMES = ("nx", "ny", "nz", "fx", "fy", "fz")
 """Components of a wrench: moments, then forces."""
 

@@ -13,8 +13,6 @@ import numpy as np
 
 from tiburon.arrays import NDArray
 
-__all__ = ["Optimality", "optimality"]
-
 Array = NDArray[np.float64]
 
 ACTIVE_SLACK = 1e-9

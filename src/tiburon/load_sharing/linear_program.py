@@ -25,26 +25,6 @@ from tiburon.errors import DomainError, ModelError, ShapeError
 from tiburon.load_sharing.elimination import null_basis
 from tiburon.record import record
 
-__all__ = [
-    "COMPACT_DUAL",
-    "COMPACT_PRIMAL",
-    "FORMS",
-    "ORIGINAL",
-    "FrictionMargin",
-    "LargestEffort",
-    "LargestNormal",
-    "LargestResidual",
-    "LinearData",
-    "LinearObjective",
-    "LinearProgram",
-    "LinearSolution",
-    "LoadAndEffort",
-    "SteadyLateralForces",
-    "SumOfNormals",
-    "optimal_ranges",
-    "solve_linear",
-]
-
 Array = NDArray[np.float64]
 
 ORIGINAL, COMPACT_PRIMAL, COMPACT_DUAL = "original", "compact primal", "compact dual"

@@ -20,8 +20,6 @@ from tiburon.load_sharing.objectives.motor_loss import MotorLoss
 from tiburon.load_sharing.problem import Layout
 from tiburon.model import Model
 
-__all__ = ["MotorPower", "PerformanceIndices", "motor_power", "performance_indices"]
-
 Array = NDArray[np.float64]
 
 

@@ -38,20 +38,6 @@ from tiburon.model.joint_constraints import Offset
 from tiburon.spatial import Scalar, Vec3
 from tiburon.spatial.vec3 import cross, scale
 
-__all__ = [
-    "FORCE",
-    "MOMENT",
-    "Before",
-    "Grip",
-    "Group",
-    "Layout",
-    "Problem",
-    "System",
-    "constraint_kinds",
-    "layout_of",
-    "problem_of",
-]
-
 FORCE, MOMENT = "force", "moment"
 """What a component of x is."""
 

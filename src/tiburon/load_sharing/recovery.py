@@ -27,16 +27,6 @@ from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.spatial.vec3 import ZERO3, add_cross, cross, matrix_vector, subtract
 from tiburon.trace.array import as_traced
 
-__all__ = [
-    "JointWrenches",
-    "UnitLoad",
-    "at_origin",
-    "joint_wrenches",
-    "recovered",
-    "supported",
-    "unit_loads",
-]
-
 
 class UnitLoad(NamedTuple):
     """What one unit of a component of x does."""

@@ -41,8 +41,6 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.quadratic import OPTIMAL, QPSolution, solve_qp
 from tiburon.trace.regions import function
 
-__all__ = ["DIRECTION", "MOTION", "RELAXED", "Level", "Stated", "relaxed"]
-
 RELAXED = 4.0
 """Status of a solution with violations."""
 

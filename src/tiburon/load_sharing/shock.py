@@ -17,8 +17,6 @@ from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ShapeError
 from tiburon.load_sharing.smoothing import ForcePrograms
 
-__all__ = ["Shock", "struck", "torque_programs"]
-
 Array = NDArray[np.float64]
 
 

@@ -27,8 +27,6 @@ from tiburon.record import record
 from tiburon.spatial import Motion, Scalar, Vec3
 from tiburon.spatial.vec3 import ZERO3, add, add_matrix_vector, cross, dot, matrix_vector, scale
 
-__all__ = ["SITE_VALUES", "ContactSite", "SiteRows", "Wrenches", "opposed", "site_rows"]
-
 SITE_VALUES = 9
 """Run-time values of a site: its point, its normal and the direction of its length."""
 

@@ -29,20 +29,6 @@ from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.quadratic import OPTIMAL, solve_qp
 
-__all__ = [
-    "QUANTITIES",
-    "Blending",
-    "ForcePrograms",
-    "SmoothedForces",
-    "SmoothingPenalty",
-    "StepBound",
-    "blended",
-    "least_step",
-    "ramp",
-    "smallest_step",
-    "smoothed_forces",
-]
-
 Array = NDArray[np.float64]
 
 QUANTITIES = ("forces", "torques")

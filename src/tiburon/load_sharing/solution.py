@@ -31,18 +31,6 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.quadratic import NOT_CONVEX, OPTIMAL, QPSolution, solve_qp
 from tiburon.trace.regions import where_needed
 
-__all__ = [
-    "AT_LIMITS",
-    "Limits",
-    "QuadraticProgram",
-    "levels_of",
-    "matrices",
-    "program_of",
-    "row_names",
-    "shared",
-    "torque_bounds",
-]
-
 AT_LIMITS = 5.0
 """Status of a solution with active limits."""
 

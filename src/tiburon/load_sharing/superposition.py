@@ -13,8 +13,6 @@ from tiburon.contact.rows import ContactRow
 from tiburon.load_sharing.problem import Problem, System
 from tiburon.spatial import Scalar
 
-__all__ = ["superposition"]
-
 
 def superposition(problem: Problem) -> System:
     """Return unknowns and equations of the superposition formulation."""

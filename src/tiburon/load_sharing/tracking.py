@@ -57,17 +57,6 @@ from tiburon.spatial.vec3 import (
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.spd import factor_spd
 
-__all__ = [
-    "MOTION",
-    "Following",
-    "FootAim",
-    "followed",
-    "foot_center",
-    "tracking_problem",
-    "with_caps",
-    "with_motion_weights",
-]
-
 MOTION = "motion"
 """Name of the group of changed accelerations."""
 

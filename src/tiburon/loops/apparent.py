@@ -25,8 +25,6 @@ from tiburon.spatial.vec3 import matrix_vector
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.orthogonal import OrthogonalFactor, factor_orthogonal
 
-__all__ = ["LoopResponse", "handle_response"]
-
 
 class LoopResponse:
     """Acceleration of a robot with loops per force, from rest: a `Response`.

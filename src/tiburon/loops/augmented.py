@@ -58,16 +58,6 @@ from tiburon.trace.primitives.saddle import SaddleFactor, SaddlePattern
 from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.regions import where_needed
 
-__all__ = [
-    "AugmentedSystem",
-    "LoopPattern",
-    "closed_configurations",
-    "constrained_acceleration",
-    "loop_pattern",
-    "solve_augmented",
-]
-
-
 Array = NDArray[np.float64]
 
 MAX_PIVOTED_SIZE = 4096

@@ -43,13 +43,6 @@ from tiburon.trace.primitives.spd import factor_spd
 from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.value import require
 
-__all__ = [
-    "LOST_COORDINATES",
-    "Complement",
-    "Reduced",
-    "reduced_acceleration",
-]
-
 MIN_CONDITION = 1e-6
 """Condition of A P below which W determines no velocities: nine digits remain at this one."""
 

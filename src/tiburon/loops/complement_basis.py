@@ -20,16 +20,6 @@ import numpy as np
 
 from tiburon.arrays import NDArray
 
-__all__ = [
-    "BASES",
-    "Pivots",
-    "gauss_basis",
-    "qr_basis",
-    "reduced_rows",
-    "svd_basis",
-    "total_pivots",
-]
-
 Array = NDArray[np.float64]
 
 MIN_PIVOT = 1e-8

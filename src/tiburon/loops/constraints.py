@@ -55,34 +55,6 @@ from tiburon.spatial.vec3 import (
 from tiburon.trace.regions import function
 from tiburon.trace.value import Value, require
 
-__all__ = [
-    "Constraints",
-    "End",
-    "LoopJointLoad",
-    "Row",
-    "Switches",
-    "Transmitted",
-    "closure_constraints",
-    "closure_values",
-    "constraint_count",
-    "constraint_names",
-    "constraints",
-    "end_of",
-    "is_velocity_constraint",
-    "jacobian_pattern",
-    "loop_constraints",
-    "loop_joint_load",
-    "loop_rows",
-    "loop_wrenches",
-    "switched",
-    "switches_of",
-    "traced_constraint",
-    "traced_entries",
-    "traced_wrenches",
-    "transmitter",
-]
-
-
 Row = dict[int, Scalar]
 """Entries of one row that are not structurally zero, by velocity variable."""
 

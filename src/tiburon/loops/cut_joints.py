@@ -17,18 +17,6 @@ from tiburon.model import Joint, LoopClosure, Model
 from tiburon.model.body import WORLD
 from tiburon.spatial import matrix_to_rotation_vector
 
-__all__ = [
-    "JointPosition",
-    "JointScrews",
-    "Screws",
-    "about",
-    "cut_joint",
-    "joint_position",
-    "joint_screws",
-    "places_of",
-    "pose_in",
-]
-
 Array = NDArray[np.float64]
 
 

@@ -72,29 +72,6 @@ from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.primitives.spd import factor_spd
 from tiburon.trace.value import require
 
-__all__ = [
-    "MIN_SQUARE",
-    "Held",
-    "LegPart",
-    "LegState",
-    "LegTerms",
-    "PlatformTerms",
-    "World",
-    "denoc_forces",
-    "denoc_motion",
-    "denoc_rates",
-    "forward_method",
-    "forward_states",
-    "inverse_method",
-    "kinematics_method",
-    "leg_openings",
-    "leg_parts",
-    "loop_forces",
-    "not_held",
-    "project",
-    "reverse_elimination",
-]
-
 MIN_SQUARE = 1e-16
 """Squared length of a passive screw, projected, relative to its own, below which other joints of
 the leg make the same motion: it is not determined."""

@@ -25,8 +25,6 @@ from tiburon.spatial import Scalar
 from tiburon.trace.regions import while_loop
 from tiburon.trace.value import require
 
-__all__ = ["LEAST_SINE", "denoc_velocity", "displaced", "held_sine"]
-
 Vector = Sequence[Scalar]
 
 MAX_STEPS = 20

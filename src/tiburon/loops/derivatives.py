@@ -51,14 +51,6 @@ from tiburon.trace.interpret import interpret
 from tiburon.trace.program import Input, current_graph, trace
 from tiburon.trace.regions import as_value, float_node, for_each, function
 
-__all__ = [
-    "actuated_derivatives",
-    "constrained_derivatives",
-    "constrained_derivatives_by_inertia",
-    "directional_derivative",
-    "on_floats",
-]
-
 Scalars = Sequence[Scalar]
 
 

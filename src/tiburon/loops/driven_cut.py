@@ -20,8 +20,6 @@ from tiburon.model import Actuator, Body, Fixed, Inertia, LoopClosure, Model, Po
 from tiburon.model.body import WORLD
 from tiburon.model.composition import changed
 
-__all__ = ["drive_cut_joint", "driven_cut_state"]
-
 Array = NDArray[np.float64]
 
 CLOSED_RESIDUAL = 1e-6

@@ -31,18 +31,6 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.regions import where_needed
 
-__all__ = [
-    "LOST_PIVOT",
-    "SymmetricFactor",
-    "add_vectors",
-    "dot",
-    "method_one",
-    "method_two",
-    "subtract_vectors",
-    "symmetric",
-    "times",
-]
-
 Scalars = Sequence[Scalar]
 Matrix = list[list[Scalar]]
 

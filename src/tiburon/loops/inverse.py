@@ -58,19 +58,6 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.value import require
 
-__all__ = [
-    "ActuatedForces",
-    "ForceDistribution",
-    "actuated_forces",
-    "constrained_hybrid",
-    "denoc_actuated_forces",
-    "distribute_forces",
-    "hybrid_with_loops",
-    "nearest_accelerations",
-    "tracking_joint_forces",
-]
-
-
 UNACTUATED_FRACTION = 1e-7
 """Largest relative joint force that actuators and loops need not balance."""
 

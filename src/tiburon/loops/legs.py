@@ -36,8 +36,6 @@ from tiburon.model import LoopClosure, Model, Plan
 from tiburon.model.model import per_model
 from tiburon.model.plan import WORLD_BODY
 
-__all__ = ["Leg", "PlatformOnLegs", "legs_of", "platform_on_legs"]
-
 Array = NDArray[np.float64]
 
 RANK_TOLERANCE = 1e-8

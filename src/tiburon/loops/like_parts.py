@@ -15,8 +15,6 @@ from tiburon.model import LoopClosure, Plan, PlanBody, Pose
 from tiburon.model.plan import PlanFrame
 from tiburon.spatial import Rotation, Transform, Translation
 
-__all__ = ["Apart", "plan_apart", "shared_numbers"]
-
 
 class Apart(NamedTuple):
     """A part taken apart."""

@@ -81,15 +81,6 @@ from tiburon.spatial import Scalar
 from tiburon.trace.primitives.saddle import SaddleFactor, SaddlePattern
 from tiburon.trace.regions import while_loop
 
-__all__ = [
-    "METHODS",
-    "cheaper_loop_method",
-    "constrained_motion",
-    "residual",
-    "solve_by_handles",
-    "solve_proximal",
-]
-
 
 def solve_by_handles(
     model: Model,

@@ -48,23 +48,6 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.primitives.tree import FactorTree
 
-__all__ = [
-    "MAX_CUT",
-    "MIN_CUT",
-    "ArticulatedMetric",
-    "ConstrainedMotion",
-    "CoupledMetric",
-    "Metric",
-    "TreeMetric",
-    "articulated_metric",
-    "checked_tolerance",
-    "max_abs",
-    "rank_cut",
-    "solve_in_metric",
-    "tree_factor",
-]
-
-
 MIN_CUT = 1e-10
 """Relative singular value below which a constraint is redundant on the manifold."""
 

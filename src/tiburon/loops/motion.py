@@ -32,8 +32,6 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.orthogonal import OrthogonalFactor, factor_orthogonal
 from tiburon.trace.regions import while_loop
 
-__all__ = ["MAX_MISFIT", "SINGULAR_RATIO", "ClosedMotion", "GivenBody", "closed_motion"]
-
 SINGULAR_RATIO = 1e-8
 """Relative singular value of the unknown motions below which they are not determined: rates then
 amplify errors of the given ones by more than this."""

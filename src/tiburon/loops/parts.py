@@ -26,20 +26,6 @@ from tiburon.trace.regions.lanes import lanes
 from tiburon.trace.structure import flatten, rebuild
 from tiburon.trace.value import Value
 
-__all__ = [
-    "Exchange",
-    "Exchanged",
-    "Kept",
-    "Outcome",
-    "PartMethod",
-    "Round",
-    "exchanges",
-    "message_size",
-    "ordered_sum",
-    "part_function",
-    "run",
-]
-
 
 class Exchanged(Protocol):
     """How the messages of parts that other processes compute arrive in a kernel.

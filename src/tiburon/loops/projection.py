@@ -35,16 +35,6 @@ from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.regions import function, where_needed, while_loop
 from tiburon.trace.value import require
 
-__all__ = [
-    "CLOSURE_TOLERANCE",
-    "MAX_RESIDUAL",
-    "Projected",
-    "moved_configuration",
-    "projected_configuration",
-    "projected_state",
-    "projected_velocity",
-]
-
 CLOSURE_TOLERANCE = 1e-12
 """Loop-closure error of a closed loop [m or rad]: some rounding errors of meters and radians."""
 

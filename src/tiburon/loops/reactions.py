@@ -18,8 +18,6 @@ from tiburon.model import JointCoupling, LoopClosure
 from tiburon.spatial import Force, Scalar
 from tiburon.trace.array import as_traced
 
-__all__ = ["actuated_reactions", "constrained_reactions"]
-
 Scalars = Sequence[Scalar]
 
 

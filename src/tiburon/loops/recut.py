@@ -30,8 +30,6 @@ from tiburon.model.joints import Cylindrical, Planar, Screw, Spherical, Universa
 from tiburon.model.parts import JointPositions
 from tiburon.spatial.vec3 import negate
 
-__all__ = ["recut", "recut_state", "reversed_joint"]
-
 Array = NDArray[np.float64]
 
 

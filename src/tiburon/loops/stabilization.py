@@ -39,16 +39,6 @@ from tiburon.loops.constraints import Constraints
 from tiburon.record import record
 from tiburon.spatial import Scalar
 
-__all__ = [
-    "Baumgarte",
-    "DeNOC",
-    "Embedding",
-    "LoopMethod",
-    "Penalty",
-    "checked_loop_method",
-    "loop_method_from",
-]
-
 
 @record
 class Penalty:

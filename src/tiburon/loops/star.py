@@ -34,19 +34,6 @@ from tiburon.model.plan import WORLD_BODY, PlanFrame
 from tiburon.record import record
 from tiburon.spatial import Force, RigidInertia
 
-__all__ = [
-    "ArmLayout",
-    "Grip",
-    "Star",
-    "StarArm",
-    "StarLayout",
-    "arm_names",
-    "arm_numbers",
-    "layout",
-    "star",
-    "suits_star",
-]
-
 
 @record
 class StarArm:

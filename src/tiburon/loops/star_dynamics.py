@@ -86,8 +86,6 @@ from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.regions import where_needed
 
-__all__ = ["SINGULAR_SINE_SQUARED", "exchanged_motion", "star_method", "star_motion"]
-
 SINGULAR_SINE_SQUARED = 1e-6
 """Squared sine between the constraints of an arm below which it is singular; see above."""
 

@@ -38,8 +38,6 @@ from tiburon.model import Model, Plan
 from tiburon.spatial import Scalar
 from tiburon.spatial.vec3 import ZERO3
 
-__all__ = ["ProjectedStar", "projected_star"]
-
 
 class ProjectedStar(NamedTuple):
     """A star projected with one factorization."""

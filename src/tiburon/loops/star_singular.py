@@ -40,15 +40,6 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.orthogonal import OrthogonalFactor, factor_orthogonal
 from tiburon.trace.regions import where_needed, while_loop
 
-__all__ = [
-    "REDUNDANT_FORCES",
-    "SingularAnswer",
-    "SingularMessage",
-    "SingularMotion",
-    "free_components_zero",
-    "singular_motion",
-]
-
 REDUNDANT_FORCES = ("shortest", "zero")
 """How forces are chosen that the motion does not determine: of least norm, or with free components
 zero."""

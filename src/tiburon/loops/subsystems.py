@@ -35,17 +35,6 @@ from tiburon.model import Model, Plan
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Scalar
 
-__all__ = [
-    "EmbeddedState",
-    "Held",
-    "PartRates",
-    "PenaltyState",
-    "Subsystem",
-    "embedding_method",
-    "penalty_method",
-    "subsystems",
-]
-
 Around = Callable[[JointVector, JointVector], Setting]
 """Returns the surroundings of a state of the whole robot; those of a body depend on it alone."""
 

@@ -33,19 +33,6 @@ from tiburon.record import record
 if TYPE_CHECKING:
     import networkx
 
-__all__ = [
-    "Chains",
-    "Cycle",
-    "JointLine",
-    "Topology",
-    "chains",
-    "cycle_basis",
-    "graph_of",
-    "joint_lines",
-    "links_of",
-    "topology",
-]
-
 Array = NDArray[np.float64]
 
 

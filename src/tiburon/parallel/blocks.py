@@ -53,8 +53,6 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input, trace
 from tiburon.trace.structure import Structure, flatten, rebuild
 
-__all__ = ["BLOCK_SIZES", "BlockRun", "BlockTasks", "TaskCounts"]
-
 Array = NDArray[np.float64]
 
 BLOCK_SIZES = (1, 2, 4)

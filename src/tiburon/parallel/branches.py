@@ -36,8 +36,6 @@ from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Vec3
 from tiburon.spatial.vec3 import ZERO3
 
-__all__ = ["BRANCH_NUMBERS", "BranchLayout", "branch_layout", "branch_motion"]
-
 BRANCH_NUMBERS = 27
 """Numbers that a branch sends: a symmetric 6x6 matrix and a force."""
 

@@ -26,8 +26,6 @@ from tiburon.parallel.workers import (
     pickled,
 )
 
-__all__ = ["DaskWorkers"]
-
 POLL_INTERVAL = 1.0
 """Time between two looks at the workers of the cluster [s]."""
 

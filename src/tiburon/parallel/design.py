@@ -17,8 +17,6 @@ from tiburon.arrays import NDArray
 from tiburon.errors import DomainError, ModelError, shown
 from tiburon.results.encoding import NotDataError, decode, encode, is_data
 
-__all__ = ["Axis", "Box", "Design", "Point", "case_stream"]
-
 Indices = NDArray[np.int64]
 
 MAX_CASES = 2**40

@@ -20,8 +20,6 @@ from tiburon.errors import RunFileError
 from tiburon.operating_system import lock_file, open_flags, process_exists
 from tiburon.parallel.sweep_store import DRIVERS
 
-__all__ = ["Driver", "DriverLock", "Part", "drivers_of"]
-
 HEARTBEAT = 5.0
 """Time between two heartbeats [s]."""
 

@@ -22,8 +22,6 @@ from tiburon.operating_system import cpu_count
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.partitioned import PARTED
 
-__all__ = ["ThreadExchange", "carried_out", "checked_patience", "thread_group"]
-
 Array = NDArray[np.float64]
 
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from tiburon.version import installed_version
 
-__all__ = ["Identity", "differences", "identity", "worker_name"]
-
 Identity = dict[str, Any]
 """Versions and properties by name."""
 

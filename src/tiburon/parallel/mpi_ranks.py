@@ -17,8 +17,6 @@ from tiburon.operating_system import cpu_count
 from tiburon.parallel.exchange import carried_out, checked_patience
 from tiburon.results.trajectory import Trajectory
 
-__all__ = ["LOST_EXIT_CODE", "MPIExchange"]
-
 Array = NDArray[np.float64]
 
 LOST_EXIT_CODE = 75

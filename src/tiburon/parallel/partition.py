@@ -36,8 +36,6 @@ from tiburon.parallel.cut import (
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
 
-__all__ = ["Partition", "contiguous", "partition"]
-
 Array = NDArray[np.float64]
 
 SECONDS_PER_OPERATION = 0.17e-9

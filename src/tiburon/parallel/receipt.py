@@ -11,8 +11,6 @@ from tiburon.regular_file import open_regular_file, read_regular_file
 from tiburon.results.encoding import check_type
 from tiburon.written_file import write_file
 
-__all__ = ["Receipt", "file_checksum", "read_receipt", "write_receipt"]
-
 RECEIPT_BYTES = 2**20
 """Largest receipt [bytes]."""
 

@@ -31,17 +31,6 @@ from tiburon.trace.primitives.outside import pass_outside
 from tiburon.trace.primitives.primitive import OutsideFunction
 from tiburon.trace.regions import function, where_needed
 
-__all__ = [
-    "ArmSession",
-    "BranchSession",
-    "Endpoint",
-    "LegSession",
-    "MessageCount",
-    "Phase",
-    "Session",
-    "StepSession",
-]
-
 Array = NDArray[np.float64]
 
 COMMANDS = "commands"

@@ -39,8 +39,6 @@ from tiburon.results.trajectory import Trajectory
 if TYPE_CHECKING:
     import xarray
 
-__all__ = ["Study", "load_sweep", "sweep"]
-
 BLOCK_SECONDS = 5.0
 """Time that the computation of a block should take [s]: tasks of clusters cost some 10 ms."""
 

@@ -32,8 +32,6 @@ from tiburon.results.rows import MemoryRows
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.simulate import simulate
 
-__all__ = ["FAILED", "LOST", "SWEEP_STATUSES", "BlockResult", "SweepPlan"]
-
 Array = NDArray[np.float64]
 
 LOST, FAILED = "lost", "failed"

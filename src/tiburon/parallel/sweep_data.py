@@ -14,8 +14,6 @@ from xarray.core.indexing import (
 from tiburon.parallel.sweep_cases import SWEEP_STATUSES
 from tiburon.parallel.sweep_store import SweepStore
 
-__all__ = ["sweep_dataset"]
-
 
 class SweepColumn(BackendArray):
     """An array of a sweep, by indices of the design; cases without receipt are NaN."""

@@ -29,8 +29,6 @@ from tiburon.parallel.sweep_task import (
 from tiburon.parallel.workers import AnswerQueue, WorkerLostError, Workers
 from tiburon.simulation.progress import Interruption
 
-__all__ = ["ALLOWED_DEATHS", "drive"]
-
 ALLOWED_DEATHS = 3
 """Attempts of a block, or of a single case, that may end with their workers."""
 

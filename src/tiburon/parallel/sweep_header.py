@@ -24,8 +24,6 @@ from tiburon.parallel.sweep_cases import Layout, SweepPlan
 from tiburon.results.encoding import check_type, decode, encode, first_line, is_data
 from tiburon.version import installed_version
 
-__all__ = ["Reference", "SweepHeader", "header_from_text", "header_to_text"]
-
 MAX_BLOCK = 2**31
 """Most cases of a block that a reader accepts."""
 

@@ -15,8 +15,6 @@ from tiburon.simulation.progress import FIRST_SECOND, INTERVAL
 MAX_MESSAGES = 1000
 """Messages of unsuccessful cases that are kept, about."""
 
-__all__ = ["SweepBar", "SweepProgress", "Tally", "progress_of_store"]
-
 
 class Tally:
     """Counts of a driver: what is done, by whom, and what went wrong.

@@ -43,8 +43,6 @@ from tiburon.results.store import (
 from tiburon.version import installed_version
 from tiburon.written_file import sync_directory
 
-__all__ = ["SweepStore", "block_range"]
-
 Array = NDArray[np.float64]
 
 FORMAT = "tiburon sweep"

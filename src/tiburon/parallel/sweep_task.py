@@ -27,8 +27,6 @@ from tiburon.parallel.sweep_cases import (
 )
 from tiburon.parallel.sweep_store import ATTEMPTS, SweepStore
 
-__all__ = ["Deaths", "Probed", "Refusal", "Task", "perform"]
-
 
 class Task(NamedTuple):
     """One piece of work: a block, or a trial of some of its cases."""

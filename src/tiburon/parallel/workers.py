@@ -23,15 +23,6 @@ from tiburon.operating_system import own_group
 from tiburon.parallel.sweep_cases import SweepPlan
 from tiburon.parallel.sweep_task import Task, perform
 
-__all__ = [
-    "ExecutorWorkers",
-    "InlineWorkers",
-    "LocalWorkers",
-    "WorkerLostError",
-    "Workers",
-    "pickled",
-]
-
 TASKS_PER_WORKER = 2
 """Tasks that a worker is given at a time: one that runs, one that waits."""
 

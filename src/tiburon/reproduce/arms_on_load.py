@@ -52,23 +52,6 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.count import count
 from tiburon.trace.program import trace
 
-__all__ = [
-    "ArmKept",
-    "ArmMessage",
-    "LoadMotion",
-    "arm_accelerations",
-    "arm_message",
-    "closed_chain",
-    "dual_arm_first",
-    "dual_arm_second",
-    "jacobian_columns",
-    "load_acceleration",
-    "mass_matrix_and_jacobian",
-    "open_arm",
-    "star_cost",
-    "tip_acceleration",
-]
-
 Scalars = Sequence[Scalar]
 Matrix = list[list[Scalar]]
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["WIDTH", "PageFigure", "cell_page", "panels"]
-
 WIDTH = 9.0
 """Width of figures [inch]."""
 

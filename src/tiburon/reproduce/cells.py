@@ -8,25 +8,6 @@ import numpy as np
 from tiburon.arrays import ArrayLike
 from tiburon.errors import UnknownNameError
 
-__all__ = [
-    "DERIVED",
-    "LOST",
-    "MEASURED",
-    "PUBLISHED",
-    "SURROGATE",
-    "TIMING",
-    "Cell",
-    "CellTable",
-    "chosen_names",
-    "claim",
-    "count_cells",
-    "lost",
-    "measured",
-    "number",
-    "shown",
-    "timing",
-]
-
 PUBLISHED, DERIVED, SURROGATE = "published", "derived", "surrogate"
 """Origin of a reference: printed in the source; recomputed from its data; from data of ours in the
 place of lost ones."""

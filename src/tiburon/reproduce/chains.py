@@ -24,18 +24,6 @@ from tiburon.trace.count import OperationCount, count
 from tiburon.trace.primitives.tree import solve_tree
 from tiburon.trace.program import trace
 
-__all__ = [
-    "articulated_body",
-    "bias_force",
-    "chain_model",
-    "composite_rigid_body",
-    "cost_of",
-    "forward_by_composite_rigid_body",
-    "inverse_dynamics",
-    "mdh",
-    "mobile_articulated_body",
-]
-
 CONSTANTS = ("inertia", "lengths", "gravity")
 """Inputs of the counted programs that are constant."""
 

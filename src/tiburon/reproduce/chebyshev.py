@@ -11,8 +11,6 @@ import numpy as np
 
 from tiburon.arrays import ArrayLike, NDArray
 
-__all__ = ["chebyshev_nodes", "chebyshev_series", "series_value"]
-
 Array = NDArray[np.float64]
 
 

@@ -19,8 +19,6 @@ from tiburon.arrays import NDArray
 from tiburon.contact.heuristic import guess, solve_heuristic
 from tiburon.contact.pruned import solve_pruned
 
-__all__ = ["StatisticsRow", "StatisticsTable", "statistics_tables"]
-
 Array = NDArray[np.float64]
 Problem = Callable[[np.random.Generator, int], tuple[Array, Array]]
 

@@ -12,8 +12,6 @@ import numpy as np
 
 from tiburon.arrays import NDArray
 
-__all__ = ["Steps", "dual_active_set"]
-
 Array = NDArray[np.float64]
 
 VIOLATION_TOLERANCE = 1e-9

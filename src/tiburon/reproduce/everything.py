@@ -20,8 +20,6 @@ from tiburon.reproduce.cells import (
     timing,
 )
 
-__all__ = ["GROUPS", "Group", "Reproduced", "page", "reproduce"]
-
 STATES = 64
 """Random states of the study of decoupled dynamics."""
 

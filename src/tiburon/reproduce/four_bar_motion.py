@@ -12,8 +12,6 @@ from tiburon.loops.constraints import constraints
 from tiburon.model import Inertia, Model
 from tiburon.model.composition import changed
 
-__all__ = ["DURATION", "exactly_balanced", "four_bar_motion"]
-
 Array = NDArray[np.float64]
 
 DURATION = 0.1

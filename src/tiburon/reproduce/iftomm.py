@@ -23,8 +23,6 @@ from tiburon.reproduce import iftomm_references as references
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.simulate import simulate
 
-__all__ = ["PROBLEMS", "Benchmark", "BenchmarkRow", "benchmarks"]
-
 Array = NDArray[np.float64]
 
 DURATION = 10.0

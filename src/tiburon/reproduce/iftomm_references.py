@@ -15,17 +15,6 @@ therefore come from other sources:
 import math
 from typing import NamedTuple
 
-__all__ = [
-    "ANDREWS_ANGLES",
-    "ANDREWS_END",
-    "ANDREWS_SPEEDS",
-    "BRICARD",
-    "GOVERNOR",
-    "OPENSIM_WALL_TIMES",
-    "GovernorState",
-    "rotating_four_bars",
-]
-
 ANDREWS_END = 0.03
 """Time of the reference solution [s]."""
 

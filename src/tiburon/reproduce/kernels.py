@@ -23,8 +23,6 @@ from tiburon.spatial import (
 from tiburon.trace.count import count
 from tiburon.trace.program import trace
 
-__all__ = ["KERNELS", "MATRIX_SIZES", "STORAGE", "Kernel", "Storage", "matrix_products"]
-
 
 @dataclass(frozen=True)
 class Kernel:

@@ -11,8 +11,6 @@ from collections.abc import Iterable
 
 from tiburon.reproduce.cells import CellTable, chosen_names
 
-__all__ = ["PARTS", "khan_page", "khan_tables"]
-
 PARTS = (
     "data",
     "equations",

@@ -25,24 +25,6 @@ import numpy as np
 from tiburon.arrays import NDArray
 from tiburon.reproduce.khan_mechanism import ACTUATED, Motion, Terms, series_at, terms
 
-__all__ = [
-    "Complement",
-    "Embedded",
-    "EmbeddedRun",
-    "basis_jumps",
-    "boolean_rows",
-    "consistent",
-    "frozen",
-    "independent_by_total_pivoting",
-    "mixed",
-    "pivot_switches",
-    "projector_basis",
-    "rk4_run",
-    "singular_triples",
-    "smooth_orthonormal",
-    "yun_sarkar",
-]
-
 Array = NDArray[np.float64]
 
 

@@ -19,8 +19,6 @@ from tiburon.reproduce.khan_mechanism import mechanism, to_absolute
 from tiburon.reproduce.khan_runs import simulated
 from tiburon.results.trajectory import Trajectory
 
-__all__ = ["DISTRIBUTED"]
-
 STEPS = 50
 """Steps of the runs whose messages are counted."""
 

@@ -13,17 +13,6 @@ import numpy as np
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.reproduce.khan_mechanism import DISTAL, OFFSETS, PIVOTS, PROXIMAL, RADIUS
 
-__all__ = [
-    "G",
-    "closures",
-    "dyad_bias",
-    "dyad_inertia",
-    "equations",
-    "leg_projectors",
-    "platform_condition",
-    "platform_wrench",
-]
-
 Array = NDArray[np.float64]
 
 G = 9.81

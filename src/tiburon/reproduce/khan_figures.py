@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["figures"]
-
 Array = NDArray[np.float64]
 
 

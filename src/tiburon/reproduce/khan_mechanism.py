@@ -43,29 +43,6 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.declared import traced
 from tiburon.zoo.parts import plate, thin_rod, upright
 
-__all__ = [
-    "ABSOLUTE",
-    "ACTUATED",
-    "DURATION",
-    "PRINTED_POSE",
-    "Motion",
-    "Terms",
-    "actuated_names",
-    "driven_angles",
-    "from_absolute",
-    "home",
-    "mechanism",
-    "motion",
-    "penalty_acceleration",
-    "printed_start",
-    "terms",
-    "to_absolute",
-    "torque_control",
-    "torque_series",
-    "torques",
-    "zoo_motion",
-]
-
 Array = NDArray[np.float64]
 
 PROXIMAL, DISTAL, SIDE, BASE = 0.4, 0.6, 0.4, 1.0

@@ -59,8 +59,6 @@ from tiburon.reproduce.khan_runs import (
 )
 from tiburon.results.trajectory import Trajectory
 
-__all__ = ["METHODS"]
-
 Array = NDArray[np.float64]
 
 

@@ -45,30 +45,6 @@ from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.integrators.method import Tableau
 from tiburon.simulation.simulate import simulate
 
-__all__ = [
-    "EXPLICIT",
-    "GAINS",
-    "SIGMAS",
-    "STIFFNESSES",
-    "Feedback",
-    "adaptive_denoc",
-    "adaptive_embedding",
-    "adaptive_penalty",
-    "adaptive_yun_sarkar",
-    "driven_errors",
-    "eigenvalues_across",
-    "embedded_run",
-    "embedding",
-    "feedback_of",
-    "growth",
-    "joint_errors",
-    "penalty_run",
-    "prescribed",
-    "simulated",
-    "stability_limit",
-    "stiff_rate",
-]
-
 Array = NDArray[np.float64]
 
 STIFFNESSES = (1e3, 1e4, 1e5, 1e6)

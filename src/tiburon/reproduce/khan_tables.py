@@ -60,8 +60,6 @@ from tiburon.simulation.integrators.dop853 import DOP853
 from tiburon.simulation.integrators.dopri5 import DOPRI5
 from tiburon.simulation.simulate import simulate
 
-__all__ = ["TABLES"]
-
 Array = NDArray[np.float64]
 
 TIMES = (0.0, 0.5, 0.75, 1.0, 1.5, 2.0, 2.25, 2.5, 3.0)

@@ -19,8 +19,6 @@ import numpy as np
 from tiburon.arrays import NDArray
 from tiburon.simulation.integrators.dopri5 import DOPRI5, ERROR
 
-__all__ = ["MatlabRun", "matlab_run"]
-
 Array = NDArray[np.float64]
 
 _A = [np.array(row) for row in DOPRI5.a]

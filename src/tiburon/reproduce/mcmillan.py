@@ -10,8 +10,6 @@ from collections.abc import Iterable
 
 from tiburon.reproduce.cells import CellTable, chosen_names
 
-__all__ = ["PARTS", "mcmillan_page", "mcmillan_tables"]
-
 BLOCK_TABLES = ("table-3", "table-4", "table-5", "table-6")
 """Tables of tasks over chains and points."""
 

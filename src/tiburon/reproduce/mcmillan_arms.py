@@ -30,16 +30,6 @@ from tiburon.reproduce.arms_on_load import (
 )
 from tiburon.spatial import Transform
 
-__all__ = [
-    "ArmsOnLoad",
-    "Block",
-    "Table1",
-    "block_system",
-    "load_inertia",
-    "random_arms",
-    "table_1",
-]
-
 Array = NDArray[np.float64]
 
 G = np.array([0.0, 0.0, -9.81])

@@ -21,8 +21,6 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.regions import function
 from tiburon.trace.regions.lanes import lanes
 
-__all__ = ["TABLES"]
-
 TABLE_3 = (
     (4, 1, 4, 4, 3, 2, 3, 2),
     (4, 2, 2, 4, 5, 4, 5, 4),

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["figures", "singular_errors", "singular_figure", "stretched_elbow"]
-
 Array = NDArray[np.float64]
 
 

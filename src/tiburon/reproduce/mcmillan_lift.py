@@ -22,8 +22,6 @@ from tiburon.reproduce.chebyshev import chebyshev_nodes, chebyshev_series, serie
 from tiburon.simulation.simulate import simulate
 from tiburon.trace.declared import traced
 
-__all__ = ["BLOCKS", "HEIGHT", "LiftRun", "lift_motion", "lift_run", "lift_torques"]
-
 Array = NDArray[np.float64]
 
 HEIGHT, DURATION = 0.8, 1.0

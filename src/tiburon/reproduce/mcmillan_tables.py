@@ -43,8 +43,6 @@ from tiburon.reproduce.published import (
 from tiburon.reproduce.published import arms_on_load as published_arms
 from tiburon.reproduce.published import lilly_orin_arms_on_load as published_lilly_orin
 
-__all__ = ["TABLES"]
-
 Array = NDArray[np.float64]
 
 ARMS = 4

@@ -12,9 +12,6 @@ from typing import Any
 
 from tiburon.reproduce.cells import CellTable, chosen_names
 
-__all__ = ["EXAMPLES", "nahon_tables"]
-
-
 EXAMPLES = (*(f"E{k}" for k in range(1, 17)), "S1", "S2", "S3")
 """Names of the examples, and of studies beyond the source."""
 

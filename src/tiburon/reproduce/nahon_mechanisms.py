@@ -9,8 +9,6 @@ from tiburon.arrays import NDArray
 from tiburon.model import Body, Free, Inertia, LoopClosure, Model, Pose, Revolute
 from tiburon.model.joints import Joint, Planar
 
-__all__ = ["arms_on_object", "planar_hand"]
-
 Array = NDArray[np.float64]
 
 

@@ -11,15 +11,6 @@ import numpy as np
 from tiburon.arrays import NDArray
 from tiburon.load_sharing.limits.contact import friction_directions
 
-__all__ = [
-    "Constraints",
-    "feet_of_walker",
-    "grasped_ball",
-    "kerr_roth",
-    "legged_walker",
-    "walker_problem",
-]
-
 Array = NDArray[np.float64]
 
 HEIGHT = float(np.sqrt(2.0))

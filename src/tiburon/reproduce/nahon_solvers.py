@@ -42,8 +42,6 @@ from tiburon.reproduce.dual_active_set import Steps, dual_active_set
 from tiburon.reproduce.nahon_problems import Constraints, grasped_ball, kerr_roth, walker_problem
 from tiburon.trace import solve_qp
 
-__all__ = ["SOLVERS", "best_time", "compiled_qp"]
-
 Array = NDArray[np.float64]
 
 METHODS = ("explicit inversion", "orthogonal decomposition", "multipliers", "direct substitution")

@@ -17,8 +17,6 @@ from tiburon.reproduce.nahon_mechanisms import arms_on_object, planar_hand
 from tiburon.reproduce.nahon_problems import walker_problem
 from tiburon.trace import solve_qp
 
-__all__ = ["STRUCTURE"]
-
 _S = math.sqrt(2.0)
 
 JACOBIAN = np.array([

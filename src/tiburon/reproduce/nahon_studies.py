@@ -25,8 +25,6 @@ from tiburon.model.flexible_link import BeamSection, flexible_link
 from tiburon.model.joints import Fixed, Free, Revolute
 from tiburon.reproduce.cells import DERIVED, CellTable, claim, measured, number
 
-__all__ = ["STUDIES", "arms_with_blades"]
-
 Array = NDArray[np.float64]
 
 Y = (0.0, 1.0, 0.0)

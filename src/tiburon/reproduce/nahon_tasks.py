@@ -43,8 +43,6 @@ from tiburon.reproduce.nahon_problems import Constraints, feet_of_walker, legged
 from tiburon.reproduce.nahon_solvers import best_time, compiled_qp
 from tiburon.trace import solve_qp
 
-__all__ = ["TASKS", "closed_motion", "pumas_motion", "two_pumas"]
-
 Array = NDArray[np.float64]
 
 FREE = World(gravity=(0.0, 0.0, 0.0))

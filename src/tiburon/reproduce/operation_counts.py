@@ -21,8 +21,6 @@ from tiburon.reproduce import chains, stars
 from tiburon.reproduce.kernels import KERNELS, MATRIX_SIZES, STORAGE, matrix_products
 from tiburon.reproduce.published import ALGORITHMS, CHAINS, STARS, Cost, PublishedCount, crossover
 
-__all__ = ["CountRow", "CountTable", "Crossover", "count_tables", "crossovers"]
-
 MAX_JOINTS = 12
 """Largest number of joints in the tables."""
 

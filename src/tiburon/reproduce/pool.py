@@ -49,8 +49,6 @@ from tiburon.spatial.rotations import (
     roll_pitch_yaw_to_quaternion,
 )
 
-__all__ = ["BOUNDS", "FREE", "PoolRow", "PoolTable", "load_pool", "predicted", "validate_pool"]
-
 Array = NDArray[np.float64]
 
 TRIM = 2.4

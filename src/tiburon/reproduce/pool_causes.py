@@ -19,8 +19,6 @@ from tiburon.functions.kinematics import forward_kinematics
 from tiburon.identification.measured import MeasuredRun, load_measured
 from tiburon.spatial.rotations import quaternion_to_roll_pitch_yaw
 
-__all__ = ["Cause", "find_causes"]
-
 Array = NDArray[np.float64]
 
 PUBLISHED_BASE_ZERO = 3.07

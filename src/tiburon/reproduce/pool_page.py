@@ -13,8 +13,6 @@ from tiburon.viewer.report import Section, Verdict, figure_markup, report_html, 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["pool_page", "pool_replay"]
-
 SHOWN = "identified, trimmed"
 """Prediction that figures and replay show."""
 

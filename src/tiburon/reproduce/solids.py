@@ -18,17 +18,6 @@ from tiburon.hydro.mesh import Mesh
 from tiburon.hydro.panels import panel_added_mass
 from tiburon.model.value_checks import Vec3
 
-__all__ = [
-    "PanelRow",
-    "box",
-    "ellipsoid",
-    "ellipsoid_triangles",
-    "icosahedron",
-    "octahedron",
-    "panel_rows",
-    "tetrahedron",
-]
-
 CUBE_CORNERS = np.array([(x, y, z) for x in (0, 1) for y in (0, 1) for z in (0, 1)], dtype=float)
 CUBE_SQUARES = (
     *((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1)),

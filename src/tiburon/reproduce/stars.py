@@ -39,16 +39,6 @@ from tiburon.trace.count import count
 from tiburon.trace.primitives.tree import solve_tree
 from tiburon.trace.program import trace
 
-__all__ = [
-    "StarState",
-    "arm_of_moved_vehicle",
-    "articulated_star",
-    "composite_star",
-    "decoupled_vehicle",
-    "star_model",
-    "vehicle_with_arm",
-]
-
 
 class StarState(NamedTuple):
     """Inputs of an algorithm."""

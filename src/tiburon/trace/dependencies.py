@@ -30,8 +30,6 @@ import numpy as np
 
 from tiburon.trace.declared import Identical, is_declared
 
-__all__ = ["snapshot"]
-
 _ROOMS = ("tiburon", "numpy")
 _PURE_MODULES = ("tiburon", "numpy", "numpy.linalg", "math", "cmath", "operator")
 """Modules whose functions depend on their arguments alone, but for those of `_IMPURE`."""

@@ -15,8 +15,6 @@ from tiburon.errors import ShapeError, TraceError
 from tiburon.trace.graph import Graph
 from tiburon.trace.program import Program
 
-__all__ = ["Backend", "Read", "walk", "walk_graph"]
-
 Read = Callable[[str, Any], Any]
 
 UNROLLED_ITERATIONS = 64

@@ -18,8 +18,6 @@ from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import ArticulatedInertia, Scalar
 from tiburon.spatial.vec3 import ZERO3
 
-__all__ = ["fin_joint_forces", "movable_fins"]
-
 
 def movable_fins(model: Model) -> tuple[tuple[str, Fin], ...]:
     """Return the movable fins, which have a `deflection`.

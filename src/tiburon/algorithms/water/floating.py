@@ -29,8 +29,6 @@ from tiburon.model.plan import WORLD_BODY
 from tiburon.model.pose import Pose
 from tiburon.spatial import ArticulatedInertia, Scalar
 
-__all__ = ["Floating", "afloat", "floating_links", "hulls_of", "radii_of", "submerged_link"]
-
 Hulls = tuple[Hull, ...]
 
 

@@ -33,15 +33,6 @@ from tiburon.spatial.vec3 import ZERO3, add, matrix_vector, subtract, transpose_
 if TYPE_CHECKING:
     from tiburon.algorithms.water.floating import Floating
 
-__all__ = [
-    "WaterAround",
-    "force_on_link",
-    "immersions",
-    "relative_motions",
-    "water_around",
-    "water_forces",
-]
-
 Link: TypeAlias = tuple[Immersion, ...]
 """Immersion of one plan body: of its bodies combined, or of each."""
 

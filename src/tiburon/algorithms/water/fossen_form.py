@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from tiburon.algorithms.water.fluid import WaterAround
     from tiburon.hydro.immersion import Immersion
 
-__all__ = ["marine_terms"]
-
 
 def damping_matrix(
     plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], around: "WaterAround"

@@ -12,8 +12,6 @@ from tiburon.model import Model, Plan, PlanBody, Thruster
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Scalar, Transform
 
-__all__ = ["projected", "thruster_joint_forces", "thrusts"]
-
 
 def thrusts(thrusters: Sequence[Thruster], commands: Sequence[Scalar]) -> tuple[Scalar, ...]:
     """Return the steady thrust of each thruster for its command [N]."""

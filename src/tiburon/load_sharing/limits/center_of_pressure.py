@@ -15,8 +15,6 @@ from tiburon.model import Model
 from tiburon.record import record
 from tiburon.spatial import Scalar
 
-__all__ = ["CenterOfPressure"]
-
 
 @record
 class CenterOfPressure(Limit):

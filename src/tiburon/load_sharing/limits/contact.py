@@ -20,15 +20,6 @@ from tiburon.record import record
 from tiburon.spatial import Scalar
 from tiburon.trace.primitives.quadratic import side_directions
 
-__all__ = [
-    "FrictionCone",
-    "FrictionPyramid",
-    "NormalForceLimit",
-    "Torsion",
-    "Unilateral",
-    "friction_directions",
-]
-
 
 def touching_groups(layout: Layout) -> Iterator[tuple[int, Group, int]]:
     """Yield index, group and place of the normal force of all groups with a normal."""

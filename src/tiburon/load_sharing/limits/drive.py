@@ -11,8 +11,6 @@ from tiburon.model import Model
 from tiburon.record import record
 from tiburon.spatial import Scalar
 
-__all__ = ["DriveLimit"]
-
 
 @record
 class DriveLimit(Limit):

@@ -13,8 +13,6 @@ from tiburon.model import Model
 from tiburon.record import record
 from tiburon.spatial import Scalar
 
-__all__ = ["JointWrenchLimit"]
-
 
 @record
 class JointWrenchLimit(Limit):

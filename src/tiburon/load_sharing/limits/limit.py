@@ -12,8 +12,6 @@ from tiburon.load_sharing.problem import Before, Layout, Problem
 from tiburon.model import Model
 from tiburon.spatial import Scalar
 
-__all__ = ["Limit", "LimitRow", "RunTime"]
-
 
 class LimitRow(NamedTuple):
     """An inequality row . x >= right."""

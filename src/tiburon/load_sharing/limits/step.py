@@ -9,8 +9,6 @@ from tiburon.model import Model
 from tiburon.record import record
 from tiburon.spatial import Scalar
 
-__all__ = ["StepLimit"]
-
 
 @record
 class StepLimit(Limit):

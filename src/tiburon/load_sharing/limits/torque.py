@@ -21,8 +21,6 @@ from tiburon.model.actuator import clipped, speed_fade, torque_range
 from tiburon.record import record
 from tiburon.spatial import Scalar
 
-__all__ = ["UNBOUNDED", "DrivenJoint", "TorqueLimit"]
-
 UNBOUNDED = 1e30
 """Force that no actuator reaches, in place of an infinite limit [N or N m]."""
 

@@ -15,8 +15,6 @@ from tiburon.model.value_checks import finite_array
 from tiburon.record import record
 from tiburon.spatial import Scalar
 
-__all__ = ["EqualShare", "InternalForce", "LoadTarget"]
-
 
 @record
 class InternalForce(Objective):

@@ -11,8 +11,6 @@ from tiburon.model import Actuator, Model, Motor
 from tiburon.record import record
 from tiburon.spatial import Scalar
 
-__all__ = ["MotorLoss"]
-
 
 @record
 class MotorLoss(Objective):

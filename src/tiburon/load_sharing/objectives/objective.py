@@ -17,8 +17,6 @@ from tiburon.model import Model
 from tiburon.record import record
 from tiburon.spatial import Scalar
 
-__all__ = ["Objective", "Square", "Sum"]
-
 
 class Square(NamedTuple):
     """A term weight / 2 (row . x + offset)^2."""

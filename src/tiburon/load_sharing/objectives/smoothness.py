@@ -7,8 +7,6 @@ from tiburon.load_sharing.problem import Before, Problem
 from tiburon.record import record
 from tiburon.spatial import Scalar
 
-__all__ = ["FadingSmoothness", "Smoothness", "TorqueSmoothness"]
-
 
 @record
 class Smoothness(Objective):

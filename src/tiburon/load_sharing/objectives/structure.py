@@ -21,8 +21,6 @@ from tiburon.model import Model
 from tiburon.record import record
 from tiburon.spatial import Scalar
 
-__all__ = ["BendingEnergy", "JointWrenchNorm", "StrainEnergy"]
-
 EIGENVALUE_TOLERANCE = 1e-12
 """Eigenvalue relative to the largest below which a compliance is not positive semidefinite."""
 

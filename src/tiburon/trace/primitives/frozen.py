@@ -7,8 +7,6 @@ from typing import Any
 from tiburon.trace.graph import Graph
 from tiburon.trace.primitives.primitive import Machine, Memory, Primitive
 
-__all__ = ["frozen"]
-
 
 class Frozen(Primitive):
     """Return the argument; its derivative is zero."""

@@ -13,8 +13,6 @@ from typing import Any
 from tiburon.errors import ShapeError
 from tiburon.trace.primitives.primitive import Lookup, Machine, Memory
 
-__all__ = ["GRID_HANDLE", "GridPatch", "read_patch"]
-
 GRID_HANDLE = 3
 """Values that identify a grid: address of its elements, row count, column count."""
 

@@ -14,8 +14,6 @@ from typing import Any
 
 from tiburon.trace.primitives.primitive import Lookup, Machine, Memory
 
-__all__ = ["PassOutside", "pass_outside"]
-
 
 class PassOutside(Lookup):
     """Hand values to a function and take what it makes of them.

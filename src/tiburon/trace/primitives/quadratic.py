@@ -58,16 +58,6 @@ from tiburon.trace.primitives.primitive import (
 )
 from tiburon.trace.value import Value, where
 
-__all__ = [
-    "INFEASIBLE",
-    "NOT_CONVEX",
-    "OPTIMAL",
-    "UNFINISHED",
-    "DualActiveSet",
-    "QPSolution",
-    "solve_qp",
-]
-
 OPTIMAL, INFEASIBLE, NOT_CONVEX, UNFINISHED = 0.0, 1.0, 2.0, 3.0
 """Values of the status: solved; no x satisfies the constraints; W is not positive definite; the
 limit of iterations was reached."""

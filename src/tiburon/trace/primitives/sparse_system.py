@@ -18,8 +18,6 @@ from tiburon.trace.primitives.primitive import Machine, Number
 if TYPE_CHECKING:
     from tiburon.trace.primitives.friction import Group, Row, Visit
 
-__all__ = ["SparseSystem", "elimination"]
-
 
 def elimination(size: int, supports: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
     """Return the order of elimination, and for each column those coupled to it that come later.

@@ -17,8 +17,6 @@ from tiburon.trace.primitives.primitive import ElementaryPrimitive, Machine, Mem
 LANES = 8
 """Columns are padded to a multiple of this many values, the widest vectors."""
 
-__all__ = ["Triangularize", "triangle_size", "triangular_factor"]
-
 
 def triangle_size(rows: int, columns: int) -> int:
     """Return the number of elements of R on and above the diagonal."""

@@ -29,8 +29,6 @@ from tiburon.trace.regions import (
 from tiburon.trace.structure import Structure, flatten, rebuild
 from tiburon.trace.value import Value
 
-__all__ = ["LanesRegion", "Lift", "in_lanes", "lanes"]
-
 Column = tuple[int, ...]
 """Nodes of one argument or result, one for each call."""
 
