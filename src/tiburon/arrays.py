@@ -6,7 +6,7 @@ Help and editors print what an annotation evaluates to: NumPy's `ArrayLike` is a
 
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["ArrayLike", "NDArray"]
+import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike as ArrayLike
@@ -24,6 +24,8 @@ else:
 
         def __class_getitem__(cls, element: Any) -> Any:
             """Return the class of arrays."""
-            import numpy as np
-
             return np.ndarray
+
+
+Array = NDArray[np.float64]
+"""An array of floats."""

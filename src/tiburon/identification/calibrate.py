@@ -25,7 +25,7 @@ import numpy as np
 from tiburon.algorithms.surroundings import DEFAULT_WORLD
 from tiburon.argument_checks import at_least, check_finite, positive
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import DomainError, ModelError, ShapeError, TiburonError, UnknownNameError
 from tiburon.functions.closed_loops import constraint_residual, loop_jacobian
 from tiburon.functions.compilation import compile, tuple_of
@@ -47,8 +47,6 @@ from tiburon.model import Model
 from tiburon.model.configuration import as_batch
 from tiburon.model.parameters import PLACEMENT, Parameter, component_places
 from tiburon.spatial.rotations import quaternion_to_matrix
-
-Array = NDArray[np.float64]
 
 UNIDENTIFIED = 1e-6
 """Singular value of scaled sensitivities, relative to the largest, below which poses do not

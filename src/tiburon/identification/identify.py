@@ -29,7 +29,7 @@ import numpy as np
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.argument_checks import at_least, positive
 from tiburon.arguments import public
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array, NDArray
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError, UnknownNameError
 from tiburon.identification.measured import (
     ANGLES,
@@ -45,8 +45,6 @@ from tiburon.model import Model, Water, World
 from tiburon.record import record
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.run_parameters import parameters as named_parameters
-
-Array = NDArray[np.float64]
 
 ANGLE_RATES = tuple(f"{angle}_rate" for angle in ANGLES)
 """Rates of the attitude angles, averaged: differences of angles over a window."""

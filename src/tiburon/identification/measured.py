@@ -23,7 +23,7 @@ import numpy as np
 from tiburon.actuation.piecewise import Piecewise
 from tiburon.argument_checks import positive
 from tiburon.arguments import public
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array, NDArray
 from tiburon.control.joint_path import JointPath
 from tiburon.errors import DomainError, ModelError, RunFileError, ShapeError, UnknownNameError
 from tiburon.model import Model
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from tiburon.results.trajectory import Trajectory
-
-Array = NDArray[np.float64]
 
 ANGLES = ("roll", "pitch", "yaw")
 """Attitude angles, in the order in which `quaternion_to_roll_pitch_yaw` returns them."""

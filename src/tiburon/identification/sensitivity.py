@@ -15,7 +15,7 @@ import numpy as np
 
 from tiburon.actuation.defaults import as_elements
 from tiburon.actuation.prescribed import cases_of, prescribed_motions
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.errors import TiburonError
 from tiburon.functions.dynamics import inverse_dynamics
 from tiburon.functions.parameter_derivatives import DIFFERENCE, table_changes
@@ -26,8 +26,6 @@ from tiburon.simulation.run_parameters import VariedRun, parameters, vary_run
 from tiburon.simulation.step import StepSource
 from tiburon.simulation.system import ELEMENTS, System
 from tiburon.trace.derivative import forward_derivative
-
-Array = NDArray[np.float64]
 
 WIDTHS = (7, 6)
 """Position and velocity variables of a free base."""

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.errors import DomainError
 from tiburon.load_sharing.elimination import null_basis
 from tiburon.trace.primitives.quadratic import OPTIMAL, solve_qp
 
-Array = NDArray[np.float64]
 Level = tuple[Array, Array]
 
 RANK_TOLERANCE = 1e-10

@@ -24,9 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import NDArray
-
-Array = NDArray[np.float64]
+from tiburon.arrays import Array
 
 RANK_TOLERANCE = 1e-9
 """Singular value relative to the largest below which columns of A depend on each other."""

@@ -13,10 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.trace.primitives.quadratic import INFEASIBLE, OPTIMAL, solve_qp
-
-Array = NDArray[np.float64]
 
 FORCE_WEIGHT = 1e-6
 """Weight of the forces relative to that of what is to be least."""

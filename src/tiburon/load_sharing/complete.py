@@ -24,7 +24,7 @@ import numpy as np
 
 from tiburon.algorithms.kinematics import Place, body_places
 from tiburon.algorithms.tape_calls import JointVector, taping
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.contact.rows import ContactRow
 from tiburon.load_sharing.problem import (
     MOMENT,
@@ -38,8 +38,6 @@ from tiburon.loops.constraints import jacobian_pattern
 from tiburon.model import Model, PlanBody
 from tiburon.model.model import per_model
 from tiburon.spatial import Force, Motion, Scalar
-
-Array = NDArray[np.float64]
 
 SAMPLES = 3
 """Random configurations that determine which motions the joints can produce."""

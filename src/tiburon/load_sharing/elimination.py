@@ -10,10 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.errors import DomainError
-
-Array = NDArray[np.float64]
 
 RANK_TOLERANCE = 1e-11
 """Relative singular value below which equations depend on each other."""

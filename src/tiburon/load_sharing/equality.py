@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.errors import DomainError, ShapeError
 from tiburon.record import record
 from tiburon.spatial import Scalar
@@ -31,7 +31,6 @@ from tiburon.trace.count import OperationCount, count
 from tiburon.trace.primitives.spd import solve_spd
 from tiburon.trace.program import Program, trace
 
-Array = NDArray[np.float64]
 Row = dict[int, Scalar]
 
 MIN_PIVOT = 1e-9

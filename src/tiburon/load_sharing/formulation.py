@@ -12,13 +12,11 @@ are independent of each other (4.14), (4.26), (4.28).
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.load_sharing.complete import complete, complete_names
 from tiburon.load_sharing.problem import Layout, Problem
 from tiburon.load_sharing.superposition import superposition
 from tiburon.model import Model
-
-Array = NDArray[np.float64]
 
 COMPACT, SUPERPOSITION, COMPLETE = "compact", "superposition", "complete"
 

@@ -11,9 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import NDArray
-
-Array = NDArray[np.float64]
+from tiburon.arrays import Array
 
 ACTIVE_SLACK = 1e-9
 """Slack relative to the terms of a limit up to which it is active."""

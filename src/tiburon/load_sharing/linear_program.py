@@ -20,12 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.argument_checks import choice
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.errors import DomainError, ModelError, ShapeError
 from tiburon.load_sharing.elimination import null_basis
 from tiburon.record import record
-
-Array = NDArray[np.float64]
 
 ORIGINAL, COMPACT_PRIMAL, COMPACT_DUAL = "original", "compact primal", "compact dual"
 

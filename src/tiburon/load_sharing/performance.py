@@ -14,13 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike, NDArray
 from tiburon.errors import DomainError, ModelError, ShapeError
 from tiburon.load_sharing.objectives.motor_loss import MotorLoss
 from tiburon.load_sharing.problem import Layout
 from tiburon.model import Model
-
-Array = NDArray[np.float64]
 
 
 class MotorPower(NamedTuple):

@@ -13,11 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import ShapeError
 from tiburon.load_sharing.smoothing import ForcePrograms
-
-Array = NDArray[np.float64]
 
 
 class Shock(NamedTuple):

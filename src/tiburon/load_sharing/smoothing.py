@@ -22,14 +22,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.argument_checks import choice, positive
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.errors import DomainError, ShapeError
 from tiburon.record import record
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.quadratic import OPTIMAL, solve_qp
-
-Array = NDArray[np.float64]
 
 QUANTITIES = ("forces", "torques")
 """What may be kept continuous: unknown forces, or driven joint torques."""

@@ -41,7 +41,7 @@ import numpy as np
 from tiburon.algorithms.crba import mass_elements
 from tiburon.algorithms.joint_space import expanded_parents, joint_space_terms
 from tiburon.algorithms.tape_calls import JointVector, taping
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.loops.constraints import Constraints, Row, constraints, jacobian_pattern
 from tiburon.loops.metric import (
     MIN_CUT,
@@ -57,8 +57,6 @@ from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.trace.primitives.saddle import SaddleFactor, SaddlePattern
 from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.regions import where_needed
-
-Array = NDArray[np.float64]
 
 MAX_PIVOTED_SIZE = 4096
 """nv times the number of constraints up to which the pivoted factorization is available."""

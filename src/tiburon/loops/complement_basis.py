@@ -18,9 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import NDArray
-
-Array = NDArray[np.float64]
+from tiburon.arrays import Array
 
 MIN_PIVOT = 1e-8
 """Pivot, relative to the first, that counts as zero: rows beyond are redundant."""

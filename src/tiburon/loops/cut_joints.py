@@ -12,13 +12,10 @@ import numpy as np
 
 from tiburon.algorithms.kinematics import WORLD_PLACE, Place, frame_places
 from tiburon.algorithms.surroundings import surroundings
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.model import Joint, LoopClosure, Model
 from tiburon.model.body import WORLD
 from tiburon.spatial import matrix_to_rotation_vector
-
-Array = NDArray[np.float64]
-
 
 MAX_STARTS = 16
 """Initial positions to try; joints with several rotations may need some."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from tiburon.argument_checks import vector
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import DomainError, ModelError, UnknownNameError
 from tiburon.loops.constraints import constraints, loop_rows
 from tiburon.loops.cut_joints import cut_joint, places_of
@@ -19,8 +19,6 @@ from tiburon.loops.recut import reversed_joint
 from tiburon.model import Actuator, Body, Fixed, Inertia, LoopClosure, Model, Pose
 from tiburon.model.body import WORLD
 from tiburon.model.composition import changed
-
-Array = NDArray[np.float64]
 
 CLOSED_RESIDUAL = 1e-6
 """Loop-closure error up to which a state can be converted [m or rad]."""

@@ -21,7 +21,7 @@ import numpy as np
 
 from tiburon.algorithms.kinematics import body_places, jacobian_columns
 from tiburon.algorithms.tape_calls import JointVector, taping
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.errors import ModelError
 from tiburon.loops.augmented import closed_configurations
 from tiburon.loops.complement_basis import MIN_PIVOT, reduced_rows
@@ -35,8 +35,6 @@ from tiburon.loops.cut_joints import about, joint_screws
 from tiburon.model import LoopClosure, Model, Plan
 from tiburon.model.model import per_model
 from tiburon.model.plan import WORLD_BODY
-
-Array = NDArray[np.float64]
 
 RANK_TOLERANCE = 1e-8
 """Relative singular value that counts as rounding error."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from tiburon.argument_checks import vector
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import ModelError, UnknownNameError
 from tiburon.loops.cut_joints import joint_position, joint_screws, places_of, pose_in
 from tiburon.model import Body, Fixed, Free, Joint, LoopClosure, Model, Pose, Prismatic, Revolute
@@ -29,8 +29,6 @@ from tiburon.model.composition import changed
 from tiburon.model.joints import Cylindrical, Planar, Screw, Spherical, Universal
 from tiburon.model.parts import JointPositions
 from tiburon.spatial.vec3 import negate
-
-Array = NDArray[np.float64]
 
 
 def reversed_joint(joint: Joint) -> Joint | None:

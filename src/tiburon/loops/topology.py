@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tiburon.arguments import public
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.errors import UnknownNameError
 from tiburon.loops.cut_joints import joint_screws
 from tiburon.model import JointCoupling, LoopClosure, Model, TracedClosure
@@ -32,8 +32,6 @@ from tiburon.record import record
 
 if TYPE_CHECKING:
     import networkx
-
-Array = NDArray[np.float64]
 
 
 SAMPLED_CONFIGURATIONS = 3

@@ -28,7 +28,7 @@ import numpy as np
 from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, surroundings
 from tiburon.argument_checks import at_least
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import DomainError, OptionError, PartnerError
 from tiburon.loops.star import layout
 from tiburon.loops.star_dynamics import (
@@ -52,8 +52,6 @@ from tiburon.simulation.integrators.predictor_corrector import ORDER, integratio
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input, trace
 from tiburon.trace.structure import Structure, flatten, rebuild
-
-Array = NDArray[np.float64]
 
 BLOCK_SIZES = (1, 2, 4)
 """Points of a block: B1PC5, B2PC5 and B4PC5."""

@@ -16,13 +16,11 @@ import numpy as np
 
 from tiburon.argument_checks import at_least
 from tiburon.arguments import public
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.errors import DomainError, PartnerError, shown
 from tiburon.operating_system import cpu_count
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.partitioned import PARTED
-
-Array = NDArray[np.float64]
 
 
 def checked_patience(given: float) -> float:

@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 
 from tiburon.arguments import public
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.errors import ModelError, PartnerError, shown
 from tiburon.operating_system import cpu_count
 from tiburon.parallel.exchange import carried_out, checked_patience
 from tiburon.results.trajectory import Trajectory
-
-Array = NDArray[np.float64]
 
 LOST_EXIT_CODE = 75
 """Exit code of a process whose partner was lost: temporary failure, try again."""

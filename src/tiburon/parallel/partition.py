@@ -12,7 +12,7 @@ from tiburon.algorithms.surroundings import world_with
 from tiburon.algorithms.tape_calls import JointVector, scalars, taping
 from tiburon.argument_checks import at_least
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import ModelError, OptionError, ShapeError, UnknownNameError, shown
 from tiburon.functions.kernel_source import INLINED_BODIES
 from tiburon.loops.constraints import jacobian_pattern
@@ -35,8 +35,6 @@ from tiburon.parallel.cut import (
 )
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
-
-Array = NDArray[np.float64]
 
 SECONDS_PER_OPERATION = 0.17e-9
 """Time of one operation of a chain's recursion in optimized code: 46 ns per link."""

@@ -14,7 +14,7 @@ import numpy as np
 from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, surroundings
 from tiburon.algorithms.tape_calls import JointVector, taping
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.errors import PartnerError
 from tiburon.functions.assembly import resting_position
 from tiburon.loops.denoc import forward_method, forward_states, leg_parts
@@ -30,8 +30,6 @@ from tiburon.record import record
 from tiburon.trace.primitives.outside import pass_outside
 from tiburon.trace.primitives.primitive import OutsideFunction
 from tiburon.trace.regions import function, where_needed
-
-Array = NDArray[np.float64]
 
 COMMANDS = "commands"
 """Name of the exchange in which the first process sends the commands of a Python controller."""

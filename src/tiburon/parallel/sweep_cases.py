@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array, NDArray
 from tiburon.errors import (
     CaseError,
     DomainError,
@@ -31,8 +31,6 @@ from tiburon.results.outcome import STATUSES
 from tiburon.results.rows import MemoryRows
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.simulate import simulate
-
-Array = NDArray[np.float64]
 
 LOST, FAILED = "lost", "failed"
 

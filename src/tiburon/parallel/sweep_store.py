@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.arrays import NDArray
 from tiburon.errors import ModelError, RunFileError
 from tiburon.parallel.design import Design
 from tiburon.parallel.receipt import Receipt, file_checksum, read_receipt, write_receipt
@@ -42,8 +41,6 @@ from tiburon.results.store import (
 )
 from tiburon.version import installed_version
 from tiburon.written_file import sync_directory
-
-Array = NDArray[np.float64]
 
 FORMAT = "tiburon sweep"
 VERSION = 1

@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.arrays import ArrayLike, NDArray
-
-Array = NDArray[np.float64]
+from tiburon.arrays import Array, ArrayLike
 
 
 def chebyshev_nodes(count: int, duration: float) -> Array:

@@ -15,11 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.contact.heuristic import guess, solve_heuristic
 from tiburon.contact.pruned import solve_pruned
 
-Array = NDArray[np.float64]
 Problem = Callable[[np.random.Generator, int], tuple[Array, Array]]
 
 SEED = 1987

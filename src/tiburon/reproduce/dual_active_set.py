@@ -10,9 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import NDArray
-
-Array = NDArray[np.float64]
+from tiburon.arrays import Array
 
 VIOLATION_TOLERANCE = 1e-9
 """Violation, relative to the terms of a constraint, above which it enters."""

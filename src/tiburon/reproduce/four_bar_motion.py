@@ -6,13 +6,11 @@ branch with joint 3 above the frame.
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.functions.closed_loops import loop_jacobian
 from tiburon.loops.constraints import constraints
 from tiburon.model import Inertia, Model
 from tiburon.model.composition import changed
-
-Array = NDArray[np.float64]
 
 DURATION = 0.1
 """Time of the quarter turn [s]."""

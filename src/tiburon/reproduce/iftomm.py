@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.errors import OptionError
 from tiburon.formats.load import load
 from tiburon.functions.closed_loops import constraint_residual, loop_jacobian
@@ -22,8 +22,6 @@ from tiburon.model import Model, World
 from tiburon.reproduce import iftomm_references as references
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.simulate import simulate
-
-Array = NDArray[np.float64]
 
 DURATION = 10.0
 """Simulated time of the library's problems [s]."""

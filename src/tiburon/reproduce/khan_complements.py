@@ -22,10 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.reproduce.khan_mechanism import ACTUATED, Motion, Terms, series_at, terms
-
-Array = NDArray[np.float64]
 
 
 class Complement(NamedTuple):

@@ -10,10 +10,8 @@ about mass centers, cm distances of mass centers from the joints.
 
 import numpy as np
 
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.reproduce.khan_mechanism import DISTAL, OFFSETS, PIVOTS, PROXIMAL, RADIUS
-
-Array = NDArray[np.float64]
 
 G = 9.81
 """g [m/s^2]; not printed."""

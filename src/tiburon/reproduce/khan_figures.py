@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.loops.stabilization import DeNOC, Embedding, Penalty
 from tiburon.reproduce.cell_page import WIDTH, PageFigure, panels
 from tiburon.reproduce.khan_complements import projector_basis
@@ -41,8 +41,6 @@ from tiburon.viewer.plots import styled
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-Array = NDArray[np.float64]
 
 
 @styled

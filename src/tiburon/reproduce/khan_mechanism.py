@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.formats.load import load
 from tiburon.functions.closed_loops import (
     constraint_residual,
@@ -42,8 +42,6 @@ from tiburon.reproduce.chebyshev import chebyshev_nodes, chebyshev_series, serie
 from tiburon.trace.array import as_traced
 from tiburon.trace.declared import traced
 from tiburon.zoo.parts import plate, thin_rod, upright
-
-Array = NDArray[np.float64]
 
 PROXIMAL, DISTAL, SIDE, BASE = 0.4, 0.6, 0.4, 1.0
 """Lengths of links, side of the platform and of the base [m]."""

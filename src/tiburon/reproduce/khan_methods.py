@@ -9,7 +9,7 @@ import numpy as np
 
 from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import JointVector
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.formats.load import load
 from tiburon.functions.closed_loops import constraint_residual, loop_inverse_dynamics
 from tiburon.functions.dynamics import forward_dynamics
@@ -58,8 +58,6 @@ from tiburon.reproduce.khan_runs import (
     stiff_rate,
 )
 from tiburon.results.trajectory import Trajectory
-
-Array = NDArray[np.float64]
 
 
 @cache

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.formats.load import load
 from tiburon.functions.closed_loops import loop_jacobian
 from tiburon.functions.dynamics import forward_dynamics
@@ -44,8 +44,6 @@ from tiburon.reproduce.matlab_steps import MatlabRun, matlab_run
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.integrators.method import Tableau
 from tiburon.simulation.simulate import simulate
-
-Array = NDArray[np.float64]
 
 STIFFNESSES = (1e3, 1e4, 1e5, 1e6)
 """k of section 4.1 [N/m]."""

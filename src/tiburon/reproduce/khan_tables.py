@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.formats.load import load
 from tiburon.functions.closed_loops import (
     constraint_residual,
@@ -59,8 +59,6 @@ from tiburon.reproduce.khan_runs import (
 from tiburon.simulation.integrators.dop853 import DOP853
 from tiburon.simulation.integrators.dopri5 import DOPRI5
 from tiburon.simulation.simulate import simulate
-
-Array = NDArray[np.float64]
 
 TIMES = (0.0, 0.5, 0.75, 1.0, 1.5, 2.0, 2.25, 2.5, 3.0)
 

@@ -16,10 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.simulation.integrators.dopri5 import DOPRI5, ERROR
-
-Array = NDArray[np.float64]
 
 _A = [np.array(row) for row in DOPRI5.a]
 _B, _E = np.array(DOPRI5.b), np.array(ERROR)

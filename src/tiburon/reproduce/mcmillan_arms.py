@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.functions.closed_loops import project_velocity
 from tiburon.functions.kinematics import forward_kinematics
 from tiburon.model import (
@@ -29,8 +29,6 @@ from tiburon.reproduce.arms_on_load import (
     open_arm,
 )
 from tiburon.spatial import Transform
-
-Array = NDArray[np.float64]
 
 G = np.array([0.0, 0.0, -9.81])
 """Gravity in the world [m/s^2]."""

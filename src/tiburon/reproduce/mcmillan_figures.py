@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.formats.load import load
 from tiburon.loops import dual_arm
 from tiburon.reproduce import arms_on_load
@@ -19,8 +19,6 @@ from tiburon.viewer.plots import styled
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-Array = NDArray[np.float64]
 
 
 @styled

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.formats.load import load
 from tiburon.functions.closed_loops import constraint_residual, loop_inverse_dynamics
 from tiburon.functions.kinematics import forward_kinematics
@@ -21,8 +21,6 @@ from tiburon.model import Actuator, Model
 from tiburon.reproduce.chebyshev import chebyshev_nodes, chebyshev_series, series_value
 from tiburon.simulation.simulate import simulate
 from tiburon.trace.declared import traced
-
-Array = NDArray[np.float64]
 
 HEIGHT, DURATION = 0.8, 1.0
 """How far [m] and for how long [s]."""

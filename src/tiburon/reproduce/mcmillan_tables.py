@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.formats.load import load
 from tiburon.functions.closed_loops import (
     loop_dynamics,
@@ -42,8 +42,6 @@ from tiburon.reproduce.published import (
 )
 from tiburon.reproduce.published import arms_on_load as published_arms
 from tiburon.reproduce.published import lilly_orin_arms_on_load as published_lilly_orin
-
-Array = NDArray[np.float64]
 
 ARMS = 4
 """Arms of the printed instance."""

@@ -5,11 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.model import Body, Free, Inertia, LoopClosure, Model, Pose, Revolute
 from tiburon.model.joints import Joint, Planar
-
-Array = NDArray[np.float64]
 
 
 def _link(name: str, parent: str, joint: Joint, mass: float = 1.0) -> Body:

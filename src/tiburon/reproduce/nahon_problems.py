@@ -8,10 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.load_sharing.limits.contact import friction_directions
-
-Array = NDArray[np.float64]
 
 HEIGHT = float(np.sqrt(2.0))
 """Height of the body of the planar walker [m]."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.functions.compilation import compile as compile_function
 from tiburon.load_sharing.equality import (
     DirectSubstitution,
@@ -41,8 +41,6 @@ from tiburon.reproduce.chains import inverse_dynamics
 from tiburon.reproduce.dual_active_set import Steps, dual_active_set
 from tiburon.reproduce.nahon_problems import Constraints, grasped_ball, kerr_roth, walker_problem
 from tiburon.trace import solve_qp
-
-Array = NDArray[np.float64]
 
 METHODS = ("explicit inversion", "orthogonal decomposition", "multipliers", "direct substitution")
 

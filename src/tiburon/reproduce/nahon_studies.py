@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.functions.assembly import assemble
 from tiburon.functions.closed_loops import loop_dynamics
 from tiburon.functions.load_sharing import LoadShare, LoadSharing
@@ -24,8 +24,6 @@ from tiburon.model import Body, ContactPoint, Ground, Inertia, LoopClosure, Mode
 from tiburon.model.flexible_link import BeamSection, flexible_link
 from tiburon.model.joints import Fixed, Free, Revolute
 from tiburon.reproduce.cells import DERIVED, CellTable, claim, measured, number
-
-Array = NDArray[np.float64]
 
 Y = (0.0, 1.0, 0.0)
 G = 9.81

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.formats.load import load
 from tiburon.functions.balancing import FrameBalance, balance_frame
 from tiburon.functions.kinematics import forward_kinematics
@@ -42,8 +42,6 @@ from tiburon.reproduce.four_bar_motion import exactly_balanced, four_bar_motion
 from tiburon.reproduce.nahon_problems import Constraints, feet_of_walker, legged_walker
 from tiburon.reproduce.nahon_solvers import best_time, compiled_qp
 from tiburon.trace import solve_qp
-
-Array = NDArray[np.float64]
 
 FREE = World(gravity=(0.0, 0.0, 0.0))
 

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.errors import RunFileError
 from tiburon.formats.load import load
 from tiburon.functions.dynamics import inverse_dynamics
@@ -48,8 +48,6 @@ from tiburon.spatial.rotations import (
     quaternion_to_roll_pitch_yaw,
     roll_pitch_yaw_to_quaternion,
 )
-
-Array = NDArray[np.float64]
 
 TRIM = 2.4
 """Time over which the mean measured attitude is made an equilibrium [s]."""

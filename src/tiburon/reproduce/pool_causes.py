@@ -13,13 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.formats.load import load
 from tiburon.functions.kinematics import forward_kinematics
 from tiburon.identification.measured import MeasuredRun, load_measured
 from tiburon.spatial.rotations import quaternion_to_roll_pitch_yaw
-
-Array = NDArray[np.float64]
 
 PUBLISHED_BASE_ZERO = 3.07
 """Zero of the arm's base joint in the source [rad]."""

@@ -18,7 +18,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.errors import DomainError, ShapeError
 from tiburon.record import record
 from tiburon.spatial.inertia import ArticulatedInertia, RigidInertia
@@ -142,7 +142,6 @@ def screw_unit_force(
     return Force.at_point(scale(n, pitch * share), point, couple=scale(n, share))
 
 
-Array = NDArray[np.float64]
 Columns = Array | Sequence[Motion] | Sequence[Force]
 Inertia = RigidInertia | ArticulatedInertia | Array
 
