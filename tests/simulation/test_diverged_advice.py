@@ -62,3 +62,21 @@ def test_a_sampled_controller_that_returns_nan_at_the_start_ends_the_run(method)
     assert run.status.tolist() == ["diverged", "finished"]
     assert run.outcomes[0].time == 0.0
     assert "command 'slide' first; check the controller" in run.outcomes[0].message
+
+
+def test_feedback_that_diverges_because_commands_are_held_names_the_sampling_period():
+    """Damping of 3 N m s is stable for a shank of 2e-3 kg m^2 at 1 ms, not at 10 ms."""
+    dog = tb.load("quadruped")
+    start = dog.poses["stand"]
+
+    def stand(state):
+        return np.concatenate([np.zeros(6), 150.0 * (start[7:] - state.q[7:]) - 3.0 * state.v[6:]])
+
+    floor = tb.World(ground=tb.Ground(static_friction=0.8))
+    run = tb.simulate(dog, 0.5, world=floor, q=start, control=stand)
+    assert run.outcome.status == "diverged"
+    assert "a smaller control_dt (commands are held for 0.01 s)" in run.outcome.message
+    helped = tb.simulate(dog, 0.5, world=floor, q=start, control=stand, control_dt=1e-3)
+    assert helped.outcome.status == "finished"
+    assert np.abs(helped.q[-1, 7:] - start[7:]).max() < 0.1
+    assert "control_dt" not in tb.simulate(tb.load("flyball_governor"), 0.02).outcome.message

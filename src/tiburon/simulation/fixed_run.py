@@ -437,6 +437,8 @@ class FixedRun(RunCases):
         self.method, self._one, self._threads = method, one, setup.threads
         self._parameters, self._every, self._steps = parameters, setup.record_every, setup.steps
         self._commands = len(system.command_names)
+        # steps for which commands are held
+        self._hold = setup.hold or 1
         # whether nothing but commands is added to the states of a row
         self._only_commands = False
         # whether held values change between native calls
@@ -457,7 +459,7 @@ class FixedRun(RunCases):
             # the memory of a multi-step method follows the held values; there is none yet
             self._held = np.concatenate([held, np.zeros((len(held), memory))], axis=1)
         sample = float(system.held and not system.sensed)
-        head = Clock(begin, dt, dt, 0.0, float(setup.hold or 1), sample)
+        head = Clock(begin, dt, dt, 0.0, float(self._hold), sample)
         self._head = tuple(head[: self._step.widths["clock"]])
         # multi-step methods write into clocks, batches have long buffers
         self._keeps_plans = one and events is None and not parameters and not memory
@@ -939,7 +941,9 @@ class FixedRun(RunCases):
         begins = dict(zip(map(int, cases), self.begin + steps * self.dt, strict=True))
 
         def message(time: float, quantity: str) -> str:
-            advice = _advice(self.method, quantity, self.system.redundancy_tolerance)
+            advice = _advice(
+                self.method, quantity, self.system.redundancy_tolerance, self._hold, self.dt
+            )
             return f"diverged in the step from {time:.6g} s on: {quantity} first; {advice}"
 
         self.close_diverged(
@@ -1120,8 +1124,16 @@ def first_touch(
     return held
 
 
-def _advice(method: str, quantity: str, tolerance: float) -> str:
-    """Return what to do about steps of a method that diverge, or open loops."""
+def _advice(method: str, quantity: str, tolerance: float, hold: int, dt: float) -> str:
+    """Return what to do about steps of a method that diverge, or open loops.
+
+    Args:
+        method: Name of the integrator.
+        quantity: What diverged first.
+        tolerance: The redundancy tolerance.
+        hold: Steps for which commands of the controller are held.
+        dt: Length of a step [s].
+    """
     if quantity.startswith("command "):
         return "check the controller, which returned a non-finite command"
     if quantity.endswith(UNDETERMINED):
@@ -1146,4 +1158,7 @@ def _advice(method: str, quantity: str, tolerance: float) -> str:
         change = f"{larger}, {change}"
     elif method != "rosenbrock":
         change = f'method="rosenbrock" where springs, dampers or stops are stiff, {change}'
+    if hold > 1:
+        # feedback that would be stable at every step may not be with commands that are held
+        change = f"a smaller control_dt (commands are held for {hold * dt:g} s), {change}"
     return f"take {change}, or check the state at the start and the forces"
