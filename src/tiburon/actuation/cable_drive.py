@@ -10,8 +10,6 @@ from tiburon.model.actuator import clipped
 from tiburon.model.attachments import Cable
 from tiburon.record import record
 
-__all__ = ["CableDrive"]
-
 
 @record
 class CableDrive(Element):

@@ -49,8 +49,6 @@ from tiburon.spatial.vec3 import (
 from tiburon.trace.declared import is_declared
 from tiburon.trace.regions import where_needed
 
-__all__ = ["CompliantContact"]
-
 PLACE = ("place_x", "place_y", "place_z")
 """Discrete states of a contact point: where it is on the first body, axes of that body [m].
 

@@ -15,8 +15,6 @@ from tiburon.spatial import Scalar
 from tiburon.trace.declared import structure_text
 from tiburon.trace.primitives.table_rows import Table
 
-__all__ = ["PEAK_FORCE", "POINT_STATES", "Candidates", "ContactElement"]
-
 POINT_STATES = ("force_x", "force_y", "force_z", "sticking")
 """Discrete states of a contact point: force on the first body, world axes [N]; 1 if it sticks."""
 

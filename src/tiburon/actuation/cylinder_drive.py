@@ -31,8 +31,6 @@ from tiburon.model.attachments import HydraulicCylinder
 from tiburon.record import record
 from tiburon.spatial import Scalar
 
-__all__ = ["CylinderDrive", "orifice_flow"]
-
 _Forces: TypeAlias = Mapping[str, Sequence[Scalar]] | None
 _Apply: TypeAlias = Callable[[Scalar], tuple[_Forces, _Forces]]
 """Maps the piston force to joint forces and wrenches on frames."""

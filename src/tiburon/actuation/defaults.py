@@ -30,8 +30,6 @@ from tiburon.model import Actuator, Coupled, Model, Thruster, World
 from tiburon.model.attachments import Cable, HydraulicCylinder, Spring
 from tiburon.trace.primitives.friction_newton import MOST_COLUMNS
 
-__all__ = ["CONTACTS", "PASSIVES", "as_elements", "contact_elements", "elements_of"]
-
 PASSIVES = (True, False, "stick_slip")
 """Options for passive forces."""
 

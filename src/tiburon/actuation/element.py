@@ -20,8 +20,6 @@ from tiburon.spatial import Motion, Scalar, Vec3
 from tiburon.trace.declared import is_declared
 from tiburon.trace.primitives.table_rows import Table
 
-__all__ = ["Action", "Element", "ElementContext", "StateKinematics", "structure_of"]
-
 Scalars = Sequence[Scalar]
 
 

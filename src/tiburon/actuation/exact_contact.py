@@ -8,8 +8,6 @@ from tiburon.contact.mode_forces import PointMode
 from tiburon.record import record
 from tiburon.spatial import Scalar
 
-__all__ = ["MODE_STATES", "PEAK_IMPULSE", "ExactContact"]
-
 MODE_STATES = (
     "mode",
     "slip_x",

@@ -14,8 +14,6 @@ from tiburon.model.actuator import clipped, speed_fade, torque_range
 from tiburon.record import record
 from tiburon.spatial import Scalar
 
-__all__ = ["ForceDrive"]
-
 
 @record
 class ForceDrive(Element):

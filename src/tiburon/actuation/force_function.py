@@ -12,8 +12,6 @@ from tiburon.model import Model
 from tiburon.model.value_checks import check_name, number
 from tiburon.record import field, record
 
-__all__ = ["ForceFunction"]
-
 
 @record
 class ForceFunction(Element):

@@ -12,16 +12,6 @@ from tiburon.model import Coupled, Joint, Model
 from tiburon.model.joints.joint import PerDof
 from tiburon.spatial import Scalar
 
-__all__ = [
-    "joint_force",
-    "joint_positions",
-    "joint_velocities",
-    "per_degree_of_freedom",
-    "require_single_dof",
-    "rotation_vector",
-    "spread_forces",
-]
-
 
 def per_degree_of_freedom(value: PerDof, joint: Joint) -> tuple[float, ...]:
     """Expand one value for all degrees of freedom to one value each."""

@@ -23,8 +23,6 @@ from tiburon.model import Coupled, Joint, Model
 from tiburon.record import record
 from tiburon.spatial import Scalar
 
-__all__ = ["JointStop", "JointStops", "apparent_joint_inertia", "stop_force"]
-
 STOP_FREQUENCY = 250.0
 """Default natural frequency of the moved inertia on its stop [rad/s].
 

@@ -4,8 +4,6 @@ from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.model import Model
 from tiburon.record import record
 
-__all__ = ["LoopCoordinates"]
-
 
 @record
 class LoopCoordinates(Element):

@@ -6,8 +6,6 @@ from tiburon.loops.constraints import loop_rows
 from tiburon.model import JointCoupling, Model
 from tiburon.record import record
 
-__all__ = ["LoopSwitch"]
-
 
 @record
 class LoopSwitch(Element):

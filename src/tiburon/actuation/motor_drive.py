@@ -26,8 +26,6 @@ from tiburon.model.actuator import clipped, steady_current, supply_limits
 from tiburon.record import record
 from tiburon.spatial import Scalar
 
-__all__ = ["MotorDrive"]
-
 BRUSH_RESISTANCE = 4.0
 """Resistance of the brushes below their full voltage drop, relative to that of the winding.
 

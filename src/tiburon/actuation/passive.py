@@ -35,8 +35,6 @@ from tiburon.spatial.rotations import (
 )
 from tiburon.spatial.vec3 import matrix_vector, transpose, vec3
 
-__all__ = ["FRICTION_SPEED", "PassiveJoints", "friction_force"]
-
 FRICTION_SPEED = 0.01
 """Default speed over which smooth Coulomb friction changes sign [rad/s or m/s].
 

@@ -22,17 +22,6 @@ from tiburon.trace.array import TracedArray, as_traced
 from tiburon.trace.primitives.table_rows import HANDLE, Table, TableForm, TableRows, table_form
 from tiburon.trace.value import Value
 
-__all__ = [
-    "PathSample",
-    "Piecewise",
-    "entries",
-    "joined",
-    "read_pieces",
-    "row_of",
-    "smooth_pieces",
-    "speed_profile",
-]
-
 Array = NDArray[np.float64]
 
 MAX_TRACED_PIECES = 256

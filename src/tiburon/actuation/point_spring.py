@@ -13,8 +13,6 @@ from tiburon.record import record
 from tiburon.spatial import Scalar, Vec3
 from tiburon.spatial.vec3 import add, cross, dot, matrix_vector, scale, subtract, transpose
 
-__all__ = ["Line", "PointSpring", "line_between"]
-
 MIN_DISTANCE = 1e-12
 """Distance below which the direction of a line fades to zero [m], to avoid a division by zero."""
 

@@ -27,8 +27,6 @@ from tiburon.trace.primitives.table_rows import (
     table_form,
 )
 
-__all__ = ["CASE", "PrescribedMotion", "cases_of", "prescribed_motions"]
-
 CASE = "case"
 """Run-time parameter that numbers the path of a case."""
 

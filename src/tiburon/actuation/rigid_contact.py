@@ -21,8 +21,6 @@ from tiburon.record import field, record
 from tiburon.spatial import Scalar
 from tiburon.trace.regions import where_needed
 
-__all__ = ["LAWS", "OWN_STATES", "RigidContact"]
-
 LAWS = ("coulomb", "convex")
 """Laws of friction: Coulomb's, and the convex one of other engines (docs/contact.md)."""
 

@@ -17,17 +17,6 @@ from tiburon.spatial import Scalar
 from tiburon.spatial.vec3 import matrix_vector, transpose, vec3
 from tiburon.trace.primitives.table_rows import HANDLE, Table, read_rows, table_form
 
-__all__ = [
-    "INTERPOLATIONS",
-    "Column",
-    "JointForceSchedule",
-    "Rows",
-    "TimeTable",
-    "Times",
-    "WrenchSchedule",
-    "checked_table",
-]
-
 Array = NDArray[np.float64]
 
 INTERPOLATIONS = ("linear", "hold")

@@ -24,8 +24,6 @@ from tiburon.model import Model
 from tiburon.model.value_checks import check_name, number
 from tiburon.record import record
 
-__all__ = ["StickSlip"]
-
 ELASTIC_FRACTION = 0.7
 """Fraction of the kinetic friction up to which the deflection is purely elastic."""
 

@@ -8,8 +8,6 @@ from tiburon.model import Model, Thruster
 from tiburon.record import record
 from tiburon.spatial import Scalar
 
-__all__ = ["ThrusterDrive"]
-
 
 @record
 class ThrusterDrive(Element):

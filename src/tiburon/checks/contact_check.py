@@ -15,8 +15,6 @@ from tiburon.model import WORLD, Ground, Model, World
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.simulate import simulate
 
-__all__ = ["contact_checks", "default_world"]
-
 Array = NDArray[np.float64]
 
 MAX_POINTS = 64

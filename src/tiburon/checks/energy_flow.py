@@ -21,8 +21,6 @@ from tiburon.record import named_line
 from tiburon.results.quantities import States
 from tiburon.results.trajectory import Trajectory
 
-__all__ = ["EnergyFlow", "energy_flow", "without_losses"]
-
 Array = NDArray[np.float64]
 
 

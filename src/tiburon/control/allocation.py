@@ -34,8 +34,6 @@ from tiburon.trace.primitives.quadratic import DualActiveSet
 from tiburon.trace.program import current_graph
 from tiburon.trace.regions import where_needed
 
-__all__ = ["AllocatedThrusts", "ThrusterAllocation", "command_of_thrust"]
-
 Array = NDArray[np.float64]
 
 RANK_TOLERANCE = 1e-10

@@ -30,8 +30,6 @@ from tiburon.spatial import quaternion_to_matrix
 from tiburon.spatial.vec3 import cross, matrix_vector, transpose
 from tiburon.trace.declared import traced
 
-__all__ = ["CableControl"]
-
 
 @traced
 @record

@@ -37,8 +37,6 @@ from tiburon.trace.array import TracedArray, as_traced
 from tiburon.trace.primitives.table_rows import HANDLE, Table
 from tiburon.trace.value import Value
 
-__all__ = ["CartesianPath", "PoseSample"]
-
 Array = NDArray[np.float64]
 
 

@@ -11,8 +11,6 @@ from tiburon.simulation.state import State
 from tiburon.trace.declared import MARK, has_structure, is_traced
 from tiburon.trace.primitives.table_rows import HANDLE, Table
 
-__all__ = ["CombinedControl"]
-
 DISCRETE = "discrete_state_names"
 """Attribute of controllers with discrete states."""
 

@@ -38,8 +38,6 @@ from tiburon.record import record
 from tiburon.simulation.state import State
 from tiburon.trace.declared import traced
 
-__all__ = ["ComputedTorque", "GravityCompensation"]
-
 
 @traced
 @record

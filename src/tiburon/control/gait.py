@@ -14,16 +14,6 @@ from tiburon.model import Fixed, Frame, Model, Pose
 from tiburon.record import record
 from tiburon.trace.declared import traced
 
-__all__ = [
-    "Gait",
-    "GaitSeries",
-    "gait_control",
-    "gait_waves",
-    "leg_joints",
-    "leveling_angles",
-    "on_a_stand",
-]
-
 Array = NDArray[np.float64]
 
 SAMPLES = 96

@@ -16,8 +16,6 @@ from tiburon.model import Model
 from tiburon.record import record
 from tiburon.trace.primitives.table_rows import Table
 
-__all__ = ["JointPath"]
-
 
 @record
 class JointPath:

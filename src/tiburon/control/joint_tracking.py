@@ -16,14 +16,6 @@ from tiburon.model.model import per_model
 from tiburon.simulation.state import State
 from tiburon.trace.array import TracedArray, as_traced
 
-__all__ = [
-    "JointSelection",
-    "TrackingError",
-    "commands_of",
-    "select_joints",
-    "tracking_error",
-]
-
 THROUGH = ("joints", "actuators")
 """How forces act: on joints directly, or as commands of their actuators."""
 

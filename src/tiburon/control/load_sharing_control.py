@@ -63,8 +63,6 @@ from tiburon.spatial.vec3 import cross, matrix_vector, subtract, transpose
 from tiburon.trace.array import TracedArray, as_traced
 from tiburon.trace.declared import traced
 
-__all__ = ["LoadSharingControl", "SharedRun"]
-
 Array = NDArray[np.float64]
 
 CONTACTS = ("planned", "measured")

@@ -32,8 +32,6 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.declared import traced
 from tiburon.trace.program import current_graph
 
-__all__ = ["LinearQuadraticRegulator", "lqr"]
-
 Array = NDArray[np.float64]
 
 EQUILIBRIUM = 1e-6

@@ -31,8 +31,6 @@ from tiburon.spatial import Scalar
 from tiburon.trace.primitives.table_rows import HANDLE, Table
 from tiburon.trace.regions import function
 
-__all__ = ["GaitPath", "MotionPath", "MotionSample"]
-
 NEVER = 1e9
 """Time that never comes [s]."""
 

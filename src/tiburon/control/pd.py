@@ -24,8 +24,6 @@ from tiburon.record import record
 from tiburon.simulation.state import State
 from tiburon.trace.declared import traced
 
-__all__ = ["PD", "PID"]
-
 
 @traced
 @record

@@ -28,9 +28,6 @@ from tiburon.trace.value import Value
 if TYPE_CHECKING:
     from tiburon.results.trajectory import Trajectory
 
-__all__ = ["Replay"]
-
-
 TIME_ROUNDING = 1e-9
 """Tolerance of row times [s], because times of a run are sums with rounding errors."""
 

@@ -14,8 +14,6 @@ from tiburon.simulation.state import State
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.table_rows import Table
 
-__all__ = ["RunTimeFields", "forms", "run_time_fields", "table_handles"]
-
 MAX_FLOAT = float(np.finfo(np.float64).max)
 """Stands for no limit, because kernel parameters are finite."""
 

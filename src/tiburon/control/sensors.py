@@ -21,16 +21,6 @@ from tiburon.simulation.system import System
 from tiburon.spatial import Scalar, matrix_to_quaternion, spatial_to_classical
 from tiburon.spatial.vec3 import add, dot, matrix_vector, subtract, transpose
 
-__all__ = [
-    "ContactSensor",
-    "DepthSensor",
-    "ForceTorqueSensor",
-    "InertialSensor",
-    "JointSensor",
-    "PoseSensor",
-    "VelocityLog",
-]
-
 DEFAULT_RATE = 100.0
 """Samples per second by default [Hz]."""
 

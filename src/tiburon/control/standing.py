@@ -8,8 +8,6 @@ from tiburon.control.pd import PD
 from tiburon.functions.dynamics import mass_matrix
 from tiburon.model import Model, World
 
-__all__ = ["hold_stance", "stands"]
-
 FREQUENCY = 40.0
 """Closed-loop frequency of held joints [rad/s]."""
 

@@ -32,8 +32,6 @@ from tiburon.spatial import (
 from tiburon.spatial.vec3 import matrix_vector, subtract, transpose
 from tiburon.trace.declared import traced
 
-__all__ = ["StationKeeping", "pose_errors"]
-
 AXES = ("rx", "ry", "rz", "x", "y", "z")
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from tiburon.results.trajectory import Trajectory
 
-__all__ = ["bar", "turn_bar"]
-
 ANGLE = np.pi / 2.0
 """By which the bar is turned about a horizontal axis [rad] (Nahon 1991, section 6.2.7)."""
 

@@ -5,8 +5,6 @@ import numpy as np
 import tiburon as tb
 from tiburon.demos.demo import Demonstration, attitude, contact_facts, contact_figure, walk_figure
 
-__all__ = ["strandbeest"]
-
 CRANK_SPEED = 2.5
 """Of the crankshaft [rad/s]."""
 

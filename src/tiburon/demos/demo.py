@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from tiburon.results.trajectory import Trajectory
 
-__all__ = ["Demonstration", "contact_facts", "contact_figure", "forces_by_group", "walk_figure"]
-
 Array = NDArray[np.float64]
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from tiburon.results.trajectory import Trajectory
 
-__all__ = ["four_bar", "swing"]
-
 Array = NDArray[np.float64]
 
 WEIGHTLESS = tb.World(gravity=(0.0, 0.0, 0.0))

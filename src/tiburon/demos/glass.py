@@ -10,8 +10,6 @@ import tiburon as tb
 from tiburon.demos.demo import Demonstration, contact_facts, contact_figure
 from tiburon.model import Model
 
-__all__ = ["TIPS", "hand", "with_fingertips"]
-
 TIPS = ("finger_1_tip", "finger_2_tip", "finger_3_tip")
 PAD = 0.006
 """Radius of the fingertips [m]."""

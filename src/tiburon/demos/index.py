@@ -5,8 +5,6 @@ from importlib import import_module
 
 from tiburon.demos.demo import Demonstration
 
-__all__ = ["DEMOS", "find"]
-
 DEMOS: dict[str, tuple[str, str, str]] = {
     "quadruped": ("walk", "quadruped", "a robot dog trots over a hill"),
     "hexapod": ("walk", "hexapod", "osu_hexapod walks over a hill, three legs at a time"),

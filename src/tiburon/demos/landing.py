@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from tiburon.results.trajectory import Trajectory
 
-__all__ = ["landing"]
-
 DURATION = 3.0
 """Simulated time [s]."""
 

@@ -10,8 +10,6 @@ from tiburon.demos.demo import Demonstration, contact_facts, contact_figure
 from tiburon.demos.glass import FRICTION, TIPS, with_fingertips
 from tiburon.model import Model
 
-__all__ = ["grasp", "hand_on_a_wrist", "pick_and_pour", "pour", "slip_of"]
-
 HEIGHT = 0.2
 """By which the glass is lifted in the first second [m] (Nahon 1991, section 6.2.1)."""
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from tiburon.results.trajectory import Trajectory
 
-__all__ = ["FailingThruster", "thruster"]
-
 Array = NDArray[np.float64]
 
 CURRENT = (0.45, 0.28, 0.0)

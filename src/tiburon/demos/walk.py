@@ -11,8 +11,6 @@ from tiburon.demos.demo import Demonstration, attitude, contact_facts, contact_f
 if TYPE_CHECKING:
     from tiburon.results.trajectory import Trajectory
 
-__all__ = ["TROT", "aquarobot", "aquarobot_gait", "hexapod", "hill", "quadruped"]
-
 CELL = 0.1
 """Spacing of the heights of the hill [m]."""
 

@@ -18,8 +18,6 @@ from tiburon.simulation.system import ELEMENTS, System
 from tiburon.trace.program import Input, Program
 from tiburon.viewer.scene import quaternions
 
-__all__ = ["Dashboard", "modes_of"]
-
 Array = NDArray[np.float64]
 
 

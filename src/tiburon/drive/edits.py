@@ -15,15 +15,6 @@ from tiburon.model.currents import UniformCurrent
 from tiburon.simulation.sensing import Sensing
 from tiburon.simulation.system import System
 
-__all__ = [
-    "TunableParameter",
-    "edited",
-    "exchange_sensing",
-    "ready_for_edits",
-    "same_code",
-    "tunable_parameters",
-]
-
 AXES = ("x", "y", "z")
 
 ZERO_CURRENT = 1e-12

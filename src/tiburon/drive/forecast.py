@@ -12,8 +12,6 @@ from tiburon.drive.tick_memory import TickClock
 from tiburon.drive.ticker import DONE, Ticker
 from tiburon.errors import DomainError
 
-__all__ = ["Forecast", "forecast"]
-
 Array = NDArray[np.float64]
 
 MAX_HORIZON = 600.0

@@ -43,20 +43,6 @@ from tiburon.spatial import (
 from tiburon.spatial.vec3 import matrix_vector, subtract, transpose
 from tiburon.trace.declared import traced
 
-__all__ = [
-    "AXES",
-    "ExternalForce",
-    "JointActuation",
-    "Panel",
-    "Pilot",
-    "VehicleActuation",
-    "actuation_of",
-    "checked_command",
-    "external_forces_of",
-    "piloted",
-    "sticks_of",
-]
-
 AXES = ("roll", "pitch", "yaw", "surge", "sway", "heave")
 """Sticks of a vehicle in the order of its wrench: about and along x (forward), y (left), z (up)."""
 

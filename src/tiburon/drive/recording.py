@@ -16,9 +16,6 @@ from tiburon.simulation.recorder import Recorder, RowWriter
 from tiburon.simulation.run import RunSetup
 from tiburon.simulation.system import System
 
-__all__ = ["Recording"]
-
-
 POLL_SECONDS = 0.05
 """Wall-clock time between two reads of new rows [s]."""
 

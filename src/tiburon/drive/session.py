@@ -35,8 +35,6 @@ from tiburon.simulation.partitioned import check_parts, digest_of
 from tiburon.simulation.sensing import Sensing, Sensor
 from tiburon.simulation.system import System
 
-__all__ = ["Drive", "Snapshot"]
-
 Array = NDArray[np.float64]
 
 POLL_SECONDS = 0.05

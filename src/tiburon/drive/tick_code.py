@@ -24,8 +24,6 @@ from tiburon.drive.tick_memory import (
 from tiburon.native.engine import LoadedCode, load_module
 from tiburon.operating_system import system_and_processor
 
-__all__ = ["TickCode", "tick_code"]
-
 _SHARED = """
 ; own loops: this module calls no library function by name
 define internal void @copy(ptr %dst, ptr %src, i64 %bytes) "no-builtins" {

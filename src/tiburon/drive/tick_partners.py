@@ -15,9 +15,6 @@ from tiburon.drive.tick_memory import CATCH_UP, TickMemory, Word
 from tiburon.drive.tick_python import DONE, clear_counts, count, pause, tick, wait
 from tiburon.errors import PartnerError
 
-__all__ = ["PartnerTicks", "TickPartners", "run_ticks_together"]
-
-
 WORDS = (Word.STOP, Word.PAUSED, Word.STEPS_WANTED, Word.PERIOD, Word.CLEAR)
 """Control words that all processes take from the first."""
 

@@ -20,8 +20,6 @@ from tiburon.drive.tick_memory import (
     Word,
 )
 
-__all__ = ["clear_counts", "count", "pause", "run_ticks", "tick", "wait", "write_row"]
-
 DONE = TickClock._fields.index("done")
 PAUSED_SLEEP = 1e-3
 """Sleep of a paused loop between two checks of the control words [s]."""

@@ -13,8 +13,6 @@ from tiburon.load_sharing.balancing import least_by_levels
 from tiburon.load_sharing.objectives.torque_norm import TorqueNorm
 from tiburon.model import WORLD, Model, World
 
-__all__ = ["FrameBalance", "balance_frame"]
-
 Array = NDArray[np.float64]
 
 

@@ -14,8 +14,6 @@ from tiburon.load_sharing.cables import WrenchPolytope, closed_form_tensions, wr
 from tiburon.model import Model, World
 from tiburon.record import record
 
-__all__ = ["CableTensions", "cable_tensions", "structure_matrix"]
-
 Array = NDArray[np.float64]
 
 

@@ -42,18 +42,6 @@ from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
 
-__all__ = [
-    "ContactDependence",
-    "Contacts",
-    "DependentContacts",
-    "Impact",
-    "contact_closure",
-    "contact_dependence",
-    "contacts",
-    "impact",
-    "lift_out",
-]
-
 Array = NDArray[np.float64]
 Pairs = Sequence[tuple[str, str]]
 

@@ -43,8 +43,6 @@ from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
 
-__all__ = ["ContactDynamics", "contact_dynamics"]
-
 Array = NDArray[np.float64]
 
 MODES = ("separated", "breaking", "inactive", "remaining", "sticking", "sliding")

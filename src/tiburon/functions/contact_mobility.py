@@ -29,8 +29,6 @@ from tiburon.model import Ground, LoopClosure, Model, Pose, World
 from tiburon.model.joints import Spherical
 from tiburon.record import record
 
-__all__ = ["Feathering", "PhaseMobility", "feathering", "gait_mobility", "standing_model"]
-
 
 def standing_model(
     model: Model, q: ArrayLike, touching: Sequence[str], world: World | None = None

@@ -14,17 +14,6 @@ from tiburon.model import Ground, Model, World
 from tiburon.model.contact_kinds import MATERIAL, ContactMaterial
 from tiburon.model.parameters import Parameter, parameter, read_values
 
-__all__ = [
-    "CONTACT",
-    "ELEMENT",
-    "GROUND",
-    "Surfaces",
-    "contact_parameters",
-    "ground_parameters",
-    "surfaces_by_name",
-    "with_surfaces",
-]
-
 Array = NDArray[np.float64]
 
 GROUND = "ground"

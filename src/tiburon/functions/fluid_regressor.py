@@ -24,8 +24,6 @@ from tiburon.model.plan import WORLD_BODY
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.trace.derivative import reverse_derivative
 
-__all__ = ["fluid_regressor", "hydrodynamic_parameter_names", "hydrodynamic_parameters"]
-
 Array = NDArray[np.float64]
 
 MOMENTS = ("volume_moment_x", "volume_moment_y", "volume_moment_z")

@@ -20,8 +20,6 @@ from tiburon.errors import DomainError, ModelError, NonFiniteError, ShapeError, 
 from tiburon.functions.load_sharing import LoadSharing
 from tiburon.trace.primitives.quadratic import INFEASIBLE, OPTIMAL, solve_qp
 
-__all__ = ["FreeMotionShare", "share_free_motion"]
-
 Array = NDArray[np.float64]
 
 TIE_BREAK_WEIGHT = 1e-9

@@ -19,8 +19,6 @@ from tiburon.trace.primitives.quadratic import OPTIMAL, solve_qp
 if TYPE_CHECKING:
     from tiburon.functions.load_sharing import LoadSharing
 
-__all__ = ["ForceClosure", "check_motion", "force_closure", "loose_names"]
-
 Array = NDArray[np.float64]
 
 OPEN_RESIDUAL = 1e-6

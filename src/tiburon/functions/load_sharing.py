@@ -81,17 +81,6 @@ from tiburon.trace.program import Input, current_graph
 if TYPE_CHECKING:
     from tiburon.load_sharing.linear_program import LinearObjective, LinearSolution
 
-__all__ = [
-    "GripLimit",
-    "Infeasibility",
-    "JointWrenches",
-    "LoadProblem",
-    "LoadShare",
-    "LoadSharing",
-    "Margins",
-    "share_load",
-]
-
 Array = NDArray[np.float64]
 Pairs = Sequence[tuple[str, str]]
 
@@ -471,6 +460,7 @@ class LoadShare(NamedTuple):
 
 
 def problem_inputs(model: Model, options: Options) -> list[Input]:
+    """Return the inputs of the kernels, in the order of `ProblemInputs`."""
     choices = dict(options)
     layout: Layout = choices["layout"]
     limits: Limits = choices["limits"]

@@ -18,8 +18,6 @@ from tiburon.model import Model
 from tiburon.spatial import Scalar
 from tiburon.trace.program import Input
 
-__all__ = ["TrackedLoad", "tracked_load"]
-
 AIM = 10
 """Scalars of the aim of a foot: position, velocity, acceleration, completed share."""
 

@@ -24,8 +24,6 @@ from tiburon.model.parameters import (
     read_values,
 )
 
-__all__ = ["parameter_derivatives", "table_changes"]
-
 Array = NDArray[np.float64]
 
 DIFFERENCE = 1e-3

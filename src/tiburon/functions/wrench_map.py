@@ -13,8 +13,6 @@ from tiburon.functions.mobility import driven_joints, loop_rows, null_space, pos
 from tiburon.loops.metric import rank_cut
 from tiburon.model import Model
 
-__all__ = ["WrenchMap", "wrench_map"]
-
 Array = NDArray[np.float64]
 
 RANK_TOLERANCE = 1e-9

@@ -28,19 +28,6 @@ from tiburon.model.value_checks import Vec3, check_name, finite_array, limit_pai
 from tiburon.record import record
 from tiburon.spatial import Scalar
 
-__all__ = [
-    "SPEED_FADE_FRACTION",
-    "Actuator",
-    "Motor",
-    "clipped",
-    "rotor",
-    "speed_fade",
-    "steady_current",
-    "supply_limits",
-    "torque_range",
-    "voltage_of_torque",
-]
-
 COMMANDS = FORCE, VOLTAGE = ("force", "voltage")
 """What actuators are commanded by."""
 

@@ -28,22 +28,6 @@ from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
 from tiburon.model.value_checks import number
 from tiburon.record import record
 
-__all__ = [
-    "CONTACT_KINDS",
-    "DIRECTIONS",
-    "MATERIAL",
-    "ContactKind",
-    "ContactMaterial",
-    "check_material",
-    "combined_material",
-    "contact_kind",
-    "disc_points",
-    "edge_points",
-    "hull_corners",
-    "independent_normals",
-    "nonnegative_least_squares",
-]
-
 DIRECTIONS = ("nx", "ny", "nz", "fx", "fy", "fz")
 """Components of a wrench in the contact frame."""
 

@@ -15,8 +15,6 @@ from tiburon.model.contact_kinds import ContactMaterial, disc_points, edge_point
 from tiburon.model.pose import Pose
 from tiburon.model.value_checks import finite_array
 
-__all__ = ["contact_pad"]
-
 
 @public
 def contact_pad(

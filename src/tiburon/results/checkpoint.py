@@ -14,8 +14,6 @@ from tiburon.record import field, record
 from tiburon.results.encoding import check_type, decode, encode, first_line
 from tiburon.results.outcome import RUNNING, EventRecord, Outcome, Outcomes, SharedOutcome
 
-__all__ = ["PROGRESS_BYTES", "Checkpoint", "Progress", "progress_to_bytes", "read_progress"]
-
 PROGRESS_BYTES = 2**31
 """Largest checkpoint file, with the states and outcomes of all cases [bytes]."""
 

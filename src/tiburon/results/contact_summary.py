@@ -20,8 +20,6 @@ from tiburon.results.quantities import (
 if TYPE_CHECKING:
     from tiburon.results.trajectory import Trajectory
 
-__all__ = ["ContactSummary", "DeepestContact", "summarize_contacts"]
-
 Array = NDArray[np.float64]
 
 MOST_NAMED = 12

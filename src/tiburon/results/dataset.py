@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from tiburon.results.store import RunStore
     from tiburon.results.trajectory import Trajectory
 
-__all__ = ["StoredColumn", "dataset_of", "table_of", "variable_of", "write_csv"]
-
 Array = NDArray[np.float64]
 
 BLOCK_BYTES = 64_000_000

@@ -26,19 +26,6 @@ from tiburon.model import Model, Water, World
 from tiburon.results.header import Column, RunHeader
 from tiburon.version import installed_version
 
-__all__ = [
-    "NotDataError",
-    "check_type",
-    "decode",
-    "encode",
-    "first_line",
-    "from_text",
-    "header_from_text",
-    "header_to_text",
-    "is_data",
-    "to_text",
-]
-
 PACKAGE = "tiburon."
 
 PLAIN_TYPES: dict[str, tuple[type, ...]] = {

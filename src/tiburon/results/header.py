@@ -21,16 +21,6 @@ from tiburon.model import Model, World
 from tiburon.model.joints import Driven, Joint
 from tiburon.record import field, record
 
-__all__ = [
-    "Column",
-    "RunHeader",
-    "force_units",
-    "missing_world",
-    "position_units",
-    "state_columns",
-    "velocity_units",
-]
-
 Array = NDArray[np.float64]
 
 COORDINATE_UNITS = {

@@ -15,8 +15,6 @@ from tiburon.written_file import replacing
 if TYPE_CHECKING:
     from tiburon.results.trajectory import Trajectory
 
-__all__ = ["write_mcap", "write_parquet"]
-
 EXTRA = "logs"
 
 

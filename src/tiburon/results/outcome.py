@@ -10,17 +10,6 @@ from tiburon.arrays import NDArray
 from tiburon.notebook import notebook_table
 from tiburon.record import record
 
-__all__ = [
-    "RUNNING",
-    "STATUSES",
-    "SUCCESSFUL",
-    "EventRecord",
-    "Outcome",
-    "Outcomes",
-    "SharedOutcome",
-    "statuses_of",
-]
-
 Array = NDArray[np.float64]
 
 STATUSES = ("finished", "event", "diverged", "interrupted", "budget", "zeno", "killed", "lost")

@@ -30,21 +30,6 @@ if TYPE_CHECKING:
     from tiburon.contact.candidates import Candidate
     from tiburon.results.trajectory import Trajectory
 
-__all__ = [
-    "ENERGIES",
-    "MODES",
-    "QUANTITIES",
-    "Quantity",
-    "RunSystem",
-    "States",
-    "check_names",
-    "contact_names",
-    "contact_states",
-    "output_quantity",
-    "touches",
-    "without_contact",
-]
-
 Array = NDArray[np.float64]
 
 AXES = ("x", "y", "z")

@@ -38,17 +38,6 @@ if TYPE_CHECKING:
     from tiburon.results.trajectory import Trajectory
     from tiburon.viewer.live_replay import LiveReplay
 
-__all__ = [
-    "facts_of",
-    "notebook_frame",
-    "replay_of",
-    "run_as_html",
-    "save_replay",
-    "view_run",
-    "wait_if_script",
-    "write_run_report",
-]
-
 Array = NDArray[np.float64]
 
 MAX_TABLE_ROWS = 12

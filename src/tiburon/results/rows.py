@@ -8,8 +8,6 @@ import numpy as np
 
 from tiburon.arrays import NDArray
 
-__all__ = ["ConstantRows", "MemoryRows", "Rows"]
-
 Array = NDArray[np.float64]
 
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from tiburon.results.store import RunStore
     from tiburon.viewer.live_replay import LiveReplay
 
-__all__ = ["Trajectory"]
-
 Array = NDArray[np.float64]
 
 

@@ -47,16 +47,6 @@ from tiburon.trace.structure import Structure, flatten, rebuild
 if TYPE_CHECKING:
     from tiburon.simulation.run import RunSetup
 
-__all__ = [
-    "ADAPTIVE_CLOCK",
-    "PARTS_PER_STEP",
-    "UNREACHED_TIME",
-    "AdaptiveClock",
-    "AdaptiveRun",
-    "AdaptiveSource",
-    "memory_form",
-]
-
 Array = NDArray[np.float64]
 
 # the kernel: starts, restarts after a jump, steps until times are reached, interpolates

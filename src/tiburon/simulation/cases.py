@@ -13,8 +13,6 @@ from tiburon.simulation.loop_coordinates import UNHELD, unheld_message
 from tiburon.simulation.recorder import RowWriter
 from tiburon.simulation.system import System
 
-__all__ = ["Cases", "RunCases"]
-
 Array = NDArray[np.float64]
 Cases: TypeAlias = NDArray[np.intp]
 """Numbers of cases."""

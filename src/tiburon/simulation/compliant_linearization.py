@@ -25,8 +25,6 @@ from tiburon.simulation.system import ELEMENTS, System, surrounded
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
 
-__all__ = ["compliant_changes", "compliant_step"]
-
 Array = NDArray[np.float64]
 
 TAKEN = ("world", "fluid", "time")

@@ -8,8 +8,6 @@ from tiburon.contact.rigid import MIN_SLIP_SHARE, ContactProblem
 from tiburon.spatial import Scalar
 from tiburon.trace.primitives.contact_phases import for_contacts
 
-__all__ = ["contact_modes"]
-
 MIN_DIVISOR = 1e-300
 """Keeps quotients of zeros finite."""
 

@@ -16,8 +16,6 @@ from tiburon.model.configuration import as_batch
 from tiburon.model.joints import Driven
 from tiburon.simulation.system import System
 
-__all__ = ["contact_states", "starting_states"]
-
 Array = NDArray[np.float64]
 
 STICKING = POINT_STATES.index("sticking")

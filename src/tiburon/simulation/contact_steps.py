@@ -30,8 +30,6 @@ from tiburon.simulation.integrators.method import Method
 from tiburon.simulation.system import System
 from tiburon.spatial import Scalar
 
-__all__ = ["Oscillator", "contact_modes", "largest_step", "refuse_long_contact_steps"]
-
 Array = NDArray[np.float64]
 
 ACCEPTED_STARTS = 64

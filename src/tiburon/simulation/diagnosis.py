@@ -20,17 +20,6 @@ from tiburon.simulation.recorder import Recorder
 from tiburon.simulation.system import System
 from tiburon.trace.graph import ANGLE_LIMIT
 
-__all__ = [
-    "BEYOND_GRID",
-    "UNDETERMINED",
-    "UNSOLVED",
-    "Cause",
-    "first_to_diverge",
-    "tell_penetration",
-    "tell_rank_changes",
-    "tell_unsolved_contacts",
-]
-
 Array = NDArray[np.float64]
 
 

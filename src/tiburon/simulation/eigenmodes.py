@@ -17,8 +17,6 @@ import numpy as np
 
 from tiburon.arrays import NDArray
 
-__all__ = ["EigenModes", "eigen_modes", "modes_within"]
-
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 

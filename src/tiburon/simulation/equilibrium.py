@@ -53,8 +53,6 @@ from tiburon.trace.derivative import jacobian
 from tiburon.trace.interpret import interpret
 from tiburon.trace.program import Input, Program
 
-__all__ = ["Balance", "ClosedMotion", "ClosedStates", "SmallMotion", "settle"]
-
 Array = NDArray[np.float64]
 
 MAX_NEWTON_STEP = 0.5

@@ -39,27 +39,6 @@ from tiburon.trace.program import Input, Program
 from tiburon.trace.regions import as_value, float_node
 from tiburon.trace.value import common_graph
 
-__all__ = [
-    "MOST_EVENTS",
-    "SIMULTANEOUS",
-    "TIME_TOLERANCE",
-    "Ahead",
-    "Crossing",
-    "Event",
-    "EventSearch",
-    "EventValues",
-    "Instant",
-    "Instants",
-    "Meeting",
-    "Taken",
-    "TimeEvent",
-    "Watch",
-    "latch",
-    "locate",
-    "release",
-    "simultaneous",
-]
-
 Array = NDArray[np.float64]
 Scalars = tuple[Scalar, ...]
 

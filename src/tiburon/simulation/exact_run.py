@@ -73,8 +73,6 @@ from tiburon.trace.program import Input, trace
 if TYPE_CHECKING:
     from tiburon.simulation.run import RunSetup
 
-__all__ = ["ContactWatch", "ExactRun", "exact_watch", "refuse_other_discrete_states"]
-
 Array = NDArray[np.float64]
 
 TOUCHING_GAP = 1e-7

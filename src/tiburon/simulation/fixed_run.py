@@ -39,8 +39,6 @@ from tiburon.simulation.system import System
 if TYPE_CHECKING:
     from tiburon.simulation.run import RunSetup
 
-__all__ = ["BoundStep", "FixedRun", "first_touch"]
-
 Array = NDArray[np.float64]
 
 BEGIN, DT, LENGTH, DONE, HOLD, SAMPLE, START, END, LOOK = (

@@ -21,8 +21,6 @@ from tiburon.simulation.run import RunSetup, carry_out
 from tiburon.simulation.step import Clock, StepSource, step_kernel
 from tiburon.simulation.system import System, surrounded
 
-__all__ = ["StateRecord", "integrate_rk4"]
-
 Array = NDArray[np.float64]
 
 METHOD = "rk4"

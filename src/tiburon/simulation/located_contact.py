@@ -11,8 +11,6 @@ from tiburon.functions.contact import located
 from tiburon.native.row_loop import address_of
 from tiburon.simulation.system import ELEMENTS, System
 
-__all__ = ["LocatedContact", "has_meshes", "mesh_parameters"]
-
 Array = NDArray[np.float64]
 
 

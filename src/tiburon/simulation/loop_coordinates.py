@@ -30,17 +30,6 @@ from tiburon.simulation.state import State
 from tiburon.simulation.system import System
 from tiburon.trace.program import Program
 
-__all__ = [
-    "COORDINATES",
-    "UNHELD",
-    "CoordinatesWatch",
-    "coordinates_element",
-    "coordinates_events",
-    "select_coordinates",
-    "starting_coordinates",
-    "unheld_message",
-]
-
 Array = NDArray[np.float64]
 
 COORDINATES = "loop coordinates"

@@ -36,8 +36,6 @@ from tiburon.simulation.system import System
 from tiburon.trace.declared import is_traced
 from tiburon.written_file import write_file
 
-__all__ = ["Mode", "Modes", "along_loops", "film_of_mode", "modes", "swing"]
-
 Array = NDArray[np.float64]
 
 NEUTRAL_FRACTION = 1e-9

@@ -16,16 +16,6 @@ from tiburon.model import Model
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.integrators.methods import METHODS
 
-__all__ = [
-    "ADDRESS_PARAMETERS",
-    "PARTED",
-    "check_parts",
-    "digest_of",
-    "refuse_batch",
-    "run_digest",
-    "run_in_parts",
-]
-
 PARTED: ContextVar[Any] = ContextVar("PARTED", default=None)
 """The parts that this process computes in the run that it starts; None for undivided robots."""
 

@@ -14,8 +14,6 @@ from typing import Any
 
 from tiburon.argument_checks import check_signature
 
-__all__ = ["FirstSecond", "Interruption", "Progress", "progress_of"]
-
 Progress = Callable[[float, float], None]
 """Called with simulated time since the start and in all [s]."""
 

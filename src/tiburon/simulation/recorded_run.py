@@ -23,8 +23,6 @@ from tiburon.simulation.run_parameters import with_named
 from tiburon.simulation.system import ELEMENTS, Driving, System
 from tiburon.trace.program import Input
 
-__all__ = ["RecordedSystem", "load_run"]
-
 Array = NDArray[np.float64]
 Evaluated = Callable[[System, Any, Any, Any, Any, Any], Any]
 """A function of a system, the scalars q, w, u and time, and the parameters p of its elements."""

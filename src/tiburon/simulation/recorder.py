@@ -26,8 +26,6 @@ from tiburon.simulation.system import System
 if TYPE_CHECKING:
     from tiburon.results.store import RunStore
 
-__all__ = ["SENSED", "Recorder", "Room", "RowWriter"]
-
 Array = NDArray[np.float64]
 
 FLUSH_SECONDS = 5.0

@@ -44,9 +44,6 @@ from tiburon.simulation.state import EMPTY_READINGS, State, new_state
 from tiburon.simulation.system import System
 from tiburon.trace.declared import is_traced
 
-__all__ = ["RunSetup", "carry_out", "check_control", "check_sensors"]
-
-
 RESUME_FIELDS = ("method", "adaptive", "rtol", "atol", "dt", "begin", "steps", "record_every")
 """Fields without which a run cannot be resumed."""
 

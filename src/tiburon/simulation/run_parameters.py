@@ -48,16 +48,6 @@ from tiburon.model.parameters import (
 from tiburon.simulation.system import TABLES
 from tiburon.trace.declared import has_structure, is_declared, is_traced
 
-__all__ = [
-    "ParameterTable",
-    "VariedRun",
-    "bind_parameters",
-    "parameters",
-    "vary_run",
-    "with_named",
-    "with_parameters",
-]
-
 Array = NDArray[np.float64]
 
 NUMBERS = "parameters"

@@ -29,8 +29,6 @@ from tiburon.spatial import Force, Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
 
-__all__ = ["MOST_CASES", "Sensed", "Sensing", "Sensor", "normal_noise", "uniform_bits"]
-
 Array = NDArray[np.float64]
 
 WHOLE_STEPS_TOLERANCE = 1e-6

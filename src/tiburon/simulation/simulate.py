@@ -61,8 +61,6 @@ from tiburon.simulation.step import MOST_STEPS
 from tiburon.simulation.system import ELEMENTS, System, surrounded
 from tiburon.trace.declared import is_traced
 
-__all__ = ["Preparation", "prepare", "resume_run", "simulate"]
-
 Array = NDArray[np.float64]
 
 DEFAULT_CONTROL_DT = 0.01

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from tiburon.model import Model
     from tiburon.simulation.system import System
 
-__all__ = ["EMPTY_READINGS", "CommandRow", "Readings", "State", "new_state", "unique_names"]
-
 
 class Readings(dict[str, Any]):
     """What latest sensor readings, by the name of the sensor."""

@@ -33,19 +33,6 @@ from tiburon.trace.value import require
 if TYPE_CHECKING:
     from tiburon.native.code import Part
 
-__all__ = [
-    "LEFT_OPEN",
-    "MOST_STEPS",
-    "Clock",
-    "StepSource",
-    "Stepping",
-    "chosen",
-    "command_kernel",
-    "sample_kernel",
-    "step_kernel",
-    "traced_rates",
-]
-
 LEFT_OPEN = (
     "loops that stay closed: the step is too long, or a joint was driven where they cannot follow"
 )

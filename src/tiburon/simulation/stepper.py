@@ -33,8 +33,6 @@ from tiburon.simulation.system import ELEMENTS, System, put_latest
 from tiburon.trace.declared import is_traced
 from tiburon.trace.program import Input, Program
 
-__all__ = ["Stepped", "Stepper", "StepperState", "stepper"]
-
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 

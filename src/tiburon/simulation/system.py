@@ -116,20 +116,6 @@ from tiburon.trace.program import Input, Program, current_graph, input_array
 from tiburon.trace.regions import where_needed
 from tiburon.trace.value import Value, require
 
-__all__ = [
-    "CONTROL",
-    "ELEMENTS",
-    "PARTITION",
-    "TABLES",
-    "Driving",
-    "HeldContacts",
-    "Surrounded",
-    "System",
-    "put_latest",
-    "summed_wrenches",
-    "surrounded",
-]
-
 Scalars = tuple[Scalar, ...]
 
 

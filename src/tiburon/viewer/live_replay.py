@@ -16,8 +16,6 @@ from tiburon.viewer.replay import usual_force
 from tiburon.viewer.scene import scene_of
 from tiburon.viewer.surroundings import bounds_of
 
-__all__ = ["LiveReplay"]
-
 Array = NDArray[np.float64]
 
 SPEEDS = ("0.1", "0.25", "0.5", "1", "2", "4", "10")

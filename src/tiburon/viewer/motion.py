@@ -11,8 +11,6 @@ from tiburon.model import Model
 from tiburon.record import record
 from tiburon.viewer.scene import quaternions
 
-__all__ = ["Motion", "Track", "frame_times", "sample_motion"]
-
 Array = NDArray[np.float64]
 
 CONTACT_ENTRIES = 11

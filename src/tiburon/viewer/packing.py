@@ -13,8 +13,6 @@ import numpy as np
 
 from tiburon.arrays import ArrayLike, NDArray
 
-__all__ = ["Packer", "compressed", "pack", "unpack"]
-
 
 def pack(table: NDArray[np.float32]) -> bytes:
     """Return the bytes of an array, with consecutive rows subtracted.

@@ -17,8 +17,6 @@ from tiburon.arrays import NDArray
 from tiburon.errors import DomainError
 from tiburon.operating_system import user
 
-__all__ = ["BROWSERS", "ScenePictures", "browser_path"]
-
 BROWSERS = (
     *("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"),
     *("microsoft-edge", "msedge"),

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
 
-__all__ = ["Curve", "Panel", "panels_of", "plot_dataset", "save_figure", "styled"]
-
 Array = NDArray[np.float64]
 
 P = ParamSpec("P")

@@ -24,21 +24,6 @@ from tiburon.viewer.scene import Scene, ScenePart, SceneThruster, quaternions, s
 from tiburon.viewer.surroundings import bounds_of, surroundings, view_rotation
 from tiburon.written_file import write_file
 
-__all__ = [
-    "CAMERAS",
-    "OVERLAYS",
-    "PAGE",
-    "Plots",
-    "Track",
-    "default_plots",
-    "page_text",
-    "plots_json",
-    "replay_html",
-    "robot_json",
-    "save_html",
-    "usual_force",
-]
-
 Array = NDArray[np.float64]
 
 CAMERAS = ("auto", "orbit", "follow", "on-board")

@@ -12,8 +12,6 @@ from tiburon.viewer.plots import STYLE
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Section", "Verdict", "facts_markup", "figure_markup", "report_html", "table_markup"]
-
 CSS = """
 :root { --ink: #1d2730; --soft: #5d6b78; --line: #dfe5ea; --paper: #ffffff; --ground: #f4f6f8;
   --good: #2e7d4f; --bad: #b3363f; --accent: #1f6f8b; }

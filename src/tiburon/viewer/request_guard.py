@@ -13,8 +13,6 @@ from typing import Protocol
 
 from tiburon.errors import DomainError
 
-__all__ = ["LOOPBACK", "RequestGuard", "is_loopback"]
-
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 """Loopback hosts, which DNS cannot redirect."""
 

@@ -30,22 +30,6 @@ from tiburon.model.value_checks import Matrix3, Vec3, matrix3
 from tiburon.record import record
 from tiburon.spatial.rotations import matrix_to_quaternion
 
-__all__ = [
-    "Mesh",
-    "Scene",
-    "SceneBody",
-    "SceneFrame",
-    "SceneLine",
-    "ScenePart",
-    "SceneThruster",
-    "half_extents",
-    "placeholder_shapes",
-    "quaternions",
-    "read_mesh",
-    "robot_size",
-    "scene_of",
-]
-
 Array = NDArray[np.float64]
 
 Color = tuple[float, float, float, float]

@@ -11,20 +11,6 @@ from tiburon.viewer.motion import Motion
 from tiburon.viewer.packing import Packer
 from tiburon.viewer.scene import Scene, half_extents, quaternions
 
-__all__ = [
-    "Bounds",
-    "bounds_of",
-    "current_grid",
-    "current_velocities",
-    "floor_height",
-    "ground_tilt",
-    "is_upright",
-    "is_weightless",
-    "surroundings",
-    "view_rotation",
-    "water_of",
-]
-
 Array = NDArray[np.float64]
 
 BOUNDS_FRAMES = 120

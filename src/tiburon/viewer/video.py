@@ -17,8 +17,6 @@ from tiburon.errors import DomainError, MissingExtraError, OptionError, RunFileE
 from tiburon.viewer.pictures import browser_path
 from tiburon.written_file import replacing
 
-__all__ = ["CODECS", "save_video"]
-
 CODECS: dict[str, tuple[str, ...]] = {
     ".mp4": ("-c:v", "libx264", "-crf", "20", "-pix_fmt", "yuv420p", "-movflags", "+faststart"),
     ".webm": ("-c:v", "libvpx-vp9", "-crf", "32", "-b:v", "0", "-pix_fmt", "yuv420p"),

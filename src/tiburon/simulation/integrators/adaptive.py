@@ -28,18 +28,6 @@ from tiburon.spatial import Scalar
 from tiburon.spatial.rotations import select
 from tiburon.trace.regions import while_loop
 
-__all__ = [
-    "STEP_TOO_SMALL",
-    "AdaptiveState",
-    "Settle",
-    "Tolerances",
-    "advance_adaptive",
-    "restart_adaptive",
-    "scaled_error",
-    "start_adaptive",
-    "state_at",
-]
-
 STEP_TOO_SMALL = 1.0
 """Status of a case that met its tolerance with no step, however small; 0.0 if all is well."""
 

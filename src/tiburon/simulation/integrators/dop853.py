@@ -22,8 +22,6 @@ from tiburon.simulation.integrators.method import (
 from tiburon.spatial import Scalar
 from tiburon.spatial.rotations import select
 
-__all__ = ["DOP853", "Dop853", "dop853_step"]
-
 NODES = (
     0.0,
     0.05260015195876773,

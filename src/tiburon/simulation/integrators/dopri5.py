@@ -21,8 +21,6 @@ from tiburon.simulation.integrators.method import (
 )
 from tiburon.spatial import Scalar
 
-__all__ = ["DOPRI5", "Dopri5", "attempted", "dopri5_step", "end_of_step", "hermite"]
-
 DOPRI5 = Tableau(
     c=(0.0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0),
     a=(

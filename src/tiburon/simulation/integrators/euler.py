@@ -10,8 +10,6 @@ from collections.abc import Callable
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.spatial import Scalar
 
-__all__ = ["euler_step", "semi_implicit_euler_step"]
-
 
 def euler_step(
     manifold: Manifold,

@@ -32,16 +32,6 @@ from tiburon.spatial import Force, Scalar
 from tiburon.trace.primitives.tree import FactorTree, SolveTree
 from tiburon.trace.regions import function, while_loop
 
-__all__ = [
-    "KEEPING",
-    "KeptMemory",
-    "KeptRates",
-    "KeptSystem",
-    "keep_inertia",
-    "kept_terms",
-    "solve_kept",
-]
-
 KEEPING = "_keeping_"
 """What stands between the names of methods and the number of steps."""
 

@@ -30,8 +30,6 @@ from tiburon.trace.program import current_graph
 from tiburon.trace.regions import as_value, function
 from tiburon.trace.regions.lanes import lanes
 
-__all__ = ["Acceleration", "Chart", "GuidedManifold", "Manifold", "Scalars", "Steps", "combine"]
-
 Scalars = tuple[Scalar, ...]
 """One scalar per position or velocity variable."""
 

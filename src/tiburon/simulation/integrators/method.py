@@ -11,19 +11,6 @@ from tiburon.record import record
 from tiburon.simulation.integrators.manifold import Acceleration, Chart, Manifold, Scalars, combine
 from tiburon.spatial import Scalar
 
-__all__ = [
-    "Attempt",
-    "Method",
-    "Pair",
-    "Tableau",
-    "explicit_stages",
-    "explicit_step",
-    "interpolate",
-    "later",
-    "refuse_contact_method",
-    "refuse_exact_method",
-]
-
 
 class Attempt(NamedTuple):
     """One step, with what is needed to judge and to interpolate it."""

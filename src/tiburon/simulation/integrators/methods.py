@@ -11,8 +11,6 @@ from tiburon.simulation.integrators.predictor_corrector import advance_block, st
 from tiburon.simulation.integrators.rk4 import rk4_step
 from tiburon.simulation.integrators.rosenbrock import Rosenbrock, rosenbrock_step
 
-__all__ = ["METHODS"]
-
 
 def _block(points: int) -> Method:
     """Return the predictor-corrector with so many points in a block."""

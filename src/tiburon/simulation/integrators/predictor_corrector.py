@@ -37,8 +37,6 @@ from tiburon.spatial.rotations import select
 from tiburon.trace.regions import where_needed, while_loop
 from tiburon.trace.regions.lanes import lanes
 
-__all__ = ["BlockMemory", "PastPoint", "advance_block", "integration_weights", "start_block"]
-
 ORDER = 5
 """Points that a polynomial of rates goes through."""
 

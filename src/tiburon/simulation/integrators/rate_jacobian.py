@@ -27,8 +27,6 @@ from tiburon.trace.regions import for_each, function
 if TYPE_CHECKING:
     from tiburon.simulation.system import System
 
-__all__ = ["ImplicitRates", "RateChanges", "rate_changes"]
-
 
 class RateChanges(NamedTuple):
     """Derivatives of the rates of coordinates."""

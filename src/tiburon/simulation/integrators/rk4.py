@@ -12,8 +12,6 @@ from tiburon.simulation.integrators.manifold import Manifold, Scalars, Steps
 from tiburon.spatial import Scalar
 from tiburon.trace.regions import function
 
-__all__ = ["rk4_step"]
-
 LARGE = 64
 """Position variables beyond which the sums of a stage are a function of their own."""
 

@@ -26,8 +26,6 @@ from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.primitives.shifted import ShiftedMatrix, ShiftedRight
 from tiburon.trace.regions import function
 
-__all__ = ["Rosenbrock", "rosenbrock_step"]
-
 GAMMA = 0.5
 A: tuple[tuple[float, ...], ...] = ((), (), (2.0,), (2.0, 0.0, 1.0))
 """Stages that lead to the state at which each stage is evaluated."""
