@@ -15,14 +15,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from tiburon.argument_checks import choice, is_numeric, refuse_unusable, vector
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import DomainError, ShapeError, shown
 from tiburon.record import record
 from tiburon.trace.array import TracedArray, as_traced
 from tiburon.trace.primitives.table_rows import HANDLE, Table, TableForm, TableRows, table_form
 from tiburon.trace.value import Value
-
-Array = NDArray[np.float64]
 
 MAX_TRACED_PIECES = 256
 """Largest number of pieces in a traced path: code for more would take long to compile."""

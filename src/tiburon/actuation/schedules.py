@@ -8,7 +8,7 @@ import numpy as np
 from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.actuation.joint_access import joint_force
 from tiburon.argument_checks import choice, is_numeric, refuse_unusable
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import ModelError
 from tiburon.model import Model
 from tiburon.model.value_checks import check_name, finite_array
@@ -16,8 +16,6 @@ from tiburon.record import record
 from tiburon.spatial import Scalar
 from tiburon.spatial.vec3 import matrix_vector, transpose, vec3
 from tiburon.trace.primitives.table_rows import HANDLE, Table, read_rows, table_form
-
-Array = NDArray[np.float64]
 
 INTERPOLATIONS = ("linear", "hold")
 """Interpolation between rows: linear, or zero-order hold of the earlier row."""

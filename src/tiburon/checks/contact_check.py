@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array, NDArray
 from tiburon.checks.model_check import FAILED, SKIPPED, Finding, judged
 from tiburon.contact.candidates import Candidate, candidates_of
 from tiburon.control.standing import hold_stance
@@ -14,8 +14,6 @@ from tiburon.functions.kinematics import momentum
 from tiburon.model import WORLD, Ground, Model, World
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.simulate import simulate
-
-Array = NDArray[np.float64]
 
 MAX_POINTS = 64
 """Most contact points whose runs are checked: more compile for minutes."""

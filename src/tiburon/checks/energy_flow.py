@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tiburon.arguments import public
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.errors import DomainError
 from tiburon.functions.dynamics import inverse_dynamics
 from tiburon.functions.kinematics import (
@@ -20,8 +20,6 @@ from tiburon.model import Model, Water, World
 from tiburon.record import named_line
 from tiburon.results.quantities import States
 from tiburon.results.trajectory import Trajectory
-
-Array = NDArray[np.float64]
 
 
 class EnergyFlow(NamedTuple):

@@ -29,7 +29,7 @@ from tiburon.actuation.joint_stops import STOP_FREQUENCY, JointStops, apparent_j
 from tiburon.actuation.passive import FRICTION_SPEED
 from tiburon.argument_checks import at_least
 from tiburon.arguments import public
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.checks.energy_flow import EnergyFlow, energy_flow, without_losses
 from tiburon.errors import LoopError, RunFileError, TiburonError, UnknownNameError
 from tiburon.functions.assembly import assemble, is_closed
@@ -93,8 +93,6 @@ def judged(name: str, measured: float, bound: float, text: str) -> Finding:
     """Return the finding for an error and its bound; a NaN fails."""
     return Finding(name, PASSED if measured <= bound else FAILED, text, float(measured), bound)
 
-
-Array = NDArray[np.float64]
 
 POSITION_DEVIATION = 0.2
 """Standard deviation of random positions about the initial one [rad or m]."""

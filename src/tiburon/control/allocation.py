@@ -22,7 +22,7 @@ import numpy as np
 from tiburon.actuation.piecewise import entries, joined
 from tiburon.argument_checks import choice, refuse_unusable, vector
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.control.run_time import MAX_FLOAT
 from tiburon.errors import DomainError, ModelError, ShapeError, UnknownNameError
 from tiburon.hydro.thrust import thrust_range, thruster_wrench
@@ -33,8 +33,6 @@ from tiburon.spatial.rotations import select
 from tiburon.trace.primitives.quadratic import DualActiveSet
 from tiburon.trace.program import current_graph
 from tiburon.trace.regions import where_needed
-
-Array = NDArray[np.float64]
 
 RANK_TOLERANCE = 1e-10
 """Relative singular value of A below which a direction has no control authority."""

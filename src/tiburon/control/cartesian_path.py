@@ -21,7 +21,7 @@ from tiburon.actuation.piecewise import (
 )
 from tiburon.argument_checks import positive, refuse_unusable
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import DomainError, ShapeError
 from tiburon.record import record
 from tiburon.spatial import (
@@ -36,8 +36,6 @@ from tiburon.spatial.vec3 import cross
 from tiburon.trace.array import TracedArray, as_traced
 from tiburon.trace.primitives.table_rows import HANDLE, Table
 from tiburon.trace.value import Value
-
-Array = NDArray[np.float64]
 
 
 class PoseSample(NamedTuple):

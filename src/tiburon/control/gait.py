@@ -6,15 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import DomainError
 from tiburon.functions.inverse_kinematics import FrameTarget, inverse_kinematics
 from tiburon.functions.kinematics import forward_kinematics
 from tiburon.model import Fixed, Frame, Model, Pose
 from tiburon.record import record
 from tiburon.trace.declared import traced
-
-Array = NDArray[np.float64]
 
 SAMPLES = 96
 """Configurations of one cycle that inverse kinematics solves for."""

@@ -18,7 +18,7 @@ from tiburon.actuation.passive import FRICTION_SPEED, friction_force
 from tiburon.actuation.piecewise import entries, joined
 from tiburon.algorithms.surroundings import unbound
 from tiburon.argument_checks import choice, is_number, positive, vector
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.contact.candidates import FIELDS
 from tiburon.contact.geometry.pairs import pair
 from tiburon.control.allocation import command_of_thrust
@@ -62,8 +62,6 @@ from tiburon.spatial import (
 from tiburon.spatial.vec3 import cross, matrix_vector, subtract, transpose
 from tiburon.trace.array import TracedArray, as_traced
 from tiburon.trace.declared import traced
-
-Array = NDArray[np.float64]
 
 CONTACTS = ("planned", "measured")
 """Where the set of touching contacts comes from."""

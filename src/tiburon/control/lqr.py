@@ -20,7 +20,7 @@ import numpy as np
 
 from tiburon.argument_checks import positive, refuse_unusable
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike, NDArray
 from tiburon.errors import DomainError, ModelError, ShapeError
 from tiburon.functions.closed_loops import loop_inverse_dynamics, loop_jacobian
 from tiburon.functions.dynamics import inverse_dynamics
@@ -31,8 +31,6 @@ from tiburon.simulation.linearization import linearize
 from tiburon.trace.array import as_traced
 from tiburon.trace.declared import traced
 from tiburon.trace.program import current_graph
-
-Array = NDArray[np.float64]
 
 EQUILIBRIUM = 1e-6
 """Largest force that joints without input may need at the set point, relative to all forces."""

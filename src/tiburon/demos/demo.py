@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.spatial.rotations import quaternion_to_roll_pitch_yaw
 from tiburon.viewer.plots import styled
 
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from tiburon.results.trajectory import Trajectory
-
-Array = NDArray[np.float64]
 
 
 class Demonstration(NamedTuple):

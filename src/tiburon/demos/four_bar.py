@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import tiburon as tb
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.demos.demo import Demonstration
 from tiburon.reproduce.four_bar_motion import DURATION, LENGTHS, four_bar_motion
 from tiburon.viewer.plots import styled
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from tiburon.results.trajectory import Trajectory
-
-Array = NDArray[np.float64]
 
 WEIGHTLESS = tb.World(gravity=(0.0, 0.0, 0.0))
 

@@ -7,7 +7,7 @@ import numpy as np
 
 import tiburon as tb
 from tiburon.actuation.piecewise import entries
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.demos.demo import Demonstration, attitude
 from tiburon.model import Model
 from tiburon.record import record
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from tiburon.results.trajectory import Trajectory
-
-Array = NDArray[np.float64]
 
 CURRENT = (0.45, 0.28, 0.0)
 """Of the water, world axes [m/s]."""

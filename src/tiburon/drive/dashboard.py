@@ -9,7 +9,7 @@ import numpy as np
 
 from tiburon.actuation.contact_element import POINT_STATES
 from tiburon.algorithms.tape_calls import scalars
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array, NDArray
 from tiburon.functions.contact import contacts_among
 from tiburon.functions.kinematics import forward_kinematics
 from tiburon.native.kernel import make_kernel
@@ -17,8 +17,6 @@ from tiburon.record import record
 from tiburon.simulation.system import ELEMENTS, System
 from tiburon.trace.program import Input, Program
 from tiburon.viewer.scene import quaternions
-
-Array = NDArray[np.float64]
 
 
 @record(slots=False, eq=False)

@@ -6,13 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.drive.dashboard import Dashboard
 from tiburon.drive.tick_memory import TickClock
 from tiburon.drive.ticker import DONE, Ticker
 from tiburon.errors import DomainError
-
-Array = NDArray[np.float64]
 
 MAX_HORIZON = 600.0
 """Longest horizon [s]."""

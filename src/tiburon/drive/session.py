@@ -14,7 +14,7 @@ import numpy as np
 from tiburon.actuation.stick_slip import refuse_long_steps
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.drive import edits
 from tiburon.drive.dashboard import Dashboard, modes_of
 from tiburon.drive.forecast import Forecast, forecast
@@ -34,8 +34,6 @@ from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.partitioned import check_parts, digest_of
 from tiburon.simulation.sensing import Sensing, Sensor
 from tiburon.simulation.system import System
-
-Array = NDArray[np.float64]
 
 POLL_SECONDS = 0.05
 """Period of the thread that samples sensors and detects divergence [s]."""

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.algorithms.tape_calls import scalars
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.operating_system import c_library
 from tiburon.record import record
 from tiburon.simulation.integrators.methods import METHODS
@@ -108,8 +108,6 @@ class TickSource:
 
         return system.trace(run, self.inputs(), self.name)
 
-
-Array = NDArray[np.float64]
 
 CLOCK_FUNCTIONS = ("clock_gettime", "nanosleep")
 """Functions of the C library that the loop calls."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array, NDArray
 from tiburon.drive.tick_memory import (
     LATE_UNIT,
     NEVER_SLEEP,
@@ -409,8 +409,6 @@ class StealMonitor:
         self._late = min(candidates - found, late)
         self._credit = min(credit - found, stolen)
 
-
-Array = NDArray[np.float64]
 
 DONE = TickClock._fields.index("done")
 STACK_BYTES = 16 << 20

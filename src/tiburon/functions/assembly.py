@@ -37,7 +37,7 @@ from tiburon.algorithms.levenberg_marquardt import (
 )
 from tiburon.argument_checks import at_least
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike, NDArray
 from tiburon.errors import (
     DomainError,
     LoopError,
@@ -76,9 +76,6 @@ from tiburon.loops.topology import Topology, topology
 from tiburon.model import LoopClosure, Model, Pose
 from tiburon.model.composition import locked_positions
 from tiburon.record import record
-
-Array = NDArray[np.float64]
-
 
 LEAST_DECREASE = 1e-9
 """A step that lowers the squared error by less than this part has arrived."""

@@ -6,14 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import DomainError, ModelError, UnknownNameError
 from tiburon.functions.load_sharing import LoadSharing
 from tiburon.load_sharing.balancing import least_by_levels
 from tiburon.load_sharing.objectives.torque_norm import TorqueNorm
 from tiburon.model import WORLD, Model, World
-
-Array = NDArray[np.float64]
 
 
 class FrameBalance(NamedTuple):

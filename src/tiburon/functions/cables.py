@@ -6,15 +6,13 @@ import numpy as np
 
 from tiburon.argument_checks import positive
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import DomainError, ModelError, ShapeError
 from tiburon.functions.dynamics import inverse_dynamics
 from tiburon.functions.kinematics import forward_kinematics, frame_jacobian
 from tiburon.load_sharing.cables import WrenchPolytope, closed_form_tensions, wrench_polytope
 from tiburon.model import Model, World
 from tiburon.record import record
-
-Array = NDArray[np.float64]
 
 
 @record(eq=False)

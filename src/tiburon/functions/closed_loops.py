@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from tiburon.algorithms.setting import Options, Setting
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import DomainError, ModelError, OptionError, UnknownNameError, shown
 from tiburon.functions.dynamics import method_options
 from tiburon.functions.keywords import (
@@ -24,7 +24,6 @@ from tiburon.record import record
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 
-Array = NDArray[np.float64]
 Scalars = Sequence[Scalar]
 
 

@@ -12,7 +12,7 @@ from tiburon.algorithms.setting import Options, Setting
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, at_time
 from tiburon.argument_checks import choice, is_number, positive, vector
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.contact.candidates import (
     Candidate,
     candidates_of,
@@ -42,7 +42,6 @@ from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
 
-Array = NDArray[np.float64]
 Pairs = Sequence[tuple[str, str]]
 
 TOUCHING_GAP = 1e-7

@@ -10,7 +10,7 @@ from tiburon.algorithms.setting import Options, Setting
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.argument_checks import positive
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike, NDArray
 from tiburon.contact.candidates import (
     Candidate,
     candidates_of,
@@ -42,8 +42,6 @@ from tiburon.model import Model
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
-
-Array = NDArray[np.float64]
 
 MODES = ("separated", "breaking", "inactive", "remaining", "sticking", "sliding")
 """What a contact point can be doing."""

@@ -6,15 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.contact.candidates import Candidate, numbers_of
 from tiburon.errors import ModelError
 from tiburon.functions.parameters import CaseRows, dynamics_parameters, lead_of, rows_of
 from tiburon.model import Ground, Model, World
 from tiburon.model.contact_kinds import MATERIAL, ContactMaterial
 from tiburon.model.parameters import Parameter, parameter, read_values
-
-Array = NDArray[np.float64]
 
 GROUND = "ground"
 """Name of the ground as the owner of parameters."""

@@ -6,10 +6,8 @@ Algorithms are imported where they are traced: a kernel from the cache needs non
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Unpack
 
-import numpy as np
-
 from tiburon.algorithms.setting import Setting
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import ModelError
 from tiburon.functions.keywords import DYNAMICS_CALL, DynamicsCall
 from tiburon.functions.library import LibraryFunction, front_door
@@ -18,7 +16,6 @@ from tiburon.record import named_line
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 
-Array = NDArray[np.float64]
 Scalars = Sequence[Scalar]
 
 

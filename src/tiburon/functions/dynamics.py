@@ -13,7 +13,7 @@ import numpy as np
 from tiburon.algorithms.setting import Options, Setting
 from tiburon.algorithms.surroundings import DEFAULT_WORLD
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
 from tiburon.functions.kernel_source import LibrarySource
 from tiburon.functions.keywords import (
@@ -33,7 +33,6 @@ from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
 
-Array = NDArray[np.float64]
 Scalars = Sequence[Scalar]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from tiburon.algorithms.surroundings import world_with
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import ModelError, UnknownNameError
 from tiburon.functions.dynamics import inverse_dynamics
 from tiburon.functions.kernel_source import IMMERSION, LibrarySource
@@ -23,8 +23,6 @@ from tiburon.model.parameters import SPATIAL_AXES
 from tiburon.model.plan import WORLD_BODY
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.trace.derivative import reverse_derivative
-
-Array = NDArray[np.float64]
 
 MOMENTS = ("volume_moment_x", "volume_moment_y", "volume_moment_z")
 """Volume times center of buoyancy: forces are linear in these, not in the center."""

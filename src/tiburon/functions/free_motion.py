@@ -15,12 +15,10 @@ import numpy as np
 
 from tiburon.argument_checks import is_number
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import DomainError, ModelError, NonFiniteError, ShapeError, shown
 from tiburon.functions.load_sharing import LoadSharing
 from tiburon.trace.primitives.quadratic import INFEASIBLE, OPTIMAL, solve_qp
-
-Array = NDArray[np.float64]
 
 TIE_BREAK_WEIGHT = 1e-9
 """Weight of forces and accelerations that the objective leaves open, relative to its largest."""

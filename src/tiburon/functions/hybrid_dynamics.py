@@ -11,7 +11,7 @@ import numpy as np
 
 from tiburon.algorithms.setting import Options, Setting
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike, NDArray
 from tiburon.errors import DomainError, NonFiniteError, TiburonError, TraceError, UnknownNameError
 from tiburon.functions.dynamics import method_options
 from tiburon.functions.keywords import DYNAMICS_CALL, DynamicsCall, takes_conditions
@@ -23,7 +23,6 @@ from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input, current_graph
 
-Array = NDArray[np.float64]
 Pair = tuple[Array, Array]
 Scalars = Sequence[Scalar]
 CASE_DIMENSIONS = {"external_force": 1, "external_inertia": 2}

@@ -9,7 +9,7 @@ import numpy as np
 from tiburon.algorithms.setting import Options, Setting
 from tiburon.argument_checks import refuse_unusable
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
 from tiburon.functions.keywords import MODEL_CALL
 from tiburon.functions.library import LibraryFunction, refuse_loops
@@ -19,7 +19,6 @@ from tiburon.record import named_line, record
 from tiburon.spatial import Scalar
 from tiburon.trace.program import Input, current_graph
 
-Array = NDArray[np.float64]
 Limits = Mapping[str, tuple[ArrayLike, ArrayLike]]
 """By joint name, the lowest and highest position [m or rad]."""
 

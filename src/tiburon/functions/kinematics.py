@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from tiburon.algorithms.setting import Options, Setting
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import OptionError
 from tiburon.functions.keywords import MODEL_CALL, ModelCall, WorldCall
 from tiburon.functions.library import (
@@ -26,7 +26,6 @@ from tiburon.spatial import ArticulatedInertia, RigidInertia, Scalar, Vec3
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
 
-Array = NDArray[np.float64]
 Scalars = Sequence[Scalar]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.errors import DomainError, LoopError, ModelError
 from tiburon.functions.closed_loops import constraint_residual
 from tiburon.functions.contact import contacts_among
@@ -18,8 +18,6 @@ from tiburon.trace.primitives.quadratic import OPTIMAL, solve_qp
 
 if TYPE_CHECKING:
     from tiburon.functions.load_sharing import LoadSharing
-
-Array = NDArray[np.float64]
 
 OPEN_RESIDUAL = 1e-6
 """Residual of a closed loop [m or rad], and rate at which it opens relative to the motion."""

@@ -13,7 +13,7 @@ from tiburon.algorithms.setting import Options, Setting
 from tiburon.algorithms.surroundings import DEFAULT_WORLD
 from tiburon.argument_checks import at_least, choice, is_number, is_whole, positive
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.contact.candidates import (
     Candidate,
     candidates_of,
@@ -81,7 +81,6 @@ from tiburon.trace.program import Input, current_graph
 if TYPE_CHECKING:
     from tiburon.load_sharing.linear_program import LinearObjective, LinearSolution
 
-Array = NDArray[np.float64]
 Pairs = Sequence[tuple[str, str]]
 
 _STATUS_NAMES = np.array(

@@ -10,7 +10,7 @@ import numpy as np
 
 from tiburon.algorithms.setting import Options, Setting
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import DomainError, LoopError, ModelError, OptionError
 from tiburon.functions.keywords import MODEL_CALL
 from tiburon.functions.library import LibraryFunction
@@ -23,7 +23,6 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input, current_graph
 from tiburon.trace.value import require
 
-Array = NDArray[np.float64]
 Scalars = Sequence[Scalar]
 
 MAX_RESIDUAL = 1e-9

@@ -31,7 +31,7 @@ import numpy as np
 from tiburon.algorithms.kinematics import body_places, jacobian_columns
 from tiburon.argument_checks import at_least, positive
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike, NDArray
 from tiburon.errors import DomainError, LoopError, ModelError, ShapeError, UnknownNameError
 from tiburon.functions.closed_loops import constraint_residual, loop_jacobian
 from tiburon.functions.compilation import compile
@@ -62,9 +62,6 @@ from tiburon.trace.program import Input, trace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-Array = NDArray[np.float64]
-
 
 REDUCIBLE_SHARE = 0.01
 """Part of a residual that joints could still reduce where Newton steps have converged."""

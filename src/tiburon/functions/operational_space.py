@@ -10,7 +10,7 @@ import numpy as np
 
 from tiburon.algorithms.setting import Options, Setting
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import DomainError, OptionError
 from tiburon.functions.keywords import WorldCall, takes_conditions
 from tiburon.functions.kinematics import inputs_at, point_options
@@ -20,7 +20,6 @@ from tiburon.native.arguments import checked_targets, deliver
 from tiburon.record import record
 from tiburon.spatial import Scalar
 
-Array = NDArray[np.float64]
 Scalars = Sequence[Scalar]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import ModelError, ShapeError, TiburonError, UnknownNameError, shown
 from tiburon.functions.parameters import KernelParameters
 from tiburon.model.parameters import (
@@ -23,8 +23,6 @@ from tiburon.model.parameters import (
     component_places,
     read_values,
 )
-
-Array = NDArray[np.float64]
 
 DIFFERENCE = 1e-3
 """Step of differences of products, relative to the scale of a parameter."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.algorithms.surroundings import DEFAULT_WORLD
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.errors import ModelError, TiburonError, TraceError
 from tiburon.functions.library import GEOMETRY
 from tiburon.model import Coupled, Model, Water, World
@@ -36,8 +36,6 @@ from tiburon.model.plan import INERTIAL_PARAMETERS, WORLD_BODY, RunTime
 from tiburon.record import record
 from tiburon.spatial import RigidInertia
 from tiburon.trace.program import current_graph
-
-Array = NDArray[np.float64]
 
 PASSIVE = ("damping", "friction", "stiffness", "rest")
 """What joints do by themselves."""

@@ -21,7 +21,7 @@ import numpy as np
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.argument_checks import at_least, choice, positive, refuse_unusable, vector
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike, NDArray
 from tiburon.errors import DomainError, ModelError, UnknownNameError
 from tiburon.functions.dynamics import inverse_dynamics
 from tiburon.functions.hybrid_dynamics import known_rows
@@ -31,8 +31,6 @@ from tiburon.functions.water import thruster_force_of_thrust
 from tiburon.hydro.thrust import command_for, thrust_range
 from tiburon.model import Body, Model, Pose
 from tiburon.record import named_line
-
-Array = NDArray[np.float64]
 
 MOVES = ("roll", "pitch", "yaw", "height")
 """Motions of a floating base: rotation about its own x, about the horizontal line across its

@@ -14,7 +14,7 @@ import numpy as np
 from tiburon.algorithms.setting import Options, Setting
 from tiburon.algorithms.surroundings import surroundings
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import ModelError, ShapeError
 from tiburon.functions.keywords import DELIVERY, MODEL_CALL, Delivery, ModelCall, WorldCall
 from tiburon.functions.library import Inputs, LibraryFunction, front_door, inputs_of
@@ -26,7 +26,6 @@ from tiburon.spatial import Motion, Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
 
-Array = NDArray[np.float64]
 Scalars = Sequence[Scalar]
 
 

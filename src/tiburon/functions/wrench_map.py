@@ -7,13 +7,11 @@ import numpy as np
 
 from tiburon.algorithms.kinematics import body_places, frame_places, jacobian_columns
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import ModelError, UnknownNameError
 from tiburon.functions.mobility import driven_joints, loop_rows, null_space, position_of
 from tiburon.loops.metric import rank_cut
 from tiburon.model import Model
-
-Array = NDArray[np.float64]
 
 RANK_TOLERANCE = 1e-9
 """Relative singular value below which a motion of the joints does not move the body."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from tiburon.argument_checks import refuse_unusable
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike, NDArray
 from tiburon.errors import DomainError, ModelError, NonFiniteError, ShapeError, shown
 from tiburon.model.joints import Joint
 from tiburon.model.joints.coupled import Coupled
@@ -24,8 +24,6 @@ from tiburon.model.plan import RunTime
 from tiburon.spatial import Scalar
 from tiburon.trace.array import TracedArray, as_traced
 from tiburon.trace.program import current_graph
-
-Array = NDArray[np.float64]
 
 
 def neutral(joints: Sequence[Joint]) -> Array:

@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 import numpy as np
 
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
 from tiburon.model.body import WORLD
 from tiburon.model.configuration import as_batch
@@ -55,8 +55,6 @@ from tiburon.spatial import (
 
 if TYPE_CHECKING:
     from tiburon.model.model import Model
-
-Array = NDArray[np.float64]
 
 MIN_QUATERNION_LENGTH = 0.5
 """Quaternions shorter than this are rejected as a wrong slice."""

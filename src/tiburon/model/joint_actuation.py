@@ -14,7 +14,7 @@ import numpy as np
 
 from tiburon.argument_checks import refuse_unusable, vector
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import DomainError, ShapeError
 from tiburon.model.joints import Joint
 from tiburon.record import record
@@ -22,8 +22,6 @@ from tiburon.spatial import subspace_matrix
 
 if TYPE_CHECKING:
     from tiburon.model.model import Model
-
-Array = NDArray[np.float64]
 
 UNACTUATED = "unactuated"
 UNDERACTUATED = "underactuated"

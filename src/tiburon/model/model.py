@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 import numpy as np
 
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import ModelError, shown
 from tiburon.model import composition
 from tiburon.model.actuator import Actuator
@@ -28,8 +28,6 @@ from tiburon.trace.declared import structure_text
 
 if TYPE_CHECKING:
     from tiburon.model.denavit_hartenberg import DHLink
-
-Array = NDArray[np.float64]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tiburon.argument_checks import check_finite, refuse_unusable
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.errors import ModelError, ShapeError, TiburonError, UnknownNameError
 from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.joints.joint import JointPassive
@@ -23,7 +23,6 @@ from tiburon.model.world import World
 from tiburon.record import record
 from tiburon.spatial.rotations import quaternion_log
 
-Array = NDArray[np.float64]
 Path = tuple[str | int, ...]
 
 LISTING = "tb.parameters(model, ...)"

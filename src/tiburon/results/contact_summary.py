@@ -7,7 +7,7 @@ import numpy as np
 
 from tiburon.actuation.contact_element import PEAK_FORCE
 from tiburon.actuation.exact_contact import PEAK_IMPULSE
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array, NDArray
 from tiburon.functions.contact import TOUCHING_GAP, contacts_among
 from tiburon.functions.parameters import geometry_of
 from tiburon.results.quantities import (
@@ -19,8 +19,6 @@ from tiburon.results.quantities import (
 
 if TYPE_CHECKING:
     from tiburon.results.trajectory import Trajectory
-
-Array = NDArray[np.float64]
 
 MOST_NAMED = 12
 """Contact points up to which those that never touch are listed too."""

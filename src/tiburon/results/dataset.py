@@ -13,7 +13,7 @@ from xarray.core.indexing import (
     explicit_indexing_adapter,
 )
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.errors import RunFileError, UnknownNameError
 from tiburon.functions.parameters import CaseRows
 from tiburon.results.encoding import is_data, to_text
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from tiburon.results.store import RunStore
     from tiburon.results.trajectory import Trajectory
-
-Array = NDArray[np.float64]
 
 BLOCK_BYTES = 64_000_000
 """Recorded states that are read at a time to compute derived quantities [bytes]."""

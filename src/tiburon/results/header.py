@@ -15,13 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.errors import RunFileError
 from tiburon.model import Model, World
 from tiburon.model.joints import Driven, Joint
 from tiburon.record import field, record
-
-Array = NDArray[np.float64]
 
 COORDINATE_UNITS = {
     "qw": "1",

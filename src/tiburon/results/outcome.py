@@ -6,11 +6,9 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.notebook import notebook_table
 from tiburon.record import record
-
-Array = NDArray[np.float64]
 
 STATUSES = ("finished", "event", "diverged", "interrupted", "budget", "zeno", "killed", "lost")
 """Statuses of runs: reached the planned end; ended by a terminal event; diverged; stopped by the

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.errors import ModelError, UnknownNameError
 from tiburon.functions.closed_loops import constraint_residual, loop_reactions
 from tiburon.functions.contact import Contacts, contacts_among
@@ -29,8 +29,6 @@ from tiburon.spatial.rotations import matrix_to_quaternion
 if TYPE_CHECKING:
     from tiburon.contact.candidates import Candidate
     from tiburon.results.trajectory import Trajectory
-
-Array = NDArray[np.float64]
 
 AXES = ("x", "y", "z")
 MODES = ("separated", "slipping", "sticking")

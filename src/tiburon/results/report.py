@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tiburon.actuation.contact_element import ContactElement
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.errors import RunFileError
 from tiburon.functions.library import GEOMETRY
 from tiburon.hydro.thrust import thrust_of
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from tiburon.results.trajectory import Trajectory
     from tiburon.viewer.live_replay import LiveReplay
-
-Array = NDArray[np.float64]
 
 MAX_TABLE_ROWS = 12
 """Events or cases listed in a table."""

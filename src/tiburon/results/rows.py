@@ -4,11 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-
-from tiburon.arrays import NDArray
-
-Array = NDArray[np.float64]
+from tiburon.arrays import Array
 
 
 class Rows(Protocol):

@@ -36,7 +36,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.errors import RunFileError
 from tiburon.model import Model, World
 from tiburon.operating_system import at_fork, lock_file, open_flags, process_exists
@@ -757,8 +757,6 @@ def _describe_owner(file: int) -> str:
         since = "an unknown time"
     return f"process {owner['pid']} on {owner['host']} since {since}"
 
-
-Array = NDArray[np.float64]
 
 CHUNK_BYTES = 16_000_000
 """Size of one chunk of rows of all columns together, unless a single row is larger [bytes]."""

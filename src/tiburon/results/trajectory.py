@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tiburon.arguments import public
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.errors import DomainError, RunFileError, UnknownNameError
 from tiburon.model import Model, World
 from tiburon.results.checkpoint import Checkpoint
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from tiburon.results.quantities import RunSystem
     from tiburon.results.store import RunStore
     from tiburon.viewer.live_replay import LiveReplay
-
-Array = NDArray[np.float64]
 
 
 class Trajectory:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tiburon.algorithms.tape_calls import scalars
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array, NDArray
 from tiburon.record import record
 from tiburon.simulation.cases import Cases, RunCases
 from tiburon.simulation.events import (
@@ -46,8 +46,6 @@ from tiburon.trace.structure import Structure, flatten, rebuild
 
 if TYPE_CHECKING:
     from tiburon.simulation.run import RunSetup
-
-Array = NDArray[np.float64]
 
 # the kernel: starts, restarts after a jump, steps until times are reached, interpolates
 

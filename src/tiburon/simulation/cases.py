@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array, NDArray
 from tiburon.results.outcome import EventRecord, Outcome, Outcomes, SharedOutcome
 from tiburon.simulation.diagnosis import first_to_diverge
 from tiburon.simulation.events import Instants, Watch
@@ -13,7 +13,6 @@ from tiburon.simulation.loop_coordinates import UNHELD, unheld_message
 from tiburon.simulation.recorder import RowWriter
 from tiburon.simulation.system import System
 
-Array = NDArray[np.float64]
 Cases: TypeAlias = NDArray[np.intp]
 """Numbers of cases."""
 

@@ -14,7 +14,7 @@ from tiburon.actuation.compliant_contact import CompliantContact
 from tiburon.actuation.defaults import contact_elements
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.algorithms.tape_calls import scalars
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import ModelError, ShapeError
 from tiburon.functions.keywords import DynamicsCall
 from tiburon.model import Model
@@ -24,8 +24,6 @@ from tiburon.simulation.step_derivative import step_columns
 from tiburon.simulation.system import ELEMENTS, System, surrounded
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
-
-Array = NDArray[np.float64]
 
 TAKEN = ("world", "fluid", "time")
 """Shared keywords that a linear model with compliant contact takes."""

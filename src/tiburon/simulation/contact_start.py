@@ -7,7 +7,7 @@ import numpy as np
 from tiburon.actuation.compliant_contact import CompliantContact
 from tiburon.actuation.contact_element import POINT_STATES
 from tiburon.actuation.rigid_contact import RigidContact
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.contact.candidates import Candidate
 from tiburon.functions.contact import AT_REST, contacts_among
 from tiburon.functions.parameters import CaseRows, geometry_of
@@ -15,8 +15,6 @@ from tiburon.model import Model
 from tiburon.model.configuration import as_batch
 from tiburon.model.joints import Driven
 from tiburon.simulation.system import System
-
-Array = NDArray[np.float64]
 
 STICKING = POINT_STATES.index("sticking")
 """Place of the mark among the states of a point."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from tiburon.actuation.compliant_contact import CompliantContact
 from tiburon.algorithms.crba import crba
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.contact.candidates import numbers_of, surfaces_of
 from tiburon.contact.rows import PointRows, contact_rows
 from tiburon.errors import DomainError
@@ -29,8 +29,6 @@ from tiburon.simulation.integrators.manifold import Manifold
 from tiburon.simulation.integrators.method import Method
 from tiburon.simulation.system import System
 from tiburon.spatial import Scalar
-
-Array = NDArray[np.float64]
 
 ACCEPTED_STARTS = 64
 """Starts of a system that are remembered as accepted."""

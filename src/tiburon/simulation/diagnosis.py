@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.actuation.rigid_contact import OWN_STATES, RigidContact
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array, NDArray
 from tiburon.errors import DomainError, NonFiniteError
 from tiburon.functions.assembly import RANK_TOLERANCE, open_loops
 from tiburon.functions.closed_loops import loop_jacobian
@@ -19,9 +19,6 @@ from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.recorder import Recorder
 from tiburon.simulation.system import System
 from tiburon.trace.graph import ANGLE_LIMIT
-
-Array = NDArray[np.float64]
-
 
 BEYOND_GRID = "beyond the grid of the ground"
 """Where a contact is that has left uneven ground."""

@@ -15,9 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array, NDArray
 
-Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 
 BALANCING_ROUNDS = 20

@@ -22,7 +22,7 @@ import numpy as np
 from tiburon.algorithms.setting import forces_on_bodies
 from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.algorithms.water.thrusters import projected
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array, NDArray
 from tiburon.errors import DomainError, ModelError
 from tiburon.functions.assembly import (
     LEAST_SINGULAR_VALUE,
@@ -52,8 +52,6 @@ from tiburon.simulation.system import ELEMENTS, System
 from tiburon.trace.derivative import jacobian
 from tiburon.trace.interpret import interpret
 from tiburon.trace.program import Input, Program
-
-Array = NDArray[np.float64]
 
 MAX_NEWTON_STEP = 0.5
 """Longest step of one iteration [rad or m]: sines and cosines are nearly linear over it."""

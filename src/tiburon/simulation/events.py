@@ -16,7 +16,7 @@ import numpy as np
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.argument_checks import check_signature
 from tiburon.arguments import public
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array, NDArray
 from tiburon.errors import (
     DomainError,
     ModelError,
@@ -39,7 +39,6 @@ from tiburon.trace.program import Input, Program
 from tiburon.trace.regions import as_value, float_node
 from tiburon.trace.value import common_graph
 
-Array = NDArray[np.float64]
 Scalars = tuple[Scalar, ...]
 
 TIME_TOLERANCE = 1e-12

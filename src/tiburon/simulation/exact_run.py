@@ -26,7 +26,7 @@ import numpy as np
 from tiburon.actuation.contact_element import POINT_STATES
 from tiburon.actuation.exact_contact import MODE_STATES, ExactContact
 from tiburon.algorithms.tape_calls import scalars
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array, NDArray
 from tiburon.contact.candidates import driven_joints
 from tiburon.contact.certificate import contradiction
 from tiburon.contact.impact import collision_impulses
@@ -72,8 +72,6 @@ from tiburon.trace.program import Input, trace
 
 if TYPE_CHECKING:
     from tiburon.simulation.run import RunSetup
-
-Array = NDArray[np.float64]
 
 TOUCHING_GAP = 1e-7
 """Gap up to which shapes touch at the start [m]: rounding of configurations typed with seven

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array, NDArray
 from tiburon.native.code import Code, Part
 from tiburon.native.engine import LONG_ROW
 from tiburon.native.kernel import Kernel
@@ -38,8 +38,6 @@ from tiburon.simulation.system import System
 
 if TYPE_CHECKING:
     from tiburon.simulation.run import RunSetup
-
-Array = NDArray[np.float64]
 
 BEGIN, DT, LENGTH, DONE, HOLD, SAMPLE, START, END, LOOK = (
     Clock._fields.index(name)

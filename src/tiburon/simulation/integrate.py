@@ -9,7 +9,7 @@ import numpy as np
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.argument_checks import at_least
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import DomainError, ShapeError
 from tiburon.functions.assembly import closed_start
 from tiburon.model import Model, Water, World
@@ -20,8 +20,6 @@ from tiburon.simulation import run as run_module
 from tiburon.simulation.run import RunSetup, carry_out
 from tiburon.simulation.step import Clock, StepSource, step_kernel
 from tiburon.simulation.system import System, surrounded
-
-Array = NDArray[np.float64]
 
 METHOD = "rk4"
 

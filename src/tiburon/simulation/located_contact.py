@@ -5,13 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.errors import ModelError
 from tiburon.functions.contact import located
 from tiburon.native.row_loop import address_of
 from tiburon.simulation.system import ELEMENTS, System
-
-Array = NDArray[np.float64]
 
 
 def has_meshes(system: System) -> bool:

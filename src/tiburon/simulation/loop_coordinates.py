@@ -14,7 +14,7 @@ import numpy as np
 
 from tiburon.actuation.loop_coordinates import LoopCoordinates
 from tiburon.algorithms.tape_calls import JointVector, taping
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.errors import DomainError
 from tiburon.functions.closed_loops import loop_jacobian
 from tiburon.loops.complement import Complement
@@ -29,8 +29,6 @@ from tiburon.simulation.events import Event, Watch
 from tiburon.simulation.state import State
 from tiburon.simulation.system import System
 from tiburon.trace.program import Program
-
-Array = NDArray[np.float64]
 
 COORDINATES = "loop coordinates"
 """Name of the element and of the event."""

@@ -23,7 +23,7 @@ from tiburon.actuation.passive import PassiveJoints
 from tiburon.algorithms.surroundings import world_with
 from tiburon.argument_checks import positive, vector
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike, NDArray
 from tiburon.errors import DomainError, ModelError, RunFileError, shown
 from tiburon.functions.assembly import resting_position
 from tiburon.functions.library import check_places
@@ -35,8 +35,6 @@ from tiburon.simulation.equilibrium import ClosedMotion, SmallMotion, settle
 from tiburon.simulation.system import System
 from tiburon.trace.declared import is_traced
 from tiburon.written_file import write_file
-
-Array = NDArray[np.float64]
 
 NEUTRAL_FRACTION = 1e-9
 """Real parts up to this fraction of an eigenvalue count as rounding errors: neutral modes."""

@@ -12,7 +12,7 @@ import numpy as np
 from tiburon.actuation.contact_element import POINT_STATES
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.arguments import public
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.contact.candidates import Candidate
 from tiburon.errors import ModelError, RunFileError
 from tiburon.model import Model, World
@@ -23,7 +23,6 @@ from tiburon.simulation.run_parameters import with_named
 from tiburon.simulation.system import ELEMENTS, Driving, System
 from tiburon.trace.program import Input
 
-Array = NDArray[np.float64]
 Evaluated = Callable[[System, Any, Any, Any, Any, Any], Any]
 """A function of a system, the scalars q, w, u and time, and the parameters p of its elements."""
 

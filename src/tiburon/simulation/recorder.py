@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array, NDArray
 from tiburon.errors import RunFileError, ShapeError
 from tiburon.native.result_memory import allocate_results
 from tiburon.results.checkpoint import Checkpoint
@@ -25,8 +25,6 @@ from tiburon.simulation.system import System
 
 if TYPE_CHECKING:
     from tiburon.results.store import RunStore
-
-Array = NDArray[np.float64]
 
 FLUSH_SECONDS = 5.0
 """Wall-clock time after which a chunk that is not full is written to disk [s]."""

@@ -15,7 +15,7 @@ from tiburon.actuation.stick_slip import StickSlip
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.argument_checks import refuse_unusable
 from tiburon.arguments import public
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.errors import ModelError, OptionError, ShapeError
 from tiburon.functions.contact_parameters import (
     GROUND,
@@ -47,8 +47,6 @@ from tiburon.model.parameters import (
 )
 from tiburon.simulation.system import TABLES
 from tiburon.trace.declared import has_structure, is_declared, is_traced
-
-Array = NDArray[np.float64]
 
 NUMBERS = "parameters"
 """Name of the parameters of users' elements and controllers, all in one array."""

@@ -20,7 +20,7 @@ import numpy as np
 from tiburon.actuation.element import StateKinematics
 from tiburon.algorithms.kinematics import Moving, frame_motions
 from tiburon.algorithms.tape_calls import scalars
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array, NDArray
 from tiburon.errors import DomainError, ModelError
 from tiburon.model import Model
 from tiburon.simulation.state import Readings, unique_names
@@ -28,8 +28,6 @@ from tiburon.simulation.system import ELEMENTS, System
 from tiburon.spatial import Force, Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
-
-Array = NDArray[np.float64]
 
 WHOLE_STEPS_TOLERANCE = 1e-6
 """How far a number of steps may be off a whole one: rounding of the times that it comes from."""

@@ -17,7 +17,7 @@ from tiburon.actuation.stick_slip import refuse_long_steps
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.argument_checks import at_least
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike, NDArray
 from tiburon.contact.compliant import ContactLaw
 from tiburon.errors import (
     DomainError,
@@ -60,8 +60,6 @@ from tiburon.simulation.state import State
 from tiburon.simulation.step import MOST_STEPS
 from tiburon.simulation.system import ELEMENTS, System, surrounded
 from tiburon.trace.declared import is_traced
-
-Array = NDArray[np.float64]
 
 DEFAULT_CONTROL_DT = 0.01
 """Time between two calls of a controller in Python by default [s]."""

@@ -16,7 +16,7 @@ import numpy as np
 from tiburon.algorithms.surroundings import at_time
 from tiburon.argument_checks import at_least
 from tiburon.arguments import public
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike, NDArray
 from tiburon.errors import ModelError, OptionError, ShapeError, shown
 from tiburon.functions.compilation import inputs_of
 from tiburon.model import Model
@@ -33,7 +33,6 @@ from tiburon.simulation.system import ELEMENTS, System, put_latest
 from tiburon.trace.declared import is_traced
 from tiburon.trace.program import Input, Program
 
-Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 MOST_CHECKED = 4

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike, NDArray
 from tiburon.errors import DomainError, OptionError, TiburonError, UnknownNameError
 from tiburon.model import Model, World
 from tiburon.viewer.motion import Motion, Track, sample_motion
@@ -39,8 +39,6 @@ from tiburon.viewer.surroundings import (
     view_rotation,
     water_of,
 )
-
-Array = NDArray[np.float64]
 
 OTHER_CASES_OPACITY = 0.18
 """Opacity of all cases of a batch but the first."""

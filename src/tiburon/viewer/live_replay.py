@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 
 from tiburon.algorithms.surroundings import world_with
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike
 from tiburon.model import Model, Water, World
 from tiburon.viewer.live import CAMERAS, OVERLAYS, PORT, LiveScene
 from tiburon.viewer.motion import Track, frame_times, sample_motion
 from tiburon.viewer.replay import usual_force
 from tiburon.viewer.scene import scene_of
 from tiburon.viewer.surroundings import bounds_of
-
-Array = NDArray[np.float64]
 
 SPEEDS = ("0.1", "0.25", "0.5", "1", "2", "4", "10")
 """Choices of the playback speed."""

@@ -4,14 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike, NDArray
 from tiburon.errors import DomainError, NonFiniteError, ShapeError, UnknownNameError
 from tiburon.functions.kinematics import forward_kinematics
 from tiburon.model import Model
 from tiburon.record import record
 from tiburon.viewer.scene import quaternions
-
-Array = NDArray[np.float64]
 
 CONTACT_ENTRIES = 11
 """Numbers of a contact point: its place, its force, its mode, its normal, its friction."""

@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.errors import OptionError, RunFileError, UnknownNameError
 from tiburon.written_file import replacing
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
-
-Array = NDArray[np.float64]
 
 P = ParamSpec("P")
 T = TypeVar("T")

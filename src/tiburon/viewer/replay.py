@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tiburon.algorithms.surroundings import world_with
-from tiburon.arrays import ArrayLike, NDArray
+from tiburon.arrays import Array, ArrayLike, NDArray
 from tiburon.errors import DomainError, OptionError, RunFileError, ShapeError
 from tiburon.model import Model, Water, World
 from tiburon.spatial.rotations import quaternion_to_roll_pitch_yaw
@@ -23,8 +23,6 @@ from tiburon.viewer.packing import Packer, compressed
 from tiburon.viewer.scene import Scene, ScenePart, SceneThruster, quaternions, scene_of
 from tiburon.viewer.surroundings import bounds_of, surroundings, view_rotation
 from tiburon.written_file import write_file
-
-Array = NDArray[np.float64]
 
 CAMERAS = ("auto", "orbit", "follow", "on-board")
 """Initial cameras; "auto" follows robots that travel far."""

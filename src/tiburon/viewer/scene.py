@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array, NDArray
 from tiburon.errors import ModelFileError
 from tiburon.hydro.mesh import read_triangles
 from tiburon.model import Body, LoopClosure, Model, Shape
@@ -29,8 +29,6 @@ from tiburon.model.pose import Pose
 from tiburon.model.value_checks import Matrix3, Vec3, matrix3
 from tiburon.record import record
 from tiburon.spatial.rotations import matrix_to_quaternion
-
-Array = NDArray[np.float64]
 
 Color = tuple[float, float, float, float]
 Quaternion = tuple[float, float, float, float]

@@ -5,13 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array
 from tiburon.model import WORLD, Water, World
 from tiburon.viewer.motion import Motion
 from tiburon.viewer.packing import Packer
 from tiburon.viewer.scene import Scene, half_extents, quaternions
-
-Array = NDArray[np.float64]
 
 BOUNDS_FRAMES = 120
 """Frames sampled to find the bounds of a run."""
