@@ -36,13 +36,7 @@ from tiburon.loops.dual_arm import (
 from tiburon.loops.metric import MIN_CUT
 from tiburon.loops.parts import run
 from tiburon.loops.star import layout
-from tiburon.loops.star_dynamics import (
-    assembled,
-    star_center,
-    star_method,
-    star_parts,
-    star_states,
-)
+from tiburon.loops.star_dynamics import assembled, star_center, star_method, star_parts, star_states
 from tiburon.model import Model, Plan
 from tiburon.reproduce.chains import CONSTANTS, chain_model, cost_of, mdh
 from tiburon.reproduce.published import Cost

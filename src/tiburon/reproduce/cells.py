@@ -1,12 +1,15 @@
 """Cells of tables of a source: what is published, what we find, and the verdict."""
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import wraps
+from typing import NamedTuple, ParamSpec
 
 import numpy as np
 
 from tiburon.arrays import ArrayLike
 from tiburon.errors import UnknownNameError
+
+P = ParamSpec("P")
 
 PUBLISHED, DERIVED, SURROGATE = "published", "derived", "surrogate"
 """Origin of a reference: printed in the source; recomputed from its data; from data of ours in the
@@ -54,6 +57,25 @@ class CellTable(NamedTuple):
     title: str
     cells: tuple[Cell, ...]
     remarks: tuple[str, ...] = ()
+
+
+Cells = Iterator[Cell | str]
+"""Cells of a table, and remarks on it."""
+
+
+def cell_table(name: str, title: str) -> Callable[[Callable[P, Cells]], Callable[P, CellTable]]:
+    """Make a function that yields cells and remarks return the table of them."""
+
+    def decorate(cells: Callable[P, Cells]) -> Callable[P, CellTable]:
+        @wraps(cells)
+        def table(*args: P.args, **kwargs: P.kwargs) -> CellTable:
+            found = list(cells(*args, **kwargs))
+            remarks = tuple(x for x in found if isinstance(x, str))
+            return CellTable(name, title, tuple(x for x in found if isinstance(x, Cell)), remarks)
+
+        return table
+
+    return decorate
 
 
 def count_cells(tables: Iterable[CellTable]) -> tuple[int, int, int]:

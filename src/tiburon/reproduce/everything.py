@@ -245,12 +245,7 @@ def _added_mass() -> Iterator[CellTable]:
     from tiburon.reproduce.solids import PARTS, panel_rows
 
     cells = tuple(
-        claim(
-            f"{row.body}, {row.motion}",
-            f"{row.published:.4f}",
-            f"{row.ours[-1]:.4f}",
-            row.good,
-        )
+        claim(f"{row.body}, {row.motion}", f"{row.published:.4f}", f"{row.ours[-1]:.4f}", row.good)
         for row in panel_rows(PARTS)
     )
     count = 20 * PARTS[-1] ** 2

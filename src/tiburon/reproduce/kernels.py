@@ -235,12 +235,7 @@ def _mcmillan() -> list[Kernel]:
             ("x_screw",),
         ),
         Kernel(
-            t24,
-            f"{composite} revolute joint",
-            Cost(32, 39),
-            turning,
-            K,
-            ("x_screw", "d", "mass"),
+            t24, f"{composite} revolute joint", Cost(32, 39), turning, K, ("x_screw", "d", "mass")
         ),
         Kernel(
             t24,

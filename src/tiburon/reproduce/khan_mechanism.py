@@ -27,11 +27,7 @@ import numpy as np
 
 from tiburon.arrays import Array, ArrayLike
 from tiburon.formats.load import load
-from tiburon.functions.closed_loops import (
-    constraint_residual,
-    loop_inverse_dynamics,
-    loop_jacobian,
-)
+from tiburon.functions.closed_loops import constraint_residual, loop_inverse_dynamics, loop_jacobian
 from tiburon.functions.compilation import compile
 from tiburon.functions.dynamics import bias_force, forward_dynamics, mass_matrix
 from tiburon.loops.constraints import constraints

@@ -27,8 +27,9 @@ from tiburon.loops.subsystems import (
 )
 from tiburon.reproduce.cells import (
     DERIVED,
-    Cell,
+    Cells,
     CellTable,
+    cell_table,
     claim,
     lost,
     measured,
@@ -69,19 +70,17 @@ def _error(run: Trajectory) -> float:
     return float(np.abs(driven_errors(run)).max())
 
 
-def _embedding() -> CellTable:
-    cells: list[Cell] = []
+@cell_table("section 4.2 and appendix", "orthogonal complements by Embedding")
+def _embedding() -> Cells:
     for basis in ("gauss", "qr", "svd"):
         for dt, published, allowed in ((0.01, 2.2e-4, 1.5e-5), (0.001, 2.4e-8, 3e-9)):
             error = _error(_run(Embedding(basis, 10.0), dt))
-            cells.append(
-                number(
-                    f"Embedding({basis!r}, 10), RK4 error at {dt} s [rad]",
-                    published,
-                    error,
-                    allowed,
-                    DERIVED,
-                )
+            yield number(
+                f"Embedding({basis!r}, 10), RK4 error at {dt} s [rad]",
+                published,
+                error,
+                allowed,
+                DERIVED,
             )
     open_start = from_absolute(printed_start())
     for sigma in SIGMAS:
@@ -90,30 +89,24 @@ def _embedding() -> CellTable:
         time = np.asarray(run.time)
         early = time < 0.3
         decay = -float(np.polyfit(time[early], np.log(c[early]), 1)[0])
-        cells.append(
-            number(
-                f"decay of the printed pose's residual, sigma = {sigma:g} [1/s]", sigma, decay, 0.05
-            )
+        yield number(
+            f"decay of the printed pose's residual, sigma = {sigma:g} [1/s]", sigma, decay, 0.05
         )
         changed = [f"{event.time:.3f}" for event in run.events if event.name == "loop coordinates"]
-        cells.append(
-            claim(
-                f"from the printed pose, sigma = {sigma:g}, 1 ms",
-                '"the model broke" (L1256)',
-                run.outcome.status
-                + (f", other coordinates at {', '.join(changed)} s" if changed else ""),
-                run.outcome.status == "finished",
-                corrected="runs on",
-                reason="coordinates that lose condition are replaced and the method starts again, "
-                "which the source recommends (L1259)",
-            )
+        yield claim(
+            f"from the printed pose, sigma = {sigma:g}, 1 ms",
+            '"the model broke" (L1256)',
+            run.outcome.status
+            + (f", other coordinates at {', '.join(changed)} s" if changed else ""),
+            run.outcome.status == "finished",
+            corrected="runs on",
+            reason="coordinates that lose condition are replaced and the method starts again, "
+            "which the source recommends (L1259)",
         )
-    return CellTable(
-        "section 4.2 and appendix", "orthogonal complements by Embedding", tuple(cells)
-    )
 
 
-def _denoc() -> CellTable:
+@cell_table("section 4.3", "decoupled natural orthogonal complement")
+def _denoc() -> Cells:
     # values that do not depend on the method are those of the other tables
     from tiburon.reproduce.khan_tables import DROP, INERTIAS, TIMES, TORQUES
 
@@ -121,7 +114,7 @@ def _denoc() -> CellTable:
     places = [robot.v_names.index(name) for name in actuated_names(robot)]
     at = motion(TIMES)
     tau = loop_inverse_dynamics(robot, *zoo_motion(at), method="denoc").tau[:, places]
-    cells: list[Cell] = [
+    yield from [
         number(f"torques at {time} s [N m]", TORQUES[k], tau[k], 1e-9, DERIVED)
         for k, time in enumerate(TIMES)
     ]
@@ -136,36 +129,30 @@ def _denoc() -> CellTable:
         free = accelerations(rest)
         columns = [accelerations(np.eye(robot.nv)[k]) - free for k in places]
         inertia = np.linalg.inv(np.array(columns).T)[np.triu_indices(3)]
-        cells.append(
-            number(f"generalized inertia at {time} s [kg m^2]", entries, inertia, 1e-9, DERIVED)
-        )
+        yield number(f"generalized inertia at {time} s [kg m^2]", entries, inertia, 1e-9, DERIVED)
     home = np.array(robot.poses["home"])
     dropped = forward_dynamics(robot, home, rest, rest, method="denoc")[places]
-    cells.append(number("accelerations without torques [rad/s^2]", DROP, dropped, 1e-9, DERIVED))
+    yield number("accelerations without torques [rad/s^2]", DROP, dropped, 1e-9, DERIVED)
     path = prescribed()
     conditions = np.array([platform_condition(q) for q in path.q[::10]])
     k = int(np.argmin(conditions))
-    cells += [
-        number(
-            "condition of K, least and at the end",
-            (13.9, 91.0),
-            (conditions[k], conditions[-1]),
-            0.05,
-            DERIVED,
-        ),
-        number("time of the least [s]", 1.37, float(path.time[::10][k]), 0.011, DERIVED),
-    ]
+    yield number(
+        "condition of K, least and at the end",
+        (13.9, 91.0),
+        (conditions[k], conditions[-1]),
+        0.05,
+        DERIVED,
+    )
+    yield number("time of the least [s]", 1.37, float(path.time[::10][k]), 0.011, DERIVED)
     for state in ("minimal", "extended"):
         for dt, published, allowed in ((0.01, 2.25e-4, 1.5e-5), (0.001, 2.4e-8, 3e-9)):
             run = _run(DeNOC(state), dt, zoo=True)
-            cells.append(
-                number(
-                    f"DeNOC({state!r}), RK4 error at {dt} s [rad]",
-                    published,
-                    _error(run),
-                    allowed,
-                    DERIVED,
-                )
+            yield number(
+                f"DeNOC({state!r}), RK4 error at {dt} s [rad]",
+                published,
+                _error(run),
+                allowed,
+                DERIVED,
             )
     for tolerance, published in ((1e-3, 301), (1e-6, 319)):
         capped = adaptive_denoc(tolerance, 0.01)
@@ -173,28 +160,21 @@ def _denoc() -> CellTable:
         text = f"{capped.steps} steps, {len(capped.time)} points with a cap of 0.01 s; "
         text += f"{free_run.steps} steps without"
         if tolerance == 1e-3:
-            cells.append(
-                claim("steps, RelTol 1e-3", str(published), text, len(capped.time) == published)
-            )
+            yield claim("steps, RelTol 1e-3", str(published), text, len(capped.time) == published)
         else:
-            cells.append(shown("steps, RelTol 1e-6 (unexplained)", str(published), text))
+            yield shown("steps, RelTol 1e-6 (unexplained)", str(published), text)
     held = simulated(control_dt=0.01, dt=0.001)
-    cells += [
-        number(
-            "error at 3 s with torques held for 0.01 s [rad]",
-            0.585,
-            float(np.abs(driven_errors(held)[-1]).max()),
-            0.01,
-            DERIVED,
-        ),
-        lost("Figs. 4.12 to 4.14", "errors above; runs without feedback are not judged"),
-    ]
-    remarks = (
-        "301 is one point per 0.01 s and the start: a cap on the step, as a sampled torque input "
-        "makes it, explains it. 319 at the smaller tolerance stays unexplained.",
+    yield number(
+        "error at 3 s with torques held for 0.01 s [rad]",
+        0.585,
+        float(np.abs(driven_errors(held)[-1]).max()),
+        0.01,
+        DERIVED,
     )
-    return CellTable(
-        "section 4.3", "decoupled natural orthogonal complement", tuple(cells), remarks
+    yield lost("Figs. 4.12 to 4.14", "errors above; runs without feedback are not judged")
+    yield (
+        "301 is one point per 0.01 s and the start: a cap on the step, as a sampled torque input "
+        "makes it, explains it. 319 at the smaller tolerance stays unexplained."
     )
 
 
@@ -328,31 +308,20 @@ def _measures() -> dict[str, Measures]:
             0.0,
             adaptive_denoc(1e-6).evaluations,
         ),
-        "projection": (
-            None,
-            False,
-            ("-", "-", "18 states; nothing"),
-            0.0,
-            0,
-        ),
+        "projection": (None, False, ("-", "-", "18 states; nothing"), 0.0, 0),
     }
     found = {}
     for name, (method, zoo, words, decay, evaluations) in cases.items():
         run = _run(method, 0.001, zoo)
         found[name] = Measures(
-            *words,
-            _error(run),
-            _correction(method, zoo),
-            _time(method, zoo),
-            decay,
-            evaluations,
+            *words, _error(run), _correction(method, zoo), _time(method, zoo), decay, evaluations
         )
     return found
 
 
-def _table_5_1() -> CellTable:
+@cell_table("Table 5.1", "comparison of the methods, measured")
+def _table_5_1() -> Cells:
     rows = _measures()
-    cells: list[Cell] = []
     titles = (
         "modularity: values a part sends",
         "distribution: exchanges per RK4 step",
@@ -373,35 +342,32 @@ def _table_5_1() -> CellTable:
             str(m.evaluations) if m.evaluations else "-",
         )
         for title, word, text in zip(titles, PUBLISHED_WORDS[name], texts, strict=True):
-            cells.append(measured(f"{name}: {title}", word, text))
+            yield measured(f"{name}: {title}", word, text)
     soft = rows["penalty"]
     others = [rows[name] for name in ("Gaussian complement", "QR complement", "DeNOC")]
-    cells += [
-        claim(
-            "penalty is the stiffest",
-            "High against Low",
-            f"{soft.decay:.0f} against {max(m.decay for m in others):.0f} /s",
-            soft.decay > 100.0 * max(m.decay for m in others),
-        ),
-        claim(
-            "accuracy by torque corrections: penalty, complement, DeNOC",
-            "Med, Med, High",
-            ", ".join(f"{100.0 * m.correction:.2g} %" for m in (soft, others[0], others[2])),
-            soft.correction > 1e3 * max(m.correction for m in others),
-        ),
-        claim(
-            "penalty needs the most evaluations",
-            "Low against Med",
-            f"{soft.evaluations} against {max(m.evaluations for m in others)}",
-            soft.evaluations > 10 * max(m.evaluations for m in others),
-        ),
-    ]
-    remarks = (
+    yield claim(
+        "penalty is the stiffest",
+        "High against Low",
+        f"{soft.decay:.0f} against {max(m.decay for m in others):.0f} /s",
+        soft.decay > 100.0 * max(m.decay for m in others),
+    )
+    yield claim(
+        "accuracy by torque corrections: penalty, complement, DeNOC",
+        "Med, Med, High",
+        ", ".join(f"{100.0 * m.correction:.2g} %" for m in (soft, others[0], others[2])),
+        soft.correction > 1e3 * max(m.correction for m in others),
+    )
+    yield claim(
+        "penalty needs the most evaluations",
+        "Low against Med",
+        f"{soft.evaluations} against {max(m.evaluations for m in others)}",
+        soft.evaluations > 10 * max(m.evaluations for m in others),
+    )
+    yield (
         "Words are those of the source, columns put in order; the column of evaluation cost is "
         "garbled there. Complements are as accurate as DeNOC here: the source's had the errors of "
-        "its pose and of gamma (C6). Times are of this machine.",
+        "its pose and of gamma (C6). Times are of this machine."
     )
-    return CellTable("Table 5.1", "comparison of the methods, measured", tuple(cells), remarks)
 
 
 METHODS: Mapping[str, Callable[[], CellTable]] = {

@@ -8,21 +8,22 @@ import numpy as np
 
 from tiburon.arrays import Array
 from tiburon.formats.load import load
-from tiburon.functions.closed_loops import (
-    constraint_residual,
-    loop_dynamics,
-    loop_inverse_dynamics,
-)
+from tiburon.functions.closed_loops import constraint_residual, loop_dynamics, loop_inverse_dynamics
 from tiburon.functions.dynamics import forward_dynamics
 from tiburon.functions.kinematics import kinetic_energy, potential_energy
 from tiburon.reproduce import khan_equations
-from tiburon.reproduce.cells import DERIVED, Cell, CellTable, claim, lost, number, shown
-from tiburon.reproduce.khan_complements import (
-    basis_jumps,
-    frozen,
-    pivot_switches,
-    singular_triples,
+from tiburon.reproduce.cells import (
+    DERIVED,
+    Cell,
+    Cells,
+    CellTable,
+    cell_table,
+    claim,
+    lost,
+    number,
+    shown,
 )
+from tiburon.reproduce.khan_complements import basis_jumps, frozen, pivot_switches, singular_triples
 from tiburon.reproduce.khan_mechanism import (
     ACTUATED,
     driven_angles,
@@ -113,7 +114,8 @@ SINGULAR_TIMES = (1.87, 1.72, 1.69, 1.68)
 # -- the mechanism and its equations ---------------------------------------------------------------
 
 
-def _data() -> CellTable:
+@cell_table("section 4.0.2, table 4.1", "data and initial pose")
+def _data() -> Cells:
     q = printed_start()
     c = constraint_residual(mechanism(), from_absolute(q)).reshape(3, 2)
     # pivots that close the printed pose exactly are those of the model shifted by the residual
@@ -123,39 +125,37 @@ def _data() -> CellTable:
     angles = [found[2 * k + 1] - found[2 * k] for k in range(3)]
     pose = [*angles, found[7], found[8], found[6]]
     refined = (-0.8650718732, -2.1020965640, -0.9758722926, 0.7277520805, 0.2327111647)
-    cells = (
-        claim(
-            "side of the base triangle l_0 [m]",
-            "not printed",
-            ", ".join(f"{side:.4f}" for side in sides),
-            max(abs(side - 1.0) for side in sides) < 1e-3,
-            DERIVED,
-            corrected="1.0",
-            reason="the printed pose closes to its rounding if l_0 = 1.0 m and theta_4 to theta_6 "
-            "are relative",
-        ),
-        number("largest residual of the printed pose [m]", 4.0e-4, np.abs(c).max(), 5e-6, DERIVED),
-        number(
-            "theta_4..6 [rad], x_7, y_7 [m], theta_7 [rad]",
-            (-0.865, -2.102, -0.976, 0.728, 0.233, 3.916),
-            pose,
-            1e-9,
-            corrected=(*refined, 3.9155292202),
-            reason="the printed pose is rounded to 1e-3, and its loops are open",
-        ),
-        number(
-            "moments of uniform rods m l^2 / 12 [kg m^2]",
-            (0.04, 0.12),
-            (3.0 * 0.4**2 / 12.0, 4.0 * 0.6**2 / 12.0),
-            1e-15,
-        ),
-        lost("mass centers of the links", "l/2, as uniform rods have them"),
-        lost("g [m/s^2]", "9.81"),
+    yield claim(
+        "side of the base triangle l_0 [m]",
+        "not printed",
+        ", ".join(f"{side:.4f}" for side in sides),
+        max(abs(side - 1.0) for side in sides) < 1e-3,
+        DERIVED,
+        corrected="1.0",
+        reason="the printed pose closes to its rounding if l_0 = 1.0 m and theta_4 to theta_6 "
+        "are relative",
     )
-    return CellTable("section 4.0.2, table 4.1", "data and initial pose", cells)
+    yield number("largest residual of the printed pose [m]", 4.0e-4, np.abs(c).max(), 5e-6, DERIVED)
+    yield number(
+        "theta_4..6 [rad], x_7, y_7 [m], theta_7 [rad]",
+        (-0.865, -2.102, -0.976, 0.728, 0.233, 3.916),
+        pose,
+        1e-9,
+        corrected=(*refined, 3.9155292202),
+        reason="the printed pose is rounded to 1e-3, and its loops are open",
+    )
+    yield number(
+        "moments of uniform rods m l^2 / 12 [kg m^2]",
+        (0.04, 0.12),
+        (3.0 * 0.4**2 / 12.0, 4.0 * 0.6**2 / 12.0),
+        1e-15,
+    )
+    yield lost("mass centers of the links", "l/2, as uniform rods have them")
+    yield lost("g [m/s^2]", "9.81")
 
 
-def _equations() -> CellTable:
+@cell_table("chapter 2", "equations of dyads, platform and closures, kicked state")
+def _equations() -> Cells:
     """Chapter 2 in a kicked state: printed and corrected formulas beside the library."""
     rng = np.random.default_rng(2)
     q = home() + 0.3 * rng.standard_normal(9)
@@ -166,51 +166,48 @@ def _equations() -> CellTable:
     th, thd = q[:2], v[:2]
     printed = khan_equations.dyad_inertia(th, printed=True)
     right = khan_equations.dyad_inertia(th)
-    cells = (
-        number(
-            "(2.1) last entry of the dyad's inertia [kg m^2]",
-            printed[1, 1],
-            ours.H[1, 1],
-            1e-12,
-            corrected=right[1, 1],
-            reason="C1: m_2 c_2^2, not m_1 c_2^2",
-        ),
-        number(
-            "(2.1) bias of a dyad [N m]",
-            khan_equations.dyad_bias(th, thd, printed=True),
-            ours.C[:2],
-            1e-11,
-            corrected=khan_equations.dyad_bias(th, thd),
-            reason="C2: gravity along -y enters the left side with a plus",
-        ),
-        number(
-            "(2.2) wrench on the platform [N m, N, N]",
-            khan_equations.platform_wrench(0.0, (0.0, 0.0), printed=True),
-            -ours.C[6:],
-            1e-11,
-            corrected=khan_equations.platform_wrench(0.0, (0.0, 0.0)),
-            reason="C3: the moment comes first, and gravity acts",
-        ),
-        claim(
-            "(2.5) inertia and bias of all parts",
-            "9 x 9, 9",
-            f"largest difference {_apart((H, ours.H), (b, ours.C)):.1e}",
-            _apart((H, ours.H), (b, ours.C)) < 1e-11,
-        ),
-        claim(
-            "(2.3), (2.6) c and A",
-            "6, 6 x 9",
-            f"largest difference {_apart((c, ours.c), (A, ours.A)):.1e}",
-            _apart((c, ours.c), (A, ours.A)) < 1e-14,
-        ),
-        claim(
-            "(2.8) columns of A of a leg are zero but for its own two rows",
-            "yes",
-            "yes" if not ours.A[2:6, :2].any() else "no",
-            not ours.A[2:6, :2].any(),
-        ),
+    yield number(
+        "(2.1) last entry of the dyad's inertia [kg m^2]",
+        printed[1, 1],
+        ours.H[1, 1],
+        1e-12,
+        corrected=right[1, 1],
+        reason="C1: m_2 c_2^2, not m_1 c_2^2",
     )
-    return CellTable("chapter 2", "equations of dyads, platform and closures, kicked state", cells)
+    yield number(
+        "(2.1) bias of a dyad [N m]",
+        khan_equations.dyad_bias(th, thd, printed=True),
+        ours.C[:2],
+        1e-11,
+        corrected=khan_equations.dyad_bias(th, thd),
+        reason="C2: gravity along -y enters the left side with a plus",
+    )
+    yield number(
+        "(2.2) wrench on the platform [N m, N, N]",
+        khan_equations.platform_wrench(0.0, (0.0, 0.0), printed=True),
+        -ours.C[6:],
+        1e-11,
+        corrected=khan_equations.platform_wrench(0.0, (0.0, 0.0)),
+        reason="C3: the moment comes first, and gravity acts",
+    )
+    yield claim(
+        "(2.5) inertia and bias of all parts",
+        "9 x 9, 9",
+        f"largest difference {_apart((H, ours.H), (b, ours.C)):.1e}",
+        _apart((H, ours.H), (b, ours.C)) < 1e-11,
+    )
+    yield claim(
+        "(2.3), (2.6) c and A",
+        "6, 6 x 9",
+        f"largest difference {_apart((c, ours.c), (A, ours.A)):.1e}",
+        _apart((c, ours.c), (A, ours.A)) < 1e-14,
+    )
+    yield claim(
+        "(2.8) columns of A of a leg are zero but for its own two rows",
+        "yes",
+        "yes" if not ours.A[2:6, :2].any() else "no",
+        not ours.A[2:6, :2].any(),
+    )
 
 
 def _apart(*pairs: tuple[Array, Array]) -> float:
@@ -220,42 +217,39 @@ def _apart(*pairs: tuple[Array, Array]) -> float:
 # -- inverse dynamics and free fall ----------------------------------------------------------------
 
 
-def _torques() -> CellTable:
+@cell_table("section 4.0.3", "inverse dynamics of the prescribed motion")
+def _torques() -> Cells:
     at = motion(TIMES)
     robot = load("planar_3rrr")
     places = [robot.v_names.index(f"theta_{k}") for k in (1, 2, 3)]
     by_zoo = np.asarray(loop_inverse_dynamics(robot, *zoo_motion(at)).tau)[:, places]
     by_cut = torques(at)
-    cells: list[Cell] = []
     for k, time in enumerate(TIMES):
-        cells.append(number(f"torques at {time} s [N m]", TORQUES[k], by_zoo[k], 1e-9, DERIVED))
+        yield number(f"torques at {time} s [N m]", TORQUES[k], by_zoo[k], 1e-9, DERIVED)
         pose = at.q[k, 6:]
-        cells.append(number(f"phi, x, y at {time} s [rad, m]", POSES[k], pose, 1e-9, DERIVED))
+        yield number(f"phi, x, y at {time} s [rad, m]", POSES[k], pose, 1e-9, DERIVED)
     fine = prescribed()
     tau = torques(fine)
     least, most = tau.min(axis=0), tau.max(axis=0)
     when = [float(fine.time[int(f(tau[:, 0]))]) for f in (np.argmin, np.argmax)]
-    cells += [
-        number("range of tau_1 [N m]", (-26.2388, -1.2967), (least[0], most[0]), 5e-5, DERIVED),
-        number("its times [s]", (2.13, 0.188), when, 5e-3, DERIVED),
-        number("range of tau_2 [N m]", (-20.7072, -12.5447), (least[1], most[1]), 5e-5, DERIVED),
-        number("range of tau_3 [N m]", (44.2762, 60.5184), (least[2], most[2]), 5e-5, DERIVED),
-        claim(
-            "two models, seven and nine coordinates",
-            "one motion",
-            f"torques differ by {np.abs(by_zoo - by_cut).max():.1e} N m",
-            bool(np.abs(by_zoo - by_cut).max() < 1e-10),
-            DERIVED,
-        ),
-        lost("Fig. 4.2, driving torques", "the curves of the page"),
-    ]
-    return CellTable("section 4.0.3", "inverse dynamics of the prescribed motion", tuple(cells))
+    yield number("range of tau_1 [N m]", (-26.2388, -1.2967), (least[0], most[0]), 5e-5, DERIVED)
+    yield number("its times [s]", (2.13, 0.188), when, 5e-3, DERIVED)
+    yield number("range of tau_2 [N m]", (-20.7072, -12.5447), (least[1], most[1]), 5e-5, DERIVED)
+    yield number("range of tau_3 [N m]", (44.2762, 60.5184), (least[2], most[2]), 5e-5, DERIVED)
+    yield claim(
+        "two models, seven and nine coordinates",
+        "one motion",
+        f"torques differ by {np.abs(by_zoo - by_cut).max():.1e} N m",
+        bool(np.abs(by_zoo - by_cut).max() < 1e-10),
+        DERIVED,
+    )
+    yield lost("Fig. 4.2, driving torques", "the curves of the page")
 
 
-def _inertia() -> CellTable:
+@cell_table("section 3.3", "inertia and conditioning along the motion")
+def _inertia() -> Cells:
     robot = load("planar_3rrr")
     places = [robot.v_names.index(f"theta_{k}") for k in (1, 2, 3)]
-    cells: list[Cell] = []
     for time, entries in INERTIAS.items():
         q = zoo_motion(motion([0.0, time] if time else [0.0]))[0][-1]
         rest = np.zeros(robot.nv)
@@ -265,9 +259,7 @@ def _inertia() -> CellTable:
         ]
         found = np.linalg.inv(np.array(columns).T)
         upper = found[np.triu_indices(3)]
-        cells.append(
-            number(f"generalized inertia at {time} s [kg m^2]", entries, upper, 1e-9, DERIVED)
-        )
+        yield number(f"generalized inertia at {time} s [kg m^2]", entries, upper, 1e-9, DERIVED)
     path = prescribed()
     dependent = [k for k in range(9) if k not in ACTUATED]
     conditions = np.array([
@@ -276,21 +268,19 @@ def _inertia() -> CellTable:
     ends = conditions[0], conditions.min(), conditions[-1]
     when = float(path.time[::10][int(np.argmin(conditions))])
     across = eigenvalues_across()
-    cells += [
-        number("condition of A_d: start, least, end", (7.16, 5.57, 15.35), ends, 5e-3, DERIVED),
-        number("time of the least [s]", 1.43, when, 0.011, DERIVED),
-        number(
-            "eigenvalues of A H^-1 A^T at the start [1/kg]",
-            (0.2419, 0.3479, 0.6034, 0.9744, 1.0428, 2.3103),
-            across,
-            5e-5,
-            DERIVED,
-        ),
-    ]
-    return CellTable("section 3.3", "inertia and conditioning along the motion", tuple(cells))
+    yield number("condition of A_d: start, least, end", (7.16, 5.57, 15.35), ends, 5e-3, DERIVED)
+    yield number("time of the least [s]", 1.43, when, 0.011, DERIVED)
+    yield number(
+        "eigenvalues of A H^-1 A^T at the start [1/kg]",
+        (0.2419, 0.3479, 0.6034, 0.9744, 1.0428, 2.3103),
+        across,
+        5e-5,
+        DERIVED,
+    )
 
 
-def _drop() -> CellTable:
+@cell_table("drop", "released from rest in the initial pose, without torques")
+def _drop() -> Cells:
     model, q = mechanism(), from_absolute(home())
     rest = np.zeros(9)
     vd = to_absolute(loop_dynamics(model, q, rest, rest).acceleration)
@@ -305,23 +295,20 @@ def _drop() -> CellTable:
     places = [robot.v_names.index(f"theta_{k}") for k in (1, 2, 3)]
     still = np.zeros(robot.nv)
     by_zoo = forward_dynamics(robot, robot.poses["home"], still, still)[places]
-    cells = (
-        number("actuated accelerations [rad/s^2]", DROP, vd[list(ACTUATED)], 1e-9, DERIVED),
-        number("the same of planar_3rrr", DROP, by_zoo, 1e-9, DERIVED),
-        number("platform phi, x, y [rad/s^2, m/s^2]", DROP_PLATFORM, vd[6:], 1e-9, DERIVED),
-        number(
-            "theta_1..3, phi, x, y after 0.1 s", DROPPED, end[[*ACTUATED, 6, 7, 8]], 1e-10, DERIVED
-        ),
-        number("energy [J]", ENERGY, energies[0], 1e-10, DERIVED),
-        claim(
-            "its drift in 0.1 s [J]",
-            "3e-13",
-            f"{np.ptp(energies):.1e}",
-            bool(np.ptp(energies) < 1e-11),
-            DERIVED,
-        ),
+    yield number("actuated accelerations [rad/s^2]", DROP, vd[list(ACTUATED)], 1e-9, DERIVED)
+    yield number("the same of planar_3rrr", DROP, by_zoo, 1e-9, DERIVED)
+    yield number("platform phi, x, y [rad/s^2, m/s^2]", DROP_PLATFORM, vd[6:], 1e-9, DERIVED)
+    yield number(
+        "theta_1..3, phi, x, y after 0.1 s", DROPPED, end[[*ACTUATED, 6, 7, 8]], 1e-10, DERIVED
     )
-    return CellTable("drop", "released from rest in the initial pose, without torques", cells)
+    yield number("energy [J]", ENERGY, energies[0], 1e-10, DERIVED)
+    yield claim(
+        "its drift in 0.1 s [J]",
+        "3e-13",
+        f"{np.ptp(energies):.1e}",
+        bool(np.ptp(energies) < 1e-11),
+        DERIVED,
+    )
 
 
 # -- method I --------------------------------------------------------------------------------------
@@ -330,40 +317,30 @@ FAILS = {0.01: (1e4, 1e5, 1e6), 0.001: (1e6,)}
 """Stiffnesses with which runs fail, by step (L1187)."""
 
 
-def _penalty() -> CellTable:
-    cells: list[Cell] = []
+@cell_table("section 4.1", "penalty formulation, d = 2 sqrt(k)")
+def _penalty() -> Cells:
     for dt, failing in FAILS.items():
         for method in EXPLICIT:
             outcomes = [penalty_run(k, dt, method).outcome for k in STIFFNESSES]
             failed = tuple(
                 k for k, end in zip(STIFFNESSES, outcomes, strict=True) if end.status == "diverged"
             )
-            cells.append(_failing(dt, method, failing, failed))
+            yield _failing(dt, method, failing, failed)
     for tolerance in (1e-3, 1e-6):
         counts = [adaptive_penalty(k, tolerance).evaluations for k in STIFFNESSES]
-        cells.append(
-            claim(
-                f"RelTol {tolerance:.0e}: evaluations grow with k = 1e3, .., 1e6",
-                "yes; counts lost (Fig. 4.3e, 4.4e)",
-                ", ".join(map(str, counts)),
-                all(a < b for a, b in pairwise(counts)),
-            )
+        yield claim(
+            f"RelTol {tolerance:.0e}: evaluations grow with k = 1e3, .., 1e6",
+            "yes; counts lost (Fig. 4.3e, 4.4e)",
+            ", ".join(map(str, counts)),
+            all(a < b for a, b in pairwise(counts)),
         )
     rates = ", ".join(f"{stiff_rate(k):.0f}" for k in STIFFNESSES)
-    cells += [
-        claim(
-            "fastest decay for k = 1e3, .., 1e6 [1/s]",
-            "stiff (L1209)",
-            rates,
-            stiff_rate(1e6) > 4e3,
-        ),
-        lost("Figs. 4.3 to 4.6, joint-angle errors", "the curves of the page, not judged"),
-    ]
-    remarks = (
-        "The error test is that of the source, e <= max(RelTol |x|, AbsTol), with AbsTol = RelTol.",
-        "Errors without feedback are not judged: the motion is unstable, see growth.",
+    yield claim(
+        "fastest decay for k = 1e3, .., 1e6 [1/s]", "stiff (L1209)", rates, stiff_rate(1e6) > 4e3
     )
-    return CellTable("section 4.1", "penalty formulation, d = 2 sqrt(k)", tuple(cells), remarks)
+    yield lost("Figs. 4.3 to 4.6, joint-angle errors", "the curves of the page, not judged")
+    yield "The error test is that of the source: e <= max(RelTol |x|, AbsTol), AbsTol = RelTol."
+    yield "Errors without feedback are not judged: the motion is unstable, see growth."
 
 
 def _failing(dt: float, method: str, failing: tuple[float, ...], failed: tuple[float, ...]) -> Cell:
@@ -392,7 +369,8 @@ def _listed(values: tuple[float, ...]) -> str:
 # -- method II -------------------------------------------------------------------------------------
 
 
-def _complement() -> CellTable:
+@cell_table("section 4.2", "orthogonal complements of the loop closures")
+def _complement() -> Cells:
     path = prescribed()
     jumps = basis_jumps(path)
     counts = [adaptive_embedding(sigma, 1e-6).evaluations for sigma in SIGMAS]
@@ -412,77 +390,74 @@ def _complement() -> CellTable:
     lives = [embedded_run("mixed", sigma, 0.01).time[-1] for sigma in SIGMAS]
     wild = adaptive_yun_sarkar()
     tame = adaptive_embedding(10.0, 1e-3).evaluations
-    cells = (
-        number("B1: samples of 3000 at which the basis jumps by > 0.1", 2977, jumps, 60, DERIVED),
-        claim(
-            "B1: evaluations for 3 s, RelTol 1e-3",
-            "166132",
-            f"{wild.evaluations}, {wild.rejected} steps rejected; {tame} with the consistent form",
-            wild.outcome == "finished" and wild.evaluations > 50 * tame,
-        ),
-        claim(
-            "B2: evaluations rise with sigma = 10, .., 40, RelTol 1e-6",
-            "yes; counts lost (Fig. 4.9e)",
-            ", ".join(map(str, counts)),
-            all(a < b for a, b in pairwise(counts)) and counts[-1] < 2000,
-        ),
-        number(
-            "B2: from the printed pose A_d is singular at [s], sigma = 10, .., 40",
-            SINGULAR_TIMES,
-            [math.nan if t is None else t for t in broken],
-            0.0051,
-            DERIVED,
-        ),
-        claim(
-            "B2: steps of 0.01 s",
-            '"the model broke" in every case (L1256)',
-            f"RK4 error {errors['gauss', 0.01]:.1e} rad, no singularity",
-            bool(abs(errors["gauss", 0.01] - 2.2e-4) < 0.1e-4),
-            corrected="2.2e-4 rad from the closed pose",
-            reason="either the rounded pose or gamma with the pseudo-inverse (C6) breaks it",
-        ),
-        claim(
-            "B2: with gamma of the pseudo-inverse (C6), lives until [s]",
-            "1.96 to 1.99",
-            ", ".join(f"{t:.2f}" for t in lives),
-            all(1.9 < t < 2.1 for t in lives),
-            DERIVED,
-        ),
-        number("B2: RK4 error at 0.01 s [rad]", 2.2e-4, errors["gauss", 0.01], 0.1e-4, DERIVED),
-        number("B2: RK4 error at 0.001 s [rad]", 2.4e-8, errors["gauss", 0.001], 3e-9, DERIVED),
-        number("B3: frozen basis, 0.01 s [rad]", 2.3e-4, errors["frozen", 0.01], 0.1e-4, DERIVED),
-        number("B3: frozen basis, 0.001 s [rad]", 2.4e-8, errors["frozen", 0.001], 3e-9, DERIVED),
-        number(
-            "B3: condition of [A; N^T], start and most",
-            (5.2, 8.5),
-            (conditions[0], max(conditions)),
-            0.05,
-            DERIVED,
-        ),
-        claim(
-            "B4: coordinates that total pivoting leaves",
-            "theta_1 theta_2 theta_3, then theta_2 theta_3 phi",
-            ", then ".join(chosen),
-            chosen == ["theta_1 theta_2 theta_3", "theta_2 theta_3 phi"],
-            DERIVED,
-        ),
-        number("B4: time of the switch [s]", 2.293, switches[-1][0], 1.1e-3, DERIVED),
-        number("B4: triples of 84 that become singular", 27, len(triples), 0, DERIVED),
-        claim(
-            "C6: smooth orthonormal basis with the printed gamma, 1 ms [rad]",
-            "right for any S (2.22)",
-            f"{smooth:.2g}",
-            smooth > 0.1,
-            corrected="0.2 to 4",
-            reason="gamma = A^+ (...) qd needs S^T Sd = 0",
-        ),
-        lost("Figs. 4.8 to 4.10, joint-angle errors", "the curves of the page, not judged"),
+    yield number("B1: samples of 3000 at which the basis jumps by > 0.1", 2977, jumps, 60, DERIVED)
+    yield claim(
+        "B1: evaluations for 3 s, RelTol 1e-3",
+        "166132",
+        f"{wild.evaluations}, {wild.rejected} steps rejected; {tame} with the consistent form",
+        wild.outcome == "finished" and wild.evaluations > 50 * tame,
     )
-    remarks = (
+    yield claim(
+        "B2: evaluations rise with sigma = 10, .., 40, RelTol 1e-6",
+        "yes; counts lost (Fig. 4.9e)",
+        ", ".join(map(str, counts)),
+        all(a < b for a, b in pairwise(counts)) and counts[-1] < 2000,
+    )
+    yield number(
+        "B2: from the printed pose A_d is singular at [s], sigma = 10, .., 40",
+        SINGULAR_TIMES,
+        [math.nan if t is None else t for t in broken],
+        0.0051,
+        DERIVED,
+    )
+    yield claim(
+        "B2: steps of 0.01 s",
+        '"the model broke" in every case (L1256)',
+        f"RK4 error {errors['gauss', 0.01]:.1e} rad, no singularity",
+        bool(abs(errors["gauss", 0.01] - 2.2e-4) < 0.1e-4),
+        corrected="2.2e-4 rad from the closed pose",
+        reason="either the rounded pose or gamma with the pseudo-inverse (C6) breaks it",
+    )
+    yield claim(
+        "B2: with gamma of the pseudo-inverse (C6), lives until [s]",
+        "1.96 to 1.99",
+        ", ".join(f"{t:.2f}" for t in lives),
+        all(1.9 < t < 2.1 for t in lives),
+        DERIVED,
+    )
+    yield number("B2: RK4 error at 0.01 s [rad]", 2.2e-4, errors["gauss", 0.01], 0.1e-4, DERIVED)
+    yield number("B2: RK4 error at 0.001 s [rad]", 2.4e-8, errors["gauss", 0.001], 3e-9, DERIVED)
+    yield number("B3: frozen basis, 0.01 s [rad]", 2.3e-4, errors["frozen", 0.01], 0.1e-4, DERIVED)
+    yield number("B3: frozen basis, 0.001 s [rad]", 2.4e-8, errors["frozen", 0.001], 3e-9, DERIVED)
+    yield number(
+        "B3: condition of [A; N^T], start and most",
+        (5.2, 8.5),
+        (conditions[0], max(conditions)),
+        0.05,
+        DERIVED,
+    )
+    yield claim(
+        "B4: coordinates that total pivoting leaves",
+        "theta_1 theta_2 theta_3, then theta_2 theta_3 phi",
+        ", then ".join(chosen),
+        chosen == ["theta_1 theta_2 theta_3", "theta_2 theta_3 phi"],
+        DERIVED,
+    )
+    yield number("B4: time of the switch [s]", 2.293, switches[-1][0], 1.1e-3, DERIVED)
+    yield number("B4: triples of 84 that become singular", 27, len(triples), 0, DERIVED)
+    yield claim(
+        "C6: smooth orthonormal basis with the printed gamma, 1 ms [rad]",
+        "right for any S (2.22)",
+        f"{smooth:.2g}",
+        smooth > 0.1,
+        corrected="0.2 to 4",
+        reason="gamma = A^+ (...) qd needs S^T Sd = 0",
+    )
+    yield lost("Figs. 4.8 to 4.10, joint-angle errors", "the curves of the page, not judged")
+    yield (
         "Errors at 0.001 s are judged to 3e-9 rad: rounding of the torques, 1e-13 N m, becomes "
-        "that much in 3 s.",
+        "that much in 3 s."
     )
-    return CellTable("section 4.2", "orthogonal complements of the loop closures", cells, remarks)
 
 
 def _largest_error(run: object) -> float:
@@ -493,7 +468,8 @@ def _largest_error(run: object) -> float:
 # -- feedback and stability ------------------------------------------------------------------------
 
 
-def _growth() -> CellTable:
+@cell_table("stability", "small errors grow along the prescribed motion")
+def _growth() -> Cells:
     time, apart = growth()
     fit = slice(len(time) // 3, None)
     rate = float(np.polyfit(time[fit], np.log(apart[fit]), 1)[0])
@@ -501,28 +477,26 @@ def _growth() -> CellTable:
     error = float(np.abs(joint_errors(np.asarray(run.time), run.q)).max())
     coarse = simulated(dt=0.01)
     rough = float(np.abs(joint_errors(np.asarray(coarse.time), coarse.q)).max())
-    cells = (
-        number("angle after 3 s from 1e-6 rad/s [rad]", 0.035, apart[-1], 0.0005, DERIVED),
-        claim(
-            "growth",
-            '"zero eigenvalue instability" (L1286)',
-            f"exponential, {rate:.2f} /s over the last 2 s",
-            rate > 1.0,
-            corrected="exponential",
-            reason="a zero eigenvalue would let errors grow linearly",
-        ),
-        claim(
-            "projection, RK4: error at 0.01 and 0.001 s [rad]",
-            "-",
-            f"{rough:.1e}, {error:.1e}",
-            error < 1e-7,
-            DERIVED,
-        ),
+    yield number("angle after 3 s from 1e-6 rad/s [rad]", 0.035, apart[-1], 0.0005, DERIVED)
+    yield claim(
+        "growth",
+        '"zero eigenvalue instability" (L1286)',
+        f"exponential, {rate:.2f} /s over the last 2 s",
+        rate > 1.0,
+        corrected="exponential",
+        reason="a zero eigenvalue would let errors grow linearly",
     )
-    return CellTable("stability", "small errors grow along the prescribed motion", cells)
+    yield claim(
+        "projection, RK4: error at 0.01 and 0.001 s [rad]",
+        "-",
+        f"{rough:.1e}, {error:.1e}",
+        error < 1e-7,
+        DERIVED,
+    )
 
 
-def _feedback() -> CellTable:
+@cell_table("sections 4.1 to 4.3", "torque corrections under feedback")
+def _feedback() -> Cells:
     soft = penalty_run(1e5, 0.001, "rk4", GAINS)
     names = [mechanism().v_names.index(f"theta_1_{k}") for k in (1, 2, 3)]
     rows = {
@@ -537,7 +511,6 @@ def _feedback() -> CellTable:
     rows["projection"] = feedback_of(
         np.asarray(projected.time), projected.q[:, names], projected.v[:, names]
     )
-    cells: list[Cell] = []
     published = {
         "penalty, k = 1e5": "within 15 %",
         "Gaussian with the printed gamma": "within 15 %",
@@ -546,27 +519,22 @@ def _feedback() -> CellTable:
     }
     for title, found in rows.items():
         percent = ", ".join(f"{100.0 * x:.2g}" for x in found.correction)
-        cells.append(
-            shown(
-                f"{title}: largest correction of tau_1..3 [%]",
-                published[title],
-                f"{percent}; error {found.error:.1e} rad",
-            )
+        yield shown(
+            f"{title}: largest correction of tau_1..3 [%]",
+            published[title],
+            f"{percent}; error {found.error:.1e} rad",
         )
     order = [float(found.correction.max()) for found in rows.values()]
-    cells += [
-        claim(
-            "order of the corrections",
-            "penalty >= complement > exact constraints",
-            " > ".join(f"{100.0 * x:.2g} %" for x in order),
-            order[0] > order[1] > max(order[2:]),
-        ),
-        lost(
-            "gains and structure of the controller",
-            f"PD at the motors, {GAINS[0]:g} N m/rad and {GAINS[1]:g} N m s/rad",
-        ),
-    ]
-    return CellTable("sections 4.1 to 4.3", "torque corrections under feedback", tuple(cells))
+    yield claim(
+        "order of the corrections",
+        "penalty >= complement > exact constraints",
+        " > ".join(f"{100.0 * x:.2g} %" for x in order),
+        order[0] > order[1] > max(order[2:]),
+    )
+    yield lost(
+        "gains and structure of the controller",
+        f"PD at the motors, {GAINS[0]:g} N m/rad and {GAINS[1]:g} N m s/rad",
+    )
 
 
 def _rates(kind: str, x: Array) -> Array:

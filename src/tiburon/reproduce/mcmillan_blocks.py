@@ -15,7 +15,7 @@ from tiburon.functions.compilation import compile
 from tiburon.functions.dynamics import forward_dynamics
 from tiburon.operating_system import cpu_count
 from tiburon.parallel.blocks import BlockTasks
-from tiburon.reproduce.cells import DERIVED, Cell, CellTable, claim, lost, measured, shown, timing
+from tiburon.reproduce.cells import DERIVED, Cells, cell_table, claim, lost, measured, shown, timing
 from tiburon.reproduce.mcmillan_lift import BLOCKS, four_pumas, lift_run
 from tiburon.trace.array import as_traced
 from tiburon.trace.regions import function
@@ -63,36 +63,25 @@ def _start() -> tuple[Any, Any, Any]:
     return np.array(model.poses["home"]), np.zeros(model.nv), 0.1 * rng.standard_normal(model.nv)
 
 
-def _table_3() -> CellTable:
-    model, cells = four_pumas(), []
+@cell_table("table 3", "synchronizations and reference solutions")
+def _table_3() -> Cells:
+    model = four_pumas()
     bits: dict[int, set[bytes]] = {}
     for processors, m, p, block, *published in TABLE_3:
         run = BlockTasks(model, block, chains=m, points=p).run(*_start(), 1e-3, 2)
         bits.setdefault(block, set()).add(run.q.tobytes() + run.v.tobytes())
         per_block = [int(x) for x in run.counts]
         ours = [*per_block, *(x * 4 // block for x in per_block)]
-        cells.append(
-            claim(
-                f"{processors} tasks, {m} x {p}, B = {block}: sync and RMA per block, per 4 points",
-                ", ".join(map(str, published)),
-                ", ".join(map(str, ours)),
-                ours == published,
-            )
+        yield claim(
+            f"{processors} tasks, {m} x {p}, B = {block}: sync and RMA per block, per 4 points",
+            ", ".join(map(str, published)),
+            ", ".join(map(str, ours)),
+            ours == published,
         )
     same = all(len(found) == 1 for found in bits.values())
-    cells.append(
-        claim(
-            "results do not depend on the partition",
-            "assumed",
-            "same bits" if same else "bits differ",
-            same,
-            DERIVED,
-        )
-    )
-    remarks = (
-        "Cells that the scan dropped follow from sync = 2[m~ > 1] + 3[p~ > 1], RMA = 2B/p~.",
-    )
-    return CellTable("table 3", "synchronizations and reference solutions", tuple(cells), remarks)
+    text = "same bits" if same else "bits differ"
+    yield claim("results do not depend on the partition", "assumed", text, same, DERIVED)
+    yield "Cells that the scan dropped follow from sync = 2[m~ > 1] + 3[p~ > 1], RMA = 2B/p~."
 
 
 @cache
@@ -159,58 +148,49 @@ def _sixteen_workers() -> str:
     return f"{best[0] / best[1]:.2f} in {tasks} threads"
 
 
-def _table_4() -> CellTable:
-    cells: list[Cell] = []
+@cell_table("table 4", "speed of tasks")
+def _table_4() -> Cells:
     for (m, p), published in TABLE_4.items():
         name = f"S_p of B4PC5, {m} x {p}"
         if m == 1:
-            cells.append(
-                timing(f"{name}: {p} points in lanes of one core", published, speedup_of_lanes(p))
-            )
+            yield timing(f"{name}: {p} points in lanes of one core", published, speedup_of_lanes(p))
         else:
-            cells.append(measured(name, f"{published}", "same bits and counts; no time"))
-    cells.append(measured("S_p of B4PC5, 4 x 4", "for 16 processors, not run", _sixteen_workers()))
-    remarks = (
+            yield measured(name, f"{published}", "same bits and counts; no time")
+    yield measured("S_p of B4PC5, 4 x 4", "for 16 processors, not run", _sixteen_workers())
+    yield (
         "Ours: evaluations of four points in lanes against one after another, processor time, same "
         "bits. One evaluation computes its four arms in lanes already, m~ = 4 of one core, so that "
         "points side by side gain little; beside scalar code a block is 2.6 times as fast "
         "(`tiburon bench lanes`). Tasks in threads have the counts of table 3; Python starts their "
         "kernels, so that "
-        "their times say nothing about the machine.",
+        "their times say nothing about the machine."
     )
-    return CellTable("table 4", "speed of tasks", tuple(cells), remarks)
 
 
-def _table_5() -> CellTable:
-    cells: list[Cell] = []
+@cell_table("table 5", "serial efficiency of blocks at 1e-6 m")
+def _table_5() -> Cells:
     for block, (seconds, published) in TABLE_5.items():
         run = lift_run(BLOCKS[block], STEPS[-1])
-        cells += [
-            shown(f"S_a, B = {block}", f"{published}", f"{efficiency(block):.3f}"),
-            timing(
-                f"serial time of 1 s, B = {block}: theirs at 1e-6 m, ours at 10 ms [s]",
-                seconds,
-                run.wall_time,
-            ),
-        ]
-    cells.append(lost("start-up, first step, arms, grips and torques", "Dormand-Prince, the zoo's"))
-    return CellTable("table 5", "serial efficiency of blocks at 1e-6 m", tuple(cells))
+        yield shown(f"S_a, B = {block}", f"{published}", f"{efficiency(block):.3f}")
+        yield timing(
+            f"serial time of 1 s, B = {block}: theirs at 1e-6 m, ours at 10 ms [s]",
+            seconds,
+            run.wall_time,
+        )
+    yield lost("start-up, first step, arms, grips and torques", "Dormand-Prince, the zoo's")
 
 
-def _table_6() -> CellTable:
-    cells: list[Cell] = []
+@cell_table("table 6", "total speed at 1e-6 m")
+def _table_6() -> Cells:
     for (m, p, block), (speed, total) in TABLE_6.items():
         S_a = TABLE_5[block][1]
         good = abs(speed * S_a - total) <= 0.006
         name = f"{m} x {p}, B = {block}"
-        cells.append(
-            claim(f"S_T = S_p S_a, {name}", f"{total}", f"{speed * S_a:.2f}", good, DERIVED)
-        )
+        yield claim(f"S_T = S_p S_a, {name}", f"{total}", f"{speed * S_a:.2f}", good, DERIVED)
         if m == 1:
             ours = speedup_of_lanes(p) * efficiency(block)
-            cells.append(timing(f"S_T, {name}: points in lanes of one core", total, ours))
-    remarks = ("Rows are scrambled in the scan; T_serial/T = S_p and S_T = S_p S_a place them.",)
-    return CellTable("table 6", "total speed at 1e-6 m", tuple(cells), remarks)
+            yield timing(f"S_T, {name}: points in lanes of one core", total, ours)
+    yield "Rows are scrambled in the scan; T_serial/T = S_p and S_T = S_p S_a place them."
 
 
 TABLES = {"table-3": _table_3, "table-4": _table_4, "table-5": _table_5, "table-6": _table_6}

@@ -7,7 +7,7 @@ with data is lost and data of ours stand for it. Times are ratios within one run
 the source, and are not judged.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from tiburon.reproduce.cells import CellTable, chosen_names
@@ -31,10 +31,6 @@ def nahon_tables(examples: Iterable[str] = ()) -> tuple[CellTable, ...]:
     from tiburon.reproduce.nahon_studies import STUDIES
     from tiburon.reproduce.nahon_tasks import TASKS
 
-    known: dict[str, Callable[[], Any]] = {**STRUCTURE, **SOLVERS, **TASKS, **STUDIES}
-    found: list[CellTable] = []
-    for name in EXAMPLES:
-        if name in wanted:
-            tables = known[name]()
-            found += [tables] if isinstance(tables, CellTable) else tables
-    return tuple(found)
+    known: dict[str, Any] = {**STRUCTURE, **SOLVERS, **TASKS, **STUDIES}
+    makers = (known[name] if isinstance(known[name], tuple) else (known[name],) for name in wanted)
+    return tuple(make() for each in makers for make in each)

@@ -12,7 +12,7 @@ from tiburon.load_sharing.equality import solve_orthogonally
 from tiburon.loops.topology import topology
 from tiburon.model import Fixed, Ground, World
 from tiburon.model.joints import Spherical
-from tiburon.reproduce.cells import DERIVED, Cell, CellTable, claim, number
+from tiburon.reproduce.cells import DERIVED, Cells, cell_table, claim, number
 from tiburon.reproduce.nahon_mechanisms import arms_on_object, planar_hand
 from tiburon.reproduce.nahon_problems import walker_problem
 from tiburon.trace import solve_qp
@@ -44,29 +44,24 @@ NESTED = {"135": 11.830, "1235": 11.009, "12345": 7.624, "123456": 3.8208}
 """The same of nested choices."""
 
 
-def _walker_mobility() -> CellTable:
+@cell_table("E1", "planar walker on three legs")
+def _walker_mobility() -> Cells:
     model = load("planar_walker")
     six = mobility(model)
     three = mobility(model, driven=["joint_1", "joint_3", "joint_5"])
-    return CellTable(
-        "E1",
-        "planar walker on three legs",
-        (
-            number("mobility, d = 3, b = 8, g = 9", 3, six.mobility, 0),
-            number("redundancy with six motors", 3, six.redundancy, 0),
-            number("redundancy with three motors", 0, three.redundancy, 0),
-        ),
-    )
+    yield number("mobility, d = 3, b = 8, g = 9", 3, six.mobility, 0)
+    yield number("redundancy with six motors", 3, six.redundancy, 0)
+    yield number("redundancy with three motors", 0, three.redundancy, 0)
 
 
-def _counts() -> CellTable:
-    cells: list[Cell] = []
+@cell_table("E2", "counting examples")
+def _counts() -> Cells:
     arms = arms_on_object((4, 5, 6), Fixed)
     found = mobility(arms, arms.neutral(), driven=[])
-    cells.append(number("mobility of 3 arms with 4, 5, 6 joints", 3, found.mobility, 0))
+    yield number("mobility of 3 arms with 4, 5, 6 joints", 3, found.mobility, 0)
     full = arms_on_object((6, 6, 6), Fixed)
     found = mobility(full, full.neutral(), driven=[])
-    cells.append(number("mobility of 3 arms with 6 joints: full", 6, found.mobility, 0))
+    yield number("mobility of 3 arms with 6 joints: full", 6, found.mobility, 0)
     for title, joint_counts, tie, expected in (
         ("redundancy of 3 arms, rigid grasps", (6, 6, 6), Fixed, 12),
         ("redundancy of 3 fingers, points with friction", (3, 3, 3), Spherical, 3),
@@ -74,36 +69,31 @@ def _counts() -> CellTable:
         model = arms_on_object(joint_counts, tie)
         motors = [name for name in model.joint_names if name.startswith("a")]
         at = mobility(model, model.neutral(), driven=motors)
-        cells.append(number(title, expected, at.redundancy, 0))
+        yield number(title, expected, at.redundancy, 0)
     model = arms_on_object((3,) * 6, Spherical)
     motors = [name for name in model.joint_names if name.startswith("a")]
     at = mobility(model, model.neutral(), driven=motors)
-    cells.append(number("mobility of a walker on 6 legs, all feet down", 6, at.mobility, 0))
+    yield number("mobility of a walker on 6 legs, all feet down", 6, at.mobility, 0)
     sets = math.comb(len(motors), at.mobility)
-    cells.append(number("its sets of 6 of 18 motors (3.53)", 18564, sets, 0))
+    yield number("its sets of 6 of 18 motors (3.53)", 18564, sets, 0)
     shape = topology(model)
     cycles = cycle_jacobian(model, shape, model.neutral())
     columns = len(cycles.names) - at.mobility
-    cells.append(
-        number("rows and columns of its J_u", (30, 30), (6 * shape.cycle_count, columns), 0)
-    )
-    return CellTable("E2", "counting examples", tuple(cells))
+    yield number("rows and columns of its J_u", (30, 30), (6 * shape.cycle_count, columns), 0)
 
 
-def _connectivity() -> CellTable:
-    cells = []
+@cell_table("E3", "connectivity of palm and object")
+def _connectivity() -> Cells:
     for name, joint_counts, expected in (("a", (2, 3, 4), 2), ("b", (3, 3, 3), 3)):
         hand = planar_hand(joint_counts)
         q = hand.neutral()
         text = f"hand ({name}), fingers with {', '.join(map(str, joint_counts))} joints"
-        cells.append(number(f"{text}: mobility", 3, mobility(hand, q, driven=[]).mobility, 0))
-        cells.append(
-            number(f"{text}: connectivity", expected, connectivity(hand, "world", "object", q), 0)
-        )
-    return CellTable("E3", "connectivity of palm and object", tuple(cells))
+        yield number(f"{text}: mobility", 3, mobility(hand, q, driven=[]).mobility, 0)
+        yield number(f"{text}: connectivity", expected, connectivity(hand, "world", "object", q), 0)
 
 
-def _controllability() -> CellTable:
+@cell_table("E4", "controllability of the planar walker")
+def _controllability() -> Cells:
     model = load("planar_walker")
     q = model.neutral()
     found = cycle_jacobian(model, topology(model), q)
@@ -112,36 +102,31 @@ def _controllability() -> CellTable:
     # signs of rows and of joints are ours: products of columns do not depend on the former
     error = float(np.abs(np.abs(ours.T @ ours) - np.abs(printed.T @ printed)).max())
     hips = mobility(model, q, driven=["joint_1", "joint_2", "joint_3"])
-    cells = [
-        claim(
-            "J_c' (3.50a), products of columns",
-            "6 x 9",
-            f"largest difference {error:.1e}",
-            error < 1e-12,
-        ),
-        number("nullity of J_u with motors 1, 2, 3", 1, hips.loose_mobility, 0),
-    ]
+    yield claim(
+        "J_c' (3.50a), products of columns",
+        "6 x 9",
+        f"largest difference {error:.1e}",
+        error < 1e-12,
+    )
+    yield number("nullity of J_u with motors 1, 2, 3", 1, hips.loose_mobility, 0)
     rated = {"".join(n[-1] for n in one.joints): one.condition for one in motor_sets(model, q)}
     for key, value in CONDITIONS.items():
-        cells.append(number(f"kappa(J_u), motors {key}", value, rated[key], 0.005, DERIVED))
+        yield number(f"kappa(J_u), motors {key}", value, rated[key], 0.005, DERIVED)
     for key, value in NESTED.items():
         names = [f"joint_{k}" for k in key]
         ours_rate = mobility(model, q, driven=names).condition
-        cells.append(number(f"kappa(J_u), motors {key}", value, ours_rate, 5e-4, DERIVED))
+        yield number(f"kappa(J_u), motors {key}", value, ours_rate, 5e-4, DERIVED)
     nested = [mobility(model, q, driven=[f"joint_{k}" for k in key]).condition for key in NESTED]
-    cells.append(
-        claim(
-            "more motors never have a larger kappa",
-            "yes",
-            " > ".join(f"{x:.2f}" for x in nested),
-            all(a >= b for a, b in pairwise(nested)),
-        )
+    yield claim(
+        "more motors never have a larger kappa",
+        "yes",
+        " > ".join(f"{x:.2f}" for x in nested),
+        all(a >= b for a, b in pairwise(nested)),
     )
-    return CellTable("E4", "controllability of the planar walker", tuple(cells))
 
 
-def _loads() -> CellTable:
-    cells: list[Cell] = []
+@cell_table("E5", "planar walker under a moving load of 1000 N")
+def _loads() -> Cells:
     negative = [False, False]
     for x in (-1.0, -0.5, 0.0, 0.5, 1.0):
         A1, b1 = walker_problem(load=x)
@@ -150,39 +135,28 @@ def _loads() -> CellTable:
         shared = solve_qp(np.eye(3), np.zeros(3), rows, np.array([1000.0, 1000.0 * x])).x
         closed = 1000.0 / 3.0 + 500.0 * x * np.array([1.0, 0.0, -1.0])
         title = f"load at {x:g} m"
-        cells.append(
-            number(f"six motors, {title}: vertical forces [N]", closed, shared, 5e-5, DERIVED)
-        )
+        yield number(f"six motors, {title}: vertical forces [N]", closed, shared, 5e-5, DERIVED)
         # motors 1, 3 and 5 alone: the other torques are zero
         few = np.linalg.solve(A1[:, [0, 1, 2, 3, 4, 5, 6, 8, 10]], b1)[:6]
         expected = (500.0 * x, 500.0 * x, 0.0, 1000.0, -500.0 * x, -500.0 * x)
-        cells.append(
-            number(f"motors 1, 3, 5, {title}: foot forces [N]", expected, few, 5e-5, DERIVED)
-        )
+        yield number(f"motors 1, 3, 5, {title}: foot forces [N]", expected, few, 5e-5, DERIVED)
         negative = [
             a or bool(f.min() < -1e-6) for a, f in zip(negative, (shared, few[1::2]), strict=True)
         ]
-    cells.append(claim("negative forces occur in both", "yes", f"{negative}", all(negative)))
+    yield claim("negative forces occur in both", "yes", f"{negative}", all(negative))
     A1, b1 = walker_problem(load=0.5)
     x12 = solve_orthogonally(np.eye(12), np.zeros(12), A1, b1).x
     feet = (35.7143, 583.3333, 0.0, 333.3333, -35.7143, 83.3333)
     torques = (50.5076, 0.0, -50.5076, -387.2251, -235.7023, -84.1794)
-    cells += [
-        number("12 unknowns, load at 0.5 m: foot forces [N]", feet, x12[:6], 5e-5, DERIVED),
-        number("torques 1 to 6 [N m]", torques, x12[6:], 5e-5, DERIVED),
-        number("x^T x / 2", 339285.714, 0.5 * x12 @ x12, 5e-4, DERIVED),
-    ]
-    return CellTable(
-        "E5",
-        "planar walker under a moving load of 1000 N",
-        tuple(cells),
-        ("curves of Fig. 2.13 are lost; geometry of Fig. 3.4 stands for that of Fig. 2.9",),
-    )
+    yield number("12 unknowns, load at 0.5 m: foot forces [N]", feet, x12[:6], 5e-5, DERIVED)
+    yield number("torques 1 to 6 [N m]", torques, x12[6:], 5e-5, DERIVED)
+    yield number("x^T x / 2", 339285.714, 0.5 * x12 @ x12, 5e-4, DERIVED)
+    yield "curves of Fig. 2.13 are lost; geometry of Fig. 3.4 stands for that of Fig. 2.9"
 
 
-def _sizes() -> CellTable:
+@cell_table("E6", "sizes of the three formulations")
+def _sizes() -> Cells:
     floor = World(ground=Ground(static_friction=0.5))
-    cells: list[Cell] = []
     for name, title, formulation, size in (
         ("two_finger_hand", "planar two-finger hand", "complete", (15, 16)),
         ("two_finger_hand", "planar two-finger hand", "superposition", (7, 8)),
@@ -196,27 +170,22 @@ def _sizes() -> CellTable:
         plan = LoadSharing.of(model, world=world, torque_limits=False).with_pyramids(4)
         q = np.array(model.poses.get("home", model.poses.get("stand", model.neutral())))
         problem = plan.problem(q, formulation=formulation)
-        cells.append(
-            number(f"{title}, {formulation}: equations, unknowns", size, problem.A1.shape, 0)
-        )
+        yield number(f"{title}, {formulation}: equations, unknowns", size, problem.A1.shape, 0)
         if name == "osu_hexapod":
             order = sum(problem.A1.shape)
-            cells.append(number("its order with multipliers", 60, order, 0))
+            yield number("its order with multipliers", 60, order, 0)
             # forces of lifted legs are in no equation, and need one of their own each
             lifted = plan.problem(q, touching=[0, 1] * 3, formulation=formulation)
             open_forces = int(np.sum(~lifted.A1.any(axis=0)))
-            cells.append(number("and with three legs lifted", 69, order + open_forces, 0))
+            yield number("and with three legs lifted", 69, order + open_forces, 0)
         if model.loops:
             r = mobility(model, q).redundancy
-            cells.append(
-                claim(
-                    f"{title}, {formulation}: n - m = r",
-                    f"{size[1] - size[0]}",
-                    f"{problem.redundancy} = {r}",
-                    problem.redundancy == r == size[1] - size[0],
-                )
+            yield claim(
+                f"{title}, {formulation}: n - m = r",
+                f"{size[1] - size[0]}",
+                f"{problem.redundancy} = {r}",
+                problem.redundancy == r == size[1] - size[0],
             )
-    return CellTable("E6", "sizes of the three formulations", tuple(cells))
 
 
 STRUCTURE = {

@@ -23,7 +23,7 @@ from tiburon.load_sharing.objectives.torque_norm import TorqueNorm
 from tiburon.model import Body, ContactPoint, Ground, Inertia, LoopClosure, Model, Pose, World
 from tiburon.model.flexible_link import BeamSection, flexible_link
 from tiburon.model.joints import Fixed, Free, Revolute
-from tiburon.reproduce.cells import DERIVED, CellTable, claim, measured, number
+from tiburon.reproduce.cells import DERIVED, Cells, cell_table, claim, measured, number
 
 Y = (0.0, 1.0, 0.0)
 G = 9.81
@@ -62,7 +62,8 @@ def _beam() -> tuple[Model, dict[str, tuple[tuple[float, float, float], float]]]
     return Model("beam", bodies, contacts=feet), parts
 
 
-def _beam_on_supports() -> CellTable:
+@cell_table("S1", "a beam on three supports, a load P in the middle of each span")
+def _beam_on_supports() -> Cells:
     beam, parts = _beam()
     world = World(ground=Ground(static_friction=0.5))
     joints = list(parts)
@@ -74,19 +75,13 @@ def _beam_on_supports() -> CellTable:
         force = plan.share(beam.neutral()).forces[:, 2]
         middles.append((force[0] - G) / (LOAD * G))
         ends.append((force[1:] - G) / (LOAD * G))
-    return CellTable(
-        "S1",
-        "a beam on three supports, a load P in the middle of each span",
-        (
-            number("rigid, least forces: middle / P", 2 / 3, middles[0], 1e-6, DERIVED),
-            number("ends / P", [2 / 3] * 2, ends[0], 1e-6, DERIVED),
-            number("least bending energy: middle / P", 22 / 16, middles[1], 1e-4, DERIVED),
-            number("ends / P", [5 / 16] * 2, ends[1], 1e-4, DERIVED),
-        ),
-        (
-            "rigid bodies leave one force open; the energy of bending determines it as the "
-            "equation of three moments does",
-        ),
+    yield number("rigid, least forces: middle / P", 2 / 3, middles[0], 1e-6, DERIVED)
+    yield number("ends / P", [2 / 3] * 2, ends[0], 1e-6, DERIVED)
+    yield number("least bending energy: middle / P", 22 / 16, middles[1], 1e-4, DERIVED)
+    yield number("ends / P", [5 / 16] * 2, ends[1], 1e-4, DERIVED)
+    yield (
+        "rigid bodies leave one force open; the energy of bending determines it as the "
+        "equation of three moments does"
     )
 
 
@@ -177,25 +172,23 @@ def _held(
     return free, share, np.asarray(share.tau) + springs
 
 
-def _flexible_arms() -> CellTable:
-    cells = []
+@cell_table("S2", "two arms with flexible forearms hold a bar")
+def _flexible_arms() -> Cells:
     apart = []
     for flexible in ((), ("left",), ("left", "right")):
         robot, q = arms_with_blades(flexible, stiff=False)
         r = mobility(robot, q, driven=MOTORS).redundancy
         title = f"redundancy with {len(flexible)} flexible links"
-        cells.append(number(title, 2 - len(flexible), r, 0, DERIVED))
+        yield number(title, 2 - len(flexible), r, 0, DERIVED)
         found = [_held(flexible, 0.02, objective)[1].x for objective in
                  (InternalForce(), TorqueNorm())]  # fmt: skip
         apart.append(float(np.abs(found[0] - found[1]).max()))
-    cells.append(
-        claim(
-            "least forces and least torques differ by [N]",
-            "only while redundant",
-            ", ".join(f"{x:.2g}" for x in apart),
-            apart[0] > 1.0 and apart[2] < 1e-8,
-            DERIVED,
-        )
+    yield claim(
+        "least forces and least torques differ by [N]",
+        "only while redundant",
+        ", ".join(f"{x:.2g}" for x in apart),
+        apart[0] > 1.0 and apart[2] < 1e-8,
+        DERIVED,
     )
     squeezes, errors = [], []
     for deflection in (0.0, 0.01, 0.02):
@@ -204,26 +197,18 @@ def _flexible_arms() -> CellTable:
         at = np.asarray(share.motion[0])
         rate = loop_dynamics(robot, at, np.zeros(robot.nv), tau).acceleration
         errors.append(float(np.abs(rate).max()))
-    cells += [
-        number("acceleration under these efforts [rad/s^2]", 0.0, max(errors), 1e-8, DERIVED),
-        measured(
-            "force along the bar at 0, 0.01, 0.02 rad [N]",
-            "-",
-            ", ".join(f"{x:.4g}" for x in squeezes),
-        ),
-    ]
-    return CellTable(
-        "S2",
-        "two arms with flexible forearms hold a bar",
-        tuple(cells),
-        (
-            "each spring takes one from the redundancy: with one in each arm, deflections "
-            "determine all forces, and what is optimal has to be reached by bending the arms",
-        ),
+    yield number("acceleration under these efforts [rad/s^2]", 0.0, max(errors), 1e-8, DERIVED)
+    yield measured(
+        "force along the bar at 0, 0.01, 0.02 rad [N]", "-", ", ".join(f"{x:.4g}" for x in squeezes)
+    )
+    yield (
+        "each spring takes one from the redundancy: with one in each arm, deflections "
+        "determine all forces, and what is optimal has to be reached by bending the arms"
     )
 
 
-def _motor_weight() -> CellTable:
+@cell_table("S3", "a motor more at the elbow of an arm: structural load saved against its weight")
+def _motor_weight() -> Cells:
     masses = np.linspace(0.0, 3.0, 7)
 
     def load(mass: float, motors: Sequence[str]) -> float:
@@ -243,25 +228,19 @@ def _motor_weight() -> CellTable:
     again = load(even, MOTORS)
     parabola = c + b * masses + a * masses * masses
     residual = float(np.abs(parabola - found).max() / found.max())
-    return CellTable(
-        "S3",
-        "a motor more at the elbow of an arm: structural load saved against its weight",
-        (
-            claim(
-                "squared wrenches of joints, weightless motor / without [N^2]",
-                "less",
-                f"{found[0]:.4g} / {without:.4g}",
-                found[0] < without,
-                DERIVED,
-            ),
-            number("relative distance from a parabola in its mass", 0.0, residual, 1e-6, DERIVED),
-            measured("mass at which nothing is saved [kg]", "-", f"{even:.3f}"),
-            number("load at that mass / without", 1.0, again / without, 1e-5, DERIVED),
-        ),
-        (
-            "the arms hold a bar of 4 kg at rest; with the motor, their loop carries less squeeze: "
-            "what it saves in structure is more than its weight costs up to that mass",
-        ),
+    yield claim(
+        "squared wrenches of joints, weightless motor / without [N^2]",
+        "less",
+        f"{found[0]:.4g} / {without:.4g}",
+        found[0] < without,
+        DERIVED,
+    )
+    yield number("relative distance from a parabola in its mass", 0.0, residual, 1e-6, DERIVED)
+    yield measured("mass at which nothing is saved [kg]", "-", f"{even:.3f}")
+    yield number("load at that mass / without", 1.0, again / without, 1e-5, DERIVED)
+    yield (
+        "the arms hold a bar of 4 kg at rest; with the motor, their loop carries less squeeze: "
+        "what it saves in structure is more than its weight costs up to that mass"
     )
 
 

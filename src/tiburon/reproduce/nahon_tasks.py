@@ -31,7 +31,8 @@ from tiburon.reproduce.cells import (
     DERIVED,
     SURROGATE,
     Cell,
-    CellTable,
+    Cells,
+    cell_table,
     claim,
     lost,
     number,
@@ -197,7 +198,8 @@ def _shared_task(steps: int = 101) -> tuple[Array, tuple[Array, Array, Array], d
     return times, (q, v, vd), found
 
 
-def _two_arms() -> tuple[CellTable, ...]:
+@cell_table("E11, table 6.6", "motors of the PUMA 560, as in the zoo")
+def _motors() -> Cells:
     model = two_pumas()
     ours: dict[str, list[float]] = {key: [] for key in MOTORS}
     for k in range(6):
@@ -216,108 +218,86 @@ def _two_arms() -> tuple[CellTable, ...]:
         )
         for key, value in zip(MOTORS, row, strict=True):
             ours[key].append(value)
-    data = [number(key, row, ours[key], 5e-10 * max(row)) for key, row in MOTORS.items()]
+    for key, published in MOTORS.items():
+        yield number(key, published, ours[key], 5e-10 * max(published))
     mass = 2700.0 * 1.0 * 0.05 * 0.10
-    data.append(number("mass of the bar at 2700 kg/m^3 [kg]", 13.5, mass, 1e-9))
+    yield number("mass of the bar at 2700 kg/m^3 [kg]", 13.5, mass, 1e-9)
     inertia = model.body("bar").inertia.tensor[3]
-    data.append(number("its moment about the depth axis [kg m^2]", 1.128, inertia, 5e-4))
-    first = CellTable("E11, table 6.6", "motors of the PUMA 560, as in the zoo", tuple(data))
+    yield number("its moment about the depth axis [kg m^2]", 1.128, inertia, 5e-4)
 
+
+@cell_table("E11, table 6.7", "two PUMA 560 turn a bar: power against internal force")
+def _two_arms() -> Cells:
     times, _, found = _shared_task()
     energy = {key: float(np.trapezoid(one.power, times)) for key, one in found.items()}
     force = {key: float(np.trapezoid(one.squares, times)) for key, one in found.items()}
     loss = {key: float(np.trapezoid(one.loss, times)) for key, one in found.items()}
     internal = found["internal force"]
-    cells: list[Cell] = []
     for key, published in (("internal force", 77.51), ("power", 75.90), ("power (Kopf)", 76.88)):
-        cells.append(shown(f"{key}: energy [W s]", f"{published:.2f}", f"{energy[key]:.2f}"))
+        yield shown(f"{key}: energy [W s]", f"{published:.2f}", f"{energy[key]:.2f}")
     for key, published in (("internal force", 0.972), ("power", 117.2), ("power (Kopf)", 18.16)):
-        cells.append(
-            shown(f"{key}: integral of x^ . x^ [N^2 m^2 s]", f"{published:g}", f"{force[key]:.3g}")
+        yield shown(
+            f"{key}: integral of x^ . x^ [N^2 m^2 s]", f"{published:g}", f"{force[key]:.3g}"
         )
-    cells.append(
-        claim(
-            "energy: power < Kopf < internal force",
-            "75.90 < 76.88 < 77.51",
-            " < ".join(f"{energy[key]:.2f}" for key in ("power", "power (Kopf)", "internal force")),
-            energy["power"] < energy["power (Kopf)"] < energy["internal force"],
-            SURROGATE,
-        )
+    yield claim(
+        "energy: power < Kopf < internal force",
+        "75.90 < 76.88 < 77.51",
+        " < ".join(f"{energy[key]:.2f}" for key in ("power", "power (Kopf)", "internal force")),
+        energy["power"] < energy["power (Kopf)"] < energy["internal force"],
+        SURROGATE,
     )
-    cells.append(
-        claim(
-            "internal force: the other way round",
-            "0.972 < 18.16 < 117.2",
-            f"{force['internal force']:.3g} < {force['power (Kopf)']:.3g} < {force['power']:.3g}",
-            force["internal force"] < force["power (Kopf)"] < force["power"],
-            SURROGATE,
-        )
+    yield claim(
+        "internal force: the other way round",
+        "0.972 < 18.16 < 117.2",
+        f"{force['internal force']:.3g} < {force['power (Kopf)']:.3g} < {force['power']:.3g}",
+        force["internal force"] < force["power (Kopf)"] < force["power"],
+        SURROGATE,
     )
     invariant = max(
         float(np.abs(one.joint_power - internal.joint_power).max()) for one in found.values()
     ) / float(np.abs(internal.joint_power).max())
-    cells.append(
-        claim(
-            "power imparted does not depend on the sharing (6.43)",
-            "yes",
-            f"{invariant:.1e}",
-            invariant < 1e-12,
-        )
+    yield claim(
+        "power imparted does not depend on the sharing (6.43)",
+        "yes",
+        f"{invariant:.1e}",
+        invariant < 1e-12,
     )
     for key, printed in (("power", (0.00825, 0.979)), ("power (Kopf)", (0.05300, 0.992))):
         one = found[key]
         index = performance_indices(times, internal.squares, one.squares, internal.power, one.power)
-        cells.append(
-            shown(
-                f"{key}: eta_f', eta_p'",
-                f"{printed[0]:g} ({printed[1]:g} derived)",
-                f"{index.global_force:.4g} {index.global_power:.4f}",
-            )
+        yield shown(
+            f"{key}: eta_f', eta_p'",
+            f"{printed[0]:g} ({printed[1]:g} derived)",
+            f"{index.global_force:.4g} {index.global_power:.4f}",
         )
         if key == "power (Kopf)":
             local = one.power[internal.power > 0.0] / internal.power[internal.power > 0.0]
             above = float(local.max())
-            cells.append(
-                claim(
-                    "Kopf: eta_p exceeds 1 at times", "yes", f"{above:.4f}", above > 1.0, SURROGATE
-                )
+            yield claim(
+                "Kopf: eta_p exceeds 1 at times", "yes", f"{above:.4f}", above > 1.0, SURROGATE
             )
-        cells.append(
-            claim(
-                f"{key}: global indices between 0 and 1",
-                "yes",
-                f"{index.global_force:.3g} {index.global_power:.3g}",
-                0.0 < index.global_force < 1.0 and 0.0 < index.global_power < 1.0,
-                SURROGATE,
-            )
-        )
-    extra = 100.0 * (loss["internal force"] / loss["power"] - 1.0)
-    cells.append(
-        shown("winding loss of internal force, above that of power", "20-25 %", f"{extra:.1f} %")
-    )
-    cells.append(
-        claim(
-            "it is larger",
+        yield claim(
+            f"{key}: global indices between 0 and 1",
             "yes",
-            f"{loss['internal force']:.2f} > {loss['power']:.2f}",
-            extra > 0.0,
+            f"{index.global_force:.3g} {index.global_power:.3g}",
+            0.0 < index.global_force < 1.0 and 0.0 < index.global_power < 1.0,
             SURROGATE,
         )
+    extra = 100.0 * (loss["internal force"] / loss["power"] - 1.0)
+    yield shown("winding loss of internal force, above that of power", "20-25 %", f"{extra:.1f} %")
+    yield claim(
+        "it is larger",
+        "yes",
+        f"{loss['internal force']:.2f} > {loss['power']:.2f}",
+        extra > 0.0,
+        SURROGATE,
     )
-    cells += [
-        lost(
-            "arm bases and grips (Fig. 6.10)", "0.65 m before the bar, grips 0.05 m from its ends"
-        ),
-        lost("spline of the motion", "polynomial of fifth order"),
-        lost("column eta_p' of table 6.7", "derived from the printed energies"),
-    ]
-    second = CellTable(
-        "E11, table 6.7",
-        "two PUMA 560 turn a bar: power against internal force",
-        tuple(cells),
-        ("the printed eta_f' do not follow from the printed integrals (0.00829, 0.0535)",),
+    yield lost(
+        "arm bases and grips (Fig. 6.10)", "0.65 m before the bar, grips 0.05 m from its ends"
     )
-    return first, second
+    yield lost("spline of the motion", "polynomial of fifth order")
+    yield lost("column eta_p' of table 6.7", "derived from the printed energies")
+    yield "the printed eta_f' do not follow from the printed integrals (0.00829, 0.0535)"
 
 
 # -- pick and pour ---------------------------------------------------------------------------------
@@ -376,20 +356,23 @@ def _grips(hand: Model, q: Array, friction: float) -> list[GripLimit]:
     return found
 
 
-def _pick_and_pour() -> tuple[CellTable, ...]:
+@cell_table("E12, table 6.4", "links of a finger, as in the zoo")
+def _finger() -> Cells:
     hand = load("three_finger_hand")
-    cells: list[Cell] = []
     bars = zip(("base", "middle", "tip"), (20, 35, 25), (21.6, 37.8, 27.0),
                ((1440, 1440), (2520, 5120), (1800, 2310)), strict=True)  # fmt: skip
     for name, length, mass, (along, across) in bars:
         inertia = hand.body(f"finger_1_{name}").inertia
         size = (1e3 * inertia.mass, 2e3 * inertia.com[0])
-        cells.append(number(f"{name}: mass [g], length [mm]", (mass, length), size, 0.05))
+        yield number(f"{name}: mass [g], length [mm]", (mass, length), size, 0.05)
         # printed to ten; solid bars give 5118.75 and 2306.25
         moments = (1e9 * inertia.tensor[0], 1e9 * inertia.tensor[3])
-        cells.append(number(f"{name}: Ixx, Iyy [g mm^2]", (along, across), moments, 5.0))
-    first = CellTable("E12, table 6.4", "links of a finger, as in the zoo", tuple(cells))
+        yield number(f"{name}: Ixx, Iyy [g mm^2]", (along, across), moments, 5.0)
 
+
+@cell_table("E12, table 6.5", "three fingers pick up a glass and pour")
+def _pick_and_pour() -> Cells:
+    hand = load("three_finger_hand")
     carried = _carried_hand()
     home = dict(zip(hand.joint_names, _joint_values(hand), strict=True))
     motors = [actuator.joint for actuator in carried.actuators]
@@ -400,11 +383,7 @@ def _pick_and_pour() -> tuple[CellTable, ...]:
         model = _glass(carried, tilt)
         v = _carrying_velocity(carried, float(t))
         plan = LoadSharing.of(
-            model,
-            driven=["palm", *motors],
-            grips=_grips(carried, q, 0.5),
-            sides=4,
-            inscribed=False,
+            model, driven=["palm", *motors], grips=_grips(carried, q, 0.5), sides=4, inscribed=False
         )
         share = plan.share(q, v, vd)
         status.append(str(share.status))
@@ -418,35 +397,30 @@ def _pick_and_pour() -> tuple[CellTable, ...]:
     kernel = compiled_qp(program)
     mine = best_time(lambda: kernel(np.eye(9), np.zeros(9), *program), 200)
     interpreted = best_time(lambda: solve_qp(np.eye(9), np.zeros(9), *program), 3)
-    cells = [
-        number("unknowns, equations, inequalities", (9, 6, 33), sizes, 0),
-        claim(
-            "feasible throughout",
-            "yes",
-            f"{sum(x in ('optimal', 'at limits') for x in status)} of 41",
-            set(status) <= {"optimal", "at limits"},
-            SURROGATE,
-        ),
-        claim(
-            "active rows while the glass is raised",
-            "3",
-            f"{min(upright)} to {max(upright)}",
-            set(upright) == {3},
-            SURROGATE,
-        ),
-        shown("active rows while it pours", "3", f"{min(active[21:])} to {max(active[21:])}"),
-        timing(
-            "time of another code over ours: IMSL; here our own method in Python",
-            88.3 / 38.0,
-            interpreted / mine,
-        ),
-        lost(
-            "finger bases, contacts, motion law (Fig. 6.7)",
-            "zoo's layout, polynomials of fifth order",
-        ),
-    ]
-    second = CellTable("E12, table 6.5", "three fingers pick up a glass and pour", tuple(cells))
-    return first, second
+    yield number("unknowns, equations, inequalities", (9, 6, 33), sizes, 0)
+    yield claim(
+        "feasible throughout",
+        "yes",
+        f"{sum(x in ('optimal', 'at limits') for x in status)} of 41",
+        set(status) <= {"optimal", "at limits"},
+        SURROGATE,
+    )
+    yield claim(
+        "active rows while the glass is raised",
+        "3",
+        f"{min(upright)} to {max(upright)}",
+        set(upright) == {3},
+        SURROGATE,
+    )
+    yield shown("active rows while it pours", "3", f"{min(active[21:])} to {max(active[21:])}")
+    yield timing(
+        "time of another code over ours: IMSL; here our own method in Python",
+        88.3 / 38.0,
+        interpreted / mine,
+    )
+    yield lost(
+        "finger bases, contacts, motion law (Fig. 6.7)", "zoo's layout, polynomials of fifth order"
+    )
 
 
 def _joint_values(model: Model) -> list[Array]:
@@ -535,76 +509,65 @@ def _static(x: float, touching: Sequence[int]) -> tuple[Array, int]:
     return np.asarray(found.x), int(np.count_nonzero(np.asarray(found.inequality_multipliers)))
 
 
-def _walker() -> CellTable:
-    cells: list[Cell] = []
+@cell_table("E13", "walker on four legs, foot 1 lands")
+def _walker() -> Cells:
     three, four = (1, 2, 3), (0, 1, 2, 3)
     x, rows = _static(0.6, three)
     expected = (0.01923, -0.01282, 0.39744, 0.01923, 0.02564, 0.49359, -0.03846, -0.01282, 0.10897)
-    cells.append(number("x = 0.6, feet 2-4, forces", expected, x, 5e-6, DERIVED))
-    cells.append(number("its active rows", 0, rows, 0, DERIVED))
+    yield number("x = 0.6, feet 2-4, forces", expected, x, 5e-6, DERIVED)
+    yield number("its active rows", 0, rows, 0, DERIVED)
     for at, norms in (
         (0.6, (0.20113, 0.20273, 0.29789, 0.29896)),
         (0.5, (0.16859, 0.17204, 0.32991, 0.33165)),
     ):
         x, _ = _static(at, four)
-        cells.append(number(f"x = {at:g}, four feet, norms", norms, _norms(x), 5e-6, DERIVED))
+        yield number(f"x = {at:g}, four feet, norms", norms, _norms(x), 5e-6, DERIVED)
         feet, force = feet_of_walker(at), x.reshape(4, 3)
         between = max(
             abs(float((force[i] - force[j]) @ (feet[i] - feet[j])))
             for i in range(4)
             for j in range(i)
         )
-        cells.append(
-            claim(f"x = {at:g}, interaction force", "0", f"{between:.1e}", between < 1e-15)
-        )
+        yield claim(f"x = {at:g}, interaction force", "0", f"{between:.1e}", between < 1e-15)
     x, rows = _static(0.7, three)
-    cells.append(
-        number("x = 0.7, feet 2-4, norms", (0.46438, 0.49720, 0.04803), _norms(x), 5e-6, DERIVED)
-    )
-    cells.append(number("force on foot 4", (-0.01961, -0.01961, 0.03922), x[6:], 5e-6, DERIVED))
-    cells.append(number("its active rows", 2, rows, 0, DERIVED))
+    yield number("x = 0.7, feet 2-4, norms", (0.46438, 0.49720, 0.04803), _norms(x), 5e-6, DERIVED)
+    yield number("force on foot 4", (-0.01961, -0.01961, 0.03922), x[6:], 5e-6, DERIVED)
+    yield number("its active rows", 2, rows, 0, DERIVED)
     programs = _walker_programs()
     options: dict[str, Any] = {"dt": 0.01, "changes": (50,)}
     plain = smoothed_forces(programs, **options)
     limited = smoothed_forces(programs, StepBound(20.0), **options)
     ramped = smoothed_forces(programs, SmoothingPenalty(10.0, 0.5), **options)
-    cells += [
-        number("(a) jump at 0.5 s [N]", 201.10, plain.steps[50], 5e-3, SURROGATE),
-        number("(b) 20 N a step: step at 0.5 s [N]", 20.0, limited.steps[50], 5e-3, SURROGATE),
-        number(
-            "(b) norms at 0.55 s [N]",
-            (121.17, 289.64, 373.65, 217.69),
-            _norms(limited.x[55]),
-            5e-3,
-            SURROGATE,
-        ),
-        number("(c) rho = 10: step at 0.5 s [N]", 19.17, ramped.steps[50], 5e-3, SURROGATE),
-        number(
-            "(c) norms at 0.55 s [N]",
-            (96.30, 313.63, 400.30, 191.47),
-            _norms(ramped.x[55]),
-            5e-3,
-            SURROGATE,
-        ),
-        number(
-            "smallest feasible step [N]",
-            1.8208,
-            smallest_step(programs, **options),
-            5e-5,
-            SURROGATE,
-        ),
-        number(
-            "from touch-down only [N]",
-            0.9284,
-            smallest_step(programs, start=50, **options),
-            5e-5,
-            SURROGATE,
-        ),
-        lost(
-            "weight, x_cm(t), friction pyramid (Fig. 6.15)", "1000 N, 0.45 + 0.3 t, circumscribed"
-        ),
-    ]
-    return CellTable("E13", "walker on four legs, foot 1 lands", tuple(cells))
+    yield number("(a) jump at 0.5 s [N]", 201.10, plain.steps[50], 5e-3, SURROGATE)
+    yield number("(b) 20 N a step: step at 0.5 s [N]", 20.0, limited.steps[50], 5e-3, SURROGATE)
+    yield number(
+        "(b) norms at 0.55 s [N]",
+        (121.17, 289.64, 373.65, 217.69),
+        _norms(limited.x[55]),
+        5e-3,
+        SURROGATE,
+    )
+    yield number("(c) rho = 10: step at 0.5 s [N]", 19.17, ramped.steps[50], 5e-3, SURROGATE)
+    yield number(
+        "(c) norms at 0.55 s [N]",
+        (96.30, 313.63, 400.30, 191.47),
+        _norms(ramped.x[55]),
+        5e-3,
+        SURROGATE,
+    )
+    yield number(
+        "smallest feasible step [N]", 1.8208, smallest_step(programs, **options), 5e-5, SURROGATE
+    )
+    yield number(
+        "from touch-down only [N]",
+        0.9284,
+        smallest_step(programs, start=50, **options),
+        5e-5,
+        SURROGATE,
+    )
+    yield lost(
+        "weight, x_cm(t), friction pyramid (Fig. 6.15)", "1000 N, 0.45 + 0.3 t, circumscribed"
+    )
 
 
 # -- four-bar --------------------------------------------------------------------------------------
@@ -649,10 +612,11 @@ BALANCED = (
 """Values of the balanced linkage."""
 
 
-def _four_bar() -> CellTable:
+@cell_table("E14, table 7.1", "four-bar linkage balanced by motors")
+def _four_bar() -> Cells:
     model = load("balanced_four_bar")
     four = drive_cut_joint(model, "joint_4")
-    cells: list[Cell] = [*_table_7_1(model)]
+    yield from _table_7_1(model)
     worst = {"force": 0.0, "moment": 0.0, "power": 0.0}
     for t, one_motor, three_motors, four_motors, moment, power in BALANCED:
         motion = four_bar_motion(model, t)
@@ -661,56 +625,48 @@ def _four_bar() -> CellTable:
         three = balance_frame(model, *motion, world=FREE)
         all_four = balance_frame(four, *moved, world=FREE)
         norms = np.linalg.norm(one.forces, axis=-1)
-        cells += [
-            number(
-                f"t = {t:g} s, one motor: |f1|, |f4| [N], tau1 [N m]",
-                one_motor,
-                (*norms, one.tau[0]),
-                6e-5,
-                DERIVED,
-            ),
-            number("three motors: torques [N m]", three_motors, three.tau, 1e-4, DERIVED),
-            # the fourth torque of the source acts on the frame
-            number(
-                "four motors: torques [N m]",
-                four_motors,
-                all_four.tau * (1, 1, 1, -1),
-                1e-4,
-                DERIVED,
-            ),
-            number("net frame moment [N m]", moment, -one.net_moment[1], 1e-4, DERIVED),
-            number("power [W]", power, one.power, 6e-5, DERIVED),
-        ]
+        yield number(
+            f"t = {t:g} s, one motor: |f1|, |f4| [N], tau1 [N m]",
+            one_motor,
+            (*norms, one.tau[0]),
+            6e-5,
+            DERIVED,
+        )
+        yield number("three motors: torques [N m]", three_motors, three.tau, 1e-4, DERIVED)
+        # the fourth torque of the source acts on the frame
+        yield number(
+            "four motors: torques [N m]", four_motors, all_four.tau * (1, 1, 1, -1), 1e-4, DERIVED
+        )
+        yield number("net frame moment [N m]", moment, -one.net_moment[1], 1e-4, DERIVED)
+        yield number("power [W]", power, one.power, 6e-5, DERIVED)
         worst["force"] = max(worst["force"], _largest(three), _largest(all_four))
         for other in (three, all_four):
             gap = float(np.abs(other.net_moment - one.net_moment).max())
             worst["moment"] = max(worst["moment"], gap)
             worst["power"] = max(worst["power"], abs(float(other.power - one.power)))
-    cells += [
-        claim(
-            "f1 = f4 = 0 with three or four motors [N]",
-            "0",
-            f"{worst['force']:.1e}",
-            worst["force"] < 1e-4,
-        ),
-        claim(
-            "net frame moment is the same in all cases [N m]",
-            "same",
-            f"{worst['moment']:.1e}",
-            worst["moment"] < 1e-12,
-        ),
-        claim(
-            "power is the same in all cases [W]",
-            "same",
-            f"{worst['power']:.1e}",
-            worst["power"] < 1e-11,
-        ),
-    ]
+    yield claim(
+        "f1 = f4 = 0 with three or four motors [N]",
+        "0",
+        f"{worst['force']:.1e}",
+        worst["force"] < 1e-4,
+    )
+    yield claim(
+        "net frame moment is the same in all cases [N m]",
+        "same",
+        f"{worst['moment']:.1e}",
+        worst["moment"] < 1e-12,
+    )
+    yield claim(
+        "power is the same in all cases [W]",
+        "same",
+        f"{worst['power']:.1e}",
+        worst["power"] < 1e-11,
+    )
     exact = exactly_balanced(model)
     rest = max(
         _largest(balance_frame(exact, *four_bar_motion(exact, t), world=FREE)) for t, *_ in BALANCED
     )
-    cells.append(claim("with (7.1) imposed exactly [N]", "0", f"{rest:.1e}", rest < 1e-12))
+    yield claim("with (7.1) imposed exactly [N]", "0", f"{rest:.1e}", rest < 1e-12)
     two = max(
         _largest(
             balance_frame(
@@ -719,9 +675,8 @@ def _four_bar() -> CellTable:
         )
         for t, *_ in BALANCED
     )
-    cells.append(claim("two motors do not suffice [N]", "more than 0", f"{two:.3f}", two > 0.1))
-    cells.append(lost("masses and inertias of the unbalanced linkage", "none"))
-    return CellTable("E14, table 7.1", "four-bar linkage balanced by motors", tuple(cells))
+    yield claim("two motors do not suffice [N]", "more than 0", f"{two:.3f}", two > 0.1)
+    yield lost("masses and inertias of the unbalanced linkage", "none")
 
 
 def _table_7_1(model: Model) -> list[Cell]:
@@ -757,7 +712,8 @@ def _largest(balance: FrameBalance) -> float:
 # -- shock -----------------------------------------------------------------------------------------
 
 
-def _shock() -> CellTable:
+@cell_table("E16", "two PUMA 560, a shock of 100 N")
+def _shock() -> Cells:
     """Return the task of E11 with a force of 100 N on the bar from 1 s on."""
     model = load("two_pumas")
     times = np.arange(0.9, 1.3, 0.01)
@@ -781,49 +737,46 @@ def _shock() -> CellTable:
     ramped = smoothed_forces(programs, SmoothingPenalty(10.0, 1.0, on="torques"), **options)
     hard = smoothed_forces(programs, SmoothingPenalty(100.0, 1.0, on="torques"), **options)
     jumps = [float(run.steps[hit]) for run in (plain, limited, ramped, hard)]
-    cells = [
-        shown("(b) smallest feasible step [N m]", "11", f"{least:.2f}"),
-        claim(
-            "(b) step limits reduce the jump [N m]",
-            "less",
-            f"{jumps[0]:.2f} to {jumps[1]:.2f}",
-            jumps[1] < jumps[0],
-            SURROGATE,
-        ),
-        claim(
-            "(c) rho = 10 reduces the jump [N m]",
-            "less",
-            f"{jumps[0]:.2f} to {jumps[2]:.2f}",
-            jumps[2] < jumps[0],
-            SURROGATE,
-        ),
-        claim(
-            "the penalty always has a solution",
-            "yes",
-            f"{ramped.failed is None}",
-            ramped.failed is None,
-            SURROGATE,
-        ),
-        claim(
-            "a step below the smallest has none",
-            "infeasible",
-            "infeasible" if _fails(programs, 0.9 * least, hit) else "feasible",
-            _fails(programs, 0.9 * least, hit),
-            SURROGATE,
-        ),
-        shown(
-            "larger rho brings little: jump with rho = 100 [N m]", "no further", f"{jumps[3]:.2f}"
-        ),
-        claim(
-            "jump with step limits is the smallest of all",
-            "-",
-            f"{min(jumps):.2f}",
-            jumps[1] <= 1.03 * min(jumps),
-            SURROGATE,
-        ),
-        lost("arm bases and grips (Fig. 6.10)", "as for E11"),
-    ]
-    return CellTable("E16", "two PUMA 560, a shock of 100 N", tuple(cells))
+    yield shown("(b) smallest feasible step [N m]", "11", f"{least:.2f}")
+    yield claim(
+        "(b) step limits reduce the jump [N m]",
+        "less",
+        f"{jumps[0]:.2f} to {jumps[1]:.2f}",
+        jumps[1] < jumps[0],
+        SURROGATE,
+    )
+    yield claim(
+        "(c) rho = 10 reduces the jump [N m]",
+        "less",
+        f"{jumps[0]:.2f} to {jumps[2]:.2f}",
+        jumps[2] < jumps[0],
+        SURROGATE,
+    )
+    yield claim(
+        "the penalty always has a solution",
+        "yes",
+        f"{ramped.failed is None}",
+        ramped.failed is None,
+        SURROGATE,
+    )
+    yield claim(
+        "a step below the smallest has none",
+        "infeasible",
+        "infeasible" if _fails(programs, 0.9 * least, hit) else "feasible",
+        _fails(programs, 0.9 * least, hit),
+        SURROGATE,
+    )
+    yield shown(
+        "larger rho brings little: jump with rho = 100 [N m]", "no further", f"{jumps[3]:.2f}"
+    )
+    yield claim(
+        "jump with step limits is the smallest of all",
+        "-",
+        f"{min(jumps):.2f}",
+        jumps[1] <= 1.03 * min(jumps),
+        SURROGATE,
+    )
+    yield lost("arm bases and grips (Fig. 6.10)", "as for E11")
 
 
 def _fails(programs: ForcePrograms, bound: float, hit: int) -> bool:
@@ -834,8 +787,8 @@ def _fails(programs: ForcePrograms, bound: float, hit: int) -> bool:
 
 
 TASKS = {
-    "E11": _two_arms,
-    "E12": _pick_and_pour,
+    "E11": (_motors, _two_arms),
+    "E12": (_finger, _pick_and_pour),
     "E13": _walker,
     "E14": _four_bar,
     "E16": _shock,

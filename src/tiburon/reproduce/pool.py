@@ -35,10 +35,7 @@ from tiburon.formats.load import load
 from tiburon.functions.dynamics import inverse_dynamics
 from tiburon.hydro.coefficients import ellipsoid_added_mass
 from tiburon.identification.identify import Identification, identify, student_t
-from tiburon.identification.measured import (
-    MeasuredRun,
-    load_measured,
-)
+from tiburon.identification.measured import MeasuredRun, load_measured
 from tiburon.identification.sensitivity import RunPredictor
 from tiburon.model import CapsuleShape, Model, Shape, Water, World
 from tiburon.record import record
@@ -263,10 +260,7 @@ def surroundings() -> World:
 
 
 def _predictor(
-    model: Model,
-    runs: Sequence[MeasuredRun],
-    parameters: Mapping[str, float],
-    trim: float | None,
+    model: Model, runs: Sequence[MeasuredRun], parameters: Mapping[str, float], trim: float | None
 ) -> RunPredictor:
     return RunPredictor(
         model,
@@ -429,10 +423,7 @@ def _balanced(moment_at: Callable[[Array], Array], start: Array) -> Array:
 
 
 def _trimming(
-    model: Model,
-    runs: Sequence[MeasuredRun],
-    parameters: Mapping[str, float],
-    trim: float | None,
+    model: Model, runs: Sequence[MeasuredRun], parameters: Mapping[str, float], trim: float | None
 ) -> Array:
     if trim is None:
         return np.zeros((len(runs), 2))

@@ -82,11 +82,7 @@ def find_causes(
         published: Trimmed predictions of the runs by published and changed parameters.
         zero: Zero of the arm's base joint in these runs [rad].
     """
-    found = [
-        *_constant(runs, plain),
-        *_by_height(runs, level),
-        *_out_of_the_water(runs, trimmed),
-    ]
+    found = [*_constant(runs, plain), *_by_height(runs, level), *_out_of_the_water(runs, trimmed)]
     same, usual = identified(runs), published({})
 
     def changed(name: str, how: str, other: Sequence[Array], reference: Sequence[Array]) -> Cause:

@@ -250,10 +250,7 @@ ALGORITHMS: Mapping[str, PublishedCount] = {
 
 
 def crossover(
-    a: Callable[[float], float],
-    b: Callable[[float], float],
-    low: float = 2.0,
-    high: float = 100.0,
+    a: Callable[[float], float], b: Callable[[float], float], low: float = 2.0, high: float = 100.0
 ) -> float:
     """Return the real number of joints at which two algorithms cost the same.
 

@@ -24,15 +24,7 @@ from tiburon.model.joints import Joint
 from tiburon.model.water import FlowField
 from tiburon.reproduce.chains import CONSTANTS, FreeByAngles, cost_of, mdh
 from tiburon.reproduce.published import Cost
-from tiburon.spatial import (
-    AxisRotation,
-    Force,
-    Motion,
-    Scalar,
-    Transform,
-    Translation,
-    Vec3,
-)
+from tiburon.spatial import AxisRotation, Force, Motion, Scalar, Transform, Translation, Vec3
 from tiburon.spatial.vec3 import ZERO3
 from tiburon.trace.array import as_traced
 from tiburon.trace.count import count
