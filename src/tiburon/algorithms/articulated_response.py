@@ -60,11 +60,7 @@ def articulated_inertias(plan: Plan, q: Sequence[Scalar]) -> tuple[ArticulatedBo
 
 
 def _released(
-    body: PlanBody,
-    IA: ArticulatedInertia,
-    q: Sequence[Scalar],
-    p: Force,
-    tau: Sequence[Scalar],
+    body: PlanBody, IA: ArticulatedInertia, q: Sequence[Scalar], p: Force, tau: Sequence[Scalar]
 ) -> tuple[ArticulatedInertia, Force, Carry]:
     """Eliminate a joint at rest."""
     return eliminate_joint(body.joint, q[body.q], IA, p, tau, body.armature)

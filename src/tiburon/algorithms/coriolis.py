@@ -253,10 +253,7 @@ def _is_wet(plan: Plan) -> bool:
 
 
 def _by_pairs(
-    plan: Plan,
-    q: Sequence[Scalar],
-    moving: Sequence[_Moving],
-    columns: Sequence[Columns],
+    plan: Plan, q: Sequence[Scalar], moving: Sequence[_Moving], columns: Sequence[Columns]
 ) -> Rows:
     """Propagate the forces of each axis to the root, projecting them on all ancestors."""
 

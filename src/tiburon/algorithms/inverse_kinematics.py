@@ -19,13 +19,7 @@ from tiburon.model import Plan
 from tiburon.model.plan import WORLD_BODY, PlanFrame
 from tiburon.spatial import Mat3, Scalar, Vec3, turn_error
 from tiburon.spatial.rotations import select
-from tiburon.spatial.vec3 import (
-    add_matrix_vector,
-    dot,
-    matrix_product,
-    subtract,
-    transpose,
-)
+from tiburon.spatial.vec3 import add_matrix_vector, dot, matrix_product, subtract, transpose
 from tiburon.trace.array import as_traced
 
 REACHED, STALLED, CUT_OFF = 0, 1, 2

@@ -183,11 +183,7 @@ def _matrix(flat: Sequence[Scalar], columns: int) -> list[list[Scalar]]:
 
 
 def _damped_step(
-    r: Sequence[Scalar],
-    J: list[list[Scalar]],
-    lam: Scalar,
-    q: Sequence[Scalar],
-    bounds: Bounds,
+    r: Sequence[Scalar], J: list[list[Scalar]], lam: Scalar, q: Sequence[Scalar], bounds: Bounds
 ) -> list[Scalar]:
     """Solve for the damped step, without variables at active limits."""
     if not J:

@@ -20,13 +20,7 @@ from tiburon.algorithms.articulated_response import (
     passed_on,
 )
 from tiburon.algorithms.articulated_response import response as responses_of
-from tiburon.algorithms.kinematics import (
-    Place,
-    Reference,
-    chosen_frames,
-    frame_places,
-    references,
-)
+from tiburon.algorithms.kinematics import Place, Reference, chosen_frames, frame_places, references
 from tiburon.algorithms.setting import Options, Setting
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.algorithms.traversal import ancestors, to_root

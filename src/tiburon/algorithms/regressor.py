@@ -88,11 +88,7 @@ def regressor_rows(
 
 
 def _motions(
-    plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    vd: Sequence[Scalar],
-    gravity: Vec3,
+    plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], vd: Sequence[Scalar], gravity: Vec3
 ) -> tuple[_Moving, ...]:
     """Compute the motion of every body, with gravity as acceleration of the base."""
 

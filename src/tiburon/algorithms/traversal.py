@@ -64,11 +64,7 @@ def _inside(plan: Plan, branches: LikeBranches) -> list[int]:
 
 
 def outward(
-    plan: Plan,
-    visit: Callable[..., Value],
-    root: Value,
-    *own: Sequence[Any],
-    lanes: bool = False,
+    plan: Plan, visit: Callable[..., Value], root: Value, *own: Sequence[Any], lanes: bool = False
 ) -> tuple[Value, ...]:
     """Visit every body after its parent.
 

@@ -155,8 +155,7 @@ GEOMETRIES = {
 
 DRAGS = {
     "cylinder": Record(
-        CylinderDrag,
-        ("radius", "length", "start", "axis", "side_coefficient", "end_coefficients"),
+        CylinderDrag, ("radius", "length", "start", "axis", "side_coefficient", "end_coefficients")
     ),
     "box": Record(BoxDrag, ("size", "coefficients"), placed=True),
     "ellipsoid": Record(EllipsoidDrag, ("radii", "coefficients"), placed=True),

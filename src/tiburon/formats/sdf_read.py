@@ -770,12 +770,7 @@ class SdfScope:
             self._read_joint(named)
 
     def _read(
-        self,
-        model: XmlElement,
-        scope: str,
-        version: tuple[int, int],
-        meshes: MeshPaths,
-        depth: int,
+        self, model: XmlElement, scope: str, version: tuple[int, int], meshes: MeshPaths, depth: int
     ) -> None:
         """Read the links, frames, joints and models inside a model."""
         self.budget.check_time()
@@ -1270,10 +1265,7 @@ def _followed(name: str, written: Mapping[str, Mimic], free: set[str]) -> Mimic:
 
 
 def read_sdf(
-    path: str | Path,
-    *,
-    package_paths: Iterable[str | Path] = (),
-    root_joint: Joint | None = None,
+    path: str | Path, *, package_paths: Iterable[str | Path] = (), root_joint: Joint | None = None
 ) -> Model:
     """Read a robot from an SDF file.
 

@@ -235,10 +235,7 @@ class _Mimics:
     """Couplings of mimic joints to independent leaders, through chains of mimic joints."""
 
     def __init__(
-        self,
-        written: Mapping[str, Mimic],
-        elements: Mapping[str, XmlElement],
-        findings: Findings,
+        self, written: Mapping[str, Mimic], elements: Mapping[str, XmlElement], findings: Findings
     ) -> None:
         self._written = written
         self._elements = elements

@@ -144,10 +144,7 @@ CYLINDER_ACROSS = (0.0, 0.62, 0.78, 0.90, 0.96, 1.0)
 PLATE_RATIOS = (1.0, 1.25, 1.59, 2.0, 2.5, 3.17, 4.0, 5.0, 6.25, 8.0, 10.0, 1e3)
 """Longer / shorter side of a rectangular plate, for the next table."""
 
-PLATE_ACROSS = (
-    *(0.579, 0.642, 0.704, 0.757, 0.801, 0.840, 0.872, 0.897, 0.917, 0.934, 0.947),
-    1.0,
-)
+PLATE_ACROSS = (*(0.579, 0.642, 0.704, 0.757, 0.801, 0.840, 0.872, 0.897, 0.917, 0.934, 0.947), 1.0)
 """Added mass across a plate / mass of water in the cylinder about its longer side."""
 
 PRISM_LENGTHS = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 10.0)

@@ -449,9 +449,7 @@ def _placed(drag: Drag, X: Transform) -> Iterator[PlacedDrag]:
 
 
 def _solid(
-    drag: BoxDrag | EllipsoidDrag,
-    turned: Callable[[Vector], Vec3],
-    moved: Callable[[Vector], Vec3],
+    drag: BoxDrag | EllipsoidDrag, turned: Callable[[Vector], Vec3], moved: Callable[[Vector], Vec3]
 ) -> PlacedDrag:
     """Return the drag sections of a solid in its three midplanes."""
     if isinstance(drag, BoxDrag):

@@ -333,12 +333,7 @@ class Mesh:
             )
 
     def _fill(
-        self,
-        around: Floats,
-        faces: Integers,
-        middle: Floats,
-        notes: tuple[str, ...],
-        overlaps: int,
+        self, around: Floats, faces: Integers, middle: Floats, notes: tuple[str, ...], overlaps: int
     ) -> None:
         self._around, self._middle = around, middle
         self.vertices: Floats = around + middle

@@ -136,9 +136,7 @@ def command_for(thruster: Thruster, thrust: float) -> float:
     return min(commands, key=abs)
 
 
-def _branches(
-    curve: LinearThrust | QuadraticThrust,
-) -> tuple[tuple[float, float, float, int], ...]:
+def _branches(curve: LinearThrust | QuadraticThrust) -> tuple[tuple[float, float, float, int], ...]:
     """Return edge of the dead band, sign, factor and power of commands above and below the band."""
     below, above = curve.dead_band
     if isinstance(curve, LinearThrust):

@@ -74,11 +74,7 @@ MAX_RATE = 35.0
 MAX_GAP = 5.0
 """Longest interval between two samples, in median intervals."""
 
-COLUMNS = {
-    "quaternion": ("qw", "qx", "qy", "qz"),
-    "angular_velocity": RATES,
-    "position": PLACES,
-}
+COLUMNS = {"quaternion": ("qw", "qx", "qy", "qz"), "angular_velocity": RATES, "position": PLACES}
 """Columns of CSV files; "time" and "position_valid" are others, and all the rest are joints."""
 
 

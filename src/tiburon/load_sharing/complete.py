@@ -26,13 +26,7 @@ from tiburon.algorithms.kinematics import Place, body_places
 from tiburon.algorithms.tape_calls import JointVector, taping
 from tiburon.arrays import Array
 from tiburon.contact.rows import ContactRow
-from tiburon.load_sharing.problem import (
-    MOMENT,
-    Layout,
-    Problem,
-    System,
-    constraint_kinds,
-)
+from tiburon.load_sharing.problem import MOMENT, Layout, Problem, System, constraint_kinds
 from tiburon.load_sharing.recovery import at_origin, joint_wrenches, unit_loads
 from tiburon.loops.constraints import jacobian_pattern
 from tiburon.model import Model, PlanBody

@@ -94,13 +94,7 @@ def eliminate(W: Array, c: Array, A1: Array, b1: Array, A2: Array, b2: Array) ->
     """
     x, N = null_basis(A1, b1)
     return Eliminated(
-        x,
-        N,
-        N.T @ W @ N,
-        N.T @ (c + W @ x),
-        A2 @ N,
-        b2 - A2 @ x,
-        float(c @ x + 0.5 * x @ W @ x),
+        x, N, N.T @ W @ N, N.T @ (c + W @ x), A2 @ N, b2 - A2 @ x, float(c @ x + 0.5 * x @ W @ x)
     )
 
 

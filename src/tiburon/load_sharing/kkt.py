@@ -45,15 +45,7 @@ class Optimality(NamedTuple):
 
 
 def optimality(
-    W: Array,
-    c: Array,
-    A1: Array,
-    b1: Array,
-    A2: Array,
-    b2: Array,
-    x: Array,
-    y1: Array,
-    y2: Array,
+    W: Array, c: Array, A1: Array, b1: Array, A2: Array, b2: Array, x: Array, y1: Array, y2: Array
 ) -> Optimality:
     """Return the residuals of a solution.
 

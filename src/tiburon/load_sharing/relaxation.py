@@ -358,11 +358,7 @@ class _Relaxation:
         return [float(k >= number) for k in own], [float(k == number) for k in own]
 
     def _equations(
-        self,
-        held: Sequence[Scalar],
-        open_: Sequence[Scalar],
-        face: _Face,
-        lifts: Sequence[Scalar],
+        self, held: Sequence[Scalar], open_: Sequence[Scalar], face: _Face, lifts: Sequence[Scalar]
     ) -> tuple[list[ContactRow], list[Scalar]]:
         """Return the equations of a stage; those that do not take part are zero.
 
@@ -464,11 +460,7 @@ class _Relaxation:
             cones=[(i, j, at) for (i, j, _), at in zip(of.cones, place.sizes, strict=True)],
             mu=[1.0] * len(of.cones),
             prefer=as_traced(
-                [
-                    *prefer[: self.rows],
-                    *([0.0] * (len(A2) - self.rows)),
-                    *prefer[self.rows :],
-                ]
+                [*prefer[: self.rows], *([0.0] * (len(A2) - self.rows)), *prefer[self.rows :]]
             ),
         )
         return (

@@ -18,13 +18,7 @@ from tiburon.load_sharing.limits.torque import TorqueLimit
 from tiburon.load_sharing.objectives.objective import Objective, Square
 from tiburon.load_sharing.objectives.torque_norm import TorqueNorm
 from tiburon.load_sharing.problem import Layout, Problem
-from tiburon.load_sharing.relaxation import (
-    DIRECTION,
-    MOTION,
-    Level,
-    Stated,
-    relaxed,
-)
+from tiburon.load_sharing.relaxation import DIRECTION, MOTION, Level, Stated, relaxed
 from tiburon.model import Model
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced

@@ -24,13 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.algorithms.crba import mass_elements
-from tiburon.algorithms.kinematics import (
-    Moving,
-    Place,
-    body_motions,
-    body_places,
-    jacobian_columns,
-)
+from tiburon.algorithms.kinematics import Moving, Place, body_motions, body_places, jacobian_columns
 from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.contact.candidates import Candidate
@@ -44,16 +38,7 @@ from tiburon.model import Plan
 from tiburon.model.body import ContactPoint
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Scalar, Vec3
-from tiburon.spatial.vec3 import (
-    ZERO3,
-    add,
-    add_cross,
-    cross,
-    dot,
-    matrix_vector,
-    scale,
-    subtract,
-)
+from tiburon.spatial.vec3 import ZERO3, add, add_cross, cross, dot, matrix_vector, scale, subtract
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.spd import factor_spd
 

@@ -383,11 +383,7 @@ def solve_augmented(
 
 
 def _shortest(
-    pattern: LoopPattern,
-    bound: Sequence[Scalar],
-    forces: Sequence[Scalar],
-    nv: int,
-    lost: Scalar,
+    pattern: LoopPattern, bound: Sequence[Scalar], forces: Sequence[Scalar], nv: int, lost: Scalar
 ) -> list[Scalar]:
     """Compute the multipliers of least norm with the same joint forces J^T lambda."""
     assert pattern.shortest is not None

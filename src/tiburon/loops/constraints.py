@@ -594,10 +594,7 @@ def _stacked(parts: Sequence[Constraints]) -> Constraints:
 
 
 def closure_constraints(
-    loops: Sequence[LoopClosure],
-    plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar] | None = None,
+    loops: Sequence[LoopClosure], plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar] | None = None
 ) -> Constraints:
     """Compute the constraints of some loops on a plan that holds the bodies they connect.
 

@@ -675,9 +675,7 @@ def _held_by(K: Matrix, held: Sequence[Scalar]) -> tuple[Callable[[Vector], list
 
 
 def inverse_method(
-    structure: PlatformOnLegs,
-    parts: tuple[LegPart, ...],
-    weights: Sequence[float] | None = None,
+    structure: PlatformOnLegs, parts: tuple[LegPart, ...], weights: Sequence[float] | None = None
 ) -> PartMethod:
     """Return inverse dynamics of a platform on legs as rounds.
 

@@ -191,9 +191,7 @@ def directional_derivative(
 
 
 def on_floats(
-    form: Callable[..., tuple[tuple[Scalar, ...], Any, Any, Any]],
-    around: Setting,
-    *state: Scalars,
+    form: Callable[..., tuple[tuple[Scalar, ...], Any, Any, Any]], around: Setting, *state: Scalars
 ) -> tuple[tuple[Scalar, ...], Any, Any, Any]:
     """Trace derivatives, which need a graph, and evaluate them on floats.
 

@@ -92,10 +92,7 @@ def drive_cut_joint(
             name=motor.name,
         )
     parts = model._parts._replace(
-        bodies=(*bodies, carried),
-        loops=kept,
-        actuators=(*model.actuators, motor),
-        poses=(),
+        bodies=(*bodies, carried), loops=kept, actuators=(*model.actuators, motor), poses=()
     )
     found = Model._of(model.name, parts, model.about, not model.immovable_joint_names)
     poses = {}

@@ -43,14 +43,7 @@ from tiburon.errors import ModelError
 from tiburon.loops.constraints import Constraints, Row, constraints, jacobian_pattern
 from tiburon.loops.denoc import MIN_SQUARE, denoc_forces, loop_forces
 from tiburon.loops.legs import legs_of
-from tiburon.loops.metric import (
-    MIN_CUT,
-    TreeMetric,
-    max_abs,
-    rank_cut,
-    scattered,
-    solve_in_metric,
-)
+from tiburon.loops.metric import MIN_CUT, TreeMetric, max_abs, rank_cut, scattered, solve_in_metric
 from tiburon.model import Model
 from tiburon.record import named_line
 from tiburon.spatial import Scalar

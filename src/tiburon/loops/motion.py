@@ -203,11 +203,7 @@ def _opening(terms: Constraints, k: int, accelerations: Sequence[Scalar] | None)
 
 
 def _nothing_unknown(
-    model: Model,
-    plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    vd: Sequence[Scalar],
+    model: Model, plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], vd: Sequence[Scalar]
 ) -> ClosedMotion:
     """Return a motion of which all joints are given, with its violation of the loops."""
     terms = constraints(model, plan, JointVector(q), JointVector(v))

@@ -229,11 +229,7 @@ def projected_state(
 
 
 def _projected_once(
-    model: Model,
-    plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tolerance: float,
+    model: Model, plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], tolerance: float
 ) -> tuple[Any, tuple[list[Scalar], list[Scalar], Scalar]]:
     """Project with one factorization; return whether this failed, and the state."""
     q, v = JointVector(q), JointVector(v)
@@ -259,11 +255,7 @@ def _projected_once(
 
 
 def _projected_star(
-    model: Model,
-    plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tolerance: float,
+    model: Model, plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], tolerance: float
 ) -> tuple[Any, tuple[list[Scalar], list[Scalar], Scalar]]:
     """Project a star with one factorization; return whether this failed, and the state."""
     found = projected_star(model, plan, q, v, max(PROJECTION_CUT, tolerance))

@@ -220,11 +220,7 @@ class StarLayout(NamedTuple):
 
 
 def part_of(
-    plan: Plan,
-    bodies: Sequence[int],
-    own: frozenset[int],
-    q: Sequence[int],
-    v: Sequence[int],
+    plan: Plan, bodies: Sequence[int], own: frozenset[int], q: Sequence[int], v: Sequence[int]
 ) -> Plan:
     """Return the plan of some bodies; those that are not its own have no inertia.
 
@@ -518,11 +514,7 @@ def _variables(plan: Plan, bodies: Iterable[int], of: str) -> tuple[int, ...]:
 
 
 def _arm(
-    model: Model,
-    name: str,
-    bodies: frozenset[int],
-    loops: Sequence[int],
-    center: frozenset[int],
+    model: Model, name: str, bodies: frozenset[int], loops: Sequence[int], center: frozenset[int]
 ) -> ArmLayout:
     plan = model.plan
     center_q, center_v = (_variables(plan, sorted(center), of) for of in ("q", "v"))

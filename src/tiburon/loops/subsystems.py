@@ -146,10 +146,7 @@ def penalty_method(
         known = [(part, own), *((parts[k], state) for k, state in states)]
         q, v = JointVector([float(x) for x in model.neutral()]), JointVector([0.0] * model.nv)
         for one, state in known:
-            for places, to, values in (
-                (one.positions, q, state.q),
-                (one.velocities, v, state.v),
-            ):
+            for places, to, values in ((one.positions, q, state.q), (one.velocities, v, state.v)):
                 for i, x in zip(places, values, strict=True):
                     to[i] = x
         here = around(q, v)

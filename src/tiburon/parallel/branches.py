@@ -15,14 +15,7 @@ inverse inertia of handles instead, since both of their sides are unknown.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tiburon.algorithms.aba import (
-    Accelerating,
-    Articulated,
-    Carry,
-    Moving,
-    moving_from,
-    passes,
-)
+from tiburon.algorithms.aba import Accelerating, Articulated, Carry, Moving, moving_from, passes
 from tiburon.algorithms.rnea import base_acceleration
 from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import JointVector, taping

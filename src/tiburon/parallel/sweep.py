@@ -16,12 +16,7 @@ from tiburon.native.pool import default_threads
 from tiburon.parallel.design import Design, Point, whole_seed
 from tiburon.parallel.driver_lock import DriverLock, Part
 from tiburon.parallel.identity import differences, identity
-from tiburon.parallel.sweep_cases import (
-    BlockResult,
-    Layout,
-    SweepPlan,
-    simulate_keywords,
-)
+from tiburon.parallel.sweep_cases import BlockResult, Layout, SweepPlan, simulate_keywords
 from tiburon.parallel.sweep_driver import drive
 from tiburon.parallel.sweep_header import SweepHeader
 from tiburon.parallel.sweep_progress import SweepBar, SweepProgress, Tally, progress_of_store

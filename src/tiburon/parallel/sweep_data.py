@@ -5,11 +5,7 @@ from typing import Any
 import numpy as np
 import xarray
 from xarray.backends import BackendArray
-from xarray.core.indexing import (
-    IndexingSupport,
-    LazilyIndexedArray,
-    explicit_indexing_adapter,
-)
+from xarray.core.indexing import IndexingSupport, LazilyIndexedArray, explicit_indexing_adapter
 
 from tiburon.parallel.sweep_cases import SWEEP_STATUSES
 from tiburon.parallel.sweep_store import SweepStore

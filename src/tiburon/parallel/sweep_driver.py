@@ -18,14 +18,7 @@ from tiburon.parallel.identity import Identity
 from tiburon.parallel.receipt import Receipt
 from tiburon.parallel.sweep_progress import Tally
 from tiburon.parallel.sweep_store import SweepStore
-from tiburon.parallel.sweep_task import (
-    Deaths,
-    Probed,
-    Refusal,
-    Task,
-    forget_session,
-    halves,
-)
+from tiburon.parallel.sweep_task import Deaths, Probed, Refusal, Task, forget_session, halves
 from tiburon.parallel.workers import AnswerQueue, WorkerLostError, Workers
 from tiburon.simulation.progress import Interruption
 

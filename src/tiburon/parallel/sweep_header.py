@@ -184,12 +184,7 @@ class SweepHeader(NamedTuple):
 
     @classmethod
     def of(
-        cls,
-        plan: SweepPlan,
-        design: Design,
-        layout: Layout,
-        block_size: int,
-        versions: Identity,
+        cls, plan: SweepPlan, design: Design, layout: Layout, block_size: int, versions: Identity
     ) -> "SweepHeader":
         """Return the header of a new sweep."""
         code = {

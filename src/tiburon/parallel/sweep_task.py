@@ -18,13 +18,7 @@ import numpy as np
 from tiburon.errors import RunFileError
 from tiburon.parallel.identity import Identity, differences, identity, worker_name
 from tiburon.parallel.receipt import Receipt
-from tiburon.parallel.sweep_cases import (
-    LOST,
-    SWEEP_STATUSES,
-    BlockResult,
-    SweepPlan,
-    empty_result,
-)
+from tiburon.parallel.sweep_cases import LOST, SWEEP_STATUSES, BlockResult, SweepPlan, empty_result
 from tiburon.parallel.sweep_store import ATTEMPTS, SweepStore
 
 

@@ -130,10 +130,7 @@ def _shared_divisors(graph: Graph, roots: list[int]) -> set[int]:
 
 
 def _arrange(
-    instructions: dict[int, Instruction],
-    roots: list[int],
-    order: Order,
-    places: dict[int, float],
+    instructions: dict[int, Instruction], roots: list[int], order: Order, places: dict[int, float]
 ) -> list[Instruction]:
     """Order instructions so that each follows its arguments; some have a place of their own."""
     traced = sorted(instructions, key=lambda number: places.get(number, number))

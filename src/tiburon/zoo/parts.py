@@ -56,10 +56,7 @@ def bar_shape(
 
 
 def line_shape(
-    start: Vec3,
-    end: Vec3,
-    radius: float,
-    color: tuple[float, float, float, float] = GREY,
+    start: Vec3, end: Vec3, radius: float, color: tuple[float, float, float, float] = GREY
 ) -> Shape:
     """Return a round bar between two points of a body, for display only."""
     a, b = np.array(start), np.array(end)

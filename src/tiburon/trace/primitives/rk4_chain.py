@@ -25,13 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tiburon.trace.primitives.primitive import (
-    ElementaryPrimitive,
-    Index,
-    Machine,
-    Memory,
-    Number,
-)
+from tiburon.trace.primitives.primitive import ElementaryPrimitive, Index, Machine, Memory, Number
 
 BLOCKS = ("M2", "M3", "M4", "C21", "C32", "C43", "D2", "D3", "D4", "C51", "C52", "C53", "C54", "M5")
 """Order of the matrices of one block among the arguments; D_i is C_i1 of a bracket, else zero."""

@@ -840,10 +840,7 @@ class OnceIfNeeded(WhileLoop):
         if not seeds:
             return [zero, *passed]
         back = pull_back(inner, list(seeds), list(seeds.values()), self.inputs[1:])
-        return [
-            zero,
-            *self._again(graph, args, seeds, given, passed, back, f"{self.name}_adjoint"),
-        ]
+        return [zero, *self._again(graph, args, seeds, given, passed, back, f"{self.name}_adjoint")]
 
     def _seeded(
         self, graph: Graph, nodes: Sequence[int], given: list[int]
@@ -986,10 +983,7 @@ def _dependent_places(loop: WhileLoop, constant: list[int]) -> list[int]:
 
 
 def while_loop(
-    condition: Callable[[Any], Any],
-    body: Callable[[Any], Any],
-    state: Any,
-    max_iterations: int,
+    condition: Callable[[Any], Any], body: Callable[[Any], Any], state: Any, max_iterations: int
 ) -> WhileResult:
     """Run a body as long as a condition holds.
 
