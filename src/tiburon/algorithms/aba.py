@@ -26,7 +26,7 @@ from tiburon.errors import ModelError
 from tiburon.model import Plan, PlanBody
 from tiburon.model.joints.joint import Joint
 from tiburon.record import record
-from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
+from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Scalars, Transform, Vec3
 from tiburon.spatial.vec3 import ZERO3, add, cross
 
 
@@ -75,11 +75,11 @@ def eliminate_direction(
 
 def eliminate_joint(
     joint: Joint,
-    q: Sequence[Scalar],
+    q: Scalars,
     IA: ArticulatedInertia,
     pA: Force,
-    tau: Sequence[Scalar],
-    armature: Sequence[Scalar] | None = None,
+    tau: Scalars,
+    armature: Scalars | None = None,
 ) -> tuple[ArticulatedInertia, Force, Carry]:
     """Eliminate all directions of a joint, the last first.
 
@@ -142,11 +142,7 @@ def accelerate_direction(
 
 
 def accelerate_joint(
-    joint: Joint,
-    q: Sequence[Scalar],
-    carry: Carry,
-    a: Motion,
-    armature: Sequence[Scalar] | None = None,
+    joint: Joint, q: Scalars, carry: Carry, a: Motion, armature: Scalars | None = None
 ) -> tuple[tuple[Scalar, ...], Motion]:
     """Compute the joint acceleration (eqs. 6.45, 6.54-6.55).
 
@@ -287,9 +283,9 @@ def moving_from(w: Vec3) -> Moving:
 
 def aba(
     plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
     gravity: Vec3,
     external: Sequence[Force] | None = None,
     *,

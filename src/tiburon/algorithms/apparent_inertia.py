@@ -32,7 +32,7 @@ from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.traversal import ancestors, outward
 from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
-from tiburon.spatial import Force, Motion, Scalar, Vec3
+from tiburon.spatial import Force, Motion, Scalars, Vec3
 from tiburon.spatial.vec3 import matrix_vector, subtract, transpose_vector
 from tiburon.trace.array import as_traced
 
@@ -51,7 +51,7 @@ def _sum(a: Columns, b: Columns, sign: float = 1.0) -> Columns:
 
 
 def pair_response(
-    plan: Plan, q: Sequence[Scalar], articulated: Sequence[ArticulatedBody], i: int, j: int
+    plan: Plan, q: Scalars, articulated: Sequence[ArticulatedBody], i: int, j: int
 ) -> Columns:
     """Compute Phi_ij in the plan frames of two plan bodies (Featherstone 1987, eqs. 9.34, 9.35).
 
@@ -113,9 +113,7 @@ def _in_world(columns: Columns, place: Place, offset: Vec3) -> Columns:
 class _Pairs:
     """Responses of frames by name, each at one world point."""
 
-    def __init__(
-        self, plan: Plan, tied: Response | None, q: Sequence[Scalar], names: Sequence[str]
-    ) -> None:
+    def __init__(self, plan: Plan, tied: Response | None, q: Scalars, names: Sequence[str]) -> None:
         self.plan = plan
         self._pair: Callable[[int, int], Columns]
         if tied is not None:
@@ -145,7 +143,7 @@ def _flat(columns: Columns) -> Any:
     return as_traced([x for row in rows for x in row]).reshape(6, 6)
 
 
-def cross_response(setting: Setting, tied: Response | None, q: Sequence[Scalar]) -> Any:
+def cross_response(setting: Setting, tied: Response | None, q: Scalars) -> Any:
     """Compute Phi_ij, each frame at its own origin.
 
     Args:
@@ -159,7 +157,7 @@ def cross_response(setting: Setting, tied: Response | None, q: Sequence[Scalar])
     return _flat(pairs.response(i, j, i, j))
 
 
-def relative_response(setting: Setting, tied: Response | None, q: Sequence[Scalar]) -> Any:
+def relative_response(setting: Setting, tied: Response | None, q: Scalars) -> Any:
     """Compute Phi_ii - Phi_ij - Phi_ji + Phi_jj; arguments are those of `cross_response`."""
     choices = dict(setting.options)
     i, j = choices["frame"], choices["other"]

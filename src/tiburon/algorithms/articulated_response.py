@@ -21,7 +21,7 @@ from tiburon.algorithms.coupled_joints import Closing, Handle, Released, closing
 from tiburon.algorithms.traversal import inward, joint_transforms, to_root
 from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
-from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform
+from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Scalars, Transform
 from tiburon.trace.primitives.orthogonal import RANK_CUT
 
 
@@ -46,7 +46,7 @@ class Direction(NamedTuple):
     """1/d, the acceleration per joint force [1/kg or 1/(kg m^2)]."""
 
 
-def articulated_inertias(plan: Plan, q: Sequence[Scalar]) -> tuple[ArticulatedBody, ...]:
+def articulated_inertias(plan: Plan, q: Scalars) -> tuple[ArticulatedBody, ...]:
     """Compute the articulated-body inertia of every plan body (Featherstone 1987, 6.46-6.52)."""
 
     def release(
@@ -60,7 +60,7 @@ def articulated_inertias(plan: Plan, q: Sequence[Scalar]) -> tuple[ArticulatedBo
 
 
 def _released(
-    body: PlanBody, IA: ArticulatedInertia, q: Sequence[Scalar], p: Force, tau: Sequence[Scalar]
+    body: PlanBody, IA: ArticulatedInertia, q: Scalars, p: Force, tau: Scalars
 ) -> tuple[ArticulatedInertia, Force, Carry]:
     """Eliminate a joint at rest."""
     return eliminate_joint(body.joint, q[body.q], IA, p, tau, body.armature)
@@ -73,9 +73,7 @@ def _with_rate(carry: Carry, place: int | None = None, rate: Scalar = 0.0) -> Ca
     )
 
 
-def propagated(
-    body: PlanBody, articulated: ArticulatedBody, q: Sequence[Scalar], a: Motion
-) -> Motion:
+def propagated(body: PlanBody, articulated: ArticulatedBody, q: Scalars, a: Motion) -> Motion:
     """Compute the acceleration of a body whose parent accelerates by a: A X a (eq. 9.39)."""
     nothing = (0.0,) * body.joint.nv
     carry = _released(body, articulated.IA, q, Force.zero(), nothing)[2]
@@ -84,9 +82,7 @@ def propagated(
     )[1]
 
 
-def directions(
-    body: PlanBody, articulated: ArticulatedBody, q: Sequence[Scalar]
-) -> tuple[Direction, ...]:
+def directions(body: PlanBody, articulated: ArticulatedBody, q: Scalars) -> tuple[Direction, ...]:
     """Compute the responses along the axes of a joint: a body responds by sum u u^T / d."""
     joint, position = body.joint, q[body.q]
     found = []
@@ -104,7 +100,7 @@ def directions(
 
 
 def passed_on(
-    body: PlanBody, articulated: ArticulatedBody, q: Sequence[Scalar], f: Force
+    body: PlanBody, articulated: ArticulatedBody, q: Scalars, f: Force
 ) -> tuple[tuple[Scalar, ...], Force]:
     """Compute u . f / d along each axis for a force on a body, and the force on its parent."""
     nothing = (0.0,) * body.joint.nv
@@ -169,7 +165,7 @@ class CoupledResponse:
 
     cut = RANK_CUT
 
-    def __init__(self, plan: Plan, q: Sequence[Scalar]) -> None:
+    def __init__(self, plan: Plan, q: Scalars) -> None:
         """Compute the articulated inertias of all bodies."""
 
         def released(body: PlanBody, whole: Handle, closing: Closing) -> Released:

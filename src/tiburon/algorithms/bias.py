@@ -16,7 +16,7 @@ from tiburon.algorithms.rnea import base_acceleration, rnea
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.algorithms.traversal import by_velocity, inward, outward
 from tiburon.model import Plan, PlanBody
-from tiburon.spatial import Force, Motion, Scalar, Transform, Vec3
+from tiburon.spatial import Force, Motion, Scalar, Scalars, Transform, Vec3
 
 if TYPE_CHECKING:
     from tiburon.algorithms.water.fluid import Link, WaterAround
@@ -31,8 +31,8 @@ class _Accelerated(NamedTuple):
 
 def bias(
     plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
     gravity: Vec3,
     external: Sequence[Force] | None = None,
     *,
@@ -46,7 +46,7 @@ def bias(
 
 
 def gravity_forces(
-    plan: Plan, q: Sequence[Scalar], gravity: Vec3, water: "WaterAround | None" = None
+    plan: Plan, q: Scalars, gravity: Vec3, water: "WaterAround | None" = None
 ) -> tuple[Scalar, ...]:
     """Compute the joint forces that balance weight minus buoyancy.
 

@@ -41,7 +41,15 @@ from tiburon.algorithms.tape_calls import JointVector
 from tiburon.algorithms.traversal import each, inward, outward, pairs
 from tiburon.model import Plan, PlanBody
 from tiburon.record import record
-from tiburon.spatial import ArticulatedInertia, Force, Motion, RigidInertia, Scalar, Transform
+from tiburon.spatial import (
+    ArticulatedInertia,
+    Force,
+    Motion,
+    RigidInertia,
+    Scalar,
+    Scalars,
+    Transform,
+)
 from tiburon.spatial.vec3 import IDENTITY3, ZERO3, cross
 
 _UNITS = tuple(
@@ -191,7 +199,7 @@ Entries = tuple[tuple[Scalar, ...], tuple[Scalar, ...]]
 """For one axis: its column in the rows of an ancestor, and its row in the ancestor's columns."""
 
 
-def coriolis(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> Rows:
+def coriolis(plan: Plan, q: Scalars, v: Scalars) -> Rows:
     """Compute the Coriolis matrix.
 
     Echeandia and Wensing 2021, algorithm 1, for joints of any kind; O(pairs of a body and an
@@ -213,9 +221,7 @@ def coriolis(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> Rows:
     return tuple(tuple(entries[i : i + plan.nv]) for i in range(0, len(entries), plan.nv))
 
 
-def _columns(
-    plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]
-) -> tuple[tuple[_Moving, ...], tuple[Columns, ...]]:
+def _columns(plan: Plan, q: Scalars, v: Scalars) -> tuple[tuple[_Moving, ...], tuple[Columns, ...]]:
     """Compute the motion of each body, and the forces of each joint axis, in body frames."""
     wet = _is_wet(plan)
 
@@ -253,7 +259,7 @@ def _is_wet(plan: Plan) -> bool:
 
 
 def _by_pairs(
-    plan: Plan, q: Sequence[Scalar], moving: Sequence[_Moving], columns: Sequence[Columns]
+    plan: Plan, q: Scalars, moving: Sequence[_Moving], columns: Sequence[Columns]
 ) -> Rows:
     """Propagate the forces of each axis to the root, projecting them on all ancestors."""
 
@@ -285,12 +291,12 @@ def _by_pairs(
     return tuple(tuple(row) for row in C)
 
 
-def _vectors(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Vectors, ...]:
+def _vectors(plan: Plan, q: Scalars, v: Scalars) -> tuple[Vectors, ...]:
     """Compute S, Sd and the three forces of all axes in the frame of their tree's first body."""
     wet = _is_wet(plan)
 
     @before_products(plan)
-    def vectors(q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Vectors, ...]:
+    def vectors(q: Scalars, v: Scalars) -> tuple[Vectors, ...]:
         position = JointVector(q)
 
         def carry(

@@ -20,7 +20,7 @@ from tiburon.algorithms.traversal import ancestors
 from tiburon.model import Plan
 from tiburon.model.plan import WORLD_BODY
 from tiburon.record import record
-from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform
+from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Scalars, Transform
 
 Rates = tuple[tuple[int, Scalar], ...]
 """Joint accelerations by velocity variable."""
@@ -188,10 +188,10 @@ class Handle:
     def released(
         self,
         S: Sequence[Motion],
-        tau: Sequence[Scalar],
+        tau: Scalars,
         unknown: Sequence[bool],
         closing: "Closing",
-        armature: Sequence[Scalar] | None = None,
+        armature: Scalars | None = None,
     ) -> "Released":
         """Eliminate the variables that end at a body: shared ones, and those of its own joint.
 
@@ -283,7 +283,7 @@ class Closing(NamedTuple):
 
 
 def closings(
-    plan: Plan, tau: Sequence[Scalar], unknown: Sequence[bool]
+    plan: Plan, tau: Scalars, unknown: Sequence[bool]
 ) -> tuple[tuple[Closing, ...], Closing]:
     """Return where shared variables are eliminated: at the last common ancestor of their joints.
 

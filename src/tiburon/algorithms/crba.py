@@ -24,7 +24,7 @@ from tiburon.algorithms.tape_calls import JointVector, recorder
 from tiburon.algorithms.traversal import inward, outward, path, with_armature
 from tiburon.model import Plan, PlanBody
 from tiburon.record import record
-from tiburon.spatial import ArticulatedInertia, Force, RigidInertia, Scalar, Transform
+from tiburon.spatial import ArticulatedInertia, Force, RigidInertia, Scalar, Scalars, Transform
 
 Forces = tuple[Force, ...]
 Components = tuple[Scalar, ...]
@@ -44,7 +44,7 @@ class _Subtree:
         return _Subtree(self.IC + other.IC, self.forces + other.forces)
 
 
-def crba(plan: Plan, q: Sequence[Scalar], *, lanes: bool = False) -> tuple[tuple[Scalar, ...], ...]:
+def crba(plan: Plan, q: Scalars, *, lanes: bool = False) -> tuple[tuple[Scalar, ...], ...]:
     """Compute the mass matrix.
 
     Featherstone 1987, eqs. 5.7-5.14 in link coordinates, for trees (7.9) and joints with several
@@ -104,7 +104,7 @@ def crba(plan: Plan, q: Sequence[Scalar], *, lanes: bool = False) -> tuple[tuple
     return with_armature(plan, H)
 
 
-def composite_vectors(plan: Plan, q: Sequence[Scalar]) -> tuple[Vectors, Vectors]:
+def composite_vectors(plan: Plan, q: Scalars) -> tuple[Vectors, Vectors]:
     """Compute S and F of every joint axis in the frame of the first body of its tree.
 
     Composite bodies are computed in body coordinates, as in `crba`, for accuracy; S and F are then
@@ -113,7 +113,7 @@ def composite_vectors(plan: Plan, q: Sequence[Scalar]) -> tuple[Vectors, Vectors
     """
 
     @before_products(plan)
-    def vectors(q: Sequence[Scalar]) -> tuple[Vectors, Vectors]:
+    def vectors(q: Scalars) -> tuple[Vectors, Vectors]:
         position = JointVector(q)
 
         def compose(
@@ -135,7 +135,7 @@ def composite_vectors(plan: Plan, q: Sequence[Scalar]) -> tuple[Vectors, Vectors
     return S, F
 
 
-def mass_elements(plan: Plan, q: Sequence[Scalar], *, lanes: bool = False) -> list[Scalar]:
+def mass_elements(plan: Plan, q: Scalars, *, lanes: bool = False) -> list[Scalar]:
     """Compute the mass matrix, nv times nv scalars row by row, by the method for its size.
 
     Args:
@@ -150,7 +150,7 @@ def mass_elements(plan: Plan, q: Sequence[Scalar], *, lanes: bool = False) -> li
 
 
 def chosen_mass_elements(
-    plan: Plan, q: Sequence[Scalar], elements: Sequence[tuple[int, int]]
+    plan: Plan, q: Scalars, elements: Sequence[tuple[int, int]]
 ) -> list[Scalar]:
     """Compute selected elements of the mass matrix; on the tape only these.
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tiburon.algorithms.kinematics import Place, body_places
 from tiburon.algorithms.traversal import outward
 from tiburon.model import Plan, PlanBody
-from tiburon.spatial import Motion, Scalar, Vec3
+from tiburon.spatial import Motion, Scalar, Scalars, Vec3
 from tiburon.spatial.vec3 import scale, subtract
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class _Moving(NamedTuple):
 
 
 def motions_in_water(
-    plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], water: "WaterAround | None"
+    plan: Plan, q: Scalars, v: Scalars, water: "WaterAround | None"
 ) -> "tuple[Sequence[tuple[Motion, ...]], Sequence[Link]]":
     """Return velocities relative to the water of the wet parts of each body, and these parts."""
     if water is None:
@@ -38,9 +38,7 @@ def motions_in_water(
     return relative_motions(plan, q, v, water), water.links
 
 
-def kinetic(
-    plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], water: "WaterAround | None" = None
-) -> Scalar:
+def kinetic(plan: Plan, q: Scalars, v: Scalars, water: "WaterAround | None" = None) -> Scalar:
     """Compute the kinetic energy, the sum of 1/2 vel . I vel (Featherstone 1987, sec. 3.9).
 
     Armatures add 1/2 armature v^2. Added mass adds 1/2 vel . I^A vel with velocities relative to
@@ -73,9 +71,7 @@ def kinetic(
     return 0.5 * twice
 
 
-def potential(
-    plan: Plan, q: Sequence[Scalar], gravity: Vec3, water: "WaterAround | None" = None
-) -> Scalar:
+def potential(plan: Plan, q: Scalars, gravity: Vec3, water: "WaterAround | None" = None) -> Scalar:
     """Compute the potential energy in gravity, zero for mass at the world origin.
 
     Displaced water has the opposite potential energy, relative to the free surface or, without

@@ -23,6 +23,7 @@ from tiburon.spatial import (
     Motion,
     RigidInertia,
     Scalar,
+    Scalars,
     Transform,
     Vec3,
     rate_matrix,
@@ -73,9 +74,9 @@ def is_floating_base(body: PlanBody) -> bool:
 
 def floating_rnea(
     plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    vd: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    vd: Scalars,
     gravity: Vec3,
     external: Sequence[Force] | None = None,
 ) -> tuple[tuple[Scalar, ...], tuple[Scalar, ...]]:

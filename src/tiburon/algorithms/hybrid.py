@@ -23,7 +23,7 @@ from tiburon.algorithms.tape_calls import JointVector, recorder
 from tiburon.algorithms.traversal import by_velocity, inward, outward
 from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
-from tiburon.spatial import Force, Motion, Scalar, Transform, Vec3
+from tiburon.spatial import Force, Motion, Scalar, Scalars, Transform, Vec3
 from tiburon.spatial.vec3 import ZERO3, cross
 from tiburon.trace.primitives.spd import INLINE_SIZE
 from tiburon.trace.primitives.tree import FactorTree, SolveTree
@@ -79,10 +79,10 @@ class _Solved(NamedTuple):
 
 def hybrid_aba(
     plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    vd: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
+    vd: Scalars,
     known: Sequence[bool],
     gravity: Vec3,
     external: Sequence[Force] | None = None,
@@ -192,9 +192,9 @@ def hybrid_aba(
 
 def coupled_aba(
     plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
     gravity: Vec3,
     external: Sequence[Force] | None = None,
 ) -> tuple[Scalar, ...]:
@@ -205,10 +205,10 @@ def coupled_aba(
 
 def hybrid_crba(
     plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    vd: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
+    vd: Scalars,
     known: Sequence[bool],
     gravity: Vec3,
     external: Sequence[Force] | None = None,
@@ -225,7 +225,7 @@ def hybrid_crba(
     factor, inline = FactorTree(parents), len(unknown) <= INLINE_SIZE
     stored = [(unknown[i], unknown[j]) for i, j in factor.layout.elements()]
 
-    def terms(*state: Sequence[Scalar]) -> tuple[list[Scalar], list[list[Scalar]], list[Scalar]]:
+    def terms(*state: Scalars) -> tuple[list[Scalar], list[list[Scalar]], list[Scalar]]:
         position, rate, partial = map(JointVector, state)
         H = crba(plan, position)
         C = rnea(plan, position, rate, partial, gravity, external)

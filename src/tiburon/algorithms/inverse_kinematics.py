@@ -17,7 +17,7 @@ from tiburon.algorithms.tape_calls import JointVector
 from tiburon.algorithms.traversal import ancestors
 from tiburon.model import Plan
 from tiburon.model.plan import WORLD_BODY, PlanFrame
-from tiburon.spatial import Mat3, Scalar, Vec3, turn_error
+from tiburon.spatial import Mat3, Scalar, Scalars, Vec3, turn_error
 from tiburon.spatial.rotations import select
 from tiburon.spatial.vec3 import add_matrix_vector, dot, matrix_product, subtract, transpose
 from tiburon.trace.array import as_traced
@@ -65,9 +65,7 @@ def _placed(plan: Plan, bodies: Sequence[Place], name: str) -> tuple[PlanFrame, 
     return frame, carrier.moved(frame.transform)
 
 
-def pose_errors(
-    plan: Plan, q: Sequence[Scalar], wanted: Sequence[PoseTarget]
-) -> tuple[PoseError, ...]:
+def pose_errors(plan: Plan, q: Scalars, wanted: Sequence[PoseTarget]) -> tuple[PoseError, ...]:
     """Compute the pose error of each target, with its Jacobian."""
     q = JointVector(q)
     bodies = body_places(plan, q)
@@ -120,7 +118,7 @@ def _wanted(options: Options, arrays: list[Any]) -> list[PoseTarget]:
     return found
 
 
-def search(setting: Setting, start: Sequence[Scalar], *arrays: Sequence[Scalar]) -> dict[str, Any]:
+def search(setting: Setting, start: Scalars, *arrays: Scalars) -> dict[str, Any]:
     """Solve inverse kinematics from one initial configuration.
 
     Args:
@@ -144,14 +142,14 @@ def search(setting: Setting, start: Sequence[Scalar], *arrays: Sequence[Scalar])
     places = tuple(place for place, _ in limited)
     bounds = Bounds(places, columns, tuple(lower), tuple(upper), turned, tuple(turn_limits))
 
-    def evaluate(position: Sequence[Scalar]) -> Evaluation:
+    def evaluate(position: Scalars) -> Evaluation:
         errors = pose_errors(plan, position, wanted)
         rows = [tuple(row.get(k, 0.0) for k in free) for error in errors for row in error.J]
         return Evaluation(
             tuple(x for error in errors for x in error.r), tuple(rows), _total(errors)
         )
 
-    def step(position: Sequence[Scalar], dv: Sequence[Scalar]) -> list[Scalar]:
+    def step(position: Scalars, dv: Scalars) -> list[Scalar]:
         return _integrate(plan, position, dict(zip(free, dv, strict=True)))
 
     (tolerance,) = rest.pop(0)
@@ -187,7 +185,7 @@ def _largest(errors: Sequence[PoseError]) -> tuple[Scalar, Scalar]:
     return turn, shift
 
 
-def _integrate(plan: Plan, q: Sequence[Scalar], dv: Mapping[int, Scalar]) -> list[Scalar]:
+def _integrate(plan: Plan, q: Scalars, dv: Mapping[int, Scalar]) -> list[Scalar]:
     """Integrate a configuration by a step; joints without step stay unchanged."""
     moved = list(q)
     for body in plan.bodies:
@@ -198,7 +196,7 @@ def _integrate(plan: Plan, q: Sequence[Scalar], dv: Mapping[int, Scalar]) -> lis
     return moved
 
 
-def _normalized(plan: Plan, q: Sequence[Scalar]) -> list[Scalar]:
+def _normalized(plan: Plan, q: Scalars) -> list[Scalar]:
     found = list(q)
     for body in plan.bodies:
         found[body.q] = body.joint.normalize(q[body.q])

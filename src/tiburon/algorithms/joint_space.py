@@ -15,7 +15,7 @@ from tiburon.algorithms.pair_products import before_products
 from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.model import Plan
 from tiburon.model.plan import WORLD_BODY
-from tiburon.spatial import Force, Scalar, Vec3
+from tiburon.spatial import Force, Scalar, Scalars, Vec3
 from tiburon.trace.primitives.spd import INLINE_SIZE
 from tiburon.trace.primitives.tree import FactorTree, InvertTree, SolveTree
 
@@ -59,9 +59,9 @@ def remaining_parents(parents: Sequence[int], rows: Sequence[int]) -> tuple[int,
 
 def forward_by_mass_matrix(
     plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
     gravity: Vec3,
     external: Sequence[Force] | None = None,
 ) -> tuple[Scalar, ...]:
@@ -78,23 +78,19 @@ def forward_by_mass_matrix(
 
 
 def joint_space_terms(
-    plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    gravity: Vec3,
-    external: Sequence[Force] | None = None,
-) -> tuple[Sequence[Scalar], Sequence[Scalar]]:
+    plan: Plan, q: Scalars, v: Scalars, gravity: Vec3, external: Sequence[Force] | None = None
+) -> tuple[Scalars, Scalars]:
     """Compute the elements of H in the order of the tree factorization, and C."""
     elements = FactorTree(expanded_parents(plan)).layout.elements()
 
     @before_products(plan)
-    def bias_force(q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+    def bias_force(q: Scalars, v: Scalars) -> list[Scalar]:
         return list(bias(plan, JointVector(q), JointVector(v), gravity, external))
 
     return chosen_mass_elements(plan, q, elements), bias_force(list(q), list(v))
 
 
-def inverse_mass_elements(plan: Plan, q: Sequence[Scalar]) -> Sequence[Scalar]:
+def inverse_mass_elements(plan: Plan, q: Scalars) -> Scalars:
     """Compute the inverse of the mass matrix, nv times nv scalars row by row."""
     matrix, _ = joint_space_terms(plan, q, scalars(np.zeros(plan.nv)), (0.0, 0.0, 0.0))
     parents, inline = expanded_parents(plan), plan.nv <= INLINE_SIZE

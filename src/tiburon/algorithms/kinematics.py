@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tiburon.algorithms.traversal import outward, to_root
 from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
-from tiburon.spatial import Mat3, Motion, Scalar, Transform, Vec3, spatial_to_classical
+from tiburon.spatial import Mat3, Motion, Scalar, Scalars, Transform, Vec3, spatial_to_classical
 from tiburon.spatial.vec3 import (
     ZERO3,
     add_cross,
@@ -70,7 +70,7 @@ WORLD_PLACE = Place(((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), (0.0, 0
 """Pose of the world frame."""
 
 
-def body_places(plan: Plan, q: Sequence[Scalar], *, lanes: bool = False) -> tuple[Place, ...]:
+def body_places(plan: Plan, q: Scalars, *, lanes: bool = False) -> tuple[Place, ...]:
     """Compute the pose of every plan body in the world; like branches side by side in lanes."""
 
     def visit(body: PlanBody, parent: Place) -> Place:
@@ -79,7 +79,7 @@ def body_places(plan: Plan, q: Sequence[Scalar], *, lanes: bool = False) -> tupl
     return outward(plan, visit, WORLD_PLACE, lanes=lanes)
 
 
-def frame_places(plan: Plan, q: Sequence[Scalar], frames: Sequence[str]) -> tuple[Place, ...]:
+def frame_places(plan: Plan, q: Scalars, frames: Sequence[str]) -> tuple[Place, ...]:
     """Compute the poses of bodies or frames (or "world") by name."""
     bodies = body_places(plan, q)
     found = []
@@ -102,11 +102,11 @@ class Reference(NamedTuple):
 
 def references(
     plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar] | None,
+    q: Scalars,
+    v: Scalars | None,
     places: Sequence[Place],
     options: "Options",
-    given: Sequence[Sequence[Scalar]],
+    given: Sequence[Scalars],
 ) -> tuple[Reference, ...]:
     """Compute the reference point of each frame.
 
@@ -162,12 +162,7 @@ _REST = Moving(Motion.zero(), Motion.zero())
 
 
 def body_motions(
-    plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    vd: Sequence[Scalar] | None,
-    *,
-    lanes: bool = False,
+    plan: Plan, q: Scalars, v: Scalars, vd: Scalars | None, *, lanes: bool = False
 ) -> tuple[Moving, ...]:
     """Compute velocity and acceleration of every plan body (Featherstone 1987, 4.11, 4.12, 7.10).
 
@@ -191,11 +186,7 @@ def body_motions(
 
 
 def frame_motions(
-    plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    vd: Sequence[Scalar] | None,
-    frames: Sequence[str],
+    plan: Plan, q: Scalars, v: Scalars, vd: Scalars | None, frames: Sequence[str]
 ) -> tuple[Moving, ...]:
     """Compute the motion of frames by name, frame axes at the origin, as `body_motions` does."""
     bodies = body_motions(plan, q, v, vd)
@@ -214,11 +205,7 @@ def moved_to(m: Motion, offset: Vec3) -> Motion:
 
 
 def expressed_motions(
-    setting: "Setting",
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    vd: Sequence[Scalar] | None,
-    *point: Sequence[Scalar],
+    setting: "Setting", q: Scalars, v: Scalars, vd: Scalars | None, *point: Scalars
 ) -> Any:
     """Compute velocities of frames, or accelerations if vd is given.
 
@@ -250,7 +237,7 @@ def expressed_motions(
 
 def jacobian_columns(
     plan: Plan,
-    q: Sequence[Scalar],
+    q: Scalars,
     places: Sequence[Place],
     body: int,
     point: Vec3,
@@ -293,7 +280,7 @@ def jacobian_columns(
     return found
 
 
-def expressed_jacobians(setting: "Setting", q: Sequence[Scalar], *point: Sequence[Scalar]) -> Any:
+def expressed_jacobians(setting: "Setting", q: Scalars, *point: Scalars) -> Any:
     """Compute the Jacobians of frames.
 
     Args:
@@ -325,9 +312,7 @@ def _turned(place: Place, column: Motion) -> Motion:
     )
 
 
-def expressed_jacobian_biases(
-    setting: "Setting", q: Sequence[Scalar], v: Sequence[Scalar], *point: Sequence[Scalar]
-) -> Any:
+def expressed_jacobian_biases(setting: "Setting", q: Scalars, v: Scalars, *point: Scalars) -> Any:
     """Compute dJ/dt v of frames.
 
     Args:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.spatial.rotations import select
 from tiburon.trace.primitives.spd import solve_spd
 from tiburon.trace.regions import while_loop
@@ -74,7 +74,7 @@ class Bounds(NamedTuple):
     turn: tuple[Scalar, ...] = ()
     """Largest rotation angle of each [rad]."""
 
-    def kept(self, q: Sequence[Scalar]) -> list[Scalar]:
+    def kept(self, q: Scalars) -> list[Scalar]:
         """Return a configuration clipped to the limits."""
         inside = list(q)
         for place, low, high in zip(self.places, self.lower, self.upper, strict=True):
@@ -84,7 +84,7 @@ class Bounds(NamedTuple):
         return inside
 
 
-def _turned_back(quaternion: Sequence[Scalar], most: Scalar) -> list[Scalar]:
+def _turned_back(quaternion: Scalars, most: Scalar) -> list[Scalar]:
     """Limit the rotation angle of a quaternion [rad], about the same axis."""
     w, x, y, z = quaternion
     sine = np.sqrt(x * x + y * y + z * z)
@@ -107,9 +107,9 @@ class Descent(NamedTuple):
 
 
 def descend(
-    evaluate: Callable[[Sequence[Scalar]], Evaluation],
-    step: Callable[[Sequence[Scalar], Sequence[Scalar]], Sequence[Scalar]],
-    start: Sequence[Scalar],
+    evaluate: Callable[[Scalars], Evaluation],
+    step: Callable[[Scalars, Scalars], Scalars],
+    start: Scalars,
     bounds: Bounds,
     tolerance: Scalar,
     max_iterations: int,
@@ -139,7 +139,7 @@ def descend(
         helped = select(better, 1.0, 0.0)
         gain = square - new.square
 
-        def choose(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
+        def choose(a: Scalars, b: Scalars) -> list[Scalar]:
             return [select(better, x, y) for x, y in zip(a, b, strict=True)]
 
         # a nonzero minimum: the decrease fades, or the damping is at its limit
@@ -175,7 +175,7 @@ def descend(
     return Descent(last["q"], last["square"], iterations, last["stalled"])
 
 
-def _matrix(flat: Sequence[Scalar], columns: int) -> list[list[Scalar]]:
+def _matrix(flat: Scalars, columns: int) -> list[list[Scalar]]:
     """Return the rows of a matrix; none if it has no columns."""
     if columns == 0:
         return []
@@ -183,7 +183,7 @@ def _matrix(flat: Sequence[Scalar], columns: int) -> list[list[Scalar]]:
 
 
 def _damped_step(
-    r: Sequence[Scalar], J: list[list[Scalar]], lam: Scalar, q: Sequence[Scalar], bounds: Bounds
+    r: Scalars, J: list[list[Scalar]], lam: Scalar, q: Scalars, bounds: Bounds
 ) -> list[Scalar]:
     """Solve for the damped step, without variables at active limits."""
     if not J:
@@ -209,7 +209,7 @@ def _damped_step(
     return [-x for x in _solve(_gram(columns), lam, slope_all)]
 
 
-def _gram(vectors: Sequence[Sequence[Scalar]]) -> list[list[Scalar]]:
+def _gram(vectors: Sequence[Scalars]) -> list[list[Scalar]]:
     """Return the Gram matrix of vectors; symmetric entries are computed once."""
     found: list[list[Scalar]] = [[0.0] * len(vectors) for _ in vectors]
     for i, a in enumerate(vectors):
@@ -218,7 +218,7 @@ def _gram(vectors: Sequence[Sequence[Scalar]]) -> list[list[Scalar]]:
     return found
 
 
-def _solve(gram: list[list[Scalar]], lam: Scalar, right: Sequence[Scalar]) -> list[Scalar]:
+def _solve(gram: list[list[Scalar]], lam: Scalar, right: Scalars) -> list[Scalar]:
     """Solve (gram + lam) x = right, with a lower bound of the damping."""
     trace: Scalar = 0.0
     for i in range(len(gram)):
@@ -229,7 +229,7 @@ def _solve(gram: list[list[Scalar]], lam: Scalar, right: Sequence[Scalar]) -> li
     return list(solve_spd(gram, list(right)))
 
 
-def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
+def _dot(a: Scalars, b: Scalars) -> Scalar:
     total: Scalar = 0.0
     for x, y in zip(a, b, strict=True):
         total = total + x * y

@@ -19,7 +19,7 @@ from typing import Any
 
 from tiburon.algorithms.tape_calls import JointVector, Local, NoIndex, flat, joint_code, unflat
 from tiburon.model import Joint, Plan, PlanBody
-from tiburon.spatial import Rotation, Scalar, Transform
+from tiburon.spatial import Rotation, Scalar, Scalars, Transform
 from tiburon.trace.program import current_graph
 from tiburon.trace.regions.lanes import Lift, in_lanes
 from tiburon.trace.value import Value
@@ -167,7 +167,7 @@ class Stage:
 class _Place:
     """Values of the joints at one place of all branches."""
 
-    def __init__(self, bodies: Sequence[PlanBody], offset: Sequence[Scalar], lift: Lift) -> None:
+    def __init__(self, bodies: Sequence[PlanBody], offset: Scalars, lift: Lift) -> None:
         self._bodies, self._offset, self._lift = bodies, offset, lift
 
     def local(self, vector: JointVector, name: str) -> list[Scalar]:

@@ -18,7 +18,16 @@ from tiburon.algorithms.traversal import inward, joint_transforms, outward
 from tiburon.errors import ModelError
 from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
-from tiburon.spatial import ArticulatedInertia, Force, Motion, RigidInertia, Scalar, Transform, Vec3
+from tiburon.spatial import (
+    ArticulatedInertia,
+    Force,
+    Motion,
+    RigidInertia,
+    Scalar,
+    Scalars,
+    Transform,
+    Vec3,
+)
 from tiburon.spatial.vec3 import (
     ZERO3,
     add,
@@ -46,9 +55,7 @@ class _Composed(NamedTuple):
     at_parent: AnyInertia
 
 
-def total_momentum(
-    plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], water: "WaterAround | None" = None
-) -> Force:
+def total_momentum(plan: Plan, q: Scalars, v: Scalars, water: "WaterAround | None" = None) -> Force:
     """Compute the total momentum, the sum of I vel (Featherstone 1987, eq. 3.2).
 
     Added mass adds I^A times the velocity relative to the water (Lamb 1932, art. 119).
@@ -90,7 +97,7 @@ def total_momentum(
 
 def momentum_columns(
     plan: Plan,
-    q: Sequence[Scalar],
+    q: Scalars,
     inertias: Sequence[AnyInertia],
     center: Callable[[AnyInertia], Vec3] | None = None,
 ) -> tuple[tuple[Force, ...], AnyInertia]:
@@ -158,7 +165,7 @@ class MassPoint(NamedTuple):
     """Their center of mass, world axes [m]."""
 
 
-def mass_point(plan: Plan, q: Sequence[Scalar]) -> MassPoint:
+def mass_point(plan: Plan, q: Scalars) -> MassPoint:
     """Compute mass and center of mass of all moving bodies: sum of m p + R h over sum of m.
 
     Raises:
@@ -184,7 +191,7 @@ def mass_point(plan: Plan, q: Sequence[Scalar]) -> MassPoint:
     return MassPoint(mass, (x / mass, y / mass, z / mass))
 
 
-def mass_velocity(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], mass: Scalar) -> Vec3:
+def mass_velocity(plan: Plan, q: Scalars, v: Scalars, mass: Scalar) -> Vec3:
     """Compute the velocity of the center of mass, world axes [m/s]: linear momentum over mass."""
     x, y, z = total_momentum(plan, q, v).force
     return (x / mass, y / mass, z / mass)

@@ -27,7 +27,7 @@ from tiburon.algorithms.traversal import ancestors, to_root
 from tiburon.errors import DomainError
 from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
-from tiburon.spatial import Force, Scalar
+from tiburon.spatial import Force, Scalar, Scalars
 from tiburon.spatial.vec3 import IDENTITY3, ZERO3
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.orthogonal import RANK_CUT, factor_orthogonal
@@ -50,7 +50,7 @@ class JointResponse(NamedTuple):
 
 
 def joint_responses(
-    plan: Plan, q: Sequence[Scalar], loads: Sequence[tuple[int, Sequence[Force]]]
+    plan: Plan, q: Scalars, loads: Sequence[tuple[int, Sequence[Force]]]
 ) -> tuple[tuple[JointResponse, ...], ...]:
     """Compute the response of all joints to unit forces on some bodies.
 
@@ -127,7 +127,7 @@ class _Loads(NamedTuple):
     """Unit forces on all frames."""
 
     plan: Plan
-    q: Sequence[Scalar]
+    q: Scalars
 
     forces: tuple[tuple[int, tuple[Force, ...]], ...]
     """For each frame its plan body and the unit forces on it, in the body's frame."""
@@ -141,9 +141,7 @@ class _Loads(NamedTuple):
         return sum(len(forces) for _, forces in self.forces)
 
 
-def _loads(
-    setting: Setting, tied: Response | None, q: Sequence[Scalar], point: Sequence[Sequence[Scalar]]
-) -> _Loads:
+def _loads(setting: Setting, tied: Response | None, q: Scalars, point: Sequence[Scalars]) -> _Loads:
     plan, options = setting.plan, setting.options
     names, _ = chosen_frames(setting)
     places = frame_places(plan, q, names)
@@ -156,7 +154,7 @@ def _loads(
     return _Loads(plan, q, tuple(found), tied)
 
 
-def _blocks(loads: _Loads) -> Iterator[tuple[int, int, Sequence[Scalar]]]:
+def _blocks(loads: _Loads) -> Iterator[tuple[int, int, Scalars]]:
     """Compute J M^-1 J^T by blocks: indices of two frames, and entries by rows."""
     plan, bodies = loads.plan, [body for body, _ in loads.forces]
     pairs = [(i, j) for i in range(len(bodies)) for j in range(i + 1)]
@@ -202,9 +200,7 @@ def _columns(loads: _Loads) -> list[list[Scalar]]:
     return columns
 
 
-def inverse_inertia(
-    setting: Setting, tied: Response | None, q: Sequence[Scalar], *point: Sequence[Scalar]
-) -> Any:
+def inverse_inertia(setting: Setting, tied: Response | None, q: Scalars, *point: Scalars) -> Any:
     """Compute J M^-1 J^T of frames.
 
     Args:
@@ -226,9 +222,7 @@ def inverse_inertia(
     return as_traced([x for row in A for x in row]).reshape(size, size)
 
 
-def inertia(
-    setting: Setting, tied: Response | None, q: Sequence[Scalar], *point: Sequence[Scalar]
-) -> Any:
+def inertia(setting: Setting, tied: Response | None, q: Scalars, *point: Scalars) -> Any:
     """Compute the inverse of J M^-1 J^T of frames; arguments are those of `inverse_inertia`."""
     loads = _loads(setting, tied, q, point)
     size, columns = loads.size, _columns(loads)

@@ -14,13 +14,13 @@ from typing import Any
 from tiburon.algorithms.tape_calls import recorder, taping
 from tiburon.model import Plan
 from tiburon.model.plan import WORLD_BODY
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.primitives.row_products import ZERO, Kind, Piece, RowProducts
 from tiburon.trace.program import current_graph
 from tiburon.trace.regions import function
 from tiburon.trace.value import Value
 
-Vectors = Sequence[Sequence[Scalar]]
+Vectors = Sequence[Scalars]
 """For each component, the values of all joint axes, bodies in the order of the plan."""
 
 FEW_DOF = 12
@@ -72,7 +72,7 @@ def before_products(
     return decorate
 
 
-def components(vectors: Sequence[Sequence[Scalar]], size: int) -> list[list[Scalar]]:
+def components(vectors: Sequence[Scalars], size: int) -> list[list[Scalar]]:
     """Transpose vectors of a given size into one row per component."""
     rows: list[list[Scalar]] = [[] for _ in range(size)]
     for vector in vectors:
@@ -87,7 +87,7 @@ def joint_matrix(
     below: Sequence[tuple[Vectors, Vectors]],
     *,
     own_block: int | None = None,
-    diagonal: Sequence[Scalar] | None = None,
+    diagonal: Scalars | None = None,
 ) -> list[Scalar]:
     """Multiply the vectors of all pairs of an axis and an ancestor's axis.
 
@@ -132,7 +132,7 @@ def joint_matrix(
 def tree_matrix(
     elements: Sequence[tuple[int, int]],
     vectors: tuple[Vectors, Vectors],
-    diagonal: Sequence[Scalar] | None = None,
+    diagonal: Scalars | None = None,
 ) -> list[Scalar]:
     """Compute selected entries of a product matrix, in the order of `elements`.
 

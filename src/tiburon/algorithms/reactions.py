@@ -18,14 +18,12 @@ from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.algorithms.traversal import by_velocity, with_armature_force
 from tiburon.model import Fixed
-from tiburon.spatial import Force, Motion, Scalar
+from tiburon.spatial import Force, Motion, Scalar, Scalars
 from tiburon.spatial.vec3 import ZERO3
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.primitives.spd import factor_spd
 from tiburon.trace.value import require
-
-Scalars = Sequence[Scalar]
 
 
 def unit_forces(S: Sequence[Motion]) -> tuple[Force, ...]:

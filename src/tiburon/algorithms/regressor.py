@@ -29,6 +29,7 @@ from tiburon.spatial import (
     Motion,
     RigidInertia,
     Scalar,
+    Scalars,
     Transform,
     Vec3,
     rate_matrix,
@@ -56,12 +57,7 @@ class _Moving(NamedTuple):
 
 
 def regressor_rows(
-    plan: Plan,
-    bodies: Sequence[str],
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    vd: Sequence[Scalar],
-    gravity: Vec3,
+    plan: Plan, bodies: Sequence[str], q: Scalars, v: Scalars, vd: Scalars, gravity: Vec3
 ) -> tuple[tuple[Scalar, ...], ...]:
     """Compute the regressor of inverse dynamics.
 
@@ -87,9 +83,7 @@ def regressor_rows(
     return _by_pairs(plan, bodies, q, _motions(plan, q, v, vd, gravity))
 
 
-def _motions(
-    plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], vd: Sequence[Scalar], gravity: Vec3
-) -> tuple[_Moving, ...]:
+def _motions(plan: Plan, q: Scalars, v: Scalars, vd: Scalars, gravity: Vec3) -> tuple[_Moving, ...]:
     """Compute the motion of every body, with gravity as acceleration of the base."""
 
     def motion(body: PlanBody, parent: _Moving) -> _Moving:
@@ -121,7 +115,7 @@ def _unit_forces(to_body: Transform, vel: Motion, acc: Motion) -> Forces:
 
 
 def _by_pairs(
-    plan: Plan, bodies: Sequence[str], q: Sequence[Scalar], moving: Sequence[_Moving]
+    plan: Plan, bodies: Sequence[str], q: Scalars, moving: Sequence[_Moving]
 ) -> tuple[tuple[Scalar, ...], ...]:
     """Propagate the forces on each body to the root, projecting them on all joints."""
 
@@ -149,19 +143,14 @@ def _by_pairs(
 
 
 def _vectors(
-    plan: Plan,
-    bodies: Sequence[str],
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    vd: Sequence[Scalar],
-    gravity: Vec3,
+    plan: Plan, bodies: Sequence[str], q: Scalars, v: Scalars, vd: Scalars, gravity: Vec3
 ) -> tuple[Vectors, Vectors]:
     """Compute joint axes and unit forces in the frame of the first body of each tree."""
     frames = [plan.frame(name) for name in bodies]
     loaded = [index for index, frame in enumerate(frames) if frame.body != WORLD_BODY]
 
     @before_products(plan)
-    def vectors(*state: Sequence[Scalar]) -> tuple[Vectors, Vectors]:
+    def vectors(*state: Scalars) -> tuple[Vectors, Vectors]:
         position, rate, change = map(JointVector, state)
 
         def axes(body: PlanBody, place: Place) -> list[tuple[Scalar, ...]]:

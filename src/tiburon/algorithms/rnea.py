@@ -17,11 +17,10 @@ from typing import NamedTuple, TypeVar
 
 from tiburon.algorithms.traversal import by_velocity, inward, outward, with_armature_force
 from tiburon.model import Plan, PlanBody
-from tiburon.spatial import Force, Mat3, Motion, Scalar, Transform, Vec3, rate_matrix
+from tiburon.spatial import Force, Mat3, Motion, Scalar, Scalars, Transform, Vec3, rate_matrix
 from tiburon.spatial.vec3 import ZERO3, add, add_cross, add_matrix_vector
 
 Kept = TypeVar("Kept")
-Scalars = Sequence[Scalar]
 
 
 class _Visit(NamedTuple):
@@ -37,9 +36,9 @@ class _Visit(NamedTuple):
 
 def rnea(
     plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    vd: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    vd: Scalars,
     gravity: Vec3,
     external: Sequence[Force] | None = None,
     *,
@@ -72,9 +71,9 @@ def rnea(
 
 def transmitted(
     plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    vd: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    vd: Scalars,
     gravity: Vec3,
     external: Sequence[Force] | None = None,
 ) -> tuple[Force, ...]:
@@ -87,9 +86,9 @@ def transmitted(
 
 def _recursion(
     plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    vd: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    vd: Scalars,
     gravity: Vec3,
     external: Sequence[Force] | None,
     keep: Callable[[PlanBody, Force], Kept],

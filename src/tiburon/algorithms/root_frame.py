@@ -8,12 +8,11 @@ Symbols (Featherstone 1987, chapters 2 and 4):
     X       motion transform from the parent's frame to the body's
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from tiburon.algorithms.traversal import outward
 from tiburon.model import Plan, PlanBody
-from tiburon.spatial import Force, Mat3, Motion, RigidInertia, Scalar, Transform, Vec3
+from tiburon.spatial import Force, Mat3, Motion, RigidInertia, Scalars, Transform, Vec3
 from tiburon.spatial.vec3 import IDENTITY3, ZERO3, add, add_cross, matrix_vector
 
 
@@ -61,7 +60,7 @@ class Placed(NamedTuple):
     """None for the world."""
 
 
-def places_of(plan: Plan, q: Sequence[Scalar]) -> tuple[Placed, ...]:
+def places_of(plan: Plan, q: Scalars) -> tuple[Placed, ...]:
     """Compute the pose of every body in the frame of its tree's first body."""
 
     def locate(body: PlanBody, parent: Placed) -> Placed:

@@ -12,7 +12,7 @@ from tiburon.algorithms.surroundings import wetted
 from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.model import Model, Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY, PlanFrame
-from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
+from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Scalars, Transform, Vec3
 from tiburon.spatial.vec3 import ZERO3, add, cross, matrix_vector, transpose
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Setting(NamedTuple):
             return (self.water.time,)
         return (self.plan.time,) if self.plan.depends_on_time else ()
 
-    def at(self, q: Sequence[Scalar], v: Sequence[Scalar], *time: Scalar) -> "Setting":
+    def at(self, q: Scalars, v: Scalars, *time: Scalar) -> "Setting":
         """Return the surroundings in a state, and at a time [s] if given."""
         plan = self.plan.at(*time) if time else self.plan
         water = self.water
@@ -149,11 +149,7 @@ class _Turning(NamedTuple):
 
 
 def _forces_of_inertias(
-    plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    gravity: Vec3,
-    inertias: Sequence[_GivenInertia],
+    plan: Plan, q: Scalars, v: Scalars, gravity: Vec3, inertias: Sequence[_GivenInertia]
 ) -> list[tuple[int, Force]]:
     """Compute the remaining part of -A a of each given inertia, by plan body.
 
@@ -178,12 +174,7 @@ def _forces_of_inertias(
 
 
 def given_forces(
-    plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    gravity: Vec3,
-    options: Options,
-    arrays: Sequence[Any],
+    plan: Plan, q: Scalars, v: Scalars, gravity: Vec3, options: Options, arrays: Sequence[Any]
 ) -> tuple[Force, ...] | None:
     """Compute the given force on each plan body, from the arrays of `external_inputs`."""
     found = forces_of_options(plan, q, options, arrays)
@@ -197,7 +188,7 @@ def given_forces(
 
 
 def forces_of_options(
-    plan: Plan, q: Sequence[Scalar], options: Options, arrays: Sequence[Any]
+    plan: Plan, q: Scalars, options: Options, arrays: Sequence[Any]
 ) -> tuple[Force, ...] | None:
     """Compute the given force on each plan body, without given inertias."""
     choices = dict(options)
@@ -207,7 +198,7 @@ def forces_of_options(
 
 
 def forces_on_bodies(
-    plan: Plan, q: Sequence[Scalar], wrenches: Mapping[str, Sequence[Scalar]], axes: str
+    plan: Plan, q: Scalars, wrenches: Mapping[str, Scalars], axes: str
 ) -> tuple[Force, ...] | None:
     """Sum the wrenches on each plan body.
 

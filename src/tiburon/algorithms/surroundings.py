@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tiburon.model import Model, Plan, Water, World
 from tiburon.model.water import one_water
-from tiburon.spatial import Scalar, Vec3
+from tiburon.spatial import Scalar, Scalars, Vec3
 
 # water is imported on first use
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class _Binding(NamedTuple):
     plan: Plan
     gravity: Vec3
     water: "WaterAround | None"
-    fluid: Sequence[Scalar]
+    fluid: Scalars
 
 
 _binding: ContextVar[_Binding | None] = ContextVar("tiburon_binding", default=None)
@@ -44,7 +44,7 @@ def bound(
     plan: Plan,
     gravity: Vec3,
     water: "WaterAround | None" = None,
-    fluid: Sequence[Scalar] = (),
+    fluid: Scalars = (),
 ) -> Iterator[None]:
     """Bind parameters to a model and its world for calls inside the context.
 
@@ -138,7 +138,7 @@ def without_current(world: World) -> World:
     return replace(world, fluid=replace(world.fluid, current=(0.0, 0.0, 0.0)))
 
 
-def wetted(plan: Plan, q: Sequence[Scalar], water: "WaterAround") -> tuple[Plan, "WaterAround"]:
+def wetted(plan: Plan, q: Scalars, water: "WaterAround") -> tuple[Plan, "WaterAround"]:
     """Return layout and water in a configuration, with the parts above the free surface dry."""
     if water.floating is None:
         return plan, water
@@ -184,7 +184,7 @@ def gravity_parameters(world: World) -> tuple[float, ...]:
     return tuple(x for x, used in zip(world.gravity, world.gravity_used, strict=True) if used)
 
 
-def gravity_vector(world: World, values: Sequence[Scalar]) -> Vec3:
+def gravity_vector(world: World, values: Scalars) -> Vec3:
     """Return gravity with given values for its nonzero components."""
     given = iter(values)
     x, y, z = (next(given) if used else 0.0 for used in world.gravity_used)

@@ -14,7 +14,7 @@ from tiburon.algorithms.like_branches import LikeBranches, Stage, like_branches,
 from tiburon.algorithms.tape_calls import flat, recorder
 from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
-from tiburon.spatial import Scalar, Transform
+from tiburon.spatial import Scalar, Scalars, Transform
 
 
 class Addable(Protocol):
@@ -106,9 +106,7 @@ def outward(
     return tuple(values[body.index] for body in plan.bodies)
 
 
-def joint_transforms(
-    plan: Plan, q: Sequence[Scalar], *, lanes: bool = False
-) -> tuple[Transform, ...]:
+def joint_transforms(plan: Plan, q: Scalars, *, lanes: bool = False) -> tuple[Transform, ...]:
     """Compute the motion transform from the parent's frame to the body's, for every body.
 
     Args:
@@ -350,7 +348,7 @@ def pairs(
     )
 
 
-def by_velocity(plan: Plan, parts: Sequence[Sequence[Scalar]]) -> tuple[Scalar, ...]:
+def by_velocity(plan: Plan, parts: Sequence[Scalars]) -> tuple[Scalar, ...]:
     """Assemble values of all joints into nv scalars; those of shared variables are added.
 
     Args:
@@ -366,7 +364,7 @@ def by_velocity(plan: Plan, parts: Sequence[Sequence[Scalar]]) -> tuple[Scalar, 
     return tuple(total)
 
 
-def with_armature(plan: Plan, H: Sequence[Sequence[Scalar]]) -> tuple[tuple[Scalar, ...], ...]:
+def with_armature(plan: Plan, H: Sequence[Scalars]) -> tuple[tuple[Scalar, ...], ...]:
     """Return the rows of a mass matrix H with armatures added to the diagonal."""
     rows = [list(row) for row in H]
     for body in plan.bodies:
@@ -375,9 +373,7 @@ def with_armature(plan: Plan, H: Sequence[Sequence[Scalar]]) -> tuple[tuple[Scal
     return tuple(map(tuple, rows))
 
 
-def with_armature_force(
-    body: PlanBody, tau: tuple[Scalar, ...], vd: Sequence[Scalar]
-) -> tuple[Scalar, ...]:
+def with_armature_force(body: PlanBody, tau: tuple[Scalar, ...], vd: Scalars) -> tuple[Scalar, ...]:
     """Return the forces of a joint with those of armatures, which act on the joint only."""
     if body.armature is None:
         return tau

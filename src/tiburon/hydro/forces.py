@@ -52,7 +52,7 @@ import numpy as np
 
 from tiburon.model.body_fluid import Fin, TableFoil, ThinFoil
 from tiburon.record import record
-from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Vec3
+from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Scalars, Vec3
 from tiburon.spatial.vec3 import ZERO3, add, add_cross, cross, dot, scale
 
 MIN_SPEED_SQUARE = 1e-200
@@ -472,7 +472,7 @@ def total_buoyancy(displaced: Scalar, moment: Vec3, a_fg: Vec3) -> Force:
     return Force(cross(moment, a_fg), scale(a_fg, displaced))
 
 
-Rows = Sequence[Sequence[Scalar]]
+Rows = Sequence[Scalars]
 
 
 def damping_force(relative: Motion, linear: Rows | None, quadratic: Rows | None) -> Force:

@@ -40,10 +40,10 @@ from tiburon.model.body_fluid import (
     SphereDrag,
 )
 from tiburon.record import record
-from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
+from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Scalars, Transform, Vec3
 from tiburon.spatial.vec3 import ZERO3, add, add_cross, dot, scale, subtract
 
-Vector = Sequence[Scalar] | NDArray[np.float64]
+Vector = Scalars | NDArray[np.float64]
 """Three floats."""
 
 ROUNDING = 1e-14
@@ -295,7 +295,7 @@ class Immersion:
         scalars = zip(self._scalars(), self._used(), strict=True)
         return (*(x for x, used in scalars if used), *angles)
 
-    def with_parameters(self, parameters: Sequence[Scalar]) -> "Immersion":
+    def with_parameters(self, parameters: Scalars) -> "Immersion":
         """Return the same link with other run-time parameters."""
         given = iter(parameters)
         scalars = iter([next(given) if used else 0.0 for used in self._used()])
@@ -481,7 +481,7 @@ def _vec(values: Vector) -> Vec3:
     return x, y, z
 
 
-def _without_rounding(values: Sequence[Scalar], least: float) -> tuple[float, ...]:
+def _without_rounding(values: Scalars, least: float) -> tuple[float, ...]:
     """Set values to zero that are rounding errors."""
     scale_of = max(least, *(abs(v) for v in values))
     return tuple(0.0 if abs(v) <= ROUNDING * scale_of else float(v) for v in values)

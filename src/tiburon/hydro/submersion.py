@@ -26,7 +26,7 @@ segment have closed forms, and so have their integrals over t.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -41,7 +41,7 @@ from tiburon.model.body import (
     SphereShape,
 )
 from tiburon.record import record
-from tiburon.spatial import Scalar, Transform, Vec3
+from tiburon.spatial import Scalar, Scalars, Transform, Vec3
 from tiburon.spatial.vec3 import ZERO3, add, dot, scale
 from tiburon.trace.regions import function
 
@@ -60,7 +60,7 @@ ShareAndMeans = tuple[Scalar, list[Scalar]]
 """The submerged fraction, and the means."""
 
 
-def _ellipsoid(h: Scalar, w: Sequence[Scalar], halves: Vec3) -> ShareAndMeans:
+def _ellipsoid(h: Scalar, w: Scalars, halves: Vec3) -> ShareAndMeans:
     """Integrate an ellipsoid: the submerged part is a scaled spherical cap."""
     k = np.sqrt(w[0] * w[0] + w[1] * w[1] + w[2] * w[2])
     t = np.minimum(np.maximum(h / k, -1.0), 1.0)
@@ -70,7 +70,7 @@ def _ellipsoid(h: Scalar, w: Sequence[Scalar], halves: Vec3) -> ShareAndMeans:
     return share, [mean * x for x in w]
 
 
-def _box(h: Scalar, w: Sequence[Scalar], halves: Vec3) -> ShareAndMeans:
+def _box(h: Scalar, w: Scalars, halves: Vec3) -> ShareAndMeans:
     """Integrate a box with a submerged corner, or with four submerged edges.
 
     The solid is mirrored so that at most half of it is submerged and its lowest corner is at
@@ -129,9 +129,7 @@ def _box(h: Scalar, w: Sequence[Scalar], halves: Vec3) -> ShareAndMeans:
     ]
 
 
-def _descending(
-    values: Sequence[Scalar],
-) -> tuple[list[Scalar], Callable[[Sequence[Scalar]], list[Scalar]]]:
+def _descending(values: Scalars) -> tuple[list[Scalar], Callable[[Scalars], list[Scalar]]]:
     """Sort three scalars in descending order; also return the inverse permutation."""
     p, swaps = list(values), []
     for i, j in ((0, 1), (1, 2), (0, 1)):
@@ -139,7 +137,7 @@ def _descending(
         p[i], p[j] = np.where(swap, p[j], p[i]), np.where(swap, p[i], p[j])
         swaps.append((i, j, swap))
 
-    def restore(others: Sequence[Scalar]) -> list[Scalar]:
+    def restore(others: Scalars) -> list[Scalar]:
         x = list(others)
         for i, j, swap in reversed(swaps):
             x[i], x[j] = np.where(swap, x[j], x[i]), np.where(swap, x[i], x[j])
@@ -148,7 +146,7 @@ def _descending(
     return p, restore
 
 
-def _cylinder(h: Scalar, w: Sequence[Scalar], halves: Vec3) -> ShareAndMeans:
+def _cylinder(h: Scalar, w: Scalars, halves: Vec3) -> ShareAndMeans:
     """Integrate disks across the axis, each with its own waterline.
 
     The axis rises by p over half its length, and a rim by R over its radius; a disk is cut at tau
@@ -227,7 +225,7 @@ def _level_cylinder(p: Scalar, R: Scalar, h: Scalar) -> tuple[Scalar, Scalar, Sc
     return share, along, across / R
 
 
-def _capsule(h: Scalar, w: Sequence[Scalar], halves: Vec3) -> ShareAndMeans:
+def _capsule(h: Scalar, w: Scalars, halves: Vec3) -> ShareAndMeans:
     """Integrate a cylinder and two hemispheres at its ends, each with its own depth."""
     r, _, half = halves
     a = half - r

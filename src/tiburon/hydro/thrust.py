@@ -1,19 +1,17 @@
 """Static thrust curves of propellers: thrust from command, and the inverse."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
 from tiburon.errors import DomainError
 from tiburon.model.attachments import LinearThrust, QuadraticThrust, TableThrust, Thruster
-from tiburon.spatial import Force, Scalar, Vec3
+from tiburon.spatial import Force, Scalar, Scalars, Vec3
 from tiburon.spatial.vec3 import add, cross, scale
 
 
-def thrust_of(
-    thruster: Thruster, command: Scalar, parameters: Sequence[Scalar] | None = None
-) -> Scalar:
+def thrust_of(thruster: Thruster, command: Scalar, parameters: Scalars | None = None) -> Scalar:
     """Return the steady thrust for a command [N].
 
     The command saturates at its limits, then follows the curve; the thrust saturates at its own
@@ -171,7 +169,7 @@ def _outside_dead_band(u: Scalar, band: tuple[float, float], given: Iterator[Sca
     return np.minimum(u - low, 0.0) + np.maximum(u - high, 0.0)
 
 
-def _table(commands: Sequence[Scalar], forces: Sequence[Scalar], u: Scalar) -> Scalar:
+def _table(commands: Scalars, forces: Scalars, u: Scalar) -> Scalar:
     """Interpolate a table linearly, constant beyond its ends."""
     total: Scalar = forces[0]
     for k in range(len(commands) - 1):

@@ -31,7 +31,7 @@ from tiburon.load_sharing.recovery import at_origin, joint_wrenches, unit_loads
 from tiburon.loops.constraints import jacobian_pattern
 from tiburon.model import Model, PlanBody
 from tiburon.model.model import per_model
-from tiburon.spatial import Force, Motion, Scalar
+from tiburon.spatial import Force, Motion, Scalar, Scalars
 
 SAMPLES = 3
 """Random configurations that determine which motions the joints can produce."""
@@ -294,7 +294,7 @@ def complete(problem: Problem) -> System:
 
 
 def _reactions(
-    body: PlanBody, q: Sequence[Scalar], places: Sequence[Place], basis: MotionBasis
+    body: PlanBody, q: Scalars, places: Sequence[Place], basis: MotionBasis
 ) -> tuple[list[list[Scalar]], list[list[Scalar]]]:
     """Return T and U of a joint as B^T of wrenches: its reactions, and unit efforts."""
     d = basis.dimension
@@ -315,9 +315,7 @@ def _reactions(
     return found[: d - count], found[d - count :]
 
 
-def subspace_duals(
-    s: Sequence[Sequence[Scalar]], d: int
-) -> tuple[list[list[Scalar]], list[list[Scalar]]]:
+def subspace_duals(s: Sequence[Scalars], d: int) -> tuple[list[list[Scalar]], list[list[Scalar]]]:
     """Return T and U of a subspace given by its columns: s^T T = 0, s^T U = 1.
 
     Args:
@@ -341,7 +339,7 @@ def subspace_duals(
 
 
 def _householder(
-    columns: Sequence[Sequence[Scalar]], d: int
+    columns: Sequence[Scalars], d: int
 ) -> tuple[list[list[Scalar]], list[list[Scalar]]]:
     """Return the columns of Q and the rows of R of a matrix given by its columns.
 
@@ -357,9 +355,7 @@ def _householder(
         normal[k] = normal[k] + sign * length
         size = sum((x * x for x in normal), 0.0)
 
-        def reflected(
-            x: Sequence[Scalar], normal: Sequence[Scalar] = normal, size: Scalar = size
-        ) -> list[Scalar]:
+        def reflected(x: Scalars, normal: Scalars = normal, size: Scalar = size) -> list[Scalar]:
             along = 2.0 * sum((a * b for a, b in zip(normal, x, strict=True)), 0.0) / size
             return [b - along * a for a, b in zip(normal, x, strict=True)]
 

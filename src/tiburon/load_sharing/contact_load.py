@@ -5,7 +5,6 @@ forces are shared in proportion to s. Planned contacts take up their load after 
 have given it up before they are broken; the problem has a solution throughout.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Self
 
@@ -15,7 +14,7 @@ from tiburon.load_sharing.objectives.objective import Objective, Square
 from tiburon.load_sharing.problem import MOMENT, Before, Problem
 from tiburon.model import Model
 from tiburon.record import record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 
 MIN_LOAD = 1e-4
 """Load below which the weight of forces grows no further."""
@@ -39,7 +38,7 @@ class ContactLoad(Objective):
         """Return the same without weights."""
         return replace(self, weights=())
 
-    def squares(self, problem: Problem, p: Sequence[Scalar], before: Before) -> list[Square]:
+    def squares(self, problem: Problem, p: Scalars, before: Before) -> list[Square]:
         """Return the squares of all forces, moments by the lever."""
         found = []
         lever = problem.lever

@@ -18,7 +18,7 @@ from tiburon.model import Model, Plan
 from tiburon.model.plan import WORLD_BODY
 from tiburon.model.value_checks import Vec3 as FloatVec3
 from tiburon.record import record
-from tiburon.spatial import Scalar, Vec3
+from tiburon.spatial import Scalars, Vec3
 from tiburon.spatial.vec3 import (
     add,
     add_matrix_vector,
@@ -124,7 +124,7 @@ class DriveRow(NamedTuple):
     """Wrenches of a unit force on plan bodies."""
 
 
-def drive_row(plan: Plan, q: Sequence[Scalar], places: Sequence[Place], drive: Drive) -> DriveRow:
+def drive_row(plan: Plan, q: Scalars, places: Sequence[Place], drive: Drive) -> DriveRow:
     """Return a thruster or cable in one configuration.
 
     Args:

@@ -25,7 +25,7 @@ import numpy as np
 from tiburon.arrays import Array
 from tiburon.errors import DomainError, ShapeError
 from tiburon.record import record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.count import OperationCount, count
 from tiburon.trace.primitives.spd import solve_spd
@@ -321,11 +321,7 @@ class DirectSubstitution:
 
 
 def substituted(
-    W: Sequence[Row],
-    c: Sequence[Scalar],
-    A1: Sequence[Row],
-    b1: Sequence[Scalar],
-    partition: Partition,
+    W: Sequence[Row], c: Scalars, A1: Sequence[Row], b1: Scalars, partition: Partition
 ) -> tuple[list[Scalar], Scalar]:
     """Return the optimum and the least pivot relative to its row; floats or traced values.
 

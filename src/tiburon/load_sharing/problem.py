@@ -35,7 +35,7 @@ from tiburon.loops.constraints import constraints, end_of, jacobian_pattern
 from tiburon.model import Model, Plan
 from tiburon.model.closure import LoopClosure
 from tiburon.model.joint_constraints import Offset
-from tiburon.spatial import Scalar, Vec3
+from tiburon.spatial import Scalar, Scalars, Vec3
 from tiburon.spatial.vec3 import cross, scale
 
 FORCE, MOMENT = "force", "moment"
@@ -117,10 +117,10 @@ class Layout(NamedTuple):
 class Before(NamedTuple):
     """Forces of the step before."""
 
-    x: Sequence[Scalar]
+    x: Scalars
     """Unknown forces [N, N m]."""
 
-    tau: Sequence[Scalar]
+    tau: Scalars
     """Driven joint forces, in the order of `Layout.driven` [N or N m]."""
 
 
@@ -150,13 +150,13 @@ class Problem(NamedTuple):
     columns: list[ContactRow]
     """J: velocity along each component of x, by velocity variable; zero where nothing touches."""
 
-    needed: Sequence[Scalar]
+    needed: Scalars
     """tau', joint forces without x [N or N m], nv scalars."""
 
-    v: Sequence[Scalar]
+    v: Scalars
     """Joint velocity [m/s or rad/s]."""
 
-    vd: Sequence[Scalar]
+    vd: Scalars
     """Joint acceleration [m/s^2 or rad/s^2]."""
 
     touching: list[Scalar]
@@ -178,7 +178,7 @@ class Problem(NamedTuple):
     setting: Setting
     """The robot and its surroundings."""
 
-    q: Sequence[Scalar]
+    q: Scalars
     """Configuration [m or rad]."""
 
     wrenches: list[Wrenches]
@@ -190,7 +190,7 @@ class Problem(NamedTuple):
     system: System | None = None
     """Unknowns and equations of another formulation than the compact one."""
 
-    motions: Sequence[Sequence[Scalar]] = ()
+    motions: Sequence[Scalars] = ()
     """Accelerations per unit of the last components of x, where these change the motion."""
 
     @property
@@ -302,14 +302,14 @@ def problem_of(
     layout: Layout,
     candidates: Sequence[Candidate],
     grips: Sequence[Grip],
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    vd: Sequence[Scalar],
-    p: Sequence[Scalar],
-    touching: Sequence[Scalar],
-    friction: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    vd: Scalars,
+    p: Scalars,
+    touching: Scalars,
+    friction: Scalars,
     sites: Sequence[ContactSite] = (),
-    site_values: Sequence[Scalar] = (),
+    site_values: Scalars = (),
     drives: Sequence[Drive] = (),
 ) -> Problem:
     """Return the problem in one state.
@@ -414,7 +414,7 @@ def _combined(rows: Sequence[ContactRow], axis: Sequence[float]) -> ContactRow:
     return found
 
 
-def _loop_points(setting: Setting, q: Sequence[Scalar]) -> list[Vec3]:
+def _loop_points(setting: Setting, q: Scalars) -> list[Vec3]:
     """Return where joints that close loops are, world axes [m]."""
     closed = [loop for loop in setting.model.loops if isinstance(loop, LoopClosure)]
     if not closed:

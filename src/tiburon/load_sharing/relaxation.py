@@ -36,7 +36,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.contact.rows import ContactRow
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.quadratic import OPTIMAL, QPSolution, solve_qp
 from tiburon.trace.regions import function
@@ -105,13 +105,13 @@ class Stated(NamedTuple):
     """Constraints and objective of a load-sharing problem; floats or traced values."""
 
     W: Sequence[ContactRow]
-    c: Sequence[Scalar]
+    c: Scalars
     A1: Sequence[ContactRow]
-    b1: Sequence[Scalar]
+    b1: Scalars
     A2: Sequence[ContactRow]
-    b2: Sequence[Scalar]
+    b2: Scalars
     cones: Sequence[tuple[int, int, int]]
-    mu: Sequence[Scalar]
+    mu: Scalars
 
 
 class _Face(NamedTuple):
@@ -199,7 +199,7 @@ class _Place(NamedTuple):
 
 
 def relaxed(
-    stated: Stated, levels: Sequence[Level], masses: Sequence[Scalar], prefer: Sequence[Scalar]
+    stated: Stated, levels: Sequence[Level], masses: Scalars, prefer: Scalars
 ) -> QPSolution:
     """Return the forces that violate as little as possible, level by level.
 
@@ -220,11 +220,7 @@ class _Relaxation:
     """A problem with levels, and its stages: one per level, then the objective."""
 
     def __init__(
-        self,
-        stated: Stated,
-        levels: Sequence[Level],
-        masses: Sequence[Scalar],
-        prefer: Sequence[Scalar],
+        self, stated: Stated, levels: Sequence[Level], masses: Scalars, prefer: Scalars
     ) -> None:
         self.of, self.levels, self.prefer = stated, levels, prefer
         self.rows = len(stated.A2)
@@ -236,7 +232,7 @@ class _Relaxation:
             self.level_of |= {("equation", k): number for k in equations}
             self.level_of |= {("limit", k): number for k in level.limits}
 
-    def _weights(self, masses: Sequence[Scalar]) -> dict[int, Scalar]:
+    def _weights(self, masses: Scalars) -> dict[int, Scalar]:
         """Return the weight of each violation by its place."""
         of, place = self.of, self.place
         found: dict[int, Scalar] = {}
@@ -358,7 +354,7 @@ class _Relaxation:
         return [float(k >= number) for k in own], [float(k == number) for k in own]
 
     def _equations(
-        self, held: Sequence[Scalar], open_: Sequence[Scalar], face: _Face, lifts: Sequence[Scalar]
+        self, held: Scalars, open_: Scalars, face: _Face, lifts: Scalars
     ) -> tuple[list[ContactRow], list[Scalar]]:
         """Return the equations of a stage; those that do not take part are zero.
 
@@ -398,13 +394,13 @@ class _Relaxation:
     def _stage(
         self,
         final: Scalar,
-        eps: Sequence[Scalar],
-        center: Sequence[Scalar],
-        held: Sequence[Scalar],
-        open_: Sequence[Scalar],
+        eps: Scalars,
+        center: Scalars,
+        held: Scalars,
+        open_: Scalars,
         given: Sequence[Any],
         planes: Sequence[Any],
-        prefer: Sequence[Scalar],
+        prefer: Scalars,
     ) -> tuple[Any, ...]:
         """Solve one stage: a proximal step of a level, or the objective where `final` is 1."""
         of, place = self.of, self.place
@@ -478,8 +474,8 @@ class _Relaxation:
         self,
         number: int,
         h: Scalar,
-        eps: Sequence[Scalar],
-        center: Sequence[Scalar],
+        eps: Scalars,
+        center: Scalars,
         found: Sequence[Any],
         face: _Face,
         bent: _Bent,
@@ -533,7 +529,7 @@ class _Relaxation:
         ]
         return _Bent(at.active, at.u, curvatures)
 
-    def _largest(self, x: Sequence[Scalar]) -> Scalar:
+    def _largest(self, x: Scalars) -> Scalar:
         """Return the largest force."""
         largest: Scalar = 0.0
         for value in x[: self.place.forces]:
@@ -611,14 +607,14 @@ def _chosen(condition: Any, new: Any, old: Any) -> Any:
     return np.where(condition, new, old)
 
 
-def _sum(values: Sequence[Scalar]) -> Scalar:
+def _sum(values: Scalars) -> Scalar:
     total: Scalar = 0.0
     for value in values:
         total = total + value
     return total
 
 
-def _along(row: ContactRow, x: Sequence[Scalar]) -> Scalar:
+def _along(row: ContactRow, x: Scalars) -> Scalar:
     return _sum([entry * x[i] for i, entry in row.items()])
 
 

@@ -24,7 +24,7 @@ from tiburon.model.plan import WORLD_BODY
 from tiburon.model.value_checks import Vec3 as FloatVec3
 from tiburon.model.value_checks import check_name, finite_array, unit_vector, vec3
 from tiburon.record import record
-from tiburon.spatial import Motion, Scalar, Vec3
+from tiburon.spatial import Motion, Scalars, Vec3
 from tiburon.spatial.vec3 import ZERO3, add, add_matrix_vector, cross, dot, matrix_vector, scale
 
 SITE_VALUES = 9
@@ -144,11 +144,7 @@ class SiteRows(NamedTuple):
 
 
 def site_rows(
-    plan: Plan,
-    q: Sequence[Scalar],
-    places: Sequence[Place],
-    site: ContactSite,
-    values: Sequence[Scalar],
+    plan: Plan, q: Scalars, places: Sequence[Place], site: ContactSite, values: Scalars
 ) -> SiteRows:
     """Return a contact site in one configuration.
 

@@ -25,7 +25,7 @@ from tiburon.argument_checks import choice, positive
 from tiburon.arrays import Array
 from tiburon.errors import DomainError, ShapeError
 from tiburon.record import record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.quadratic import OPTIMAL, solve_qp
 
@@ -115,7 +115,7 @@ class SmoothingPenalty:
 Scheme = Blending | StepBound | SmoothingPenalty
 
 
-def blended(x: Sequence[Scalar], goal: Sequence[Scalar], max_rate: Scalar, dt: Scalar) -> list[Any]:
+def blended(x: Scalars, goal: Scalars, max_rate: Scalar, dt: Scalar) -> list[Any]:
     """Return forces one step nearer to a goal: at most max_rate dt in norm (4.45).
 
     Args:

@@ -20,7 +20,7 @@ from tiburon.load_sharing.objectives.torque_norm import TorqueNorm
 from tiburon.load_sharing.problem import Layout, Problem
 from tiburon.load_sharing.relaxation import DIRECTION, MOTION, Level, Stated, relaxed
 from tiburon.model import Model
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.quadratic import NOT_CONVEX, OPTIMAL, QPSolution, solve_qp
 from tiburon.trace.regions import where_needed
@@ -102,11 +102,9 @@ class Limits(NamedTuple):
         """Return the run-time parameters of all limits."""
         return tuple(x for part in self.parts for x in part.parameters(model, layout))
 
-    def own(
-        self, model: Model, layout: Layout, p: Sequence[Scalar]
-    ) -> list[tuple[Limit, Sequence[Scalar]]]:
+    def own(self, model: Model, layout: Layout, p: Scalars) -> list[tuple[Limit, Scalars]]:
         """Return each limit with its run-time parameters."""
-        found: list[tuple[Limit, Sequence[Scalar]]] = []
+        found: list[tuple[Limit, Scalars]] = []
         at = 0
         for part in self.parts:
             count = len(part.parameters(model, layout))
@@ -145,7 +143,7 @@ def levels_of(model: Model, layout: Layout, limits: Limits) -> tuple[Level, ...]
 
 
 def torque_bounds(
-    problem: Problem, limits: Limits, p: Sequence[Scalar], failed: Sequence[Scalar]
+    problem: Problem, limits: Limits, p: Scalars, failed: Scalars
 ) -> list[tuple[Scalar, Scalar]]:
     """Return smallest and largest force of each limited joint in one state [N or N m]."""
     for part, own in limits.own(problem.model, problem.layout, p):
@@ -208,8 +206,8 @@ def program_of(
     problem: Problem,
     objective: Objective,
     limits: Limits,
-    p: Sequence[Scalar],
-    limit_values: Sequence[Scalar],
+    p: Scalars,
+    limit_values: Scalars,
     now: RunTime,
 ) -> QuadraticProgram:
     """Return a problem with its limits and objective as a quadratic program.
@@ -298,7 +296,7 @@ def shared(
     program: QuadraticProgram,
     limits: Limits,
     bounds: Sequence[tuple[Scalar, Scalar]],
-    prefer: Sequence[Scalar],
+    prefer: Scalars,
 ) -> dict[str, Any]:
     """Return the shared load by name; see `tiburon.functions.load_sharing.LoadShare`.
 
@@ -351,7 +349,7 @@ def shared(
     }
 
 
-def _slacks(program: QuadraticProgram, x: Sequence[Scalar]) -> list[Scalar]:
+def _slacks(program: QuadraticProgram, x: Scalars) -> list[Scalar]:
     """Return by how much each limit is kept: A2 x - b2, and mu x_n - |x_t| of cones.
 
     Sides of pyramids that the solver finds itself are left out: forces determine them.
@@ -364,7 +362,7 @@ def _slacks(program: QuadraticProgram, x: Sequence[Scalar]) -> list[Scalar]:
     return found
 
 
-def _solved(problem: Problem, program: QuadraticProgram, prefer: Sequence[Scalar]) -> QPSolution:
+def _solved(problem: Problem, program: QuadraticProgram, prefer: Scalars) -> QPSolution:
     """Solve a program."""
     n = problem.layout.size
     pyramids = program.pyramids
@@ -398,7 +396,7 @@ def _solved(problem: Problem, program: QuadraticProgram, prefer: Sequence[Scalar
 
 
 def _relaxed(
-    problem: Problem, program: QuadraticProgram, limits: Limits, prefer: Sequence[Scalar]
+    problem: Problem, program: QuadraticProgram, limits: Limits, prefer: Scalars
 ) -> QPSolution:
     """Solve a program; where it has no solution, give up what the limits say, level by level.
 
@@ -464,7 +462,7 @@ def _add(
     c[i] = c[i] + weight * linear
 
 
-def _along(row: ContactRow, x: Sequence[Scalar]) -> Scalar:
+def _along(row: ContactRow, x: Scalars) -> Scalar:
     total: Scalar = 0.0
     for i, entry in row.items():
         total = total + entry * x[i]

@@ -37,7 +37,7 @@ from tiburon.loops.constraints import constraints
 from tiburon.model import Plan
 from tiburon.model.body import ContactPoint
 from tiburon.model.plan import WORLD_BODY
-from tiburon.spatial import Scalar, Vec3
+from tiburon.spatial import Scalar, Scalars, Vec3
 from tiburon.spatial.vec3 import ZERO3, add, add_cross, cross, dot, matrix_vector, scale, subtract
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.spd import factor_spd
@@ -65,22 +65,22 @@ JACOBIAN_DAMPING = 1e-9
 class FootAim(NamedTuple):
     """Where the center of a foot should be in the air, world axes."""
 
-    position: Sequence[Scalar]
+    position: Scalars
     """[m]."""
 
-    velocity: Sequence[Scalar]
+    velocity: Scalars
     """[m/s]."""
 
-    acceleration: Sequence[Scalar]
+    acceleration: Scalars
     """[m/s^2]."""
 
     blend: tuple[Scalar, Scalar, Scalar] = (0.0, 0.0, 0.0)
     """Completed share of the swing, 0 to 1, and its two derivatives [1, 1/s, 1/s^2]."""
 
-    landing: Sequence[Scalar] = ZERO3
+    landing: Scalars = ZERO3
     """Where it lands [m]."""
 
-    def moved(self, offset: Sequence[Scalar]) -> "FootAim":
+    def moved(self, offset: Scalars) -> "FootAim":
         """Return the aim of a foot that started from elsewhere: the offset fades out [m]."""
         b, bd, bdd = self.blend
         return FootAim(
@@ -91,7 +91,7 @@ class FootAim(NamedTuple):
             self.landing,
         )
 
-    def shifted(self, shift: Sequence[Scalar]) -> "FootAim":
+    def shifted(self, shift: Scalars) -> "FootAim":
         """Return the aim of a foot that lands elsewhere: the shift fades in [m]."""
         b, bd, bdd = self.blend
         return FootAim(
@@ -130,17 +130,17 @@ def followed(
     setting: Setting,
     layout: Layout,
     candidates: Sequence[Candidate],
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    vd: Sequence[Scalar],
-    p: Sequence[Scalar],
-    touching: Sequence[Scalar],
-    felt: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    vd: Scalars,
+    p: Scalars,
+    touching: Scalars,
+    felt: Scalars,
     feet: Sequence[ContactPoint | None],
     aims: Sequence[FootAim],
     gains: Following,
     sites: Sequence[ContactSite] = (),
-    site_values: Sequence[Scalar] = (),
+    site_values: Scalars = (),
 ) -> tuple[list[Scalar], list[list[Scalar]]]:
     """Return accelerations that contacts and feet in the air follow, and the columns of N.
 
@@ -206,7 +206,7 @@ def followed(
     return moved, basis
 
 
-def _pushed(J: Sequence[ContactRow], y: Sequence[Scalar], nv: int) -> list[Scalar]:
+def _pushed(J: Sequence[ContactRow], y: Scalars, nv: int) -> list[Scalar]:
     """Return J^T y."""
     found: list[Scalar] = [0.0] * nv
     for row, factor in zip(J, y, strict=True):
@@ -219,12 +219,12 @@ def _rows(
     setting: Setting,
     layout: Layout,
     candidates: Sequence[Candidate],
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    vd: Sequence[Scalar],
-    p: Sequence[Scalar],
-    touching: Sequence[Scalar],
-    felt: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    vd: Scalars,
+    p: Scalars,
+    touching: Scalars,
+    felt: Scalars,
     feet: Sequence[ContactPoint | None],
     aims: Sequence[FootAim],
     gains: Following,
@@ -276,13 +276,13 @@ def _rows(
 
 def _site_rows(
     setting: Setting,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    vd: Sequence[Scalar],
-    touching: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    vd: Scalars,
+    touching: Scalars,
     gains: Following,
     sites: Sequence[ContactSite],
-    values: Sequence[Scalar],
+    values: Scalars,
 ) -> _Rows:
     """Return the rows of contact sites: points, and feet that do not turn, come to rest."""
     plan = setting.plan
@@ -328,14 +328,14 @@ class _Bodies(NamedTuple):
     """Poses and motions of all bodies in one state."""
 
     plan: Plan
-    q: Sequence[Scalar]
+    q: Scalars
     places: tuple[Place, ...]
     motions: tuple[Moving, ...]
 
 
 def _foot_rows(
     bodies: _Bodies,
-    vd: Sequence[Scalar],
+    vd: Scalars,
     point: PointRows,
     foot: ContactPoint,
     aim: FootAim,
@@ -390,7 +390,7 @@ def _foot_rows(
     return rows, list(missing)
 
 
-def foot_center(setting: Setting, q: Sequence[Scalar], foot: ContactPoint) -> Vec3:
+def foot_center(setting: Setting, q: Scalars, foot: ContactPoint) -> Vec3:
     """Return the center of the ball of a foot, world axes [m]."""
     return _center(setting.plan, body_places(setting.plan, JointVector(q)), foot)
 
@@ -401,7 +401,7 @@ def _center(plan: Plan, places: Sequence[Place], foot: ContactPoint) -> Vec3:
     return add(matrix_vector(carrier.R, foot.position), carrier.p)
 
 
-def tracking_problem(problem: Problem, basis: Sequence[Sequence[Scalar]]) -> Problem:
+def tracking_problem(problem: Problem, basis: Sequence[Scalars]) -> Problem:
     """Return a problem whose accelerations may change: one more group of unknowns.
 
     Args:
@@ -433,7 +433,7 @@ def tracking_problem(problem: Problem, basis: Sequence[Sequence[Scalar]]) -> Pro
 
 
 def with_motion_weights(
-    program: QuadraticProgram, problem: Problem, rho: Scalar, drift: Sequence[Scalar]
+    program: QuadraticProgram, problem: Problem, rho: Scalar, drift: Scalars
 ) -> QuadraticProgram:
     """Return the program with heavy weights on changes of the motion.
 
@@ -457,9 +457,7 @@ def with_motion_weights(
     return program._replace(W=W, c=c)
 
 
-def with_caps(
-    program: QuadraticProgram, layout: Layout, caps: Sequence[Scalar]
-) -> QuadraticProgram:
+def with_caps(program: QuadraticProgram, layout: Layout, caps: Scalars) -> QuadraticProgram:
     """Return the program with upper bounds of normal forces, as its last limits.
 
     Args:

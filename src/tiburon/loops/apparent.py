@@ -20,7 +20,7 @@ from tiburon.loops.constraints import Row, constraints, jacobian_pattern
 from tiburon.loops.metric import MIN_CUT, articulated_metric, rank_cut
 from tiburon.model import Model, Plan
 from tiburon.model.plan import WORLD_BODY
-from tiburon.spatial import Force, Scalar
+from tiburon.spatial import Force, Scalar, Scalars
 from tiburon.spatial.vec3 import matrix_vector
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.orthogonal import OrthogonalFactor, factor_orthogonal
@@ -34,7 +34,7 @@ class LoopResponse:
         cut: Relative singular value below which columns of G are dependent.
     """
 
-    def __init__(self, model: Model, plan: Plan, q: Sequence[Scalar]) -> None:
+    def __init__(self, model: Model, plan: Plan, q: Scalars) -> None:
         """Factor the mass matrix, and the constraints in its metric."""
         self._plan, self._q, self._places = plan, q, body_places(plan, q)
         self._metric = articulated_metric(plan, q)
@@ -79,7 +79,7 @@ class LoopResponse:
         return {WORLD_BODY: tuple(zip(*by_force, strict=True))}
 
 
-def handle_response(setting: Setting, q: Sequence[Scalar]) -> dict[str, Any]:
+def handle_response(setting: Setting, q: Scalars) -> dict[str, Any]:
     """Compute Phi of the frames in the options, and the rank cut, by name."""
     plan, names = setting.plan, dict(setting.options)["frames"]
     response = LoopResponse(setting.model, plan, q)

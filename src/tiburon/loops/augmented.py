@@ -53,7 +53,7 @@ from tiburon.loops.metric import (
 )
 from tiburon.model import Model, Plan
 from tiburon.model.model import per_model
-from tiburon.spatial import Force, Scalar, Vec3
+from tiburon.spatial import Force, Scalar, Scalars, Vec3
 from tiburon.trace.primitives.saddle import SaddleFactor, SaddlePattern
 from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.regions import where_needed
@@ -256,9 +256,9 @@ def constrained_acceleration(
     model: Model,
     plan: Plan,
     terms: Constraints,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
     gravity: Vec3,
     external: Sequence[Force] | None = None,
     min_cut: float = MIN_CUT,
@@ -294,9 +294,7 @@ class AugmentedSystem:
         is_doubtful: Whether the rank is uncertain, or accuracy was lost.
     """
 
-    def __init__(
-        self, model: Model, mass: Sequence[Scalar], jacobian: Sequence[Row], cut: Scalar
-    ) -> None:
+    def __init__(self, model: Model, mass: Scalars, jacobian: Sequence[Row], cut: Scalar) -> None:
         """Factor; see `solve_augmented` for the arguments."""
         self.pattern = pattern = loop_pattern(model)
         live = pattern.live
@@ -319,10 +317,10 @@ class AugmentedSystem:
 def solve_augmented(
     model: Model,
     plan: Plan,
-    mass: Sequence[Scalar],
+    mass: Scalars,
     jacobian: Sequence[Row],
-    free: Sequence[Scalar],
-    rhs: Sequence[Scalar],
+    free: Scalars,
+    rhs: Scalars,
     cut: Scalar = MIN_CUT,
     *,
     pivoted: bool = False,
@@ -383,7 +381,7 @@ def solve_augmented(
 
 
 def _shortest(
-    pattern: LoopPattern, bound: Sequence[Scalar], forces: Sequence[Scalar], nv: int, lost: Scalar
+    pattern: LoopPattern, bound: Scalars, forces: Scalars, nv: int, lost: Scalar
 ) -> list[Scalar]:
     """Compute the multipliers of least norm with the same joint forces J^T lambda."""
     assert pattern.shortest is not None
@@ -396,7 +394,7 @@ def _shortest(
     entries = [*[1.0] * count, *bound]
     factor = SaddleFactor(pattern.shortest, entries, lost, inline=False, sizes=sizes)
 
-    def residual(found: Sequence[Scalar]) -> list[Scalar]:
+    def residual(found: Scalars) -> list[Scalar]:
         missed = [-x for x in found[:count]] + [0.0] * nv
         for (n, j), x in zip(pattern.bound, bound, strict=True):
             missed[n] = missed[n] - x * found[count + j]
@@ -409,7 +407,7 @@ def _shortest(
     return found[:count]
 
 
-def _lengths(pattern: LoopPattern, mass: Sequence[Scalar], bound: Sequence[Scalar]) -> list[Scalar]:
+def _lengths(pattern: LoopPattern, mass: Scalars, bound: Scalars) -> list[Scalar]:
     """Return the squared length of each constraint in the diagonal metric: sum of J_j^2 / H_jj."""
     inverse = {j: 1.0 / x for (i, j), x in zip(pattern.mass, mass, strict=True) if i == j}
     lengths: list[Scalar] = [0.0] * len(pattern.live)
@@ -418,7 +416,7 @@ def _lengths(pattern: LoopPattern, mass: Sequence[Scalar], bound: Sequence[Scala
     return lengths
 
 
-def _longest(lengths: Sequence[Scalar]) -> Scalar:
+def _longest(lengths: Scalars) -> Scalar:
     """Return the largest of squared lengths, by pairwise comparison (short dependency chains)."""
     left = list(lengths) or [0.0]
     while len(left) > 1:

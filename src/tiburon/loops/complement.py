@@ -36,7 +36,7 @@ from tiburon.loops.constraints import Constraints, Row, jacobian_pattern
 from tiburon.loops.metric import rank_cut, scattered
 from tiburon.loops.parts import ordered_sum
 from tiburon.model import Model
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.primitives.spd import factor_spd
@@ -56,7 +56,7 @@ LOST_COORDINATES = (
 )
 """Expectation that a state violates in which no choice of W helps."""
 
-Rows = Sequence[Sequence[Scalar]]
+Rows = Sequence[Scalars]
 
 
 class Complement:
@@ -97,7 +97,7 @@ class Complement:
         """Whether A and W together determine all velocities."""
         return self.condition > MIN_CONDITION
 
-    def across(self, x: Sequence[Scalar]) -> list[Scalar]:
+    def across(self, x: Scalars) -> list[Scalar]:
         """Return P x, the part of a vector that W does not select."""
         found = list(x)
         for w in self.W:
@@ -105,7 +105,7 @@ class Complement:
             found = [a - part * b for a, b in zip(found, w, strict=True)]
         return found
 
-    def R(self, values: Sequence[Scalar]) -> list[Scalar]:
+    def R(self, values: Scalars) -> list[Scalar]:
         """Return R times values of all constraints, nv scalars."""
         found = self._pseudo.solve([values[k] for k in self.live])
         return [require(self.is_basis, x, LOST_COORDINATES) for x in found]
@@ -118,7 +118,7 @@ class Complement:
             found.append([x - y for x, y in zip(w, turned, strict=True)])
         return found
 
-    def velocity(self, terms: Constraints, v: Sequence[Scalar], sigma: float) -> list[Scalar]:
+    def velocity(self, terms: Constraints, v: Scalars, sigma: float) -> list[Scalar]:
         """Return the velocity with z = W v and residuals that decay: T z - sigma R c."""
         rows = zip(self.live, self.A, strict=True)
         wanted = [-(sigma * terms.value[k] + _product(row, v)) for k, row in rows]
@@ -130,7 +130,7 @@ class Complement:
         moving = zip(terms.rate, terms.bias, strict=True)
         return self.R([-(sigma * rate + bias) for rate, bias in moving])
 
-    def multipliers(self, needed: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def multipliers(self, needed: Scalars) -> tuple[Scalar, ...]:
         """Return the constraint forces of least norm with joint forces A^T lambda."""
         return scattered(self._pseudo.solve_transpose(needed), self.live, self._count)
 
@@ -170,19 +170,19 @@ class _Gram:
             least = np.minimum(least, pivot / length)
         self.condition = np.sqrt(np.maximum(least - 2.0 * RELATIVE_SHIFT, 0.0))
 
-    def solve(self, b: Sequence[Scalar]) -> list[Scalar]:
+    def solve(self, b: Scalars) -> list[Scalar]:
         """Return the vector x of P with A x = b."""
         found = self._step(b)
         left = [y - _product(row, found) for y, row in zip(b, self._of.A, strict=True)]
         return [x + y for x, y in zip(found, self._step(left), strict=True)]
 
-    def _step(self, b: Sequence[Scalar]) -> list[Scalar]:
+    def _step(self, b: Scalars) -> list[Scalar]:
         return self._of.across(self._spread(list(self._factor.solve(as_traced(list(b))))))
 
-    def solve_transpose(self, needed: Sequence[Scalar]) -> list[Scalar]:
+    def solve_transpose(self, needed: Scalars) -> list[Scalar]:
         """Return the vector y with P A^T y = P needed."""
 
-        def step(force: Sequence[Scalar]) -> list[Scalar]:
+        def step(force: Scalars) -> list[Scalar]:
             across = self._of.across(force)
             seen = [_product(row, across) for row in self._of.A]
             return list(self._factor.solve(as_traced(seen)))
@@ -191,7 +191,7 @@ class _Gram:
         left = [x - y for x, y in zip(needed, self._spread(found), strict=True)]
         return [x + y for x, y in zip(found, step(left), strict=True)]
 
-    def _spread(self, y: Sequence[Scalar]) -> list[Scalar]:
+    def _spread(self, y: Scalars) -> list[Scalar]:
         """Return A^T y."""
         found: list[Scalar] = [0.0] * self._of._size
         for force, row in zip(y, self._of.A, strict=True):
@@ -215,16 +215,16 @@ class _Orthogonal:
         self.rank = self._factor.rank
         self.condition = np.where(self.rank > rank - 0.5, self._factor.ratio, 0.0)
 
-    def solve(self, b: Sequence[Scalar]) -> list[Scalar]:
+    def solve(self, b: Scalars) -> list[Scalar]:
         """Return the vector x of P with the least |A x - b|."""
         return list(self._factor.solve(as_traced(list(b))))
 
-    def solve_transpose(self, needed: Sequence[Scalar]) -> list[Scalar]:
+    def solve_transpose(self, needed: Scalars) -> list[Scalar]:
         """Return the shortest vector y with P A^T y = P needed."""
         return list(self._factor.solve_transpose(as_traced(self._of.across(needed))))
 
 
-def _product(row: Row, x: Sequence[Scalar]) -> Scalar:
+def _product(row: Row, x: Scalars) -> Scalar:
     return sum((entry * x[i] for i, entry in row.items()), start=0.0)
 
 
@@ -246,11 +246,11 @@ class Reduced(NamedTuple):
 
 def reduced_acceleration(
     around: Setting,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
     T: Rows,
-    gamma: Sequence[Scalar],
+    gamma: Scalars,
     parts: Sequence[Sequence[int]] = (),
 ) -> Reduced:
     """Solve T^T H T zd = T^T (tau - C - H gamma) (Khan 2002, eq. 2.18).
@@ -271,7 +271,7 @@ def reduced_acceleration(
     mass, C = joint_space_terms(plan, q, v, around.gravity, around.external)
     places = FactorTree(expanded_parents(plan)).layout.elements()
 
-    def times(x: Sequence[Scalar]) -> list[Scalar]:
+    def times(x: Scalars) -> list[Scalar]:
         """Return H x."""
         found: list[Scalar] = [0.0] * plan.nv
         for (i, j), h in zip(places, mass, strict=True):
@@ -299,5 +299,5 @@ def reduced_acceleration(
     return Reduced(zd, shares, vd, carried)
 
 
-def _dot(x: Sequence[Scalar], y: Sequence[Scalar]) -> Scalar:
+def _dot(x: Scalars, y: Scalars) -> Scalar:
     return sum((a * b for a, b in zip(x, y, strict=True)), start=0.0)

@@ -38,7 +38,7 @@ from tiburon.model.closure_kinds import SurfaceContact
 from tiburon.model.joint_constraints import Measure, RelativeMotion, Slip, Wrench
 from tiburon.model.model import per_model
 from tiburon.model.plan import WORLD_BODY
-from tiburon.spatial import Force, Mat3, Motion, Scalar, Transform, Vec3
+from tiburon.spatial import Force, Mat3, Motion, Scalar, Scalars, Transform, Vec3
 from tiburon.spatial.vec3 import (
     add,
     add_cross,
@@ -130,7 +130,7 @@ def _ends(
     )
 
 
-def transmitter(q: Sequence[Scalar]) -> Callable[[PlanBody, tuple[Force, ...]], Transmitted]:
+def transmitter(q: Scalars) -> Callable[[PlanBody, tuple[Force, ...]], Transmitted]:
     """Return the visit that transmits forces over a joint and projects them on its axes."""
 
     def transmit(body: PlanBody, forces: tuple[Force, ...]) -> Transmitted:
@@ -161,7 +161,7 @@ def loop_rows(model: Model, loop: str) -> range:
     return range(names.index(loop), names.index(loop) + names.count(loop))
 
 
-def switches_of(model: Model, given: Mapping[str, Sequence[Scalar]]) -> Switches:
+def switches_of(model: Model, given: Mapping[str, Scalars]) -> Switches:
     """Return the switch state of all loops.
 
     Args:
@@ -218,8 +218,8 @@ def _traced_state(
     loop: TracedClosure,
     model: Model,
     plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar] | None,
+    q: Scalars,
+    v: Scalars | None,
     places: Sequence[Place],
     motions: Sequence[Moving] | None,
 ) -> _TracedState:
@@ -250,8 +250,8 @@ def traced_constraint(
     loop: TracedClosure,
     model: Model,
     plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar] | None,
+    q: Scalars,
+    v: Scalars | None,
     transmit: Callable[..., Transmitted],
     places: Sequence[Place],
     motions: Sequence[Moving] | None,
@@ -278,7 +278,7 @@ def traced_constraint(
     return Constraints(value, rows, rate, bias)
 
 
-def _checked(loop: TracedClosure, values: Sequence[Scalar]) -> tuple[Scalar, ...]:
+def _checked(loop: TracedClosure, values: Scalars) -> tuple[Scalar, ...]:
     """Make traced residuals fail with the name of their loop where they are not finite."""
     expected = (
         f"loop {loop.name!r}: its residuals must be finite, but are not in this configuration"
@@ -293,9 +293,9 @@ def traced_wrenches(
     loop: TracedClosure,
     model: Model,
     plan: Plan,
-    q: Sequence[Scalar],
+    q: Scalars,
     places: Sequence[Place],
-    forces: Sequence[Scalar],
+    forces: Scalars,
 ) -> tuple[tuple[int, Force], ...]:
     """Compute the wrenches of a traced closure on plan bodies: index, and wrench in body frame.
 
@@ -315,9 +315,7 @@ def traced_wrenches(
     return tuple(found)
 
 
-def _on_end(
-    program: ClosureProgram, gradient: Sequence[Scalar], k: int, end: End
-) -> tuple[Force, ...]:
+def _on_end(program: ClosureProgram, gradient: Scalars, k: int, end: End) -> tuple[Force, ...]:
     """Return the unit wrench of each residual on the plan body of one end, in body frame."""
     found = []
     for start in range(MOTION_SIZE * k, len(gradient), program.width):
@@ -335,7 +333,7 @@ def _traced_rows(
     loop: TracedClosure,
     program: ClosureProgram,
     ends: Sequence[tuple[int, End]],
-    gradient: Sequence[Scalar],
+    gradient: Scalars,
     transmit: Callable[..., Transmitted],
 ) -> tuple[Row, ...]:
     """Assemble the rows of the Jacobian from gradients with respect to frames and joints."""
@@ -514,9 +512,7 @@ def jacobian_pattern(model: Model) -> tuple[frozenset[int], ...]:
     return tuple(frozenset(used) for used in found)
 
 
-def constraints(
-    model: Model, plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar] | None = None
-) -> Constraints:
+def constraints(model: Model, plan: Plan, q: Scalars, v: Scalars | None = None) -> Constraints:
     """Compute residual, Jacobian, rate and bias of all loops, in the order of `model.loops`.
 
     Args:
@@ -535,11 +531,7 @@ def constraints(
 
 
 def loop_constraints(
-    model: Model,
-    plan: Plan,
-    loops: Sequence[str],
-    q: Sequence[Scalar],
-    v: Sequence[Scalar] | None = None,
+    model: Model, plan: Plan, loops: Sequence[str], q: Scalars, v: Scalars | None = None
 ) -> Constraints:
     """Compute the same for some loops, by name in the order of `model.loops`."""
     pattern = jacobian_pattern(model)
@@ -557,7 +549,7 @@ def _sparse(found: Constraints, in_use: Sequence[frozenset[int]]) -> Constraints
 
 
 def constraint_values(
-    model: Model, plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar] | None = None
+    model: Model, plan: Plan, q: Scalars, v: Scalars | None = None
 ) -> Constraints:
     """Compute the same without the Jacobian, which takes half of the time of tracing.
 
@@ -575,7 +567,7 @@ def constraint_values(
     return _all(model, plan, q, v, has_rows=False)
 
 
-def add_to_rows(rows: Sequence[Row], body: PlanBody, projected: Sequence[Sequence[Scalar]]) -> None:
+def add_to_rows(rows: Sequence[Row], body: PlanBody, projected: Sequence[Scalars]) -> None:
     """Add what a joint contributes to rows of a Jacobian, in place."""
     for row, parts in zip(rows, projected, strict=True):
         for index, part in enumerate(parts, start=body.v.start):
@@ -594,7 +586,7 @@ def _stacked(parts: Sequence[Constraints]) -> Constraints:
 
 
 def closure_constraints(
-    loops: Sequence[LoopClosure], plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar] | None = None
+    loops: Sequence[LoopClosure], plan: Plan, q: Scalars, v: Scalars | None = None
 ) -> Constraints:
     """Compute the constraints of some loops on a plan that holds the bodies they connect.
 
@@ -611,9 +603,7 @@ def closure_constraints(
     return _stacked(found)
 
 
-def closure_values(
-    loops: Sequence[LoopClosure], plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]
-) -> Constraints:
+def closure_values(loops: Sequence[LoopClosure], plan: Plan, q: Scalars, v: Scalars) -> Constraints:
     """Compute the same without the Jacobian; its rows are empty."""
     places, motions = body_places(plan, q), body_motions(plan, q, v, None)
     found = [_closure(loop, plan, None, places, motions) for loop in loops]
@@ -621,17 +611,13 @@ def closure_values(
 
 
 def _constraints_on_tape(
-    model: Model,
-    plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar] | None,
-    in_use: Sequence[frozenset[int]],
+    model: Model, plan: Plan, q: Scalars, v: Scalars | None, in_use: Sequence[frozenset[int]]
 ) -> Constraints:
     """Compute the constraints of a large robot in a separate traced function, as its own tape."""
     columns = [sorted(used) for used in in_use]
 
     @function
-    def measured(position: Sequence[Scalar], velocity: Sequence[Scalar]) -> Any:
+    def measured(position: Scalars, velocity: Scalars) -> Any:
         rates = None if v is None else JointVector(velocity)
         found = _all(model, plan, JointVector(position), rates)
         rows = [row[i] for row, used in zip(found.jacobian, columns, strict=True) for i in used]
@@ -646,8 +632,8 @@ def _constraints_on_tape(
 def _all(
     model: Model,
     plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar] | None,
+    q: Scalars,
+    v: Scalars | None,
     has_rows: bool = True,
     loops: Sequence[str] | None = None,
 ) -> Constraints:
@@ -741,7 +727,7 @@ class LoopJointLoad(NamedTuple):
 
 
 def loop_joint_load(
-    loop: LoopClosure, plan: Plan, places: Sequence[Place], forces: Sequence[Scalar]
+    loop: LoopClosure, plan: Plan, places: Sequence[Place], forces: Scalars
 ) -> LoopJointLoad:
     """Compute the load of a loop's joint from the force along each of its constraints [N or N m].
 
@@ -797,9 +783,7 @@ def _rows(
 # -- couplings between joints ---------------------------------------------------------------------
 
 
-def _coupling(
-    loop: JointCoupling, model: Model, q: Sequence[Scalar], v: Sequence[Scalar] | None
-) -> Constraints:
+def _coupling(loop: JointCoupling, model: Model, q: Scalars, v: Scalars | None) -> Constraints:
     """Compute the constraint of a coupling: q minus a polynomial of the leader's position."""
     own_q, own_v = model.slice(loop.joint, of="q").start, model.slice(loop.joint, of="v").start
     row: Row = {own_v: 1.0}

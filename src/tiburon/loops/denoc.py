@@ -65,7 +65,7 @@ from tiburon.loops.parts import (
 )
 from tiburon.loops.star import part_of
 from tiburon.model import LoopClosure, Model, Plan
-from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
+from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Scalars, Transform, Vec3
 from tiburon.spatial.vec3 import add_cross, matrix_vector, subtract
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.orthogonal import factor_orthogonal
@@ -92,8 +92,8 @@ MAX_INLINED = 12
 MAX_INLINED_VARIABLES = 12
 """Velocity variables up to which the functions of legs are inlined."""
 
-Vector = Sequence[Scalar]
-Matrix = Sequence[Sequence[Scalar]]
+Vector = Scalars
+Matrix = Sequence[Scalars]
 
 
 class Part(NamedTuple):
@@ -651,7 +651,7 @@ class Held(NamedTuple):
     """Smallest of all legs."""
 
 
-def _held_by(K: Matrix, held: Sequence[Scalar]) -> tuple[Callable[[Vector], list[Scalar]], Held]:
+def _held_by(K: Matrix, held: Scalars) -> tuple[Callable[[Vector], list[Scalar]], Held]:
     """Return what solves with K, and whether it can."""
     shifted = [
         [x + RELATIVE_SHIFT * x if i == j else x for j, x in enumerate(row)]

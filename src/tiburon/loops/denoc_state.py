@@ -21,11 +21,11 @@ from tiburon.loops.legs import PlatformOnLegs
 from tiburon.loops.metric import max_abs
 from tiburon.loops.projection import CLOSURE_TOLERANCE, MAX_NEWTON_STEP, moved_configuration
 from tiburon.model import Model, Plan
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.regions import while_loop
 from tiburon.trace.value import require
 
-Vector = Sequence[Scalar]
+Vector = Scalars
 
 MAX_STEPS = 20
 """Newton steps of a displacement analysis; from the step before one or two suffice."""

@@ -44,14 +44,12 @@ from tiburon.loops.constraints import Constraints, constraints
 from tiburon.loops.inverse import ForceDistribution, distribute_forces
 from tiburon.loops.methods import constrained_motion
 from tiburon.loops.metric import MIN_CUT, rank_cut
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.differentiation import push_forward
 from tiburon.trace.interpret import interpret
 from tiburon.trace.program import Input, current_graph, trace
 from tiburon.trace.regions import as_value, float_node, for_each, function
-
-Scalars = Sequence[Scalar]
 
 
 def constrained_derivatives(
@@ -166,12 +164,7 @@ def sum_of_products(a: Scalars, b: Scalars) -> Scalar:
 
 
 def directional_derivative(
-    around: Setting,
-    roots: Sequence[Scalar],
-    q: JointVector,
-    v: Scalars,
-    step: Scalars,
-    change: Scalars,
+    around: Setting, roots: Scalars, q: JointVector, v: Scalars, step: Scalars, change: Scalars
 ) -> list[Scalar]:
     """Differentiate traced scalars along a step of configuration and a change of velocity."""
     graph = current_graph()

@@ -26,12 +26,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tiburon.loops.star_singular import free_components_zero
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.regions import where_needed
 
-Scalars = Sequence[Scalar]
 Matrix = list[list[Scalar]]
 
 LOST_PIVOT = 1e-10

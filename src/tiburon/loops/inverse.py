@@ -46,7 +46,7 @@ from tiburon.loops.legs import legs_of
 from tiburon.loops.metric import MIN_CUT, TreeMetric, max_abs, rank_cut, scattered, solve_in_metric
 from tiburon.model import Model
 from tiburon.record import named_line
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.value import require
@@ -98,16 +98,16 @@ class ForceDistribution:
         matrix = as_traced([list(row) for row in zip(*columns, strict=True)])
         self.reach = factor_orthogonal(matrix, cut=self.cut)
 
-    def project(self, force: Sequence[Scalar]) -> list[Scalar]:
+    def project(self, force: Scalars) -> list[Scalar]:
         """Return P f, the part of a joint force that does work on permitted motions."""
         kept = self.loops.project_rows(as_traced(list(force)))
         return [f - x for f, x in zip(force, kept, strict=True)]
 
-    def actuator_forces(self, needed: Sequence[Scalar]) -> list[Scalar]:
+    def actuator_forces(self, needed: Scalars) -> list[Scalar]:
         """Return the actuator forces of least norm, (P E)^+ P Q."""
         return list(self.reach.solve(as_traced(self.project(needed))))
 
-    def joint_forces(self, forces: Sequence[Scalar]) -> list[Scalar]:
+    def joint_forces(self, forces: Scalars) -> list[Scalar]:
         """Return E u: actuator forces as joint forces."""
         found: list[Scalar] = [0.0] * self.loops.shape[1]
         for place, force in zip(self.driven, forces, strict=True):
@@ -118,8 +118,8 @@ class ForceDistribution:
 def distribute_forces(
     model: Model,
     terms: Constraints,
-    needed: Sequence[Scalar],
-    vd: Sequence[Scalar],
+    needed: Scalars,
+    vd: Scalars,
     actuators: Sequence[str],
     distribution: ForceDistribution | None = None,
 ) -> ActuatedForces:
@@ -226,13 +226,7 @@ def denoc_actuated_forces(
 # -- hybrid dynamics -------------------------------------------------------------------------------
 
 
-def constrained_hybrid(
-    around: Setting,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    vd: Sequence[Scalar],
-) -> Any:
+def constrained_hybrid(around: Setting, q: Scalars, v: Scalars, tau: Scalars, vd: Scalars) -> Any:
     """Compute accelerations and joint forces of hybrid dynamics, by name."""
     known = dict(around.options).get("known_acceleration", ())
     terms = constraints(around.model, around.plan, q, v)
@@ -243,9 +237,9 @@ def constrained_hybrid(
 
 def hybrid_with_loops(
     around: Setting,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
     wanted: Mapping[int, Scalar],
     terms: Constraints,
     min_cut: float = MIN_CUT,

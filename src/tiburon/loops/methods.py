@@ -77,7 +77,7 @@ from tiburon.loops.stabilization import Baumgarte
 from tiburon.loops.star import suits_star
 from tiburon.loops.star_dynamics import star_motion
 from tiburon.model import Model, Plan
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.primitives.saddle import SaddleFactor, SaddlePattern
 from tiburon.trace.regions import while_loop
 
@@ -85,10 +85,10 @@ from tiburon.trace.regions import while_loop
 def solve_by_handles(
     model: Model,
     plan: Plan,
-    q: Sequence[Scalar],
+    q: Scalars,
     jacobian: Sequence[Row],
-    free: Sequence[Scalar],
-    rhs: Sequence[Scalar],
+    free: Scalars,
+    rhs: Scalars,
     cut: Scalar = MIN_CUT,
 ) -> ConstrainedMotion:
     """Solve for constrained accelerations with articulated bodies (method "handles").
@@ -132,11 +132,11 @@ def _compliant_pattern(model: Model) -> SaddlePattern:
 
 def solve_proximal(
     model: Model,
-    mass: Sequence[Scalar],
+    mass: Scalars,
     jacobian: Sequence[Row],
-    free: Sequence[Scalar],
-    rhs: Sequence[Scalar],
-    value: Sequence[Scalar] = (),
+    free: Scalars,
+    rhs: Scalars,
+    value: Scalars = (),
 ) -> ConstrainedMotion:
     """Solve the augmented system by proximal iterations; the rank is not determined (-1).
 
@@ -185,9 +185,9 @@ def solve_proximal(
 
 def _largest_compliance(
     places: Sequence[tuple[int, int]],
-    mass: Sequence[Scalar],
+    mass: Scalars,
     bound_places: Sequence[tuple[int, int]],
-    bound: Sequence[Scalar],
+    bound: Scalars,
     count: int,
 ) -> Scalar:
     """Return the largest J_k D^-1 J_k^T with D the diagonal of H: the largest compliance."""
@@ -208,7 +208,7 @@ BIAS_FRACTION = 0.5
 """Cost of bias forces and last pass, relative to the articulated inertias."""
 
 
-State = tuple[Sequence[Scalar], Sequence[Scalar], Sequence[Scalar]]
+State = tuple[Scalars, Scalars, Scalars]
 """Configuration [m or rad], velocity [m/s or rad/s] and joint force [N or N m]."""
 
 
@@ -270,7 +270,7 @@ def cheaper_loop_method(model: Model) -> str:
 
 def constrained_motion(
     around: Setting,
-    *state: Sequence[Scalar],
+    *state: Scalars,
     switches: Switches | None = None,
     min_cut: float = MIN_CUT,
     baumgarte: Baumgarte | None = None,
@@ -312,7 +312,7 @@ def constrained_motion(
     return METHODS[method](around, terms, (q, v, tau), min_cut)
 
 
-def residual(terms: Constraints, vd: Sequence[Scalar]) -> Scalar:
+def residual(terms: Constraints, vd: Scalars) -> Scalar:
     """Compute max |J vd + bias|, the violation on acceleration level [m/s^2 or rad/s^2]."""
     found: Scalar = 0.0
     for row, b in zip(terms.jacobian, terms.bias, strict=True):

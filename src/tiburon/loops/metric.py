@@ -43,7 +43,7 @@ from tiburon.errors import DomainError
 from tiburon.loops.constraints import Row, jacobian_pattern
 from tiburon.model import Model, Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
-from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform
+from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Scalars, Transform
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.primitives.tree import FactorTree
@@ -67,7 +67,7 @@ OVERCONSTRAINED_CUT = 1e-2
 can move only if some constraints are redundant."""
 
 
-def max_abs(values: Sequence[Scalar]) -> Scalar:
+def max_abs(values: Scalars) -> Scalar:
     """Return the largest absolute value, 0 for none."""
     found: Scalar = 0.0
     for value in values:
@@ -107,7 +107,7 @@ def max_cut(model: Model) -> float:
     return OVERCONSTRAINED_CUT if overconstrained else MAX_CUT
 
 
-def rank_cut(model: Model, value: Sequence[Scalar], least: float = MIN_CUT) -> Scalar:
+def rank_cut(model: Model, value: Scalars, least: float = MIN_CUT) -> Scalar:
     """Compute the relative singular value below which a constraint counts as redundant.
 
     Off the constraint manifold redundant constraints become independent by about the residual, in
@@ -156,7 +156,7 @@ class ConstrainedMotion(NamedTuple):
         return self.conditioning()[1]
 
 
-def scattered(values: Sequence[Scalar], rows: Sequence[int], size: int) -> tuple[Scalar, ...]:
+def scattered(values: Scalars, rows: Sequence[int], size: int) -> tuple[Scalar, ...]:
     """Return a vector of a given size with values in some rows and zeros elsewhere."""
     found: list[Scalar] = [0.0] * size
     for row, value in zip(rows, values, strict=True):
@@ -168,22 +168,18 @@ class Metric(Protocol):
     """A factored mass matrix, H = L^T D L."""
 
     @property
-    def inverse_D(self) -> Sequence[Scalar]:
+    def inverse_D(self) -> Scalars:
         """1/D, one per velocity variable."""
 
     def solve_transpose(self, force: Row) -> Row:
         """Return L^-T times joint forces, by velocity variable, without zeros."""
 
-    def solve_lower(self, x: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def solve_lower(self, x: Scalars) -> tuple[Scalar, ...]:
         """Return L^-1 times a vector."""
 
 
 def solve_in_metric(
-    metric: Metric,
-    rows: Sequence[Row],
-    free: Sequence[Scalar],
-    rhs: Sequence[Scalar],
-    cut: Scalar = MIN_CUT,
+    metric: Metric, rows: Sequence[Row], free: Scalars, rhs: Scalars, cut: Scalar = MIN_CUT
 ) -> tuple[list[Scalar], list[Scalar], Scalar, Scalar]:
     """Solve for accelerations and constraint forces by an orthogonal factorization.
 
@@ -221,7 +217,7 @@ def solve_in_metric(
     return list(metric.solve_lower(total)), forces, factor.rank, factor.ratio
 
 
-def tree_factor(parents: Sequence[int], elements: Sequence[Scalar]) -> list[Scalar]:
+def tree_factor(parents: Sequence[int], elements: Scalars) -> list[Scalar]:
     """Factor elements of H, given in the order of the tree factorization, into L and 1/D.
 
     Inlined: entries are used one by one, and a call has derivatives as a whole only.
@@ -232,19 +228,19 @@ def tree_factor(parents: Sequence[int], elements: Sequence[Scalar]) -> list[Scal
 class TreeMetric:
     """Factors H = L^T D L of a computed mass matrix."""
 
-    def __init__(self, plan: Plan, elements: Sequence[Scalar]) -> None:
+    def __init__(self, plan: Plan, elements: Scalars) -> None:
         """Factor elements of H, given in the order of the tree factorization."""
         parents = expanded_parents(plan)
         self._hold(parents, tree_factor(parents, elements))
 
     @classmethod
-    def from_factor(cls, parents: Sequence[int], entries: Sequence[Scalar]) -> "TreeMetric":
+    def from_factor(cls, parents: Sequence[int], entries: Scalars) -> "TreeMetric":
         """Return the metric of factors that `tree_factor` computed, for any expanded parents."""
         found = cls.__new__(cls)
         found._hold(parents, entries)
         return found
 
-    def _hold(self, parents: Sequence[int], entries: Sequence[Scalar]) -> None:
+    def _hold(self, parents: Sequence[int], entries: Scalars) -> None:
         self._entries = list(entries)
         layout = FactorTree(parents).layout
         self._columns, self._starts = layout.columns, layout.starts
@@ -280,7 +276,7 @@ class TreeMetric:
                 found[j] = found[j] - part if j in found else -part
         return found
 
-    def solve_lower(self, x: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def solve_lower(self, x: Scalars) -> tuple[Scalar, ...]:
         """Return L^-1 times a vector."""
         found: list[Scalar] = []
         for i, columns in enumerate(self._columns):
@@ -311,9 +307,7 @@ class ArticulatedMetric:
         inverse_D: 1/D, one per velocity variable.
     """
 
-    def __init__(
-        self, plan: Plan, q: Sequence[Scalar], factors: Any = None, *, lanes: bool = False
-    ) -> None:
+    def __init__(self, plan: Plan, q: Scalars, factors: Any = None, *, lanes: bool = False) -> None:
         """Compute articulated-body inertias (Featherstone 1987, eqs. 6.46-6.52).
 
         Args:
@@ -456,7 +450,7 @@ class ArticulatedMetric:
                 received[above] = received[above] + rest if above in received else rest
         return found
 
-    def solve_lower(self, x: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def solve_lower(self, x: Scalars) -> tuple[Scalar, ...]:
         """Return L^-1 times a vector."""
         plan = self._plan
         rates = [tuple(x[i] for i in range(body.v.start, body.v.stop)) for body in plan.bodies]
@@ -465,7 +459,7 @@ class ArticulatedMetric:
         return tuple(qdd for visit in visits for qdd in visit.qdd)
 
 
-def articulated_metric(plan: Plan, q: Sequence[Scalar]) -> Metric:
+def articulated_metric(plan: Plan, q: Scalars) -> Metric:
     """Return factors of the mass matrix from articulated-body inertias, with couplings or not."""
     return CoupledMetric(plan, q) if plan.has_couplings else ArticulatedMetric(plan, q)
 
@@ -491,7 +485,7 @@ class CoupledMetric:
         inverse_D: 1/D, one per velocity variable.
     """
 
-    def __init__(self, plan: Plan, q: Sequence[Scalar]) -> None:
+    def __init__(self, plan: Plan, q: Scalars) -> None:
         """Eliminate all joints."""
         self._plan, self._q = plan, JointVector(q)
         self._transforms = joint_transforms(plan, self._q)
@@ -506,7 +500,7 @@ class CoupledMetric:
             inverse_D[variable] = 1.0 / freed.d
         self.inverse_D = inverse_D
 
-    def _freed(self, force: Sequence[Scalar]) -> tuple[Sequence[_CoupledBody], tuple[Freed, ...]]:
+    def _freed(self, force: Scalars) -> tuple[Sequence[_CoupledBody], tuple[Freed, ...]]:
         """Eliminate all joints under given joint forces, bodies at rest."""
         plan, q, tau = self._plan, self._q, JointVector(force)
 
@@ -545,7 +539,7 @@ class CoupledMetric:
             found[variable] = freed.eliminated.rate * freed.d
         return {i: x for i, x in found.items() if not (isinstance(x, float) and x == 0.0)}
 
-    def solve_lower(self, x: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def solve_lower(self, x: Scalars) -> tuple[Scalar, ...]:
         """Return L^-1 times a vector."""
         plan, q = self._plan, self._q
 

@@ -26,7 +26,7 @@ from tiburon.loops.constraints import Constraints, Row, constraints, jacobian_pa
 from tiburon.loops.metric import max_abs, rank_cut
 from tiburon.loops.projection import CLOSURE_TOLERANCE, moved_configuration
 from tiburon.model import Model, Plan
-from tiburon.spatial import Motion, Scalar, spatial_to_classical
+from tiburon.spatial import Motion, Scalar, Scalars, spatial_to_classical
 from tiburon.spatial.vec3 import matrix_vector, subtract
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.orthogonal import OrthogonalFactor, factor_orthogonal
@@ -108,9 +108,9 @@ class _Equations(NamedTuple):
 def closed_motion(
     model: Model,
     plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    vd: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    vd: Scalars,
     given: Sequence[int],
     body: GivenBody | None = None,
 ) -> ClosedMotion:
@@ -129,9 +129,7 @@ def closed_motion(
     live = [k for k, used in enumerate(jacobian_pattern(model)) if used & set(unknown)]
 
     def equations(
-        position: Sequence[Scalar],
-        rates: Sequence[Scalar] | None = None,
-        accelerations: Sequence[Scalar] | None = None,
+        position: Scalars, rates: Scalars | None = None, accelerations: Scalars | None = None
     ) -> _Equations:
         position = JointVector(position)
         motion = None if rates is None else JointVector(rates)
@@ -152,7 +150,7 @@ def closed_motion(
     if not unknown:
         return _nothing_unknown(model, plan, q, v, vd)
 
-    def spread(values: Sequence[Scalar]) -> list[Scalar]:
+    def spread(values: Scalars) -> list[Scalar]:
         found: list[Scalar] = [0.0] * model.nv
         for i, x in zip(unknown, values, strict=True):
             found[i] = x
@@ -190,11 +188,11 @@ def closed_motion(
     )
 
 
-def _corrected(values: Sequence[Scalar], errors: Sequence[Scalar]) -> tuple[Scalar, ...]:
+def _corrected(values: Scalars, errors: Scalars) -> tuple[Scalar, ...]:
     return tuple(x - e for x, e in zip(values, errors, strict=True))
 
 
-def _opening(terms: Constraints, k: int, accelerations: Sequence[Scalar] | None) -> Scalar:
+def _opening(terms: Constraints, k: int, accelerations: Scalars | None) -> Scalar:
     """Return J vd + bias of one constraint."""
     if accelerations is None:
         return terms.bias[k]
@@ -202,9 +200,7 @@ def _opening(terms: Constraints, k: int, accelerations: Sequence[Scalar] | None)
     return sum((x * accelerations[i] for i, x in row.items()), start=terms.bias[k])
 
 
-def _nothing_unknown(
-    model: Model, plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], vd: Sequence[Scalar]
-) -> ClosedMotion:
+def _nothing_unknown(model: Model, plan: Plan, q: Scalars, v: Scalars, vd: Scalars) -> ClosedMotion:
     """Return a motion of which all joints are given, with its violation of the loops."""
     terms = constraints(model, plan, JointVector(q), JointVector(v))
     opening = [_opening(terms, k, vd) for k in range(len(terms.value))]
@@ -216,11 +212,7 @@ def _nothing_unknown(
 
 
 def _body_equations(
-    plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar] | None,
-    vd: Sequence[Scalar] | None,
-    body: GivenBody,
+    plan: Plan, q: Scalars, v: Scalars | None, vd: Scalars | None, body: GivenBody
 ) -> tuple[list[Row], _Equations]:
     """Return the six rows of a given body, and its errors, in world axes at its origin."""
     target = PoseTarget(body.name, "world", body.place.R, body.place.p)

@@ -30,7 +30,7 @@ from tiburon.loops.methods import cheaper_loop_method, solve_by_handles
 from tiburon.loops.metric import MAX_CUT, TreeMetric, max_abs, rank_cut, solve_in_metric
 from tiburon.loops.star_projection import projected_star
 from tiburon.model import Model, Plan
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.regions import function, where_needed, while_loop
 from tiburon.trace.value import require
@@ -65,7 +65,7 @@ class Projected(NamedTuple):
     """Largest remaining constraint residual [m or rad]."""
 
 
-def projected_configuration(model: Model, plan: Plan, q: Sequence[Scalar]) -> Projected:
+def projected_configuration(model: Model, plan: Plan, q: Scalars) -> Projected:
     """Project a configuration onto the constraint manifold by Newton steps in the metric of H.
 
     Args:
@@ -89,7 +89,7 @@ def projected_configuration(model: Model, plan: Plan, q: Sequence[Scalar]) -> Pr
         moved = JointVector(_limited_move(model, position, step))
         return tuple(moved), residual_of(moved), taken + 1.0
 
-    def residual_of(position: Sequence[Scalar]) -> Scalar:
+    def residual_of(position: Scalars) -> Scalar:
         return max_abs(constraint_values(model, plan, position).value)
 
     q = JointVector(q)
@@ -106,8 +106,8 @@ HELD_FRACTION = 1e-9
 def projected_velocity(
     model: Model,
     plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
     *,
     tolerance: float = 0.0,
     hold: Sequence[int] = (),
@@ -130,13 +130,7 @@ def projected_velocity(
 
 
 def projected_acceleration(
-    model: Model,
-    plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    vd: Sequence[Scalar],
-    *,
-    hold: Sequence[int] = (),
+    model: Model, plan: Plan, q: Scalars, v: Scalars, vd: Scalars, *, hold: Sequence[int] = ()
 ) -> tuple[Scalar, ...]:
     """Project a joint acceleration onto J vd + dJ/dt v = 0 in the metric of the mass matrix.
 
@@ -154,7 +148,7 @@ def projected_acceleration(
     return _corrected(model, plan, q, vd, terms, terms.bias, misses, 0.0, hold)
 
 
-def row_sums(rows: Sequence[Row], x: Sequence[Scalar], start: Sequence[Scalar]) -> list[Scalar]:
+def row_sums(rows: Sequence[Row], x: Scalars, start: Scalars) -> list[Scalar]:
     """Return J x plus a start."""
     pairs = zip(rows, start, strict=True)
     return [sum((y * x[i] for i, y in row.items()), start=first) for row, first in pairs]
@@ -166,8 +160,8 @@ def _corrected(
     q: JointVector,
     x: JointVector,
     terms: Constraints,
-    bias: Sequence[Scalar],
-    misses: Sequence[Scalar],
+    bias: Scalars,
+    misses: Scalars,
     tolerance: float,
     hold: Sequence[int],
 ) -> tuple[Scalar, ...]:
@@ -188,8 +182,8 @@ def _corrected(
 def projected_state(
     model: Model,
     plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
     *,
     switches: Switches | None = None,
     tolerance: float = 0.0,
@@ -229,7 +223,7 @@ def projected_state(
 
 
 def _projected_once(
-    model: Model, plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], tolerance: float
+    model: Model, plan: Plan, q: Scalars, v: Scalars, tolerance: float
 ) -> tuple[Any, tuple[list[Scalar], list[Scalar], Scalar]]:
     """Project with one factorization; return whether this failed, and the state."""
     q, v = JointVector(q), JointVector(v)
@@ -238,7 +232,7 @@ def _projected_once(
     mass = chosen_mass_elements(plan, q, loop_pattern(model).mass)
     system = AugmentedSystem(model, mass, terms.jacobian, cut)
 
-    def least_motion(rhs: Sequence[Scalar]) -> list[Scalar]:
+    def least_motion(rhs: Scalars) -> list[Scalar]:
         right = [-rhs[k] for k in system.pattern.live]
         return system.factor.solve([*[0.0] * plan.nv, *right])[: plan.nv]
 
@@ -255,7 +249,7 @@ def _projected_once(
 
 
 def _projected_star(
-    model: Model, plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], tolerance: float
+    model: Model, plan: Plan, q: Scalars, v: Scalars, tolerance: float
 ) -> tuple[Any, tuple[list[Scalar], list[Scalar], Scalar]]:
     """Project a star with one factorization; return whether this failed, and the state."""
     found = projected_star(model, plan, q, v, max(PROJECTION_CUT, tolerance))
@@ -270,8 +264,8 @@ def _projected_star(
 def _projected_repeatedly(
     model: Model,
     plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
     switches: Switches | None,
     tolerance: float,
     hold: Sequence[int],
@@ -284,7 +278,7 @@ def _projected_repeatedly(
     """
 
     @function
-    def corrections(position: Sequence[Scalar], velocity: Sequence[Scalar]) -> Any:
+    def corrections(position: Scalars, velocity: Scalars) -> Any:
         position, velocity = JointVector(position), JointVector(velocity)
         terms = switched(constraints(model, plan, position, velocity), switches)
         cut = rank_cut(model, terms.value, max(PROJECTION_CUT, tolerance))
@@ -318,9 +312,9 @@ def _projected_repeatedly(
 def _least_motions(
     model: Model,
     plan: Plan,
-    q: Sequence[Scalar],
+    q: Scalars,
     rows: Sequence[Row],
-    errors: Sequence[Sequence[Scalar]],
+    errors: Sequence[Scalars],
     cut: Scalar,
     hold: Sequence[int] = (),
     pivoted: bool = False,
@@ -351,15 +345,13 @@ def _least_motions(
     ]
 
 
-def _limited_move(model: Model, q: Sequence[Scalar], step: Sequence[Scalar]) -> tuple[Scalar, ...]:
+def _limited_move(model: Model, q: Scalars, step: Scalars) -> tuple[Scalar, ...]:
     """Take a Newton step, limited for loops that cannot close."""
     part = 1.0 / np.maximum(1.0, max_abs(step) / MAX_NEWTON_STEP)
     return moved_configuration(model, q, [part * x for x in step])
 
 
-def moved_configuration(
-    model: Model, q: Sequence[Scalar], step: Sequence[Scalar]
-) -> tuple[Scalar, ...]:
+def moved_configuration(model: Model, q: Scalars, step: Scalars) -> tuple[Scalar, ...]:
     """Integrate a configuration by a velocity step; quaternions are normalized."""
     found: list[Scalar] = []
     for joint in model.joints:

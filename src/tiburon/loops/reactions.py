@@ -5,7 +5,6 @@ the robot is a tree (Featherstone 1987, sections 7.4.2 and 9.2). For redundant c
 distribution is statically indeterminate; the forces of least norm are returned.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from tiburon.algorithms.kinematics import body_places
@@ -15,10 +14,8 @@ from tiburon.loops.constraints import constraint_names, loop_joint_load, traced_
 from tiburon.loops.inverse import actuated_forces
 from tiburon.loops.methods import constrained_motion
 from tiburon.model import JointCoupling, LoopClosure
-from tiburon.spatial import Force, Scalar
+from tiburon.spatial import Force, Scalar, Scalars
 from tiburon.trace.array import as_traced
-
-Scalars = Sequence[Scalar]
 
 
 def _split(

@@ -37,7 +37,7 @@ from tiburon.errors import DomainError, OptionError, shown
 from tiburon.loops.complement_basis import BASES
 from tiburon.loops.constraints import Constraints
 from tiburon.record import record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 
 
 @record
@@ -65,9 +65,7 @@ class Penalty:
         d = 2.0 * math.sqrt(k) if self.damping is None else self.damping
         return [-(k * c + d * rate) for c, rate in zip(terms.value, terms.rate, strict=True)]
 
-    def joint_forces(
-        self, terms: Constraints, force: Sequence[Scalar]
-    ) -> tuple[list[Scalar], list[Scalar]]:
+    def joint_forces(self, terms: Constraints, force: Scalars) -> tuple[list[Scalar], list[Scalar]]:
         """Return joint forces with those of the constraints added, and the constraint forces."""
         pushes, total = self.forces(terms), list(force)
         for row, push in zip(terms.jacobian, pushes, strict=True):

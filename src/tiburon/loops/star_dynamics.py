@@ -82,7 +82,7 @@ from tiburon.loops.stabilization import Baumgarte
 from tiburon.loops.star import ArmLayout, StarLayout, layout
 from tiburon.loops.star_singular import SingularMessage, singular_motion
 from tiburon.model import Model, Plan
-from tiburon.spatial import Force, Scalar, Vec3
+from tiburon.spatial import Force, Scalar, Scalars, Vec3
 from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.regions import where_needed
 
@@ -247,7 +247,7 @@ def chain(size: int) -> tuple[int, ...]:
     return tuple(range(-1, size - 1))
 
 
-def _weighted(a: Row, b: Row, weights: Sequence[Scalar]) -> Scalar:
+def _weighted(a: Row, b: Row, weights: Scalars) -> Scalar:
     """Return a^T D^-1 b."""
     return sum((a[i] * (weights[i] * b[i]) for i in a if i in b), start=0.0)
 
@@ -269,7 +269,7 @@ def arm_rows(arm: Arm, terms: Constraints) -> tuple[list[Row], list[Row]]:
     return mine, theirs
 
 
-def arm_factor(arm: Arm, q: Sequence[Scalar], terms: Constraints) -> ArmFactor:
+def arm_factor(arm: Arm, q: Scalars, terms: Constraints) -> ArmFactor:
     """Factor an arm."""
     shape = arm.shape
     own = FactorTree(shape.parents).layout.elements()
@@ -325,7 +325,7 @@ def arm_factor(arm: Arm, q: Sequence[Scalar], terms: Constraints) -> ArmFactor:
     return ArmFactor(entries, E, inverse, R, Z, U, Y_r, 1.0 - regular, least, longest, cut, left)
 
 
-def _in_grips(arm: Arm, q: Sequence[Scalar]) -> list[list[Scalar]]:
+def _in_grips(arm: Arm, q: Scalars) -> list[list[Scalar]]:
     """Return C: wrenches of the arm's constraints on the reference member, by its grips."""
     shape, places = arm.shape, body_places(arm.plan, q)
     found: list[list[Scalar]] = []
@@ -345,7 +345,7 @@ def _in_grips(arm: Arm, q: Sequence[Scalar]) -> list[list[Scalar]]:
     return found
 
 
-def grip_rows(arm: Arm, q: Sequence[Scalar]) -> list[Row]:
+def grip_rows(arm: Arm, q: Scalars) -> list[Row]:
     """Return B of an arm's grips: rows by border variable.
 
     Args:
@@ -371,7 +371,7 @@ def grip_rows(arm: Arm, q: Sequence[Scalar]) -> list[Row]:
     return found
 
 
-def lower_solve(R: Sequence[Sequence[Scalar]], rows: Sequence[Sequence[Scalar]]) -> Any:
+def lower_solve(R: Sequence[Scalars], rows: Sequence[Scalars]) -> Any:
     """Return R^-T times a matrix given by rows."""
     found: list[list[Scalar]] = []
     for shares, row in zip(R, rows, strict=True):
@@ -408,11 +408,7 @@ def _open_matrix(arm: Arm, factor: ArmFactor) -> list[Scalar]:
 
 
 def arm_load(
-    arm: Arm,
-    factor: ArmFactor,
-    free: Sequence[Scalar],
-    b: Sequence[Scalar],
-    border: Sequence[Scalar],
+    arm: Arm, factor: ArmFactor, free: Scalars, b: Scalars, border: Scalars
 ) -> tuple[Loaded, list[Scalar]]:
     """Load a factored arm; return it with g_k in the directions in which it sends.
 
@@ -443,7 +439,7 @@ def _is_zero(x: Scalar) -> bool:
     return isinstance(x, float) and x == 0.0
 
 
-def arm_motion(arm: Arm, loaded: Loaded, vd_r: Sequence[Scalar]) -> tuple[list[Scalar], Any]:
+def arm_motion(arm: Arm, loaded: Loaded, vd_r: Scalars) -> tuple[list[Scalar], Any]:
     """Return vd_k and f_k of a regular arm under an acceleration of the reference member."""
     factor = loaded.factor
     w: list[Scalar] = []
@@ -460,7 +456,7 @@ def arm_motion(arm: Arm, loaded: Loaded, vd_r: Sequence[Scalar]) -> tuple[list[S
     return arm_acceleration(arm, loaded, total, vd_r), forces
 
 
-def arm_acceleration(arm: Arm, loaded: Loaded, total: Row, vd_r: Sequence[Scalar]) -> list[Scalar]:
+def arm_acceleration(arm: Arm, loaded: Loaded, total: Row, vd_r: Scalars) -> list[Scalar]:
     """Return vd_k = L^-1 D^-1 (total - Y_r vd_r)."""
     metric = TreeMetric.from_factor(arm.shape.parents, loaded.factor.entries)
     for column, j in zip(loaded.factor.Y_r, arm.shape.hangs, strict=True):
@@ -518,9 +514,7 @@ def gather(
     return [[vd[i] for i in arm.at] for arm in shape.arms], found
 
 
-def completed_message(
-    arm: Arm, q: Sequence[Scalar], A: Sequence[Scalar], g: Sequence[Scalar]
-) -> tuple[Sequence[Scalar], Sequence[Scalar]]:
+def completed_message(arm: Arm, q: Scalars, A: Scalars, g: Scalars) -> tuple[Scalars, Scalars]:
     """Return A_k, lower triangle by rows, and g_k over the border variables of an arm.
 
     Args:
@@ -558,10 +552,7 @@ def completed_message(
 
 
 def center_sums(
-    shape: StarLayout,
-    messages: Sequence[tuple[Sequence[Scalar], Sequence[Scalar]]],
-    A: Sequence[Scalar],
-    force: Sequence[Scalar],
+    shape: StarLayout, messages: Sequence[tuple[Scalars, Scalars]], A: Scalars, force: Scalars
 ) -> tuple[list[Scalar], list[Scalar]]:
     """Return A_0 + sum A_k, lower triangle by rows, and the sum of all forces.
 
@@ -586,7 +577,7 @@ def center_sums(
     return ordered_sum(matrices, A), ordered_sum(forces, force)
 
 
-def solve_center(entries: Sequence[Scalar], force: Sequence[Scalar]) -> list[Scalar]:
+def solve_center(entries: Scalars, force: Scalars) -> list[Scalar]:
     """Solve the system of the reference member with its factors."""
     metric = TreeMetric.from_factor(chain(len(force)), entries)
     y = metric.solve_transpose(dict(enumerate(force)))
@@ -594,7 +585,7 @@ def solve_center(entries: Sequence[Scalar], force: Sequence[Scalar]) -> list[Sca
     return list(metric.solve_lower([weights[i] * y[i] for i in range(len(force))]))
 
 
-def closed_arm(arm: Arm, state: Loaded, answer: Sequence[Scalar]) -> tuple[list[Scalar], Any]:
+def closed_arm(arm: Arm, state: Loaded, answer: Scalars) -> tuple[list[Scalar], Any]:
     """Compute an arm with its tip on the reference member (CCD)."""
     return arm_motion(arm, state, answer)
 
@@ -631,13 +622,7 @@ def star_parts(
     )
 
 
-def star_center(
-    around: Setting,
-    shape: StarLayout,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-) -> Center:
+def star_center(around: Setting, shape: StarLayout, q: Scalars, v: Scalars, tau: Scalars) -> Center:
     """Return the initial state of the reference member: its own inertia and forces."""
     plan = shape.plan_of(around.plan)
     external = None if around.external is None else [around.external[k] for k in shape.bodies]
@@ -648,9 +633,7 @@ def star_center(
     return Center(list(own_q), A, force, [], [], 0.0, 0.0, 0.0, 0.0)
 
 
-def star_states(
-    shape: StarLayout, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar]
-) -> list[ArmState]:
+def star_states(shape: StarLayout, q: Scalars, v: Scalars, tau: Scalars) -> list[ArmState]:
     """Return the initial state of each arm."""
     return [
         ArmState([q[i] for i in arm.q], [v[i] for i in arm.v], [tau[arm.v[i]] for i in arm.own])
@@ -660,9 +643,9 @@ def star_states(
 
 def star_motion(
     around: Setting,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
     *,
     min_cut: float = MIN_CUT,
     baumgarte: Baumgarte | None = None,
@@ -719,13 +702,13 @@ def _rounds(
     around: Setting,
     shape: StarLayout,
     arms: Sequence[Arm],
-    state: tuple[Sequence[Scalar], Sequence[Scalar], Sequence[Scalar]],
+    state: tuple[Scalars, Scalars, Scalars],
     exchange: Exchanged | None = None,
 ) -> tuple[Center, Outcome]:
     """Return what the center knows before all rounds, and the result of these."""
     inline = exchange is None and is_inlined(around.plan)
 
-    def reference_member(*own: Sequence[Scalar]) -> Center:
+    def reference_member(*own: Scalars) -> Center:
         return star_center(around, shape, *own)
 
     # arms are small: a robot of many has no need for a tape
@@ -743,7 +726,7 @@ def _is_any_singular(found: Outcome) -> Any:
 
 def exchanged_motion(
     around: Setting,
-    state: tuple[Sequence[Scalar], Sequence[Scalar], Sequence[Scalar]],
+    state: tuple[Scalars, Scalars, Scalars],
     exchange: Exchanged,
     *,
     min_cut: float = MIN_CUT,
@@ -774,7 +757,7 @@ MIN_DIVISOR = 1e-300
 
 
 def assembled(
-    model: Model, shape: StarLayout, vd_r: Sequence[Scalar], results: Sequence[Any]
+    model: Model, shape: StarLayout, vd_r: Scalars, results: Sequence[Any]
 ) -> tuple[list[Scalar], list[Scalar]]:
     """Return accelerations and constraint forces of the whole mechanism from those of parts."""
     vd: list[Scalar] = [0.0] * model.nv

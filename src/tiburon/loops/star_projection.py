@@ -35,7 +35,7 @@ from tiburon.loops.star_dynamics import (
     solve_center,
 )
 from tiburon.model import Model, Plan
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.spatial.vec3 import ZERO3
 
 
@@ -116,7 +116,7 @@ class _Answer(NamedTuple):
     q: list[Scalar]
 
 
-def moved(model: Model, plan: Plan, q: Sequence[Scalar], step: Sequence[Scalar]) -> list[Scalar]:
+def moved(model: Model, plan: Plan, q: Scalars, step: Scalars) -> list[Scalar]:
     """Integrate the configuration of a part by a velocity step; quaternions are normalized."""
     found = list(q)
     for body in plan.bodies:
@@ -158,7 +158,7 @@ def _rate(arm: Arm, known: _Stepped, answer: _Answer) -> tuple[_Rate, _Moved]:
     return _Rate(g, max_abs(after.value), size), moving
 
 
-def _recover(arm: Arm, known: _Moved, answer: Sequence[Scalar]) -> tuple[Any, Any, Scalar]:
+def _recover(arm: Arm, known: _Moved, answer: Scalars) -> tuple[Any, Any, Scalar]:
     """Return new positions of an arm's plan, new velocities of its own, and their change."""
     change = arm_motion(arm, known.loaded, answer)[0]
     velocity = [x + y for x, y in zip(known.v, change, strict=True)]
@@ -205,7 +205,7 @@ def _method(model: Model, plan: Plan, shape: StarLayout, arms: Sequence[Arm]) ->
 
 
 def projected_star(
-    model: Model, plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], min_cut: float
+    model: Model, plan: Plan, q: Scalars, v: Scalars, min_cut: float
 ) -> ProjectedStar:
     """Project configuration and velocity of a star by one Newton step.
 

@@ -35,7 +35,7 @@ import numpy as np
 
 from tiburon.loops.metric import TreeMetric
 from tiburon.loops.star import StarLayout
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.orthogonal import OrthogonalFactor, factor_orthogonal
 from tiburon.trace.regions import where_needed, while_loop
@@ -91,8 +91,8 @@ Slots = list[tuple[list[list[Scalar]], list[list[Scalar]], list[Scalar]]]
 
 def singular_motion(
     shape: StarLayout,
-    entries: Sequence[Scalar],
-    vd: Sequence[Scalar],
+    entries: Scalars,
+    vd: Scalars,
     messages: Sequence[SingularMessage],
     cut: Scalar,
     redundant_forces: str = "shortest",
@@ -191,9 +191,7 @@ def _padded(
     return columns, B + [[0.0] * size for _ in range(lacking)], missing + [0.0] * lacking
 
 
-def _gathered(
-    padded: Slots, flags: Sequence[Scalar], before: Sequence[Scalar], places: int
-) -> Slots:
+def _gathered(padded: Slots, flags: Scalars, before: Scalars, places: int) -> Slots:
     """Return the first singular arms alone."""
     found: Slots = []
     for place in range(places):
@@ -223,9 +221,7 @@ def _gathered(
     return found
 
 
-def _scattered(
-    values: Sequence[Sequence[Scalar]], flags: Sequence[Scalar], before: Sequence[Scalar]
-) -> list[list[Scalar]]:
+def _scattered(values: Sequence[Scalars], flags: Scalars, before: Scalars) -> list[list[Scalar]]:
     """Return values of the first places to the arms they belong to."""
     found = []
     for flag, k in zip(flags, before, strict=True):
@@ -238,12 +234,7 @@ def _scattered(
 
 
 def _factored(
-    slots: Slots,
-    longest: int,
-    widest: int,
-    size: int,
-    cut: Scalar,
-    free: Sequence[Sequence[Scalar]] | None,
+    slots: Slots, longest: int, widest: int, size: int, cut: Scalar, free: Sequence[Scalars] | None
 ) -> tuple[list[Scalar], list[list[Scalar]], list[list[Scalar]], Scalar, Scalar]:
     """Factor W and solve; return y_r, f, y, rank and ratio.
 
@@ -278,9 +269,7 @@ def _factored(
     )
 
 
-def free_components_zero(
-    factor: OrthogonalFactor, x: Sequence[Scalar], free: Sequence[Scalar]
-) -> list[Scalar]:
+def free_components_zero(factor: OrthogonalFactor, x: Scalars, free: Scalars) -> list[Scalar]:
     """Return another solution of A x = b, with as many components zero as A lacks rank.
 
     Of the projector on the null space the largest diagonal element is the pivot: that component of

@@ -33,7 +33,7 @@ from tiburon.loops.stabilization import Penalty
 from tiburon.loops.star import part_of
 from tiburon.model import Model, Plan
 from tiburon.model.plan import WORLD_BODY
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 
 Around = Callable[[JointVector, JointVector], Setting]
 """Returns the surroundings of a state of the whole robot; those of a body depend on it alone."""
@@ -103,11 +103,7 @@ class Held(NamedTuple):
 
 
 def penalty_method(
-    model: Model,
-    parts: Sequence[Subsystem],
-    around: Around,
-    penalty: Penalty,
-    tau: Sequence[Scalar],
+    model: Model, parts: Sequence[Subsystem], around: Around, penalty: Penalty, tau: Scalars
 ) -> PartMethod:
     """Return penalty forces as one exchange of states (Khan 2002, eqs. 2.9 and 2.10).
 
@@ -184,7 +180,7 @@ def neighbors(model: Model, parts: Sequence[Subsystem]) -> list[list[int]]:
 
 
 def _tree_accelerations(
-    here: Setting, part: Subsystem, own: PenaltyState, force: Sequence[Scalar]
+    here: Setting, part: Subsystem, own: PenaltyState, force: Scalars
 ) -> list[Scalar]:
     """Return the accelerations of a part as a tree under joint forces."""
     plan: Plan = here.plan
@@ -223,8 +219,8 @@ class PartRates(NamedTuple):
 def embedding_method(
     parts: Sequence[Subsystem],
     around: Around,
-    W: Sequence[Sequence[Scalar]],
-    tau: Sequence[Scalar],
+    W: Sequence[Scalars],
+    tau: Scalars,
     sigma: float,
     cut: float,
 ) -> PartMethod:

@@ -26,7 +26,7 @@ from tiburon.loops.parts import Exchanged, Kept, PartMethod, Round, part_functio
 from tiburon.loops.star import part_of
 from tiburon.model import Model, Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
-from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Vec3
+from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Scalars, Vec3
 from tiburon.spatial.vec3 import ZERO3
 
 BRANCH_NUMBERS = 27
@@ -156,7 +156,7 @@ def open_branch(branch: Branch, state: BranchState, _: None) -> tuple[list[Scala
     return message, Opened(state.q, Kept.of((moving, carries)))
 
 
-def _received(message: Sequence[Scalar]) -> Articulated:
+def _received(message: Scalars) -> Articulated:
     """Return what a branch sent."""
     x = list(message)
     B: Any = tuple(tuple(x[6 + 3 * i : 9 + 3 * i]) for i in range(3))
@@ -165,7 +165,7 @@ def _received(message: Sequence[Scalar]) -> Articulated:
     return Articulated(ArticulatedInertia(A, B, M), Force.from_array(x[21:]))
 
 
-def moved_branch(branch: Branch, state: Opened, answer: Sequence[Scalar]) -> list[Scalar]:
+def moved_branch(branch: Branch, state: Opened, answer: Scalars) -> list[Scalar]:
     """Return the joint accelerations of a branch under an acceleration of the trunk."""
     q = JointVector(state.q)
     accelerate = passes(q, q, q).accelerate
@@ -178,7 +178,7 @@ def moved_branch(branch: Branch, state: Opened, answer: Sequence[Scalar]) -> lis
 def branch_motion(
     layout: BranchLayout,
     here: Setting,
-    state: tuple[Sequence[Scalar], Sequence[Scalar], Sequence[Scalar]],
+    state: tuple[Scalars, Scalars, Scalars],
     exchange: Exchanged | None = None,
 ) -> list[Scalar]:
     """Compute joint accelerations of a tree in branches.
@@ -193,15 +193,15 @@ def branch_motion(
     plan, forces = center.plan_of(here.plan), center.forces_of(here.external)
     external = forces or (None,) * len(plan.bodies)
 
-    def moving_of(state: Sequence[Sequence[Scalar]]) -> tuple[Any, tuple[Moving, ...]]:
+    def moving_of(state: Sequence[Scalars]) -> tuple[Any, tuple[Moving, ...]]:
         steps = passes(*(JointVector(list(x)) for x in state))
         return steps, outward(plan, steps.motion, moving_from(ZERO3), external)
 
-    def turning(*state: Sequence[Scalar]) -> Vec3:
+    def turning(*state: Scalars) -> Vec3:
         return moving_of(state)[1][trunk].w
 
     def solve(
-        known: Sequence[Sequence[Scalar]], messages: Sequence[Sequence[Scalar]]
+        known: Sequence[Scalars], messages: Sequence[Scalars]
     ) -> tuple[list[list[Scalar]], list[Scalar]]:
         (_, release, accelerate), moving = moving_of(known)
         starts = [own.alone for own in moving]

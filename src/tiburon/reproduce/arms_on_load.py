@@ -40,13 +40,12 @@ from tiburon.loops.star_dynamics import assembled, star_center, star_method, sta
 from tiburon.model import Model, Plan
 from tiburon.reproduce.chains import CONSTANTS, chain_model, cost_of, mdh
 from tiburon.reproduce.published import Cost
-from tiburon.spatial import AxisRotation, Scalar, Transform, Vec3, rate_matrix
+from tiburon.spatial import AxisRotation, Scalar, Scalars, Transform, Vec3, rate_matrix
 from tiburon.spatial.vec3 import ZERO3, add, add_cross, add_matrix_vector, cross
 from tiburon.trace.array import as_traced
 from tiburon.trace.count import count
 from tiburon.trace.program import trace
 
-Scalars = Sequence[Scalar]
 Matrix = list[list[Scalar]]
 
 LOAD_CONSTANTS = (*CONSTANTS, "grasp")

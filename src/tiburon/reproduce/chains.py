@@ -5,7 +5,7 @@ gravity components are all general, so that nothing cancels by chance, and const
 operations on them alone are free. The first joint frame is the base frame, up to the joint angle.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar
@@ -18,7 +18,7 @@ from tiburon.algorithms.rnea import rnea
 from tiburon.model import Body, Free, Inertia, Model, Plan, Revolute
 from tiburon.model.joints import Joint
 from tiburon.reproduce.published import Cost
-from tiburon.spatial import AxisRotation, Scalar, Transform, Translation, Vec3
+from tiburon.spatial import AxisRotation, Scalar, Scalars, Transform, Translation, Vec3
 from tiburon.trace.array import as_traced
 from tiburon.trace.count import OperationCount, count
 from tiburon.trace.primitives.tree import solve_tree
@@ -38,7 +38,7 @@ class FreeByAngles(Free):
 
     kind: ClassVar[str] = "free_by_angles"
 
-    def transform(self, q: Sequence[Scalar]) -> Transform:
+    def transform(self, q: Scalars) -> Transform:
         """Return the map of motion from the joint frame to the body frame."""
         yaw, pitch, roll, x, y, z, _ = q
         turns = [

@@ -4,7 +4,7 @@ Each kernel is traced on variables, except for what the source treats as constan
 distances of a link, and the mass of a body. Sines and cosines are variables themselves and free.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from tiburon.spatial import (
     RigidInertia,
     Rotation,
     Scalar,
+    Scalars,
     Transform,
     Translation,
 )
@@ -35,7 +36,7 @@ class Kernel:
     """Name of the operation."""
 
     published: Cost
-    run: Callable[..., Sequence[Scalar]]
+    run: Callable[..., Scalars]
     """Called with one list of scalars per input."""
 
     inputs: Mapping[str, int]
@@ -57,25 +58,25 @@ class Kernel:
 # -- transforms and inertias of variables ----------------------------------------------------------
 
 
-def _general(x: Sequence[Scalar]) -> Transform:
+def _general(x: Scalars) -> Transform:
     """Return a general transform from twelve values."""
     E = ((x[0], x[1], x[2]), (x[3], x[4], x[5]), (x[6], x[7], x[8]))
     return Transform((Translation((x[9], x[10], x[11])), Rotation(E)))
 
 
-def _screw(axis: int, x: Sequence[Scalar]) -> Transform:
+def _screw(axis: int, x: Scalars) -> Transform:
     """Return a screw transform along a coordinate axis from cosine, sine and distance."""
     c, s, d = x
     step = (d if axis == 0 else 0.0, d if axis == 1 else 0.0, d if axis == 2 else 0.0)
     return Transform((Translation(step), AxisRotation(axis, c, s)))
 
 
-def _link(x: Sequence[Scalar], z: Sequence[Scalar]) -> Transform:
+def _link(x: Scalars, z: Scalars) -> Transform:
     """Return a modified Denavit-Hartenberg transform: an x-screw, then a z-screw."""
     return _screw(0, x).then(_screw(2, z))
 
 
-def _reflected(row: int, x: Sequence[Scalar]) -> ArticulatedInertia:
+def _reflected(row: int, x: Scalars) -> ArticulatedInertia:
     """Return an inertia whose row and column of the joint axis are zero."""
     rows: list[list[Scalar]] = [[0.0] * 6 for _ in range(6)]
     values = iter(x)
@@ -91,11 +92,11 @@ def _pose(X: Transform) -> list[Scalar]:
     return [*(x for row in X.rotation for x in row), *X.translation]
 
 
-def _symmetric(x: Sequence[Scalar]) -> ArticulatedInertia:
+def _symmetric(x: Scalars) -> ArticulatedInertia:
     return ArticulatedInertia.from_array(x)
 
 
-def _rigid(x: Sequence[Scalar], mass: Sequence[Scalar]) -> RigidInertia:
+def _rigid(x: Scalars, mass: Scalars) -> RigidInertia:
     return RigidInertia.from_array([*mass, *x])
 
 

@@ -24,7 +24,16 @@ from tiburon.model.joints import Joint
 from tiburon.model.water import FlowField
 from tiburon.reproduce.chains import CONSTANTS, FreeByAngles, cost_of, mdh
 from tiburon.reproduce.published import Cost
-from tiburon.spatial import AxisRotation, Force, Motion, Scalar, Transform, Translation, Vec3
+from tiburon.spatial import (
+    AxisRotation,
+    Force,
+    Motion,
+    Scalar,
+    Scalars,
+    Transform,
+    Translation,
+    Vec3,
+)
 from tiburon.spatial.vec3 import ZERO3
 from tiburon.trace.array import as_traced
 from tiburon.trace.count import count
@@ -36,9 +45,9 @@ class StarState(NamedTuple):
     """Inputs of an algorithm."""
 
     plan: Plan
-    q: Sequence[Scalar]
-    v: Sequence[Scalar]
-    u: Sequence[Scalar]
+    q: Scalars
+    v: Scalars
+    u: Scalars
     """Joint forces, those on the floating body first."""
 
     gravity: Vec3
@@ -52,7 +61,7 @@ class FreeClassical(FreeByAngles):
 
     kind: ClassVar[str] = "free_classical"
 
-    def velocity(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+    def velocity(self, q: Scalars, v: Scalars) -> Motion:
         """Return the velocity relative to a frame that translates with the body.
 
         The dynamics of rigid bodies are the same, and the rate of v is the classical acceleration.
@@ -70,15 +79,15 @@ class PrescribedBase(FreeByAngles):
     given_acceleration: tuple[Scalar, ...] = ()
     """Classical, in body axes."""
 
-    def velocity(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+    def velocity(self, q: Scalars, v: Scalars) -> Motion:
         """Return the given velocity, relative to a frame that translates with the body."""
         return Motion(Motion.from_array(self.given_velocity).angular, ZERO3)
 
-    def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+    def bias(self, q: Scalars, v: Scalars) -> Motion:
         """Return the given acceleration."""
         return Motion.from_array(self.given_acceleration)
 
-    def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
+    def subspace(self, q: Scalars) -> tuple[Motion, ...]:
         """Return no columns."""
         return ()
 
@@ -277,9 +286,7 @@ def _count(
     return cost_of(count(trace(function, inputs), (*CONSTANTS, "fluid")))
 
 
-def _placed(
-    plan: Plan, links: int, lengths: Sequence[Sequence[Scalar]], at_joint: bool
-) -> tuple[Any, ...]:
+def _placed(plan: Plan, links: int, lengths: Sequence[Scalars], at_joint: bool) -> tuple[Any, ...]:
     """Return the bodies placed with variable lengths."""
     bodies = list(plan.bodies)
     for place, (a, c, s, d, c_0, s_0, d_0) in enumerate(lengths, start=1):

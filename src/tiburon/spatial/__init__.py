@@ -54,7 +54,7 @@ from tiburon.spatial.subspace import (
     subspace_matrix,
 )
 from tiburon.spatial.transform import AxisRotation, Factor, Rotation, Transform, Translation
-from tiburon.spatial.vec3 import Mat3, Scalar, Sym3, Vec3
+from tiburon.spatial.vec3 import Mat3, Scalar, Scalars, Sym3, Vec3
 from tiburon.spatial.vectors import (
     Force,
     Motion,
@@ -78,6 +78,7 @@ __all__ = [
     "RigidInertia",
     "Rotation",
     "Scalar",
+    "Scalars",
     "Screw",
     "Sym3",
     "Transform",

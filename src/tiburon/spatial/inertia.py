@@ -26,6 +26,7 @@ from tiburon.spatial.vec3 import (
     ZERO3,
     Mat3,
     Scalar,
+    Scalars,
     Sym3,
     Vec3,
     add,
@@ -107,7 +108,7 @@ class ArticulatedInertia:
         return cls.from_rows([[(rows[i][j] + rows[j][i]) / 2 for j in range(6)] for i in range(6)])
 
     @classmethod
-    def from_rows(cls, rows: Sequence[Sequence[Scalar]]) -> "ArticulatedInertia":
+    def from_rows(cls, rows: Sequence[Scalars]) -> "ArticulatedInertia":
         """Build from the rows of a 6x6 matrix known to be symmetric; only its upper part is read.
 
         Works for traced values, which cannot be compared.
@@ -140,7 +141,7 @@ class ArticulatedInertia:
         return pack(self, (21,))
 
     @classmethod
-    def from_array(cls, values: Sequence[Scalar] | NDArray[Any]) -> "ArticulatedInertia":
+    def from_array(cls, values: Scalars | NDArray[Any]) -> "ArticulatedInertia":
         """Build from the 21 elements A, B (by rows), M."""
         x = unpack(values, (21,), "articulated inertia")
         B = ((x[6], x[7], x[8]), (x[9], x[10], x[11]), (x[12], x[13], x[14]))
@@ -327,7 +328,7 @@ def _subtract_row(row: Vec3, w: Scalar, u: Vec3) -> Vec3:
     return (row[0] - w * u[0], row[1] - w * u[1], row[2] - w * u[2])
 
 
-def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
+def _dot(a: Scalars, b: Scalars) -> Scalar:
     """Return the sum of products of the leading entries both lists have."""
     total: Scalar = 0.0
     for x, y in zip(a, b, strict=False):
@@ -354,9 +355,7 @@ class RigidInertia:
         return cls(0.0, ZERO3, (0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
 
     @classmethod
-    def from_mass(
-        cls, mass: Scalar, com: Sequence[Scalar], inertia_about_com: Any
-    ) -> "RigidInertia":
+    def from_mass(cls, mass: Scalar, com: Scalars, inertia_about_com: Any) -> "RigidInertia":
         """Build from the mass, the center of mass and the inertia about it.
 
         Args:
@@ -371,7 +370,7 @@ class RigidInertia:
         return about_com.shifted(c)
 
     @classmethod
-    def from_array(cls, values: Sequence[Scalar] | NDArray[Any]) -> "RigidInertia":
+    def from_array(cls, values: Scalars | NDArray[Any]) -> "RigidInertia":
         """Build from ten parameters m, h, Ibar (xx, xy, xz, yy, yz, zz)."""
         m, hx, hy, hz, xx, xy, xz, yy, yz, zz = unpack(values, (10,), "rigid inertia")
         return cls(m, (hx, hy, hz), (xx, xy, xz, yy, yz, zz))

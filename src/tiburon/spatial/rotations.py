@@ -24,6 +24,7 @@ from tiburon.spatial.vec3 import (
     IDENTITY3,
     Mat3,
     Scalar,
+    Scalars,
     Vec3,
     add,
     add_cross,
@@ -52,19 +53,19 @@ def select(condition: Any, yes: Scalar, no: Scalar) -> Scalar:
     return chosen * 1.0
 
 
-def _quaternion(values: Sequence[Scalar]) -> Quaternion:
+def _quaternion(values: Scalars) -> Quaternion:
     """Return four scalars as a tuple, after checking that there are four."""
     w, x, y, z = unpack(values, (4,), "quaternion")
     return (w, x, y, z)
 
 
-def quaternion_square(q: Sequence[Scalar]) -> Scalar:
+def quaternion_square(q: Scalars) -> Scalar:
     """Return the squared length of a quaternion."""
     w, x, y, z = _quaternion(q)
     return w * w + x * x + y * y + z * z
 
 
-def quaternion_to_matrix(q: Sequence[Scalar], square: Scalar | None = None) -> Mat3:
+def quaternion_to_matrix(q: Scalars, square: Scalar | None = None) -> Mat3:
     """Return the rotation matrix of a quaternion of any length but zero.
 
     Scale-free: R belongs to q / |q|, by one division and no square root, so that a quaternion that
@@ -121,7 +122,7 @@ def matrix_to_quaternion(R: Any) -> Quaternion:
     return (best[0] * scale, best[1] * scale, best[2] * scale, best[3] * scale)
 
 
-def quaternion_multiply(p: Sequence[Scalar], q: Sequence[Scalar]) -> Quaternion:
+def quaternion_multiply(p: Scalars, q: Scalars) -> Quaternion:
     """Return the product p q: the rotation q followed by p."""
     a, b, c, d = _quaternion(p)
     w, x, y, z = _quaternion(q)
@@ -133,20 +134,20 @@ def quaternion_multiply(p: Sequence[Scalar], q: Sequence[Scalar]) -> Quaternion:
     )
 
 
-def quaternion_conjugate(q: Sequence[Scalar]) -> Quaternion:
+def quaternion_conjugate(q: Scalars) -> Quaternion:
     """Return the conjugate: for unit length, the inverse rotation."""
     w, x, y, z = _quaternion(q)
     return (w, -x, -y, -z)
 
 
-def quaternion_normalize(q: Sequence[Scalar]) -> Quaternion:
+def quaternion_normalize(q: Scalars) -> Quaternion:
     """Return q / |q|."""
     w, x, y, z = _quaternion(q)
     length = np.sqrt(quaternion_square((w, x, y, z)))
     return (w / length, x / length, y / length, z / length)
 
 
-def quaternion_rotate(q: Sequence[Scalar], a: Sequence[Scalar]) -> Vec3:
+def quaternion_rotate(q: Scalars, a: Scalars) -> Vec3:
     """Return a vector given in body axes in world axes; q need not have unit length."""
     (x, y, z), R = vec3(a), quaternion_to_matrix(q)
     return (
@@ -156,7 +157,7 @@ def quaternion_rotate(q: Sequence[Scalar], a: Sequence[Scalar]) -> Vec3:
     )
 
 
-def quaternion_rate(q: Sequence[Scalar], omega: Sequence[Scalar]) -> Quaternion:
+def quaternion_rate(q: Scalars, omega: Scalars) -> Quaternion:
     """Return dq/dt = q omega / 2 (Featherstone 1987, eq. 8.1).
 
     Args:
@@ -173,7 +174,7 @@ def axis_rotation_matrix(axis: int, angle: Scalar) -> Mat3:
     return axis_angle_to_matrix(unit, angle)
 
 
-def axis_angle_to_matrix(axis: Sequence[Scalar], angle: Scalar) -> Mat3:
+def axis_angle_to_matrix(axis: Scalars, angle: Scalar) -> Mat3:
     """Return the turn by an angle about a unit axis (Rodrigues' formula).
 
     Args:
@@ -193,7 +194,7 @@ def axis_angle_to_matrix(axis: Sequence[Scalar], angle: Scalar) -> Mat3:
     )
 
 
-def axis_angle_to_quaternion(axis: Sequence[Scalar], angle: Scalar) -> Quaternion:
+def axis_angle_to_quaternion(axis: Scalars, angle: Scalar) -> Quaternion:
     """Return the unit quaternion of a turn by an angle [rad] about a unit axis, shape (3,)."""
     x, y, z = vec3(axis, "axis")
     c, s = np.cos(0.5 * angle), np.sin(0.5 * angle)
@@ -363,7 +364,7 @@ def _near_zero(
     return select(small, total, closed_form(np.sqrt(select(small, 1.0, theta2))))
 
 
-def quaternion_exp(phi: Sequence[Scalar]) -> Quaternion:
+def quaternion_exp(phi: Scalars) -> Quaternion:
     """Return the unit quaternion of a rotation vector.
 
     With phi = omega dt, ``quaternion_multiply(q, quaternion_exp(phi))`` is the exact orientation
@@ -379,7 +380,7 @@ def quaternion_exp(phi: Sequence[Scalar]) -> Quaternion:
     return (w, k * x, k * y, k * z)
 
 
-def quaternion_log(q: Sequence[Scalar]) -> Vec3:
+def quaternion_log(q: Scalars) -> Vec3:
     """Return the rotation vector of a quaternion of any length but zero, angle within pi.
 
     Args:
@@ -399,7 +400,7 @@ def quaternion_log(q: Sequence[Scalar]) -> Vec3:
     return (k * x, k * y, k * z)
 
 
-def rotation_vector_to_matrix(phi: Sequence[Scalar]) -> Mat3:
+def rotation_vector_to_matrix(phi: Scalars) -> Mat3:
     """Return the rotation matrix of a rotation vector [rad], shape (3,)."""
     return quaternion_to_matrix(quaternion_exp(phi))
 
@@ -409,7 +410,7 @@ def matrix_to_rotation_vector(R: Any) -> Vec3:
     return quaternion_log(matrix_to_quaternion(R))
 
 
-def left_jacobian_product(phi: Sequence[Scalar], a: Sequence[Scalar]) -> Vec3:
+def left_jacobian_product(phi: Scalars, a: Scalars) -> Vec3:
     """Return V(phi) a: the displacement of a body that rotates by phi and moves by a in body axes.
 
     With constant body-axes velocity [omega; v] for a time dt, the origin moves by
@@ -436,7 +437,7 @@ def left_jacobian_product(phi: Sequence[Scalar], a: Sequence[Scalar]) -> Vec3:
     return add(add_cross(b, scale(p, k2), c), scale(c, k1))
 
 
-def left_jacobian_inverse_product(phi: Sequence[Scalar], a: Sequence[Scalar]) -> Vec3:
+def left_jacobian_inverse_product(phi: Scalars, a: Scalars) -> Vec3:
     """Return V(phi)^-1 a, for angles below a full turn.
 
     V^-1 = 1 - (phi x)/2 + (1 - (theta/2) cot(theta/2))/theta^2 (phi x)^2.
@@ -455,7 +456,7 @@ def left_jacobian_inverse_product(phi: Sequence[Scalar], a: Sequence[Scalar]) ->
     return add(add_cross(b, scale(p, k), c), scale(c, -0.5))
 
 
-def left_jacobian(phi: Sequence[Scalar]) -> Mat3:
+def left_jacobian(phi: Scalars) -> Mat3:
     """Return the matrix V(phi) of :func:`left_jacobian_product`, as rows."""
     x, y, z = (left_jacobian_product(phi, unit) for unit in np.eye(3).tolist())
     return ((x[0], y[0], z[0]), (x[1], y[1], z[1]), (x[2], y[2], z[2]))

@@ -22,7 +22,18 @@ from tiburon.arrays import Array
 from tiburon.errors import DomainError, ShapeError
 from tiburon.record import record
 from tiburon.spatial.inertia import ArticulatedInertia, RigidInertia
-from tiburon.spatial.vec3 import ZERO3, Scalar, Vec3, add_cross, cross, dot, scale, subtract, vec3
+from tiburon.spatial.vec3 import (
+    ZERO3,
+    Scalar,
+    Scalars,
+    Vec3,
+    add_cross,
+    cross,
+    dot,
+    scale,
+    subtract,
+    vec3,
+)
 from tiburon.spatial.vectors import Force, Motion
 
 SpatialVector = TypeVar("SpatialVector", Motion, Force)
@@ -80,7 +91,7 @@ def _join(kind: SpatialVector, line: Vec3, free: Vec3) -> SpatialVector:
     return Force(free, line)
 
 
-def line_motion(omega: Sequence[Scalar], point: Sequence[Scalar], pitch: Scalar = 0.0) -> Motion:
+def line_motion(omega: Scalars, point: Scalars, pitch: Scalar = 0.0) -> Motion:
     """Return the motion of turning about a line, and sliding along it by pitch per radian.
 
     Args:
@@ -93,12 +104,12 @@ def line_motion(omega: Sequence[Scalar], point: Sequence[Scalar], pitch: Scalar 
     return Motion(w, add_cross(scale(w, pitch), vec3(point, "point"), w))
 
 
-def free_motion(velocity: Sequence[Scalar]) -> Motion:
+def free_motion(velocity: Scalars) -> Motion:
     """Return the motion of pure translation, velocity in frame axes [m/s], shape (3,)."""
     return Motion(ZERO3, vec3(velocity, "velocity"))
 
 
-def revolute_axis(axis: Sequence[Scalar], point: Sequence[Scalar] = ZERO3) -> Motion:
+def revolute_axis(axis: Scalars, point: Scalars = ZERO3) -> Motion:
     """Return the axis of a revolute joint: a unit line vector (Featherstone 1987, sec. 2.3.2).
 
     Args:
@@ -108,12 +119,12 @@ def revolute_axis(axis: Sequence[Scalar], point: Sequence[Scalar] = ZERO3) -> Mo
     return line_motion(axis, point)
 
 
-def prismatic_axis(axis: Sequence[Scalar]) -> Motion:
+def prismatic_axis(axis: Scalars) -> Motion:
     """Return the axis of a prismatic joint: a unit free vector (sec. 2.3.2), shape (3,)."""
     return free_motion(axis)
 
 
-def screw_axis(axis: Sequence[Scalar], pitch: Scalar, point: Sequence[Scalar] = ZERO3) -> Motion:
+def screw_axis(axis: Scalars, pitch: Scalar, point: Scalars = ZERO3) -> Motion:
     """Return the axis of a screw joint: a unit line vector plus pitch times the parallel free one.
 
     Args:
@@ -124,9 +135,7 @@ def screw_axis(axis: Sequence[Scalar], pitch: Scalar, point: Sequence[Scalar] = 
     return line_motion(axis, point, pitch)
 
 
-def screw_unit_force(
-    axis: Sequence[Scalar], pitch: Scalar, point: Sequence[Scalar] = ZERO3
-) -> Force:
+def screw_unit_force(axis: Scalars, pitch: Scalar, point: Scalars = ZERO3) -> Force:
     """Return the force along a screw axis that does unit work on the unit screw motion.
 
     A force rho / (1 + rho^2) along the axis and a couple 1 / (1 + rho^2) about it (Featherstone

@@ -13,7 +13,7 @@ vector, a general one 9 (McMillan 1994, app. A.3-A.4; Featherstone 1987, sec. 8.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import reduce
 from typing import Any, Protocol, Self, TypeVar
 
@@ -27,6 +27,7 @@ from tiburon.spatial.vec3 import (
     ZERO3,
     Mat3,
     Scalar,
+    Scalars,
     Vec3,
     add,
     add_cross,
@@ -289,7 +290,7 @@ class Transform:
         return cls((cls._turn(axis, angle),))
 
     @classmethod
-    def from_translation(cls, r: Sequence[Scalar]) -> "Transform":
+    def from_translation(cls, r: Scalars) -> "Transform":
         """Build the move of the origin by r, parent axes [m], shape (3,)."""
         return cls((Translation(vec3(r, "translation")),))
 
@@ -299,7 +300,7 @@ class Transform:
         return cls((Rotation(_mat3(E)),))
 
     @classmethod
-    def from_pose(cls, rotation: Any, translation: Sequence[Scalar]) -> "Transform":
+    def from_pose(cls, rotation: Any, translation: Scalars) -> "Transform":
         """Build from the pose of the child in the parent.
 
         Args:

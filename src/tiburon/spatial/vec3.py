@@ -21,6 +21,8 @@ from tiburon.errors import ShapeError
 Scalar: TypeAlias = Any
 """A float or a traced value; Any, because this package does not import `tiburon.trace`."""
 
+Scalars: TypeAlias = Sequence[Scalar]
+
 Vec3: TypeAlias = tuple[Scalar, Scalar, Scalar]
 Mat3: TypeAlias = tuple[Vec3, Vec3, Vec3]
 """Rows of a 3x3 matrix."""
@@ -65,7 +67,7 @@ def unpack(array: Any, shape: tuple[int, ...], argument: str) -> tuple[Any, ...]
     return tuple(value for row in rows for value in unpack(row, shape[1:], f"row of {argument}"))
 
 
-def vec3(values: Sequence[Scalar], argument: str = "vector") -> Vec3:
+def vec3(values: Scalars, argument: str = "vector") -> Vec3:
     """Return three scalars as a tuple, after checking that there are three."""
     x, y, z = unpack(values, (3,), argument)
     return (x, y, z)

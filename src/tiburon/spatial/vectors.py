@@ -26,6 +26,7 @@ from tiburon.spatial.vec3 import (
     ZERO3,
     Mat3,
     Scalar,
+    Scalars,
     Sym3,
     Vec3,
     add,
@@ -65,7 +66,7 @@ class Motion:
         return cls(ZERO3, ZERO3)
 
     @classmethod
-    def from_array(cls, values: Sequence[Scalar] | NDArray[Any]) -> "Motion":
+    def from_array(cls, values: Scalars | NDArray[Any]) -> "Motion":
         """Build from six elements ``[omega; v]``."""
         a, b, c, d, e, f = unpack(values, (6,), "motion")
         return cls((a, b, c), (d, e, f))
@@ -141,7 +142,7 @@ class Motion:
         zero = (ZERO3, ZERO3, ZERO3)
         return _blocks(omega, v, zero, omega)
 
-    def at_point(self, point: Sequence[Scalar]) -> Vec3:
+    def at_point(self, point: Scalars) -> Vec3:
         """Return the linear velocity [m/s] of the body point at a position [m], frame axes.
 
         The same map applies to the displacement of a point by a small displacement of the body. It
@@ -169,9 +170,7 @@ class Force:
         return cls(ZERO3, ZERO3)
 
     @classmethod
-    def at_point(
-        cls, force: Sequence[Scalar], point: Sequence[Scalar], couple: Sequence[Scalar] = ZERO3
-    ) -> "Force":
+    def at_point(cls, force: Scalars, point: Scalars, couple: Scalars = ZERO3) -> "Force":
         """Build from a force along a line through a point, and a couple.
 
         Featherstone 1987, sec. 2.3.3.
@@ -185,7 +184,7 @@ class Force:
         return cls(add_cross(vec3(couple, "couple"), vec3(point, "point"), f), f)
 
     @classmethod
-    def from_array(cls, values: Sequence[Scalar] | NDArray[Any]) -> "Force":
+    def from_array(cls, values: Scalars | NDArray[Any]) -> "Force":
         """Build from six elements ``[n; f]``."""
         a, b, c, d, e, f = unpack(values, (6,), "force")
         return cls((a, b, c), (d, e, f))
@@ -260,9 +259,7 @@ def classical_to_spatial(acceleration: Motion, velocity: Motion) -> Motion:
     return Motion(acceleration.angular, linear)
 
 
-def classical_acceleration_at(
-    point: Sequence[Scalar], acceleration: Motion, velocity: Motion
-) -> Vec3:
+def classical_acceleration_at(point: Scalars, acceleration: Motion, velocity: Motion) -> Vec3:
     """Return the classical acceleration [m/s^2] of a body point, frame axes.
 
     Args:
@@ -276,11 +273,11 @@ def classical_acceleration_at(
 
 
 def spatial_acceleration_from_point(
-    point: Sequence[Scalar],
-    point_velocity: Sequence[Scalar],
-    point_acceleration: Sequence[Scalar],
-    omega: Sequence[Scalar],
-    omega_dot: Sequence[Scalar],
+    point: Scalars,
+    point_velocity: Scalars,
+    point_acceleration: Scalars,
+    omega: Scalars,
+    omega_dot: Scalars,
 ) -> Motion:
     """Return the spatial acceleration of a body from the classical motion of one of its points.
 

@@ -15,7 +15,7 @@ from tiburon.errors import ModelError
 from tiburon.hydro.immersion import Immersion
 from tiburon.model import Fin, Model
 from tiburon.model.plan import WORLD_BODY
-from tiburon.spatial import ArticulatedInertia, Scalar
+from tiburon.spatial import ArticulatedInertia, Scalar, Scalars
 from tiburon.spatial.vec3 import ZERO3
 
 
@@ -38,7 +38,7 @@ def movable_fins(model: Model) -> tuple[tuple[str, Fin], ...]:
     )
 
 
-def _steered(model: Model, links: Sequence[Link], angles: Sequence[Scalar]) -> tuple[Link, ...]:
+def _steered(model: Model, links: Sequence[Link], angles: Scalars) -> tuple[Link, ...]:
     """Return links with other deflections, in the order of `movable_fins`."""
     of_link: list[list[Scalar]] = [[] for _ in links]
     for (body, _), angle in zip(movable_fins(model), angles, strict=True):
@@ -67,7 +67,7 @@ def _by_fins_alone(part: Immersion) -> Immersion:
 
 
 def fin_joint_forces(
-    setting: Setting, q: Sequence[Scalar], v: Sequence[Scalar], deflections: Sequence[Scalar]
+    setting: Setting, q: Scalars, v: Scalars, deflections: Scalars
 ) -> tuple[Scalar, ...]:
     """Compute the joint forces due to fin deflections.
 

@@ -12,7 +12,6 @@ modelled.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -27,7 +26,7 @@ from tiburon.model.body import Shape, SphereShape
 from tiburon.model.model import per_model
 from tiburon.model.plan import WORLD_BODY
 from tiburon.model.pose import Pose
-from tiburon.spatial import ArticulatedInertia, Scalar
+from tiburon.spatial import ArticulatedInertia, Scalar, Scalars
 
 Hulls = tuple[Hull, ...]
 
@@ -92,7 +91,7 @@ def floating_links(
     return Floating(surface, links, hulls_of(model), added)
 
 
-def afloat(plan: Plan, q: Sequence[Scalar], water: WaterAround) -> tuple[Plan, WaterAround]:
+def afloat(plan: Plan, q: Scalars, water: WaterAround) -> tuple[Plan, WaterAround]:
     """Return layout and water in a configuration, with submerged parts only.
 
     Args:

@@ -26,7 +26,7 @@ from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.model import per_model
 from tiburon.model.plan import WORLD_BODY
 from tiburon.model.water import FlowField
-from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
+from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Scalars, Transform, Vec3
 from tiburon.spatial.vec3 import ZERO3, add, matrix_vector, subtract, transpose_vector
 
 # imported on first use
@@ -134,7 +134,7 @@ def link_in_water(members: Sequence[Member], apart: bool, run_time: Collection[s
 
 
 def water_around(
-    model: Model, water: Water, numbers: Sequence[Scalar], bodies: Sequence[Scalar], time: Scalar
+    model: Model, water: Water, numbers: Scalars, bodies: Scalars, time: Scalar
 ) -> WaterAround:
     """Return the water around a robot with given parameter values.
 
@@ -185,13 +185,7 @@ class _Placed(NamedTuple):
 
 
 def water_forces(
-    plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    gravity: Vec3,
-    around: WaterAround,
-    *,
-    lanes: bool = False,
+    plan: Plan, q: Scalars, v: Scalars, gravity: Vec3, around: WaterAround, *, lanes: bool = False
 ) -> tuple[Force, ...]:
     """Compute the hydrodynamic force on each body, without the added-mass term of its acceleration.
 
@@ -212,7 +206,7 @@ def water_forces(
 
 
 def relative_motions(
-    plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], around: WaterAround
+    plan: Plan, q: Scalars, v: Scalars, around: WaterAround
 ) -> tuple[tuple[Motion, ...], ...]:
     """Compute the velocities of immersed bodies relative to the water.
 
@@ -245,13 +239,7 @@ def relative_motions(
 
 
 def _drifting(
-    plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    gravity: Vec3,
-    around: WaterAround,
-    *,
-    lanes: bool = False,
+    plan: Plan, q: Scalars, v: Scalars, gravity: Vec3, around: WaterAround, *, lanes: bool = False
 ) -> tuple[_Drifting, ...]:
     """Propagate the motion relative to the water (1995, Table I, part I)."""
 
@@ -267,7 +255,7 @@ def _drifting(
     return outward(plan, drift, root, lanes=lanes)
 
 
-def _placed(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[_Placed, ...]:
+def _placed(plan: Plan, q: Scalars, v: Scalars) -> tuple[_Placed, ...]:
     """Compute velocity and pose of every body."""
 
     def move(body: PlanBody, parent: _Placed) -> _Placed:
@@ -279,13 +267,7 @@ def _placed(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[_Plac
 
 
 def _forces_in_uniform_flow(
-    plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    gravity: Vec3,
-    around: WaterAround,
-    *,
-    lanes: bool,
+    plan: Plan, q: Scalars, v: Scalars, gravity: Vec3, around: WaterAround, *, lanes: bool
 ) -> tuple[Force, ...]:
     """Compute forces in uniform flow (1995, Table I, part I)."""
 
@@ -301,7 +283,7 @@ def _forces_in_uniform_flow(
 
 
 def _forces_in_varying_flow(
-    plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], gravity: Vec3, around: WaterAround
+    plan: Plan, q: Scalars, v: Scalars, gravity: Vec3, around: WaterAround
 ) -> tuple[Force, ...]:
     """Compute forces in nonuniform flow, evaluated at each body and strip."""
 

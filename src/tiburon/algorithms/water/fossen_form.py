@@ -16,7 +16,6 @@ In uniform flow, in the frame of the water, a floating robot is in still water, 
 reduced by a.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +31,7 @@ from tiburon.model import Model, Plan
 from tiburon.model.currents import UniformCurrent
 from tiburon.model.plan import WORLD_BODY
 from tiburon.model.water import FlowField
-from tiburon.spatial import ArticulatedInertia, Scalar, Vec3
+from tiburon.spatial import ArticulatedInertia, Scalar, Scalars, Vec3
 from tiburon.spatial.vec3 import ZERO3, cross, subtract
 from tiburon.trace.array import as_traced
 from tiburon.trace.differentiation import push_forward
@@ -44,9 +43,7 @@ if TYPE_CHECKING:
     from tiburon.hydro.immersion import Immersion
 
 
-def damping_matrix(
-    plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], around: "WaterAround"
-) -> list[Scalar]:
+def damping_matrix(plan: Plan, q: Scalars, v: Scalars, around: "WaterAround") -> list[Scalar]:
     """Compute D, nv times nv scalars row by row, while tracing.
 
     Args:
@@ -60,7 +57,7 @@ def damping_matrix(
     links = tuple(tuple(map(_resisting, link)) for link in around.links)
     water = around._replace(links=links)
 
-    def slopes(q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Any]:
+    def slopes(q: Scalars, v: Scalars) -> list[Any]:
         position, rate = JointVector(q), JointVector(v)
         forces = water_forces(plan, position, rate, ZERO3, water)
         graph = current_graph()
@@ -89,7 +86,7 @@ def _resisting(link: "Immersion") -> "Immersion":
 
 
 def _relative(
-    plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], u: Vec3, a: Vec3
+    plan: Plan, q: Scalars, v: Scalars, u: Vec3, a: Vec3
 ) -> tuple[list[Scalar], list[Scalar]]:
     """Compute the velocity relative to the water, and vd minus its rate."""
     relative: list[Scalar] = list(v)
@@ -126,7 +123,7 @@ def _refuse(model: Model, plan: Plan, around: "WaterAround") -> None:
             )
 
 
-def marine_terms(setting: Setting, q: Sequence[Scalar], v: Sequence[Scalar]) -> dict[str, Any]:
+def marine_terms(setting: Setting, q: Scalars, v: Scalars) -> dict[str, Any]:
     """Compute M, C, D, g, the velocity relative to the water and its drift, by name.
 
     Args:
@@ -146,9 +143,9 @@ def marine_terms(setting: Setting, q: Sequence[Scalar], v: Sequence[Scalar]) -> 
             name=name,
         )
     n = plan.nv
-    relative: Sequence[Scalar] = v
-    drift: Sequence[Scalar] = [0.0] * n
-    D: Sequence[Scalar] = [0.0] * (n * n)
+    relative: Scalars = v
+    drift: Scalars = [0.0] * n
+    D: Scalars = [0.0] * (n * n)
     if around is not None:
         _refuse(model, plan, around)
         flow = around.field.at(around.time, ZERO3)

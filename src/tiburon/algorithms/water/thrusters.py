@@ -10,15 +10,15 @@ from tiburon.algorithms.traversal import by_velocity, inward, joint_transforms
 from tiburon.hydro.thrust import thrust_of, thruster_wrench
 from tiburon.model import Model, Plan, PlanBody, Thruster
 from tiburon.model.plan import WORLD_BODY
-from tiburon.spatial import Force, Scalar, Transform
+from tiburon.spatial import Force, Scalar, Scalars, Transform
 
 
-def thrusts(thrusters: Sequence[Thruster], commands: Sequence[Scalar]) -> tuple[Scalar, ...]:
+def thrusts(thrusters: Sequence[Thruster], commands: Scalars) -> tuple[Scalar, ...]:
     """Return the steady thrust of each thruster for its command [N]."""
     return tuple(thrust_of(t, u) for t, u in zip(thrusters, commands, strict=True))
 
 
-def projected(plan: Plan, q: Sequence[Scalar], forces: Sequence[Force]) -> tuple[Scalar, ...]:
+def projected(plan: Plan, q: Scalars, forces: Sequence[Force]) -> tuple[Scalar, ...]:
     """Compute the joint forces equivalent to forces on bodies.
 
     Args:
@@ -37,7 +37,7 @@ def projected(plan: Plan, q: Sequence[Scalar], forces: Sequence[Force]) -> tuple
 
 
 def thruster_joint_forces(
-    model: Model, plan: Plan, q: Sequence[Scalar], thrust: Sequence[Scalar]
+    model: Model, plan: Plan, q: Scalars, thrust: Scalars
 ) -> tuple[Scalar, ...]:
     """Compute the joint forces of given thrusts [N], one per thruster of the model."""
     forces = [Force.zero() for _ in plan.bodies]

@@ -13,7 +13,7 @@ from tiburon.load_sharing.problem import Group, Layout, Problem
 from tiburon.load_sharing.sites import ContactSite
 from tiburon.model import Model
 from tiburon.record import record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalars
 
 
 @record
@@ -45,7 +45,7 @@ class CenterOfPressure(Limit):
             for edge in ("front", "rear", "right", "left")
         )
 
-    def rows(self, problem: Problem, p: Sequence[Scalar], now: RunTime) -> list[LimitRow]:
+    def rows(self, problem: Problem, p: Scalars, now: RunTime) -> list[LimitRow]:
         """Return the rows of the front, rear, right and left edges.
 
         The second axis is normal x length: with the normal down, it points to the right.

@@ -8,7 +8,7 @@ inscribed in the cone or around it; k = 4 with mu cos(pi / 4) = mu / sqrt(2) is 
 Torsion |m| <= mu_t f_n, independent of the tangential force (Kerr and Roth; Nahon 1991, 6.1).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from tiburon.load_sharing.limits.limit import Limit, LimitRow, RunTime
 from tiburon.load_sharing.problem import Group, Layout, Problem
 from tiburon.model import Model
 from tiburon.record import record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.primitives.quadratic import side_directions
 
 
@@ -40,7 +40,7 @@ class Unilateral(Limit):
         """Return one name per contact."""
         return tuple(f"{group.name}: pushes" for _, group, _ in touching_groups(layout))
 
-    def rows(self, problem: Problem, p: Sequence[Scalar], now: RunTime) -> list[LimitRow]:
+    def rows(self, problem: Problem, p: Scalars, now: RunTime) -> list[LimitRow]:
         """Return f_n >= 0."""
         return [LimitRow({n: 1.0}, 0.0) for _, _, n in touching_groups(problem.layout)]
 
@@ -63,7 +63,7 @@ class FrictionPyramid(Limit):
             for k in range(self.sides)
         )
 
-    def rows(self, problem: Problem, p: Sequence[Scalar], now: RunTime) -> list[LimitRow]:
+    def rows(self, problem: Problem, p: Scalars, now: RunTime) -> list[LimitRow]:
         """Return the sides of all pyramids."""
         found = []
         for (i, j, n), mu in zip(*self.pyramids(problem), strict=True):
@@ -89,7 +89,7 @@ class FrictionCone(Limit):
         """Return one name per contact."""
         return tuple(f"{group.name}: friction cone" for _, group, _ in touching_groups(layout))
 
-    def rows(self, problem: Problem, p: Sequence[Scalar], now: RunTime) -> list[LimitRow]:
+    def rows(self, problem: Problem, p: Scalars, now: RunTime) -> list[LimitRow]:
         """Return no rows: cones are given to the solver as such."""
         return []
 
@@ -103,7 +103,7 @@ class Torsion(Limit):
         groups = [group for _, group, _ in touching_groups(layout) if group.torsion is not None]
         return tuple(f"{group.name}: torsion {sign}" for group in groups for sign in "+-")
 
-    def rows(self, problem: Problem, p: Sequence[Scalar], now: RunTime) -> list[LimitRow]:
+    def rows(self, problem: Problem, p: Scalars, now: RunTime) -> list[LimitRow]:
         """Return mu_t f_n - m >= 0 and mu_t f_n + m >= 0."""
         return [
             LimitRow({n: now.torsion[k], group.torsion: sign}, 0.0)
@@ -165,7 +165,7 @@ class NormalForceLimit(Limit):
         """Return the finite limits."""
         return tuple(x for _, *pair in self.forces for x in pair if np.isfinite(x))
 
-    def rows(self, problem: Problem, p: Sequence[Scalar], now: RunTime) -> list[LimitRow]:
+    def rows(self, problem: Problem, p: Scalars, now: RunTime) -> list[LimitRow]:
         """Return f_n >= least and -f_n >= -largest."""
         places = {group.name: (k, n) for k, group, n in touching_groups(problem.layout)}
         given = iter(p)

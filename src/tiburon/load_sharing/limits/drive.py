@@ -1,7 +1,5 @@
 """Limits of thrusters and cables: thrusts and tensions between a smallest and a largest one."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from tiburon.load_sharing.drives import Drive
@@ -9,7 +7,7 @@ from tiburon.load_sharing.limits.limit import Limit, LimitRow, RunTime
 from tiburon.load_sharing.problem import Layout, Problem
 from tiburon.model import Model
 from tiburon.record import record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalars
 
 
 @record
@@ -36,7 +34,7 @@ class DriveLimit(Limit):
         """Return the finite limits."""
         return tuple(x for drive in self.drives for x in drive.limits if np.isfinite(x))
 
-    def rows(self, problem: Problem, p: Sequence[Scalar], now: RunTime) -> list[LimitRow]:
+    def rows(self, problem: Problem, p: Scalars, now: RunTime) -> list[LimitRow]:
         """Return f >= least and -f >= -largest."""
         # other groups come before and behind
         groups = {group.name: k for k, group in enumerate(problem.layout.groups)}

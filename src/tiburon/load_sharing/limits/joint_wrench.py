@@ -1,7 +1,5 @@
 """Limits of the wrenches that joints transmit: bearings and links bear so much (4.53)-(4.55)."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from tiburon.argument_checks import is_numeric
@@ -11,7 +9,7 @@ from tiburon.load_sharing.limits.limit import Limit, LimitRow, RunTime
 from tiburon.load_sharing.problem import Layout, Problem
 from tiburon.model import Model
 from tiburon.record import record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalars
 
 
 @record
@@ -85,7 +83,7 @@ class JointWrenchLimit(Limit):
         values = (*self.moment, *self.force)
         return tuple(values[k] for k in self._finite)
 
-    def rows(self, problem: Problem, p: Sequence[Scalar], now: RunTime) -> list[LimitRow]:
+    def rows(self, problem: Problem, p: Scalars, now: RunTime) -> list[LimitRow]:
         """Return w_hat >= -limit and -w_hat >= -limit."""
         (wrench,) = wrench_rows(problem, (self.joint,))
         found = []

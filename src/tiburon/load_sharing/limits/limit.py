@@ -4,13 +4,12 @@ A limit is a record. What code depends on is its form and the layout of the prob
 run-time parameters, so that changing them compiles nothing.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 from tiburon.contact.rows import ContactRow
 from tiburon.load_sharing.problem import Before, Layout, Problem
 from tiburon.model import Model
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 
 
 class LimitRow(NamedTuple):
@@ -23,10 +22,10 @@ class LimitRow(NamedTuple):
 class RunTime(NamedTuple):
     """What limits depend on beside the problem: data of one call."""
 
-    torsion: Sequence[Scalar]
+    torsion: Scalars
     """Moment about the normal per normal force of each group [m]."""
 
-    failed: Sequence[Scalar]
+    failed: Scalars
     """1 for each driven joint whose actuator has failed, else 0, in the order of
     `Layout.driven`."""
 
@@ -57,7 +56,7 @@ class Limit:
     def check(self, model: Model, layout: Layout) -> None:
         """Raise an error if the limit does not fit the robot."""
 
-    def rows(self, problem: Problem, p: Sequence[Scalar], now: RunTime) -> list[LimitRow]:
+    def rows(self, problem: Problem, p: Scalars, now: RunTime) -> list[LimitRow]:
         """Return its rows, in the order of `names`.
 
         Args:

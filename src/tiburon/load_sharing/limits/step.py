@@ -1,13 +1,11 @@
 """Step limits: forces or torques change by a bounded amount from call to call (4.56)-(4.61)."""
 
-from collections.abc import Sequence
-
 from tiburon.contact.rows import ContactRow
 from tiburon.load_sharing.limits.limit import Limit, LimitRow, RunTime
 from tiburon.load_sharing.problem import Layout, Problem
 from tiburon.model import Model
 from tiburon.record import record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 
 
 @record
@@ -23,7 +21,7 @@ class StepLimit(Limit):
         names = layout.names if forces else [model.v_names[i] for i in layout.driven]
         return tuple(f"{name}: {way}" for name in names for way in ("falls", "rises"))
 
-    def rows(self, problem: Problem, p: Sequence[Scalar], now: RunTime) -> list[LimitRow]:
+    def rows(self, problem: Problem, p: Scalars, now: RunTime) -> list[LimitRow]:
         """Return x - x^- >= -step and x^- - x >= -step."""
         changes: list[tuple[ContactRow, Scalar]] = []
         if self.what == "forces":

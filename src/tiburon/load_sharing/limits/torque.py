@@ -9,7 +9,6 @@ failed actuator gives no force: both limits are zero.
 """
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from tiburon.load_sharing.problem import Layout, Problem
 from tiburon.model import Actuator, Model
 from tiburon.model.actuator import clipped, speed_fade, torque_range
 from tiburon.record import record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 
 UNBOUNDED = 1e30
 """Force that no actuator reaches, in place of an infinite limit [N or N m]."""
@@ -99,7 +98,7 @@ class DrivenJoint:
         motor = (1.0,) * len(self.motor)
         return DrivenJoint(self.index, 0.0, 0.0, motor, drop, voltage, current, speed)
 
-    def bounds(self, p: Sequence[Scalar], v: Scalar, failed: Scalar) -> tuple[Scalar, Scalar]:
+    def bounds(self, p: Scalars, v: Scalar, failed: Scalar) -> tuple[Scalar, Scalar]:
         """Return smallest and largest force at a velocity [N or N m].
 
         Args:
@@ -157,9 +156,7 @@ class TorqueLimit(Limit):
         """Return the parameters of all joints."""
         return tuple(x for joint in self.joints for x in joint.parameters())
 
-    def bounds(
-        self, problem: Problem, p: Sequence[Scalar], failed: Sequence[Scalar]
-    ) -> list[tuple[Scalar, Scalar]]:
+    def bounds(self, problem: Problem, p: Scalars, failed: Scalars) -> list[tuple[Scalar, Scalar]]:
         """Return smallest and largest force of each joint in one state [N or N m].
 
         Args:
@@ -175,7 +172,7 @@ class TorqueLimit(Limit):
             found.append(joint.bounds(own, problem.v[joint.index], failed[places[joint.index]]))
         return found
 
-    def rows(self, problem: Problem, p: Sequence[Scalar], now: RunTime) -> list[LimitRow]:
+    def rows(self, problem: Problem, p: Scalars, now: RunTime) -> list[LimitRow]:
         """Return tau >= least and -tau >= -largest."""
         found = []
         for joint, (low, high) in zip(

@@ -1,6 +1,6 @@
 """Objectives of contact forces: least internal force, given targets, equal shares."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -13,7 +13,7 @@ from tiburon.load_sharing.problem import MOMENT, Before, Layout, Problem
 from tiburon.model import Model
 from tiburon.model.value_checks import finite_array
 from tiburon.record import record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalars
 
 
 @record
@@ -42,7 +42,7 @@ class InternalForce(Objective):
         """Return the same objective with a lever of 1 m, if it has one."""
         return self if self.length is None else replace(self, length=1.0)
 
-    def squares(self, problem: Problem, p: Sequence[Scalar], before: Before) -> list[Square]:
+    def squares(self, problem: Problem, p: Scalars, before: Before) -> list[Square]:
         """Return the square of each component."""
         lever = p[0] if p else problem.lever
         found = []
@@ -102,7 +102,7 @@ class LoadTarget(Objective):
         """Return the targets."""
         return tuple(x for _, row in self.forces for x in row)
 
-    def squares(self, problem: Problem, p: Sequence[Scalar], before: Before) -> list[Square]:
+    def squares(self, problem: Problem, p: Scalars, before: Before) -> list[Square]:
         """Return the squares of the differences."""
         groups = {group.name: group for group in problem.layout.groups}
         found, at = [], 0
@@ -117,7 +117,7 @@ class LoadTarget(Objective):
 class EqualShare(Objective):
     """Normal forces as equal as possible: the least sum of their squares (6.22), (6.23)."""
 
-    def squares(self, problem: Problem, p: Sequence[Scalar], before: Before) -> list[Square]:
+    def squares(self, problem: Problem, p: Scalars, before: Before) -> list[Square]:
         """Return the squares of the normal forces."""
         groups = [group for group in problem.layout.groups if group.normal is not None]
         return [Square(1.0, {group.normal: 1.0}, 0.0) for group in groups if group.normal]

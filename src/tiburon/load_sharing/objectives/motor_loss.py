@@ -1,7 +1,5 @@
 """Least heat in the windings of motors."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from tiburon.errors import ModelError
@@ -9,7 +7,7 @@ from tiburon.load_sharing.objectives.objective import Objective, Square
 from tiburon.load_sharing.problem import Before, Layout, Problem
 from tiburon.model import Actuator, Model, Motor
 from tiburon.record import record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalars
 
 
 @record
@@ -81,7 +79,7 @@ class MotorLoss(Objective):
             )
         return tuple(found)
 
-    def squares(self, problem: Problem, p: Sequence[Scalar], before: Before) -> list[Square]:
+    def squares(self, problem: Problem, p: Scalars, before: Before) -> list[Square]:
         """Return the loss in each winding."""
         found = []
         for k, actuator in enumerate(problem.model.actuators):

@@ -5,7 +5,6 @@ joint forces; it returns those squares as rows. Objectives add, and are weighted
 ``InternalForce() + 0.1 * MotorLoss()``.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
@@ -15,7 +14,7 @@ from tiburon.errors import ModelError, shown
 from tiburon.load_sharing.problem import Before, Layout, Problem
 from tiburon.model import Model
 from tiburon.record import record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 
 
 class Square(NamedTuple):
@@ -42,7 +41,7 @@ class Objective:
         """Return the same objective with neutral run-time parameters: what code depends on."""
         return self
 
-    def squares(self, problem: Problem, p: Sequence[Scalar], before: Before) -> list[Square]:
+    def squares(self, problem: Problem, p: Scalars, before: Before) -> list[Square]:
         """Return its terms.
 
         Args:
@@ -101,7 +100,7 @@ class Sum(Objective):
         for _, part in self.parts:
             part.check(model, layout)
 
-    def squares(self, problem: Problem, p: Sequence[Scalar], before: Before) -> list[Square]:
+    def squares(self, problem: Problem, p: Scalars, before: Before) -> list[Square]:
         """Return the weighted terms of all parts."""
         found: list[Square] = []
         given = list(p)

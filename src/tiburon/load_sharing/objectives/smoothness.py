@@ -1,11 +1,9 @@
 """Forces or joint forces near those of the step before."""
 
-from collections.abc import Sequence
-
 from tiburon.load_sharing.objectives.objective import Objective, Square
 from tiburon.load_sharing.problem import Before, Problem
 from tiburon.record import record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalars
 
 
 @record
@@ -14,7 +12,7 @@ class Smoothness(Objective):
 
     is_definite = True
 
-    def squares(self, problem: Problem, p: Sequence[Scalar], before: Before) -> list[Square]:
+    def squares(self, problem: Problem, p: Scalars, before: Before) -> list[Square]:
         """Return the squares of the changes."""
         return [Square(1.0, {k: 1.0}, -last) for k, last in enumerate(before.x)]
 
@@ -30,7 +28,7 @@ class FadingSmoothness(Smoothness):
 class TorqueSmoothness(Objective):
     """Driven joint forces near those of the step before (6.62)."""
 
-    def squares(self, problem: Problem, p: Sequence[Scalar], before: Before) -> list[Square]:
+    def squares(self, problem: Problem, p: Scalars, before: Before) -> list[Square]:
         """Return the squares of the changes."""
         found = []
         for index, last in zip(problem.layout.driven, before.tau, strict=True):

@@ -19,7 +19,7 @@ from tiburon.load_sharing.objectives.objective import Objective, Square
 from tiburon.load_sharing.problem import Before, Layout, Problem
 from tiburon.model import Model
 from tiburon.record import record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 
 EIGENVALUE_TOLERANCE = 1e-12
 """Eigenvalue relative to the largest below which a compliance is not positive semidefinite."""
@@ -56,7 +56,7 @@ class JointWrenchNorm(Objective):
         for name in self.joints:
             body_of(model, name)
 
-    def squares(self, problem: Problem, p: Sequence[Scalar], before: Before) -> list[Square]:
+    def squares(self, problem: Problem, p: Scalars, before: Before) -> list[Square]:
         """Return the squares of all components of all wrenches."""
         lever = p[0] if p else problem.lever
         inside = problem.model.joints
@@ -146,7 +146,7 @@ class StrainEnergy(Objective):
                     f"{count}",
                 )
 
-    def squares(self, problem: Problem, p: Sequence[Scalar], before: Before) -> list[Square]:
+    def squares(self, problem: Problem, p: Scalars, before: Before) -> list[Square]:
         """Return the energy of each component, or along each row of a factor."""
         groups = {group.name: group for group in problem.layout.groups}
         found, at = [], 0
@@ -217,7 +217,7 @@ class BendingEnergy(Objective):
         for name, _, _ in self.links:
             body_of(model, name)
 
-    def squares(self, problem: Problem, p: Sequence[Scalar], before: Before) -> list[Square]:
+    def squares(self, problem: Problem, p: Scalars, before: Before) -> list[Square]:
         """Return the squares of bending moments at two points of each link.
 
         The moment is linear along the link, so that Gauss's rule of two points integrates its

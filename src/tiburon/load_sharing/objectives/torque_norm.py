@@ -1,11 +1,9 @@
 """Least joint forces."""
 
-from collections.abc import Sequence
-
 from tiburon.load_sharing.objectives.objective import Objective, Square
 from tiburon.load_sharing.problem import Before, Problem
 from tiburon.record import record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalars
 
 
 @record
@@ -16,6 +14,6 @@ class TorqueNorm(Objective):
         ``tb.InternalForce() + 0.1 * tb.TorqueNorm()``
     """
 
-    def squares(self, problem: Problem, p: Sequence[Scalar], before: Before) -> list[Square]:
+    def squares(self, problem: Problem, p: Scalars, before: Before) -> list[Square]:
         """Return the square of each driven joint force."""
         return [Square(1.0, *problem.torque(i)) for i in problem.layout.driven]
