@@ -487,7 +487,7 @@ SOLVERS = {
     "E7": _continuity,
     "E8": _equality,
     "E9": _kerr_roth,
-    "E10": lambda: (_two_fingers(), _four_fingers()),
+    "E10": (_two_fingers, _four_fingers),
     "E15": _claims,
 }
 """Tables of chapters 5 and 6.1 by example."""
