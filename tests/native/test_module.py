@@ -73,6 +73,23 @@ def test_calls_share_the_array_of_their_arguments():
     assert np.allclose(run_one(often, x), x + 20.0)
 
 
+def test_arguments_that_all_calls_share_are_stored_once():
+    """The table of fixed arguments is filled before the first call, not before each one."""
+
+    def run(x, y):
+        @function
+        def product(a, values):
+            return sum(a * value for value in values)
+
+        return product(product(product(x[0], y), y), y)
+
+    program = trace(run, [Input("x", (1,)), Input("y", (5,))], name="products")
+    text = module_for_one(program, vector_lanes=1, fused=True)
+    before, *after = text[text.index("define i32 @one") :].split("call void @callee0")
+    assert before.count("ptr %fixed, i64") == 5
+    assert [part.count("ptr %fixed, i64") for part in after] == [0, 0, 0]
+
+
 def test_wider_vectors_need_more(solver):
     """In proportion, but for a few pointers."""
     narrow, wide = (

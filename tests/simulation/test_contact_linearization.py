@@ -19,7 +19,7 @@ from tiburon.functions.kernel_source import LibrarySource
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.simulation.contact_linearization import contacts_of
 from tiburon.simulation.integrators.manifold import Manifold
-from tiburon.simulation.linearization import CONTACT_MODES, joint_moves, rotating_joints
+from tiburon.simulation.linearization import CONTACT_MODES, joint_move, rotating_joints
 from tiburon.simulation.step import StepSource, step_kernel
 from tiburon.simulation.step_derivative import step_derivative_kernel
 from tiburon.simulation.system import System
@@ -766,7 +766,7 @@ def test_like_joints_are_traced_once():
     manifold = Manifold(model)
     assert [manifold.first_like(name) for name in manifold.joint_names] == [0, 1, 1, 1]
     assert len(rotating_joints(model, manifold)) == 4
-    moves = [joint_moves(manifold, joint) for joint in model.joints]
+    moves = [joint_move(manifold, joint) for joint in model.joints]
     assert moves[1] == moves[2] == moves[3] != moves[0]
 
 

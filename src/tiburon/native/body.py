@@ -19,7 +19,7 @@ from tiburon.native.llvm import LlvmMachine
 from tiburon.native.target import NativeMachine, Ref, Slots, Target
 from tiburon.record import record
 from tiburon.trace.graph import Callee
-from tiburon.trace.lower import Instruction, lower
+from tiburon.trace.lower import Instruction, Order, lower
 from tiburon.trace.primitives.primitive import Primitive
 from tiburon.trace.regions import FixedLoop, ForEach, FunctionRegion, GraphRegion, WhileLoop
 
@@ -222,6 +222,9 @@ class _Body:
 LONGEST_OPENED = 3000
 """Nodes of a function that becomes part of the code around its only call."""
 
+LONGEST_FUNCTION = 20000
+"""Instructions of one function at most; longer ones are divided where nothing is called."""
+
 
 def is_short_row(region: GraphRegion) -> bool:
     """Return whether calls in lanes become part of the code around them: short arithmetic."""
@@ -291,7 +294,11 @@ def write_callee(
     if not isinstance(callee, FunctionRegion | FixedLoop | ForEach | WhileLoop):
         raise CompileError(f"{callee.name}: {type(callee).__name__} has no native form")
     # in this order conditions of loops come first, and fewer values are live at a time
-    lowered = lower(callee.graph, callee.roots, "depth_first", in_lanes=in_lanes)
+    order: Order = "depth_first"
+    if len(callee.graph.live(callee.roots)) > LONGEST_FUNCTION:
+        # parts of a divided function exchange fewer values as the algorithm was traced
+        order = "traced"
+    lowered = lower(callee.graph, callee.roots, order, in_lanes=in_lanes)
     instructions = prepare(lowered)
     if isinstance(callee, FunctionRegion):
         _write_function(m, callee, given, found, base, instructions)

@@ -38,6 +38,7 @@ from typing import Any, NamedTuple
 
 from tiburon.native import elementary
 from tiburon.native.body import (
+    LONGEST_FUNCTION,
     LONGEST_OPENED,
     Arguments,
     EarlyStores,
@@ -418,9 +419,6 @@ LONGEST_PACKED = 1200
 """Nodes of a function that becomes part of the code around its only call in batches. There values
 fill whole registers, and long code spills them: a step on compliant feet takes 5 % less if it is
 called."""
-
-LONGEST_FUNCTION = 20000
-"""Instructions of one function at most; longer ones are divided where nothing is called."""
 
 SEGMENT_LENGTH = 2000
 """Instructions without a call from which on a part becomes a function of its own."""
@@ -956,7 +954,7 @@ class FunctionWriter:
     def _fill(self, array: Ref, filled: set[int], values: Iterable[tuple[int | None, Ref]]) -> None:
         """Emit the stores of values whose slots of an array are not filled yet."""
         fresh = {p: a for p, a in values if p is not None and p not in filled}
-        filled |= fresh.keys()
+        filled.update(fresh)
         run: list[Ref] = []
         for place in sorted(fresh):
             run.append(fresh[place])
@@ -1083,7 +1081,10 @@ def _write(
 ) -> Sequence[Ref]:
     """Emit the stores of an output; return a few values that add up to its sum."""
     target = writer.target
-    long = len(values) >= LONG_ROW * lanes
+    # results of calls are copied in memory, not one by one
+    long = len(values) >= LONG_ROW * lanes or (
+        len(values) >= LONG_ROW and writer.origins.keys() >= set(values)
+    )
     origins = writer.origins if long else {}
     store_values(target, writer.stack_lines, values, origins, Slots(pointer), align=", align 8")
     return array_sums(writer, pointer, len(values), lanes) if long else values

@@ -66,7 +66,7 @@ from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.linearization import (
     ContactLinearization,
     Derivatives,
-    joint_moves,
+    joint_move,
     rk4_changes,
     rotating_joints,
     stage_derivatives,
@@ -105,7 +105,7 @@ class _RotatingJoint:
     def __init__(self, manifold: Manifold, joint: Joint, q: slice, v: slice) -> None:
         self.q, self.v, self.joint, self._manifold = q, v, joint, manifold
         self._place = manifold.first_like(joint.name)
-        self.moved, self.arrived = joint_moves(manifold, joint)
+        self.moved = joint_move(manifold, joint)
         self.free = manifold.function(("free", self._place), self._free)
         self.last = manifold.function(("last", self._place), self._last)
 
@@ -152,7 +152,7 @@ class _RotatingJoint:
             found += [*moved.by_start, *(duration * x for x in moved.by_step)]
         for block in self.free(own, rate, vd[j], h):
             found += block
-        arrived = self.arrived(own, tuple(h * x for x in mean[j]))
+        arrived = self.moved(own, tuple(h * x for x in mean[j]))
         found += [*arrived.by_start, *(h * x for x in arrived.by_step)]
         for block in self.last(q[i], rate, mean[j], after[j], h):
             found += block

@@ -40,7 +40,7 @@ __all__ = [
     "Derivatives",
     "Linearization",
     "derivatives_at",
-    "joint_moves",
+    "joint_move",
     "linearize",
     "movable_joints",
     "move_joint",
@@ -179,8 +179,12 @@ class _Move(NamedTuple):
     """By the step."""
 
 
-def move_joint(joint: Joint, is_last: bool, q: Scalars, step: Scalars) -> _Move:
-    """Move one joint by a step, and differentiate; the last step normalizes quaternions."""
+def move_joint(joint: Joint, q: Scalars, step: Scalars) -> _Move:
+    """Move one joint by a step, and differentiate.
+
+    Velocities do not depend on the length of quaternions: derivatives of a step that normalizes
+    them are the same.
+    """
     units = np.eye(joint.nv).tolist()
 
     def call(given: list[Any]) -> tuple[Sequence[Any], list[list[Any]]]:
@@ -188,7 +192,7 @@ def move_joint(joint: Joint, is_last: bool, q: Scalars, step: Scalars) -> _Move:
         moved = joint.move(start, along)
         by_start = [[*joint.position_rate(start, unit), *(0.0,) * joint.nv] for unit in units]
         by_step = [[*(0.0,) * joint.nq, *unit] for unit in units]
-        return joint.normalize(moved) if is_last else moved, by_start + by_step
+        return moved, by_start + by_step
 
     moved, tangents = values_and_tangents(call, [*q, *step])
     columns = [joint.velocity_of_rate(moved, tangent) for tangent in tangents]
@@ -199,13 +203,9 @@ def move_joint(joint: Joint, is_last: bool, q: Scalars, step: Scalars) -> _Move:
     return _Move(tuple(moved), by_start, by_step)
 
 
-def joint_moves(manifold: Manifold, joint: Joint) -> list[Callable[..., _Move]]:
-    """Return `move_joint` of a joint within a step and to its end, as functions of like joints."""
-    first = manifold.first_like(joint.name)
-    return [
-        manifold.function(("move", is_last, first), partial(move_joint, joint, is_last))
-        for is_last in (False, True)
-    ]
+def joint_move(manifold: Manifold, joint: Joint) -> Callable[..., _Move]:
+    """Return `move_joint` of a joint, as a function of like joints."""
+    return manifold.function(("move", manifold.first_like(joint.name)), partial(move_joint, joint))
 
 
 def rotating_joints(model: Model, manifold: Manifold) -> list[tuple[Joint, slice, slice]]:
@@ -227,7 +227,7 @@ def _adds(joint: Joint) -> bool:
         # such as quaternions
         return False
     _, _, move = trace_body(
-        None, (joint.nq, joint.nv), lambda q, step: move_joint(joint, True, tuple(q), tuple(step))
+        None, (joint.nq, joint.nv), lambda q, step: move_joint(joint, tuple(q), tuple(step))
     )
     one = np.eye(joint.nv).reshape(-1).tolist()
     # entries that depend on the state are traced values, not floats
@@ -283,7 +283,7 @@ class _RotatingJoint:
     def __init__(self, manifold: Manifold, joint: Joint, q: slice, v: slice) -> None:
         self.q, self.v, self.nv = q, v, joint.nv
         self._joint = joint
-        self._move, self._arrive = joint_moves(manifold, joint)
+        self._move = joint_move(manifold, joint)
         self._along_bracket = manifold.function(
             ("along bracket", manifold.first_like(joint.name)), partial(_along_bracket, joint)
         )
@@ -316,7 +316,7 @@ class _RotatingJoint:
         g = sixth * (0.5 * h)
         total = tuple(a + 2.0 * (b + c) + d for a, b, c, d in zip(*k, strict=True))
         step = _add(_scaled(sixth, total), g, self._joint.bracket(k[0], k[3]))
-        found: _Move = self._arrive(q, step)
+        found: _Move = self._move(q, step)
         by_first, by_last = self._along_bracket(tuple(found.by_step), sixth, g, k[0], k[3])
         by_step = found.by_step
         self.blocks["M5"] = found.by_start

@@ -13,6 +13,7 @@ Calls in lanes (`tiburon.trace.regions.lanes`) become calls one after another, u
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, Literal
 
 from tiburon.record import record
@@ -68,7 +69,8 @@ def lower(
         if node in instructions:
             continue
         instruction = _select(graph, node)
-        if instruction.op == "div" and instruction.args[1] in reciprocals:
+        op = instruction.op
+        if op == "div" and instruction.args[1] in reciprocals:
             numerator, divisor = instruction.args
             if divisor not in reciprocal_of:
                 reciprocal_of[divisor] = fresh
@@ -80,7 +82,7 @@ def lower(
                 instruction = Instruction("copy", node, (inverse,))
             else:
                 instruction = Instruction("mul", node, (numerator, inverse))
-        elif instruction.op == "result" and not in_lanes:
+        elif op == "result" and not in_lanes:
             (call,) = instruction.args
             region = graph.payloads[call]
             if isinstance(region, LanesRegion):
@@ -95,7 +97,7 @@ def lower(
                     pending.extend(given)
                 instruction = Instruction("result", node, (number,), root)
         instructions[node] = instruction
-        pending.extend(a for a in instruction.args if a not in instructions)
+        pending += [a for a in instruction.args if a not in instructions]
     # a new reciprocal is placed right after its argument
     places = {number: divisor + 0.5 for divisor, number in reciprocal_of.items()}
     places |= {number: float(call) for call in single_calls for number in single_calls[call]}
@@ -133,19 +135,15 @@ def _arrange(
     instructions: dict[int, Instruction], roots: list[int], order: Order, places: dict[int, float]
 ) -> list[Instruction]:
     """Order instructions so that each follows its arguments; some have a place of their own."""
-    traced = sorted(instructions, key=lambda number: places.get(number, number))
+    if places:
+        traced = sorted(instructions, key=lambda number: places.get(number, number))
+    else:
+        traced = sorted(instructions)
     ranks: dict[int, int] = {}
     arranged: list[Instruction] = []
     done: set[int] = set()
 
     def finish(root: int) -> None:
-        if root in done:
-            return
-        if done.issuperset(instructions[root].args):
-            # nothing to choose; most instructions of a large program are of this kind
-            done.add(root)
-            arranged.append(instructions[root])
-            return
         if not ranks:
             ranks.update(_ranks(instructions, traced))
         # instructions whose arguments come first have their complement on the stack
@@ -169,10 +167,17 @@ def _arrange(
             stack += left
 
     # angles that are inputs, plus a constant at most: their sines and cosines can go together
-    for number in sorted(_early_angles(instructions)):
-        finish(number)
-    for number in roots if order == "depth_first" else traced:
-        finish(number)
+    early = sorted(_early_angles(instructions))
+    for number in chain(early, roots if order == "depth_first" else traced):
+        if number in done:
+            continue
+        instruction = instructions[number]
+        if done.issuperset(instruction.args):
+            # nothing to choose; most instructions of a large program are of this kind
+            done.add(number)
+            arranged.append(instruction)
+        else:
+            finish(number)
     return arranged
 
 
