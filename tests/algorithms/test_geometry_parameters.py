@@ -132,6 +132,19 @@ def test_each_case_of_a_batch_has_its_own_geometry_and_mass():
             np.testing.assert_allclose(ours[k], other, rtol=0, atol=1e-14)
 
 
+def test_geometry_of_a_weld_beside_armatures_of_the_joints_after_it():
+    """The weld becomes a link without velocity, in front of a joint with an armature."""
+    rng = np.random.default_rng(8)
+    model = tb.load("panda")
+    values = values_of(model, ["hand_mount.rotation", "hand_mount.translation"], rng, size=0.1)
+    values |= {"finger.armature": 0.3, "other_finger.armature": 0.2, "hand.mass": 1.5}
+    q, v = model.random_state(rng)
+    tau = rng.standard_normal(model.nv)
+    expected = tb.forward_dynamics(tb.with_parameters(model, values), q, v, tau)
+    found = tb.forward_dynamics(model, q, v, tau, parameters=values)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+
 def test_geometry_in_water_of_a_robot_with_a_floating_base():
     """Hydrodynamic coefficients belong to bodies, wherever these are put."""
     rng = np.random.default_rng(5)

@@ -226,11 +226,11 @@ class Plan:
         named = model.run_time
         if not named.inertias and not named.armatures:
             return plan
-        # a coupled joint adds to the armature of its leader
+        # a coupled joint adds to the armature of its leader, and has none itself
         moved = {model.slice(name, of="v").start for name in named.armatures}
         return plan.at_run_time(
             {plan.frame(name).body for name in named.inertias},
-            {body.index for body in bodies if body.v.start in moved},
+            {body.index for body in bodies if body.joint.nv and body.v.start in moved},
         )
 
     def at_run_time(self, links: Collection[int], armatures: Collection[int]) -> "Plan":
