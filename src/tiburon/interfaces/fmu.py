@@ -64,6 +64,10 @@ PLATFORMS = {
 }
 """Folder of each target in a unit, as each version names them; 2.0 has none for ARM."""
 
+LONG_DERIVATIVES = 500_000
+"""Characters of the code of derivatives beyond which it is compiled without optimization: that of
+robots with several loops takes longer than all else, and derivatives are evaluated rarely."""
+
 LISTED = ("world", "fluid", "forces", "control", "passive", "limits")
 """Keywords that `tiburon.parameters` takes, too."""
 
@@ -152,7 +156,13 @@ def export_fmu(
         for target in chosen:
             library = Path(folder) / f"{target}{TARGETS[target].suffix}"
             # kernels of several units in one process must not meet
-            compile_c(texts, library, target, hidden=True)
+            compile_c(
+                texts,
+                library,
+                target,
+                hidden=True,
+                quickly=lambda text: text is not texts[0] and len(text) > LONG_DERIVATIVES,
+            )
             place = f"binaries/{folders[target]}/{identifier}{TARGETS[target].suffix}"
             archive.write(library, place)
     return file
