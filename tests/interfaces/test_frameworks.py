@@ -5,6 +5,7 @@ import pytest
 
 import tiburon as tb
 from tests.fresh_process import run_python
+from tiburon.native.code import Code
 
 ARM = tb.load("panda")
 ROV = tb.load("bluerov2_heavy")
@@ -203,6 +204,29 @@ class TestTorch:
         energy, force = f(strided, torch.from_numpy(v), torch.tensor(2.0, dtype=torch.float64))
         for a, b in zip((energy, force), kernel(q, v, 2.0), strict=True):
             assert a.numpy().tobytes() == b.tobytes()
+
+    def test_one_case_is_computed_by_the_code_of_batches(self, torch, monkeypatch):
+        """Code for one case would be compiled beside it, and its call takes twice as long."""
+        f = tb.to_torch(energy_and_force, ARM, shapes={"gain": ()})
+        q, v, _ = (torch.from_numpy(x) for x in states(ARM, 6))
+        gain = torch.linspace(0.5, 2.0, 6, dtype=torch.float64)
+        whole = f(q, v, gain)
+        with monkeypatch.context() as patch:
+            patch.setattr(Code, "run", lambda *given: pytest.fail("not the fast path"))
+            one = f(q[3], v[3], gain[3])
+            several = f(*(x.reshape(2, 3, *x.shape[1:]) for x in (q, v, gain)))
+        for a, b, c in zip(one, several, whole, strict=True):
+            assert a.numpy().tobytes() == c[3].numpy().tobytes()
+            assert b.shape == (2, 3, *c.shape[1:])
+            assert b.numpy().tobytes() == c.numpy().tobytes()
+        bad = v.reshape(2, 3, -1).clone()
+        bad[1, 2, 0] = torch.inf
+        for given, place in (
+            ((q.reshape(2, 3, -1), bad, gain.reshape(2, 3)), r"\(1, 2, 0\)"),
+            ((q[0], bad[1, 2], gain[0]), "at index 0;"),
+        ):
+            with pytest.raises(tb.NonFiniteError, match=place):
+                f(*given)
 
     def test_wrong_tensors_are_refused(self, torch):
         f = tb.to_torch(tb.forward_dynamics, ARM)

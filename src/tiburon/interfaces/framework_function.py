@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.errors import ShapeError
+from tiburon.errors import ShapeError, TiburonError
 from tiburon.functions.compilation import compile as compile_function
 from tiburon.model import Model
 from tiburon.native.arguments import Result
@@ -65,6 +65,25 @@ class KernelFunction:
             source = ProgramSource(self.program)
             self._kernel = Kernel(source, self._parameters, part="many")
         return self._kernel
+
+    def evaluate(self, arrays: Sequence[Any], threads: int | None) -> Sequence[Any]:
+        """Return all results of contiguous arrays, one case or a batch.
+
+        Args:
+            arrays: The arguments.
+            threads: Most threads to use.
+        """
+        kernel, single = self.kernel, self.program.single
+        if all(x.ndim == len(item.shape) for x, item in zip(arrays, self.inputs, strict=True)):
+            # one case is a batch of one, in the same code
+            try:
+                found = kernel.evaluate(*[x[None] for x in arrays], threads=threads)
+                return [x[0] for x in ((found,) if single else found)]
+            except TiburonError:
+                # errors have the indices of the arguments as they are
+                pass
+        found = kernel.evaluate(*arrays, threads=threads)
+        return (found,) if single else found
 
     def forward(self) -> "KernelFunction":
         """Return the function of changes along directions of all arguments."""

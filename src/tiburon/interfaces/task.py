@@ -219,10 +219,11 @@ class Episodes:
     def __init__(self, task: Task, count: int) -> None:
         self.task, self.count = task, count
         self._stepper = task.stepper
-        self._low, self._high = task.bounds
+        # rows of all cases: NumPy broadcasts short rows at a quarter of the speed
+        self._low, self._high = (np.tile(bound, (count, 1)) for bound in task.bounds)
         self._inputs: dict[str, Array] = {}
         self._spare: Stepped | None = None
-        self._action = np.zeros((count, len(self._low)))
+        self._action = np.empty_like(self._low)
         self.now: Stepped | None = None
         self.truncated = np.zeros(count, dtype=bool)
 
@@ -269,7 +270,8 @@ class Episodes:
         if given.dtype.kind not in "fiub" or given.shape != self._action.shape:
             expected = f"real numbers, shape {self._action.shape}"
             raise ShapeError("action", expected, f"shape {given.shape} of type {given.dtype}")
-        np.clip(given, self._low, self._high, out=self._action)
+        np.maximum(given, self._low, out=self._action)
+        np.minimum(self._action, self._high, out=self._action)
         mask = fresh = None
         if again is not None and len(again):
             fresh, inputs = self.task.draw(generators)
