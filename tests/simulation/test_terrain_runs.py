@@ -246,6 +246,7 @@ SHAPES = {
     "disc": (tb.CylinderShape(0.15, 0.06), (0.0119, 0.0119, 0.0225)),
     "egg": (tb.EllipsoidShape((0.2, 0.12, 0.08)), (0.0083, 0.0186, 0.0218)),
     "ball": (tb.SphereShape(0.12), (0.0115,) * 3),
+    "box": (tb.BoxShape((0.3, 0.2, 0.1)), (0.0083, 0.0167, 0.0217)),
 }
 
 
@@ -284,8 +285,34 @@ def check_drops(name, smooth, count, duration, seed):
 
 
 @pytest.mark.parametrize("smooth", [False, True])
-def test_drops_of_cylinders_onto_hills_gain_no_energy(smooth):
-    check_drops("rod", smooth, 6, 0.45, 11)
+@pytest.mark.parametrize("name", ["rod", "box"])
+def test_drops_of_cylinders_and_boxes_onto_hills_gain_no_energy(name, smooth):
+    check_drops(name, smooth, 6, 0.45, 11)
+
+
+def test_a_plank_lies_across_two_smooth_ridges():
+    """Its corners are in the air: edges carry it, and energy only falls until it rests."""
+    heading, x = 0.7, 0.25 * (np.arange(33) - 16)
+    across = np.cos(heading) * x[:, None] + np.sin(heading) * x[None, :]
+    heights = 0.15 * sum(np.exp(-(((across - d) / 0.3) ** 2)) for d in (-0.5, 0.5))
+    size, mass = (1.6, 0.2, 0.1), 3.0
+    moment = mass / 12.0 * (np.sum(np.square(size)) - np.square(size))
+    turn = 0.5 * heading + 0.05
+    q = [np.cos(turn), 0, 0, np.sin(turn), 0.03, 0.02, 0.26]
+    plank = body(tb.BoxShape(size), mass, moment)
+    world = uneven(heights, 0.25, 0.8, smooth=True)
+    run = tb.simulate(plank, 1.0, q=q, world=world, record_every=1)
+    assert run.status == "finished"
+    energy = mass * (0.5 * np.sum(run.v[:, 3:] ** 2, -1) + 9.81 * run.q[:, 6])
+    energy += 0.5 * np.sum(moment * run.v[:, :3] ** 2, -1)
+    # ridges turn under it as it lands: first order in the step
+    assert np.diff(energy).max() < 1e-6
+    assert np.abs(run.v[-1]).max() < 1e-9
+    assert run.contact_summary().deepest.depth < 1e-6
+    force = run.get("contact_force").values[-1]
+    np.testing.assert_allclose(force.sum(axis=0), [0, 0, mass * 9.81], atol=1e-6)
+    # on the ridges of 0.15 m, not on the ground between and beyond them
+    assert run.q[-1, 6] == pytest.approx(0.2, abs=5e-3)
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from tiburon.contact.geometry.box_box import facing_face
 from tiburon.contact.geometry.box_plane import box_corners
@@ -12,16 +12,20 @@ from tiburon.contact.geometry.contact_geometry import (
     ContactGeometry,
     Placed,
     axis,
+    tangent_projector,
 )
 from tiburon.contact.geometry.height_field import NEAR, Reach, terrain_contacts
 from tiburon.contact.geometry.smooth_height_field import (
     Nearest,
     hill_contacts,
+    smooth_clearance,
     smooth_terrain_contact,
 )
 from tiburon.contact.geometry.sphere_box import point_box
-from tiburon.contact.geometry.terrain_features import ridge_contacts
+from tiburon.contact.geometry.terrain_features import NOTHING, nearest_contacts, ridge_contacts
 from tiburon.contact.geometry.vectors import (
+    add_matrices,
+    clamp,
     maximum,
     minimum,
     outer,
@@ -31,14 +35,43 @@ from tiburon.contact.geometry.vectors import (
     sign,
     unit,
 )
-from tiburon.spatial.vec3 import Scalar, Vec3, add, cross, dot, negate, scale, subtract
-from tiburon.trace.regions import function
-from tiburon.trace.value import where
+from tiburon.spatial.vec3 import (
+    Scalar,
+    Vec3,
+    add,
+    cross,
+    dot,
+    matrix_vector,
+    negate,
+    scale,
+    subtract,
+    transpose_vector,
+)
+from tiburon.trace.regions import fixed_loop, function, where_needed, while_loop
+from tiburon.trace.value import unary, where
 
 __all__ = ["box_height_field", "box_smooth_height_field"]
 
 MIN_CROSSING_SINE = 1e-6
 """Sine of the angle above which edges cross."""
+
+MIN_EDGE_SINE = 0.01
+"""Sine of the angle by which one of the faces beside an edge looks down that touches smooth ground:
+others touch slopes of more than 89 degrees."""
+
+SAMPLES_PER_CELL = 4
+"""Parts of an edge along the side of a cell."""
+
+EDGE_MINIMA = 6
+"""Local minima of the distance of edges from smooth ground that are refined."""
+
+LEVEL_SLOPE = 1e-9
+"""Slope of the ground along an edge, and turn of its normal between two samples, that are
+rounding."""
+
+MAX_ITERATIONS, SQUARED_STEP_TOLERANCE = 30, 1e-26
+"""Most iterations for the minimum of an edge, and the squared step that ends them, relative to half
+the edge."""
 
 
 def box_height_field(
@@ -171,9 +204,9 @@ def _crossing(start: Vec3, e: Vec3, length: Scalar, edge: _Edge, exists: Scalar)
 def box_smooth_height_field(
     first: Placed, second: Placed, reach: Reach = NEAR
 ) -> tuple[ContactGeometry, ...]:
-    """Return eight contacts with smooth terrain: of corners, and of hills below faces.
+    """Return eight contacts with smooth terrain: of corners, edges, and hills below faces.
 
-    Corners and hills share them as corners and ridges do in `box_height_field`.
+    Corners share them with edges and hills as with ridges in `box_height_field`.
 
     Args:
         first: The box.
@@ -185,7 +218,146 @@ def box_smooth_height_field(
     x, y, z = first.size
     bound = 0.5 * root(x * x + y * y + z * z)
     face = partial(_nearest_face, first)
-    return _nearest(corners, hill_contacts(face, first.position, bound, second, reach.body, 4))
+    hills = hill_contacts(face, first.position, bound, second, reach.body, 4)
+    edges = _edge_contacts(first, second, SAMPLES_PER_CELL * (2 * reach.body - 1))
+    return _nearest(corners, nearest_contacts([*hills, *edges], 4, second))
+
+
+class _Sample(NamedTuple):
+    """A point of an edge of a box beside which the edge is higher over the ground."""
+
+    height: Scalar
+    """Distance from the ground, about [m]."""
+
+    edge: Scalar
+    """Number of the edge, as in `_edge_at`."""
+
+    place: Scalar
+    """Where it is on the edge, from -1 to 1."""
+
+
+class _Slide(NamedTuple):
+    place: Scalar
+    step: Scalar
+
+
+def _edge_at(box: Placed, edge: Scalar) -> _Edge:
+    """Return an edge: 0 to 3 along x, 4 to 7 along y, 8 to 11 along z."""
+    along = unary("floor", (edge + 0.5) * 0.25)
+    side = edge - 4.0 * along
+    signs = (where(side > 1.5, 1.0, -1.0), where((side == 1.0) | (side == 3.0), 1.0, -1.0))
+    found: Any = None
+    for k in range(3):
+        i, j = (k + 1) % 3, (k + 2) % 3
+        faces = (scale(axis(box, i), signs[0]), scale(axis(box, j), signs[1]))
+        middle = add(box.position, scale(faces[0], 0.5 * box.size[i]))
+        middle = add(middle, scale(faces[1], 0.5 * box.size[j]))
+        one = _Edge(axis(box, k), 0.5 * box.size[k], middle, faces)
+        found = one if found is None else select(along == float(k), one, found)
+    return cast(_Edge, found)
+
+
+def _edge_contacts(box: Placed, field: Placed, samples: int) -> list[ContactGeometry]:
+    """Return the nearest local minima of the distance between edges of a box and smooth terrain.
+
+    Newton's method begins where the clearance falls at one sample of an edge and rises at the next.
+    A point of the edge whose contact has the normal n and the tensors D0 and T0 moves by u . n / k
+    along the edge u, with k = u . D0 u; at the minimum, D = D0 - D0 u u^T D0 / k and
+    T = T0 - D0 u u^T (T0 - P) / k, as for rims (`rim_contact`). Edges of two faces that look up
+    touch nothing.
+
+    Args:
+        box: The box.
+        field: The height field.
+        samples: Number of parts of each edge.
+    """
+    up = (field.rotation[0][2], field.rotation[1][2], field.rotation[2][2])
+    width = 2.0 / samples
+
+    def at(edge: _Edge, place: Scalar) -> Vec3:
+        return add(edge.middle, scale(edge.direction, edge.half * place))
+
+    @function
+    def clearance(edge: _Edge, place: Scalar) -> tuple[Scalar, Scalar]:
+        return smooth_clearance(at(edge, place), edge.direction, field)
+
+    def visit(number: Scalar, best: tuple[_Sample, ...]) -> tuple[_Sample, ...]:
+        edge = _edge_at(box, number)
+
+        def compare(k: Scalar, state: tuple[Any, ...]) -> tuple[Any, ...]:
+            height, falls, best = state
+            above, rises = clearance(edge, (k + 1.0) * width - 1.0)
+            lowest = (falls < -LEVEL_SLOPE) & (rises >= 0.0)
+            place = (k + falls / where(lowest, falls - rises, 1.0)) * width - 1.0
+            height = where(lowest, minimum(height, above), NO_CONTACT)
+            found = _Sample(height, number, place)
+            kept = []
+            for one in best:
+                nearer = found.height < one.height
+                kept.append(select(nearer, found, one))
+                found = select(nearer, one, found)
+            return above, rises, tuple(kept)
+
+        def searched() -> tuple[_Sample, ...]:
+            start = (*clearance(edge, -1.0), best)
+            found: tuple[_Sample, ...] = fixed_loop(samples, compare, start)[2]
+            return found
+
+        below = minimum(dot(up, edge.faces[0]), dot(up, edge.faces[1])) < -MIN_EDGE_SINE
+        kept: tuple[_Sample, ...] = where_needed(below, searched, best)
+        return kept
+
+    contact_of = function(smooth_terrain_contact)
+
+    @function
+    def refined(sample: _Sample) -> ContactGeometry:
+        edge = _edge_at(box, sample.edge)
+        u, way = edge.direction, width * edge.half
+
+        def stiffness(contact: ContactGeometry) -> Scalar:
+            return dot(u, matrix_vector(contact.relative_curvature, u))
+
+        def step(state: _Slide) -> _Slide:
+            contact = contact_of(at(edge, state.place), 0.0, field)
+            k, slope = stiffness(contact), dot(u, contact.normal)
+            # where the distance is not convex, downhill
+            convex = k * way > LEVEL_SLOPE
+            move = where(convex, slope / where(convex, k, 1.0), way * sign(slope)) / edge.half
+            move = clamp(move, -0.5 * width, 0.5 * width)
+            place = clamp(state.place + move, sample.place - width, sample.place + width)
+            return _Slide(place, place - state.place)
+
+        found = while_loop(
+            lambda state: state.step * state.step > SQUARED_STEP_TOLERANCE,
+            step,
+            _Slide(sample.place, 1.0),
+            MAX_ITERATIONS,
+        )
+        # a point that is not a minimum touches as well, but does not move over the edge
+        place = where(found.converged, found.state.place, sample.place)
+        contact: ContactGeometry = contact_of(at(edge, place), 0.0, field)
+        k, n = stiffness(contact), contact.normal
+        regular = (k * way > LEVEL_SLOPE) & (abs(dot(u, n)) < MIN_CROSSING_SINE)
+        factor = where(regular, -1.0 / where(regular, k, 1.0), 0.0)
+        bent = matrix_vector(contact.relative_curvature, u)
+        rest = add_matrices(contact.first_share, scale_matrix(tangent_projector(n), -1.0))
+        shared = scale_matrix(outer(bent, transpose_vector(rest, u)), factor)
+        curvature = scale_matrix(outer(bent, bent), factor)
+        outward = add(edge.faces[0], edge.faces[1])
+        exists = (abs(place) < 1.0) & (dot(n, outward) > 0.0)
+        return contact._replace(
+            gap=where(exists, contact.gap, NO_CONTACT),
+            relative_curvature=add_matrices(contact.relative_curvature, curvature),
+            first_share=add_matrices(contact.first_share, shared),
+        )
+
+    none = _Sample(NO_CONTACT, 0.0, 0.0)
+    best = fixed_loop(12, visit, (none,) * EDGE_MINIMA)
+    nothing = NOTHING._replace(point=box.position)
+    return [
+        where_needed(sample.height < NO_CONTACT, partial(refined, sample), nothing)
+        for sample in best
+    ]
 
 
 def _nearest_face(box: Placed, point: Vec3) -> Nearest:

@@ -41,6 +41,7 @@ __all__ = [
     "Nearest",
     "hill_contacts",
     "nearest_mantle",
+    "smooth_clearance",
     "smooth_height",
     "smooth_support_contacts",
     "smooth_terrain_contact",
@@ -141,6 +142,20 @@ def smooth_height(point: Vec3, field: Placed) -> Scalar:
     x, y, z = transpose_vector(field.rotation, subtract(point, field.position))
     s = _surface(x, y, field.size)
     return (z - s.h) / root(1.0 + s.x * s.x + s.y * s.y)
+
+
+def smooth_clearance(point: Vec3, direction: Vec3, field: Placed) -> tuple[Scalar, Scalar]:
+    """Return `smooth_height`, and how fast a point rises over the ground along a direction.
+
+    Args:
+        point: The point, world axes [m].
+        direction: The direction, world axes.
+        field: The height field.
+    """
+    x, y, z = transpose_vector(field.rotation, subtract(point, field.position))
+    u, v, w = transpose_vector(field.rotation, direction)
+    s = _surface(x, y, field.size)
+    return (z - s.h) / root(1.0 + s.x * s.x + s.y * s.y), w - s.x * u - s.y * v
 
 
 def smooth_terrain_height(x: Scalar, y: Scalar, field: Placed) -> tuple[Scalar, Scalar]:
