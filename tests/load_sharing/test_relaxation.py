@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import tiburon as tb
-from tiburon.load_sharing.relaxation import Level, Stated, relaxed
+from tiburon.load_sharing.problem import QuadraticProgram
+from tiburon.load_sharing.relaxation import Level, relaxed
 
 FLOOR = tb.World(ground=tb.Ground(static_friction=0.6))
 KNEES = tuple(f"{foot}_knee" for foot in ("front_left", "front_right", "hind_left", "hind_right"))
@@ -154,7 +155,7 @@ def test_forces_are_those_of_an_interior_point_method_where_they_are_unique():
             return [{j: float(x) for j, x in enumerate(row) if x} for row in A]
 
         cones = [(0, 1, 2), (3, 4, 5), (6, 7, 8)]
-        stated = Stated(
+        stated = QuadraticProgram(
             rows(np.eye(9)), [0.0] * 9, rows(A1), b1, rows(A2), [0.0] * 3, cones, list(mu)
         )
         ours = relaxed(stated, [Level(tuple(range(6)), ())], list(1.0 / D), [0.0] * 6)

@@ -30,7 +30,7 @@ MIN_DAMPING = 0.01
 MAX_DAMPING = 1e12
 """mu at which the iteration ends, because steps are at the level of rounding."""
 
-EASE, TIGHTEN = 0.5, 4.0
+DAMPING_DECREASE, DAMPING_INCREASE = 0.5, 4.0
 """Factors of mu after an accepted and a rejected step."""
 
 MIN_DECREASE = 1e-5
@@ -145,7 +145,7 @@ def descend(
         # a nonzero minimum: the decrease fades, or the damping is at its limit
         arrived = select(gain <= MIN_DECREASE * square, helped, 0.0)
         exhausted = select(mu > MAX_DAMPING, 1.0 - helped, 0.0)
-        mu = select(better, np.maximum(mu * EASE, MIN_DAMPING), mu * TIGHTEN)
+        mu = select(better, np.maximum(mu * DAMPING_DECREASE, MIN_DAMPING), mu * DAMPING_INCREASE)
         q = choose(state["trial"], state["q"])
         r = choose(new.r, state["r"])
         J = choose([x for row in new.J for x in row], state["J"])
@@ -168,7 +168,7 @@ def descend(
         "r": [0.0] * rows,
         "J": [0.0] * (rows * columns),
         "square": NO_ERROR_YET,
-        "mu": INITIAL_DAMPING / EASE,
+        "mu": INITIAL_DAMPING / DAMPING_DECREASE,
         "stalled": 0.0,
     }
     last, iterations, _ = while_loop(unfinished, iterate, state, max_iterations)

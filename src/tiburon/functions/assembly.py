@@ -28,12 +28,12 @@ from typing import NamedTuple
 import numpy as np
 
 from tiburon.algorithms.levenberg_marquardt import (
-    EASE,
+    DAMPING_DECREASE,
+    DAMPING_INCREASE,
     INITIAL_DAMPING,
     MAX_DAMPING,
     MIN_DAMPING,
     MIN_REGULARIZATION,
-    TIGHTEN,
 )
 from tiburon.argument_checks import at_least
 from tiburon.arguments import public
@@ -159,7 +159,9 @@ def descend_all(
         better = new_square < square
         gained = square - new_square > LEAST_DECREASE * square
         q[now[better]], r[now[better]] = trial[better], new[better]
-        mu[now] = np.where(better, np.maximum(mu[now] * EASE, MIN_DAMPING), mu[now] * TIGHTEN)
+        mu[now] = np.where(
+            better, np.maximum(mu[now] * DAMPING_DECREASE, MIN_DAMPING), mu[now] * DAMPING_INCREASE
+        )
         done = np.abs(r[now]).max(axis=-1) <= tolerance
         stuck = (better & ~gained) | (mu[now] > MAX_DAMPING)
         active[now] = ~(done | stuck)

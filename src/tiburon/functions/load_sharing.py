@@ -318,7 +318,7 @@ class LoadShare(NamedTuple):
             own = {
                 name: equations[name]
                 for k, name in enumerate(names)
-                if level.along or k in level.equations
+                if level.proportional or k in level.equations
             }
             own |= {limits[k][0]: limits[k][1] for k in level.limits}
             found.append({name: x for name, x in own.items() if abs(x) > least})
@@ -1272,7 +1272,7 @@ class LoadSharing:
             kept = [
                 k
                 for k in range(len(b1))
-                if k not in gone and not any(level.along for level in levels)
+                if k not in gone and not any(level.proportional for level in levels)
             ]
             lifted_rows = {k for level in levels for k in level.limits}
             rows_kept = [k for k in range(len(b2)) if k not in lifted_rows]

@@ -426,7 +426,7 @@ def add_hydrodynamics(
     """Return the robot with hydrodynamic coefficients of every body, estimated from its shapes.
 
     Collision shapes are used where a body has any, otherwise visual ones. Bodies without shapes, or
-    with meshes that are not watertight, are not changed. `hydrodynamics_report` tells the quality
+    with meshes that are not watertight, are not changed. `hydrodynamics_report` gives the quality
     of each coefficient, and the reason where there is none.
 
     Args:

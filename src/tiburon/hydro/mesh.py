@@ -597,7 +597,8 @@ def _unit_of_dae(content: bytes, file: Path) -> float:
     try:
         return float(next(units, None) or 1.0)
     except ValueError as error:
-        raise ModelFileError(file, f"has a unit that is no number ({error}); correct it") from error
+        problem = f"has a unit that is not a number ({error}); correct it"
+        raise ModelFileError(file, problem) from error
 
 
 def _check_glb(content: bytes, file: Path) -> None:

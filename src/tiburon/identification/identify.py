@@ -341,7 +341,7 @@ SCALES = {
     ".translation": 0.01,
     ".rotation": 0.01,
 }
-"""Sizes of changes of parameters whose own size says nothing [m or rad]."""
+"""Sizes of changes of parameters without a size of their own [m or rad]."""
 
 
 def parameter_scales(names: Sequence[str], values: Array, known: Mapping[str, Any]) -> Array:

@@ -33,7 +33,7 @@ from tiburon.model import Model, PlanBody
 from tiburon.model.model import per_model
 from tiburon.spatial import Force, Motion, Scalar, Scalars
 
-SAMPLES = 3
+SAMPLED_CONFIGURATIONS = 3
 """Random configurations that determine which motions the joints can produce."""
 
 RANK_TOLERANCE = 1e-8
@@ -70,7 +70,7 @@ def motion_basis(model: Model) -> MotionBasis:
     with taping(None):
         states = [
             JointVector([x for joint in model.joints for x in joint.random(rng)])
-            for _ in range(SAMPLES)
+            for _ in range(SAMPLED_CONFIGURATIONS)
         ]
         placed = [body_places(plan, q) for q in states]
         span = [

@@ -5,6 +5,7 @@ forces are components of x beside those of contacts and loops.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -72,17 +73,7 @@ class Drive:
         """Return the same drive without the values of its limits: what code depends on."""
         low, high = self.limits
         finite = (0.0 if np.isfinite(low) else low, 0.0 if np.isfinite(high) else high)
-        return type(self)(
-            self.name,
-            self.kind,
-            self.first,
-            self.first_point,
-            self.second,
-            self.second_point,
-            self.direction,
-            self.torque_ratio,
-            finite,
-        )
+        return replace(self, limits=finite)
 
 
 def drives_of(model: Model) -> tuple[Drive, ...]:

@@ -103,7 +103,7 @@ def independent_parts(*matrices: Array) -> list[list[int]]:
 
     Branches of a robot that touch nothing are parts of their own: their equations hold their own
     efforts alone. Unknowns that no row contains, such as the forces of a contact that does not
-    touch, are parts too: nothing determines them, and they are zero (the source says that their
+    touch, are parts too: nothing determines them, and they are zero (the source states that their
     equations make them so).
 
     Args:

@@ -18,7 +18,7 @@ columns are zero, and their forces become zero by the objective.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from tiburon.model.closure import LoopClosure
 from tiburon.model.joint_constraints import Offset
 from tiburon.spatial import Scalar, Scalars, Vec3
 from tiburon.spatial.vec3 import cross, scale
+from tiburon.trace.array import as_traced
 
 FORCE, MOMENT = "force", "moment"
 """What a component of x is."""
@@ -220,6 +221,61 @@ class Problem(NamedTuple):
         return {k: -x for k, x in self.row(index).items()}, self.needed[index]
 
 
+class QuadraticProgram(NamedTuple):
+    """A load-sharing problem as a quadratic program; floats or traced values."""
+
+    W: list[dict[int, Scalar]]
+    """Quadratic term by rows, without structural zeros."""
+
+    c: list[Scalar]
+    """Linear term."""
+
+    A1: list[ContactRow]
+    """Equations, one row per velocity variable that nothing drives."""
+
+    b1: list[Scalar]
+
+    A2: list[ContactRow]
+    """Limits A2 x >= b2, in the order of `row_names`."""
+
+    b2: list[Scalar]
+
+    cones: list[tuple[int, int, int]]
+    """Two tangents and the normal of each friction cone."""
+
+    mu: list[Scalar]
+    """Coefficients of the cones."""
+
+    pyramids: "Pyramids | None" = None
+    """Which of the limits are sides of pyramids: the solver finds these itself."""
+
+
+class Pyramids(NamedTuple):
+    """Friction pyramids among the limits."""
+
+    first: int
+    """Place of the first side among the limits."""
+
+    sides: int
+    """Sides of each."""
+
+    places: list[tuple[int, int, int]]
+    """Two tangents and the normal of each."""
+
+    mu: list[Scalar]
+    """Coefficient of each, less that of the cone if it is inscribed."""
+
+    @property
+    def total(self) -> int:
+        """Number of all sides."""
+        return self.sides * len(self.places)
+
+
+def dense(rows: Sequence[ContactRow], n: int) -> Any:
+    """Return sparse rows as a matrix with n columns."""
+    return as_traced([[row.get(j, 0.0) for j in range(n)] for row in rows])
+
+
 def layout_of(
     model: Model,
     candidates: Sequence[Candidate],
@@ -350,7 +406,7 @@ def problem_of(
             start += len(constraint_kinds(loop))
             grip = by_loop.get(group.name)
             if grip is not None:
-                own[:3] = [_combined(own[:3], axis) for axis in grip.basis]
+                own[:3] = [combined(own[:3], axis) for axis in grip.basis]
             columns += own
             wrenches += [[] for _ in own]
     for drive in drives:
@@ -404,7 +460,7 @@ def _contact_wrenches(
     ]
 
 
-def _combined(rows: Sequence[ContactRow], axis: Sequence[float]) -> ContactRow:
+def combined(rows: Sequence[ContactRow], axis: Sequence[float]) -> ContactRow:
     """Return a sum of rows, with factors."""
     found: ContactRow = {}
     for row, factor in zip(rows, axis, strict=True):

@@ -1,32 +1,33 @@
-"""Loads that cannot be shared: what is given up, level by level.
+"""Infeasible load-sharing problems: constraints are violated level by level.
 
-Constraints come in levels. Those of no level hold. Of the others the last level is the most
-important one: its violation is made least first, in the sum of squares; with that fixed, the level
-before it, and so on. What forces remain open minimize the objective (lexicographic least squares).
+Constraints have levels. Those of no level hold. Of the others the last level has the highest
+priority: the sum of squares of its violations is minimized first; with that fixed, the level before
+it, and so on. Forces that no level determines minimize the objective (lexicographic least squares).
 
 Symbols:
     s       violations of a level, with weights D: missing generalized forces, exceeded limits
     x       forces
-    w       sizes of friction cones, |x_t| <= w with w = mu x_n, larger where they do not bound
+    w       sizes of friction cones, |x_t| <= w with w = mu x_n, larger where they are not in use
     y, z    multipliers of rows, and forces of cones in the optimality conditions of a level
     h       diagonal elements of the level's Hessian over x; where one x is meant, the largest
 
-A level leaves forces open, and a quadratic program needs a definite objective. Proximal steps,
+A level need not determine all forces, and a quadratic program needs a definite objective. Proximal
+steps,
 
     minimize s^T D s / 2 + (x - x_k)^T E (x - x_k) / 2,     E = eps diag(h),   eps small,
 
 converge to an optimum of the level itself, by a factor of about eps each (Rockafellar 1976,
-SIAM Journal on Control and Optimization 14). After the first, which finds the active cones, these
-are planes that touch them in the direction u of the force, with the curvature of the cone,
+SIAM Journal on Control and Optimization 14). The first finds the active cones. The next replace
+these by tangent planes in the direction u of the force, with the curvature of the cone,
 
     mu x_n - u . x_t >= 0,     |z| / |x_t| (tau . x_t)^2 / 2 added to the objective,
 
-as in Newton's method; u is that of z, which the violations determine well, where those of forces
-may be open.
+as in Newton's method; u is that of z, which the violations determine well even where they do not
+determine the forces.
 
-All optima of a level have the same violations, and satisfy the rows with y > 0 as equations;
-forces of a cone with z != 0 lie on the ray of the cone that is orthogonal to z, or vanish if z is
-inside of the dual cone. Later levels therefore get equations: the curved boundary of a cone, along
+All optima of a level have the same violations, and satisfy the rows with y > 0 as equations; the
+force of a cone with z != 0 lies on the ray of the cone that is orthogonal to z, or vanishes if z is
+inside the dual cone. Later levels therefore get equations: the curved boundary of a cone, along
 which violations change by the square of a distance, never enters their solutions.
 """
 
@@ -35,7 +36,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.contact.rows import ContactRow
+from tiburon.contact.rows import ContactRow, along
+from tiburon.load_sharing.problem import QuadraticProgram, dense
 from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.quadratic import OPTIMAL, QPSolution, solve_qp
@@ -60,10 +62,10 @@ MIN_TANGENTIAL_FORCE = 1e-3
 """Lower bound of the tangential force in curvatures, relative to the largest force."""
 
 UNBOUNDED_CONE_SIZE = 1e3
-"""Size of cones that do not bound, relative to the largest force."""
+"""Size of cones that are not in use, relative to the largest force."""
 
 LEVEL_SLACK = 1e-9
-"""Room for rounding of limits after a level, relative to the largest force."""
+"""Allowance for rounding in limits after a level, relative to the largest force."""
 
 ACTIVE_MULTIPLIER = 1e-9
 """Multiplier relative to that of the whole load above which a constraint is active in all optima of
@@ -80,7 +82,7 @@ APEX_SPREAD = 0.999
 """Length of a sum of unit vectors relative to their number, below which a cone is at its apex."""
 
 MIN_HESSIAN = 1e-12
-"""Diagonal element of a Hessian relative to the largest, below which a level feels no force."""
+"""Diagonal element of a Hessian relative to the largest, below which it counts as zero."""
 
 MIN_DIVISOR = 1e-300
 
@@ -92,30 +94,15 @@ class Level(NamedTuple):
     """Constraints that are violated together."""
 
     equations: tuple[int, ...]
-    """Equations."""
-
     limits: tuple[int, ...]
     """Inequalities, then cones, in one count."""
 
-    along: bool = False
+    proportional: bool = False
     """Whether all equations are violated in proportion to their right-hand sides."""
 
 
-class Stated(NamedTuple):
-    """Constraints and objective of a load-sharing problem; floats or traced values."""
-
-    W: Sequence[ContactRow]
-    c: Scalars
-    A1: Sequence[ContactRow]
-    b1: Scalars
-    A2: Sequence[ContactRow]
-    b2: Scalars
-    cones: Sequence[tuple[int, int, int]]
-    mu: Scalars
-
-
 class _Face(NamedTuple):
-    """What holds for all optima of the levels so far, as values for the next one."""
+    """Conditions that all optima of the levels so far satisfy, as values for the next level."""
 
     b1: list[Scalar]
     """Right-hand sides of the equations."""
@@ -139,17 +126,17 @@ class _Face(NamedTuple):
     """Directions of the rays."""
 
 
-class _Bent(NamedTuple):
-    """Planes that stand for active cones in a step."""
+class _TangentPlanes(NamedTuple):
+    """Tangent planes that replace active cones in a step."""
 
     on: list[Scalar]
-    """1 for each cone that a plane stands for."""
+    """1 for each cone that a plane replaces."""
 
     u: list[list[Scalar]]
-    """Directions in which planes touch."""
+    """Directions of tangency."""
 
     curvatures: list[Scalar]
-    """Added to the objective, across u."""
+    """Curvatures added to the objective, orthogonal to u."""
 
 
 class _Optimum(NamedTuple):
@@ -178,7 +165,7 @@ class _Optimum(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Places of the variables of all stages."""
+    """Indices of the variables of all stages."""
 
     forces: int
     """Number of forces."""
@@ -192,19 +179,19 @@ class _Place(NamedTuple):
     limits: dict[int, int]
     """Place of the violation, by inequality and cone in one count."""
 
-    along: int | None
+    common: int | None
     """Place of the common violation of all equations."""
 
     total: int
 
 
 def relaxed(
-    stated: Stated, levels: Sequence[Level], masses: Scalars, prefer: Scalars
+    program: QuadraticProgram, levels: Sequence[Level], masses: Scalars, prefer: Scalars
 ) -> QPSolution:
     """Return the forces that violate as little as possible, level by level.
 
     Args:
-        stated: The problem.
+        program: The problem; its pyramids count as limits.
         levels: What may be violated; the first level most.
         masses: Apparent mass of each equation: squares of what they lack count by its inverse.
         prefer: Multipliers of a similar problem, as for `solve_qp`.
@@ -213,22 +200,22 @@ def relaxed(
         The solution, with the status `RELAXED`, or that of the first stage without solution.
         Multipliers are sums over all levels, divided by h, and the objective.
     """
-    return _Relaxation(stated, levels, masses, prefer).solution()
+    return _Relaxation(program, levels, masses, prefer).solution()
 
 
 class _Relaxation:
     """A problem with levels, and its stages: one per level, then the objective."""
 
     def __init__(
-        self, stated: Stated, levels: Sequence[Level], masses: Scalars, prefer: Scalars
+        self, program: QuadraticProgram, levels: Sequence[Level], masses: Scalars, prefer: Scalars
     ) -> None:
-        self.of, self.levels, self.prefer = stated, levels, prefer
-        self.rows = len(stated.A2)
-        self.place = _places(stated, levels)
+        self.of, self.levels, self.prefer = program, levels, prefer
+        self.rows = len(program.A2)
+        self.place = _places(program, levels)
         self.D = self._weights(masses)
         self.level_of: dict[tuple[str, int], int] = {}
         for number, level in enumerate(levels):
-            equations = range(len(stated.b1)) if level.along else level.equations
+            equations = range(len(program.b1)) if level.proportional else level.equations
             self.level_of |= {("equation", k): number for k in equations}
             self.level_of |= {("limit", k): number for k in level.limits}
 
@@ -244,21 +231,21 @@ class _Relaxation:
             if k < self.rows:
                 square = _sum([x * x for x in of.A2[k].values()])
                 found[at] = np.where(square > 0.0, 1.0 / np.maximum(square, MIN_DIVISOR), 1.0)
-        if place.along is not None:
+        if place.common is not None:
             square = _sum([w * b * b for w, b in zip(self.inverse_masses, of.b1, strict=True)])
-            found[place.along] = np.where(square > 0.0, square, 1.0)
+            found[place.common] = np.where(square > 0.0, square, 1.0)
         return found
 
     def _curvatures(self, level: Level) -> tuple[Scalar, list[Scalar]]:
         """Return the largest diagonal element of a level's Hessian, and that of each force.
 
-        Forces that the level does not feel get the largest one.
+        Forces on which the level does not depend get the largest one.
         """
         of, place = self.of, self.place
         sums: dict[int, Scalar] = {}
         rows = [
             (self.inverse_masses[k], of.A1[k])
-            for k in (range(len(of.b1)) if level.along else level.equations)
+            for k in (range(len(of.b1)) if level.proportional else level.equations)
         ]
         for k in level.limits:
             if k < self.rows:
@@ -304,12 +291,12 @@ class _Relaxation:
             if number >= 0:
                 h, each = self._curvatures(self.levels[number])
             on_level = number >= 0
-            bent = _Bent([0.0] * count, [[0.0, 0.0] for _ in of.cones], [0.0] * count)
+            tangent = _TangentPlanes([0.0] * count, [[0.0, 0.0] for _ in of.cones], [0.0] * count)
             for k in range(1 + STEPS if on_level else 1):
                 eps = [(LATER_PROXIMAL if k else FIRST_PROXIMAL) * x for x in each]
                 switches = self._switches(number)
                 tried = stage(
-                    0.0 if on_level else 1.0, eps, x, *switches, tuple(face), tuple(bent), prefer
+                    0.0 if on_level else 1.0, eps, x, *switches, tuple(face), tuple(tangent), prefer
                 )
                 if k:
                     # rounding may contradict a later step: the one before it counts
@@ -322,8 +309,8 @@ class _Relaxation:
                 iterations, active = iterations + found[5], found[6]
                 prefer = [np.where(y > 0.0, 1.0, 0.0) for y in found[2]] + [0.0] * count
                 if on_level:
-                    optimum = self._optimum(number, h, eps, before, found, face, bent)
-                    bent = self._bent(h, optimum, face)
+                    optimum = self._optimum(number, h, eps, before, found, face, tangent)
+                    tangent = _tangent_planes(optimum)
             pressed = [a + b for a, b in zip(found[3], found[7], strict=True)]
             y = [v / h for part in (found[1], found[2], pressed) for v in part]
             total = y if total is None else [a + b for a, b in zip(total, y, strict=True)]
@@ -378,8 +365,8 @@ class _Relaxation:
             found = {i: held[k] * x for i, x in row.items()}
             if k in place.equations:
                 found[place.equations[k]] = open_[k]
-            if place.along is not None:
-                found[place.along] = open_[k] * of.b1[k]
+            if place.common is not None:
+                found[place.common] = open_[k] * of.b1[k]
             rows.append(found)
             right.append(held[k] * b)
         for k, at in enumerate(place.sizes):
@@ -404,7 +391,7 @@ class _Relaxation:
     ) -> tuple[Any, ...]:
         """Solve one stage: a proximal step of a level, or the objective where `final` is 1."""
         of, place = self.of, self.place
-        face, bent = _Face(*given), _Bent(*planes)
+        face, tangent = _Face(*given), _TangentPlanes(*planes)
         near = [(1.0 - final) * x for x in eps]
         W: list[ContactRow] = [{} for _ in range(place.total)]
         c: list[Scalar] = [0.0] * place.total
@@ -412,9 +399,9 @@ class _Relaxation:
             W[i] = {j: final * x for j, x in of.W[i].items()}
             W[i][i] = W[i].get(i, 0.0) + near[i]
             c[i] = final * of.c[i] - near[i] * center[i]
-        # planes and rays stand for cones
+        # planes and rays replace cones
         far = UNBOUNDED_CONE_SIZE * self._largest(center)
-        lifts = [far * np.maximum(a, b) for a, b in zip(face.rays, bent.on, strict=True)]
+        lifts = [far * np.maximum(a, b) for a, b in zip(face.rays, tangent.on, strict=True)]
         for k, at in enumerate(place.sizes):
             # equations determine them
             W[at] = {at: near[of.cones[k][2]] + final * DETERMINED_WEIGHT * of.W[0][0]}
@@ -427,7 +414,7 @@ class _Relaxation:
         A2: list[ContactRow] = []
         b2: list[Scalar] = []
         for k, (row, b) in enumerate(zip(of.A2, face.b2, strict=True)):
-            # what is an equation, or does not take part, is not an inequality
+            # rows that are equations, or do not take part, are not inequalities
             on = held[m + k] * (1.0 - face.rows[k])
             own = {i: on * x for i, x in row.items()}
             if k in place.limits:
@@ -435,23 +422,23 @@ class _Relaxation:
             A2.append(own)
             b2.append(on * b)
         for k, (i, j, normal) in enumerate(of.cones):
-            on, (a, b), bend = bent.on[k], bent.u[k], bent.curvatures[k]
+            on, (a, b), curvature = tangent.on[k], tangent.u[k], tangent.curvatures[k]
             plane = {i: -on * a, j: -on * b, normal: on * of.mu[k]}
             if self.rows + k in place.limits:
                 plane[place.limits[self.rows + k]] = on * open_[m + self.rows + k]
             A2.append(plane)
             b2.append(-on * face.exceeded[k])
             for first, second, x in ((i, i, b * b), (i, j, -a * b), (j, i, -a * b), (j, j, a * a)):
-                W[first][second] = W[first].get(second, 0.0) + bend * x
-        if place.along is not None:
-            A2 += [{place.along: 1.0}, {place.along: -1.0}]
+                W[first][second] = W[first].get(second, 0.0) + curvature * x
+        if place.common is not None:
+            A2 += [{place.common: 1.0}, {place.common: -1.0}]
             b2 += [0.0, -1.0]
         found = solve_qp(
-            _matrix(W, place.total),
+            dense(W, place.total),
             as_traced(c),
-            _matrix(A1, place.total) if A1 else None,
+            dense(A1, place.total) if A1 else None,
             as_traced(b1) if A1 else None,
-            _matrix(A2, place.total) if A2 else None,
+            dense(A2, place.total) if A2 else None,
             as_traced(b2) if A2 else None,
             cones=[(i, j, at) for (i, j, _), at in zip(of.cones, place.sizes, strict=True)],
             mu=[1.0] * len(of.cones),
@@ -478,7 +465,7 @@ class _Relaxation:
         center: Scalars,
         found: Sequence[Any],
         face: _Face,
-        bent: _Bent,
+        tangent: _TangentPlanes,
     ) -> _Optimum:
         """Return the forces of the cones at the optimum of a step, and which are active."""
         of = self.of
@@ -521,14 +508,6 @@ class _Relaxation:
         pressures = [a + b for a, b in zip(yc, found[7], strict=True)]
         return _Optimum(x, active, directions, sizes, forces, pressures, largest)
 
-    def _bent(self, h: Scalar, at: _Optimum, face: _Face) -> _Bent:
-        """Return planes and curvatures of the active cones for the next step of a level."""
-        curvatures = [
-            on * size / np.maximum(force, MIN_TANGENTIAL_FORCE * at.largest + MIN_DIVISOR)
-            for on, size, force in zip(at.active, at.sizes, at.forces, strict=True)
-        ]
-        return _Bent(at.active, at.u, curvatures)
-
     def _largest(self, x: Scalars) -> Scalar:
         """Return the largest force."""
         largest: Scalar = 0.0
@@ -539,7 +518,7 @@ class _Relaxation:
     def _next_face(
         self, number: int, h: Scalar, at: _Optimum, found: Sequence[Any], face: _Face
     ) -> tuple[_Face, list[Scalar]]:
-        """Return what a level leaves to the following stages, and an optimum that satisfies it."""
+        """Return the conditions of the following stages, and an optimum that satisfies them."""
         of, place = self.of, self.place
         x, y2 = list(at.x), found[2]
         held, _ = self._switches(number)
@@ -571,33 +550,42 @@ class _Relaxation:
                 x[cone[i]] = np.where(rays[k] > 0.5, on_ray, x[cone[i]])
         # right-hand sides that this optimum satisfies to rounding
         b1 = [
-            _along(row, x) if taking else b
+            along(row, x) if taking else b
             for row, b, taking in zip(of.A1, face.b1, held, strict=False)
         ]
         b2 = []
         for k, row in enumerate(of.A2):
-            here = _along(row, x)
+            here = along(row, x)
             room = LEVEL_SLACK * lengths[k] * at.largest
             kept = np.where(rows[k] > 0.5, here, np.minimum(face.b2[k], here - room))
             b2.append(kept if held[m + k] else face.b2[k])
         return _Face(b1, b2, exceeded, rows, rays, apexes, u), x
 
 
-def _places(stated: Stated, levels: Sequence[Level]) -> _Place:
+def _tangent_planes(at: _Optimum) -> _TangentPlanes:
+    """Return planes and curvatures of the active cones for the next step of a level."""
+    curvatures = [
+        on * size / np.maximum(force, MIN_TANGENTIAL_FORCE * at.largest + MIN_DIVISOR)
+        for on, size, force in zip(at.active, at.sizes, at.forces, strict=True)
+    ]
+    return _TangentPlanes(at.active, at.u, curvatures)
+
+
+def _places(program: QuadraticProgram, levels: Sequence[Level]) -> _Place:
     """Return the places of the variables: forces, sizes of cones, violations."""
-    forces = len(stated.c)
+    forces = len(program.c)
     limits = sorted(k for level in levels for k in level.limits)
     equations = sorted(k for level in levels for k in level.equations)
-    at = forces + len(stated.cones)
+    at = forces + len(program.cones)
     sizes = list(range(forces, at))
     by_equation = {k: at + i for i, k in enumerate(equations)}
     at += len(equations)
     by_limit = {k: at + i for i, k in enumerate(limits)}
     at += len(limits)
-    along = None
-    if any(level.along for level in levels):
-        along, at = at, at + 1
-    return _Place(forces, sizes, by_equation, by_limit, along, at)
+    common = None
+    if any(level.proportional for level in levels):
+        common, at = at, at + 1
+    return _Place(forces, sizes, by_equation, by_limit, common, at)
 
 
 def _chosen(condition: Any, new: Any, old: Any) -> Any:
@@ -612,11 +600,3 @@ def _sum(values: Scalars) -> Scalar:
     for value in values:
         total = total + value
     return total
-
-
-def _along(row: ContactRow, x: Scalars) -> Scalar:
-    return _sum([entry * x[i] for i, entry in row.items()])
-
-
-def _matrix(rows: Sequence[ContactRow], n: int) -> Any:
-    return as_traced([[row.get(j, 0.0) for j in range(n)] for row in rows])

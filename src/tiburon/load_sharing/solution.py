@@ -10,15 +10,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.contact.rows import ContactRow, in_world
+from tiburon.contact.rows import ContactRow, along, in_world
 from tiburon.load_sharing.limits.contact import FrictionCone, FrictionPyramid
 from tiburon.load_sharing.limits.limit import Limit, RunTime
 from tiburon.load_sharing.limits.step import StepLimit
 from tiburon.load_sharing.limits.torque import TorqueLimit
 from tiburon.load_sharing.objectives.objective import Objective, Square
 from tiburon.load_sharing.objectives.torque_norm import TorqueNorm
-from tiburon.load_sharing.problem import Layout, Problem
-from tiburon.load_sharing.relaxation import DIRECTION, MOTION, Level, Stated, relaxed
+from tiburon.load_sharing.problem import (
+    Layout,
+    Problem,
+    Pyramids,
+    QuadraticProgram,
+    dense,
+)
+from tiburon.load_sharing.relaxation import DIRECTION, MOTION, Level, relaxed
 from tiburon.model import Model
 from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced
@@ -152,56 +158,6 @@ def torque_bounds(
     return []
 
 
-class QuadraticProgram(NamedTuple):
-    """A load-sharing problem as a quadratic program; floats or traced values."""
-
-    W: list[dict[int, Scalar]]
-    """Quadratic term by rows, without structural zeros."""
-
-    c: list[Scalar]
-    """Linear term."""
-
-    A1: list[ContactRow]
-    """Equations, one row per velocity variable that nothing drives."""
-
-    b1: list[Scalar]
-
-    A2: list[ContactRow]
-    """Limits A2 x >= b2, in the order of `row_names`."""
-
-    b2: list[Scalar]
-
-    cones: list[tuple[int, int, int]]
-    """Two tangents and the normal of each friction cone."""
-
-    mu: list[Scalar]
-    """Coefficients of the cones."""
-
-    pyramids: "Pyramids | None" = None
-    """Which of the limits are sides of pyramids: the solver finds these itself."""
-
-
-class Pyramids(NamedTuple):
-    """Friction pyramids among the limits."""
-
-    first: int
-    """Place of the first side among the limits."""
-
-    sides: int
-    """Sides of each."""
-
-    places: list[tuple[int, int, int]]
-    """Two tangents and the normal of each."""
-
-    mu: list[Scalar]
-    """Coefficient of each, less that of the cone if it is inscribed."""
-
-    @property
-    def total(self) -> int:
-        """Number of all sides."""
-        return self.sides * len(self.places)
-
-
 def program_of(
     problem: Problem,
     objective: Objective,
@@ -281,11 +237,11 @@ def matrices(program: QuadraticProgram) -> dict[str, Any]:
     """Return a quadratic program as dense arrays, by name."""
     n = len(program.c)
     return {
-        "W": _matrix(program.W, n),
+        "W": dense(program.W, n),
         "c": as_traced(program.c),
-        "A1": _matrix(program.A1 or [{}], n),
+        "A1": dense(program.A1 or [{}], n),
         "b1": as_traced(program.b1 or [0.0]),
-        "A2": _matrix(program.A2 or [{}], n),
+        "A2": dense(program.A2 or [{}], n),
         "b2": as_traced(program.b2 or [0.0]),
         "mu": as_traced(program.mu or [0.0]),
     }
@@ -313,13 +269,13 @@ def shared(
     else:
         found = _solved(problem, program, prefer)
     shortfall = [
-        b - _along(row, list(found.x)) for row, b in zip(program.A1, program.b1, strict=True)
+        b - along(row, list(found.x)) for row, b in zip(program.A1, program.b1, strict=True)
     ]
     x = list(found.x)
     tau: list[Scalar] = [0.0] * len(problem.needed)
     for index in layout.driven:
         row, offset = problem.torque(index)
-        tau[index] = offset + _along(row, x)
+        tau[index] = offset + along(row, x)
     forces = [
         in_world(point, [-y for y in x[group.first : group.first + 3]])
         for point, group in zip(problem.points, layout.groups, strict=False)
@@ -354,7 +310,7 @@ def _slacks(program: QuadraticProgram, x: Scalars) -> list[Scalar]:
 
     Sides of pyramids that the solver finds itself are left out: forces determine them.
     """
-    found = [_along(row, x) - b for row, b in zip(program.A2, program.b2, strict=True)]
+    found = [along(row, x) - b for row, b in zip(program.A2, program.b2, strict=True)]
     if program.pyramids is not None:
         del found[program.pyramids.first : program.pyramids.first + program.pyramids.total]
     for (i, j, normal), mu in zip(program.cones, program.mu, strict=True):
@@ -375,11 +331,11 @@ def _solved(problem: Problem, program: QuadraticProgram, prefer: Scalars) -> QPS
         del A2[own], b2[own]
         cones, mu = pyramids.places, pyramids.mu
     found = solve_qp(
-        _matrix(program.W, n),
+        dense(program.W, n),
         as_traced(program.c),
-        _matrix(program.A1, n) if program.A1 else None,
+        dense(program.A1, n) if program.A1 else None,
         as_traced(program.b1) if program.A1 else None,
-        _matrix(A2, n) if A2 else None,
+        dense(A2, n) if A2 else None,
         as_traced(b2) if A2 else None,
         cones=cones,
         mu=as_traced(mu) if cones else (),
@@ -407,8 +363,7 @@ def _relaxed(
     levels = levels_of(problem.model, problem.layout, limits)
 
     def nearest() -> QPSolution:
-        stated = Stated(*program[:8])
-        solution = relaxed(stated, levels, problem.masses, prefer)
+        solution = relaxed(program, levels, problem.masses, prefer)
         # where what must hold contradicts itself, the Farkas vector of the whole problem stays
         none = (solution.status > OPTIMAL) & (solution.status < NOT_CONVEX)
         parts = zip(found, solution, strict=True)
@@ -460,14 +415,3 @@ def _add(
     for j, x in row.items():
         W[i][j] = W[i].get(j, 0.0) + weight * x
     c[i] = c[i] + weight * linear
-
-
-def _along(row: ContactRow, x: Scalars) -> Scalar:
-    total: Scalar = 0.0
-    for i, entry in row.items():
-        total = total + entry * x[i]
-    return total
-
-
-def _matrix(rows: Sequence[dict[int, Scalar]], n: int) -> Any:
-    return as_traced([[row.get(j, 0.0) for j in range(n)] for row in rows])

@@ -30,9 +30,15 @@ from tiburon.algorithms.tape_calls import JointVector
 from tiburon.contact.candidates import Candidate
 from tiburon.contact.complementarity import contact_accelerations
 from tiburon.contact.rows import ContactRow, PointRows, along, contact_rows, in_frame
-from tiburon.load_sharing.problem import FORCE, Group, Layout, Problem, constraint_kinds
+from tiburon.load_sharing.problem import (
+    FORCE,
+    Group,
+    Layout,
+    Problem,
+    QuadraticProgram,
+    constraint_kinds,
+)
 from tiburon.load_sharing.sites import SITE_VALUES, ContactSite, site_rows
-from tiburon.load_sharing.solution import QuadraticProgram
 from tiburon.loops.constraints import constraints
 from tiburon.model import Plan
 from tiburon.model.body import ContactPoint

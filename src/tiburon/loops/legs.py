@@ -44,10 +44,10 @@ MIN_SAMPLES = 3
 
 
 class Leg(NamedTuple):
-    """A path of joints from the base to the platform; or what hangs on the platform, without."""
+    """A path of joints from the base to the platform; or bodies that the platform carries."""
 
     name: str
-    """Name of its joint at the base; "platform" for what hangs on the platform."""
+    """Name of its joint at the base; "platform" for bodies that it carries."""
 
     joints: tuple[str, ...]
     """Its joints and the loop that cuts it, from the base to the platform."""
@@ -86,7 +86,7 @@ class PlatformOnLegs(NamedTuple):
     """Plan body of the platform."""
 
     legs: tuple[Leg, ...]
-    """The legs; what hangs on the platform or on the base comes last, if there is any."""
+    """The legs; branches on the platform or on the base come last, if there are any."""
 
     carrier: tuple[int, ...]
     """Velocity variables of a free joint that carries the platform; empty if it hangs on a leg."""

@@ -211,7 +211,7 @@ def _computed(
     """Call a function of a part, only if this process computes it; zeros otherwise."""
     if exchange is None:
         return call(*arguments)
-    # this call is never executed: it tells the structure of the result
+    # this call is never executed: it gives the structure of the result
     leaves, structure = flatten(call(*arguments))
     traced = [k for k, leaf in enumerate(leaves) if isinstance(leaf, Value)]
 

@@ -303,7 +303,7 @@ def _ends(plan: Plan, loop: LoopClosure) -> tuple[int, int]:
 
 
 def _cut(model: Model, references: tuple[int, ...]) -> _Cut:
-    """Remove reference members, and find out what hangs together without them."""
+    """Remove reference members, and return the connected components of what remains."""
     plan = model.plan
     center = frozenset().union(*(ancestors(plan, body) for body in references))
     above = {k for body in plan.bodies if body.index in center for k in range(*_range(body.v))}

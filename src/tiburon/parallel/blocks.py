@@ -348,8 +348,8 @@ class _Given:
             PartnerError: If one was not.
         """
         tasks = self.tasks
-        told = (tasks.block, tasks.chains, tasks.points, tasks.redundant, self.dt, self.blocks)
-        digest = hashlib.blake2b(repr(told).encode(), digest_size=16)
+        settings = (tasks.block, tasks.chains, tasks.points, tasks.redundant, self.dt, self.blocks)
+        digest = hashlib.blake2b(repr(settings).encode(), digest_size=16)
         for array in (self.q, self.v, self.force(0.0)):
             digest.update(np.ascontiguousarray(array).tobytes())
         found = everyone.agree(digest.hexdigest())
@@ -440,8 +440,8 @@ class _Task:
         found = self._rows(self._time, np.hstack([q, v, a]))
         # the event that ends the block
         first = [1] + [0] * (self._time.size - 1)
-        told = self._gathered(self._time, np.full(first[self._time.rank], float(number)), first)
-        assert self._time.size == 1 or told[0] == number, "tasks are in different blocks"
+        numbers = self._gathered(self._time, np.full(first[self._time.rank], float(number)), first)
+        assert self._time.size == 1 or numbers[0] == number, "tasks are in different blocks"
         return [_Point(*np.split(row, [nq, nq + nv])) for row in found]
 
     def _together(self, passed: Sequence[_Point]) -> BlockRun:

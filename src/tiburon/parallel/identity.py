@@ -31,7 +31,7 @@ NUMERICAL_ROOMS = (
 )
 """Rooms of the package whose files decide numbers."""
 
-WORDS = {
+ENTRY_NAMES = {
     "tiburon": "tiburon",
     "kernels": "kernel sources",
     "python": "Python",
@@ -64,7 +64,7 @@ def identity() -> Identity:
 def differences(expected: Mapping[str, Any], found: Mapping[str, Any]) -> str:
     """Return where two identities differ, as text; empty where they agree."""
     return ", ".join(
-        f"{WORDS.get(name, name)} {_said(found.get(name))} instead of {_said(value)}"
+        f"{ENTRY_NAMES.get(name, name)} {_said(found.get(name))} instead of {_said(value)}"
         for name, value in expected.items()
         if found.get(name) != value
     )

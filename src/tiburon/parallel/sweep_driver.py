@@ -169,7 +169,7 @@ class _Driver:
     # -- cases that crash --------------------------------------------------------------------------
 
     def _isolate(self, task: Task) -> None:
-        """Go on with a task whose attempts ended with their workers."""
+        """Retry a task whose attempts ended with their workers."""
         first, stop = self.store.block_range(task.block)
         isolation = self.isolations.get(task.block)
         if isolation is None:

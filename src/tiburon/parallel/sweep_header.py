@@ -167,7 +167,7 @@ class SweepHeader(NamedTuple):
     """Versions that the sweep was begun with."""
 
     def compared(self) -> dict[str, Any]:
-        """Return what must be equal to go on with a sweep, by name, as plain data."""
+        """Return what must be equal to resume a sweep, by name, as plain data."""
         return {
             "model": encode(self.model) if is_data(self.model) and self.model else self.robot,
             "duration": self.duration,

@@ -53,10 +53,10 @@ def _operation_counts() -> Iterator[CellTable]:
         plain = table.unit != "operations"
         cells = []
         for row in table.rows:
-            said, ours = (
+            published, ours = (
                 str(cost.multiplications if plain else cost) for cost in (row.published, row.ours)
             )
-            cells.append(claim(f"{table.label} {row.label}", said, ours, row.excess <= 0))
+            cells.append(claim(f"{table.label} {row.label}", published, ours, row.excess <= 0))
         yield CellTable(table.source, table.title, tuple(cells), ("agrees: ours is not above",))
     yield CellTable(
         "Featherstone 1987, section 8.4",
@@ -88,14 +88,14 @@ def _vehicle_paper() -> Iterator[CellTable]:
     cells = [
         number(
             f"operations under water above those of {what} [%]",
-            said,
+            published,
             increase(printed, over),
             0.05,
             DERIVED,
             corrected=right,
             reason=f"the totals of table II differ by {right} %",
         )
-        for what, over, said, right in (
+        for what, over, published, right in (
             ("a mobile base", 1, 75.0, 78.8),
             ("a fixed base", 0, 115.0, 116.9),
         )
@@ -135,13 +135,13 @@ def _iterations() -> Iterator[Cell]:
     from tiburon.functions.dynamics import forward_dynamics
     from tiburon.model import Water
 
-    for name, what, said in (
+    for name, what, published in (
         ("tiburon_titan", "vehicle with an arm of six joints", "0.68 to 0.73"),
         ("aquarobot", "walker on six legs of four joints", "2.5 to 2.8"),
     ):
         robot = load(name)
         time = _time_of(compiled(forward_dynamics, robot, fluid=Water()), robot)
-        yield measured(f"{what} [ms]", said, f"{1e3 * time:.3g}")
+        yield measured(f"{what} [ms]", published, f"{1e3 * time:.3g}")
 
 
 def _run_times() -> Iterator[Cell]:
@@ -158,15 +158,15 @@ def _run_times() -> Iterator[Cell]:
     for model, fluid in ((fixed, None), (rov, None), (rov, Water())):
         kernel = compiled(forward_dynamics, model, fluid=fluid)
         times.append(_time_of(kernel, model))
-    for what, said, ours in (
+    for what, published, ours in (
         ("mobile base", 0.38 / 0.30, times[1] / times[0]),
         ("under water", 0.52 / 0.30, times[2] / times[0]),
     ):
-        yield timing(f"{what}, relative to a fixed base", said, ours)
-    for what, said, ours in zip(
+        yield timing(f"{what}, relative to a fixed base", published, ours)
+    for what, published, ours in zip(
         ("fixed base", "mobile base", "under water"), (0.30, 0.38, 0.52), times, strict=True
     ):
-        yield measured(f"{what} [us]", f"{1e3 * said:.0f}", f"{1e6 * ours:.2f}")
+        yield measured(f"{what} [us]", f"{1e3 * published:.0f}", f"{1e6 * ours:.2f}")
 
 
 def _time_of(kernel: Callable[..., Any], model: Any) -> float:

@@ -67,7 +67,7 @@ def figures() -> tuple[PageFigure, ...]:
         PageFigure(
             "Penalty formulation, equal steps (Figs. 4.5 and 4.6)",
             "Errors of the first actuated angle. Curves that end early have diverged. The size "
-            "of the errors says nothing about the method: the motion is unstable.",
+            "of the errors does not characterize the method: the motion is unstable.",
             _penalty_errors(),
         ),
         PageFigure(

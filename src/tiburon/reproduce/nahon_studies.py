@@ -1,8 +1,8 @@
 """Beyond Nahon 1991: what its conclusions leave to later work, a small study each (S1-S3).
 
-S1: a beam on three supports loads them as elasticity says where bending energy is the objective.
-S2: flexible links of arms take away redundancy: deflections determine the forces.
-S3: a motor more saves efforts, and its weight costs some: the mass at which it is worth nothing.
+S1: with bending energy as the objective, a beam loads three supports as elasticity predicts.
+S2: flexible links of arms remove redundancy: deflections determine the forces.
+S3: an additional motor reduces efforts, its weight increases them: the mass at which both balance.
 """
 
 from collections.abc import Callable, Sequence

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tiburon.errors import DomainError, UnknownNameError, shown
-from tiburon.load_sharing.limits.limit import Limit, LimitRow, RunTime
+from tiburon.load_sharing.limits.limit import Limit, LimitRow, RangeLimit, RunTime
 from tiburon.load_sharing.problem import Group, Layout, Problem
 from tiburon.model import Model
 from tiburon.record import record
@@ -114,7 +114,7 @@ class Torsion(Limit):
 
 
 @record
-class NormalForceLimit(Limit):
+class NormalForceLimit(RangeLimit):
     """Normal forces between given ones, while the contact takes part.
 
     Example:
@@ -125,6 +125,8 @@ class NormalForceLimit(Limit):
 
     forces: tuple[tuple[str, float, float], ...]
     """Name of the contact, smallest and largest normal force [N]."""
+
+    of_contacts = True
 
     def __init__(self, forces: object) -> None:
         """Store limits by name.
@@ -152,30 +154,10 @@ class NormalForceLimit(Limit):
             if name not in known:
                 raise UnknownNameError("contact", name, known)
 
-    def names(self, model: Model, layout: Layout) -> tuple[str, ...]:
-        """Return one name per finite limit."""
-        return tuple(
-            f"{name}: {word} normal force"
-            for name, *pair in self.forces
-            for word, x in zip(("least", "largest"), pair, strict=True)
-            if np.isfinite(x)
-        )
-
-    def parameters(self, model: Model, layout: Layout) -> tuple[float, ...]:
-        """Return the finite limits."""
-        return tuple(x for _, *pair in self.forces for x in pair if np.isfinite(x))
-
-    def rows(self, problem: Problem, p: Scalars, now: RunTime) -> list[LimitRow]:
-        """Return f_n >= least and -f_n >= -largest."""
-        places = {group.name: (k, n) for k, group, n in touching_groups(problem.layout)}
-        given = iter(p)
-        found = []
-        for name, *pair in self.forces:
-            k, n = places[name]
-            for sign, x in zip((1.0, -1.0), pair, strict=True):
-                if np.isfinite(x):
-                    found.append(LimitRow({n: sign}, sign * next(given) * problem.touching[k]))
-        return found
+    def ranges(self) -> Iterator[tuple[str, str, tuple[float, float]]]:
+        """Yield the normal force of each contact."""
+        for name, low, high in self.forces:
+            yield name, "normal force", (low, high)
 
 
 def bounds_of(what: str, pair: object) -> tuple[float, float]:

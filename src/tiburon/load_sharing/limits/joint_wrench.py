@@ -86,9 +86,8 @@ class JointWrenchLimit(Limit):
     def rows(self, problem: Problem, p: Scalars, now: RunTime) -> list[LimitRow]:
         """Return w_hat >= -limit and -w_hat >= -limit."""
         (wrench,) = wrench_rows(problem, (self.joint,))
-        found = []
+        found: list[LimitRow] = []
         for k, most in zip(self._finite, p, strict=True):
             row, offset = wrench[k]
-            found.append(LimitRow(row, -most - offset))
-            found.append(LimitRow({i: -x for i, x in row.items()}, offset - most))
+            found += LimitRow.between(row, offset, -most, most)
         return found

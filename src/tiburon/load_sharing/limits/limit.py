@@ -4,7 +4,10 @@ A limit is a record. What code depends on is its form and the layout of the prob
 run-time parameters, so that changing them compiles nothing.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple, Self
+
+import numpy as np
 
 from tiburon.contact.rows import ContactRow
 from tiburon.load_sharing.problem import Before, Layout, Problem
@@ -17,6 +20,13 @@ class LimitRow(NamedTuple):
 
     row: ContactRow
     right: Scalar
+
+    @classmethod
+    def between(
+        cls, row: ContactRow, offset: Scalar, low: Scalar, high: Scalar
+    ) -> tuple["LimitRow", "LimitRow"]:
+        """Return low <= row . x + offset <= high as two rows."""
+        return cls(row, low - offset), cls({i: -x for i, x in row.items()}, offset - high)
 
 
 class RunTime(NamedTuple):
@@ -65,3 +75,44 @@ class Limit:
             now: Data of one call.
         """
         raise TypeError(f"{type(self).__name__} does not define its rows")
+
+
+class RangeLimit(Limit):
+    """Forces of single groups between a smallest and a largest value; infinite for none."""
+
+    __slots__ = ()
+    of_contacts = False
+    """Whether they limit normal forces of contacts, or forces of thrusters and cables."""
+
+    def ranges(self) -> Iterator[tuple[str, str, tuple[float, float]]]:
+        """Yield the name of each group, what its force is, smallest and largest force [N]."""
+        raise TypeError(f"{type(self).__name__} does not define its ranges")
+
+    def names(self, model: Model, layout: Layout) -> tuple[str, ...]:
+        """Return one name per finite limit."""
+        return tuple(
+            f"{name}: {word} {what}"
+            for name, what, pair in self.ranges()
+            for word, x in zip(("least", "largest"), pair, strict=True)
+            if np.isfinite(x)
+        )
+
+    def parameters(self, model: Model, layout: Layout) -> tuple[float, ...]:
+        """Return the finite limits."""
+        return tuple(x for _, _, pair in self.ranges() for x in pair if np.isfinite(x))
+
+    def rows(self, problem: Problem, p: Scalars, now: RunTime) -> list[LimitRow]:
+        """Return f >= least and -f >= -largest; both zero for groups that take no part."""
+        places = {
+            group.name: (k, group.first if group.normal is None else group.normal)
+            for k, group in enumerate(problem.layout.groups)
+            if (group.normal is not None) == self.of_contacts
+        }
+        given = iter(p)
+        found = []
+        for name, _, pair in self.ranges():
+            k, place = places[name]
+            for sign, x in zip((1.0, -1.0), pair, strict=True):
+                if np.isfinite(x):
+                    found.append(LimitRow({place: sign}, sign * next(given) * problem.touching[k]))
+        return found

@@ -36,8 +36,5 @@ class StepLimit(Limit):
             for index, last in zip(problem.layout.driven, now.before.tau, strict=True):
                 row, offset = problem.torque(index)
                 changes.append((row, offset - last))
-        found = []
-        for row, change in changes:
-            found.append(LimitRow(row, -now.max_step - change))
-            found.append(LimitRow({i: -x for i, x in row.items()}, change - now.max_step))
-        return found
+        step = now.max_step
+        return [limit for change in changes for limit in LimitRow.between(*change, -step, step)]

@@ -174,11 +174,9 @@ class TorqueLimit(Limit):
 
     def rows(self, problem: Problem, p: Scalars, now: RunTime) -> list[LimitRow]:
         """Return tau >= least and -tau >= -largest."""
-        found = []
+        found: list[LimitRow] = []
         for joint, (low, high) in zip(
             self.joints, self.bounds(problem, p, now.failed), strict=True
         ):
-            row, offset = problem.torque(joint.index)
-            found.append(LimitRow(row, low - offset))
-            found.append(LimitRow({i: -x for i, x in row.items()}, offset - high))
+            found += LimitRow.between(*problem.torque(joint.index), low, high)
         return found

@@ -1593,7 +1593,7 @@ class _Work:
             self._step(m.both(running, m.less(rounding, m.mul(s, s))), s, size)
 
     def _return(self, slight: Truth) -> None:
-        """Give back a constraint that was chosen for its rounding; choose again with care."""
+        """Return a constraint that was chosen because of rounding; choose again with care."""
         for _ in self.when(slight):
             self._put_weight(slight, self.get(AT.which), self.get(AT.weight))
             self.put_where(slight, AT.fresh, self.one)
