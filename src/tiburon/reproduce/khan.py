@@ -626,9 +626,6 @@ def _embedding() -> Cells:
 
 @cell_table("section 4.3", "decoupled natural orthogonal complement")
 def _denoc() -> Cells:
-    # values that do not depend on the method are those of the other tables
-    from tiburon.reproduce.khan_tables import DROP, INERTIAS, TIMES, TORQUES
-
     robot = load("planar_3rrr")
     places = [robot.v_names.index(name) for name in actuated_names(robot)]
     at = motion(TIMES)
