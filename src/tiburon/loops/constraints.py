@@ -641,24 +641,18 @@ def _all(
     places = body_places(plan, q)
     motions = None if v is None else body_motions(plan, q, v, None)
     transmit = transmitter(q)
-    values: list[Scalar] = []
-    rows: list[Row] = []
-    rates: list[Scalar] = []
-    biases: list[Scalar] = []
+    found = []
     for loop in model.loops:
         if loops is not None and loop.name not in loops:
             continue
         if isinstance(loop, JointCoupling):
-            found = _coupling(loop, model, q, v)
+            found.append(_coupling(loop, model, q, v))
         elif isinstance(loop, LoopClosure):
-            found = _closure(loop, plan, transmit if has_rows else None, places, motions)
+            rows = transmit if has_rows else None
+            found.append(_closure(loop, plan, rows, places, motions))
         else:
-            found = traced_constraint(loop, model, plan, q, v, transmit, places, motions)
-        values.extend(found.value)
-        rows.extend(found.jacobian)
-        rates.extend(found.rate)
-        biases.extend(found.bias)
-    return Constraints(tuple(values), tuple(rows), tuple(rates), tuple(biases))
+            found.append(traced_constraint(loop, model, plan, q, v, transmit, places, motions))
+    return _stacked(found)
 
 
 # -- joints that close loops ----------------------------------------------------------------------

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from tiburon.errors import TraceError, UnknownNameError
 from tiburon.record import field, record
-from tiburon.trace.graph import CountedCallee, Graph, Region
+from tiburon.trace.graph import CountedCallee, Graph, Nodes, Region
 from tiburon.trace.program import Program
 
 _FREE = frozenset({"const", "truth", "input", "capture", "result", "copy"})
@@ -175,7 +175,7 @@ def _known_beforehand(graph: Graph, live: Sequence[int], constants: Collection[i
     return known
 
 
-def _divisions(graph: Graph, counted: list[int], known: set[int]) -> tuple[int, int]:
+def _divisions(graph: Graph, counted: Nodes, known: set[int]) -> tuple[int, int]:
     """Return divisions and products when divisions by one thing share its reciprocal."""
     numerators: dict[int, list[int]] = {}
     for node in counted:

@@ -27,7 +27,7 @@ from tiburon.trace.differentiation import (
     pull_back,
     push_forward,
 )
-from tiburon.trace.graph import Graph, Region
+from tiburon.trace.graph import Graph, Nodes, Region
 from tiburon.trace.interpret import evaluate_graph
 from tiburon.trace.program import Input, Output, Program, current_graph, trace
 from tiburon.trace.regions import as_value, float_node, for_each, function, trace_body
@@ -475,7 +475,7 @@ _METHODS: dict[str, Callable[..., int]] = {
 
 def splice(
     graph: Graph, inner: Graph, roots: Sequence[int], inputs: Mapping[tuple[int, int], int]
-) -> list[int]:
+) -> Nodes:
     """Copy the computation of some nodes to another graph, where it is folded again.
 
     Args:
@@ -562,7 +562,7 @@ def values_and_tangents(
 
 def _tangents(
     graph: Graph, roots: Sequence[int], leaves: Sequence[int], seeds: Sequence[Sequence[int]]
-) -> list[int]:
+) -> Nodes:
     """Return the tangents of all roots for each direction, given as the tangents of all leaves."""
     live = graph.live(roots)
     found: list[int] = []

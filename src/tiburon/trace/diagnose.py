@@ -15,7 +15,7 @@ import numpy as np
 
 from tiburon.errors import ShapeError
 from tiburon.record import record
-from tiburon.trace.graph import ANGLE_FUNCTIONS, ANGLE_LIMIT, ExplainingCallee, Graph, Region
+from tiburon.trace.graph import ANGLE_FUNCTIONS, ANGLE_LIMIT, ExplainingCallee, Graph, Nodes, Region
 from tiburon.trace.interpret import batch_shape, evaluate_node, ordered_inputs
 from tiburon.trace.program import Program
 from tiburon.trace.regions.lanes import LanesRegion
@@ -182,7 +182,7 @@ def _fails(graph: Graph, node: int, values: dict[int, Any]) -> bool:
     return graph.ops[node] == "require" and not values[graph.args[node][0]]
 
 
-def _undecided(graph: Graph, node: int, values: dict[int, Any]) -> list[int]:
+def _undecided(graph: Graph, node: int, values: dict[int, Any]) -> Nodes:
     """Return the NaN that a requirement was decided from: no comparison with one holds."""
     found: list[int] = []
     seen: set[int] = set()
@@ -207,7 +207,7 @@ def _is_bad(graph: Graph, node: int, values: dict[int, Any]) -> bool:
     return not math.isfinite(values[node])
 
 
-def _suspects(graph: Graph, roots: Sequence[int], values: dict[int, Any]) -> list[int]:
+def _suspects(graph: Graph, roots: Sequence[int], values: dict[int, Any]) -> Nodes:
     """Return the non-finite nodes that made a result non-finite, earliest first."""
     found: set[int] = set()
     pending = [root for root in roots if _is_bad(graph, root, values)]

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tiburon.errors import TraceError
-from tiburon.trace.graph import BOOLEAN_OPS, DifferentiableCallee, Graph
+from tiburon.trace.graph import BOOLEAN_OPS, DifferentiableCallee, Graph, Nodes
 
 Rule = Callable[[Graph, int, int], int]
 """Takes the graph, the node and the value to multiply; returns the product's node."""
@@ -175,7 +175,7 @@ def push_forward(
     tangents: Mapping[int, int],
     *,
     live: Iterable[int] | None = None,
-) -> list[int]:
+) -> Nodes:
     """Add the tangents of some nodes to a graph.
 
     Args:
@@ -233,7 +233,7 @@ def _tangent(graph: Graph, node: int, moving: Mapping[int, int]) -> int | None:
     return total
 
 
-def _call_tangents(graph: Graph, node: int, moving: Mapping[int, int]) -> list[int]:
+def _call_tangents(graph: Graph, node: int, moving: Mapping[int, int]) -> Nodes:
     callee, args = graph.payloads[node], list(graph.args[node])
     zero = graph.const(0.0)
     results = graph.call(callee, args)
@@ -265,7 +265,7 @@ def pull_back(
     *,
     live: Sequence[int] | None = None,
     active: set[int] | None = None,
-) -> list[int]:
+) -> Nodes:
     """Add the adjoints of some nodes to a graph.
 
     Args:

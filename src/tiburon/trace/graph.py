@@ -19,12 +19,15 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from tiburon.errors import TraceError
 
 if TYPE_CHECKING:
     from tiburon.trace.count import OperationCount
+
+Nodes: TypeAlias = list[int]
+"""Nodes of a graph."""
 
 ANGLE_LIMIT = 1e8
 """Largest |angle| with a sine, cosine and tangent; beyond it they are NaN [rad]."""
@@ -153,14 +156,10 @@ class Callee(Protocol):
 class DifferentiableCallee(Protocol):
     """A callee with derivative rules; both add nodes to the graph that holds the call."""
 
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
+    def tangent(self, graph: Graph, args: Nodes, results: Nodes, tangents: Nodes) -> Nodes:
         """Return the tangent node of each result, given that of each argument."""
 
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
+    def adjoint(self, graph: Graph, args: Nodes, results: Nodes, adjoints: Nodes) -> Nodes:
         """Return the adjoint node of each argument, given that of each result."""
 
 

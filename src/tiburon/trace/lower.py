@@ -17,7 +17,7 @@ from itertools import chain
 from typing import Any, Literal
 
 from tiburon.record import record
-from tiburon.trace.graph import Graph
+from tiburon.trace.graph import Graph, Nodes
 from tiburon.trace.regions.lanes import LanesRegion
 
 Order = Literal["traced", "depth_first"]
@@ -121,7 +121,7 @@ def _select(graph: Graph, node: int) -> Instruction:
     return Instruction(op, node, args, payload)
 
 
-def _shared_divisors(graph: Graph, roots: list[int]) -> set[int]:
+def _shared_divisors(graph: Graph, roots: Nodes) -> set[int]:
     """Find values that divide more than one other value."""
     count: dict[int, int] = {}
     for node in graph.live(roots):

@@ -43,7 +43,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from tiburon.trace.graph import Graph
+from tiburon.trace.graph import Graph, Nodes
 from tiburon.trace.primitives.contact_layout import OWN, TURNED, ContactLayout, Run
 from tiburon.trace.primitives.friction_derivative import FrictionAdjoint, FrictionTangent
 from tiburon.trace.primitives.friction_held import FrictionHeld
@@ -218,9 +218,7 @@ class FrictionGaussSeidel(Primitive):
         solver.begin(start)
         solver.solve(m.less(m.constant(0.0), m.constant(1.0)), tolerance.load(m, 0))
 
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
+    def tangent(self, graph: Graph, args: Nodes, results: Nodes, tangents: Nodes) -> Nodes:
         """Return the tangents of impulses, y and alpha; see `friction_derivative`."""
         zero, used = graph.const(0.0), self.entries + 5 * self.contacts
         count = 4 * self.contacts + self.size
@@ -231,9 +229,7 @@ class FrictionGaussSeidel(Primitive):
         given = [*args[:used], *results[:count], *tangents[:used]]
         return [*graph.call(rule, given), *[zero] * (self.result_count - count)]
 
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
+    def adjoint(self, graph: Graph, args: Nodes, results: Nodes, adjoints: Nodes) -> Nodes:
         """Return the adjoints of A, b, mu and p_0; see `friction_derivative`."""
         zero, used = graph.const(0.0), self.entries + 5 * self.contacts
         count = 4 * self.contacts + self.size
@@ -694,13 +690,7 @@ class Group:
     """Contacts that share rows."""
 
     def __init__(
-        self,
-        solver: GaussSeidel,
-        run: Run,
-        columns: Any,
-        place: Index,
-        *,
-        abreast: bool = False,
+        self, solver: GaussSeidel, run: Run, columns: Any, place: Index, *, abreast: bool = False
     ) -> None:
         self.m = solver.m
         self.twist, self.wrench = solver.twist, solver.wrench

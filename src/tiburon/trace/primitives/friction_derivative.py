@@ -30,16 +30,9 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 from tiburon.errors import TraceError
-from tiburon.trace.graph import Graph
+from tiburon.trace.graph import Graph, Nodes
 from tiburon.trace.primitives.orthogonal import ApplyOrthogonal, FactorOrthogonal, factor_size
-from tiburon.trace.primitives.primitive import (
-    Index,
-    Machine,
-    Memory,
-    Number,
-    Primitive,
-    Truth,
-)
+from tiburon.trace.primitives.primitive import Index, Machine, Memory, Number, Primitive, Truth
 
 __all__ = ["FrictionAdjoint", "FrictionResponse", "FrictionTangent"]
 
@@ -85,15 +78,11 @@ class _AtSolution(Primitive):
         """Number of contact points."""
         return len(self.supports)
 
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
+    def tangent(self, graph: Graph, args: Nodes, results: Nodes, tangents: Nodes) -> Nodes:
         """Raise an error: there are no second derivatives."""
         raise TraceError(SECOND_DERIVATIVE_ERROR)
 
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
+    def adjoint(self, graph: Graph, args: Nodes, results: Nodes, adjoints: Nodes) -> Nodes:
         """Raise an error: there are no second derivatives."""
         raise TraceError(SECOND_DERIVATIVE_ERROR)
 
@@ -539,12 +528,7 @@ class FrictionResponse(_AtSolution):
                 self._add_least(m, modes, (u, f), found, k)
 
     def _add_least(
-        self,
-        m: Machine,
-        modes: _Modes,
-        change: tuple[Memory, Memory],
-        found: Memory,
-        k: Index,
+        self, m: Machine, modes: _Modes, change: tuple[Memory, Memory], found: Memory, k: Index
     ) -> None:
         """Write f, and the impulses that keep the modes while f changes u, as column k."""
         n, count, (u, f) = modes.n, self.contacts, change

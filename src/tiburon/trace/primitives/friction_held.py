@@ -136,12 +136,7 @@ class FrictionHeld:
             outcome.residual.store(m, 0, m.choose(small, bound, outcome.residual.load(m, 0)))
 
     def solve(
-        self,
-        pending: Truth,
-        first: Truth,
-        tolerance: Number,
-        least: Number | None,
-        going: Row,
+        self, pending: Truth, first: Truth, tolerance: Number, least: Number | None, going: Row
     ) -> None:
         """Move impulses, and y with them, to where contacts are held; solved cases stop going.
 

@@ -275,14 +275,7 @@ class FrictionNewton:
         visit.collect(value)
 
     def _search(
-        self,
-        moves: Truth,
-        slope: Row,
-        other: Row,
-        low: Row,
-        high: Row,
-        at: Row,
-        low_slope: Row,
+        self, moves: Truth, slope: Row, other: Row, low: Row, high: Row, at: Row, low_slope: Row
     ) -> None:
         """Find the length of the step at which the slope is small: the whole step, or less."""
         m, n, problem = self.m, self.size, self.solver.problem

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tiburon.trace.graph import Graph
-from tiburon.trace.primitives.primitive import Machine, Memory, Primitive
+from tiburon.trace.primitives.primitive import ConstantPrimitive, Machine, Memory
 
 
-class Frozen(Primitive):
+class Frozen(ConstantPrimitive):
     """Return the argument; its derivative is zero."""
 
     argument_count = 1
@@ -20,18 +19,6 @@ class Frozen(Primitive):
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
         """Copy the value."""
         m.store(found, 0, m.load(given, 0))
-
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
-        """Return zero."""
-        return [graph.const(0.0)]
-
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
-        """Return zero."""
-        return [graph.const(0.0)]
 
 
 def frozen(x: Any) -> Any:

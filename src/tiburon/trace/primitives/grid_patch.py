@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from tiburon.errors import ShapeError
-from tiburon.trace.primitives.primitive import Lookup, Machine, Memory
+from tiburon.trace.primitives.primitive import ConstantPrimitive, Machine, Memory
 
 GRID_HANDLE = 3
 """Values that identify a grid: address of its elements, row count, column count."""
 
 
-class GridPatch(Lookup):
+class GridPatch(ConstantPrimitive):
     """Read a square patch of a grid.
 
     From a handle and the first row and column (whole numbers as floats) to the elements, row by

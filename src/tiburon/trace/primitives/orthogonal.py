@@ -25,8 +25,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tiburon.errors import ShapeError
-from tiburon.trace.graph import Graph
+from tiburon.trace.graph import Graph, Nodes
 from tiburon.trace.primitives.primitive import (
+    Factorization,
     Index,
     Machine,
     Memory,
@@ -41,7 +42,7 @@ from tiburon.trace.primitives.primitive import (
 )
 
 
-class FactorOrthogonal(Primitive):
+class FactorOrthogonal(Factorization):
     """Factor: the elements of A by rows, then the cut, to Q, T, Z^T, rank and ratio.
 
     With k = min(rows, columns): Q by rows (rows x k), T by rows (k x k, reciprocals on the
@@ -226,19 +227,10 @@ class FactorOrthogonal(Primitive):
         m.store(found, end, rank)
         m.store(found, end + 1, m.div(m.choose(some, m.load(low, 0), zero), divisor))
 
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
-        """Return the tangent of the matrix, padded: by convention that of the factor."""
-        zero = graph.const(0.0)
-        count = self.rows * self.columns
-        return [*tangents[:count], *[zero] * (self.result_count - count)]
-
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
-        """Return the adjoint of the matrix, by convention that of the factor."""
-        return [*adjoints[: self.rows * self.columns], graph.const(0.0)]
+    @property
+    def matrix_size(self) -> int:
+        """Number of elements of A."""
+        return self.rows * self.columns
 
 
 def factor_size(rows: int, columns: int) -> int:
@@ -354,9 +346,7 @@ class ApplyOrthogonal(Primitive):
                 entry = m.load(given, self._place(mode in "TR", i, k))
                 m.store(found, i, m.add_product(entry, value, m.load(found, i)))
 
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
+    def tangent(self, graph: Graph, args: Nodes, results: Nodes, tangents: Nodes) -> Nodes:
         """Return the operator times the vector's tangent plus its own change times the vector."""
         factor, vector = args[: self.factor_size], args[self.factor_size :]
         total = self._applied(graph, factor, self.mode, tangents[self.factor_size :])
@@ -369,9 +359,7 @@ class ApplyOrthogonal(Primitive):
             total = [combine(a, b) for a, b in zip(total, part, strict=True)]
         return total
 
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
+    def adjoint(self, graph: Graph, args: Nodes, results: Nodes, adjoints: Nodes) -> Nodes:
         """Return the adjoints of matrix (in place of the factor) and vector."""
         factor, vector = args[: self.factor_size], args[self.factor_size :]
         zero = graph.const(0.0)
@@ -391,9 +379,7 @@ class ApplyOrthogonal(Primitive):
         back = self._applied(graph, factor, _TRANSPOSED[self.mode], adjoints)
         return [*matrix, *padding, *back]
 
-    def _applied(
-        self, graph: Graph, factor: list[int], operators: str, vector: Sequence[int]
-    ) -> list[int]:
+    def _applied(self, graph: Graph, factor: Nodes, operators: str, vector: Sequence[int]) -> Nodes:
         """Apply operators to a vector, the last one first."""
         found = list(vector)
         for operator in reversed(operators):
@@ -409,9 +395,7 @@ class ApplyOrthogonal(Primitive):
             found = images
         return found
 
-    def _times(
-        self, graph: Graph, change: list[int], vector: list[int], transposed: bool
-    ) -> list[int]:
+    def _times(self, graph: Graph, change: Nodes, vector: Nodes, transposed: bool) -> Nodes:
         rows, columns = self.rows, self.columns
         if transposed:
             return [

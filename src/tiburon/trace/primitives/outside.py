@@ -12,10 +12,10 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from tiburon.trace.primitives.primitive import Lookup, Machine, Memory
+from tiburon.trace.primitives.primitive import ConstantPrimitive, Machine, Memory
 
 
-class PassOutside(Lookup):
+class PassOutside(ConstantPrimitive):
     """Hand values to a function and take what it makes of them.
 
     From the address and the values to as many values; their derivatives are zero.

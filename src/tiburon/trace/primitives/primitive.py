@@ -24,7 +24,7 @@ import numpy as np
 from tiburon.errors import DomainError, ShapeError, TraceError
 from tiburon.trace.array import TracedArray, as_traced
 from tiburon.trace.count import OperationCount
-from tiburon.trace.graph import FLOAT_FUNCTIONS, Graph, mix, text_key
+from tiburon.trace.graph import FLOAT_FUNCTIONS, Graph, Nodes, mix, text_key
 from tiburon.trace.value import Value, binary, common_graph, node_of, require, unary, where
 
 Number = Any
@@ -610,51 +610,46 @@ class ElementaryPrimitive(Primitive):
         found = self._run(DirectMachine(), [Value(graph, node) for node in inputs])
         return FunctionRegion(self.name, graph, inputs, nodes_of(graph, found))
 
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
+    def tangent(self, graph: Graph, args: Nodes, results: Nodes, tangents: Nodes) -> Nodes:
         """Return the tangents of the results: one call of the derived function."""
         found: list[int] = self._inlined.tangent(graph, args, results, tangents)
         return found
 
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
+    def adjoint(self, graph: Graph, args: Nodes, results: Nodes, adjoints: Nodes) -> Nodes:
         """Return the adjoints of the arguments: one call of the derived function."""
         found: list[int] = self._inlined.adjoint(graph, args, results, adjoints)
         return found
 
 
-class Lookup(Primitive):
-    """Values read from tables: piecewise constant in the arguments."""
+class ConstantPrimitive(Primitive):
+    """Results that derivatives take as constant, such as values read from tables."""
 
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
+    def tangent(self, graph: Graph, args: Nodes, results: Nodes, tangents: Nodes) -> Nodes:
         """Return zeros."""
         return [graph.const(0.0)] * self.result_count
 
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
+    def adjoint(self, graph: Graph, args: Nodes, results: Nodes, adjoints: Nodes) -> Nodes:
         """Return zeros."""
         return [graph.const(0.0)] * self.argument_count
 
 
 class Factorization(Primitive):
-    """A symmetric matrix to its factor: a handle for solving and for derivatives."""
+    """A matrix to its factor: a handle for solving and for derivatives."""
 
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
-        """Return the tangent of the matrix, by convention that of the factor."""
-        return tangents
+    @property
+    def matrix_size(self) -> int:
+        """Number of arguments that are elements of the matrix; they come first."""
+        return self.argument_count
 
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
+    def tangent(self, graph: Graph, args: Nodes, results: Nodes, tangents: Nodes) -> Nodes:
+        """Return the tangent of the matrix, padded: by convention that of the factor."""
+        zeros = [graph.const(0.0)] * (self.result_count - self.matrix_size)
+        return [*tangents[: self.matrix_size], *zeros]
+
+    def adjoint(self, graph: Graph, args: Nodes, results: Nodes, adjoints: Nodes) -> Nodes:
         """Return the adjoint of the matrix, by convention that of the factor."""
-        return adjoints
+        zeros = [graph.const(0.0)] * (self.argument_count - self.matrix_size)
+        return [*adjoints[: self.matrix_size], *zeros]
 
 
 class SymmetricSolve(Primitive):
@@ -670,9 +665,7 @@ class SymmetricSolve(Primitive):
     entries: Sequence[tuple[int, int]]
     columns = 1
 
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
+    def tangent(self, graph: Graph, args: Nodes, results: Nodes, tangents: Nodes) -> Nodes:
         """Return dX = K^-1 (dB - dK X)."""
         right, width = list(tangents[self.stored :]), self.columns
         for (i, j), change in zip(self.entries, tangents, strict=False):
@@ -683,9 +676,7 @@ class SymmetricSolve(Primitive):
                     right[b] = graph.sub(right[b], graph.mul(change, results[a]))
         return self._again(graph, args, right)
 
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
+    def adjoint(self, graph: Graph, args: Nodes, results: Nodes, adjoints: Nodes) -> Nodes:
         """Return W = K^-1 Xbar for B and -(W X^T + X W^T) for K, once on the diagonal."""
         w, x, width = self._again(graph, args, adjoints), results, self.columns
         matrix = []
@@ -699,7 +690,7 @@ class SymmetricSolve(Primitive):
         fill = [graph.const(0.0)] * (self.stored - len(matrix))
         return [*matrix, *fill, *w]
 
-    def _again(self, graph: Graph, args: list[int], right: list[int]) -> list[int]:
+    def _again(self, graph: Graph, args: Nodes, right: Nodes) -> Nodes:
         if is_zero_row(graph, right):
             return right
         return graph.call(self, [*args[: self.stored], *right])
@@ -715,7 +706,7 @@ class SymmetricSolve(Primitive):
         )
 
 
-def nodes_of(graph: Graph, values: Sequence[Any]) -> list[int]:
+def nodes_of(graph: Graph, values: Sequence[Any]) -> Nodes:
     """Return the nodes of floats and traced values."""
     found = []
     for value in values:

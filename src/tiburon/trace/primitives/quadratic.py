@@ -40,7 +40,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.errors import ShapeError
-from tiburon.trace.graph import Graph
+from tiburon.trace.graph import Graph, Nodes
 from tiburon.trace.primitives.primitive import (
     Index,
     Machine,
@@ -260,9 +260,7 @@ class DualActiveSet(Primitive):
             work.finish()
             work.bend()
 
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
+    def tangent(self, graph: Graph, args: Nodes, results: Nodes, tangents: Nodes) -> Nodes:
         """Return the tangents of x and the multipliers, with the active constraints as equations.
 
         W' dx + dc' = A^T dy and A dx = db', where A holds the equations and the normals of all
@@ -286,9 +284,7 @@ class DualActiveSet(Primitive):
         still = [graph.const(0.0)] * 3
         return [*nodes_of(graph, found[: self.size + self.constraints]), *still]
 
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
+    def adjoint(self, graph: Graph, args: Nodes, results: Nodes, adjoints: Nodes) -> Nodes:
         """Return the adjoints of the arguments: the same equations, transposed."""
         n = self.size
         if is_zero_row(graph, adjoints[: n + self.constraints]):

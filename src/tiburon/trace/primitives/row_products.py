@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tiburon.trace.count import OperationCount
-from tiburon.trace.graph import Graph
+from tiburon.trace.graph import Graph, Nodes
 from tiburon.trace.primitives.primitive import (
     UNROLLED_OPERATIONS,
     Machine,
@@ -127,9 +127,7 @@ class RowProducts(Primitive):
         """Whether it takes at most `UNROLLED_OPERATIONS`, zeros counting as one each."""
         return self.count().total + self.result_count <= UNROLLED_OPERATIONS
 
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
+    def tangent(self, graph: Graph, args: Nodes, results: Nodes, tangents: Nodes) -> Nodes:
         """Return the products of changed with unchanged vectors, in one call."""
         sizes, numbers = list(self.sizes), list(args)
         changed: dict[int, int] = {}
@@ -152,9 +150,7 @@ class RowProducts(Primitive):
         pieces = [piece._replace(kind=new_kind[piece.kind]) for piece in self.pieces]
         return graph.call(RowProducts(sizes, kinds, pieces), numbers)
 
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
+    def adjoint(self, graph: Graph, args: Nodes, results: Nodes, adjoints: Nodes) -> Nodes:
         """Return for each vector the sum of its partners, weighted by the entries' adjoints."""
         found = [graph.const(0.0)] * len(args)
         for piece in self.pieces:

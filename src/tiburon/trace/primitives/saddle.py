@@ -20,8 +20,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tiburon.trace.graph import Graph
-from tiburon.trace.primitives.primitive import Machine, Memory, Primitive, SymmetricSolve
+from tiburon.trace.primitives.primitive import (
+    Factorization,
+    Machine,
+    Memory,
+    SymmetricSolve,
+)
 from tiburon.trace.primitives.spd import LOST_PIVOT
 
 ABSENT_PIVOT = 1e300
@@ -94,7 +98,7 @@ class SaddlePattern:
         return [self.size, self.bound, *self.order, *(x for pair in self.entries for x in pair)]
 
 
-class FactorSaddle(Primitive):
+class FactorSaddle(Factorization):
     """Factor: entries of K, the size of each constraint, and the share at which its pivot is lost.
 
     The factor holds L column by column, then 1/D by unknown, then `worst` and `least`.
@@ -210,20 +214,10 @@ class FactorSaddle(Primitive):
             bound_starts.append(len(bound))
         return targets, rows, bound, bound_starts
 
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
-        """Return the tangent of the matrix, padded: by convention that of the factor."""
-        zero = graph.const(0.0)
-        count = len(self.pattern.entries)
-        return [*tangents[:count], *[zero] * (self.result_count - count)]
-
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
-        """Return the adjoint of the matrix, by convention that of the factor."""
-        zero = graph.const(0.0)
-        return [*adjoints[: len(self.pattern.entries)], *[zero] * (self.pattern.bound + 1)]
+    @property
+    def matrix_size(self) -> int:
+        """Number of entries of K."""
+        return len(self.pattern.entries)
 
 
 class _Run:

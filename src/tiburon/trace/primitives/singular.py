@@ -16,7 +16,7 @@ import numpy as np
 
 from tiburon.errors import TraceError
 from tiburon.trace.array import TracedArray, as_traced
-from tiburon.trace.graph import Graph
+from tiburon.trace.graph import Graph, Nodes
 from tiburon.trace.primitives.primitive import (
     Index,
     Machine,
@@ -82,15 +82,11 @@ class SingularValues(Primitive):
                     b = m.load(given, j * step + k * stride)
                     m.store(squares, i * n + j, m.add_product(a, b, m.load(squares, i * n + j)))
 
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
+    def tangent(self, graph: Graph, args: Nodes, results: Nodes, tangents: Nodes) -> Nodes:
         """Refuse: equal values have no derivatives."""
         raise TraceError("singular_values has no derivatives")
 
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
+    def adjoint(self, graph: Graph, args: Nodes, results: Nodes, adjoints: Nodes) -> Nodes:
         """Refuse: equal values have no derivatives."""
         raise TraceError("singular_values has no derivatives")
 

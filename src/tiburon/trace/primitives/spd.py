@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tiburon.trace.graph import Graph
+from tiburon.trace.graph import Graph, Nodes
 from tiburon.trace.primitives.primitive import (
     Factorization,
     Index,
@@ -113,9 +113,7 @@ class SolveSpd(SymmetricSolve):
                 entry = m.load(given, start + j)
                 m.store(found, j, m.sub_product(entry, known, m.load(found, j)))
 
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
+    def tangent(self, graph: Graph, args: Nodes, results: Nodes, tangents: Nodes) -> Nodes:
         """Return dx = A^-1 (db - dA x)."""
         n = self.size
         change, db = tangents[: self.stored], tangents[self.stored :]
@@ -125,9 +123,7 @@ class SolveSpd(SymmetricSolve):
         ]
         return self._again(graph, args, right)
 
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
+    def adjoint(self, graph: Graph, args: Nodes, results: Nodes, adjoints: Nodes) -> Nodes:
         """Return w = A^-1 xbar for b and -(w x^T + x w^T) for A, once on the diagonal."""
         w, x = self._again(graph, args, adjoints), results
         matrix = []

@@ -17,7 +17,7 @@ import numpy as np
 
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, NonFiniteError, ShapeError
-from tiburon.trace.primitives.primitive import Lookup, Machine, Memory, address_of
+from tiburon.trace.primitives.primitive import ConstantPrimitive, Machine, Memory, address_of
 from tiburon.trace.value import where
 
 HANDLE = 3
@@ -124,7 +124,7 @@ def _own(numbers: ArrayLike) -> NDArray[np.float64]:
     return np.array(numbers, dtype=np.float64, order="C")
 
 
-class TableRows(Lookup):
+class TableRows(ConstantPrimitive):
     """Find the rows around a value.
 
     From a handle and x to: the last place at or before x, or the first of all; the place after it,

@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tiburon.errors import ShapeError
-from tiburon.trace.graph import Graph
+from tiburon.trace.graph import Graph, Nodes
 from tiburon.trace.primitives.primitive import (
     Factorization,
     Index,
@@ -290,9 +290,7 @@ class InvertTree(TreePrimitive):
             shared[i * n + i] = len(path)
         return shared
 
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
+    def tangent(self, graph: Graph, args: Nodes, results: Nodes, tangents: Nodes) -> Nodes:
         """Return -H^-1 dH H^-1."""
         n = self.layout.size
         zero = graph.const(0.0)
@@ -302,9 +300,7 @@ class InvertTree(TreePrimitive):
         product = self._between(graph, results, change)
         return [graph.neg(product[max(i, j)][min(i, j)]) for i in range(n) for j in range(n)]
 
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
+    def adjoint(self, graph: Graph, args: Nodes, results: Nodes, adjoints: Nodes) -> Nodes:
         """Return -(H^-1 A H^-1) and its transpose, once on the diagonal; A holds the adjoints."""
         n = self.layout.size
         rows = [adjoints[i * n : (i + 1) * n] for i in range(n)]
@@ -314,9 +310,7 @@ class InvertTree(TreePrimitive):
             for i, j in self.layout.elements()
         ]
 
-    def _between(
-        self, graph: Graph, results: list[int], matrix: list[list[int]]
-    ) -> list[list[int]]:
+    def _between(self, graph: Graph, results: Nodes, matrix: list[Nodes]) -> list[Nodes]:
         """Return H^-1 matrix H^-1."""
         n = self.layout.size
         inverse = [results[i * n : (i + 1) * n] for i in range(n)]

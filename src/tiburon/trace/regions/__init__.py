@@ -20,7 +20,7 @@ import numpy as np
 from tiburon.errors import TraceError
 from tiburon.trace.count import OperationCount, count_graph
 from tiburon.trace.differentiation import active_nodes, pull_back, push_forward
-from tiburon.trace.graph import Callee, Graph, mix, text_key
+from tiburon.trace.graph import Callee, Graph, Nodes, mix, text_key
 from tiburon.trace.interpret import evaluate_graph
 from tiburon.trace.program import current_graph, recording
 from tiburon.trace.structure import Structure, flatten, rebuild
@@ -145,7 +145,7 @@ def trace_body(
     return graph, arguments, result
 
 
-def capture_nodes(graph: Graph) -> list[int]:
+def capture_nodes(graph: Graph) -> Nodes:
     """Return the nodes of captured values, in the order of `graph.captures`."""
     return [graph.node("capture", (), place, place + 1) for place in range(len(graph.captures))]
 
@@ -158,14 +158,14 @@ def fresh_argument(graph: Graph, inputs: Sequence[int]) -> int:
 
 def read_arguments(
     graph: Graph, roots: Sequence[int], inputs: Sequence[int], arguments: Sequence[int]
-) -> tuple[list[int], list[int]]:
+) -> tuple[Nodes, Nodes]:
     """Return the inputs of a body that some of its nodes depend on, and their arguments."""
     live = set(graph.live(roots))
     read = [pair for pair in zip(inputs, arguments, strict=True) if pair[0] in live]
     return [node for node, _ in read], [argument for _, argument in read]
 
 
-def call_region(graph: Graph, region: Callee, arguments: Sequence[int]) -> list[int]:
+def call_region(graph: Graph, region: Callee, arguments: Sequence[int]) -> Nodes:
     """Add a call to a graph and return the nodes of its results; constants need no call."""
     constants = [graph.constant_of(node) for node in arguments]
     if None in constants:
@@ -197,9 +197,7 @@ class FunctionRegion(GraphRegion):
         """Count the operations of one call."""
         return count_graph(self.graph, self.roots)
 
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
+    def tangent(self, graph: Graph, args: Nodes, results: Nodes, tangents: Nodes) -> Nodes:
         """Return the tangents of the results: one call of the derived function."""
         inner, seeds, arguments = self.seeds(graph, self.inputs, tangents)
         roots = push_forward(inner, self.roots, seeds)
@@ -208,9 +206,7 @@ class FunctionRegion(GraphRegion):
             graph, f"{self.name}_tangent", inner, inputs, roots, [*args, *arguments]
         )
 
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
+    def adjoint(self, graph: Graph, args: Nodes, results: Nodes, adjoints: Nodes) -> Nodes:
         """Return the adjoints of the arguments: one call of the derived function."""
         inner, seeds, arguments = self.seeds(graph, self.roots, adjoints)
         roots = pull_back(inner, list(seeds), list(seeds.values()), self.inputs)
@@ -220,8 +216,8 @@ class FunctionRegion(GraphRegion):
         )
 
     def seeds(
-        self, graph: Graph, nodes: Sequence[int], given: list[int]
-    ) -> tuple[Graph, dict[int, int], list[int]]:
+        self, graph: Graph, nodes: Sequence[int], given: Nodes
+    ) -> tuple[Graph, dict[int, int], Nodes]:
         """Make an input for each derivative that is not zero."""
         inner, argument = self.graph, fresh_argument(self.graph, self.inputs)
         seeds: dict[int, int] = {}
@@ -242,7 +238,7 @@ def call_function(
     arguments: Sequence[int],
     *,
     seal: bool = False,
-) -> list[int]:
+) -> Nodes:
     """Call some nodes of another graph as a function.
 
     Constant results, results that are arguments, unused arguments and functions of constants need
@@ -320,7 +316,7 @@ def copy_function(
     inputs: Sequence[int],
     roots: Sequence[int],
     arguments: Sequence[int],
-) -> list[int]:
+) -> Nodes:
     """Copy some nodes of another graph as they are, so that they give the bits of a call.
 
     Operands keep their order, and nothing is folded or fused across the border. Divisions by one
@@ -387,7 +383,7 @@ def function(
     home = current_graph()
     name = getattr(call, "__name__", "function")
 
-    def traced(graph: Graph, size: int, structure: Structure) -> tuple[_Traced, list[int]]:
+    def traced(graph: Graph, size: int, structure: Structure) -> tuple[_Traced, Nodes]:
         """Return the body for a structure of arguments, and its captures in a graph."""
         found, around = _traced_around(graph, (region, structure))
         if found is None:
@@ -466,9 +462,7 @@ class FixedLoop(GraphRegion):
         """Count the operations of all repetitions."""
         return count_graph(self.graph, self.roots) * self.repetitions
 
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
+    def tangent(self, graph: Graph, args: Nodes, results: Nodes, tangents: Nodes) -> Nodes:
         """Return the tangents of the last state: a loop over state and tangent side by side."""
         inner = self.graph
         argument = fresh_argument(inner, [self.index, *self.inputs])
@@ -509,9 +503,7 @@ class FixedLoop(GraphRegion):
         last = dict(zip(moved, found[len(self.states) :], strict=True))
         return [last.get(place, zero) for place in range(len(self.states))]
 
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
+    def adjoint(self, graph: Graph, args: Nodes, results: Nodes, adjoints: Nodes) -> Nodes:
         """Return the adjoints of the arguments: all states are computed, then gone back over."""
         inputs = [self.index, *self.inputs]
         roots = list(self.roots)
@@ -626,9 +618,7 @@ class ForEach(GraphRegion):
         """Count the operations of all repetitions."""
         return count_graph(self.graph, self.roots) * self.repetitions
 
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
+    def tangent(self, graph: Graph, args: Nodes, results: Nodes, tangents: Nodes) -> Nodes:
         """Return the tangents of the results: the derived body, evaluated for each index."""
         inner, argument = self.graph, fresh_argument(self.graph, [self.index, *self.inputs])
         moving = {
@@ -648,9 +638,7 @@ class ForEach(GraphRegion):
         region = ForEach(name, inner, self.repetitions, self.index, kept, roots)
         return call_region(graph, region, arguments)
 
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
+    def adjoint(self, graph: Graph, args: Nodes, results: Nodes, adjoints: Nodes) -> Nodes:
         """Return the adjoints of the arguments: one call of the derived body for each index."""
         body = FunctionRegion(self.name, self.graph, [self.index, *self.inputs], self.roots)
         size = len(self.roots)
@@ -764,9 +752,7 @@ class WhileLoop(GraphRegion):
         """Count the operations of one iteration."""
         return count_graph(self.graph, self.roots)
 
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
+    def tangent(self, graph: Graph, args: Nodes, results: Nodes, tangents: Nodes) -> Nodes:
         """Return the tangents of the last state by the implicit function theorem."""
         point = _FixedPoint(self, graph, args, results)
         zero = graph.const(0.0)
@@ -777,9 +763,7 @@ class WhileLoop(GraphRegion):
         found.update({place: tangents[place] for place in point.constant})
         return [*(found.get(place, zero) for place in range(len(self.states))), zero, zero]
 
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
+    def adjoint(self, graph: Graph, args: Nodes, results: Nodes, adjoints: Nodes) -> Nodes:
         """Return the adjoints of the arguments by the implicit function theorem."""
         point = _FixedPoint(self, graph, args, results)
         zero = graph.const(0.0)
@@ -811,9 +795,7 @@ class OnceIfNeeded(WhileLoop):
 
     __slots__ = ()
 
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
+    def tangent(self, graph: Graph, args: Nodes, results: Nodes, tangents: Nodes) -> Nodes:
         """Return the tangents of the body, computed only if it ran, or of the state."""
         size, zero = len(self.states), graph.const(0.0)
         inner, seeds, given = self._seeded(graph, self.inputs, tangents)
@@ -825,9 +807,7 @@ class OnceIfNeeded(WhileLoop):
         )
         return [zero, *found, zero, zero]
 
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
+    def adjoint(self, graph: Graph, args: Nodes, results: Nodes, adjoints: Nodes) -> Nodes:
         """Return the adjoints of the body, computed only if it ran, or of the state."""
         size, zero = len(self.states), graph.const(0.0)
         # a value may be several results
@@ -843,8 +823,8 @@ class OnceIfNeeded(WhileLoop):
         return [zero, *self._again(graph, args, seeds, given, passed, back, f"{self.name}_adjoint")]
 
     def _seeded(
-        self, graph: Graph, nodes: Sequence[int], given: list[int]
-    ) -> tuple[Graph, dict[int, int], list[int]]:
+        self, graph: Graph, nodes: Sequence[int], given: Nodes
+    ) -> tuple[Graph, dict[int, int], Nodes]:
         """Make an input of the body for each derivative that is not zero."""
         body = FunctionRegion(self.name, self.graph, self.inputs, self.roots[1:])
         return body.seeds(graph, nodes, given)
@@ -852,13 +832,13 @@ class OnceIfNeeded(WhileLoop):
     def _again(
         self,
         graph: Graph,
-        args: list[int],
+        args: Nodes,
         seeds: dict[int, int],
-        given: list[int],
+        given: Nodes,
         start: Sequence[int],
         changed: Sequence[int],
         name: str,
-    ) -> list[int]:
+    ) -> Nodes:
         """Call a region that returns nodes of the body where it ran, else what it started from.
 
         Args:
@@ -893,7 +873,7 @@ class _FixedPoint:
         following: The state after it.
     """
 
-    def __init__(self, loop: WhileLoop, graph: Graph, args: list[int], results: list[int]) -> None:
+    def __init__(self, loop: WhileLoop, graph: Graph, args: Nodes, results: Nodes) -> None:
         size = len(loop.states)
         roots = loop.roots[1:]
         self.graph = graph

@@ -13,7 +13,7 @@ from typing import Any
 from tiburon.errors import TraceError
 from tiburon.trace.count import OperationCount, count_graph
 from tiburon.trace.differentiation import pull_back, push_forward
-from tiburon.trace.graph import Graph
+from tiburon.trace.graph import Graph, Nodes
 from tiburon.trace.program import current_graph
 from tiburon.trace.regions import (
     FunctionRegion,
@@ -95,9 +95,7 @@ class LanesRegion(GraphRegion):
         """Count the operations of all calls."""
         return count_graph(self.graph, self.roots) * self.calls
 
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
+    def tangent(self, graph: Graph, args: Nodes, results: Nodes, tangents: Nodes) -> Nodes:
         """Return the tangents of the results: the derived function, called as often."""
         inner = self.graph
         seeds, given = self._seeds(graph, self.inputs, self.columns(tangents))
@@ -113,9 +111,7 @@ class LanesRegion(GraphRegion):
         )
         return [node for column in found for node in column]
 
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
+    def adjoint(self, graph: Graph, args: Nodes, results: Nodes, adjoints: Nodes) -> Nodes:
         """Return the adjoints of the arguments; those of shared ones are summed over the calls."""
         inner = self.graph
         seeds, given = self._seeds(graph, self.roots, in_columns(adjoints, self.calls))
