@@ -34,8 +34,8 @@ from tiburon.trace.value import require, where
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler `cc` on this machine")
 
-WARNINGS = ["-Wall", "-Wextra", "-pedantic", "-Werror", "-Wno-unused-variable"]
-"""A reader's compiler should have nothing to say, but values a graph does not use are normal."""
+WARNINGS = ["-Wall", "-Wextra", "-pedantic", "-Werror"]
+"""A reader's compiler should have nothing to say."""
 
 
 class Compiled:

@@ -490,8 +490,24 @@ class CCalleeWriter:
         return target.lines
 
 
+_DEFINED = re.compile(r" *(?:static )?const (?:double|int|int32_t|int64_t) (\w+)(?:\[\])? = ")
+_NAMED = re.compile(r"[A-Za-z]\w*")
+
+
+def _used(lines: Sequence[str]) -> list[str]:
+    """Return the statements without definitions of values that no later one reads."""
+    named: set[str] = set()
+    kept = []
+    for line in reversed(lines):
+        defined = _DEFINED.match(line)
+        if defined is None or defined[1] in named:
+            named.update(_NAMED.findall(line, 0 if defined is None else defined.end()))
+            kept.append(line)
+    return kept[::-1]
+
+
 def c_function(header: str, lines: Sequence[str]) -> str:
-    """Return a C function, indented by its braces.
+    """Return a C function, indented by its braces, without definitions that nothing reads.
 
     Args:
         header: Everything before the body.
@@ -502,7 +518,7 @@ def c_function(header: str, lines: Sequence[str]) -> str:
     """
     text = [header, "{"]
     depth = 1
-    for line in lines:
+    for line in _used(lines):
         bare = line.strip()
         depth -= bare.startswith("}")
         text.append("    " * depth + bare)
