@@ -61,6 +61,20 @@ def test_actuators_that_cannot_drive_it_are_refused():
         tb.loop_inverse_dynamics(model, q, v, vd, actuators=model.actuated_joint_names[:1])
 
 
+def test_a_robot_without_actuators_needs_no_forces_and_takes_no_others():
+    """A disc rolls by itself."""
+    model = tb.load("rolling_disc")
+    q = model.neutral()
+    v = tb.project_velocity(model, q, np.random.default_rng(3).standard_normal(model.nv))
+    vd = tb.forward_dynamics(model, q, v, np.zeros(model.nv))
+    assert np.abs(vd).max() > 0.1
+    assert not tb.inverse_dynamics(model, q, v, vd).any()
+    for slope in tb.inverse_dynamics_derivatives(model, q, v, vd):
+        assert not np.any(slope)
+    with pytest.raises(tb.DomainError, match="a robot without any cannot"):
+        tb.inverse_dynamics(model, q, v, tb.project_acceleration(model, q, v, vd + 1.0))
+
+
 def test_motions_that_open_loops_are_refused():
     model, q, v = moving("stewart")
     with pytest.raises(tb.DomainError, match="keep loops closed"):

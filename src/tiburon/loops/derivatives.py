@@ -232,7 +232,7 @@ def actuated_derivatives(
     needed = rnea(plan, q, v, vd, around.gravity, around.external)
     tau, multipliers = distribute_forces(model, terms, needed, vd, actuators, distribution)
     own = distribution.actuator_forces(needed)
-    z = list(distribution.reach.solve_transpose(as_traced(own)))
+    z = list(distribution.reach.solve_transpose(as_traced(own or [0.0])))
 
     @function
     def solved(w: Scalars, opening: Scalars) -> list[Scalar]:

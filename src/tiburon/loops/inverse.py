@@ -94,8 +94,8 @@ class ForceDistribution:
         columns = [
             self.project([1.0 if i == place else 0.0 for i in range(nv)]) for place in self.driven
         ]
-        # the error of P is that of the residual
-        matrix = as_traced([list(row) for row in zip(*columns, strict=True)])
+        # the error of P is that of the residual; one zero column if there are no actuators
+        matrix = as_traced([list(row) for row in zip(*columns or [[0.0] * nv], strict=True)])
         self.reach = factor_orthogonal(matrix, cut=self.cut)
 
     def project(self, force: Scalars) -> list[Scalar]:
@@ -105,7 +105,8 @@ class ForceDistribution:
 
     def actuator_forces(self, needed: Scalars) -> list[Scalar]:
         """Return the actuator forces of least norm, (P E)^+ P Q."""
-        return list(self.reach.solve(as_traced(self.project(needed))))
+        found = list(self.reach.solve(as_traced(self.project(needed))))
+        return found[: len(self.driven)]
 
     def joint_forces(self, forces: Scalars) -> list[Scalar]:
         """Return E u: actuator forces as joint forces."""
@@ -149,9 +150,8 @@ def distribute_forces(
     steady = max_abs(opening) <= np.maximum(VIOLATION_FRACTION, among.cut) * (
         1.0 + max_abs(vd) + max_abs(terms.bias)
     )
-    message = (
-        f"actuators that can drive this motion; {', '.join(actuators[:4])} cannot: name others"
-    )
+    listed = ", ".join(actuators[:4]) or "a robot without any"
+    message = f"actuators that can drive this motion; {listed} cannot: name others"
     tau = [
         require(steady, require(possible, t, message), "v and vd that keep loops closed")
         for t in tau
