@@ -196,6 +196,23 @@ class TestTorch:
             for a, b in zip(blocks, slopes, strict=True):
                 np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12 * np.abs(b).max())
 
+    def test_tangents_of_forward_mode_are_carried(self, torch):
+        f = tb.to_torch(tb.forward_dynamics, ARM)
+        q, v, tau = states(ARM, 1)
+        slopes = tb.compile(tb.forward_dynamics, ARM).__self__.jacobian()(q[0], v[0], tau[0])
+        direction = np.random.default_rng(2).standard_normal(ARM.nv)
+        tensors = [torch.from_numpy(x[0]) for x in (q, v, tau)]
+        forward = torch.autograd.forward_ad
+        for k, slope in enumerate(slopes):
+            with forward.dual_level():
+                given = list(tensors)
+                given[k] = forward.make_dual(given[k], torch.from_numpy(direction))
+                found = forward.unpack_dual(f(*given)).tangent
+            expected = slope @ direction
+            np.testing.assert_allclose(found, expected, atol=1e-12 * np.abs(expected).max())
+        double = [tensor.clone().requires_grad_() for tensor in tensors]
+        assert torch.autograd.gradcheck(f, double, check_forward_ad=True, check_batched_grad=True)
+
     def test_functions_of_users_and_strided_tensors(self, torch):
         f = tb.to_torch(energy_and_force, ARM, shapes={"gain": ()})
         kernel = tb.compile(energy_and_force, ARM, shapes={"gain": ()})

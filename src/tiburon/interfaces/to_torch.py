@@ -97,8 +97,13 @@ class _Operator:
     def call(self, *tensors: Any) -> Any:
         """Apply the operator; one result by itself, several as a tuple."""
         self._check(tensors)
-        # operators with derivatives do not pass through transforms of torch.func; functions do
-        transformed = self._torch._C._are_functorch_transforms_active()
+        # operators neither pass through transforms of torch.func nor carry tangents of forward mode;
+        # functions do
+        torch = self._torch
+        transformed = (
+            torch._C._are_functorch_transforms_active()
+            or torch.autograd.forward_ad._current_level >= 0
+        )
         found = self.transformable.apply(*tensors) if transformed else self._own(*tensors)
         return self.function.result(found if self._several else (found,))
 
